@@ -140,7 +140,7 @@ void cm_03_qp_attributes_match_each_transition(Test &test)
 	EXPECT_EQ(attributes(pair->active, IB_QPS_RTR, attr, mask), -EINVAL);
 	EXPECT_EQ(attributes(pair->passive, IB_QPS_RTR, attr, mask), 0);
 	EXPECT_EQ(attr.dest_qp_num, some_qpn);
-	/* Its QP is made ready before REP says so: what the REQ has asked for counts until then. */
+	/* The passive QP is set up before the REP is sent, so its values follow from the REQ. */
 	EXPECT_EQ(attr.max_dest_rd_atomic, 3);
 	EXPECT_EQ(attributes(pair->passive, IB_QPS_INIT, attr, mask), 0);
 	EXPECT_EQ(attr.qp_access_flags,
@@ -166,7 +166,7 @@ void cm_03_qp_attributes_match_each_transition(Test &test)
 	EXPECT_EQ(attr.retry_cnt, 7);
 	EXPECT_EQ(attr.rnr_retry, 5);
 	EXPECT_EQ(attr.max_rd_atomic, 3);
-	/* Twice the path's lifetime, 2^10. */
+	/* The timeout is twice the path's packet lifetime of 2^10. */
 	EXPECT_EQ(attr.timeout, 11);
 	EXPECT_EQ(attributes(pair->active, IB_QPS_SQD, attr, mask), -EINVAL);
 

@@ -16,8 +16,8 @@ using kern::kunit::Boxed;
 using kern::kunit::Test;
 
 /*
- * Waits until the condition holds; false if it does not within a minute. Looks less often as it
- * waits: time-outs here are of seconds.
+ * Waits until the condition holds, and returns false if it does not within a minute. The intervals
+ * between checks grow, because timeouts here last seconds.
  */
 template<class Condition>
 bool eventually(Condition condition)
@@ -49,7 +49,7 @@ public:
 
 	bool ok() const { return device_ && device_->ok(); }
 	ib_device *device() const { return device_->get(); }
-	/* The device goes. */
+	/* Removes the device. */
 	void leave() { device_.reset(); }
 	u16 lid() const { return lid_; }
 	ib_gid gid(u32 port = 1) const
@@ -59,7 +59,7 @@ public:
 		return gid;
 	}
 	u64 guid() const { return device()->node_guid; }
-	/* From a port to the other's of the same number. */
+	/* Returns the path from a port to the other node's port with the same number. */
 	sa_path_rec path_to(const Node &other, u8 lifetime = 10, u32 port = 1) const
 	{
 		sa_path_rec path{};
@@ -94,7 +94,7 @@ private:
 	kern::Owned<fixture::Device> device_;
 };
 
-/* One end, and the events that its handler received. */
+/* An endpoint of a connection, with the events that its handler received. */
 class End
 {
 public:
@@ -124,7 +124,7 @@ public:
 	}
 	ib_cm_state state() const { return ib_cm_query_state(id); }
 
-	/* The number of events of the type. */
+	/* Returns the number of events of @type. */
 	unsigned int delivered(ib_cm_event_type type) const
 	{
 		return delivered_[type].load_acquire();
@@ -133,7 +133,7 @@ public:
 	{
 		return eventually([&] { return delivered(type) >= times; });
 	}
-	/* Waits as long as it takes; tests wait for hours, in virtual time. */
+	/* Has no upper limit, because tests wait for hours of virtual time. */
 	bool receives_within(ib_cm_event_type type, u32 seconds) const
 	{
 		const auto deadline = kern::Deadline::in_ms(seconds * 1000);
@@ -197,9 +197,9 @@ public:
 
 	ib_cm_id *id = nullptr;
 	Act act;
-	End *fresh = nullptr;       /* of a listener: who gets the next new id */
-	ib_cm_id *newest = nullptr; /* the last that nobody got */
-	ib_cm_event last{};         /* pointers apart; of any event */
+	End *fresh = nullptr;       /* on a listener: the End that takes the next new ID */
+	ib_cm_id *newest = nullptr; /* the last new ID that no End has taken */
+	ib_cm_event last{};         /* the last event of any type, without its pointers */
 	u8 data[256]{};
 	sa_path_rec path{};
 	kern::Atomic<unsigned int> running{}, overlaps{};
@@ -238,7 +238,7 @@ private:
 	kern::Atomic<unsigned int> delivered_[IB_CM_DEVICE_REMOVAL + 1]{};
 };
 
-/* Two nodes, a listener on the second, and the two ends of what comes to be. */
+/* Two nodes, a listener on the second, and the two ends of the connection. */
 struct Pair {
 	Node a{1}, b{2};
 	End active, listener, passive;
@@ -249,7 +249,7 @@ struct Pair {
 		return a.ok() && b.ok() && active.open(a) && listener.open(b) &&
 		       ib_cm_listen(listener.id, service, 0) == 0;
 	}
-	/* As far as REQ has arrived. */
+	/* Proceeds until the REQ has been received. */
 	bool request() { return active.request(a, b) == 0 && passive.receives(IB_CM_REQ_RECEIVED); }
 	bool reply()
 	{
@@ -262,7 +262,7 @@ struct Pair {
 	}
 };
 
-/* A node without the CM, from which the test says whatever it likes. */
+/* A node without the CM, which sends any message that the test wants. */
 class UnknownPeer
 {
 public:
@@ -314,7 +314,7 @@ public:
 		pair.remote_id = remote_id;
 		return mad;
 	}
-	/* A right one, to a node. */
+	/* Returns a valid REQ to a node. */
 	ib::Mad make_req(const Node &to, u32 local_id, u32 qpn = other_qpn,
 			 u64 which = service) const
 	{
@@ -363,7 +363,7 @@ public:
 		}
 		return true;
 	}
-	/* The same, and until the node has looked at it. */
+	/* Sends @mad, and waits until the node has processed it. */
 	bool says(const Node &to, const ib::Mad &mad)
 	{
 		const u64 before = to.received();
@@ -378,7 +378,7 @@ public:
 	{
 		return eventually([&] { return received(attribute) >= times; });
 	}
-	/* The last of its kind, until it is asked for again. */
+	/* Returns the last message of a kind. receives() then waits for a newer one. */
 	const ib::Mad &last(ib::CmAttribute attribute)
 	{
 		kern::Guard guard(lock_);

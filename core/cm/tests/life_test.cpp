@@ -61,7 +61,7 @@ void cm_07_enomem_sends_a_rej_only_after_a_response_was_sent(Test &test)
 		ASSERT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));
 		EXPECT_EQ(pair->active.last.param.rej_rcvd.reason, IB_CM_REJ_CONSUMER_DEFINED);
 	}
-	/* A resolution is asked for again, too. */
+	/* The same holds for a SIDR request: it is retried. */
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
 	pair->passive.act = [](End &, const ib_cm_event &) { return -ENOMEM; };
@@ -126,7 +126,7 @@ void cm_07_destroy_waits_for_running_handlers(Test &test)
 		auto thread =
 			kern::Thread::create("cm_test", kern::method<&Destroyer::run>, &destroyer);
 		ASSERT_OK(thread);
-		/* Long enough to get there, if it did not wait. */
+		/* This is long enough for destroy() to return if it did not wait. */
 		EXPECT_FALSE(destroyer.done.wait_for(500));
 		held.store_release(false);
 		EXPECT_TRUE(destroyer.done.wait_for(60'000));
@@ -136,7 +136,7 @@ void cm_07_destroy_waits_for_running_handlers(Test &test)
 	}
 }
 
-/* Takes a node away in a task of its own. */
+/* Removes a node in a separate task. */
 struct Leaver {
 	Node &node;
 	kern::Completion done;
@@ -173,7 +173,7 @@ void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 	auto thread = kern::Thread::create("cm_test", kern::method<&Leaver::run>, &leaver);
 	ASSERT_OK(thread);
 	EXPECT_TRUE(pair->listener.receives(IB_CM_DEVICE_REMOVAL));
-	/* Long enough for it to be freed, if that did not wait. */
+	/* This is long enough for the listener to be freed if nothing waited for the handler. */
 	kern::sleep_ms(500);
 	held.store_release(false);
 	EXPECT_TRUE(leaver.done.wait_for(60'000));
@@ -211,8 +211,8 @@ void cm_07_ids_can_be_destroyed_while_messages_are_in_flight(Test &test)
 				break;
 			default:
 				/*
-				 * Its handler may be giving it to us just now; then the pair closes
-				 * it.
+				 * The handler may be passing the new ID to this End at this moment.
+				 * The destructor of the pair closes it in that case.
 				 */
 				if (pair->passive.delivered(IB_CM_REQ_RECEIVED))
 					pair->passive.close();
@@ -256,7 +256,10 @@ void cm_01_connecting_succeeds_after_random_messages(Test &test)
 	}
 	pair->active.close();
 	pair->passive.close();
-	/* With everything that the independent peer has started. */
+	/*
+	 * Closing the listener also destroys the IDs of all REQs that the independent peer has
+	 * sent.
+	 */
 	pair->listener.close();
 	pair->listener.act = nullptr;
 	pair->listener.fresh = &pair->passive;

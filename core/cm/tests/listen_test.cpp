@@ -27,7 +27,7 @@ void cm_08_req_reaches_its_listener_among_a_thousand(Test &test)
 	const auto handler = [](ib_cm_id *id, const ib_cm_event *event) {
 		if (event->event == IB_CM_REQ_RECEIVED)
 			asked.store_release(id->service_id);
-		/* The listener is left, the new id is not wanted. */
+		/* The new ID is refused, and the listener stays. */
 		return 1;
 	};
 	std::size_t listening = 0;
@@ -103,7 +103,7 @@ void cm_08_most_specific_mask_gets_the_request(Test &test)
 	}
 	EXPECT_EQ(all->all() + some->all() + one->all(), 3u);
 
-	/* Eight masks, and no ninth; one that is released makes room. */
+	/* Eight masks can be in use, and a ninth is refused until one is released. */
 	Boxed<End> masks[5];
 	for (unsigned i = 0; i < 5; i++) {
 		ASSERT_TRUE(masks[i]->open(pair->b));
@@ -182,7 +182,7 @@ void cm_08_slow_listener_does_not_delay_other_listeners(Test &test)
 	EXPECT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));
 	EXPECT_EQ(pair->listener.running.load_acquire(), turns);
 
-	/* Each gets its turn. */
+	/* Each request is delivered in turn. */
 	held.store_release(false);
 	EXPECT_TRUE(eventually(
 		[&] { return pair->listener.delivered(IB_CM_REQ_RECEIVED) == backlog; }));
@@ -209,7 +209,7 @@ void cm_08_unsent_messages_of_destroyed_ids_are_bounded(Test &test)
 		refused += asked == -ENOBUFS;
 	}
 	EXPECT_EQ(sent + refused, flood);
-	/* Each of those that got through has said that it ends, too. */
+	/* Each REQ that was sent is also followed by the message that ends its ID. */
 	EXPECT_EQ(sent, most / 2);
 	EXPECT_EQ(pair->a.counters().no_room, u64{refused});
 	soft_hold_datagrams(pair->a.device(), false);

@@ -72,13 +72,13 @@ struct Moving {
 		ib::cm_message<ib::CmDreq>(mad).remote_qpn = some_qpn;
 		return mad;
 	}
-	/* The peer's port has another LID, and the subnet administration knows it. */
+	/* Changes the LID of the peer's port, and the SA's answers with it. */
 	bool move()
 	{
 		lid_of_peer.store_release(after);
 		return set_lids(peer.node.device(), after, manager_lid);
 	}
-	/* As often as it takes, as the peer does. */
+	/* Repeats the message until the event arrives, as a real peer would. */
 	bool says_until(UnknownPeer &who, const ib::Mad &mad, ib_cm_event_type type)
 	{
 		return eventually(
@@ -103,7 +103,7 @@ void cm_13_reconnect_from_a_new_lid_closes_the_old_connection(Test &test)
 	ASSERT_TRUE(moving.ok() && moving->move());
 	ASSERT_TRUE(moving->peer.says(moving->node, moving->peer.make_req(moving->node, 0x1234)));
 	EXPECT_TRUE(moving->peer.receives(ib::CmAttribute::rej));
-	/* Sent by the path to the peer's new LID. */
+	/* The DREQ uses the path to the peer's new LID. */
 	EXPECT_TRUE(moving->peer.receives(ib::CmAttribute::dreq));
 	ASSERT_TRUE(moving->peer.says(moving->node, moving->to_active(ib::CmAttribute::drep)));
 	EXPECT_TRUE(moving->active.receives(IB_CM_DREP_RECEIVED));
@@ -121,7 +121,10 @@ void cm_13_message_from_another_node_is_dropped(Test &test)
 	ASSERT_TRUE(eventually([&] { return moving->sa.gets.load_acquire() > asked; }));
 	ib::Mad req = moving->other.make_req(moving->node, 0x1234);
 	ib::cm_message<ib::CmReq>(req).ca_guid = moving->peer.node.guid();
-	/* Until the answer to the first question has been looked at, and another was asked. */
+	/*
+	 * Repeats until the answer to the first query has been processed and another query was
+	 * sent.
+	 */
 	ASSERT_TRUE(eventually([&] {
 		return moving->other.says(moving->node, req) &&
 		       moving->sa.gets.load_acquire() > asked + 1;

@@ -74,7 +74,7 @@ void cm_09_failed_resolution_is_reported(Test &test)
 	EXPECT_GE((kern::now_ns() - begin) / 1'000'000, 1'500u);
 	EXPECT_EQ(mute->received(ib::CmAttribute::sidr_req), 3u);
 	EXPECT_EQ(resolve(pair->active, pair->a, pair->b, service, 0), -EINVAL);
-	/* As many milliseconds as are no number of nanoseconds: not none. */
+	/* A timeout too long to be expressed in nanoseconds does not become zero. */
 	ASSERT_EQ(resolve(pair->active, pair->a, mute->node, service, 1ul << 58), 0);
 	kern::sleep_ms(1000);
 	EXPECT_EQ(pair->active.delivered(IB_CM_SIDR_REQ_ERROR), 1u);
@@ -86,7 +86,7 @@ void cm_10_alternate_path_is_loaded_after_apr_accepts_it(Test &test)
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(pair->connect());
 	const sa_path_rec path = pair->a.path_to(pair->b, 12);
-	/* The passive side must not propose. */
+	/* The passive side must not propose a path. */
 	EXPECT_EQ(ib_send_cm_lap(pair->passive.id, &path, nullptr, 0), -EINVAL);
 	EXPECT_EQ(ib_cm_notify(pair->active.id, IB_EVENT_PATH_MIG), -EINVAL);
 	for (unsigned int round = 1; round <= 2; round++) {
@@ -102,7 +102,7 @@ void cm_10_alternate_path_is_loaded_after_apr_accepts_it(Test &test)
 		EXPECT_EQ(pair->active.last.param.apr_rcvd.ap_status, status);
 		EXPECT_EQ(pair->active.last.param.apr_rcvd.info_len, 2);
 		EXPECT_EQ(__builtin_memcmp(pair->active.data, "apr", 4), 0);
-		/* Both sides load what both have agreed to. */
+		/* Both sides load the path on which they have agreed. */
 		for (const End *end : {&pair->active, &pair->passive}) {
 			ib_qp_attr attr{};
 			int mask = 0;
@@ -117,7 +117,7 @@ void cm_10_alternate_path_is_loaded_after_apr_accepts_it(Test &test)
 			}
 		}
 	}
-	/* The card has taken it: it is the only one now. */
+	/* The card has migrated, so this is the only path now. */
 	EXPECT_EQ(ib_cm_notify(pair->active.id, IB_EVENT_PATH_MIG), 0);
 	EXPECT_EQ(ib_cm_notify(pair->active.id, IB_EVENT_PATH_MIG), -EINVAL);
 	ib_qp_attr attr{};
@@ -141,7 +141,7 @@ void cm_10_connection_survives_an_unanswered_lap(Test &test)
 	EXPECT_EQ(pair->passive.delivered(IB_CM_LAP_RECEIVED), 1u);
 	EXPECT_EQ(pair->b.counters().duplicates[IB_CM_COUNTER_LAP], 3u);
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
-	/* It is not the one that is lost. */
+	/* This APR must arrive; the next one is lost. */
 	ASSERT_TRUE(
 		eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
 
@@ -190,7 +190,7 @@ void cm_10_late_apr_is_ignored(Test &test)
 	ASSERT_TRUE(
 		eventually([&] { return pair->a.counters().received[IB_CM_COUNTER_APR] == 1; }));
 	EXPECT_EQ(pair->active.delivered(IB_CM_APR_RECEIVED), 0u);
-	/* After retransmission the second is received and answered. */
+	/* The second LAP is retransmitted, received and answered. */
 	ASSERT_TRUE(pair->passive.receives(IB_CM_LAP_RECEIVED, 2));
 	ASSERT_EQ(ib_send_cm_apr(pair->passive.id, IB_CM_APR_SUCCESS, nullptr, 0, nullptr, 0), 0);
 	ASSERT_TRUE(pair->active.receives(IB_CM_APR_RECEIVED));

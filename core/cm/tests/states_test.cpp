@@ -14,8 +14,8 @@ namespace
 constexpr u32 their_id = 0x7e57;
 
 /*
- * IBA 12.9 as a list: in which states an event has its effect, and where that leads. Nothing else
- * may.
+ * The table of IBA 12.9: the states in which an event has an effect, and the state to which it
+ * leads. In all other states the event must have no effect.
  */
 struct Row {
 	Event event;
@@ -133,7 +133,7 @@ struct Walk {
 	{
 		ib::Mad mad = UnknownPeer::make(attribute, their_id,
 						one.id ? one.id->local_id.value() : 1);
-		/* Those that answer LAP are of its transaction. */
+		/* Responses to a LAP have its transaction ID. */
 		if (attribute == ib::CmAttribute::mra || attribute == ib::CmAttribute::apr)
 			mad.header.tid = peer.last(ib::CmAttribute::lap).header.tid;
 		switch (attribute) {
@@ -173,7 +173,7 @@ struct Walk {
 		return mad;
 	}
 
-	/* Started by the independent peer. */
+	/* Brings the ID to a state by messages that the independent peer starts. */
 	bool answer_to(State wanted)
 	{
 		if (!listener.open(node) || ib_cm_listen(listener.id, service, 0))
@@ -223,7 +223,7 @@ struct Walk {
 			return false;
 		}
 	}
-	/* Begun by the id. */
+	/* Brings the ID to a state by calls that the ID starts. */
 	bool ask(State wanted)
 	{
 		if (!one.open(node))
@@ -368,7 +368,7 @@ void cm_02_only_valid_messages_change_the_state(Test &test)
 				EXPECT_EQ(walk->one.state(), shown(expected.next));
 				EXPECT_EQ(walk->one.all(), told + taken);
 				EXPECT_EQ(duplicates(walk->node), before + again);
-				/* Which. */
+				/* These two print the state and the event that failed. */
 				EXPECT_EQ(s, cm::state_count);
 				EXPECT_EQ(static_cast<std::size_t>(kind.event), cm::event_count);
 			}

@@ -49,10 +49,12 @@ void cm_04_timeouts_are_computed_from_their_exponents(Test &test)
 	EXPECT_EQ(cm::wait_ms(cm::time_ns(24)), 68720u);
 	EXPECT_EQ(cm::wait_ms(cm::time_ns(31)), cm::longest_wait_ms);
 	EXPECT_EQ(cm::response_ms(18, 20), 6443u);
-	/* A path's lifetime has six bits, and more than 31 is not less. */
+	/*
+	 * A packet lifetime has six bits; values above 31 must not wrap around to a shorter time.
+	 */
 	EXPECT_EQ(cm::response_ms(32, 0), cm::longest_wait_ms);
 	EXPECT_EQ(cm::wait_ms(cm::time_ns(63)), cm::longest_wait_ms);
-	/* The nearest power of two above twice the lifetime and the delay. */
+	/* The ACK timeout is the nearest power of two above twice the lifetime plus the delay. */
 	EXPECT_EQ(cm::ack_timeout(0, 18), 19);
 	EXPECT_EQ(cm::ack_timeout(15, 14), 16);
 	EXPECT_EQ(cm::ack_timeout(20, 10), 20);
@@ -117,7 +119,7 @@ void cm_04_mra_extends_the_timeout_of_each_retry(Test &test)
 {
 	Boxed<Alone> alone;
 	ASSERT_TRUE(alone.ok());
-	/* Long enough that nothing is repeated before the MRA is there. */
+	/* The timeout is long enough that nothing is retransmitted before the MRA arrives. */
 	const sa_path_rec path = alone->node.path_to(alone->peer.node);
 	auto param = End::request_of(path);
 	param.remote_cm_response_timeout = 20;
@@ -129,7 +131,10 @@ void cm_04_mra_extends_the_timeout_of_each_retry(Test &test)
 	ASSERT_TRUE(alone->active.receives(IB_CM_MRA_RECEIVED));
 	EXPECT_EQ(alone->active.last.param.mra_rcvd.service_timeout, 21);
 	const unsigned int sent = alone->peer.received(ib::CmAttribute::req);
-	/* 8.6 s: nothing is repeated in the first seven, then three times. */
+	/*
+	 * The MRA asks for 8.6 s: nothing is retransmitted in the first seven, and three times
+	 * later.
+	 */
 	kern::sleep_ms(7'000);
 	EXPECT_EQ(alone->peer.received(ib::CmAttribute::req), sent);
 	const u64 begin = kern::now_ns();
@@ -224,7 +229,7 @@ void cm_05_duplicate_rep_and_req_are_answered_again(Test &test)
 	EXPECT_EQ(__builtin_memcmp(ib::cm_message<ib::CmRtu>(rtu).private_data, "rtu", 4), 0);
 	EXPECT_EQ(alone->node.counters().duplicates[IB_CM_COUNTER_REP], 3u);
 
-	/* The MRA was not sent at once, but for the REQ that came again. */
+	/* With the DELAY flag the MRA is sent only in response to the repeated REQ. */
 	ASSERT_TRUE(alone->peer.says(alone->node, alone->peer.make_req(alone->node, 0x55, 0x888)));
 	ASSERT_TRUE(alone->passive.receives(IB_CM_REQ_RECEIVED));
 	ASSERT_EQ(ib_send_cm_mra(alone->passive.id, 20 | IB_CM_MRA_FLAG_DELAY, "wait", 5), 0);
@@ -253,8 +258,8 @@ void cm_05_repeated_dreq_gets_a_drep_even_after_destroy(Test &test)
 		ASSERT_TRUE(alone->peer.receives(ib::CmAttribute::drep, 2));
 	}
 	/*
-	 * And when we know nothing of it any more, it is answered all the same, or the peer would
-	 * wait through all its tries.
+	 * A DREQ for a connection that no longer exists is answered as well. Otherwise the peer
+	 * would wait for all of its retries.
 	 */
 	const unsigned int before = alone->peer.received(ib::CmAttribute::drep);
 	const u32 local = alone->active.id->local_id;
@@ -464,7 +469,7 @@ void cm_06_invalid_req_is_rejected_with_its_reason(Test &test)
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.pkey = u16{0x1234}; }},
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.pkey = u16{0}; }},
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.remote_gid = {}; }},
-		/* No address can be made of these. */
+		/* No address handle can be created from these values. */
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.set_rate(1); }},
 		{IB_CM_REJ_INVALID_GID, 16, [](ib::CmReq &req) { req.primary.local_lid = 0u; }},
 		{IB_CM_REJ_INVALID_GID, 16,

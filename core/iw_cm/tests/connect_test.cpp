@@ -78,7 +78,10 @@ struct End {
 	}
 	bool listen(End *taker, unsigned int backlog = 4)
 	{
-		/* Its place is taken by the request's id. Close it here, as a handler must not. */
+		/*
+		 * The request's ID takes the place of @taker's ID, which is closed here because a
+		 * handler must not close it.
+		 */
 		if (taker)
 			taker->close();
 		fresh = taker;
@@ -115,7 +118,7 @@ struct End {
 	kern::Atomic<unsigned int> told[4];
 };
 
-/* A network with an end that listens, one that connects, and one for its request. */
+/* A network with a listening end, a connecting end, and an end that takes the request. */
 struct Scene {
 	bool started = Fake::start();
 	kern::kunit::Boxed<End> active{0u}, listener{1u}, passive{1u};
@@ -182,7 +185,7 @@ void connect_reply_event_has_the_status_of_a_reject(Test &test)
 		EXPECT_EQ(scene.active->status, -ECONNRESET);
 		EXPECT_EQ(scene.passive->accept(), -EINVAL);
 	}
-	/* A handler that does not want it, and a listener with no room. */
+	/* The handler refuses the request, or the listener has no room. */
 	for (const unsigned int backlog : {4u, 0u}) {
 		Scene scene;
 		ASSERT_TRUE(scene.ok());
@@ -252,7 +255,10 @@ void iwcm_02_no_event_follows_the_destruction_of_an_id(Test &test)
 		Scene scene;
 		ASSERT_TRUE(scene.ok());
 		ASSERT_TRUE(scene.establish());
-		/* The listener first: connections are no longer its affair. */
+		/*
+		 * The listener is closed first, because established connections do not depend on
+		 * it.
+		 */
 		scene.listener->close();
 		scene.passive->close();
 		EXPECT_TRUE(scene.active->receives(IW_CM_EVENT_CLOSE));
@@ -261,8 +267,8 @@ void iwcm_02_no_event_follows_the_destruction_of_an_id(Test &test)
 }
 
 /*
- * On every path through the table, the driver may report only the events that it promised, and an
- * id that is destroyed never leaves that state.
+ * On every path through the table, the driver may report only the events that it promised. An ID
+ * that is being destroyed stays in that state.
  */
 void iwcm_02_only_expected_driver_events_change_the_state(Test &test)
 {

@@ -14,7 +14,7 @@ struct Link {
 	iw_cm_id *active, *passive;
 	ib_qp *active_qp;
 	iw_cm_address from;
-	int users; /* ids whose last event is not delivered */
+	int users; /* IDs whose last event has not been delivered yet */
 };
 
 constexpr unsigned int most = 8;

@@ -21,21 +21,27 @@ public:
 	static ib_device *device(unsigned int number);
 	/*
 	 * Delivers a request from 10.0.0.host, or from no address (0), to the port's listener.
-	 * False: there is none.
+	 * Returns false if there is no listener.
 	 */
 	static bool request(u16 port, u8 host);
 
 	/* Error that the next call of a kind fails with. */
 	static inline int connect_error = 0, accept_error = 0, listen_error = 0;
-	/* Tells the next listener of a request, and looks until that is true, before it answers. */
+	/*
+	 * If set, the next listen delivers a request and waits until this returns true before it
+	 * returns.
+	 */
 	static inline bool (*asked_at_once)() = nullptr;
-	/* The port at which a listen is not answered as long as this is set; how many wait. */
+	/*
+	 * A listen at this port is not answered as long as it is set; the second counts those
+	 * waiting.
+	 */
 	static inline kern::Atomic<u32> unanswered_port{0};
 	static inline kern::Atomic<unsigned int> unanswered{0};
-	/* If set, a connect is not answered; below, the QP of the last one. */
+	/* If set, a connect is not answered. The next one is the QP of the last connect. */
 	static inline kern::Atomic<bool> holding_connect{false};
 	static inline kern::Atomic<ib_qp *> held_qp{nullptr};
-	/* Told of what it never promised, or twice. */
+	/* Counts events that the CM rejected because they were not promised, or came twice. */
 	static inline kern::Atomic<unsigned int> rejected{0};
 	/* The network is silent: connects get no response. */
 	static inline bool still = false;

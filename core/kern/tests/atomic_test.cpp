@@ -31,8 +31,8 @@ void atomic_adds_are_not_lost(kern::kunit::Test &test)
 		ASSERT_OK(thread);
 		threads[i] = thread.take();
 	}
-	// A thread that is stopped before it began returns -EINTR, so let each come to an end by
-	// itself.
+	// A thread that is stopped before it has started returns -EINTR, so wait until all have
+	// finished.
 	while (counter.load_acquire() < u64{4} * rounds && !test.failed())
 		kern::sleep_ms(1);
 	for (auto &thread : threads)

@@ -45,7 +45,7 @@ void device_class_name_can_be_reused_after_removal(kern::kunit::Test &test)
 		auto alone = kern::ClassDevice::create(kind, nullptr, "second0", {});
 		EXPECT_OK(alone);
 		{
-			// Below a class device as below any other.
+			// A class device can have a directory, like any other device.
 			auto below =
 				kern::sysfs::Directory::create("below", first.value().native());
 			EXPECT_OK(below);

@@ -74,7 +74,8 @@ void streaming_mapping_keeps_the_offset_within_the_page(kern::kunit::Test &test)
 /* The segments of a mapped scatter table cover all its pages. */
 void scatter_table_mapping_covers_all_its_pages(kern::kunit::Test &test)
 {
-	constexpr unsigned int count = 300; // more than one chained piece of the kernel's
+	constexpr unsigned int count =
+		300; // needs more than one chained piece of the kernel's scatter table
 	kern::kunit::FakeDevice device("kern-dma");
 	ASSERT_TRUE(device.native() != nullptr);
 	auto made = kern::make_array<kern::Pages>(kern::Gfp::kernel, count);

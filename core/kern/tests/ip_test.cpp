@@ -79,7 +79,7 @@ private:
 	bool registered_ = false;
 };
 
-/* -EHOSTUNREACH: there is one, and it is down. */
+/* Returns -EHOSTUNREACH if the interface exists and is down. */
 int incoming(u16 pkey)
 {
 	const kern_ip_address here{.bytes = {10, 0, 0, 1}}, there{.bytes = {10, 0, 0, 2}};

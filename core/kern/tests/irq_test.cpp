@@ -16,7 +16,7 @@ namespace nic
 {
 constexpr u64 icr = 0xc0, ics = 0xc8, ims = 0xd0, imc = 0xd8, eiac = 0xdc, ivar = 0xe4;
 constexpr u32 rx_queue_0 = 1u << 20, rx_queue_1 = 1u << 21;
-constexpr u32 vectors_0_and_1 = 0x8 | 0x9 << 4; /* valid, vector: of receive queue 0 and of 1 */
+constexpr u32 vectors_0_and_1 = 0x8 | 0x9 << 4; /* valid bit and vector of receive queues 0 and 1 */
 } // namespace nic
 
 constexpr unsigned int vector_count = 2;
@@ -50,7 +50,7 @@ public:
 		auto nic = KERN_TRY(kern::make<Nic>(kern::Gfp::kernel));
 		nic->enabled_ = KERN_TRY(kern::pci::Enabled::create(pci, "weft_kern_test"));
 		nic->registers_ = KERN_TRY(pci.map_bar(0));
-		/* More than it has. */
+		/* The device has fewer than 64 vectors. */
 		seen.asked_too_many = static_cast<unsigned int>(
 			-kern::pci::InterruptVectors::create(pci, 64, 64).error());
 		nic->vectors_ = KERN_TRY(
@@ -72,7 +72,7 @@ private:
 		}
 		registers_.write32(nic::imc, ~0u);
 		registers_.write32(nic::ivar, nic::vectors_0_and_1);
-		/* A cause is cleared, and masked, by the message that it sends. */
+		/* A cause is cleared and masked by the message that it triggers. */
 		registers_.write32(nic::eiac, nic::rx_queue_0 | nic::rx_queue_1);
 		for (int round = 0; round < 3; round++) {
 			raise(causes[0]);
@@ -82,7 +82,8 @@ private:
 		seen.times = lines[0].times.load_relaxed();
 		seen.others = lines[1].times.load_relaxed() != 0;
 		/*
-		 * One handler is gone; the other's interrupt comes behind what it would have got.
+		 * One handler is freed. Once the other vector's interrupt has arrived, an earlier
+		 * one for the freed handler would have arrived, too.
 		 */
 		lines[0].irq.free();
 		const unsigned int before = lines[0].times.load_relaxed();

@@ -51,7 +51,10 @@ public:
 		left_.store_release(true);
 		return 0;
 	}
-	/* True if the poll had ended when disable() returned; the poll saw it begin. */
+	/*
+	 * Returns true if the poll had ended when disable() returned. Waits first until it has
+	 * begun.
+	 */
 	bool ends_before_it_is_disabled()
 	{
 		if (!completed_.wait_for(60'000))
@@ -64,10 +67,7 @@ public:
 	bool was_met() const { return was_met_.load_acquire(); }
 
 private:
-	/*
-	 * For as long as two threads take to meet on a busy machine; and for a call that does not
-	 * wait.
-	 */
+	/* Time limits for two threads to meet on a busy host, and for a call that does not wait. */
 	static constexpr unsigned int met_wait_ms = 3000, lingers_ms = 20;
 
 	int run()
@@ -95,7 +95,10 @@ void napi_disable_waits_for_the_poll(Test &test)
 {
 	if (!test.needs_another_cpu())
 		return;
-	/* The waiter may be woken on the CPU that polls, and come too late to be met. */
+	/*
+	 * The waiter may be woken on the CPU that polls, and then runs too late for the two to
+	 * meet.
+	 */
 	bool met = false;
 	for (unsigned int tries = 0; tries < 20 && !met && !test.failed(); tries++) {
 		kern::kunit::Boxed<Lingering> napi;

@@ -17,7 +17,7 @@ struct Seen {
 	bool bad_offset_refused = false;
 } seen;
 
-/* Looks at a host bridge, which has no driver of its own, and touches nothing. */
+/* Binds to a host bridge, which has no driver of its own, and changes nothing. */
 class Probe
 {
 public:

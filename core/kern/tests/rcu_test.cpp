@@ -26,7 +26,7 @@ struct Reader {
 				if (a == 0 || a != kern::read_once(seen->b))
 					torn.fetch_add(1);
 			}
-			// Where nothing preempts it, the writer gets no other turn.
+			// Without preemption the writer would not run otherwise.
 			if (reads.fetch_add(1) % 64 == 63)
 				kern::sleep_us(10, 20);
 		}

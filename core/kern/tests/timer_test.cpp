@@ -8,7 +8,7 @@
 namespace
 {
 
-/* Not on the stack, where the kernel's object debugging does not want a timer. */
+/* Allocated, because debug objects of the kernel warn about timers on the stack. */
 struct Alarm {
 	void ring()
 	{
@@ -27,8 +27,8 @@ void timer_fires_after_its_time(kern::kunit::Test &test)
 	ASSERT_OK(made);
 	Alarm &alarm = *made.value();
 	/*
-	 * In the timer's own unit: a guest's clocks do not agree where the host was busy as they
-	 * were calibrated.
+	 * Measured in jiffies like the timer itself: other clocks of a guest may deviate if the
+	 * host was busy while they were calibrated.
 	 */
 	const u64 before = kern_jiffies();
 	alarm.timer.start(20);

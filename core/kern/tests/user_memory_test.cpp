@@ -80,7 +80,7 @@ void pinning_of_invalid_address_ranges_is_rejected(kern::kunit::Test &test)
 	EXPECT_ERROR(bench.pin(at, u64{1} << 60), -EINVAL);
 	/* Kernel addresses. */
 	EXPECT_ERROR(bench.pin(reinterpret_cast<u64>(&bench) & ~u64{0xfff}, page_size), -EFAULT);
-	/* A hole behind the last page: what was pinned before it is let go. */
+	/* There is a hole behind the last page: pages pinned before it are unpinned. */
 	kern_kunit_process_unmap(at + 3 * page_size, page_size);
 	EXPECT_ERROR(bench.pin(at, 4 * page_size), -EFAULT);
 	EXPECT_OK(bench.pin(at, 3 * page_size));
@@ -155,7 +155,7 @@ void rlimit_memlock_is_enforced_to_the_page(kern::kunit::Test &test)
 		EXPECT_OK(three);
 		EXPECT_ERROR(bench.pin(at + 3 * page_size, page_size + 1), -ENOMEM);
 		EXPECT_EQ(bench.pinned(), 3u);
-		/* The same page twice is two. */
+		/* A page that is pinned twice counts twice. */
 		auto again = bench.pin(at, 1);
 		EXPECT_OK(again);
 		EXPECT_ERROR(bench.pin(at, 1), -ENOMEM);
@@ -167,7 +167,7 @@ void rlimit_memlock_is_enforced_to_the_page(kern::kunit::Test &test)
 	EXPECT_OK(bench.pin(at, 8 * page_size));
 }
 
-/* Memory that the device has in pieces of the test's making. */
+/* Memory whose DMA segments the test chooses. */
 struct Pieces : kern::DescribedByPages<Pieces> {
 	u64 first_byte, bytes;
 	struct Piece {

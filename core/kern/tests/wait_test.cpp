@@ -71,7 +71,10 @@ void wait_queue_loses_no_wake_up(kern::kunit::Test &test)
 void wait_returns_false_no_earlier_than_its_timeout(kern::kunit::Test &test)
 {
 	kern::WaitQueue queue(KERN_LOCK_CLASS("test.timeout"));
-	/* In the limit's own unit; a clock's may go on while jiffies are made up for. */
+	/*
+	 * Measured in jiffies like the limit: another clock may continue while the kernel catches
+	 * up on missed ticks.
+	 */
 	const u64 before = kern_jiffies();
 	EXPECT_FALSE(queue.wait_for(20, [] { return false; }));
 	EXPECT_GE(kern_jiffies() - before, kern_ms_to_jiffies(20));

@@ -9,11 +9,11 @@
 namespace
 {
 
-/* None of these on the stack, where the kernel's object debugging does not want a work. */
+/* Allocated, because debug objects of the kernel warn about work items on the stack. */
 struct Job {
 	void run()
 	{
-		kern::sleep_ms(1); // it may
+		kern::sleep_ms(1); // a work item may sleep
 		runs.fetch_add(1);
 		done.complete();
 	}
@@ -85,7 +85,10 @@ void delayed_work_runs_after_its_delay(kern::kunit::Test &test)
 	ASSERT_OK(made);
 	Later &later = *made.value();
 
-	/* In the delay's own unit; a clock's may go on while jiffies are made up for. */
+	/*
+	 * Measured in jiffies like the delay: another clock may continue while the kernel catches
+	 * up on missed ticks.
+	 */
 	const u64 before = kern_jiffies();
 	EXPECT_TRUE(later.work.queue(20));
 	ASSERT_TRUE(later.done.wait_for(10000));

@@ -8,10 +8,10 @@ namespace
 {
 
 constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET, send = 1ul << IB_MGMT_METHOD_SEND;
-/* More retries than pass while whoever answers takes his time. */
+/* The request is not abandoned even if the responder takes long. */
 constexpr int patient = 1000;
 
-/* A asks, B answers. */
+/* Node a sends requests, and node b responds. */
 struct Pair {
 	Node a{1}, b{2};
 	Agent client{a}, server{b};
@@ -54,7 +54,10 @@ void notify_09_mad_between_poll_and_arm_is_received(Test &test)
 	soft_complete_late(asking.device(), true);
 	soft_complete_late(asked.device(), true);
 	for (unsigned int round = 0; round < 5; round++) {
-		/* The first one's event is heard of; what comes until the arm is not. */
+		/*
+		 * The first MAD raises an event. The following ones arrive before the CQ is armed,
+		 * and raise none.
+		 */
 		Sent burst[] = {{client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0},
 				{client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0},
 				{client, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0},
@@ -143,7 +146,7 @@ void mgmt_01_class_selects_qp0_or_qp1_and_qp1_checks_its_qkey(Test &test)
 		ib_wc wc;
 		EXPECT_TRUE(fixture::next(cq.value(), wc));
 	}
-	/* The last of three; the fabric keeps their order. */
+	/* This is the last of the three datagrams, and the fabric keeps their order. */
 	EXPECT_TRUE(eventually([&] { return server.received.load_acquire() >= 1; }));
 	EXPECT_EQ(server.received.load_acquire(), 1u);
 	EXPECT_EQ(server.last.src_qp, qp.value().number());
@@ -420,7 +423,7 @@ void mgmt_03_agents_have_different_transaction_ids(Test &test)
 		EXPECT_NE(agent.agent->hi_tid, 0u);
 	}
 	EXPECT_NE(agents[0].agent->hi_tid, agents[1].agent->hi_tid);
-	/* Three that are the same by chance come once in 2^62 runs. */
+	/* Three equal values by chance are expected once in 2^62 runs. */
 	EXPECT_FALSE(agents[0].agent->hi_tid == agents[2].agent->hi_tid &&
 		     agents[0].agent->hi_tid == agents[3].agent->hi_tid);
 }

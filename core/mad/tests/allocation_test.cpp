@@ -55,7 +55,7 @@ void sa_functions_survive_each_failed_allocation(Test &test)
 	ASSERT_TRUE(node.ok());
 	ib_device *device = node.device();
 	ib_sa_client client{};
-	/* Asks, and gives it up. */
+	/* Waits for the end of a query after cancelling it. */
 	const auto end = [&](int id, ib_sa_query *query) {
 		if (id < 0)
 			return id;
@@ -71,7 +71,7 @@ void sa_functions_survive_each_failed_allocation(Test &test)
 			[](int, sa_path_rec *, void *) { calls.fetch_add(1); }, nullptr, &query);
 		return end(id, query);
 	};
-	/* Lost, so that none is answered before it is abandoned. */
+	/* All packets are lost, so that no query is answered before it is cancelled. */
 	Watch watch(device, ~0ul);
 	fail_each(test, [&] {
 		ib_sa_register_client(&client);
@@ -165,7 +165,10 @@ void management_device_survives_each_failed_allocation(Test &test)
 {
 	constexpr soft_options plain = {.lid = 1};
 	bool failed = true;
-	/* Each of the early ones, and some of the thousand that fill the receive queues. */
+	/*
+	 * Each of the first 40 allocations fails in turn, and then one in 61 of the thousand that
+	 * fill the receive queues.
+	 */
 	for (unsigned int nth = 1; failed; nth += nth < 40 ? 1 : 61) {
 		kern_fail_allocation(nth);
 		ib_device *device = soft_create(&plain);

@@ -11,10 +11,10 @@ namespace
 
 constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET;
 constexpr u8 method_get_multi = 0x14;
-/* More than the receive queue of a special QP holds. */
+/* Exceeds the depth of a special QP's receive queue. */
 constexpr unsigned int more_than_a_queue = 600;
 
-/* A hostile node, and an agent of each kind to molest. */
+/* A malicious node, and a node with an agent of each kind. */
 struct Scene {
 	Node a{1}, b{2};
 	Agent hostile{a}, server{b}, rmpp_server{b};
@@ -27,7 +27,7 @@ struct Scene {
 		       rmpp_server.open(vendor_rmpp_class, 1ul << method_get_multi, 1,
 					IB_MGMT_RMPP_VERSION) == 0;
 	}
-	/* All is well behind it. */
+	/* Returns true if the attacked node still responds. */
 	bool answers()
 	{
 		Sent sent(hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 100, 10);
@@ -148,7 +148,7 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 			notify(tid++, bad.version, bad.type, bad.flags, bad.segment, bad.length));
 		EXPECT_TRUE(spy.aborted(bad.abort));
 	}
-	/* A message that breaks off in the middle is aborted too, and forgotten. */
+	/* A message that ends in the middle is also aborted and forgotten. */
 	ASSERT_TRUE(notify(tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
 	EXPECT_TRUE(eventually([&] { return spy.type.load_acquire() == IB_MGMT_RMPP_TYPE_ACK; }));
 	ASSERT_TRUE(notify(tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_LAST, 2, 221));
@@ -169,7 +169,7 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 	ASSERT_TRUE(notify(tid, 1, IB_MGMT_RMPP_TYPE_STOP, 0, 0, 0));
 	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 4; }));
 
-	/* Messages begun and never ended: so many are kept, the others dropped. */
+	/* Of the messages that begin and never end, 64 are kept and the others dropped. */
 	for (unsigned int n = 0; n < 64 + 10; n++)
 		ASSERT_TRUE(
 			notify(1000 + n, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
@@ -178,7 +178,7 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 	EXPECT_TRUE(scene.answers());
 }
 
-/* An agent for what others send in the vendor's class; it answers nothing. */
+/* Registers an agent that receives unsolicited Sends of the vendor class and never responds. */
 ib_mad_agent *take_sends(ib_device *device, ib_mad_recv_handler handler, void *context)
 {
 	ib_mad_reg_req request{};
@@ -253,7 +253,9 @@ void mgmt_12_bursts_are_received_while_a_handler_is_slow(Test &test)
 		begin(made.value()->mad().mad_hdr, vendor_class, IB_MGMT_METHOD_SEND);
 		sent = made.value()->send(IB_MGMT_MAD_SIZE);
 		for (unsigned int n = 0; n < 2; n++) {
-			/* The handler of the first, and that of the first of a burst. */
+			/*
+			 * Waits for the handler of the first MAD, or of the first one of a burst.
+			 */
 			sent = sent &&
 			       eventually([&] { return slow.received.load_acquire() == n + 1; });
 			for (unsigned int i = 0; i < burst; i++)
@@ -387,7 +389,7 @@ void mgmt_03_invalid_sends_are_rejected(Test &test)
 		EXPECT_EQ(sent.post(), -EINVAL);
 	}
 
-	/* There would be no handler for the completion or the response. */
+	/* Without these handlers nobody could receive the completion or the response. */
 	const auto ignore_received = [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
 		ib_free_recv_mad(wc);
 	};
@@ -413,7 +415,9 @@ void mgmt_03_invalid_sends_are_rejected(Test &test)
 		ib_unregister_mad_agent(agent);
 	}
 
-	/* The first of a list goes, the second does not, the third is not looked at. */
+	/*
+	 * The first MAD of the list is sent, the second is refused, and the third is not examined.
+	 */
 	Sent first(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
 	Sent second(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET, -1, 0);
 	Sent third(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);

@@ -17,7 +17,7 @@ constexpr u8 vendor_class = 0x09;
 constexpr u8 vendor_rmpp_class = IB_MGMT_CLASS_VENDOR_RANGE2_START;
 constexpr auto gfp = static_cast<unsigned int>(kern::Gfp::kernel);
 
-/* A device with one port, and addresses of others from there. */
+/* A device with one port, from which address handles for other ports can be created. */
 class Node
 {
 public:
@@ -40,7 +40,7 @@ public:
 	bool ok() const { return pd_ && !rdma::is_err(pd_); }
 	ib_device *device() const { return device_.get(); }
 	ib_pd *pd() const { return pd_; }
-	/* The caller deallocates it, before the device goes. */
+	/* The caller must deallocate the PD before the device is removed. */
 	ib_pd *take_pd() { return std::exchange(pd_, nullptr); }
 	ib_ah *address(u16 lid) const
 	{
@@ -61,10 +61,10 @@ struct Agent {
 	Node &node;
 	ib_mad_agent *agent = nullptr;
 	kern::Atomic<unsigned int> received{}, answers{};
-	unsigned int busy = 0;  /* answers so many requests with: busy */
-	bool answering = false; /* answers requests */
-	int answer_bytes = 0;   /* with RMPP, if not 0 */
-	ib_wc last{};           /* of the last one received */
+	unsigned int busy = 0;  /* number of requests to answer with "busy" */
+	bool answering = false; /* whether requests are answered */
+	int answer_bytes = 0;   /* length of the answer's RMPP data, or 0 for no RMPP */
+	ib_wc last{};           /* completion of the last MAD received */
 	int last_length = 0;
 	u16 last_status = 0;
 	bool content_right = true;
@@ -75,7 +75,9 @@ struct Agent {
 	Agent(const Agent &) = delete;
 	Agent &operator=(const Agent &) = delete;
 
-	/* methods: a bit for each unsolicited method wanted; 0: none. Returns an errno. */
+	/*
+	 * @methods has a bit for each unsolicited method to be received, or is 0. Returns an errno.
+	 */
 	int open(u8 mgmt_class = 0, unsigned long methods = 0, u8 version = 1, u8 rmpp_version = 0,
 		 u8 oui = 0)
 	{
@@ -111,7 +113,7 @@ struct Agent {
 	}
 
 private:
-	/* Ends of a test's sends (context[0]) and of answers. */
+	/* Completions of a test's sends, which have context[0] set, and of answers. */
 	static void on_sent(ib_mad_agent *mad_agent, ib_mad_send_wc *wc);
 	static void on_received(ib_mad_agent *mad_agent, ib_mad_send_buf *, ib_mad_recv_wc *wc)
 	{
@@ -124,7 +126,10 @@ private:
 		const bool response = ib_response_mad(&wc->recv_buf.mad->mad_hdr);
 		if (response)
 			self.answers.fetch_add(1);
-		/* Before the answer, which may be received and counted on another CPU at once. */
+		/*
+		 * Counted before the answer is sent, because another CPU may receive and count the
+		 * answer at once.
+		 */
 		self.received.fetch_add(1);
 		if (!response && self.answering)
 			self.answer(mad_agent, *wc);
@@ -144,7 +149,8 @@ private:
 		content_right = content_right && offset == wc.mad_len - header;
 	}
 	/*
-	 * from: it may be received and asked before open() has its result, and while close() waits.
+	 * Uses @from instead of @agent, because MADs may arrive before open() has stored its
+	 * result, and while close() waits.
 	 */
 	void answer(ib_mad_agent *from, const ib_mad_recv_wc &wc)
 	{
@@ -178,7 +184,7 @@ private:
 class Sent
 {
 public:
-	/* data_bytes: of an RMPP message; 0: a single datagram. */
+	/* @data_bytes is the length of an RMPP message, or 0 for a single datagram. */
 	Sent(Agent &from, u16 lid, u8 mgmt_class, u8 method, int timeout_ms, int retries,
 	     int data_bytes = 0)
 	{
@@ -207,7 +213,10 @@ public:
 	{
 		if (!ok())
 			return;
-		/* A test that gave up must not take the buffer from under the midlayer. */
+		/*
+		 * If the test has given up, the buffer must not be freed while the MAD layer uses
+		 * it.
+		 */
 		if (posted_ && !completions()) {
 			ib_cancel_mad(buf_);
 			if (!ended())
@@ -228,7 +237,7 @@ public:
 		posted_ = posted_ || status == 0;
 		return status;
 	}
-	/* With those behind it; an error if it is not of the one expected to be bad. */
+	/* Posts the whole list. Returns an error if bad_send_buf is not @expected_bad. */
 	int post_list(const ib_mad_send_buf *expected_bad)
 	{
 		ib_mad_send_buf *bad = nullptr;
@@ -276,7 +285,7 @@ inline ib_mad_counters dropped(const Node &node, ib_qp_type type = IB_QPT_GSI)
 	return counters;
 }
 
-/* Bypasses the agents; done is called on completion. Returns the result of ib_post_send(). */
+/* Posts without an agent; @done is called on completion. Returns the result of ib_post_send(). */
 inline int post_datagram(ib_qp *qp, ib_cqe &done, ib_sge &sge, ib_ah *ah, u32 remote_qpn)
 {
 	ib_ud_wr wr{};
@@ -292,8 +301,8 @@ inline int post_datagram(ib_qp *qp, ib_cqe &done, ib_sge &sge, ib_ah *ah, u32 re
 }
 
 /*
- * A datagram past the midlayer, from the agent's special QP to the one of the same number at a LID.
- * One at a time.
+ * Sends one datagram at a time without the MAD layer, from the agent's special QP to the QP of the
+ * same number at a LID.
  */
 class Raw : ib_cqe
 {
@@ -331,8 +340,8 @@ private:
 };
 
 /*
- * A QP changes its state by itself, as by an error of the hardware: the midlayer, by whom its owner
- * may be changing it at the same time, is not told.
+ * Changes the state of a QP without the midlayer, as a hardware error would. The QP's owner may be
+ * changing the state at the same time.
  */
 inline bool move_unasked(ib_qp *qp, ib_qp_state state)
 {
@@ -344,7 +353,7 @@ inline bool move_unasked(ib_qp *qp, ib_qp_state state)
 /* A request that no hardware can carry out: it stops the send queue (IBA 10.3.1.6). */
 struct BadRequest : ib_cqe {
 	kern::Completion ended;
-	ib_wc_status status = IB_WC_SUCCESS; /* valid once ended */
+	ib_wc_status status = IB_WC_SUCCESS; /* valid once `ended` is complete */
 
 	BadRequest() : ib_cqe{}
 	{
@@ -361,7 +370,7 @@ struct BadRequest : ib_cqe {
 	}
 };
 
-/* So many requests for an answer, not posted; none without memory. */
+/* Returns @count requests that are not posted yet, or an empty array if memory is short. */
 inline kern::OwnedArray<kern::Owned<Sent>> make_requests(std::size_t count, Agent &from, u16 lid,
 							 int timeout_ms, int retries)
 {
@@ -381,11 +390,12 @@ inline kern::OwnedArray<kern::Owned<Sent>> make_requests(std::size_t count, Agen
 	return requests;
 }
 
-/* Loses what a device sends, in the order of a bit mask, and counts it. */
+/* Counts the packets that a device sends, and loses those whose bits are set in a mask. */
 struct Watch {
 	ib_device *device;
 	kern::Atomic<unsigned int> seen{};
-	unsigned long lost; /* bit n: the n-th message, from 0; those past 63 as bit 63 */
+	unsigned long
+		lost; /* bit n: packet n, counted from 0; bit 63 also applies to all later ones */
 
 	Watch(ib_device *of, unsigned long mask) : device(of), lost(mask)
 	{
@@ -403,7 +413,7 @@ struct Watch {
 	Watch &operator=(const Watch &) = delete;
 };
 
-/* The last RMPP packet that a device sent. */
+/* Records the last RMPP packet that a device sent. */
 struct Spy {
 	ib_device *device;
 	kern::Atomic<u32> type{}, status{};
@@ -428,7 +438,7 @@ struct Spy {
 	Spy(const Spy &) = delete;
 	Spy &operator=(const Spy &) = delete;
 
-	/* The status that it aborted with. */
+	/* Waits until the device has sent an ABORT with this status. */
 	bool aborted(u32 with)
 	{
 		return eventually([&] {

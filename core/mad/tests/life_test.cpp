@@ -41,7 +41,10 @@ void mgmt_03_qp_in_error_recovers_and_sends_queued_mads(Test &test)
 	for (int round = 0; round < 3; round++) {
 		for (Agent *agent : {&pair.client, &pair.server})
 			ASSERT_TRUE(move_unasked(agent->agent->qp, IB_QPS_ERR));
-		/* The server may not be back for the first. */
+		/*
+		 * Retries are needed, because the server may not have recovered when the first
+		 * request arrives.
+		 */
 		Sent sent(pair.client, 2, vendor_class, IB_MGMT_METHOD_GET, 100, 50);
 		ASSERT_TRUE(sent.ok());
 		ASSERT_EQ(sent.post(), 0);
@@ -61,7 +64,7 @@ void mgmt_03_sends_fail_while_the_qp_cannot_recover(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
-	/* Before the error: a recovery may be over before anybody can have it fail. */
+	/* Set before the error, because the recovery might otherwise be over before it can fail. */
 	soft_fail(pair.a.device(), SOFT_MODIFY_QP, 1000, -EIO);
 	Sent any(pair.client, 2, vendor_class, IB_MGMT_METHOD_SEND, 0, 0);
 	ASSERT_TRUE(any.ok());
@@ -113,7 +116,7 @@ void mgmt_03_agents_survive_a_port_outage(Test &test)
 		EXPECT_EQ(pair.ask(20), IB_WC_RESP_TIMEOUT_ERR);
 		set_state(pair.b, IB_PORT_ACTIVE, IB_EVENT_PORT_ACTIVE);
 		EXPECT_EQ(pair.ask(), IB_WC_SUCCESS);
-		/* Nobody serves it at LID 1, and says so. */
+		/* No SA is at LID 1, and that node reports so in its response. */
 		EXPECT_TRUE(eventually([&] { return ask_sa() > 0; }));
 	}
 	ib_sa_unregister_client(&client);

@@ -19,7 +19,7 @@ namespace
 constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET;
 constexpr unsigned int receive_queue = 512;
 
-/* Every pair of state and event of a special QP. */
+/* Tests every pair of a state and an event of a special QP. */
 void mgmt_03_special_qp_transitions_match_the_table(Test &test)
 {
 	using enum SpecialQpState;
@@ -42,7 +42,7 @@ void mgmt_03_special_qp_transitions_match_the_table(Test &test)
 				  table[state][event]);
 }
 
-/* Every pair of state and event of a send. */
+/* Tests every pair of a state and an event of a send. */
 void mgmt_03_send_transitions_match_the_table(Test &test)
 {
 	using enum mad::SendState;
@@ -87,7 +87,7 @@ struct Scene {
 	}
 };
 
-/* The n-th call of a method from now on fails. */
+/* Makes the n-th call of a method from now on fail. */
 struct FailsOnce {
 	ib_device *device;
 	soft_method method;
@@ -111,13 +111,14 @@ struct FailsOnce {
 	FailsOnce &operator=(const FailsOnce &) = delete;
 };
 
-/* How a QP is broken; the calls of ib_modify_qp that takes. */
+/* The way in which a QP is broken, and the number of ib_modify_qp() calls that this takes. */
 enum class Break : u8 { idle, with_sends, send_queue };
 constexpr unsigned int own_calls[] = {1, 2, 0};
 
 /*
- * Breaks the server's QP with a call of a method failing on the way back. True if it came to that
- * call; the QP works again, and what was on its way has ended once.
+ * Breaks the server's QP while a call of a method fails during the recovery. Returns true if the
+ * recovery came to that call. Afterwards the QP works again, and each outstanding request has
+ * completed once.
  */
 bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method, unsigned int nth)
 {
@@ -132,7 +133,7 @@ bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method
 		EXPECT_TRUE(scene.move_to(IB_QPS_ERR));
 		break;
 	case Break::with_sends:
-		/* A queue that drains takes requests, and keeps them. */
+		/* A queue in SQD accepts requests and does not send them. */
 		EXPECT_TRUE(scene.move_to(IB_QPS_SQD));
 		for (Sent &sent : sends)
 			EXPECT_EQ(sent.post(), 0);
@@ -177,8 +178,8 @@ void mgmt_03_recovery_survives_failure_of_each_step(Test &test)
 			       breaks_and_recovers(test, scene, how, SOFT_MODIFY_QP, nth))
 				nth++;
 			/*
-			 * SQE to RTS; or RESET, INIT, RTR, RTS, and perhaps the attempts that find
-			 * out that it takes so many.
+			 * The recovery takes SQE to RTS, or RESET, INIT, RTR and RTS, and possibly
+			 * calls that find out how many steps are needed.
 			 */
 			EXPECT_GE(nth, how == Break::send_queue ? 2u : 5u);
 			EXPECT_LE(nth, 7u);
@@ -256,7 +257,7 @@ void mgmt_03_timeout_starts_at_send_completion(Test &test)
 	Watch watch(scene.b.device(), ~0ul);
 	Sent held(scene.server, 1, vendor_class, IB_MGMT_METHOD_GET, 20, 2);
 	ASSERT_TRUE(held.ok());
-	/* A queue that drains takes requests, and keeps them. */
+	/* A queue in SQD accepts requests and does not send them. */
 	ASSERT_TRUE(scene.move_to(IB_QPS_SQD));
 	ASSERT_EQ(held.post(), 0);
 	EXPECT_TRUE(lets_time_pass(scene));
@@ -275,7 +276,7 @@ void mgmt_03_timeout_starts_at_send_completion(Test &test)
  */
 void mgmt_03_stalled_sends_complete_when_the_qp_fails(Test &test)
 {
-	constexpr std::size_t count = 130; /* the hardware takes 128 */
+	constexpr std::size_t count = 130; /* the send queue of the hardware holds 128 */
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
 	Watch watch(scene.b.device(), ~0ul);
@@ -352,7 +353,7 @@ void mgmt_03_handlers_run_in_a_task_and_never_recursively(Test &test)
 	soft_fail(scene.b.device(), SOFT_MODIFY_QP, 1'000'000, -EIO);
 	EXPECT_EQ(bad.post(scene.qp(), insistent.send->ah), 0);
 	bad.ended.wait();
-	/* It has given up for now when one ends so. */
+	/* The recovery has failed for now if a send is flushed. */
 	EXPECT_TRUE(eventually([&] {
 		Sent sent(scene.server, 1, vendor_class, IB_MGMT_METHOD_SEND, 0, 0);
 		return sent.ok() && sent.post() == 0 && sent.ended() &&
@@ -398,7 +399,7 @@ void mgmt_03_send_cancelled_under_a_lock_completes_in_a_task(Test &test)
 	send->ah = like.buf()->ah;
 	send->timeout_ms = 600'000;
 	EXPECT_EQ(ib_post_send_mad(send, nullptr), 0);
-	/* Nothing but the answer that does not come keeps it. */
+	/* Only the missing response keeps the send outstanding. */
 	EXPECT_TRUE(scene.answers());
 	kern::IrqSpinLock lock(KERN_LOCK_CLASS("mad_test.canceller"));
 	{

@@ -142,7 +142,7 @@ void mgmt_03_rmpp_sender_aborts_if_no_segment_is_acknowledged(Test &test)
 			EXPECT_EQ(pair.server.received.load_acquire(), 0u);
 		}
 	}
-	/* The peer has taken the word for what it is. */
+	/* The peer has recognised the ABORT as such. */
 	EXPECT_EQ(dropped(pair.b).rmpp_discarded, 0u);
 }
 
@@ -158,7 +158,7 @@ void mgmt_03_rmpp_responses_reach_peers_with_equal_tids(Test &test)
 	ASSERT_TRUE(third.ok());
 	Agent other{third};
 	ASSERT_EQ(other.open(0, 0, 1, IB_MGMT_RMPP_VERSION), 0);
-	/* As chance may have it. */
+	/* Two nodes may choose the same value by chance. */
 	other.agent->hi_tid = pair.client.agent->hi_tid;
 	pair.server.answer_bytes = 300 * 216;
 	Sent one(pair.client, 2, vendor_rmpp_class, method_get_multi, 30'000, 0, 100);
@@ -187,7 +187,7 @@ void mgmt_03_rmpp_unregistration_flushes_each_message_once(Test &test)
 	Sent sent(pair.client, 2, vendor_rmpp_class, method_get_multi, 600'000, 0, 5000);
 	ASSERT_TRUE(sent.ok());
 	ASSERT_EQ(sent.post(), 0);
-	/* The first ACK tells that the server has begun to assemble. */
+	/* The first ACK shows that the server has begun to assemble. */
 	EXPECT_TRUE(eventually([&] { return watch.seen.load_acquire() >= 1; }));
 	pair.server.close();
 	pair.client.close();
@@ -277,6 +277,6 @@ SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_carries_messages_of_all_le
 	    KUNIT_CASE(mgmt_03_rmpp_sender_aborts_if_no_segment_is_acknowledged),
 	    KUNIT_CASE(mgmt_03_rmpp_responses_reach_peers_with_equal_tids),
 	    KUNIT_CASE(mgmt_03_rmpp_unregistration_flushes_each_message_once));
-/* Minutes, which cost nothing where time is virtual: once is enough. */
+/* These last minutes, which cost nothing in virtual time, so they run only once. */
 CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_abandons_a_message_after_40_s),
 	   KUNIT_CASE(mgmt_03_rmpp_receiver_repeats_the_last_ack_for_10_s));

@@ -10,7 +10,7 @@ namespace
 
 using PathCallback = void (*)(int status, sa_path_rec *resp, void *context);
 
-/* A node with a manager, a client on it, and a question as it should be. */
+/* A node with an SA, a node with a client, and a valid query. */
 struct Bench {
 	Node manager{1}, node{2};
 	Device without_sa{{.lid = 3, .lacks = RDMA_CORE_CAP_IB_SA}};
@@ -236,7 +236,7 @@ void mgmt_05_address_handle_has_the_rate_of_its_record(Test &test)
 		if (!rdma::is_err(ah))
 			rdma_destroy_ah(ah, 0);
 
-		/* It leaves the subnet: with a GRH, from the GID that the path has. */
+		/* A path that leaves the subnet needs a GRH with the source GID of the path. */
 		ASSERT_EQ(rdma_query_gid(device, 1, 0, &path.sgid), 0);
 		path.dgid.raw[15] = 0x77;
 		path.hop_limit = 64;

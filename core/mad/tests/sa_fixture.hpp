@@ -10,23 +10,23 @@
 namespace mad_fixture
 {
 
-/* Answers what clients ask as told to, and reports traps. */
+/* A subnet administration that answers as the test specifies, and reports traps. */
 class Administrator
 {
 public:
 	kern::Atomic<unsigned int> gets{}, joins{}, leaves{}, subscriptions{}, ends{};
-	kern::Atomic<unsigned int> acknowledged{}, unacknowledged{}; /* reports */
+	kern::Atomic<unsigned int> acknowledged{}, unacknowledged{}; /* numbers of reports */
 	kern::Atomic<u32> last_trap{};
-	kern::Atomic<u32> refuse{}; /* answers with this status */
+	kern::Atomic<u32> refuse{}; /* status of all answers, if not 0 */
 	kern::Atomic<u32> mlid{0xc001};
 	kern::Atomic<u32>
-		group_mtu{}; /* of every group, with its selector; 0: as it was asked for */
+		group_mtu{}; /* MTU of every group, with its selector; 0: the requested MTU */
 	kern::Atomic<u32>
-		deaf_to_ends{}; /* so many leaves and ends of subscriptions are not answered */
+		deaf_to_ends{}; /* number of leaves and unsubscriptions that are not answered */
 
 	/*
-	 * Fills in the path record of an answer, which begins as the request; if unset, all paths
-	 * lead to LID 77. To be set before any query.
+	 * Fills in the path record of a response, which initially equals the request. If unset, all
+	 * paths lead to LID 77. Must be set before any query.
 	 */
 	void (*describe)(void *context, ib::PathRecord &path) = nullptr;
 	void *describe_context = nullptr;
@@ -49,7 +49,8 @@ public:
 	bool ok() const { return !rdma::is_err(agent_); }
 
 	/*
-	 * Reports a trap that names a GID to the node of a LID; asked for once, waited for so long.
+	 * Sends one report of a trap with a GID to the node at a LID, and waits up to @timeout_ms
+	 * for the response.
 	 */
 	bool report(u16 lid, u16 trap, u8 gid, int timeout_ms = 5000, u16 issuer = 1)
 	{
@@ -120,7 +121,7 @@ private:
 		mad = question;
 		mad.header.status = static_cast<u16>(refuse.load_acquire());
 		fill_in(mad);
-		/* Set is answered by GetResp, the others by the response of their own. */
+		/* The response to a Set is a GetResp; other methods have their own responses. */
 		mad.header.method =
 			question.header.is_method(ib::MadMethod::set)
 				? static_cast<u8>(ib::MadMethod::get_resp)
@@ -163,7 +164,7 @@ private:
 				path.dlid = u16{77};
 			gets.fetch_add(1);
 			break;
-		default: /* as it came */
+		default: /* the attribute is returned unchanged */
 			break;
 		}
 	}
@@ -187,7 +188,7 @@ inline void report(const Node &node, ib_event_type type)
 	ib_dispatch_event(&event);
 }
 
-/* The subnet manager is at another LID from now on; 0: nowhere. */
+/* Moves the subnet manager to another LID; 0 removes it. */
 inline bool move_manager(const Node &node, u16 lid)
 {
 	ib_port_attr attr;

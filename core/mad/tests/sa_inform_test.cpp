@@ -12,7 +12,7 @@ struct Listening {
 	kern::Atomic<unsigned int> calls{}, reports{};
 	kern::Atomic<int> status{1};
 	kern::Atomic<u32> trap{}, gid{};
-	kern::Completion *gate = nullptr; /* reports wait for it */
+	kern::Completion *gate = nullptr; /* if set, the handler waits for it */
 	ib_inform_info *info = nullptr;
 
 	Listening() = default;
@@ -91,8 +91,8 @@ void mgmt_03_sa_reports_reach_every_subscriber(Test &test)
 	EXPECT_EQ(out.reports.load_acquire(), 0u);
 
 	/*
-	 * The end of another subscription comes behind: were the first one's leaving told to the
-	 * SA, it would be by then.
+	 * The other subscription ends later. If the end of the first one had been sent to the SA,
+	 * it would have arrived by then.
 	 */
 	in.stop();
 	out.stop();
@@ -184,7 +184,10 @@ void mgmt_03_sa_reports_beyond_the_limit_are_not_acknowledged(Test &test)
 	bool sent = true;
 	for (unsigned int n = 0; n < flood; n++)
 		sent = sent && sa.report(2, ib::trap_gid_in_service, static_cast<u8>(n), 600'000);
-	/* The answer to a question comes behind the flood: when it is here, so is all of that. */
+	/*
+	 * The response to a later query arrives after the flood, so all of the flood has been
+	 * received.
+	 */
 	kern::Atomic<unsigned int> answers{};
 	ib_sa_query *query;
 	const int asked = ib_sa_class_port_info_query(
@@ -212,7 +215,7 @@ void mgmt_03_sa_reports_beyond_the_limit_are_not_acknowledged(Test &test)
  */
 void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 {
-	constexpr u16 by_a_node = 128; /* a link has changed: a switch says so */
+	constexpr u16 by_a_node = 128; /* trap 128: a switch reports a change of a link */
 	Node manager{1}, outsider{2}, node{4};
 	ASSERT_TRUE(manager.ok() && outsider.ok() && node.ok());
 	Administrator sa(manager), other(outsider);
@@ -228,7 +231,7 @@ void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 	EXPECT_TRUE(eventually([&] { return refused() == 1; }));
 	ASSERT_TRUE(other.report(4, by_a_node, 2, 5000, 2));
 	EXPECT_TRUE(eventually([&] { return refused() == 2; }));
-	/* Sent to the manager by another node, and passed on. */
+	/* Another node has sent these traps to the SM, which forwards them. */
 	ASSERT_TRUE(sa.report(4, ib::trap_mcast_group_deleted, 3, 5000, 2));
 	EXPECT_TRUE(eventually([&] { return refused() == 3; }));
 	ASSERT_TRUE(sa.report(4, ib::trap_gid_in_service, 4, 5000, 2));
@@ -242,7 +245,7 @@ void mgmt_03_sa_reports_of_other_nodes_are_dropped(Test &test)
 	EXPECT_TRUE(eventually([&] { return sa.acknowledged.load_acquire() == 2; }));
 	EXPECT_EQ(other.acknowledged.load_acquire(), 0u);
 
-	/* Both are the manager's. */
+	/* With an LMC of 1 the SM has both LIDs. */
 	ib_port_attr attr;
 	ASSERT_EQ(ib_query_port(node.device(), 1, &attr), 0);
 	attr.lmc = 1;

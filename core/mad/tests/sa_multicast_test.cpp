@@ -72,7 +72,7 @@ private:
 	u32 count_ = 0;
 };
 
-/* Counts packets that are SA requests not sent before; transaction ids grow. */
+/* Counts new SA requests and repeated ones, by their increasing transaction IDs. */
 struct Requests {
 	explicit Requests(ib_device *of) : device(of)
 	{
@@ -124,7 +124,7 @@ void mgmt_03_sa_limits_concurrent_joins(Test &test)
 	Requests requests(node.device());
 	for (u32 i = 0; i < count; i++)
 		ASSERT_EQ(members.join(client, node), 0);
-	/* The last of the window has been asked for before the first is asked for again. */
+	/* The last request of the window is sent before the first one is repeated. */
 	EXPECT_TRUE(eventually([&] { return requests.repeated.load_acquire() >= asking_max; }));
 	EXPECT_EQ(requests.fresh.load_acquire(), asking_max);
 	requests.lose.store_release(false);
@@ -147,7 +147,7 @@ void mgmt_03_sa_memberships_are_bounded(Test &test)
 	for (u32 i = 0; i < members_max; i++)
 		ASSERT_EQ(members.join(client, node), 0);
 	EXPECT_EQ(members.join(client, node), -ENOBUFS);
-	/* Nor is there another membership of a group that is joined already. */
+	/* A further membership of a group that is already joined is refused as well. */
 	EXPECT_EQ(members.join(client, node, 0), -ENOBUFS);
 	ASSERT_TRUE(members.become(members.joined, members_max));
 	EXPECT_EQ(members.refused.load_acquire(), 0u);
@@ -182,7 +182,7 @@ void mgmt_03_sa_members_of_one_group_share_a_join(Test &test)
 		ASSERT_EQ(members.join(client, node, 0), 0);
 	EXPECT_TRUE(members.become(members.joined, count));
 	EXPECT_EQ(sa.joins.load_acquire(), 1u);
-	/* A group that comes back different is lost to all of them. */
+	/* If a group has other attributes after a rejoin, all its members lose it. */
 	sa.mlid.store_release(0xc002);
 	report(node, IB_EVENT_CLIENT_REREGISTER);
 	EXPECT_TRUE(members.become(members.lost, count));

@@ -7,7 +7,7 @@ using namespace mad_fixture;
 namespace
 {
 
-/* One question for a path, and what came of it. */
+/* A path query and its result. */
 struct Question {
 	kern::Atomic<unsigned int> calls{};
 	int status = 1;
@@ -87,7 +87,7 @@ void mgmt_03_sa_query_times_out_or_is_cancelled(Test &test)
 		ib_sa_cancel_query(cancelled.id, cancelled.query);
 		ASSERT_TRUE(cancelled.answered());
 		EXPECT_EQ(cancelled.status, -EINTR);
-		/* Once more: it has ended. */
+		/* Cancelling a completed query has no effect. */
 		ib_sa_cancel_query(cancelled.id, cancelled.query);
 	}
 	EXPECT_EQ(timed_out.calls.load_acquire(), 1u);
@@ -152,8 +152,8 @@ void mgmt_03_sa_failed_manager_address_is_retried(Test &test)
 		ASSERT_TRUE(move_manager(node, 0));
 		ASSERT_TRUE(knows_of_no_manager(client, node));
 		/*
-		 * Fails its own calls only: nobody else asks the port or makes addresses here
-		 * before it has given up once.
+		 * Only calls of this device fail: nothing else queries the port or creates address
+		 * handles here before the first attempt has failed.
 		 */
 		const unsigned long before = soft_calls(node.device(), method);
 		if (method == SOFT_CREATE_AH)
@@ -181,7 +181,7 @@ struct Membership {
 	u32 mlid = 0;
 	ib_sa_multicast *multicast = nullptr;
 
-	/* pkey: of the group, if it is asked for. */
+	/* @pkey is the P_Key of the group, if it is to be specified. */
 	int join(Client &client, const Node &node, u8 group = 1, u16 pkey = 0)
 	{
 		ib_sa_mcmember_rec rec{};
@@ -199,7 +199,7 @@ struct Membership {
 					     gfp, on_change, this);
 		return rdma::is_err(multicast) ? rdma::ptr_err(multicast) : 0;
 	}
-	/* The status of the n-th call. */
+	/* Waits until the callback has been called @n times. */
 	bool delivered(unsigned int n)
 	{
 		return eventually([&] { return calls.load_acquire() >= n; });
@@ -260,8 +260,8 @@ void mgmt_03_sa_group_is_left_only_by_its_last_member(Test &test)
 	EXPECT_EQ(sa.joins.load_acquire(), 1u);
 
 	/*
-	 * A join of another group is served after the first leave: had that been told to the SA, it
-	 * would be by then.
+	 * A join of another group is processed after the first leave. If the leave had been sent to
+	 * the SA, it would have arrived by then.
 	 */
 	Membership marker;
 	one.leave();
@@ -354,8 +354,8 @@ void mgmt_03_sa_join_is_retried_as_its_client_specifies(Test &test)
 	ASSERT_TRUE(manager.ok() && node.ok());
 	Client client;
 	/*
-	 * Long enough for each to be on the wire before the next: one that still waits there is not
-	 * sent again.
+	 * The timeout is long enough that each request has been sent before the next one; a request
+	 * that is still queued is not repeated.
 	 */
 	client.timeout_ms = 50;
 	client.retries = 4;
@@ -364,7 +364,7 @@ void mgmt_03_sa_join_is_retried_as_its_client_specifies(Test &test)
 	ASSERT_EQ(member.join(client, node), 0);
 	ASSERT_TRUE(member.delivered(1));
 	EXPECT_EQ(member.status.load_acquire(), -ETIMEDOUT);
-	/* The last one may still be on its way when its time is up. */
+	/* The last request may still be queued when its timeout expires. */
 	EXPECT_TRUE(eventually([&] { return watch.seen.load_acquire() >= 5; }));
 	EXPECT_EQ(watch.seen.load_acquire(), 5u);
 	member.leave();

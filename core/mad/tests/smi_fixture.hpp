@@ -61,18 +61,18 @@ struct Asked {
 
 struct Route {
 	u8 hops = 0;
-	u8 ports[4] = {1, 1, 1, 1};      /* out of the asker, and of each switch behind it */
-	u16 by_lid = ib::lid_permissive; /* where it goes from there */
-	u16 begins_at = ib::
-		lid_permissive; /* where the ports begin: another node's LID, to which it goes first */
-	u16 asker = ib::lid_permissive; /* then the asker's own, for the way back */
-	u32 from_port = 1;              /* of the asker: 0 for a switch */
+	u8 ports[4] = {1, 1, 1,
+		       1}; /* output ports of the requester and of each switch on the way */
+	u16 by_lid = ib::lid_permissive;    /* LID to which the directed route continues */
+	u16 begins_at = ib::lid_permissive; /* LID of the node where the directed route begins */
+	u16 asker = ib::lid_permissive;     /* LID of the requester, for the response */
+	u32 from_port = 1;                  /* port of the requester; 0 on a switch */
 	ib_wc_status expected = IB_WC_SUCCESS;
 	u8 method = IB_MGMT_METHOD_GET;
 	u16 attribute = 0;
 };
 
-/* Asks along a directed route, and expects one answer or none. */
+/* Sends a request along a directed route, and expects one response or none. */
 inline void ask(Test &test, ib_device *device, const Route &route)
 {
 	Asked asked;

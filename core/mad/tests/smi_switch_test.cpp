@@ -44,7 +44,7 @@ void mgmt_04_switch_forwards_directed_route_smps(Test &test)
 	EXPECT_EQ(line.misrouted(line.second), 0u);
 }
 
-/* The port that a switch's own agent is told it was asked by. */
+/* The input port that is passed to the switch's own agent. */
 kern::Atomic<u32> asked_by{};
 
 int note_port(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const ib_grh *grh,
@@ -130,14 +130,17 @@ void mgmt_04_switch_drops_and_counts_smps_with_invalid_routes(Test &test)
 {
 	Line line(answer_in_device);
 	ASSERT_TRUE(line.ok());
-	/* Through a port that it does not have; its port 0; an invalid LID. */
+	/*
+	 * The next port is in turn one that the switch does not have, its port 0, and followed by
+	 * an invalid LID.
+	 */
 	ask(test, line.near, {.hops = 2, .ports = {1, 4}, .expected = IB_WC_RESP_TIMEOUT_ERR});
 	EXPECT_EQ(line.misrouted(line.first), 1u);
 	ask(test, line.near, {.hops = 2, .ports = {1, 0}, .expected = IB_WC_RESP_TIMEOUT_ERR});
 	EXPECT_EQ(line.misrouted(line.first), 2u);
 	ask(test, line.near, {.hops = 1, .by_lid = 0, .expected = IB_WC_RESP_TIMEOUT_ERR});
 	EXPECT_EQ(line.misrouted(line.first), 3u);
-	/* Through a port without a cable: forwarded, and lost. */
+	/* The port has no cable: the SMP is forwarded and lost. */
 	ask(test, line.near, {.hops = 2, .ports = {1, 3}, .expected = IB_WC_RESP_TIMEOUT_ERR});
 	EXPECT_EQ(line.misrouted(line.first), 3u);
 }

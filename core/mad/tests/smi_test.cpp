@@ -72,8 +72,8 @@ void mgmt_04_invalid_directed_routes_are_discarded(Test &test)
 	EXPECT_EQ(in(At::fabric_switch, 1, 2, false, 9), SmiAction::discard);
 	EXPECT_EQ(in(At::adapter, 1, 2), SmiAction::discard);
 	/*
-	 * Behind its end a path goes on by LID, and so arrives (C14-9 step 4); a way back begins so
-	 * too (C14-13).
+	 * After the last hop a route continues by LID, and so the SMP is delivered (C14-9 step 4).
+	 * A response may begin in the same way (C14-13).
 	 */
 	EXPECT_EQ(in(At::adapter, 3, 2), SmiAction::local);
 	EXPECT_EQ(in(At::fabric_switch, 3, 2, true), SmiAction::forward);
@@ -86,8 +86,8 @@ void mgmt_04_invalid_directed_routes_are_discarded(Test &test)
 	EXPECT_EQ(out(0, 255), SmiAction::discard);
 	EXPECT_EQ(out(0, 1, false, 2), SmiAction::discard);
 	/*
-	 * Without hops: asked by itself or by the wire, which the hop pointer tells; the answer
-	 * goes back the same way.
+	 * Without hops, the hop pointer distinguishes a request of the node itself from one that
+	 * arrived from the wire. The response goes back the same way.
 	 */
 	EXPECT_EQ(in(At::adapter, 0, 0), SmiAction::local);
 	EXPECT_EQ(out(0, 0, true), SmiAction::local);
@@ -223,7 +223,10 @@ void mgmt_04_zero_hop_request_is_answered_on_the_wire(Test &test)
 		EXPECT_EQ(answers.last.header.method, u8{IB_MGMT_METHOD_GET_RESP});
 		EXPECT_EQ(answers.last.header.hop_ptr, 0);
 		EXPECT_EQ(answers.last.header.hop_cnt, 0);
-		/* It arrives, where nobody had asked by way of the midlayer. */
+		/*
+		 * The response arrives, and no agent takes it, because the request was not sent by
+		 * the MAD layer.
+		 */
 		EXPECT_TRUE(eventually([&] { return dropped(near, IB_QPT_SMI).no_agent == 1; }));
 	}
 }

@@ -84,8 +84,8 @@ struct Words {
 	alignas(8) u8 bytes[512] = {};
 
 	/*
-	 * With the id in its place; and, for those that look at their addresses before they look
-	 * for an id, an address of IPv4 everywhere.
+	 * Contains the ID in its place. Commands that check their addresses before they look up the
+	 * ID get IPv4 addresses everywhere.
 	 */
 	void fill(const Layout &layout, u32 id)
 	{
@@ -95,7 +95,7 @@ struct Words {
 			if (at + 2 <= layout.whole)
 				__builtin_memcpy(bytes + at, &family, sizeof(family));
 		}
-		/* The size of JOIN_MCAST's. */
+		/* JOIN_MCAST has its address size here. */
 		if (layout.number == abi::join_mcast) {
 			const u16 size = sizeof(rdma_sockaddr_in);
 			__builtin_memcpy(bytes + 20, &size, sizeof(size));
@@ -153,8 +153,7 @@ void ucm_rejects_invalid_sizes_and_ids(Test &test)
 }
 
 /*
- * If the memory of the request or of the response is invalid, the command fails and leaves nothing
- * behind.
+ * If the memory of the request or of the response is invalid, the command fails and has no effect.
  */
 void ucm_rejects_bad_user_memory(Test &test)
 {
@@ -167,7 +166,7 @@ void ucm_rejects_bad_user_memory(Test &test)
 	abi::Route route{};
 
 	EXPECT_ERROR(program.file().write(nowhere, 32), -EFAULT);
-	/* The request goes over the end of what is there. */
+	/* The request crosses the end of the mapped memory. */
 	const abi::Header across = {.command = abi::create_id, .in = 24, .out = 4};
 	const u64 end = bench.memory.address() + bench.memory.size();
 	kern::kunit::Mapping behind(kern::page_size);
@@ -251,7 +250,7 @@ void ucm_rejects_malformed_addresses(Test &test)
 	}
 	EXPECT_EQ(fake::calls(Call::bind), 3u);
 	EXPECT_EQ(fake::calls(Call::resolve_addr), 3u);
-	/* The older commands have no room for the third. */
+	/* The older commands have no room for an AF_IB address. */
 	for (u16 family : {u16{RDMA_AF_INET}, u16{RDMA_AF_INET6}, u16{RDMA_AF_IB}, u16{0}}) {
 		abi::BindIp bind{.response = 0, .addr = {}, .id = id};
 		__builtin_memcpy(bind.addr, &family, sizeof(family));
@@ -328,7 +327,7 @@ void ucm_passes_connection_parameters_to_rdma_cm(Test &test)
 	EXPECT_EQ(cm->param.retry_count, 7);
 	EXPECT_EQ(cm->param.rnr_retry_count, 6);
 	EXPECT_EQ(cm->param.initiator_depth, 3);
-	/* Without what the interface has had since. */
+	/* This request lacks the fields that were added to the interface later. */
 	EXPECT_EQ(program.write({.command = abi::connect, .in = abi::connect_least, .out = 0},
 				&request, header + abi::connect_least),
 		  0);
@@ -398,7 +397,7 @@ void ucm_queries_return_addresses_and_paths(Test &test)
 	EXPECT_EQ(paths.num_paths, 1u);
 	EXPECT_EQ(paths.path.flags, abi::path_all);
 	EXPECT_EQ(paths.path.record[41], 2);
-	/* A path has no room in half of it. */
+	/* Half of a path record is too small for a path. */
 	struct Half {
 		u64 words[9];
 	} half{};

@@ -61,7 +61,7 @@ void ucm_reports_events_in_order(Test &test)
 	EXPECT_EQ(event.id, other);
 	EXPECT_EQ(event.param.ud.qp_num, 0x654321u);
 	EXPECT_EQ(event.param.ud.ah_attr.dlid, 5);
-	/* Where it cannot be told it is still the next. */
+	/* An event that cannot be written to the program is reported again by the next read. */
 	EXPECT_EQ(program.read(event, nowhere), -EFAULT);
 	EXPECT_EQ(program.read(event), 0);
 	EXPECT_EQ(event.event, u32{RDMA_CM_EVENT_ADDR_ERROR});
@@ -138,7 +138,7 @@ void ucm_reports_connection_requests_with_a_new_id(Test &test)
 	u32 listener, read;
 	fake::Cm *cm;
 	ASSERT_EQ(program.create(listener, 0x1111, &cm), 0);
-	/* Before it listens nobody can ask. */
+	/* Without a listener there can be no request. */
 	EXPECT_EQ(cm->request(), -ENOMEM);
 	ASSERT_EQ(program.listen(listener, 10), 0);
 	const u8 data[] = {1, 2, 3};
@@ -165,7 +165,7 @@ void ucm_reports_connection_requests_with_a_new_id(Test &test)
 	EXPECT_EQ(event.uid, 0x3333u);
 	EXPECT_EQ(event.id, id);
 
-	/* The listener ends, and what came by it stays, if the program knows it. */
+	/* The listener is destroyed. New IDs that the program has read stay. */
 	EXPECT_EQ(cm->request(), 0);
 	EXPECT_EQ(fake::alive(), 3u);
 	EXPECT_EQ(program.destroy(listener, read), 0);
@@ -200,7 +200,7 @@ void ucm_limits_unread_connection_requests(Test &test)
 	EXPECT_EQ(cm->request(), 0);
 	EXPECT_EQ(program.listen(listener, 2), 0);
 	EXPECT_EQ(cm->request(), -ENOMEM);
-	/* One that is refused changes nothing. */
+	/* A listen that fails does not change the backlog. */
 	fake::set_result(-EINVAL);
 	EXPECT_EQ(program.listen(listener, 3), -EINVAL);
 	fake::set_result(0);
@@ -266,7 +266,7 @@ void ucm_reports_multicast_events_with_their_membership(Test &test)
 	EXPECT_EQ(program.read(event), 0);
 	EXPECT_EQ(event.event, u32{RDMA_CM_EVENT_ADDR_CHANGE});
 	EXPECT_EQ(program.read(event), -EAGAIN);
-	/* The id takes the rest with it. */
+	/* Destroying the ID destroys its other membership, too. */
 	EXPECT_EQ(program.destroy(id, read), 0);
 	EXPECT_EQ(read, 2u);
 	EXPECT_EQ(program.leave(other, read), -ENOENT);

@@ -274,7 +274,7 @@ int rdma_join_multicast(rdma_cm_id *id, const rdma_sockaddr *, u8, void *context
 
 void rdma_leave_multicast(rdma_cm_id *id, const rdma_sockaddr *)
 {
-	/* It waits for the handler. */
+	/* Waits for the handler. */
 	kern::Guard guard(Cm::of(id).handling);
 	called(Call::leave);
 }

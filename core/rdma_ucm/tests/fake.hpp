@@ -12,7 +12,7 @@
 namespace fake
 {
 
-/* The calls that a test asks about. */
+/* Calls of rdma_cm that tests count. */
 enum class Call : u8 {
 	bind,
 	resolve_addr,
@@ -38,7 +38,7 @@ public:
 
 	static Cm &of(rdma_cm_id *id) { return *static_cast<Cm *>(id); }
 
-	/* As an event comes. */
+	/* Delivers an event as rdma_cm does. */
 	int deliver(rdma_cm_event event);
 	int deliver(rdma_cm_event_type type, int status = 0)
 	{
@@ -47,7 +47,7 @@ public:
 	}
 	/* Simulates a request at a listener. Returns the handler's result. */
 	int request(const void *data = nullptr, u8 length = 0);
-	/* From now on it has a device, and a path. */
+	/* Binds the ID to the device and sets a path. */
 	void resolve();
 
 	kern::Mutex handling;
@@ -57,20 +57,20 @@ public:
 	u8 private_data[256]{};
 };
 
-/* Ids that are there; the last that was made; how often a call was made. */
+/* The number of existing IDs, the newest ID, and the number of calls of a kind. */
 unsigned int alive();
 Cm *newest();
 unsigned int calls(Call which);
-/* The id that another thread speaks for, as long as it is there: whether it is. */
+/* Sets the ID in whose name another thread calls speak(), which returns false once it is gone. */
 void set_spoken_for(Cm *cm);
 bool speak(int (*what)(Cm &cm));
-/* The number of the queue pair that the programs have not made; none at first. */
+/* Sets the number of a QP that belongs to no program; initially there is none. */
 void set_anothers_qp(u32 number);
 /* Sets the result of every call from now on; resets all of this. */
 void set_result(int error);
 void reset();
 
-/* The device of those that have one. */
+/* The device of IDs that are bound to one. */
 extern ib_device device;
 
 } // namespace fake

@@ -17,24 +17,24 @@ using kern::kunit::eventually;
 using kern::kunit::Test;
 namespace abi = rdma_ucm::abi;
 
-/* Users. */
+/* The users of these tests. */
 constexpr kern_user root = {.id = 0, .privileged = true},
 		    somebody = {.id = 1000, .privileged = false};
 
-/* Nothing is there. */
+/* An address that is not mapped. */
 constexpr u64 nowhere = 4096;
 
 /* The table, and the memory of the programs. */
 class Bench
 {
 public:
-	/* ids, memberships: of all programs. */
+	/* @ids and @memberships are the limits for all programs together. */
 	explicit Bench(u32 ids = rdma_ucm::Table::ids_max,
 		       u32 memberships = rdma_ucm::Table::memberships_max);
 	~Bench();
 
 	bool ok() const { return ok_ && memory.address(); }
-	/* Where requests are written from, and where answers go. */
+	/* Addresses from which requests are written, and to which responses are written. */
 	u64 requests() const { return memory.address(); }
 	u64 answers() const { return memory.address() + kern::page_size; }
 
@@ -45,7 +45,7 @@ private:
 	bool ok_ = false;
 };
 
-/* One that has opened the node, and does not wait. Calls return 0 or a negative errno. */
+/* A process that has opened the node without blocking. Calls return 0 or a negative errno. */
 class Program
 {
 public:
@@ -58,7 +58,7 @@ public:
 	rdma_ucm::File &file() { return *file_; }
 	void close();
 
-	/* Bytes as they are: `written` of them, header included. */
+	/* Writes the first @written bytes of the header and the request. */
 	long write(abi::Header header, const void *request, std::size_t written);
 	template<class Request>
 	long command(u32 number, const Request &request)
@@ -66,7 +66,9 @@ public:
 		return write({.command = number, .in = sizeof(request), .out = 0}, &request,
 			     sizeof(abi::Header) + sizeof(request));
 	}
-	/* With an answer; to: where it goes, 0 for where there is room. */
+	/*
+	 * Sends a command with a response, which is written to @to or, if that is 0, to answers().
+	 */
 	template<class Request, class Answer>
 	long ask(u32 number, Request request, Answer &answer, u64 to = 0)
 	{
@@ -79,14 +81,14 @@ public:
 		return done;
 	}
 
-	/* An id with a device and a path; its rdma_cm's in `cm`. */
+	/* Creates an ID with a device and a path; @cm is set to rdma_cm's ID. */
 	long create(u32 &id, u64 uid, fake::Cm **cm = nullptr, u16 ps = RDMA_PS_TCP);
 	long listen(u32 id, s32 backlog)
 	{
 		return command(abi::listen, abi::Listen{.id = id, .backlog = backlog});
 	}
 	long accept(u32 id, u64 uid);
-	/* read: how many of its events have been. */
+	/* @read returns the number of the ID's events that have been read. */
 	long destroy(u32 id, u32 &read) { return end(abi::destroy_id, id, read); }
 	long leave(u32 membership, u32 &read) { return end(abi::leave_mcast, membership, read); }
 	/* 239.0.0.last_byte. */

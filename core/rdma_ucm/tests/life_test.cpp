@@ -31,7 +31,7 @@ void ucm_limits_ids_per_user(Test &test)
 	EXPECT_EQ(listener->request(), -ENOMEM);
 	EXPECT_EQ(other.create(id, 1), 0);
 	EXPECT_EQ(id, half);
-	/* Between files of one user they may move, and not from one user to another. */
+	/* IDs can migrate between the files of one user, but not from one user to another. */
 	EXPECT_OK(rdma_ucm::table().move(0, program.file(), second.file()));
 	const auto moved = rdma_ucm::table().move(id, other.file(), program.file());
 	EXPECT_ERROR(moved, -EACCES);
@@ -45,7 +45,9 @@ void ucm_limits_ids_per_user(Test &test)
 	EXPECT_EQ(rdma_ucm::table().ids(), 1u);
 }
 
-/* However many users take their maximum of IDs, a sixteenth is left for root, who may have all. */
+/*
+ * However many users take their maximum of IDs, a sixteenth is left for root, who may allocate all.
+ */
 void ucm_keeps_a_reserve_for_root(Test &test)
 {
 	constexpr u32 of_all = 160, reserve = 10, users = 12;
@@ -78,8 +80,8 @@ void ucm_keeps_a_reserve_for_root(Test &test)
 }
 
 /*
- * The same for memberships. Those that have ended, by themselves or with their program, no longer
- * count.
+ * The same holds for memberships. Memberships that have been left, or whose program has exited, no
+ * longer count.
  */
 void ucm_limits_memberships_per_user(Test &test)
 {
@@ -172,7 +174,7 @@ void ucm_migrates_unread_connection_requests(Test &test)
 	const u32 stays = event.id;
 	EXPECT_EQ(cm->request(), 0);
 	fake::Cm *const fresh = fake::newest();
-	/* One whose number has been guessed has events of its own. */
+	/* The program has guessed the number of the new ID: its events belong to that ID. */
 	EXPECT_EQ(from.accept(2, 5), 0);
 	EXPECT_EQ(fresh->deliver(RDMA_CM_EVENT_ESTABLISHED), 0);
 	const auto moved = rdma_ucm::table().move(listener, from.file(), to.file());
@@ -253,8 +255,8 @@ void ucm_reports_device_removal_as_the_last_event(Test &test)
 }
 
 /*
- * A close during the destruction of one of the file's ids ends all others; the destruction does not
- * access the file afterwards.
+ * A close during the destruction of one of the file's IDs destroys all the others. The destruction
+ * does not access the file afterwards.
  */
 void ucm_close_during_destroy_destroys_all_other_ids(Test &test)
 {
@@ -271,7 +273,7 @@ void ucm_close_during_destroy_destroys_all_other_ids(Test &test)
 	auto claimed = rdma_ucm::table().claim(ending, program.file());
 	ASSERT_OK(claimed);
 	program.close();
-	/* The one that ends alone. */
+	/* Only the ID that is being destroyed is left. */
 	EXPECT_EQ(fake::alive(), 1u);
 	EXPECT_EQ(cm->deliver(RDMA_CM_EVENT_ADDR_CHANGE), 0);
 	EXPECT_EQ(cm->request(), -ENOMEM);
@@ -280,7 +282,7 @@ void ucm_close_during_destroy_destroys_all_other_ids(Test &test)
 	EXPECT_EQ(rdma_ucm::table().ids(), 0u);
 }
 
-/* A peer that asks all the time. */
+/* A peer that sends requests all the time. */
 struct Asker {
 	kern::Atomic<unsigned int> said{0};
 	int run()

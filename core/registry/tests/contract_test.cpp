@@ -18,7 +18,7 @@ using verbs::Rule;
 namespace
 {
 
-/* A client that counts its calls, and does in them what a test wants. */
+/* A client that counts its callbacks, and calls a function of the test in them. */
 template<int Number>
 struct Client {
 	static inline unsigned int adds, removes;

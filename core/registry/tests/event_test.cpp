@@ -44,7 +44,7 @@ struct Listener {
 		self->recorded.fetch_add(1);
 		self->one_more.complete();
 	}
-	/* Waits until so many were received, and written down. */
+	/* Waits until @number events have been received and recorded. */
 	bool wait_for(unsigned int number)
 	{
 		while (recorded.load_acquire() < number)
@@ -131,7 +131,7 @@ void event_02_affiliated_event_reaches_only_its_objects_handler(kern::kunit::Tes
 	EXPECT_EQ(by_srq.count, 2);
 	EXPECT_EQ(by_srq.last, IB_EVENT_SRQ_LIMIT_REACHED);
 
-	// One that all receive comes after them, and is the only one.
+	// An event for all listeners follows those, and must be the only one that arrives.
 	rdma::dispatch(IB_EVENT_PORT_ERR, device.ib(), 1);
 	EXPECT_TRUE(listener.wait_for(1));
 	EXPECT_EQ(listener.events[0].event, IB_EVENT_PORT_ERR);
@@ -240,7 +240,7 @@ void event_03_lock_12_no_handler_runs_after_its_unregistration(kern::kunit::Test
 		Listener listener;
 		listener.slow = true;
 		listener.listen(device.ib());
-		// Most often it is still in the handler when it is unregistered.
+		// In most rounds the handler is still running when it is unregistered.
 		EXPECT_TRUE(listener.entered.wait_for(30000));
 		ib_unregister_event_handler(&listener.handler);
 		EXPECT_EQ(listener.inside.load_acquire(), 0);

@@ -12,7 +12,7 @@ struct FakeDevice {
 	kern::Atomic<u16> lid;
 };
 
-/* Owns one, registered or not. */
+/* Owns a device, whether it is registered or not. */
 class FakeDeviceOwner
 {
 public:
@@ -21,11 +21,11 @@ public:
 	FakeDeviceOwner(const FakeDeviceOwner &) = delete;
 	FakeDeviceOwner &operator=(const FakeDeviceOwner &) = delete;
 
-	/* nullptr without memory. */
+	/* Returns nullptr if there was no memory. */
 	FakeDevice *get() const { return device_; }
 	ib_device *ib() const { return &device_->ib; }
 	FakeDevice *operator->() const { return device_; }
-	/* 0 or a negative errno. */
+	/* Returns 0 or a negative errno. */
 	int add(const char *name = "fake%d");
 	void remove();
 

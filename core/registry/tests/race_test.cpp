@@ -96,7 +96,7 @@ struct Actor {
 	}
 
 	/*
-	 * Both sides may rely on this after an unregistration returned: no pair is left, and
+	 * Once an unregistration has returned, both sides may rely on this: no pair is left, and
 	 * refusals are forgotten.
 	 */
 	static void end_pair(kern::Atomic<int> &pair)
@@ -115,7 +115,7 @@ struct Actor {
 		} else {
 			client_registered.store_release(1);
 			HOLDS(ib_register_client(&client) == 0);
-			// Its own device does not come or go meanwhile.
+			// This actor's own device is neither registered nor unregistered meanwhile.
 			if (device_registered)
 				HOLDS(stage->pair[number][number].load_acquire() != apart);
 		}
@@ -173,7 +173,7 @@ struct Actor {
 	kern::SeededRandom random;
 	FakeDeviceOwner device;
 	bool device_registered = false;
-	/* That the device is in. */
+	/* The namespace of the actor's device. */
 	u64 net = KERN_NET_INITIAL;
 	kern::Atomic<int> client_registered;
 	ib_client client{};
@@ -238,7 +238,7 @@ void lock_11_lock_12_add_and_remove_alternate_under_concurrency(kern::kunit::Tes
 		(void)actor->thread.stop();
 	EXPECT_EQ(ib_share_devices(true), 0);
 	EXPECT_EQ(stage->violations.load_relaxed(), 0);
-	EXPECT_EQ(stage->first_violation.load_relaxed(), 0); // its line
+	EXPECT_EQ(stage->first_violation.load_relaxed(), 0); // the line of the first violation
 	EXPECT_EQ(stage->adds.load_relaxed(),
 		  stage->removes.load_relaxed() + stage->refusals.load_relaxed());
 	EXPECT_GT(stage->adds.load_relaxed(), turns);

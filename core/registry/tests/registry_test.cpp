@@ -34,7 +34,7 @@ struct Diary {
 };
 constinit Diary diary;
 
-/* A client that writes the diary, and refuses devices when it is told to. */
+/* A client that records its calls in the diary, and refuses devices if the test says so. */
 template<int Number>
 struct Writer {
 	static inline int answer = 0;
@@ -55,7 +55,7 @@ using One = Writer<1>;
 using Two = Writer<2>;
 using Three = Writer<3>;
 
-/* Begins each test with nothing written. */
+/* Clears the diary at the beginning of each test. */
 struct Fresh {
 	Fresh()
 	{
@@ -285,12 +285,12 @@ void device_gets_the_lowest_free_name_of_its_pattern(kern::kunit::Test &test)
 	ib_unregister_client(&One::client);
 }
 
-/* Shows names: the last that it was asked to. */
+/* Stands for sysfs: records the last name that it was asked to show. */
 struct Viewer {
 	static inline int answer = 0;
 	static inline unsigned int asked = 0;
 	static inline char shown[IB_DEVICE_NAME_MAX];
-	/* The name that others read during the call. */
+	/* The name that other code reads during the call. */
 	static inline char read[IB_DEVICE_NAME_MAX];
 	/* Tries to register under the name that another is about to get, and under its old one. */
 	static inline FakeDeviceOwner *thief = nullptr;

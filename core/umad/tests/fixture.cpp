@@ -20,7 +20,7 @@ Service::Service()
 
 bool Service::begin()
 {
-	/* Device numbers that the module has where it is loaded. */
+	/* The device numbers that the module uses in a kernel. */
 	if (!umad::file_kind().create(nullptr) || !umad::manager_kind().create(nullptr) ||
 	    !shared->umad.create(231, 0, "infiniband_mad") ||
 	    !shared->issm.create(231, 64, "infiniband_mad"))

@@ -15,7 +15,7 @@ using mad_fixture::Node;
 using mad_fixture::vendor_class;
 using mad_fixture::vendor_rmpp_class;
 
-/* Nobody has this LID. */
+/* A LID that no port has. */
 constexpr u16 nobody = 99;
 constexpr u32 no_agent = 1000;
 /* Bytes read for a send that was not answered. */
@@ -59,7 +59,7 @@ struct Bench {
 	bool ok() const { return memory.address() && port; }
 };
 
-/* One that has opened the node. Its numbers are 0 or more, or a negative errno. */
+/* A process that has opened the node. Methods return 0 or more, or a negative errno. */
 class Program
 {
 public:
@@ -69,16 +69,19 @@ public:
 	Program &operator=(const Program &) = delete;
 
 	bool ok() const { return file_ != nullptr; }
-	/* An agent on QP1, which is asked by these methods of the class, or only asks. */
+	/*
+	 * Registers an agent on QP1 for requests with these methods of the class; without methods,
+	 * for sending only.
+	 */
 	u32 add(u8 mgmt_class = 0, u8 methods = 0, u8 rmpp_version = 0);
 	long remove(u32 agent);
 	long write(const Record &record, std::size_t mad_size = IB_MGMT_MAD_SIZE);
-	/* A question of an agent, which expects an answer within so long. */
+	/* Sends a request that expects a response within @timeout_ms. */
 	long ask(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class,
 		 u8 method = IB_MGMT_METHOD_GET);
-	/* room: behind the header. */
+	/* @room is the size of the buffer without the header. */
 	long read(Record &record, bool wait = false, std::size_t room = IB_MGMT_MAD_SIZE);
-	/* All that is there: of so many the status is ETIMEDOUT, and of so many nothing. */
+	/* Reads all MADs, and counts those with status ETIMEDOUT and those with status 0. */
 	struct Read {
 		unsigned int timed_out = 0, received = 0;
 	};
@@ -90,7 +93,7 @@ private:
 	umad::File *file_ = nullptr;
 };
 
-/* Waits for so long by a question that nobody answers. */
+/* Waits for @ms by sending a request to which there is no response. */
 void wait_ms(Test &test, Bench &bench, u32 ms);
 
 /* Returns the record that Program::ask() writes. */

@@ -11,7 +11,7 @@ namespace
 constexpr unsigned long get = 1ul << IB_MGMT_METHOD_GET, send = 1ul << IB_MGMT_METHOD_SEND;
 constexpr u8 mark_class = 0x0a;
 
-/* MADs that nobody has asked for, from one node to the other. */
+/* Sends unsolicited MADs from one node to the other. */
 struct Flood {
 	mad_fixture::Agent from, mark;
 	kern::Owned<mad_fixture::Raw> raw;
@@ -32,7 +32,7 @@ struct Flood {
 		header.method = IB_MGMT_METHOD_SEND;
 		return raw->send(IB_MGMT_MAD_SIZE);
 	}
-	/* When this returns all have been given to whom they are for. */
+	/* When this returns, all MADs have been delivered to their agents. */
 	bool send_all(unsigned int count)
 	{
 		/* Below the length of the receive queue. */

@@ -132,7 +132,7 @@ void missing_attributes_are_rejected(Test &test)
 {
 	Program program;
 	ASSERT_TRUE(program.ok());
-	/* One after the other, for the stack. */
+	/* In separate blocks, to limit the use of the stack. */
 	{
 		Attributes said(known);
 		EXPECT_ERROR(program.take(said), -EINVAL);
@@ -168,7 +168,7 @@ void input_attributes_are_read_as_the_program_wrote_them(Test &test)
 	EXPECT_EQ(said.number(choice), 0u);
 	EXPECT_EQ(said.place(answer).size, 0u);
 	EXPECT_EQ(said.place(999).size, 0u);
-	EXPECT_OK(said.write_output(answer, u64{1})); // nobody asked
+	EXPECT_OK(said.write_output(answer, u64{1})); // the program has not asked for it
 }
 
 /*

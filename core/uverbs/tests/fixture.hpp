@@ -18,7 +18,9 @@ struct Owner {
 	Share share;
 };
 
-/* Record of a device's objects: the order in which they ended, and how many still exist. */
+/*
+ * Record of a device's objects: the order in which they were destroyed, and how many still exist.
+ */
 struct Account {
 	static constexpr u32 most = 64;
 
@@ -26,8 +28,8 @@ struct Account {
 	u32 count = 0;
 	u32 alive = 0;
 	/*
-	 * The device does not take back these: a bit for each name, below 64. And how many times,
-	 * all together.
+	 * The device refuses to destroy these objects (a bit for each name below 64), and does so
+	 * this many times in total.
 	 */
 	u64 refused = 0;
 	u32 refusals = 0;
@@ -43,7 +45,7 @@ public:
 	{
 		account_.alive++;
 	}
-	/* Made in another, which it holds. */
+	/* Creates it as a child of another object, on which it holds a reference. */
 	template<class Parent>
 	Thing(Account &account, u32 name, Hold<Parent> parent) : Thing(account, name)
 	{
@@ -83,7 +85,7 @@ using Cq = Thing<Kind::cq>;
 using Srq = Thing<Kind::srq>;
 using Qp = Thing<Kind::qp>;
 
-/* Makes one and finishes it: its handle. */
+/* Creates and commits an object, and returns its handle. */
 template<class T, class... Args>
 kern::Result<u32> make(ObjectTable &table, Account &account, u32 name, Args &&...args)
 {
@@ -94,7 +96,7 @@ kern::Result<u32> make(ObjectTable &table, Account &account, u32 name, Args &&..
 	return handle;
 }
 
-/* Ends one as a command does. */
+/* Destroys an object as a command does. */
 template<class T>
 kern::Result<> destroy(ObjectTable &table, u32 handle)
 {

@@ -59,7 +59,7 @@ void object_in_use_is_not_destroyed(kern::kunit::Test &test)
 		ASSERT_OK(draft);
 		EXPECT_ERROR(table.find<test::Cq>(draft.value()->handle()), -EBUSY);
 	}
-	EXPECT_EQ(account.alive, 2u); // the draft was not finished
+	EXPECT_EQ(account.alive, 2u); // the draft was not committed
 	EXPECT_OK(destroy<Mr>(table, mr));
 	EXPECT_OK(destroy<test::Pd>(table, pd));
 	EXPECT_EQ(account.alive, 0u);
@@ -101,7 +101,7 @@ void objects_are_destroyed_in_reverse_order(kern::kunit::Test &test)
 	EXPECT_EQ(account.alive, 5u);
 	EXPECT_OK(destroy<Mr>(table, 2));
 	EXPECT_EQ(account.alive, 4u);
-	EXPECT_EQ(account.count, 5u); // what has ended does not end again
+	EXPECT_EQ(account.count, 5u); // a destroyed object is not destroyed again
 	table.clear();
 	EXPECT_EQ(account.alive, 0u);
 }
@@ -145,7 +145,7 @@ void object_is_dropped_when_the_driver_fails_to_destroy_it(kern::kunit::Test &te
 		ASSERT_OK(make<test::Cq>(table, account, 3));
 		kept = table.find<Mr>(mr).value().get();
 		kept_pd = table.find<test::Pd>(pd).value().get();
-		/* As it keeps the region, it keeps the PD of that. */
+		/* The region cannot be destroyed, so the PD that it uses is lost, too. */
 		account.refused = 1u << 1 | 1u << 2;
 		account.refusals = 100;
 		EXPECT_FALSE(table.end_all());
@@ -158,7 +158,7 @@ void object_is_dropped_when_the_driver_fails_to_destroy_it(kern::kunit::Test &te
 		EXPECT_EQ(owner.share.cqs.taken(), 0u);
 		EXPECT_FALSE(owner.share.idle());
 	}
-	/* The test takes it back after all. */
+	/* The test destroys the lost objects. */
 	kern::destroy(kept);
 	kern::destroy(kept_pd);
 	EXPECT_EQ(account.alive, 0u);

@@ -7,13 +7,13 @@ using namespace uverbs::test;
 namespace
 {
 
-/* Other users than somebody. */
+/* Returns users other than `somebody`. */
 constexpr kern_user nth_user(u32 number)
 {
 	return {.id = 2000 + number, .privileged = false};
 }
 
-/* A device that has so many of each. */
+/* Returns the attributes of a device with @limit objects of each kind. */
 ib_device_attr attr_of(int limit)
 {
 	ib_device_attr attr{};
@@ -97,7 +97,7 @@ void user_gets_half_of_the_memory_keys(kern::kunit::Test &test)
 void user_gets_half_of_the_queues(kern::kunit::Test &test)
 {
 	try_bound<test::Cq>(test, &Pools::cqs, &Share::cqs);
-	/* The card has a CQ for each XRC domain, too. */
+	/* The card uses a CQ for each XRC domain, too. */
 	try_bound<test::Cq, Thing<Kind::xrcd>>(test, &Pools::cqs, &Share::cqs);
 	try_bound<test::Srq>(test, &Pools::srqs, &Share::srqs);
 	try_bound<test::Qp>(test, &Pools::qps, &Share::qps);

@@ -13,7 +13,7 @@ namespace
 struct Holder {
 	ib_qp *handle = nullptr;
 	u32 told = 0;
-	/* Events of another QP than the handle, or of none any more. */
+	/* Events for another QP than the handle's, or received without a handle. */
 	u32 misled = 0;
 
 	static void handle_event(ib_event *event, void *context)
@@ -70,10 +70,11 @@ void xrc_target_events_reach_each_holder_of_a_handle_once(kern::kunit::Test &tes
 
 	ASSERT_OK(maker.create(domain));
 	ib_qp &real = *maker.handle->real_qp;
-	/* No program's QP may what the kernel's may, though nobody's word made this one. */
+	/* The QP has only the rights of a program, although the kernel has created it. */
 	EXPECT_TRUE(real.res.user);
 	/*
-	 * The QP is of no program, which may go before it; a handle is of who has it, and shown so.
+	 * The QP belongs to no program, because it may outlive its creator. A handle belongs to the
+	 * program that holds it, and is reported so.
 	 */
 	EXPECT_TRUE(maker.handle->res.user);
 	raise(real);

@@ -10,8 +10,8 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 
 /*
- * Takes a QP from wherever it is to ready-to-receive, with this path (address, MTU, peer); what the
- * last step said.
+ * Takes a QP from any state to RTR with this path (address, MTU, peer), and returns the result of
+ * the last transition.
  */
 int ready_to_receive(Test &test, ib_qp *qp, const ib_qp_attr &path)
 {
@@ -39,7 +39,7 @@ void mgmt_06_connected_qp_uses_its_address_and_psns(Test &test)
 	ASSERT_TRUE(here.ok() && there.ok());
 	Pair away(here), near(there);
 	ASSERT_TRUE(away.ok && near.ok);
-	/* Both connected anew, to each other over the fabric. */
+	/* Both QPs are connected again, to each other over the fabric. */
 	ib_qp_attr attr = {};
 	attr.qp_state = IB_QPS_RESET;
 	ASSERT_EQ(ib_modify_qp(away.qp_a.get(), &attr, IB_QP_STATE), 0);
@@ -134,7 +134,7 @@ void mgmt_11_only_defined_path_mtus_are_accepted(Test &test)
 			  exists ? 0 : -EINVAL);
 		EXPECT_EQ(ib_mtu_enum_to_int(static_cast<ib_mtu>(mtu)), exists ? 128 << mtu : -1);
 	}
-	/* A port's MTU is taken as it is. */
+	/* The MTU of the port is passed on unchanged. */
 	ib_port_attr port;
 	ASSERT_EQ(ib_query_port(device, 1, &port), 0);
 	port.max_mtu = port.active_mtu = IB_MTU_256;
@@ -214,7 +214,7 @@ void mgmt_07_datagram_completion_reports_the_senders_address(Test &test)
 		EXPECT_EQ(wc.sl, 3);
 		EXPECT_EQ(wc.wc_flags & IB_WC_GRH, 0);
 		EXPECT_EQ(__builtin_memcmp(memory.at(40), "datagram", 8), 0);
-		/* And the answer's address is the sender's. */
+		/* The address for the response is the sender's. */
 		rdma_ah_attr back;
 		EXPECT_EQ(ib_init_ah_attr_from_wc(there, 1, &wc, nullptr, &back), 0);
 		EXPECT_EQ(rdma_ah_get_dlid(&back), 1u);

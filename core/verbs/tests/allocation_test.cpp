@@ -10,7 +10,7 @@ namespace
 
 constexpr soft_options plain = {.lid = 1};
 
-/* A device that registers: the cache, the tables, the registry's state. */
+/* Registration allocates the cache, the tables, and the state in the registry. */
 void device_registration_survives_each_failed_allocation(Test &test)
 {
 	fail_each(test, [] { return outcome(soft_create(&plain), soft_destroy); });
@@ -246,7 +246,9 @@ void driver_query_and_modify_errors_are_returned(Test &test)
 	expect_fails(SOFT_MODIFY_QP, [&] { return ib_modify_qp(qp, &attr, IB_QP_STATE); });
 	expect_fails(SOFT_QUERY_QP, [&] { return ib_query_qp(qp, &attr, IB_QP_STATE, &init); });
 	expect_fails(SOFT_ATTACH_MCAST, [&] { return ib_attach_mcast(qp, &group, 0xc001); });
-	/* Attached twice by now, though the first time failed: once. */
+	/*
+	 * The QP was attached twice, of which the first attempt failed, so it can be detached once.
+	 */
 	expect_fails(SOFT_DETACH_MCAST, [&] { return ib_detach_mcast(qp, &group, 0xc001); });
 	EXPECT_EQ(ib_detach_mcast(qp, &group, 0xc001), -EINVAL);
 	expect_fails(SOFT_RESIZE_CQ, [&] { return ib_resize_cq(cq, 128); });

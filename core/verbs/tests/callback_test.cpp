@@ -14,7 +14,7 @@ namespace
 /* The CQ whose handlers the methods below call. */
 constinit ib_cq *handled;
 
-/* Takes the place of a method: calls one handler of either kind, and fails. */
+/* Replaces a method by one that calls a handler of each kind and fails. */
 template<auto member>
 struct Misbehaving;
 template<class R, class... Args, R (*ib_device_ops::*member)(Args...)>
@@ -38,7 +38,7 @@ struct Misbehaving<member> {
 
 struct Objects {
 	ib_device *device = nullptr;
-	/* The software device's. */
+	/* The original method of the software device. */
 	decltype(ib_device_ops::query_device) query_device = nullptr;
 	ib_pd *pd = nullptr;
 	ib_pd *unused_pd = nullptr;
@@ -49,7 +49,7 @@ struct Objects {
 	ib_qp *datagram = nullptr;
 	ib_mr *mr = nullptr;
 	ib_mw *mw = nullptr;
-	/* One is destroyed while its method is replaced. */
+	/* The test destroys an address handle while the driver's method is replaced. */
 	ib_ah *ah = nullptr;
 	ib_ah *sleepable_ah = nullptr;
 	ib_ah *atomic_ah = nullptr;
@@ -100,7 +100,10 @@ struct Objects {
 	}
 };
 
-/* A second device of the same driver, which registers if its methods let it. */
+/*
+ * Tries to register a second device of the same driver. It is registered only if its methods permit
+ * it.
+ */
 void try_registration(const Objects &o)
 {
 	ib_device *second = _ib_alloc_device(sizeof(ib_device));
@@ -108,7 +111,10 @@ void try_registration(const Objects &o)
 	if (!second)
 		return;
 	ib_set_device_ops(second, &o.device->ops);
-	/* The software device's own method looks behind the ib_device, where this has nothing. */
+	/*
+	 * The method of the software device accesses memory behind the ib_device, which this device
+	 * does not have.
+	 */
 	if (second->ops.query_device == o.query_device)
 		second->ops.query_device = nullptr;
 	second->num_comp_vectors = second->phys_port_cnt = 1;

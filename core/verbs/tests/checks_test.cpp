@@ -36,7 +36,10 @@ void lock_01_sleeping_method_in_atomic_context_is_reported(Test &test)
 	Observer observer;
 	EXPECT_EQ(cq.value()->request_notification(IB_CQ_NEXT_COMP), 0);
 	EXPECT_EQ(observer.count(Rule::lock_05), 1u);
-	/* Where the kernel looks for sleepers too, it is as well a call where nothing may sleep. */
+	/*
+	 * If the kernel detects sleeping functions as well, this also counts as a call in atomic
+	 * context.
+	 */
 	EXPECT_EQ(observer.count(sleeping_is_watched() ? Rule::lock_02 : Rule::lock_01), 1u);
 	EXPECT_EQ(observer.total(), 2u);
 }
@@ -534,7 +537,7 @@ void use_count_below_zero_is_reported_and_saturates(Test &test)
 	ASSERT_FALSE(rdma::is_err(first));
 	EXPECT_EQ(pd->usecnt, 1);
 	Observer observer;
-	/* A defect has dropped the use of the handle already. */
+	/* The use of the handle has already been dropped by a simulated defect. */
 	pd->usecnt = 0;
 	rdma_destroy_ah(first, 0);
 	EXPECT_EQ(observer.count(Rule::use_count), 1u);
@@ -569,7 +572,7 @@ void lock_10_leaked_objects_are_reported(Test &test)
 	soft_destroy(device);
 	EXPECT_EQ(observer.count(Rule::lock_10), 3u);
 	EXPECT_EQ(observer.total(), 3u);
-	/* The memory is still theirs. */
+	/* The leaked objects still own their memory. */
 	kern_free(pd);
 	kern_free(xrcd);
 	kern_free(same);

@@ -13,7 +13,7 @@ namespace
 constexpr soft_options plain = {.lid = 1};
 constexpr unsigned int depth = 8;
 
-/* A request that its done function counts. */
+/* A request that is counted by its done function. */
 struct Request {
 	ib_cqe cqe{.done = done};
 	unsigned int number = 0;
@@ -23,7 +23,7 @@ struct Request {
 };
 static_assert(__builtin_offsetof(Request, cqe) == 0);
 
-/* One queue's requests. Read when all are over. */
+/* The requests of one queue. They are read when all have completed. */
 struct Seen {
 	Request requests[depth];
 	kern::Atomic<unsigned int> done{0};
@@ -43,9 +43,9 @@ void Request::done(ib_cq *, ib_wc *wc)
 	Request &self = *reinterpret_cast<Request *>(wc->wr_cqe);
 	Seen &seen = *self.seen;
 
-	/* Slowly, so that who does not wait is over before. */
+	/* The callback is slow, so that a destruction that does not wait for it is detected. */
 	kern::delay_us(500);
-	/* The QP is there to be looked at. */
+	/* The QP can still be accessed. */
 	if (wc->status != IB_WC_WR_FLUSH_ERR || self.number != seen.done.load_relaxed() ||
 	    wc->qp->qp_context != &seen)
 		seen.wrong.add_relaxed(1);

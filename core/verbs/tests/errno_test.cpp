@@ -67,7 +67,7 @@ struct Bench {
 	}
 };
 
-/* A call that does not do, and what it returns. */
+/* A call that must fail, and the error that it must return. */
 struct Case {
 	const char *what;
 	int expected;
@@ -94,7 +94,7 @@ void expect_each(Test &test, const Case (&cases)[count])
 	}
 }
 
-/* The return value of a creation that failed. */
+/* Returns what a failed creation returns. */
 ib_pd *failed_pd()
 {
 	return rdma::err_ptr<ib_pd>(-ENOMEM);

@@ -30,11 +30,13 @@ inline void on_devices_like_a_card()
 	soft_set_behaviour(SOFT_CARD_SENDS_FIRST);
 }
 
-/* A suite whose cases run on plain software devices, and again on such as behave like a card. */
+/*
+ * A suite whose cases run on plain software devices, and again on devices that behave like a card.
+ */
 #define SOFT_SUITES(name, ...)                                                                     \
 	KUNIT_SUITE_BEFORE(name, ::fixture::on_plain_devices, __VA_ARGS__);                        \
 	KUNIT_SUITE_BEFORE(name##_card, ::fixture::on_devices_like_a_card, __VA_ARGS__)
-/* One that runs on the latter alone: what it asks of a device costs too much to be asked twice. */
+/* A suite that runs only on devices like a card, because its cases take too long to run twice. */
 #define CARD_SUITE(name, ...)                                                                      \
 	KUNIT_SUITE_BEFORE(name, ::fixture::on_devices_like_a_card, __VA_ARGS__)
 
@@ -189,7 +191,7 @@ struct Pair {
 	rdma::QueuePair qp_a, qp_b;
 };
 
-/* The next completion of a CQ that is polled by hand; false if none comes. */
+/* Returns the next completion of a CQ that is polled directly, or false if none arrives. */
 inline bool next(const CqRef &cq, ib_wc &wc)
 {
 	return eventually([&] { return cq->poll(1, &wc) == 1; });
@@ -234,9 +236,9 @@ inline ib_send_wr send_wr(ib_sge *sge, ib_wr_opcode opcode, u64 wr_id = 0)
 }
 
 /*
- * `body` tries the entry point and undoes it if it succeeded; it returns the error. Every error is
- * ENOMEM, the first run that has no allocation left to fail succeeds, and at least one failed on
- * the way.
+ * `body` calls the function under test, undoes it if it succeeded, and returns the error. Every
+ * error must be ENOMEM, the first run without a failed allocation must succeed, and at least one
+ * run must have failed.
  */
 template<class Body>
 void fail_each(Test &test, Body body)
@@ -256,7 +258,7 @@ void fail_each(Test &test, Body body)
 	EXPECT_TRUE(false);
 }
 
-/* The error of making something; what was made is unmade. */
+/* Returns the error of a creation, and destroys the object if it was created. */
 template<class T, class End>
 int outcome(T *object, End end)
 {

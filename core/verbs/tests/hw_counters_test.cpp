@@ -60,7 +60,7 @@ void hw_counters_are_read_once_per_lifespan(Test &test)
 	EXPECT_EQ(ib_get_hw_stats(device, 0, 0, 1, &value), 0);
 	EXPECT_EQ(value, 2ul);
 
-	/* It is the reading's age that counts, by what may be now. */
+	/* The new lifespan applies to the age of the existing sample. */
 	EXPECT_EQ(ib_set_hw_stats_lifespan(device, 1, 1), 0);
 	kern::sleep_ms(2);
 	EXPECT_EQ(ib_get_hw_stats(device, 1, 0, 1, &value), 0);
@@ -100,7 +100,7 @@ struct Reader {
 	u64 value = 0;
 };
 
-/* The device, as it is asked: until it may answer. */
+/* A query of the device, which blocks until the test lets it end. */
 struct Question {
 	static void wait(void *context)
 	{
@@ -130,7 +130,7 @@ void concurrent_hw_counter_readers_share_one_query(Test &test)
 		if (i == 1)
 			question.begun.wait();
 	}
-	/* The others had their time to ask. */
+	/* The other readers had time to query. */
 	kern::sleep_ms(2);
 	EXPECT_EQ(questions(device), 1ul);
 	question.may_end.complete_all();

@@ -243,9 +243,9 @@ void notify_08_each_arm_fires_once(Test &test)
 }
 
 /*
- * A consumer as NAPI has it: poll until empty, arm, look whether something was missed, sleep. The
- * producer is called from the window between the last empty poll and the arm, or right behind it,
- * by turns.
+ * A consumer like NAPI: it polls until the queue is empty, arms it, checks for missed completions,
+ * and sleeps. The producer is called between the last empty poll and the arm, and right after the
+ * arm, alternately.
  */
 class Race
 {
@@ -258,8 +258,8 @@ public:
 	}
 
 	/*
-	 * Completions that the consumer has seen when all have been produced and nothing more
-	 * happens.
+	 * Returns the number of completions that the consumer has seen when all have been produced
+	 * and nothing more happens.
 	 */
 	unsigned int run(u64 seed)
 	{
@@ -272,8 +272,8 @@ public:
 		produce(1 + random.below(4));
 		while (true) {
 			/*
-			 * Asleep. Everything runs in this task and in interrupts upon it, so no
-			 * event is on its way.
+			 * The consumer sleeps. Everything runs in this task and in interrupts that
+			 * it takes, so no event is pending.
 			 */
 			if (!kern::read_once(event_))
 				return seen_;
@@ -283,7 +283,7 @@ public:
 				int got;
 				while ((got = cq_->poll(16, wcs)) > 0)
 					seen_ += static_cast<unsigned int>(got);
-				/* The window. */
+				/* This is the window between poll and arm. */
 				if (random.below(4))
 					produce(1 + random.below(4));
 				again = cq_->request_notification(IB_CQ_NEXT_COMP |
@@ -292,8 +292,8 @@ public:
 					produce(1 + random.below(4));
 			} while (again);
 			/*
-			 * About to sleep upon an empty queue: something has to come for the run to
-			 * go on. Upon one that is not, it ends.
+			 * Before the consumer sleeps on an empty queue, a completion must be
+			 * produced, or the run would end. If the queue is not empty, the run ends.
 			 */
 			if (!kern::read_once(event_) && ib_peek_cq(cq_->get(), 1) == 0)
 				produce(1);
@@ -376,7 +376,7 @@ struct Storm {
 		ib_wc wc = {};
 		wc.wr_cqe = &cqe.cqe;
 		for (unsigned int produced = 0; produced < total; produced++) {
-			/* Let the poller come as far as the window before the next burst. */
+			/* Let the poller reach the window before the next burst. */
 			while (produced - seen.load_relaxed() > 512)
 				kern::sleep_us(10, 20);
 			soft_complete(cq->get(), &wc, false);
@@ -404,14 +404,18 @@ void notify_09_pollers_lose_no_completion_under_load(Test &test)
 			ASSERT_TRUE(device.ok());
 			Storm storm(device, context);
 			ASSERT_TRUE(storm.cq);
-			/* Into the window, also where one CPU is all there is. */
+			/*
+			 * Completions are delayed into the window, so that the test also works on
+			 * one CPU.
+			 */
 			soft_complete_late(device, true);
 			{
 				auto thread = kern::Thread::create(
 					"weft-storm", kern::method<&Storm::produce>, &storm);
 				ASSERT_OK(thread);
 				/*
-				 * A lost event ends it, too: a burst waits so long and no longer.
+				 * The test ends even if an event is lost, because each burst waits
+				 * only for a limited time.
 				 */
 				storm.finished.wait();
 			}

@@ -9,7 +9,7 @@ namespace fixture
 
 using verbs::Rule;
 
-/* Takes the place of the log while it lives. One at a time. */
+/* Receives reports instead of the log while it exists. Only one can exist at a time. */
 class Observer
 {
 public:
@@ -27,7 +27,7 @@ public:
 	{
 		return counts_[static_cast<int>(rule)].load_relaxed();
 	}
-	/* The last report's text, and the owner it named. */
+	/* The text of the last report, and the owner that it names. */
 	const char *last() const { return last_.load_relaxed(); }
 	const char *last_owner() const { return last_owner_.load_relaxed(); }
 	unsigned int total() const

@@ -13,7 +13,7 @@ struct Request {
 	ib_cqe cqe{.done = done};
 	kern::Atomic<unsigned int> completions{0};
 	kern::Atomic<int> status{-1};
-	/* How many had completed before this one. */
+	/* The number of requests that completed before this one. */
 	kern::Atomic<unsigned int> order{0};
 	static inline constinit kern::Atomic<unsigned int> clock{0};
 
@@ -79,7 +79,7 @@ void chan_01_events_use_the_vector_of_their_cq(Test &test)
 			continue;
 		}
 		ASSERT_FALSE(rdma::is_err(own) || rdma::is_err(polled));
-		/* One that is armed by its owner, and one that the midlayer has armed. */
+		/* One CQ is armed by its owner, and the other by the midlayer. */
 		EXPECT_EQ(ib_req_notify_cq(own, IB_CQ_NEXT_COMP), 0);
 		Request request;
 		ib_wc wc = {};
@@ -101,7 +101,7 @@ void chan_01_events_use_the_vector_of_their_cq(Test &test)
 }
 
 /*
- * The kernel's half of CHAN-03: a CQ without a completion handler is polled and armed like any
+ * The kernel's part of CHAN-03: a CQ without a completion handler is polled and armed like any
  * other.
  */
 void chan_03_queue_without_a_handler_can_be_polled_and_armed(Test &test)
@@ -160,7 +160,8 @@ void chan_05_no_handler_runs_after_the_queue_is_destroyed(Test &test)
 			const ib_wc wc = {};
 			EXPECT_TRUE(soft_complete(cq, &wc, false));
 			/*
-			 * Every other one ends while its handler runs, if that is not over by then.
+			 * Every second CQ is destroyed while its handler runs, unless the handler
+			 * has already returned.
 			 */
 			if ((&consumer - consumers) % 2)
 				EXPECT_TRUE(eventually(
@@ -168,7 +169,10 @@ void chan_05_no_handler_runs_after_the_queue_is_destroyed(Test &test)
 			ib_destroy_cq(cq);
 			consumer.ended.store_release(true);
 		}
-		/* Events of a CQ that is there still come, behind any that were left. */
+		/*
+		 * Events of an existing CQ still arrive, after any that are left from the destroyed
+		 * ones.
+		 */
 		Consumer last;
 		ib_cq *cq = ib_create_cq(
 			device,
@@ -293,7 +297,10 @@ void notify_02_poller_recovers_from_a_failed_arm(Test &test)
 			return soft_complete(raw, &wc, false) &&
 			       eventually([&] { return request.completions.load_relaxed() == 1; });
 		};
-		/* Several in a row, so that a poller that tries only once more fails the test. */
+		/*
+		 * Several arms fail in a row, so that a poller that tries only once more fails the
+		 * test.
+		 */
 		soft_fail_arms(raw, 3, -EIO);
 		const unsigned long arms = soft_calls(device, SOFT_REQ_NOTIFY_CQ);
 		ASSERT_TRUE(complete_one());
@@ -396,7 +403,7 @@ void mgmt_09_qp_in_error_flushes_in_order(Test &test)
 		wr.wr_id = i;
 		ASSERT_EQ(pair.qp_a.post_recv(&wr), 0);
 	}
-	/* The peer has no buffers: these wait. */
+	/* The peer has posted no receives, so these sends wait. */
 	for (u64 i = 100; i < 110; i++) {
 		ib_send_wr wr = {};
 		wr.wr_id = i;
@@ -417,7 +424,7 @@ void mgmt_09_qp_in_error_flushes_in_order(Test &test)
 	}
 	ib_wc wc;
 	EXPECT_EQ(pair.cq_a->poll(1, &wc), 0);
-	/* And what is posted afterwards. */
+	/* Requests that are posted afterwards are flushed as well. */
 	ib_send_wr late = {};
 	late.wr_id = 7;
 	late.opcode = IB_WR_SEND;

@@ -61,7 +61,7 @@ void iwarp_device_registers_without_gids_and_pkeys(Test &test)
 	EXPECT_EQ(ib_get_cached_pkey(device, 1, 0, &pkey), -EINVAL);
 	EXPECT_EQ(ib_find_gid(device, &gid, &port_num, &index), -ENOENT);
 	EXPECT_EQ(ib_find_pkey(device, 1, IB_DEFAULT_PKEY_FULL, &index), -ENOENT);
-	/* Read again like any other. */
+	/* The port is queried again after an event, like any other port. */
 	rdma::dispatch(IB_EVENT_PORT_ACTIVE, device, 1);
 	EXPECT_TRUE(eventually([&] {
 		ib_port_cache cached;
@@ -101,7 +101,7 @@ void iwarp_supports_only_rc_queue_pairs(Test &test)
 	EXPECT_EQ(soft_calls(device, SOFT_CREATE_QP), 1ul);
 }
 
-/* Takes a QP to a state through those before it; the driver need not be connected. */
+/* Takes a QP to a state through the states before it, even with a driver that cannot connect. */
 int lead_to(ib_qp *qp, ib_qp_state state)
 {
 	constexpr ib_qp_state ways[][4] = {
@@ -195,8 +195,8 @@ void iwarp_qp_transitions_match_the_verbs(Test &test)
 			const bool allowed = table[from][to] == 'o';
 			const int error = ib_modify_qp(qp, &attr, IB_QP_STATE);
 			/*
-			 * A closed connection's end may be connected no more: that is the driver's
-			 * word.
+			 * Whether a QP whose connection is closed can be connected again depends on
+			 * the driver.
 			 */
 			EXPECT_EQ(soft_calls(device, SOFT_MODIFY_QP) - asked, allowed ? 1ul : 0ul);
 			if ((error == -EINVAL) == allowed)
@@ -273,14 +273,14 @@ void iwarp_messages_need_a_stream_and_are_flushed_at_its_end(Test &test)
 	EXPECT_EQ(wc.status, IB_WC_SUCCESS);
 	EXPECT_EQ(memory.at(2000)[99], 0x5a);
 
-	/* Not in this protocol (RFC 5040, 1.1). */
+	/* This protocol has neither immediate data nor atomics (RFC 5040, 1.1). */
 	write.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
 	EXPECT_EQ(pair.qp_a.post_send(&write.wr), -EINVAL);
 	ib_atomic_wr atomic = {};
 	atomic.wr = send_wr(&from, IB_WR_ATOMIC_FETCH_AND_ADD, 10);
 	EXPECT_EQ(pair.qp_a.post_send(&atomic.wr), -EINVAL);
 
-	/* One end closes: what the other has posted comes back. */
+	/* One end closes the stream, and the requests that the other has posted are flushed. */
 	ASSERT_EQ(pair.qp_b.post_recv(&recv), 0);
 	ib_qp_attr attr = {};
 	attr.qp_state = IB_QPS_SQD;
@@ -313,7 +313,7 @@ void iwarp_missing_receive_terminates_the_stream(Test &test)
 	EXPECT_EQ(wc.status, IB_WC_WR_FLUSH_ERR);
 }
 
-/* A driver that does nothing, and lacks nothing that both protocols ask for. */
+/* A driver that does nothing, and has all methods that both protocols require. */
 constexpr ib_device_ops least_ops = {
 	.post_send = [](ib_qp *, const ib_send_wr *, const ib_send_wr **) { return -ENOMEM; },
 	.post_recv = [](ib_qp *, const ib_recv_wr *, const ib_recv_wr **) { return -ENOMEM; },
@@ -382,14 +382,17 @@ void port_protocol_must_match_the_node_type(Test &test)
 		      RDMA_CORE_PORT_IWARP | RDMA_CORE_CAP_PROT_IB),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 0, 0, RDMA_CORE_CAP_IW_CM),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 0, 0, RDMA_CORE_CAP_PROT_ROCE),
-		/* Tables that nobody can read, and such as are too long or less than nothing. */
+		/*
+		 * The tables have no method that reads them, or are too long, or have a negative
+		 * length.
+		 */
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 1, 0, RDMA_CORE_PORT_IWARP),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, false, 0, 1, RDMA_CORE_PORT_IWARP),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, true, -1, 0, RDMA_CORE_PORT_IWARP),
 		CLAIM(RDMA_NODE_RNIC, -EINVAL, true, 0, 0x10000, RDMA_CORE_PORT_IWARP),
 		/*
-		 * InfiniBand demands them. MADs are left out: nobody is to send any by a driver
-		 * that does nothing.
+		 * InfiniBand requires tables. MADs are left out, because this driver could not send
+		 * them.
 		 */
 		CLAIM(RDMA_NODE_IB_CA, 0, true, 1, 1, RDMA_CORE_CAP_PROT_IB),
 		CLAIM(RDMA_NODE_IB_CA, -EINVAL, true, 0, 1, RDMA_CORE_CAP_PROT_IB),
@@ -398,7 +401,7 @@ void port_protocol_must_match_the_node_type(Test &test)
 		CLAIM(RDMA_NODE_IB_CA, -EINVAL, false, 1, 1, RDMA_CORE_CAP_PROT_IB),
 	};
 #undef CLAIM
-	/* Takes what the midlayer says of those that are refused. */
+	/* Receives the reports about the devices that are refused. */
 	Observer observer;
 	for (const Claim &claim : claims) {
 		const int error = registered_with(claim.node_type, claim.tables, claim.immutable);
@@ -407,7 +410,7 @@ void port_protocol_must_match_the_node_type(Test &test)
 			kern_kunit_note(test.native(), "claim %u",
 					static_cast<unsigned int>(&claim - claims));
 	}
-	/* A driver that does not say has plain ports of its protocol. */
+	/* Without the method, ports have the plain protocol of the device's type. */
 	EXPECT_EQ(registered_with(RDMA_NODE_RNIC, false, nullptr), 0);
 }
 

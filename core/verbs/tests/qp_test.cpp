@@ -21,15 +21,15 @@ constexpr int state_count = IB_QPS_ERR + 1;
 void qp_transitions_match_the_specification(Test &test)
 {
 	/*
-	 * Rows: from; columns: to. x: never; o: by every type; s: not by RC and XRC, which have no
-	 * SQE.
+	 * Rows: from; columns: to. x: never; o: all types; s: all types except RC and XRC, which
+	 * have no SQE.
 	 */
 	constexpr const char *table[state_count] = {
 		"ooxxxxo" /* RESET */, "oooxxxo" /* INIT */, "oxxoxxo" /* RTR */,
 		"oxxooxo" /* RTS */,   "oxxooxo" /* SQD */,  "oxxsxxo" /* SQE */,
 		"oxxxxxo" /* ERR */,
 	};
-	/* One of these is what any possible transition requires. */
+	/* Every possible transition requires one of these sets of attributes. */
 	constexpr int peer = IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN;
 	constexpr int masks[] = {
 		0,
@@ -50,7 +50,10 @@ void qp_transitions_match_the_specification(Test &test)
 			for (int to = 0; to < state_count; to++) {
 				const char entry = table[from][to];
 				const bool expected = entry == 'o' || (entry == 's' && !reliable);
-				/* Some set of attributes makes it possible, or none. */
+				/*
+				 * Some set of attributes makes the transition possible, or none
+				 * does.
+				 */
 				bool possible = false;
 				for (int mask : masks)
 					possible |= ib_modify_qp_is_ok(
@@ -133,7 +136,7 @@ void qp_modify_rejects_invalid_masks(Test &test)
 	EXPECT_EQ(ib_modify_qp(pair.qp_a.get(), &attr, 1 << 22), -EINVAL);
 	attr.qp_state = IB_QPS_RTS;
 	EXPECT_EQ(ib_modify_qp(pair.qp_a.get(), &attr, IB_QP_STATE | IB_QP_QKEY), -EINVAL);
-	/* A state that it cannot have come to. */
+	/* The QP cannot have come to this state. */
 	attr.cur_qp_state = IB_QPS_RTR;
 	EXPECT_EQ(ib_modify_qp(pair.qp_a.get(), &attr, IB_QP_STATE | IB_QP_CUR_STATE), -EINVAL);
 	EXPECT_EQ(soft_calls(device, SOFT_MODIFY_QP), calls);
@@ -277,8 +280,8 @@ void destroying_an_object_in_use_returns_ebusy(Test &test)
 	EXPECT_EQ(ib_detach_mcast(qp, &group, 0xc001), -EINVAL);
 
 	/*
-	 * A card knows a group by its GID: by two LIDs the QP is in it twice for its consumer, once
-	 * for the driver.
+	 * A card identifies a group by its GID. If the consumer attaches the QP by two LIDs, the
+	 * driver attaches it once.
 	 */
 	EXPECT_EQ(ib_attach_mcast(qp, &group, 0xc001), 0);
 	EXPECT_EQ(ib_attach_mcast(qp, &group, 0xc002), 0);

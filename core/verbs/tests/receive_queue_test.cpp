@@ -24,7 +24,7 @@ struct Buffer : ib_cqe {
 	}
 };
 
-/* Adds up received numbers, and may keep their buffers. */
+/* A consumer that adds up the received numbers, and may keep their buffers. */
 struct Consumer {
 	using Queue = rdma::ReceiveQueue<Buffer>;
 
@@ -64,7 +64,7 @@ struct Consumer {
 };
 
 /*
- * Two connected QPs; what the second receives, a queue keeps up. Its CQ is polled here, in this
+ * Two connected QPs. A receive queue keeps the second one supplied, and its CQ is polled in this
  * task.
  */
 struct Stage {
@@ -122,7 +122,7 @@ struct Stage {
 		ib_wc wc;
 		return next(send_cq, wc) && wc.status == IB_WC_SUCCESS;
 	}
-	/* The same, and waits until it has been polled. */
+	/* Sends a number, and waits until it has been polled. */
 	bool send(u32 number)
 	{
 		return post(number) && eventually([&] { return cq->process_direct(-1) > 0; });
@@ -187,7 +187,7 @@ void mgmt_12_receive_queue_refills_after_shortage(Test &test)
 	ASSERT_TRUE(stage.send(8));
 	EXPECT_EQ(consumer.seen, 1u);
 	EXPECT_EQ(consumer.queue.missing(), 1);
-	/* Once more in vain; from then on it is the queue that says when. */
+	/* This attempt fails too. After that, the queue itself requests the next one. */
 	consumer.queue.make_up();
 	EXPECT_EQ(consumer.queue.missing(), 1);
 	EXPECT_TRUE(eventually([&] { return consumer.woken.load_relaxed() == 1; }));

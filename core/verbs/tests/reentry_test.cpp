@@ -51,8 +51,8 @@ public:
 
 private:
 	/*
-	 * The methods of the data path may not sleep, so this does not, and whoever is to come
-	 * needs a CPU of its own.
+	 * Methods of the data path may not sleep, so this spins, and the second caller needs a CPU
+	 * of its own.
 	 */
 	void enter()
 	{

@@ -13,7 +13,7 @@ using namespace fixture;
 namespace
 {
 
-/* The first PD that is shown from a number on, or IB_NO_RESOURCE. */
+/* Returns the number of the first PD from @from on, or IB_NO_RESOURCE. */
 u32 next_pd(ib_device *device, u32 from, ib_resource_info &info)
 {
 	return ib_next_resource(device, IB_RESOURCE_PD, from, &info) ? IB_NO_RESOURCE : info.number;
@@ -25,7 +25,7 @@ void objects_are_listed_in_creation_order_with_their_owner(Test &test)
 	ASSERT_TRUE(device.ok());
 	kern::kunit::Boxed<ib_resource_info> info;
 	ASSERT_TRUE(info.there());
-	/* Those that the midlayer itself has, if any. */
+	/* Count the PDs of the midlayer itself, if any. */
 	u32 before = 0;
 	for (u32 at = 0; (at = next_pd(device, at, *info)) != IB_NO_RESOURCE; at++)
 		before++;
@@ -43,7 +43,7 @@ void objects_are_listed_in_creation_order_with_their_owner(Test &test)
 	EXPECT_EQ(next_pd(device, other + 1, *info), IB_NO_RESOURCE);
 	ib_dealloc_pd(second);
 	EXPECT_EQ(next_pd(device, one + 1, *info), IB_NO_RESOURCE);
-	/* A number is not had again soon: whoever goes on behind it leaves nothing out. */
+	/* A number is not reused soon, so a reader that continues after it misses no object. */
 	second = ib_alloc_pd(device, 0);
 	ASSERT_FALSE(rdma::is_err(second));
 	EXPECT_GT(next_pd(device, one + 1, *info), other);
@@ -54,7 +54,7 @@ void objects_are_listed_in_creation_order_with_their_owner(Test &test)
 	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_KINDS, 0, &*info), -EINVAL);
 }
 
-/* Two threads: one looks at a QP and stays in it, the other destroys that QP. */
+/* One thread holds a reference to a QP that it reads, and another one destroys that QP. */
 struct Look {
 	ib_device *device;
 	ib_qp *qp = nullptr;
@@ -108,7 +108,10 @@ void object_removal_waits_for_readers(Test &test)
 		ASSERT_TRUE(looking.ok());
 		look->inside.wait();
 		auto ending = kern::Thread::create("end", kern::method<&Look::destroy>, &*look);
-		/* Nobody else finds it any more, but the driver has not been told to end it. */
+		/*
+		 * The QP cannot be found any more, but the driver's destroy method has not been
+		 * called yet.
+		 */
 		EXPECT_TRUE(ending.ok() && eventually([&] {
 				    return ib_count_resources(device, IB_RESOURCE_QP) == before;
 			    }));

@@ -502,8 +502,8 @@ void xrc_messages_reach_the_addressed_srq(Test &test)
 		EXPECT_EQ(outsider.cq->poll(1, &wc), 0);
 
 		/*
-		 * A write takes no receive, but is of the named SRQ's protection domain all the
-		 * same.
+		 * An RDMA write consumes no receive, but it uses the protection domain of the named
+		 * SRQ.
 		 */
 		ib_sge from = sge_of(pd, memory.at(0), 6);
 		ib_xrc_wr write = {};

@@ -14,7 +14,7 @@ namespace
 
 using kern::kunit::Mapping;
 
-/* A library's command, in the memory of the process that the test stands in for. */
+/* A command of a user library, in the memory of a simulated process. */
 struct Command {
 	Mapping memory{2 * kern::page_size};
 	ib_udata udata{.inbuf = memory.pointer(),
@@ -29,7 +29,7 @@ struct Command {
 	}
 };
 
-/* A device that lets programs in, and remembers what it was asked. */
+/* A device that supports programs, and records the commands that it gets. */
 struct Bench {
 	kern::kunit::Process process;
 	Device device;
@@ -127,7 +127,7 @@ void context_is_unchanged_if_the_driver_refuses_another(Test &test)
 	EXPECT_TRUE(Bench::alive == bench.context);
 	EXPECT_TRUE(bench.udata()->context == bench.context);
 	EXPECT_TRUE(bench.context->device == bench.device.get());
-	/* A driver that will not: the program keeps what context it has. */
+	/* If the driver refuses, the program keeps its existing context. */
 	Bench::answer = -ENOSPC;
 	EXPECT_EQ(rdma::ptr_err(ib_alloc_ucontext(bench.device, bench.udata())), -ENOSPC);
 	EXPECT_TRUE(bench.udata()->context == bench.context);
@@ -149,7 +149,7 @@ void user_objects_record_their_process(Test &test)
 	ib_pd *pd = ib_alloc_pd_user(bench.device, bench.udata());
 	ASSERT_FALSE(rdma::is_err(pd));
 	EXPECT_TRUE(pd->res.user);
-	/* People are told whose it is. */
+	/* Resource listings show the owner. */
 	ib_resource_info shown;
 	ASSERT_EQ(ib_next_resource(bench.device, IB_RESOURCE_CTX, 0, &shown), 0);
 	const u32 context = shown.context;
@@ -190,8 +190,8 @@ void user_objects_record_their_process(Test &test)
 	EXPECT_TRUE(qp->res.user);
 
 	/*
-	 * A target is made by the kernel, for all who have its domain; what it writes into is
-	 * theirs.
+	 * A target QP is created by the kernel on behalf of all programs that have its domain. Its
+	 * SRQ belongs to the program.
 	 */
 	for (ib_udata *udata : {bench.udata(), static_cast<ib_udata *>(nullptr)}) {
 		ib_xrcd *domain = ib_alloc_xrcd_user(bench.device, udata);
@@ -212,7 +212,7 @@ void user_objects_record_their_process(Test &test)
 	EXPECT_EQ(ib_dealloc_pd_user(pd), 0);
 }
 
-/* A task of no process, which has no queue pair. */
+/* A task that belongs to no process, and so has no QP. */
 struct OtherProcess {
 	ib_device *device;
 	u32 number = 0;
@@ -293,7 +293,8 @@ void rcm_16_queue_pairs_belong_to_their_process(Test &test)
 	EXPECT_EQ(ib_destroy_qp(kernels), 0);
 	{
 		/*
-		 * One whose end fails is found again; while it lasts the number may be another's.
+		 * A QP whose destruction fails can be found again. During the destruction its
+		 * number may be reused.
 		 */
 		Ending ending(bench.device);
 		soft_fail(bench.device, SOFT_DESTROY_QP, 1, -EBUSY);
@@ -303,7 +304,7 @@ void rcm_16_queue_pairs_belong_to_their_process(Test &test)
 		EXPECT_EQ(ib_destroy_qp(own), 0);
 		EXPECT_FALSE(Ending::found);
 	}
-	/* Nobody's again, or not yet anybody's. */
+	/* The number belongs to no process any more, or not yet. */
 	EXPECT_FALSE(has(number));
 	EXPECT_EQ(ib_dealloc_xrcd(domain), 0);
 	EXPECT_EQ(ib_destroy_cq_user(cq), 0);
@@ -334,8 +335,8 @@ void failed_reregistration_leaves_the_region_unchanged(Test &test)
 	EXPECT_EQ(change(IB_MR_REREG_PD, 0, 0, 0, 0, other), -EBUSY);
 	mr->usecnt = 0;
 	/*
-	 * Nothing of this has got as far as the driver; and what the driver refuses leaves the
-	 * region as it was.
+	 * The driver was not called for any of these. If the driver refuses a change, the region is
+	 * unchanged.
 	 */
 	EXPECT_EQ(Bench::flags, 0);
 	Bench::answer = -ENOMEM;

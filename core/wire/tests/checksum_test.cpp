@@ -20,7 +20,8 @@ constexpr std::uint8_t example[52] = {
 
 TEST(Checksum, mgmt_08_icrc_matches_the_specifications_example)
 {
-	// On the wire 96 25 B7 5A; least significant byte first here.
+	// The bytes on the wire are 96 25 B7 5A; the value here begins with the least significant
+	// byte.
 	EXPECT_EQ(0x5ab72596u, packet::icrc_of(example, 36, sizeof(example)));
 }
 
@@ -53,7 +54,8 @@ TEST(Checksum, mgmt_08_icrc_of_a_global_packet_ignores_fields_that_routers_chang
 
 TEST(Checksum, mgmt_08_vcrc_covers_every_bit)
 {
-	// All from the LRH to the ICRC, what a switch changes included (IBA 7.8.2).
+	// The VCRC covers all bytes from the LRH to the ICRC, including fields that a switch
+	// changes (IBA 7.8.2).
 	std::vector<std::uint8_t> packet(example, example + sizeof(example));
 	for (std::uint8_t byte : {0x96, 0x25, 0xb7, 0x5a})
 		packet.push_back(byte);
@@ -66,7 +68,7 @@ TEST(Checksum, mgmt_08_vcrc_covers_every_bit)
 			  packet::vcrc_of(changed.data(), static_cast<unsigned>(changed.size())))
 			<< bit;
 	}
-	// A receiver that runs over a packet and its VCRC finds one and the same remainder.
+	// The CRC of a packet together with its VCRC is the same constant for every packet.
 	const auto remainder = [](std::vector<std::uint8_t> whole) {
 		const std::uint16_t own =
 			packet::vcrc_of(whole.data(), static_cast<unsigned>(whole.size()));

@@ -183,7 +183,8 @@ TEST(PacketHeaders, mgmt_08_malformed_packets_are_rejected_with_the_reason)
 	EXPECT_EQ(Error::bad_opcode, broken(48, 0x80));
 	EXPECT_EQ(Error::bad_transport_version, broken(49, 0x01));
 
-	// A length that fits the packet but not the payload: every header is cut off in turn.
+	// The length fits the packet but not the payload: the packet is cut within every header in
+	// turn.
 	for (unsigned size = 0; size < good.bytes.size(); size++) {
 		Built cut = good;
 		cut.bytes.resize(size);
@@ -212,7 +213,7 @@ TEST(PacketHeaders, mgmt_08_invalid_payload_lengths_are_rejected)
 	EXPECT_EQ(0u, packet::header_bytes(h));
 	EXPECT_EQ(77u, size);
 
-	// An ACK that drags a payload behind it.
+	// An ACK must not have a payload.
 	h.bth.opcode = ib::opcode(ib::Transport::rc, ib::Operation::ack);
 	ASSERT_EQ(Error::none, packet::build(h, 0, bytes, sizeof(bytes), &size));
 	reinterpret_cast<ib::Lrh *>(bytes)->set_length((size + 4 + 4) / 4);

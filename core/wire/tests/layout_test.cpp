@@ -32,7 +32,7 @@ TEST(WireLayout, lrh_fields_match_the_specification)
 	EXPECT_EQ(0x5678, lrh.slid);
 	lrh.set_length(0x7ff);
 	EXPECT_EQ(0x7ff, lrh.length());
-	// Reserved bits are nobody's to change: the ICRC covers them.
+	// Reserved bits must not change, because the ICRC covers them.
 	EXPECT_EQ(0xffff, lrh.length_word);
 }
 

@@ -89,7 +89,7 @@ int Card::serve()
 	return 0;
 }
 
-/* It writes no memory any more, and begins anew. */
+/* The card stops writing to memory, and starts again from its initial state. */
 void Card::leave()
 {
 	consumer_ = 0;
@@ -244,7 +244,10 @@ bool Card::complete_receive(u32 number, u32 bytes, wire::Status status, bool sol
 	return complete(qps_[number], true, bytes, status, 0, solicited);
 }
 
-/* The reference's 5.6: an event for what comes after the arming, once, and for nothing else. */
+/*
+ * Section 5.6 of the reference: a CQ raises one event for the first entry after it was armed, and
+ * no other.
+ */
 void Card::add_entry(Cq &cq, const u8 (&entry)[wire::completion::size], bool solicited)
 {
 	const auto memory = cq.card_memory();

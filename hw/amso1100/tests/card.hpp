@@ -18,9 +18,10 @@ class Card final : public Machine
 public:
 	static constexpr size_t window_bytes = 1 << 20;
 	static constexpr u32 most_qps = 64;
-	/* In the window. */
+	/* Offsets in the memory window. */
 	static constexpr u32 shared_at = 0x1000, pool_at = 0x2000, queues_at = 0x10000;
-	static constexpr u32 entries = 8; /* of each fixed queue: they go round soon */
+	static constexpr u32 entries =
+		8; /* depth of each fixed queue, small enough to wrap around soon */
 
 	struct Ring {
 		u32 start = 0, slot_bytes = 0, depth = 0, consumer = 0;
@@ -33,7 +34,10 @@ public:
 
 	explicit Card(unsigned int patience_ms = 20000);
 	~Card();
-	/* Opens the RNIC, and registers it unless it is to be looked at alone. */
+	/*
+	 * Starts the driver on the RNIC, and registers the device unless a test uses the driver
+	 * directly.
+	 */
 	bool start(bool registered = true);
 	bool ok() const { return started_; }
 
@@ -41,13 +45,16 @@ public:
 	void synchronize() override { synchronized.fetch_add(1); }
 	void failed() override { failures.fetch_add(1); }
 
-	/* How often it was asked, and the last of these. */
+	/* The number of requests of a kind, and the last one. */
 	unsigned int asked(wire::MessageId id) const
 	{
 		return asked_[static_cast<u8>(id)].load_acquire();
 	}
 	const Message &last(wire::MessageId id) const { return last_[static_cast<u8>(id)]; }
-	/* Sets its answer to one kind of request from now on; pending: none. */
+	/*
+	 * Sets the status of the answers to one kind of request. With Status::pending the card does
+	 * not answer.
+	 */
 	void answers(wire::MessageId id, wire::Status status)
 	{
 		answers_[static_cast<u8>(id)] = static_cast<u8>(status);
@@ -58,26 +65,26 @@ public:
 		registers.write32(wire::reg::disr, wire::disr_hints);
 		rnic->interrupt();
 	}
-	/* The CQ that has the handle which the card gave the nth. */
+	/* Tells the card which CQ belongs to a handle that it has assigned. */
 	void knows(Cq &cq) { cqs_[cq.handle() - first_handle] = &cq; }
 	CardQp &qp(u32 number) { return qps_[number]; }
 
-	/* The oldest request of a queue is over. */
+	/* Completes the oldest request of a queue. */
 	bool complete_send(u32 qp, wire::Status status = wire::Status::ok, u32 silent = 0,
 			   bool solicited = false);
 	bool complete_receive(u32 qp, u32 bytes, wire::Status status = wire::Status::ok,
 			      bool solicited = false);
-	/* An entry as it is, without a look at what was posted. */
+	/* Writes an entry unchanged, without regard to the posted requests. */
 	void add_entry(Cq &cq, const u8 (&entry)[wire::completion::size], bool solicited = false);
-	/* An event, whose interrupt is to come. */
+	/* Adds an event without raising the interrupt. */
 	void say(const Message &event);
-	/* An event, and the interrupt that tells of it. */
+	/* Adds an event, and raises the interrupt. */
 	void report(Message &event)
 	{
 		say(event);
 		interrupt();
 	}
-	/* The same, recorded when this returns. */
+	/* The same, and waits until the event has been recorded. */
 	void report_and_wait(Message &event)
 	{
 		report(event);
@@ -91,11 +98,11 @@ public:
 	kern::Owned<Rnic> rnic;
 	IbDevice *ib = nullptr;
 	kern::Atomic<unsigned int> cut{0}, failures{0}, synchronized{0};
-	/* It takes no requests. */
+	/* If set, the card takes no requests. */
 	kern::Atomic<bool> holding{false};
-	u32 given_index = 3;        /* of the next queue */
-	bool goes = true;           /* when it is told to */
-	u32 reply_depth_offset = 0; /* added to what it says of depths */
+	u32 given_index = 3;        /* index of the next queue that it creates */
+	bool goes = true;           /* whether the card resets when told to */
+	u32 reply_depth_offset = 0; /* added to the depths in its replies */
 
 private:
 	static constexpr u32 first_handle = 100;

@@ -66,7 +66,7 @@ void address_changes_do_not_wait_for_the_card(Test &test)
 	ASSERT_TRUE(card->start(false));
 	Rnic &rnic = *card->rnic;
 	card->holding.store_release(true);
-	/* More than its queue of requests has room for. */
+	/* These are more than the request queue holds. */
 	constexpr u32 count = 2 * Card::entries;
 	for (u32 i = 0; i < count; i++)
 		rnic.change_address(i % 2 ? wire::ConfigOption::delete_address
@@ -210,7 +210,7 @@ void invalid_create_replies_undo_the_creation(Test &test)
 	EXPECT_FALSE(bed->add(qp, IB_SIGNAL_ALL_WR));
 	EXPECT_EQ(card.asked(wire::MessageId::qp_destroy), 1u);
 	card.reply_depth_offset = 0;
-	/* The queue of another, and what is no queue's. */
+	/* The index belongs to another queue, or to none. */
 	for (const u32 index : {3u, 0u, 2u, 32768u}) {
 		card.given_index = index;
 		auto cq = rdma::CompletionQueue::create(&card.ib->ib, nullptr, nullptr, 8);

@@ -81,7 +81,7 @@ void report(Bed &bed, Message &event)
 	report(bed, event);
 }
 
-/* Asks to connect to 10.0.0.2, and waits until the card has been asked. */
+/* Starts a connection to 10.0.0.2, and waits until the card has received the request. */
 [[gnu::noinline]] bool connect(Bed &bed, Told &told)
 {
 	told.id->remote = {{10, 0, 0, 2}, false, 7174};
@@ -126,7 +126,7 @@ void iwcm_01_close_event_is_delivered_once(Test &test)
 	EXPECT_EQ(told.port, 7174u);
 	EXPECT_EQ(told.data_length, 9u);
 	EXPECT_OK(bed->qp.modify(attr, IB_QP_STATE));
-	/* Another is not made by the same QP, and a second answer is none. */
+	/* The same QP cannot be connected a second time, and a second reply has no effect. */
 	Told second(*bed);
 	const iw_cm_param param = param_of(*bed);
 	EXPECT_EQ(iw_cm_connect(second.id, &param), -EISCONN);
@@ -144,7 +144,7 @@ void iwcm_01_close_event_is_delivered_once(Test &test)
 	EXPECT_EQ(told.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
 }
 
-/* Destroying a QP reports the end of its connection, in each state. */
+/* Destroying a QP reports the end of its connection in each state. */
 void iwcm_01_destroying_a_qp_reports_the_end_of_its_connection(Test &test)
 {
 	for (const bool established : {true, false}) {
@@ -159,7 +159,7 @@ void iwcm_01_destroying_a_qp_reports_the_end_of_its_connection(Test &test)
 		told.close();
 		EXPECT_EQ(told.count(IW_CM_EVENT_CLOSE), established ? 1u : 0u);
 	}
-	/* And an id that ends takes its connection along. */
+	/* Destroying an ID also ends its connection. */
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
 	Told told(*bed);
@@ -229,7 +229,7 @@ void iwcm_03_valid_requests_are_delivered_and_others_rejected(Test &test)
 		  0x1234u);
 	iw_destroy_cm_id(std::exchange(listener.fresh, nullptr));
 
-	/* One that cannot be accepted is over. */
+	/* A request that cannot be accepted is finished. */
 	report(*bed, event);
 	ASSERT_TRUE(listener.receives(IW_CM_EVENT_CONNECT_REQUEST, 2));
 	card.answers(wire::MessageId::request_accept, wire::Status::connection_reset);
@@ -335,7 +335,8 @@ void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
 		return bed->qp.modify(attr, IB_QP_STATE);
 	};
 	/*
-	 * It is said behind what takes longer to hear than the card takes for all that it is asked.
+	 * The event is queued behind another one, whose handler takes longer than all requests to
+	 * the card.
 	 */
 	ear.act = [](Ear &, Bed &on) {
 		(void)eventually([&] { return on.card->asked(wire::MessageId::qp_modify) == 4; });

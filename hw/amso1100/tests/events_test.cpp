@@ -38,7 +38,7 @@ void flush_events_returns_during_an_event_flood(Test &test)
 	for (unsigned int i = 0; i < 3; i++)
 		bed->card->rnic->flush_events();
 	EXPECT_LT(ear.recorded.load_acquire(), flood);
-	/* It goes on by itself. */
+	/* The driver continues without another interrupt. */
 	EXPECT_TRUE(eventually([&] { return ear.recorded.load_acquire() == flood; }));
 }
 
@@ -95,7 +95,7 @@ void hints_beyond_the_count_are_not_read(Test &test)
 	};
 	counted = swap_be(u16{1});
 	EXPECT_EQ(hints_for_ever(), 1u);
-	/* It has counted no other. */
+	/* The card has counted no other hint. */
 	EXPECT_EQ(hints_for_ever(), wire::most_queue_index + 1);
 	card.interrupt();
 	counted = swap_be(u16{2});

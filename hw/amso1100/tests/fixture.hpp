@@ -72,14 +72,14 @@ struct Bed {
 		const ib_recv_wr *bad;
 		return qp.post_recv(&wr, &bad);
 	}
-	/* One that was posted and is over: the first queue pair is the card's first. */
+	/* Posts a request and completes it. The first QP is number 1 on the card. */
 	bool complete(bool solicited = false) const
 	{
 		return send(1) == 0 && card->complete_send(1, wire::Status::ok, 0, solicited);
 	}
 	unsigned int count() const { return events.load_relaxed(); }
 
-	/* Called by the handler, if set, and its result. */
+	/* A function that the handler calls, if it is set, and its result. */
 	unsigned int (*waited)(const Bed &bed) = nullptr;
 	unsigned int noted = 0;
 
@@ -91,7 +91,7 @@ struct Bed {
 	bool ready = false;
 };
 
-/* Receives the events of a test. */
+/* Records the events of a test. */
 class Ear final : public EventHandler
 {
 public:

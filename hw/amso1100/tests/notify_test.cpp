@@ -135,8 +135,9 @@ void notify_08_each_arm_fires_once(Test &test)
 }
 
 /*
- * A consumer as an interface has it: NAPI. The card's completions come between the last empty poll
- * and the arming, or right behind it, by turns, and nothing else brings the poll back.
+ * A consumer that uses NAPI like a network interface. The card's completions arrive between the
+ * last empty poll and the arm, and right after the arm, alternately. Nothing else schedules the
+ * poll.
  */
 class Consumer : public kern::Napi<Consumer>
 {
@@ -181,7 +182,7 @@ public:
 		enable();
 		return true;
 	}
-	/* The first, and whoever comes by it. */
+	/* Produces the first completions and those that its own poll causes. */
 	void run() { schedule_from_task(); }
 	u32 seen() const { return seen_.load_relaxed(); }
 
@@ -226,11 +227,14 @@ private:
 	kern::Ref<rdma::CompletionQueue> cq_;
 	rdma::QueuePair qp_;
 	net_device *dev_ = nullptr;
-	u32 produced_ = 0; /* by the poll */
+	u32 produced_ = 0; /* number of completions that the poll has produced */
 	kern::Atomic<u32> seen_{0};
 };
 
-/* The kernel looks for sleepers: it has every check. */
+/*
+ * Returns true if the kernel detects sleeping in atomic context, which means that it has every
+ * check.
+ */
 bool sleeping_is_watched()
 {
 	kern::NoSleepSection section;
@@ -249,7 +253,7 @@ void notify_09_napi_loses_no_completion_in_the_arm_race(Test &test)
 	consumer->run();
 	u32 before;
 	do {
-		/* As long as it gets on. */
+		/* Repeats as long as there is progress. */
 		before = consumer->seen();
 		(void)kern::kunit::eventually([&, deadline = kern::Deadline::in_ms(5000)] {
 			return consumer->seen() == a_million || deadline.passed();

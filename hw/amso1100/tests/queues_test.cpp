@@ -106,7 +106,7 @@ void request_layout_matches_the_card(Test &test)
 	EXPECT_EQ(sent.read_be32(wire::send::sges + wire::sge::stag), 0x55u);
 	EXPECT_EQ(sent.read_be64(wire::send::sges + wire::sge::offset), 0x123456789aul);
 	EXPECT_EQ(sent.read_be32(wire::send::sges + wire::sge::size + wire::sge::length), 2u);
-	/* The hint names the queue. */
+	/* The hint contains the index of the queue. */
 	EXPECT_EQ(card.registers.read32(wire::reg::adapter_hint) & 0xffff, 1u);
 
 	wr.wr.opcode = IB_WR_RDMA_WRITE;
@@ -116,7 +116,7 @@ void request_layout_matches_the_card(Test &test)
 	const auto written = slot();
 	EXPECT_EQ(written.read8(wire::header::id), static_cast<u8>(wire::WorkId::rdma_write));
 	EXPECT_EQ(written.read8(wire::work::flags), wire::work::read_fence);
-	/* A segment of no length is left out. */
+	/* A segment of length zero is omitted. */
 	EXPECT_EQ(written.read8(wire::work::sge_count), 1u);
 	EXPECT_EQ(written.read_be32(wire::rdma_write::sges + wire::sge::stag), 0x66u);
 	EXPECT_EQ(written.read_be64(wire::rdma_write::remote_offset), 0xabcdef0123456789ul);
@@ -136,7 +136,7 @@ void request_layout_matches_the_card(Test &test)
 		EXPECT_EQ(bed->qp.post_send(&wr.wr, &bad), -EINVAL);
 		EXPECT_EQ(bad, &wr.wr);
 	}
-	/* More than a message may have. */
+	/* The total length exceeds the maximum of a message. */
 	wr.wr.opcode = IB_WR_SEND;
 	wr.wr.num_sge = 2;
 	sges[0].length = 0xffffffff;
@@ -174,15 +174,15 @@ void invalid_completion_entries_are_ignored(Test &test)
 	ASSERT_TRUE(card.complete_send(1));
 	ASSERT_EQ(bed->cq->poll(1, &wc), 1);
 	EXPECT_EQ(wc.wr_id, 5u);
-	/* Once. */
+	/* The same entry does not complete a second request. */
 	entry(own, 0, 0, wire::WorkId::send);
 	EXPECT_EQ(bed->cq->poll(1, &wc), 0);
-	/* A message that is longer than its buffer is none. */
+	/* A message longer than its buffer is reported as an error. */
 	ASSERT_EQ(bed->receive(6, 100), 0);
 	ASSERT_TRUE(card.complete_receive(1, 101));
 	ASSERT_EQ(bed->cq->poll(1, &wc), 1);
 	EXPECT_EQ(wc.status, IB_WC_GENERAL_ERR);
-	/* An index that is none is nothing to poll. */
+	/* With an invalid index nothing is polled. */
 	__atomic_store_n(bed->own_cq().card_memory().producer_word, u16{0xffff}, __ATOMIC_RELEASE);
 	EXPECT_EQ(bed->cq->poll(1, &wc), 0);
 }

@@ -74,7 +74,7 @@ static void transmits_complete_in_ring_order(kern::kunit::Test &test)
 		EXPECT_EQ(memory.be64(transmit_entry(slot) + wire::transmit::address),
 			  u64{0x123456789abc0000} + wire::most_transmits - 1);
 		EXPECT_FALSE(ring.finished(slot));
-		/* The second is done before the first: it waits. */
+		/* The second frame completes before the first, and is reported after it. */
 		memory.set_be16(transmit_entry(first + 1), 0);
 		EXPECT_FALSE(ring.finished(slot));
 		for (u32 i = 0; i < wire::most_transmits; i++) {

@@ -17,7 +17,7 @@ struct CardOfMemory {
 	kern::Mmio bar0;
 	kern::Owned<CommandInterface> commands;
 
-	/* control: what the command register says at first. */
+	/* @control is the initial value of the command register. */
 	bool begin(GoBit go_bit, FailureListener &listener, u32 control)
 	{
 		auto memory = kern::make_array<u32>(kern::Gfp::kernel, bar_size / sizeof(u32));
@@ -48,8 +48,8 @@ struct CardOfMemory {
 			kern::sleep_ms(1);
 	}
 	/*
-	 * Waits for a command that asks for an event, and takes it out of the register: what
-	 * answer() is to be told.
+	 * Waits for a command that requests an event, and removes it from the register. Returns the
+	 * token for answer().
 	 */
 	u16 take()
 	{
@@ -59,9 +59,12 @@ struct CardOfMemory {
 		set_control(0);
 		return static_cast<u16>(token);
 	}
-	/* With success; what the card has written is what was there. */
+	/*
+	 * Completes a command successfully. The output mailbox contains what the test has written
+	 * there.
+	 */
 	void answer(u16 token) { commands->completed(token, 0, 0); }
-	/* It has left the bus: all its registers read so. */
+	/* Simulates a card that has left the bus: all its registers read as ones. */
 	void vanish() { set_control(~0u); }
 };
 

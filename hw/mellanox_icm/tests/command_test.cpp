@@ -52,7 +52,7 @@ void no_caller_gets_an_error_before_the_card_lost_dma(kern::kunit::Test &test)
 	EXPECT_EQ(card.calls.load_acquire(), 2u);
 }
 
-/* A card that is memory: the test does what it is to do. */
+/* A card that consists of memory: the test carries out its commands. */
 struct Slow final : CardOfMemory, mellanox_icm::FailureListener {
 	bool begin() { return CardOfMemory::begin(mellanox_icm::GoBit::go, *this, 0); }
 	void card_failed(const char *) override {}

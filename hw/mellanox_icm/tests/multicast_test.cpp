@@ -33,7 +33,7 @@ struct Groups final : CardOfMemory, mellanox_icm::FailureListener {
 		return true;
 	}
 	void card_failed(const char *) override {}
-	/* In a task for which there is no memory. */
+	/* Detaches in a task whose allocations fail. */
 	int detach()
 	{
 		kern_fail_allocation(1);
@@ -54,14 +54,14 @@ void leaving_a_group_allocates_no_memory(kern::kunit::Test &test)
 	ASSERT_TRUE(card.begin());
 	auto leaving = kern::Thread::create("weft-leaving", kern::method<&Groups::detach>, &card);
 	ASSERT_OK(leaving);
-	/* Or it has given up. */
+	/* The driver sends the command, unless it has failed before. */
 	ASSERT_TRUE(kern::kunit::eventually([&] { return card.is_asked(); }));
 	card.answer(card.take()); /* the hash: 0 */
 	card.answer(card.take()); /* the entry there: empty, the last of its chain */
 	EXPECT_EQ(leaving.value().stop(), -EINVAL);
 }
 
-/* Its format has the number of members where InfiniHost's and ConnectX's have other things. */
+/* A format that has the number of members in another place than InfiniHost and ConnectX. */
 struct CountInFront final : mellanox_icm::GroupFormat {
 	u32 count(const u8 *entry, u32) const override { return wire::load_be32(entry, 4); }
 	void set_count(u8 *entry, u32 count, u32) const override
@@ -71,7 +71,7 @@ struct CountInFront final : mellanox_icm::GroupFormat {
 	u32 member_flags(bool) const override { return 0; }
 };
 
-/* A card that carries out the commands of groups, on a table of 16 entries. */
+/* A card that executes the multicast commands on a table of 16 entries. */
 class CardWithGroups final : public CardOfMemory, mellanox_icm::FailureListener
 {
 public:
@@ -100,7 +100,7 @@ public:
 	void end() { (void)thread_.stop(); }
 	void card_failed(const char *) override {}
 
-	/* A group whose place in the hash table is the number of its bucket. */
+	/* Attaches a QP to a group whose hash is the number of its bucket. */
 	int attach(u32 bucket, u32 number, ib_mcast_owner owner)
 	{
 		return groups_->attach(gid(bucket, number), 7, false, owner).error();

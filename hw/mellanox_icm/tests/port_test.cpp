@@ -8,7 +8,7 @@ using mellanox_icm::test::CardOfMemory;
 namespace
 {
 
-/* A card with a port, whose agent says nothing but zeroes. */
+/* A card with a port, whose agent returns only zeros. */
 struct Ported final : mellanox_icm::FailureListener, mellanox_icm::PortControl {
 	/* PortInfo, a block of GUIDs, one of P_Keys, and SL to VL. */
 	static constexpr unsigned int questions = 4;
@@ -59,7 +59,7 @@ void older_table_read_does_not_overwrite_a_newer_one(kern::kunit::Test &test)
 	auto second = kern::Thread::create("weft-second", kern::method<&Ported::read>, &ported);
 	ASSERT_OK(second);
 	for (unsigned int question = 1;; question++) {
-		/* Long enough to ask, if it did not wait. */
+		/* This is long enough to send the command if nothing waited. */
 		kern::sleep_ms(50);
 		EXPECT_FALSE(card.is_asked());
 		card.answer(token);

@@ -27,14 +27,14 @@ public:
 	}
 	u32 armed_record() const { return __builtin_bswap32(record_[1]); }
 	u64 doorbell() const { return page().read_be64(wire::uar::cq_doorbell); }
-	/* Nothing has been asked of the card. */
+	/* Clears the record and the doorbell, as if the driver had asked nothing of the card. */
 	void clear()
 	{
 		record_[1] = 0;
 		page().write64(wire::uar::cq_doorbell, 0);
 	}
 
-	/* From here on the queue has a ring, in which all entries are the card's. */
+	/* Gives the queue a ring, in which the card owns all entries. */
 	void give_ring()
 	{
 		state().use_ring(ring_, log_entries);
@@ -42,21 +42,21 @@ public:
 			ring_[(consumer + i) & (entries - 1)].owner_opcode =
 				owner(consumer + i) ^ wire::Cqe::owner_bit;
 	}
-	/* The card writes an entry, so many behind the one that is polled next. */
+	/* Writes an entry as the card does, @ahead entries behind the one that is polled next. */
 	void write_entry(u32 ahead)
 	{
 		const u32 index = consumer_ + ahead;
 		ring_[index & (entries - 1)].owner_opcode = owner(index);
 	}
-	/* Drops the oldest entry without a look at what it is. */
+	/* Drops the oldest entry without examining it. */
 	void consume()
 	{
 		state().drop_entry();
 		consumer_++;
 	}
-	/* The interrupt of the card's event. */
+	/* Runs the handler of the card's event. */
 	void raise_event() { state().event(); }
-	/* False if there is something to poll. */
+	/* Returns false if there is an entry to poll. */
 	bool polls_nothing()
 	{
 		ib_wc wc;
@@ -70,10 +70,13 @@ private:
 
 	/* The owner bit of an entry that the card has written at this index. */
 	static u8 owner(u32 index) { return static_cast<u8>((index >> log_entries & 1) << 7); }
-	/* The kernel's page is the only one there is of the window. */
+	/* The window consists only of the kernel's page. */
 	static constexpr u64 page_offset = u64{wire::uar::first_usable_page} * wire::uar::page_size;
 
-	/* Commands, which a poll of nothing asks whether the card has failed. */
+	/*
+	 * Creates the command interface, because polling an empty queue checks whether the card has
+	 * failed.
+	 */
 	kern::Result<> begin()
 	{
 		if (!device_.native())
@@ -87,15 +90,13 @@ private:
 						static_cast<FailureListener &>(*this),
 						std::move(commands)));
 		cq()->comp_handler = [](ib_cq *, void *) {};
-		/*
-		 * It has no QP table and no ring: reading either would be a fault.
-		 */
+		/* There is no QP table and no ring, so reading either would fault. */
 		Cq::Object::construct(cq(), *hca_, *cq());
 		state().start_without_card(number, consumer, record_);
 		return {};
 	}
 	void card_failed(const char *) override {}
-	/* The midlayer allocates to a cache line; this is not. */
+	/* Aligned by hand to a cache line, as allocations of the midlayer are. */
 	ib_cq *cq()
 	{
 		return reinterpret_cast<ib_cq *>(

@@ -9,7 +9,7 @@ using mellanox_icm::test::CardOfMemory;
 namespace
 {
 
-/* A card, and of its driver as much as a QP's end asks for. */
+/* A card, and the parts of its driver that are needed to destroy a QP. */
 struct Flushed final : mellanox_icm::FailureListener {
 	CardOfMemory card;
 	mellanox_icm::SendQueue sq{KERN_LOCK_CLASS("mlx4_test.sq")};
@@ -45,7 +45,7 @@ void flush_waits_for_the_counters_but_not_for_a_failed_card(kern::kunit::Test &t
 		auto flushing = kern::Thread::create("weft-flushing", kern::method<&Flushed::run>,
 						     &flushed);
 		ASSERT_OK(flushing);
-		/* Its counters are nought still. */
+		/* Its counters are still zero. */
 		for (unsigned int i = 0; i < 3; i++)
 			flushed.card.answer(flushed.card.take());
 		flushed.card.await();

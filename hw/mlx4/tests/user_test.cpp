@@ -99,7 +99,8 @@ void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
 			EXPECT_EQ(plan.value().bytes, (1u << (size + stride)) + (128u << 6));
 		}
 	}
-	// Every size that the card has, and strides of 64 up to what its largest descriptor needs.
+	// Tests every queue size of the card, and strides from 64 bytes to the size of its largest
+	// descriptor.
 	u32 strides = 0;
 	while (u32{32} << strides < cap.max_sq_wqe_bytes)
 		strides++;

@@ -86,7 +86,7 @@ static void inconsistent_capabilities_are_rejected(kern::kunit::Test &test)
 	}
 }
 
-/* Apart from the tests: their frames have no room for all that there is on the way. */
+/* Not inlined into the tests, because their stack frames would become too large. */
 [[gnu::noinline]] static kern::Result<IcmLayout> layout_of(const SampleCard &card)
 {
 	const auto cap = parse_capabilities(card.limits);

@@ -76,7 +76,7 @@ public:
 	u32 send_record() const { return __builtin_bswap32(send_record_[0]); }
 	u32 consumer_record() const { return __builtin_bswap32(consumer_record_[0]); }
 	u32 arm_record(u32 word) const { return __builtin_bswap32(arm_record_[word]); }
-	/* The QP is destroyed: returns how many completions it leaves. */
+	/* Destroys the QP, and returns the number of its remaining completions. */
 	u32 detach()
 	{
 		detached_ = true;
@@ -85,10 +85,10 @@ public:
 	ib_qp *qp() { return aligned<ib_qp>(qp_); }
 
 private:
-	/* The kernel's page of the window, which is the only one there is of it. */
+	/* The window consists only of the kernel's page. */
 	static constexpr u64 page_offset = u64{2} * wire::uar::page_size;
 
-	/* The midlayer allocates to a cache line; this is not. */
+	/* Aligned by hand to a cache line, as allocations of the midlayer are. */
 	template<class Verbs>
 	static Verbs *aligned(std::byte *memory)
 	{
@@ -175,7 +175,7 @@ constexpr u32 send_opcode = static_cast<u32>(wire::WqeOpcode::send),
 	      send_imm_opcode = static_cast<u32>(wire::WqeOpcode::send_imm),
 	      write_opcode = static_cast<u32>(wire::WqeOpcode::rdma_write);
 
-/* As many sends of a QP in a list, the first with this number. */
+/* A list of up to four sends of a QP, numbered from @first. */
 struct Sends {
 	ib_rdma_wr requests[4] = {};
 	ib_sge sge{.addr = 0x1000, .length = 100, .lkey = 0x55};
@@ -243,7 +243,7 @@ void reused_slot_keeps_the_link_to_its_successor(kern::kunit::Test &test)
 	EXPECT_EQ(bench.queue().post_send(more.list(), &bad), -ENOMEM);
 	EXPECT_TRUE(bad == more.list());
 
-	// The first has completed; the second, which it describes, has not.
+	// The first send has completed. The second one, which is linked from the first, has not.
 	bench.queue().sq.tail = 1;
 	EXPECT_EQ(bench.queue().post_send(more.list(), &bad), 0);
 	EXPECT_EQ(bench.link(0).opcode(), write_opcode);
@@ -341,7 +341,8 @@ void completions_are_matched_with_requests_by_address(kern::kunit::Test &test)
 	Sends three(10, 3);
 	ASSERT_EQ(bench.queue().post_send(three.list(), &bad), 0);
 	bench.complete(0, Bench::qpn, send_opcode, true, 1);
-	// For a QP that does not use this queue, then for no request.
+	// The first entry is for a QP that does not use this CQ, and the next ones match no
+	// request.
 	bench.complete(1, Bench::qpn + 1, send_opcode, true, 2);
 	bench.complete(2, Bench::qpn, send_opcode, true, 0);
 	bench.complete(3, Bench::qpn, wire::Cqe::send_error, true, 2,

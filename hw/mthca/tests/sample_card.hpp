@@ -34,7 +34,7 @@ struct SampleCard {
 
 struct SampleFirmware {
 	u8 answer[0x100] = {};
-	/* Where the machine has put BAR 0. */
+	/* The bus address of BAR 0. */
 	static constexpr u64 bar0 = 0x1234500000, bar0_bytes = 1 << 20;
 
 	SampleFirmware()

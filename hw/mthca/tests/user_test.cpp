@@ -10,7 +10,7 @@ using mthca::test::SampleCard;
 namespace
 {
 
-/* Apart from the tests: their frames have no room for what the card says. */
+/* Not inlined into the tests, because their stack frames would become too large. */
 [[gnu::noinline]] Capabilities capabilities_of_a_sound_card()
 {
 	SampleCard card;
@@ -40,7 +40,7 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
 		{IB_QPT_RC, 3, 20, 7},  // 16 + 16 + 48
 		{IB_QPT_RC, 1, 0, 6},   // an atomic with a piece: 16 + 16 + 16 + 16
 		{IB_QPT_UC, 1, 0, 6},   // 16 + 16 + 16
-		{IB_QPT_UC, 0, 0, 6},   // the place to bind a window
+		{IB_QPT_UC, 0, 0, 6},   // space to bind a memory window
 		{IB_QPT_UC, 2, 29, 7},  // 4 + 29 bytes are three pieces
 		{IB_QPT_UD, 3, 20, 7},  // 16 + 48 + 48
 		{IB_QPT_UD, 1, 236, 9}, // 16 + 48 + 240

@@ -10,7 +10,7 @@ using namespace ipoib::fixture;
 namespace
 {
 
-/* The module as it is when it is loaded: every port gets its interface. */
+/* Loads the module's client, so that every port gets an interface. */
 class Client
 {
 public:
@@ -73,7 +73,7 @@ private:
 	struct Handler : ib_event_handler {
 		OpensDuringRegistration *owner;
 	};
-	/* The registering thread holds the rtnl lock when it makes an interface, and then only. */
+	/* The registering thread holds the RTNL lock only while it creates an interface. */
 	void on_query()
 	{
 		if (kern_context() != thread_ || done_)
@@ -248,7 +248,7 @@ void ipoib_10_sysfs_creates_one_child_per_partition(Test &test)
 	EXPECT_TRUE(find_child(*parent, pkey) == nullptr);
 	EXPECT_ERROR(add_child(*parent, nullptr, parent->pkey()), -ENOTUNIQ);
 	ASSERT_OK(add_child(*parent, nullptr, pkey));
-	/* The membership bit makes no other partition. */
+	/* The membership bit does not make another partition. */
 	EXPECT_ERROR(add_child(*parent, nullptr, pkey & 0x7fff), -ENOTUNIQ);
 	Interface *const made = find_child(*parent, pkey);
 	ASSERT_TRUE(made != nullptr && made != &children[0]);

@@ -11,7 +11,7 @@ namespace
 constexpr u32 gids = ActiveConnections::connections_max / ActiveConnections::of_peer_max;
 static_assert(gids >= PassiveConnections::connections_max / PassiveConnections::of_peer_max);
 
-/* Two hosts whose ports have many GIDs: to others each is a peer of its own. */
+/* Two hosts whose ports have many GIDs. Each GID counts as a separate peer. */
 struct Crowded : Subnet {
 	Crowded() : Subnet(SOFT_HARD_INTERRUPT, SOFT_NOTIFY_FIRES, gids)
 	{
@@ -39,7 +39,7 @@ struct Crowded : Subnet {
 };
 
 /*
- * Takes every connection to the second host, and says nothing from then on: an end of one is never
+ * Accepts every connection to the second host, and then sends nothing: a disconnect is never
  * answered.
  */
 class Silent
@@ -87,12 +87,12 @@ private:
 
 	ib_cm_id *const listener_;
 	bool ok_ = false;
-	/* One handler at a time takes: that of the listener. */
+	/* Changed only by the listener's handler, which runs once at a time. */
 	u32 taken_ = 0;
 	ib_cm_id *ids_[ActiveConnections::connections_max];
 };
 
-/* Device calls that a change to datagram mode causes, and how long it waits in total. */
+/* The device calls that a change to datagram mode causes, and its total waiting time. */
 struct Cost {
 	unsigned long destroyed, moved, posted;
 	u64 waited_ns;

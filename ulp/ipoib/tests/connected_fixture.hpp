@@ -30,7 +30,7 @@ inline ib_gid gid_of(const Host &host, unsigned int index = 0)
 	return gid;
 }
 
-/* Two hosts that the administrator knows the ways between. */
+/* Two hosts in a subnet whose SA knows the paths in both directions. */
 struct Subnet : Pair {
 	explicit Subnet(soft_context context = SOFT_HARD_INTERRUPT,
 			soft_notify notify = SOFT_NOTIFY_FIRES, unsigned int gids = 0)
@@ -63,7 +63,7 @@ struct Subnet : Pair {
 	}
 };
 
-/* Both in connected mode, and running. */
+/* Two running hosts in connected mode. */
 struct BothConnected : Subnet {
 	explicit BothConnected(soft_context context = SOFT_HARD_INTERRUPT,
 			       soft_notify notify = SOFT_NOTIFY_FIRES)
@@ -117,7 +117,7 @@ public:
 	Asker &operator=(const Asker &) = delete;
 
 	static constexpr int waits = -1, agreed = 0, never_sent = -2;
-	/* agreed, or the reason of the refusal. */
+	/* Returns `agreed`, or the reason of the rejection. */
 	int outcome() const
 	{
 		(void)eventually([&] { return outcome_.load_acquire() != waits; });

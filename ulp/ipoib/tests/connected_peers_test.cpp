@@ -15,10 +15,10 @@ class Taker
 {
 public:
 	enum class Answer : u8 {
-		none,   /* never */
-		nobody, /* a QP that is not there */
-		deaf,   /* a QP that has no buffer, and asks to be waited for for ever */
-		later,  /* asks for more than a minute first, and again and again */
+		none,   /* does not reply */
+		nobody, /* accepts with a QP number that does not exist */
+		deaf, /* accepts with a QP without receive buffers, and demands endless RNR retries */
+		later, /* requests more than a minute first, again and again */
 	};
 
 	Taker(const Subnet &subnet, u32 qpn, Answer answer) : subnet_(subnet), answer_(answer)
@@ -59,12 +59,12 @@ public:
 	Taker &operator=(const Taker &) = delete;
 
 	bool ok() const { return ok_; }
-	/* A packet from the first host. */
+	/* Sends a packet from the first host. */
 	bool send(unsigned length) const
 	{
 		return kern_kunit_netdev_send(subnet_.a.dev(), &address_, type_ipv4, length) == 0;
 	}
-	/* The same, of whose TCP no checksum is computed yet. */
+	/* Sends a packet whose TCP checksum has not been computed. */
 	bool send_unsummed(unsigned length) const
 	{
 		return kern_kunit_netdev_send_unsummed(subnet_.a.dev(), &address_, type_ipv4,
@@ -74,7 +74,7 @@ public:
 private:
 	int accept(ib_cm_id *id, const ib_cm_req_event_param &req)
 	{
-		/* One at a time. */
+		/* Takes one connection at a time. */
 		if (taken_)
 			return -EBUSY;
 		taken_ = id;
@@ -114,7 +114,7 @@ private:
 	bool ok_ = false;
 };
 
-/* Packets of the first host that came to nothing. */
+/* Returns the number of packets of the first host that were lost. */
 u64 lost(const Subnet &subnet)
 {
 	const kern_net_stats stats = subnet.a.stats();
@@ -209,7 +209,8 @@ void ipoib_05_one_peer_leaves_send_requests_to_others(Test &test)
 	EXPECT_EQ(All::requests_of_one(1), 1u);
 	EXPECT_EQ(All::requests_of_one(0), 0u);
 	/*
-	 * And one who takes less by a connection than by a datagram gets datagrams as long as ever.
+	 * A peer whose connections accept less than a datagram can hold still gets datagrams of the
+	 * full size.
 	 */
 	const All::Outcome narrow{.taken = false, .limit = 72},
 		wide{.taken = false, .limit = 9'004}, none{};
@@ -280,7 +281,7 @@ void ipoib_05_packets_waiting_for_connections_are_bounded(Test &test)
 		ASSERT_OK(made);
 		taker = made.take();
 		ASSERT_TRUE(taker->ok());
-		/* A small one goes as a datagram, and its way is known then. */
+		/* A small packet is sent as a datagram, which also resolves the path. */
 		const u64 sent = subnet.a.stats().tx_packets;
 		ASSERT_TRUE(taker->send(1'000));
 		ASSERT_TRUE(eventually([&] { return subnet.a.stats().tx_packets > sent; }));
@@ -451,7 +452,10 @@ void ipoib_05_connection_that_fails_before_its_rep_is_rejected(Test &test)
 			if (self.calls.fetch_add(1) != 1)
 				return;
 			self.passive.end_all();
-			/* The end's first step tells the peer; its second waits for us. */
+			/*
+			 * The connection is ended in two steps. The first one notifies the peer,
+			 * and the second waits until this function returns.
+			 */
 			(void)eventually([&] { return self.asker.load_acquire() != nullptr; });
 			(void)self.asker.load_acquire()->outcome();
 		},
@@ -478,7 +482,7 @@ void ipoib_06_requested_mtu_survives_mode_changes(Test &test)
 	EXPECT_EQ(set_mode(subnet.a, Mode::datagram), 0);
 	EXPECT_TRUE(subnet.a.runs());
 	EXPECT_EQ(kern_netdev_mtu(subnet.a.dev()), 2044u);
-	/* The domain is another one, with more room. */
+	/* The new broadcast domain has a larger MTU. */
 	subnet.administrator.group_mtu.store_release(exactly | IB_MTU_4096);
 	subnet.a.down();
 	ASSERT_EQ(subnet.a.up(), 0);

@@ -128,7 +128,7 @@ void ipoib_02_datagram_peer_gets_only_datagrams(Test &test)
 		  0u);
 	EXPECT_EQ(subnet.b.counter("connected_rx"), 0u);
 
-	/* One who says that it takes them, and refuses. */
+	/* An address that claims to support connected mode at a host that refuses connections. */
 	HardwareAddress liar;
 	__builtin_memcpy(&liar, subnet.b.address(), sizeof(liar));
 	liar.flags = HardwareAddress::flag_rc;
@@ -150,7 +150,7 @@ void ipoib_03_lost_connection_is_reestablished(Test &test)
 		subnet.b.restart();
 		EXPECT_TRUE(subnet.b.runs());
 		EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
-		/* The same of its own end, and of what is on its way meanwhile. */
+		/* The same happens to this host's end, while packets are under way. */
 		for (unsigned i = 0; i < 10; i++)
 			(void)subnet.a.send(subnet.b, 60'000);
 		subnet.a.down();
@@ -201,13 +201,13 @@ void ipoib_05_invalid_and_excess_requests_are_rejected(Test &test)
 	for (const ConnectionData *bad : {&nobody, &group, &narrow})
 		EXPECT_EQ(Asker(subnet, bad, sizeof(*bad)).outcome(), IB_CM_REJ_CONSUMER_DEFINED);
 	EXPECT_EQ(Asker(subnet, nullptr, 0).outcome(), IB_CM_REJ_CONSUMER_DEFINED);
-	/* The byte above the QP number is reserved, and so whatever a peer has there. */
+	/* The byte above the QP number is reserved, so its value is ignored. */
 	const ConnectionData reserved{.qpn = 0xff00'0123u, .receive_bytes = connected_bytes};
 	EXPECT_EQ(Asker(subnet, &reserved, sizeof(reserved)).outcome(), Asker::agreed);
 	EXPECT_TRUE(
 		eventually([&] { return subnet.b.interface().connected().passive().size() == 1; }));
 
-	/* The host's own is one of them. */
+	/* The host's own connection is one of them. */
 	kern::Owned<Asker> askers[PassiveConnections::of_peer_max - 1];
 	for (kern::Owned<Asker> &asker : askers) {
 		auto made = kern::make<Asker>(kern::Gfp::kernel, subnet, &good, u8{sizeof(good)});
@@ -249,14 +249,14 @@ void ipoib_07_checksums_are_omitted_between_weft_hosts(Test &test)
 		EXPECT_TRUE(send(length, 20, 16));
 	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), 3u);
 	EXPECT_EQ(subnet.b.counter("connected_rx_unsummed"), 3u);
-	/* Another place than that of TCP: it is computed. */
+	/* The checksum is to be in another place than TCP's, so it is computed before sending. */
 	EXPECT_TRUE(send(30'000, 256, 16));
 	EXPECT_TRUE(send(30'000, 20, 6));
 	EXPECT_TRUE(send(30'000, 24, 16));
 	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), 3u);
 	EXPECT_EQ(subnet.b.stats().rx_errors, errors);
 
-	/* A packet that has no such place: as who has said so may send. */
+	/* A peer that has agreed may also send a packet that has no valid place for a checksum. */
 	soft_watch(
 		subnet.a.device(),
 		[](void *, const void *payload, size_t length) {
@@ -326,7 +326,7 @@ void ipoib_07_checksums_are_sent_if_the_receiver_verifies_them(Test &test)
 	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), left);
 	EXPECT_EQ(subnet.b.counter("connected_rx_unsummed"), 1u);
 
-	/* A connection without is as good as before; the next one has it again. */
+	/* A connection that verifies checksums stays in use; the next one omits them again. */
 	verify(false);
 	EXPECT_EQ(passive.size(), 1u);
 	subnet.b.restart();

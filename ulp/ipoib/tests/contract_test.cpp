@@ -7,7 +7,7 @@
 using namespace ipoib;
 using namespace ipoib::fixture;
 
-/* Half a minute, without the waiting. */
+/* Lets half a minute pass for a table without waiting. */
 namespace ipoib
 {
 struct TimePasses {
@@ -27,7 +27,8 @@ void notify_09_burst_between_poll_and_arm_is_received(Test &test)
 	constexpr unsigned rounds = 30, length = 1000;
 	for (const soft_notify notify : {SOFT_NOTIFY_FIRES, SOFT_NOTIFY_REPORTS}) {
 		/*
-		 * Events are handled some time after they were raised, which opens the window.
+		 * Events are handled some time after they were raised, so that completions can
+		 * arrive in between.
 		 */
 		Pair pair(notify, SOFT_TASK);
 		ASSERT_TRUE(pair.ok());
@@ -39,7 +40,10 @@ void notify_09_burst_between_poll_and_arm_is_received(Test &test)
 		for (unsigned round = 0; round < rounds; round++) {
 			const u64 received = pair.b.stats().rx_bytes;
 			const u64 missed = pair.a.counter("tx_rearms_missed");
-			/* So few are on their way at once, whatever the stack's limit of bytes. */
+			/*
+			 * Only few packets are under way at once, whatever byte limit the stack
+			 * sets.
+			 */
 			const unsigned count = round % 2 ? 2 : 1 + random.below(8);
 			soft_hold_datagrams(pair.a.device(), true);
 			for (unsigned i = 0; i < count; i++)
@@ -50,14 +54,14 @@ void notify_09_burst_between_poll_and_arm_is_received(Test &test)
 				return pair.b.stats().rx_bytes >= received + u64{count} * length;
 			}));
 			/*
-			 * The device copies nothing into its requests, so that each doorbell's last
-			 * one completes visibly.
+			 * The device copies nothing into its requests, so the last request of each
+			 * doorbell raises a completion.
 			 */
 			ASSERT_TRUE(eventually(
 				[&] { return pair.a.counter("tx_completions") == doorbells(); }));
 			/*
-			 * Packets sent afterwards, including the stack's own, cause an event of
-			 * their own, by which the missed ones would be found.
+			 * Later packets, including those of the stack itself, cause another event,
+			 * by which missed completions would be found as well.
 			 */
 			if (pair.a.counter("tx_rearms_missed") > missed && doorbells() == rung)
 				by_itself++;
@@ -70,7 +74,7 @@ void notify_09_burst_between_poll_and_arm_is_received(Test &test)
 	}
 }
 
-/* How often the interface has taken its queues down and up again, at least. */
+/* Returns a number that grows each time the interface restarts its queues. */
 unsigned long restarts(const Host &host)
 {
 	return soft_calls(host.device(), SOFT_MODIFY_QP);

@@ -16,7 +16,7 @@ HardwareAddress address_of(u32 qpn, u64 prefix, u64 interface_id)
 	return HardwareAddress::make(qpn, gid);
 }
 
-/* A table by itself, whose user resolves or gives up at once what is asked for. */
+/* A table without an interface. Requests to resolve an address succeed or fail at once. */
 class Bench
 {
 public:
@@ -40,13 +40,13 @@ public:
 	Bench &operator=(const Bench &) = delete;
 
 	bool ok() const { return table_ && !packet_.empty() && !rdma::is_err(pd_); }
-	/* Address handles, for nothing else is made in it. */
+	/* Returns the number of address handles, because the PD has no other objects. */
 	int handles() const { return pd_->usecnt; }
 	DestinationTable &table() { return *table_; }
 
 	/* Sends a packet to an unresolved address. */
 	DestinationTable::Action send(const HardwareAddress &to) { return send(to, {}); }
-	/* The same, and it is found. */
+	/* Sends a packet and resolves the address. */
 	DestinationTable::Action send_and_find(const HardwareAddress &to)
 	{
 		return send(to, handle());
@@ -63,7 +63,7 @@ public:
 private:
 	DestinationTable::Action send(const HardwareAddress &to, kern::Owned<Handle> handle)
 	{
-		/* A list's next of a packet is all that is looked at. */
+		/* The table uses only the packet's list pointer. */
 		auto *const packet = reinterpret_cast<sk_buff *>(packet_.data());
 		kern::Ref<Destination> destination;
 		const auto action = table_->wait(to, packet, destination);
@@ -89,7 +89,9 @@ using Action = DestinationTable::Action;
 void ipoib_08_hash_chains_of_chosen_addresses_stay_short(Test &test)
 {
 	constexpr u32 count = 4096;
-	/* Four to a bucket; with a chance of 1:10^15 one has as many. */
+	/*
+	 * The average is four per bucket; the probability that some bucket has 32 is about 1:10^15.
+	 */
 	constexpr u32 most = 32;
 	constexpr u64 victim = 0x0002c903'00a1b2c3;
 	Bench cancelling, prefixes, ids;
@@ -116,7 +118,7 @@ void ipoib_08_destinations_of_one_gid_are_bounded(Test &test)
 	EXPECT_LE(found, share);
 	EXPECT_GE(found, share - share / DestinationTable::share);
 	EXPECT_EQ(bench.send_and_find(address_of(1, 0xfe80, 6)), Action::resolve);
-	/* Those that he has are as they were. */
+	/* The peer's existing entries are unchanged. */
 	EXPECT_EQ(bench.send(address_of(1, 0xfe80, 5)), Action::send);
 }
 
@@ -132,7 +134,7 @@ void ipoib_08_unresolvable_destinations_are_evicted(Test &test)
 	EXPECT_EQ(bench.send_and_find(address_of(1, 0xfe80, 6)), Action::resolve);
 	EXPECT_EQ(bench.send_and_find(address_of(2, 0xfe80, 5)), Action::resolve);
 	EXPECT_EQ(bench.send(used), Action::send);
-	/* The first of them have gone for the last. */
+	/* The oldest entries were evicted in favour of the newest. */
 	EXPECT_FALSE(static_cast<bool>(bench.table().get(address_of(1, 0xfe81, 0))));
 	EXPECT_TRUE(static_cast<bool>(
 		bench.table().get(address_of(1, 0xfe81, DestinationTable::capacity - 1))));

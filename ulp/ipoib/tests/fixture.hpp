@@ -13,7 +13,7 @@ namespace ipoib::fixture
 using ::fixture::eventually;
 using kern::kunit::Test;
 
-/* The module, as far as an interface needs it. */
+/* The parts of the module that an interface needs. */
 class Module
 {
 public:
@@ -36,7 +36,7 @@ private:
 	bool registered_ = false;
 };
 
-/* A device and its interface, which is known to the stack. */
+/* A device and its registered interface. */
 class Host
 {
 public:
@@ -73,12 +73,12 @@ public:
 		kern::RtnlGuard rtnl;
 		std::exchange(interface_, nullptr)->remove();
 	}
-	/* For a test that has removed it itself. */
+	/* For a test that has removed the interface itself. */
 	Interface *release() { return std::exchange(interface_, nullptr); }
 
 	int up() const { return set_up(true); }
 	void down() const { (void)set_up(false); }
-	/* It is in its broadcast domain. */
+	/* Waits until the interface has joined its broadcast group. */
 	bool runs() const
 	{
 		return eventually([&] { return kern_netdev_carrier_ok(dev()); });
@@ -106,8 +106,8 @@ public:
 		return kern_kunit_netdev_send(dev(), to.address(), type_ipv4, length) == 0;
 	}
 	/*
-	 * Sends until something arrives; one at a time, for what still is on its way would be taken
-	 * for what a test sends next.
+	 * Sends one packet at a time until one arrives. Otherwise a packet still under way could be
+	 * mistaken for one that the test sends next.
 	 */
 	bool reaches(const Host &to, unsigned length = 1000) const
 	{
@@ -122,7 +122,7 @@ public:
 		});
 	}
 
-	/* The interface is found to be stuck, and what is done about it is done. */
+	/* Reports the interface as stuck, and waits until it has restarted. */
 	void restart() const
 	{
 		const unsigned long before = soft_calls(device(), SOFT_MODIFY_QP);
@@ -144,7 +144,7 @@ private:
 	Interface *interface_ = nullptr;
 };
 
-/* Two hosts in a subnet. All path records of the administrator lead to the second. */
+/* Two hosts in a subnet. All path records of the SA lead to the second host. */
 struct Pair {
 	Module module;
 	mad_fixture::Node node{1};
@@ -160,14 +160,14 @@ struct Pair {
 	{
 		return module.ok() && node.ok() && administrator.ok() && a.ok() && b.ok();
 	}
-	/* Both run, and packets get through. */
+	/* Brings both interfaces up, and waits until packets arrive. */
 	bool begin() const
 	{
 		return a.up() == 0 && b.up() == 0 && a.runs() && b.runs() && a.reaches(b);
 	}
 };
 
-/* Has the nth call of a method fail, from now on, once. */
+/* Makes the nth call of a method from now on fail once. */
 class FailNth
 {
 public:
@@ -199,8 +199,8 @@ private:
 };
 
 /*
- * Completions of both hosts come in the window between a poll and an arm, for as long as this
- * lives.
+ * Delays the completions of both hosts into the window between a poll and an arm while this object
+ * exists.
  */
 class InTheWindow
 {

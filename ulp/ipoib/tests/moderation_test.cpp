@@ -12,8 +12,8 @@ constexpr u64 ms = 1'000'000;
 constexpr u32 top = Moderator::level_count - 1;
 
 /*
- * An interval of traffic whose events gather as many completions as the level lets them, at the
- * same rate whatever the level.
+ * Simulates an interval of traffic with a constant rate, in which each event has as many
+ * completions as the level permits.
  */
 u32 gathers(Moderator &moderator)
 {
@@ -22,7 +22,7 @@ u32 gathers(Moderator &moderator)
 	return moderator.interval(completions * 1000, 64, completions, completions * 1000);
 }
 
-/* One completion an event, whatever the level. */
+/* Simulates an interval in which each event has one completion, whatever the level. */
 u32 alone(Moderator &moderator)
 {
 	return moderator.interval(5 * ms, 64, 64, 64 * 100);

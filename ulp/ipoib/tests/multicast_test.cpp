@@ -16,13 +16,13 @@ struct MulticastOf {
 namespace
 {
 
-/* Number of groups that programs make the stack listen to. */
+/* The number of groups that programs make the stack listen to. */
 constexpr u32 many = 20'000;
 
 HardwareAddress group_of(const Host &host, u32 number)
 {
 	HardwareAddress address = host.interface().broadcast();
-	/* No other group of the stack's has this byte. */
+	/* The stack itself uses no group with this byte. */
 	address.gid.raw[11] = 0x5a;
 	address.gid.raw[13] = static_cast<u8>(number >> 16);
 	address.gid.raw[14] = static_cast<u8>(number >> 8);
@@ -50,7 +50,7 @@ bool is_joined(const Host &host, const HardwareAddress &address)
 void ipoib_11_work_per_group_is_constant(Test &test)
 {
 	constexpr u64 looks_at_each = 4;
-	/* For 8,192 in 512 buckets; no value of the secret comes near. */
+	/* The bound for 8,192 entries in 512 buckets, which no value of the secret comes near. */
 	constexpr std::size_t longest = 80;
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -62,7 +62,7 @@ void ipoib_11_work_per_group_is_constant(Test &test)
 		ASSERT_EQ(listen(pair.a, group_of(pair.a, i), true), 0);
 	constexpr u32 all = Multicast::listened_max;
 	static_assert(all < many);
-	/* The stack's own come first, and it may have a few more by now, or send to some. */
+	/* The stack's own groups come first. It may have joined, or sent to, a few more by now. */
 	constexpr u32 few = 32;
 	EXPECT_TRUE(eventually([&] {
 		return is_joined(pair.a, group_of(pair.a, all - static_cast<u32>(own) - few));
@@ -73,7 +73,7 @@ void ipoib_11_work_per_group_is_constant(Test &test)
 	EXPECT_FALSE(is_joined(pair.a, group_of(pair.a, many - 1)));
 	EXPECT_LE(multicast.longest(), longest);
 	EXPECT_LE(multicast.served() - served, looks_at_each * all);
-	/* It still does what it is for. */
+	/* The interface still works. */
 	EXPECT_TRUE(pair.a.reaches(pair.b));
 
 	for (u32 i = many; i-- > 0;)
@@ -100,7 +100,7 @@ void ipoib_11_rejected_joins_are_retried(Test &test)
 	pair.administrator.refuse.store_release(0);
 	for (u32 i = 0; i < count; i++)
 		EXPECT_TRUE(eventually([&] { return is_joined(pair.a, group_of(pair.a, i)); }));
-	/* One that is given up while it waits is not tried again. */
+	/* A join that is cancelled while it waits is not retried. */
 	pair.administrator.refuse.store_release(refusal);
 	const HardwareAddress last = group_of(pair.a, count);
 	const unsigned before = pair.administrator.joins.load_relaxed();
@@ -113,7 +113,7 @@ void ipoib_11_rejected_joins_are_retried(Test &test)
 	EXPECT_TRUE(pair.a.reaches(pair.b));
 }
 
-/* Records on whose behalf the device's QPs join groups. */
+/* Records the owners for which the device's QPs are attached to groups. */
 struct Owners {
 	explicit Owners(ib_device *device) : ops(device->ops)
 	{

@@ -188,10 +188,7 @@ void mgmt_09_qp_in_error_recovers(Test &test)
 		const u64 flushed_sends = pair.b.stats().tx_errors;
 		ASSERT_EQ(ib_modify_qp(pair.b.interface().qp(), &attr, IB_QP_STATE), 0);
 		ASSERT_TRUE(eventually([&] { return state_of(pair.b) == IB_QPS_RTS; }));
-		/*
-		 * A send that comes back flushed tells of it, too, and the stack sends now and
-		 * then.
-		 */
+		/* A flushed send also reveals the error, and the stack sends from time to time. */
 		by_receives += pair.b.stats().tx_errors == flushed_sends;
 		EXPECT_TRUE(pair.a.reaches(pair.b));
 	}
@@ -205,8 +202,8 @@ void mgmt_09_qp_in_error_recovers(Test &test)
 void stopped_send_queue_is_restarted_with_one_command(Test &test)
 {
 	/*
-	 * Too long for any datagram. The stack observes the MTU, but a program that bypasses the
-	 * stack need not.
+	 * The packet is too long for any datagram. The stack observes the MTU, but a program that
+	 * bypasses the stack need not.
 	 */
 	constexpr unsigned too_long = 5000, behind = 4;
 	Pair pair;
@@ -214,7 +211,7 @@ void stopped_send_queue_is_restarted_with_one_command(Test &test)
 	ASSERT_TRUE(pair.begin());
 	ib_device *const device = pair.a.device();
 	{
-		/* All go by one queue, whatever CPU this is on as it sends. */
+		/* All packets use one queue, whichever CPU sends them. */
 		kern::RtnlGuard rtnl;
 		ASSERT_EQ(kern_netdev_use_tx_queues(pair.a.dev(), 1), 0);
 	}
@@ -244,7 +241,7 @@ void stopped_send_queue_is_restarted_with_one_command(Test &test)
 		EXPECT_EQ(soft_calls(device, SOFT_MODIFY_QP), before + 1);
 		EXPECT_TRUE(pair.a.reaches(pair.b));
 	}
-	/* One that cannot even be posted stops nothing. */
+	/* A packet that cannot be posted at all does not stop the queue. */
 	const unsigned long before = soft_calls(device, SOFT_MODIFY_QP);
 	soft_fail(device, SOFT_POST_SEND, 1, -EIO);
 	EXPECT_TRUE(pair.a.send(pair.b));
@@ -277,9 +274,7 @@ void send_qp_in_error_recovers(Test &test)
 				  0);
 			EXPECT_EQ(state_of_sender(sender), IB_QPS_ERR);
 		}
-		/*
-		 * Which queue a packet takes is the stack's choice, by its protocol among others.
-		 */
+		/* The stack chooses the transmit queue, among others by the protocol. */
 		u16 protocol = 0x8800;
 		EXPECT_TRUE(eventually([&] {
 			(void)kern_kunit_netdev_send(pair.a.dev(), pair.b.address(), protocol++,
@@ -349,7 +344,7 @@ struct Watch {
 	}
 	void arm()
 	{
-		/* To ERR and to RESET, each QP. */
+		/* Each QP is moved to ERR and to RESET. */
 		modifications.store_relaxed(2 * Interface::transmit_queues_wanted());
 		holds.store_release(true);
 	}
@@ -371,7 +366,7 @@ struct Watch {
 			open.fetch_add(1);
 	}
 	/*
-	 * So that its completions come when the queues are stopped, if they are stopped before it
+	 * Its completions arrive while the queues are being stopped, if that begins before the send
 	 * has ended.
 	 */
 	void on_poll()

@@ -9,7 +9,7 @@ using namespace ipoib::fixture;
 namespace
 {
 
-/* An owner that notes what it is asked for, and fails at one rung. */
+/* An owner that records its steps, and fails at one of them. */
 struct Climber {
 	enum class State : u8 { a, b, c, d };
 
@@ -71,7 +71,7 @@ void bring_up_undoes_a_failed_step(Test &test)
 constexpr soft_method queue_methods[] = {SOFT_QUERY_PORT, SOFT_CREATE_CQ, SOFT_CREATE_QP,
 					 SOFT_MODIFY_QP, SOFT_POST_RECV};
 
-/* Queues by themselves, in the place of those of an interface that is down. */
+/* Queues without a running interface: they replace those of an interface that is down. */
 class Bench
 {
 public:
@@ -107,7 +107,7 @@ public:
 	bool ok() const { return ok_; }
 	ib_device *device() const { return host_.device(); }
 	Queues &queues() { return *queues_; }
-	/* Nothing is made in it. */
+	/* Returns true if no object uses the PD. */
 	bool is_empty() const { return pd_->usecnt == 0; }
 	/* Sends a datagram from another QP of the device, and waits until it has arrived. */
 	bool send_to(const ib_qp *qp, u32 length) const
@@ -164,15 +164,15 @@ private:
 constexpr Queues::State all_of_queues[] = {Queues::State::none, Queues::State::made,
 					   Queues::State::ready, Queues::State::running};
 
-/* Where queues may end that did not get from one state to another. */
+/* Returns true if queues that failed to get from one state to another may be in the state @now. */
 bool may_be_left(Queues::State from, Queues::State to, Queues::State now)
 {
 	return from < to ? now < to : now <= to;
 }
 
 /*
- * `arm` has the nth call or allocation fail, and `disarm` says whether it came to that. However it
- * went, the queues are in a state between, from which all others can be had.
+ * `arm` makes the nth call or allocation fail, and `disarm` returns whether it was reached. In any
+ * case the queues are then in a state between the two, from which all others can be reached.
  */
 template<class Arm, class Disarm>
 void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)
@@ -225,7 +225,7 @@ void queues_change_state_after_a_failed_command(Test &test)
 	}
 }
 
-/* The same without memory: the nth allocation fails. */
+/* The same with failing allocations: the nth one fails. */
 void queues_survive_any_failed_allocation(Test &test)
 {
 	Bench bench;
@@ -237,7 +237,7 @@ void queues_survive_any_failed_allocation(Test &test)
 			kern_fail_allocation(0);
 			return failed;
 		});
-	/* Nor pages to receive into. */
+	/* There are no pages for receive buffers either. */
 	kern::RtnlGuard rtnl;
 	ASSERT_OK(bench.queues().to(Queues::State::made));
 	kern_fail_pages(true);
@@ -264,7 +264,7 @@ void notify_03_packet_that_arrives_before_napi_is_received(Test &test)
 		ASSERT_OK(queues.to(Queues::State::running));
 		ASSERT_OK(queues.to(Queues::State::ready));
 		const u64 before = queues.received().too_short;
-		/* No more than an encapsulation header: it counts as too short. */
+		/* A datagram with only the encapsulation header counts as too short. */
 		ASSERT_TRUE(bench.send_to(queues.qp(), sizeof(Header)));
 		ASSERT_OK(queues.to(Queues::State::running));
 		EXPECT_TRUE(eventually([&] { return queues.received().too_short == before + 1; }));
@@ -345,8 +345,8 @@ void failed_restart_is_retried_without_a_command(Test &test)
 	ASSERT_TRUE(pair.begin());
 	const unsigned queues = Interface::transmit_queues_wanted();
 	/*
-	 * A command of ERR, of RESET, of INIT, of RTS, and one that takes the broadcast group's
-	 * Q_Key.
+	 * One command each fails: to ERR, RESET, INIT and RTS, and the one that sets the broadcast
+	 * group's Q_Key.
 	 */
 	for (const unsigned nth :
 	     {1u, queues + 1, 2 * queues + 1, 4 * queues + 1, 5 * queues + 1}) {

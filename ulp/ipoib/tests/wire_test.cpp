@@ -164,7 +164,10 @@ void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
 	EXPECT_EQ(place(type_ipv4), 6016u);
 	packet[9] = 17;
 	EXPECT_EQ(place(type_ipv4), 6006u);
-	/* Shorter than a header; not fragmented may be said; of fragments there is none. */
+	/*
+	 * A header length below the minimum gives no place. The DF flag is permitted, and fragments
+	 * give no place.
+	 */
 	packet[0] = 0x44;
 	EXPECT_EQ(place(type_ipv4), 0u);
 	packet[0] = 0x45;
@@ -176,7 +179,7 @@ void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
 	packet[7] = 1;
 	EXPECT_EQ(place(type_ipv4), 0u);
 	packet[7] = 0;
-	/* SCTP, and what is encapsulated. */
+	/* SCTP and tunnel protocols have no place for a checksum. */
 	for (const u8 protocol : {0, 1, 4, 41, 47, 132}) {
 		packet[9] = protocol;
 		EXPECT_EQ(place(type_ipv4), 0u);
@@ -189,7 +192,7 @@ void ipoib_07_checksum_is_located_in_whole_packets_only(kern::kunit::Test &test)
 	packet[6] = 17;
 	EXPECT_EQ(place(type_ipv6), 4006u);
 	EXPECT_EQ(place(type_ipv4), 0u);
-	/* Options between, a fragment, another header. */
+	/* IPv6 extension headers, fragments and other protocols have no place for a checksum. */
 	for (const u8 next : {0, 43, 44, 58, 60}) {
 		packet[6] = next;
 		EXPECT_EQ(place(type_ipv6), 0u);

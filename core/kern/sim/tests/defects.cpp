@@ -137,7 +137,7 @@ void free_with_pending_timer_is_reported(Test &)
 	};
 	auto owner = kern::make<Owner>(kern::Gfp::kernel);
 	owner.value()->timer.start(10);
-	/* Past its destructor, which would wait for the timer. */
+	/* Frees the memory without running the destructor, which would wait for the timer. */
 	kern_free(owner.take().release());
 }
 
@@ -210,7 +210,7 @@ void leaked_dma_mapping_is_reported(Test &)
 				    kern::dma::Direction::both);
 }
 
-/* This undefined behaviour uses no invalid address. */
+/* The defect is undefined behaviour that accesses no invalid address. */
 void shift_out_of_range_is_reported(Test &test)
 {
 	kern::Atomic<int> by{64};

@@ -17,7 +17,7 @@ namespace
 
 constexpr u64 size = 64;
 
-/* Leaves what it is told to leave, and plugs a card in for itself, which goes with it. */
+/* Leaks what its Step leaks. It also plugs in a card, which is removed with it. */
 class Driver
 {
 public:

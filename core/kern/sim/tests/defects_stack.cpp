@@ -14,7 +14,7 @@ namespace
 
 constexpr u8 address[20] = {};
 
-/* An interface that keeps its packets, or hands them over wrongly. */
+/* An interface that keeps its packets, or passes them to the stack incorrectly. */
 class Interface : public kern::Napi<Interface>
 {
 public:
@@ -46,7 +46,7 @@ public:
 	int send() { return kern_kunit_netdev_send(dev_, address, 0x0800, 100); }
 	int poll(int) { return work; }
 
-	int work = 0; /* of the next poll */
+	int work = 0; /* result of the next poll */
 
 	sk_buff *kept = nullptr;
 	netdev_queue *queue() { return kern_netdev_tx_queue(dev_, 0); }

@@ -35,9 +35,12 @@ enum event {
 	disconnected = 10,
 	timewait_exit = 15
 };
-/* So many are on their way at once, and so many are counted together. */
+/* `window` is the number of connections that are established at a time and measured together. */
 enum { reliable = 2, wait_ms = 5000, window = 64, few = 200, port = 7500 };
-/* Queue pairs that nobody has, but no two connections the same: of who asks, and of who answers. */
+/*
+ * QP numbers of the requesting and the answering end. They belong to no QP, and each connection has
+ * its own pair.
+ */
 enum { asking_qps = 0x100000, answering_qps = 0x200000 };
 
 static int node;
@@ -75,7 +78,7 @@ static unsigned long long busy(void)
 	return ticks() - idle;
 }
 
-/* One command: a header, what is asked, and where the answer goes. */
+/* Writes one command: its header and its request. The response goes to @answer. */
 static void command(unsigned int number, const void *request, size_t size, size_t room,
 		    const char *what)
 {
@@ -88,7 +91,7 @@ static void command(unsigned int number, const void *request, size_t size, size_
 		err(1, "%s", what);
 }
 
-/* number: told with each of its events. An id whose program calls it 0 is told nothing. */
+/* @number is reported with each event of the ID. A program that passes 0 wants no events. */
 static unsigned int create_id(unsigned int number)
 {
 	struct rdma_ucm_create_id_resp answer = {};
@@ -180,7 +183,7 @@ static void listen_for_all(void)
 	command(RDMA_USER_CM_CMD_LISTEN, &listen, sizeof(listen), 0, "listen");
 }
 
-/* KiB of the machine's memory that are free, and this program's, which are its own affair. */
+/* KiB of free memory in the guest, plus the memory of this program, which is not to be counted. */
 static long long memory_left(void)
 {
 	return (long long)(number_in("/proc/meminfo", "MemFree") +
@@ -188,9 +191,9 @@ static long long memory_left(void)
 }
 
 /*
- * Accepts all that come, and ends what its peer ends, until it is killed. Where it is told how many
- * there will be, 0 for not, it says what those take that are not ended: each of them and each that
- * is, as main() has it.
+ * Accepts all requests, and destroys the IDs that the peer disconnects, until the program is
+ * killed. If @all is not 0, it is the number of connections: then prints the memory for each
+ * connection that stays established and for each that is destroyed, as in main().
  */
 static void serve(unsigned int all)
 {
@@ -215,7 +218,7 @@ static void serve(unsigned int all)
 	}
 }
 
-/* It has said why. */
+/* The server has printed the reason. */
 static void lose_server(int)
 {
 	_exit(1);
@@ -295,8 +298,8 @@ static void end_all(unsigned int from, unsigned int to)
 }
 
 /*
- * Instructions that each connection of from to to takes, to be found, to be made and to be ended:
- * those that are to be kept are not ended.
+ * Prints the instructions that each connection from @from to @to needs to be resolved, established
+ * and destroyed. Connections to be kept are not destroyed.
  */
 static void count(const char *when, unsigned int from, unsigned int to,
 		  const struct sockaddr_in *where, bool keep)

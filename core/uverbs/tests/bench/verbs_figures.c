@@ -58,10 +58,10 @@ static inline uint64_t ticks(void)
 	return ticks;
 }
 
-/* Ticks that have passed within counted system calls of this program. */
+/* Ticks that this program has spent in counted system calls. */
 static uint64_t inside;
 
-/* libibverbs finds these before the C library's. */
+/* libibverbs calls these functions instead of those of the C library. */
 int ioctl(int file, unsigned long request, ...)
 {
 	va_list arguments;
@@ -137,7 +137,7 @@ static struct ibv_qp *new_qp(struct world *world)
 	return need(ibv_create_qp(world->pd, &wanted), "ibv_create_qp");
 }
 
-/* Memory whose pages are there, of 4 KiB each. */
+/* Allocates memory, and touches each of its 4 KiB pages. */
 static char *new_memory(size_t size)
 {
 	char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -149,7 +149,7 @@ static char *new_memory(size_t size)
 	return memory;
 }
 
-/* --- what is counted: each leaves the world as it was --- */
+/* --- the operations that are counted; each undoes its changes --- */
 
 static void reg_mr(struct world *world, size_t size)
 {
@@ -188,7 +188,7 @@ static void qp(struct world *world)
 	done(ibv_destroy_qp(new_qp(world)), "ibv_destroy_qp");
 }
 
-/* Asks the neighbour, which is a switch, for its NodeInfo by a directed route. */
+/* Requests the NodeInfo of the neighbour, which is a switch, by a directed route. */
 static void umad(struct world *world)
 {
 	static uint32_t tid;
@@ -246,8 +246,8 @@ static void take_one(struct world *world)
 }
 
 /*
- * A program that sleeps until its event is there: all that the kernel does, to sleep and to wake
- * included.
+ * A program that sleeps until its event arrives. All that the kernel does is counted, including
+ * sleep and wakeup.
  */
 static void event_slept_for(struct world *world)
 {
@@ -263,7 +263,7 @@ static void event_slept_for(struct world *world)
 
 /* --- counting --- */
 
-/* Instructions in the kernel of so many of what. */
+/* Instructions that the kernel needs for @times calls of @what. */
 static uint64_t counted(struct world *world, void (*what)(struct world *), int times)
 {
 	const uint64_t slept = idle();
@@ -407,7 +407,7 @@ static void counts(void)
 
 /* --- memory --- */
 
-/* KiB of the machine's memory that are taken, without what is this program's. */
+/* KiB of memory that the kernel uses, without the memory of this program. */
 static long kernels_memory(void)
 {
 	char line[128];
@@ -424,7 +424,10 @@ static long kernels_memory(void)
 	return -free - own;
 }
 
-/* Bytes of the kernel's for each of so many, after a first that has made room. */
+/*
+ * Prints the kernel's bytes for each object of a kind. A first object is created before, because it
+ * may allocate shared memory.
+ */
 static void memory(void)
 {
 	enum { CONTEXTS = 200, QPS = 900, MRS = 8000 };

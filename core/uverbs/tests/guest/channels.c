@@ -123,7 +123,7 @@ static void complete_one(const struct end *end)
 	done(ibv_post_send(end->qp, &request, &bad), "ibv_post_send");
 }
 
-/* Without an event. */
+/* Polls one completion without waiting for an event. */
 static void take_one(const struct end *end)
 {
 	struct ibv_wc wc;
@@ -141,7 +141,7 @@ static int is_readable(int wait_ms)
 	return poll(&waiting, 1, wait_ms) == 1 && waiting.revents == POLLIN;
 }
 
-/* The end that an event belongs to; NULL if no event can be read at once. */
+/* Returns the end to which the next event belongs, or NULL if no event can be read at once. */
 static struct end *read_event(void)
 {
 	struct ibv_cq *cq;
@@ -153,7 +153,10 @@ static struct end *read_event(void)
 	return whose;
 }
 
-/* CHAN-02, CHAN-04: one channel for CQs of any vector; each event once, for whoever was armed. */
+/*
+ * CHAN-02, CHAN-04: one channel serves CQs of any vector; each event is reported once, and only for
+ * armed CQs.
+ */
 static void try_one_channel(void)
 {
 	int seen[CQS] = {};
@@ -164,7 +167,7 @@ static void try_one_channel(void)
 	expect("a completion of what is not armed to be told", is_readable(0), 0);
 	for (int i = 0; i < CQS; i++) {
 		arm(&ends[i]);
-		/* Twice is once. */
+		/* Arming twice causes only one event. */
 		arm(&ends[i]);
 		complete_one(&ends[i]);
 	}
@@ -200,7 +203,7 @@ static int number_of_syscall(pid_t thread)
 	return number;
 }
 
-/* Until a thread sleeps within that system call. */
+/* Waits until a thread sleeps within that system call. */
 static void wait_asleep(const atomic_int *thread, int syscall_number)
 {
 	while (atomic_load(thread) == 0 || number_of_syscall(atomic_load(thread)) != syscall_number)
@@ -248,7 +251,7 @@ static void try_several_readers(void)
 	fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
 }
 
-/* CHAN-04: a signal, for who wants one. */
+/* CHAN-04: a program that wants a signal gets it. */
 static void try_signal(void)
 {
 	const struct timespec longest = {.tv_sec = LONG_MS / 1000};
@@ -291,7 +294,7 @@ static void try_destruction(void)
 	expect("an event to come", is_readable(LONG_MS), 1);
 	expect("whose it is", read_event() == end, 1);
 	take_one(end);
-	/* One that is read, and one that is not, which goes with the CQ. */
+	/* One event is read. Another one is not, and is dropped when the CQ is destroyed. */
 	arm(end);
 	complete_one(end);
 	expect("an event that nobody reads", is_readable(LONG_MS), 1);
@@ -316,7 +319,7 @@ static void try_fork(void)
 	const pid_t child = fork();
 	if (child == 0) {
 		close(hold[1]);
-		/* Its copy, which nobody else sees. */
+		/* The child writes to its copy, which no other process sees. */
 		memory[0] = 3;
 		_exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);
 	}

@@ -73,7 +73,7 @@ static int dispatch(struct ib_device *device, const struct figures_environment *
 						 world->release();
 					 }));
 	ib_free_cq(cq);
-	/* The kernel's own part of it. */
+	/* The part of the kernel itself, to be subtracted. */
 	world->print("softirq-alone", BENCH({
 					      world->hold();
 					      bench_soft_interrupt();

@@ -14,21 +14,23 @@ extern "C" {
 /* Functions that figures.c needs from its environment. */
 struct figures_environment {
 	void (*print)(const char *name, long instructions);
-	/* Soft interrupts are held back between these, and run in the second. */
+	/* hold() delays soft interrupts, and release() runs them. */
 	void (*hold)(void);
 	void (*release)(void);
 };
 
-/* Measures all figures on a registered device of the no-op driver. 0 or a negative errno. */
+/*
+ * Measures all figures on a registered device of the no-op driver. Returns 0 or a negative errno.
+ */
 int figures_run(struct ib_device *device, const struct figures_environment *world);
 
-/* The same of a MAD. The device has registered with the MAD layer. */
+/* Measures the figures of a MAD. The device has registered with the MAD layer. */
 int figures_mad(struct ib_device *device, const struct figures_environment *world);
 
 /* The CQE of the last send that was posted. */
 extern struct ib_cqe *noop_sent;
 
-/* Completions that the no-op driver's poll_cq has left to give, each with this wr_cqe. */
+/* The number of completions that poll_cq of the no-op driver still returns, and their wr_cqe. */
 extern int noop_pending;
 extern struct ib_cqe *noop_cqe;
 

@@ -10,7 +10,7 @@
 
 enum { ROUNDS = 200 };
 
-/* Where to is the driver's alone to know. */
+/* Only the driver interprets the address. */
 static struct ib_ah address;
 static u64 completed_at;
 static int bad_status;
@@ -96,7 +96,7 @@ int figures_mad(struct ib_device *device, const struct figures_environment *worl
 	world->print("mad-post", (long)(post - nothing));
 	world->print("mad-send-to-completion", (long)(whole - nothing));
 	/*
-	 * The kernel's own part of it: queueing work, and switching to the thread that runs it.
+	 * The part of the kernel itself: queueing work, and switching to the thread that runs it.
 	 */
 	world->print("work-alone", (long)(work_alone() - nothing));
 	world->print("mad-create-free", BENCH(ib_free_send_mad(new_mad(agent))));

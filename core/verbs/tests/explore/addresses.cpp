@@ -10,7 +10,7 @@ namespace
 
 constexpr u32 qkey = 0x1234;
 
-/* The same port by either: the second one with a GRH and another service level. */
+/* Both addresses lead to the same port. The second one has a GRH and another service level. */
 rdma_ah_attr address_of(bool second)
 {
 	rdma_ah_attr attr{};
@@ -79,7 +79,7 @@ void sent_to_a_whole_address(Test &test, soft_behaviour behaviour)
 		if (wc.opcode & IB_WC_RECV)
 			EXPECT_EQ(wc.sl, wc.wc_flags & IB_WC_GRH ? 2u : 1u);
 	}
-	// One that has not begun does not.
+	// A thread that has not started does not run.
 	(void)thread.value().stop();
 	EXPECT_EQ(changer.error, 0);
 	rdma_destroy_ah(changer.ah, 0);

@@ -18,7 +18,7 @@ namespace
 
 constexpr u32 greatest = NumberBlock::last * NumberBlock::size + NumberBlock::size - 1;
 
-/* An object of which nothing is but what a table knows. */
+/* An object of which only its record in the table exists. */
 struct Object {
 	Object() { record.belong_to(resource); }
 	u32 number() const { return record.number; }
@@ -42,7 +42,10 @@ struct Table : ResourceTable {
 		hide(object.resource);
 		remove(object.resource);
 	}
-	/* The number of the first from there on; the greatest of all for none. */
+	/*
+	 * Returns the number of the first object from @from on, or the largest number if there is
+	 * none.
+	 */
 	u32 look(u32 from)
 	{
 		Record *record = hold(from);
@@ -73,7 +76,7 @@ void object_numbers_are_not_reused(Test &test)
 		ASSERT_TRUE(table.come(objects[i]));
 		EXPECT_EQ(objects[i].number(), i);
 	}
-	/* The second block goes as a whole, of the others every other one. */
+	/* All objects of the second block are removed, and every second one of the other blocks. */
 	for (u32 i = 0; i < count; i++)
 		if (i / NumberBlock::size == 1 || i % 2)
 			table.go(objects[i]);
@@ -153,7 +156,7 @@ void referenced_object_survives_concurrent_removal(Test &test)
 		}
 }
 
-/* A queue pair, and whether its driver has ended it: its number may be another's then. */
+/* A QP, and whether its driver has destroyed it, after which its number may be reused. */
 struct Pair {
 	Pair() { record.belong_to(qp.res); }
 
@@ -162,7 +165,7 @@ struct Pair {
 	kern::Atomic<bool> ended{false};
 };
 
-/* Those of one number. */
+/* QPs that get the same number in turn. */
 struct Pairs {
 	static constexpr u32 number = 0x105;
 

@@ -21,7 +21,7 @@ struct Note {
 	u32 key;
 	u32 size;
 
-	/* The same in the other order of bytes. */
+	/* Returns the note in the opposite byte order. */
 	Note swapped() const
 	{
 		return {__builtin_bswap64(address), __builtin_bswap32(key),
@@ -41,14 +41,17 @@ public:
 			return;
 		rdma_disconnect(id);
 		rdma_destroy_qp(id);
-		/* A device that goes waits for its ids, and for nothing else that is on it. */
+		/*
+		 * The removal of a device waits for its IDs, and not for its other objects, so
+		 * these are destroyed first.
+		 */
 		all = {};
 		memory = {};
 		cq.reset();
 		pd.reset();
 		rdma_destroy_id(id);
 	}
-	/* Queues and memory on the id's device. */
+	/* Creates the queues and the memory on the ID's device. */
 	kern::Result<> equip()
 	{
 		pd = KERN_TRY(rdma::Pd::create(id->device));
@@ -92,7 +95,7 @@ public:
 		wr.num_sge = 1;
 		return kern::check(ib_post_recv(id->qp, &wr, nullptr));
 	}
-	/* Into the second note. */
+	/* Posts a receive into the second note. */
 	kern::Result<> receive() { return receive(sge(memory_bytes + sizeof(Note), sizeof(Note))); }
 	kern::Result<> post(ib_wr_opcode opcode, ib_sge place, u64 address = 0, u32 key = 0)
 	{
@@ -105,7 +108,7 @@ public:
 		wr.rkey = key;
 		return kern::check(ib_post_send(id->qp, &wr.wr, nullptr));
 	}
-	/* The next completion, which is to be good. */
+	/* Waits for the next completion, which must be successful. */
 	kern::Result<ib_wc_opcode> next()
 	{
 		const auto deadline = kern::Deadline::in_ms(patience);
@@ -131,17 +134,20 @@ public:
 					       [&] { return interrupts.load_acquire() != seen; });
 		}
 	}
-	/* A message that has come, or the end of a request: they come in any order. */
+	/*
+	 * Waits for a received message, or for the end of a send. They may complete in either
+	 * order.
+	 */
 	kern::Result<> received() { return ended(true); }
 	kern::Result<> sent() { return ended(false); }
-	/* Says where memory is, and waits until it is said. */
+	/* Sends the address of memory, and waits for the completion. */
 	kern::Result<> say(u64 address, u32 key, u32 size)
 	{
 		note(0) = Note{address, key, size}.swapped();
 		KERN_TRY(post(IB_WR_SEND, sge(memory_bytes, sizeof(Note))));
 		return sent();
 	}
-	/* The same, with room for what is answered. */
+	/* The same, after posting a receive for the response. */
 	kern::Result<> report(u64 address, u32 size)
 	{
 		KERN_TRY(receive());
@@ -153,7 +159,7 @@ public:
 	int status = 0;
 
 	unsigned int patience = patience_ms;
-	/* Completions are polled for, without a pause. */
+	/* Completions are polled without pauses. */
 	bool spins = false;
 	rdma_cm_id *id;
 	kern::Ref<rdma::Pd> pd;
@@ -172,7 +178,7 @@ private:
 		return {};
 	}
 
-	/* Completions that nobody has waited for yet: of requests, of receives. */
+	/* Completions that have not been waited for yet, of sends and of receives. */
 	u32 seen_[2] = {0, 0};
 };
 

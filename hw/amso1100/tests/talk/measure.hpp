@@ -14,9 +14,9 @@ namespace talk::meter
 
 enum class What : u32 { echo_send, echo_write, send, write };
 
-/* Half of the memory is written by the peer, half is what one sends. */
+/* The peer writes one half of the memory, and the other half contains the data to send. */
 constexpr u32 half = memory_bytes / 2;
-/* Messages on their way, and how many have a receive: after every so many the other end says so. */
+/* Messages under way, posted receives, and the number of messages after which the peer confirms. */
 constexpr u32 window = 16, receives = 256, confirmed = 64;
 
 struct Plan {
@@ -28,7 +28,7 @@ struct Plan {
 	u32 key;
 };
 
-/* The last byte of a Write, which tells of the round. */
+/* The last byte of a Write, which identifies the round. */
 constexpr u8 mark(u32 round)
 {
 	return static_cast<u8>(round % 255 + 1);
@@ -58,7 +58,7 @@ inline kern::Result<> send(End &end, const Plan &plan)
 	return end.post(IB_WR_SEND, end.sge(half, plan.size));
 }
 
-/* There and back. */
+/* Measures round trips. */
 inline kern::Result<> ask_echo(End &end, const Plan &plan)
 {
 	for (u32 round = 0; round < plan.count; round++) {
@@ -91,7 +91,7 @@ inline kern::Result<> serve_echo(End &end, const Plan &plan)
 	return {};
 }
 
-/* As many as may be on their way; then until the other end says that all have come. */
+/* Keeps up to `window` messages under way, and then waits until the peer has confirmed all. */
 inline kern::Result<> ask_stream(End &end, const Plan &plan)
 {
 	const bool writes = plan.what == What::write;
@@ -145,7 +145,7 @@ constexpr bool is_echo(What what)
 	return what == What::echo_send || what == What::echo_write;
 }
 
-/* The server; the connection is closed after it. */
+/* Runs the server. The connection is closed when it returns. */
 inline kern::Result<> serve(End &end)
 {
 	KERN_TRY(end.received());
@@ -166,13 +166,13 @@ inline kern::Result<> serve(End &end)
 			KERN_TRY(end.receive(end.sge(0, plan.size)));
 	KERN_TRY(end.say(0, 0, 0));
 	KERN_TRY(is_echo(plan.what) ? serve_echo(end, plan) : serve_stream(end, plan));
-	/* Until the peer disconnects, which ends the receives that are left. */
+	/* Waits until the peer disconnects, which flushes the remaining receives. */
 	end.spins = false;
 	KERN_TRY(end.receive());
 	return end.received();
 }
 
-/* The client; returns the nanoseconds. */
+/* Runs the client, and returns the elapsed nanoseconds. */
 inline kern::Result<u64> ask(End &end, const traffic::Arguments &arguments)
 {
 	Plan plan{};

@@ -29,13 +29,13 @@ namespace
 
 using traffic::Arguments;
 
-/* A text, with its end: of what is none, rping writes nothing back. */
+/* The text of a round, which ends with a zero byte; rping does not write back an empty text. */
 constexpr u8 pattern(u32 round, u32 at, u32 size)
 {
 	return at == size - 1 ? 0 : static_cast<u8>((at * 7 + round * 13 + (at >> 8)) % 255 + 1);
 }
 
-/* The server: as many rounds as the peer wants, then the peer disconnects. */
+/* Serves as many rounds as the peer wants, until the peer disconnects. */
 kern::Result<> answer(End &end)
 {
 	KERN_TRY(end.received());
@@ -78,7 +78,7 @@ public:
 	u32 ended() const { return ended_.load_acquire(); }
 
 private:
-	/* One connection at a time: another is refused. */
+	/* Serves one connection at a time, and rejects others. */
 	static int handle_event(rdma_cm_id *id, rdma_cm_event *event)
 	{
 		auto &self = *static_cast<Server *>(id->context);
@@ -116,7 +116,7 @@ private:
 			return 0;
 		}
 		u32 stage = Stage::asked;
-		/* Its device is being removed, or its peer has disconnected. */
+		/* The device is being removed, or the peer has disconnected. */
 		if (event->event != RDMA_CM_EVENT_ADDR_CHANGE &&
 		    self.stage_.compare_exchange(stage, Stage::lost))
 			self.work_.queue();
@@ -125,7 +125,7 @@ private:
 	void serve()
 	{
 		const bool connected = stage_.exchange(Stage::none) == Stage::connected;
-		/* It ends with the connection, by an error. */
+		/* The loop ends with an error when the connection ends. */
 		while (connected && (measures_ ? meter::serve(*end_) : answer(*end_)))
 			;
 		end_.reset();
@@ -162,14 +162,14 @@ public:
 					  [&] { return end.event.load_acquire() != ~0u; }))
 			return kern::Error{-ETIMEDOUT};
 		const u32 event = end.event.exchange(~0u);
-		/* Its status tells who said no: the peer's TCP, or who listens there. */
+		/* The status shows whether the peer's TCP or its listener has refused. */
 		if (event == RDMA_CM_EVENT_REJECTED)
 			return kern::Error{-ECONNREFUSED};
 		if (event != static_cast<u32>(type))
 			return kern::Error{end.status < 0 ? end.status : -ECONNREFUSED};
 		return {};
 	}
-	/* Connects; @ns: from the call to the event. */
+	/* Connects. @ns is set to the time from the call to the event. */
 	static kern::Result<> connect(End &end, const Arguments &arguments, u64 &ns)
 	{
 		end.patience = static_cast<unsigned int>(arguments.number("patience", patience_ms));
@@ -273,8 +273,8 @@ private:
 			       : -EINVAL;
 	}
 	/*
-	 * One after the other. The server refuses while it ends the last one: only refusals are
-	 * tolerated, for as long as an answer may take.
+	 * Connects repeatedly. The server refuses while it closes the previous connection, so only
+	 * refusals are tolerated, for a limited time.
 	 */
 	kern::Result<> connect(const Arguments &arguments)
 	{

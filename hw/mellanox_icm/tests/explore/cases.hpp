@@ -16,11 +16,11 @@ using kern::kunit::Test;
 namespace
 {
 
-/* The device that the driver has registered, as long as it is there. */
+/* The device that the driver has registered, while it exists. */
 class Device
 {
 public:
-	/* failing: whose allocations fail while the card is probed. */
+	/* @failing selects the tasks whose allocations fail while the card is probed. */
 	explicit Device(kern_explore_failing failing = KERN_EXPLORE_NOBODY)
 	{
 		(void)ib_register_client(&client);
@@ -42,7 +42,7 @@ public:
 		if (std::exchange(there_, false))
 			kern_explore_pull_card();
 	}
-	/* The manager has taken the port in; its LID. */
+	/* Returns the port's LID once the subnet manager has configured it, and 0 before. */
 	u16 lid() const
 	{
 		ib_port_attr attr{};
@@ -85,13 +85,13 @@ void failed_probe_leaves_nothing_behind(Test &test)
 	EXPECT_TRUE(device.get() != nullptr);
 }
 
-/* A QP that is connected to itself: what it sends it receives. */
+/* A QP that is connected to itself, and receives what it sends. */
 class Round
 {
 public:
 	static constexpr u32 bytes = 64;
 
-	/* apart: what is received completes in a CQ of its own. */
+	/* If @apart, receives complete in a separate CQ. */
 	explicit Round(const Device &device, bool apart = false)
 	{
 		auto pd = rdma::Pd::create(device.get());
@@ -121,7 +121,7 @@ public:
 	}
 	bool ok() const { return ok_; }
 
-	/* One receive, and one send for it; both have this number. */
+	/* Posts one receive and one send, both with this number. */
 	bool post(u64 number = 0)
 	{
 		ib_sge to{memory_.address() + kern::page_size / 2, bytes, pd_->local_dma_lkey()};
@@ -139,7 +139,7 @@ public:
 		const u8 *sent = memory_.as<u8>();
 		return __builtin_memcmp(sent, sent + kern::page_size / 2, bytes) == 0;
 	}
-	/* Takes so many completions; asleep between an event and the next, for a minute at most. */
+	/* Takes @count completions. Sleeps between events, for at most a minute each. */
 	bool sleep_until_complete(unsigned count)
 	{
 		for (;;) {
@@ -153,12 +153,12 @@ public:
 				return false;
 		}
 	}
-	/* Without a look whether there is something. */
+	/* Arms the CQ without checking for completions, and waits for the event. */
 	bool wakes()
 	{
 		return cq_->request_notification(IB_CQ_NEXT_COMP) == 0 && woken_.wait_for(60'000);
 	}
-	/* The same, or the answer is to poll. */
+	/* Arms the CQ, and either waits for the event or is asked to poll. */
 	bool wakes_or_is_reported()
 	{
 		const int missed =
@@ -183,7 +183,7 @@ private:
 	bool ok_ = false;
 };
 
-/* A message from the driver through the card and its link back to the card and the driver. */
+/* A message passes from the driver through the card and its loopback link back to the driver. */
 void qp_receives_its_own_message(Test &test)
 {
 	Device device;
@@ -226,8 +226,8 @@ void cq_armed_after_a_completion_raises_an_event(Test &test)
 	ASSERT_TRUE(round.ok());
 	for (unsigned i = 0; i < 2; i++) {
 		ASSERT_TRUE(round->post());
-		// Time passes for all at once: how often the card has had its turn, it does not
-		// say.
+		// Virtual time passes for all tasks at once, and does not show how often the card
+		// has run.
 		do
 			kern::sleep_us(way_us, way_us);
 		while (!round->arrived());
@@ -274,7 +274,7 @@ public:
 	{
 	}
 	bool good() const { return good_; }
-	/* As many bits as there are requests in one direction. */
+	/* One bit for each request in one direction. */
 	static constexpr u64 all = (u64{1} << each * sharers) - 1;
 
 	int run()
@@ -376,7 +376,7 @@ void lock_01_card_data_path_works_in_an_interrupt(Test &test)
 		(void)ib_dereg_mr(mr);
 }
 
-/* An address, all of whose parts say which of the two it is. */
+/* Every part of the address shows which of the two addresses it belongs to. */
 rdma_ah_attr address_of(unsigned which)
 {
 	rdma_ah_attr attr{};

@@ -36,7 +36,7 @@ static int good(int count)
 	return 0;
 }
 
-/* Takes what is left, so that the next round begins with nothing. */
+/* Polls all remaining completions, so that the next round starts with empty CQs. */
 static int empty(struct loop *loop)
 {
 	struct ib_cq *cqs[] = {loop->send_cq, loop->recv_cq};

@@ -19,7 +19,7 @@ static void on_completion(struct ib_cq *cq, void *context)
 	loop->events++;
 }
 
-/* `made`, or the error that it stands for in `error` and NULL. */
+/* Returns `made`, or sets `error` and returns NULL if it is an error pointer. */
 static void *taken(void *made, int *error)
 {
 	if (!failed(made))

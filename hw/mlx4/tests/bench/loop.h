@@ -19,17 +19,19 @@ struct loop {
 	unsigned char *memory;
 	u64 address;
 	unsigned long size;
-	/* Completion events of either CQ. */
+	/* The number of completion events of both CQs. */
 	volatile unsigned int events;
 };
 
-/* 0 or a negative errno, having left what loop_close() undoes. Waits until the port is ACTIVE. May
- * sleep. */
+/*
+ * Returns 0 or a negative errno; in both cases loop_close() must be called. Waits until the port is
+ * ACTIVE. May sleep.
+ */
 int loop_open(struct loop *loop, struct ib_device *device, enum ib_qp_type type,
 	      unsigned long size);
 void loop_close(struct loop *loop);
 
-/* A request that sends `size` bytes, as the loop's QP takes it. */
+/* A request that sends `size` bytes, in the form that the loop's QP type requires. */
 struct loop_wr {
 	struct ib_rdma_wr rdma;
 	struct ib_ud_wr ud;
@@ -44,5 +46,5 @@ int card_counts(struct ib_device *device);
 int card_times(struct ib_device *device);
 /* Measures only the time from a doorbell to an interrupt. */
 int card_doorbell(struct ib_device *device);
-/* A stream of small messages, for the card to count what it takes. */
+/* Sends a stream of small messages, whose processing the card measures. */
 int card_stream(struct ib_device *device);

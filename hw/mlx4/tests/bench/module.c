@@ -13,7 +13,7 @@ static struct ib_device *found;
 
 static int add(struct ib_device *device)
 {
-	/* Not one that is software alone. */
+	/* Skip software devices. */
 	if (!found && device->dma_device)
 		found = device;
 	return 0;

@@ -15,7 +15,7 @@ static const u64 patience_ns = 60ull * 1000000000;
 static struct loop_wr requests[CHAIN];
 static struct ib_wc wcs[CHAIN];
 
-/* At least one completion; how many, or a negative errno. */
+/* Waits for at least one completion. Returns their number, or a negative errno. */
 static int wait_completions(struct loop *loop)
 {
 	const u64 limit = bench_now() + patience_ns;

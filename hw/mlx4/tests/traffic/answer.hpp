@@ -4,7 +4,7 @@
 namespace traffic
 {
 
-/* Text of the last answer. */
+/* The text of the last answer. */
 struct Answer {
 	char text[1024];
 	int used = 0;

@@ -6,15 +6,15 @@
 namespace traffic
 {
 
-/* Looks at a text that ends in 0 and stays. Numbers are decimal, or hexadecimal after 0x. */
+/* Parses a string that must stay valid. Numbers are decimal, or hexadecimal after 0x. */
 class Arguments
 {
 public:
 	explicit Arguments(const char *text) : text_(text) {}
 
-	/* True if the first word is this. */
+	/* Returns true if this is the first word. */
 	bool command(const char *word) const { return matches(text_, word); }
-	/* True if `name=word` is there. */
+	/* Returns true if the string contains `name=word`. */
 	bool is(const char *name, const char *word) const
 	{
 		const char *value = find(name);

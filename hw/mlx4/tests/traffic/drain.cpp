@@ -11,7 +11,7 @@ namespace traffic
 namespace
 {
 
-/* One queue's requests, of which each must be flushed, in turn. */
+/* The requests of one queue. All must be flushed in order. */
 struct Queue {
 	struct Entry {
 		ib_cqe cqe;
@@ -62,7 +62,10 @@ struct Drained {
 	Queue sends, receives;
 };
 
-/* Destroys the QP, and takes what it has left in a CQ that nobody polls: it names no QP. */
+/*
+ * Destroys the QP, and polls the completions that it has left in a CQ that the midlayer does not
+ * poll. These name no QP.
+ */
 int destroy(Drained &drained, bool polled)
 {
 	ib_wc wc;
@@ -94,7 +97,7 @@ kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answ
 	ib_qp_init_attr init{};
 	init.send_cq = drained->cq;
 	init.recv_cq = xrc ? nullptr : drained->cq;
-	// One more, for the marker behind them.
+	// The queues need one more entry, for the marker of the drain.
 	init.cap = {.max_send_wr = count + 1,
 		    .max_recv_wr = xrc ? 0 : count + 1,
 		    .max_send_sge = 1,
@@ -109,7 +112,7 @@ kern::Result<> drain(ib_device *device, const Arguments &arguments, Answer &answ
 		ib_xrc_wr send{};
 		send.wr.wr_cqe = &drained->sends.entries[i].cqe;
 		send.wr.opcode = IB_WR_SEND;
-		// Flushed they say so, whether they would have said that they are done or not.
+		// Unsignaled requests are reported as well if they are flushed.
 		send.wr.send_flags = i % 2 ? 0 : IB_SEND_SIGNALED;
 		send.remote_srqn = static_cast<u32>(arguments.number("srqn"));
 		const ib_send_wr *bad_send;

@@ -258,17 +258,17 @@ kern::Result<ib_wc> Endpoint::wait_completion(ib_cq *cq, unsigned int ms)
 		if (ib_poll_cq(cq, 1, &wc) > 0)
 			return wc;
 		const u32 seen = interrupts_.load_acquire();
-		// Armed first, then looked at again by the arming itself: what came in between
-		// raises its event (NOTIFY-03).
+		// The CQ is armed after the last poll. Completions since then raise an event or are
+		// reported by the return value (NOTIFY-03).
 		const int missed =
 			ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 		if (missed < 0)
 			return kern::Error{missed};
-		// In slices, for the sake of a removal, which is nobody's completion.
+		// Waits in slices, because a device removal causes no completion.
 		if (missed == 0)
 			(void)completed_.wait_for(
 				100, [&] { return interrupts_.load_acquire() != seen; });
-		// Also where events come and no completion does, as of a broken card.
+		// Also ends the wait if events arrive without completions, as from a broken card.
 		if (deadline.passed())
 			return kern::Error{-ETIMEDOUT};
 	}
@@ -276,7 +276,7 @@ kern::Result<ib_wc> Endpoint::wait_completion(ib_cq *cq, unsigned int ms)
 
 kern::Result<> Endpoint::post_receive(u32 slot, u32 size)
 {
-	// In two pieces, where there is something to divide.
+	// The buffer is divided into two pieces if it is long enough.
 	const u64 address = recv_memory_.address() + u64{slot} * size;
 	const u32 first = size / 3;
 	ib_sge sge[2] = {{address, first, pd_->local_dma_lkey},
@@ -448,8 +448,8 @@ kern::Result<> Endpoint::delay(const Arguments &arguments, Answer &answer)
 				 [&] { return interrupts_.load_acquire() != armed_at_; }))
 		return kern::Error{-ETIMEDOUT};
 	answer.add("us=%lu", (kern::now_ns() - complete) / 1000);
-	// Taken only now: whoever waits for it may arm its CQ, and its event is not the one to be
-	// timed.
+	// This completion is polled last, because waiting for it may arm its CQ, whose event must
+	// not be measured.
 	const ib_wc called = KERN_TRY(wait_completion(send_cq_, patience_ms));
 	return called.status == IB_WC_SUCCESS ? kern::Result<>()
 					      : kern::Result<>(kern::Error{-EIO});

@@ -14,7 +14,7 @@
 namespace traffic
 {
 
-/* A new object, or the error that is in its place. */
+/* Returns the new object, or the error that an error pointer contains. */
 template<class T>
 kern::Result<T *> checked(T *pointer)
 {
@@ -26,12 +26,15 @@ kern::Result<T *> checked(T *pointer)
 inline constexpr u32 datagram_qkey = 0x11111111;
 
 /*
- * From RESET to RTS, or with until=rtr only so far: lid=, and of connected types mtu= psn= timeout=
- * retry= rnr= deny=, and alternate= for the LID of an armed alternate path.
+ * Takes the QP from RESET to RTS, or with until=rtr only to RTR. Arguments: lid=, and for connected
+ * types mtu= psn= timeout= retry= rnr= deny=, and alternate= for the LID of an armed alternate
+ * path.
  */
 kern::Result<> connect_qp(ib_qp *qp, u32 port, u32 remote_qpn, const Arguments &arguments);
 
-/* While a device is being removed nobody waits for its completions: what waits ends with ECANCELED.
+/*
+ * The number of device removals in progress. Meanwhile all waits for completions end with
+ * ECANCELED.
  */
 extern kern::Atomic<u32> removals;
 
@@ -48,15 +51,15 @@ public:
 	~Endpoint();
 
 	/*
-	 * As connect_qp(); of type ud also makes the address, with av_port= for another port than
-	 * the QP's.
+	 * Connects like connect_qp(). For type ud it also creates the address handle; av_port= is
+	 * for a port other than the QP's.
 	 */
 	kern::Result<> connect(const Arguments &arguments);
 	/* Posts `count` receives of `size` bytes each, slot by slot. */
 	kern::Result<> post_receives(const Arguments &arguments);
 	/*
-	 * Posts `count` requests, `after` so many messages have come, and waits for all; says what
-	 * became of them.
+	 * Posts `count` requests once `after` messages have arrived, waits for all of them, and
+	 * reports their results.
 	 */
 	kern::Result<> send(const Arguments &arguments, Answer &answer);
 	/* Waits for `count` receives and checks every byte; posts each again if `repost`. */
@@ -64,8 +67,8 @@ public:
 	/* Checks the receiving region from `offset` on, byte for byte. */
 	kern::Result<> verify(const Arguments &arguments, Answer &answer);
 	/*
-	 * Takes the QP to=err, reset, sqd (which raises an event) or rts; says where it is, and
-	 * what events have come.
+	 * Moves the QP to=err, reset, sqd (which raises an event) or rts. Reports its state, and
+	 * the events that have arrived.
 	 */
 	kern::Result<> state(const Arguments &arguments, Answer &answer);
 	/* The SRQ's event comes when fewer than `limit` receives are left. */
@@ -75,9 +78,9 @@ public:
 	/* Events of the receiving CQ wait for `count` completions or for `period` microseconds. */
 	kern::Result<> moderate(const Arguments &arguments);
 	/*
-	 * Arms the receiving CQ; and how long its event came after `count` completions had, which
-	 * stay unpolled. The peer sends them `after` one message, by which it is called once this
-	 * side looks, however slow its machine.
+	 * Arms the receiving CQ, and reports the time between the arrival of `count` completions,
+	 * which stay unpolled, and their event. The peer sends them `after` one message, which this
+	 * side sends once it is waiting, so that slow guests do not distort the result.
 	 */
 	kern::Result<> arm(const Arguments &arguments);
 	kern::Result<> delay(const Arguments &arguments, Answer &answer);
@@ -88,11 +91,13 @@ public:
 	 */
 	kern::Result<> burst(const Arguments &arguments, Answer &answer);
 	kern::Result<> notify(const Arguments &arguments, Answer &answer);
-	/* Gives the receiving region a key by fast registration, or a part of it by a window of `type` 1 or 2; tells
-	 * it. */
+	/*
+	 * Registers the receiving region by fast registration, or binds a memory window of `type` 1
+	 * or 2 to a part of it. Reports the key.
+	 */
 	kern::Result<> register_fast(const Arguments &arguments, Answer &answer);
 	kern::Result<> bind(const Arguments &arguments, Answer &answer);
-	/* Takes the registration back, or with window=1 the binding. */
+	/* Invalidates the registration, or with window=1 the binding. */
 	kern::Result<> invalidate(const Arguments &arguments, Answer &answer);
 
 	static u8 pattern(u32 seed, u32 at)
@@ -120,7 +125,7 @@ private:
 
 	explicit Endpoint(ib_device *device);
 	kern::Result<> open(const Arguments &arguments);
-	/* The next completion, or ETIMEDOUT. */
+	/* Returns the next completion, or ETIMEDOUT. */
 	kern::Result<ib_wc> wait_completion(ib_cq *cq, unsigned int ms);
 	kern::Result<> modify(ib_qp_attr &attr, int mask);
 	void describe(Request &request, const Arguments &arguments, u32 number);
@@ -128,7 +133,7 @@ private:
 	kern::Result<ib_wc> perform(Request &request);
 	kern::Result<> post_receive(u32 slot, u32 size);
 	void fill(u32 offset, u32 size, u32 seed);
-	/* The first byte that is wrong, or size. */
+	/* Returns the offset of the first wrong byte, or @size. */
 	u32 check(u32 offset, u32 size, u32 seed) const;
 
 	ib_device *device_;

@@ -7,7 +7,7 @@
 namespace traffic
 {
 
-/* How often each kind of asynchronous event has come. Any context. */
+/* Counts the asynchronous events of each kind. May be used in any context. */
 class EventCounts
 {
 public:

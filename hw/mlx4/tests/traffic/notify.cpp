@@ -12,8 +12,8 @@ namespace
 
 constexpr u32 largest_burst = 32;
 /*
- * As far apart as polling, arming and going to sleep are, so that bursts come into the middle of
- * each.
+ * About the time that polling, arming and going to sleep take, so that bursts arrive during each of
+ * them.
  */
 constexpr u32 longest_gap_us = 60;
 
@@ -60,8 +60,8 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 	const u32 events_before = interrupts_.load_acquire();
 	u32 received = 0, arms = 0, missed = 0, waits = 0;
 	for (;;) {
-		// Before the poll: an arm that is still in force may tell of what comes after it,
-		// and nothing is reported twice.
+		// Read before the poll: an arm that is still in force may raise an event for
+		// completions after this point, and no completion raises two events.
 		const u32 seen = interrupts_.load_acquire();
 		ib_wc wcs[8];
 		for (int got; (got = ib_poll_cq(recv_cq_, 8, wcs)) > 0;) {
@@ -81,8 +81,8 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 			return kern::Error{-ECANCELED};
 		if (random.below(2))
 			kern::delay_us(random.below(longest_gap_us));
-		// Whoever does not ask to be told of what he has missed looks himself. A burst ends
-		// with a solicited message.
+		// A consumer that does not request a report of missed completions polls again
+		// itself. A burst ends with a solicited message.
 		const bool told = random.below(2);
 		const int kind = random.below(2) ? IB_CQ_NEXT_COMP : IB_CQ_SOLICITED;
 		const int armed = ib_req_notify_cq(
@@ -107,7 +107,8 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 	const u32 events = interrupts_.load_acquire() - events_before;
 	answer.add("received=%u arms=%u events=%u waits=%u missed=%u", received, arms, events,
 		   waits, missed);
-	// NOTIFY-08. One that was armed before this began may have come as well.
+	// NOTIFY-08: there is at most one event for each arm. The CQ may also have been armed
+	// before the test began.
 	return events <= arms + 1 ? kern::Result<>() : kern::Result<>(kern::Error{-EPROTO});
 }
 

@@ -38,7 +38,7 @@ bool is_atomic(ib_wr_opcode opcode)
 	       opcode == IB_WR_MASKED_ATOMIC_FETCH_AND_ADD;
 }
 
-/* Opcode that a request's completion must have. */
+/* Returns the opcode that the completion of a request must have. */
 ib_wc_opcode completion_of(ib_wr_opcode opcode)
 {
 	switch (opcode) {
@@ -68,7 +68,7 @@ ib_wc_opcode completion_of(ib_wr_opcode opcode)
 
 } // namespace
 
-/* Request `number` of a series, as a whole. */
+/* Fills in request `number` of a series completely. */
 void Endpoint::describe(Request &request, const Arguments &arguments, u32 number)
 {
 	const ib_wr_opcode opcode = opcode_of(arguments);
@@ -84,7 +84,7 @@ void Endpoint::describe(Request &request, const Arguments &arguments, u32 number
 	__builtin_memset(&request, 0, sizeof(request));
 	if (!reads)
 		fill(offset, size, seed + number);
-	// Inline data is read by the CPU's address, all else by the device's.
+	// Inline data is read through the CPU address, all other data through the DMA address.
 	const u64 address = inlined ? reinterpret_cast<u64>(send_memory_.as<u8>() + offset)
 				    : (reads ? recv_memory_ : send_memory_).address() + offset;
 	const u64 wanted = arguments.number("pieces", 1);

@@ -50,7 +50,10 @@ public:
 		return connect_qp(qp_, 1, qp_->qp_num, arguments);
 	}
 
-	/* Posts a receive and a send; false while the queues are full. Any context. */
+	/*
+	 * Posts a receive and a send. Returns false while the queues are full. May be called in any
+	 * context.
+	 */
 	bool post(u32 number)
 	{
 		const ib_recv_wr *bad_receive;
@@ -70,7 +73,7 @@ public:
 			wrong_.fetch_add(1);
 		return true;
 	}
-	/* Takes all that there is, and arms the queue. Any context. */
+	/* Polls all completions, and arms the queue. May be called in any context. */
 	void poll()
 	{
 		do {
@@ -114,7 +117,7 @@ private:
 	kern::Atomic<u32> outstanding_{0}, completed_{0}, wrong_{0};
 };
 
-/* A task, or an interrupt, which is asked for by a task of its own. */
+/* A task that calls the functions itself, or has an interrupt handler call them. */
 class Caller
 {
 public:

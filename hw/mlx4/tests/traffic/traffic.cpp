@@ -47,7 +47,7 @@ public:
 		}
 		return -ENOSPC;
 	}
-	/* Ends what is on it (LOCK-10). */
+	/* Destroys the endpoints on the device (LOCK-10). */
 	void remove_device(ib_device *device)
 	{
 		removals.fetch_add(1);

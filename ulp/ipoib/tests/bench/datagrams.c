@@ -74,11 +74,11 @@ static void send_datagrams(const char *to, size_t bytes, long count)
 		err(1, "connect");
 	prepare(messages, vectors, data, bytes);
 	send_all(fd, messages, count);
-	/* One mark at least has to find room in a receiver that was overrun. */
+	/* The mark is sent several times, because the receiver's socket buffer may be full. */
 	memset(data, last_mark, sizeof(data));
 	for (int i = 0; i < last_ones; i++) {
 		usleep(5000);
-		/* The receiver took the mark before and is gone. */
+		/* The receiver has read an earlier mark and exited. */
 		if (sendmmsg(fd, messages, 1, 0) < 0 && errno == ECONNREFUSED)
 			break;
 	}

@@ -22,7 +22,7 @@ HardwareAddress first_bucket()
 	return HardwareAddress::make(5, {});
 }
 
-/* A table with one destination, which could not be resolved. */
+/* A table with one destination whose resolution failed. */
 struct OneDestination {
 	bool ok()
 	{

@@ -15,7 +15,7 @@ namespace
 
 constexpr const char *name = "ib0", *child_name = "ib0.8001";
 constexpr u16 child_pkey = 0x8001;
-/* Too long to be placed in a request. */
+/* This length is too long for inline data. */
 constexpr unsigned long_packet = 1000;
 
 HardwareAddress peer()
@@ -25,7 +25,7 @@ HardwareAddress peer()
 	return HardwareAddress::make(5, gid);
 }
 
-/* A task that calls a function of the test; it is waited for. */
+/* Runs a function of the test in another task, and waits for it. */
 template<class Body>
 class Meanwhile
 {
@@ -51,7 +51,7 @@ private:
 	kern::Thread thread_;
 };
 
-/* A device, and the interface that the module has made on it, with small rings. */
+/* A device with the interface that the module has created on it, with small rings. */
 class Host
 {
 public:
@@ -77,7 +77,10 @@ public:
 		kern::RtnlGuard rtnl;
 		return kern_kunit_netdev_up(dev(), up);
 	}
-	/* The way to the peer is known; false where the first packet did not ask for it. */
+	/*
+	 * Returns true once the path to the peer is known, and false if the first packet did not
+	 * request it.
+	 */
 	bool find_peer() const
 	{
 		const HardwareAddress address = peer();
@@ -96,7 +99,7 @@ public:
 		const HardwareAddress address = peer();
 		return kern_explore_send(name, &address, long_packet);
 	}
-	/* Something is found to be wrong with its queues. */
+	/* Reports the transmit queues as stuck. */
 	void report_stuck() const { netdev_ops.tx_timeout(interface_, 0); }
 	kern_net_stats stats() const
 	{
@@ -135,7 +138,7 @@ void interface_can_be_closed_during_recovery(Test &test)
 	EXPECT_EQ(host->interface().state(), Interface::State::down);
 }
 
-/* Sees each command for a QP; while the queues are taken down and up none is open. */
+/* Observes each QP command, and checks that no queue is started while the queues are restarted. */
 struct Watch {
 	Watch(Test &of_test, const Host &host)
 	    : test(of_test), device(host.device()), queue(kern_netdev_tx_queue(host.dev(), 0))

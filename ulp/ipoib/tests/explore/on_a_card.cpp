@@ -16,10 +16,10 @@ namespace
 
 constexpr const char *name = "ib0", *child_name = "ib0.8001";
 constexpr u16 child_pkey = 0x8001;
-/* In which a join begins and ends, by the run's clock. */
+/* Upper bound of the time of a join, in virtual time. */
 constexpr u64 join_us = 2000;
 
-/* A card with its driver, and the interface on it. */
+/* A card with its driver and the interface on it. */
 class Host
 {
 public:
@@ -33,7 +33,7 @@ public:
 		if (std::exchange(there_, false))
 			kern_explore_pull_card();
 	}
-	/* A negative errno where there is no such interface. */
+	/* Returns a negative errno if there is no such interface. */
 	static int up(const char *which = name, bool up = true)
 	{
 		kern::RtnlGuard rtnl;

@@ -111,7 +111,7 @@ static int noop_destroy_qp(struct ib_qp *qp, struct ib_udata *udata)
 }
 
 /*
- * Memory regions are never asked for, but a driver without them is not one for the kernel's own
+ * No memory region is ever created, but a driver must have these methods to be usable by kernel
  * consumers.
  */
 static struct ib_mr *noop_get_dma_mr(struct ib_pd *pd, int access)
