@@ -25,7 +25,8 @@ TEST_F(MadAgents, SecondAgentForTheSameMethodIsRefused)
 	const std::uint32_t agent = add(*first, server(kPing, 1, kGet));
 	std::uint32_t id = 0;
 	EXPECT_EQ(second->add_agent(server(kPing, 1, kGet), id), EINVAL);
-	// Another method, version, class or node is another's business.
+	// These registrations differ in the method, the version, the class or the node, so they are
+	// permitted.
 	add(*second, server(kPing, 1, kSet));
 	add(*second, server(kPing, 2, kGet));
 	add(*second, server(kPing + 1, 1, kGet));
@@ -71,7 +72,7 @@ TEST_F(MadAgents, UntrustedNodeCannotUseQp0)
 	EXPECT_EQ(port->add_agent(client(kDirected, 1), id), EPERM);
 	EXPECT_EQ(port->add_agent(client(kLidRouted, 1), id), EPERM);
 	const std::uint32_t agent = add(*port, client(kPerf, 1));
-	// Nor by an agent of QP1.
+	// An agent of QP1 cannot send SMPs either.
 	port->take(message(agent, kLidB, mad(kLidRouted, 1, kGet, 1), 100));
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(EINVAL));
 }
@@ -134,7 +135,7 @@ TEST_F(MadAgents, UnsupportedRequestGetsAnErrorResponse)
 			EXPECT_EQ(mad_in(answer).header.status,
 				  unsigned{ib::mad_status_unsupported_method_attribute});
 		}
-	// Nothing else has an answer.
+	// Other methods have no response.
 	const std::uint8_t send = static_cast<std::uint8_t>(ib::MadMethod::send);
 	port->take(message(agent, kLidB, mad(kPing, 1, send, 3), 100));
 	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
@@ -172,7 +173,7 @@ TEST_F(MadAgents, MadResponseIsDeliveredToTheRequestingAgent)
 	answer.header.method = kGetResp;
 	server_port->take(message(answering, request.header.lid, answer));
 	EXPECT_EQ(mad_in(next(*port)).header.method, kGetResp);
-	// Nobody waits for it any more.
+	// The requester does not wait for this response any more.
 	server_port->take(message(answering, request.header.lid, answer));
 	pass(1s);
 	EXPECT_EQ(port->first(), nullptr);
@@ -237,7 +238,7 @@ TEST_F(MadAgents, UnreadMadsAndPendingSendsAreLimited)
 	for (; server_port->first(); ++kept)
 		server_port->received_first();
 	EXPECT_EQ(kept, kMostUnread);
-	// It is told to wait when as many sends are under way.
+	// The program must wait while the maximum number of sends is under way.
 	for (std::size_t i = 0; i < kMostSends; ++i) {
 		ASSERT_TRUE(port->may_take());
 		port->take(message(agent, kLidB + 1, mad(kPing, 1, kGet, i), 100));

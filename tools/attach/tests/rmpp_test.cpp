@@ -24,7 +24,7 @@ protected:
 		serving = add(*answering, server(kSa, 2, kGetTable, 1));
 	}
 
-	// Asks, and has the request answered with so many bytes behind the headers.
+	// Sends a request, which is answered with @size bytes behind the headers.
 	Message ask(std::size_t size, std::uint32_t tid, std::uint32_t retries = 5)
 	{
 		asking->take(message(agent, kLidB, mad(kSa, 2, kGetTable, tid), 30000));
@@ -83,7 +83,8 @@ TEST_F(Rmpp, SendToAMissingReceiverTimesOut)
 	answering->take(answer);
 	EXPECT_EQ(next(*answering).header.status, static_cast<std::uint32_t>(EINVAL));
 	pass(1min);
-	// It is no duplicate any more, but a message that nobody acknowledges.
+	// The response is not treated as a duplicate any more, but as a new message, which nobody
+	// acknowledges.
 	answering->take(answer);
 	EXPECT_EQ(next(*answering).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 }
@@ -127,7 +128,7 @@ TEST_F(Rmpp, IncompleteMessagesAreLimited)
 	asking->take(request);
 	pass(5s);
 	EXPECT_EQ(answering->first(), nullptr);
-	// After the silence there is room again.
+	// After the silence there is space for another message.
 	pass(kReceptionSilence);
 	asking->take(request);
 	EXPECT_EQ(next(*answering).bytes.size(), request.bytes.size());

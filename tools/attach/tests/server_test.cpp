@@ -26,7 +26,7 @@ class AttachServer : public TwoNodes
 protected:
 	AttachServer()
 	{
-		// Nodes of the server are its own to open.
+		// The server opens the nodes itself, so they must not be open here.
 		node_a.reset();
 		node_b.reset();
 		server.add_node("a", {&a}, 1, true);
@@ -59,7 +59,7 @@ protected:
 		ASSERT_EQ(::send(to.get(), bytes, size, MSG_NOSIGNAL), static_cast<ssize_t>(size));
 	}
 
-	// The number of bytes that come, 0 at the end of the connection.
+	// Returns the number of bytes received, or 0 at the end of the connection.
 	ssize_t receive(const FileDescriptor &from, void *bytes, std::size_t size)
 	{
 		ssize_t got = -1;

@@ -95,7 +95,7 @@ protected:
 		return *reinterpret_cast<const ib::Mad *>(message.bytes.data());
 	}
 
-	// The next message for the program.
+	// Returns the next message for the program.
 	Message next(OpenedPort &port)
 	{
 		if (!loop.run_until([&] { return port.first() != nullptr; },
@@ -107,7 +107,7 @@ protected:
 		port.received_first();
 		return first;
 	}
-	// Runs what is ready, and what is due within that time.
+	// Runs all tasks that are ready, and all that are due within @time.
 	void pass(Clock::duration time)
 	{
 		bool over = false;
@@ -131,7 +131,8 @@ protected:
 	std::shared_ptr<NodePort> node_b = std::make_shared<NodePort>(loop, b, true);
 
 private:
-	// One step towards the active state; both ends have to take the first before the second.
+	// Takes the port one state towards ACTIVE. Both ends must complete a step before either
+	// takes the next.
 	static void make_active(fabric::MadPort &port, ib::Lid lid)
 	{
 		ib::PortInfo info = port.port_info();

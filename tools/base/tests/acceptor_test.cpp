@@ -20,14 +20,15 @@ using weft::Loop;
 namespace
 {
 
-// For as long as it lives, the process has no descriptor left.
+// While this object exists, the process cannot open another descriptor.
 class NoDescriptors
 {
 public:
 	NoDescriptors()
 	{
 		::getrlimit(RLIMIT_NOFILE, &former_);
-		// The lowest that is free is the first beyond the limit; all below it are in use.
+		// The lowest free descriptor becomes the limit, because all descriptors below it
+		// are in use.
 		const FileDescriptor next(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 		rlimit none = former_;
 		none.rlim_cur = static_cast<rlim_t>(next.get());
@@ -51,7 +52,8 @@ TEST(Acceptor, PendingConnectionIsAcceptedOnceADescriptorIsFree)
 	const auto client = weft::connect_unix(path);
 	{
 		const NoDescriptors none;
-		// One look at the listener; poll() would not end if it were ready again and again.
+		// The loop checks the listener only once; poll() would not return if it were ready
+		// again and again.
 		EXPECT_LE(loop.poll(), 2u);
 		EXPECT_TRUE(connected.empty());
 	}
@@ -60,7 +62,7 @@ TEST(Acceptor, PendingConnectionIsAcceptedOnceADescriptorIsFree)
 	EXPECT_TRUE(loop.run_until([&] { return connected.size() == 2; }));
 }
 
-// The limit of descriptors goes up to what the process is granted.
+// The limit is raised to the maximum that the process may have.
 TEST(DescriptorLimit, SoftLimitIsRaisedToTheHardLimit)
 {
 	rlimit former{};

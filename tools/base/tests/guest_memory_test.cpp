@@ -40,8 +40,9 @@ TEST(GuestMemory, DataWrittenAcrossSectionsReadsBack)
 	}
 }
 
-// Nothing outside the sections is reached: not one byte before, after, around, or past the end of
-// the address space; and a write that misses in its tail has not written its head.
+// No byte outside the sections can be accessed: neither before, after or around them, nor past the
+// end of the address space. A write that ends outside a section has no effect on its valid part
+// either.
 TEST(GuestMemory, AccessOutsideSectionsFails)
 {
 	GuestMemory memory;
@@ -62,7 +63,7 @@ TEST(GuestMemory, AccessOutsideSectionsFails)
 	EXPECT_FALSE(memory.covers(kPage, ~0ull, Access::read));
 }
 
-// An empty range is always there, mapped or not.
+// An access of length zero succeeds, whether its address is mapped or not.
 TEST(GuestMemory, AccessOfLengthZeroSucceeds)
 {
 	GuestMemory memory;
@@ -86,7 +87,7 @@ TEST(GuestMemory, RangesThatWrapAroundAreRefused)
 	EXPECT_FALSE(memory.read(0 - std::uint64_t{8}, sixteen));
 }
 
-// Overlap and nonsense are refused, and leave what was there.
+// Overlapping and invalid sections are refused, and have no effect on existing ones.
 TEST(GuestMemory, RejectsOverlapsAndInvalidRanges)
 {
 	GuestMemory memory;
@@ -102,8 +103,8 @@ TEST(GuestMemory, RejectsOverlapsAndInvalidRanges)
 	EXPECT_EQ(memory.sections(), 1u);
 }
 
-// unmap takes whole sections, one or several, and never a part of one; afterwards they are out of
-// reach.
+// unmap() removes one or several whole sections, and refuses a part of one. Removed sections cannot
+// be accessed.
 TEST(GuestMemory, UnmappingPartOfASectionIsRefused)
 {
 	GuestMemory memory;
@@ -124,7 +125,7 @@ TEST(GuestMemory, UnmappingPartOfASectionIsRefused)
 	EXPECT_EQ(memory.sections(), 0u);
 }
 
-// Read-only, write-only and unreachable sections allow what they say.
+// Read-only, write-only and inaccessible sections permit only those accesses.
 TEST(GuestMemory, SectionPermissionsAreEnforced)
 {
 	GuestMemory memory;
@@ -168,7 +169,7 @@ TEST(GuestMemory, SegmentsStayValidAfterTheirSectionIsUnmapped)
 	EXPECT_EQ(std::memcmp(segments[1].data, data.data() + 32, 32), 0);
 }
 
-// Integers are accessed whole and aligned only.
+// Integers must be aligned, and are accessed as a whole.
 TEST(GuestMemory, AlignedIntegersAreReadAndWritten)
 {
 	GuestMemory memory;
@@ -182,7 +183,7 @@ TEST(GuestMemory, AlignedIntegersAreReadAndWritten)
 	EXPECT_FALSE(memory.load<std::uint64_t>(kPage));
 }
 
-// Atomic operations return the former word and lose no update among threads.
+// Atomic operations return the former value, and concurrent ones lose no update.
 TEST(GuestMemory, ConcurrentAtomicsLoseNoUpdate)
 {
 	const auto mapping = MemoryMapping::allocate(kPage);

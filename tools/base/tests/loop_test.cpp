@@ -49,8 +49,8 @@ TEST(Loop, RunRethrowsExceptionsToTheCaller)
 	EXPECT_TRUE(ran);
 }
 
-// An exception that escapes a handler is passed to the function set by contain(), on the loop, and
-// the loop goes on: other handlers, timers and the thread that threw.
+// An exception that escapes from a handler is passed on the loop's thread to the function set by
+// contain(). The loop continues to run: other handlers, timers, and the one that threw.
 TEST(Loop, HandlerExceptionsArePassedToTheErrorCallback)
 {
 	weft::Loop loop("test"), other("other");
@@ -73,7 +73,7 @@ TEST(Loop, HandlerExceptionsArePassedToTheErrorCallback)
 	EXPECT_FALSE(ran);
 }
 
-// Without a function that contains it, it terminates the process.
+// Without a function set by contain(), the exception terminates the process.
 TEST(LoopDeathTest, UnhandledExceptionTerminatesTheProcess)
 {
 	EXPECT_DEATH(
@@ -141,7 +141,7 @@ TEST(Timer, CancelledAndDestroyedTimersDoNotFire)
 	EXPECT_EQ(rearmed, 1);
 }
 
-// A day passes at once where time is virtual, and only when nothing is left to do.
+// In virtual time a day passes at once, but only when nothing is left to do.
 TEST(Timer, VirtualTimeJumpsToTheDeadline)
 {
 	weft::VirtualEnvironment environment;
@@ -164,8 +164,8 @@ TEST(Timer, VirtualTimeJumpsToTheDeadline)
 	EXPECT_EQ(loop.now() - begin, 24h);
 }
 
-// Random numbers depend only on the seed. Those that are due at the same time fire in the order in
-// which they were armed, wherever they lie in memory.
+// Random numbers depend only on the seed. Timers that are due at the same time fire in the order in
+// which they were armed, not in the order of their addresses.
 TEST(Timer, TimersWithEqualDeadlinesFireInArmingOrder)
 {
 	weft::VirtualEnvironment environment;
@@ -195,8 +195,8 @@ TEST(Environment, SameSeedGivesTheSameRandomNumbers)
 	EXPECT_NE(first, one.random());
 }
 
-// Loops may share a thread: what one lets escape is its own affair, and when one goes, what was
-// posted to it goes.
+// Several loops can share a thread. An exception in one does not affect the others, and when a loop
+// is destroyed, its posted tasks are destroyed with it.
 TEST(Reactor, SeveralLoopsRunOnOneThread)
 {
 	weft::Reactor reactor("shared", weft::Reactor::Drive::manual);
@@ -220,8 +220,8 @@ TEST(Reactor, SeveralLoopsRunOnOneThread)
 	EXPECT_FALSE(lost);
 }
 
-// One that shares a thread that runs may be ended from another, in the middle of what is posted to
-// it.
+// A loop that shares a running thread can be destroyed from another thread, while tasks are posted
+// to it.
 TEST(Reactor, LoopsCanBeAddedAndRemovedWhileRunning)
 {
 	weft::Reactor reactor("shared", weft::Reactor::Drive::thread);
@@ -250,8 +250,9 @@ struct Pipe {
 	int ends[2];
 };
 
-// A descriptor is reported as long as it is ready and watched, also at end of file, but not once
-// the watch is removed, which its own handler may do, or another one in the same iteration.
+// A descriptor is reported while it is ready and watched, also at end of file. It is not reported
+// any more once its watch is removed, even by its own handler or by another handler of the same
+// iteration.
 TEST(Watch, ReportsReadyDescriptors)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);

@@ -80,8 +80,8 @@ TEST(MemoryMapping, MappingBeyondTheEndOfAFileIsRefused)
 	EXPECT_THROW(MemoryMapping::map_file(-1, 0, kPage, true), std::system_error);
 }
 
-// A lender that truncates its file while it is in use loses what it has lent and is told of;
-// another lender's memory, and what it holds, are as before.
+// An owner that truncates its file while it is in use loses the memory that it has shared, and is
+// notified. The memory of other owners does not change.
 TEST(MemoryMapping, TruncationAffectsOnlyTheOwnersMapping)
 {
 	const auto file = make_file(4 * kPage);
@@ -101,7 +101,7 @@ TEST(MemoryMapping, TruncationAffectsOnlyTheOwnersMapping)
 	EXPECT_EQ(memory.read_as<std::uint32_t>(2 * kPage), 0u);
 	EXPECT_TRUE(lender->failed());
 	EXPECT_TRUE(readable(lender->event()));
-	// All of it is memory of the process's own now.
+	// All of it is now private memory of the process.
 	EXPECT_EQ(memory.read_as<std::uint32_t>(0), 0u);
 	EXPECT_TRUE(memory.write_as<std::uint32_t>(kPage, 7));
 	EXPECT_EQ(memory.read_as<std::uint32_t>(kPage), 7u);
@@ -116,11 +116,12 @@ TEST(MemoryMapping, TruncationAffectsOnlyTheOwnersMapping)
 }
 
 #ifndef WEFT_THREAD_SANITIZER
-// Not under ThreadSanitizer: its runtime makes atomic accesses itself and delivers no signal until
-// they are over, so that one that faults never is; and the threads of the second test race on
-// purpose.
+// These tests do not run with ThreadSanitizer. Its runtime executes atomic accesses itself and
+// delivers no signal until they have finished, so one that faults never does. Also, the threads of
+// the second test race on purpose.
 
-// So it is where the first access is a write, or an atomic one, and where the memory is read-only.
+// The same holds if the first access is a write or an atomic operation, or if the memory is
+// read-only.
 TEST(MemoryMapping, ReadsWritesAndAtomicsSurviveAMissingPage)
 {
 	const auto lost = [](bool writable, auto &&access) {
@@ -142,7 +143,8 @@ TEST(MemoryMapping, ReadsWritesAndAtomicsSurviveAMissingPage)
 	EXPECT_TRUE(lost(false, [](GuestMemory &memory) { memory.load<std::uint32_t>(4); }));
 }
 
-// Two threads may find the same page lost at once: a card, and a peer's that reads from it.
+// Two threads may hit the same missing page at once: that of a card, and that of a peer which reads
+// from it.
 TEST(MemoryMapping, ConcurrentFaultsOnAMissingPageAreHandled)
 {
 	constexpr int rounds = 200;
@@ -166,11 +168,11 @@ TEST(MemoryMapping, ConcurrentFaultsOnAMissingPageAreHandled)
 }
 #endif
 
-// A file system that is full has no page for a hole that is touched, however large the file.
+// A full file system has no page for a hole that is accessed, even if the file is large enough.
 TEST(MemoryMapping, SurvivesAFullFileSystem)
 {
 	enum Result { kContained, kKilledOtherwise, kNotPossible };
-	// In a process of its own, which may mount something.
+	// Runs in a separate process, because only that one may mount a file system.
 	const pid_t child = ::fork();
 	if (child == 0) {
 		if (::unshare(::geteuid() ? CLONE_NEWUSER | CLONE_NEWNS : CLONE_NEWNS) ||
@@ -194,8 +196,7 @@ TEST(MemoryMapping, SurvivesAFullFileSystem)
 	EXPECT_EQ(WEXITSTATUS(status), kContained);
 }
 
-// The machine's pool of huge pages has one at least while this lives, if that can be had: an
-// administrator has one made.
+// Reserves at least one huge page while it exists, if possible, as an administrator would.
 class HugePages
 {
 public:
@@ -213,8 +214,8 @@ public:
 	HugePages(const HugePages &) = delete;
 	HugePages &operator=(const HugePages &) = delete;
 
-	// So many, and none that the kernel would make when they are asked for: the pool has an
-	// end.
+	// Returns true if the pool has a fixed size, so that the kernel allocates no further huge
+	// pages on demand.
 	bool has_an_end() const
 	{
 		return read("nr_hugepages") > 0 && read("nr_overcommit_hugepages") == 0;
@@ -233,16 +234,16 @@ private:
 	bool made_ = false;
 };
 
-// A machine whose memory is of huge pages may give one back after all, and somebody else may have
-// the pool's last: there is none for the hole then. (Of a file that has all its pages the kernel
-// keeps as many as are mapped.)
+// A guest whose memory consists of huge pages may release one, and another process may then use the
+// last one of the pool. Then there is no page for the hole. (If a file has all its pages, the
+// kernel reserves as many as are mapped.)
 TEST(MemoryMapping, SurvivesExhaustedHugePages)
 {
 	enum Result { kContained, kKilledOtherwise, kNotPossible };
 	const HugePages pool;
 	if (!pool.has_an_end())
 		GTEST_SKIP() << "no pool of huge pages, and none can be made here";
-	// In a process of its own: whatever becomes of it, the pool is as it was.
+	// Runs in a separate process, so that the pool is unchanged however it ends.
 	const pid_t child = ::fork();
 	if (child == 0) {
 		const FileDescriptor file(::memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB));
@@ -256,7 +257,7 @@ TEST(MemoryMapping, SurvivesExhaustedHugePages)
 			::_exit(kNotPossible);
 		const auto lender = std::make_shared<MemoryLender>();
 		GuestMemory memory;
-		// A section may have a part of one.
+		// A section may cover a part of a huge page.
 		const auto size = static_cast<std::uint64_t>(huge) / 2;
 		memory.map(0, size, true, true,
 			   MemoryMapping::map_file(file.get(), 0, size, true, lender));
@@ -278,9 +279,8 @@ TEST(MemoryMapping, SurvivesExhaustedHugePages)
 	EXPECT_EQ(WEXITSTATUS(status), kContained);
 }
 
-// A file whose pages somebody else's program may have to bring is nobody's memory: who reads it
-// would wait for that. Files of FUSE are such; of an overlay, which shows the files of any other
-// file system, one cannot know.
+// Files whose pages are provided by another program are refused, because their readers would have
+// to wait for that program. FUSE files are of this kind, and files on an overlay may be.
 TEST(MemoryMapping, RejectsFilesOfNetworkFileSystems)
 {
 	enum Result { kRefused, kTaken, kNotPossible };
@@ -311,8 +311,8 @@ TEST(MemoryMapping, RejectsFilesOfNetworkFileSystems)
 	EXPECT_EQ(WEXITSTATUS(status), kRefused);
 }
 
-// Memory may be in a file of a disk, where there is no other room for it; and it is a file,
-// whatever else can be mapped.
+// Memory may be a file on a disk, for guests without another choice, but it must be a regular file,
+// even if other files could be mapped.
 TEST(MemoryMapping, AcceptsFilesOfLocalFileSystems)
 {
 	const FileDescriptor file(
@@ -343,7 +343,7 @@ TEST(MemoryMapping, SigbusInOtherMemoryKillsTheProcess)
 		"");
 }
 
-// A client has as many mappings as it may have, and another once one of them is gone.
+// The number of mappings of a client is limited. Another one is possible after one is removed.
 TEST(MemoryMapping, MappingsPerOwnerAreLimited)
 {
 	const auto file = make_file(kPage);
@@ -357,8 +357,8 @@ TEST(MemoryMapping, MappingsPerOwnerAreLimited)
 	EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
 }
 
-// Nor are they larger, all together, than a bound, however many fewer they are: memory that is not
-// there costs a client nothing, and addresses are everybody's.
+// The total size of a client's mappings is limited as well, whatever their number. Memory that is
+// never accessed costs a client nothing, but all clients share the address space.
 TEST(MemoryMapping, MappedBytesPerOwnerAreLimited)
 {
 	constexpr std::uint64_t most = 2 * kLentBytesPerMapping;
@@ -384,8 +384,8 @@ TEST(MemoryMapping, MappedBytesPerOwnerAreLimited)
 	EXPECT_EQ(error_of_mapping(file, lender, mappings), 0);
 }
 
-// All clients together have half of the mappings that the kernel grants a process; each can be
-// lost, the last as well as the first.
+// All clients together can use half of the mappings that the kernel grants a process. Each of them
+// may lose its memory, including the first and the last.
 TEST(MemoryMapping, MappingsPerProcessAreLimited)
 {
 	const auto file = make_file(kPage);
@@ -395,7 +395,7 @@ TEST(MemoryMapping, MappingsPerProcessAreLimited)
 		ASSERT_EQ(error_of_mapping(file, lender, mappings), 0) << i;
 	EXPECT_EQ(error_of_mapping(file, lender, mappings), ENOSPC);
 	EXPECT_EQ(lender->mappings(), kMostLentMappings);
-	// The process is not at the kernel's own bound.
+	// The process has not reached the limit of the kernel itself.
 	void *const own = ::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, file.get(), 0);
 	EXPECT_NE(own, MAP_FAILED);
 	::munmap(own, kPage);

@@ -41,7 +41,7 @@ FileDescriptor duplicate(const FileDescriptor &fd)
 	return FileDescriptor(::dup(fd.get()));
 }
 
-// A pipe: what is to be read first, what is to be written second.
+// Returns the read end and the write end of a pipe.
 std::array<FileDescriptor, 2> make_pipe()
 {
 	int ends[2];
@@ -63,7 +63,7 @@ std::uint64_t count_of(const FileDescriptor &event)
 	return count;
 }
 
-// Each ring counts, thousands without anybody reading them too; a counter that is full is let be.
+// Each notification is counted, even thousands that nobody reads. A full counter is not changed.
 TEST(Notifier, EventfdCountsEachNotification)
 {
 	const auto event = make_event();
@@ -80,8 +80,8 @@ TEST(Notifier, EventfdCountsEachNotification)
 	EXPECT_EQ(count_of(event), 1u);
 }
 
-// A notifying thread takes so little of the host's limits that a daemon can serve a thousand cards
-// with a thread each, and it takes no descriptor.
+// A notifying thread uses so few of the host's resources, and no descriptor, that a daemon can have
+// a thread for each of a thousand cards.
 TEST(Notifier, ThousandThreadsNotifyConcurrently)
 {
 	constexpr int thread_count = 1100;
@@ -109,7 +109,8 @@ TEST(Notifier, ThousandThreadsNotifyConcurrently)
 	EXPECT_EQ(count_of(event), unsigned{thread_count});
 }
 
-// A message goes into a pipe whole, or not at all; the flags of the other's end are not ours.
+// A message is written to a pipe as a whole, or not at all. The flags of the descriptor do not
+// matter, because the peer can change them.
 TEST(Notifier, MessagesAreWrittenToAPipe)
 {
 	const auto [reader, writer] = make_pipe();
@@ -129,8 +130,7 @@ TEST(Notifier, MessagesAreWrittenToAPipe)
 	EXPECT_LT(messages, 1000u);
 }
 
-// So it does into a socket of a pair, after which nothing comes out of it, and nothing can be put
-// in.
+// The same holds for a socket of a pair, whose other direction is then shut down.
 TEST(Notifier, MessagesAreWrittenToASocket)
 {
 	auto [ours, theirs] = make_pair();
@@ -155,8 +155,8 @@ TEST(Notifier, MessagesAreWrittenToASocket)
 	bell->ring(message);
 }
 
-// A socket in which something waits, perhaps descriptors, one that takes connections, one of
-// datagrams and one of another family are none.
+// Sockets with pending data or descriptors, listening sockets, datagram sockets and sockets of
+// other families are refused.
 TEST(Notifier, RejectsUnsuitableSockets)
 {
 	const auto [ours, theirs] = make_pair();
@@ -194,7 +194,7 @@ TEST(Notifier, DescriptorsOfOtherTypesAreRejected)
 		EXPECT_FALSE(Notifier::take(duplicate(*fd), Notifier::Kind::channel));
 }
 
-// A count is taken without waiting for one, whatever the descriptor's flags.
+// Reading a count never blocks, whatever the flags of the descriptor are.
 TEST(Notifier, ReadingAnEventfdCountDoesNotBlock)
 {
 	const auto event = make_event();

@@ -30,7 +30,8 @@ TEST(Printable, ControlCharactersAreReplaced)
 	EXPECT_FALSE(is_printable("a\nb"));
 }
 
-// A terminal takes U+009B for ESC [ ; others change where the text that follows is shown.
+// Terminals interpret U+009B as ESC [ , and other characters change the position of the following
+// text.
 TEST(Printable, InvisibleUnicodeCharactersAreReplaced)
 {
 	EXPECT_EQ(printable("\xc2\x9b"

@@ -13,7 +13,8 @@
 namespace
 {
 
-// Each has a thread of its own while there are threads, then each thread has as many.
+// Each loop gets its own thread while threads are left; after that, each thread gets the same
+// number of loops.
 TEST(ReactorPool, LoopsAreSpreadEvenlyOverTheThreads)
 {
 	weft::ReactorPool pool("pool", 3);
@@ -44,7 +45,7 @@ TEST(ReactorPool, ReleasedThreadsAreReused)
 	EXPECT_NE(pool.take().get(), third.get());
 }
 
-// Loops of one reactor run on its thread, and one that goes leaves the others as they are.
+// Loops of one reactor run on its thread, and destroying one does not affect the others.
 TEST(ReactorPool, LoopsCanBeAddedAndRemoved)
 {
 	weft::ReactorPool pool("pool", 1);

@@ -67,7 +67,8 @@ TEST_F(RuntimeDirectory, DirectoriesOfOtherUsersAreRefused)
 	}
 	ASSERT_EQ(::chmod(own.c_str(), 0700), 0);
 	EXPECT_TRUE(opens(own));
-	// Only root can give one away; for anybody else, root's own is there.
+	// Only root can change the owner of a directory. Other users test with root's home
+	// directory.
 	const bool root = ::geteuid() == 0;
 	ASSERT_EQ(root ? ::chown(own.c_str(), 12345, static_cast<gid_t>(-1)) : 0, 0);
 	EXPECT_FALSE(opens(root ? own : std::filesystem::path("/root")));

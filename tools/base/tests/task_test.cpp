@@ -26,7 +26,8 @@ TEST(Task, CallableRunsAndItsCapturesAreDestroyed)
 	EXPECT_EQ(witness.use_count(), 1);
 }
 
-// Moving hands the callable over and leaves the source empty; what is overwritten is destroyed.
+// Moving a task transfers the callable and leaves the source empty. A callable that is overwritten
+// is destroyed.
 TEST(Task, MoveTransfersTheCallable)
 {
 	auto first = std::make_shared<int>(0);

@@ -22,7 +22,7 @@ inline const sim::Case &case_of(const std::string &name)
 	return *found;
 }
 
-/* The failure of a case with an injected defect, within some seeds. */
+/* Returns the failure of a case with an injected defect, which must occur within @seeds seeds. */
 inline Failure failure_of(const std::string &name, std::uint64_t seeds = 200,
 			  const Limits &limits = {})
 {
@@ -33,7 +33,7 @@ inline Failure failure_of(const std::string &name, std::uint64_t seeds = 200,
 	return explored.failure.value_or(Failure{});
 }
 
-/* It fails in the plain order already, with such a title. */
+/* Checks that the case fails with this title even without a context switch that a seed chooses. */
 inline void expect_at_once(const std::string &name, const std::string &title)
 {
 	const Failure failure = failure_of(name);

@@ -27,7 +27,7 @@ bool has(const Plan &plan, std::uint32_t fiber)
 
 } // namespace
 
-/* Only the needed switches stay, in their order. */
+/* Only the required context switches are kept, in their order. */
 TEST(ExplorerMinimise, RequiredContextSwitchesAreKept)
 {
 	const Plan left = minimise(plan_of(1000), 1000, [](const Plan &plan) {
@@ -45,7 +45,7 @@ TEST(ExplorerMinimise, PlanIsEmptyIfNoContextSwitchIsNeededToFail)
 	EXPECT_TRUE(minimise(plan_of(50), 1000, [](const Plan &) { return true; }).empty());
 }
 
-/* It tries no more often than it is told, and what it gives fails. */
+/* The number of attempts is limited, and the result still fails. */
 TEST(ExplorerMinimise, NumberOfAttemptsIsLimited)
 {
 	unsigned int tried = 0;

@@ -8,15 +8,15 @@ using namespace explore;
 namespace
 {
 
-/* It fails in the plain order already, with such a title. */
+/* Checks that the case fails with this title even without a context switch that a seed chooses. */
 void expect_reported(const std::string &name, const std::string &title)
 {
 	expect_at_once("simulation_defects." + name, title);
 }
 
 /*
- * It is right in the plain order, and fails by a seed; the same by that seed again, and by a plan
- * without anything that it does not need.
+ * Checks that the case succeeds without chosen context switches and fails with some seed. It must
+ * fail in the same way with that seed again, and with a minimal plan.
  */
 void expect_found(const std::string &name, const std::string &title)
 {
@@ -147,7 +147,7 @@ TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInWork)
 	expect_found("simulation_defects.unhandled_allocation_failure_in_work_is_reported",
 		     "expected port.sum == 1");
 }
-/* NOTIFY-09, and a driver that forgets to look after arming. */
+/* NOTIFY-09: the driver does not check for completions after arming. */
 TEST(ExplorerSimulation, FindsLostCompletions)
 {
 	expect_found("notify_defects.missing_check_after_arming_is_detected", "nobody can run");

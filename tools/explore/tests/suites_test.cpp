@@ -10,7 +10,7 @@ using namespace explore;
 namespace
 {
 
-/* Each case of a suite, or the one of that name, holds by the first `seeds` seeds. */
+/* Checks that each case of a suite, or the named one, succeeds with the first @seeds seeds. */
 void expect_holds(const std::string &suite, std::uint64_t seeds)
 {
 	const bool full = std::getenv("WEFT_FULL") != nullptr;
@@ -42,12 +42,15 @@ TEST(Explorer, EventsAreDeliveredToAllHandlers)
 {
 	expect_holds("core_events.event_02_unaffiliated_event_reaches_every_device_handler", 50);
 }
-/* Some hundred thousand steps each: two special QPs with their receive queues. */
+/*
+ * Each case has several hundred thousand steps, because it has two special QPs with their receive
+ * queues.
+ */
 TEST(Explorer, MadRequestsAreAnswered)
 {
 	expect_holds("mad_agent.mgmt_03_each_request_completes_once_and_gets_its_response", 4);
 }
-/* The time of one that waited to be sent ran out by the 7th seed. */
+/* With the 7th seed, the timeout of a request that was still queued has expired. */
 TEST(Explorer, MadRequestsAreRetriedAsRequested)
 {
 	expect_holds("mad_agent.mgmt_03_unanswered_send_times_out_with_back_off", 14);
@@ -56,7 +59,7 @@ TEST(Explorer, MadRequestsAreRetriedAsRequested)
 	expect_holds("mad_recovery.mgmt_03_timeout_starts_at_send_completion", 3);
 	expect_holds("mad_recovery.mgmt_03_stalled_sends_complete_when_the_qp_fails", 3);
 }
-/* A million steps, the latter. */
+/* The second case has a million steps. */
 TEST(Explorer, SpecialQueuePairsRecoverFromErrors)
 {
 	expect_holds("mad_life_card.mgmt_03_sends_fail_while_the_qp_cannot_recover", 2);
@@ -103,20 +106,26 @@ TEST(Explorer, IpoibInterfaceCanBeClosedDuringJoin)
 {
 	expect_holds("explore_ipoib.interface_closed_during_join_leaves_all_groups", 100);
 }
-/* An allocation fails somewhere in what makes a device's agents and interface, rings, a child. */
+/*
+ * An allocation fails while the agents and the interface of a device, new rings, or a child are
+ * created.
+ */
 TEST(Explorer, IpoibInterfaceSurvivesFailedAllocations)
 {
 	expect_holds("explore_ipoib.failed_registration_leaves_nothing_behind", 300);
 	expect_holds("explore_ipoib.interface_survives_two_failed_ring_allocations", 200);
 	expect_holds("explore_ipoib.child_can_be_created_after_a_failed_attempt", 200);
 }
-/* The driver of a ConnectX or InfiniHost, the card, its link and a subnet manager in one time. */
+/*
+ * Tests the driver of a ConnectX or InfiniHost, the card, its link and a subnet manager in the same
+ * virtual time.
+ */
 TEST(Explorer, DriverWorksWithTheEmulatedCard)
 {
 	expect_holds("explore_mlx4", 60);
 	expect_holds("explore_mthca", 60);
 }
-/* And the management agents and IP over InfiniBand above them. */
+/* Adds the management agents and IP over InfiniBand. */
 TEST(Explorer, DeviceCanBeRemovedDuringJoin)
 {
 	expect_holds("explore_on_a_card", 10);

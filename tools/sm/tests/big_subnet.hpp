@@ -21,7 +21,7 @@ struct BigSubnet {
 			spines.push_back(&fabric.add_switch(
 				{.name = "spine" + std::to_string(spine), .ports = leaf_count}));
 		for (unsigned leaf = 0; leaf < leaf_count; ++leaf) {
-			// One port more, for a manager.
+			// The leaf has one more port, for a subnet manager.
 			leaves.push_back(
 				&fabric.add_switch({.name = "leaf" + std::to_string(leaf),
 						    .ports = hosts_each + spine_count + 1}));
@@ -61,7 +61,7 @@ struct BigSubnet {
 
 	std::vector<fabric::Switch *> spines;
 	std::vector<fabric::Switch *> leaves;
-	std::vector<fabric::Link *> links; // of hosts
+	std::vector<fabric::Link *> links; // links of the hosts
 	std::vector<std::unique_ptr<fabric::MadPort>> hosts;
 };
 

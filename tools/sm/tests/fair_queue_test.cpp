@@ -13,7 +13,7 @@ namespace weft::sm
 namespace
 {
 
-// Each MAD is a job of as many units as its transaction says, from the source that its SLID says.
+// Each MAD is a job. Its cost is in the transaction ID, and its source is the SLID.
 struct FairQueueTest : ::testing::Test {
 	FairQueue queue{
 		{.begin = [this](fabric::AddressedMad &&mad,
@@ -67,7 +67,7 @@ TEST_F(FairQueueTest, SourcesShareTheWorkEqually)
 	for (ib::Lid source : {1, 2})
 		EXPECT_NEAR(4000 / 3, static_cast<double>(done[source]), 2.0 * Work::kQuantum)
 			<< source;
-	// Its MADs are cheap, and each costs something by itself.
+	// The MADs of this source are cheap, but each MAD has a minimum cost.
 	EXPECT_GT(done[3], 4000 / 5);
 }
 
@@ -117,7 +117,7 @@ TEST_F(FairQueueTest, JobsInProgressAreLimitedAndAllJobsComplete)
 	for (const auto &[source, units] : done)
 		large += units > FairQueue::kSmallJob + Work::kQuantum;
 	EXPECT_EQ(FairQueue::kJobsMax, large);
-	// Those that wait are handed acknowledgements all the same.
+	// The waiting sources can still send acknowledgements.
 	for (ib::Lid source = 1; source <= sources; source++)
 		ASSERT_TRUE(push(source, 0, true));
 	serve(Work::kSlice * 4);

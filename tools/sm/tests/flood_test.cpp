@@ -23,7 +23,7 @@ using Path = ib::PathRecord;
 constexpr ib::Pkey kSmallPartition = 0x8005;
 constexpr std::size_t kSmallPartitionPorts = 500;
 
-// A thousand hosts on 25 switches. One of them is hostile, one is not.
+// A thousand hosts on 25 switches, one of which is hostile, and another one that is not.
 struct Flood : ::testing::Test {
 	Lab lab;
 	BigSubnet subnet{lab.fabric, 25, 40, 4};
@@ -33,7 +33,7 @@ struct Flood : ::testing::Test {
 	Host honest{add_port("honest", far), 0x4000, lab.loop};
 	SubnetManager &sm = start();
 
-	// At the last port of a leaf.
+	// Adds the port at the end of a leaf switch.
 	fabric::Port &add_port(const std::string &name, fabric::Switch &leaf)
 	{
 		fabric::Port &port = lab.fabric.add_port(name);
@@ -56,7 +56,8 @@ struct Flood : ::testing::Test {
 	}
 	void SetUp() override { ASSERT_TRUE(Lab::settled(sm)); }
 
-	// Walks the routes of as many pairs of ports as a request may cover, and finds none.
+	// Returns a request that makes the SA walk the routes between the maximum number of port
+	// pairs, and matches none.
 	ib::SaMad worst_request()
 	{
 		ib::SaMad mad =
@@ -117,7 +118,7 @@ TEST_F(Flood, SweepIsNotDelayedByTheFlood)
 	EXPECT_EQ(0u, hostile.received.size()) << "requests answered before the sweep ended";
 }
 
-// A host sends when another one gets a new LID, in the middle of the sweep.
+// A host sends while another one gets a new LID, in the middle of the sweep.
 TEST_F(Flood, FloodDoesNotDropResponsesToTheSweep)
 {
 	fabric::Port &port = lab.fabric.add_port("burst");
@@ -144,7 +145,7 @@ TEST_F(Flood, FloodDoesNotDropResponsesToTheSweep)
 	EXPECT_LT(lab.loop.now() - begin, Config{}.smp_timeout) << "an SMP was sent again";
 }
 
-// Asks for a path, and for the next one as soon as it has the answer.
+// Requests a path, and the next one as soon as the response has arrived.
 struct Pinger {
 	Pinger(Flood &f, fabric::Port &port)
 	    : flood(f), mads(port, {.description = "pinger", .node_guid = 0x6000},
@@ -164,7 +165,8 @@ struct Pinger {
 		mad.header.tid = left;
 		mads.send(flood.honest.sa_address(), reinterpret_cast<ib::Mad &>(mad));
 	}
-	// The work that is done for others and for this one until it has all its answers.
+	// Returns the work that is done, for this host and for others, until it has all its
+	// responses.
 	std::int64_t run()
 	{
 		left = 100;
@@ -190,7 +192,7 @@ TEST_F(Flood, FloodDelaysOtherHostsByLessThanAFactorOfTwo)
 	ASSERT_TRUE(Lab::settled(sm, before));
 	const std::int64_t quiet = pinger.run();
 	flood();
-	// The last answer comes in the middle of a slice, whose rest counts here.
+	// The last response arrives in the middle of a slice, whose rest is counted here.
 	EXPECT_LE(pinger.run(), 2 * quiet + Work::kSlice);
 	EXPECT_EQ(0u, hostile.received.size()) << "the flood has ended";
 }
@@ -213,7 +215,7 @@ TEST_F(Flood, FloodSlowsTheSweepByLessThanAFactorOfTwo)
 	EXPECT_EQ(0u, hostile.received.size()) << "the flood has ended";
 }
 
-// A manager that is to end, and whatever else is on its loop, waits for one slice.
+// A subnet manager that is being stopped, and other tasks of its loop, wait for at most one slice.
 TEST_F(Flood, EventLoopRunsAfterEachSlice)
 {
 	flood();
@@ -245,7 +247,7 @@ TEST_F(Flood, ResponsesInProgressAreLimited)
 		kPatience));
 	for (auto &host : hosts) {
 		host->received.clear();
-		// The routes to all ports.
+		// The request is for the routes to all ports.
 		ib::SaMad mad = worst_request();
 		mad.component_mask = component(Path::c_sgid) | component(Path::c_rate_selector) |
 				     component(Path::c_rate);

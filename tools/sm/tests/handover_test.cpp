@@ -20,7 +20,7 @@ constexpr ib::Guid kOurGuid = 0xb0;
 constexpr unsigned kOurPort = 8;
 constexpr unsigned kPeerPort = 1;
 
-// Another subnet manager, which says of itself what it is told to, and does nothing.
+// Another subnet manager, which reports the state that the test sets and does nothing else.
 class Peer
 {
 public:
@@ -33,7 +33,7 @@ public:
 	{
 	}
 
-	// Give ours an order; the status of its answer.
+	// Sends a control request to weft's subnet manager. Returns the status of the response.
 	std::optional<unsigned> order(std::uint32_t control)
 	{
 		ib::Smp smp{};
@@ -62,9 +62,9 @@ public:
 
 	std::atomic<SmState> state;
 	std::atomic<bool> silent{false};
-	// One for each look that ours took at it.
+	// One item for each poll by weft's subnet manager.
 	fabric::testing::Collected<ib::MadMethod> polled;
-	// The modifiers of the orders that ours gave.
+	// The attribute modifiers of control requests from weft's subnet manager.
 	fabric::testing::Collected<std::uint32_t> orders;
 	ib::SmInfo answered{};
 
@@ -162,7 +162,7 @@ TEST_F(Handover, StandbyBecomesMasterWhenTheMasterIsNotActive)
 	Peer &master = meet(9, SmState::master);
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(becomes(sm, SmState::standby));
-	master.state = SmState::not_active; // it answers still
+	master.state = SmState::not_active; // it still answers
 	ASSERT_TRUE(becomes(sm, SmState::master));
 }
 
@@ -250,7 +250,7 @@ TEST_F(Handover, SmInfoControlIsRefusedInInvalidStates)
 	EXPECT_EQ(refused, other.order(ib::sm_info_disable));
 	other.state = SmState::not_active;
 	EXPECT_EQ(0u, other.order(ib::sm_info_standby));
-	// With nobody at work, DISCOVER or its own patience makes it master.
+	// Without another active master, DISCOVER or its own timeout makes it master.
 	other.order(ib::sm_info_discover);
 	ASSERT_TRUE(becomes(sm, SmState::master));
 	EXPECT_EQ(refused, other.order(ib::sm_info_disable)) << "a master obeys nobody";

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kPatience = 20s;
 
-// A software end node that asks the SA.
+// A software end node that sends SA requests.
 struct Host : MadNode {
 	Host(fabric::Port &port, ib::Guid guid, Loop &loop) : MadNode(port, guid, &loop) {}
 
@@ -56,7 +56,7 @@ struct Host : MadNode {
 		mad.header.tid = ++tid;
 		mads.send(sa_address(), reinterpret_cast<ib::Mad &>(mad));
 	}
-	// The next MAD of class SubnAdm.
+	// Returns the next MAD of class SubnAdm.
 	std::optional<ib::SaMad> next_sa()
 	{
 		for (;;) {
@@ -67,7 +67,7 @@ struct Host : MadNode {
 				return reinterpret_cast<ib::SaMad &>(got->mad);
 		}
 	}
-	// Ask, and wait for the answer to it. Repeats once a second, as clients do.
+	// Sends a request and waits for the response. Retries once a second, as clients do.
 	std::optional<ib::SaMad> ask_sa(ib::SaMad mad)
 	{
 		send_sa(mad);
@@ -78,7 +78,8 @@ struct Host : MadNode {
 				return got;
 		}
 	}
-	// Ask for a table and acknowledge its segments; the records' bytes and their stride.
+	// Requests a table and acknowledges its segments. Returns the bytes of the records and the
+	// size of each.
 	struct Table {
 		std::vector<std::uint8_t> bytes;
 		std::size_t stride = 0;
@@ -107,7 +108,8 @@ struct Host : MadNode {
 				table.bytes.insert(table.bytes.end(), got->data, got->data + part);
 				table.stride = got->attr_offset * 8u;
 			}
-			// One that was acknowledged before has lost its acknowledgement.
+			// This segment has already been acknowledged, and the acknowledgement was
+			// lost.
 			ib::SaMad ack = mad;
 			ack.header.method =
 				static_cast<std::uint8_t>(ib::MadMethod::get_table_resp);
@@ -148,7 +150,7 @@ struct Lab {
 			std::make_unique<SubnetManager>(end, std::move(config), &reactor));
 		return *managers.back();
 	}
-	// Wait until a complete sweep after `count` others.
+	// Waits until a sweep is complete after `count` others.
 	static bool settled(SubnetManager &sm, std::uint64_t count = 0)
 	{
 		return sm.wait_for(
@@ -158,14 +160,14 @@ struct Lab {
 			kPatience);
 	}
 
-	// All of it lives on the test's thread, in time that passes when nothing is left to do.
+	// Everything runs on the test's thread, in virtual time.
 	VirtualEnvironment environment;
 	Reactor reactor{"lab", Reactor::Drive::manual, environment};
 	Loop loop{"test", reactor};
 	fabric::Fabric fabric;
 	std::vector<fabric::Link *> links;
 	std::vector<std::unique_ptr<Host>> hosts;
-	// Last: managers end first.
+	// Declared last, because subnet managers must be destroyed first.
 	std::vector<std::unique_ptr<SubnetManager>> managers;
 };
 

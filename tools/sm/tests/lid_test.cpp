@@ -32,7 +32,7 @@ bool operator==(const LidTable::Entry &a, const LidTable::Entry &b)
 	return a.guid == b.guid && a.base == b.base && a.lmc == b.lmc;
 }
 
-// The next table loads all that was stored, in the same order each time.
+// The next subnet manager loads all stored LIDs, and stores them in the same order.
 TEST_F(Lids, StoredLidsAreLoadedByTheNextManager)
 {
 	LidTable table;
@@ -45,8 +45,8 @@ TEST_F(Lids, StoredLidsAreLoadedByTheNextManager)
 	EXPECT_FALSE(std::filesystem::exists(path_.string() + ".new"));
 }
 
-// A table takes none that another port has, none that there is not, and none that does not begin
-// where it has to.
+// Stored LIDs are ignored if another port has them, if they are not unicast LIDs, or if they are
+// not aligned as LMC requires.
 TEST_F(Lids, InvalidAndDuplicateStoredLidsAreIgnored)
 {
 	LidTable table;
@@ -63,8 +63,8 @@ TEST_F(Lids, InvalidAndDuplicateStoredLidsAreIgnored)
 	EXPECT_EQ(0x50u, entries[1].guid);
 }
 
-// A file that is damaged gives what can be read of it; none is none; one that cannot be written is
-// done without.
+// The valid lines of a damaged file are used. A missing file is like an empty one, and a file that
+// cannot be written is tolerated.
 TEST_F(Lids, MissingAndDamagedLidFilesAreTolerated)
 {
 	EXPECT_TRUE(LidFile(path_).load().empty());

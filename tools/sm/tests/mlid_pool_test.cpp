@@ -11,7 +11,7 @@ namespace weft::sm
 namespace
 {
 
-// Against a search from the first one, whatever is taken and given back.
+// The pool is compared with a linear search, while random MLIDs are allocated and freed.
 TEST(MlidPool, AllocatesTheLowestFreeMlid)
 {
 	std::minstd_rand draw;

@@ -53,8 +53,8 @@ struct PartitionTest : ThreeHosts {
 		ASSERT_TRUE(answer);
 		ASSERT_EQ(0u, MadNode::status(*answer));
 	}
-	// Returns true if a datagram with the sender's own key of a partition passes all switches.
-	// Nothing on the way waits, so this need not.
+	// Returns true if a datagram with the sender's P_Key of a partition passes all switches.
+	// The packet arrives at once, so this function does not wait.
 	static bool arrives(Host &from, Host &to, ib::Pkey pkey)
 	{
 		const auto received = [&] { return to.mads.port().counters().rcv_packets.load(); };
@@ -83,7 +83,7 @@ TEST_F(PartitionTest, SwitchDropsDatagramsOfNonMembers)
 	EXPECT_FALSE(arrives(c, a, kSecretFull));
 	EXPECT_EQ(1u, counters.rcv_constraint_errors);
 	EXPECT_TRUE(arrives(c, a, ib::pkey_default_full)) << "what it is a member of goes on";
-	// Nor does one come to it.
+	// A datagram to this host does not arrive either.
 	EXPECT_FALSE(arrives(b, c, kSecretFull));
 	EXPECT_EQ(1u, counters.xmit_constraint_errors);
 }
@@ -107,7 +107,7 @@ TEST_F(PartitionTest, PartitionsAreEnforcedOnHostPortsOnly)
 	for (unsigned port : {1u, 7u})
 		EXPECT_EQ(both, left.port_info(port).vl_oper_enforcement & both) << port;
 	EXPECT_EQ(0, left.port_info(8).vl_oper_enforcement & both);
-	// The node that is plugged in there next gets its own table.
+	// The next node at this port gets its own P_Key table.
 	const auto sweeps = sm.status().sweeps;
 	lab.links[2]->set_plugged(false);
 	lab.links[2]->set_plugged(true);
@@ -119,7 +119,7 @@ TEST_F(PartitionTest, PartitionsAreEnforcedOnHostPortsOnly)
 	EXPECT_TRUE(arrives(c, a, kStorageFull));
 }
 
-// A node that says what it is when it is asked, and nothing of its port.
+// A node that responds to NodeInfo and to nothing else.
 class ShyNode final : public fabric::PortSink
 {
 public:
@@ -164,7 +164,7 @@ private:
 	fabric::Port &port_;
 };
 
-// The manager has met the node when it sets up the switch's port before it.
+// The subnet manager knows about the node when it configures the switch port in front of it.
 TEST_F(PartitionTest, UnresponsivePortDoesNotBlockTheSubnetSweep)
 {
 	fabric::Port &port = lab.fabric.add_port("shy");
@@ -190,8 +190,8 @@ TEST_F(PartitionTest, SaAnswersLimitedMembersOfTheDefaultPartition)
 	EXPECT_FALSE(arrives(b, a, ib::pkey_default_full));
 }
 
-// Nobody but the manager changes a port that is not trusted, not even its own node; and a manager
-// behind it is none.
+// Only the subnet manager can change an untrusted port; its own node cannot. A subnet manager
+// behind such a port is ignored.
 TEST_F(PartitionTest, UntrustedPortIsProtectedByTheManagersMkey)
 {
 	Config config = this->config();
@@ -219,7 +219,7 @@ TEST_F(PartitionTest, UntrustedPortIsProtectedByTheManagersMkey)
 	const auto refused = write(b, 0);
 	EXPECT_TRUE(!refused || refused->header.is_method(MadMethod::set)) << "no answer";
 	EXPECT_TRUE(write(a, 0)->header.is_method(MadMethod::get_resp));
-	// The manager itself goes on, and writes nothing twice.
+	// The subnet manager continues to work, and writes nothing twice.
 	const auto sweeps = sm.status().sweeps;
 	sm.request_sweep();
 	ASSERT_TRUE(Lab::settled(sm, sweeps));

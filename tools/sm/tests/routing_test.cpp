@@ -18,7 +18,7 @@ namespace
 
 using Cable = std::pair<int, int>;
 
-// Switches with those cables between them, and a host each at the first @with_hosts.
+// Returns switches that are connected by @cables, with a host at each of the first @with_hosts.
 Subnet make_subnet(int switches, const std::vector<Cable> &cables, int with_hosts)
 {
 	Subnet subnet;
@@ -58,8 +58,9 @@ Subnet make_subnet(int switches, const std::vector<Cable> &cables, int with_host
 	return subnet;
 }
 
-// Follows the tables from each switch with a host to each LID: the hops of all ways, and which
-// channel (a port of a switch) is waited for by what holds which other one.
+// The result of following the forwarding tables from each switch with a host to each LID: the total
+// number of hops, and for each channel (a switch port) the channels that a packet holding it may
+// wait for.
 struct Followed {
 	bool all_arrive = true;
 	unsigned hops = 0;
@@ -98,7 +99,7 @@ Followed follow(const Subnet &subnet)
 // Returns true if a channel waits for itself, directly or through others.
 bool goes_round(const Followed &followed)
 {
-	std::map<std::pair<int, int>, int> state; // 1: being looked at, 2: looked at
+	std::map<std::pair<int, int>, int> state; // 1: in progress, 2: done
 	const auto look = [&](const auto &self, std::pair<int, int> channel) -> bool {
 		if (state[channel])
 			return state[channel] == 1;
@@ -135,7 +136,7 @@ std::vector<Cable> torus(int width, int height)
 	return cables;
 }
 
-// Groups of which each two are linked once, and whose switches are all linked with each other.
+// Returns groups of fully connected switches, with one link between each two groups.
 std::vector<Cable> dragonfly(int groups, int in_each)
 {
 	std::vector<Cable> cables;
@@ -149,7 +150,7 @@ std::vector<Cable> dragonfly(int groups, int in_each)
 	return cables;
 }
 
-// Leaves, which come first and have the hosts, each linked with all spines.
+// Returns leaf switches, which come first and have the hosts, each linked to all spine switches.
 std::vector<Cable> tree(int leaves, int spines)
 {
 	std::vector<Cable> cables;
@@ -166,7 +167,7 @@ Followed routed(int switches, const std::vector<Cable> &cables, int with_hosts)
 	return follow(subnet);
 }
 
-// How often a packet of @from's comes to each node that is no switch, by the trees' ports alone.
+// Returns how often a packet from @from reaches each end node through the ports of the tree.
 std::map<int, unsigned> deliveries(const Subnet &subnet, const McTree &tree, PortRef from)
 {
 	std::map<int, unsigned> seen;
@@ -190,8 +191,8 @@ std::map<int, unsigned> deliveries(const Subnet &subnet, const McTree &tree, Por
 	return seen;
 }
 
-// However the cables run, who is in a group gets what another member sends once, and nobody else
-// gets any of it.
+// For any topology, each member of a group gets a packet of another member once, and other ports
+// get none.
 TEST(Routing, MulticastReachesEachMemberOnceAndNoOtherPort)
 {
 	const struct {
@@ -257,18 +258,19 @@ TEST(Routing, RoutesOnPartialTopologiesAreDeadlockFree)
 	EXPECT_FALSE(walk(subnet, subnet.end_ports[0], 11));
 }
 
-// Where fewest hops are safe they stay, by all spines: a rule with one root would take all traffic
-// by that one.
+// If shortest paths are free of deadlocks, they are used, with all spines. Routing with a single
+// root would send all traffic through that one.
 TEST(Routing, FatTreesUseShortestPathsAndAllSpines)
 {
-	Subnet subnet = make_subnet(6 + 3, tree(6, 3),
-				    6 + 1); // a host at the first spine, too, as the manager may be
+	Subnet subnet = make_subnet(
+		6 + 3, tree(6, 3),
+		6 + 1); // one more host at the first spine, where the subnet manager may be
 	route(subnet);
 	const auto followed = follow(subnet);
 	EXPECT_TRUE(followed.all_arrive);
 	EXPECT_FALSE(goes_round(followed));
-	// Between leaves 3 steps with the last one to the host, to itself 1, between a leaf and
-	// that spine 2.
+	// The paths between leaves have 3 hops including the one to the host, a path within a leaf
+	// has 1, and a path between a leaf and that spine has 2.
 	EXPECT_EQ(followed.hops, 6u * 5 * 3 + 7 * 1 + 2 * 6 * 2);
 	std::set<int> used;
 	for (const auto &[channel, others] : followed.waits)
@@ -278,8 +280,8 @@ TEST(Routing, FatTreesUseShortestPathsAndAllSpines)
 		EXPECT_TRUE(used.contains(spine)) << spine;
 }
 
-// Adds the channels that a packet to a group may hold and wait for: at each switch of the tree, one
-// by which it comes in and each by which it leaves.
+// Adds the channels that a multicast packet may hold and wait for: at each switch of the tree, one
+// input channel and each output channel.
 void follow_tree(const Subnet &subnet, const McTree &tree, Followed &followed)
 {
 	for (std::size_t index = 0; index < tree.size(); index++) {
@@ -311,7 +313,7 @@ TEST(Routing, MulticastAndUnicastRoutesAreDeadlockFree)
 				   {9, tree(6, 3), 6},
 				   {6, tree(2, 4), 2}};
 	std::minstd_rand draw;
-	// Random trees with a few links more.
+	// Random trees with a few additional links.
 	for (int round = 0; round < 30; round++) {
 		const int switches = 4 + static_cast<int>(draw() % 12);
 		Case random{switches, {}, 1 + static_cast<int>(draw()) % switches};

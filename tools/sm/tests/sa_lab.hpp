@@ -35,7 +35,7 @@ struct SaTest : ThreeHosts {
 	{
 		return ib::Gid::from_parts(0xff12401bffff0000, low);
 	}
-	// Request by `by` for `member` to join or leave a group like the broadcast group.
+	// Returns a request of `by` for `member` to join or leave a group like the broadcast group.
 	static ib::SaMad membership(Host &by, MadMethod method, Host &member, const ib::Gid &mgid,
 				    std::uint64_t mask, std::uint8_t state = Mc::full_member)
 	{

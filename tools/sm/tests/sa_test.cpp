@@ -32,8 +32,8 @@ TEST_F(SaTest, IpoibBroadcastGroupExists)
 	EXPECT_EQ(a.gid(), record.port_gid);
 }
 
-// On purpose: the client's answer, by its transaction, and wrong; the same nonsense from the same
-// seed.
+// The replies have the client's transaction ID and wrong contents. The same seed gives the same
+// contents.
 TEST_F(SaTest, SameSeedGivesTheSameCorruptedReplies)
 {
 	const ib::SaMad truth = *path(a, b);
@@ -76,7 +76,8 @@ TEST_F(SaTest, MulticastReachesOnlyMembersOnceTheJoinIsAnswered)
 	EXPECT_NE(0xc000, other);
 	static_cast<void>(end);
 
-	// The switches know by the time of the answer: no waiting here.
+	// The switches have been programmed before the response is sent, so there is no need to
+	// wait.
 	auto count = [&](Host &host) {
 		return host.mads.port().counters().multicast_rcv_packets.load();
 	};
@@ -108,7 +109,7 @@ TEST_F(SaTest, GroupIsDeletedWithItsLastFullMember)
 	auto second = join(b, group(7), kJoinMask);
 	ASSERT_EQ(0, second->header.status);
 	EXPECT_EQ(record_of<Mc>(*first).mlid, record_of<Mc>(*second).mlid);
-	// A parameter that is not the group's.
+	// This parameter differs from the group's.
 	ib::SaMad wrong = b.request(MadMethod::set, ib::attr_mc_member_record,
 				    kJoinMask | component(Mc::c_qkey));
 	Host::record<Mc>(wrong) = record_of<Mc>(*second);
@@ -126,7 +127,7 @@ TEST_F(SaTest, GroupIsDeletedWithItsLastFullMember)
 	EXPECT_EQ(0, join(a, ib::ipoib_broadcast_gid(0xffff), kJoinMask)->header.status);
 	EXPECT_EQ(0, leave(a, ib::ipoib_broadcast_gid(0xffff))->header.status);
 	EXPECT_EQ(0, join(b, ib::ipoib_broadcast_gid(0xffff), kJoinMask)->header.status);
-	// A port that does not exist, a P_Key nobody has.
+	// The requests name a port that does not exist and a P_Key that no port has.
 	ib::SaMad bad = a.request(MadMethod::set, ib::attr_mc_member_record, kJoinMask);
 	Host::record<Mc>(bad).mgid = ib::ipoib_broadcast_gid(0xffff);
 	Host::record<Mc>(bad).port_gid = ib::Gid::from_parts(ib::gid_prefix_link_local, 0xdead);
@@ -134,7 +135,7 @@ TEST_F(SaTest, GroupIsDeletedWithItsLastFullMember)
 	EXPECT_EQ(ib::sa_status_invalid_gid, a.ask_sa(bad)->header.status);
 }
 
-// RFC 4391 sections 4 to 6: whose members would be refused, or talk to nobody.
+// RFC 4391 sections 4 to 6: members of such a group would be refused, or could not communicate.
 TEST_F(SaTest, IpoibGroupsMustMatchTheBroadcastGroup)
 {
 	const auto create = [&](const ib::Gid &mgid, auto change) {
@@ -169,7 +170,7 @@ TEST_F(SaTest, IpoibGroupsMustMatchTheBroadcastGroup)
 	EXPECT_EQ(0, create(of_no_network, [](Mc &record) { record.qkey = 5u; }));
 }
 
-// IBA 15.2.5.17: whose membership it is says the PortGID, who asks says the packet.
+// IBA 15.2.5.17: the PortGID identifies the member, and the packet identifies the requester.
 TEST_F(SaTest, HostsCannotJoinOrLeaveOnBehalfOfOtherPorts)
 {
 	auto request = [&](MadMethod method, Host &member, const ib::Gid &mgid) {
@@ -186,7 +187,8 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveOnBehalfOfOtherPorts)
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::set, a, group(7)), 0xbad));
 	EXPECT_EQ(ib::sa_status_req_invalid, leave(a, group(7))->header.status) << "never joined";
 
-	// The SM_Key makes a proxy, whose members it may take out again, but no others.
+	// A requester with the SM_Key acts as a proxy. It can remove the members that it has added,
+	// and no others.
 	auto joined = request(MadMethod::set, a, group(7));
 	joined.sm_key = kSmKey;
 	auto answer = c.ask_sa(joined);
@@ -195,7 +197,7 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveOnBehalfOfOtherPorts)
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7))));
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, b, group(7)), kSmKey));
 	EXPECT_EQ(0, by_c(request(MadMethod::remove, a, group(7)), kSmKey));
-	// A port that joins itself is no longer a proxy's member.
+	// A port that joins itself no longer belongs to the proxy.
 	ASSERT_EQ(0, c.ask_sa(joined)->header.status);
 	answer = join(a, group(7), kJoinMask);
 	ASSERT_EQ(0, answer->header.status);
@@ -205,7 +207,7 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveOnBehalfOfOtherPorts)
 	EXPECT_EQ(0, leave(b, group(7))->header.status) << "a member all the time";
 }
 
-// IBA 15.4.1.2: memberships are shown to their owner and to the trusted.
+// IBA 15.4.1.2: memberships are visible to their owner and to trusted ports.
 TEST_F(SaTest, MembershipsAreHiddenFromOtherHosts)
 {
 	ASSERT_EQ(0, join(b, group(7), kCreateMask)->header.status);
@@ -241,7 +243,7 @@ TEST_F(SaTest, PathRecordHasTheLidsAndTheSmallestMtu)
 	EXPECT_EQ(5, ib::selected_value(record_of<Path>(*answer).rate_selector));
 	answer = path(b, c);
 	EXPECT_EQ(5, ib::selected_value(record_of<Path>(*answer).mtu_selector));
-	// To itself.
+	// The path leads to the requester itself.
 	answer = path(a, a);
 	ASSERT_TRUE(answer);
 	EXPECT_EQ(0, answer->header.status);
@@ -299,19 +301,19 @@ TEST_F(SaTest, LargeTablesAreSentByRmpp)
 		ASSERT_TRUE(table);
 		EXPECT_EQ(2u, table->count());
 	}
-	// A Get that several records answer.
+	// Several records match this Get.
 	ib::SaMad several = a.request(MadMethod::get, ib::attr_node_record, 0);
 	EXPECT_EQ(ib::sa_status_too_many_records, a.ask_sa(several)->header.status);
 }
 
-// Asks for so many tables, of which none is acknowledged: how many are begun. send: gives a request
-// to the fabric.
+// Requests @asked tables and acknowledges none. Returns how many transfers are started. @send
+// passes a request to the fabric.
 template<class Send>
 std::size_t tables_begun(Host &host, std::size_t asked, Send send)
 {
 	for (std::size_t i = 0; i < asked; i++)
 		send(host.request(MadMethod::get_table, ib::attr_node_record, 0));
-	/* Answered after them. */
+	/* This request is answered after those. */
 	const std::uint64_t last = send(host.request(MadMethod::get, ib::attr_class_port_info, 0));
 	std::set<std::uint64_t> begun;
 	for (auto got = host.next_sa(); got && got->header.tid != last; got = host.next_sa())
@@ -326,11 +328,11 @@ TEST_F(SaTest, RmppTransfersPerRequesterAreLimited)
 			  a.send_sa(mad);
 			  return std::uint64_t{mad.header.tid};
 		  }));
-	// Others are served.
+	// Other hosts are served.
 	ASSERT_TRUE(b.ask_table(b.request(MadMethod::get_table, ib::attr_node_record, 0)));
 }
 
-// A port that asks by each of its LIDs is one requester.
+// A port that sends requests from each of its LIDs counts as one requester.
 TEST(SaLimits, RmppTransferLimitIsPerPortNotPerLid)
 {
 	Lab lab;
@@ -434,8 +436,8 @@ TEST_F(SaTest, TrapIsRepressedAndForwardedToSubscribers)
 		EXPECT_TRUE(repress->mad.header.is_method(MadMethod::trap_repress));
 		EXPECT_EQ(trap.header.tid, repress->mad.header.tid);
 	};
-	// One in another's name, one that is the manager's to tell, one of a type that was not
-	// asked for, then one that was: only that is reported.
+	// These are a trap in another port's name, a trap that only the SM may send, a trap of a
+	// type without subscribers, and one with a subscriber. Only the last is reported.
 	raise(ib::trap_bad_qkey, ib::NoticeType::security, c.lid());
 	raise(ib::trap_mcast_group_deleted, ib::NoticeType::security);
 	raise(ib::trap_local_link_integrity, ib::NoticeType::urgent);
@@ -472,7 +474,7 @@ TEST_F(SaTest, PortRemovalIsReportedToSubscribers)
 	const auto &notice = record_of<ib::Notice>(*report);
 	EXPECT_EQ(unsigned{ib::trap_gid_out_of_service}, notice.trap_number);
 	EXPECT_EQ(gone, reinterpret_cast<const ib::GidDetails *>(notice.details)->gid);
-	// Unanswered it is repeated, answered not; nobody else answers for the subscriber.
+	// A report is repeated until the subscriber responds; responses of other nodes are ignored.
 	ib::SaMad forged = *report;
 	forged.header.method = static_cast<std::uint8_t>(MadMethod::report_resp);
 	b.mads.send(b.sa_address(), reinterpret_cast<ib::Mad &>(forged));
@@ -497,7 +499,8 @@ TEST_F(SaTest, AnswersClassPortInfoAndRejectsUnknownAttributes)
 	EXPECT_EQ(unsigned{ib::mad_status_bad_version}, a.ask_sa(version)->header.status);
 }
 
-// Without a rate of its own a partition's groups have what every member's link can carry.
+// Without a configured rate, the groups of a partition have a rate that the link of every member
+// supports.
 TEST_F(SaTest, PortWithASlowLinkCanJoinTheBroadcastGroup)
 {
 	const auto before = sm.status().sweeps;
@@ -512,7 +515,7 @@ TEST_F(SaTest, PortWithASlowLinkCanJoinTheBroadcastGroup)
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_EQ(static_cast<unsigned>(ib::Rate::gbps_5),
 		  ib::selected_value(record_of<Mc>(*answer).rate_selector));
-	// And so has a group of IPoIB that somebody else makes.
+	// The same holds for an IPoIB group that a host creates.
 	ASSERT_EQ(0, join(a, group(7),
 			  kJoinMask | component(Mc::c_qkey) | component(Mc::c_traffic_class) |
 				  component(Mc::c_sl) | component(Mc::c_flow_label))
@@ -548,7 +551,7 @@ TEST_F(SaTest, MembersCanRejoinAfterARateDecrease)
 	EXPECT_EQ(0, create(2, 0, ib::Rate::gbps_5)->header.status);
 	EXPECT_EQ(ib::sa_status_req_invalid, create(3, 0, ib::Rate::gbps_2_5)->header.status);
 	EXPECT_EQ(ib::sa_status_req_invalid, create(3, 0, ib::Rate::gbps_20)->header.status);
-	// The group stays as slow, and so is a new one for which nobody asks for a rate.
+	// The group keeps its low rate, and so does a new group whose rate is not specified.
 	ASSERT_TRUE(change(fast));
 	const auto answer = create(3, the_rate, {});
 	ASSERT_EQ(0, answer->header.status);
@@ -556,7 +559,7 @@ TEST_F(SaTest, MembersCanRejoinAfterARateDecrease)
 		  ib::selected_value(record_of<Mc>(*answer).rate_selector));
 }
 
-// IBA 13.4.9: what is not repressed is repeated, so a flood may go unheard.
+// IBA 13.4.9: a trap is repeated until it is repressed, so dropping some in a flood does no harm.
 TEST_F(SaTest, TrapFloodIsRateLimited)
 {
 	constexpr unsigned flood = 500;
@@ -580,7 +583,7 @@ TEST_F(SaTest, TrapFloodIsRateLimited)
 		trap.header.tid = 0x7000u + i;
 		ASSERT_TRUE(b.mads.send(manager, trap));
 	}
-	// Answered behind all of them.
+	// This request is answered after all of the traps.
 	ASSERT_TRUE(a.ask_sa(a.request(MadMethod::get, ib::attr_class_port_info, 0)));
 	const auto seconds = static_cast<std::size_t>((lab.loop.now() - begin) / 1s) + 1;
 	EXPECT_LE(TrapBudget::kBurst, b.received.size());

@@ -41,7 +41,8 @@ struct ServiceLevel : ThreeHosts {
 		config.partitions = {Partition{}, storage, secret};
 		return config;
 	}
-	// The first path between two hosts that the request's further components leave.
+	// Returns the first path between two hosts that matches the further components of the
+	// request.
 	template<class Fill>
 	std::optional<ib::SaMad> path(Host &from, Host &to, std::uint64_t mask, Fill &&fill)
 	{
@@ -77,7 +78,7 @@ TEST_F(ServiceLevel, PathHasTheServiceLevelOfItsPartition)
 		EXPECT_EQ(each.pkey, record.pkey);
 		EXPECT_EQ(each.level, record.sl());
 	}
-	// A level can be asked for; there is no path of any other.
+	// A service level can be requested, and there are no paths with other levels.
 	const auto level = [&](unsigned sl) {
 		return path(a, b, component(Path::c_pkey) | component(Path::c_sl),
 			    [&](Path &wanted) {
@@ -101,7 +102,7 @@ TEST_F(ServiceLevel, GroupHasTheServiceLevelOfItsPartition)
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_EQ(5u, record_of<Mc>(*answer).sl());
 	EXPECT_EQ(0x8010u, record_of<Mc>(*answer).pkey);
-	// And so has the path to it.
+	// The path to the group has it, too.
 	mad = a.request(MadMethod::get, ib::attr_path_record, component(Path::c_dgid));
 	Host::record<Path>(mad).dgid = ib::Gid::from_parts(0xff12401b80100000, 0xffffffff);
 	answer = a.ask_sa(mad);
@@ -153,8 +154,8 @@ TEST_F(ServiceLevel, ServiceLevelsAreSpreadOverTheVirtualLanes)
 	EXPECT_EQ(0, path_of_pkey(a, b, 0x8010)->header.status);
 }
 
-// One SMP for all tables of a switch that takes one, and one for each pair of ports of others; the
-// tables are the same.
+// A switch with optimized tables gets one SMP for all of them, and other switches get one for each
+// pair of ports. The tables are the same.
 TEST(VirtualLanes, OptimizedSlToVlTablesAreWrittenByOneSmp)
 {
 	const auto cost = [](bool at_once) {

@@ -16,7 +16,7 @@ namespace
 
 using namespace testing;
 
-// Whatever one port asks for, there is room for others.
+// One port cannot use up the resources of others.
 TEST_F(SaTest, ServiceRecordsPerPortAreLimited)
 {
 	using Service = ib::ServiceRecord;
@@ -58,13 +58,13 @@ TEST_F(SaTest, GroupMembershipsPerPortAreLimited)
 	EXPECT_EQ(0, status(leave(a, group(7))));
 	EXPECT_EQ(0, status(join(a, group(all), kCreateMask)));
 
-	// A group ends, and with it a membership that did not hold it.
+	// Destroying a group also removes memberships that did not keep it alive.
 	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(7), kCreateMask)));
 	EXPECT_EQ(0, status(leave(b, group(0))));
 	EXPECT_EQ(0, status(join(a, group(7), kCreateMask)));
 	EXPECT_EQ(ib::sa_status_no_resources, status(join(a, group(0), kCreateMask)));
 
-	// A port that was away is in none.
+	// A port that was disconnected is no longer a member.
 	const auto sweeps = [this] { return sm.status().sweeps; };
 	for (bool plugged : {false, true}) {
 		const auto before = sweeps();
@@ -75,13 +75,15 @@ TEST_F(SaTest, GroupMembershipsPerPortAreLimited)
 		ASSERT_EQ(0, status(join(a, group(i), kCreateMask))) << i;
 }
 
-// IBA 15.2.5.17.2: the SA's choice is one that nobody has, whatever somebody made by hand.
+// IBA 15.2.5.17.2: the SA assigns an MGID that no group has, even if hosts have created groups with
+// chosen MGIDs.
 TEST_F(SaTest, SaAssignsAnMgidThatIsNotInUse)
 {
 	const auto made = join(a, group(1), kCreateMask);
 	ASSERT_EQ(0, made->header.status);
 	const ib::Lid mlid = record_of<Mc>(*made).mlid;
-	// The next group's MLID, and the one behind it, which is the next one's then.
+	// The MGIDs that would follow from the next MLID, and from the one after it, are already in
+	// use.
 	for (ib::Lid next = 2; next <= 3; next++) {
 		const auto by_hand = ib::Gid::from_parts(0xff12a01b00000000, mlid + next);
 		ASSERT_EQ(0, join(a, by_hand, kCreateMask)->header.status);
@@ -95,7 +97,7 @@ TEST_F(SaTest, SaAssignsAnMgidThatIsNotInUse)
 	EXPECT_EQ(3u, chosen.size());
 }
 
-// Each interest another one, which all ports that go meet.
+// Each subscription has other criteria, all of which match a port that disappears.
 std::uint16_t subscribe(Host &host, std::size_t which, std::uint8_t wanted = 1)
 {
 	ib::SaMad mad = host.request(MadMethod::set, ib::attr_inform_info, 0);
@@ -118,7 +120,7 @@ TEST_F(SaTest, SubscriptionsAndReportsPerPortAreLimited)
 	EXPECT_EQ(0, subscribe(a, 7, 0));
 	EXPECT_EQ(0, subscribe(a, 0x7000));
 
-	// Two ports go, and nobody answers.
+	// Two ports disappear, and no subscriber responds.
 	lab.links[1]->set_plugged(false);
 	lab.links[2]->set_plugged(false);
 	std::set<std::uint64_t> reports;

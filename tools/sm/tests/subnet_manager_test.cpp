@@ -15,7 +15,7 @@ namespace
 
 using namespace testing;
 
-// Every host reaches every other one by the switches' tables, with a datagram.
+// Checks that a datagram from each host reaches every other one.
 void expect_all_reachable(Lab &lab)
 {
 	for (auto &from : lab.hosts) {
@@ -90,7 +90,7 @@ TEST(SubnetManager, TrapTriggersDiscoveryOfNewHosts)
 	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, kPatience));
 	ib::Lid lid = late.lid();
 
-	// A flap: the port comes back with the LID that it had.
+	// The port goes down and up again, and keeps its LID.
 	before = sm.status().sweeps;
 	lab.links[0]->set_plugged(false);
 	ASSERT_TRUE(Lab::settled(sm, before));
@@ -102,7 +102,7 @@ TEST(SubnetManager, TrapTriggersDiscoveryOfNewHosts)
 	EXPECT_EQ(lid, late.lid());
 }
 
-// It has lost its tables, whether a sweep has missed it meanwhile or not.
+// The switch has lost its tables, whether a sweep has noticed its absence or not.
 TEST(SubnetManager, RestartedSwitchGetsItsForwardingTablesAgain)
 {
 	const fabric::SwitchConfig config{.name = "far", .ports = 8, .guid = 0x7700};
@@ -147,7 +147,7 @@ TEST(SubnetManager, RoutesTopologiesWithLoops)
 			&lab.fabric.add_switch({.name = "sw" + std::to_string(i), .ports = 8}));
 	for (unsigned i = 0; i < switches; i++)
 		lab.fabric.connect(ring[i]->port(1), ring[(i + 1) % switches]->port(2));
-	// A second cable, and one from a switch to itself.
+	// Two switches have a second cable, and one has a cable to itself.
 	lab.fabric.connect(ring[0]->port(7), ring[1]->port(7));
 	lab.fabric.connect(ring[3]->port(6), ring[3]->port(7));
 	for (unsigned i = 0; i < switches; i++)
@@ -229,14 +229,14 @@ TEST(SubnetManager, BringsUpAThousandHosts)
 	EXPECT_EQ(1000u + spines + leaves + 1, subnet->end_ports.size());
 	for (auto &host : lab.hosts)
 		ASSERT_TRUE(host->active());
-	// A table of all of them: 112 bytes a record, 200 a segment.
+	// The table has a record of 112 bytes for each node, and 200 bytes in each segment.
 	Host &asker = *lab.hosts[0];
 	const auto nodes =
 		asker.ask_table(asker.request(ib::MadMethod::get_table, ib::attr_node_record, 0));
 	ASSERT_TRUE(nodes);
 	EXPECT_EQ(1000u + spines + leaves + 1, nodes->count());
 	EXPECT_EQ((nodes->count() * 112 + 199) / 200, nodes->segments);
-	// Equal ways share the load: no uplink carries more than a fair part and a little.
+	// Paths of equal length share the load: no uplink carries much more than its share.
 	const Node &leaf =
 		subnet->nodes[static_cast<std::size_t>(subnet->by_guid.at(last->guid()))];
 	std::vector<unsigned> carried(leaf.ports.size());
@@ -285,7 +285,7 @@ TEST(SubnetManager, RenumberingChangesTheLidsOfEveryPort)
 		EXPECT_EQ(a.mads.port_info().sm_lid, b.mads.port_info().sm_lid);
 		expect_all_reachable(lab);
 	}
-	/* Returned LIDs are given out again: the numbers do not grow. */
+	/* Released LIDs are reused, so the numbers do not grow. */
 	EXPECT_LT(a.lid(), 32);
 }
 
@@ -340,14 +340,14 @@ TEST(SubnetManager, HigherPriorityManagerTakesOver)
 	EXPECT_EQ(second.status().subnet->port(second.status().subnet->find_port(0xb1)).lid,
 		  a.mads.port_info().sm_lid);
 
-	// The master goes away: the one in waiting takes the subnet back.
+	// The master disappears, and the standby manager takes over the subnet again.
 	second.set_enabled(false);
 	ASSERT_TRUE(first.wait_for(is(ib::SmState::master), kPatience));
 	auto back = [&](const auto &) { return a.mads.port_info().sm_lid != 0 && a.active(); };
 	ASSERT_TRUE(first.wait_for(back, kPatience));
 }
 
-// A link that flaps costs what has changed, not what there is.
+// The cost of a flapping link depends on the change, not on the size of the subnet.
 TEST(LargeSubnet, FlappingLinkCausesAPartialSweep)
 {
 	Lab lab;
@@ -370,7 +370,7 @@ TEST(LargeSubnet, FlappingLinkCausesAPartialSweep)
 	EXPECT_GT(whole.requests / 10, cost);
 }
 
-// However links come and go, looking at what has changed finds what looking at everything does.
+// After any changes of links, a partial sweep has the same result as a full one.
 TEST(LargeSubnet, PartialSweepHasTheSameResultAsAFullSweep)
 {
 	Lab lab;
@@ -385,7 +385,7 @@ TEST(LargeSubnet, PartialSweepHasTheSameResultAsAFullSweep)
 			fabric::Link &link = *links[random() % links.size()];
 			link.set_plugged(!link.plugged());
 		}
-		// Also where nothing tells of it: the next look finds it.
+		// Changes without a trap are found by the next periodic sweep.
 		sm.wait_for([&](const auto &status) { return status.sweeps > before; }, 6s);
 		sm.wait_for([](const auto &) { return false; }, 12s);
 		const auto changes = sm.status().subnet;

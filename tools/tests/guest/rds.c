@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 /*
- * A message larger than a fragment of RDS, which is a page, is sent in several. A socket's buffer
- * holds all data on its way: two that both send and do not read would wait for each other.
+ * A message larger than an RDS fragment, which is a page, is sent in several. Socket buffers must
+ * hold all data under way, because two programs that send without reading would wait for each
+ * other.
  */
 enum { port = 4000, most = 64 * 1024, window = 2, wait_ms = 60000 };
 
@@ -63,7 +64,7 @@ static void send_to(int to, const void *bytes, size_t size, const struct sockadd
 		err(1, "sendto");
 }
 
-/* The bytes of a datagram say which it is. */
+/* The contents of a datagram depend on its number. */
 static size_t fill(unsigned int number)
 {
 	const size_t size = number * 7919u % most + 1;

@@ -33,7 +33,7 @@ void put16(Bytes &frame, unsigned value)
 	frame.push_back(static_cast<std::uint8_t>(value));
 }
 
-/* The encapsulation header, RFC 4391 section 6; what is reserved is not always zero. */
+/* Returns an encapsulation header (RFC 4391 section 6) whose reserved bytes are not always zero. */
 Bytes encapsulated(Random &random, unsigned type)
 {
 	Bytes frame;
@@ -42,7 +42,7 @@ Bytes encapsulated(Random &random, unsigned type)
 	return frame;
 }
 
-/* A length that is right, or nearly, or not at all. */
+/* Returns the right length, one close to it, or any other. */
 unsigned lying_length(Random &random, unsigned truth)
 {
 	switch (below(random, 4)) {
@@ -60,7 +60,7 @@ unsigned lying_length(Random &random, unsigned truth)
 void put_tcp(Random &random, Bytes &frame, std::size_t payload)
 {
 	put_noise(random, frame, 12);
-	/* The data offset: 0 to 15 words, of which less than 5 and more than there are is a lie. */
+	/* The data offset is 0 to 15 words. Values below 5 and beyond the packet are invalid. */
 	frame.push_back(static_cast<std::uint8_t>(random() & 0xf0));
 	put_noise(random, frame, 7 + payload);
 }
@@ -94,8 +94,10 @@ Bytes ipv6(Random &random, std::size_t room)
 	return frame;
 }
 
-/* RFC 4391 section 9.1.1, with the hardware address of the receiver, or of nobody, and lengths that
- * need not fit. */
+/*
+ * Returns an ARP packet (RFC 4391 section 9.1.1) with the hardware address of the receiver or an
+ * invented one, and lengths that may not match.
+ */
 Bytes arp(Random &random, std::span<const std::uint8_t, 20> address)
 {
 	Bytes frame = encapsulated(random, 0x0806);
@@ -116,8 +118,10 @@ Bytes arp(Random &random, std::span<const std::uint8_t, 20> address)
 	return frame;
 }
 
-/* A neighbour advertisement or solicitation, RFC 4861, whose option says that it is as long as it
- * likes. */
+/*
+ * Returns a neighbour advertisement or solicitation (RFC 4861) whose option has an arbitrary
+ * length.
+ */
 Bytes neighbour_discovery(Random &random, std::span<const std::uint8_t, 20> address)
 {
 	Bytes frame = encapsulated(random, 0x86dd);

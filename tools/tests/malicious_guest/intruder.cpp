@@ -37,7 +37,7 @@ namespace
 
 constexpr std::uint64_t kMemory = CardDriver::kMemorySize;
 constexpr std::uint64_t kScratch = 512 << 10;
-// The numbers that CONF_SPECIAL_QP gives: QP0 and, two further, QP1.
+// The numbers that CONF_SPECIAL_QP assigns: QP0 first, and QP1 two numbers later.
 constexpr std::uint32_t kSpecialQps = 128;
 constexpr std::uint32_t kGsi = kSpecialQps + 2;
 constexpr unsigned kLogSendQueue = 6;
@@ -134,7 +134,7 @@ void Intruder::unplug()
 void Intruder::plug_in()
 {
 	const auto deadline = std::chrono::steady_clock::now() + kPatience;
-	// The card may still be busy with the machine before, and refuse this one.
+	// The card may still be busy with the previous client, and refuse this one.
 	while (!machine_) {
 		try {
 			machine_ = std::make_unique<RemoteMachine>(options_.card, kMemory);
@@ -284,7 +284,7 @@ void Intruder::reap()
 
 void Intruder::run_card()
 {
-	// Each is answered on the card's thread, behind what it does now.
+	// The card's thread completes each command after its current work.
 	for (int i = 0; i < 8; ++i)
 		must(driver_->command(Opcode::nop), "NOP");
 	reap();

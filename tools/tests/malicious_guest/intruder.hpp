@@ -23,7 +23,7 @@
 namespace weft::malicious_guest
 {
 
-// One of those whose traffic is to be disturbed.
+// A host whose traffic the intruder tries to disturb.
 struct Victim {
 	std::uint16_t lid;
 	std::uint64_t port_guid;
@@ -45,29 +45,29 @@ public:
 
 	// State of the guest after an action.
 	enum class Ending {
-		keeps,    // the next action is on the same machine
-		leaves,   // it goes away, with whatever it has made of its card
-		loses_it, // the daemon has to end the connection
+		keeps,    // the next action uses the same connection
+		leaves,   // the intruder disconnects, and leaves its objects on the card behind
+		loses_it, // the daemon must close the connection
 	};
 	struct Action {
 		const char *name;
 		Ending ending;
 		void (Intruder::*carry_out)();
 		unsigned turns = 0;
-		// Effects of all its turns, keyed by the name of the counter.
+		// Effects of all executions, keyed by the name of the counter.
 		std::map<std::string, std::uint64_t> effects{};
 	};
 
-	// All turns. An action that does not end as it should, or does not have its effect, is a
-	// failure: the connection that ends where it should go on, a command that is refused where
-	// it should be carried out, or the other way round, a packet that does not leave. Throws
-	// std::runtime_error, which says in which action.
+	// Executes all rounds. An action fails if it does not end as expected or does not have its
+	// effect: if a connection is closed or kept against expectation, if a command is refused or
+	// accepted against expectation, or if a packet is not sent. In this case throws
+	// std::runtime_error with the name of the action.
 	void run();
 	const std::vector<Action> &actions() const { return actions_; }
 
 private:
 	using HungUp = testing::FakeClient::HungUp;
-	// The protection domain of all that it has, and the key of its scratch memory.
+	// The protection domain of all objects, and the key of the scratch memory.
 	static constexpr std::uint32_t kPd = 7;
 	static constexpr std::uint32_t kKey = 20 << 8;
 
@@ -78,7 +78,7 @@ private:
 	};
 
 	void carry_out(Action &action);
-	// The actions of the next round, each once, in an order that the seed determines.
+	// Returns the actions of the next round, each once, in an order that the seed determines.
 	std::vector<Action *> draw_round();
 	void unplug();
 	void plug_in();
@@ -88,17 +88,18 @@ private:
 			   std::uint16_t remote_lid = 0, std::uint32_t remote_qpn = 0,
 			   unsigned port = 1);
 	void post(Queue &queue, std::vector<std::byte> wqe);
-	// Takes the completions that are there. Those of the special queue are counted.
+	// Polls all existing completions, and counts those of the special queue.
 	void reap();
-	// Lets the card work for a little while.
+	// Gives the card a little time to work.
 	void run_card();
-	// A packet of whole headers from QP1's number, as only the driver of the card may send;
-	// waits for room in the queue.
+	// Sends a packet with complete headers on behalf of QP1, as only the driver of the card
+	// may. Waits for space in the queue.
 	void send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::uint16_t pkey,
 			     bool vl15, std::span<const std::byte> payload);
 	// Waits until so many of the special queue's requests have completed.
 	void await_completions(std::uint32_t number);
-	// Waits until all that send_raw_packet() was given in this action has left, and counts it.
+	// Waits until all packets of send_raw_packet() in this action have been sent, and counts
+	// them.
 	void await_raw_packets();
 	// The counters of a port, by PMA (IBA 16.1.4.1).
 	ib::PortCountersExtended counters_of(unsigned port);
@@ -112,7 +113,7 @@ private:
 	// Waits until the port has sent @packets since it had sent @before, and counts those that
 	// it has.
 	void await_packets(std::uint64_t before, std::uint64_t packets);
-	// A command that the card has to carry out, or to refuse.
+	// Check that the card has executed or refused a command.
 	void must(const mlx4::testing::CardDriver::Result &result, const char *what);
 	void must_refuse(const mlx4::testing::CardDriver::Result &result, const char *what);
 	void count(const char *effect, std::uint64_t number = 1)
@@ -156,7 +157,7 @@ private:
 	std::uint16_t lid_ = 0;
 	std::uint16_t manager_lid_ = 0;
 	Queue special_{};
-	// Requests of the special queue: completed, and counted as an effect.
+	// Requests of the special queue that have completed, and those counted as an effect.
 	std::uint32_t completed_ = 0;
 	std::uint32_t counted_ = 0;
 	std::vector<Action> actions_;

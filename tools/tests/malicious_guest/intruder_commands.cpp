@@ -44,7 +44,7 @@ std::span<const std::byte> bytes_of(const ib::Mad &mad)
 	return std::as_bytes(std::span(&mad, 1));
 }
 
-// A mailbox full of mappings, which @next makes from their number.
+// Returns a mailbox full of mappings, each created by @next from its index.
 template<typename F>
 Mailbox mappings(F &&next)
 {
@@ -60,15 +60,15 @@ Mailbox mappings(F &&next)
 
 } // namespace
 
-// A message with as many descriptors as any may have, which are more than the daemon has numbers
-// left for: it cannot tell what was asked of it, and ends the card that asked.
+// Sends a message with the maximum number of descriptors, which is more than the daemon can open.
+// The daemon cannot know what was requested, and closes the connection.
 void Intruder::take_the_last_descriptors()
 {
 	const std::vector<int> many(vfio_user::kMaxMessageFds, machine_->memory_fd());
 	machine_->client().send(vfio_user::Command::dma_unmap, {}, many);
 }
 
-// Large sends cut into segments of one byte: as many packets as they have bytes.
+// Posts large sends with segments of one byte, so each byte becomes a packet.
 void Intruder::send_giants()
 {
 	constexpr std::uint32_t requests = 8, bytes = 256 << 10, enough = 1 << 15;
@@ -93,7 +93,7 @@ void Intruder::send_giants()
 	must(driver_->command(Opcode::to_rst_qp, queue.qpn, 2), "2RST_QP");
 }
 
-// All of the machine's memory in each mapping of a mailbox, and more than there is.
+// Maps all of the guest's memory in each entry of a mailbox, and more than there is.
 void Intruder::map_all_memory()
 {
 	constexpr unsigned log_all = 12;
@@ -131,8 +131,8 @@ void Intruder::map_all_memory()
 	     "INIT_HCA with the largest tables");
 }
 
-// Single pages that do not touch one another, until no more are taken; then windows cut in two,
-// which would be more.
+// Maps single pages that are not adjacent until no more are accepted. Then splits mappings, which
+// would exceed the limit.
 void Intruder::split_windows()
 {
 	constexpr std::uint32_t bound =
@@ -164,7 +164,8 @@ void Intruder::truncate_memory()
 {
 	if (::ftruncate(machine_->memory_fd(), 0))
 		throw std::runtime_error("ftruncate");
-	// No look at our own memory from here on: it is as gone for us.
+	// From here on the memory must not be accessed, because it has been truncated for this
+	// process, too.
 	driver_->raw(Opcode::query_fw, 0, 0, 0, scratch_);
 	machine_->write<std::uint32_t>(
 		2, hw::mlx4::uar::page_size * CardDriver::kUarPage + hw::mlx4::uar::send_doorbell,
@@ -182,7 +183,7 @@ void Intruder::take_descriptors()
 			throw std::runtime_error("a card serves two machines");
 		count("connections");
 	}
-	// And messages with a few descriptors, each refused.
+	// Messages with a few descriptors are refused as well.
 	const std::vector<int> few(4, machine_->memory_fd());
 	for (int i = 0; i < messages; ++i) {
 		if (!machine_->client().call(vfio_user::Command::dma_unmap, {}, few).error())
@@ -238,7 +239,7 @@ void Intruder::use_foreign_pkeys()
 		send_raw_packet(victim().lid, 0x40 + below(64),
 				static_cast<std::uint16_t>(0x8000 | below(0x7fff)), false, payload);
 	await_raw_packets();
-	// And written into its own table, which then has them.
+	// Then the P_Keys are written into the card's own table.
 	auto table = driver_->mad(ib::MgmtClass::subn_lid_routed, ib::MadMethod::set,
 				  ib::attr_pkey_table);
 	for (std::size_t i = 40; i < 104; i += 2) {
@@ -260,7 +261,7 @@ void Intruder::send_vl15_to_data_qps()
 
 void Intruder::guess_keys()
 {
-	// An RC queue pair is spoken to by its number alone; the packet numbers and the keys are
+	// Packets to an RC QP need only its number. The packet sequence numbers and the keys are
 	// guessed.
 	constexpr std::uint32_t attempts = 16, writes = 4;
 	for (std::uint32_t attempt = 0; attempt < attempts; ++attempt) {
@@ -294,8 +295,8 @@ void Intruder::write_anything()
 	}
 }
 
-// Tables of all paths with a service level that no path has: the manager would look at every pair
-// of ports for each, and find nothing.
+// Requests tables of all paths with a service level that no path has. The SM would examine every
+// pair of ports for each, and find none.
 void Intruder::ask_for_all_paths()
 {
 	constexpr unsigned requests = 1000;
@@ -339,7 +340,7 @@ void Intruder::post_to_everybody(Queue &queue, unsigned port)
 	count("requests", requests);
 }
 
-// Datagrams to the broadcast group, as many as it can, with a Q_Key that no member takes: each
+// Sends as many datagrams as possible to the broadcast group, with a Q_Key that no member has. Each
 // switch copies them, and each member's card compares the Q_Key.
 void Intruder::send_to_everybody()
 {
@@ -351,8 +352,8 @@ void Intruder::send_to_everybody()
 	must(driver_->command(Opcode::to_rst_qp, queue.qpn, 2), "2RST_QP");
 }
 
-// Each entry of the table has eight members; the first is where the group's hash says, the others
-// stand behind the entries that a hash can name.
+// Each entry of the table has eight members. The first entry is at the hash of the group, and the
+// others are in the overflow part.
 void Intruder::attach_to_everybody(std::uint32_t first_qpn, std::uint32_t last_qpn)
 {
 	using hw::mlx4::McgHeader;
@@ -374,8 +375,8 @@ void Intruder::attach_to_everybody(std::uint32_t first_qpn, std::uint32_t last_q
 	}
 }
 
-// A port whose card delivers each packet of a group to hundreds of queue pairs, while the card's
-// other port sends to that group across the others' trunk as fast as it can.
+// The card of this port delivers each packet of a group to hundreds of QPs, while the card's other
+// port sends to that group at full speed through a trunk that others use.
 void Intruder::serve_many_members()
 {
 	constexpr std::uint32_t first = 256, last = 1u << CardDriver::kLogQps, received = 1 << 10;
@@ -420,7 +421,7 @@ void Intruder::serve_many_members()
 	count("received", seen);
 }
 
-// Queue pairs in error, each with a request, which the card has to look after.
+// Creates QPs in the error state, each with a request, which the card must poll.
 void Intruder::break_queues()
 {
 	constexpr std::uint32_t first = 256, last = 1u << CardDriver::kLogQps;

@@ -131,8 +131,10 @@ private:
 		check(ibv_modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
 	}
 
-	/* To the port with and without a GRH, one of them with a GID that is not its own, and to
-	 * the multicast group. */
+	/*
+	 * Creates address handles for the port with and without a GRH, one of them with a GID that
+	 * is not its own, and for the multicast group.
+	 */
 	void make_address_handles()
 	{
 		ibv_ah_attr attr{};
@@ -168,7 +170,7 @@ private:
 					   multicast_.get()};
 		wr.wr.ud.ah = handles[random_() % std::size(handles)];
 		wr.wr.ud.remote_qpn = wr.wr.ud.ah == multicast_.get() ? kMulticastQp : qpn();
-		/* Without its top bit the Q_Key of the request counts, IBA 10.2.5. */
+		/* Without its top bit, the Q_Key of the request is used (IBA 10.2.5). */
 		wr.wr.ud.remote_qkey = random_() % 16
 					       ? options_.qkey
 					       : static_cast<std::uint32_t>(random_()) & 0x7fffffff;

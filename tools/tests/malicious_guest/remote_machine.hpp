@@ -18,12 +18,12 @@ namespace weft::malicious_guest
 class RemoteMachine final : public testing::Machine
 {
 public:
-	// For an answer of the daemon's, on a host that has much else to do.
+	// Time limit for an answer of the daemon on a busy host.
 	static constexpr std::chrono::seconds kPatience{60};
 
-	// Connects to the card at @socket, and lends it @memory_size bytes from address 0. Throws
-	// FakeClient::HungUp, as all methods, once the daemon has ended the connection, and another
-	// exception for whatever else goes wrong.
+	// Connects to the card at @socket, and shares @memory_size bytes from address 0. All
+	// methods throw FakeClient::HungUp once the daemon has closed the connection, and other
+	// exceptions for other errors.
 	RemoteMachine(const std::filesystem::path &socket, std::uint64_t memory_size);
 	~RemoteMachine() override;
 
@@ -43,7 +43,7 @@ private:
 	std::unique_ptr<testing::FakeClient> client_;
 };
 
-// A connection to the Unix socket at @path.
+// Returns a connection to the Unix socket at @path.
 FileDescriptor connect_to(const std::filesystem::path &path);
 
 } // namespace weft::malicious_guest

@@ -62,7 +62,7 @@ ibv_wr_opcode opcode_of(const Arguments &arguments)
 	return kNames.at(arguments.text("op", "send"));
 }
 
-// In the words of weft_traffic.ko, so that a test reads the same from either.
+// Uses the same words as weft_traffic.ko, so that a test can parse the answers of either.
 const char *status_text(ibv_wc_status status)
 {
 	static constexpr const char *kNames[] = {"success",
@@ -263,8 +263,8 @@ ibv_wc Endpoint::wait_completion(ibv_cq *cq)
 	for (;;) {
 		if (ibv_poll_cq(cq, 1, &wc) > 0)
 			return wc;
-		// Armed first, then looked at again (NOTIFY-03); what is told of the other CQ is
-		// found when that is polled.
+		// The CQ is armed, and then polled again (NOTIFY-03). Events of the other CQ are
+		// found when that one is polled.
 		check_status(ibv_req_notify_cq(cq, 0), "arm");
 		if (ibv_poll_cq(cq, 1, &wc) > 0)
 			return wc;
@@ -280,7 +280,7 @@ ibv_wc Endpoint::wait_completion(ibv_cq *cq)
 
 void Endpoint::post_receive(std::uint32_t slot)
 {
-	// In two pieces, where there is something to divide.
+	// The buffer is divided into two pieces if it is long enough.
 	const auto address = reinterpret_cast<std::uint64_t>(receive_memory_.data()) +
 			     std::uint64_t{slot} * receive_size_;
 	const std::uint32_t first = receive_size_ / 3;

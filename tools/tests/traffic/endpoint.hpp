@@ -32,7 +32,7 @@ struct Destroyer {
 template<typename T, auto Destroy>
 using Handle = std::unique_ptr<T, Destroyer<Destroy>>;
 
-// The library's own is a static function, which no type may be made of.
+// The library's own function is static inline, so it cannot be a template argument.
 inline int close_xrc_domain(ibv_xrcd *domain)
 {
 	return ibv_close_xrcd(domain);
@@ -40,8 +40,8 @@ inline int close_xrc_domain(ibv_xrcd *domain)
 
 /*
  * Memory: a region to send from, and one to receive into, each of `size` bytes in `depth` slots or
- * whole, as the command says. Byte k of a message with seed s is pattern(s, k), on both sides of
- * every test.
+ * as a whole, as the command specifies. Byte k of a message with seed s is pattern(s, k), on both
+ * sides of every test.
  */
 class Endpoint
 {
@@ -57,15 +57,15 @@ public:
 	std::string receive(const Arguments &arguments);
 	std::string verify(const Arguments &arguments) const;
 	std::string word(const Arguments &arguments);
-	// Where the QP is, and what events have come of it, its SRQ and its CQs.
+	// Reports the state of the QP, and the events of the QP, its SRQ and its CQs.
 	std::string state(const Arguments &arguments);
-	// The SRQ's event comes when fewer than `limit` receives are left.
+	// The SRQ raises its event when fewer than `limit` receives are left.
 	std::string limit(const Arguments &arguments);
-	// An event of the device: whether it was of this endpoint, and is counted.
+	// Counts a device event if it belongs to this endpoint, and returns whether it does.
 	bool take(const ibv_async_event &event);
 	std::string resize(const Arguments &arguments);
-	// `count` messages in bursts at times of their own by `seed`, each burst's last a solicited
-	// one.
+	// Sends `count` messages in bursts at random times determined by `seed`. The last message
+	// of each burst is solicited.
 	std::string burst(const Arguments &arguments);
 
 private:
@@ -78,12 +78,12 @@ private:
 	void connect(ibv_qp &qp, std::uint32_t remote_qpn, const Arguments &arguments);
 	void modify(ibv_qp_attr &attr, int mask);
 	void post_receive(std::uint32_t slot);
-	// One list of requests; of a burst only the last is signalled, and solicited.
+	// Posts one list of requests. In a burst only the last one is signaled and solicited.
 	void post_batch(const Arguments &arguments, std::uint32_t first, std::uint32_t count,
 			bool burst = false);
-	// The next completion; waits for its event.
+	// Returns the next completion, after waiting for its event.
 	ibv_wc wait_completion(ibv_cq *cq);
-	// The first byte that is wrong, or size.
+	// Returns the offset of the first wrong byte, or @size.
 	std::uint32_t check(std::uint32_t offset, std::uint32_t size, std::uint32_t seed) const;
 
 	ibv_context *const context_;

@@ -14,7 +14,7 @@ class EventCounts
 {
 public:
 	void add(ibv_event_type event) { counts_[event]++; }
-	// [communication established: 1][CQ error: 1]
+	// Formats the counts with their names: [communication established: 1][CQ error: 1]
 	std::string describe() const
 	{
 		std::string text;

@@ -88,7 +88,7 @@ public:
 	}
 
 private:
-	// Those that have come; each goes to whose object it is of.
+	// Reads all pending events, and passes each to the endpoint to which it belongs.
 	void poll_events()
 	{
 		ibv_async_event event;

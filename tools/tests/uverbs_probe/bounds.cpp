@@ -28,11 +28,11 @@ namespace
 constexpr uid_t kSomebody = 65534, kSomebodyElse = 65533;
 constexpr unsigned kChainMax = 24;
 
-/* Another process, which does something and then waits for the end of this object. */
+/* Another process, which calls a function and then waits for the end of this object. */
 class Companion
 {
 public:
-	/* act: what it does; the number that it returns is told(). */
+	/* @act is the function that the process calls. told() returns its result. */
 	explicit Companion(const std::function<long()> &act)
 	{
 		std::array<int, 2> answers{}, go{};
@@ -68,11 +68,11 @@ public:
 		expect("the status of another process", status, 0);
 	}
 
-	/* In the process: what it does before it ends. */
+	/* A function that the process calls before it exits. */
 	static inline std::function<void()> at_end;
 
 	pid_t pid() const { return pid_; }
-	/* Waits for it. */
+	/* Waits for the result of the process. */
 	long told()
 	{
 		long done = -1;
@@ -97,7 +97,7 @@ ib_uverbs_query_device_resp limits_of_device()
 	return limits;
 }
 
-/* Takes what it can of something, until the error that is to come. */
+/* Allocates objects until an error occurs, which must be the expected one. Returns their number. */
 long take_all(const std::string &what, long expected, const std::function<long()> &take)
 {
 	long count = 0, error;
@@ -114,7 +114,7 @@ long take_pds(const Program &program, long expected)
 	return take_all("a PD", expected, [&] { return program.alloc_pd(pd); });
 }
 
-/* The same as another user; what is taken stays until the process ends. */
+/* The same as another user. The objects exist until the process exits. */
 long take_pds_as(uid_t user)
 {
 	expect("setuid", error_of(setuid(user)), 0);
@@ -147,7 +147,7 @@ void try_pds()
 	       of_one + of_other + rest > all - 64 && of_one + of_other + rest <= all, 1);
 }
 
-/* Becomes what newuidmap(1) makes of an unprivileged user's namespace. */
+/* Maps all UIDs of a namespace to the range of an unprivileged user, as newuidmap(1) does. */
 bool map_users(pid_t pid)
 {
 	const std::string directory = "/proc/" + std::to_string(pid);
@@ -159,8 +159,8 @@ bool map_users(pid_t pid)
 }
 
 /*
- * All UIDs of a user's own namespace, and the user outside of it, have one share: when they have
- * taken it, other users and root still find as much as before.
+ * All UIDs of a user's own namespace and the user outside of it share one quota. When they have
+ * used it up, other users and root can still allocate as much as before.
  */
 void try_user_namespace()
 {
@@ -175,7 +175,8 @@ void try_user_namespace()
 			return -1L;
 		static std::vector<std::unique_ptr<Companion>> users;
 		/*
-		 * The last first: each process has descriptors of those that were made before it.
+		 * The last process ends first, because each has inherited the descriptors of the
+		 * earlier ones.
 		 */
 		Companion::at_end = [] {
 			while (!users.empty())
@@ -208,7 +209,7 @@ void try_user_namespace()
 		close(end);
 }
 
-/* Contexts and channels of a user, whom the number of open files does not limit. */
+/* Tests the limits of contexts and channels with a user who may open any number of files. */
 void try_files()
 {
 	const rlimit open_files = {.rlim_cur = 8192, .rlim_max = 8192};
@@ -222,7 +223,7 @@ void try_files()
 			programs.push_back(std::move(more));
 			return error;
 		});
-		/* Each has a file of events, too. */
+		/* Each channel has an event file, too. */
 		static std::vector<Descriptor> channels;
 		return take_all("a channel", EDQUOT,
 				[] {
@@ -237,7 +238,7 @@ void try_files()
 	expect("a channel of root", privileged.create_channel(channel), 0);
 }
 
-/* A UD QP, for groups. */
+/* A UD QP for multicast groups. */
 struct Datagrams {
 	Program program;
 	std::uint32_t pd = 0, cq = 0, qp = 0;
@@ -248,7 +249,7 @@ struct Datagrams {
 		expect("CREATE_CQ", program.create_cq(-1, cq), 0);
 		expect("CREATE_QP", program.create_qp(pd, cq, qp, kQpTypeUd), 0);
 	}
-	/* Puts new QPs into a group until no more can be. */
+	/* Attaches new QPs to a group until no more can be attached. */
 	long fill_group(long expected) const
 	{
 		return take_all("a QP in a group", expected, [this] {
@@ -281,7 +282,7 @@ void try_a_group()
 	expect("all of the rest for root", privileged.fill_group(ENOMEM), all - of_one - of_other);
 }
 
-/* The card's own function (MGID_HASH), over the places that the driver gives it. */
+/* Computes the hash of the card (MGID_HASH) for the table size that the driver configures. */
 unsigned hash(const MulticastGid &gid)
 {
 	std::uint32_t value = 0x811c9dc5;
@@ -313,8 +314,8 @@ void try_chain()
 }
 
 /*
- * A user whose locked memory is not limited registers 16 MiB of small pages again and again: a half
- * of the table of pages, which has four entries for each page of the host's memory, or 2^20.
+ * A user with unlimited locked memory registers 16 MiB of small pages repeatedly, up to half of the
+ * page table. The table has four entries for each page of the host's memory, or 2^20.
  */
 void try_memory()
 {
@@ -341,7 +342,7 @@ void try_memory()
 	expect("a half of the table of pages for one user", got >= table * 7 / 16, 1);
 }
 
-/* Registers a page as often as it can. */
+/* Registers a page as often as possible. */
 long take_regions(const Program &program, std::uint32_t pd)
 {
 	void *const page =

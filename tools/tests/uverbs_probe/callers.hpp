@@ -13,9 +13,9 @@ namespace weft::uverbs
 inline constexpr unsigned kCallers = 4;
 
 /*
- * So many rounds: begin() makes what is called, so many calls are made by each of the callers at
- * the same time, end() does away with it. The threads stay the same, as starting them takes longer
- * than what they do.
+ * Runs several rounds: begin() creates the object, each of the callers makes several calls at the
+ * same time, and end() destroys the object. The threads are kept, because starting them takes
+ * longer than their calls.
  */
 template<class Begin, class Call, class End>
 void call_from_threads(std::uint64_t seed, unsigned long rounds, unsigned calls, Begin begin,
@@ -26,8 +26,8 @@ void call_from_threads(std::uint64_t seed, unsigned long rounds, unsigned calls,
 	std::array<std::atomic<bool>, kCallers> begun{};
 
 	/*
-	 * One after the other: the um kernels do not bear that a thread begins while another
-	 * changes their mappings.
+	 * The threads are started one after the other, because a UML kernel does not support
+	 * starting a thread while another one changes their mappings.
 	 */
 	for (unsigned thread = 0; thread < kCallers; thread++) {
 		threads[thread] = std::thread([&, thread] {

@@ -63,8 +63,7 @@ long open_target(const Program &program, std::uint32_t domain, std::uint32_t num
 }
 
 /*
- * The number of the QP at the other end, as the kernel answers for the handle; or an errno,
- * negated.
+ * Returns the number of the peer's QP that the kernel reports for the handle, or a negative errno.
  */
 long state_of(const Program &program, std::uint32_t handle)
 {
@@ -115,7 +114,7 @@ void try_one_program()
 	expect("DESTROY_CQ", program.destroy_cq(cq, read), 0);
 	expect("CLOSE_XRCD", close_domain(program, domain), 0);
 	expect("twice", close_domain(program, domain), ENOENT);
-	/* The other one, and the PD, end with the file. */
+	/* Closing the file destroys the other SRQ and the PD. */
 }
 
 void try_a_file()
@@ -150,9 +149,7 @@ void try_a_file()
 	::unlink(kOtherName);
 }
 
-/*
- * The file system of a domain's file stays as long as the domain, though nobody has the file open.
- */
+/* An XRC domain keeps the file system of its file in use, even if nobody has the file open. */
 void try_a_mount()
 {
 	::mkdir(kMountName, 0700);
@@ -171,7 +168,7 @@ void try_a_mount()
 	::rmdir(kMountName);
 }
 
-/* A page that is not there until it is given. */
+/* A page that is missing until the test provides it. */
 class Lazy
 {
 public:
@@ -190,7 +187,7 @@ public:
 	~Lazy() { munmap(memory_, 8192); }
 
 	bool there() const { return file_.number() >= 0; }
-	/* The one before it is there. */
+	/* The page before it is present. */
 	std::uint64_t page() const { return reinterpret_cast<std::uintptr_t>(memory_) + 4096; }
 	void await() const
 	{
@@ -214,7 +211,7 @@ private:
 };
 
 /*
- * A program that waits in a command for its own memory holds up nobody who shares a domain with it.
+ * A program that waits in a command for its own memory does not block others with the same domain.
  */
 void try_a_program_that_waits()
 {

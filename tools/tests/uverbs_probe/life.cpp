@@ -19,7 +19,7 @@ namespace weft::uverbs
 namespace
 {
 
-/* Something of each kind, made in each other. */
+/* One object of each kind, with their dependencies. */
 struct Made {
 	std::uint32_t pd, cq, qp, datagrams, mr;
 	Descriptor channel;
@@ -39,7 +39,7 @@ Made make(const Program &program)
 	expect("CREATE_CQ", program.create_cq(made.channel.number(), made.cq), 0);
 	expect("CREATE_QP", program.create_qp(made.pd, made.cq, made.qp), 0);
 	expect("CREATE_QP", program.create_qp(made.pd, made.cq, made.datagrams, kQpTypeUd), 0);
-	/* The card knows the group by its GID, and so the QP to be in it once. */
+	/* The card identifies the group by its GID, so it attaches the QP once. */
 	for (const std::uint16_t lid : {0xc000, 0xc001})
 		expect("ATTACH_MCAST", program.attach(made.datagrams, lid), 0);
 	expect("REG_MR", program.register_memory(made.pd, memory, sizeof(memory), made.mr), 0);
@@ -49,7 +49,7 @@ Made make(const Program &program)
 	return made;
 }
 
-/* How a program may leave: which file it closes first, whether it closes them at all. */
+/* The ways in which a program may end: which file it closes first, and whether it closes them. */
 void leave(Program program, Made made, unsigned how)
 {
 	if (how & 1)
@@ -75,7 +75,7 @@ void try_ends()
 			munmap(uar, 4096);
 	}
 
-	/* The parent's end is not the child's, nor the other way about. */
+	/* The exits of the parent and of the child do not affect each other. */
 	const Program program;
 	Made made = make(program);
 	const pid_t child = fork();
@@ -85,7 +85,7 @@ void try_ends()
 	waitpid(child, &status, 0);
 	expect("a child that ends leaves the parent's QP alone", program.destroy_qp(made.qp), 0);
 
-	/* Those that are killed while they make. */
+	/* Children are killed while they create objects. */
 	for (int i = 0; i < 8; i++) {
 		int ready[2];
 		if (pipe(ready))
@@ -112,7 +112,7 @@ void try_ends()
 namespace
 {
 
-/* Until whoever started it has done what it wants to. */
+/* Waits until the test that started this program writes a line. */
 void wait_for_a_line()
 {
 	char line[16];
@@ -156,7 +156,7 @@ void outlive_device()
 	ib_uverbs_destroy_cq_resp answer;
 	std::uint32_t handle;
 
-	/* The page is in the mapping, so that it has to be taken out. */
+	/* Accesses the page, so that the kernel has to remove it from the mapping. */
 	volatile auto *uar = reinterpret_cast<volatile std::uint32_t *>(made.uar);
 	(void)uar[0];
 	wait_for_a_line();
@@ -167,7 +167,7 @@ void outlive_device()
 	const std::string again = "/proc/self/fd/" + std::to_string(program.number());
 	expect("opened again by its descriptor", error_of(open(again.c_str(), O_RDWR)), ENXIO);
 
-	/* Registers are nobody's memory now. */
+	/* The mapping no longer leads to registers. */
 	uar[5] = 0x5eed;
 	expect("a mapping is nobody's memory", uar[5], 0x5eed);
 	expect("mmap after the device",
@@ -176,7 +176,7 @@ void outlive_device()
 		       : 0,
 	       EIO);
 
-	/* The port may have had something to say before. */
+	/* There may be earlier events of the port. */
 	do
 		expect("an asynchronous event", ::read(program.events(), &event, sizeof(event)),
 		       sizeof(event));
@@ -189,7 +189,7 @@ void outlive_device()
 	expect("its answer", waiting.revents, POLLERR);
 	expect("read of the channel", error_of(::read(made.channel.number(), line, 8)), EIO);
 
-	/* Numbers are given back as ever. */
+	/* Objects are destroyed as usual. */
 	expect("a PD that is used", program.dealloc_pd(made.pd), EBUSY);
 	expect("DESTROY_QP", program.destroy_qp(made.qp), 0);
 	expect("DESTROY_QP", program.destroy_qp(made.datagrams), 0);

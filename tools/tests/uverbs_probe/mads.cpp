@@ -27,12 +27,12 @@ constexpr const char *kIssmNode = "/dev/infiniband/issm0";
 /* Limits that Documentation/user-verbs.rst promises. */
 constexpr unsigned kAgentsMax = 32, kMadsMax = 8192;
 constexpr std::size_t kRmppHeaders = 36, kSaHeaders = 56, kMadHeader = sizeof(ib::MadHeader);
-/* Nobody has this LID. */
+/* A LID that no port has. */
 constexpr std::uint16_t kNobody = 0xbff0;
 constexpr std::uint8_t kDirected = 0x81, kSa = 0x03, kPerf = 0x04, kVendor = 0x32;
 constexpr std::uint8_t kGet = 0x01, kSend = 0x03, kGetTable = 0x12, kGetResponse = 0x81;
 
-/* A value of a port's file in sysfs. */
+/* Reads a value from a port's file in sysfs. */
 unsigned long port_value(const char *name)
 {
 	std::ifstream file(std::string("/sys/class/infiniband/mlx4_0/ports/1/") + name);
@@ -98,7 +98,7 @@ public:
 	{
 		return error_of(ioctl(number(), IB_USER_MAD_UNREGISTER_AGENT, &id));
 	}
-	/* 0 or an errno; EPROTO for another count than was written. */
+	/* Returns 0 or an errno; EPROTO if another number of bytes was written. */
 	long write(const Record &record, std::size_t size = sizeof(ib::Mad)) const
 	{
 		const std::size_t count = sizeof(record.header) + size;
@@ -107,7 +107,7 @@ public:
 		       : static_cast<std::size_t>(written) == count ? 0
 								    : EPROTO;
 	}
-	/* How many bytes, or the negative errno. */
+	/* Returns the number of bytes, or a negative errno. */
 	long read(Record &record, std::size_t room = sizeof(Record)) const
 	{
 		const ssize_t got = ::read(number(), &record, room);
@@ -129,7 +129,7 @@ private:
 	Descriptor file_;
 };
 
-/* The port asks itself. */
+/* Returns a request from the port to itself. */
 Record local_question(std::uint32_t agent, std::uint64_t tid)
 {
 	Record record;
@@ -142,7 +142,7 @@ Record local_question(std::uint32_t agent, std::uint64_t tid)
 	record.mad.header.method = kGet;
 	record.mad.header.attr_id = ib::attr_node_info;
 	record.mad.header.tid = tid;
-	/* DrSLID and DrDLID: both ends are by LID of no one. */
+	/* With permissive DrSLID and DrDLID, the whole route is directed. */
 	auto &smp = *reinterpret_cast<ib::Smp *>(&record.mad);
 	smp.dr_slid = 0xffff;
 	smp.dr_dlid = 0xffff;
@@ -212,8 +212,8 @@ void try_agents()
 	       error_of(ioctl(file.number(), IB_USER_MAD_ENABLE_PKEY)), EINVAL);
 
 	/*
-	 * A method of a class is one's alone; the two classes of SMPs are two, as OpenSM takes
-	 * them.
+	 * Only one agent can register a method of a class. The two classes of SMPs are separate,
+	 * and OpenSM registers both.
 	 */
 	const Mads one, other;
 	for (const std::uint8_t mgmt_class : {std::uint8_t{0x81}, std::uint8_t{0x01}}) {
@@ -243,7 +243,7 @@ void try_writes()
 	record.header.id = 5;
 	expect("an agent that there is not", file.write(record), EIO);
 	/*
-	 * An answer that nobody has asked for, to another's question: the number is its, and it is
+	 * A response that was not requested, with the transaction ID of another agent's request, is
 	 * sent.
 	 */
 	record = question(agent, 0x1234567800000001, kPerf, kGetResponse, kNobody, 0);
@@ -281,7 +281,7 @@ void try_reads()
 	expect("the agent's half", record.mad.header.tid.value() >> 32 != 0xaaaaaaaa, 1);
 	expect("it is read once", file.read(record), -EAGAIN);
 
-	/* Before P_Keys were told. */
+	/* This file uses the old format without P_Keys. */
 	const Mads old(O_NONBLOCK, false);
 	const std::uint32_t elder = old.add(0);
 	Record asked = local_question(elder, 9);
@@ -294,7 +294,7 @@ void try_reads()
 	expect("an answer with a short header", old.read(record), 56 + 256);
 	expect("its length", record.header.length, 56 + 256);
 
-	/* A LID that does not answer. */
+	/* There is no response from this LID. */
 	const std::uint32_t asking = file.add(1);
 	asked = question(asking, 8, kPerf, kSend, kNobody, 20);
 	asked.header.retries = 1;
@@ -307,8 +307,8 @@ void try_reads()
 }
 
 /*
- * A table of the subnet administration in several segments, which the kernel puts together, and
- * which the program does.
+ * Requests an SA table with several segments, which are reassembled once by the kernel and once by
+ * the program.
  */
 void try_rmpp()
 {
@@ -357,8 +357,8 @@ void try_rmpp()
 }
 
 /*
- * A question still counts for the moment between its answer's arrival and its own end: the last of
- * many may be refused for that, and have room right after.
+ * A request counts until it has completed, shortly after its response has arrived. So the last of
+ * many requests may be refused once and accepted at once afterwards.
  */
 long write_in_time(const Mads &file, const Record &record)
 {
@@ -372,7 +372,7 @@ long write_in_time(const Mads &file, const Record &record)
 
 void try_bounds()
 {
-	/* Each of so many segments, of which the first is never acknowledged. */
+	/* Each message has this number of segments, of which the first is never acknowledged. */
 	constexpr unsigned segments = 256;
 	static struct {
 		ib_user_mad_hdr header;
@@ -399,7 +399,7 @@ void try_bounds()
 	for (unsigned i = 0; i < kMadsMax; i++)
 		expect("a question", write_in_time(hoarder, local_question(many, i)), 0);
 	expect("a question too many", hoarder.write(local_question(many, kMadsMax)), ENOBUFS);
-	/* They are answered one behind the other: when this one is, all are. */
+	/* Responses arrive in order, so after this one all have arrived. */
 	expect("a last question", last.write(local_question(last.add(0), 1)), 0);
 	last.wait_readable();
 	Record record;
@@ -488,7 +488,7 @@ void outlive_port()
 	const pid_t successor = fork();
 	if (successor == 0)
 		_exit(error_of(open(kIssmNode, O_RDWR)) == ENXIO ? 0 : 1);
-	/* Asleep, all three. */
+	/* Wait until all three processes sleep. */
 	for (const pid_t child : {reader, poller, successor})
 		for (std::string state; state != "S";) {
 			std::ifstream stat("/proc/" + std::to_string(child) + "/stat");

@@ -22,7 +22,7 @@ namespace
 constexpr std::uint16_t kMandatory = UVERBS_ATTR_F_MANDATORY;
 constexpr std::uint32_t kExtended = IB_USER_VERBS_CMD_FLAG_EXTENDED;
 
-/* A method with its attributes, called as libibverbs does. */
+/* A method with its attributes, which is called as libibverbs does. */
 class Method
 {
 public:
@@ -34,7 +34,7 @@ public:
 	}
 
 	ib_uverbs_ioctl_hdr &header() { return *reinterpret_cast<ib_uverbs_ioctl_hdr *>(list_); }
-	/* Where the attribute stands: the kernel answers there. */
+	/* Returns the location of the attribute, into which the kernel writes its results. */
 	ib_uverbs_attr &add(std::uint16_t id, std::uint16_t length, std::uint64_t data,
 			    std::uint16_t flags = kMandatory)
 	{
@@ -60,7 +60,7 @@ public:
 		return add(id, sizeof(place), reinterpret_cast<std::uintptr_t>(&place));
 	}
 
-	/* 0 or an errno. */
+	/* Returns 0 or an errno. */
 	long call(const Program &program)
 	{
 		header().length = static_cast<std::uint16_t>(
@@ -79,7 +79,7 @@ private:
 						kMost * sizeof(ib_uverbs_attr)]{};
 };
 
-/* A command without its frame. */
+/* Returns a command without its header. */
 Method invoke(std::uint32_t command)
 {
 	Method method(UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
@@ -97,7 +97,7 @@ long port_of(const Program &program, std::uint8_t port, ib_uverbs_query_port_res
 	return method.call(program);
 }
 
-/* A header in which something is wrong, of a QUERY_PORT that is right. */
+/* A QUERY_PORT whose header has an error, and is valid otherwise. */
 struct Frame {
 	const char *what;
 	void (*spoil)(ib_uverbs_ioctl_hdr &header);
@@ -153,14 +153,14 @@ void try_frames()
 	expect("port 0", port_of(program, 0, answer), EINVAL);
 	expect("a port that there is not", port_of(program, 77, answer), EINVAL);
 
-	/* Query by which a library finds out whether commands go this way. */
+	/* Libraries send this query to find out whether commands can use ioctl(). */
 	expect("INVOKE_WRITE of nothing", invoke(IB_USER_VERBS_CMD_QUERY_DEVICE).call(fresh),
 	       ENOSPC);
 	expect("INVOKE_WRITE of no command", invoke(77).call(program), EOPNOTSUPP);
 	expect("INVOKE_WRITE of unknown bits", invoke(0x100).call(program), EINVAL);
 }
 
-/* Commands as they are carried: what is short, long, or has a tail. */
+/* Sends commands through ioctl() that are too short, too long, or have additional bytes. */
 void try_commands()
 {
 	const Program program;
@@ -216,7 +216,7 @@ void try_commands()
 	expect("nothing behind the room is written", answer[400], -1);
 }
 
-/* Events may wait for more completions: by a command that has nothing to answer, by either way. */
+/* Event moderation is set by a command without a response, through write() and through ioctl(). */
 void try_moderation()
 {
 	const Program program;
@@ -261,7 +261,10 @@ void try_moderation()
 	}
 }
 
-/* A program of which everything is made by methods; what a command makes, a method ends. */
+/*
+ * A program that creates all its objects by methods. Objects created by commands can be destroyed
+ * by methods.
+ */
 class Caller
 {
 public:
@@ -301,7 +304,7 @@ public:
 	Program program;
 };
 
-/* A CQ of 15, of which the attributes may be spoilt. */
+/* Creates a CQ of 15 entries after @spoil has changed the attributes. */
 template<class Spoil>
 long create_cq(const Program &program, std::uint32_t &made, Spoil spoil)
 {

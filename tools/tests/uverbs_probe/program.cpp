@@ -25,7 +25,7 @@ constexpr std::uint32_t kSrqTypeXrc = 1;
 
 constexpr std::size_t kRingBytes = 1 << 16;
 
-/* A request with what the card's library says behind it. */
+/* Returns a request followed by the data of the card's library. */
 template<class Request>
 std::vector<char> with(const Request &request, const std::vector<char> &driver)
 {

@@ -25,7 +25,9 @@ inline constexpr const char *kUmadNode = "/dev/infiniband/umad0";
 inline constexpr std::uint8_t kQpTypeRc = 2, kQpTypeUc = 3, kQpTypeUd = 4, kQpTypeXrcInitiator = 9,
 			      kQpTypeXrcTarget = 10;
 
-/* Says what a check has found; the program's status is whether all held. */
+/*
+ * Prints a result that differs from the expected one. The exit status shows whether there were any.
+ */
 void expect(const std::string &what, long got, long expected);
 int failures();
 
@@ -48,31 +50,34 @@ private:
 	int number_ = -1;
 };
 
-/* 0, or the errno of a call that has failed. */
+/* Returns 0, or the errno of a failed call. */
 inline long error_of(long result)
 {
 	return result < 0 ? errno : 0;
 }
 
-/* An opened node. */
+/* A process that has opened the node. */
 class Program
 {
 public:
-	/* With a context, unless it is to be without. */
+	/* Creates a context unless @context is false. */
 	explicit Program(bool context = true);
 
-	/* Executes GET_CONTEXT: 0 or an errno. */
+	/* Executes GET_CONTEXT. Returns 0 or an errno. */
 	long make_context();
 	int number() const { return file_.number(); }
 	int events() const { return events_.number(); }
 	void close() { file_.reset(); }
 	void close_events() { events_.reset(); }
 
-	/* Writes the bytes as they are: 0 or an errno; EPROTO if another count was written. */
+	/*
+	 * Writes bytes unchanged. Returns 0 or an errno; EPROTO if another number of bytes was
+	 * written.
+	 */
 	long write(const void *bytes, std::size_t size) const;
 	/*
-	 * A plain command: `request` without the header, its address of the response filled in if
-	 * there is one, `driver` behind it; the answer goes to `answer`.
+	 * Executes a plain command: `request` without the header, with the address of the response
+	 * filled in if there is one, followed by `driver`. The response is stored in `answer`.
 	 */
 	template<class Request, class Answer>
 	long command(unsigned number, Request request, Answer &answer) const
@@ -88,14 +93,14 @@ public:
 	long plain(unsigned number, const void *request, std::size_t size,
 		   std::size_t answer) const;
 
-	/* Memory for rings and doorbell records, larger than any that is asked for here. */
+	/* Memory for rings and doorbell records, larger than all requested ones. */
 	static std::uint64_t ring();
 	static std::uint64_t doorbells();
 
 	/*
-	 * Some libraries have a domain of their own for objects without a program's domain, and
-	 * name memory by keys; a key is 0, which is no region's, if no such region can be had. The
-	 * region of a ring begins at address 0.
+	 * Some libraries have their own PD for objects without a PD of the program, and name memory
+	 * by keys. The key is 0, which belongs to no region, if the region cannot be registered.
+	 * The region of a ring begins at address 0.
 	 */
 	struct Domain {
 		std::once_flag made;
@@ -104,7 +109,10 @@ public:
 	const Domain &own_domain() const;
 	std::uint32_t register_ring(std::uint32_t pd, std::uint64_t ring) const;
 
-	/* 0 or an errno; the handle, or descriptor, in `made`; the card's number in `number`. */
+	/*
+	 * These return 0 or an errno. `made` is set to the handle or descriptor, and `number` to
+	 * the card's number.
+	 */
 	long alloc_pd(std::uint32_t &made) const;
 	long alloc_pd(std::uint32_t &made, std::uint32_t &number) const;
 	long dealloc_pd(std::uint32_t handle) const;
@@ -113,28 +121,28 @@ public:
 	long destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const;
 	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
 		       std::uint8_t type = kQpTypeRc) const;
-	/* To a multicast group, by that LID. */
+	/* Attaches a QP to a multicast group with this LID. */
 	long attach(std::uint32_t qp, std::uint16_t lid,
 		    const MulticastGid &gid = {0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 					       1}) const;
 	long destroy_qp(std::uint32_t handle) const;
-	/* To a state, with so many of the attributes that are said, of which all are small. */
+	/* Moves a QP to a state with the attributes in @mask, which all have small values. */
 	long modify_qp(std::uint32_t handle, std::uint64_t state, std::uint32_t mask) const;
 	long modify_qp(const ib_uverbs_modify_qp &request) const
 	{
 		return command(IB_USER_VERBS_CMD_MODIFY_QP, request);
 	}
-	/* Into a ring at that address. */
+	/* Resizes a CQ into a ring at this address. */
 	long resize_cq(std::uint32_t handle, std::uint32_t entries, std::uint64_t ring) const;
-	/* An XRC domain by a file, or by none; flags: of open(2). */
+	/* Opens an XRC domain for a file, or for none. @flags are those of open(2). */
 	long open_domain(int file, int flags, std::uint32_t &made) const;
-	/* An SRQ of a domain; its number in `number`. */
+	/* Creates an SRQ in a domain. `number` is set to its number. */
 	long create_xrc_srq(std::uint32_t pd, std::uint32_t xrcd, std::uint32_t cq,
 			    std::uint32_t &made, std::uint32_t &number) const;
 	long destroy_srq(std::uint32_t handle) const;
 	long register_memory(std::uint32_t pd, void *start, std::size_t length,
 			     std::uint32_t &made) const;
-	/* flags: what changes (IBV_REREG_MR_…). */
+	/* @flags specify what changes (IBV_REREG_MR_…). */
 	long register_again(std::uint32_t handle, std::uint32_t flags, std::uint32_t pd,
 			    void *start, std::size_t length) const;
 	long deregister_memory(std::uint32_t handle) const;
@@ -146,15 +154,15 @@ private:
 };
 
 /*
- * The tests of refusals, of the interface by ioctl(), of bounds, of random commands, of death in
- * each of them, and of what ends when.
+ * The tests of invalid requests, of the ioctl() interface, of limits, of random commands, of exits
+ * during each command, and of the order of destruction.
  */
 void try_refusals();
 void try_methods();
 void try_shares();
 /*
- * In a control group whose rdma.max allows two contexts and three objects: prints "ready" when it
- * has so many, and ends when a line has come.
+ * Runs in a control group whose rdma.max allows two contexts and three objects. Prints "ready" when
+ * all are allocated, and exits after a line of input.
  */
 void try_control_group();
 /* Checks that root can make as many objects as the device announces. */
@@ -164,24 +172,27 @@ void try_random(std::uint64_t seed, unsigned long count);
 void try_random_mads(std::uint64_t seed, unsigned long count);
 void try_deaths(std::uint64_t seed, unsigned long times);
 /*
- * A method of which anything may be wrong; what it answers goes to `room`, of 512 bytes, if
- * anywhere.
+ * Calls a method with arbitrary errors. Its output goes to `room`, which has 512 bytes, or to an
+ * invalid address.
  */
 void call_at_random(const Program &program, std::mt19937_64 &random, void *room);
 void try_ends();
-/* XRC domains, and who shares them. */
+/* Tests XRC domains and their sharing. */
 void try_domains();
-/* Prints "ready", waits until the device is removed and a line has come, and looks what is left. */
+/*
+ * Prints "ready", waits until the device has been removed and a line of input has arrived, and
+ * checks the remaining objects.
+ */
 void outlive_device();
 /* The same with a thousand objects. */
 void outlive_with_many();
-/* Makes something of each kind, prints "ready", and leaves when a line has come. */
+/* Creates an object of each kind, prints "ready", and exits after a line of input. */
 void stay();
-/* The same with a QP in a multicast group, and nothing that ends before it. */
+/* The same with a QP in a multicast group, without destroying anything before the exit. */
 void stay_in_group();
 /*
- * MADs: the tests of what is refused, of what comes back, of the bounds and of closing; and the
- * same as outlive_device().
+ * Tests of MADs: invalid requests, responses, limits and closing; and the counterpart of
+ * outlive_device().
  */
 void try_mads();
 void outlive_port();

@@ -25,7 +25,7 @@ std::vector<char> bytes_of(const Words &words)
 	return bytes;
 }
 
-/* Queues and their records lie at addresses. */
+/* Queues and their records are named by addresses. */
 class ConnectX final : public Provider
 {
 public:
@@ -58,8 +58,8 @@ public:
 };
 
 /*
- * Queues lie in regions of their domain, a CQ in one of a domain that the library has for them;
- * records in the first page of the context's table.
+ * Queues are in regions of their PD, or for a CQ in a region of the library's own PD. Doorbell
+ * records are in the first page of the context's table.
  */
 class Mthca final : public Provider
 {

@@ -15,7 +15,10 @@ class Program;
 class Provider
 {
 public:
-	/* Provider of the node's card: an InfiniHost if it reports one, else a ConnectX. */
+	/*
+	 * Returns the provider for the node's card: InfiniHost if it reports one, and ConnectX
+	 * otherwise.
+	 */
 	static const Provider &of_node();
 	virtual ~Provider() = default;
 
@@ -23,8 +26,8 @@ public:
 	virtual std::uint32_t driver() const = 0;
 
 	/*
-	 * Data that follows the request. pd: a handle, of anything. Memory that must be registered
-	 * first is registered, and stays so until the program ends.
+	 * Returns the data that follows the request. @pd is the handle of any PD. Memory that must
+	 * be registered first is registered, and stays so until the program exits.
 	 */
 	virtual std::vector<char> new_cq(const Program &program) const = 0;
 	virtual std::vector<char> resized_cq(const Program &program, std::uint64_t ring) const = 0;

@@ -27,8 +27,8 @@ struct Answer {
 };
 
 /*
- * A command, or a method, of which anything may be wrong. number: of the command, if it is to be
- * that one.
+ * Executes a command or method with arbitrary errors. @number selects the command if it is not
+ * empty.
  */
 void call_wrongly(const Program &program, Random &random, int number = -1)
 {
@@ -36,8 +36,8 @@ void call_wrongly(const Program &program, Random &random, int number = -1)
 	std::uint64_t request[20];
 
 	/*
-	 * Small kNumbers are handles, sizes and flags; the answer's address is right as often as
-	 * not.
+	 * Small numbers are used as handles, sizes and flags. The address of the response is valid
+	 * in half of the cases.
 	 */
 	for (std::uint64_t &word : request) {
 		const std::uint64_t any = random();
@@ -67,8 +67,8 @@ void call_wrongly(const Program &program, Random &random, int number = -1)
 }
 
 /*
- * A command as a program means it, on whatever has the number by now: another thread may make or
- * end it at the same time.
+ * Executes a valid command on an object with any handle, which another thread may create or destroy
+ * at the same time.
  */
 void call_rightly(const Program &program, Random &random)
 {
@@ -140,7 +140,7 @@ void call(const Program &program, Random &random)
 
 void try_random(std::uint64_t seed, unsigned long count)
 {
-	/* Descriptors that a call makes are above this one. */
+	/* Descriptors that calls create have higher numbers than this one. */
 	const int first = dup(0);
 	std::unique_ptr<Program> program;
 
@@ -155,7 +155,7 @@ void try_random(std::uint64_t seed, unsigned long count)
 	::close(first);
 }
 
-/* Programs that are killed while they are in a command, of each number, and in any. */
+/* Kills programs while they execute a command, each number in turn and random ones. */
 void try_deaths(std::uint64_t seed, unsigned long times)
 {
 	for (unsigned long i = 0; i < times; i++) {

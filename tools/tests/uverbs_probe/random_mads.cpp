@@ -23,7 +23,7 @@ namespace
 using Random = std::mt19937_64;
 
 constexpr unsigned kCallsOfARound = 250;
-/* Those of one file are 32. */
+/* A file has 32 agents, so the last numbers are invalid. */
 constexpr unsigned kIds = 34;
 constexpr std::uint8_t kClasses[] = {0, 0x01, 0x03, 0x04, 0x07, 0x09, 0x0f, 0x32, 0x81};
 constexpr std::uint8_t kMethods[] = {0x01, 0x02, 0x03, 0x05, 0x06, 0x12, 0x81, 0x92};
@@ -33,7 +33,7 @@ std::uint8_t one_of(std::span<const std::uint8_t> all, Random &random)
 	return random() % 8 ? all[random() % all.size()] : static_cast<std::uint8_t>(random());
 }
 
-/* A number that means something, or any. */
+/* Returns a small number or any number. */
 std::uint32_t small_or_any(Random &random, std::uint32_t small)
 {
 	return static_cast<std::uint32_t>(random() % 8 ? random() % small : random());
@@ -69,7 +69,7 @@ void add_agent_by_the_newer(int file, Random &random)
 	ioctl(file, IB_USER_MAD_REGISTER_AGENT2, &request);
 }
 
-/* A MAD that somebody could send, or nobody, to itself, to a neighbour or to nobody. */
+/* Writes a MAD that may be invalid, addressed to this node, to a neighbour, or to nobody. */
 void write_mad(int file, Random &random)
 {
 	constexpr std::uint16_t lids[] = {0xffff, 0xffff, 1, 2, 3, 0xbff0, 0};
@@ -104,7 +104,7 @@ void write_mad(int file, Random &random)
 	header.hop_cnt = static_cast<std::uint8_t>(small_or_any(random, 3));
 	header.tid = random() % 64;
 	header.attr_id = static_cast<std::uint16_t>(small_or_any(random, 0x40));
-	/* RMPP's header: version, type, status, flags. */
+	/* These bytes are the RMPP version, type, status and flags. */
 	if (random() % 2)
 		for (unsigned i = 0; i < 4; i++)
 			record.mad.data[i] = static_cast<std::uint8_t>(small_or_any(random, 8));

@@ -21,8 +21,8 @@ struct Answer {
 };
 
 /*
- * A plain command, word by word: header, then the request; "response" means the address of
- * room for an answer.
+ * A plain command in words: the header, then the request. "response" stands for the address of a
+ * response buffer.
  */
 struct Frame {
 	const char *what;
@@ -123,7 +123,7 @@ void try_frames()
 		expect(std::string("extended: ") + frame.what, write_frame(program, frame, answer),
 		       frame.expected);
 	}
-	/* The last had room for more: that is cleared, and nothing behind it is touched. */
+	/* The last buffer was too large: its rest is cleared, and nothing behind it is written. */
 	const std::uint32_t *behind = answer.words + kWholeAnswer * 2;
 	expect("the rest of the room is cleared", behind[0] | behind[7], 0);
 	expect("nothing behind the room is written", behind[8] == 0xffffffff, 1);
@@ -166,7 +166,9 @@ void try_handles()
 	expect("no memory at all", program.register_memory(pd, memory, 0, other), EINVAL);
 	expect("memory by another's PD", outsider.register_memory(pd, memory, 4096, other), ENOENT);
 
-	/* An answer that cannot be given leaves nothing behind: the number is free again. */
+	/*
+	 * If the response cannot be written, the object is destroyed and its handle is free again.
+	 */
 	const struct ib_uverbs_alloc_pd unanswered = {.response = 4096};
 	expect("an answer to nowhere",
 	       program.plain(IB_USER_VERBS_CMD_ALLOC_PD, &unanswered, sizeof(unanswered), 12),
@@ -185,7 +187,7 @@ void try_handles()
 	expect("DEALLOC_PD", program.dealloc_pd(pd), 0);
 }
 
-/* To LID 1 by port 1, unless something of it is wrong. */
+/* Creates address handles for LID 1 through port 1, with one error in each. */
 void try_address_handles()
 {
 	struct Wrong {
@@ -248,7 +250,7 @@ void try_address_handles()
 	expect("an address handle twice", destroy(program, made.ah_handle), ENOENT);
 	expect("DEALLOC_PD", program.dealloc_pd(pd), 0);
 
-	/* The kernel does not do for a library what the library does by itself. */
+	/* The kernel does not implement commands that the library executes itself. */
 	const std::uint64_t nothing[8] = {};
 	for (const unsigned command : {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV,
 				       IB_USER_VERBS_CMD_POST_SRQ_RECV, IB_USER_VERBS_CMD_POLL_CQ,
@@ -256,7 +258,7 @@ void try_address_handles()
 		expect("command " + std::to_string(command),
 		       program.plain(command, nothing, sizeof(nothing), 64), EOPNOTSUPP);
 
-	/* One that is left, with its PD. */
+	/* This address handle and its PD are not destroyed. */
 	expect("ALLOC_PD", program.alloc_pd(right.pd_handle), 0);
 	expect("CREATE_AH", create(program, right, made), 0);
 }
@@ -291,7 +293,7 @@ void try_registering_again()
 	expect("DEREG_MR", program.deregister_memory(mr), 0);
 	expect("the PD that it was in", program.dealloc_pd(second), 0);
 
-	/* Older than the PD that it is in, when the file is closed. */
+	/* The region is older than its current PD when the file is closed. */
 	expect("ALLOC_PD", program.alloc_pd(first), 0);
 	expect("REG_MR", program.register_memory(first, memory, 4096, mr), 0);
 	expect("ALLOC_PD", program.alloc_pd(last), 0);
@@ -371,7 +373,7 @@ long query(const Program &program, std::uint32_t qp, ib_uverbs_query_qp_resp &an
 			       answer);
 }
 
-/* A QP whose sends have been stopped, at port 1. */
+/* Returns a request that moves a QP to SQD on port 1. */
 ib_uverbs_modify_qp stopped(const Program &program, std::uint32_t pd, std::uint32_t cq,
 			    std::uint8_t type)
 {
@@ -393,7 +395,7 @@ ib_uverbs_modify_qp stopped(const Program &program, std::uint32_t pd, std::uint3
 	   kPath | kMtu | kPeer | kReceivePsn | (reliable ? kReadsAnswered | kRnrTimer : 0));
 	to(kStateRts, kSendPsn | (reliable ? kTimeout | kRetries | kRnrRetries | kReads : 0));
 	to(kStateSqd, 0);
-	/* The card takes changes when what was sent before has come to its end. */
+	/* The card accepts changes only when outstanding requests have completed. */
 	ib_uverbs_query_qp_resp asked{};
 	for (int i = 0; i < 1000 && (i == 0 || asked.sq_draining); i++) {
 		usleep(i ? 1000 : 0);
@@ -434,7 +436,7 @@ void try_paths()
 	expect("and may have another path", program.modify_qp(change), 0);
 }
 
-/* A child that has become another user must not write by the descriptor that it has. */
+/* A child that has changed its user must not write to an inherited descriptor. */
 void try_credentials()
 {
 	const Program program;

@@ -19,7 +19,7 @@ Member::Outcome say(Member &member, Operation operation, std::uint64_t time = 0,
 	return member.take({operation, sequence, time}, kNow, kTimeOfDay);
 }
 
-// One that has said who it is and has had its first turn.
+// Returns a member that has identified itself and has had its first time slice.
 Member running()
 {
 	Member member;
@@ -37,7 +37,7 @@ void expect_answer(const Member::Outcome &outcome, std::uint64_t time)
 	EXPECT_EQ(outcome.answer->time, time);
 }
 
-// A member's first message is answered when it is its turn, and not before.
+// The first message of a member is answered when its time slice begins, and not before.
 TEST(Member, StartIsAnsweredWithTheFirstTimeSlice)
 {
 	Member member;
@@ -54,8 +54,8 @@ TEST(Member, StartIsAnsweredWithTheFirstTimeSlice)
 	EXPECT_FALSE(member.due());
 }
 
-// It asks for a time, waits, may ask for another meanwhile, and gets its turn with the time that it
-// is.
+// A member requests a time, waits, may request another time meanwhile, and gets its time slice at
+// that time.
 TEST(Member, WaitingMemberGetsATimeSliceAtItsDeadline)
 {
 	Member member = running();
@@ -71,14 +71,14 @@ TEST(Member, WaitingMemberGetsATimeSliceAtItsDeadline)
 	EXPECT_EQ(told.time, kNow);
 	EXPECT_FALSE(member.due());
 	EXPECT_EQ(say(member, Operation::ack, 0, told.sequence).trouble, nullptr);
-	// A request of a turn before holds until the turn that it is for.
+	// A request from an earlier time slice stays in force until its time.
 	expect_answer(say(member, Operation::request, kNow + 1), 0);
 	expect_answer(say(member, Operation::time_of_day), kTimeOfDay);
 	expect_answer(say(member, Operation::update, kNow), 0);
 	EXPECT_EQ(member.due(), kNow + 1);
 }
 
-// A kernel that has nothing planned asks for the end of time.
+// A kernel without planned events requests the end of time.
 TEST(Member, MemberMayHaveNoDeadline)
 {
 	Member member = running();
@@ -91,7 +91,7 @@ TEST(Member, MemberMayHaveNoDeadline)
 	EXPECT_FALSE(member.due());
 }
 
-// A message that no kernel sends is refused in every state, and changes none.
+// An invalid message is refused in every state, and changes none.
 TEST(Member, RejectsInvalidMessages)
 {
 	const auto refuses = [](Member member, Operation operation, std::uint64_t time = 0) {
@@ -120,8 +120,8 @@ TEST(Member, RejectsInvalidMessages)
 	}
 }
 
-// A member is never due before now, never answered twice for one message, and only the time server
-// gives it its turn, whatever it sends.
+// Whatever a member sends, it is never due in the past, never gets two answers to one message, and
+// gets a time slice only from the time server.
 TEST(Member, RandomMessagesAreHandledSafely)
 {
 	std::mt19937_64 random(1);

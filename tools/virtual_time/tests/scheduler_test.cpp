@@ -101,7 +101,7 @@ protected:
 	{
 		Message message{};
 		run_until([&] {
-			// The turn that comes with time is given without a handler being run.
+			// A time slice begins when time advances, without any handler.
 			return ::recv(fd.get(), &message, sizeof(message), MSG_DONTWAIT) ==
 			       sizeof(message);
 		});
@@ -136,8 +136,8 @@ protected:
 		run_until([&] { return !ends.empty(); });
 	}
 
-	// The only member waits, and is to answer a call by the channel, whose ends are here and
-	// there.
+	// The only member is waiting, and answers a call through the channel, whose two ends are
+	// `here` and `there`.
 	struct Called {
 		FileDescriptor member, here, there;
 	};
@@ -162,8 +162,8 @@ protected:
 	std::uint32_t sequence = 0;
 };
 
-// Nobody begins before all are there; then one runs at a time, in order of number, then of time;
-// what the process has planned takes part.
+// No member runs before all have connected. Then only one runs at a time, ordered by time and then
+// by number, together with the process's own timers.
 TEST_F(SchedulerTest, RunsOnlyOneMemberAtATime)
 {
 	const auto second = join(2);
@@ -213,8 +213,8 @@ TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
 	EXPECT_EQ(done, 2u);
 }
 
-// One that waits is asked something, and asks for the time and for a turn before it answers:
-// nothing else is done meanwhile.
+// A waiting member is called, and requests the time and a time slice before it replies. Nothing
+// else runs meanwhile.
 TEST_F(SchedulerTest, AwaitedMemberRunsAloneUntilItReplies)
 {
 	start({"node1"});
@@ -245,7 +245,7 @@ TEST_F(SchedulerTest, AwaitedMemberRunsAloneUntilItReplies)
 	EXPECT_EQ(done, 1u);
 }
 
-// A member that disconnects instead of answering is not waited for, and is reported.
+// If a member disconnects instead of replying, the wait ends, and this is reported.
 TEST_F(SchedulerTest, StopsWaitingForAMemberThatDisconnects)
 {
 	auto [only, here, there] = call();
@@ -256,7 +256,8 @@ TEST_F(SchedulerTest, StopsWaitingForAMemberThatDisconnects)
 	EXPECT_FALSE(time.await_readable(here.get()));
 }
 
-// One that says nothing is waited for so long; it has not left, which is for who asked to say.
+// The wait for a silent member is limited. The member has not disconnected, so its caller must
+// report it.
 TEST_F(SchedulerTest, StopsWaitingForASilentMember)
 {
 	const auto [only, here, there] = call({.time = 1ms, .messages = 1});
@@ -264,7 +265,7 @@ TEST_F(SchedulerTest, StopsWaitingForASilentMember)
 	EXPECT_TRUE(ends.empty());
 }
 
-// Nor is one waited for any longer that says something else all the while: it has so much time,
+// Calls a member that sends other messages all the while. Waiting for it must end at a limit.
 void SchedulerTest::flood(Patience patience)
 {
 	const Called called = call(patience);
@@ -287,7 +288,7 @@ TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInTime)
 	EXPECT_TRUE(ends.empty());
 }
 
-// and so many words.
+// The number of messages is limited as well as the time.
 TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInMessages)
 {
 	flood({.time = 1h, .messages = 100});
@@ -364,8 +365,8 @@ TEST_F(SchedulerTest, RejectsUnknownMembers)
 	EXPECT_TRUE(ends.empty());
 }
 
-// The log says of those that mistake their number, a few times, that there are some: a machine
-// that is given the wrong one waits for its end without a word.
+// Connections with a wrong member number are logged a few times, because such a guest waits forever
+// without a message of its own.
 TEST_F(SchedulerTest, LogsWrongMemberNumbers)
 {
 	std::ostringstream log;
@@ -403,7 +404,8 @@ TEST_F(SchedulerTest, ReportsWhichMemberIsAwaited)
 	EXPECT_EQ(scheduler->awaited(), "");
 }
 
-// So many may be silent at a time; one more is turned away, and there is room again when one goes.
+// The number of connections without a member number is limited. Another one is refused, and
+// accepted after one has been closed.
 TEST_F(SchedulerTest, UnidentifiedConnectionsAreLimited)
 {
 	std::vector<FileDescriptor> silent;

@@ -89,7 +89,7 @@ static int send_query(int port, int agent, uint32_t number)
 	return status;
 }
 
-// Takes what has come. Returns the number of the query, or a negative errno.
+// Receives a MAD. Returns the number of the query, or a negative errno.
 static int64_t receive(int port, int timeout_ms)
 {
 	void *umad = new_mad();
@@ -187,7 +187,7 @@ static void with_children(char **command)
 	}
 	if (!ends_well(child))
 		say("the command failed");
-	// The children's ends have not ended the parent's port.
+	// The exits of the children have not closed the parent's port.
 	if (!query(port, agent, 4))
 		fail("the parent's query after the children");
 	say("children: done");
@@ -248,7 +248,7 @@ static void take_all_agents(void)
 	pause();
 }
 
-// Registers for requests of a class, by both functions of libibumad.
+// Registers for requests of a class with both functions of libibumad.
 static void register_class(int mgmt_class, int method)
 {
 	int port = open_port();
@@ -310,7 +310,7 @@ static void become_manager(void)
 		pause();
 }
 
-// Requests that nothing answers, for ever, as many at a time as the port takes.
+// Sends requests without responses forever, as many at a time as the port accepts.
 static void flood(int lid, int timeout_ms, int retries)
 {
 	int port = open_port(), agent = add_agent(port, lid_routed);
@@ -352,7 +352,7 @@ static int get_all_nodes(int port, int agent, int manager)
 	mad[1] = sa_class;
 	mad[2] = sa_version;
 	mad[3] = get_table;
-	mad[15] = ++number; // what repeats an earlier one's has no answer for ten seconds
+	mad[15] = ++number; // a repeated number would get no response for ten seconds
 	mad[17] = node_info;
 	umad_set_addr(umad, manager, 1, 0, gsi_qkey);
 	if (umad_send(port, agent, umad, mad_bytes, patience_ms, 0))
@@ -363,7 +363,7 @@ static int get_all_nodes(int port, int agent, int manager)
 	return result < 0 ? result : length;
 }
 
-// A message that comes as a file, with and without a descriptor left for it.
+// Tests a message that is passed as a file, with and without a free descriptor.
 static void without_descriptors(int manager)
 {
 	int port = open_port(), agent = umad_register(port, 3, 2, 1, NULL);

@@ -53,8 +53,8 @@ json host(const std::string &name, bool machine, json ports)
 		{"ports", std::move(ports)}};
 }
 
-// Two hosts on a switch, the second with its cable pulled; a subnet manager. To clang, braces
-// around one value are a copy of it, not an array.
+// Returns two hosts on a switch, the second with its cable pulled, and a subnet manager. (clang
+// treats braces around a single value as a copy, not as an array.)
 json two_hosts()
 {
 	return {{"seed", "0x77656674"},
@@ -73,14 +73,14 @@ json two_hosts()
 		 {{"node", "sm"}, {"state", "master"}, {"sweeps", 7}, {"complete", true}}}};
 }
 
-// The names of the elements of a document; fails where it is not well-formed.
+// Returns the names of the elements of a document, and fails if it is not well-formed.
 std::map<std::string, int> elements(const std::string &document)
 {
 	static const std::regex tag("<(/?)([a-z]+)((?: [a-zA-Z-]+=\"[^\"<]*\")*)(/?)>");
 	static const std::regex reference("&(?:lt|gt|amp|quot);");
 	std::map<std::string, int> count;
 	std::vector<std::string> open;
-	std::string text; // text outside of tags
+	std::string text; // the text outside of tags
 	auto rest = document.begin();
 	for (std::sregex_iterator found(document.begin(), document.end(), tag), none; found != none;
 	     ++found) {
@@ -176,7 +176,7 @@ TEST(FabricText, ShowsAMissingManagerAndAFailedSweep)
 	EXPECT_THAT(fabric_text(fabric), Not(HasSubstr("subnet manager")));
 }
 
-// weftd's log and the names in it may hold what a guest chose.
+// The log and the names in it may contain data from guests.
 TEST(LogText, EscapesControlCharacters)
 {
 	const json log = {{"lines",
@@ -270,7 +270,7 @@ TEST(CountersText, HidesZerosByDefault)
 						 "long/1  symbol_errors=0  xmit_packets=0\n");
 }
 
-// Position and size of a rectangle in a drawing.
+// The position and size of a rectangle in a drawing.
 struct Place {
 	int x, y, width, height;
 };
@@ -334,7 +334,7 @@ json switch_named(const std::string &name)
 	return {{"name", name}, {"guid", "0x1"}, {"lid", 1}, {"ports", json::array()}};
 }
 
-// Leaves with hosts, spines above, each linked to each.
+// Returns leaves with hosts, each linked to all spines.
 json fat_tree(int leaves, int spines, int hosts)
 {
 	json fabric = {{"seed", "0x1"},
@@ -361,8 +361,8 @@ json fat_tree(int leaves, int spines, int hosts)
 	return fabric;
 }
 
-// 18 switches and 215 hosts fit a screen, spines above leaves above their hosts; so do rings and
-// single switches of many hosts.
+// 18 switches and 215 hosts fit on a screen, with spines above leaves above their hosts. So do
+// rings, and single switches with many hosts.
 TEST(FabricSvg, LargeFabricsFitAScreen)
 {
 	json ring = fat_tree(16, 0, 64);
@@ -436,7 +436,7 @@ TEST(TopText, ShowsRatesBetweenSamples)
 	view.order = TopOrder::errors;
 	const auto by_errors = top_text(two_hosts(), before, now, view);
 	EXPECT_LT(by_errors.find("b/1-s1/2"), by_errors.find("a/1-s1/1"));
-	// A daemon that was started anew counts from zero, and its clock may be another's.
+	// A restarted daemon counts from zero, and its clock may differ.
 	EXPECT_EQ(top_text(two_hosts(), now, before, view).find("3.2M"), std::string::npos);
 }
 

@@ -121,8 +121,7 @@ protected:
 	std::unique_ptr<ControlSession> session_;
 };
 
-// The same file changes nothing, said twice; a comment and the order of the hosts are no change
-// either.
+// Applying the same file again changes nothing. Comments and the order of hosts make no difference.
 TEST_F(Apply, UnchangedLabFileChangesNothing)
 {
 	const Host *const a = runtime_->hosts()[0].get();
@@ -166,8 +165,8 @@ TEST_F(Apply, EndpointHostsAreAddedAndRemoved)
 			<< key;
 }
 
-// Hosts, switches and links come and go; the subnet manager finds them, and those that stay keep
-// GUID, port and card.
+// Hosts, switches and links are added and removed, and the subnet manager notices. The remaining
+// ones keep their GUIDs, ports and cards.
 TEST_F(Apply, NodesAreAddedAndRemoved)
 {
 	const Host *const a = runtime_->hosts()[0].get();
@@ -209,7 +208,7 @@ ends = ["b", "s1"]
 		    ElementsAre("+ switch s0", "+ host c", "+ link c/1-s0/1", "+ link s0/2-s1/4"));
 }
 
-// The manager stays where it is while there are other ports, and makes room when there are none.
+// The subnet manager keeps its port while other ports are free, and moves if the port is needed.
 TEST_F(Apply, SubnetManagerMovesIfItsPortIsNeeded)
 {
 	std::string text = "[[switch]]\nname = \"s0\"\n" + std::string(kPair);
@@ -226,7 +225,8 @@ TEST_F(Apply, SubnetManagerMovesIfItsPortIsNeeded)
 // The manager sees the changed fabric.
 TEST_F(Apply, SubnetManagerSweepsTheChangedFabric)
 {
-	// One switch and the manager: the hosts' machines are off, and so are their ports.
+	// There is one switch and the subnet manager. The hosts have no guests, so their ports are
+	// down.
 	ASSERT_TRUE(managed(2));
 	apply(std::string(kPair) +
 	      "[[switch]]\nname = \"s2\"\n[[link]]\nends = [\"s1\", \"s2\"]\n");
@@ -243,7 +243,7 @@ TEST_F(Apply, SubnetManagerSweepsTheChangedFabric)
 	EXPECT_TRUE(managed(2));
 }
 
-// The LIDs that a daemon gave are those that the next one gives.
+// The next daemon uses the LIDs that the previous one has assigned.
 TEST_F(Apply, LidsSurviveARestartOfTheDaemon)
 {
 	auto lab = parse_lab(kPair, "pair", "test");
@@ -266,7 +266,8 @@ TEST_F(Apply, LidsSurviveARestartOfTheDaemon)
 	session_ = std::make_unique<ControlSession>(*runtime_, [] {});
 }
 
-// A link that stays takes its new settings; what was changed in it since counts as what it is.
+// A link that stays gets its new settings. A setting that was changed at run time is compared with
+// its current value.
 TEST_F(Apply, LinkSettingsAreApplied)
 {
 	ask({{"command", "link.down"}, {"link", "b"}});
@@ -297,7 +298,7 @@ TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
 	EXPECT_EQ(trunk["role"], "listens");
 	EXPECT_FALSE(trunk["connected"]);
 	EXPECT_THAT(apply(lab(listen, key)), IsEmpty());
-	// Nobody listens at port 1.
+	// Nothing listens at port 1.
 	EXPECT_THAT(apply(lab("connect = \"127.0.0.1:1\"", key)),
 		    ElementsAre(HasSubstr("~ trunk west")));
 	EXPECT_EQ(shown()["trunks"].at(0)["role"], "connects");
@@ -343,8 +344,8 @@ TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
 	EXPECT_EQ(shown_without_states().dump(), before);
 }
 
-// A host with another card is replaced, and a switch with other ports with its links. The result
-// lists both.
+// A host with a different card is replaced, and so is a switch with a different number of ports,
+// with its links. The result lists both.
 TEST_F(Apply, ChangedNodesAreReplaced)
 {
 	const std::string text = kPair;
@@ -365,7 +366,7 @@ TEST_F(Apply, ChangedNodesAreReplaced)
 	EXPECT_EQ(shown()["links"].size(), 3u);
 }
 
-// A machine that is no longer trusted is restricted, by the port at which it is and no other.
+// A host that is no longer trusted is restricted at its own switch port, and at no other.
 TEST_F(Apply, UntrustedHostIsRestrictedAtItsSwitchPort)
 {
 	const auto text = [](const char *port) {
@@ -386,8 +387,7 @@ TEST_F(Apply, UntrustedHostIsRestrictedAtItsSwitchPort)
 	EXPECT_TRUE(s1.restricts_management(5));
 }
 
-// A file that is wrong, in itself or for what it finds, changes nothing; nor does one that is only
-// looked at.
+// A file that is invalid, or does not fit the current lab, changes nothing. Neither does a dry run.
 TEST_F(Apply, InvalidLabFileOrDryRunChangesNothing)
 {
 	const json before = shown_without_states();
@@ -399,7 +399,7 @@ TEST_F(Apply, InvalidLabFileOrDryRunChangesNothing)
 		EXPECT_THAT(refusal(wrong), HasSubstr("new:"));
 		EXPECT_EQ(shown_without_states(), before) << wrong;
 	}
-	// This error shows only when the card's socket is made, after much else has been done.
+	// This error occurs only when the card's socket is created, after many other changes.
 	const std::string unreachable =
 		std::string("[[switch]]\nname = \"s2\"\n[[host]]\nname = \"b\"\nports = 2\n") +
 		"[[host]]\nname = \"c\"\nsocket = \"" + std::string(200, 'x') +
@@ -417,7 +417,7 @@ TEST_F(Apply, InvalidLabFileOrDryRunChangesNothing)
 	EXPECT_FALSE(ask(look)["ok"]);
 }
 
-// Two who apply at once, over the socket: one after the other, and each whole.
+// Two concurrent applies through the socket are executed one after the other, each as a whole.
 TEST_F(Apply, ConcurrentAppliesAreSerialised)
 {
 	Loop loop("control");

@@ -64,7 +64,7 @@ protected:
 	int shutdowns_ = 0;
 };
 
-// The topology is all there: nodes, ports with their links, sockets, the subnet manager.
+// The topology is complete: nodes, ports with their links, sockets, and the subnet manager.
 TEST_F(Control, FabricShowReturnsTheWholeTopology)
 {
 	const auto fabric = result({{"command", "fabric.show"}});
@@ -91,18 +91,18 @@ TEST_F(Control, FabricShowReturnsLidsPartitionsAndRoutes)
 	EXPECT_NE(lid, 0u);
 	EXPECT_THAT(own["ports"]["1"]["pkeys"].dump(), HasSubstr("0xffff"));
 	EXPECT_EQ(own["routes"], json::object());
-	// The manager is at the switch's third port.
+	// The subnet manager is connected to port 3 of the switch.
 	const auto at_switch = result({{"command", "fabric.subnet"}, {"node", "switch1"}});
 	EXPECT_EQ(at_switch["routes"]["3"], std::to_string(lid));
 	EXPECT_EQ(at_switch["ports"]["0"]["lid"],
 		  result({{"command", "fabric.show"}})["switches"][0]["lid"]);
-	// Nobody has swept a host whose card has no driver.
+	// A host whose card has no driver has not been configured.
 	EXPECT_EQ(result({{"command", "fabric.show"}})["hosts"][0]["ports"][0]["lid"], 0);
 	EXPECT_THAT(refusal({{"command", "fabric.subnet"}, {"node", "nowhere"}}),
 		    HasSubstr("no node 'nowhere'"));
 }
 
-// A card that is busy does not hold up who asks for the topology.
+// A busy card does not delay a request for the topology.
 TEST_F(Control, FabricShowDoesNotWaitForABusyCard)
 {
 	std::promise<void> busy, idle;
@@ -133,7 +133,8 @@ TEST_F(Control, LinkIsFoundByNamePortOrNode)
 	EXPECT_THAT(refusal({{"command", "link.up"}}), HasSubstr("'link' must be given"));
 }
 
-// Pulling a cable takes the link down, plugging it in brings it up; the manager's link shows it.
+// Pulling a cable takes the link down, and plugging it in brings the link up. The link of the
+// subnet manager shows this.
 TEST_F(Control, LinkDownAndUpCommandsUnplugAndPlug)
 {
 	const json show{{"command", "fabric.show"}};
@@ -143,7 +144,7 @@ TEST_F(Control, LinkDownAndUpCommandsUnplugAndPlug)
 	EXPECT_TRUE(runtime_->find_link("sm").up());
 }
 
-// Settings take effect together or not at all.
+// Settings are applied all together or not at all.
 TEST_F(Control, LinkSettingsAreAppliedAtomically)
 {
 	const auto set = [&](const json &settings) {
@@ -161,7 +162,7 @@ TEST_F(Control, LinkSettingsAreAppliedAtomically)
 	EXPECT_EQ(runtime_->find_link("node1").faults().delay, std::chrono::microseconds(5));
 }
 
-// Counters are those of every linked port, or of one.
+// The result has the counters of every linked port, or of one.
 TEST_F(Control, CountersOfOneOrAllPortsAreReturned)
 {
 	EXPECT_EQ(result({{"command", "counters"}}).size(), 6u);
@@ -195,7 +196,8 @@ TEST_F(Control, SampleContainsCountersAndDownLinks)
 	EXPECT_GT(result({{"command", "fabric.sample"}})["time"], first["time"]);
 }
 
-// The log is read from a line on, whole or of one part; a daemon without one says so.
+// The log is returned from a given line on, complete or for one component. A daemon without a log
+// reports an error.
 TEST_F(Control, LogIsFilteredByFirstLineAndComponent)
 {
 	EXPECT_THAT(refusal({{"command", "log"}}), HasSubstr("no log"));
@@ -264,7 +266,7 @@ TEST_F(Control, CaptureStopsWhenItsClientDisconnects)
 	EXPECT_FALSE(runtime_->find_link("node1").capture());
 }
 
-// A capture that cannot be written is refused, and captures nothing.
+// A capture to a file that cannot be written is refused.
 TEST_F(Control, InvalidCapturesAreRefused)
 {
 	const auto start = [&](const std::string &file) {
@@ -325,8 +327,7 @@ TEST_F(Control, InvalidRequestsGetAnErrorWithTheirId)
 	EXPECT_EQ(json::parse(session_->handle(std::string(100000, '[')))["ok"], false);
 }
 
-// A request has 8 levels below its own at the most: what is deeper is not looked at, still less
-// sent back.
+// A request may have at most 8 levels of nesting. Deeper values are neither parsed nor returned.
 TEST_F(Control, JsonNestingDepthIsLimited)
 {
 	const auto answer = [&](std::size_t levels) {
@@ -346,8 +347,8 @@ TEST_F(Control, ShutdownRequestIsPassedToTheDaemon)
 	EXPECT_EQ(shutdowns_, 1);
 }
 
-// Over the socket: several requests in one write are answered in order; a line without end is cut
-// off; the file is gone afterwards.
+// Several requests in one write to the socket are answered in order. An overlong line closes the
+// connection. The socket file is removed at the end.
 TEST_F(Control, PipelinedRequestsAreAnsweredInOrder)
 {
 	const auto path = directory_ / "control.sock";

@@ -239,7 +239,7 @@ TEST_F(EthernetLab, EthernetCardReplacesTheNetworkDevice)
 	EXPECT_TRUE(std::filesystem::exists(directory_ / "a-eth0.sock"));
 }
 
-// A socket that another has: what was changed before is changed back.
+// If a socket is already in use, earlier changes are rolled back.
 TEST_F(EthernetLab, ApplyIsRolledBackIfASocketIsInUse)
 {
 	const UnixListener other(directory_ / "c-eth0.sock");

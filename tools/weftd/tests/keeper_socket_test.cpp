@@ -40,7 +40,7 @@ using testing::Bytes;
 using testing::bytes_of;
 using testing::FakeClient;
 
-// Of a card's thread on a loaded host.
+// Time limit for a card's thread on a loaded host.
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kLongest = 16 << 10; // of a record
@@ -119,7 +119,7 @@ protected:
 		ours_->send_raw(std::as_bytes(std::span(record)), fds);
 		EXPECT_EQ(loop_.poll(), 1u);
 	}
-	// The next record of weftd; without text if there is none in time.
+	// Returns the next record of weftd, or an empty one if none arrives in time.
 	Record told()
 	{
 		std::array<char, kLongest> bytes;
@@ -155,7 +155,7 @@ protected:
 	{
 		return {connect_unix(directory_ / (host + ".sock")), kPatience};
 	}
-	// Passes a connection on, and returns the client's end of it.
+	// Passes a connection to weftd, and returns the client's end of it.
 	FakeClient adopt(const std::string &host)
 	{
 		auto [client, server] = FakeClient::make_sockets();
@@ -179,7 +179,7 @@ protected:
 		EXPECT_EQ(told().text, "gone " + host + "\n");
 		synchronise();
 	}
-	// Waits until the cards have done what they are about to do.
+	// Waits until the cards have finished their pending work.
 	void synchronise()
 	{
 		for (const auto &host : runtime_->hosts())
@@ -193,8 +193,8 @@ protected:
 	std::unique_ptr<LabRuntime> runtime_;
 };
 
-// The program gets the connection itself, and each message that sets the session up as it was sent,
-// with its descriptor, but no other message.
+// The program receives the connection, and a copy of each message that sets up the session, with
+// its descriptor. It receives no other message.
 TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 {
 	auto client = connect("node2");
@@ -225,7 +225,7 @@ TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 	EXPECT_EQ(told().text, "gone node2\n");
 }
 
-// The client gets no reply to what another process has answered, and its memory is there.
+// The client gets no reply to messages that another process has answered, and its memory is mapped.
 TEST_F(Keeping, ClientThatWasPassedOnContinues)
 {
 	const auto memory = make_memory();

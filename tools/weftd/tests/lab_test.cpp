@@ -47,8 +47,8 @@ name = "b"
 ports = 2
 )";
 
-// A host's settings for its guest are passed on; paths are relative to the file, and the name of a
-// kernel is no path.
+// A host's settings for its guest are passed on. Paths are relative to the file, and the name of a
+// kernel is not a path.
 TEST(Lab, BootSettingsOfGuestsAreParsed)
 {
 	const auto file = std::filesystem::path(::testing::TempDir()) / "boot.toml";
@@ -79,7 +79,7 @@ TEST(Lab, BootSettingsOfGuestsAreParsed)
 		    HasSubstr("there is no 'kernal' here"));
 }
 
-// The manager knows a host that is not trusted by the GUIDs of all its ports.
+// The subnet manager identifies an untrusted host by the GUIDs of all its ports.
 TEST(Lab, UntrustedHostsArePassedToTheSubnetManager)
 {
 	const std::string text =
@@ -92,7 +92,7 @@ TEST(Lab, UntrustedHostsArePassedToTheSubnetManager)
 	EXPECT_THAT(parse_lab(kTwoNodes, "lab.toml").sm.untrusted, IsEmpty());
 }
 
-// QEMU has a card unless a host says that its machine is another.
+// The card is for QEMU unless the host selects another bus.
 TEST(Lab, HostCanSelectTheBus)
 {
 	const Lab lab = parse_lab(std::string(kTwoNodes) + "bus = \"vhost-user\"\n", "lab.toml");
@@ -104,7 +104,7 @@ TEST(Lab, HostCanSelectTheBus)
 		  LabBus::vfio_user);
 }
 
-// A host has the card of its model, made with the keys that are the model's own.
+// A host has a card of its model, which is created with the settings of that model.
 TEST(Lab, HostCanSelectTheModel)
 {
 	const auto registers = [](const std::string &host) {
@@ -161,7 +161,7 @@ TEST(Lab, DefaultLabIsTwoHostsOnASwitch)
 	EXPECT_EQ(lab.links.size(), 3u) << "two hosts and the subnet manager";
 }
 
-// Every GUID of @lab: nodes', ports', the subnet manager's.
+// Returns all GUIDs of @lab: those of nodes, of ports and of the subnet manager.
 std::vector<ib::Guid> guids(const Lab &lab)
 {
 	std::vector<ib::Guid> all{lab.sm.guid, lab.sm.guid + 1};
@@ -184,8 +184,8 @@ TEST(Lab, DefaultGuidsHaveAVendorPrefix)
 		EXPECT_EQ(guid >> 32, 0x0002c903u) << std::hex << guid;
 }
 
-// They come from the lab's name: the same at each start, others in another lab. A name in the file
-// goes before the one that the lab is given.
+// GUIDs depend on the name of the lab: they are the same at each start, and different in another
+// lab. A name in the file takes precedence over the one passed to weftd.
 TEST(Lab, DefaultGuidsDependOnTheLabName)
 {
 	const auto here = guids(parse_lab(kTwoNodes, "lab.toml", "here"));
@@ -227,7 +227,7 @@ TEST(Lab, DefaultGuidsAreUniqueAndLimitedInNumber)
 		    HasSubstr("give it a guid"));
 }
 
-// A GUID that no communication manager lets its node listen on is worth a word.
+// A GUID that would make a communication manager refuse to listen causes a warning.
 TEST(Lab, WarnsOfUnusableGuids)
 {
 	const auto warnings = [](const char *guid) {
@@ -253,7 +253,8 @@ TEST(Lab, WarnsOfPartitionsWithoutASubnetManager)
 							 HasSubstr("no subnet manager"))));
 }
 
-// A lab file makes no file outside of the socket directory, and takes no name of weftd's own there.
+// A lab file creates no file outside the socket directory, and cannot use a name that weftd itself
+// uses there.
 TEST(Lab, SocketMustBeAFileNameInTheSocketDirectory)
 {
 	for (const std::string name :
@@ -268,7 +269,7 @@ TEST(Lab, SocketMustBeAFileNameInTheSocketDirectory)
 			<< name;
 }
 
-// Everything that a file may say arrives where it belongs.
+// Every setting in the file is parsed correctly.
 TEST(Lab, AllSettingsAreParsed)
 {
 	const Lab lab = parse_lab(std::string("seed = \"0x1234\"\n") + kTwoNodes + R"(
@@ -345,7 +346,7 @@ ends = ["b", "s/1"]
 	EXPECT_EQ(lab.links[2].ends[1].port, 3u) << "the subnet manager";
 }
 
-// Each error names the file and the line that it is in, and what is wrong there.
+// Each error names the file, the line and the cause.
 TEST(Lab, ErrorsReportTheLineAndReason)
 {
 	const struct {
@@ -477,7 +478,8 @@ TEST(Lab, DuplicateNamesGuidsAndSocketsAreRefused)
 		    HasSubstr("'s' has 4 ports"));
 }
 
-// A subnet manager needs a place; without one the lab says so, unless it does without a manager.
+// A subnet manager needs a free port. Without one there is an error, unless the lab has no subnet
+// manager.
 TEST(Lab, SubnetManagerRequiresAFreePort)
 {
 	const std::string back_to_back = "[[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n"
@@ -490,7 +492,7 @@ TEST(Lab, SubnetManagerRequiresAFreePort)
 		    AllOf(StartsWith("lab.toml:8: "), HasSubstr("no free port")));
 }
 
-// A file that is not there is refused by name.
+// A missing file is reported by name.
 TEST(Lab, MissingFileIsRefused)
 {
 	EXPECT_THROW(load_lab("/nonexistent/lab.toml"), LabError);

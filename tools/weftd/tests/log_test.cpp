@@ -62,7 +62,7 @@ TEST(Log, HistoryKeepsTheLatestLinesAndTruncatesLongLines)
 	EXPECT_TRUE(history.after(~std::uint64_t{0}).empty());
 }
 
-// A node description, for example, is the guest's choice.
+// A guest can choose a node description, for example.
 TEST(Log, ControlCharactersInAMessageAreEscaped)
 {
 	VirtualEnvironment time;
@@ -75,7 +75,8 @@ TEST(Log, ControlCharactersInAMessageAreEscaped)
 		  "sm: \\x1b[2Jnode1\\x0a12:00:00 error weftd: forged is active");
 }
 
-// The daemon's whole log, like a machine's, is so many lines a second; what is withheld is counted.
+// The number of lines per second is limited for the daemon as for a guest. Omitted lines are
+// counted.
 TEST(Log, LogRateIsLimited)
 {
 	VirtualEnvironment time;

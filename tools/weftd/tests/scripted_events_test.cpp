@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// A lab whose time goes on when nothing is left to do.
+// A lab in virtual time.
 class ScriptedEventsTest : public ::testing::Test
 {
 protected:

@@ -35,7 +35,7 @@ ends = ["a", "s1"]
 [[link]]
 ends = ["b", "s1"]
 )";
-// Its host c comes first, so that a and b only keep their GUIDs because they had them.
+// Host c comes first, so a and b keep their GUIDs only because the state file contains them.
 constexpr const char *kThreeHosts = R"(
 [[switch]]
 name = "s1"
@@ -115,7 +115,7 @@ protected:
 			       {"text", text},
 			       {"dry_run", dry_run}});
 	}
-	// All that is to be the same after a restart.
+	// Returns everything that must be the same after a restart.
 	json shown()
 	{
 		json fabric = result({{"command", "fabric.show"}});
@@ -191,7 +191,7 @@ TEST_F(State, RestartRestoresSettingsOfManagerAndCards)
 	EXPECT_EQ(3u, recorded.size());
 	start_again();
 	EXPECT_EQ(recorded, state_->requests());
-	// The last word counts.
+	// Only the last request counts.
 	result({{"command", "sm.enable"}});
 	EXPECT_EQ(3u, state_->requests().size());
 	EXPECT_THAT(state_->requests().back(), HasSubstr("sm.enable"));

@@ -25,7 +25,7 @@ using Bytes = std::vector<std::byte>;
 
 void append_raw(Bytes &bytes, const void *data, std::size_t size);
 
-// The bytes of values of fixed layout, one after the other; text goes with its terminating zero.
+// Appends the bytes of a value. Strings are appended with their terminating zero.
 template<typename T>
 void append_bytes(Bytes &bytes, const T &value)
 {
@@ -49,7 +49,8 @@ Bytes bytes_of(const T &...values)
 class ClientSocket
 {
 public:
-	// The server has ended the connection: what becomes of who shares memory and takes it back.
+	// The server has closed the connection, as it does with clients that withdraw their shared
+	// memory.
 	struct HungUp : std::runtime_error {
 		using std::runtime_error::runtime_error;
 	};
@@ -58,7 +59,7 @@ public:
 	ClientSocket(Loop &loop, FileDescriptor socket) : loop_(&loop), socket_(std::move(socket))
 	{
 	}
-	// The server is another process, which may take as long as @patience for an answer.
+	// For a server in another process, which may take up to @patience to answer.
 	ClientSocket(FileDescriptor socket, Clock::duration patience)
 	    : socket_(std::move(socket)), patience_(patience)
 	{
@@ -67,9 +68,9 @@ public:
 	// Makes a connected pair: the client keeps one end, the server gets the other.
 	static std::pair<FileDescriptor, FileDescriptor> make_sockets();
 
-	// Sends bytes as they are. Descriptors are lent for the call.
+	// Sends bytes unchanged. Descriptors remain open, and must be valid during the call.
 	void send_raw(std::span<const std::byte> bytes, const std::vector<int> &fds = {});
-	// Fills @data. Throws HungUp, or another std::runtime_error if that much does not come in
+	// Fills @data. Throws HungUp, or another std::runtime_error if the data does not arrive in
 	// time.
 	void receive_raw(std::span<std::byte> data);
 	template<typename T>

@@ -95,13 +95,13 @@ public:
 	std::vector<PciReset> resets;
 	std::vector<bool> bus_master;
 	unsigned memory_changes = 0;
-	// The next write finds no memory left in the host.
+	// Makes the next write fail for lack of host memory.
 	bool fail_next_write = false;
-	// Nor does the next change of the machine's memory.
+	// Makes the next change of guest memory fail in the same way.
 	bool fail_next_memory_change = false;
-	// So many resets find none either.
+	// Makes this number of resets fail in the same way.
 	unsigned failing_resets = 0;
-	// Called in the middle of the next write.
+	// A function that the next write calls.
 	std::function<void()> on_write;
 
 private:

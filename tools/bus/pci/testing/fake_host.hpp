@@ -34,7 +34,7 @@ public:
 	{
 		dma_.map(memory_base, memory_size, true, true, ram_);
 	}
-	// One of several on @reactor, and in its time.
+	// A host that shares @reactor with others and uses its time.
 	explicit FakeHost(Reactor &reactor, std::uint64_t memory_size = 16 << 20)
 	    : loop_("fake host", reactor), base_(0), ram_(MemoryMapping::allocate(memory_size))
 	{
@@ -42,7 +42,7 @@ public:
 	}
 	~FakeHost() override { unplug(); }
 
-	// Plugs a device in, as a machine does: attach, then the reset at power-on.
+	// Plugs in a device as a VM does: attach, then the power-on reset.
 	void plug(PciDevice &device)
 	{
 		device_ = &device;
@@ -59,7 +59,7 @@ public:
 	Loop &loop() override { return loop_; }
 	GuestMemory &dma() override { return dma_; }
 	bool bus_master() const override { return bus_master_; }
-	// BARs lie nowhere else than they do in a real machine: above all memory.
+	// BARs are above all memory, as in real machines.
 	std::uint64_t bar_address(unsigned bar) const override
 	{
 		return kBarBase + (std::uint64_t{bar} << 32);
@@ -81,17 +81,17 @@ public:
 	}
 	void set_msix_enabled(bool on) { msix_enabled_ = on; }
 	bool intx() const { return intx_; }
-	// How often @vector was raised since it was last asked.
+	// Returns how often @vector was raised since the last call.
 	unsigned take_interrupts(unsigned vector)
 	{
 		const auto found = interrupts_.find(vector);
 		return found == interrupts_.end() ? 0 : std::exchange(found->second, 0);
 	}
 
-	// All memory there, and zero.
+	// Makes all memory accessible and zero.
 	void clear_memory()
 	{
-		// Far cheaper than to write it, where little of it was used.
+		// This is much faster than writing zeros if little of the memory was used.
 		if (::madvise(ram_->data(), ram_->size(), MADV_DONTNEED))
 			throw std::system_error(errno, std::generic_category(), "madvise");
 		dma_.clear();

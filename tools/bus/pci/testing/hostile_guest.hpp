@@ -17,7 +17,7 @@
 namespace weft::testing
 {
 
-// Bytes of mailboxes, and as many of queues and data.
+// Size of the area for mailboxes, and of the area for queues and data.
 constexpr std::size_t kHostileScratch = 64 << 10;
 
 class Input
@@ -39,7 +39,7 @@ public:
 		bytes_ = bytes_.subspan(part.size());
 		return part;
 	}
-	// Now and then, one byte of a mailbox.
+	// Changes one byte of a mailbox in some of the calls.
 	void mutate(std::span<std::uint8_t> mailbox)
 	{
 		if (take<std::uint8_t>() % 4 == 0)
@@ -50,15 +50,15 @@ private:
 	std::span<const std::uint8_t> bytes_;
 };
 
-// HostileGuest - a driver that does most things right, so that what it does wrong gets far. Subject
-// is a driver of the card in question:
+// HostileGuest - a driver that is mostly correct, so that its errors reach deep code paths. Subject
+// is a driver of the card under test:
 //
-//	static constexpr std::uint64_t kMemorySize;		// of its machine
+//	static constexpr std::uint64_t kMemorySize;		// of the guest
 //	static constexpr std::uint64_t kBarSizes[6];			// 0: no BAR
-//	void start();				// of a machine that is as if made anew: brings the card up
-//	bool comes_back();			// whether a reset does that, after whatever has happened
+//	void start();				// starts a new guest and brings the card up
+//	bool comes_back();			// returns true if the card works after a reset
 //	FakeHost &host(); PciDevice &card();
-//	std::uint64_t scratch(), everything();		// where in memory: mailboxes; queues and data
+//	std::uint64_t scratch(), everything();		// addresses of mailboxes, and of queues and data
 //	std::span<std::byte> table(bool which);		// tables that the card reads
 //	Opcode any_opcode(std::uint8_t);
 //	void raw(Opcode, modifier, op_modifier, in, out, by_event, token);
@@ -74,7 +74,7 @@ public:
 	    : subject_(std::forward<Arguments>(arguments)...)
 	{
 	}
-	// Kept from input to input, because making the card costs more than an input does.
+	// The guest is kept between inputs, because creating the card takes longer than an input.
 	void run(Input input)
 	{
 		subject_.start();
@@ -82,7 +82,7 @@ public:
 			act(input);
 			subject_.host().loop().poll();
 		}
-		// The next input begins with it.
+		// The next input starts from this state.
 		if (!subject_.comes_back())
 			std::abort();
 	}
@@ -115,7 +115,7 @@ private:
 		case 6:
 			any_access(input);
 			break;
-		case 7: { // straight into the tables that lie in the guest's memory
+		case 7: { // writes directly to the tables in guest memory
 			const std::span<std::byte> table =
 				subject_.table(input.take<std::uint8_t>() & 1);
 			const std::size_t at = input.take<std::uint16_t>() % (table.size() - 8);

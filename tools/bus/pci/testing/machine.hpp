@@ -17,7 +17,7 @@ public:
 				   std::span<std::byte> data) = 0;
 	virtual void write_register(unsigned bar, std::uint64_t offset,
 				    std::span<const std::byte> data) = 0;
-	// The machine's own view of its memory; throws std::out_of_range outside of it.
+	// The guest's own view of its memory. Throws std::out_of_range for other addresses.
 	virtual std::span<std::byte> memory(std::uint64_t address, std::size_t size) = 0;
 
 	// Register access as a driver does it: little-endian integers.

@@ -42,12 +42,12 @@ public:
 	// Sends a request as one message. Descriptors are lent for the call.
 	void send(Command command, const Bytes &payload = {}, const std::vector<int> &fds = {},
 		  std::uint32_t flags = 0);
-	// The next reply. Throws HungUp, or another std::runtime_error if there is none in time or
-	// it is malformed.
+	// Returns the next reply. Throws HungUp, or another std::runtime_error if there is none in
+	// time or it is malformed.
 	Reply receive();
 	// Sends a request and takes its reply, which must belong to it.
 	Reply call(Command command, const Bytes &payload = {}, const std::vector<int> &fds = {});
-	// The first request of every session, as QEMU 11.1 makes it.
+	// Sends the first request of every session as QEMU 11.1 does.
 	Reply greet();
 
 	// Common requests.

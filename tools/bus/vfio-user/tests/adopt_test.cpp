@@ -57,7 +57,7 @@ protected:
 			throw std::system_error(errno, std::generic_category(), "ftruncate");
 		return fd;
 	}
-	// Notes a message that the client has sent to the former process.
+	// Records a message that the client has sent to the former process.
 	void note(Command command, const Bytes &payload, std::vector<FileDescriptor> fds = {})
 	{
 		const auto size = static_cast<std::uint32_t>(sizeof(Header) + payload.size());
@@ -75,7 +75,7 @@ protected:
 		note(Command::dma_map, bytes_of(DmaMap{sizeof(DmaMap), 3, 0, address, size}),
 		     std::move(fds));
 	}
-	// Hands the client over with what was noted.
+	// Hands the client over with the recorded messages.
 	FakeClient &adopt()
 	{
 		auto [ours, theirs] = FakeClient::make_sockets();
@@ -102,8 +102,8 @@ protected:
 	std::optional<FakeClient> client_;
 };
 
-// The client goes on with its memory and its interrupt pin; it is sent no reply a second time, and
-// the device is as after power-on.
+// The client keeps its memory and its interrupt pin. It gets no reply twice, and the device is in
+// its state after power-on.
 TEST_F(Adopting, ClientGoesOnWithMemoryAndInterrupt)
 {
 	const auto file = make_memory(2 * kPage), event = make_event();
@@ -135,7 +135,7 @@ TEST_F(Adopting, ClientGoesOnWithMemoryAndInterrupt)
 		<< "the keeper knows of the client and of what it was handed over with";
 }
 
-// The client's memory and its descriptors are let go of when it goes, and the keeper is told.
+// When the client disconnects, its memory and descriptors are released, and the keeper is notified.
 TEST_F(Adopting, AdoptedClientThatLeavesIsForgotten)
 {
 	const auto file = make_memory(kPage);
@@ -150,7 +150,7 @@ TEST_F(Adopting, AdoptedClientThatLeavesIsForgotten)
 	expect_serving();
 }
 
-// Sections beyond the bound are refused as those of any client are. The others stay.
+// Sections beyond the limit are refused, as for any client. The others stay.
 TEST_F(Adopting, SectionsBeyondTheLimitAreLeftOut)
 {
 	const auto file = make_memory(kPage);
@@ -165,8 +165,8 @@ TEST_F(Adopting, SectionsBeyondTheLimitAreLeftOut)
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 }
 
-// Messages that are malformed, too short, twice there or without their descriptor have no effect;
-// those after them do.
+// Messages that are malformed, too short, repeated, or without their descriptor have no effect.
+// Later messages do.
 TEST_F(Adopting, InvalidMessagesAreSkipped)
 {
 	const auto file = make_memory(kPage), event = make_event();
@@ -199,8 +199,8 @@ TEST_F(Adopting, MessagesWithoutVersionAreRefused)
 	EXPECT_EQ(client().greet().error(), 0u);
 }
 
-// A client that cannot be served is disconnected, and the keeper lets go of the connection, so that
-// the client does not wait for answers.
+// A client that cannot be served is disconnected, and the keeper releases the connection, so that
+// the client does not wait for replies.
 TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
 {
 	const auto file = make_memory(kPage);
@@ -214,8 +214,8 @@ TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
 	expect_serving();
 }
 
-// A card that fails while it gets the memory takes its client with it, not its caller, which hands
-// over the clients of other cards as well.
+// A card that fails while it receives the memory loses its client. Its caller continues, because it
+// also hands over the clients of other cards.
 TEST_F(Adopting, CardThatFailsLosesItsClientOnly)
 {
 	const auto file = make_memory(kPage);
@@ -231,7 +231,7 @@ TEST_F(Adopting, CardThatFailsLosesItsClientOnly)
 	expect_serving();
 }
 
-// The keeper would keep the connection of a client open that no card can be had for.
+// If the card cannot serve the client, the keeper must not keep the connection open.
 TEST_F(Adopting, CardThatCannotBeHadRefusesTheClient)
 {
 	device_.fail_next_memory_change = true;
@@ -250,7 +250,7 @@ TEST_F(Adopting, CardThatCannotBeHadRefusesTheClient)
 	expect_serving();
 }
 
-// So it does if the client's session cannot be made, and there is no connection yet.
+// The same holds if the client's session cannot be created, so that there is no connection yet.
 TEST_F(Adopting, ClientWithoutSessionIsRefused)
 {
 	class NoMemory final : public pci::Protocol
@@ -283,7 +283,7 @@ TEST_F(Adopting, ClientWithoutSessionIsRefused)
 	EXPECT_THAT(keeper_.told, ElementsAre("-other"));
 }
 
-// A client that came meanwhile keeps the card. The keeper knows of it alone.
+// A client that has connected in the meantime keeps the card, and the keeper knows only about it.
 TEST_F(Adopting, ClientOfACardInUseIsRefused)
 {
 	expect_serving();
@@ -298,7 +298,7 @@ TEST_F(Adopting, ClientOfACardInUseIsRefused)
 	EXPECT_THAT(keeper_.told, IsEmpty());
 }
 
-// A client that has gone before it is handed over takes nothing with it.
+// A client that has disconnected before the handover leaves nothing behind.
 TEST_F(Adopting, ClientThatHasLeftIsForgotten)
 {
 	const auto file = make_memory(kPage);

@@ -25,7 +25,7 @@ protected:
 	}
 };
 
-// The header says who the device is, and cannot be written.
+// The header identifies the device and cannot be written.
 TEST_F(Config, HeaderIdentifiesTheDeviceAndIsReadOnly)
 {
 	EXPECT_EQ(get<std::uint32_t>(0x00), 0x10f71af4u);
@@ -42,7 +42,8 @@ TEST_F(Config, HeaderIdentifiesTheDeviceAndIsReadOnly)
 	EXPECT_EQ(get<std::uint8_t>(0x3c), 11);
 }
 
-// BARs give their size to the usual question; the upper half of a 64-bit one is all address.
+// BARs report their size when all ones are written. The upper half of a 64-bit BAR contains only
+// address bits.
 TEST_F(Config, BarsCanBeSized)
 {
 	set<std::uint32_t>(0x10, ~0u);
@@ -54,8 +55,8 @@ TEST_F(Config, BarsCanBeSized)
 	EXPECT_EQ(get<std::uint64_t>(0x18), 0xfe00000000u | 12);
 }
 
-// The capability list holds power management, PCI Express and MSI-X, and leaves the two double
-// words alone that ConnectX drivers do not restore.
+// The capability list contains power management, PCI Express and MSI-X. It does not use the two
+// double words that ConnectX drivers do not restore.
 TEST_F(Config, CapabilityListHasPmPcieAndMsix)
 {
 	EXPECT_TRUE(get<std::uint16_t>(6) & 0x10);
@@ -90,7 +91,7 @@ TEST_F(Config, StatusRegisterIsWriteOneToClear)
 	EXPECT_EQ(get<std::uint16_t>(6), 0x10);
 }
 
-// A device without interrupts, BARs or serial number has none of it.
+// A device without interrupts, BARs and serial number has none of these capabilities.
 TEST(ConfigSpace, MinimalDeviceHasNoInterruptPinOrCapabilities)
 {
 	const pci::ConfigSpace config(PciDescription{});
@@ -102,7 +103,7 @@ TEST(ConfigSpace, MinimalDeviceHasNoInterruptPinOrCapabilities)
 	EXPECT_FALSE(config.msix_enabled());
 }
 
-// Descriptions that contradict themselves are programming errors, and are told at once.
+// Contradictory descriptions are programming errors, and are reported at once.
 TEST(ConfigSpace, RejectsInvalidDescriptions)
 {
 	const auto refused = [](auto &&spoil) {

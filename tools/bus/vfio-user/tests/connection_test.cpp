@@ -50,8 +50,8 @@ private:
 	const std::shared_ptr<spdlog::logger> former_ = spdlog::default_logger();
 };
 
-// When a client goes, its memory and descriptors are let go of and the device is reset; the next
-// client finds a fresh device.
+// When a client disconnects, its memory and descriptors are released and the device is reset. The
+// next client gets a device in its initial state.
 TEST_F(ClientConnection, DeviceIsResetBetweenClients)
 {
 	const auto file = make_memory(4096);
@@ -76,8 +76,8 @@ TEST_F(ClientConnection, DeviceIsResetBetweenClients)
 	EXPECT_EQ(take(event), 0u);
 }
 
-// A client that takes back the memory that it has shared loses the device, and nobody else does: a
-// client of another device goes on, and the next one of this device finds it fresh.
+// A client that truncates the memory that it has shared is disconnected. A client of another device
+// is not affected, and the next client of this device gets it in its initial state.
 TEST_F(ClientConnection, TruncatedGuestMemoryDisconnectsTheClient)
 {
 	FakeDevice other_device;
@@ -95,7 +95,7 @@ TEST_F(ClientConnection, TruncatedGuestMemoryDisconnectsTheClient)
 	EXPECT_TRUE(device_.host().dma().write_as<int>(0, 1)) << "what is left is still shared";
 	loop_.poll();
 	EXPECT_TRUE(server_.connected());
-	// The device finds nothing there, and goes on until its loop gets its turn.
+	// The device reads zeros, and continues until its loop runs.
 	EXPECT_EQ(device_.host().dma().read_as<int>(4096), 0);
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_THAT(device_.resets, ElementsAre(PciReset::bus, PciReset::host_gone));
@@ -110,8 +110,8 @@ TEST_F(ClientConnection, TruncatedGuestMemoryDisconnectsTheClient)
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
 }
 
-// A client whose descriptors this process has no number for is told nothing, but the log says whose
-// fault it was: not the client's, which sent one.
+// If a client sends a descriptor and this process cannot open more, the client gets no error
+// message, and the log says that it was not the client's fault.
 TEST_F(ClientConnection, FileDescriptorExhaustionIsReported)
 {
 	const CapturedLog log;
@@ -136,8 +136,8 @@ TEST_F(ClientConnection, FileDescriptorExhaustionIsReported)
 	EXPECT_THAT(log.text(), ::testing::HasSubstr("no descriptor left"));
 }
 
-// A device that fails takes the card from its machine, and from it alone: the server goes on, and
-// the next client finds a device that was plugged in anew.
+// A device that throws an exception is removed from its guest. The server continues, and the next
+// client gets a device that was plugged in again.
 TEST_F(ClientConnection, DeviceExceptionClosesTheConnection)
 {
 	device_.fail_next_write = true;
@@ -151,8 +151,8 @@ TEST_F(ClientConnection, DeviceExceptionClosesTheConnection)
 	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
 }
 
-// A device that cannot be plugged in anew is not lost: it is tried again until it can be had, and
-// knows of no machine meanwhile.
+// If a device cannot be created again, the server retries until it succeeds. Meanwhile the device
+// has no guest.
 TEST_F(ClientConnection, FailedDeviceCreationIsRetried)
 {
 	device_.fail_next_write = true;
@@ -167,8 +167,8 @@ TEST_F(ClientConnection, FailedDeviceCreationIsRetried)
 	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
 }
 
-// A second client is turned away while the first is there, which does not notice; but one that
-// comes before the end of the first was seen is served.
+// A second client is refused while the first is connected, and the first is not affected. A client
+// that connects before the server has noticed the first one's disconnection is served.
 TEST_F(ClientConnection, SecondClientIsRefusedWhileOneIsConnected)
 {
 	auto [ours, theirs] = FakeClient::make_sockets();
@@ -195,8 +195,8 @@ TEST_F(ClientConnection, ClientThatPassesASocketDescriptorIsDisconnected)
 	EXPECT_EQ(connect().greet().error(), 0u);
 }
 
-// A TCP socket that waits at its end, for an hour, until somebody reads what it has still to send;
-// and who should.
+// A TCP socket with unsent data whose close() blocks for up to an hour until the peer reads, and
+// the socket of that peer.
 struct Lingering {
 	Lingering()
 	{
@@ -225,8 +225,8 @@ struct Lingering {
 	FileDescriptor sender, reader;
 };
 
-// A descriptor that a client has sent may not close before somebody lets it. No card waits for
-// that, this one neither; while there are many of them no more are taken from anybody.
+// Closing a descriptor that a client has sent may block for long. No card waits for that, including
+// this one. While many such closes are pending, the server accepts no further descriptors.
 TEST_F(ClientConnection, SlowlyClosingFileDescriptorsAreLimited)
 {
 	std::vector<FileDescriptor> readers;
@@ -271,7 +271,7 @@ TEST_F(ClientConnection, LogLinesPerClientAreLimited)
 		EXPECT_NE(other.call(static_cast<Command>(999)).error(), 0u);
 	EXPECT_GT(log.lines(), 10u);
 	EXPECT_LT(log.lines(), 1000u);
-	// The count comes with a line of another second.
+	// The count of omitted lines is logged with a line in a later second.
 	const auto end = Environment::host().now() + std::chrono::seconds(10);
 	while (Environment::host().now() < end &&
 	       log.text().find("lines more") == std::string::npos)
@@ -279,8 +279,8 @@ TEST_F(ClientConnection, LogLinesPerClientAreLimited)
 	EXPECT_THAT(log.text(), ::testing::HasSubstr("lines more"));
 }
 
-// A client that does not read its replies is dropped once they exceed the bound, instead of taking
-// more memory or holding up the loop.
+// A client that does not read its replies is disconnected once they exceed the limit. They must not
+// use more memory or block the loop.
 TEST_F(ClientConnection, ClientThatDoesNotReadIsDisconnected)
 {
 	const auto request = bytes_of(RegionAccess{0, 0, kMaxDataTransfer});
@@ -297,7 +297,7 @@ TEST_F(ClientConnection, ClientThatDoesNotReadIsDisconnected)
 	EXPECT_EQ(connect().greet().error(), 0u);
 }
 
-// A client that is slow, but reads, gets everything whole.
+// A slow client that does read gets complete replies.
 TEST_F(ClientConnection, SlowClientIsServed)
 {
 	device_.memory(0)[kMaxDataTransfer - 1] = std::byte{3};
@@ -312,7 +312,7 @@ TEST_F(ClientConnection, SlowClientIsServed)
 	EXPECT_TRUE(client().quiet());
 }
 
-// The device is detached when the server goes, with a client or without.
+// The device is detached when the server is destroyed, with or without a client.
 TEST(ServerLifetime, DestroyingTheServerDetachesTheDevice)
 {
 	Loop loop("test", Loop::Mode::manual);
@@ -327,13 +327,13 @@ TEST(ServerLifetime, DestroyingTheServerDetachesTheDevice)
 	loop.poll();
 }
 
-// On a loop with a thread of its own, and over a socket file: clients come one after the other.
+// The loop has its own thread, and clients connect one after the other to a socket file.
 TEST(ServerLifetime, ClientConnectsToTheSocketFile)
 {
 	const auto directory = std::filesystem::temp_directory_path() /
 			       ("weft-test-" + std::to_string(::getpid()));
 	std::filesystem::create_directory(directory);
-	// In a directory that is the owner's only, the socket is, too.
+	// The directory belongs to the owner only, and so does the socket.
 	using std::filesystem::perms;
 	std::filesystem::permissions(directory, perms::owner_all);
 	const auto path = directory / "card.sock";
@@ -357,8 +357,8 @@ TEST(ServerLifetime, ClientConnectsToTheSocketFile)
 	std::filesystem::remove_all(directory);
 }
 
-// A stale socket file of a dead process does not stop the next start; what is not a socket
-// is never touched.
+// A stale socket file of a dead process does not prevent the next start. Other files are never
+// replaced.
 TEST(ServerLifetime, StaleSocketFileIsReplaced)
 {
 	const auto directory = std::filesystem::temp_directory_path() /

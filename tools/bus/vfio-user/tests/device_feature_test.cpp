@@ -8,7 +8,8 @@ namespace
 
 using DeviceFeatureMessage = GreetedTest;
 
-// No feature is there, whether it is asked for, set or probed: ENOTTY, and the session goes on.
+// No feature is supported, whether it is read, set or probed: the reply is ENOTTY, and the session
+// continues.
 TEST_F(DeviceFeatureMessage, ReportsNoFeatures)
 {
 	for (std::uint32_t feature = 0; feature < 16; ++feature)

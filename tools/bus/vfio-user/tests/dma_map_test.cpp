@@ -45,7 +45,7 @@ TEST_F(DmaMapMessage, ReadOnlySectionCannotBeWritten)
 	EXPECT_FALSE(memory().write_as<int>(0, 1));
 }
 
-// A section without a descriptor is known, but out of the device's reach.
+// A section without a descriptor is accepted, but the device cannot access it.
 TEST_F(DmaMapMessage, AcceptsSectionsWithoutDescriptor)
 {
 	EXPECT_EQ(map({0, 3, 0, kPage, kPage}, {}), 0u);
@@ -54,7 +54,7 @@ TEST_F(DmaMapMessage, AcceptsSectionsWithoutDescriptor)
 	EXPECT_EQ(map({0, 3, 0, kPage, kPage}, {}), EEXIST);
 }
 
-// Mapping over a section is refused with EEXIST, and the section stays.
+// Mapping over an existing section is refused with EEXIST, and the section stays.
 TEST_F(DmaMapMessage, RefusesOverlappingSections)
 {
 	const auto fd = make_memory(4 * kPage);
@@ -86,8 +86,8 @@ TEST_F(DmaMapMessage, RejectsInvalidRequests)
 	EXPECT_EQ(device_.memory_changes, 0u);
 }
 
-// A client has as many sections as it was told that it may, within reach or not; the next is
-// refused, and possible once another is gone.
+// The number of sections is limited as announced, accessible or not. Another one is possible after
+// one is removed.
 TEST_F(DmaMapMessage, NumberOfSectionsIsLimited)
 {
 	const auto fd = make_memory(kPage);
@@ -102,8 +102,8 @@ TEST_F(DmaMapMessage, NumberOfSectionsIsLimited)
 	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {fd.get()}), 0u);
 }
 
-// So many bytes as its sections are worth, in however few of them; one out of reach takes none of
-// the process's addresses.
+// The total number of bytes is limited as well, however few sections there are. Sections that
+// cannot be accessed use no addresses of the process.
 TEST_F(DmaMapMessage, MappedBytesAreLimited)
 {
 	constexpr std::uint64_t most = kMaxDmaMaps * kLentBytesPerMapping;

@@ -26,7 +26,7 @@ protected:
 	FileDescriptor file_ = make_memory(4 * kPage);
 };
 
-// The section is gone when the reply, which repeats the request, is there.
+// The section is removed before the reply, which repeats the request, is sent.
 TEST_F(DmaUnmapMessage, UnmappedSectionCannotBeAccessed)
 {
 	const auto reply = unmap(0, 2 * kPage);
@@ -54,7 +54,7 @@ TEST_F(DmaUnmapMessage, LargeSectionsAreUnmappedInSlices)
 	EXPECT_EQ(client().receive().error(), 0u);
 }
 
-// Memory under a running transfer stays valid memory until the transfer lets go of it.
+// Memory that a running transfer uses stays valid until the transfer has ended.
 TEST_F(DmaUnmapMessage, TransferInProgressKeepsUnmappedMemoryValid)
 {
 	std::vector<MemorySegment> segments;
@@ -64,14 +64,14 @@ TEST_F(DmaUnmapMessage, TransferInProgressKeepsUnmappedMemoryValid)
 	EXPECT_FALSE(memory().write_as<int>(0, 1));
 }
 
-// One request may take several sections, as a virtual IOMMU's invalidation does.
+// One request may remove several sections, as the invalidation of a virtual IOMMU does.
 TEST_F(DmaUnmapMessage, RemovesAllSectionsInARange)
 {
 	EXPECT_EQ(unmap(0, 1 << 20).error(), 0u);
 	EXPECT_EQ(memory().sections(), 0u);
 }
 
-// With the flag of VFIO everything goes; the range must be empty then.
+// VFIO's flag removes all sections; the range must then be empty.
 TEST_F(DmaUnmapMessage, UnmapAllRemovesEverySection)
 {
 	EXPECT_EQ(unmap(0, kPage, kDmaUnmapAll).error(), EINVAL);

@@ -37,7 +37,7 @@ class ServerTest : public ::testing::Test
 protected:
 	ServerTest() { connect(); }
 
-	// A new client, not yet greeted.
+	// Connects a new client, which has not sent a message yet.
 	FakeClient &connect()
 	{
 		auto [ours, theirs] = FakeClient::make_sockets();
@@ -68,7 +68,7 @@ protected:
 	{
 		return FileDescriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 	}
-	// How often @event was signalled since it was last asked.
+	// Returns how often @event was signalled since the last call.
 	static std::uint64_t take(const FileDescriptor &event)
 	{
 		std::uint64_t count = 0;

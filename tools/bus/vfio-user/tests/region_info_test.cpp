@@ -9,8 +9,8 @@ namespace
 
 using RegionInfoMessage = GreetedTest;
 
-// Every region has its size; those that the device does not have are of size 0 and no use. None can
-// be mapped, so that the client posts writes.
+// Every region has its size. Regions that the device does not have are of size 0 and cannot be
+// accessed. No region can be mapped, so the client posts its writes.
 TEST_F(RegionInfoMessage, ReportsTheSizeAndFlagsOfEachRegion)
 {
 	const std::uint64_t sizes[] = {

@@ -9,7 +9,7 @@ namespace
 
 using RegionIoFdsMessage = GreetedTest;
 
-// No region has descriptors for its accesses.
+// No region offers descriptors for its accesses.
 TEST_F(RegionIoFdsMessage, ReturnsNoDescriptors)
 {
 	const auto reply =

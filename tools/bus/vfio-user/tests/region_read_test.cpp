@@ -17,7 +17,7 @@ protected:
 	}
 };
 
-// The reply repeats the request and brings what the device has there.
+// The reply repeats the request, followed by the data of the device.
 TEST_F(RegionReadMessage, ReadsReachTheDevice)
 {
 	device_.memory(2)[0x123456] = std::byte{0x5a};
@@ -30,7 +30,8 @@ TEST_F(RegionReadMessage, ReadsReachTheDevice)
 	EXPECT_EQ(reply.as<std::uint32_t>(16), 0x005a0000u);
 }
 
-// All of configuration space in one read, as QEMU does it; and the largest transfer.
+// Configuration space can be read as a whole, as QEMU does, and a transfer can have the maximum
+// length.
 TEST_F(RegionReadMessage, LargeReadsReturnAllBytes)
 {
 	EXPECT_EQ(client().read(kRegionConfig, 0, 4096)[0], std::byte{0xf4});
@@ -39,8 +40,8 @@ TEST_F(RegionReadMessage, LargeReadsReturnAllBytes)
 	EXPECT_TRUE(client().read(0, 0, 0).empty());
 }
 
-// The MSI-X structures are the client's; the server's table is empty, and the model never sees
-// them.
+// The MSI-X structures are emulated by the client. The server's table reads as zero, and accesses
+// do not reach the model.
 TEST_F(RegionReadMessage, MsixTableAndPbaReadAsZero)
 {
 	std::ranges::fill(device_.memory(4), std::byte{0xff});
@@ -49,8 +50,8 @@ TEST_F(RegionReadMessage, MsixTableAndPbaReadAsZero)
 	EXPECT_EQ(client().read_as<std::uint32_t>(4, 0), ~0u);
 }
 
-// The pending bits tell of vectors that were raised before they had a descriptor, as QEMU asks for
-// them; none is pending once it is signalled.
+// The PBA shows vectors that were raised before they had a descriptor; QEMU reads it for that. A
+// vector is no longer pending once it has been signalled.
 TEST_F(RegionReadMessage, PbaShowsPendingVectors)
 {
 	enable_msix();
@@ -72,7 +73,7 @@ TEST_F(RegionReadMessage, PbaShowsPendingVectors)
 		  1ull << (FakeDevice::kVectors - 1));
 }
 
-// Not one byte outside of a region, no region that is not there, no more than was negotiated.
+// Reads outside a region, of a missing region, or beyond the negotiated length are refused.
 TEST_F(RegionReadMessage, RejectsReadsOutsideTheRegion)
 {
 	EXPECT_EQ(read(0, FakeDevice::kBar0Size - 3, 4), EINVAL);

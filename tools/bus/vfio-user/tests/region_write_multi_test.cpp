@@ -26,7 +26,7 @@ protected:
 	}
 };
 
-// All writes are done, in order, each with its own size.
+// All writes are executed in order, each with its own size.
 TEST_F(RegionWriteMultiMessage, WritesAreExecutedInOrder)
 {
 	const auto reply = client().call(Command::region_write_multi,
@@ -39,7 +39,7 @@ TEST_F(RegionWriteMultiMessage, WritesAreExecutedInOrder)
 	EXPECT_EQ(device_.writes[2], (FakeDevice::Write{0, 4, {std::byte{0x55}}}));
 }
 
-// One bad write, or a count that is not what follows, and none is done.
+// If one write is invalid or the count does not match the data, no write is executed.
 TEST_F(RegionWriteMultiMessage, RefusesMalformedRequests)
 {
 	const auto good = single(0, 0, 4, 1);
@@ -55,8 +55,9 @@ TEST_F(RegionWriteMultiMessage, RefusesMalformedRequests)
 	EXPECT_EQ(send(0), 0u);
 }
 
-// A message has no more writes than QEMU ever puts into one, and a loop's slice no more than a
-// bound, however many messages they come in: other work of the loop gets its turn between.
+// A message has no more writes than QEMU puts into one. The number of writes in a slice of the loop
+// is limited as well, however many messages they come in, so that other tasks of the loop run in
+// between.
 TEST_F(RegionWriteMultiMessage, WritesPerMessageAreLimited)
 {
 	const auto many = [&](std::size_t count) {
@@ -71,7 +72,7 @@ TEST_F(RegionWriteMultiMessage, WritesPerMessageAreLimited)
 	constexpr unsigned messages = 16;
 	for (unsigned i = 0; i < messages; ++i)
 		client().send(Command::region_write_multi, full, {}, kFlagNoReply);
-	// Posted by the first handler that runs, and so after the first slice.
+	// The first write posts this task, so it runs after the first slice.
 	std::size_t seen = 0;
 	device_.on_write = [&] { loop_.post([&] { seen = device_.writes.size(); }); };
 	ASSERT_TRUE(loop_.run_until([&] { return device_.writes.size() == 200 * messages; }));

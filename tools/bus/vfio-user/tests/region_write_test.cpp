@@ -27,7 +27,7 @@ TEST_F(RegionWriteMessage, WritesReachTheDevice)
 	EXPECT_EQ(device_.writes[0], (FakeDevice::Write{2, 0x18, data}));
 }
 
-// Posted writes are not answered, but are done in order before what comes after.
+// Posted writes have no reply, but are executed in order before later requests.
 TEST_F(RegionWriteMessage, PostedWritesAreExecutedInOrder)
 {
 	for (std::uint32_t i = 0; i < 1000; ++i)
@@ -40,8 +40,8 @@ TEST_F(RegionWriteMessage, PostedWritesAreExecutedInOrder)
 	EXPECT_TRUE(client().quiet());
 }
 
-// A message is charged loop time for the bytes that it moves: after a large one, other work of the
-// loop runs.
+// The bytes of a message count against the slice of the loop: after a large message, other tasks of
+// the loop run.
 TEST_F(RegionWriteMessage, LargeWritesAreExecutedInSlices)
 {
 	constexpr std::uint32_t bytes = 8192, writes = 8;
@@ -53,7 +53,7 @@ TEST_F(RegionWriteMessage, LargeWritesAreExecutedInSlices)
 	EXPECT_TRUE(loop_.run_until([&] { return device_.writes.size() == writes; }));
 }
 
-// The largest transfer is taken whole.
+// The largest transfer is accepted.
 TEST_F(RegionWriteMessage, AcceptsTheLargestTransfer)
 {
 	EXPECT_EQ(write({0, 0, kMaxDataTransfer}, kMaxDataTransfer), 0u);
@@ -61,7 +61,7 @@ TEST_F(RegionWriteMessage, AcceptsTheLargestTransfer)
 	EXPECT_EQ(device_.writes[0].data.size(), kMaxDataTransfer);
 }
 
-// A write of no bytes is none.
+// A write of length zero has no effect.
 TEST_F(RegionWriteMessage, EmptyWritesDoNothing)
 {
 	EXPECT_EQ(write({FakeDevice::kBar0Size, 0, 0}, 0), 0u);
@@ -76,8 +76,8 @@ TEST_F(RegionWriteMessage, WritesToMsixTableAndPbaAreIgnored)
 	EXPECT_TRUE(device_.writes.empty());
 }
 
-// Writes outside of a region, or with more or less data than their header says, are refused and
-// have no effect; posted ones too, which get no reply.
+// Writes outside a region, or with more or less data than their header announces, are refused and
+// have no effect. The same holds for posted writes, which have no reply.
 TEST_F(RegionWriteMessage, RefusesMalformedRequests)
 {
 	EXPECT_EQ(write({FakeDevice::kBar0Size - 3, 0, 4}, 4), EINVAL);

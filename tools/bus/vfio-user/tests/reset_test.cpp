@@ -10,8 +10,8 @@ namespace
 using Reset = GreetedTest;
 using ::testing::ElementsAre;
 
-// A reset reaches the device and puts configuration space and INTx back; memory and descriptors are
-// the client's, and stay.
+// A reset reaches the device and restores configuration space and INTx. Memory and descriptors
+// belong to the client and stay.
 TEST_F(Reset, ResetRestoresConfigSpaceAndDevice)
 {
 	const auto file = make_memory(4096);
@@ -27,7 +27,7 @@ TEST_F(Reset, ResetRestoresConfigSpaceAndDevice)
 	EXPECT_TRUE(device_.host().dma().read_as<int>(0));
 }
 
-// Two resets in a row, as at a reboot, are two resets.
+// Two resets in a row, as in a reboot, both reach the device.
 TEST_F(Reset, TwoConsecutiveResetsBothReachTheDevice)
 {
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
@@ -35,7 +35,8 @@ TEST_F(Reset, TwoConsecutiveResetsBothReachTheDevice)
 	EXPECT_EQ(device_.resets.size(), 3u);
 }
 
-// The capability announces function-level reset; writing its bit does it, and it reads as zero.
+// The capability announces function-level reset. Writing its bit resets the device, and the bit
+// reads as zero.
 TEST_F(Reset, FunctionLevelResetResetsTheDevice)
 {
 	const auto express = find_capability(0x10);
@@ -52,7 +53,7 @@ TEST_F(Reset, FunctionLevelResetResetsTheDevice)
 	EXPECT_FALSE(device_.host().bus_master());
 }
 
-// A payload is none of its business, but does no harm.
+// The payload of a reset is ignored.
 TEST_F(Reset, PayloadOfResetIsIgnored)
 {
 	EXPECT_EQ(client().call(Command::reset, Bytes(100)).error(), 0u);

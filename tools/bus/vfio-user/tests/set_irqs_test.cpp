@@ -30,7 +30,7 @@ protected:
 	FileDescriptor second_ = make_event();
 };
 
-// A vector's interrupts reach the descriptor that it was given, and no other.
+// Interrupts of a vector signal its own descriptor, and no other.
 TEST_F(SetIrqsMessage, EventfdsAreAssignedToVectors)
 {
 	enable_msix();
@@ -45,7 +45,8 @@ TEST_F(SetIrqsMessage, EventfdsAreAssignedToVectors)
 	device_.host().raise_msix(~0u);
 }
 
-// Eventfd data without descriptors takes them away; so does disabling all, at any time.
+// A request of type eventfd without descriptors removes them. Disabling all vectors does so too, at
+// any time.
 TEST_F(SetIrqsMessage, EventfdsCanBeRemovedFromVectors)
 {
 	enable_msix();
@@ -60,8 +61,8 @@ TEST_F(SetIrqsMessage, EventfdsCanBeRemovedFromVectors)
 	EXPECT_EQ(take(second_), 0u);
 }
 
-// An interrupt that finds no descriptor is pending, and is delivered with the descriptor; but not
-// across a disabling of MSI-X or a reset.
+// An interrupt of a vector without a descriptor is pending, and is delivered once there is one. It
+// is dropped if MSI-X is disabled or the device is reset.
 TEST_F(SetIrqsMessage, PendingInterruptIsDeliveredWhenItsEventfdIsSet)
 {
 	enable_msix();
@@ -98,7 +99,7 @@ TEST_F(SetIrqsMessage, MsixInterruptsAreSentOnlyIfEnabled)
 	EXPECT_EQ(take(first_), 0u);
 }
 
-// A client can trigger vectors itself, all of a range or some.
+// A client can trigger some or all vectors of a range itself.
 TEST_F(SetIrqsMessage, ClientCanTriggerInterrupts)
 {
 	EXPECT_EQ(set(kIrqMsix, kTriggerByEvent, 0, 2, {first_.get(), second_.get()}), 0u);
@@ -135,7 +136,7 @@ TEST_F(SetIrqsMessage, IntxIsMaskedAfterDeliveryUntilUnmasked)
 	EXPECT_EQ(take(first_), 1u);
 }
 
-// INTx obeys Interrupt Disable, and Interrupt Status shows the line in any case.
+// Interrupt Disable suppresses INTx, and Interrupt Status always shows the line.
 TEST_F(SetIrqsMessage, InterruptDisableBitSuppressesIntx)
 {
 	constexpr std::uint16_t status_interrupt = 1 << 3;
@@ -150,7 +151,7 @@ TEST_F(SetIrqsMessage, InterruptDisableBitSuppressesIntx)
 	EXPECT_FALSE(client().read_as<std::uint16_t>(kRegionConfig, 6) & status_interrupt);
 }
 
-// A client may unmask INTx by a descriptor, as KVM does, until it takes that away.
+// A client may unmask INTx by an eventfd, as KVM does, until it removes the descriptor.
 TEST_F(SetIrqsMessage, UnmaskEventfdUnmasksIntx)
 {
 	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
@@ -168,8 +169,8 @@ TEST_F(SetIrqsMessage, UnmaskEventfdUnmasksIntx)
 	EXPECT_EQ(take(first_), 0u);
 }
 
-// A descriptor whose counter is full does not hold up the device, and whether it would block is the
-// client's to say: the flag belongs to what both share.
+// A descriptor with a full counter does not block the device, whatever its O_NONBLOCK flag, because
+// the client shares the flag and can change it.
 TEST_F(SetIrqsMessage, FullEventfdDoesNotBlockTheServer)
 {
 	enable_msix();
@@ -189,8 +190,8 @@ TEST_F(SetIrqsMessage, FullEventfdDoesNotBlockTheServer)
 	EXPECT_EQ(take(first_), 1u);
 }
 
-// Interrupts travel by eventfds, as QEMU and KVM have them; what else a client sends is not kept:
-// it could hold up the device, or keep a connection open whose client is gone.
+// Only eventfds are accepted for interrupts, as QEMU and KVM use them. Another descriptor could
+// block the device, or keep open the connection of a client that has exited.
 TEST_F(SetIrqsMessage, DescriptorsOtherThanEventfdsAreRefused)
 {
 	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
@@ -211,8 +212,8 @@ TEST_F(SetIrqsMessage, DescriptorsOtherThanEventfdsAreRefused)
 	EXPECT_EQ(take(first_), 0u) << "a refused request wires nothing";
 }
 
-// A descriptor that stays readable, however often it is read, is not waited for any more; nor is
-// one read that the client has read first, whatever its flag.
+// A descriptor that stays readable after each read is not watched any more. A descriptor that the
+// client has read first does not block, whatever its flag.
 TEST_F(SetIrqsMessage, PersistentlyReadableUnmaskEventfdIsDropped)
 {
 	constexpr std::uint32_t unmask_by_event = kIrqSetDataEventfd | kIrqSetActionUnmask;
@@ -227,8 +228,8 @@ TEST_F(SetIrqsMessage, PersistentlyReadableUnmaskEventfdIsDropped)
 	EXPECT_LT(turns, 1000u);
 }
 
-// Contradictory flags, ranges outside, too few descriptors or booleans, and what a kind of
-// interrupt cannot do are refused, and wire nothing.
+// Contradictory flags, invalid ranges, too few descriptors or booleans, and operations that a kind
+// of interrupt lacks are refused and change nothing.
 TEST_F(SetIrqsMessage, RejectsInvalidRequests)
 {
 	enable_msix();

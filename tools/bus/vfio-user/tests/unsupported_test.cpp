@@ -9,7 +9,8 @@ namespace
 
 using Unsupported = GreetedTest;
 
-// Each is refused with an error of its own, whatever it carries, and the session goes on.
+// Each unsupported command is refused with its own error, whatever it contains, and the session
+// continues.
 TEST_F(Unsupported, UnsupportedCommandGetsAnErrorReply)
 {
 	const auto event = make_event();

@@ -40,7 +40,7 @@ TEST_F(Version, QemuVersionRequestIsAccepted)
 	EXPECT_FALSE(capabilities.contains("twin_socket"));
 }
 
-// Only what was proposed comes back, and no more than was proposed.
+// The reply contains only capabilities that were proposed, with values not above the proposed ones.
 TEST_F(Version, ReplyHasASubsetOfTheCapabilities)
 {
 	const auto reply = propose(bytes_of(
@@ -51,7 +51,7 @@ TEST_F(Version, ReplyHasASubsetOfTheCapabilities)
 		  nlohmann::json::parse(R"({"capabilities":{"max_data_xfer_size":4096}})"));
 }
 
-// The version data is optional; a later minor version is answered with ours.
+// The version data is optional. A later minor version is answered with the server's own.
 TEST_F(Version, RequestWithoutCapabilitiesIsAccepted)
 {
 	const auto reply = propose(bytes_of(VersionHeader{0, 7}));
@@ -60,7 +60,7 @@ TEST_F(Version, RequestWithoutCapabilitiesIsAccepted)
 	EXPECT_TRUE(data(reply)["capabilities"].empty());
 }
 
-// Another major version cannot be served: the server hangs up.
+// Another major version is not supported, so the server closes the connection.
 TEST_F(Version, OtherMajorVersionClosesTheConnection)
 {
 	client().send(Command::version, bytes_of(VersionHeader{1, 0}));
@@ -83,8 +83,9 @@ TEST_F(Version, MalformedCapabilitiesAreRefused)
 	EXPECT_EQ(client().greet().error(), 0u);
 }
 
-// Well-formed data is refused for its size before it is looked at: nesting as deep as a message is
-// long would take the stack of whatever copies it. A proposal of the largest size is taken.
+// Valid data is refused because of its size before it is parsed: deeply nested data of the full
+// length would overflow the stack of any code that copies it. A proposal of the largest size is
+// accepted.
 TEST_F(Version, SizeOfCapabilitiesIsLimited)
 {
 	const VersionHeader header{0, 1};

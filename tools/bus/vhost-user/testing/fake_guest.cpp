@@ -26,7 +26,7 @@ FileDescriptor make_file(std::uint64_t size)
 	return fd;
 }
 
-// Where the command and its answer lie, and the buffers for messages.
+// Addresses of the command, of its answer, and of the buffers for messages.
 constexpr std::uint64_t kCommandPlace = FakeGuest::kBuffers;
 constexpr std::uint64_t kAnswerPlace = FakeGuest::kBuffers + 0x8000;
 constexpr std::uint64_t kMessagePlace = FakeGuest::kBuffers + 0x10000;
@@ -63,7 +63,7 @@ std::uint64_t FakeGuest::call(Request request, const Bytes &payload, const std::
 void FakeGuest::agree()
 {
 	send(Request::set_owner, {}, {}, 0);
-	// That errors are answered is agreed on by it, and so it is answered.
+	// With this feature the server reports errors, so even these requests get replies.
 	if (call(Request::set_protocol_features, bytes_of(call(Request::get_protocol_features))) ||
 	    call(Request::set_features, bytes_of(call(Request::get_features))))
 		throw std::runtime_error("the server refuses its own features");
@@ -71,7 +71,7 @@ void FakeGuest::agree()
 
 std::uint64_t FakeGuest::share_memory()
 {
-	// UML has room for two regions in it, and uses one.
+	// UML's memory table has room for two regions, of which it uses one.
 	return call(Request::set_mem_table,
 		    bytes_of(MemoryTable{1, 0},
 			     MemoryRegion{kMemory, kMemorySize, kMemory + kClientOffset, 0},

@@ -21,15 +21,15 @@ namespace weft::testing
 class FakeGuest final : public ClientSocket
 {
 public:
-	// Its memory, and what it has there. The client's own addresses are others than the
-	// guest's.
+	// The guest's memory and its contents. The client's virtual addresses differ from the
+	// guest's physical ones.
 	static constexpr std::uint64_t kMemory = 0x100000;
 	static constexpr std::uint64_t kMemorySize = 256 << 10;
 	static constexpr std::uint64_t kClientOffset = 0x7000'0000'0000;
 	static constexpr std::uint32_t kEntries = 16;
 	static constexpr std::uint64_t kBuffers = kMemory + 0x10000;
 
-	// One queue, as the driver's end of it.
+	// A queue from the driver's point of view.
 	struct Queue {
 		std::uint64_t descriptors;
 		std::uint64_t available;
@@ -39,7 +39,8 @@ public:
 
 	FakeGuest(Loop &loop, FileDescriptor socket);
 
-	// A request, and the answer to it: the number that was asked for, or an error (0: none).
+	// Sends a request. ask() and call() return its answer: the requested number, or an error
+	// (0: none).
 	void send(vhost_user::Request request, const Bytes &payload = {},
 		  const std::vector<int> &fds = {},
 		  std::uint32_t flags = vhost_user::kFlagNeedReply);
@@ -50,7 +51,8 @@ public:
 	{
 		return call(request, bytes_of(payload));
 	}
-	// All that comes before the queues work; nothing may be refused. Or the parts of it.
+	// Sets the session up until the queues work, all at once or in parts. No step may be
+	// refused.
 	void greet();
 	void agree();
 	std::uint64_t share_memory();
@@ -59,7 +61,7 @@ public:
 	std::uint64_t enable(std::uint32_t queue, bool on = true);
 	std::uint64_t kick(std::uint32_t queue);
 
-	// Its memory. Throws std::out_of_range outside of it.
+	// Returns guest memory. Throws std::out_of_range for other addresses.
 	std::span<std::byte> memory(std::uint64_t address, std::size_t size);
 	template<typename T>
 	T &object(std::uint64_t address)
@@ -75,11 +77,11 @@ public:
 	void make_available(std::uint32_t queue, std::uint16_t head);
 	// Returns the next used element that was not yet taken, if any.
 	std::optional<vhost_user::UsedElement> take_used(std::uint32_t queue);
-	// The queues of the calls that came since the last call.
+	// Returns the queues whose call descriptors were signalled since the last call.
 	std::vector<std::uint32_t> take_calls();
 
-	// Executes a command as UML does: its head and data at one place, an answer of @room bytes
-	// at another. Returns the written part of the answer.
+	// Executes a command as UML does: its header and data in one buffer, and an answer of @room
+	// bytes in another. Returns the answer.
 	Bytes execute(vhost_user::Operation operation, std::uint8_t bar, std::uint64_t address,
 		      std::uint32_t size, const Bytes &data, std::uint32_t room);
 	template<typename T>
@@ -111,7 +113,7 @@ public:
 
 	// Gives the message queue a buffer of @size bytes.
 	void give_buffer(std::uint32_t size = sizeof(vhost_user::Command) + 4);
-	// The data of the next message, whose address is looked at, too.
+	// The address and the data of the next message.
 	struct Msi {
 		std::uint64_t address;
 		std::uint32_t data;

@@ -31,7 +31,7 @@ struct AnswerMessage {
 	Integer refused;
 };
 
-// Time that the test's machine has a part in, which does something while the channel waits for it.
+// A clock whose guest does something while the channel waits for it.
 class Shared final : public Environment
 {
 public:
@@ -74,7 +74,7 @@ protected:
 	CallMessage call_{};
 };
 
-// It asks for an answer, and has it when it returns.
+// The channel requests an acknowledgement, and returns after it has arrived.
 TEST_F(ChannelTest, CallReturnsAfterTheAcknowledgement)
 {
 	bool answered = false;
@@ -87,7 +87,7 @@ TEST_F(ChannelTest, CallReturnsAfterTheAcknowledgement)
 	ASSERT_TRUE(channel_);
 	EXPECT_TRUE(channel_->call(1));
 	EXPECT_TRUE(answered);
-	// Nothing of it is left for the next.
+	// No unread data is left for the next call.
 	environment_.on_wait = [&] { return take_call(); };
 	EXPECT_FALSE(channel_->call(1));
 }

@@ -32,7 +32,7 @@ TEST_F(Commands, ReadsAndWritesReachBarsAndConfigSpace)
 	EXPECT_THAT(device_.bus_master, ElementsAre(true));
 }
 
-// The function has no interrupt pin for such a machine: there is no way for it.
+// The function has no interrupt pin for such a guest, because the protocol cannot signal it.
 TEST_F(Commands, GuestSeesNoInterruptPinOrIntxStatus)
 {
 	EXPECT_TRUE(device_.description().intx);
@@ -56,8 +56,8 @@ TEST_F(Commands, BlocksOfMemoryCanBeReadWrittenAndFilled)
 	EXPECT_EQ(guest().read<std::uint8_t>(2, 116), std::to_integer<std::uint8_t>(data[116]));
 }
 
-// As on a bus where nobody answers: what cannot be read gives ones, what cannot be written does
-// nothing.
+// As on a bus without the addressed device, invalid reads return all ones, and invalid writes have
+// no effect.
 TEST_F(Commands, ReadsOutsideTheBarsReturnAllOnes)
 {
 	const auto refused = [&](Operation operation, std::uint8_t bar, std::uint64_t address,
@@ -87,8 +87,8 @@ TEST_F(Commands, ReadsOutsideTheBarsReturnAllOnes)
 	EXPECT_THAT(device_.bus_master, IsEmpty());
 }
 
-// Operations for the other direction, and unknown ones, are returned unexecuted; so is
-// half a command.
+// Operations for the other direction, unknown operations and incomplete commands are returned
+// without being executed.
 TEST_F(Commands, InvalidCommandsAreReturnedUnexecuted)
 {
 	for (const unsigned operation : {0u, 6u, 7u, 8u, 9u, 255u})
@@ -104,7 +104,8 @@ TEST_F(Commands, InvalidCommandsAreReturnedUnexecuted)
 	EXPECT_EQ(used->written, 0u);
 }
 
-// Head and data may lie apart, and an answer may be spread; one that has too little room is cut.
+// Header and data may be in separate descriptors, and an answer may span several. An answer that is
+// too long is truncated.
 TEST_F(Commands, CommandsMaySpanSeveralDescriptors)
 {
 	device_.memory(0)[0x40] = std::byte{0x11};
@@ -126,8 +127,8 @@ TEST_F(Commands, CommandsMaySpanSeveralDescriptors)
 	EXPECT_EQ(guest().execute(Operation::memory_read, 0, 0x40, 4, {}, 2).size(), 2u);
 }
 
-// Posted commands are called for, so that their memory is freed; an answer is looked for by who
-// waits for it.
+// The guest is called after posted commands, so that it frees their memory. It polls for answers
+// that it waits for.
 TEST_F(Commands, GuestIsNotifiedOfCompletedPostedWrites)
 {
 	guest().take_calls();
@@ -142,7 +143,7 @@ TEST_F(Commands, GuestIsNotifiedOfCompletedPostedWrites)
 	EXPECT_EQ(guest().kick(2), std::uint64_t{EINVAL}) << "no such queue";
 }
 
-// All that a ring holds is done by one kick, in order, and goes on where its indices wrap around.
+// One kick executes all commands in a ring, in order, also where the indices wrap around.
 TEST_F(Commands, OneKickExecutesAllCommandsInOrder)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
@@ -165,7 +166,7 @@ TEST_F(Commands, OneKickExecutesAllCommandsInOrder)
 	EXPECT_EQ(guest().read<std::uint32_t>(0, 0), FakeGuest::kEntries - 1u);
 }
 
-// Other work has its turns while a long ring is done: each of the commands may take long.
+// Other tasks run while a long ring is processed, because each command may take long.
 TEST_F(Commands, LongRingIsProcessedInSlices)
 {
 	for (std::uint16_t i = 0; i < FakeGuest::kEntries; ++i) {
@@ -199,7 +200,7 @@ TEST_F(Commands, DisconnectStopsProcessingOfALongRing)
 	EXPECT_LE(device_.writes.size(), FakeGuest::kEntries);
 }
 
-// A queue that is disabled is left alone, and goes on where it was.
+// A disabled queue is not processed, and continues where it was.
 TEST_F(Commands, DisabledQueueIsNotProcessed)
 {
 	ASSERT_EQ(guest().enable(kCommandQueue, false), 0u);
@@ -218,7 +219,7 @@ TEST_F(Commands, DisabledQueueIsNotProcessed)
 class InvalidRings : public GreetedTest
 {
 protected:
-	// Makes @head available and kicks; the machine is to be lost.
+	// Makes @head available, kicks, and expects that the guest is disconnected.
 	void expect_lost_by(std::uint16_t head)
 	{
 		guest().make_available(kCommandQueue, head);

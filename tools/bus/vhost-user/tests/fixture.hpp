@@ -25,7 +25,7 @@ class ServerTest : public ::testing::Test
 protected:
 	ServerTest() { connect(); }
 
-	// A new machine, not yet greeted.
+	// Connects a new guest, which has not sent a message yet.
 	FakeGuest &connect()
 	{
 		auto [ours, theirs] = FakeGuest::make_sockets();
@@ -35,8 +35,8 @@ protected:
 	}
 	FakeGuest &guest() { return *guest_; }
 
-	// The machine is dropped, the card plugged in anew for the next one, which finds it
-	// working.
+	// Checks that the guest was disconnected, and that the card was plugged in again and works
+	// for the next one.
 	void expect_lost()
 	{
 		EXPECT_TRUE(guest().wait_closed());
@@ -52,7 +52,7 @@ protected:
 	std::optional<FakeGuest> guest_;
 };
 
-// The same with queues that work.
+// The same with a session whose queues work.
 class GreetedTest : public ServerTest
 {
 protected:

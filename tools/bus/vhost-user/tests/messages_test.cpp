@@ -22,7 +22,7 @@ protected:
 	static constexpr std::uint8_t kBar = 4;
 	static constexpr std::uint64_t kAddress = 0xa0000;
 
-	// MSI-X on, memory reachable, no function mask.
+	// Enables MSI-X and bus mastering, without masking the function.
 	void enable(std::uint16_t control = 0x8000)
 	{
 		guest().write_config<std::uint16_t>(4, 4);
@@ -52,7 +52,7 @@ protected:
 	}
 };
 
-// The table is memory, masked at first; the model sees nothing of it.
+// The table behaves as memory whose entries are initially masked. Accesses do not reach the model.
 TEST_F(MsixMessages, MsixTableAccessesDoNotReachTheDevice)
 {
 	EXPECT_EQ(guest().read<std::uint32_t>(kBar, entry(31) + 12), 1u);
@@ -60,12 +60,12 @@ TEST_F(MsixMessages, MsixTableAccessesDoNotReachTheDevice)
 	EXPECT_EQ(guest().read<std::uint64_t>(kBar, entry(31)), kAddress);
 	EXPECT_EQ(guest().read<std::uint64_t>(kBar, entry(31) + 8), 77u);
 	EXPECT_THAT(device_.writes, IsEmpty());
-	// Across its end: what lies behind is no part of it.
+	// The access crosses the end of the table: the bytes behind it are not stored.
 	guest().write<std::uint64_t>(kBar, entry(32) - 4, ~std::uint64_t{0});
 	EXPECT_EQ(guest().read<std::uint64_t>(kBar, entry(32) - 4), 0xffffffffu);
 }
 
-// A raised vector is one message, as the table says, and one call.
+// A raised vector sends one message, with its address and data from the table, and one call.
 TEST_F(MsixMessages, RaisedMsixVectorSendsItsAddressAndData)
 {
 	enable();
@@ -83,8 +83,8 @@ TEST_F(MsixMessages, RaisedMsixVectorSendsItsAddressAndData)
 	EXPECT_FALSE(guest().take_message()) << "no such vector";
 }
 
-// A masked message is pending once, is shown as pending, and is sent when it is unmasked, by the
-// vector's mask or the function's.
+// The message of a masked vector becomes pending once, is visible as pending, and is sent when the
+// vector or the function is unmasked.
 TEST_F(MsixMessages, MaskedVectorStaysPendingUntilUnmasked)
 {
 	enable(0xc000);
@@ -107,7 +107,7 @@ TEST_F(MsixMessages, MaskedVectorStaysPendingUntilUnmasked)
 	EXPECT_FALSE(guest().take_message());
 }
 
-// A machine without room for a message has it when it makes room.
+// If the guest has no buffer for a message, the message is sent when it posts one.
 TEST_F(MsixMessages, VectorStaysPendingUntilABufferIsPosted)
 {
 	enable();
@@ -120,7 +120,7 @@ TEST_F(MsixMessages, VectorStaysPendingUntilABufferIsPosted)
 	EXPECT_EQ(pending(), 0u);
 }
 
-// Nothing is sent by a function that may not, and a reset forgets all.
+// A function without MSI-X or bus mastering sends nothing, and a reset drops all pending messages.
 TEST_F(MsixMessages, InterruptsNeedBusMasteringAndMsixEnable)
 {
 	enable();
@@ -146,8 +146,8 @@ TEST_F(MsixMessages, InterruptsNeedBusMasteringAndMsixEnable)
 	EXPECT_FALSE(guest().take_message());
 }
 
-// A pending message stays pending while the function is no bus master, whatever is unmasked, and is
-// sent when it is a master again.
+// A pending message stays pending while bus mastering is off, even if it is unmasked, and is sent
+// when bus mastering is enabled.
 TEST_F(MsixMessages, PendingMsixIsSentOnlyWithBusMasteringEnabled)
 {
 	enable();
@@ -166,8 +166,7 @@ TEST_F(MsixMessages, PendingMsixIsSentOnlyWithBusMasteringEnabled)
 	EXPECT_EQ(pending(), 0u);
 }
 
-// Nor is a machine waited for that takes O_NONBLOCK off the pipe: the flag belongs to what both
-// share.
+// The device does not block either if the guest clears O_NONBLOCK on the pipe, which both share.
 TEST_F(MsixMessages, FullBackendChannelDoesNotBlockTheServer)
 {
 	int ends[2];
@@ -193,7 +192,7 @@ TEST_F(MsixMessages, FullBackendChannelDoesNotBlockTheServer)
 	EXPECT_TRUE(guest().take_message());
 }
 
-// A machine that never reads its calls loses none that matters, and holds nobody up.
+// A guest that never reads its calls misses none that matters, and blocks nobody.
 TEST_F(MsixMessages, GuestThatIgnoresInterruptsDoesNotBlockTheDevice)
 {
 	enable();
@@ -209,7 +208,8 @@ TEST_F(MsixMessages, GuestThatIgnoresInterruptsDoesNotBlockTheDevice)
 	EXPECT_THAT(guest().take_calls(), ElementsAre(kMessageQueue));
 }
 
-// A buffer that is too small for a message, or nowhere, ends it at the next request.
+// A buffer that is too small for a message or at an invalid address closes the connection at the
+// next request.
 TEST_F(MsixMessages, InvalidInterruptBufferClosesTheConnection)
 {
 	for (const Descriptor &bad :

@@ -31,8 +31,8 @@ TEST_F(Requests, OnlyImplementedFeaturesAreOfferedAndAccepted)
 		  std::uint64_t{EINVAL});
 }
 
-// Requests that nobody knows, that are too short, or that bring descriptors which nobody asked for
-// are refused, and the conversation goes on.
+// Requests that are unknown, too short, or have unexpected descriptors are refused, and the session
+// continues.
 TEST_F(Requests, RejectsInvalidRequests)
 {
 	guest().greet();
@@ -45,14 +45,14 @@ TEST_F(Requests, RejectsInvalidRequests)
 	EXPECT_EQ(guest().read_config<std::uint16_t>(0), device_.description().vendor);
 }
 
-// An error that a machine has not agreed to be told of ends the conversation.
+// If the guest has not negotiated REPLY_ACK, an error closes the connection.
 TEST_F(Requests, ErrorWithoutReplyAckClosesTheConnection)
 {
 	guest().send(static_cast<Request>(99), {}, {}, 0);
 	expect_lost();
 }
 
-// Headers of no message end it: another version, a reply, more than any message has.
+// Headers with another version, of a reply, or with an impossible size close the connection.
 TEST_F(Requests, InvalidHeaderClosesTheConnection)
 {
 	for (const Header &header : {Header{1, 2, 0}, Header{1, 0, 0}, Header{1, 1 | kFlagReply, 0},
@@ -64,8 +64,8 @@ TEST_F(Requests, InvalidHeaderClosesTheConnection)
 	guest().greet();
 }
 
-// A ring has a power of two of entries, 256 at most; it lies in memory, aligned as virtio has it;
-// and there are two.
+// A ring has a power of two of entries, at most 256. It must be in guest memory, aligned as virtio
+// requires. There are two rings.
 TEST_F(Requests, InvalidRingsAreRefused)
 {
 	guest().agree();
@@ -96,7 +96,7 @@ TEST_F(Requests, InvalidRingsAreRefused)
 	EXPECT_EQ(place(begin, begin + 0x2000, begin + 0x4000, 1), std::uint64_t{EINVAL});
 	EXPECT_EQ(place(FakeGuest::kMemory, begin + 0x2000, begin + 0x4000), std::uint64_t{EINVAL})
 		<< "the guest's address in place of the client's";
-	// The last place for each of them, and one beyond it.
+	// Tests the last valid address of each part, and the one after it.
 	EXPECT_EQ(place(end - 4096, begin, begin + 0x4000), 0u);
 	EXPECT_EQ(place(end - 4096 + 16, begin, begin + 0x4000), std::uint64_t{EINVAL});
 	EXPECT_EQ(place(begin, end - 2052, begin), 0u);
@@ -105,7 +105,7 @@ TEST_F(Requests, InvalidRingsAreRefused)
 	EXPECT_EQ(place(begin, begin, end - 516 + 2), std::uint64_t{EINVAL});
 }
 
-// A ring that works is not moved under the device, nor is its memory.
+// A ring in use cannot be moved, and its memory cannot be replaced.
 TEST_F(Requests, RingCannotBeMovedWhileEnabled)
 {
 	guest().greet();
@@ -117,7 +117,7 @@ TEST_F(Requests, RingCannotBeMovedWhileEnabled)
 	EXPECT_EQ(guest().read_config<std::uint16_t>(0), device_.description().vendor);
 }
 
-// Without a way to be told of messages, or without having agreed on it, no queue is enabled.
+// No queue is enabled if the guest has no channel for messages or has not negotiated it.
 TEST_F(Requests, QueueCannotBeEnabledWithoutABackendChannel)
 {
 	guest().agree();
@@ -132,9 +132,9 @@ TEST_F(Requests, QueueCannotBeEnabledWithoutABackendChannel)
 	EXPECT_EQ(guest().enable(0), 0u);
 }
 
-// A channel is the write end of a pipe, or a socket as User-Mode Linux has it, but not one that
-// would keep the connection open whose client is gone: the client's own end, or one in which that
-// is on its way.
+// A channel is the write end of a pipe, or a socket as User-Mode Linux uses it. Sockets that would
+// keep the connection of a client open after it has exited are refused: the client's own end, or a
+// socket in which that end is queued.
 TEST_F(Requests, InvalidBackendChannelsAreRefused)
 {
 	guest().agree();
@@ -155,15 +155,15 @@ TEST_F(Requests, SocketSentInAPartialMessageDoesNotPreventDisconnect)
 	auto [far, near] = FakeGuest::make_sockets();
 	testing::ClientSocket(std::move(near), std::chrono::seconds(5))
 		.send_raw(Bytes(1), {guest().fd()});
-	// Not even a whole message.
+	// The message is not even complete.
 	guest().send_raw(Bytes(4), {far.get()});
 	far.reset();
 	guest().close();
 	EXPECT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 }
 
-// A machine that has gone has all its descriptors back: who reads its pipe sees the end of it,
-// although no next machine has come.
+// All descriptors of a disconnected guest are closed, so the reader of its pipe sees the end even
+// before another guest connects.
 TEST_F(Requests, FileDescriptorsAreClosedWhenTheGuestDisconnects)
 {
 	guest().greet();
@@ -181,8 +181,8 @@ TEST_F(Requests, FileDescriptorsAreClosedWhenTheGuestDisconnects)
 	EXPECT_TRUE(state.revents & POLLHUP);
 }
 
-// The memory table: so many regions as the protocol has, with a descriptor each, in whole pages,
-// apart from each other. One that is refused leaves no memory.
+// The memory table has as many regions as the protocol permits, each with a descriptor, in whole
+// pages, and without overlaps. A table that is refused leaves the guest without memory.
 TEST_F(Requests, InvalidMemoryTablesAreRefused)
 {
 	guest().agree();
@@ -224,8 +224,8 @@ TEST_F(Requests, InvalidMemoryTablesAreRefused)
 	EXPECT_EQ(share(1, {good}, 1), 0u);
 }
 
-// When a machine goes, its memory goes and the device is reset; the next one finds it fresh, and
-// one at a time is served.
+// When a guest disconnects, its memory is released and the device is reset for the next one. Only
+// one guest is served at a time.
 TEST_F(Requests, SecondGuestIsRefusedAndTheNextGetsAResetDevice)
 {
 	guest().greet();
@@ -245,8 +245,7 @@ TEST_F(Requests, SecondGuestIsRefusedAndTheNextGetsAResetDevice)
 	EXPECT_EQ(guest().read_config<std::uint16_t>(4), 0);
 }
 
-// A machine that takes its memory back loses the card, and a device that fails is taken from its
-// machine.
+// A guest that truncates its memory loses the card. A device that fails is removed from its guest.
 TEST_F(Requests, TruncatedMemoryOrDeviceFailureDisconnectsTheGuest)
 {
 	guest().greet();

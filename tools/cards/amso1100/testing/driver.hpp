@@ -30,11 +30,11 @@ using wire::Status;
 class Driver
 {
 public:
-	// In the host's memory, as an old driver has its words: at no multiple of four.
+	// These words are in host memory and not aligned to four bytes, as in old drivers.
 	static constexpr std::uint64_t kHintCount = 0x2001a, kRequestWord = 0x2001c,
 				       kReplyWord = 0x2001e, kEventWord = 0x20020;
 	static constexpr std::uint64_t kReplies = 0x30000, kEvents = 0x40000;
-	static constexpr std::uint64_t kFree = 0x100000; // from here on, for whoever asks
+	static constexpr std::uint64_t kFree = 0x100000; // free memory begins here
 	static constexpr std::uint64_t kMemory = 16 << 20;
 	static constexpr std::uint64_t kContext = 0x80563412808800ff;
 	static constexpr std::uint64_t kRnicContext = 0x1100000022;
@@ -53,12 +53,12 @@ public:
 				    .flags = {}},
 				   &host.loop());
 		host.plug(*card->function());
-		host.set_msix_enabled(false); // by the pin
+		host.set_msix_enabled(false); // use INTx
 		start();
 	}
 	~Driver() { host.unplug(); }
 
-	// Enables interrupts and finds the queues, as a driver does first.
+	// Enables interrupts and reads the addresses of the queues, as a driver does first.
 	void start()
 	{
 		host.write<std::uint32_t>(0, wire::reg::idis, 0);
@@ -108,7 +108,8 @@ public:
 	}
 
 	using Words = std::vector<std::pair<std::size_t, std::uint32_t>>;
-	// Puts a request with these words into its slot, garbage around it, without telling of it.
+	// Writes a request with these words into its slot without notifying the card. All other
+	// bytes are garbage.
 	void fill(MessageId id, const Words &words = {}, std::uint64_t context = kContext,
 		  std::span<const std::byte> tail = {}, std::size_t tail_at = 0)
 	{
@@ -155,7 +156,7 @@ public:
 		ring();
 		must(until([&] { return taken(); }));
 	}
-	// The reply's slot, once it is there.
+	// Sends a request and returns the slot of its reply.
 	std::span<std::byte> ask(MessageId id, const Words &words = {},
 				 std::span<const std::byte> tail = {}, std::size_t tail_at = 0)
 	{
@@ -438,8 +439,8 @@ public:
 			     pieces));
 	}
 
-	// @pages of 4096 bytes, of which the region begins @first bytes into the first; with all
-	// rights. Its first byte is at offset @va.
+	// A region of @pages pages of 4096 bytes with all rights, which begins @first bytes into
+	// the first page. Its first byte has the offset @va.
 	struct Region {
 		std::uint32_t stag;
 		Status status;
@@ -493,7 +494,7 @@ public:
 		}
 		return {stag, Status::ok};
 	}
-	// A region whose offsets are addresses.
+	// Registers a region whose offsets are bus addresses.
 	std::uint32_t register_memory(std::uint64_t address, std::uint32_t length,
 				      std::uint32_t flags = kAllRights, const Words &more = {})
 	{

@@ -13,12 +13,12 @@
 namespace weft::amso1100::testing
 {
 
-// A card's cable, which ends at a port of the link.
+// A card's cable, which is connected to a port of the link.
 struct Plug {
 	Plug(Loop &loop, const char *name)
 	    : port(name,
 		   [this](const ethernet::FramePtr &frame) {
-			   // Not within the sending of it: it may be answered.
+			   // Posted, because the receiver may reply while it is called.
 			   pending.post([this, frame] { end.send(frame); });
 		   }),
 	      pending(loop), end(channel, ethernet::Channel::kNetwork, loop,

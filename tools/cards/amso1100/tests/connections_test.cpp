@@ -43,7 +43,7 @@ std::vector<std::byte> text(std::size_t size, unsigned seed = 1)
 	return bytes;
 }
 
-// A driver with a queue pair, and memory that is registered whole.
+// A driver with a queue pair, whose memory is all registered.
 struct Side {
 	explicit Side(Driver &which)
 	    : driver(which), sq_cq(which.create_cq()), rq_cq(which.create_cq()),
@@ -70,7 +70,7 @@ struct Side {
 class Amso1100Connections : public ::testing::Test, protected TwoCards
 {
 protected:
-	// The client's private data come with the request, the server's with the result.
+	// Connects. The client's private data is in the request, and the server's in the result.
 	void establish(std::span<const std::byte> question = {},
 		       std::span<const std::byte> answer = {})
 	{
@@ -100,7 +100,7 @@ protected:
 						  Driver::field(result, told::private_length)),
 			answer));
 	}
-	// Write, Read and Send, compared.
+	// Executes a Write, a Read and a Send, and compares the data.
 	void exchange()
 	{
 		const auto written = text(kSize, 1), there = text(kSize, 2), sent = text(5000, 3);
@@ -133,7 +133,7 @@ protected:
 		EXPECT_TRUE(std::ranges::equal(server.bytes((2 << 20) + 3000, 4000),
 					       std::span(sent).subspan(1000)));
 	}
-	// The server's first page, by an STag that was made for it and a request of its.
+	// Registers the server's first page by an STag allocated for it and a work request.
 	std::uint32_t register_by_request(std::uint32_t flags)
 	{
 		namespace field = wire::fast_register;
@@ -161,7 +161,7 @@ protected:
 		EXPECT_EQ(Driver::id_of(event), id);
 		EXPECT_EQ(Driver::state_of(event), state);
 	}
-	// Returns the result of a connect() that nobody accepts.
+	// Returns the result of a connect() that is never accepted.
 	Status failure()
 	{
 		const auto event = a.wait_event();
@@ -187,7 +187,8 @@ TEST_F(Amso1100Connections, WriteReadAndSendTransferData)
 	EXPECT_EQ(counted(a, "verbs-events"), 1u);
 	EXPECT_EQ(counted(b, "connections"), 1u);
 	EXPECT_EQ(counted(b, "completions"), 1u);
-	// INIT, OPEN, an address; two queues, a queue pair, 1,024 pages in 37 parts; the connect.
+	// The requests are INIT, OPEN and the address; two CQs and a QP; 1,024 pages in 37
+	// messages; and the connect.
 	EXPECT_EQ(counted(a, "verbs-requests"), 3 + 3 + 37 + 1u);
 }
 
@@ -203,14 +204,14 @@ TEST_F(Amso1100Connections, TransfersSurviveLossReorderingAndDuplication)
 	exchange();
 }
 
-// How long the link is up, and down.
+// The times for which the link is up and down.
 class Amso1100Flaps : public Amso1100Connections,
 		      public ::testing::WithParamInterface<std::pair<int, int>>
 {
 };
 
-// The cable is out for a while, in the middle of it, again and again; also in a part of the time
-// after which TCP sends again.
+// The cable is pulled for a while during transfers, again and again, also for less than TCP's
+// retransmission timeout.
 TEST_P(Amso1100Flaps, TransfersSurviveAFlappingLink)
 {
 	const std::chrono::milliseconds up(GetParam().first), down(GetParam().second);
@@ -282,7 +283,7 @@ TEST_F(Amso1100Connections, ServerMaySendFirst)
 	EXPECT_FALSE(a.poll(client.sq_cq));
 }
 
-// Requests without a completion of their own are counted in the next one's.
+// Requests without a completion of their own are counted in the next completion.
 TEST_F(Amso1100Connections, CompletionCountsPrecedingUnsignalledRequests)
 {
 	establish();
@@ -305,7 +306,7 @@ TEST_F(Amso1100Connections, OrderlyCloseCompletesOnBothSides)
 	EXPECT_EQ(a.modify(client.qp, QpState::closing), Status::ok);
 	expect_event(a, EventId::close_complete, QpState::error);
 	expect_event(b, EventId::close_complete, QpState::error);
-	// The server's receive that was still posted.
+	// This is the server's receive that was still posted.
 	const auto flushed = b.wait(server.rq_cq);
 	EXPECT_EQ(flushed.result, Status::flushed);
 	EXPECT_EQ(flushed.context, 0x52u);
@@ -317,7 +318,8 @@ TEST_F(Amso1100Connections, OrderlyCloseCompletesOnBothSides)
 	EXPECT_EQ(a.modify(client.qp, QpState::closing), Status::invalid_qp_state);
 }
 
-// The host's own end: all is flushed before the answer, and there is no event; the other is told.
+// On the local side all requests are flushed before the reply, and there is no event. The peer is
+// notified.
 TEST_F(Amso1100Connections, ModifyToErrorFlushesAndResetsTheConnection)
 {
 	establish();
@@ -336,7 +338,7 @@ TEST_F(Amso1100Connections, ModifyToErrorFlushesAndResetsTheConnection)
 	EXPECT_EQ(a.destroy(MessageId::qp_destroy, client.qp.handle), Status::invalid_qp);
 }
 
-// Both ends in one machine.
+// One host has both ends.
 TEST_F(Amso1100Connections, CardConnectsToItsOwnAddress)
 {
 	auto other = a.create_qp(client.sq_cq, client.rq_cq);
@@ -377,7 +379,7 @@ TEST_F(Amso1100Connections, RemoteAccessErrorTerminatesTheConnection)
 struct Reach {
 	const char *name;
 	bool reads;
-	std::uint32_t rights, flags; // of the region, and of the queue pair
+	std::uint32_t rights, flags; // flags of the region, and of the queue pair
 	std::uint32_t stag_change, pd;
 	EventId event;
 };
@@ -429,7 +431,7 @@ INSTANTIATE_TEST_SUITE_P(All, Amso1100RemoteAccess,
 						 Driver::kPd, EventId::read_not_enabled}),
 			 [](const auto &param) { return std::string(param.param.name); });
 
-// STag 0 is the host's alone: a peer's is of nothing.
+// STag 0 is for the host only; a peer cannot use it.
 TEST_F(Amso1100Connections, StagZeroFromThePeerIsRejected)
 {
 	establish();
@@ -442,7 +444,7 @@ TEST_F(Amso1100Connections, StagZeroFromThePeerIsRejected)
 	expect_event(b, EventId::tagged_invalid_stag, QpState::terminate);
 }
 
-// A receive that is too small says so of itself; the others are flushed.
+// A receive that is too small completes with that error, and the others are flushed.
 TEST_F(Amso1100Connections, OversizedMessageTerminatesTheConnection)
 {
 	establish();
@@ -463,7 +465,7 @@ TEST_F(Amso1100Connections, SendWithoutAPostedReceiveTerminatesTheConnection)
 	expect_event(b, EventId::invalid_msn_range, QpState::terminate);
 }
 
-// A request that the host got wrong completes with its reason, after valid ones before it.
+// An invalid request completes with its reason, after the valid ones before it.
 TEST_F(Amso1100Connections, LocalSendErrorIsReportedInTheCompletion)
 {
 	struct {
@@ -519,8 +521,8 @@ TEST_F(Amso1100Connections, SendWithInvalidateInvalidatesTheStag)
 	EXPECT_EQ(b.destroy(MessageId::stag_dealloc, stag), Status::ok);
 }
 
-// A peer cannot invalidate a key that it was not given: of a region that other streams may use, or
-// of one that it cannot access.
+// A peer cannot invalidate the key of a region that other streams may use, or that it cannot
+// access.
 TEST_F(Amso1100Connections, RemoteInvalidationWithoutPermissionIsRefused)
 {
 	for (const bool shared : {true, false}) {
@@ -538,7 +540,7 @@ TEST_F(Amso1100Connections, RemoteInvalidationWithoutPermissionIsRefused)
 		static_cast<void>(a.poll(client.sq_cq));
 		static_cast<void>(b.poll(server.rq_cq));
 	}
-	// It is still there.
+	// The region still exists.
 	server.qp = b.create_qp(server.sq_cq, server.rq_cq, 32);
 	client.qp = a.create_qp(client.sq_cq, client.rq_cq, 32);
 	establish();
@@ -586,7 +588,8 @@ TEST_F(Amso1100Connections, FastRegisterWorkRequestMakesAnStagValid)
 	expect_event(b, EventId::tagged_invalid_stag, QpState::terminate);
 }
 
-// Nobody listens; nobody is there; there is no way there; nobody answers; nobody accepts.
+// The connect fails with different errors: without a listener, without a host, without a route,
+// without an answer, and without an accept.
 TEST_F(Amso1100Connections, ConnectReportsTheCauseOfFailure)
 {
 	a.connect(client.qp, kAddressB, kPort);
@@ -622,7 +625,7 @@ TEST_F(Amso1100Connections, ConnectReportsTheCauseOfFailure)
 	EXPECT_EQ(failure(), Status::connection_timed_out);
 }
 
-// A queue pair that is none, or that has a connection; a second accept.
+// A connect without a valid QP or with a connected one, and a second accept, are refused.
 TEST_F(Amso1100Connections, RepeatedConnectAndAcceptAreRefused)
 {
 	establish();
@@ -640,8 +643,8 @@ TEST_F(Amso1100Connections, RepeatedConnectAndAcceptAreRefused)
 	EXPECT_EQ(failure(), Status::connection_reset);
 }
 
-// The queue pair goes while it connects: the host is told of the one result, and reads it before
-// the answer.
+// The QP is destroyed while it connects: the host gets one connect event, and reads it before the
+// reply.
 TEST_F(Amso1100Connections, DestroyReplyFollowsTheConnectEvent)
 {
 	set({}, false);
@@ -666,7 +669,7 @@ TEST_F(Amso1100Connections, DestroyReplyFollowsTheConnectEvent)
 		  static_cast<std::byte>(MessageId::qp_destroy));
 }
 
-// A queue pair is not another stream's before its host has read what was said of the last one.
+// A QP cannot be used for another stream until the host has read the events of the previous one.
 TEST_F(Amso1100Connections, QueuePairIsReusableAfterItsEventsAreRead)
 {
 	establish();
@@ -684,7 +687,7 @@ TEST_F(Amso1100Connections, QueuePairIsReusableAfterItsEventsAreRead)
 	EXPECT_TRUE(b.until([&] { return b.word(Driver::kReplyWord) != before; }));
 }
 
-// A host that has said goodbye is written nothing more, though room for what waited comes with it.
+// After TERM the card writes nothing, even if space for a delayed message becomes available.
 TEST_F(Amso1100Connections, NoEventIsWrittenAfterTerm)
 {
 	for (unsigned i = 0; i < 300; ++i) {
@@ -751,7 +754,8 @@ TEST_F(Amso1100Connections, PendingConnectionsOfAllListenersAreLimited)
 	EXPECT_EQ(failure(), Status::connection_reset);
 }
 
-// As many answers wait for events; then nothing more is asked until the host has read.
+// The number of replies that wait for events is limited. Beyond it, no request is taken until the
+// host has read events.
 TEST_F(Amso1100Connections, RequestsWaitWhileTooManyRepliesArePending)
 {
 	set({}, false);
@@ -778,7 +782,7 @@ TEST_F(Amso1100Connections, RequestsWaitWhileTooManyRepliesArePending)
 	}));
 }
 
-// Requests that nobody answers are let go, though the peer would wait.
+// Requests that are never accepted or rejected are dropped, even if the peer would wait.
 TEST_F(Amso1100Connections, UnansweredConnectionRequestsTimeOut)
 {
 	listener = b.listen(kPort);
@@ -803,8 +807,7 @@ TEST_F(Amso1100Connections, InvalidAndDuplicateListenAddressesAreRefused)
 	EXPECT_EQ(failure(), Status::connection_refused);
 }
 
-// Nobody is there any more: by a cable that is out, by an address that is taken away, by a card
-// that is reset.
+// The peer disappears: its cable is pulled, its address is removed, or its card is reset.
 TEST_F(Amso1100Connections, DeadPeerIsDetectedByTimeout)
 {
 	establish();
@@ -825,7 +828,7 @@ TEST_F(Amso1100Connections, UnpluggingTheCardResetsItsConnections)
 	establish();
 	b.host.unplug();
 	expect_event(a, EventId::connection_reset, QpState::error);
-	// The next driver finds nothing of the last one's.
+	// The next driver finds no state of the previous one.
 	b.host.plug(*b.card->function());
 	b.start();
 	b.bring_up(kAddressB);
@@ -854,7 +857,7 @@ TEST_F(Amso1100Connections, CompletionQueueOverrunResetsTheConnection)
 	EXPECT_THAT(server.bytes(30, 90), ::testing::Each(std::byte{0}));
 }
 
-// An index that is none is not followed.
+// An invalid queue index is not used.
 TEST_F(Amso1100Connections, InvalidQueueIndexIsACatastrophicError)
 {
 	establish();

@@ -25,7 +25,7 @@ using ethernet::Frame;
 using ethernet::FramePtr;
 
 constexpr std::uint64_t kOut = 0x10000; // frames to send
-constexpr std::uint64_t kIn = 0x100000; // buffers, of kRoom each
+constexpr std::uint64_t kIn = 0x100000; // receive buffers of kRoom bytes each
 constexpr std::size_t kRoom = 2048;
 
 class Amso1100Ethernet : public ::testing::Test
@@ -43,7 +43,7 @@ protected:
 				     .flags = {}},
 				    &host_.loop());
 		host_.plug(*card_->function());
-		host_.set_msix_enabled(false); // by the pin
+		host_.set_msix_enabled(false); // use INTx
 		host_.write<std::uint32_t>(0, wire::reg::nimr0,
 					   ~(wire::nisr_receive | wire::nisr_transmit));
 		host_.write<std::uint32_t>(0, wire::reg::idis, 0);
@@ -83,8 +83,8 @@ protected:
 		return kIn + index % wire::receive_entries * kRoom;
 	}
 
-	// As the old driver writes a descriptor: the address in two halves, at no multiple of
-	// eight.
+	// Writes a descriptor as the old driver does: the address is not aligned to eight bytes,
+	// and written in two halves.
 	void transmit(unsigned index, std::uint64_t address, std::uint16_t length)
 	{
 		put<std::uint32_t>(transmit_entry(index) + wire::transmit::address,
@@ -185,8 +185,8 @@ TEST_F(Amso1100Ethernet, FramesAreSentInOrderAndPadded)
 	EXPECT_FALSE(host_.intx());
 }
 
-// A driver that wants messages has them instead of the pin: one until it has acknowledged what
-// there was, and another if there is something still. The RNIC's is another one.
+// A driver that enables MSI gets messages instead of INTx: one until it has acknowledged all
+// events, and another if there are new ones. The RNIC has a separate message.
 TEST_F(Amso1100Ethernet, MsiReplacesIntxIfEnabled)
 {
 	host_.set_msix_enabled(true);
@@ -216,8 +216,8 @@ TEST_F(Amso1100Ethernet, MsiReplacesIntxIfEnabled)
 	EXPECT_EQ(host_.take_interrupts(static_cast<unsigned>(wire::Vector::rnic)), 0u);
 }
 
-// A full ring goes out in slices and round the end; a driver that was loaded anew begins at its
-// start.
+// A full ring is sent in slices and wraps around. A driver that is loaded again starts at the
+// beginning of the ring.
 TEST_F(Amso1100Ethernet, TransmitRingWrapsAround)
 {
 	unsigned next = 0;
@@ -233,8 +233,8 @@ TEST_F(Amso1100Ethernet, TransmitRingWrapsAround)
 	EXPECT_EQ(counted("transmitted"), 3u * wire::most_transmits + 1);
 }
 
-// An Ethernet whose thread has no turn is waited for, and no frame is lost; one that goes meanwhile
-// is not.
+// If the Ethernet's thread is busy, the card waits and no frame is lost. If the Ethernet is removed
+// meanwhile, the card does not wait.
 TEST_F(Amso1100Ethernet, TransmitWaitsForSpaceInTheChannel)
 {
 	Loop slow("slow", Loop::Mode::manual);
@@ -315,7 +315,8 @@ TEST_F(Amso1100Ethernet, FramesToOtherUnicastAddressesAreDropped)
 		  wire::receive_ring_address + 48);
 }
 
-// No buffer, one that is too small, one that is not there: a frame is lost, and the next arrives.
+// A frame is dropped if there is no buffer, or if the buffer is too small or invalid. The next one
+// arrives.
 TEST_F(Amso1100Ethernet, FramesWithoutASuitableBufferAreDropped)
 {
 	from_cable(frame_to(own(), 60, 1));
@@ -337,7 +338,7 @@ TEST_F(Amso1100Ethernet, FramesWithoutASuitableBufferAreDropped)
 	EXPECT_EQ(counted("received"), 1u);
 }
 
-// Bit 31 takes every buffer away, and the answer is the card's own index.
+// Bit 31 drops all buffers, and the register returns the card's own index.
 TEST_F(Amso1100Ethernet, QuiesceBitDropsAllPostedReceiveBuffers)
 {
 	for (unsigned i = 0; i < wire::receive_entries; ++i)
@@ -355,7 +356,7 @@ TEST_F(Amso1100Ethernet, QuiesceBitDropsAllPostedReceiveBuffers)
 	ASSERT_TRUE(host_.loop().run_until([&] { return arrived(1); }));
 }
 
-// The old driver acknowledges after it has looked: what came in between is not lost.
+// The old driver acknowledges after it has read the status. Events in between are not lost.
 TEST_F(Amso1100Ethernet, InterruptCausesRaisedAfterTheStatusReadStayPending)
 {
 	give(0);

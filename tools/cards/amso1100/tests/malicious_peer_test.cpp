@@ -61,7 +61,7 @@ protected:
 		config.start = start;
 		peer.carrier.emplace(loop, config, peer, [this] { peer.over = true; });
 	}
-	// The peer connects to the card, which accepts.
+	// Connects the peer to the card, which accepts.
 	void call(const iwarp::StartFrame &start)
 	{
 		make(start);
@@ -84,7 +84,7 @@ protected:
 		card.connect(qp, host.address, kPort);
 		return Driver::result(card.wait_event());
 	}
-	// Both write and read, and both send; compared.
+	// Both sides execute Writes, Reads and Sends, and the data is compared.
 	void exchange()
 	{
 		peer.receives = {kSize};
@@ -135,11 +135,11 @@ protected:
 	MaliciousPeer peer; // last: it has connections of the host's
 };
 
-// Silent callers take no place of others: neither in the host's backlog, nor, in however great a
-// number, the card's last one.
+// Silent peers use no places of others: not in the host's backlog, and, however many they are, not
+// the card's last connection.
 TEST_F(Amso1100MaliciousPeer, SilentPeersDoNotUseUpTheBacklog)
 {
-	// The host's connections outlast them.
+	// The objects of the host must outlive the connections.
 	const auto leave = [](tcp::testing::Client *client) {
 		if (client->connection)
 			client->connection->set_user(nullptr);
@@ -159,7 +159,7 @@ TEST_F(Amso1100MaliciousPeer, SilentPeersDoNotUseUpTheBacklog)
 	make({});
 	ASSERT_TRUE(peer.carrier->connect(host.stack, {kCard, kPort}));
 	EXPECT_EQ(Driver::id_of(card.wait_event()), EventId::connection_request);
-	// The oldest of them have given way.
+	// The oldest silent connections have been evicted.
 	EXPECT_TRUE(silent.front()->end);
 	EXPECT_FALSE(silent.back()->end);
 }

@@ -45,8 +45,8 @@ protected:
 				      [this](const FramePtr &frame) { sent_.push_back(frame); }};
 };
 
-// The words are cleared before anything is said; then a reply comes with one hint, counted, and an
-// interrupt.
+// INIT clears the words before the card writes anything. Then a reply comes with one hint, which is
+// counted, and an interrupt.
 TEST_F(Amso1100Rnic, OpenReplyRaisesAHostHintAndAnInterrupt)
 {
 	initialise();
@@ -66,7 +66,7 @@ TEST_F(Amso1100Rnic, OpenReplyRaisesAHostHintAndAnInterrupt)
 	EXPECT_FALSE(host.intx());
 }
 
-// Or a message of its own: one until it is acknowledged, and another for what comes after.
+// With MSI there is one message until it is acknowledged, and another for later events.
 TEST_F(Amso1100Rnic, MsiReplacesIntxIfEnabled)
 {
 	host.set_msix_enabled(true);
@@ -100,8 +100,8 @@ TEST_F(Amso1100Rnic, QueryReturnsVendorAndUserContext)
 	EXPECT_EQ(result(ask(MessageId::rnic_query, {{0x10, handle}})), Status::invalid_rnic);
 }
 
-// A host of its own: it answers for its address with the RNIC's hardware address, and pings,
-// until the address goes.
+// The RNIC is a host of its own: it answers ARP and ping for its address with its own hardware
+// address, until the address is removed.
 TEST_F(Amso1100Rnic, ConfiguredAddressesAnswerArpAndPing)
 {
 	initialise();
@@ -149,8 +149,8 @@ TEST_F(Amso1100Rnic, ConfiguredAddressesAnswerArpAndPing)
 	EXPECT_TRUE(sent_.empty());
 }
 
-// Replies are held while their queue is full, and requests behind them; none is lost, and their
-// order stays.
+// While the reply queue is full, replies and later requests are delayed. None is lost, and their
+// order is kept.
 TEST_F(Amso1100Rnic, FullReplyQueueDelaysRepliesWithoutLoss)
 {
 	initialise();
@@ -190,7 +190,8 @@ TEST_F(Amso1100Rnic, FullReplyQueueDelaysRepliesWithoutLoss)
 	EXPECT_TRUE(taken());
 }
 
-// No context, no reply; nothing before INIT, or after TERM; an index that is none is not followed.
+// Requests without a context get no reply, and requests before INIT or after TERM are ignored. An
+// invalid index is not used.
 TEST_F(Amso1100Rnic, RequestsBeforeInitOrAfterTermAreIgnored)
 {
 	fill(MessageId::rnic_open);
@@ -217,7 +218,8 @@ TEST_F(Amso1100Rnic, RequestsBeforeInitOrAfterTermAreIgnored)
 	EXPECT_EQ(word(kReplyWord), 0x0100);
 }
 
-// A host that was killed says no TERM: the next one's INIT begins anew, wherever the last was.
+// A host that was killed sends no TERM. The INIT of the next one restarts the RNIC, whatever its
+// state is.
 TEST_F(Amso1100Rnic, InitRestartsARunningRnic)
 {
 	initialise();
@@ -227,7 +229,7 @@ TEST_F(Amso1100Rnic, InitRestartsARunningRnic)
 	EXPECT_NE(open(), 0u);
 }
 
-// Also where the last one had said nothing but INIT, so that the index is where it was.
+// The same holds if the last host had sent only INIT, so that the index has not changed.
 TEST_F(Amso1100Rnic, InitRestartsAnRnicThatWasNotOpened)
 {
 	initialise();
@@ -237,7 +239,7 @@ TEST_F(Amso1100Rnic, InitRestartsAnRnicThatWasNotOpened)
 	EXPECT_NE(open(), 0u);
 }
 
-// The addresses that INIT names do not exist: nothing is written, and nothing else breaks.
+// The addresses in INIT are invalid: nothing is written, and the card continues to work.
 TEST_F(Amso1100Rnic, InitWithInvalidQueueAddressesWritesNothing)
 {
 	fill(MessageId::init, {{0x10, 0xffffffff}}, 0);

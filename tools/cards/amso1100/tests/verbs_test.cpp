@@ -45,7 +45,8 @@ protected:
 		std::ranges::copy(more, std::back_inserter(words));
 		return result(ask(MessageId::qp_create, words));
 	}
-	// A completion, without a connection: what is posted in Error is flushed.
+	// Creates a completion without a connection: requests that are posted in the error state
+	// are flushed.
 	void complete(Qp &qp)
 	{
 		receive(qp, 1, {});
@@ -53,7 +54,8 @@ protected:
 	}
 };
 
-// Its words are cleared; what it is called is its own; and it does not go before who uses it.
+// Creation clears the queue's words and returns a new handle. The queue cannot be destroyed while
+// it is in use.
 TEST_F(Amso1100Verbs, CompletionQueueInUseCannotBeDestroyed)
 {
 	Cq cq = create_cq(), other = create_cq();
@@ -78,7 +80,7 @@ TEST_F(Amso1100Verbs, CompletionQueueCountAndDepthAreLimited)
 	EXPECT_EQ(create_cq_of(2), Status::insufficient_resources);
 }
 
-// No event for what was in the queue before it was armed; one for what comes after, once.
+// Completions from before the queue was armed raise no event. Later ones raise one event.
 TEST_F(Amso1100Verbs, ArmedCompletionQueueNotifiesOnce)
 {
 	Cq cq = create_cq();
@@ -104,7 +106,7 @@ TEST_F(Amso1100Verbs, ArmedCompletionQueueNotifiesOnce)
 	EXPECT_THAT(hints(), IsEmpty());
 }
 
-// However often it is armed: one hint that is not read is enough.
+// However often the queue is armed, there is at most one unread hint for it.
 TEST_F(Amso1100Verbs, CompletionQueueHasAtMostOneUnreadHint)
 {
 	Cq cq = create_cq(512);
@@ -144,8 +146,8 @@ TEST_F(Amso1100Verbs, QueuePairCountAndDepthAreLimited)
 	EXPECT_EQ(create_qp_with(cq, {{at::sq_cq, cq.handle + 1}}), Status::invalid_cq);
 	EXPECT_EQ(create_qp_with(cq, {{at::srq, 1}}), Status::invalid_srq);
 	EXPECT_EQ(create_qp_with(cq, {{at::rnic_handle, rnic + 1}}), Status::invalid_rnic);
-	// The card's memory for queues is used up before the number of queue pairs is, if all are
-	// as deep as can be; and none of it is lost.
+	// With queues of the largest depth, the card's queue memory is used up before the QP
+	// numbers are. No memory is leaked.
 	std::vector<std::uint32_t> handles;
 	const auto make = [&](const Words &more) {
 		Words words = qp_words(cq, cq, most, most, 0);
@@ -168,7 +170,7 @@ TEST_F(Amso1100Verbs, QueuePairCountAndDepthAreLimited)
 	EXPECT_EQ(handles.size(), QueuePair::kMost);
 }
 
-// The queues are the host's to write, each within its own.
+// The host writes the queues, and each queue is separate.
 TEST_F(Amso1100Verbs, WorkQueuesDoNotOverlap)
 {
 	const Cq cq = create_cq();
@@ -178,7 +180,7 @@ TEST_F(Amso1100Verbs, WorkQueuesDoNotOverlap)
 		put<std::uint64_t>(starts[i] + 64, 0x1111111111111111 * (i + 1));
 	for (std::uint32_t i = 0; i < 4; ++i)
 		EXPECT_EQ(get<std::uint64_t>(starts[i] + 64), 0x1111111111111111 * (i + 1));
-	// Behind the queue there is nothing; what reaches over its end is cut.
+	// Memory behind the queue is not accessible; a write across its end is truncated.
 	const std::uint64_t end = first.sq + 64 + 17 * 256;
 	put<std::uint64_t>(end - 4, ~0ull);
 	EXPECT_EQ(get<std::uint64_t>(end - 4), 0xffffffff00000000);
@@ -227,7 +229,7 @@ TEST_F(Amso1100Verbs, InvalidMemoryRegionsAreRefused)
 	EXPECT_EQ(destroy(MessageId::stag_dealloc, 0x7fffff00), Status::invalid_stag);
 }
 
-// Each length of a list around what a message holds; and the longest.
+// Tests lists with lengths around that of a message, and the longest one.
 TEST_F(Amso1100Verbs, PageListsMaySpanSeveralMessages)
 {
 	for (const std::size_t pages : {1, 25, 26, 53, 54, 81, 82}) {
@@ -245,7 +247,8 @@ TEST_F(Amso1100Verbs, PageListsMaySpanSeveralMessages)
 		  Status::page_list_too_big);
 }
 
-// A list that is too long by its parts is answered so at its end; one without an end is no memory.
+// A list that is too long in total is refused after its last part. A list without a last part is
+// never a region.
 TEST_F(Amso1100Verbs, IncompleteAndExcessivePageListsAreRefused)
 {
 	namespace at = wire::mr_register;
@@ -280,7 +283,7 @@ TEST_F(Amso1100Verbs, IncompleteAndExcessivePageListsAreRefused)
 	EXPECT_EQ(part(0x7fffff00, 1, true), Status::invalid_stag);
 }
 
-// Entries of all lists, and regions, are counted; what is given back may be taken again.
+// The entries of all lists and the regions are limited. Released ones can be used again.
 TEST_F(Amso1100Verbs, MemoryRegionsAndPageListEntriesAreLimited)
 {
 	const auto allocate_list = [&](std::uint32_t pages) {
@@ -308,7 +311,7 @@ TEST_F(Amso1100Verbs, MemoryRegionsAndPageListEntriesAreLimited)
 	EXPECT_EQ(allocate_list(0).status, Status::insufficient_resources);
 }
 
-// Listeners; those who have asked for a connection are counted in connections_test.
+// The number of listeners is limited. Pending connection requests are tested in connections_test.
 TEST_F(Amso1100Verbs, NumberOfListenersIsLimited)
 {
 	for (std::uint16_t i = 0; i < 1024; ++i)
@@ -325,12 +328,13 @@ TEST_F(Amso1100Verbs, NumberOfAddressesIsLimited)
 	EXPECT_EQ(configure(rnic, 1, 0x0a000099), Status::ok);
 }
 
-// Answers that wait for events hold up no others, but are counted: then nothing more is asked.
+// Replies that wait for events do not delay others, but their number is limited. Beyond it, no
+// request is taken.
 TEST_F(Amso1100Verbs, RequestsWaitWhileTooManyEventsAreUnread)
 {
 	const Cq cq = create_cq();
 	const Qp qp = create_qp(cq, cq);
-	// Each is answered by one event at once: there is no way there.
+	// Each connect fails at once with one event, because there is no route.
 	std::size_t asked = 0;
 	const std::size_t most = wire::event_entries - 1 + MessageQueues::kMostEvents;
 	for (; asked < most + 100; ++asked) {

@@ -73,7 +73,7 @@ protected:
 	std::uint32_t posted_ = 0;
 };
 
-// Bytes get from one place to the other, and an interrupt says so.
+// A request copies bytes from one address to another and raises an interrupt.
 TEST_F(Example, RequestCopiesDataAndRaisesAnInterrupt)
 {
 	EXPECT_EQ(state(), State::idle);
@@ -90,8 +90,8 @@ TEST_F(Example, RequestCopiesDataAndRaisesAnInterrupt)
 	EXPECT_EQ(counted("requests"), 1u);
 }
 
-// A full queue is served in slices, between which the machine gets its turn; and the ring goes
-// round, as the count does.
+// A full queue is processed in slices, between which the guest runs. The ring and its index wrap
+// around.
 TEST_F(Example, FullQueueIsProcessedInSlices)
 {
 	for (std::uint32_t round = 0; round < 2 * wire::counts / wire::queue_entries; ++round) {
@@ -107,7 +107,7 @@ TEST_F(Example, FullQueueIsProcessedInSlices)
 	EXPECT_EQ(state(), State::running);
 }
 
-// An invalid request affects no other: it gets a status, and the next is carried out.
+// An invalid request completes with a status, and the next request is executed.
 TEST_F(Example, InvalidRequestDoesNotAffectOtherRequests)
 {
 	const wire::Request &empty = put(kSource, kDestination, 0);
@@ -125,13 +125,13 @@ TEST_F(Example, InvalidRequestDoesNotAffectOtherRequests)
 	EXPECT_EQ(good.status, Status::done);
 }
 
-// A driver that breaks a rule has a device that has failed, and gets it back by a reset.
+// A driver that violates a rule makes the card fail until it is reset.
 TEST_F(Example, DriverErrorFailsTheCardUntilReset)
 {
 	const auto fails = [&](std::uint64_t queue, std::uint32_t count) {
 		ring(queue, count);
 		EXPECT_EQ(state(), State::failed);
-		// It touches nothing from then on.
+		// A failed card accesses no memory.
 		const wire::Request &entry = put(kSource, kDestination, 8);
 		ring();
 		EXPECT_EQ(entry.status, Status::posted);
@@ -149,7 +149,8 @@ TEST_F(Example, DriverErrorFailsTheCardUntilReset)
 	EXPECT_EQ(state(), State::running);
 }
 
-// Without bus mastering it reaches nothing; when that ends, the queue is forgotten.
+// Without bus mastering the card accesses no memory. When bus mastering is disabled, the queue is
+// dropped.
 TEST_F(Example, QueueIsNotProcessedWithoutBusMastering)
 {
 	put(kSource, kDestination, 8);
@@ -162,7 +163,7 @@ TEST_F(Example, QueueIsNotProcessedWithoutBusMastering)
 	EXPECT_EQ(state(), State::failed);
 }
 
-// Half of the register is none, and there is nothing behind it.
+// Accesses to a part of a register are ignored, and there are no registers behind the last one.
 TEST_F(Example, PartialRegisterAccessesAreIgnored)
 {
 	put(kSource, kDestination, 8);

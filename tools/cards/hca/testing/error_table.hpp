@@ -19,7 +19,7 @@ namespace weft::hca::testing
 // Fault - what is wrong with a request, or with what it meets at the responder.
 enum class Fault : std::uint8_t {
 	none,
-	// The requester's own buffer.
+	// Faults of the requester's own buffer.
 	local_key_unknown,
 	local_key_of_another_pd,
 	local_buffer_beyond_its_region,
@@ -31,7 +31,7 @@ enum class Fault : std::uint8_t {
 	atomic_buffer_of_16_bytes,
 	no_local_buffer,
 	data_inside_the_request,
-	// The responder's memory.
+	// Faults of the responder's memory.
 	remote_key_unknown,
 	remote_key_of_another_pd,
 	remote_range_beyond_its_region,
@@ -40,25 +40,25 @@ enum class Fault : std::uint8_t {
 	remote_qp_lacks_the_right,
 	remote_address_misaligned,
 	remote_key_unknown_for_no_bytes,
-	// The responder's receive queue.
+	// Faults of the responder's receive queue.
 	no_receive,
 	receive_too_short,
 	receive_key_unknown,
 	receive_key_of_another_pd,
 	receive_region_not_writable,
-	// The key that a SEND with invalidate names.
+	// Faults of the key that a SEND with invalidate names.
 	invalidated_key_unknown,
 	invalidated_key_of_another_pd,
 	invalidated_key_not_open_to_the_remote_side,
 	invalidated_key_of_an_ordinary_region,
 	invalidated_key_of_a_type_1_window,
-	// The responder's state.
+	// States of the responder.
 	responder_in_init,
 	responder_in_rtr,
 	responder_in_error,
 };
 
-// Operations, as a set.
+// A set of operations.
 using Operations = std::uint16_t;
 
 constexpr Operations operation_bit(SendOpcode opcode)
@@ -82,19 +82,19 @@ constexpr Operations kWithoutReceive = kPlainWrite | kReads | kAtomics;
 constexpr Operations kWithReceive = kSends | kWriteWithImmediate;
 constexpr Operations kAllOperations = kSends | kWrites | kReads | kAtomics;
 
-// ErrorRow - one fault, and what both ends report of it. The responder has one receive posted
-// unless the fault is that there is none.
+// ErrorRow - one fault, and what both ends report of it. The responder has posted one receive,
+// unless the fault is a missing receive.
 struct ErrorRow {
 	Fault fault;
 	Operations operations;
-	// Completion status of the request.
+	// The completion status of the request.
 	Syndrome requester;
-	// Completion status of the posted receive; nothing: it stays posted.
+	// The completion status of the posted receive, or nothing if it stays posted.
 	std::optional<Syndrome> receive;
-	// Event of the responder's QP.
+	// The event of the responder's QP.
 	std::optional<Event> event;
-	// True if the responder's QP goes to the error state. The requester's QP does if its
-	// request fails.
+	// True if the responder's QP enters the error state. The requester's QP does if its request
+	// fails.
 	bool responder_fails;
 };
 
@@ -106,8 +106,9 @@ constexpr ErrorRow kErrorRows[] = {
 	{Fault::none, kWithReceive, Syndrome::none, Syndrome::none, kNoEvent, false},
 	{Fault::none, kWithoutReceive, Syndrome::none, kStaysPosted, kNoEvent, false},
 
-	// Local protection and length errors end at the requester (IBA 9.9.2.1, 10.10.2.2). Writes
-	// and sends have sent nothing by then; the data of a read or an atomic have come.
+	// Local protection and length errors are detected by the requester (IBA 9.9.2.1,
+	// 10.10.2.2). Writes and sends have sent nothing by then; the data of a read or an atomic
+	// has already arrived.
 	{Fault::local_key_unknown, kAllOperations, Syndrome::local_protection, kStaysPosted, kNoEvent, false},
 	{Fault::local_key_of_another_pd, kAllOperations, Syndrome::local_protection, kStaysPosted, kNoEvent, false},
 	{Fault::local_buffer_beyond_its_region, kAllOperations, Syndrome::local_protection, kStaysPosted, kNoEvent, false},
@@ -127,8 +128,8 @@ constexpr ErrorRow kErrorRows[] = {
 	{Fault::data_inside_the_request, kPlainWrite, Syndrome::none, kStaysPosted, kNoEvent, false},
 
 	// An R_Key violation is a responder error of class C (IBA 9.9.3.1): NAK, and the QP fails.
-	// The request that uses a receive completes that in error, a local access error
-	// (IBA 11.6.2); of all others an asynchronous event tells (IBA 11.6.3).
+	// A request that uses a receive completes it with a local access error (IBA 11.6.2); other
+	// requests raise an asynchronous event (IBA 11.6.3).
 	{Fault::remote_key_unknown, kWithoutReceive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
 	{Fault::remote_key_unknown, kWriteWithImmediate, Syndrome::remote_access, Syndrome::local_access, kNoEvent, true},
 	{Fault::remote_key_of_another_pd, kWithoutReceive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
@@ -139,29 +140,29 @@ constexpr ErrorRow kErrorRows[] = {
 	{Fault::remote_range_beyond_the_address_space, kWriteWithImmediate, Syndrome::remote_access, Syndrome::local_access, kNoEvent, true},
 	{Fault::remote_key_lacks_the_right, kWithoutReceive, Syndrome::remote_access, Syndrome::flushed, Event::wq_access_violation, true},
 	{Fault::remote_key_lacks_the_right, kWriteWithImmediate, Syndrome::remote_access, Syndrome::local_access, kNoEvent, true},
-	// No key is looked at for no bytes (IBA 9.7.4.1.5).
+	// The key is not checked if the length is zero (IBA 9.7.4.1.5).
 	{Fault::remote_key_unknown_for_no_bytes, kPlainWrite | kReads, Syndrome::none, kStaysPosted, kNoEvent, false},
 	{Fault::remote_key_unknown_for_no_bytes, kWriteWithImmediate, Syndrome::none, Syndrome::none, kNoEvent, false},
 
 	// An operation that the receive queue does not support, and a misaligned atomic, are
-	// invalid requests (IBA 9.7.4.1.3, 11.6.2). They are found before a receive is used.
+	// invalid requests (IBA 9.7.4.1.3, 11.6.2). They are detected before a receive is used.
 	{Fault::remote_qp_lacks_the_right, kWrites | kReads | kAtomics, Syndrome::remote_invalid_request, Syndrome::flushed, Event::wq_invalid_request, true},
 	{Fault::remote_address_misaligned, kAtomics, Syndrome::remote_invalid_request, Syndrome::flushed, Event::wq_invalid_request, true},
 
-	// The receive queue (IBA 9.7.5.2.8, 9.9.3.1 classes A, B and C).
+	// Faults of the receive queue (IBA 9.7.5.2.8, 9.9.3.1 classes A, B and C).
 	{Fault::no_receive, kWithReceive, Syndrome::rnr_retry_exceeded, kStaysPosted, kNoEvent, false},
 	{Fault::no_receive, kWithoutReceive, Syndrome::none, kStaysPosted, kNoEvent, false},
 	{Fault::receive_too_short, kSends, Syndrome::remote_invalid_request, Syndrome::local_length, kNoEvent, true},
 	{Fault::receive_key_unknown, kSends, Syndrome::remote_operation, Syndrome::local_protection, kNoEvent, true},
 	{Fault::receive_key_of_another_pd, kSends, Syndrome::remote_operation, Syndrome::local_protection, kNoEvent, true},
 	{Fault::receive_region_not_writable, kSends, Syndrome::remote_operation, Syndrome::local_protection, kNoEvent, true},
-	// The data of a write do not go where its receive says.
+	// The data of a write is not placed where the receive says.
 	{Fault::receive_too_short, kWriteWithImmediate, Syndrome::none, Syndrome::none, kNoEvent, false},
 	{Fault::receive_key_unknown, kWriteWithImmediate, Syndrome::none, Syndrome::none, kNoEvent, false},
 
-	// A key that may not be used at all is an R_Key violation (class C). One that may be, but
-	// not invalidated, is a memory management operation error of the receive alone (class J):
-	// nothing is sent back, and the requester's retries end.
+	// A key that may not be used at all is an R_Key violation (class C). A key that may be used
+	// but not invalidated is a memory management operation error of the receive only (class J):
+	// nothing is sent back, and the requester's retries are exhausted.
 	{Fault::invalidated_key_unknown, kSendWithInvalidate, Syndrome::remote_access, Syndrome::remote_access, kNoEvent, true},
 	{Fault::invalidated_key_of_another_pd, kSendWithInvalidate, Syndrome::remote_access, Syndrome::remote_access, kNoEvent, true},
 	{Fault::invalidated_key_not_open_to_the_remote_side, kSendWithInvalidate, Syndrome::remote_access, Syndrome::remote_access, kNoEvent, true},
@@ -182,7 +183,7 @@ struct ErrorCase {
 	std::size_t row = 0;
 };
 
-// Rows with each of their operations that are in @offered.
+// Returns each row once for each of its operations that is in @offered.
 template<Operations offered>
 consteval auto error_cases()
 {
@@ -271,7 +272,7 @@ constexpr const char *fault_name(Fault fault)
 	return names[static_cast<std::size_t>(fault)];
 }
 
-// For the names of parameterised tests.
+// Returns a name for a parameterised test.
 inline std::string case_name(const ErrorCase &each)
 {
 	return std::string(operation_name(each.opcode)) + "__" +

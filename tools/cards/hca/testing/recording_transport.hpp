@@ -11,7 +11,7 @@
 namespace weft::hca::testing
 {
 
-// RecordingTransport - a data path that only notes what it is told.
+// RecordingTransport - a data path that only records its calls.
 class RecordingTransport final : public Transport
 {
 public:

@@ -12,7 +12,7 @@ namespace weft::mellanox_icm
 namespace
 {
 
-// @start: of the pages that are tried.
+// @start is the address of the first page that is used.
 void agrees_with_a_map_of_single_pages(std::uint64_t start)
 {
 	std::mt19937_64 random(1);
@@ -59,7 +59,7 @@ TEST(IcmMap, RandomMappingsMatchAReferenceMap)
 	agrees_with_a_map_of_single_pages(0);
 }
 
-// About the end of what is looked up at once, and beyond it.
+// The addresses are at the end of the directly indexed range and beyond it.
 TEST(IcmMap, RandomMappingsAtHighAddressesMatchAReferenceMap)
 {
 	agrees_with_a_map_of_single_pages((std::uint64_t{1} << 33) - 40 * 4096);
@@ -89,8 +89,8 @@ TEST(IcmMap, NumberOfMappingsIsLimited)
 	EXPECT_EQ(icm.pieces(), IcmMap::kMaxPieces);
 }
 
-// Neither by taking a page out of the middle of a piece, nor by putting another one there, are
-// there more: what would make one too many changes nothing.
+// Removing a page in the middle of a piece or replacing it splits the piece. A change that would
+// exceed the limit is refused and has no effect.
 TEST(IcmMap, SplittingAMappingRespectsTheLimit)
 {
 	IcmMap icm;

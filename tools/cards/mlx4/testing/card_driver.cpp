@@ -24,7 +24,7 @@ namespace
 
 constexpr std::size_t kMailbox = 4096;
 
-// Contents of an output mailbox before its command.
+// The contents of an output mailbox before its command.
 const std::array<std::byte, kMailbox> kUntouched = [] {
 	std::array<std::byte, kMailbox> bytes;
 	bytes.fill(std::byte{0xee});
@@ -105,7 +105,7 @@ CardDriver::Result CardDriver::command(Opcode opcode, std::uint32_t in_modifier,
 				       std::size_t out_size)
 {
 	const auto in_memory = machine_.memory(in_mailbox_, kMailbox);
-	// Whole blocks by memset() and memcpy(): fuzzing spends its time here.
+	// Uses memset() and memcpy() on whole blocks, because fuzzing spends most of its time here.
 	std::memset(in_memory.data(), 0, kMailbox);
 	std::ranges::copy(std::as_bytes(in), in_memory.begin());
 	const auto out_memory = machine_.memory(out_mailbox_, kMailbox);
@@ -115,7 +115,7 @@ CardDriver::Result CardDriver::command(Opcode opcode, std::uint32_t in_modifier,
 	result.out.resize(out_size);
 	std::ranges::copy(out_memory.first(out_size),
 			  std::as_writable_bytes(std::span(result.out)).begin());
-	// A card writes no more than the mailbox has.
+	// A card must not write beyond the mailbox.
 	if (std::memcmp(out_memory.data() + out_size, kUntouched.data(), kMailbox - out_size) != 0)
 		throw std::runtime_error("the card wrote beyond its output mailbox");
 	return result;

@@ -51,10 +51,10 @@ public:
 	static constexpr std::uint64_t kDmptBase = 0x100000;
 	static constexpr std::uint64_t kMttBase = 0x180000;
 
-	// @machine outlives the driver, which does not touch it yet.
+	// @machine must outlive the driver. The constructor does not access it.
 	explicit CardDriver(weft::testing::Machine &machine);
 
-	// One command, to its end.
+	// The result of a command that has completed.
 	struct Result {
 		Status status;
 		std::uint64_t value; // out_param
@@ -78,9 +78,9 @@ public:
 	// Also two event queues: one that gets all asynchronous events, and one for completions.
 	void bring_up_events();
 
-	// Guest memory that nothing else uses, zero, aligned.
+	// Returns zeroed and aligned guest memory that nothing else uses.
 	std::uint64_t allocate(std::uint64_t size, std::uint64_t alignment = 4096);
-	// A buffer of whole pages and the MTT entries that name them; gives the MTT offset.
+	// A buffer of whole pages and its MTT entries, with their offset.
 	struct Buffer {
 		std::uint64_t bus;
 		std::uint64_t mtt_offset;
@@ -97,7 +97,7 @@ public:
 		std::uint32_t consumer = 0;
 	};
 	EventQueueMemory create_eq(std::uint32_t eqn, unsigned log_size, unsigned vector);
-	// The next entry that the card wrote, if there is one.
+	// Returns the next entry that the card has written, if there is one.
 	std::optional<hw::mlx4::Eqe> poll(EventQueueMemory &eq);
 	void eq_doorbell(const EventQueueMemory &eq, bool arm);
 
@@ -114,7 +114,7 @@ public:
 	void set_consumer(Cq &cq, std::uint32_t consumer);
 	void arm(const Cq &cq, std::uint32_t command, std::uint32_t consumer);
 
-	// A mailbox for RST2INIT of an RC queue pair on @cq.
+	// Returns a mailbox for RST2INIT of an RC QP on @cq.
 	Mailbox qp_mailbox(const Cq &cq, ServiceType service = ServiceType::rc);
 
 	ib::Mad mad(ib::MgmtClass mgmt_class, ib::MadMethod method, std::uint16_t attribute,

@@ -13,7 +13,8 @@ namespace
 using mlx4::testing::Opcode;
 using mlx4::testing::Status;
 
-// The first port of a card of two, asked by its driver, who gives an M_Key like anybody else.
+// The first port of a two-port card. The driver sends the SMPs, and needs the M_Key like any other
+// sender.
 struct CardNode {
 	static constexpr PortKind kKind = PortKind::channel_adapter;
 	static constexpr unsigned kNumber = 1;
@@ -27,7 +28,10 @@ struct CardNode {
 	}
 	std::optional<ib::Smp> ask(ib::Smp request)
 	{
-		/* Use a LID: a directed route of no hops ends here, too, but not for MAD_IFC. */
+		/*
+		 * Uses a LID-routed SMP, because MAD_IFC does not process a directed route, even
+		 * without hops.
+		 */
 		request.header.mgmt_class =
 			static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
 		const auto *const bytes = reinterpret_cast<const std::uint8_t *>(&request);

@@ -35,7 +35,7 @@ protected:
 	{
 		return driver.host.object<Cqe>(cq.buffer.bus + 32ull * index);
 	}
-	// How many completion events came since it was last asked.
+	// Returns the number of completion events since the last call.
 	unsigned events()
 	{
 		unsigned count = 0;
@@ -94,7 +94,8 @@ TEST_F(CompletionQueueTest, CqeIsReportedOnceEvenIfRearmedBeforePoll)
 	driver.arm(cq, uar::cq_arm_next, 0);
 	post(0, true);
 	EXPECT_EQ(events(), 1u);
-	driver.arm(cq, uar::cq_arm_next, 0); // as `get event, arm, poll` does
+	driver.arm(cq, uar::cq_arm_next,
+		   0); // the order of calls in libibverbs programs: get the event, arm, poll
 	EXPECT_EQ(events(), 0u);
 	post();
 	EXPECT_EQ(events(), 1u) << "the arm holds";
@@ -228,7 +229,8 @@ TEST_F(CompletionQueueTest, ModerationPeriodRaisesTheEvent)
 
 TEST_F(CompletionQueueTest, ResizedQueueContinuesInTheNewBuffer)
 {
-	// 5 is in the first lap of the old and 20 in the second; both sizes must fit both.
+	// 5 entries are in the first lap of the old queue, and 20 in the second. Both numbers fit
+	// both sizes.
 	for (const std::uint32_t posted : {5u, 20u}) {
 		for (std::uint32_t i = 0; i < posted; ++i) {
 			ASSERT_TRUE(post(i));
@@ -254,8 +256,9 @@ TEST_F(CompletionQueueTest, ResizedQueueContinuesInTheNewBuffer)
 	EXPECT_EQ(fresh(at + 1).owner(), ((at + 1) / 32) % 2 == 1);
 }
 
-// The command that makes the queue marks the entries of its first half only. Each entry that is
-// written marks another one, so that the next one is the card's whenever the driver looks at it.
+// The command that creates the CQ initialises only the first half of its entries. Each entry that
+// is written initialises another one, so that the next entry always belongs to the card when the
+// driver reads it.
 TEST_F(CompletionQueueTest, SecondHalfOfTheLargestCqIsInitialisedAsItFills)
 {
 	constexpr unsigned log_size = limits::kLogMarkedEntries + 1, log_page = 23;

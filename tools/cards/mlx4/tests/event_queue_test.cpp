@@ -35,7 +35,7 @@ protected:
 
 TEST_F(EventQueueTest, CreationInitialisesOnlyTheQueuesOwnEqes)
 {
-	// An 8-entry queue in the middle of a page, as iPXE has it.
+	// The queue has 8 entries and begins in the middle of a page, as in iPXE.
 	const auto buffer = driver.make_buffer(4096);
 	const auto page = driver.host.memory(buffer.bus, 4096);
 	std::ranges::fill(page, std::byte{0x11});

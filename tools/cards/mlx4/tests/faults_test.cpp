@@ -61,7 +61,7 @@ TEST_F(FaultsTest, EachCqeFaultCorruptsOnlyItsField)
 	EXPECT_EQ(complete().opcode(), 0x1d);
 	arm(Fault::cqe_owner);
 	EXPECT_TRUE(complete().owner()) << "the first lap's entries have a clear owner bit";
-	// And it is over.
+	// The fault has ended.
 	entry = complete();
 	EXPECT_EQ(entry.qpn(), 0x41u);
 	EXPECT_EQ(entry.wqe_index.value(), 7);
@@ -106,7 +106,7 @@ TEST_F(FaultsTest, NthCommandFaultFailsOnlyTheNthCommand)
 	arm(Fault::command_nth, 3);
 	for (const bool fails : {false, false, true, false, false})
 		EXPECT_EQ(driver.command(Opcode::nop).status == Status::ok, !fails);
-	// Counted anew from here, or not at all.
+	// A new fault replaces the old one and its count.
 	arm(Fault::command_nth, 2);
 	arm(Fault::command_nth, 1);
 	EXPECT_NE(driver.command(Opcode::nop).status, Status::ok);

@@ -20,7 +20,7 @@ constexpr auto kGet = ib::MadMethod::get;
 constexpr auto kSet = ib::MadMethod::set;
 constexpr auto kLidRouted = ib::MgmtClass::subn_lid_routed;
 
-// The other end of a link, which only has to be there.
+// The other end of a link, which drops all packets.
 class DeafSink final : public fabric::PortSink
 {
 	void receive(fabric::Packet &&) override {}
@@ -53,7 +53,8 @@ protected:
 	{
 		return ib::smp_attribute<ib::PortInfo>(ask(smp(kGet, ib::attr_port_info, 1)));
 	}
-	// Set(PortInfo) of what holds now with a change; the answer's status.
+	// Sends Set(PortInfo) with the current values and one change. Returns the status of the
+	// response.
 	template<typename F>
 	std::uint16_t set_port_info(F &&change)
 	{
@@ -337,7 +338,7 @@ TEST_F(ManagementTest, DirectedRouteResponsesTakeTheReturnPath)
 	EXPECT_EQ(answer->header.hop_ptr, 2);
 	EXPECT_EQ(answer->return_path[2], 1);
 
-	request.header.hop_ptr = 1; // on its way to somebody else
+	request.header.hop_ptr = 1; // to be forwarded
 	EXPECT_FALSE(agent.wire_smp(1, request, ib::lid_permissive, handled));
 	EXPECT_TRUE(handled);
 	request.header.hop_cnt = 255;
@@ -346,7 +347,8 @@ TEST_F(ManagementTest, DirectedRouteResponsesTakeTheReturnPath)
 	EXPECT_TRUE(handled) << "beyond the path";
 }
 
-// A machine that is not trusted reads its own node, and says neither who it is nor that it manages.
+// The driver of an untrusted guest may read its own node, but not change the node description or
+// become a subnet manager.
 TEST(UntrustedCard, DriverCannotManageTheSubnet)
 {
 	TinyDriver driver(1, {}, false);

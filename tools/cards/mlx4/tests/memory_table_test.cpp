@@ -52,7 +52,7 @@ protected:
 	}
 	MemoryTable &memory() { return driver.context().memory; }
 
-	// In the middle of the first page.
+	// The region begins in the middle of the first page.
 	static constexpr std::uint64_t kStart = 0x7f0000000800;
 	static constexpr std::uint64_t kLength = 0x2000;
 	TinyDriver driver;
@@ -63,7 +63,7 @@ protected:
 
 TEST_F(MemoryTableTest, VirtualAddressesAreTranslatedByThePageList)
 {
-	// The pages in another order, so that they are not adjacent.
+	// The pages are in another order, so that they are not adjacent.
 	driver.write_mtt(buffer.mtt_offset, (buffer.bus + 0x3000) | 1);
 	driver.write_mtt(buffer.mtt_offset + 8, (buffer.bus + 0x1000) | 1);
 	driver.write_mtt(buffer.mtt_offset + 16, (buffer.bus + 0x2000) | 1);
@@ -146,7 +146,8 @@ TEST_F(MemoryTableTest, UninitialisedMptEntriesAreInvalidKeys)
 {
 	TinyDriver other;
 	other.bring_up();
-	// A valid-looking entry that no command has made, in a page that is lent again.
+	// Write an entry that looks valid, but was created by no command, to a page that is mapped
+	// again.
 	MptEntry::status.set(entry.bytes, mpt_status::valid);
 	const std::uint32_t slot = kIndex & 1023;
 	std::ranges::copy(
@@ -288,7 +289,7 @@ TEST_F(MemoryTableTest, BindingAMemoryWindowRequiresAnMrWithBindEnabled)
 	EXPECT_EQ(resolve(KeyAccess::remote_read, kStart, 1, 30 << 8), MemoryError::permission);
 }
 
-// A page list is as long as a driver's may be, however much room the key's entry claims.
+// The length of a page list is limited, however many entries the key claims to have.
 TEST_F(MemoryTableTest, FastRegistrationPageListIsLimited)
 {
 	MptEntry::fast_register_enable.set(entry.bytes, 1);
@@ -338,8 +339,8 @@ TEST_F(MemoryTableTest, DestroyingAKeyNotifiesTheTransport)
 	EXPECT_EQ(driver.transport().key_changes, before + 2);
 }
 
-// So they are of memory that the machine takes away or adds: no key holds for a moment, and then
-// those that did.
+// Also if guest memory is removed or added: for a moment no key is valid, and then all former keys
+// are valid again.
 TEST_F(MemoryTableTest, RemovingGuestMemoryNotifiesTheTransport)
 {
 	constexpr std::uint64_t elsewhere = 1ull << 40;

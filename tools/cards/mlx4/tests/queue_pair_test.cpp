@@ -154,7 +154,7 @@ TEST_F(QueuePairTest, TransitionsNotifyTheTransport)
 
 TEST_F(QueuePairTest, QpnsThatDifferInHighBitsAreDifferentQps)
 {
-	// 10 bits index the table; drivers set others at will.
+	// The table index has 10 bits; drivers choose the other bits freely.
 	const std::uint32_t qpn = 0xabc000 | kQpn;
 	ASSERT_EQ(go(Opcode::rst2init_qp, mailbox, qpn), Status::ok);
 	EXPECT_NE(driver.context().queue_pair(qpn), nullptr);

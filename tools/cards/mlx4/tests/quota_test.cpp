@@ -25,7 +25,7 @@ using hw::mlx4::SrqContext;
 class Quota : public ::testing::Test
 {
 protected:
-	// Tables of 2^17 objects of each kind; all their contexts lie in the same pages.
+	// Tables of 2^17 objects of each kind, whose contexts all share the same pages.
 	static constexpr unsigned kLogObjects = 17;
 	static constexpr std::uint64_t kTables = 0x10000000;
 	static constexpr std::uint64_t kTable = 0x4000000;
@@ -66,8 +66,8 @@ protected:
 	TinyDriver driver;
 };
 
-// Queue pairs, completion queues and shared receive queues end, however large the tables and
-// however little memory the guest lends for them; one that goes makes room for another.
+// The numbers of QPs, CQs and SRQs are limited, however large the tables are and however little
+// memory the guest provides. Destroying one makes room for another.
 TEST_F(Quota, NumberOfQueuesOfEachTypeIsLimited)
 {
 	ASSERT_NO_FATAL_FAILURE(bring_up_large());
@@ -111,8 +111,8 @@ TEST_F(Quota, NumberOfQueuesOfEachTypeIsLimited)
 		[&](std::uint32_t srqn) { driver.command(Opcode::hw2sw_srq, srqn, 1); });
 }
 
-// A command writes no more of a queue than its largest size: completion queues, made and resized,
-// and event queues.
+// A command initialises at most the largest size of a queue. This holds for new and resized CQs and
+// for EQs.
 TEST_F(Quota, QueueSizesAreLimited)
 {
 	ASSERT_NO_FATAL_FAILURE(driver.bring_up_events());
@@ -123,7 +123,7 @@ TEST_F(Quota, QueueSizesAreLimited)
 	constexpr std::uint64_t pages = (32ull << limits::kLogMaxCqSize) >> log_page;
 	const std::uint64_t mtt = driver.make_buffer(pages * 4096).mtt_offset;
 	const std::uint64_t bus = driver.allocate(0, 1ull << log_page);
-	// A buffer of the largest size, all of which is the same memory.
+	// The buffer has the maximum size, and all its entries name the same page.
 	for (std::uint64_t i = 0; i < pages; ++i)
 		driver.write_mtt(mtt + i * sizeof(ib::be64), bus | hw::mlx4::MttEntry::present);
 	const auto sized = [&](unsigned log_size) {
@@ -165,7 +165,7 @@ TEST_F(Quota, QueueSizesAreLimited)
 	EXPECT_EQ(make_eq(limits::kLogMaxEqSize + 1), Status::exceeds_limit);
 }
 
-// INIT_HCA takes tables of the largest size, and none beyond.
+// INIT_HCA accepts tables of the maximum size, and no larger ones.
 TEST_F(Quota, InitHcaTableSizesAreLimited)
 {
 	driver.bring_up();
@@ -185,7 +185,7 @@ TEST_F(Quota, InitHcaTableSizesAreLimited)
 	}
 }
 
-// A table of keys lies where its entries do not cut across pages, and does not wrap around.
+// Entries of a key table must not cross pages, and the table must not wrap around.
 TEST_F(Quota, KeyTableMustBeAlignedAndNotWrapAround)
 {
 	driver.bring_up();
@@ -201,8 +201,8 @@ TEST_F(Quota, KeyTableMustBeAlignedAndNotWrapAround)
 	EXPECT_EQ(at(0 - MptEntry::size), Status::bad_parameter);
 }
 
-// A machine lends what it has: pages outside its memory, wholly or in part, are not mapped, and
-// nothing else of that mailbox is.
+// A guest can map only its own memory: if a page is wholly or partly outside, nothing of the
+// mailbox is mapped.
 TEST_F(Quota, MappedIcmPagesMustBeInGuestMemory)
 {
 	driver.bring_up();
@@ -216,8 +216,8 @@ TEST_F(Quota, MappedIcmPagesMustBeInGuestMemory)
 		both.insert(both.end(), std::begin(entry.bytes), std::end(entry.bytes));
 	EXPECT_EQ(driver.command(Opcode::map_icm, 2, 0, both).status, Status::bad_parameter);
 
-	// A completion queue whose context would lie in the first of the two shows whether it is
-	// there.
+	// Creating a CQ whose context would be in the first of the two pages shows whether that
+	// page is mapped.
 	ASSERT_EQ(driver.command(Opcode::close_hca).status, Status::ok);
 	InitHca init = driver.init_hca_mailbox();
 	InitHca::cqc_base.set(init.bytes, kTables - TinyDriver::kFirstCq * limits::kCqcEntry);
@@ -234,8 +234,8 @@ TEST_F(Quota, MappedIcmPagesMustBeInGuestMemory)
 	EXPECT_EQ(map(mapping(kTables, end - 4096, 0)), Status::ok);
 }
 
-// Mapping writes nothing, however much is mapped; yet what lies in a lent page is no key, neither
-// before the table is set up nor after its page is exchanged.
+// Mapping writes nothing, however many pages are mapped. Data in a mapped page is not accepted as a
+// key, neither before the table is initialised nor after the page was replaced.
 TEST_F(Quota, MappingIcmWritesNoPagesAndCreatesNoKeys)
 {
 	MptEntry key{};
@@ -280,7 +280,7 @@ TEST_F(Quota, MappingIcmWritesNoPagesAndCreatesNoKeys)
 	EXPECT_FALSE(untouched(bus[1])) << "the page that was used";
 	EXPECT_TRUE(untouched(bus[2]));
 
-	// Keys work, and only those that were made.
+	// Only keys that were created by a command work.
 	std::ranges::fill(key.bytes, std::uint8_t{0});
 	MptEntry::region.set(key.bytes, 1);
 	MptEntry::local_read.set(key.bytes, 1);
@@ -291,7 +291,7 @@ TEST_F(Quota, MappingIcmWritesNoPagesAndCreatesNoKeys)
 	EXPECT_TRUE(readable(per_page + 2));
 	EXPECT_FALSE(readable(per_page + 3));
 
-	// Another page in its place, full of what looks like keys.
+	// The page is replaced by one whose contents look like keys.
 	MptEntry::mem_key.set(key.bytes, hw::mlx4::mpt_key((per_page + 2) << 8));
 	fill(bus[3]);
 	ASSERT_EQ(map(mapping(TinyDriver::kDmptBase + 4096, bus[3], 0)), Status::ok);
@@ -299,8 +299,8 @@ TEST_F(Quota, MappingIcmWritesNoPagesAndCreatesNoKeys)
 	EXPECT_FALSE(readable(per_page + 2));
 }
 
-// Groups that hold something end, whatever the table's size; and a packet has so many members at
-// the most, for which so many entries are looked through.
+// The number of groups with members is limited, whatever the size of the table. So are the members
+// of a group that get a packet, and the entries that are searched for them.
 TEST(MulticastQuota, GroupsAndMembersAreLimited)
 {
 	MulticastTable table;
@@ -317,7 +317,7 @@ TEST(MulticastQuota, GroupsAndMembersAreLimited)
 		return bytes;
 	};
 	const std::uint32_t first = table.hash(gid);
-	// One chain of all entries, each of which is the group's.
+	// All entries form one chain, and all belong to the group.
 	ASSERT_TRUE(table.write(first, entry(16, true)));
 	const auto last = static_cast<std::uint32_t>(16 + MulticastTable::kMost - 1);
 	for (std::uint32_t index = 16; index < last; ++index)
@@ -332,7 +332,7 @@ TEST(MulticastQuota, GroupsAndMembersAreLimited)
 	EXPECT_EQ(found.size(),
 		  std::min(MulticastTable::kMostMembers, MulticastTable::kMostSteps * room));
 
-	// An entry behind so many entries of other groups is not found.
+	// An entry behind this many entries of other groups is not found.
 	for (std::uint32_t index = 16; index < 16 + MulticastTable::kMostSteps; ++index)
 		ASSERT_TRUE(table.write(index, entry(index + 1, false)));
 	ASSERT_TRUE(table.write(first, entry(16, false)));

@@ -30,7 +30,7 @@ protected:
 		SrqContext::pd.set(context.bytes, 7);
 		SrqContext::doorbell_record.set(context.bytes, record);
 		for (unsigned i = 0; i < 8; ++i)
-			link(i, (i + 3) % 8); // not in order, and all are reached
+			link(i, (i + 3) % 8); // not in order, but complete
 		EXPECT_EQ(driver.command(Opcode::sw2hw_srq, kSrqn, 0, context.bytes).status,
 			  Status::ok);
 	}
@@ -74,7 +74,7 @@ TEST_F(SharedReceiveQueueTest, LinkedWqesAreConsumedInLinkOrder)
 TEST_F(SharedReceiveQueueTest, DoorbellCounterWrapsAroundAt16Bits)
 {
 	for (std::uint32_t count = 1; count < 70000; ++count) {
-		posted(count); // the driver stores 32 bits, the queue looks at 16
+		posted(count); // the driver stores 32 bits, and the queue reads 16
 		ASSERT_TRUE(queue().take()) << count;
 	}
 	EXPECT_FALSE(queue().take());
@@ -197,7 +197,7 @@ TEST_F(MulticastTest, LookupFollowsTheHashChain)
 	driver.context().multicast.members(first, found);
 	EXPECT_FALSE(found[0].block_loopback);
 	EXPECT_TRUE(found[1].block_loopback);
-	// Zeroes take the group away.
+	// An entry of zeros removes the group.
 	ASSERT_EQ(driver.command(Opcode::write_mcg, at, 0, Mailbox(64)).status, Status::ok);
 	EXPECT_TRUE(members(first).empty());
 }

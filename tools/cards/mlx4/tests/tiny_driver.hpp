@@ -17,18 +17,18 @@ namespace weft::mlx4::testing
 
 using hca::testing::RecordingTransport;
 
-// The fixture without a driver: a guest, and the other ends of the card's links.
+// A guest and the peers of the card's links, without a driver.
 struct TinyMachine {
 	fabric::Fabric fabric;
 	weft::testing::FakeHost host{CardDriver::kMemorySize};
-	std::vector<fabric::Port *> peers; // the other ends of the card's links
+	std::vector<fabric::Port *> peers; // the peers of the card's links
 };
 
 class TinyDriver : public TinyMachine, public CardDriver
 {
 public:
-	// A card with @ports ports, each with a link to a port of the test's own. Its data path
-	// only records what it is told, unless @make_transport makes another.
+	// Creates a card with @ports ports, each linked to a port of the test. Its data path only
+	// records its calls, unless @make_transport creates another.
 	explicit TinyDriver(unsigned ports = 1, TransportFactory make_transport = {},
 			    bool trusted = true);
 	~TinyDriver();
@@ -36,8 +36,8 @@ public:
 	RecordingTransport &transport() { return *transport_; }
 	CardContext &context() { return *card.context(); }
 
-	// Starts anew: the card is reset, all memory is zero and free, interrupts and bus mastering
-	// are on. Only the other ends of the links stay as they are.
+	// Resets the card, zeroes and frees all memory, and enables interrupts and bus mastering.
+	// Only the peers of the links keep their state.
 	void start_over();
 
 private:

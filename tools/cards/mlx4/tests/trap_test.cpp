@@ -21,11 +21,12 @@ using hw::mlx4::SetPort;
 
 constexpr ib::Lid kLid = 5;
 constexpr ib::Lid kManager = 1;
-// 4.096 us * 2^12 = 16.8 ms between traps: short, and longer than a test takes between two calls.
+// Traps are 4.096 us * 2^12 = 16.8 ms apart. This is short, but longer than the time between two
+// calls of a test.
 constexpr unsigned kSubnetTimeout = 12;
 constexpr auto kInterval = std::chrono::nanoseconds(4096 << kSubnetTimeout);
 
-// The manager's end of the link. All runs on the test's thread.
+// The subnet manager's end of the link. Everything runs on the test's thread.
 class ManagerSink final : public fabric::PortSink
 {
 public:
@@ -98,7 +99,7 @@ protected:
 		smp.mkey = mkey;
 		return smp;
 	}
-	// The next trap that the manager gets.
+	// Returns the next trap that the subnet manager receives.
 	std::optional<ManagerSink::Trap> next()
 	{
 		if (!driver.host.loop().run_until([&] { return !manager.traps.empty(); }))
@@ -118,7 +119,7 @@ protected:
 			<< "has no answer";
 		return handled;
 	}
-	// Traps that come while nothing new happens, for some intervals.
+	// Returns the number of traps during some intervals without new events.
 	std::size_t silence()
 	{
 		driver.host.loop().run_until([] { return false; }, 4 * kInterval);
@@ -216,7 +217,7 @@ TEST_F(TrapTest, MkeyViolationSendsATrap)
 	EXPECT_EQ(details.dr_hops, 0);
 	EXPECT_TRUE(repress(trap->smp, 0x77));
 
-	// The same by a directed route of 40 hops, of which the notice holds 30.
+	// The same with a directed route of 40 hops, of which the notice contains 30.
 	wrong.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_directed_route);
 	wrong.dr_slid = ib::lid_permissive;
 	wrong.dr_dlid = ib::lid_permissive;

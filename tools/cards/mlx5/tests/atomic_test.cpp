@@ -37,7 +37,8 @@ protected:
 		index = 0;
 	}
 	std::uint64_t &word() { return driver.host.object<std::uint64_t>(place); }
-	// Executes a request on the word. Returns its completion's syndrome, 0 if there was none.
+	// Executes a request on the word. Returns the syndrome of its completion, or 0 if there was
+	// none.
 	std::uint32_t execute(std::uint32_t opcode, std::uint32_t modifier,
 			      std::initializer_list<std::uint64_t> operands)
 	{
@@ -90,7 +91,7 @@ TEST_F(Mlx5Atomics, MaskedCompareSwapAppliesMasks)
 	EXPECT_EQ(word(), 0x11112222ffff4444u) << "another value in the mask";
 }
 
-// A set bit of the second operand is the highest of a field, out of which nothing is carried.
+// A set bit in the second operand marks the highest bit of a field, and no carry leaves the field.
 TEST_F(Mlx5Atomics, MaskedFetchAddDoesNotCarryAcrossFields)
 {
 	word() = 0x00ff00ff00ff00ff;

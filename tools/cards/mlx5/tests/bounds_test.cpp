@@ -33,7 +33,7 @@ protected:
 	TinyDriver driver;
 };
 
-// Of the kinds that a test can use up in a moment; the others have the same pool.
+// Only types that a test can use up quickly are tested; the others have the same pool.
 TEST_F(Mlx5Bounds, NumberOfObjectsOfEachTypeIsLimited)
 {
 	NumberPool pool(3, 6);
@@ -56,7 +56,7 @@ TEST_F(Mlx5Bounds, NumberOfObjectsOfEachTypeIsLimited)
 	for (; pages <= limits::kUarPages && status == Status::ok; ++pages)
 		status = driver.command(Opcode::alloc_uar).status;
 	EXPECT_EQ(status, Status::no_resources);
-	// One is the driver's, and the last was refused.
+	// One page belongs to the driver, and the last request was refused.
 	EXPECT_EQ(pages, limits::kUarPages - limits::kFirstUar);
 	EXPECT_EQ(driver.command(Opcode::dealloc_uar, limits::kFirstUar + 1).status, Status::ok);
 	EXPECT_EQ(driver.command(Opcode::alloc_uar).status, Status::ok);
@@ -90,7 +90,7 @@ TEST_F(Mlx5Bounds, DoorbellRecordBeyondTheQueueIsIgnored)
 	driver.store(one.record + 4, blocks);
 	driver.ring_send(one);
 	EXPECT_TRUE(driver.run_until_entry(cq, blocks - 1));
-	// The same of receives: none counts as posted.
+	// The same holds for receives: none counts as posted.
 	driver.store(two.record, (1u << TinyDriver::kLogReceives) + 1);
 	CardContext &card = *driver.card.context();
 	EXPECT_EQ(card.work_queues.receives_posted(*card.queue_pair(two.number), 0), 0u);

@@ -138,7 +138,7 @@ TEST_F(Mlx5Commands, BringUpOrderIsEnforced)
 	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::bad_system_state);
 }
 
-// Whoever brings a driver that wants more sees what that is.
+// The counter shows a developer which requests of a new driver the card does not support.
 TEST_F(Mlx5Commands, UnsupportedRequestsAreCounted)
 {
 	driver.enable();
@@ -196,8 +196,8 @@ TEST_F(Mlx5Commands, AllEntriesOfADoorbellAreExecuted)
 		EXPECT_EQ(driver.answer(16, slot).delivery, 0) << slot;
 }
 
-// Drivers poll for the commands that make and end the queue of these events: only those between are
-// reported.
+// Drivers poll for the commands that create and destroy this event queue, so only commands in
+// between are reported.
 TEST_F(Mlx5Commands, CommandCompletionsAreReportedByEvents)
 {
 	driver.bring_up();
@@ -241,7 +241,7 @@ TEST_F(Mlx5Commands, HealthReportsAFailedCard)
 	EXPECT_EQ(segment::nic_interface.of(driver.read(segment::command_queue_low)),
 		  hw::mlx5::nic_interface::disabled);
 
-	// With the queue that the driver gives it then, the card begins anew.
+	// With a new command queue the card starts again.
 	driver.bring_up();
 	EXPECT_EQ(driver.read(segment::health_counter) >> 24, 0u);
 	EXPECT_EQ(segment::nic_interface.of(driver.read(segment::command_queue_low)),

@@ -23,13 +23,13 @@ protected:
 		std::tie(one, two) = driver.make_pair(cq);
 	}
 	void arm(Fault fault, std::uint32_t count = 1) { driver.card.faults().arm(fault, count); }
-	// The entry of a request that does nothing, which it takes a block of the queue to post.
+	// Posts a NOP, which occupies a block of the queue, and returns its completion entry.
 	Cqe complete()
 	{
 		index = driver.send(one, index, TinyDriver::control(0));
 		return driver.entry(cq, entries++);
 	}
-	// The next event about a queue pair, which is @two.
+	// Returns the next event of a QP, which must be @two.
 	Eqe event()
 	{
 		driver.card.context()->events.raise(EventType::communication_established,

@@ -19,7 +19,7 @@ using hw::mlx5::WqeDatagram;
 
 constexpr unsigned kCycles = 1000;
 
-// What the kernel counts for this process and a leak detector does not see.
+// Returns the number of the process's file descriptors, which leak detectors do not check.
 std::ptrdiff_t descriptors()
 {
 	return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
@@ -50,7 +50,7 @@ void use(TinyDriver &driver, unsigned cycle)
 	ASSERT_EQ(driver.command(Opcode::attach_to_mcg, member).status, Status::ok);
 	ASSERT_EQ(driver.command(Opcode::to_err_qp, failed.number).status, Status::ok);
 	const std::uint64_t data = driver.allocate(1 << 20), place = driver.allocate(1 << 20);
-	// A request that completes, so that the card is known to work in each cycle.
+	// A request completes in each cycle, which shows that the card works.
 	driver.send(one, 0, TinyDriver::control(0));
 	ASSERT_TRUE(driver.run_until_entry(cq, 0)) << "cycle " << cycle;
 	Bytes wqe = TinyDriver::control(cycle % 3 ? TinyDriver::kWrite : TinyDriver::kRead);
@@ -78,7 +78,7 @@ TEST(Mlx5HotPlug, HotPlugUnderTrafficLeaksNoDescriptorsOrMappings)
 	EXPECT_LE(mappings(), mapped_before + 16) << "allocators add some";
 }
 
-// The whole model, as weftd makes it for each guest.
+// Tests the whole model, as weftd creates it for each guest.
 TEST(Mlx5HotPlug, CardDestructionLeaksNoDescriptorsOrMappings)
 {
 	{

@@ -48,7 +48,7 @@ protected:
 		index = driver.send(one, index, wqe);
 		return next();
 	}
-	// The first reads @size bytes, or has a word added to, of the memory at @from.
+	// The first QP reads @size bytes of the memory at @from, or executes an atomic on it.
 	Cqe read(std::uint32_t size, std::uint32_t opcode = TinyDriver::kRead,
 		 bool signalled = true)
 	{
@@ -72,7 +72,7 @@ protected:
 		       *driver.bytes(to + size, 1) == kUnchanged;
 	}
 	bool memory_is_unchanged() { return *driver.bytes(to, 1) == kUnchanged; }
-	// What the last entry carries.
+	// Returns true if the last entry contains the data.
 	bool entry_has(const Cqe &cqe, std::uint32_t size)
 	{
 		const std::uint8_t *const data = Cqe::format.get(cqe.bytes) == Cqe::inline_64

@@ -25,9 +25,9 @@ constexpr std::uint8_t kLent = 0x11, kSecret = 0x77;
 class Mlx5Lease : public ::testing::Test
 {
 protected:
-	// More than the card carries in one turn of its loop: 64 packets of 64 KiB.
+	// This is more than the card sends in one iteration of its loop: 64 packets of 64 KiB.
 	static constexpr std::uint32_t kSize = 4 << 20;
-	// As much as a queue pair sends at once.
+	// The amount of data that a QP sends at once.
 	static constexpr std::uint32_t kWindow = 256 << 10;
 
 	void SetUp() override
@@ -67,7 +67,7 @@ protected:
 		MkeyContext::octwords.set(given.bytes, kSize / 4096 / 2);
 		return driver.make_key(given, kSize / 4096 / 2, pages);
 	}
-	// A key of one piece, which is all of another's.
+	// Creates a key with one piece, which is a whole region.
 	std::uint32_t make_list(std::uint32_t inner, std::uint64_t address)
 	{
 		Bytes list;
@@ -92,7 +92,7 @@ protected:
 		ASSERT_GT(arrived, 0);
 		ASSERT_LT(arrived, kSize);
 	}
-	// The first queue pair writes to the second's: all of it is under way.
+	// The first QP writes to the second one's memory. All of the data is under way.
 	void begin_write(std::uint32_t lkey) { begin_write(lkey, from); }
 	void begin_write(std::uint32_t lkey, std::uint64_t source)
 	{
@@ -116,7 +116,7 @@ protected:
 		wqe.insert(wqe.end(), given.bytes, given.bytes + sizeof(given.bytes));
 		return wqe;
 	}
-	// The guest uses its pages again; nothing of that arrives.
+	// The guest uses its pages for other data, none of which arrives.
 	void reuse_and_expect_nothing()
 	{
 		std::fill_n(driver.bytes(from, kSize), kSize, kSecret);
@@ -147,7 +147,7 @@ protected:
 	TinyDriver::Qp one, two;
 	std::uint64_t from = 0, to = 0;
 	std::uint32_t region = 0, window = 0;
-	std::uint32_t entries = 0; // of the completion queue, that were looked at
+	std::uint32_t entries = 0; // number of completion queue entries that were read
 };
 
 TEST_F(Mlx5Lease, DestroyingAnMrAbortsReadsThroughItsMemoryWindow)
@@ -166,7 +166,7 @@ TEST_F(Mlx5Lease, DestroyingAnMrAbortsWritesThroughAKlmMkey)
 	EXPECT_EQ(next_syndrome(), kLocalProtection) << "sent again in vain";
 }
 
-// The same through two keys.
+// The same holds for two nested keys.
 TEST_F(Mlx5Lease, DestroyingAnMrAbortsWritesThroughNestedKlmMkeys)
 {
 	begin_write(make_list(window, from));
@@ -175,7 +175,7 @@ TEST_F(Mlx5Lease, DestroyingAnMrAbortsWritesThroughNestedKlmMkeys)
 	EXPECT_EQ(next_syndrome(), kLocalProtection);
 }
 
-// A window has a key of its own, which ends as any other.
+// A memory window has its own key, which is destroyed like any other.
 TEST_F(Mlx5Lease, DestroyingAMemoryWindowAbortsReadsThroughIt)
 {
 	begin_read(window);

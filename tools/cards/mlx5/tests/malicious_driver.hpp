@@ -114,12 +114,14 @@ inline constexpr Opcode kOpcodes[] = {
 	static_cast<Opcode>(0x93d), // not modelled
 };
 
-// Codes of send requests: all that the card has, UMR twice, and one that it does not have.
+// Opcodes of send requests: all that the card supports, UMR twice, and one that it does not
+// support.
 inline constexpr std::uint8_t kRequests[] = {0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x0e, 0x10,
 					     0x11, 0x12, 0x14, 0x15, 0x25, 0x25, 0x77};
 
-// What UMR requests change of a key: a driver registers it, binds a window, makes it free, changes
-// its rights, moves it to another domain; everything, and nothing but the list.
+// Masks of the fields that UMR requests change. Drivers register a key, bind a window, free a key,
+// change its rights, or move it to another domain. The last two masks change everything, and only
+// the list.
 inline constexpr std::uint64_t kRights =
 	umr::local_read | umr::local_write | umr::remote_read | umr::remote_write | umr::atomic;
 inline constexpr std::uint64_t kUpdates[] = {
@@ -144,13 +146,13 @@ class MaliciousDriver
 
 public:
 	static constexpr std::uint64_t kMemorySize = TinyDriver::kMemorySize;
-	// There is no BAR 2; the card drops what is written to one.
+	// There is no BAR 2; writes to it are ignored.
 	static constexpr std::uint64_t kBarSizes[6] = {limits::kRegistersSize, 0, 4096, 0,
 						       limits::kMsixBarSize,   0};
 
-	// Alone in a fabric; or next to a victim, whose port with @lid is at the other end of the
-	// cable, and whose third queue pair receives datagrams. @meanwhile: called where the victim
-	// has a chance to do something.
+	// Creates a driver whose card is the only one in its fabric, or whose cable leads to the
+	// port of a victim with @lid. The victim's third QP receives datagrams. @meanwhile is
+	// called when the victim may run.
 	MaliciousDriver() = default;
 	MaliciousDriver(fabric::Port &port, ib::Guid guid, ib::Lid lid,
 			std::function<void()> meanwhile, Environment &environment)
@@ -191,7 +193,7 @@ public:
 	Card &card() { return driver_.card; }
 	std::uint64_t scratch() const { return scratch_; }
 	std::uint64_t everything() const { return everything_; }
-	// The command queue; and what the queue pairs and their records are in.
+	// Returns the command queue, or the memory of the QPs and their records.
 	std::span<std::byte> table(bool which)
 	{
 		return driver_.host.memory(which ? everything_ + weft::testing::kHostileScratch
@@ -345,8 +347,8 @@ private:
 		}
 		victim_datagram_qpn_ = qps_[2].number; // as in Victim
 	}
-	// Some that UMR requests register, memory windows of both types, a region that only they
-	// open, a list of parts of others, and the driver's key of all memory.
+	// Creates keys that UMR requests register, memory windows of both types, a region that only
+	// windows can access, a list of parts of other keys, and the driver's key of all memory.
 	void make_keys()
 	{
 		MkeyContext context{};

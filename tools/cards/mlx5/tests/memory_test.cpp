@@ -103,7 +103,7 @@ TEST_F(Mlx5Memory, MkeyVariantRightsPdAndQpAreChecked)
 	EXPECT_EQ(driver.command(Opcode::destroy_mkey, key >> 8).status, Status::bad_resource);
 }
 
-// A list that is shorter than the range is found out where it ends.
+// Access beyond the end of a list that is shorter than the range fails.
 TEST_F(Mlx5Memory, AccessBeyondAShortPageListFailsTranslation)
 {
 	const std::uint32_t key = make(context(MkeyMode::pages, 0, 1 << 20), pages({0x200000, 0}));
@@ -136,7 +136,7 @@ TEST_F(Mlx5Memory, InvalidMkeysAreRefused)
 	EXPECT_EQ(driver.make_key(cut, 8, pages({0x200000})), 0u) << "fewer than it says";
 }
 
-// Bus mastering ends, or the guest's memory changes: packets under way must not read it any more.
+// Bus mastering is disabled, or guest memory changes: packets under way must not read it any more.
 TEST_F(Mlx5Memory, MkeysAreInvalidWithoutBusMastering)
 {
 	const MemoryKeys &memory = driver.card.context()->memory;
@@ -147,7 +147,7 @@ TEST_F(Mlx5Memory, MkeysAreInvalidWithoutBusMastering)
 	EXPECT_TRUE(memory.holds(driver.key));
 }
 
-// Pieces of other keys, of any length; what they name is checked in every respect.
+// Pieces of other keys can have any length. All properties of the other key are checked.
 TEST_F(Mlx5Memory, KlmEntriesReferToOtherMkeys)
 {
 	const std::uint32_t inner =
@@ -179,8 +179,8 @@ TEST_F(Mlx5Memory, KlmEntriesReferToOtherMkeys)
 	EXPECT_EQ(resolve(key, 0x10a, 6), MemoryError::none) << "none of that key's";
 }
 
-// As for a memory window: the key that names pieces has the remote rights, each piece the local
-// ones.
+// As with a memory window, the key with the pieces must have the remote rights, and the key of each
+// piece the local rights.
 TEST_F(Mlx5Memory, KlmEntriesNeedLocalAccessRights)
 {
 	MkeyContext given = context(MkeyMode::pages, 0, 4096);
@@ -203,8 +203,8 @@ TEST_F(Mlx5Memory, KlmEntriesNeedLocalAccessRights)
 		  MemoryError::permission);
 }
 
-// The transport learns that packets under way by a window must lose their memory, when that of the
-// region goes (Engine::key_gone()).
+// When a region's key is invalidated, the transport must end packets under way that use it through
+// a window (Engine::key_gone()).
 TEST_F(Mlx5Memory, InvalidatingAnMkeyIsNotedIfUsedThroughAKlmMkey)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
@@ -228,7 +228,7 @@ TEST_F(Mlx5Memory, InvalidatingAnMkeyIsNotedIfUsedThroughAKlmMkey)
 	EXPECT_TRUE(memory.take_lost_parts());
 }
 
-// Keys that lead back to themselves end after a few steps.
+// A cycle of keys fails after a few steps.
 TEST_F(Mlx5Memory, CyclicKlmMkeysFailTranslation)
 {
 	Bytes list(16);

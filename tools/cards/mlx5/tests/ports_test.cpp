@@ -83,7 +83,7 @@ TEST_F(Mlx5Ports, QueryReturnsAttributesOfTheRequestedPort)
 	}
 }
 
-// A port has its own QP0 and QP1, and they stay with it.
+// Each port has its own QP0 and QP1.
 TEST_F(Mlx5Ports, EachPortHasItsOwnQp0AndQp1)
 {
 	const auto cq = driver.make_cq(4);

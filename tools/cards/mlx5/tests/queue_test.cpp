@@ -80,7 +80,7 @@ TEST_F(Mlx5Queues, UnsupportedQueuePairTypesAreRefused)
 		  Status::bad_resource);
 }
 
-// A port has one queue pair for each special number, which is free again after a reset.
+// Only one QP can have a special number on a port. A reset releases the number.
 TEST_F(Mlx5Queues, OnlyOneQpCanBeQp1OfAPortAndResetReleasesIt)
 {
 	const auto cq = driver.make_cq(4);
@@ -92,8 +92,8 @@ TEST_F(Mlx5Queues, OnlyOneQpCanBeQp1OfAPortAndResetReleasesIt)
 	EXPECT_EQ(driver.transition(Opcode::rst2init_qp, second, 0), Status::ok);
 }
 
-// Requests take one block or several, and one may go on at the queue's start. The index of a
-// completion is that of the request's first block.
+// Requests have one or more blocks, and may wrap around. The completion contains the index of the
+// first block.
 TEST_F(Mlx5Queues, MultiBlockWqesWrapAroundTheQueue)
 {
 	const auto cq = driver.make_cq(6);
@@ -170,7 +170,8 @@ TEST_F(Mlx5Queues, ReceiveCqeHasTheLengthAndWqeIndex)
 	EXPECT_EQ(*driver.bytes(place, 1), 0xab);
 }
 
-// QP1 has a number of its own, but packets name it by 1 at both ends. Others may send in its name.
+// QP1 has another number on the card, but packets name it by 1 at both ends. Other QPs may send on
+// its behalf.
 TEST_F(Mlx5Queues, Qp1PacketsCarryQpNumberOne)
 {
 	using hw::mlx5::WqeDatagram;
@@ -277,7 +278,8 @@ TEST_F(Mlx5Queues, CqOverrunFailsTheQueueAndItsQueuePairs)
 	EXPECT_NE(hw::mlx5::CqContext::status.get(query.out.data() + 16), 0u);
 }
 
-// The old buffer ends with an entry that says so; what comes goes to the new one, an index further.
+// The last entry in the old buffer reports the change. Later completions are written to the new
+// buffer, from the next index on.
 TEST_F(Mlx5Queues, ResizedCqContinuesInTheNewBuffer)
 {
 	using hw::mlx5::CqContext;
@@ -371,7 +373,7 @@ TEST_F(Mlx5Queues, RmpConsumesLinkedWqesAndRaisesLimitEvent)
 	driver.store(record, 3);
 
 	auto [one, two] = driver.make_pair(cq);
-	// The pair's second has a queue of its own: another, that shares.
+	// The second QP of the pair has its own queue, so it is changed to one that uses an SRQ.
 	auto *const shared = driver.card.context()->queue_pair(two.number);
 	shared->uses_srq = true;
 	shared->has_receive_queue = false;

@@ -27,7 +27,7 @@ using hw::mlx5::Opcode;
 using hw::mlx5::Status;
 using Bytes = std::vector<std::uint8_t>;
 
-// The outcome of a command.
+// The result of a command.
 struct Answer {
 	std::uint8_t delivery = 0xff; // of hw::mlx5::Delivery
 	Status status = Status::internal_error;
@@ -41,7 +41,7 @@ class TinyDriver
 public:
 	static constexpr std::uint64_t kMemorySize = 16 << 20;
 	static constexpr std::uint64_t kCommandQueue = 0x1000;
-	// Blocks of inputs and outputs, one behind the other.
+	// Addresses of the blocks of inputs and outputs, which are contiguous.
 	static constexpr std::uint64_t kInput = 0x10000, kOutput = 0x80000;
 	static constexpr std::uint64_t kFirstFree = 0x100000;
 	static constexpr std::uint8_t kToken = 0x5a;
@@ -49,7 +49,7 @@ public:
 
 	static constexpr ib::Guid kGuid = 0x0002c90500000100;
 
-	// Alone in a fabric; or at a port of another, which outlives it.
+	// Creates a card that is the only one in its fabric.
 	explicit TinyDriver(bool trusted = true, unsigned ports = 1, bool enhanced_ipoib = false)
 	    : own_fabric(std::make_unique<fabric::Fabric>()), port(own_fabric->add_port("test")),
 	      port2(ports > 1 ? &own_fabric->add_port("test 2") : nullptr),
@@ -72,7 +72,7 @@ public:
 		host.plug(card);
 		host.loop().poll();
 	}
-	// Removes the card, whatever it is doing, and plugs it into a guest that begins anew.
+	// Removes the card, whatever it is doing, and plugs it into a new guest.
 	void plug_again()
 	{
 		host.unplug();
@@ -81,7 +81,7 @@ public:
 		plug();
 	}
 
-	// The driver's memory is handed out from here on and never taken back.
+	// Returns driver memory, which is never freed.
 	std::uint64_t allocate(std::uint64_t size, std::uint64_t alignment = 4096)
 	{
 		free_ = (free_ + alignment - 1) & ~(alignment - 1);
@@ -139,8 +139,8 @@ public:
 		write(hw::mlx5::segment::command_doorbell, slots);
 		host.loop().poll();
 	}
-	// A command on the object @number, without a turn of the card's loop: packets that are
-	// under way stay so.
+	// Executes a command on the object @number without running the card's loop, so packets
+	// under way do not move.
 	Status command_at_once(Opcode opcode, std::uint32_t number)
 	{
 		Bytes in(16);
@@ -171,7 +171,7 @@ public:
 			static_cast<Status>(hw::mlx5::OutputHead::status.get(answer.out.data()));
 		return answer;
 	}
-	// One command, to its end.
+	// Executes one command and waits for its completion.
 	Answer command(Opcode opcode, Bytes in, std::size_t out_size = 16,
 		       std::uint32_t op_modifier = 0)
 	{
@@ -207,7 +207,7 @@ public:
 		async_eq = make_eq(kLogEq, ~std::uint64_t{0} & ~(1ull << 0x0a), 1, async_entries);
 		completion_eq = make_eq(kLogEq, 0, 2, completion_entries);
 	}
-	// As if made anew, but for the cable.
+	// Resets everything except the cable.
 	void start_over()
 	{
 		host.set_bus_master(true);
@@ -241,7 +241,8 @@ public:
 			hw::mlx5::store_be64(in.data(), in.size() - 8, address + at);
 		}
 	}
-	// All of memory, by its bus addresses; the number as work requests have it.
+	// Creates a key for all memory by bus addresses. Returns it in the form that work requests
+	// use.
 	std::uint32_t make_key()
 	{
 		using hw::mlx5::MkeyContext;
@@ -335,19 +336,19 @@ public:
 		write(std::uint64_t{uar} * hw::mlx5::uar::page_size + hw::mlx5::uar::eq_doorbell,
 		      async_eq << 24 | (async_taken & 0xffffff));
 	}
-	// Entry @index of a queue; its opcode is 0xf before the card has written one there.
+	// Returns entry @index of a CQ. Its opcode is 0xf until the card has written it.
 	hw::mlx5::Cqe entry(const Cq &cq, std::uint32_t index)
 	{
 		return host.object<hw::mlx5::Cqe>(cq.slot(index) + (cq.large ? 64 : 0));
 	}
 	struct Qp {
 		std::uint32_t number = 0;
-		std::uint64_t receive = 0; // of 2^kLogReceives entries of 64 bytes; 0: none
-		std::uint64_t send = 0;    // of 2^kLogBlocks blocks of 64 bytes
+		std::uint64_t receive = 0; // address of 2^kLogReceives entries of 64 bytes, or 0
+		std::uint64_t send = 0;    // address of 2^kLogBlocks blocks of 64 bytes
 		std::uint64_t record = 0;
 	};
 	static constexpr unsigned kLogReceives = 4, kLogBlocks = 4;
-	// @srqn: the shared receive queue that it has in place of its own; 0: none.
+	// @srqn is the SRQ that the QP uses in place of its own receive queue, or 0.
 	Answer try_qp(QpService service, const Cq &cq, Qp &qp, bool privileged = true,
 		      std::uint32_t offload_mode = 0, std::uint32_t source = 0,
 		      std::uint32_t srqn = 0)
@@ -394,7 +395,8 @@ public:
 		EXPECT_EQ(try_qp(service, cq, qp, privileged).status, Status::ok);
 		return qp;
 	}
-	// A transition with all that connects @qp to @peer over the port's own LID.
+	// Executes a transition with all attributes that connect @qp to @peer through the port's
+	// own LID.
 	Status transition(Opcode opcode, const Qp &qp, std::uint32_t peer, unsigned number = 1,
 			  std::uint32_t opt_mask = 0)
 	{
@@ -459,7 +461,8 @@ public:
 		ring_send(qp);
 		return next;
 	}
-	// The doorbell, without a turn of the card's loop: packets leave, and do not arrive.
+	// Rings the doorbell without running the card's loop, so packets are sent and do not
+	// arrive.
 	void ring_at_once(const Qp &qp)
 	{
 		const std::uint64_t place =

@@ -28,7 +28,8 @@ protected:
 	TinyDriver driver;
 };
 
-// Registers are named by their addresses on the bus, which is where the machine has put the BAR.
+// Registers are reported by their bus addresses, which depend on where the guest has placed the
+// BAR.
 TEST_F(Mthca, QueryFwReturnsBusAddresses)
 {
 	const Result said = driver.command(Opcode::query_fw, 0, 0, {}, QueryFw::size);
@@ -41,7 +42,7 @@ TEST_F(Mthca, QueryFwReturnsBusAddresses)
 	EXPECT_EQ(QueryFw::error_buffer.get(said.out.data()), base + limits::kErrorBuffer);
 }
 
-// Packets under way must not read what the machine has taken back, whoever holds them.
+// Packets under way must not read memory that the guest has removed.
 TEST(MthcaMemory, RemovingGuestMemoryNotifiesTheTransport)
 {
 	constexpr std::uint64_t elsewhere = 1ull << 40;
@@ -66,8 +67,8 @@ TEST(MthcaMemory, RemovingGuestMemoryNotifiesTheTransport)
 	host.unplug();
 }
 
-// A program may have pages of doorbell records come and go: who keeps keys need not look at them
-// all each time.
+// Programs may map and unmap pages of doorbell records often, so this must not require a check of
+// all keys.
 TEST(MthcaMemory, UnmappingADoorbellRecordPageInvalidatesNoKeys)
 {
 	hca::testing::RecordingTransport *transport = nullptr;
@@ -91,8 +92,8 @@ TEST(MthcaMemory, UnmappingADoorbellRecordPageInvalidatesNoKeys)
 	EXPECT_EQ(unmap(TinyDriver::kMtts, 1), 4u);
 }
 
-// There is no memory on the card, and a command before its time, or one that the card lacks, says
-// so.
+// The card has no memory of its own. Commands before initialisation and unsupported commands return
+// an error.
 TEST_F(Mthca, CommandsOutOfOrderAreRefused)
 {
 	EXPECT_EQ(driver.command(opcode::enable_lam, 0, 0, {}, 0).status, Status::no_local_memory);
@@ -113,8 +114,8 @@ TEST_F(Mthca, CommandsOutOfOrderAreRefused)
 	EXPECT_EQ(driver.command(Opcode::init_hca, 0, 0, init.bytes).status, Status::bad_parameter);
 }
 
-// A command tells of its end by an event, with the token that it came with; an armed queue
-// interrupts once, and at once if it is armed with an entry in it.
+// A completed command is reported by an event with its token. An armed event queue raises one
+// interrupt, at once if it already has an entry.
 TEST_F(Mthca, CommandCompletionsAreReportedByEvents)
 {
 	driver.bring_up();
@@ -131,7 +132,7 @@ TEST_F(Mthca, CommandCompletionsAreReportedByEvents)
 	EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), 0xffu);
 	driver.arm_eq();
 	EXPECT_EQ(driver.host.take_interrupts(2), 0u);
-	// The queue goes round: what software has given back is the card's again.
+	// The queue wraps around: entries that the driver has consumed belong to the card again.
 	for (unsigned i = 0; i < 40; ++i) {
 		driver.command(Opcode::nop, 0x1f, 0, {}, 0, 0, true);
 		ASSERT_EQ(Eqe::type.get(driver.next_event().bytes), unsigned(EventType::command))
@@ -139,7 +140,7 @@ TEST_F(Mthca, CommandCompletionsAreReportedByEvents)
 	}
 }
 
-// Keys: all 32 bits count, the domain counts, and a key that is taken back is invalid.
+// All 32 bits of a key and the protection domain are checked, and a destroyed key is invalid.
 TEST_F(Mthca, MemoryKeysAreValidUntilDestroyed)
 {
 	driver.bring_up();
@@ -164,8 +165,8 @@ TEST_F(Mthca, MemoryKeysAreValidUntilDestroyed)
 		<< "lkey 0x100 ends lists";
 }
 
-// A region of pages: their list is named by its place in all of context memory, their size as its
-// power of two over 4 KiB.
+// The page list of a region is named by its ICM address, and the page size by its binary logarithm
+// minus 12.
 TEST_F(Mthca, PageListsAreFoundByTheirIcmAddress)
 {
 	driver.bring_up();
@@ -191,7 +192,7 @@ TEST_F(Mthca, PageListsAreFoundByTheirIcmAddress)
 	EXPECT_EQ(ranges[0].length, 0x1000u);
 	EXPECT_EQ(ranges[1].address, 0x600000u);
 
-	// A program may have made it of a file that it may not write.
+	// The region may belong to a file that the program may not write.
 	const auto queue = mellanox_icm::QueueBuffer::keyed(0x2100, TinyDriver::kPd, 0x5000);
 	std::byte entry[32]{};
 	EXPECT_TRUE(driver.context().memory.read(queue, 0, entry));
@@ -200,7 +201,7 @@ TEST_F(Mthca, PageListsAreFoundByTheirIcmAddress)
 					       std::array<std::uint8_t, 32>{}));
 }
 
-// A card that is broken on purpose errs as often as it was asked to, where its driver looks.
+// Armed faults occur as often as requested, where the driver can detect them.
 TEST_F(Mthca, ArmedFaultsOccurTheRequestedNumberOfTimes)
 {
 	driver.bring_up();
@@ -225,9 +226,8 @@ TEST_F(Mthca, ArmedFaultsOccurTheRequestedNumberOfTimes)
 	EXPECT_EQ(driver.host.take_interrupts(0), 1u);
 }
 
-// A machine that is not trusted reads its own node, and neither sets anything nor says who it is;
-// the card answers the subnet manager itself, and what that sets the driver hears of by the one
-// event that there is.
+// An untrusted guest can read its own node, but cannot change anything or identify itself. The card
+// answers the subnet manager itself, and notifies the driver of changes by a single event.
 TEST(UntrustedMthca, DriverCannotManageTheSubnet)
 {
 	TinyDriver driver(false);
@@ -277,8 +277,8 @@ TEST(UntrustedMthca, DriverCannotManageTheSubnet)
 	EXPECT_EQ(Eqe::type.get(driver.next_event().bytes), 0xffu);
 }
 
-// One RC queue pair that speaks to itself: requests by links and doorbells, completions by
-// addresses.
+// An RC QP that is connected to itself: requests are linked and use doorbells, and completions
+// contain WQE addresses.
 class MthcaTraffic : public Mthca
 {
 protected:
@@ -350,7 +350,7 @@ protected:
 		driver.host.object<WqeData>(wqe + 32) = {0, hw::mthca::terminator_lkey, 0};
 		driver.record(kReceiveRecord) = received;
 	}
-	// A WQE, and its description in the one before.
+	// Writes a WQE, and its description in the previous one.
 	void write_send(WqeOpcode code, WqeData piece,
 			std::uint32_t flags = WqeNext::completion | WqeNext::always)
 	{
@@ -395,8 +395,8 @@ protected:
 	std::uint16_t posted = 0, received = 0;
 };
 
-// Two requests of one doorbell, twenty times round: data arrives, each WQE is named by its address,
-// and the lap does not matter.
+// Each doorbell covers two requests, for twenty laps of the queue. The data arrives, completions
+// contain the WQE addresses, and the laps make no difference.
 TEST_F(MthcaTraffic, LinkedWqesWrapAroundTheQueue)
 {
 	const std::uint64_t from = driver.allocate(4096), to = driver.allocate(4096);
@@ -449,8 +449,8 @@ TEST_F(MthcaTraffic, EachCqeFaultCorruptsOnlyItsField)
 	EXPECT_FALSE(complete(Fault::cqe_owner));
 }
 
-// A doorbell on another page than the queue pair's own rings for nothing, nor does one that goes
-// back or tells of more than fits.
+// Doorbells are ignored if they use another page than the QP's, decrease the index, or exceed the
+// queue.
 TEST_F(MthcaTraffic, InvalidDoorbellsAreIgnored)
 {
 	const std::uint64_t data = driver.allocate(4096);
@@ -467,7 +467,7 @@ TEST_F(MthcaTraffic, InvalidDoorbellsAreIgnored)
 	EXPECT_TRUE(poll());
 }
 
-// An armed queue tells of a completion once, and of one that came before at once.
+// An armed queue raises one event for a completion, at once if the completion is already there.
 TEST_F(MthcaTraffic, ArmedCqRaisesOneEvent)
 {
 	const std::uint64_t data = driver.allocate(4096);
@@ -501,8 +501,8 @@ TEST_F(MthcaTraffic, ArmedCqRaisesOneEvent)
 	EXPECT_EQ(completion_events(), 1u);
 }
 
-// In the error state each request completes as flushed, signalled or not, and what is posted then,
-// too.
+// In the error state every request is flushed, signaled or not, and also requests that are posted
+// later.
 TEST_F(MthcaTraffic, ErrorStateFlushesEachRequest)
 {
 	post_receive({8, TinyDriver::kKey, 0x1000});
@@ -524,8 +524,8 @@ TEST_F(MthcaTraffic, ErrorStateFlushesEachRequest)
 	EXPECT_EQ(cqe->is_send, Cqe::send_bit);
 }
 
-// An entry that has no place fails the queue, which says so once, and then the queue pair that it
-// is of; what has not been polled stays.
+// A completion that does not fit puts the CQ into the error state, which raises one event, and then
+// the QP. Entries that have not been polled stay.
 TEST_F(MthcaTraffic, CqOverrunFailsTheQueueAndItsQueuePairs)
 {
 	const std::uint64_t data = driver.allocate(4096);
@@ -555,8 +555,8 @@ TEST_F(MthcaTraffic, CqOverrunFailsTheQueueAndItsQueuePairs)
 	EXPECT_TRUE(driver.context().completion_queue(kCqn)->failed());
 }
 
-// A queue goes on in another buffer at the next index; one that is too small is refused, and the
-// old one stays.
+// After a resize the CQ continues in the new buffer at the next index. A size that is too small is
+// refused, and the old buffer stays.
 TEST_F(MthcaTraffic, ResizedCqContinuesInTheNewBuffer)
 {
 	const std::uint64_t data = driver.allocate(4096);
@@ -587,7 +587,7 @@ TEST_F(MthcaTraffic, ResizedCqContinuesInTheNewBuffer)
 		<< "software moves the others";
 }
 
-// Multicast members are marked one by one, and a list ends at the first that is not.
+// Each multicast member has a valid bit, and the list ends at the first entry without it.
 TEST_F(Mthca, MulticastMemberListEndsAtTheFirstInvalidEntry)
 {
 	driver.bring_up();
@@ -608,8 +608,7 @@ TEST_F(Mthca, MulticastMemberListEndsAtTheFirstInvalidEntry)
 	EXPECT_FALSE(members[1].block_loopback);
 }
 
-// The subnet manager is answered by the card as long as the driver does not listen, and then by the
-// driver.
+// The card answers the subnet manager until the driver's QP0 receives. Then the driver does.
 TEST_F(Mthca, CardAnswersSmpsUntilTheDriversQp0Receives)
 {
 	driver.bring_up();
@@ -635,7 +634,7 @@ TEST_F(Mthca, CardAnswersSmpsUntilTheDriversQp0Receives)
 	driver.context().queue_pairs.remove(16);
 }
 
-// A reset takes all back: the firmware's pages, context memory, the error.
+// A reset clears all state: the firmware's pages, ICM, and the error.
 TEST_F(Mthca, ResetClearsAllState)
 {
 	driver.bring_up();

@@ -38,7 +38,7 @@ constexpr std::uint32_t kOtherPd = TinyDriver::kPd + 1;
 constexpr unsigned kLogQueue = 3, kLogCq = 3;
 constexpr std::uint32_t kStride = 64;
 
-// Accesses that a key permits.
+// The accesses that a key permits.
 enum Rights : unsigned { kRead = 1, kLocalWrite = 2, kRemote = 4 };
 
 struct Key {
@@ -51,7 +51,7 @@ struct Key {
 	}
 };
 
-// One end of the connection, as its driver has it.
+// One end of the connection, as its driver sees it.
 struct End {
 	std::uint32_t qpn, cqn, ci_record, receive_record, send_record;
 	std::uint64_t cq = 0, send_queue = 0, receive_queue = 0;

@@ -17,12 +17,12 @@ using hw::mthca::SrqContext;
 class MthcaQuota : public ::testing::Test
 {
 protected:
-	// The first number that is not the firmware's.
+	// The first number that is not reserved for firmware.
 	static constexpr std::uint32_t kFirst = 16;
 
 	void SetUp() override
 	{
-		// Tables of twice as many objects of each kind.
+		// The tables are for twice as many objects of each kind.
 		constexpr unsigned log_objects = 17;
 		InitHca init = driver.init();
 		InitHca::log_qps.set(init.bytes, log_objects);
@@ -48,7 +48,8 @@ protected:
 		SrqContext::uar_page.set(context.bytes, TinyDriver::kUar);
 		return context;
 	}
-	// As many as there may be; the next is refused until one has gone.
+	// Creates the maximum number of objects. Another one is refused until one has been
+	// destroyed.
 	template<class Create, class Remove>
 	static void fill(std::size_t most, Create create, Remove remove)
 	{
@@ -64,7 +65,7 @@ protected:
 	TinyDriver driver;
 };
 
-// Queue pairs, completion queues and shared receive queues end, however large the tables.
+// The numbers of QPs, CQs and SRQs are limited, however large the tables are.
 TEST_F(MthcaQuota, NumberOfQueuesOfEachTypeIsLimited)
 {
 	const CqContext cq = completion_queue(0);
@@ -100,7 +101,7 @@ TEST_F(MthcaQuota, NumberOfQueuesOfEachTypeIsLimited)
 		[&](std::uint32_t srqn) { driver.command(Opcode::hw2sw_srq, srqn, 1); });
 }
 
-// No completion queue is larger than the card says, made or resized.
+// No CQ can be created larger, or resized to be larger, than the reported maximum.
 TEST_F(MthcaQuota, CompletionQueueSizesAreLimited)
 {
 	const auto make = [&](unsigned log_size) {

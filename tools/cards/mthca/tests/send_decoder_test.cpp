@@ -20,7 +20,7 @@ using hw::mthca::WqeNext;
 namespace
 {
 
-// A WQE and the link before it, which says what it is.
+// A WQE and the link before it, which describes it.
 struct Posted {
 	WqeNext link{};
 	std::vector<std::byte> bytes;
@@ -51,7 +51,7 @@ struct Posted {
 
 } // namespace
 
-// A WQE is what the one before it says: opcode, size and fence are not its own.
+// The opcode, the size and the fence of a WQE are in the previous WQE.
 TEST(SendDecoder, OpcodeIsTakenFromThePreviousWqe)
 {
 	Posted posted(WqeOpcode::rdma_write_imm, WqeNext::always | WqeNext::solicited);
@@ -146,7 +146,7 @@ TEST(SendDecoder, InvalidOrUnsupportedWqesAreRefused)
 	EXPECT_EQ(decode(WqeNext{}, {}, ServiceType::rc, request), Syndrome::local_qp_operation);
 }
 
-// No bit pattern whatever does harm, and what is accepted is consistent.
+// No bit pattern does harm, and decoded requests are consistent.
 TEST(SendDecoder, RandomBytesAreDecodedSafely)
 {
 	constexpr unsigned seed = 20261122;
@@ -179,7 +179,7 @@ TEST(SendDecoder, RandomBytesAreDecodedSafely)
 	EXPECT_GT(accepted, 1000u) << "the generator has lost its grip";
 }
 
-// A receive list ends at the invalid key, whatever the size next to it.
+// A receive list ends at the invalid key, whatever its size field contains.
 TEST(ReceiveDecoder, ScatterListEndsAtTheInvalidLkey)
 {
 	WqeData list[] = {

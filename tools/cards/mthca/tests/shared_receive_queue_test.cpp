@@ -36,8 +36,8 @@ protected:
 	TinyDriver driver;
 };
 
-// A shared receive queue is a list by addresses: WQEs are taken in the order of the links, and an
-// address beyond it is cut to it.
+// An SRQ is a list linked by addresses. WQEs are used in the order of the links, and addresses
+// beyond the queue are clamped to it.
 TEST_F(MthcaShared, LinkedWqesAreConsumedInLinkOrder)
 {
 	driver.bring_up();
@@ -59,8 +59,8 @@ TEST_F(MthcaShared, LinkedWqesAreConsumedInLinkOrder)
 	EXPECT_LE(srq.available(), 4u) << "more than there is room for is not believed";
 }
 
-// Fewer than the limit are told of once, until it is set again; a list that cannot be read fails
-// the queue.
+// The limit event is raised once until the limit is set again. A list that cannot be read puts the
+// SRQ into the error state.
 TEST_F(MthcaShared, LimitEventIsRaisedOncePerArm)
 {
 	driver.bring_up();

@@ -53,7 +53,7 @@ public:
 	}
 	~TinyDriver() { host.unplug(); }
 
-	// The driver's memory is handed out from here on and never taken back.
+	// Returns driver memory, which is never freed.
 	std::uint64_t allocate(std::uint64_t size, std::uint64_t alignment = 4096)
 	{
 		free_ = (free_ + alignment - 1) & ~(alignment - 1);
@@ -104,8 +104,8 @@ public:
 			result.out.push_back(static_cast<std::uint8_t>(byte));
 		return result;
 	}
-	// Starts anew: the card is reset, all memory is zero and free, interrupts and bus mastering
-	// are on. Only the cable stays as it is.
+	// Resets the card, zeroes and frees all memory, and enables interrupts and bus mastering.
+	// Only the cable keeps its state.
 	void start_over()
 	{
 		host.set_bus_master(true);
@@ -124,7 +124,7 @@ public:
 		hw::mellanox_icm::PageMapping::log_pages.set(mapping, log_pages);
 		return command(opcode, 1, 0, mapping).status;
 	}
-	// All that comes before INIT_HCA.
+	// Executes all commands before INIT_HCA.
 	void start_firmware()
 	{
 		ASSERT_EQ(map(Opcode::map_fa, 0, allocate(64 << 10, 64 << 10), 4), Status::ok);
@@ -151,7 +151,7 @@ public:
 		Init::uarc_base.set(init.bytes, kUarcs);
 		return init;
 	}
-	// A key for all of memory.
+	// Creates a key for all memory.
 	Status make_key()
 	{
 		using Mpt = hw::mthca::MptEntry;
@@ -191,7 +191,7 @@ public:
 		ASSERT_EQ(command(Opcode::map_eq, kEqn, 0, {}, 0, ~std::uint64_t{0}).status,
 			  Status::ok);
 	}
-	// The next event, given back to the card; type 0xff if there is none.
+	// Consumes the next event and returns it. The type is 0xff if there is none.
 	hw::mellanox_icm::Eqe next_event()
 	{
 		auto entry = host.object<hw::mellanox_icm::Eqe>(
@@ -228,7 +228,7 @@ private:
 	static constexpr std::uint64_t kIn = 0x1000, kOut = 0x2000;
 	static constexpr std::uint64_t kFirstFree = 0x10000;
 	std::uint64_t free_ = kFirstFree;
-	// Address of ICM: the third allocation of start_firmware().
+	// The address of ICM, which is the third allocation of start_firmware().
 	static constexpr std::uint64_t kIcm = 8 << 20;
 	std::uint32_t eq_consumer_ = 0;
 };

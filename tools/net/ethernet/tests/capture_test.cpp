@@ -23,7 +23,7 @@ class EthernetCapture : public ::testing::Test
 protected:
 	~EthernetCapture() override { std::filesystem::remove(file); }
 
-	// The fields of each packet, a line each.
+	// Returns the fields of each packet in one line.
 	std::string tshark(const std::string &options)
 	{
 		const std::string command = "tshark -n -r " + file.string() + " -T fields " +
@@ -52,7 +52,7 @@ TEST_F(EthernetCapture, TsharkDecodesTheCaptureFile)
 	const auto capture = std::make_shared<Capture>(file, environment);
 	Link first(loop, a.port, b.port, {}, 1);
 	first.set_capture(capture);
-	// Send frames with every length of padding.
+	// Sends frames with every length of padding.
 	for (std::size_t size = 0; size < 4; ++size)
 		a.port.send(frame_to(kBroadcast, 0x02000000000a, 'x', 46 + size));
 	{
@@ -85,7 +85,7 @@ TEST_F(EthernetCapture, FileSizeIsLimited)
 	const auto frames = capture.packets();
 	EXPECT_LE(std::filesystem::file_size(file), most);
 	EXPECT_GT(frames, 5u);
-	// One that would fit is left out, too: a recording has no gaps.
+	// Later frames are left out even if they would fit, so that a capture has no gaps.
 	capture.record(interface, Frame(kLeastFrame));
 	EXPECT_EQ(capture.packets(), frames);
 }

@@ -59,8 +59,8 @@ TEST_F(EthernetChannel, FramesArriveInOrderInBothDirections)
 	}
 }
 
-// A card whose loop does not get its turn holds a bounded amount; what is beyond is counted and
-// left out.
+// The frames for a card whose loop does not run are limited. Frames beyond the limit are dropped
+// and counted.
 TEST_F(EthernetChannel, QueuedBytesAreLimited)
 {
 	open_card();
@@ -113,7 +113,7 @@ TEST(EthernetNetworkCards, CardCanBeDetachedFromTheNetworkAndReattached)
 	EXPECT_TRUE(card.other_attends());
 }
 
-// A loop that a handler of one Ethernet keeps busy is not that of another.
+// A busy handler on one Ethernet does not delay another Ethernet.
 TEST(EthernetNetwork, BusySegmentDoesNotDelayOtherSegments)
 {
 	Network network(1);
@@ -121,7 +121,7 @@ TEST(EthernetNetwork, BusySegmentDoesNotDelayOtherSegments)
 		network.add_switch(name);
 		network.add_card(name + "/card", name, std::make_shared<Channel>(), {});
 	}
-	// The last reference goes on the loop of its Ethernet, which waits there.
+	// The last reference is dropped on the loop of its Ethernet, which blocks there.
 	std::promise<void> reached, over;
 	network.set_capture("busy/card", std::shared_ptr<Capture>(nullptr, [&](Capture *) {
 				    reached.set_value();

@@ -36,7 +36,7 @@ Bytes wire(const Frame &frame)
 	return bytes;
 }
 
-// A machine's end, as QEMU has it.
+// The guest's end, as QEMU implements it.
 class Client
 {
 public:
@@ -59,7 +59,7 @@ public:
 		std::uint8_t byte;
 		return ::recv(socket_.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
 	}
-	// All frames that have come, by their last byte.
+	// Returns the last bytes of all frames that have arrived.
 	std::string take()
 	{
 		std::array<std::uint8_t, 65536> part;
@@ -136,7 +136,7 @@ TEST_F(EthernetGuestAttachment, AcceptsFragmentedFrames)
 	EXPECT_TRUE(until([&] { return b.take().size() == bytes.size() + 1; })) << b.take().size();
 	EXPECT_EQ(counters("a").xmit_frames, bytes.size() + 1);
 	EXPECT_EQ(counters("b").rcv_frames, bytes.size() + 1);
-	// c has no machine: what came for it went nowhere, and was counted.
+	// c has no guest: frames for it were dropped and counted.
 	EXPECT_EQ(counters("c").rcv_discards, bytes.size() + 1);
 }
 
@@ -170,14 +170,14 @@ TEST_F(EthernetGuestAttachment, ProtocolErrorClosesOnlyThatConnection)
 	EXPECT_TRUE(until([&] { return !attachment("a").connected; }));
 	b.send(frame_to(kBroadcast, kB, '2'));
 	EXPECT_TRUE(until([&] { return c.take() == "12"; })) << c.take();
-	// And may come again.
+	// A guest may connect again.
 	Client again = connect("a");
 	again.send(frame_to(kBroadcast, kA, '3'));
 	EXPECT_TRUE(until([&] { return c.take() == "123"; })) << c.take();
 }
 
-// One that never reads has its own frames discarded, whole, beyond the bound; the others' traffic
-// goes on.
+// If a guest never reads, frames for it are dropped as a whole beyond the limit. Traffic of others
+// continues.
 TEST_F(EthernetGuestAttachment, ClientThatDoesNotReadAffectsOnlyItself)
 {
 	Client a = connect("a"), b = connect("b"), c = connect("c");
@@ -191,14 +191,15 @@ TEST_F(EthernetGuestAttachment, ClientThatDoesNotReadAffectsOnlyItself)
 	const auto discarded = counters("b").rcv_discards;
 	EXPECT_GT(discarded, 100u);
 	EXPECT_EQ(counters("c").rcv_discards, 0u);
-	// The frames that were kept are whole, and more follow once it reads.
+	// The kept frames are complete, and others follow once the guest reads.
 	EXPECT_TRUE(until([&] { return b.take().size() == frames - discarded; }))
 		<< b.take().size();
 	a.send(frame_to(kBroadcast, kA, 'y'));
 	EXPECT_TRUE(until([&] { return b.take().back() == 'y'; }));
 }
 
-// Frames are the work, not bytes: others have their turn after so many, however short they are.
+// The limit of a slice counts frames, not bytes, so that other tasks run after a number of frames,
+// however short they are.
 TEST_F(EthernetGuestAttachment, ShortFramesAreProcessedInSlices)
 {
 	Client a = connect("a"), b = connect("b");
@@ -214,7 +215,7 @@ TEST_F(EthernetGuestAttachment, ShortFramesAreProcessedInSlices)
 	}
 	a.send(bytes);
 	std::size_t most = 0, before = 0;
-	// Another that wants a turn each time.
+	// This task runs once in each slice.
 	const std::function<void()> look = [&] {
 		const std::size_t now = counters("a").xmit_frames;
 		most = std::max(most, now - before);
@@ -234,7 +235,8 @@ TEST_F(EthernetGuestAttachment, SecondGuestIsRefusedWhileOneIsConnected)
 	Client second(directory / "a");
 	EXPECT_TRUE(until([&] { return second.closed(); }));
 	EXPECT_FALSE(first.closed());
-	// Unless the first has gone, of which nobody has heard yet.
+	// The new client is accepted if the first one has disconnected, even before the server has
+	// noticed.
 	{
 		const Client gone = std::move(first);
 	}
@@ -264,7 +266,7 @@ TEST_F(EthernetGuestAttachment, AttachmentsCanBeAddedAndRemoved)
 	EXPECT_TRUE(until([&] { return b.take() == "x"; }));
 }
 
-// Machines that have gone while frames were on their way to them are no end of anybody else.
+// Guests that disconnect while frames for them are under way do not affect others.
 TEST_F(EthernetGuestAttachment, DisconnectingGuestsDoNotAffectOtherGuests)
 {
 	Client a = connect("a"), c = connect("c");

@@ -67,7 +67,7 @@ TEST_F(EthernetLink, FramesSentWhileDownAreDroppedAndCounted)
 	EXPECT_EQ(b.fillers(), "y");
 }
 
-// Taking a link down drops frames in flight, and the timer set for them finds none.
+// Taking a link down drops frames in flight, and their timer does nothing.
 TEST_F(EthernetLink, LinkDownDropsFramesInFlight)
 {
 	fabric::Faults late{.delay = 5ms};
@@ -89,7 +89,7 @@ TEST_F(EthernetLink, DelayPreservesOrder)
 	EXPECT_EQ(b.fillers(), "abcdef");
 }
 
-// A delay that is taken away overtakes nothing that is still on its way.
+// Frames sent after the delay was removed do not overtake earlier ones.
 TEST_F(EthernetLink, ReducingTheDelayDoesNotReorderFrames)
 {
 	set({.delay = 5ms});
@@ -119,7 +119,8 @@ TEST_F(EthernetLink, CorruptFramesAreDroppedWithAnFcsError)
 	EXPECT_EQ(b.port.counters.rcv_fcs_errors, 1u);
 }
 
-// One bit of what arrives differs, not of its addresses; the sender's own frame stays as it was.
+// One bit outside the addresses is changed in each frame that arrives. The sender's frame is not
+// modified.
 TEST_F(EthernetLink, SilentCorruptionFlipsOnePayloadBit)
 {
 	set({.silent_corruption = 1});
@@ -145,7 +146,8 @@ TEST_F(EthernetLink, DuplicationDeliversFramesTwice)
 	EXPECT_EQ(b.fillers(), "aabb");
 }
 
-// One waits for the next, which overtakes it; the last, which nothing follows, goes on by itself.
+// A frame waits for the next one, which overtakes it. The last frame is sent without another one
+// after it.
 TEST_F(EthernetLink, ReorderingSwapsFrames)
 {
 	set({.reordering = 1});
@@ -176,7 +178,7 @@ TEST_F(EthernetLink, QueuedBytesAreLimited)
 	EXPECT_EQ(b.fillers().back(), 'y');
 }
 
-// A flood one way takes no room of what goes the other way.
+// Frames in one direction do not count towards the limit of the other direction.
 TEST_F(EthernetLink, EachDirectionHasItsOwnQueueLimit)
 {
 	set({.delay = 1s});
@@ -200,7 +202,7 @@ TEST_F(EthernetLink, LostFramesDoNotDelayFramesAfterLinkUp)
 	EXPECT_EQ(b.fillers(), "y");
 }
 
-// One that waits to be overtaken has its delay all the same, and its double.
+// A frame that waits to be overtaken is still delayed and duplicated.
 TEST_F(EthernetLink, ReorderedFramesAreStillDelayedAndDuplicated)
 {
 	set({.delay = 100ms, .reordering = 1});

@@ -14,7 +14,7 @@ namespace weft::ethernet
 
 constexpr Address kBroadcast = 0xffffffffffff;
 
-// A payload of @size bytes that are all @filler.
+// Returns a frame whose payload consists of @size bytes with the value @filler.
 inline FramePtr frame_to(Address destination, Address source, std::uint8_t filler = 0,
 			 std::size_t size = 46)
 {
@@ -23,18 +23,18 @@ inline FramePtr frame_to(Address destination, Address source, std::uint8_t fille
 		for (int shift = 40; shift >= 0; shift -= 8)
 			frame.push_back(static_cast<std::uint8_t>(address >> shift));
 	frame.push_back(0x88);
-	frame.push_back(0xb5); // for experiments (IEEE 802)
+	frame.push_back(0xb5); // EtherType for experiments (IEEE 802)
 	frame.insert(frame.end(), size, filler);
 	return std::make_shared<const Frame>(std::move(frame));
 }
 
-// A port that keeps what arrives.
+// A port that stores received frames.
 struct Node {
 	explicit Node(std::string name)
 	    : port(std::move(name), [this](const FramePtr &frame) { arrived.push_back(frame); })
 	{
 	}
-	// The last byte of each frame.
+	// Returns the last byte of each frame.
 	std::string fillers() const
 	{
 		std::string all;

@@ -104,7 +104,8 @@ TEST_F(EthernetSwitch, DoesNotLearnGroupAddresses)
 	EXPECT_EQ(lan.addresses(), 0u);
 }
 
-// A port that shows a million addresses has its own table go round; what is known of others stays.
+// A port that uses a million source addresses evicts only its own entries. Those of other ports
+// stay.
 TEST_F(EthernetSwitch, AddressesLearntPerPortAreLimited)
 {
 	b.port.send(frame_to(kBroadcast, kB));
@@ -114,7 +115,7 @@ TEST_F(EthernetSwitch, AddressesLearntPerPortAreLimited)
 	forget();
 	c.port.send(frame_to(kB, kC, '1'));
 	EXPECT_EQ(a.fillers() + "|" + b.fillers(), "|1");
-	// Its last address is known, its first is not.
+	// Its last address is known, and its first is not.
 	forget();
 	c.port.send(frame_to(kC + 10 * Switch::kMostAddresses, kC, '2'));
 	EXPECT_EQ(a.fillers() + "|" + b.fillers(), "2|");
@@ -122,13 +123,14 @@ TEST_F(EthernetSwitch, AddressesLearntPerPortAreLimited)
 	EXPECT_EQ(a.fillers() + "|" + b.fillers(), "23|3");
 }
 
-// A broadcast of so many bytes.
+// Returns a broadcast frame with @size bytes.
 FramePtr frame_of(std::size_t size)
 {
 	return frame_to(kBroadcast, kA, 0, size - 14);
 }
 
-// Frames of that size from one port to all others that may be sent with so many bytes of copies.
+// Returns how many frames of @size bytes one port may send to all others if their copies may have
+// @bytes in total.
 std::uint64_t floods(std::uint64_t bytes, std::size_t size, unsigned ports)
 {
 	return bytes / ((size + Switch::kCopyOverhead) * (ports - 1));

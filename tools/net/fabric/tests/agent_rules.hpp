@@ -66,7 +66,7 @@ struct AgentRules : ::testing::Test {
 		EXPECT_EQ(status(answer), 0u);
 		return answer ? ib::smp_attribute<ib::PortInfo>(*answer) : ib::PortInfo{};
 	}
-	// Set(PortInfo) of what holds now, with a change.
+	// Sends Set(PortInfo) with the current values and a change.
 	template<class Change>
 	std::optional<ib::Smp> change(Change &&make)
 	{
@@ -192,7 +192,7 @@ TYPED_TEST_P(AgentRules, InvalidPortInfoIsRefused)
 	this->expect_refused([](ib::PortInfo &info) {
 		info.lid = std::uint16_t{5};
 		info.set_lmc(1);
-	}); // no multiple of its number of LIDs, IBA 4.1.3
+	}); // not a multiple of its number of LIDs, IBA 4.1.3
 	EXPECT_EQ(this->status(this->change([](ib::PortInfo &info) {
 		info.lid = std::uint16_t{6};
 		info.set_lmc(1);
@@ -255,7 +255,7 @@ TYPED_TEST_P(AgentRules, DisabledPortStaysDownUntilSetToPolling)
 {
 	if (!this->kHasLink)
 		return;
-	// A node that is reached by this very port is unreachable while it is off.
+	// If the node is reached through this port, it is unreachable while the port is down.
 	if (!this->node.kReachedOtherwise)
 		return;
 	for (const ib::PhysState off : {ib::PhysState::disabled, ib::PhysState::sleep}) {
@@ -271,7 +271,7 @@ TYPED_TEST_P(AgentRules, DisabledPortStaysDownUntilSetToPolling)
 	}
 }
 
-// IBA 14.2.4. Port 0 holds the M_Key of a switch.
+// IBA 14.2.4: port 0 holds the M_Key of a switch.
 TYPED_TEST_P(AgentRules, MkeyProtectsSetAndTrapRepress)
 {
 	constexpr std::uint64_t key = 0x77;
@@ -292,7 +292,7 @@ TYPED_TEST_P(AgentRules, MkeyProtectsSetAndTrapRepress)
 	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.kNumber, info));
 	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.kNumber, info, 5));
 	EXPECT_EQ(this->node.key_port().mkey_violations.value(), 2u);
-	/* It goes by LID, as the trap that it answers has come. */
+	/* It is routed by LID, like the trap that it answers. */
 	ib::Smp repress = this->smp(ib::MadMethod::trap_repress, ib::attr_sm_notice, 0);
 	repress.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
 	EXPECT_FALSE(this->node.ask(repress));

@@ -10,7 +10,7 @@ namespace weft::fabric::testing
 namespace
 {
 
-// To whom is behind the link, who takes it though he has no LID yet.
+// Sends an SMP to the peer, which accepts it although it has no LID yet.
 void send_by_lid(Port &port, const ib::Smp &smp)
 {
 	MadAddress address;
@@ -19,7 +19,7 @@ void send_by_lid(Port &port, const ib::Smp &smp)
 	EXPECT_EQ(port.send(packet), Sent::done);
 }
 
-// A switch, asked by who is behind its port 1; the port under test is another.
+// A switch that is queried through its port 1. The port under test is another one.
 template<PortKind of_port, unsigned of_number>
 struct SwitchPort {
 	static constexpr PortKind kKind = of_port;
@@ -37,7 +37,7 @@ struct SwitchPort {
 			if (!manager.mads.send_directed(request))
 				return std::nullopt;
 		}
-		/* It is answered on this thread. */
+		/* The request has been answered on this thread. */
 		if (manager.received.size() == 0)
 			return std::nullopt;
 		const auto answer = manager.received.next();
@@ -56,7 +56,8 @@ struct SwitchPort {
 	MadNode other{b};
 };
 
-// A software end node, asked by itself: what is not answered comes back to it.
+// A software end node that sends SMPs to itself. SMPs that it does not answer are returned to the
+// test.
 struct EndNode {
 	static constexpr PortKind kKind = PortKind::channel_adapter;
 	static constexpr unsigned kNumber = 1;

@@ -65,7 +65,7 @@ TEST(Capture, TsharkDecodesEveryTypeOfPacket)
 			ASSERT_EQ(Sent::done, a.port.send(*packet));
 			sent++;
 		}
-		// And a subnet management packet.
+		// Also send a subnet management packet.
 		ib::Mad mad{};
 		mad.header.base_version = 1;
 		mad.header.mgmt_class = 0x81;
@@ -86,7 +86,7 @@ TEST(Capture, TsharkDecodesEveryTypeOfPacket)
 	EXPECT_EQ("", malformed);
 	std::string management = output_of("tshark -r " + file + " -Y infiniband.mad 2>/dev/null");
 	EXPECT_EQ(1, std::count(management.begin(), management.end(), '\n')) << management;
-	// Each under the name of its link.
+	// Each packet has the name of its link.
 	EXPECT_EQ(std::to_string(sent) + " a-b\n",
 		  output_of("tshark -r " + file +
 			    " -T fields -e frame.interface_name 2>/dev/null | sort | uniq -c | "
@@ -110,7 +110,7 @@ TEST(Capture, FileSizeIsLimited)
 			capture.record(interface, packet);
 		}
 		EXPECT_TRUE(capture.full());
-		// A packet that would fit is left out too: a capture has no holes.
+		// A packet that would fit is left out as well, so that a capture has no gaps.
 		capture.record(interface, std::vector<std::byte>(1));
 		EXPECT_EQ(2u, capture.packets());
 		capture.flush();

@@ -20,8 +20,8 @@ using testing::MadNode;
 using testing::PacketNode;
 using testing::ud_packet;
 
-// A link that is removed takes its ports down and leaves them free for others; it comes back as it
-// is told to.
+// A removed link takes its ports down and makes them available for other links. It can be added
+// again with new settings.
 TEST(TopologyChange, RemovedLinkCanBeAddedAgain)
 {
 	Fabric fabric;
@@ -51,7 +51,8 @@ TEST(TopologyChange, RemovedLinkCanBeAddedAgain)
 		<< "the packet that was in flight is lost, and so is the delay";
 }
 
-// A port is not removed from under its link; it comes back by its name, with its counters.
+// A port with a link cannot be removed. A removed port gets its counters back when it is added
+// again under its name.
 TEST(TopologyChange, RemovedPortCanBeAddedAgainWithItsCounters)
 {
 	Fabric fabric;
@@ -81,7 +82,7 @@ TEST(TopologyChange, StateOfRemovedPortsIsLimited)
 	fabric.add_port("one more");
 }
 
-// A switch goes with its links, and what it had planned does not find it gone.
+// Removing a switch removes its links, and cancels its planned tasks.
 TEST(TopologyChange, RemovingASwitchRemovesItsLinks)
 {
 	Fabric fabric;
@@ -92,7 +93,7 @@ TEST(TopologyChange, RemovingASwitchRemovesItsLinks)
 		PacketNode node(end);
 		fabric.connect(*fabric.find_port("sm"), sw.port(1));
 		fabric.connect(end, sw.port(2));
-		// Its traps, which it repeats, are planned by what this sets.
+		// These requests make the switch plan its traps, which it repeats.
 		ASSERT_TRUE(sm.ask({}, ib::MadMethod::get, ib::attr_node_info));
 		ASSERT_TRUE(sm.ask({1}, ib::MadMethod::get, ib::attr_node_info));
 		fabric.remove_switch(sw);
@@ -105,7 +106,7 @@ TEST(TopologyChange, RemovingASwitchRemovesItsLinks)
 	EXPECT_TRUE(fabric.links().empty());
 }
 
-// Threads that send all the time, through links and switches that come and go under them.
+// Threads send all the time, while links and switches are added and removed.
 TEST(TopologyChange, TrafficContinuesWhileTheTopologyChanges)
 {
 	Fabric fabric;

@@ -23,7 +23,7 @@ using testing::ud_packet;
 
 constexpr std::size_t kAnyNumber = 1u << 20;
 
-// A port with a queue before it, and the neighbour that its packets go to.
+// A port with an egress queue, and the peer to which it sends.
 struct Route {
 	class Sender final : public PortSink
 	{
@@ -41,7 +41,7 @@ struct Route {
 		Port &port;
 		EgressQueue queue;
 	};
-	// Takes each packet at once, and does then what it is told to.
+	// Consumes each packet at once, and then calls a function of the test.
 	class Eater final : public PortSink
 	{
 	public:
@@ -86,7 +86,7 @@ struct Route {
 	{
 		return sender.queue.send(ud_packet(1, 2, 64, psn), kAnyNumber);
 	}
-	// The first takes the only credit, which the neighbour keeps; the others wait.
+	// The first packet uses the only credit, which the peer keeps. The others wait.
 	void fill(std::uint32_t count)
 	{
 		ASSERT_EQ(EgressQueue::Result::sent, send(0));
@@ -107,7 +107,8 @@ struct Route {
 	Eater eater;
 };
 
-// Returning a credit sends a bounded number of packets, others send the rest; in order.
+// The thread that returns a credit sends a limited number of packets, and other threads send the
+// rest in order.
 TEST(Egress, CreditReturnSendsALimitedNumberOfPackets)
 {
 	Fabric fabric;
@@ -118,7 +119,7 @@ TEST(Egress, CreditReturnSendsALimitedNumberOfPackets)
 	way.expect_in_order(1000);
 }
 
-// Others that add packets as fast as they are sent do not keep him.
+// A thread is not kept busy by others that add packets as fast as it sends them.
 TEST(Egress, ContinuousSenderDoesNotOccupyAnotherThread)
 {
 	constexpr std::uint32_t last = 20000;
@@ -134,7 +135,7 @@ TEST(Egress, ContinuousSenderDoesNotOccupyAnotherThread)
 	way.expect_in_order(last);
 }
 
-// A packet that leads to another queue brings no second turn with it.
+// Packets that pass through several queues share one budget.
 TEST(Egress, DownstreamQueuesShareThePacketBudgetOfASend)
 {
 	Fabric fabric;
@@ -151,7 +152,7 @@ TEST(Egress, DownstreamQueuesShareThePacketBudgetOfASend)
 	far.expect_in_order(200);
 }
 
-// A neighbour that has no memory for a packet loses it alone.
+// If the peer has no memory for a packet, only that packet is lost.
 TEST(Egress, DownstreamFailureDropsOnlyThatPacket)
 {
 	Fabric fabric;

@@ -20,7 +20,7 @@ using Memory = std::vector<std::byte>;
 Payload lent(const Memory &memory, const std::shared_ptr<Lease> &lease)
 {
 	Payload payload;
-	/* In two pieces, which one hold keeps. */
+	/* The payload has two parts that share one hold. */
 	const std::span<const std::byte> bytes(memory);
 	payload.append(bytes.first(memory.size() / 2), lease);
 	payload.append(bytes.subspan(memory.size() / 2), lease);
@@ -30,7 +30,8 @@ Payload lent(const Memory &memory, const std::shared_ptr<Lease> &lease)
 } // namespace
 
 /*
- * A payload of lent bytes can be read until the lease ends, and then none of it, nor of its parts.
+ * Leased bytes can be read until the lease ends, and not afterwards, neither through the payload
+ * nor through its parts.
  */
 TEST(MemoryLease, RevokedLeaseMakesAllReferencesUnreadable)
 {
@@ -56,8 +57,9 @@ TEST(MemoryLease, RevokedLeaseMakesAllReferencesUnreadable)
 }
 
 /*
- * Ending a lease releases its memory on the owner's thread, though packets still refer to the
- * lease: unmapping a guest's memory takes long, and packets end on other guests' threads.
+ * Ending a lease releases its memory on the owner's thread, even if packets still refer to the
+ * lease. Unmapping guest memory takes long, and packets are destroyed on the threads of other
+ * guests.
  */
 TEST(MemoryLease, RevocationReleasesTheMemoryImmediately)
 {
@@ -73,7 +75,7 @@ TEST(MemoryLease, RevocationReleasesTheMemoryImmediately)
 	EXPECT_EQ(payload.copy_to(copy), 0u);
 }
 
-/* A reader that is active while the lease ends is done before end() returns. */
+/* end() waits for readers that are active when the lease ends. */
 TEST(MemoryLease, RevocationWaitsForActiveReaders)
 {
 	constexpr unsigned rounds = 200;

@@ -73,7 +73,7 @@ TEST_F(TwoNodes, CreditsLimitTheQueueAndWakeTheSender)
 	EXPECT_EQ(0, *vl);
 	EXPECT_EQ(Sent::done, a.port.send(kept));
 	EXPECT_EQ(16u, received().size());
-	// Not called again without having waited.
+	// The sink is not called if the port has not waited for a credit.
 	EXPECT_EQ(0u, a.credits.size());
 	EXPECT_EQ(1u, a.port.counters().xmit_wait);
 }
@@ -114,7 +114,7 @@ TEST_F(TwoNodes, LinkComesUpAfterTraining)
 	link.set_plugged(false);
 	link.set_plugged(true);
 	EXPECT_FALSE(link.up());
-	/* Called off and begun anew: the first training must not count for the second. */
+	/* The training is cancelled and started again. The first one must not affect the second. */
 	a.port.disable();
 	std::this_thread::sleep_for(10ms);
 	const auto begin = std::chrono::steady_clock::now();
@@ -130,7 +130,10 @@ TEST_F(TwoNodes, LinkComesUpAfterTraining)
 	EXPECT_FALSE(link.up());
 }
 
-/* The far end in another process has not agreed; it goes down, and this end trains anew. */
+/*
+ * The far end is in another process and has not agreed. Later it goes down, and this end trains
+ * again.
+ */
 TEST_F(TwoNodes, WithheldPortKeepsTheLinkDown)
 {
 	b.port.withhold(true);
@@ -152,7 +155,7 @@ TEST_F(TwoNodes, WithheldPortKeepsTheLinkDown)
 	EXPECT_FALSE(link.up()) << "it trains";
 }
 
-/* A driver may open and close its port as often as it can: that plans nothing more. */
+/* A driver may disable and enable its port at any rate without adding planned tasks. */
 TEST_F(TwoNodes, CancelledLinkTrainingsDoNotAccumulateTasks)
 {
 	link.set_training(1h);
@@ -163,7 +166,7 @@ TEST_F(TwoNodes, CancelledLinkTrainingsDoNotAccumulateTasks)
 		a.port.enable();
 	}
 	EXPECT_LE(fabric.timeline().planned(), 2u);
-	/* A shorter one is not kept waiting by what was planned. */
+	/* A shorter training is not delayed by earlier tasks. */
 	a.port.disable();
 	link.set_training(1ms);
 	a.port.enable();
@@ -178,7 +181,7 @@ TEST_F(TwoNodes, DelayPreservesOrder)
 	for (std::uint32_t i = 0; i < 10; i++)
 		ASSERT_EQ(Sent::done, send(i));
 	EXPECT_EQ(0u, b.packets.size());
-	// A fault that ends does not let later packets overtake.
+	// Ending a fault does not let later packets overtake.
 	link.set_faults({});
 	for (std::uint32_t i = 10; i < 16; i++)
 		ASSERT_EQ(Sent::done, send(i));
@@ -189,7 +192,7 @@ TEST_F(TwoNodes, DelayPreservesOrder)
 		EXPECT_EQ(i, psns[i]);
 }
 
-// One that waits to be overtaken, and is not, has the link's delay before it all the same.
+// A packet that waits to be overtaken, and is not, still has the delay of the link.
 TEST_F(TwoNodes, PacketHeldForReorderingIsStillDelayed)
 {
 	link.set_faults({.delay = 60ms, .reordering = 1});
@@ -199,7 +202,7 @@ TEST_F(TwoNodes, PacketHeldForReorderingIsStillDelayed)
 	EXPECT_GE(std::chrono::steady_clock::now() - begin, 60ms);
 }
 
-// The double of one that waits goes on.
+// A packet that waits to be overtaken is still duplicated.
 TEST_F(TwoNodes, PacketHeldForReorderingIsStillDuplicated)
 {
 	link.set_faults({.duplication = 1, .reordering = 1});
@@ -231,7 +234,7 @@ Outcome run_with(const Faults &faults, std::uint64_t seed, std::uint32_t count)
 	while (b.packets.size() != 0) {
 		auto packet = b.packets.next();
 		outcome.psns.push_back(packet->bth().psn());
-		// Whatever arrives is intact.
+		// Packets that arrive are intact.
 		std::vector<std::byte> data(64);
 		EXPECT_EQ(64u, packet->payload().copy_to(data));
 		EXPECT_EQ(static_cast<std::byte>(outcome.psns.back()), data[0]);
@@ -273,7 +276,7 @@ TEST(LinkFaults, ReorderingLosesNothing)
 	Outcome outcome = run_with({.reordering = 0.1}, 6, 2000);
 	EXPECT_FALSE(std::is_sorted(outcome.psns.begin(), outcome.psns.end()));
 	std::set<std::uint32_t> all(outcome.psns.begin(), outcome.psns.end());
-	// The very last one may still be held back.
+	// The last packet may still be held back.
 	EXPECT_GE(all.size(), 1999u);
 	EXPECT_EQ(all.size(), outcome.psns.size());
 }
@@ -286,7 +289,7 @@ TEST(Credits, PacketsOfManySendersArriveInOrderWithoutLoss)
 	fabric.connect(*fabric.find_port("sm"), sw.port(8));
 	constexpr unsigned senders = 4;
 	constexpr std::uint32_t each = 3000;
-	// A receiver with few credits that takes its time.
+	// A slow receiver with few credits.
 	Port &end = fabric.add_port("end", 4);
 	fabric.connect(end, sw.port(7));
 	PacketNode receiver(end);
@@ -303,7 +306,7 @@ TEST(Credits, PacketsOfManySendersArriveInOrderWithoutLoss)
 			auto info = ib::smp_attribute<ib::PortInfo>(*answer);
 			info.set_state(state);
 			info.set_phys_state(ib::PhysState::nop);
-			// Patience without end: 20 and more.
+			// Values of 20 and more mean an infinite lifetime.
 			info.vl_stall_hoq_life = 20;
 			ASSERT_TRUE(sm.ask({1}, ib::MadMethod::set, ib::attr_port_info, port,
 					   [&](ib::Smp &smp) {

@@ -21,7 +21,7 @@ constexpr unsigned kMembersEach = 200;
 constexpr unsigned kMembers = kLeaves * kMembersEach;
 constexpr ib::Lid kGroup = 0xc003;
 
-// Counts the packets of each sender, which the source LID says.
+// Counts the packets of each sender by source LID.
 class Member final : public PortSink
 {
 public:
@@ -50,7 +50,7 @@ public:
 	std::vector<Packet> held;
 };
 
-// A spine with four leaves of 200 members each, and two senders at the spine.
+// A spine switch with four leaf switches of 200 members each, and two senders at the spine.
 struct MulticastStorm : ::testing::Test {
 	VirtualEnvironment environment;
 	Reactor reactor{"storm", Reactor::Drive::manual, environment};
@@ -89,7 +89,7 @@ struct MulticastStorm : ::testing::Test {
 		fabric.connect(port, spine.port(number));
 		return std::make_unique<Member>(port);
 	}
-	// Brings all ports of a switch to ACTIVE, and has the group leave by those from @from to
+	// Brings all ports of a switch to ACTIVE, and forwards the group to the ports from @from to
 	// @to.
 	void set_up_switch(std::initializer_list<int> path, unsigned ports, unsigned from,
 			   unsigned to)
@@ -159,7 +159,7 @@ TEST_F(MulticastStorm, SenderIsThrottledWithoutLoss)
 	EXPECT_LT(sent, 1000u) << "it sends without end";
 	EXPECT_LE(delivered(5), 16u);
 	ASSERT_TRUE(run_until_delivered(5, sent * kMembers));
-	// Its credits have come back.
+	// The credits of the sender have been returned.
 	EXPECT_EQ(Sent::done, send(*first, 5, sent));
 	EXPECT_TRUE(run_until_delivered(5, (sent + 1) * kMembers));
 	for (const auto &member : members)
@@ -185,7 +185,7 @@ TEST_F(MulticastStorm, SlowReceiverDoesNotThrottleTheSender)
 		ASSERT_EQ(Sent::done, send(*first, 5, i)) << i;
 		ASSERT_TRUE(loop.run_until([&] { return members.back()->counts[5] == i + 1; }));
 	}
-	// The packets give their credits back, and those that wait for them come in.
+	// The packets return their credits, and packets that wait for these are received.
 	members.front()->holds = false;
 	const std::vector<Packet> released = std::move(members.front()->held);
 }

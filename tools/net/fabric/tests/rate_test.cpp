@@ -23,8 +23,8 @@ struct Rates : ::testing::Test {
 	MadNode sm{a};
 	MadNode node{b, 0x200};
 
-	// As ibportstate does: reads the attributes of a port of the switch, changes them, and
-	// writes them back.
+	// Changes a port of the switch as ibportstate does: it reads the attributes, changes them,
+	// and writes them back.
 	void set(std::uint32_t port, const std::function<void(ib::PortInfo &)> &change)
 	{
 		auto answer = sm.ask({1}, MadMethod::get, ib::attr_port_info, port);
@@ -85,7 +85,7 @@ TEST_F(Rates, LinkTrainsAtTheFastestEnabledSpeed)
 		info.set_state(ib::PortState::down);
 	});
 	expect_rate(ib::Rate::gbps_2_5);
-	// The other link is as it was.
+	// The other link has not changed.
 	EXPECT_EQ(ib::Rate::gbps_40, rate_of(sw.port_info(1)));
 }
 

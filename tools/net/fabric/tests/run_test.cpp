@@ -26,7 +26,7 @@ packet::Headers write_first()
 	return headers;
 }
 
-/* Bytes in pieces whose borders are not those of packets. */
+/* Returns a payload whose pieces have other boundaries than its packets. */
 Payload pieces(const std::vector<std::byte> &bytes)
 {
 	Payload payload;
@@ -48,7 +48,7 @@ public:
 
 } // namespace
 
-/* A run taken apart gives the packets that would have been sent one by one. */
+/* Splitting a run gives the same packets as sending them one by one. */
 TEST(PacketRun, PacketRunSplitsIntoTheSamePackets)
 {
 	constexpr unsigned count = 4;
@@ -76,7 +76,8 @@ TEST(PacketRun, PacketRunSplitsIntoTheSamePackets)
 	EXPECT_EQ(words, sum);
 }
 
-/* A link that watches each packet takes a run apart; one that does not, does not. Counters agree.
+/*
+ * A link with faults splits a run, and a link without faults does not. The counters are the same.
  */
 TEST(PacketRun, LinkWithFaultsSplitsThePacketRun)
 {
@@ -91,7 +92,7 @@ TEST(PacketRun, LinkWithFaultsSplitsThePacketRun)
 		b.attach(sink_b);
 		a.enable();
 		b.enable();
-		/* A fault that never strikes. */
+		/* The probability is so low that the fault never occurs. */
 		if (watched)
 			link.set_faults({.loss = 1e-300});
 		auto run = Packet::make_run(write_first(), pieces(bytes), 5);
@@ -107,7 +108,7 @@ TEST(PacketRun, LinkWithFaultsSplitsThePacketRun)
 	EXPECT_EQ(data[0], data[1]);
 }
 
-/* Packets in the middle of a run that find no credit stay with the sender. */
+/* Packets in the middle of a run for which there is no credit stay with the sender. */
 TEST(PacketRun, PacketsWithoutCreditsStayWithTheSender)
 {
 	std::vector<std::byte> bytes(5 * kMtu);

@@ -21,7 +21,7 @@ struct OneSwitch : ::testing::Test {
 	Link &link_b = fabric.connect(b, sw.port(2));
 	MadNode sm{a};
 
-	// Bring the switch's port from INIT to ACTIVE.
+	// Brings the switch's port from INIT to ACTIVE.
 	void activate(int port)
 	{
 		for (auto state : {ib::PortState::armed, ib::PortState::active}) {
@@ -100,7 +100,7 @@ TEST_F(OneSwitch, PortStateFollowsTheLinkAndSetPortInfo)
 		EXPECT_EQ(ib::PortState::init, state(2));
 	}
 	EXPECT_EQ(ib::PortState::down, state(2));
-	// INIT to ACTIVE is no transition.
+	// A port cannot go from INIT to ACTIVE directly.
 	auto answer = sm.ask({1}, MadMethod::get, ib::attr_port_info, 1);
 	auto info = ib::smp_attribute<ib::PortInfo>(*answer);
 	info.set_state(ib::PortState::active);
@@ -143,7 +143,7 @@ TEST_F(OneSwitch, ForwardsUnicastOnlyIfActiveAndRouted)
 		Packet packet = ud_packet(5, 7, bytes);
 		return node.port.send(packet);
 	};
-	// Ports in INIT pass nothing but VL15.
+	// Ports in INIT forward only VL15.
 	EXPECT_EQ(Sent::done, send(64));
 	activate(2);
 	EXPECT_EQ(Sent::done, send(64));
@@ -154,7 +154,7 @@ TEST_F(OneSwitch, ForwardsUnicastOnlyIfActiveAndRouted)
 	ASSERT_TRUE(got);
 	EXPECT_EQ(64u, got->payload().size());
 	EXPECT_EQ(7, got->lrh().dlid);
-	// A LID without a route.
+	// This LID has no route.
 	Packet lost = ud_packet(5, 8, 64);
 	EXPECT_EQ(Sent::done, node.port.send(lost));
 	EXPECT_EQ(1u, sw.port(2).counters().rcv_switch_relay_errors);
@@ -165,7 +165,7 @@ TEST_F(OneSwitch, ForwardsUnicastOnlyIfActiveAndRouted)
 	EXPECT_EQ(0u, c.packets.size());
 }
 
-// VL15 needs no state, P_Key or credit: so it is for SMPs alone.
+// VL15 needs no port state, P_Key or credit, so it is only for SMPs.
 TEST_F(OneSwitch, PacketsOtherThanSmpsOnVl15AreDropped)
 {
 	PacketNode c(fabric.add_port("c"));
@@ -213,7 +213,7 @@ TEST_F(OneSwitch, RestrictedPortForwardsOnlySmpResponsesAndTraps)
 	EXPECT_FALSE(got_through(MadMethod::set, ib::attr_port_info));
 	EXPECT_FALSE(got_through(MadMethod::trap_repress, ib::attr_sm_notice));
 	EXPECT_FALSE(got_through(MadMethod::get_resp, ib::attr_sm_info)) << "it manages nothing";
-	// A manager finds it all the same.
+	// The subnet manager finds the node nevertheless.
 	const auto answer = sm.ask({1, 2}, MadMethod::get, ib::attr_node_info);
 	ASSERT_TRUE(answer);
 	EXPECT_EQ(0x200u, ib::smp_attribute<ib::NodeInfo>(*answer).node_guid);
@@ -263,8 +263,8 @@ TEST_F(OneSwitch, DropsPacketsAboveTheNeighbourMtu)
 	EXPECT_EQ(1u, c.packets.size());
 }
 
-// Each lane has buffers of its own, and what comes in on any leaves by the one that its SL has: who
-// might use them all would have fifteen times his neighbours' share of that one.
+// Each lane has its own buffers, and packets from any lane leave on the lane that their SL selects.
+// A sender that could use all lanes would have fifteen times the share of others on that lane.
 TEST_F(OneSwitch, DropsPacketsOnInactiveVirtualLanes)
 {
 	PacketNode c(fabric.add_port("c"));

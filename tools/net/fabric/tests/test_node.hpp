@@ -17,7 +17,7 @@ namespace weft::fabric::testing
 
 constexpr auto kDeadline = std::chrono::seconds(5);
 
-// A queue that another thread fills and the test waits for.
+// A queue that another thread fills, and for which the test waits.
 template<class Item>
 class Collected
 {
@@ -28,10 +28,11 @@ public:
 		items_.push_back(std::move(item));
 		changed_.notify_all();
 	}
-	// @loop: what the test drives, and waits by; null: other threads do the work.
+	// @loop is the loop that the test runs while it waits, or null if other threads do the
+	// work.
 	explicit Collected(Loop *loop = nullptr) : loop_(loop) {}
 
-	// The next item, or nothing when the deadline passes.
+	// Returns the next item, or nothing if the deadline passes.
 	std::optional<Item> next()
 	{
 		if (loop_ && !loop_->run_until([this] { return size() != 0; }, kDeadline))
@@ -98,7 +99,7 @@ struct MadNode {
 	{
 	}
 
-	// Send a directed-route SMP and wait for the answer.
+	// Sends a directed-route SMP and waits for the response.
 	std::optional<ib::Smp> ask(std::initializer_list<int> path, ib::MadMethod method,
 				   std::uint16_t attribute, std::uint32_t modifier = 0,
 				   const std::function<void(ib::Smp &)> &fill = {})
@@ -127,7 +128,7 @@ struct MadNode {
 			return std::nullopt;
 		return reinterpret_cast<ib::Smp &>(answer->mad);
 	}
-	// The status without the direction bit.
+	// Returns the status without the direction bit.
 	static unsigned status(const ib::Smp &smp) { return smp.header.status & 0x7fff; }
 
 	std::uint64_t tid = 0;

@@ -155,7 +155,7 @@ public:
 
 	void post(Request asked) override { stream.post(std::move(asked)); }
 	void accept(const Bytes &private_data) override { stream.accept(private_data); }
-	// All that it has to say now.
+	// Returns all data that the stream wants to send now.
 	Bytes output(std::size_t most = SIZE_MAX)
 	{
 		Bytes all;

@@ -17,12 +17,13 @@ inline bool has_tshark()
 	return !std::system("command -v tshark >/dev/null");
 }
 
-// @checksums: whether those of IP and TCP are looked at.
+// @checksums selects whether the checksums of IP and TCP are verified.
 inline std::string tshark(const std::filesystem::path &file, const std::string &options,
 			  bool checksums)
 {
 	const std::string look = checksums ? "TRUE" : "FALSE";
-	// The payload is of no protocol; to RPC over RDMA, four bytes may look like its own.
+	// The payload belongs to no protocol, but RPC over RDMA might recognise its first four
+	// bytes.
 	const std::string command =
 		"tshark -n --enable-heuristic iwarp_mpa_tcp --disable-protocol rpcordma -o tcp.check_checksum:" +
 		look + " -o ip.check_checksum:" + look + " -r " + file.string() + " " + options +
@@ -35,7 +36,7 @@ inline std::string tshark(const std::filesystem::path &file, const std::string &
 	return output;
 }
 
-// Filter that must match no frame; tshark prints one line for each that is invalid.
+// A filter that must match no frame. tshark prints one line for each invalid frame.
 inline constexpr char kWrongFrames[] =
 	"-Y '_ws.malformed || _ws.expert.severity == error || iwarp_mpa.bad_length'";
 

@@ -22,7 +22,7 @@ using testing::Party;
 using testing::pattern;
 using testing::pump;
 
-// A TCP connection of which nothing is lost, as frames.
+// The frames of a TCP connection without loss.
 class Conversation
 {
 public:
@@ -94,14 +94,14 @@ protected:
 					   ("weft-iwarp-" + std::to_string(::getpid()) + ".pcapng");
 };
 
-// All kinds of messages, with and without markers: tshark names each, agrees with every check, and
-// finds nothing malformed.
+// The messages are of all kinds, with and without markers. tshark decodes each one, verifies all
+// checks, and finds nothing malformed.
 TEST_P(IwarpCapture, TsharkDecodesTheCapture)
 {
 	if (!testing::has_tshark())
 		GTEST_SKIP() << "tshark is missing";
 	const bool markers = GetParam();
-	// With which an FPDU and its markers fit into a segment: tshark takes one for each.
+	// With this length an FPDU and its markers fit into a segment, as tshark expects.
 	constexpr std::size_t most_ulpdu = 1436;
 	Party a(StreamConfig{.initiator = true,
 			     .start = {.markers = markers, .private_data = {'h', 'i'}},
@@ -125,7 +125,7 @@ TEST_P(IwarpCapture, TsharkDecodesTheCapture)
 	std::vector<std::pair<int, Bytes>> log;
 	pump(a, b, SIZE_MAX, &log);
 	ASSERT_EQ(a.done.size(), 7u);
-	// And one that is refused.
+	// One message is refused.
 	a.write(pattern(4), 0x999, 0);
 	pump(a, b, SIZE_MAX, &log);
 	ASSERT_TRUE(b.end);

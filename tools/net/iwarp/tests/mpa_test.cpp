@@ -38,7 +38,7 @@ Bytes text(std::string_view characters)
 	return {characters.begin(), characters.end()};
 }
 
-// @stream in parts of @step bytes: the ULPDUs in it, and what went wrong.
+// Parses @stream in parts of @step bytes. Returns the ULPDUs in it, and the error if there was one.
 std::pair<std::vector<Bytes>, std::optional<Error>> read_all(FpduReader &reader, View stream,
 							     std::size_t step)
 {
@@ -82,7 +82,7 @@ TEST(Mpa, StartFramesAreEncodedAsSpecified)
 	EXPECT_EQ(encode(StartFrame{}), from_hex("4d504120494420526571204672616d65 40 01 0000"));
 	EXPECT_EQ(encode(StartFrame{.reply = true, .revision = 0}),
 		  from_hex("4d504120494420526570204672616d65 40 00 0000"));
-	// siw's request, and an answer to it.
+	// The frames are siw's request and a reply to it.
 	EXPECT_EQ(encode(StartFrame{
 			  .crc = false, .revision = 2, .enhanced = Enhanced{.ird = 16, .ord = 16}}),
 		  from_hex("4d504120494420526571204672616d65 10 02 0004 0010 0010"));
@@ -133,7 +133,7 @@ TEST(Mpa, InvalidStartFramesAreRejected)
 	const Bytes good = encode(StartFrame{.private_data = text("data")});
 	EXPECT_FALSE(refused(good));
 	EXPECT_TRUE(refused(good, true));
-	// At its first wrong byte.
+	// The frame is rejected at its first wrong byte.
 	for (std::size_t at = 0; at < 16; ++at) {
 		Bytes wrong(good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at + 1));
 		wrong[at] ^= 1;
@@ -198,8 +198,8 @@ TEST(Mpa, FpdusAreEncodedAsSpecified)
 		  from_hex("0016 4147 00000000 00000002 00000001 00000000 20020000 7fe42585"));
 }
 
-// Every length around the padding and the markers, with each of the two on and off, cut into parts
-// of any size.
+// Lengths around the padding and the markers are tested with each of the two on and off, and cut
+// into parts of any size.
 TEST(Mpa, FragmentedFpdusAreParsed)
 {
 	for (const bool markers : {false, true})
@@ -226,8 +226,8 @@ TEST(Mpa, FragmentedFpdusAreParsed)
 		}
 }
 
-// RFC 5044 section 4.3: every 512 bytes from the first on, and each says how far back its FPDU
-// begins.
+// RFC 5044 section 4.3: there is a marker every 512 bytes, beginning with the first. Each contains
+// the distance to the start of its FPDU.
 TEST(Mpa, MarkersAreInsertedEvery512Bytes)
 {
 	FpduWriter writer(true, true);
@@ -249,8 +249,8 @@ TEST(Mpa, MarkersAreInsertedEvery512Bytes)
 	}
 }
 
-// A bit anywhere: nothing that differs from what was sent is taken for it, and what was before it
-// is.
+// A single bit is changed anywhere: no ULPDU that differs from the sent one is accepted, and those
+// before the error are.
 TEST(Mpa, BitErrorIsDetected)
 {
 	for (const bool markers : {false, true}) {
@@ -267,7 +267,7 @@ TEST(Mpa, BitErrorIsDetected)
 			wrong[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
 			FpduReader reader(markers, true);
 			const auto [taken, failed] = read_all(reader, wrong, wrong.size());
-			// A length that has become longer waits for more.
+			// If a length has become larger, the reader waits for more data.
 			EXPECT_TRUE(failed || reader.within()) << bit;
 			ASSERT_LE(taken.size(), sent.size());
 			EXPECT_TRUE(std::equal(taken.begin(), taken.end(), sent.begin())) << bit;

@@ -21,7 +21,7 @@ using testing::pattern;
 constexpr Stag kRegion = 0x200, kReadOnly = 0x300, kWriteOnly = 0x400;
 constexpr std::uint64_t kBase = 0x10000;
 
-// A responder that is told segments by hand.
+// A responder that gets single segments from the test.
 class Refusal : public ::testing::Test
 {
 protected:
@@ -37,7 +37,7 @@ protected:
 	}
 	void tell(const Segment &segment) { tell(encode(segment)); }
 	void tell(const Bytes &ulpdu) { b.stream.feed(writer.frame(ulpdu)); }
-	// The end, and what the peer receives of it.
+	// Checks the error of the stream, and the Terminate message that the peer receives.
 	void expect(const Error &error)
 	{
 		ASSERT_TRUE(b.end) << "nothing was said of it";
@@ -75,7 +75,7 @@ protected:
 			.offset = offset,
 			.payload = payload};
 	}
-	// @payload is kept for the segment.
+	// @payload is kept while the segment exists.
 	Segment ask(const ReadRequest &request, std::uint32_t sequence = 1)
 	{
 		kept = encode(request);
@@ -305,7 +305,7 @@ TEST_F(Refusal, MpaReplyWithANewerRevisionIsRefused)
 	EXPECT_EQ(c.end, (End{End::Kind::failed, errors::kStartFrame}));
 }
 
-// A requester's responses: the sink, the place and the length are those that were asked for.
+// Responses to a requester must have the sink, the offset and the length that were requested.
 class ResponseRefusal : public Refusal
 {
 protected:
@@ -382,7 +382,7 @@ TEST_F(Refusal, ReceivedTerminateClosesTheStream)
 	EXPECT_TRUE(b.stream.finished());
 }
 
-// A message that cannot be read is not sent in part; the FPDUs before it are whole.
+// A message whose source cannot be read is not sent in part. The FPDUs before it are complete.
 TEST_F(Refusal, UnreadableSendSourceTerminatesTheStream)
 {
 	tell(write({}, 0, 0));

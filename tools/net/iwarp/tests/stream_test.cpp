@@ -36,7 +36,7 @@ struct Pair {
 	Party a, b;
 };
 
-// Sizes around words, and around what fits into one segment, tagged and untagged.
+// Sizes around words and around the capacity of one segment, tagged and untagged.
 constexpr std::uint32_t kSizes[] = {0,    1,    2,    3,    4,    5,     1435,  1436, 1437,
 				    1439, 1440, 1441, 2872, 2873, 65535, 65536, kMuch};
 
@@ -208,7 +208,7 @@ TEST(Stream, OutstandingReadsAreLimitedAsNegotiated)
 	b.stream.feed(a.output());
 	a.stream.feed(b.output());
 	EXPECT_EQ(a.reply->enhanced, (Enhanced{.ird = 2, .ord = 3}));
-	// Two and no more are out.
+	// Exactly two requests are outstanding.
 	constexpr std::size_t fpdu = 2 + 18 + 28 + 4;
 	EXPECT_EQ(a.output().size(), 2 * fpdu);
 	EXPECT_TRUE(a.output().empty());
@@ -240,7 +240,7 @@ TEST(Stream, FencedRequestWaitsForOutstandingReads)
 	EXPECT_THAT(a.done, ElementsAre(1, 99));
 }
 
-// RFC 6581 section 5: the responder may speak first, once a message that is nothing has come.
+// RFC 6581 section 5: the responder may send first, once it has received an empty message.
 TEST(Stream, PeerToPeerModeIsNegotiated)
 {
 	const std::pair<Enhanced, Opcode> offers[] = {
@@ -268,7 +268,7 @@ TEST(Stream, PeerToPeerModeIsNegotiated)
 			a.send({});
 		pump(a, b);
 		EXPECT_EQ(a.messages.size(), 1u);
-		// It took no receive, and the next message is the first.
+		// That message used no receive, so the next message is the first one.
 		EXPECT_TRUE(b.messages.empty());
 		EXPECT_FALSE(b.end);
 		b.receives = {1};
@@ -289,7 +289,7 @@ TEST(Stream, CleanAndAbortiveCloseAreDistinguished)
 	EXPECT_EQ(b.end, (End{End::Kind::closed}));
 	a.stream.closed(false);
 	EXPECT_EQ(a.end, (End{End::Kind::lost, errors::kConnectionLost}));
-	// It is over, and nothing that follows is received.
+	// The stream has ended, and later data is not received.
 	b.stream.feed(pattern(100));
 	b.send({'x'});
 	EXPECT_TRUE(b.output().empty());
@@ -311,7 +311,7 @@ TEST(Stream, CloseWithOutstandingReadIsAnError)
 	EXPECT_TRUE(a.done.empty());
 }
 
-// A Read would wait forever if the peer answers none, and so would all later requests.
+// If the peer answers no Reads, a Read would wait forever, and so would all later requests.
 TEST(Stream, ReadFromAPeerWithZeroIrdClosesTheStream)
 {
 	Pair pair(initiator({.revision = 2, .enhanced = Enhanced{.ird = 4, .ord = 4}}),
@@ -329,7 +329,7 @@ TEST(Stream, ReadFromAPeerWithZeroIrdClosesTheStream)
 	EXPECT_TRUE(pair.a.done.empty());
 }
 
-// A request is not done until TCP has taken its data.
+// A request does not complete until TCP has taken its data.
 TEST(Stream, CloseWithUnreadDataIsAnError)
 {
 	Pair pair;
@@ -357,8 +357,8 @@ TEST(Stream, FpduWithMarkersFitsIntoASegment)
 	}
 }
 
-// The whole life of a stream, ended at each byte of it: in order where a message has ended, lost
-// elsewhere; and what was told before is right.
+// A stream is ended at each of its bytes. The end is orderly between messages, and an error
+// elsewhere. Messages before the end are correct.
 TEST(Stream, MessagesMayBeFragmentedAtEveryByte)
 {
 	const auto talk = [](Party &a, Party &b) {
@@ -405,7 +405,7 @@ TEST(Stream, MessagesMayBeFragmentedAtEveryByte)
 				EXPECT_EQ(b.messages[1].bytes, pattern(10));
 			}
 		}
-		// After the reply, and after each of the four messages.
+		// Orderly ends are after the reply and after each of the four messages.
 		EXPECT_EQ(in_order, 5u);
 	}
 }

@@ -26,7 +26,7 @@ constexpr Stag kRemote = 0x200, kLocal = 0x100;
 constexpr std::uint16_t kPort = 7174;
 constexpr std::size_t kMuch = 300000;
 
-// Owner of a carrier, which may not exist yet.
+// The owner of a carrier, which may not exist yet.
 class Peer final : public Memory
 {
 public:
@@ -77,7 +77,7 @@ protected:
 		ASSERT_TRUE(client.carrier->connect(a.stack, {b.address, kPort}));
 		ASSERT_TRUE(until([&] { return client.reply.has_value(); }));
 	}
-	// Everything there is, compared; then an orderly close.
+	// Executes all operations, compares the data, and closes in an orderly way.
 	void exchange()
 	{
 		establish();
@@ -105,7 +105,7 @@ protected:
 		ASSERT_TRUE(until([&] { return client.over && server.over; }));
 		EXPECT_EQ(client.end, End{End::Kind::closed});
 		EXPECT_EQ(server.end, End{End::Kind::closed});
-		// One of them keeps the place for a while.
+		// One of the two connections stays in TIME_WAIT for a while.
 		EXPECT_TRUE(
 			until([&] { return a.stack.connections() + b.stack.connections() == 0; }));
 	}
@@ -144,8 +144,8 @@ TEST_F(IwarpTcp, MessagesSurviveReorderingDuplicationAndCorruption)
 	exchange();
 }
 
-// Each FPDU is a segment of its own (RFC 5044 section 5): for a long Write, no segment contains
-// parts of two FPDUs.
+// RFC 5044 section 5: each FPDU has its own segment. No segment of a long Write contains parts of
+// two FPDUs.
 TEST_F(IwarpTcp, EachFpduIsSentInItsOwnSegment)
 {
 	establish();
@@ -156,7 +156,7 @@ TEST_F(IwarpTcp, EachFpduIsSentInItsOwnSegment)
 	EXPECT_EQ(b.frames - before, 50u);
 }
 
-// More is posted than TCP has room for: the rest waits, and all of it arrives.
+// More data is posted than TCP's buffer holds. The rest waits, and all of it arrives.
 TEST_F(IwarpTcp, MessagesWaitForSendBufferSpace)
 {
 	establish();
@@ -169,7 +169,7 @@ TEST_F(IwarpTcp, MessagesWaitForSendBufferSpace)
 	EXPECT_TRUE(server.regions[kRemote].bytes == pattern(kMuch, 3));
 }
 
-// An error is said by a Terminate, which arrives before the end does.
+// The error is reported by a Terminate message, which arrives before the end of the connection.
 TEST_F(IwarpTcp, TerminateReportsTheErrorToThePeer)
 {
 	establish();
@@ -191,7 +191,7 @@ TEST_F(IwarpTcp, RejectIsReportedWithItsPrivateData)
 	EXPECT_EQ(client.end, End{End::Kind::refused});
 }
 
-// Nobody listens, nobody is there, nobody has such an address: each is told apart.
+// The errors without a listener, without a host, and for an unreachable address are different.
 TEST_F(IwarpTcp, ConnectReportsTheCauseOfFailure)
 {
 	ASSERT_TRUE(client.carrier->connect(a.stack, {b.address, kPort}));
@@ -240,7 +240,8 @@ TEST_F(IwarpTcp, ConnectionWithoutMpaRequestTimesOut)
 	EXPECT_EQ(client.carrier->tcp_end(), tcp::End::timed_out);
 }
 
-// The other does not close: it is reset in the end. Nor does one read what is said last.
+// If the other side does not close, the connection is reset in the end. The same holds if the peer
+// does not read the last data.
 TEST_F(IwarpTcp, UnansweredCloseResetsTheConnection)
 {
 	establish();
@@ -253,7 +254,7 @@ TEST_F(IwarpTcp, UnansweredCloseResetsTheConnection)
 	EXPECT_EQ(client.carrier->tcp_end(), tcp::End::aborted);
 }
 
-// A close leaves nothing undone that was posted before, in either direction.
+// Requests that were posted before the close are completed, in both directions.
 TEST_F(IwarpTcp, CloseWaitsForPostedRequests)
 {
 	establish();
@@ -295,7 +296,7 @@ TEST_F(IwarpTcp, ConnectionWithoutOwnerPlacesNoData)
 	EXPECT_EQ(client.end->kind, End::Kind::terminated);
 }
 
-// Destroyed with a connection that is open, as with a card that goes.
+// The carrier is destroyed while its connection is open, as when a card is removed.
 TEST_F(IwarpTcp, DestroyingACarrierResetsItsConnection)
 {
 	establish();

@@ -33,8 +33,8 @@ struct Client final : User {
 	}
 	void ended(End how) override { end = how; }
 
-	// Gives what is left of the output to the connection, as far as there is room, in pieces of
-	// @piece bytes.
+	// Passes the rest of the output to the connection in pieces of @piece bytes, as far as its
+	// buffer permits.
 	void send()
 	{
 		while (done < output.size()) {
@@ -60,7 +60,8 @@ struct Client final : User {
 struct Host {
 	Host(Loop &loop, unsigned number)
 	    : address(kNetwork | number), port(std::to_string(number),
-					       // Not within the sending of it: it may be answered.
+					       // Posted, because the receiver may reply while it is
+					       // called.
 					       [this, &loop](const ethernet::FramePtr &frame) {
 						       loop.post([this, frame] {
 							       ++frames;

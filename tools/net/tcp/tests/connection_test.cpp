@@ -65,7 +65,7 @@ protected:
 		ASSERT_TRUE(
 			until([&] { return client.connections == 1 && server.connections == 1; }));
 	}
-	// Both send, close, and are told the end.
+	// Both sides send, close, and are notified of the end.
 	void exchange(std::size_t size)
 	{
 		establish();
@@ -81,7 +81,7 @@ protected:
 		EXPECT_EQ(server.end, End::closed);
 		EXPECT_TRUE(server.input == client.output) << server.input.size();
 		EXPECT_TRUE(client.input == server.output) << client.input.size();
-		// One of them keeps the place, of which nobody knows any more.
+		// One of the two stays in TIME_WAIT; its user does not know it any more.
 		EXPECT_LE(a.stack.connections() + b.stack.connections(), 2u);
 		ASSERT_TRUE(until(
 			[&] { return a.stack.connections() + b.stack.connections() == 0; }, 11s));
@@ -89,7 +89,7 @@ protected:
 
 	VirtualEnvironment environment;
 	Loop loop{"test", Loop::Mode::manual, environment};
-	Client client, server; // before the stacks: these may be told of an end by them
+	Client client, server; // declared before the stacks, which may notify them of an end
 	Host a{loop, 1}, b{loop, 2};
 	ethernet::Link link{loop, a.port, b.port, {}, 1};
 };
@@ -152,7 +152,7 @@ TEST_F(Tcp, DataSurvivesDuplicationAndCorruption)
 	fabric::Faults faults;
 	faults.duplication = 0.2;
 	faults.corruption = 0.02;
-	faults.silent_corruption = 0.02; // which the checks of IPv4 and TCP find
+	faults.silent_corruption = 0.02; // detected by the checksums of IPv4 and TCP
 	faults.delay = 1ms;
 	set(faults);
 	exchange(300000);
@@ -168,7 +168,7 @@ TEST_F(Tcp, DataSurvivesAllFaultsCombined)
 	exchange(300000);
 }
 
-// A part of a window that is lost is sent again soon.
+// A lost part of a window is retransmitted soon.
 TEST_F(Tcp, BurstLossIsRepairedQuickly)
 {
 	establish();
@@ -189,7 +189,7 @@ TEST_F(Tcp, BurstLossIsRepairedQuickly)
 	EXPECT_LT(loop.now() - begun, 600ms);
 }
 
-// A link that is down for a while, and one that stays so.
+// The link is down for a while, and then permanently.
 TEST_F(Tcp, ConnectionSurvivesAShortOutageAndTimesOutAfterALongOne)
 {
 	establish();
@@ -208,8 +208,8 @@ TEST_F(Tcp, ConnectionSurvivesAShortOutageAndTimesOutAfterALongOne)
 	EXPECT_GT(loop.now() - begun, 100s);
 }
 
-// One that comes and goes in a part of the time after which is sent again, or of its doubles: what
-// is sent again does not always meet the same.
+// The link goes up and down with a period related to the retransmission timeout. Retransmissions
+// must not always meet the same phase.
 TEST_F(Tcp, RetransmissionIsNotInPhaseWithAFlappingLink)
 {
 	establish();
@@ -244,7 +244,7 @@ TEST_F(Tcp, SingleSegmentIsAcknowledgedAfterTheDelay)
 	EXPECT_EQ(a.frames, frames + 1);
 }
 
-// Each piece that was written is a segment, as RFC 5044 asks for FPDUs.
+// Each piece that was written is sent as one segment, as RFC 5044 requires for FPDUs.
 TEST_F(Tcp, SegmentBoundariesArePreserved)
 {
 	establish();
@@ -291,7 +291,7 @@ TEST_F(Tcp, SimultaneousCloseClosesBothSides)
 	set(faults);
 	client.connection->close();
 	server.connection->close();
-	// Their places are kept; they need not wait for that.
+	// The connections stay in TIME_WAIT, but their users do not wait for that.
 	ASSERT_TRUE(until([&] { return client.end && server.end; }, 1s));
 	EXPECT_EQ(client.end, End::closed);
 	EXPECT_EQ(server.end, End::closed);
@@ -330,7 +330,7 @@ TEST_F(Tcp, RemovingAnAddressClosesItsConnections)
 	EXPECT_EQ(a.stack.connect({b.address, 80}, client), nullptr);
 	server.output = {1};
 	server.send();
-	// Nobody answers for the address any more.
+	// Nobody answers ARP requests for the address any more.
 	ASSERT_TRUE(until([&] { return server.end.has_value(); }, 20min));
 	EXPECT_EQ(server.end, End::timed_out);
 }

@@ -34,7 +34,7 @@ protected:
 			connection->set_user(&server);
 		});
 	}
-	// A packet of the peer makes it known for a while.
+	// Sends a packet of the peer, so that it is in the neighbour table for a while.
 	void announce()
 	{
 		stack.receive(encode({kBroadcast, kPeerMac, kTypeArp},
@@ -60,7 +60,7 @@ protected:
 		stack.receive(encode({kOwnMac, kPeerMac, kTypeIp},
 				     Packet{from, kOwn, kProtocolTcp, bytes}));
 	}
-	// The segments that were sent since this was asked last; their payloads are gone.
+	// Returns the segments sent since the last call, without their payloads.
 	std::vector<Segment> from_stack()
 	{
 		std::vector<Segment> all;
@@ -80,7 +80,7 @@ protected:
 		timer.arm(time);
 		ASSERT_TRUE(loop.run_until([&] { return over; }, time + 1s));
 	}
-	// An echo request.
+	// Sends an echo request.
 	void ping(Ip from)
 	{
 		Bytes echo{8, 0, 0, 0, 0, 1, 0, 2, 'h', 'i'};
@@ -114,8 +114,8 @@ protected:
 	std::uint32_t own = 0;
 };
 
-// Only the very next number resets; a guess within the window is asked about, one outside of it
-// too, but for a RST.
+// Only the exact next sequence number resets the connection. A guess inside the window causes a
+// challenge ACK. Outside, it does so too, except for a RST.
 TEST_F(TcpPeer, ResetWithAGuessedSequenceGetsAChallengeAck)
 {
 	establish();
@@ -147,7 +147,8 @@ TEST_F(TcpPeer, AckOfUnsentDataIsIgnored)
 	EXPECT_EQ(server.input.size(), 3u);
 }
 
-// Overlapping pieces in any order are one stream; what is beyond the window is cut off.
+// Overlapping segments in any order are merged into one stream, and data beyond the window is cut
+// off.
 TEST_F(TcpPeer, OverlappingSegmentsAreMerged)
 {
 	establish();
@@ -167,7 +168,7 @@ TEST_F(TcpPeer, OverlappingSegmentsAreMerged)
 	EXPECT_EQ(server.input.size(), 100u);
 }
 
-// Bytes behind a gap are kept, but not without end.
+// The amount of data behind a gap is limited.
 TEST_F(TcpPeer, OutOfOrderDataIsLimited)
 {
 	establish();
@@ -181,8 +182,8 @@ TEST_F(TcpPeer, OutOfOrderDataIsLimited)
 	EXPECT_EQ(server.input.size(), rest.size());
 }
 
-// Without waiting: the first that is missing, and of the same window the next, when it shows (RFC
-// 6582).
+// The first missing segment is retransmitted without a timeout. Further ones of the same window
+// follow as they are detected (RFC 6582).
 TEST_F(TcpPeer, DuplicateAcksTriggerRetransmission)
 {
 	establish();
@@ -214,7 +215,7 @@ TEST_F(TcpPeer, FinAfterMissingDataIsDeferred)
 	EXPECT_EQ(server.input.size(), 4u);
 }
 
-// A shut window is asked about, with one byte at a time, and does not end the connection.
+// A zero window is probed with one byte at a time, and does not end the connection.
 TEST_F(TcpPeer, ZeroWindowIsProbed)
 {
 	establish();
@@ -236,7 +237,8 @@ TEST_F(TcpPeer, ZeroWindowIsProbed)
 	ASSERT_TRUE(loop.run_until([&] { return from_stack().size() >= 3; }, 5min));
 }
 
-// Meanwhile what comes is acknowledged by a number that the peer takes: it has dropped the byte.
+// Meanwhile received data is acknowledged with a sequence number that the peer accepts, because the
+// peer has dropped the probe's byte.
 TEST_F(TcpPeer, ReceivedDataIsAcknowledgedDuringZeroWindowProbes)
 {
 	establish();
@@ -261,7 +263,7 @@ TEST_F(TcpPeer, ReceivedDataIsAcknowledgedDuringZeroWindowProbes)
 	EXPECT_EQ(from_stack().at(0).sequence, own);
 }
 
-// The peer may have had everything, and only not been heard.
+// The peer may have received everything, and only its ACK was lost.
 TEST_F(TcpPeer, AckAfterTimeoutIsAccepted)
 {
 	establish();
@@ -290,7 +292,7 @@ TEST_F(TcpPeer, PeerThatNeverClosesTimesOut)
 	EXPECT_EQ(from_stack().at(0).flags, kAck | kFin);
 	say(segment(kAck, 1001, own + 1));
 	EXPECT_EQ(server.connection->state(), State::fin_wait2);
-	// As long as something comes it may go on.
+	// The connection may stay open as long as data arrives.
 	const Bytes one{1};
 	pass(Connection::kFinWait - 1s);
 	say(segment(kAck, 1001, own + 1, one));
@@ -314,7 +316,8 @@ TEST_F(TcpPeer, ZeroWindowOfADeadPeerTimesOut)
 	EXPECT_EQ(server.end, End::timed_out);
 }
 
-// However often it was asked about, what follows its end has all its tries and its own time.
+// However often the window was probed, data that is sent after it opens has all its retries and a
+// new timeout.
 TEST_F(TcpPeer, OpenedWindowRestartsSending)
 {
 	establish();
@@ -332,13 +335,14 @@ TEST_F(TcpPeer, OpenedWindowRestartsSending)
 	const auto first = from_stack();
 	ASSERT_EQ(first.size(), 1u);
 	EXPECT_EQ(first[0].sequence, own);
-	// It is lost.
+	// The segment is lost.
 	pass(10s);
 	EXPECT_FALSE(server.end);
 	EXPECT_GE(from_stack().size(), 2u);
 }
 
-// A time-out sends what has arrived again; the answers to it ask for nothing.
+// After a timeout, data that has already arrived is sent again. The ACKs for it trigger no further
+// retransmission.
 TEST_F(TcpPeer, AcksOfRetransmissionsTriggerNoRetransmission)
 {
 	establish();
@@ -353,7 +357,7 @@ TEST_F(TcpPeer, AcksOfRetransmissionsTriggerNoRetransmission)
 	EXPECT_TRUE(from_stack().empty());
 }
 
-// A peer that remembers a connection of before is told that it is over.
+// A peer that still has an older connection gets a RST.
 TEST_F(TcpPeer, SynAckForAnotherConnectionIsReset)
 {
 	Client client;
@@ -379,7 +383,7 @@ TEST_F(TcpPeer, SynAckForAnotherConnectionIsReset)
 	client.connection->set_user(nullptr);
 }
 
-// No byte is kept twice, and a short piece keeps out no more than itself.
+// No byte is stored twice, and a short segment displaces only its own range.
 TEST_F(TcpPeer, OutOfOrderDataIsStoredOnce)
 {
 	establish();
@@ -394,7 +398,7 @@ TEST_F(TcpPeer, OutOfOrderDataIsStoredOnce)
 	EXPECT_EQ(server.connection->early(), 0u);
 }
 
-// Two that disagree on numbers do not tell each other so without end.
+// Two hosts that disagree on sequence numbers do not send each other ACKs forever.
 TEST_F(TcpPeer, ChallengeAcksAreRateLimited)
 {
 	establish();
@@ -405,12 +409,13 @@ TEST_F(TcpPeer, ChallengeAcksAreRateLimited)
 		say(segment(kSyn, 1001));
 		say(segment(kRst, 1005));
 	}
-	// One for each kind: what says nothing keeps no RST of the peer's from being asked about.
+	// Each kind of packet has its own limit, so packets without effect do not prevent a
+	// challenge ACK for the peer's RST.
 	EXPECT_EQ(from_stack().size(), 2u);
 	pass(Connection::kChallenge);
 	say(segment(kAck, 500, own));
 	EXPECT_EQ(from_stack().size(), 1u);
-	// Bytes that come again have missed theirs.
+	// Repeated data after a lost ACK is answered.
 	const Bytes one{1};
 	for (unsigned i = 0; i < 3; ++i)
 		say(segment(kAck, 990, own, one));
@@ -418,7 +423,7 @@ TEST_F(TcpPeer, ChallengeAcksAreRateLimited)
 	EXPECT_FALSE(server.end);
 }
 
-// An acknowledgement from long ago was guessed, and so was the data with it.
+// A very old ACK number must have been guessed, and so the data is not accepted either.
 TEST_F(TcpPeer, DataWithAnOldAckIsRejected)
 {
 	establish();
@@ -429,7 +434,7 @@ TEST_F(TcpPeer, DataWithAnOldAckIsRejected)
 	EXPECT_EQ(server.input.size(), 1u);
 }
 
-// Half-open connections take a bounded number of places, and none of established ones.
+// The number of half-open connections is limited, and they never displace established ones.
 TEST_F(TcpPeer, HalfOpenConnectionsAreLimited)
 {
 	establish();
@@ -443,7 +448,7 @@ TEST_F(TcpPeer, HalfOpenConnectionsAreLimited)
 	ASSERT_TRUE(loop.run_until([&] { return stack.connections() == 1; }, 20min));
 }
 
-// The one caller that is honest has one call.
+// An honest client with a single half-open connection can still establish it.
 TEST_F(TcpPeer, HalfOpenConnectionsOfTheBusiestPeerAreEvicted)
 {
 	Segment honest = segment(kSyn, 5000);
@@ -463,8 +468,8 @@ TEST_F(TcpPeer, HalfOpenConnectionsOfTheBusiestPeerAreEvicted)
 	EXPECT_EQ(server.connections, 1u);
 }
 
-// So do those from spoofed addresses: a flood of SYNs, each from another invented address, and more
-// of them than there are places, keeps nobody out who has said who he is.
+// The same holds for spoofed addresses: a flood of SYNs from more invented addresses than there are
+// places does not prevent a client with a real address from completing its handshake.
 TEST_F(TcpPeer, HalfOpenConnectionsOfSpoofedPeersAreEvicted)
 {
 	constexpr Ip network = kOwn & 0xffff0000;
@@ -481,13 +486,13 @@ TEST_F(TcpPeer, HalfOpenConnectionsOfSpoofedPeersAreEvicted)
 	honest.acknowledgement = answered + 1;
 	say(honest);
 	EXPECT_EQ(server.connections, 1u);
-	// Nor is a place taken by who cannot be answered.
+	// A client that cannot be answered does not use a place either.
 	ASSERT_TRUE(loop.run_until([&] { return stack.connections() == 1; }, 20min));
 	say(segment(kSyn, 1), 0x0b000001);
 	EXPECT_EQ(stack.connections(), 1u);
 }
 
-// Closed ones make room before their time.
+// Connections in TIME_WAIT are removed early to make room.
 TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 {
 	for (std::uint32_t i = 0; i < Stack::kMostConnections + 10; ++i) {
@@ -507,7 +512,7 @@ TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 		++syn.acknowledgement;
 		say(syn);
 		from_stack();
-		// The user is done with it.
+		// The user has finished with the connection.
 		ASSERT_EQ(server.end, End::closed) << i;
 		loop.poll();
 	}
@@ -568,7 +573,7 @@ TEST_F(TcpPeer, SegmentsForUnknownConnectionsAreReset)
 	EXPECT_TRUE(from_stack().empty());
 }
 
-// Checks that are wrong, lengths that lie, fragments, options without an end.
+// The packets have wrong checksums, inconsistent lengths, fragments, or options without an end.
 TEST_F(TcpPeer, InvalidPacketsAreIgnored)
 {
 	const Bytes good =
@@ -612,7 +617,8 @@ TEST_F(TcpPeer, ArpAndPingAreAnswered)
 	EXPECT_EQ(checksum(packet->payload), 0);
 }
 
-// A host that claims every address has a bounded number of entries; the newest are known.
+// The number of neighbour entries is limited even if a host claims every address. The newest ones
+// are kept.
 TEST_F(TcpPeer, NeighbourTableIsLimited)
 {
 	unsigned asked = 0, lost = 0, reached = 0;
@@ -633,8 +639,8 @@ TEST_F(TcpPeer, NeighbourTableIsLimited)
 	EXPECT_EQ(reached, 1000u);
 }
 
-// A peer that invents addresses replaces only entries that are no better than invented, not those
-// that this host talks to; and an address that this host wants always gets an entry.
+// Invented addresses replace only entries that are not in use, and not those of hosts to which this
+// host talks. An address that this host needs always gets an entry.
 TEST_F(TcpPeer, NeighboursInUseAreNotEvicted)
 {
 	using For = Neighbours::For;
@@ -663,7 +669,8 @@ TEST_F(TcpPeer, NeighboursInUseAreNotEvicted)
 	EXPECT_EQ(reached, 3u);
 }
 
-// Only who can be a neighbour is one, and nobody is answered for all.
+// Only addresses of the own network become neighbours, and packets to other addresses are not
+// answered.
 TEST_F(TcpPeer, PacketsToOtherAddressesAreIgnored)
 {
 	const auto ask = [&](Mac mac, Ip sender) {
@@ -675,7 +682,7 @@ TEST_F(TcpPeer, PacketsToOtherAddressesAreIgnored)
 	EXPECT_EQ(ask(kPeerMac, kPeer + 1), 1u);
 	EXPECT_EQ(ask(kBroadcast, kPeer + 2), 0u);
 	EXPECT_EQ(ask(0, kPeer + 2), 0u);
-	// Answered, but not kept: 300 of no own network take no place.
+	// The requests are answered, but 300 addresses outside the own network get no entry.
 	for (Ip address = 0x0b000001; address < 0x0b000001 + 300; ++address)
 		EXPECT_EQ(ask(kPeerMac, address), 1u);
 	sent.clear();

@@ -8,7 +8,8 @@ namespace weft::tcp
 namespace
 {
 
-// As RFC 1071 says it: 16-bit words, the higher byte first, and what is carried out is added again.
+// Computes the sum as RFC 1071 describes it: 16-bit words in big-endian order, with the carry added
+// again.
 std::uint16_t plain_sum(View bytes, std::uint32_t begin)
 {
 	std::uint64_t sum = begin;

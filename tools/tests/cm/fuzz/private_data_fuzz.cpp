@@ -20,8 +20,8 @@ void require(bool holds)
 }
 
 /*
- * IBA A11.4.3: of no version that there is, no header; of IP's, one that says the same when it is
- * made again from what was read.
+ * IBA A11.4.3: a header with an unknown version is not accepted. An accepted IP header is the same
+ * when it is encoded again from its decoded values.
  */
 void look_into_header(const u8 (&bytes)[IB_CM_REQ_PRIVATE_DATA_SIZE])
 {
@@ -54,7 +54,10 @@ void look_into_header(const u8 (&bytes)[IB_CM_REQ_PRIVATE_DATA_SIZE])
 			    16 - begin) == 0);
 }
 
-/* RFC 4755, section 3.5: of a QP that there can be, with room for the least IP packet. */
+/*
+ * RFC 4755, section 3.5: an accepted QP number is valid, and the receive size holds the smallest IP
+ * packet.
+ */
 void look_into_connection(const std::uint8_t *data, std::size_t size)
 {
 	ib_cm_event event{};
@@ -70,7 +73,7 @@ void look_into_connection(const std::uint8_t *data, std::size_t size)
 				   std::uint32_t{data[6]} << 8 | data[7];
 	require(size >= 8 && qpn > 1 && qpn != 0xffffff && peer.value().receive_bytes == room &&
 		room >= 72);
-	/* A peer that has not sent the whole word has not agreed. */
+	/* A peer that has not sent the complete word has not agreed to omit checksums. */
 	require(!peer.value().leaves_checksums || size >= sizeof(ipoib::ConnectionData));
 }
 

@@ -13,7 +13,7 @@ namespace
 
 using ib::cm_message;
 
-/* The least that is right. */
+/* Returns the smallest valid message. */
 ib::Mad right(ib::CmAttribute attribute)
 {
 	ib::Mad mad{};
@@ -126,7 +126,7 @@ TEST(CmCheck, cm_01_boundary_values_are_accepted)
 		apr = right(ib::CmAttribute::apr);
 	cm_message<ib::CmRej>(rej).set_info_length(72);
 	EXPECT_EQ(cm::Fault::none, cm::check(rej));
-	// Before a REQ was answered its receiver has no id to tell.
+	// Before it has responded to a REQ, the receiver has no ID to send.
 	cm_message<ib::CmRej>(rej).local_id = 0;
 	EXPECT_EQ(cm::Fault::none, cm::check(rej));
 	cm_message<ib::CmReq>(xrc).set_transport(ib::CmTransport::extended);

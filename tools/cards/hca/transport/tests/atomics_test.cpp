@@ -9,7 +9,7 @@
 namespace weft::hca::transport
 {
 
-/* Only the bits of the compare mask decide, only those of the swap mask change. */
+/* Only the bits in the compare mask are compared, and only those in the swap mask change. */
 TEST(Atomics, MaskedCompareSwapAppliesMasks)
 {
 	EXPECT_EQ(masked_compare_swap(0x1122, 0x0022, 0x00ff, 0xaabb, 0xff00), 0xaa22u);
@@ -17,14 +17,16 @@ TEST(Atomics, MaskedCompareSwapAppliesMasks)
 	EXPECT_EQ(masked_compare_swap(5, 9, 0, 7, ~0ULL), 7u) << "nothing compared always matches";
 }
 
-/* No carry leaves a field; without a boundary it is plain addition. */
+/*
+ * No carry crosses the boundary of a field. Without boundaries the operation is a plain addition.
+ */
 TEST(Atomics, MaskedFetchAddDoesNotCarryAcrossFields)
 {
 	std::mt19937_64 random(11);
 	for (int i = 0; i < 1000; i++) {
 		std::uint64_t word = random(), add = random();
 		EXPECT_EQ(masked_fetch_add(word, add, 0), word + add);
-		/* Fields of a byte each. */
+		/* The fields have one byte each. */
 		std::uint64_t expected = 0;
 		for (unsigned shift = 0; shift < 64; shift += 8)
 			expected |= (((word >> shift) + (add >> shift)) & 0xff) << shift;
@@ -33,7 +35,7 @@ TEST(Atomics, MaskedFetchAddDoesNotCarryAcrossFields)
 	EXPECT_EQ(masked_fetch_add(0xff, 1, 0x80), 0u);
 }
 
-/* Operands are numbers: a guest of either byte order sees its own integers change. */
+/* Operands are numbers: guests of either byte order see the correct result. */
 TEST(Atomics, OperandsMayBeLittleOrBigEndian)
 {
 	for (bool big : {false, true}) {

@@ -28,7 +28,7 @@ std::uint64_t get(const Bytes &bytes, std::size_t at, unsigned size)
 	return value;
 }
 
-/* The textbook sum, for comparison. */
+/* A simple implementation for comparison. */
 std::uint16_t slow_sum(std::span<const std::byte> bytes, std::uint32_t start)
 {
 	std::uint64_t sum = start;
@@ -45,7 +45,7 @@ std::uint16_t slow_sum(std::span<const std::byte> bytes, std::uint32_t start)
 constexpr std::size_t kIpAt = 4;
 constexpr std::size_t kL4At = kIpAt + 20;
 
-/* Encapsulation, IPv4, TCP, and that much data. */
+/* Returns an encapsulated IPv4 TCP packet with @data bytes. */
 Bytes tcp_packet(std::size_t data)
 {
 	Bytes bytes(kL4At + 20 + data);
@@ -79,14 +79,16 @@ TEST(OnesComplement, SumMatchesTheDefinition)
 			auto part = std::span(bytes).subspan(from, size);
 			OnesComplement sum;
 			sum.add(part);
-			/* 0 and ffff are the same number. */
+			/* 0 and ffff represent the same number. */
 			auto fast = sum.folded(), slow = slow_sum(part, 0);
 			EXPECT_TRUE(fast == slow || (fast % 0xffff == 0 && slow % 0xffff == 0))
 				<< from << ' ' << size;
 		}
 }
 
-/* Checksums that were filled in hold, by the textbook and by the receive side. */
+/*
+ * Computed checksums are correct according to both the simple implementation and the receive side.
+ */
 TEST(Checksums, FilledInChecksumsAreCorrect)
 {
 	for (std::size_t data : {0u, 1u, 2u, 77u, 1400u}) {
@@ -103,7 +105,9 @@ TEST(Checksums, FilledInChecksumsAreCorrect)
 	}
 }
 
-/* A single wrong bit anywhere behind the encapsulation is not called good. */
+/*
+ * A packet with one wrong bit anywhere after the encapsulation header is not reported as correct.
+ */
 TEST(Checksums, WrongChecksumsAreNotReportedAsValid)
 {
 	Bytes good = tcp_packet(32);
@@ -115,7 +119,7 @@ TEST(Checksums, WrongChecksumsAreNotReportedAsValid)
 	}
 }
 
-/* Fragments, foreign protocols and stumps are neither changed nor vouched for. */
+/* Fragments, other protocols and truncated packets are neither changed nor reported as correct. */
 TEST(Checksums, FragmentsAndTruncatedPacketsAreNotChecksummed)
 {
 	Bytes fragment = tcp_packet(100);
@@ -151,7 +155,7 @@ TEST(Checksums, FragmentsAndTruncatedPacketsAreNotChecksummed)
 	}
 }
 
-/* A large send gives segments that each are right, and together the data. */
+/* A large send is split into valid segments that together contain the data. */
 TEST(LargeSend, SegmentsHaveConsecutiveSequenceNumbers)
 {
 	constexpr std::size_t total = 5000, mss = 1400;

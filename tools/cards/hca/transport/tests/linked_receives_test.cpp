@@ -8,7 +8,7 @@
 namespace weft::hca
 {
 
-// Four entries, each of which links to the one before it.
+// A list of four entries, each of which is linked to the previous one.
 class BackwardList final : public LinkedReceives<BackwardList>
 {
 public:
@@ -34,7 +34,7 @@ TEST(LinkedReceives, LinkedWqesAreConsumedInLinkOrder)
 {
 	BackwardList list;
 	EXPECT_FALSE(list.take());
-	// The record has 16 bits, and bits above them say nothing.
+	// The record has 16 bits, and higher bits are ignored.
 	list.record = 0x50003;
 	EXPECT_EQ(list.available(), 3u);
 	EXPECT_EQ(list.take(), 0);
@@ -45,7 +45,7 @@ TEST(LinkedReceives, LinkedWqesAreConsumedInLinkOrder)
 	EXPECT_EQ(list.taken(), 3);
 }
 
-/* A link or a record that cannot be right leads to an entry of the list all the same. */
+/* An invalid link or record is clamped to an entry of the list. */
 TEST(LinkedReceives, InvalidLinkOrDoorbellRecordIsClampedToTheQueue)
 {
 	BackwardList list;
@@ -66,7 +66,7 @@ TEST(LinkedReceives, LimitEventIsRaisedOncePerArm)
 	EXPECT_TRUE(list.take());
 	EXPECT_TRUE(list.take());
 	EXPECT_EQ(list.limits_reported, 1u);
-	// Fewer are left than the new limit at once.
+	// The number of entries is below the new limit at once.
 	list.arm_limit(1);
 	EXPECT_EQ(list.limits_reported, 2u);
 	EXPECT_EQ(list.limit(), 0);

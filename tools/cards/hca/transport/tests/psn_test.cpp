@@ -36,7 +36,7 @@ TEST(Timing, AckTimeoutIsExponential)
 	EXPECT_FALSE(ack_timeout(32)) << "five bits count";
 }
 
-/* The RNR timer follows IBA table 45: ascending but for code 0, which is the longest. */
+/* The RNR timer follows IBA table 45: values ascend, except that code 0 is the longest. */
 TEST(Timing, RnrDelayIncreasesWithTheTimerCodeExceptZero)
 {
 	for (unsigned code = 2; code < 32; code++)

@@ -42,7 +42,7 @@ protected:
 		QueuePair &qp = node.create_qp(of(ServiceType::ud), cq, cq);
 		node.modify(qp, QpState::rtr);
 		node.modify(qp, QpState::rts);
-		settle(); /* so that a doorbell is served at once */
+		settle(); /* so that a doorbell is processed at once */
 		return qp;
 	}
 	static WqeDatagram to_b(const QueuePair &qp)
@@ -65,7 +65,7 @@ protected:
 		segment.qkey = 0x1111;
 		return segment;
 	}
-	/* A large send in segments of one byte each. */
+	/* Returns a large send whose segments have one byte each. */
 	static std::vector<std::byte> crumbs(const QueuePair &into, const WqeData &data)
 	{
 		constexpr std::array<std::byte, 44> header{};
@@ -76,7 +76,7 @@ protected:
 			.add(data)
 			.done();
 	}
-	/* Make a group of @count members, all of them one QP. */
+	/* Creates a group with @count members, which are all the same QP. */
 	static void enter(Node &node, const ib::Gid &group, std::uint32_t qpn, std::size_t count)
 	{
 		constexpr unsigned log_entry = 12, log_hash = 4;
@@ -105,8 +105,8 @@ protected:
 } // namespace
 
 /*
- * A large send is cut as its segments can leave: one of 2^18 segments takes no more of the host
- * than the packets that found credit, and another QP of the card gets its turn before it ends.
+ * A large send is split only as its segments can be sent: one with 2^18 segments uses no more host
+ * memory than the packets that have credits, and other QPs of the card run before it ends.
  */
 TEST_F(Bounds, LargeSendUsesOnlyAvailableCredits)
 {
@@ -118,7 +118,7 @@ TEST_F(Bounds, LargeSendUsesOnlyAvailableCredits)
 	a.post_send(from, crumbs(into, data.piece()));
 	ASSERT_GT(port_a.counters().xmit_packets.load(), 0u);
 	for (unsigned i = 0; i < 64; i++)
-		a.poll(); /* to the last credit */
+		a.poll(); /* until no credit is left */
 	EXPECT_LT(heap_bytes() - before, std::size_t{1} << 20);
 
 	b.post_receive(into, {room.piece()});
@@ -128,7 +128,7 @@ TEST_F(Bounds, LargeSendUsesOnlyAvailableCredits)
 	EXPECT_FALSE(a.poll_cq(cq_a)) << "the large send has ended first";
 }
 
-/* A credit wakes those who wait for one of its VL: the others do not look in vain. */
+/* A credit wakes only QPs that wait for its VL. */
 TEST_F(Bounds, CreditWakesOnlyQpsWaitingForItsVl)
 {
 	a.card().port(1)->managed().sl_to_vl.set_vl(1, 1);
@@ -166,7 +166,9 @@ TEST_F(Bounds, CreditWakesOnlyQpsWaitingForItsVl)
 	wait_good(a, cq_a, others + 1);
 }
 
-/* A large send under way is one request: it is flushed as one, and a drain waits for it. */
+/*
+ * A large send in progress counts as one request: it is flushed as one, and a drain waits for it.
+ */
 TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOneRequest)
 {
 	QueuePair &from = datagram_qp(a, cq_a), &into = datagram_qp(b, cq_b);
@@ -195,7 +197,7 @@ TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOneRequest)
 	EXPECT_FALSE(a.poll_cq(cq_a));
 }
 
-/* A QP has one timer, however often its deadline moves forth and back. */
+/* A QP has one timer, however often its deadline changes. */
 TEST_F(Bounds, RetriesReuseTheTimerOfTheQp)
 {
 	QpOptions options;
@@ -212,7 +214,7 @@ TEST_F(Bounds, RetriesReuseTheTimerOfTheQp)
 	EXPECT_EQ(engine(a).timers(), 0u);
 }
 
-/* Those that are due at the same time are looked at in turns. */
+/* QPs that are due at the same time are processed in slices. */
 TEST_F(Bounds, DueTimersAreProcessedInSlices)
 {
 	constexpr std::uint32_t qps = 200;
@@ -227,13 +229,13 @@ TEST_F(Bounds, DueTimersAreProcessedInSlices)
 		a.connect(from, b, into, options);
 		a.post_send(from, WqeBuilder(WqeOpcode::send).add(data.piece()).done());
 	}
-	settle(); /* all is sent, to nobody */
+	settle(); /* everything is sent, and nobody responds */
 	Loop &loop = a.host().loop();
 	const auto due = loop.now() + std::chrono::milliseconds(600);
 	std::optional<std::uint32_t> timed_out;
 	Timer next(loop, [&] { timed_out = a.card().diagnostics.sq_retries_exceeded; });
 	next.arm_at(due);
-	/* Not a turn of the loop before all of them are late. */
+	/* The loop must not run before all of them are due. */
 	while (loop.now() <= due)
 		std::this_thread::sleep_until(due);
 	ASSERT_TRUE(run([&] { return timed_out.has_value(); }));
@@ -242,9 +244,9 @@ TEST_F(Bounds, DueTimersAreProcessedInSlices)
 }
 
 /*
- * A peer makes as many QPs fail as it is connected to, all at once. Events for which the guest's
- * event queue has no room wait until it has; the queue is not lost, nor is an event, and some room
- * is left for events that the guest itself and the subnet manager cause.
+ * A peer makes all QPs to which it is connected fail at once. Events that do not fit into the
+ * guest's event queue wait until there is room. No event is lost, the queue stays valid, and some
+ * room is left for events that the guest itself and the subnet manager cause.
  */
 TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
 {
@@ -268,7 +270,7 @@ TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
 		EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::remote_access);
 	EXPECT_EQ(b.event_queue_status(), hw::mlx4::eq_status::ok);
 
-	/* One that goes takes what it had to say with it. */
+	/* Pending events of a destroyed QP are dropped. */
 	const std::uint32_t gone = failing.back()->qpn;
 	b.destroy(*failing.back());
 	std::set<std::uint32_t> told;
@@ -291,8 +293,8 @@ TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
 }
 
 /*
- * Requests are fetched ahead of their completion up to a number a QP and a number a card; beyond
- * that a QP gets one at a time, and so gets on.
+ * Requests are prefetched up to a limit for each QP and for each card. Beyond the card's limit a QP
+ * gets one request at a time, and so makes progress.
  */
 TEST_F(Bounds, PrefetchedSendRequestsAreLimited)
 {
@@ -327,8 +329,8 @@ TEST_F(Bounds, PrefetchedSendRequestsAreLimited)
 }
 
 /*
- * Data that UC has completed is kept in copies until it has arrived. The copies are bounded,
- * however large the messages, and however long nobody takes them.
+ * Data that UC has completed is kept in copies until it is delivered. The copies are limited,
+ * however large the messages are and however slow the receiver is.
  */
 TEST_F(Bounds, CopiesOfDataInFlightAreLimited)
 {
@@ -357,7 +359,10 @@ TEST_F(Bounds, CopiesOfDataInFlightAreLimited)
 	EXPECT_EQ(engine(a).requester().copied(), 0u);
 }
 
-/* A packet for as many members as there may be leaves its turns to what comes after it. */
+/*
+ * While a packet is delivered to the maximum number of members, other packets are processed in
+ * between.
+ */
 TEST_F(Bounds, MulticastIsDeliveredToGroupMembersInSlices)
 {
 	CompletionQueue &cq = b.create_cq(14);
@@ -391,8 +396,9 @@ TEST_F(Bounds, MulticastIsDeliveredToGroupMembersInSlices)
 }
 
 /*
- * A card that serves many members of a group keeps no credit of the link meanwhile: its sender's
- * packets to others pass. Packets that the card's queue has no place for are dropped, and counted.
+ * A card that delivers to many members of a group returns the credits of the link at once, so that
+ * the sender's packets to others are not delayed. Packets for which the card's queue has no space
+ * are dropped and counted.
  */
 TEST_F(Bounds, MulticastReplicationHoldsNoLinkCredit)
 {
@@ -415,7 +421,7 @@ TEST_F(Bounds, MulticastReplicationHoldsNoLinkCredit)
 				     .add(data.piece())
 				     .done());
 	a.post_send(from, WqeBuilder(WqeOpcode::send).add(to_b(other)).add(data.piece()).done());
-	/* The card has all that come, and has served the members of hardly any. */
+	/* The card has received all packets, and has delivered few of them to the members. */
 	for (unsigned i = 0; i < packets / credits + 1; i++) {
 		a.poll();
 		b.deliver();
@@ -449,7 +455,7 @@ TEST_F(Bounds, QpsInErrorShareOneTimer)
 		<< engine(a).timers() << " timers for QPs that do nothing";
 	EXPECT_FALSE(a.poll_cq(cq));
 
-	/* Each is still noticed, and a second time too. */
+	/* Each receive is noticed, and so is a second one. */
 	for (unsigned round = 0; round < 2; round++) {
 		for (QueuePair *qp : {all.front(), all[qps / 2], all.back()})
 			a.post_receive(*qp, {data.piece()});
@@ -457,7 +463,7 @@ TEST_F(Bounds, QpsInErrorShareOneTimer)
 			EXPECT_EQ(wait(a, cq).syndrome, CqeSyndrome::flushed);
 	}
 	ASSERT_TRUE(run([&] { return engine(a).timers() == 0; }));
-	/* One that goes is looked at no more. */
+	/* Destroyed QPs are not polled any more. */
 	for (QueuePair *qp : all)
 		a.destroy(*qp);
 	settle();

@@ -48,7 +48,7 @@ protected:
 		std::memcpy(segment.address.dgid, group.raw, 16);
 		segment.qpn_word = ib::qpn_multicast;
 	}
-	/* Enter a QP into a multicast group, as the driver does. */
+	/* Attaches QPs to a multicast group as the driver does. */
 	static void join(Node &node, const ib::Gid &group,
 			 const std::vector<std::uint32_t> &members)
 	{
@@ -67,7 +67,9 @@ protected:
 
 } // namespace
 
-/* A datagram arrives behind room for the GRH, and its completion says where it is from. */
+/*
+ * The payload of a datagram follows the space for a GRH, and the completion identifies the sender.
+ */
 TEST_F(Datagram, UdSendIsDelivered)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -90,8 +92,8 @@ TEST_F(Datagram, UdSendIsDelivered)
 }
 
 /*
- * QP0 goes by 0, on the management lane: by the number that its driver knows it by, anybody's
- * datagram would pass its checks.
+ * Packets address QP0 by number 0 on VL 15. If they could use the number that its driver uses, any
+ * datagram could reach it.
  */
 TEST_F(Datagram, Qp0IsAddressedByQpNumberZeroOnly)
 {
@@ -108,11 +110,11 @@ TEST_F(Datagram, Qp0IsAddressedByQpNumberZeroOnly)
 			from,
 			WqeBuilder(WqeOpcode::send).add(to(b, 2, qpn)).add(data.piece()).done());
 	wait_good(a, cq_a, 2);
-	/* They arrive in order, if at all. */
+	/* If both arrived, they would arrive in order. */
 	EXPECT_EQ(wait(b, cq_b).qpn, other.qpn);
 }
 
-/* With a GRH it lies in the first forty bytes, for the receiver to answer to. */
+/* A GRH is stored in the first 40 bytes, so that the receiver can reply. */
 TEST_F(Datagram, GrhIsDeliveredBeforeThePayload)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -161,7 +163,7 @@ TEST_F(Datagram, DatagramToAnotherDgidIsDropped)
 	EXPECT_FALSE(arrives(ib::Gid{}));
 }
 
-/* The same on a connection, where the packet is lost as any other may be. */
+/* The same holds for a connection, where the packet is retransmitted. */
 TEST_F(Datagram, RcPacketToAnotherDgidIsDropped)
 {
 	QpOptions options;
@@ -198,7 +200,7 @@ TEST_F(Datagram, UndeliverableDatagramsAreDroppedAndCounted)
 	b.post_receive(into, {room.piece()});
 	send(into.qpn, 0x2222);
 	EXPECT_EQ(b.port().info().qkey_violations, 1);
-	/* The same slot of the QP table, other upper bits. */
+	/* The number has the same index in the QP table, but other upper bits. */
 	send(into.qpn ^ 0x100000, 0x1111);
 	b.port().managed().pkeys[0] = 0x8123;
 	send(into.qpn, 0x1111);
@@ -206,12 +208,15 @@ TEST_F(Datagram, UndeliverableDatagramsAreDroppedAndCounted)
 	EXPECT_EQ(b.violations(), (std::vector{ib::trap_bad_qkey, ib::trap_bad_pkey}));
 	EXPECT_FALSE(b.poll_cq(cq_b));
 	b.port().managed().pkeys[0] = 0xffff;
-	/* The highest bit asks for the QP's own key. */
+	/* The highest bit selects the Q_Key of the QP itself. */
 	send(into.qpn, 0x80000000);
 	EXPECT_TRUE(b.poll_cq(cq_b));
 }
 
-/* A sender's error completes in error; its send queue stops, receiving goes on. */
+/*
+ * A send with a local error completes with it and stops the send queue. The receive queue
+ * continues.
+ */
 TEST_F(Datagram, LocalSendErrorMovesTheQpToSqe)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -238,8 +243,9 @@ TEST_F(Datagram, LocalSendErrorMovesTheQpToSqe)
 	EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::local_protection);
 }
 
-/* A vector of another domain or port is the sender's error where the driver has asked for the
- * check. */
+/*
+ * If the driver has enabled the check, an address vector with another PD or port is a local error.
+ */
 TEST_F(Datagram, AddressVectorPortAndPdAreCheckedIfEnabled)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -270,8 +276,8 @@ TEST_F(Datagram, AddressVectorPortAndPdAreCheckedIfEnabled)
 }
 
 /*
- * Credit that comes back while a cable is replaced is told to nobody; what waited for it goes on
- * once there is another.
+ * Credits that are returned while a cable is replaced are not reported to anyone. Senders that wait
+ * for credits continue with the new cable.
  */
 TEST_F(Datagram, SendsWaitingForCreditsContinueAfterALinkChange)
 {
@@ -290,7 +296,7 @@ TEST_F(Datagram, SendsWaitingForCreditsContinueAfterALinkChange)
 	ASSERT_EQ(port_a.counters().xmit_packets.load(), count - 16);
 	link.remove();
 	while (b.poll()) {
-		/* and gives all back */
+		/* and returns all credits */
 	}
 	link.restore({});
 	a.transport().port_changed(1);
@@ -305,7 +311,7 @@ TEST_F(Datagram, DatagramLongerThanTheReceiveBufferIsDropped)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
 	Region data = a.region(64), room = b.region(4096);
-	b.post_receive(into, {room.piece(0, 64)}); /* too short by the GRH's room */
+	b.post_receive(into, {room.piece(0, 64)}); /* too short by the size of the GRH */
 	const auto send = [&](std::uint32_t bytes) {
 		a.post_send(from, WqeBuilder(WqeOpcode::send)
 					  .add(to(b, 2, into.qpn))
@@ -342,8 +348,10 @@ TEST_F(Datagram, DatagramLongerThanTheSrqBufferFailsTheReceive)
 	EXPECT_EQ(into.state, QpState::rts);
 }
 
-/* A multicast goes to every member on both sides, once, and to its sender only if that is not
- * blocked. */
+/*
+ * A multicast packet is delivered once to each member on both sides, and to its sender unless
+ * loopback is blocked.
+ */
 TEST_F(Datagram, MulticastIsDeliveredToAttachedQps)
 {
 	QueuePair &sender = make(a, cq_a), &here = make(a, cq_a);
@@ -400,7 +408,7 @@ TEST_F(Datagram, MulticastPacketWithoutTheMulticastQpnIsDropped)
 	EXPECT_TRUE(b.poll_cq(cq_b));
 }
 
-/* A datagram to the own LID comes back without a link. */
+/* A datagram to the port's own LID is delivered without a link. */
 TEST_F(Datagram, LoopbackNeedsNoLink)
 {
 	QueuePair &from = make(a, cq_a), &into = make(a, cq_a);
@@ -414,7 +422,7 @@ TEST_F(Datagram, LoopbackNeedsNoLink)
 	EXPECT_TRUE(same(a.bytes(room.address + 40, 64), a.bytes(data)));
 }
 
-/* A large send gives segments with right checksums, and the receiver vouches for them. */
+/* A large send creates segments with valid checksums, and the receiver reports them as valid. */
 TEST_F(Datagram, LsoSegmentsHaveValidChecksums)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -454,8 +462,8 @@ TEST_F(Datagram, LsoSegmentsHaveValidChecksums)
 }
 
 /*
- * A special QP speaks by datagrams alone: a packet of another transport would pass for another
- * QP's.
+ * Special QPs can only send datagrams: a packet of another transport could claim to come from
+ * another QP.
  */
 TEST_F(Datagram, SpecialQpsSendDatagramsOnly)
 {
@@ -480,8 +488,8 @@ TEST_F(Datagram, SpecialQpsSendDatagramsOnly)
 }
 
 /*
- * The management lane leads to QP0 alone: what a special QP sends there to another number has
- * passed no check of partition or state on its way, and is dropped.
+ * Packets on VL 15 reach only QP0. Other packets that a special QP sends on it have not been
+ * checked for port state and partition, and are dropped.
  */
 TEST_F(Datagram, Vl15PacketsReachOnlyQp0)
 {
@@ -516,8 +524,8 @@ TEST_F(Datagram, Vl15PacketsReachOnlyQp0)
 }
 
 /*
- * A special QP's WQE is a packet; the card supplies the source LID. It arrives on the special QP of
- * the other side, and QP1 says which P_Key let it in.
+ * The WQE of a special QP contains the packet headers, and the card sets the source LID. The packet
+ * arrives at the peer's special QP, and QP1 reports the matching P_Key.
  */
 TEST_F(Datagram, SpecialQpsExchangeMads)
 {

@@ -23,10 +23,10 @@ namespace
 
 constexpr std::uint32_t kMessageBytes = 64;
 constexpr std::uint32_t kOtherPd = 8;
-/* Bits of Node::region(). */
+/* Rights for Node::region(). */
 constexpr std::uint32_t kLocalRead = 1, kLocalOnly = 3;
 
-/* One operation from a to b, with one fault. */
+/* Executes one operation from a to b with one fault. */
 class Operation : public ConnectedPair
 {
 protected:
@@ -41,7 +41,7 @@ protected:
 
 	Region from = a.region(8192), to = b.region(8192), received = b.region(8192);
 
-	/* A key that a SEND may invalidate, but for the row's fault. */
+	/* Returns a key that a SEND may invalidate, apart from the fault of the row. */
 	std::uint32_t key_to_invalidate()
 	{
 		const bool foreign = row.fault == Fault::invalidated_key_of_another_pd;
@@ -101,7 +101,7 @@ protected:
 		case Fault::remote_key_of_another_pd:
 			return {to.address, b.region(4096, kAllRights, kOtherPd).key, 0};
 		case Fault::remote_range_beyond_its_region:
-			/* Aligned, for that is looked at first. */
+			/* The address is aligned, because alignment is checked first. */
 			return {to.address + to.length - bytes + 8, to.key, 0};
 		case Fault::remote_range_beyond_the_address_space:
 			return {~std::uint64_t{0} - 10, to.key, 0};
@@ -191,7 +191,7 @@ protected:
 	ErrorTable() : Operation(GetParam()) {}
 };
 
-/* Effect of a doorbell in a state of the requester (IBA 10.3.1, 10.8.2). */
+/* The effect of a doorbell in a state of the requester (IBA 10.3.1, 10.8.2). */
 enum class Effect : std::uint8_t { dropped, executed, executed_in_rts, flushed };
 
 struct StateRow {
@@ -205,7 +205,7 @@ constexpr StateRow kStateRows[] = {
 	{QpState::err, Effect::flushed},
 };
 
-/* The first rows are those of no fault. */
+/* The first rows have no fault. */
 constexpr ErrorCase good(SendOpcode opcode)
 {
 	const bool receives = hca::testing::operation_bit(opcode) & hca::testing::kWithReceive;
@@ -265,7 +265,7 @@ TEST_P(RequesterStates, SendDoorbellHasTheSpecifiedEffectInEachQpState)
 	EXPECT_EQ(received_one.has_value(), executed && row.receive);
 	if (effect != Effect::dropped)
 		return;
-	/* The next doorbell finds the request where it lies. */
+	/* The next doorbell executes the request, which is still in the queue. */
 	a.ring(*qp_a);
 	settle();
 	sent = a.poll_cq(cq_a);

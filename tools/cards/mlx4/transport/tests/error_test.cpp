@@ -9,7 +9,7 @@ namespace weft::mlx4::transport
 namespace
 {
 
-/* Each test breaks a connection in one way and looks at what each end is told. */
+/* Each test breaks a connection in one way and checks what each end reports. */
 class Errors : public ConnectedPair
 {
 protected:
@@ -49,7 +49,7 @@ protected:
 
 } // namespace
 
-/* Local keys: wrong, foreign, too short, without the right. */
+/* Local keys are invalid: unknown, of another PD, too short, or without the right. */
 TEST_F(Errors, InvalidLocalKeysGiveLocalProtectionErrors)
 {
 	Region foreign = a.region(4096, kAllRights, 8);
@@ -72,7 +72,10 @@ TEST_F(Errors, InvalidLocalKeysGiveLocalProtectionErrors)
 		<< "an answer into memory that is only to be read";
 }
 
-/* Remote keys: wrong, too short, without the right; for writes, reads and atomics. */
+/*
+ * Remote keys are invalid (unknown, too short, or without the right), for writes, reads and
+ * atomics.
+ */
 TEST_F(Errors, InvalidRemoteKeysGiveRemoteAccessErrors)
 {
 	expect_access_error(write(to.address, to.key ^ 1, from.piece(0, 64)));
@@ -91,7 +94,7 @@ TEST_F(Errors, InvalidRemoteKeysGiveRemoteAccessErrors)
 	}
 }
 
-/* The QP's own switches say no. */
+/* The QP's own access flags forbid the operation. */
 TEST_F(Errors, QpWithoutRemoteAccessRejectsReadsAndWrites)
 {
 	qp_b->remote_write = false;
@@ -106,7 +109,7 @@ TEST_F(Errors, QpWithoutRemoteAccessRejectsReadsAndWrites)
 		  CqeSyndrome::remote_invalid_request);
 }
 
-/* Requests that the responder rejects as invalid. */
+/* The responder rejects these requests as invalid. */
 TEST_F(Errors, InvalidRequestsAreRejectedByTheResponder)
 {
 	b.take_events();
@@ -118,7 +121,7 @@ TEST_F(Errors, InvalidRequestsAreRejectedByTheResponder)
 		  CqeSyndrome::remote_invalid_request)
 		<< "an atomic on an odd address";
 	EXPECT_TRUE(raised(b, EventType::wq_invalid_request, *qp_b));
-	/* A message that is longer than its receive: an error at both ends. */
+	/* A message that is longer than its receive causes an error at both ends. */
 	reconnect({});
 	b.post_receive(*qp_b, {to.piece(0, 100)});
 	EXPECT_EQ(outcome(WqeBuilder(WqeOpcode::send).add(from.piece(0, 101)).done()),
@@ -147,7 +150,7 @@ TEST_F(Errors, InvalidPacketWithinAMessageFailsTheReceive)
 	EXPECT_TRUE(b.take_events().empty());
 }
 
-/* A receive whose own memory is not there. */
+/* The memory of the receive is not accessible. */
 TEST_F(Errors, ReceiveWithAnInvalidKeyFailsBothQps)
 {
 	b.post_receive(*qp_b, {WqeData{4096, to.key ^ 1, to.address}});
@@ -159,7 +162,7 @@ TEST_F(Errors, ReceiveWithAnInvalidKeyFailsBothQps)
 }
 
 /*
- * A doorbell record that claims more receives than the ring holds claims none: not one is taken or
+ * A doorbell record that claims more receives than the ring holds is ignored: none is used or
  * flushed.
  */
 TEST_F(Errors, DoorbellRecordBeyondTheRingPostsNothing)
@@ -181,7 +184,7 @@ TEST_F(Errors, DoorbellRecordBeyondTheRingPostsNothing)
 	EXPECT_FALSE(b.poll_cq(cq_b));
 }
 
-/* That a GRH lies in front of the data is reported for datagrams only (IBA 11.4.2.1). */
+/* A GRH before the data is reported only for datagrams (IBA 11.4.2.1). */
 TEST_F(Errors, RcReceiveCompletionReportsNoGrh)
 {
 	for (QueuePair *qp : {qp_a, qp_b})
@@ -196,7 +199,7 @@ TEST_F(Errors, RcReceiveCompletionReportsNoGrh)
 	EXPECT_FALSE(got.raw.grh());
 }
 
-/* WQEs that make no sense. */
+/* Invalid WQEs complete with an error. */
 TEST_F(Errors, InvalidWqesGiveLocalErrors)
 {
 	EXPECT_EQ(outcome(WqeBuilder(static_cast<WqeOpcode>(0x0f)).done()),
@@ -220,7 +223,7 @@ TEST_F(Errors, RequestsPostedBeforeAnInvalidRequestComplete)
 	EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::flushed);
 }
 
-/* Memory that goes away under a transfer ends it with an error, and nothing worse. */
+/* If memory is unmapped during a transfer, the transfer ends with an error. */
 TEST_F(Errors, UnmappingGuestMemoryFailsTransfersThatUseIt)
 {
 	for (bool at_sender : {true, false}) {
@@ -239,7 +242,7 @@ TEST_F(Errors, UnmappingGuestMemoryFailsTransfersThatUseIt)
 		EXPECT_EQ(wait(a, cq_a).syndrome,
 			  at_sender ? CqeSyndrome::local_protection : CqeSyndrome::remote_access);
 	}
-	/* The machine itself goes. */
+	/* The guest disconnects. */
 	reconnect({});
 	Region last = a.region(8 << 20), target = b.region(8 << 20);
 	a.post_send(*qp_a, write(target.address, target.key, last.piece()));
@@ -248,7 +251,7 @@ TEST_F(Errors, UnmappingGuestMemoryFailsTransfersThatUseIt)
 	settle();
 }
 
-/* Fast registration: a free key becomes a region, serves, and is taken back by either end. */
+/* A free key is registered by fast registration, used, and invalidated by either end. */
 TEST_F(Errors, FastRegisteredKeyIsUsableUntilInvalidated)
 {
 	std::uint32_t key = b.free_key(4);
@@ -272,7 +275,7 @@ TEST_F(Errors, FastRegisteredKeyIsUsableUntilInvalidated)
 		  CqeSyndrome::none);
 	EXPECT_TRUE(same(b.bytes(pages[1], 100), a.bytes(from).subspan(96, 100)));
 
-	/* Taken back by a send of the other end. */
+	/* The peer invalidates it by a SEND. */
 	b.post_receive(*qp_b, {to.piece()});
 	auto wqe = WqeBuilder(WqeOpcode::send_invalidate).add(from.piece(0, 10)).done();
 	ib::be32 word = key | 0x42;
@@ -281,7 +284,7 @@ TEST_F(Errors, FastRegisteredKeyIsUsableUntilInvalidated)
 	Completion got = wait(b, cq_b);
 	EXPECT_EQ(got.opcode, unsigned(hw::mlx4::CqeReceiveOpcode::send_invalidate));
 	EXPECT_EQ(got.immediate, key | 0x42);
-	/* Registered anew with another variant, and taken back locally. */
+	/* The key is registered again with another variant, and invalidated locally. */
 	EXPECT_EQ(register_key(key | 0x43), CqeSyndrome::none);
 	WqeLocalInvalidate invalidate{};
 	invalidate.key = key | 0x43;

@@ -28,7 +28,7 @@ protected:
 			.add(data)
 			.done();
 	}
-	/* b reads a's memory; a's answer stays under way as long as b is not polled. */
+	/* b reads a's memory. The response stays under way until b is polled. */
 	void answer_a_read(std::uint32_t rkey)
 	{
 		b.post_send(*qp_b, WqeBuilder(WqeOpcode::rdma_read)
@@ -39,7 +39,7 @@ protected:
 		a.poll();
 		ASSERT_GT(port_a.counters().xmit_packets.load(), before);
 	}
-	/* A completion at a, without a turn of b's. */
+	/* Waits for a completion at a, without running b. */
 	Completion wait_alone()
 	{
 		std::optional<Completion> completion;
@@ -50,7 +50,7 @@ protected:
 		EXPECT_TRUE(completion);
 		return completion.value_or(Completion{});
 	}
-	/* The guest uses its pages again; nothing of that arrives. */
+	/* The guest uses its pages for other data, none of which arrives. */
 	void reuse_and_expect_nothing()
 	{
 		std::ranges::fill(a.bytes(from), kSecret);
@@ -64,7 +64,7 @@ protected:
 
 } // namespace
 
-/* HW2SW_MPT of the region, while a long link has the packet. */
+/* HW2SW_MPT of the region is executed while a packet is on a long link. */
 TEST_F(GuestMemoryLease, DestroyingTheKeyRevokesTheLease)
 {
 	link.set_faults({.delay = std::chrono::milliseconds(20)});
@@ -74,7 +74,7 @@ TEST_F(GuestMemoryLease, DestroyingTheKeyRevokesTheLease)
 	EXPECT_EQ(wait(a, cq_a).syndrome, CqeSyndrome::local_protection) << "sent again in vain";
 }
 
-/* 2RST_QP. */
+/* The command is 2RST_QP. */
 TEST_F(GuestMemoryLease, ResettingTheQpRevokesTheLease)
 {
 	a.post_send(*qp_a, write(to, from.piece()));
@@ -83,7 +83,7 @@ TEST_F(GuestMemoryLease, ResettingTheQpRevokesTheLease)
 	qp_a = &a.create_qp({}, cq_a, cq_a);
 }
 
-/* 2ERR: the flushed request tells the guest that the buffer is its own again. */
+/* After 2ERR, the flushed request tells the guest that it may reuse the buffer. */
 TEST_F(GuestMemoryLease, MovingTheQpToErrorRevokesTheLease)
 {
 	a.post_send(*qp_a, write(to, from.piece()));
@@ -93,7 +93,7 @@ TEST_F(GuestMemoryLease, MovingTheQpToErrorRevokesTheLease)
 }
 
 /*
- * Bus mastering ends, or the machine takes memory back, unplugged memory say
+ * Bus mastering is disabled, or guest memory is removed, for example unplugged
  * (Card::memory_changed()).
  */
 TEST_F(GuestMemoryLease, RemovingTheMemoryRevokesTheLease)
@@ -106,7 +106,7 @@ TEST_F(GuestMemoryLease, RemovingTheMemoryRevokesTheLease)
 	a.memory().set_memory(&a.host().dma());
 }
 
-/* The same holds for the key of memory that the other end reads. */
+/* The same holds for a key of memory that the peer reads. */
 TEST_F(GuestMemoryLease, DestroyingTheKeyReadByAPeerRevokesTheLease)
 {
 	answer_a_read(from.key);
@@ -115,7 +115,7 @@ TEST_F(GuestMemoryLease, DestroyingTheKeyReadByAPeerRevokesTheLease)
 	EXPECT_TRUE(wait(b, cq_b).is_error);
 }
 
-/* A key that a request invalidates, when its completion says so. */
+/* The key is invalidated by a request; the lease ends before its completion. */
 TEST_F(GuestMemoryLease, InvalidatingTheKeyRevokesTheLease)
 {
 	const std::uint32_t key = a.free_key(1);
@@ -150,7 +150,7 @@ TEST_F(GuestMemoryLease, DestroyingAKeyDoesNotAffectOtherKeys)
 	EXPECT_EQ(std::ranges::count(b.bytes(to), kLent), static_cast<long>(kSize));
 }
 
-/* Nor does one who asks for the end of a key that is not his to end. */
+/* A request that may not invalidate a key ends no lease. */
 TEST_F(GuestMemoryLease, RejectedInvalidationRevokesNoLease)
 {
 	reconnect({.ack_timeout = 20, .retry_count = 0});
@@ -194,7 +194,7 @@ TEST_F(GuestMemoryLease, DataBeyondTheLeaseLimitIsCopied)
 namespace
 {
 
-/* Keys of which nothing is asked but their places. */
+/* A Memory whose keys have only ranges. */
 class Places final : public Memory
 {
 public:
@@ -233,8 +233,8 @@ public:
 } // namespace
 
 /*
- * A command that may have changed any key looks at each lease once, and not at all again at what
- * has arrived: a guest has as many as it likes, and as many such commands in a row.
+ * A command that may have changed any key checks each lease once, and does not check data that has
+ * arrived. A guest can have many keys, and many such commands in a row.
  */
 TEST(Leases, EachLeaseIsCheckedOncePerCommand)
 {

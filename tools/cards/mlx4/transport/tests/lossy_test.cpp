@@ -12,7 +12,7 @@ namespace weft::mlx4::transport
 namespace
 {
 
-/* Each parameter is what is wrong with the link; the seed is printed by the fabric. */
+/* Each parameter is a fault of the link. The fabric prints the seed. */
 struct Trouble {
 	const char *name;
 	fabric::Faults faults;
@@ -37,8 +37,8 @@ protected:
 } // namespace
 
 /*
- * Whatever the link does to packets, each request of a reliable connection is carried out exactly
- * once, in order, byte for byte.
+ * Whatever faults the link has, each request of a reliable connection is executed exactly once, in
+ * order, and with intact data.
  */
 TEST_P(Lossy, RcExecutesEachRequestOnceAndInOrder)
 {
@@ -49,7 +49,10 @@ TEST_P(Lossy, RcExecutesEachRequestOnceAndInOrder)
 
 	constexpr std::uint64_t size = 512 << 10;
 	Region from = a.region(size), to = b.region(size), back = a.region(size);
-	/* Not written to: a read may still be answered when later writes are carried out. */
+	/*
+	 * Nothing writes to this region, because the response of a read may still be under way when
+	 * later writes are executed.
+	 */
 	Region source_b = b.region(size);
 	fill(b.bytes(source_b));
 	Region counter = b.region(64), former = a.region(8 * 512);

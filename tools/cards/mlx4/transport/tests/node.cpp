@@ -19,7 +19,7 @@ using hw::mlx4::SrqContext;
 namespace
 {
 
-/* Where the tables lie, in ICM and on the bus alike. */
+/* Addresses of the tables, both in ICM and on the bus. */
 constexpr std::uint64_t kDmptBase = 0;
 constexpr unsigned kLogDmpts = 12;
 constexpr std::uint64_t kMttBase = 1 << 20;
@@ -164,7 +164,7 @@ Region Node::paged_region(std::uint64_t length, std::uint64_t virtual_address,
 	std::uint64_t count = (virtual_address % kPage + length + kPage - 1) / kPage;
 	for (std::uint64_t i = 0; i < count; i++) {
 		pages.push_back(allocate(kPage));
-		allocate(kPage); /* so that no two are adjacent */
+		allocate(kPage); /* so that the pages are not adjacent */
 	}
 	Region region{virtual_address, length, next_key_++ << 8 | 0x33};
 	MptEntry entry{};
@@ -259,7 +259,7 @@ QueuePair &Node::create_qp(const QpOptions &options, CompletionQueue &send_cq,
 	QueueMemory queue =
 		queue_memory(qp.receive_queue.offset +
 			     (std::uint64_t{1} << (options.log_receive + 6)) + sizeof(ib::be32));
-	/* All send WQEs are the card's before the first lap. */
+	/* Before the first lap the card owns all send WQEs. */
 	for (unsigned i = 0; i < qp.send_queue.size(); i++)
 		host_.object<ib::be32>(queue.address + qp.send_queue.wqe_offset(i)) = 1u << 31;
 	qp.buffer = queue.buffer;

@@ -19,7 +19,7 @@
 namespace weft::mlx4::transport
 {
 
-/* All SMPs go to the driver's QP0; of wrong keys it only takes note. */
+/* An agent that passes all SMPs to the driver's QP0, and records key violations. */
 class NoAgent final : public ManagementAgent
 {
 public:
@@ -52,7 +52,7 @@ struct Event {
 	std::uint32_t number;
 };
 
-/* A stretch of guest memory with a key for it. */
+/* A range of guest memory with a key for it. */
 struct Region {
 	std::uint64_t address = 0;
 	std::uint64_t length = 0;
@@ -96,9 +96,9 @@ public:
 	void link_changed(bool) override {}
 	void credit_available(std::uint8_t vl) override;
 
-	/* Runs what is ready; true if something was. */
+	/* Runs all tasks that are ready. Returns true if there were any. */
 	bool poll();
-	/* Only hands the card what has come by the wire. */
+	/* Only passes received packets to the card. */
 	bool deliver();
 
 	/* --- memory --- */
@@ -113,18 +113,18 @@ public:
 	}
 	weft::testing::FakeHost &host() { return host_; }
 	MemoryTable &memory() { return memory_; }
-	/* A region whose virtual addresses are physical ones. */
+	/* Registers a region whose virtual addresses are bus addresses. */
 	Region region(std::uint64_t length, std::uint32_t rights = kAllRights,
 		      std::uint32_t pd = 7);
-	/* One of scattered pages, at a virtual address of its own. */
+	/* Registers a region of scattered pages at @virtual_address. */
 	Region paged_region(std::uint64_t length, std::uint64_t virtual_address,
 			    std::vector<std::uint64_t> &pages);
-	/* A region's key that is free, for fast registration of up to @pages pages. */
+	/* Returns a free key for fast registration of up to @pages pages. */
 	std::uint32_t free_key(unsigned pages);
 	void write_mpt(std::uint32_t key, const hw::mlx4::MptEntry &entry);
-	/* Take a key away, as HW2SW_MPT does. */
+	/* Destroys a key as HW2SW_MPT does. */
 	void destroy_key(std::uint32_t key);
-	/* All keys again as they were made, whatever the card's work has changed. */
+	/* Restores all keys as they were created, because the card may have changed them. */
 	void restore_keys();
 
 	/* --- queues --- */
@@ -139,7 +139,7 @@ public:
 		     const QpOptions &options, QpState last = QpState::rts);
 	void destroy(QueuePair &qp);
 
-	/* Write a WQE without ringing; the free-running index is returned. */
+	/* Writes a WQE without ringing the doorbell, and returns its free-running index. */
 	std::uint16_t post(QueuePair &qp, std::vector<std::byte> wqe);
 	void zero_send_queue(const QueuePair &qp);
 	void ring(QueuePair &qp) { transport_->send_doorbell(qp); }
@@ -155,11 +155,11 @@ public:
 	std::optional<Completion> poll_cq(CompletionQueue &cq);
 	/* Asynchronous events since the last call. */
 	std::vector<Event> take_events();
-	/* The queue of events ends where it is full from now on, instead of going round. */
+	/* From now on the event queue does not wrap around, so events are lost when it is full. */
 	void bound_event_queue(unsigned log_size);
-	/* Tell the card which events have been taken. */
+	/* Tells the card which events have been consumed. */
 	void acknowledge_events();
-	/* One of eq_status. */
+	/* Returns a value of eq_status. */
 	std::uint32_t event_queue_status() const { return events_.find(0)->status(); }
 
 	CardContext &card() { return context_; }
@@ -174,7 +174,7 @@ private:
 		std::uint64_t address;
 		std::uint64_t size;
 	};
-	/* Zeroed; that of a destroyed QP of the same size, if there is one. */
+	/* Returns zeroed memory, which may have belonged to a destroyed QP of the same size. */
 	QueueMemory queue_memory(std::uint64_t size);
 	void create_event_queue(bool endless);
 	std::uint64_t new_mtts(std::span<const std::uint64_t> pages);

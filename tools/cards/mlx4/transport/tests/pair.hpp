@@ -35,7 +35,10 @@ protected:
 		       4711;
 	}
 
-	/* Runs both nodes until done() or the time is over; the last value of done(). */
+	/*
+	 * Runs both nodes until done() returns true or the time limit has passed. Returns the last
+	 * result of done().
+	 */
 	template<class Done>
 	bool run(Done &&done, std::chrono::milliseconds limit = std::chrono::seconds(20))
 	{
@@ -47,12 +50,12 @@ protected:
 				continue;
 			if (std::chrono::steady_clock::now() > end)
 				return done();
-			/* Timers and delayed packets are on their way. */
+			/* Wait for timers and delayed packets. */
 			std::this_thread::sleep_for(std::chrono::microseconds(50));
 		}
 		return true;
 	}
-	/* Runs until nothing more happens of itself. */
+	/* Runs until there are no further tasks. */
 	void settle()
 	{
 		bool worked;
@@ -69,7 +72,7 @@ protected:
 		EXPECT_TRUE(came) << "no completion came";
 		return completion.value_or(Completion{});
 	}
-	/* That many completions, all good. */
+	/* Waits for @count successful completions. */
 	void wait_good(Node &node, CompletionQueue &cq, unsigned count)
 	{
 		for (unsigned i = 0; i < count; i++) {
@@ -91,7 +94,7 @@ protected:
 	}
 };
 
-/* A pair with one QP on each side, connected to each other. */
+/* A pair of nodes with one QP each, connected to each other. */
 class ConnectedPair : public Pair
 {
 protected:
@@ -110,7 +113,7 @@ protected:
 		b.connect(*qp_b, a, *qp_a, options);
 		settle();
 	}
-	/* Fresh QPs with other options. */
+	/* Replaces the QPs by new ones with other options. */
 	void reconnect(const QpOptions &options)
 	{
 		a.destroy(*qp_a);

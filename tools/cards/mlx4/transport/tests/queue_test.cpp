@@ -30,7 +30,7 @@ unsigned count(const std::vector<Event> &events, EventType type, std::uint32_t n
 
 } // namespace
 
-/* UC carries sends and writes of many packets, without an answer. */
+/* UC sends and writes of many packets arrive, without acknowledgements. */
 TEST_F(UnreliableConnection, MultiPacketUcSendsAndWritesArrive)
 {
 	Region from = a.region(10000), to = b.region(20000);
@@ -48,7 +48,7 @@ TEST_F(UnreliableConnection, MultiPacketUcSendsAndWritesArrive)
 	EXPECT_TRUE(same(b.bytes(to).last(10000), a.bytes(from)));
 }
 
-/* The buffer of a completed request is the guest's again, whatever is still under way. */
+/* The guest may reuse the buffer of a completed request, even if its data is still under way. */
 TEST_F(UnreliableConnection, SendDataIsReadBeforeTheCompletion)
 {
 	Region from = a.region(64), to = b.region(64);
@@ -61,7 +61,9 @@ TEST_F(UnreliableConnection, SendDataIsReadBeforeTheCompletion)
 	EXPECT_EQ(b.bytes(to)[0], std::byte{1});
 }
 
-/* A message with a hole is dropped as a whole; its receive serves the next one. */
+/*
+ * A message with a missing packet is dropped as a whole, and its receive is used for the next one.
+ */
 TEST_F(UnreliableConnection, IncompleteMessagesAreDropped)
 {
 	link.set_faults({.loss = 0.3});
@@ -89,8 +91,8 @@ TEST_F(UnreliableConnection, IncompleteMessagesAreDropped)
 }
 
 /*
- * A send that fails stops the send queue alone: what follows is flushed, receives go on, and the
- * driver may start the queue again (IBA 10.3.1.6).
+ * A failed send stops only the send queue: later sends are flushed, receives continue, and the
+ * driver may restart the queue (IBA 10.3.1.6).
  */
 TEST_F(UnreliableConnection, LocalSendErrorMovesTheQpToSqe)
 {
@@ -98,7 +100,7 @@ TEST_F(UnreliableConnection, LocalSendErrorMovesTheQpToSqe)
 	auto send = [&](const WqeData &data) {
 		return WqeBuilder(WqeOpcode::send).add(data).done();
 	};
-	/* The second page of three is not there: some of the message is on its way by then. */
+	/* The second of three pages is not mapped, so part of the message has been sent by then. */
 	Region short_one = a.region(4096);
 	a.post(*qp_a, send(short_one.piece(0, 8192)));
 	a.post_send(*qp_a, send(from.piece()));
@@ -120,7 +122,7 @@ TEST_F(UnreliableConnection, LocalSendErrorMovesTheQpToSqe)
 	EXPECT_TRUE(same(b.bytes(to), a.bytes(from)));
 }
 
-/* Receives of a shared queue go to whichever QP needs one; the limit is told once. */
+/* Any QP may use the receives of an SRQ. The limit event is raised once. */
 TEST_F(Queues, QpsShareAnSrqThatRaisesOneLimitEvent)
 {
 	SharedReceiveQueue &srq = b.create_srq(4, 3);
@@ -150,13 +152,15 @@ TEST_F(Queues, QpsShareAnSrqThatRaisesOneLimitEvent)
 			  i == 3 ? 1u : 0u)
 			<< i;
 	}
-	/* A QP that fails leaves the queue to the others, and says when it is done with it. */
+	/*
+	 * A QP that fails does not affect the SRQ, and an event reports when it no longer uses it.
+	 */
 	b.modify(*into[0], QpState::err);
 	settle();
 	EXPECT_EQ(count(b.take_events(), EventType::srq_last_wqe, into[0]->qpn), 1u);
 }
 
-/* XRC: one target QP, the packet says which shared queue of the domain takes the message. */
+/* XRC packets to one target QP name the SRQ of the domain that takes the message. */
 TEST_F(Queues, XrcSendsReachOnlySrqsOfTheirXrcDomain)
 {
 	constexpr std::uint16_t domain = 9;
@@ -189,8 +193,7 @@ TEST_F(Queues, XrcSendsReachOnlySrqsOfTheirXrcDomain)
 	EXPECT_EQ(send(foreign).syndrome, CqeSyndrome::remote_invalid_request);
 }
 
-/* The target of XRC reaches what the shared queue's protection domain holds: it has none of its
- * own. */
+/* An XRC target QP uses the protection domain of the SRQ, because it has none of its own. */
 TEST_F(Queues, XrcTargetUsesTheProtectionDomainOfTheSrq)
 {
 	constexpr std::uint16_t domain = 9;
@@ -219,7 +222,7 @@ TEST_F(Queues, XrcTargetUsesTheProtectionDomainOfTheSrq)
 		  CqeSyndrome::remote_invalid_request);
 }
 
-/* An error in the receive of an XRC target reports the shared queue. */
+/* If the receive of an XRC target fails, the completion names the SRQ. */
 TEST_F(Queues, XrcReceiveErrorReportsTheSrqNumber)
 {
 	constexpr std::uint16_t domain = 9;
@@ -239,7 +242,7 @@ TEST_F(Queues, XrcReceiveErrorReportsTheSrqNumber)
 	EXPECT_EQ(got.raw.remote_qpn(), srq.number());
 }
 
-/* A QP moved to the error state flushes both queues in order, and what is posted later, too. */
+/* A QP in the error state flushes both queues in order, and also requests that are posted later. */
 TEST_F(Queues, ErrorStateFlushesBothQueuesInOrder)
 {
 	Region data = a.region(4096);
@@ -273,11 +276,11 @@ TEST_F(Queues, ErrorStateFlushesBothQueuesInOrder)
 	EXPECT_EQ(next_receive, 6);
 }
 
-/* A send queue is looked at when its doorbell rings, and never before. */
+/* A send queue is read only when its doorbell rings. */
 TEST_F(Queues, NothingIsSentWithoutADoorbell)
 {
 	QueuePair &qp = a.create_qp({}, cq_a, cq_a);
-	/* As the kernel leaves the queue of an XRC target. */
+	/* Leaves the queue as the kernel does for an XRC target QP. */
 	a.zero_send_queue(qp);
 	a.connect(qp, b, *qp_b, {});
 	settle();
@@ -287,7 +290,10 @@ TEST_F(Queues, NothingIsSentWithoutADoorbell)
 	EXPECT_FALSE(a.poll_cq(cq_a));
 }
 
-/* Draining lets what was started end, starts nothing more, and says when it is done. */
+/*
+ * A draining send queue completes the requests that have started, starts no others, and raises an
+ * event when it is done.
+ */
 TEST_F(Queues, SqDrainingCompletesOnlyStartedRequests)
 {
 	Region data = a.region(100000), to = b.region(100000);
@@ -310,7 +316,7 @@ TEST_F(Queues, SqDrainingCompletesOnlyStartedRequests)
 	wait_good(a, cq_a, 1);
 }
 
-/* A connection is there with the first packet, even before RTS. */
+/* The first packet establishes a connection, even before RTS. */
 TEST_F(Queues, FirstPacketRaisesCommunicationEstablishedEvent)
 {
 	qp_b->state = QpState::rtr;
@@ -325,7 +331,7 @@ TEST_F(Queues, FirstPacketRaisesCommunicationEstablishedEvent)
 	EXPECT_EQ(count(b.take_events(), EventType::communication_established, qp_b->qpn), 1u);
 }
 
-/* A full completion queue takes its QP down with it. */
+/* If a CQ overflows, its QP fails. */
 TEST_F(Queues, CompletionQueueOverrunFailsTheQp)
 {
 	CompletionQueue &small = a.create_cq(1);

@@ -24,8 +24,10 @@ WqeBuilder write(const Region &to, std::uint64_t offset = 0)
 
 } // namespace
 
-/* A message of any length around the MTU arrives whole, is completed at both ends, and says its
- * length. */
+/*
+ * Messages of all lengths around the MTU arrive intact, and complete at both ends with their
+ * length.
+ */
 TEST_F(Rc, SendsOfEveryLengthArriveIntact)
 {
 	Region from = a.region(1 << 16), to = b.region(1 << 16);
@@ -53,7 +55,7 @@ TEST_F(Rc, SendsOfEveryLengthArriveIntact)
 	}
 }
 
-/* Writes go where they are told, between page boundaries that differ at both ends. */
+/* Writes reach their destination if the page boundaries differ at both ends. */
 TEST_F(Rc, WriteBetweenNonContiguousPagesArrivesIntact)
 {
 	std::vector<std::uint64_t> from_pages, to_pages;
@@ -73,7 +75,7 @@ TEST_F(Rc, WriteBetweenNonContiguousPagesArrivesIntact)
 	EXPECT_FALSE(b.poll_cq(cq_b)) << "a write takes no receive";
 }
 
-/* A read brings the other end's memory, into a scatter list. */
+/* A read copies remote memory into a scatter list. */
 TEST_F(Rc, ReadFillsAScatterList)
 {
 	Region from = b.region(10000), to = a.region(10000);
@@ -90,7 +92,7 @@ TEST_F(Rc, ReadFillsAScatterList)
 	EXPECT_TRUE(same(a.bytes(to), b.bytes(from)));
 }
 
-/* Immediate data reach the receiver with a send and with a write, inline data both ways. */
+/* Immediate data arrives with sends and with writes, and inline data in both. */
 TEST_F(Rc, ImmediateAndInlineDataArrive)
 {
 	Region to = b.region(4096);
@@ -119,7 +121,7 @@ TEST_F(Rc, ImmediateAndInlineDataArrive)
 		EXPECT_EQ(b.bytes(to)[100 + i], static_cast<std::byte>(i));
 }
 
-/* Atomics change the word once and bring its former value. */
+/* Atomics are executed once and return the former value. */
 TEST_F(Rc, AtomicsExecuteOnceAndReturnTheOldValue)
 {
 	Region word = b.region(64), result = a.region(64);
@@ -151,7 +153,7 @@ TEST_F(Rc, AtomicsExecuteOnceAndReturnTheOldValue)
 	EXPECT_EQ(former(), 0xff07u);
 }
 
-/* Many requests of all kinds, posted at once, complete in order and do what they say. */
+/* Many requests of all kinds are posted at once, and complete in order with the right effect. */
 TEST_F(Rc, ManyRequestsCompleteInOrder)
 {
 	QpOptions options;
@@ -197,7 +199,7 @@ TEST_F(Rc, ManyRequestsCompleteInOrder)
 	}
 }
 
-/* Requests that ask for no completion give none; a later one shows that they are done. */
+/* Unsignaled requests have no completion. A later completion shows that they have finished. */
 TEST_F(Rc, UnsignalledRequestsHaveNoCompletion)
 {
 	Region from = a.region(64), to = b.region(64);
@@ -213,7 +215,7 @@ TEST_F(Rc, UnsignalledRequestsHaveNoCompletion)
 	EXPECT_FALSE(a.poll_cq(cq_a));
 }
 
-/* Without a receive the sender is told to wait, tries again, and gets through. */
+/* If there is no receive, the sender gets an RNR NAK and retries successfully. */
 TEST_F(Rc, ReceiverNotReadyIsRetried)
 {
 	Region from = a.region(3000), to = b.region(3000);
@@ -228,7 +230,10 @@ TEST_F(Rc, ReceiverNotReadyIsRetried)
 	EXPECT_GE(a.card().diagnostics.sq_rnr_naks, 1u);
 }
 
-/* When patience is limited, the request fails, what follows is flushed, and the QP is in error. */
+/*
+ * If the RNR retries are exhausted, the request fails, later ones are flushed, and the QP enters
+ * the error state.
+ */
 TEST_F(Rc, ExhaustedRnrRetriesFailTheQp)
 {
 	QpOptions options;
@@ -246,7 +251,7 @@ TEST_F(Rc, ExhaustedRnrRetriesFailTheQp)
 	EXPECT_EQ(qp_b->state, QpState::rts);
 }
 
-/* A peer that is silent is given up after the retries. */
+/* If the peer does not respond, the request fails after its retries. */
 TEST_F(Rc, ExhaustedTransportRetriesFailTheQp)
 {
 	QpOptions options;

@@ -12,7 +12,7 @@ namespace weft::mlx4::transport
 
 using namespace hw::mlx4;
 
-/* A gather list of memory and inline data keeps its order and its sum. */
+/* A gather list of memory and inline data keeps its order and its total length. */
 TEST(SendRequest, MemoryAndInlineDataAreGathered)
 {
 	auto wqe = WqeBuilder(WqeOpcode::send)
@@ -34,7 +34,7 @@ TEST(SendRequest, MemoryAndInlineDataAreGathered)
 	EXPECT_TRUE(request.signalled);
 }
 
-/* libmlx4 splits long inline data at 64-byte boundaries; it comes out whole. */
+/* libmlx4 splits long inline data at 64-byte boundaries, and the decoder joins it. */
 TEST(SendRequest, JoinsInlineDataSplitAt64Bytes)
 {
 	auto wqe = WqeBuilder(WqeOpcode::rdma_write)
@@ -57,7 +57,7 @@ TEST(SendRequest, RefusesOpcodesThatTheServiceDoesNotSupport)
 {
 	SendRequest request;
 	auto refused = [&](WqeOpcode opcode, ServiceType service) {
-		/* Long enough for the operands of every opcode. */
+		/* This is long enough for the operands of every opcode. */
 		WqeBuilder builder(opcode);
 		for (int i = 0; i < 4; i++)
 			builder.add(WqeData{8, 1, 0x1000});
@@ -73,7 +73,7 @@ TEST(SendRequest, RefusesOpcodesThatTheServiceDoesNotSupport)
 	EXPECT_TRUE(refused(static_cast<WqeOpcode>(0x0f), ServiceType::xrc));
 }
 
-/* A WQE that says another size than was read, or whose segments are cut short, is refused. */
+/* A WQE with an inconsistent size or truncated segments is refused. */
 TEST(SendRequest, RefusesTruncatedWqes)
 {
 	SendRequest request;
@@ -91,7 +91,7 @@ TEST(SendRequest, RefusesTruncatedWqes)
 	EXPECT_EQ(decode({}, ServiceType::rc, request), Syndrome::local_qp_operation);
 }
 
-/* Answers cannot go into the WQE, and an atomic brings eight bytes. */
+/* Responses cannot be stored in the WQE, and an atomic returns eight bytes. */
 TEST(SendRequest, RejectsInvalidResponseBuffers)
 {
 	SendRequest request;
@@ -105,7 +105,7 @@ TEST(SendRequest, RejectsInvalidResponseBuffers)
 	EXPECT_EQ(decode(atomic, ServiceType::rc, request), Syndrome::local_length);
 }
 
-/* No bit pattern whatever does harm, and what is accepted is consistent. */
+/* No bit pattern does harm, and decoded requests are consistent. */
 TEST(SendRequest, RandomBytesAreDecodedSafely)
 {
 	constexpr unsigned seed = 20261121;
@@ -139,7 +139,7 @@ TEST(SendRequest, RandomBytesAreDecodedSafely)
 	EXPECT_GT(accepted, 1000u) << "the generator has lost its grip";
 }
 
-/* A receive list ends at the terminator, skips what is empty, and adds up. */
+/* A receive list ends at the terminator. Empty segments are skipped, and the total is correct. */
 TEST(ReceiveList, ScatterListEndsAtTheInvalidLkey)
 {
 	WqeData list[] = {{64, 5, 0x1000},

@@ -15,7 +15,7 @@ namespace weft::mlx4::transport
 
 using namespace hw::mlx4;
 
-/* Puts segments one after the other and fills in the size. */
+/* Appends segments to a WQE and fills in its size. */
 class WqeBuilder
 {
 public:
@@ -41,13 +41,13 @@ public:
 		bytes_.resize((bytes_.size() + wqe_unit - 1) / wqe_unit * wqe_unit);
 		return *this;
 	}
-	/* An inline segment with these bytes. */
+	/* Appends an inline segment with these bytes. */
 	WqeBuilder &add_inline(std::span<const std::byte> content)
 	{
 		add(WqeInline{WqeData::inline_bit | static_cast<std::uint32_t>(content.size())});
 		return raw(content);
 	}
-	/* Bytes as they are, padded to a unit. */
+	/* Appends bytes unchanged, padded to a unit. */
 	WqeBuilder &raw(std::span<const std::byte> content)
 	{
 		std::size_t at = bytes_.size();
