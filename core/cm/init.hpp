@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Finds the communication manager's state of a device. */
 #pragma once
 
 #include "device.hpp"

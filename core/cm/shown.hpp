@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The counters of the communication manager that are shown in a port's sysfs directory. */
 #pragma once
 
 #include <rdma/ib_port_counters.h>

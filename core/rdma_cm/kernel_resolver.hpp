@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Resolves IP addresses with the kernel's interfaces, routes and neighbours. */
 #pragma once
 
 #include "resolver.hpp"

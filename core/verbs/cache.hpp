@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Updates and frees the cache of a device's ports (rdma/ib_cache.h). */
 #pragma once
 #include <kern/result.hpp>
 #include "device.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Where the card's context tables lie in its own address space (ICM), and how large they are.
+// The addresses of the card's context tables in its own address space (ICM), and their sizes.
 #pragma once
 #include "capabilities.hpp"
 #include "family.hpp"

@@ -5,8 +5,8 @@ and time advances when none has work left. The same seed gives an identical run,
 There is no input while it runs: each host has a script, and weftd gets its scheduled events beforehand (weftd(1), --events). All
 files are in one directory, under relative names, because a kernel's command line affects its behaviour:
 
-    work/HOST/script    and, once it has run: out, err, status
-    work/finished       once all have run: the guest that leaves next ends the lab in order (weftd(1), --finished-file)
+    work/HOST/script    the script of a host, and after its run: out, err, status
+    work/finished       exists once all have run: then the exit of a guest is the regular end of the lab (weftd(1), --finished-file)
     console-HOST.log, weftd.log
 """
 import contextlib

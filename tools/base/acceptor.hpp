@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Accepts connections on a loop.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Determines what kind of file a descriptor from another process refers to, without blocking.
 #pragma once
 
 namespace weft

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Raises the limit of open descriptors.
 #pragma once
 
 namespace weft

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The owner of a file descriptor.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* The command line of weft-explore. */
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Discovers the nodes, switches and links of a subnet. */
 #pragma once
 
 #include <optional>

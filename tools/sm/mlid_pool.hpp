@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Allocates multicast LIDs. */
 #pragma once
 
 #include <set>

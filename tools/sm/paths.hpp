@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Answers requests for path records. */
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Computes the forwarding tables of switches. */
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Declares the command line of `weft attach`.
 #pragma once
 
 #include <filesystem>

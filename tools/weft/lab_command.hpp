@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Declares the command lines of `weft lab`, `topology`, `run`, `hunt` and `web`.
 #pragma once
 
 #include <filesystem>

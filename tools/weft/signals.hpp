@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Receives signals through a descriptor.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Lets a KUnit case run with the address space of a process. */
 #pragma once
 #include <kern/abi/base.h>
 

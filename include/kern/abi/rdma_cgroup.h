@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Charges resources of programs to the rdma controller. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Whether --only can match a KUnit suite is known before anything is built, because building kernels takes minutes."""
+"""The test run determines whether --only can match a KUnit suite before it builds anything, because building kernels takes minutes."""
 import re
 import unittest
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Calls the same function from several threads at the same time. */
 #pragma once
 #include <array>
 #include <atomic>

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What guests in virtual time load for their cards: a script for each, which runs before the guest's own, and the directory of the modules in it."""
+"""Determines the modules that guests in virtual time load for their cards: a script for each guest, which runs before its own, and the directory of
+the modules."""
 import pathlib
 
 import stack

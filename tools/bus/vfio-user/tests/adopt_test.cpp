@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Clients that another process hands over, and what a keeper is told of clients.
+// Clients that another process hands over, and the reports to a keeper about clients.
 #include <array>
 #include <memory>
 #include <new>

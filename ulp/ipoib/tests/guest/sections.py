@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""How long the stack disables interrupts, soft interrupts or preemption while a program joins as many groups as possible."""
+"""Measures how long the stack disables interrupts, soft interrupts or preemption while a program joins as many groups as possible."""
 from lab.fabric import PAIR
 from lab.testing import test
 from lab.waiting import wait_until
