@@ -41,7 +41,7 @@ constexpr std::size_t header_bytes(std::uint8_t mgmt_class)
 	return has_rmpp(mgmt_class) ? 64 : sizeof(ib::MadHeader);
 }
 
-// Of those, the bytes that belong to the class itself and count as RMPP payload.
+// Returns the number of header bytes that belong to the class itself and count as RMPP payload.
 constexpr std::uint32_t class_header_bytes(std::uint8_t mgmt_class)
 {
 	return static_cast<std::uint32_t>(header_bytes(mgmt_class) - sizeof(ib::MadHeader) -

@@ -70,7 +70,8 @@ private:
 		bool does_rmpp = false; // or the program does, in classes that have it
 	};
 	struct Send;
-	// By transaction id; a response may have the same as another, to another peer.
+	// The key is the transaction id. A response may have the same one as another that goes to
+	// another peer.
 	using Sends = std::multimap<std::uint64_t, Send>;
 	// A send that is not over.
 	struct Send {

@@ -32,7 +32,8 @@ constexpr unsigned kMostPorts = 2;
 constexpr unsigned kMostPkeys = 128;
 // Agents of one opened port, as with umad.
 constexpr unsigned kMostAgents = 32;
-// Of a message, behind its UserMad. 16 MiB, as in the kernel's stack; and that much without a file.
+// The size of a message without its UserMad is at most 16 MiB, as in the kernel's stack, and at
+// most kMostInline if it is sent without a file.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostInline = std::size_t{32} << 10;
 

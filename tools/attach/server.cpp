@@ -186,7 +186,8 @@ private:
 				end();
 		}
 
-		// Of a connection that waits or that only has to exist: nothing more may come.
+		// A peer that waits, or whose connection only has to stay open, must send nothing
+		// more.
 		bool still_there()
 		{
 			char byte;

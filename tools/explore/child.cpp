@@ -244,7 +244,10 @@ Explored explore_seeds(const sim::Case &one, std::uint64_t first, std::uint64_t 
 	return in_child([&] {
 		using Clock = std::chrono::steady_clock;
 		const auto end = Clock::now() + std::chrono::duration<double>(limits.seconds);
-		/* How many choices a run has that nobody disturbs. */
+		/*
+		 * The length of an undisturbed run, in choices, bounds the positions at which other
+		 * runs are disturbed.
+		 */
 		run_one(one, *sim::strategy_of_plan(0, {}), limits);
 		const std::uint64_t length = sim::scheduler().choices();
 		attempt.done.runs = 0;

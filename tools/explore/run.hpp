@@ -16,7 +16,7 @@ const std::vector<sim::Case> &cases();
 
 struct Run {
 	std::uint64_t steps;
-	// Why the case had nothing to look at; empty: it had.
+	// The reason why the case checked nothing; it is empty if the case checked something.
 	std::string skipped;
 };
 

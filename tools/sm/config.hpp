@@ -67,7 +67,9 @@ struct Config {
 	/* File that keeps LIDs over a restart; empty: none. */
 	std::filesystem::path lids{};
 
-	/* How long an SMP may take, and how often it is tried again. */
+	/*
+	 * The time in which an SMP must be answered, and the number of times that it is sent again.
+	 */
 	std::chrono::milliseconds smp_timeout{250};
 	unsigned smp_retries = 3;
 	/* SMPs under way at once. */

@@ -41,7 +41,9 @@ public:
 	/* MADs of one source that may wait, and of all together. */
 	static constexpr std::size_t kSourceMax = 256;
 	static constexpr std::size_t kTotalMax = 8192;
-	/* So many of each source may wait even if others have filled the queue. */
+	/*
+	 * This many requests of each source may wait even if other sources have filled the queue.
+	 */
 	static constexpr std::size_t kReserved = 4;
 	/* Answers that are unfinished at a time, because each takes memory. Others wait. */
 	static constexpr std::size_t kJobsMax = 32;

@@ -297,7 +297,7 @@ private:
 	const bool single_;
 	/* SLs that are not 0, keyed by base of the P_Key. */
 	std::unordered_map<ib::Pkey, std::uint8_t> sls_;
-	/* Why there is no answer. */
+	/* The status of the answer if there are no paths. */
 	std::uint16_t status_ = 0;
 	End sources_;
 	End destinations_;

@@ -21,7 +21,7 @@ public:
 	 * From now on one answer in `one_in` is corrupted, by `seed`; 0 stops this. Any thread.
 	 */
 	void randomise(std::uint64_t seed, std::uint32_t one_in);
-	/* How many answers were nonsense. Any thread. */
+	/* Returns the number of corrupted answers. Context: any thread. */
 	std::uint64_t corrupted() const { return corrupted_.load(std::memory_order_relaxed); }
 
 	/*

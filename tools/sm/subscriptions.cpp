@@ -161,7 +161,10 @@ void Subscriptions::begin_notice()
 {
 	const ib::Notice &notice = notices_.front();
 	begun_ = true;
-	/* Those that want any trap come second, if this is not the number that stands for any. */
+	/*
+	 * Subscribers to any trap come second, unless the number of the trap is itself the one that
+	 * means any.
+	 */
 	last_bucket_ = notice.trap_number == InformInfo::any;
 	begin_bucket(bucket_of(notice.is_generic(), notice.trap_number));
 }
@@ -191,7 +194,7 @@ bool Subscriptions::report_next(const Subnet &subnet, Work &work)
 		if (taken.allowed)
 			spdlog::warn("sm: too many reports under way{}",
 				     withheld_text(taken.withheld));
-		/* Those that miss this report are the first to get the next one. */
+		/* The subscribers that miss this report are the first to get the next one. */
 		bucket_->splice(bucket_->end(), *bucket_, bucket_->begin(), at);
 		return false;
 	}

@@ -103,7 +103,7 @@ private:
 	LineBudget overflow_log_;
 
 	std::deque<ib::Notice> notices_;
-	/* How far reporting the first one has come. */
+	/* These record the progress of the report of the first notice. */
 	bool begun_ = false;
 	bool last_bucket_ = false;
 	Bucket *bucket_ = nullptr;

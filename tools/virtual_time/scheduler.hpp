@@ -23,8 +23,8 @@ namespace weft::virtual_time
 
 class SharedTime;
 
-// How long who is asked may take to answer: by the machine's time, as it has nothing else to do;
-// and in how many messages of all members, of which an answer takes a few.
+// A member must answer within `time`, which is real time because it has nothing else to do, and
+// before all members have sent `messages` messages; an answer takes only a few.
 struct Patience {
 	std::chrono::milliseconds time = std::chrono::minutes(1);
 	unsigned messages = 10000;
@@ -53,7 +53,7 @@ public:
 	// 1.000000000 s"; or the members that have not joined. Empty if there are none.
 	std::string awaited() const;
 
-	// How many turns there were.
+	// Returns the number of turns so far.
 	std::uint64_t turns() const;
 
 private:

@@ -28,7 +28,7 @@ public:
 		// When the next is to run; the clock's maximum for never, and nothing if that is
 		// not known yet: then time stands.
 		virtual std::optional<Clock::time_point> due() const = 0;
-		// That time has come.
+		// Called when that time has come.
 		virtual void run() = 0;
 		// Environment::await_readable()
 		virtual bool await_readable(int fd) = 0;
@@ -53,7 +53,8 @@ public:
 	bool stands() const override { return outside_ && outside_->runs(); }
 	bool await_readable(int fd) override { return outside_ && outside_->await_readable(fd); }
 
-	// How long it has gone on, and the other way round.
+	// passed() is the virtual time since the start; at() converts such a duration to a point in
+	// time.
 	std::chrono::nanoseconds passed() const { return now_.load() - kBegin; }
 	static Clock::time_point at(std::chrono::nanoseconds passed)
 	{

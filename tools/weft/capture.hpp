@@ -8,8 +8,9 @@
 namespace weft::cli
 {
 
-// Until a signal arrives, weftd exits or @seconds (0: no limit) are over. @file "-": to standard
-// output, each packet as it is recorded; a reader that closes the pipe stops the capture.
+// Captures until a signal arrives, weftd exits or @seconds have passed (0: no limit). If @file is
+// "-", each packet is written to standard output as soon as it is recorded; a reader that closes
+// the pipe stops the capture.
 void capture(const std::filesystem::path &socket_directory, const std::string &link,
 	     const std::string &file, double seconds);
 

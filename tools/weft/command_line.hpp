@@ -27,7 +27,7 @@ public:
 // A command that ends with a command for a guest, as `weft run` and `weft lab shell`.
 struct GuestCommand {
 	const CLI::App *command;
-	// How many of its positional arguments are weft's.
+	// The number of its positional arguments that are weft's.
 	std::size_t positionals;
 	// Gets the words of the guest's command, none of which is looked at.
 	std::vector<std::string> *words;

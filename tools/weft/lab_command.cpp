@@ -90,7 +90,7 @@ public:
 	{
 		return add(app_.add_option(name, description)->take_all(), Kind::list);
 	}
-	// Those that were given.
+	// Returns the options that the user has given.
 	Words words() const
 	{
 		Words result;

@@ -15,7 +15,7 @@ namespace
 constexpr int kMargin = 20;
 // As many hosts as have large boxes, on all switches and on one.
 constexpr int kMostLarge = 12, kMostLargeBelow = 8;
-// So many switches with hosts stay in one row below others.
+// Up to this many switches with hosts stay in one row below other switches.
 constexpr int kMostInRow = 24;
 // Width to height of a drawing, as of a screen.
 constexpr double kAspect = 1.6;
@@ -39,7 +39,7 @@ struct Block {
 	std::vector<std::size_t> below;
 };
 
-// How blocks are arranged: hosts in columns, blocks in rows.
+// The hosts of a block are arranged in `columns` columns, and the blocks in rows of `across`.
 struct Grid {
 	int columns = 1, across = 1;
 };

@@ -50,7 +50,7 @@ private:
 		  std::vector<FileDescriptor> fds);
 	void refuse(const std::string &name, std::string_view reason);
 
-	// What the program has sent for a client that is about to be adopted.
+	// The messages that the program has sent for a client that is about to be adopted.
 	struct Setup {
 		std::vector<pci::KeptMessage> messages;
 		bool refused = false; // something of it was invalid

@@ -27,9 +27,9 @@ namespace
 {
 
 /*
- * How long the ports of a real cable take to find each other, roughly. Drivers count on it: a port
- * that becomes active while Linux still registers the device leaves its SA client with the address
- * of no subnet manager, for good.
+ * The time in which the ports of a real cable find each other, roughly. Drivers rely on it: if a
+ * port becomes active while Linux still registers the device, the device's SA client never learns
+ * the address of the subnet manager.
  */
 constexpr std::chrono::milliseconds kTraining{250};
 

@@ -33,7 +33,7 @@ public:
 // The node that the subnet manager runs on.
 constexpr const char *kSmNode = "sm";
 
-// How a host's machine has its card.
+// The way in which a host's guest is connected to its card.
 enum class LabBus {
 	vfio_user,  // QEMU
 	vhost_user, // User-Mode Linux

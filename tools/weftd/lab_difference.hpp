@@ -18,11 +18,11 @@ struct LabDifference {
 	std::set<std::string> switches_out, switches_in;
 	std::set<std::string> trunks_out, trunks_in;
 	std::vector<LabLink> links_out, links_in;
-	// That stay, with their new settings.
+	// These links stay, with new settings.
 	std::vector<LabLink> links_set;
 	std::set<std::string> ethernets_out, ethernets_in;
 	std::vector<LabAttachment> attachments_out, attachments_in;
-	// That stay, with their links' new settings.
+	// These attachments stay, with new settings of their links.
 	std::vector<LabAttachment> attachments_set;
 	// The subnet manager starts, stops, or restarts.
 	bool manager = false;

@@ -16,7 +16,7 @@ namespace weft::weftd
 namespace
 {
 
-// Which ports of each node have a link.
+// Records the ports of each node that have a link.
 class Ports
 {
 public:
@@ -39,7 +39,7 @@ public:
 				fmt::format("{}: there is no node '{}'", link.where, end.node));
 		return found->second;
 	}
-	// Those that nobody has, of a node that is there or is not.
+	// Returns whether the node has the port and nothing is connected to it.
 	bool free(const std::string &node, unsigned port) const
 	{
 		const auto found = taken_.find(node);

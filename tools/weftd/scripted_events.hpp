@@ -30,7 +30,7 @@ std::vector<ScriptedEvent> load_events(const std::filesystem::path &file);
 class ScriptedEvents
 {
 public:
-	// Why a lab stops: an event requested it, or an event was refused.
+	// A lab stops because an event requested it or because an event was refused.
 	enum class End { Requested, Failed };
 	using Ended = std::function<void(End end, const std::string &reason)>;
 

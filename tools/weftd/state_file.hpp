@@ -49,7 +49,7 @@ private:
 	bool continues_ = false;
 	bool failed_ = false; // to write it, which is logged once
 	std::optional<LabText> lab_;
-	// By what they set: a later request for the same takes the place of an earlier one.
+	// The key is the setting: a later request for the same setting replaces the earlier one.
 	std::vector<std::pair<std::string, nlohmann::json>> requests_;
 };
 

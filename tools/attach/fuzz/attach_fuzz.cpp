@@ -23,7 +23,7 @@ namespace
 using namespace weft;
 using Bytes = std::span<const std::uint8_t>;
 
-// What an input consists of: each is followed by how many bytes belong to it.
+// An input consists of these steps. Each is followed by the number of its bytes and by the bytes.
 enum class Step : std::uint8_t { Connect, Send, Agent, Incoming, Wait, Close, Count };
 
 struct Fixture {

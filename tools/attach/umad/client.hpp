@@ -25,7 +25,7 @@ int describe(Description &description);
 int find_port(const Description &description, int number);
 bool is_ca_name(const char *name);
 
-// What is said with umad_debug(1) and more.
+// Prints a message with umad_debug(1) and more.
 [[gnu::format(printf, 1, 2)]] void debug(const char *format, ...);
 extern int debug_level;
 

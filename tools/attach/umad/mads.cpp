@@ -75,8 +75,8 @@ bool token_of(int port, std::uint64_t &token)
 	return opened != nullptr;
 }
 
-// Why a message could not be received: EAGAIN if there is none. A connection that weftd has closed
-// has other errnos as well, of which umad has no equal.
+// Returns why a message could not be received: EAGAIN if there is none. A connection that weftd has
+// closed causes other errnos as well, which umad does not define.
 int reason()
 {
 	return errno == EAGAIN ? EAGAIN : EIO;

@@ -192,7 +192,7 @@ void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> dat
 
 GuestMemory::MapResult Endpoint::map(const MemorySection &section, int fd)
 {
-	// Those out of reach are no mappings, but have a place in the map as well.
+	// Sections that cannot be accessed are not mapped, but also take an entry of the map.
 	if (memory_.sections() >= lender_->most_mappings())
 		throw std::system_error(ENOSPC, std::generic_category(),
 					"the guest's memory sections");

@@ -21,8 +21,8 @@ namespace weft::pci
 namespace
 {
 
-// Until a card is tried again that cannot be plugged in: what the process lacks now, it may have
-// soon.
+// A card that could not be plugged in is tried again after this time: the process may by then have
+// the resources that it lacked.
 constexpr auto kPause = std::chrono::milliseconds(100);
 
 std::shared_ptr<spdlog::logger> make_log(Loop &loop, const std::string &name)

@@ -30,7 +30,8 @@ public:
 	Interrupts(Loop &loop, unsigned msix_vectors, bool intx);
 	~Interrupts() override;
 
-	// How VFIO_USER_DEVICE_GET_IRQ_INFO describes interrupt type @index, below kIrqs.
+	// Returns the reply to VFIO_USER_DEVICE_GET_IRQ_INFO for interrupt type @index, which is
+	// below kIrqs.
 	IrqInfo info(std::uint32_t index) const;
 	// VFIO_USER_DEVICE_SET_IRQS. @flags_data are the booleans of kIrqSetDataBool. Returns 0 or
 	// an errno value; nothing has changed then.

@@ -20,7 +20,7 @@
 namespace weft::vfio_user
 {
 
-// How long a message is.
+// Determines the length of a message from its header.
 extern const pci::Framing kFraming;
 
 using pci::Message;

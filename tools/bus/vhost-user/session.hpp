@@ -25,7 +25,7 @@
 namespace weft::vhost_user
 {
 
-// How long a message is.
+// Determines the length of a message from its header.
 extern const pci::Framing kFraming;
 
 using pci::Message;
@@ -64,7 +64,8 @@ private:
 	Ring *find_ring(std::uint32_t index);
 	// Translates an address of the client to one of the guest.
 	std::optional<std::uint64_t> guest_address(std::uint64_t client_address) const;
-	// How many it has executed: no more than a slice, and the rest after what else waits.
+	// Returns the number of executed commands, which is limited so that other events are
+	// handled in between.
 	unsigned run_commands();
 	void call(std::uint32_t queue);
 	bool send_message(std::uint64_t address, std::uint32_t data) override;

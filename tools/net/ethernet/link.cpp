@@ -10,7 +10,7 @@ namespace weft::ethernet
 namespace
 {
 
-// How long a frame waits to be overtaken before it goes on all the same.
+// A frame that is reordered waits this long for another to overtake it; then it is sent anyway.
 constexpr std::chrono::milliseconds kReorderingPatience{10};
 // Bytes that arrive before others of the loop have their turn: what guests send is written in
 // between.

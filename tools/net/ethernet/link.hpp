@@ -34,7 +34,8 @@ struct Counters {
 	std::uint64_t xmit_discards = 0;  // that the link was down for, or had no room for
 	std::uint64_t xmit_undersize = 0; // that a machine sent, and that are no frames
 	std::uint64_t xmit_oversize = 0;
-	// That came to a switch for all of its ports, beyond what it floods of one.
+	// Counts frames for all ports of a switch that exceeded the limit for flooded frames of one
+	// port.
 	std::uint64_t rcv_storm_discards = 0;
 };
 

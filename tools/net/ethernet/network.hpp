@@ -25,7 +25,7 @@
 namespace weft::ethernet
 {
 
-// How things are at a moment, as a copy.
+// A copy of the state of a port at one moment.
 struct PortState {
 	std::string name;
 	Counters counters;

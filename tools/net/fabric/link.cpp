@@ -15,7 +15,7 @@ namespace weft::fabric
 
 namespace
 {
-/* How long a packet waits to be overtaken before it goes on all the same. */
+/* A packet that is reordered waits this long for another to overtake it; then it is sent anyway. */
 constexpr std::chrono::milliseconds kReorderingPatience{10};
 } // namespace
 
@@ -450,7 +450,7 @@ void Link::release_held(unsigned side, std::uint64_t number)
 		const MutexLock lock(mutex_);
 		if (held_number_[side] == number)
 			packet = std::exchange(held_[side], std::nullopt);
-		/* That it has waited in vain spares it nothing of the link's delay. */
+		/* The time for which it has waited in vain does not shorten the link's delay. */
 		const auto delay =
 			packet ? draw_delay(faults_, random_) : std::chrono::nanoseconds{};
 		if (packet && (delay.count() != 0 || !in_flight_.empty())) {

@@ -89,7 +89,7 @@ struct MulticastTicket {
 
 	const std::shared_ptr<MulticastSender> sender;
 	std::atomic<std::int64_t> copies_left{kCopiesMax};
-	/* How many more may be made on the sender's thread. */
+	/* The number of copies that may still be made on the sender's thread. */
 	std::atomic<int> at_once;
 };
 

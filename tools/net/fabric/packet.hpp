@@ -242,7 +242,10 @@ public:
 	 */
 	static std::optional<Packet> make_run(const packet::Headers &headers, Payload payload,
 					      unsigned packets);
-	/* How many packets this is; their bytes of payload, each. */
+	/*
+	 * Returns the number of packets of the run. packet_bytes() is the size of the payload of
+	 * each.
+	 */
 	unsigned packets() const { return packets_; }
 	std::uint32_t packet_bytes() const { return payload_.size() / packets_; }
 	/* Take the first packet off a run; the rest, with the credit, stays. */

@@ -41,7 +41,10 @@ public:
 	 */
 	void forget(const void *owner);
 	Clock::time_point now() const { return environment_.now(); }
-	/* How many tasks are planned: what others can make it hold is to be bounded. */
+	/*
+	 * Returns the number of planned tasks. A caller uses it to bound the tasks that others can
+	 * cause.
+	 */
 	std::size_t planned();
 	Environment &environment() const { return environment_; }
 	/* End early: nothing runs afterwards, and at() drops its task. Not from a task. */

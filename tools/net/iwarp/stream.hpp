@@ -26,7 +26,7 @@ namespace weft::iwarp
 // Result of an access to the memory of the stream's host.
 enum class Access { done, invalid_stag, bounds, refused };
 
-// How a stream was closed.
+// The reason why a stream was closed.
 struct End {
 	enum class Kind {
 		closed,  // by the other, with nothing left undone

@@ -22,8 +22,9 @@ namespace weft::iwarp
 class Carrier final : private Host, private tcp::User
 {
 public:
-	// Until the other has answered the call, and until the start is whole: a request, or the
-	// reply to it. A request that waits for accept() or reject() is its owner's to end.
+	// The peer must answer the connection request within kConnecting, and its request or reply
+	// must be complete within kStarting. The owner must end a request that waits for accept()
+	// or reject().
 	static constexpr Clock::duration kConnecting = std::chrono::seconds(30);
 	static constexpr Clock::duration kStarting = std::chrono::seconds(10);
 	// In close(), while nothing moves; and for the other to close, after an error.
@@ -58,7 +59,7 @@ public:
 	// Known once connected.
 	const tcp::Pair &pair() const { return connection_->pair(); }
 	bool started() const { return stream_.has_value(); }
-	// How TCP has ended, if that is what has ended the stream.
+	// The reason why TCP has ended, if that has ended the stream.
 	std::optional<tcp::End> tcp_end() const { return tcp_end_; }
 	bool over() const { return over_; }
 

@@ -88,12 +88,12 @@ public:
 	// 100 s). Fewer while it opens.
 	static constexpr unsigned kMostTries = 15;
 	static constexpr unsigned kMostOpeningTries = 6;
-	// How long an acknowledgement waits for company, and how long a closed connection's place
-	// is kept (the RFC: four minutes).
+	// An acknowledgement waits for kDelayedAck for a segment that can carry it. The port of a
+	// closed connection is kept for kTimeWait (four minutes in the RFC).
 	static constexpr Clock::duration kDelayedAck = std::chrono::milliseconds(20);
 	static constexpr Clock::duration kTimeWait = std::chrono::seconds(10);
-	// How long the other, which knows that this side has closed, may send nothing before it is
-	// left.
+	// A peer that knows that this side has closed is disconnected if it sends nothing for this
+	// long.
 	static constexpr Clock::duration kFinWait = std::chrono::seconds(60);
 	// Minimum time between answers to invalid segments without data (RFC 5961 section 7).
 	static constexpr Clock::duration kChallenge = std::chrono::milliseconds(500);

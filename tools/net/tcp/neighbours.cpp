@@ -64,8 +64,8 @@ bool Neighbours::knows(Ip address) const
 	return found != known_.end() && found->second.mac;
 }
 
-// Those of whom nothing is known make room for each other; only among the others is there one that
-// is not new.
+// If there are kMostUnknown neighbours that have not answered, a new one replaces one of these.
+// Otherwise a full table drops a neighbour that has answered.
 Neighbours::Neighbour &Neighbours::place_for(Ip address)
 {
 	if (const auto found = known_.find(address); found != known_.end())

@@ -13,7 +13,7 @@ namespace
 
 constexpr std::uint8_t kEchoReply = 0, kEchoRequest = 8;
 constexpr std::size_t kEchoHeader = 8;
-// Those that are nobody's own (RFC 6335).
+// The dynamic ports, which are not assigned to anybody (RFC 6335).
 constexpr std::uint16_t kFirstPort = 49152;
 constexpr std::uint16_t kPorts = 16384;
 // Class D and what is above: groups, what nobody uses, and the address of all.
@@ -366,7 +366,8 @@ void Stack::receive_own()
 	}
 }
 
-// Those that were never answered; others may have it back before their time is over.
+// Ends the connections that were never answered. The neighbour may answer the others again before
+// they time out.
 void Stack::unreachable(Ip neighbour)
 {
 	std::vector<ConnectionPtr> ending;
