@@ -104,7 +104,7 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	retry_count_ = param.retry_count;
 	max_retries_ = param.max_cm_retries;
 	packet_lifetime_ = path.packet_life_time;
-	/* Until REP says the peer's delay: a time-wait may come before. */
+	/* REP reports the peer's delay, but a time-wait may begin earlier and needs a value. */
 	qp_timeout_ = ack_timeout(ack_delay, packet_lifetime_);
 	response_timeout_ = param.remote_cm_response_timeout;
 	patience_ms_ = response_ms(packet_lifetime_, response_timeout_);

@@ -106,7 +106,7 @@ void Id::leave_listener()
 	if (std::exchange(turn_, Turn::none) != Turn::has)
 		return;
 	listening.turns--;
-	/* Those that have a turn are the first of the list. */
+	/* The ids whose turn it is are at the beginning of the list. */
 	for (Id &fresh : listening.new_ids)
 		if (fresh.turn_ == Turn::waits) {
 			fresh.start();

@@ -62,7 +62,7 @@ private:
 			count++;
 		return count;
 	}
-	/* That of the mask, or one that is free. */
+	/* Returns the map of the mask, or an unused one. */
 	Map *find_map(u64 mask)
 	{
 		Map *vacant = nullptr;

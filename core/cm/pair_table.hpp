@@ -78,7 +78,7 @@ public:
 				return &link->owner_;
 		return nullptr;
 	}
-	/* How many links the worst lookup looks at. For tests. */
+	/* Returns the number of links that the longest lookup compares. For tests. */
 	std::size_t longest() const
 	{
 		std::size_t longest = 0;

@@ -122,7 +122,7 @@ private:
 		return cause == Cause::asked ? asked_ : own_;
 	}
 
-	/* That have been given to the agent, which has not said how it went. */
+	/* These count messages that have been passed to the agent and are not completed. */
 	kern::Atomic<int> own_{0}, asked_{0};
 };
 

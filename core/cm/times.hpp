@@ -28,7 +28,10 @@ constexpr u32 wait_ms(u64 ns)
 	return ms < longest_wait_ms ? static_cast<u32>(ms) : longest_wait_ms;
 }
 
-/* How long REQ and LAP wait: there and back, and what the peer needs (IBA 12.9.8.2). */
+/*
+ * Returns the time for which REQ and LAP wait: the round trip and the peer's response time (IBA
+ * 12.9.8.2).
+ */
 constexpr u32 response_ms(u8 packet_lifetime, u8 response_timeout)
 {
 	return wait_ms(2 * time_ns(packet_lifetime) + time_ns(response_timeout));

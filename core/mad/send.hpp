@@ -66,7 +66,7 @@ public:
 	{
 		return static_cast<std::uint32_t>(more_packets.size()) + 1;
 	}
-	/* That of a segment, which are numbered from 1. */
+	/* Returns the packet of a segment. Segments are numbered from 1. */
 	Packet &packet(std::uint32_t segment) const
 	{
 		return segment == 1 ? *first_packet : *more_packets[segment - 2];

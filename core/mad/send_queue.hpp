@@ -51,7 +51,7 @@ public:
 	 * anything.
 	 */
 	Lost pump(bool is_open);
-	/* That of a completion. */
+	/* A packet's send has completed, so the packet is unmapped. */
 	void take_back(Packet &packet)
 	{
 		unmap(packet);

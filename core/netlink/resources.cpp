@@ -236,7 +236,7 @@ kern::Result<> find(ib_device &device, ib_resource_kind kind, u32 number, u32 po
 	return kern::check(info.number == own ? 0 : -ENOENT);
 }
 
-/* Those of one port, or of all, as many as there is room for. */
+/* Writes the resources of one port, or of all ports, until the message is full. */
 kern::Result<Rest> put_table(const View &view, ib_resource_kind kind, u32 port,
 			     unsigned long &number)
 {

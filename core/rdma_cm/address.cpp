@@ -146,8 +146,8 @@ u64 service_of(rdma_ucm_port_space space, const Address &address)
 }
 
 /*
- * Which part of the service names the port space the mask says; what it leaves open may be
- * anything.
+ * Determines the port space from the bits of the service ID that the mask selects. The other bits
+ * may have any value.
  */
 kern::Result<rdma_ucm_port_space> space_of(rdma_ucm_port_space own, const Address &address)
 {

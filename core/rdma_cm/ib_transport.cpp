@@ -14,8 +14,8 @@ namespace
 {
 
 /*
- * How long a peer may take for its answer, 4.3 s, and a consumer, 69 s; how often either is asked
- * again.
+ * A peer must answer within 4.3 s, and a consumer within 69 s. Each request is repeated up to
+ * max_retries times.
  */
 constexpr u8 response_timeout = 20, service_timeout = 24, max_retries = 15;
 constexpr unsigned long resolution_ms = 1ul << (response_timeout - 8);

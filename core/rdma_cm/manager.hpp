@@ -40,7 +40,10 @@ public:
 	/* Both, by their numbers: none has the greatest of all. */
 	kern_xarray numbers;
 	u32 next_number = 0;
-	/* How many both are; who takes the last away, wakes. */
+	/*
+	 * The number of ids in both lists. Whoever removes the last wakes the thread that waits for
+	 * that.
+	 */
 	kern::Atomic<unsigned int> bound{0};
 
 private:
@@ -83,7 +86,7 @@ public:
 	bool has(u64 net, const ib_gid &gid);
 	/* To a port of the same subnet as that GID, or which has it. */
 	kern::Result<> attach_towards(Id &id, const ib_gid &gid, u16 pkey);
-	/* That of an id which a peer has begun. */
+	/* The same for an id that was created for a peer's request. */
 	kern::Result<> attach_to(Id &id, ib_device &ib, u32 port_num);
 	void detach(Id &id);
 

@@ -86,7 +86,7 @@ public:
 	void lose_device(Id &id);
 
 	void set_uid(Source &source, u64 uid);
-	/* How many requests may wait to be read from now on; how many might before. */
+	/* Limits the requests that may wait to be read from now on. Returns the previous limit. */
 	u32 set_backlog(Id &listener, u32 backlog);
 	/* Checks if a program may make a request that ends by an event: ENOBUFS. */
 	kern::Result<> may_ask(const Id &id);

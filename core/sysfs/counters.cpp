@@ -35,7 +35,7 @@ constexpr u8 operator|(u8 some, Width other)
 	return some | static_cast<u8>(other);
 }
 
-/* Which agents have it. */
+/* These are the widths of agents that have the counter. */
 constexpr u8 narrow = static_cast<u8>(Width::plain);
 constexpr u8 wide = Width::extended_by_four | Width::extended;
 constexpr u8 widest = static_cast<u8>(Width::extended);

@@ -59,7 +59,7 @@ private:
 		device_gone, // every call is refused but close()
 		closed,
 	};
-	/* How long headers are: settled with the first agent. */
+	/* The length of headers, which is fixed when the first agent is registered. */
 	enum class Form : u8 {
 		open_short, // without a P_Key's index, unless the program asks for it
 		open_long,  // with it

@@ -50,7 +50,7 @@ struct Unread {
 		return 1 + static_cast<unsigned int>((behind + IB_MGMT_RMPP_DATA - 1) /
 						     IB_MGMT_RMPP_DATA);
 	}
-	/* Those of them whose place is not a send's. */
+	/* Returns the number of MADs that do not use the space of a send. */
 	unsigned int unpaid_mads() const { return kind == Kind::outcome ? mads() - 1 : mads(); }
 };
 

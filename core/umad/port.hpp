@@ -52,7 +52,7 @@ private:
 	kern::Result<> show_device(kern::sysfs::Output &out);
 	kern::Result<> show_number(kern::sysfs::Output &out);
 
-	/* Until it goes. */
+	/* Valid until the device is removed. */
 	ib_device &ib_;
 	const u32 number_;
 	/* N: the lowest free; none if it is not below the node's limit. */

@@ -68,7 +68,7 @@ public:
 	{
 		return respond(&response, sizeof(response));
 	}
-	/* How much of an extended response the program gets. */
+	/* Returns the number of bytes of an extended response for which the program has space. */
 	template<class T>
 	u32 response_length() const
 	{

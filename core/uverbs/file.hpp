@@ -122,7 +122,8 @@ private:
 	 */
 	kern::SpinLock event_files_lock_{KERN_LOCK_CLASS("uverbs.event_files")};
 	/*
-	 * Those that the program has; the first for asynchronous events also when it has closed it.
+	 * The event files that the program has open. The first one for asynchronous events stays
+	 * valid after the program has closed it.
 	 */
 	kern::List<EventFile, &EventFile::node> event_files_ KERN_GUARDED_BY(event_files_lock_);
 	kern::Ref<EventFile> events_ KERN_GUARDED_BY(event_files_lock_);

@@ -27,7 +27,7 @@ enum class Kind : u8 { pd, ah, mr, mw, cq, srq, qp, xrcd };
 
 class Share;
 
-/* Why an object ends. */
+/* The reason why an object is destroyed. */
 enum class Reason : u8 {
 	/* The program says so: it is refused where something of its making is in the way. */
 	command,
@@ -65,7 +65,7 @@ private:
 
 	const Kind kind_;
 	u32 handle_ = 0;
-	/* Those that hold it; or `alone`, while it is made or ended. */
+	/* The number of users, or `alone` while the object is created or destroyed. */
 	kern::Atomic<int> users_{alone};
 	kern::ListNode node_;
 	kern::Charge charge_;

@@ -59,7 +59,10 @@ public:
 		}
 	}
 
-	/* How open() treats a domain that is there, or is not, as open(2) does a file. */
+	/*
+	 * The mode says whether open() uses an existing domain, creates one, or both, like the
+	 * flags of open(2).
+	 */
 	enum class Mode : u8 { existing, existing_or_new, only_new };
 
 	/*
@@ -89,7 +92,7 @@ public:
 
 	/* Once. */
 	void take(XrcDomain &domain) { domain_ = &domain; }
-	/* Until it has ended. */
+	/* Valid until the object is destroyed. */
 	XrcDomain &domain() { return *domain_; }
 
 	kern::Result<> end(Reason) override

@@ -21,7 +21,10 @@ public:
 
 	/* nullptr if nothing is counted. */
 	const rdma_hw_counters *counters() const { return counters_; }
-	/* So many from the first on. Context: process. Errors: EINVAL; the driver's. */
+	/*
+	 * Reads `count` counters, beginning with `first`. Context: process. Errors: EINVAL; the
+	 * driver's.
+	 */
 	kern::Result<> read(u32 first, u32 count, u64 *values) KERN_EXCLUDES(lock_);
 	u32 lifespan_ms() const KERN_EXCLUDES(lock_);
 	/* Errors: EINVAL for more than the longest. */

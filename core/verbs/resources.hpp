@@ -22,7 +22,7 @@
 namespace verbs
 {
 
-/* Those with numbers. */
+/* The kinds of resources that have numbers. */
 enum class Kind : unsigned int { pd, xrcd, cq, srq, qp, mr, mw, ucontext };
 inline constexpr unsigned int kind_count = 8;
 
@@ -161,7 +161,7 @@ public:
 	 */
 	Record *hold(u32 from);
 	void release(Record &record);
-	/* How many are shown. */
+	/* Returns the number of visible resources. */
 	u32 count() const { return static_cast<u32>(shown_.load_relaxed()); }
 
 	/* Logs how many each owner has left, and drops them. No reader holds any. */

@@ -38,7 +38,7 @@ struct Headers {
 	ib::Ieth ieth{};
 };
 
-/* Why a packet is refused. */
+/* The reason why a packet is refused. */
 enum class Error : std::uint8_t {
 	none,
 	/* Fewer bytes than the headers need. */

@@ -33,7 +33,7 @@ public:
 		device *dev;
 		const kern::Mmio *window; /* of BAR 4, from the register page on */
 		QueueLayout layout;
-		/* How long a request is waited for. */
+		/* The card must answer a request within this time. */
 		unsigned int patience_ms;
 		Machine *machine;
 	};
@@ -59,7 +59,7 @@ public:
 	void drain_replies();
 	/* The next event; false if there is none. One caller at a time. */
 	bool next_event(Message &event);
-	/* How many hints the card has pushed, since start(). Any context. */
+	/* Returns the number of hints that the card has queued since start(). Context: any. */
 	u16 hints() const { return started_.load_acquire() ? word(words().hint_count.value) : 0; }
 	bool failed() const { return failed_.load_acquire(); }
 	/* It has done what cannot be: nothing of it is believed any more. Any context. */

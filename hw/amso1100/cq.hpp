@@ -50,10 +50,15 @@ public:
 	void flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place);
 	/* Drops the completions of a QP that stays in use. */
 	void purge(const Qp &qp);
-	/* How often it was looked, after arming, whether something waits (NOTIFY-05). */
+	/*
+	 * The number of times that the CQ was checked for completions after it was armed
+	 * (NOTIFY-05).
+	 */
 	unsigned long looks() const { return looks_; }
 
-	/* What the card accesses of it, for a test that plays the card. After start(). */
+	/*
+	 * The memory that the card accesses, for a test that plays the card. Valid after start().
+	 */
 	struct CardMemory {
 		u8 *entries;
 		u16 *producer_word;

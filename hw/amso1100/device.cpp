@@ -61,7 +61,7 @@ kern::Result<> Device::request_interrupts()
 
 kern::Result<> Device::start_rnic(const kern::Mmio &page)
 {
-	/* How long a card may take for what it is asked. */
+	/* The card must answer a request within this time. */
 	constexpr unsigned int patience_ms = 20000;
 	const u64 most = wire::receive_ring - wire::page_base;
 	const u64 bytes = page_.window_size < most ? page_.window_size : most;

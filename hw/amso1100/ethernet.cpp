@@ -130,7 +130,10 @@ void Ethernet::stop()
 		kern_dev_error_limited(dma_device_, "the card keeps its receive buffers\n");
 }
 
-/* Also what slipped in when the queue had been stopped: who sends past it has looked before. */
+/*
+ * It also drops packets that were queued after the queue was stopped, by a sender that had checked
+ * the queue before.
+ */
 void Ethernet::take_back_transmits()
 {
 	kern::Guard guard(lock_);

@@ -89,7 +89,7 @@ kern::Result<> Listener::start(unsigned int backlog)
 	namespace at = wire::listen_create;
 	if (id_.local.v6)
 		return kern::Error{-EPROTONOSUPPORT};
-	/* Those that the interface has by now. */
+	/* The card must know the addresses that the interface has now. */
 	rnic_.settle_addresses();
 	number_ = KERN_TRY(rnic_.handlers().alloc(this, 1, ~0u >> 1));
 	Message message(wire::MessageId::listen_create);

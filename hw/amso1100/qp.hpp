@@ -49,7 +49,7 @@ public:
 	Qp(Rnic &rnic, ib_qp &verbs);
 	/* Errors: EINVAL, ENOMEM, those of requests. May sleep. */
 	kern::Result<> start(ib_qp_init_attr &init);
-	/* How many of its completions are left in CQs. May sleep. */
+	/* Returns the number of its completions that are still in CQs. May sleep. */
 	u32 stop();
 	kern::Result<> modify(const ib_qp_attr &attr, int mask);
 	kern::Result<> query(ib_qp_attr &attr, ib_qp_init_attr &init);

@@ -101,7 +101,7 @@ kern::Result<> Qp::connect(iw_cm_id &id, const iw_cm_param &param)
 		return kern::Error{-EINVAL};
 	if (id.remote.v6)
 		return kern::Error{-EPROTONOSUPPORT};
-	/* Those that the interface has by now. */
+	/* The card must know the addresses that the interface has now. */
 	rnic_.settle_addresses();
 	kern::Guard guard(state_lock_);
 	KERN_TRY(set_reads(param));

@@ -16,12 +16,12 @@ namespace mellanox_icm
 {
 
 /*
- * How the card says that it has taken a command: by GO alone, or by showing the toggle bit that
- * came with it as well.
+ * A card acknowledges a command by GO alone, or by GO and the toggle bit that was written with the
+ * command.
  */
 enum class GoBit : u8 { go, go_and_toggle };
 
-/* How the answer to a command comes, once the card gives events. */
+/* The way in which a command completes once the card delivers events. */
 enum class Answer : u8 {
 	/*
 	 * Completes after all events that the card has raised before. The caller sleeps, and other
@@ -131,7 +131,7 @@ public:
 	/* True if each doorbell is to be reported by kern_trace_doorbell(). */
 	bool watched() const { return attention_.load_relaxed() & is_watched; }
 
-	/* How many commands have been run, for the figures. */
+	/* The number of executed commands, for statistics. */
 	u64 count() const { return count_.load_relaxed(); }
 
 private:

@@ -27,7 +27,7 @@ public:
 		return page;
 	}
 
-	/* How contexts of queues name it. */
+	/* The page number in contexts of queues. */
 	u32 number() const { return number_.value(); }
 	/*
 	 * ib_device_ops.mmap: there is this page, first in a program's view. Errors: EINVAL for

@@ -14,13 +14,13 @@ namespace mellanox_icm
 {
 
 /*
- * How many events an object may raise before the driver has handled the first of them.
- *
- * A QP: its peer's first packet, what ended it, and its last request from an SRQ. Each comes again
- * only by commands, whose own events are behind those in the queue; so does what a command asks for
- * (SQD). An SRQ: its limit, once for each time that it is set, and its end. A CQ: one completion
- * event that is being handled, and one for the arming that its handler asked for; and one error, in
- * which it stays.
+ * The numbers of events that an object may raise before the driver has handled the first of them. A
+ * QP raises events for its peer's first packet, for its error, and for its last request from an
+ * SRQ. Each is raised again only after commands, whose own events are behind those in the queue;
+ * the same holds for the event that a command requests (SQD). An SRQ raises one event each time
+ * that its limit is set, and one for its error. A CQ raises one completion event that is being
+ * handled, one for the arming that the handler requests, and one error, after which it stays in
+ * error.
  */
 constexpr u32 qp_events = 3, srq_events = 2, cq_events = 2, cq_errors = 1;
 

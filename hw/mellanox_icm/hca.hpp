@@ -133,7 +133,7 @@ protected:
 
 	/* Changes by the subnet manager that may be queued before the first of them is handled. */
 	static constexpr u32 most_port_events = 256;
-	/* How far a bring-up came. */
+	/* The last step of the bring-up that has succeeded. */
 	enum class Stage {
 		none,
 		firmware_mapped,

@@ -46,7 +46,7 @@ public:
 	/* The same, and of those behind it that lie in one run with it; not all need be in use. */
 	std::span<u8> entries_from(u32 index) const;
 
-	/* How much host memory it holds, for debugfs. */
+	/* Returns the amount of host memory in use, for debugfs. */
 	size_t resident_bytes() const { return resident_.load_relaxed(); }
 
 private:

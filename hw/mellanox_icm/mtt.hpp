@@ -88,7 +88,7 @@ public:
 		u32 next_;
 		std::span<u8> run_;
 	};
-	/* How contexts name it: bytes from the start of the table. */
+	/* The position as contexts contain it: bytes from the start of the table. */
 	u64 offset() const { return u64{first_} * hw::mellanox_icm::MttEntry::size; }
 	u32 entries() const { return 1u << order_; }
 

@@ -11,12 +11,12 @@
 namespace mellanox_icm
 {
 
-/* How an entry says how many members it has, the first of those that it has room for. */
+/* A card's format of the number of members in an entry of a group, and of the words of members. */
 class GroupFormat
 {
 public:
 	virtual u32 count(const u8 *entry, u32 room) const = 0;
-	/* Those that are new are there already. */
+	/* The new members have been written before. */
 	virtual void set_count(u8 *entry, u32 count, u32 room) const = 0;
 	/* A member's word but for its number. */
 	virtual u32 member_flags(bool block_loopback) const = 0;

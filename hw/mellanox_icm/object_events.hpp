@@ -13,7 +13,7 @@ constexpr u64 event_bit(hw::mellanox_icm::EventType type)
 	return u64{1} << static_cast<unsigned int>(type);
 }
 
-/* Those that all cards are asked for. */
+/* The driver subscribes to these events on all cards. */
 constexpr u64 async_events = [] {
 	using enum hw::mellanox_icm::EventType;
 	return event_bit(eq_overflow) | event_bit(path_migrated) |

@@ -9,8 +9,8 @@ namespace mellanox_icm
 {
 
 /*
- * So many bytes of zeroed memory, contiguous to the card once they are mapped. The card must have
- * given them back, or be reset, before the area ends.
+ * Zeroed memory of a given size, which is contiguous for the card once it is mapped. It must not be
+ * destroyed before the card has unmapped it or has been reset.
  */
 class PageArea
 {

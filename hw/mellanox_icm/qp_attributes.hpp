@@ -13,7 +13,7 @@
 namespace mellanox_icm
 {
 
-/* How many at least 2^n are asked for: the exponent, 0 for 0 and 1. */
+/* Returns the exponent of the smallest power of two that is at least count; 0 for 0 and 1. */
 constexpr u32 log_reads(u32 count)
 {
 	u32 log = 0;
@@ -56,9 +56,9 @@ void get_route(const u8 *path, rdma_ah_attr &address)
 }
 
 /*
- * Those of the attributes in `mask` that every card takes as they are. Returns the
- * optional-parameter mask that tells the card of those that it would otherwise not look at. Errors:
- * EINVAL for more reads than the card has room for.
+ * Writes the attributes in `mask` whose format is the same on all cards. Returns the mask of
+ * optional parameters, without which the card would ignore some of them. Errors: EINVAL for more
+ * reads than the card supports.
  */
 template<class Context, class Path, class Capabilities>
 kern::Result<u32> put_plain_attributes(u8 *context, const Capabilities &cap, const ib_qp_attr &attr,
@@ -142,8 +142,8 @@ u32 put_access(u8 *context, u32 access, u32 reads)
 }
 
 /*
- * What a driver keeps of a QP's attributes: later transitions need some again, and special QPs
- * build their packets from others.
+ * The driver keeps these attributes of a QP because later transitions need some of them again, and
+ * special QPs build their packets from others.
  */
 struct KeptAttributes {
 	u32 port = 0;

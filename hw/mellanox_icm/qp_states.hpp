@@ -11,7 +11,7 @@
 namespace mellanox_icm
 {
 
-/* How requests become descriptors. */
+/* The kind of a QP determines how work requests are translated to descriptors. */
 enum class QpKind : u8 {
 	connected, // RC, UC, XRC
 	datagram,

@@ -64,7 +64,7 @@ public:
 			return end;
 		return is_before_end(consumer) ? end_ : consumer;
 	}
-	/* Whether add_flushed() has a slot; @consumer: the next entry to poll. */
+	/* Returns whether add_flushed() has a slot. @consumer is the next entry to poll. */
 	bool has_room(u32 consumer) const
 	{
 		return last_flushed_ - (is_before_end(consumer) ? consumer : first_flushed_) <

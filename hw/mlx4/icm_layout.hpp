@@ -25,7 +25,7 @@ enum class IcmRegion : u8 {
 };
 inline constexpr unsigned int icm_regions = 14;
 
-/* How many of each object the driver wants; each is cut to what the card can do. */
+/* The numbers of objects that the driver asks for. Each is limited to what the card supports. */
 struct IcmWishes {
 	u32 log_qps = 16;
 	u32 log_srqs = 16;

@@ -35,7 +35,7 @@ u32 send_overhead(ib_qp_type type, u32 create_flags)
 	}
 }
 
-/* Which queues there are. */
+/* Determines which queues the QP has. */
 QpGeometry start_plan(const ib_qp_init_attr &attr)
 {
 	QpGeometry plan{};

@@ -19,7 +19,7 @@ Eq::Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries)
     : mask_((1u << log_entries) - 1), sink_(resources.sink),
       index_register_(resources.bar0.view(
 	      resources.firmware.eq_ci_offset + eqn * wire::eq_ci_stride, sizeof(u32))),
-      // Those from 32 on are in the first of the two words.
+      // EQs from 32 on are in the first of the two words.
       arm_register_(resources.bar0.view(resources.firmware.eq_arm_offset + (eqn < 32 ? 4 : 0),
 					sizeof(u32))),
       arm_value_(__builtin_bswap32(1u << eqn % 32)), commands_(resources.commands), eqn_(eqn),

@@ -11,7 +11,7 @@
 namespace mthca
 {
 
-/* How the driver's own queues are named: a key of all memory, and its domain. */
+/* The driver's own queues use a key for all memory and its protection domain. */
 struct OwnMemory {
 	u32 lkey;
 	u32 pd;

@@ -232,8 +232,8 @@ kern::Result<> Hca::create_ports()
 	for (u32 port = 1; port <= num_ports(); port++) {
 		ports_[port - 1] = KERN_TRY(Port::create(*commands_, *port_commands_, port,
 							 capabilities_.port, log_max_message));
-		// Until the driver's QP0 is ready, the card's own agent may answer the subnet
-		// manager.
+		// The card's own agent may answer the subnet manager until the driver's QP0 is
+		// ready.
 		KERN_TRY(ports_[port - 1]->open());
 	}
 	return {};

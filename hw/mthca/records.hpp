@@ -51,7 +51,7 @@ private:
 	Number index_;
 };
 
-/* Those of the kernel's own region. */
+/* Allocates doorbell records in the kernel's own region. */
 class Records
 {
 public:

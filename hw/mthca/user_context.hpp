@@ -104,7 +104,7 @@ public:
 		return page_.map(hca_.pci(), page_offset, length, mapping);
 	}
 
-	/* How contexts of its queues name the page that they ring by. */
+	/* The number of the doorbell page in contexts of its queues. */
 	u32 uar_page() const { return page_.number(); }
 
 	/* Mr's: queues may lie in it from now on. */

@@ -108,7 +108,7 @@ struct SoftDevice {
 	kern::IrqSpinLock *ports_lock;
 	kern::XArray<ib_qp> *qps;
 	kern::XArray<Region> *regions;
-	/* Those of XRC. */
+	/* The shared receive queues of type XRC. */
 	kern::XArray<ib_srq> *srqs;
 	Faults faults[SOFT_METHOD_COUNT];
 	/* Fabric::lock. */
@@ -186,7 +186,7 @@ private:
 	void dispatch_overrun();
 	/* An event is about to be raised, for all that is in the ring. Under lock_. */
 	void disarm();
-	/* Those that may be polled. Under lock_. */
+	/* Returns the number of entries that may be polled. Caller holds lock_. */
 	size_t visible();
 
 	ib_cq *cq_;
@@ -197,7 +197,7 @@ private:
 	Ring<ib_wc> ring_;
 	/* Entries behind which a solicited completion waits to be polled. */
 	size_t solicited_ = 0;
-	/* So many of the entries, from the oldest on, have had their event. */
+	/* The number of entries, from the oldest on, for which an event has been raised. */
 	size_t notified_ = 0;
 	/* This many entries at the end are late: they become visible at the next arm. */
 	size_t hidden_ = 0;

@@ -213,8 +213,8 @@ bool process(QpState &qp)
 	if (qp.state == IB_QPS_ERR)
 		return flush_some(qp);
 	/*
-	 * Also flushes requests posted since the error (IBA 10.3.1.6), because only an empty queue
-	 * is recovered.
+	 * Requests that were posted since the error are flushed as well (IBA 10.3.1.6), because
+	 * only an empty queue is recovered.
 	 */
 	if (qp.state == IB_QPS_SQE)
 		flush_sends(qp);

@@ -165,7 +165,7 @@ void soft_fail_arms(struct ib_cq *cq, unsigned int count, int error);
  */
 void soft_interpose(struct ib_device *device, enum soft_method method,
 		    void (*function)(void *context), void *context);
-/* How often a method has been called. Context: any. */
+/* Returns the number of calls of a method. Context: any. */
 unsigned long soft_calls(struct ib_device *device, enum soft_method method);
 
 /*
@@ -193,20 +193,20 @@ void soft_complete_late(struct ib_device *device, bool late);
  */
 void soft_hold_datagrams(struct ib_device *device, bool hold);
 /*
- * How many address handles were destroyed while requests that name them were not over. Context:
- * any.
+ * Returns the number of address handles that were destroyed before all requests with them were
+ * completed. Context: any.
  */
 unsigned long soft_addresses_lost(struct ib_device *device);
-/* How many events a vector has raised, of all its CQs. Context: any. */
+/* Returns the number of events of a vector, for all its CQs. Context: any. */
 unsigned long soft_interrupts(struct ib_device *device, unsigned int vector);
 /*
- * How often the driver has looked, after arming, whether completions wait (NOTIFY-05). Context:
- * any.
+ * Returns the number of times that the driver has checked for completions after arming (NOTIFY-05).
+ * Context: any.
  */
 unsigned long soft_looks(struct ib_cq *cq);
-/* How many requests a QP's receive queue holds. Context: any. */
+/* Returns the number of requests in a QP's receive queue. Context: any. */
 unsigned int soft_posted_receives(struct ib_qp *qp);
-/* How often a CQ has raised an event. Context: any. */
+/* Returns the number of events of a CQ. Context: any. */
 unsigned long soft_events(struct ib_cq *cq);
 
 RDMA_C_END

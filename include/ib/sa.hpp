@@ -44,7 +44,7 @@ enum SaCapability2 : std::uint32_t {
 	sa_cap2_send_only_full_member = 1u << 3,
 };
 
-/* How a requested MTU, rate or lifetime binds the answer, IBA 15.2.5.16. */
+/* The relation of the answer to a requested MTU, rate or lifetime, IBA 15.2.5.16. */
 enum class Selector : std::uint8_t { greater = 0, less = 1, exactly = 2, largest = 3 };
 
 /* Component bit n of SaMad::component_mask. */

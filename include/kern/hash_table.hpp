@@ -60,7 +60,7 @@ public:
 				return &element;
 		return nullptr;
 	}
-	/* How many elements the worst lookup compares. For tests. */
+	/* Returns the number of elements that the longest lookup compares. For tests. */
 	std::size_t longest() const
 	{
 		std::size_t longest = 0;

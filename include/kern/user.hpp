@@ -25,7 +25,8 @@ inline Result<> copy_out(u64 to, const void *from, size_t size)
 }
 
 /*
- * That a program has left zero what is not known here. Errors: EFAULT; EOPNOTSUPP where it has not.
+ * Checks that a program has set the fields that this version does not know to zero. Errors: EFAULT;
+ * EOPNOTSUPP if it has not.
  */
 inline Result<> check_zero(u64 from, size_t size)
 {

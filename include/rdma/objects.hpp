@@ -187,7 +187,7 @@ private:
 	T *object_ = nullptr;
 };
 
-/* How each kind of object ends. Context: process; any for address handles. */
+/* Each kind of object is destroyed by one of these. Context: process; any for address handles. */
 struct QueuePairEnd {
 	static void end(ib_qp *qp) { KERN_WARN_ON(ib_destroy_qp(qp)); }
 };

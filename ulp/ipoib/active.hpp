@@ -85,7 +85,7 @@ public:
 	static constexpr u32 requests_max = 1024;
 	static constexpr u32 requests_share = 4;
 	static constexpr u32 requests_of_one_max = requests_max / (requests_share + 1) + 1;
-	/* That one may have where so many are left. */
+	/* Returns the number of requests that one connection may have if `left` are left. */
 	static constexpr u32 requests_of_one(u32 left)
 	{
 		return (left + requests_share - 1) / requests_share;

@@ -40,7 +40,7 @@ struct Handle {
 
 private:
 	friend class DestinationTable;
-	/* Until its readers are through. */
+	/* Valid until its readers have finished. */
 	class DestinationTable *table_ = nullptr;
 	kern::rcu::Deferred deferred_;
 
@@ -197,7 +197,10 @@ public:
 		       kern::now_ns() >= __atomic_load_n(&destination.retry_at_, __ATOMIC_RELAXED);
 	}
 
-	/* How many the worst lookup looks at. For tests. Context: any but hard interrupt. */
+	/*
+	 * Returns the number of entries that the longest lookup compares. For tests. Context: any
+	 * but hard interrupt.
+	 */
 	u32 longest();
 
 private:

@@ -33,7 +33,7 @@ public:
 		__atomic_fetch_or(&seen_, fault, __ATOMIC_RELEASE);
 		recovery_work_.reschedule(0);
 	}
-	/* Those reported since the last call, together. */
+	/* Returns the faults that were reported since the last call. */
 	u32 take() { return __atomic_exchange_n(&seen_, u32{fault_none}, __ATOMIC_ACQ_REL); }
 
 private:

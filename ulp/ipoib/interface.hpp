@@ -47,7 +47,7 @@ public:
 		active, /* in its broadcast domain: carrier */
 	};
 
-	/* How it sends to peers that support both modes. */
+	/* The mode in which it sends to peers that support both modes. */
 	enum class Mode : u8 {
 		datagram,
 		connected, /* RFC 4755 */
@@ -110,7 +110,8 @@ public:
 	int enter_group(Group &group);
 	void resolved_group(const Group &group);
 	/*
-	 * How the search for an address ended: with a handle, or none. Context: process or softirq.
+	 * The search for an address has ended; handle is empty if it failed. Context: process or
+	 * softirq.
 	 */
 	void resolved(const HardwareAddress &address, kern::Owned<Handle> handle);
 	void forget(const HardwareAddress &address);

@@ -400,7 +400,7 @@ bool Multicast::listen_to(const HardwareAddress &address)
 	}
 }
 
-/* Those that the last collection has not found any more. */
+/* Leaves the groups that the last collection has not found any more. */
 void Multicast::forget_unlistened()
 {
 	for (;;) {

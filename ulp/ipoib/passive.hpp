@@ -109,7 +109,10 @@ public:
 	u64 refused() const { return __atomic_load_n(&refused_, __ATOMIC_RELAXED); }
 	/* Context: any but hard interrupt. */
 	u32 size();
-	/* So many that those that are over are in others' way. Context: any but hard interrupt. */
+	/*
+	 * Returns whether there are so many connections that dead ones should be removed. Context:
+	 * any but hard interrupt.
+	 */
 	bool is_crowded() { return size() >= connections_max / 2; }
 
 private:

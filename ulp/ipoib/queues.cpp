@@ -258,7 +258,7 @@ kern::Result<> Queues::connect()
 	attr.qp_state = IB_QPS_INIT;
 	attr.pkey_index = pkey_index_;
 	attr.port_num = port_num_;
-	/* Until the broadcast group says what it is. */
+	/* The Q_Key is set to the broadcast group's once that is known. */
 	attr.qkey = 0;
 	KERN_TRY(modify(attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
 	KERN_TRY(to_qp_state(IB_QPS_RTR));

@@ -329,8 +329,8 @@ bool TransmitQueue::drain()
 {
 	const auto deadline = kern::Deadline::in_ms(drain_ms);
 	/*
-	 * Those behind the last visible one were inlined: they hold nothing, and may be done
-	 * without a word.
+	 * The packets behind the last signalled one were sent inline. They own no memory, so they
+	 * can be completed without a completion.
 	 */
 	while (static_cast<int>(signalled_end_ - tail_) > 0) {
 		if (ib_poll_cq(cq_, 1, wc_) > 0) {

@@ -122,9 +122,10 @@ struct ChecksumPlace {
 };
 
 /*
- * That of TCP or UDP right behind the header of a whole IP packet. Both ends look: who takes it
- * from the peer to be computed elsewhere would have a stranger write two bytes where it likes, when
- * all that filters has looked. size: bytes of the packet that can be looked at.
+ * Finds the checksum of TCP or UDP directly behind the header of a complete IP packet. Both ends
+ * check the position: if a receiver accepted the peer's, a stranger could have two bytes anywhere
+ * in the packet overwritten after all filters have passed it. size is the number of bytes of the
+ * packet that can be read.
  */
 constexpr ChecksumPlace checksum_place(std::uint16_t type, const std::uint8_t *packet,
 				       std::size_t size)

@@ -14,7 +14,7 @@ enum class Kind : std::uint8_t { task, soft_interrupt, hard_interrupt };
 
 enum class State : std::uint8_t {
 	runnable,
-	// Until it is woken, or its deadline has come.
+	// The fiber waits until it is woken or its deadline has come.
 	blocked,
 	finished,
 };
@@ -70,7 +70,7 @@ public:
 	Kind kind = Kind::task;
 	State state = State::finished;
 	std::string name;
-	// How often each has been begun and not ended.
+	// These count the sections that the fiber has entered and not left.
 	unsigned int preempt_off = 0, bh_off = 0, irqs_off = 0, rcu_readers = 0, non_block = 0;
 	// Counts the sections that delay a grace period.
 	std::uint64_t section = 0;

@@ -39,7 +39,7 @@ struct LockClass {
 	std::string name;
 	// Classes that have been taken while one of this was held, and where first.
 	std::map<const void *, Place> followers;
-	// How spin locks of it have been taken.
+	// These record in which contexts spin locks of the class have been taken.
 	bool in_hard_interrupt = false, in_soft_interrupt = false;
 	bool with_hard_interrupts_on = false, with_soft_interrupts_on = false;
 };

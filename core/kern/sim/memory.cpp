@@ -240,7 +240,7 @@ void *kern_alloc_large(size_t count, size_t size, unsigned int flags)
 		       : memory::allocate(bytes, flags, Sort::large, __builtin_return_address(0));
 }
 
-/* Also frees arrays that were allocated without fallback. */
+/* It frees arrays that were allocated without fallback as well. */
 void kern_free_large(const void *object)
 {
 	SIM_STEP(object);

@@ -45,7 +45,7 @@ public:
 	std::uint64_t steps() const { return steps_; }
 	/* At how many of them more than one could go on. */
 	std::uint64_t choices() const { return choices_; }
-	/* How many random numbers the run has used; the caller counts them. */
+	/* The number of random numbers that the run has used. The caller increments it. */
 	std::uint64_t &draws() { return draws_; }
 	Strategy &strategy() { return *strategy_; }
 

@@ -15,7 +15,7 @@ namespace
 
 constexpr unsigned int all = ~0u / 2;
 
-/* How often it has been completed and not waited for. */
+/* The number of completions for which nobody has waited yet. */
 unsigned int &count(kern_completion *completion)
 {
 	return *reinterpret_cast<unsigned int *>(completion);

@@ -8,7 +8,7 @@ namespace mad::sa
 namespace
 {
 
-/* How long the SA may wait for the ReportResp: 4.096 us * 2^n (IBA 13.4.8.3). */
+/* The SA may wait this long for the ReportResp: 4.096 us * 2^n (IBA 13.4.8.3). */
 constexpr unsigned response_time = 18;
 
 /* A subscription, or its end, under way; holds its topic. */

@@ -100,7 +100,7 @@ public:
 	 * Context: any.
 	 */
 	kern::Result<> on_report(const ib::Notice &notice);
-	/* How a query ended. Context: any. */
+	/* A query has ended, with this status. Context: any. */
 	void on_answer(Topic &topic, bool subscribing, int status);
 
 private:

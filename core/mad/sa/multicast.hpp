@@ -119,7 +119,7 @@ public:
 	/* Joins every group again, because the SA may have forgotten it. Context: any. */
 	void rejoin();
 
-	/* How a query ended; rec is valid if status is 0. Context: any. */
+	/* A query has ended; rec is valid if status is 0. Context: any. */
 	void on_answer(Group &group, bool joining, u8 states, int status,
 		       const ib_sa_mcmember_rec &rec);
 
@@ -148,7 +148,7 @@ private:
 	const kern::SecretHash hash_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("sa.multicast")};
 	kern::HashTable<Group, &Group::hash_node, 512> table_ KERN_GUARDED_BY(lock_);
-	/* Those whose rejoins is behind rejoins_ come first. */
+	/* Groups whose rejoins is behind rejoins_ come first. */
 	kern::List<Group, &Group::all_node> all_ KERN_GUARDED_BY(lock_);
 	kern::List<Group, &Group::due_node> due_ KERN_GUARDED_BY(lock_);
 	/* Have something to ask while asking_max are out. */

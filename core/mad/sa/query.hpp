@@ -38,7 +38,7 @@ namespace mad::sa
 class Port;
 class SmAddress;
 
-/* How long a question waits for its answer, and how many times it is asked again. */
+/* The time in which a query must be answered, and the number of times that it is sent again. */
 struct Patience {
 	unsigned long timeout_ms;
 	int retries;

@@ -10,7 +10,10 @@
 namespace hw::mellanox_icm
 {
 
-/* Why a work request failed; the second half were found by the other end or on the way there. */
+/*
+ * The reason why a work request failed. The second half are errors that the peer or the path to it
+ * reports.
+ */
 enum class CqeSyndrome : std::uint8_t {
 	none = 0x00,
 	local_length = 0x01,

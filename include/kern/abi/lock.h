@@ -42,7 +42,7 @@ void kern_lockdep_init(struct kern_lockdep_map *map, const char *name,
 /* waits: as for a lock that is waited for, not one that is only tried. */
 void kern_lockdep_acquire(struct kern_lockdep_map *map, bool waits);
 void kern_lockdep_release(struct kern_lockdep_map *map);
-/* How many locks lockdep sees the running task hold; -1 where lockdep is off. */
+/* Returns the number of locks of the running task that lockdep knows, or -1 without lockdep. */
 int kern_lockdep_depth(void);
 
 KERN_C_END

@@ -164,7 +164,7 @@ bool kern_netdev_carrier_ok(const struct net_device *dev);
 /* Lets the stack hand over packets, or none any more. */
 void kern_netdev_start_queues(struct net_device *dev);
 void kern_netdev_stop_queues(struct net_device *dev);
-/* How many multicast addresses the stack has now. Any context. */
+/* Returns the number of multicast addresses that the stack has now. Context: any. */
 unsigned int kern_netdev_multicast_count(const struct net_device *dev);
 /*
  * Calls each for every multicast address until it returns false. The address lock is held with soft

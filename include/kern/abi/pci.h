@@ -73,7 +73,7 @@ void kern_iounmap(void *address);
 u64 kern_mmio_read(const volatile void *address, unsigned int size);
 void kern_mmio_write(volatile void *address, u64 value, unsigned int size);
 
-/* How many were allocated, at least min, or a negative errno. */
+/* Returns the number of allocated vectors, which is at least min, or a negative errno. */
 int kern_pci_alloc_msix(struct pci_dev *pci, unsigned int min, unsigned int max);
 /* The interrupt pin, as vector 0: 1, or a negative errno. */
 int kern_pci_alloc_line(struct pci_dev *pci);
