@@ -37,7 +37,8 @@ public:
 	fabric::LocalAccess &access() const { return access_; }
 	// The port's attributes as they were last known; null before they have been.
 	const fabric::PortView *view() const { return view_ ? &*view_ : nullptr; }
-	// Asks for the port's attributes and calls @known with them; never if this goes before.
+	// Asks for the port's attributes and calls @known with them. @known is not called if this
+	// object is destroyed first.
 	void with_view(std::function<void(const fabric::PortView &)> known);
 
 	// Adds an agent's claim and gives it its half of the transaction ids. False: another agent

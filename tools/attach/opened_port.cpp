@@ -438,7 +438,7 @@ void OpenedPort::answer_rmpp(const fabric::AddressedMad &mad, ib::RmppHeader::Ty
 	rmpp.status = status;
 	rmpp.segment = segment;
 	rmpp.length_or_window = window;
-	// The class's own header goes back as it came.
+	// The class's own header is returned unchanged.
 	std::memcpy(answer.data + sizeof(rmpp), mad.mad.data + sizeof(rmpp),
 		    class_header_bytes(answer.header.mgmt_class));
 	const std::uint8_t path_bits = describe(mad).path_bits;

@@ -24,7 +24,7 @@ public:
 	using Connected = std::function<void(FileDescriptor)>;
 
 	Acceptor(Loop &loop, UnixListener listener, Connected connected);
-	// The listener goes, too.
+	// This closes the listener as well.
 	~Acceptor();
 	Acceptor(const Acceptor &) = delete;
 	Acceptor &operator=(const Acceptor &) = delete;

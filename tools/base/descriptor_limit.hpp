@@ -5,8 +5,8 @@
 namespace weft
 {
 
-// Lets the process have as many descriptors as it is granted. A card has some 4 and, with a machine
-// that uses all its interrupts, 135; the usual limit of 1024 is for programs that use select().
+// Raises the number of descriptors to the hard limit. A card needs about 4, and 135 with a guest
+// that uses all its interrupts; the usual limit of 1024 exists for programs that use select().
 void raise_descriptor_limit();
 
 } // namespace weft

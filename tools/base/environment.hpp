@@ -46,7 +46,7 @@ public:
 	// here. False: it will not be.
 	virtual bool await_readable(int fd) { return fd >= 0; }
 
-	// The machine's own.
+	// Returns the environment of real time.
 	static Environment &host();
 };
 

@@ -84,7 +84,7 @@ bool GuestMemory::walk(std::uint64_t iova, std::uint64_t length, Access access, 
 		piece(*section, iova, bytes);
 		iova += bytes;
 		length -= bytes;
-		// A range that goes on beyond the last address would wrap to address 0.
+		// A range that continued beyond the last address would wrap to address 0.
 		if (length && iova == 0)
 			return false;
 	}

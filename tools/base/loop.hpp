@@ -37,7 +37,7 @@ public:
 	// Shares @reactor, which outlives it.
 	Loop(std::string name, Reactor &reactor);
 	// Destroys posted tasks that have not run, without running them. Timers and watches on the
-	// loop must be gone. Must not be called from a handler of the loop itself.
+	// loop must have been destroyed. Must not be called from a handler of the loop itself.
 	~Loop();
 	Loop(const Loop &) = delete;
 	Loop &operator=(const Loop &) = delete;
@@ -58,10 +58,10 @@ public:
 	// Returns true if the caller is on the loop's thread; always true in manual mode.
 	bool in_loop() const { return reactor_.in_thread(); }
 
-	// Contains errors on this loop: when a handler lets an exception escape, @failed runs on
-	// the loop's thread with its text, and the loop goes on. The objects that the loop drives
-	// may be in any state then, and @failed ends them. Without one, or if it throws itself, the
-	// process ends. Called on the loop.
+	// Handles exceptions on this loop: when a handler throws, @failed runs on the loop's thread
+	// with the text of the exception, and the loop continues. The objects that the loop drives
+	// may then be in any state, and @failed must destroy them. The process is terminated if
+	// there is no @failed or if it throws. Must be called on the loop.
 	void contain(std::function<void(const std::string &what)> failed);
 
 	// Manual mode: runs what is ready and returns how many handlers ran.
@@ -101,8 +101,8 @@ private:
 	std::shared_ptr<Reactor::TimerState> state_;
 };
 
-// Watch - tells when a descriptor is ready, as long as it is. Made, used and destroyed on the
-// loop's thread, and before the descriptor is closed.
+// Watch - calls its handler as long as a descriptor is ready. It is created, used and destroyed on
+// the loop's thread, and destroyed before the descriptor is closed.
 class Watch
 {
 public:

@@ -127,7 +127,7 @@ public:
 	Loan(const Loan &) = delete;
 	Loan &operator=(const Loan &) = delete;
 
-	// Enters the addresses in the table of lent memory.
+	// Adds the addresses to the table of lent memory.
 	void place(const Pages &pages)
 	{
 		number_ = shared_memory::add(reinterpret_cast<std::uintptr_t>(pages.data()), size_,
@@ -157,7 +157,7 @@ std::shared_ptr<const MemoryMapping> MemoryMapping::map_file(int fd, std::uint64
 	struct stat status;
 	if (::fstat(fd, &status))
 		fail(errno, "fstat");
-	// It may shrink later; but a client that gives too little now is told so.
+	// The file may be truncated later, but a client whose file is too short now gets an error.
 	const auto end = offset + size;
 	if (!size || end < offset || end > static_cast<std::uint64_t>(status.st_size))
 		fail(EINVAL, "section beyond its file");

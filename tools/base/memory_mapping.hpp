@@ -43,7 +43,8 @@ public:
 	std::size_t mappings() const { return mappings_.load(std::memory_order_relaxed); }
 	std::uint64_t most_bytes() const { return most_ * kLentBytesPerMapping; }
 	std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-	// A page could not be had; all that was written to its mapping since is gone. Any thread.
+	// A page could not be read; all data that was written to its mapping since is lost. Any
+	// thread.
 	bool failed() const { return failed_.load(std::memory_order_acquire); }
 	// A descriptor that is readable once failed() is true.
 	int event() const { return event_.get(); }
@@ -63,8 +64,9 @@ private:
 	std::atomic<bool> failed_{false};
 };
 
-// MemoryMapping - one mapping of host memory; unmapped when the last reference goes. Whoever
-// touches its memory holds a reference meanwhile: the handler of lost pages counts on it.
+// MemoryMapping - one mapping of host memory, which is unmapped with the last reference. Code that
+// accesses the memory must hold a reference meanwhile, because the handler of lost pages relies on
+// it.
 class MemoryMapping
 {
 public:

@@ -140,7 +140,7 @@ void Notifier::ring(std::span<const std::byte> message) const
 {
 	if (kind_ == DescriptorKind::event)
 		return EventSignals::own().add_one(fd_.get());
-	// A stream socket of this machine takes so little whole, or not at all.
+	// A local stream socket sends such a short message completely or not at all.
 	[[maybe_unused]] const auto written =
 		kind_ == DescriptorKind::pipe ? ::write(fd_.get(), message.data(), message.size())
 					      : ::send(fd_.get(), message.data(), message.size(),

@@ -78,7 +78,7 @@ void Reactor::post(Loop &loop, Task task)
 void Reactor::forget(const Loop &loop)
 {
 	assert(in_thread());
-	// Destroyed without the lock: what a task owns may post when it goes.
+	// Tasks are destroyed without the lock because the destructors of what they own may post.
 	std::deque<Posted> gone;
 	const auto take = [&](std::deque<Posted> &from) {
 		for (Posted &posted : from)

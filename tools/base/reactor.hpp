@@ -40,7 +40,7 @@ public:
 	// it.
 	Reactor(const std::string &name, Drive drive,
 		Environment &environment = Environment::host());
-	// All its loops are gone.
+	// All its loops must have been destroyed.
 	~Reactor();
 	Reactor(const Reactor &) = delete;
 	Reactor &operator=(const Reactor &) = delete;

@@ -13,8 +13,9 @@ class MemoryLender;
 namespace weft::shared_memory
 {
 
-// Enters [@begin, @begin + @size) and gives its number; negative if the table is full. From then on
-// a page that is lost there is replaced, and @lender is told, until remove(). Any thread.
+// Adds [@begin, @begin + @size) to the table and returns its number, which is negative if the table
+// is full. Until remove(), a page that is lost in the range is replaced, and @lender is notified.
+// Any thread.
 int add(std::uintptr_t begin, std::size_t size, MemoryLender &lender);
 // The memory must not be accessed any more.
 void remove(int number);

@@ -9,8 +9,8 @@
 namespace weft
 {
 
-// UnixListener - a listening, non-blocking Unix socket and its file. The file replaces one
-// that a dead process left, and goes with the listener.
+// UnixListener - a listening, non-blocking Unix socket and its file. The file replaces one that was
+// left by a process that has exited, and is removed with the listener.
 class UnixListener
 {
 public:

@@ -152,8 +152,8 @@ void on_death()
 }
 
 /*
- * The runtimes of the two sanitizers each have their own list of who is told, under one name, which
- * stands for the first one's.
+ * The runtimes of the two sanitizers have separate lists of callbacks under the same name, and the
+ * linker resolves the name to the first one.
  */
 void report_deaths()
 {

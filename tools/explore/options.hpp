@@ -18,8 +18,8 @@ struct Options {
 };
 
 /*
- * Nothing if the help was asked for, and has been given. Throws what is to be said of a wrong
- * command line.
+ * Returns nothing if the user has asked for the help, which has then been printed. Throws the error
+ * message for an invalid command line.
  */
 std::optional<Options> parse(int argc, char **argv);
 

@@ -74,7 +74,7 @@ struct Config {
 	unsigned smp_retries = 3;
 	/* SMPs under way at once. */
 	unsigned smp_window = 32;
-	/* Between looks for changes that no trap told of. */
+	/* The interval of sweeps that find changes for which no trap has arrived. */
 	std::chrono::milliseconds light_sweep_interval{5000};
 	/* While standby: between looks at the master. */
 	std::chrono::milliseconds poll_interval{2000};

@@ -45,7 +45,7 @@ bool Configurator::configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<M
 {
 	complete_ = true;
 	forget_restarted(subnet);
-	/* Before a switch is told to enforce them. */
+	/* P_Keys are written before a switch is configured to enforce them. */
 	write_pkeys(subnet);
 	write_addresses(subnet, sm_lid);
 	write_switch_info(subnet);

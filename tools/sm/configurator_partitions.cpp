@@ -98,8 +98,10 @@ std::vector<Configurator::PkeyTable> Configurator::pkey_tables(Subnet &subnet) c
 			PortRef ref{index, static_cast<std::uint8_t>(number)};
 			if (!faces_end_port(subnet, ref))
 				continue;
-			/* A port that has not said what it is, or has another's GUID, is none of the
-			 * subnet's, and nothing is let through for it. */
+			/*
+			 * A port that has not identified itself, or that uses another port's GUID,
+			 * does not belong to the subnet, so no P_Key is allowed for it.
+			 */
 			const PortData &peer = subnet.port(subnet.port(ref).peer);
 			if (!peer.pkeys.empty())
 				tables.push_back(

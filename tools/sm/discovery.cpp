@@ -87,7 +87,7 @@ private:
 					return false;
 				unlink({index, static_cast<std::uint8_t>(number)});
 			}
-		/* Now that all that is gone is. */
+		/* New links are followed only after all old ones have been removed. */
 		for (int index : changed)
 			extend(index, frontier);
 		return true;

@@ -100,7 +100,7 @@ bool MadClient::is_awaited(std::uint64_t tid) const
 
 void MadClient::close()
 {
-	/* Nothing arrives any more; then nobody is told. */
+	/* After the first reset no MAD arrives; after the second nobody is notified. */
 	mads_.reset();
 	arrived_.reset();
 }

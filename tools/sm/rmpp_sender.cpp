@@ -30,7 +30,9 @@ void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, co
 		       RecordSet records)
 {
 	const Key key{to.dlid, head.header.tid};
-	/* The same question again while its answer is under way: the answer goes on. */
+	/*
+	 * The same request has arrived again while its answer is being sent. The answer continues.
+	 */
 	if (transfers_.contains(key))
 		return;
 	/* Count for each port, not for each LID: a port may have many. */

@@ -169,7 +169,7 @@ std::optional<PathLimits> walk(const Subnet &subnet, PortRef from, ib::Lid to)
 			if (!at)
 				return std::nullopt;
 		}
-		/* To itself a port goes by the same limits as to others. */
+		/* The same limits apply to a path from a port to itself. */
 		pass(from);
 	}
 	while (at != target && at.node != target.node) {
@@ -227,7 +227,7 @@ McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members)
 		set(index, at.port);
 		add(index);
 	}
-	/* The lowest goes up, until it meets the others. */
+	/* Always the lowest branch is followed upwards, until all branches meet. */
 	while (!branches.empty()) {
 		const std::size_t index = branches.top().second;
 		branches.pop();

@@ -501,7 +501,10 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	reinterpret_cast<ib::Smp &>(repress).mkey =
 		sender ? config_.key_of(subnet_->port(sender).guid) : 0;
 	client_.send(mad.address.reversed(), repress);
-	/* Its issuer is who sent it: nobody tells of another (IBA 13.4.8.2). */
+	/*
+	 * A notice is only accepted from its issuer, because nobody forwards notices of others (IBA
+	 * 13.4.8.2).
+	 */
 	if (subnet_ && subnet_->find_lid(notice.issuer_lid) != sender)
 		return;
 	if (notice.is_generic())

@@ -35,7 +35,7 @@ public:
 	};
 	Outcome take(const Message &message, std::uint64_t now, std::uint64_t time_of_day);
 
-	// It is the turn of one that is Ready or Waiting: what it is told.
+	// Returns the message that starts the turn of a member that is Ready or Waiting.
 	Message run(std::uint64_t now);
 
 private:

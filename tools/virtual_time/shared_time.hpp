@@ -22,8 +22,8 @@ public:
 	class Outside
 	{
 	public:
-		// Somebody out there runs, at the present time, and may ask something: a descriptor
-		// says when.
+		// Returns whether an outside program runs at the present time and may send a
+		// request, which makes a descriptor readable.
 		virtual bool runs() const = 0;
 		// When the next is to run; the clock's maximum for never, and nothing if that is
 		// not known yet: then time stands.

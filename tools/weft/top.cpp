@@ -59,7 +59,7 @@ public:
 	~Screen()
 	{
 		constexpr char back[] = "\x1b[?25h\x1b[?1049l";
-		// Nobody is left to tell.
+		// A failure cannot be reported to anybody.
 		[[maybe_unused]] const auto written =
 			::write(STDOUT_FILENO, back, sizeof(back) - 1);
 		::tcsetattr(STDIN_FILENO, TCSANOW, &before_);

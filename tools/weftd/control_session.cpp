@@ -346,7 +346,8 @@ json read_log(const LabRuntime &runtime, LogHistory *log, const json &request)
 		throw BadRequest(fmt::format("the log has no part '{}'; its parts are sm, link, "
 					     "trunk, switch, fabric, control, weftd, and the hosts",
 					     part));
-	// Before the lines are taken: one that comes meanwhile is told once more, not left out.
+	// The last number is read before the lines: a line that is added in between is reported
+	// twice, not lost.
 	json result{{"last", log->last()}, {"lines", json::array()}};
 	for (const auto &line : log->after(after, part)) {
 		const auto level = spdlog::level::to_string_view(line.level);
@@ -364,7 +365,7 @@ json enable_manager(LabRuntime &runtime, bool enable)
 	auto &manager = manager_of(runtime);
 	manager.set_enabled(enable);
 	spdlog::info("subnet manager {}", enable ? "enabled" : "disabled");
-	// Its state is the former one until it has taken its turn.
+	// The subnet manager's state changes only later, so it is not in the reply.
 	return {{"node", kSmNode}, {"enabled", enable}};
 }
 

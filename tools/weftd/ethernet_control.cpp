@@ -152,7 +152,7 @@ bool EthernetCaptures::full() const
 
 void EthernetCaptures::stop()
 {
-	// A link may have gone since, or have a capture of another client's.
+	// A link may have been removed since, or have another client's capture.
 	for (const auto &attachment : network_.state().attachments)
 		if (std::ranges::find(running_, attachment.link.capture) != running_.end())
 			network_.set_capture(attachment.name, nullptr);

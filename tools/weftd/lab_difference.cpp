@@ -139,7 +139,7 @@ Changes changes_of(const ethernet::LinkSettings &now, const ethernet::LinkSettin
 	return changes;
 }
 
-// A place that is a card's goes and comes with the card.
+// An attachment that belongs to a card is removed and added with the card.
 bool is_replaced(const Lab &now, const Lab &wanted, const LabAttachment &attachment,
 		 const LabDifference &result)
 {

@@ -91,7 +91,8 @@ json state_of(const sm::SubnetManager &manager)
 
 json observe(LabRuntime &runtime)
 {
-	// The machine's own time: who looks lives in it, whatever the lab lives in.
+	// This is real time, even for a lab in virtual time, because the user who watches lives in
+	// real time.
 	const std::chrono::duration<double> now = Environment::host().now().time_since_epoch();
 	json result{{"time", now.count()},     {"columns", json::array()},
 		    {"ports", json::object()}, {"down", json::array()},

@@ -196,7 +196,7 @@ int send(int port, ib_user_mad &mad, std::size_t data)
 	}
 	int error = 0;
 	while (::sendmsg(port, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-		// As umad has it for a device that is gone.
+		// umad reports this errno for a device that was removed.
 		error = errno == EPIPE || errno == ECONNRESET ? EIO : errno;
 		if (error == EAGAIN) {
 			pollfd room{port, POLLOUT, 0};

@@ -114,8 +114,8 @@ void Connection::want(Watch::Ready reading)
 		     (unsent_.empty() ? unsigned{Watch::kNothing} : unsigned{Watch::kWritable}));
 }
 
-// Handles the whole messages that the reader has, as far as @budget goes. False if the connection
-// closed.
+// Handles the complete messages that the reader has, up to @budget. Returns false if the connection
+// was closed.
 bool Connection::handle_messages(unsigned &budget)
 {
 	while (budget) {

@@ -35,8 +35,8 @@ public:
 	void start();
 	// Closes without a callback.
 	void close();
-	// Closes, with the callback. Where the client has its turn in shared time, that comes after
-	// it.
+	// Closes the connection and then calls the callback. In shared time, this waits until the
+	// client's turn is over.
 	void drop(const std::string &reason);
 	// Returns true if the peer has hung up, though there may be messages left to read.
 	bool hung_up();

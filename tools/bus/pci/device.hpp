@@ -37,7 +37,8 @@ struct PciMsix {
 	std::uint32_t pba_offset = 0; // bytes, a multiple of 8
 };
 
-// PciDescription - all that configuration space says of a device. Constant for its life.
+// PciDescription - all that configuration space contains about a device. It does not change while
+// the device exists.
 struct PciDescription {
 	std::uint16_t vendor = 0;
 	std::uint16_t device = 0;
@@ -54,12 +55,12 @@ struct PciDescription {
 };
 
 enum class PciReset {
-	bus,            // power-on, machine reset
+	bus,            // power-on, reset of the guest
 	function_level, // the driver wrote Initiate Function Level Reset
-	host_gone,      // the machine vanished; no memory is mapped any more
+	host_gone,      // the guest has disconnected; no memory is mapped any more
 };
 
-// PciHost - a machine as seen by a device plugged into it.
+// PciHost - the guest as seen by a device that is plugged into it.
 class PciHost
 {
 public:
@@ -90,8 +91,7 @@ public:
 	virtual ~PciDevice() = default;
 
 	virtual const PciDescription &description() const = 0;
-	// Called once, before all else. The host outlives the device's use of it: detach() comes
-	// before the host goes.
+	// Called once, before all other functions. The host stays valid until detach() returns.
 	virtual void attach(PciHost &host) = 0;
 	virtual void detach() = 0;
 
@@ -105,8 +105,8 @@ public:
 	// Puts the device into its state after power-on. Called any number of times in a row.
 	virtual void reset(PciReset kind) = 0;
 
-	// A section of guest memory was added or removed, after the fact. When it returns nothing
-	// reads or writes what is there no more, on whatever thread: the machine is told so.
+	// A section of guest memory was added or removed. When this returns, no thread may access
+	// removed memory any more, because the guest is then informed that the section is unused.
 	virtual void memory_changed() {}
 	// The driver turned Bus Master Enable on or off.
 	virtual void bus_master_changed(bool) {}

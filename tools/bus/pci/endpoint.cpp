@@ -95,7 +95,8 @@ bool Endpoint::region_contains(std::uint32_t index, std::uint64_t offset, std::u
 	return region && offset <= region && size <= region - offset;
 }
 
-// The model has nothing there: table and pending bits are the machine's and ours.
+// The model does not handle these accesses: the MSI-X table and the pending bits belong to the
+// guest and to the endpoint.
 bool Endpoint::is_msix_structure(std::uint32_t bar, std::uint64_t offset, std::size_t size) const
 {
 	const PciMsix &msix = description_.msix;

@@ -24,7 +24,7 @@ namespace weft::pci
 // Whole pages: what clients share of their memory.
 constexpr std::uint64_t kPageSize = 4096;
 
-// MemorySection - a part of the machine's memory, and where in its descriptor's file it lies.
+// MemorySection - a part of the guest's memory, and its position in the file of its descriptor.
 struct MemorySection {
 	std::uint64_t address = 0; // as the device sees it
 	std::uint64_t size = 0;
@@ -66,16 +66,17 @@ public:
 	// Owner of the guest's memory; each guest has its own.
 	const std::shared_ptr<MemoryLender> &lender() const { return lender_; }
 
-	// Changes of the memory map; they tell the device. Without a descriptor, the section is
-	// there but out of reach. map() throws std::system_error, ENOSPC if there are as many
-	// sections as may be.
+	// These change the memory map and notify the device. A section without a descriptor is in
+	// the map but cannot be accessed. map() throws std::system_error, with ENOSPC if the map is
+	// full.
 	GuestMemory::MapResult map(const MemorySection &section, int fd);
 	bool unmap(std::uint64_t address, std::uint64_t size);
 	void unmap_all();
 
 	void reset(PciReset kind);
-	// A machine comes, whose memory is counted from nothing. Throws std::system_error if the
-	// process has no descriptor left; it must not be so when a machine goes.
+	// A guest connects; the number of its sections starts at 0. Throws std::system_error if the
+	// process has no free descriptor, which must not be discovered only when the guest
+	// disconnects.
 	void admit();
 	// The machine is gone: its memory and descriptors are let go, and the device is reset.
 	//
@@ -96,7 +97,7 @@ private:
 	PciDevice &device_;
 	Interrupts &interrupts_;
 	std::shared_ptr<spdlog::logger> log_;
-	const PciDescription description_; // as the machine sees it
+	const PciDescription description_; // as the guest sees it
 	ConfigSpace config_;
 	GuestMemory memory_;
 	std::shared_ptr<MemoryLender> lender_;

@@ -43,7 +43,7 @@ public:
 
 	// The function was reset.
 	virtual void reset() = 0;
-	// The machine is gone: lets go of all that it gave.
+	// The guest has disconnected: releases all descriptors that it has passed.
 	virtual void release() = 0;
 };
 

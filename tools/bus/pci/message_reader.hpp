@@ -41,8 +41,8 @@ struct Message {
 	std::span<const std::byte> head;
 	std::span<const std::byte> payload;
 	std::vector<FileDescriptor> fds;
-	// Register accesses that it stands for, for whoever shares the loop out: more than one if
-	// its handler says so.
+	// The cost of the message in register accesses, by which the loop's time is shared among
+	// cards. The handler sets it if it is more than one.
 	unsigned cost = 1;
 
 	// Bytes that its handler moves and memory that it unmaps count as accesses as well.

@@ -31,7 +31,7 @@ public:
 	}
 	~RatedSink() override;
 
-	// Debugging is somebody's wish, and goes through.
+	// Debug messages are not limited, because somebody has asked for them.
 	void log(const spdlog::details::log_msg &message) override;
 	void flush() override;
 	void set_pattern(const std::string &) override {}

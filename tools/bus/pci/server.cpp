@@ -64,8 +64,8 @@ public:
 			keeper_->connected(name_, fd);
 	}
 
-	// The keeper has what it was told by the other process. An error of the card is not one of
-	// the caller, who adopts the clients of other cards as well.
+	// The keeper still has the messages of the other process. An error of this card must not
+	// reach the caller, who adopts the clients of other cards as well.
 	void adopt(FileDescriptor socket, std::vector<KeptMessage> setup)
 	{
 		try {
@@ -148,9 +148,9 @@ private:
 		}
 	}
 
-	// The border of a card's thread: whatever goes wrong in it comes here. The device may be in
-	// any state, so it is unplugged and plugged in anew, which takes the card from its machine;
-	// the next machine finds it after power-on. Nobody else notices.
+	// Exceptions of a card's thread are handled here. The device may be in any state, so it is
+	// unplugged and plugged in again, which removes the card from its guest; the next guest
+	// finds it in the state after power-on. Other cards are not affected.
 	void failed(const std::string &what)
 	{
 		log_->error("the card has failed ({}); its guest loses it", what);
@@ -161,8 +161,8 @@ private:
 	void plug_again()
 	{
 		try {
-			// A program that keeps the connection would keep it open, and the machine
-			// would wait for answers.
+			// If the keeper did not close its duplicate, the connection would stay open
+			// and the guest would wait for answers.
 			if (keeper_ && connection_)
 				keeper_->gone(name_);
 			unplug();

@@ -23,9 +23,10 @@ namespace weft::pci
 class Server
 {
 public:
-	// Plugs @device in under @name (for the log), for clients that speak what @make_protocol
-	// makes. A machine may share @most_mappings sections of its memory. Any thread but the
-	// loop's own may make and destroy a server; @loop and @device outlive it.
+	// Plugs @device in under @name (for the log), for clients with the protocol that
+	// @make_protocol creates. A guest may share @most_mappings sections of its memory. Any
+	// thread but the loop's own may create and destroy a server; @loop and @device must outlive
+	// it.
 	Server(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
 	       std::size_t most_mappings);
 	~Server();

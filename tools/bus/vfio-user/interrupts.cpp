@@ -25,7 +25,7 @@ public:
 			watch_.emplace(loop, fd_.get(), Watch::kReadable,
 				       [this](unsigned) { take(); });
 		} catch (const std::system_error &) {
-			// A file that nobody can wait for: it never tells anything.
+			// The file cannot be polled, so it never signals anything.
 		}
 	}
 

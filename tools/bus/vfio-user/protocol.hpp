@@ -16,8 +16,8 @@ constexpr std::uint16_t kVersionMinor = 1;
 // The largest transfer of one region access, and so what bounds a message ("Message sizes").
 constexpr std::uint32_t kMaxDataTransfer = 1 << 20;
 constexpr std::uint32_t kMaxMessageFds = 16;
-// Sections that a machine may share: a machine of QEMU's has some ten, and one more for each piece
-// of memory that is plugged in. A client that would use more is told so ("max_dma_maps").
+// The number of memory sections that a guest may share. A guest in QEMU has about ten, and one more
+// for each DIMM that is plugged in. The limit is reported to the client ("max_dma_maps").
 constexpr std::uint32_t kMaxDmaMaps = 4096;
 // Size of a proposal's version data with its terminating NUL; QEMU's is about 200 bytes long.
 constexpr std::size_t kMaxVersionData = 4096;
@@ -80,7 +80,7 @@ struct DmaMap {
 };
 static_assert(sizeof(DmaMap) == 32);
 
-// From <linux/vfio.h>: QEMU unmaps everything with it when a container goes.
+// From <linux/vfio.h>: QEMU unmaps all memory with it when a container is removed.
 constexpr std::uint32_t kDmaUnmapAll = 1 << 1;
 
 struct DmaUnmap {

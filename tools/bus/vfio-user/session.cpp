@@ -361,8 +361,8 @@ int Session::reset(Message &)
 	return 0;
 }
 
-// All features that the protocol knows are about migration. ENOTTY is how VFIO says that a feature
-// is not there.
+// All features that the protocol defines are about migration. VFIO returns ENOTTY for a feature
+// that does not exist.
 int Session::device_feature(Message &)
 {
 	return ENOTTY;

@@ -24,9 +24,10 @@ public:
 	// if the process lacks something that it takes. @environment outlives it.
 	static std::optional<Channel> take(FileDescriptor fd, Environment &environment);
 
-	// Calls the machine for @queue. In shared time it has taken note when this returns, or
-	// false: it does not answer. In any other it is not waited for, and if it leaves so many
-	// calls unread that there is no room for one more, hears by those.
+	// Notifies the guest of @queue. In shared time, the guest has handled the call when this
+	// returns; false means that it does not answer. In real time, this does not wait. If the
+	// guest leaves so many calls unread that there is no space for another, it is notified by
+	// those.
 	bool call(std::uint32_t queue) const;
 
 private:

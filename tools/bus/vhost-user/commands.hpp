@@ -22,9 +22,10 @@ class Commands
 public:
 	explicit Commands(pci::Endpoint &endpoint) : endpoint_(endpoint) {}
 
-	// Executes @command, a Command and the data that goes with it. Returns what a read gives,
-	// @room bytes at most, valid until the next call. As on a bus where nobody answers, a read
-	// that is not possible gives ones, and another command that is not possible does nothing.
+	// Executes @command, which is a Command followed by its data. Returns the data of a read,
+	// at most @room bytes, which is valid until the next call. As on a bus on which no device
+	// answers, a read that is not possible returns ones, and another command that is not
+	// possible has no effect.
 	std::span<const std::byte> execute(std::span<const std::byte> command, std::size_t room);
 
 private:

@@ -13,12 +13,12 @@
 namespace weft::vhost_user
 {
 
-// MessagePort - the way to the machine for messages.
+// MessagePort - sends messages to the guest.
 class MessagePort
 {
 public:
 	virtual ~MessagePort() = default;
-	// False if the machine has no room for it now.
+	// Returns false if the guest has no space for it now.
 	virtual bool send_message(std::uint64_t address, std::uint32_t data) = 0;
 };
 
@@ -27,7 +27,8 @@ class Interrupts final : public pci::Interrupts
 public:
 	explicit Interrupts(unsigned vectors);
 
-	// The machine that is there now; the port says when it has room again, and when it goes.
+	// Sets the port of the connected guest. The port reports when it has space again, and
+	// disconnects itself when the guest does.
 	void connect(MessagePort &port) { port_ = &port; }
 	void disconnect(const MessagePort &port);
 	// Sends what is pending and not masked, as far as there is room.

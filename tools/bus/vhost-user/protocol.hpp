@@ -90,7 +90,7 @@ constexpr std::uint64_t kProtocolInbandNotifications = 1ull << 14;
 constexpr std::uint64_t kProtocolFeatures =
 	kProtocolReplyAck | kProtocolBackendRequests | kProtocolInbandNotifications;
 
-// The queues of a PCI function: commands of the machine, and messages to it.
+// The queues of a PCI function: one for commands of the guest, and one for messages to it.
 constexpr std::uint32_t kCommandQueue = 0;
 constexpr std::uint32_t kMessageQueue = 1;
 constexpr std::uint32_t kQueues = 2;

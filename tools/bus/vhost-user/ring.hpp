@@ -36,14 +36,15 @@ public:
 		std::vector<Descriptor> writable;
 	};
 
-	// Nothing: none is there. Broken: it makes no sense, see trouble(); nothing can be said of
-	// what follows.
+	// Nothing: no chain is available. Broken: the ring is invalid, see trouble(), and nothing
+	// after it can be read.
 	enum class Taken { chain, nothing, broken };
 
 	explicit Ring(GuestMemory &memory) : memory_(memory) {}
 
-	// Set-up, while it is not enabled. False if it cannot be so: @entries is a power of two, kMaxRing at most;
-	// addresses are aligned as virtio asks and lie in the machine's memory.
+	// These set up the ring while it is disabled. They return false for invalid values:
+	// @entries must be a power of two and at most kMaxRing; addresses must be aligned as virtio
+	// requires and lie in the guest's memory.
 	bool set_entries(std::uint32_t entries);
 	bool set_addresses(const Addresses &addresses);
 	bool set_next(std::uint16_t next);

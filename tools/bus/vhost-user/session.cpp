@@ -23,7 +23,7 @@ namespace
 // The longest chain: a command with as much data as there may be, and as much room.
 constexpr std::uint64_t kMaxChain = sizeof(Command) + 2ull * kMaxTransfer;
 
-// Commands before other work of the loop gets its turn: each may write megabytes.
+// The loop handles other events after this many commands, because each may write megabytes.
 constexpr unsigned kSlice = 8;
 
 pci::Framing::Extent measure(std::span<const std::byte> head)
@@ -178,7 +178,8 @@ int Session::set_owner(Message &)
 	return 0;
 }
 
-// The table is all of the machine's memory: what was there before is gone, also if it is refused.
+// The table describes all memory of the guest, so the previous one is dropped even if the new one
+// is refused.
 int Session::set_mem_table(Message &message)
 {
 	if (std::ranges::any_of(rings_, &Ring::enabled))

@@ -61,7 +61,8 @@ bool Channel::End::send(const FramePtr &frame)
 		return false;
 	inbox.frames.push_back(frame);
 	inbox.bytes += cost;
-	// Under the lock: its owner takes it away under the lock before it goes.
+	// The lock is needed because the owner of the reader removes it under the lock before
+	// destroying it.
 	inbox.reader->signal();
 	return true;
 }

@@ -42,12 +42,13 @@ public:
 
 		// False: nobody is there, or there is no room.
 		bool send(const FramePtr &frame);
-		// For any frame. True as well where nobody is: it goes nowhere without waiting.
+		// Returns whether any frame would fit. It is true if the other side is closed, too,
+		// because a frame is then dropped at once.
 		bool has_room();
 		bool other_attends() const;
 
 	private:
-		// Frames handed on before the loop gets its turn again.
+		// This many frames are delivered before the loop handles other events.
 		static constexpr std::size_t kSlice = 64;
 
 		void drain();

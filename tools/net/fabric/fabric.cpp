@@ -54,7 +54,7 @@ Fabric::Fabric(std::uint64_t seed, Reactor *reactor)
 
 Fabric::~Fabric()
 {
-	/* Nothing that was planned may find links or switches half gone. */
+	/* No planned task may run while links and switches are being destroyed. */
 	timeline_->stop();
 	/* Switches detach from ports that are still there; queues give credits back to them. */
 	switches_.clear();
@@ -151,7 +151,7 @@ Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config)
 
 void Fabric::disconnect(Link &link)
 {
-	/* Nodes that are told may ask the fabric: without its lock. */
+	/* The lock is not held because nodes that are notified may call the fabric. */
 	link.remove();
 	const MutexLock lock(mutex_);
 	removed_links_.insert_or_assign(link.name(), take(links_, link));

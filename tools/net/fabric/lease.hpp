@@ -62,7 +62,7 @@ private:
 	static constexpr std::uint32_t kEnded = 1u << 31;
 
 	std::atomic<std::uint32_t> state_{0};
-	/* The owner's thread alone; nobody reads when it goes. */
+	/* Only the owner's thread accesses it. Nobody reads the bytes when it is reset. */
 	std::shared_ptr<const void> keep_;
 };
 

@@ -105,7 +105,9 @@ void Link::settle_locked()
 		wanted = false;
 	if (!wanted)
 		in_training_ = false;
-	/* Where a far end in another process goes down, this half trains anew, too. */
+	/*
+	 * If the end of a trunk in the other process goes down, this half is trained again as well.
+	 */
 	if (!wanted || (up_.load(std::memory_order_relaxed) && withheld()))
 		trained_ = false;
 	if (!trained_ && up_.load(std::memory_order_relaxed))

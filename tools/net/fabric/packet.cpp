@@ -336,7 +336,7 @@ std::vector<std::byte> Packet::to_wire() const
 
 void Packet::hold_credit(Port &receiver, std::uint8_t vl)
 {
-	/* The new place is ours before the old one is given back. */
+	/* The new credit is taken before the old one is returned. */
 	Port *before = std::exchange(credit_port_, &receiver);
 	std::uint8_t vl_before = std::exchange(credit_vl_, vl);
 	if (before)

@@ -406,7 +406,7 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 	out.expiry_planned.fetch_and(~(1u << vl));
 	auto life = patience(out);
 	const auto now = timeline_.now(); // as the queue counts
-	/* Counted before they give back their credits. */
+	/* The packets are counted before their credits are returned. */
 	std::vector<Packet> dropped = out.egress.expire(vl, now - life);
 	if (!dropped.empty()) {
 		/* A guest that takes no packets causes this as long as others send to it. */

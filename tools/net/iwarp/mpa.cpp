@@ -168,7 +168,7 @@ std::size_t FpduReader::wanted() const
 					   : padded(number_at(fpdu_, 0, 2)) + kCrcBytes;
 }
 
-// False: it says another place than the FPDU's.
+// Returns false if the marker contains another position than the FPDU's.
 bool FpduReader::take_marker(std::uint8_t byte)
 {
 	marker_.push_back(byte);

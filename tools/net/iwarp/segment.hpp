@@ -58,8 +58,8 @@ constexpr std::size_t kTaggedHeader = 14;
 constexpr std::size_t kUntaggedHeader = 18;
 
 Bytes encode(const Segment &segment);
-// The payload is a part of @ulpdu. Versions, the opcode, and that it goes with the kind of segment
-// and its queue are looked at.
+// The payload is a part of @ulpdu. The versions and the opcode are checked, and whether the opcode
+// fits the kind of segment and its queue.
 std::variant<Segment, Error> parse_segment(View ulpdu);
 
 // Contents of a Read Request.

@@ -55,7 +55,7 @@ public:
 	// A responder has the request, to accept() or reject(); an initiator the reply.
 	virtual void requested(const StartFrame &request) = 0;
 	virtual void established(const StartFrame &reply) = 0;
-	// An initiator has a reply that refuses, with what the other says of it; ended() follows.
+	// The responder has refused the initiator's request with this reply; ended() follows.
 	virtual void refused(const StartFrame &reply) = 0;
 
 	// The other's Write, its Read of this side, and what a Send invalidates.
@@ -83,8 +83,8 @@ struct StreamConfig {
 	StartFrame
 		start{}; // one's own request; of a responder, the wishes: markers, crc, enhanced's ird and ord
 	std::size_t most_ulpdu = 1454; // with which an FPDU fits into a segment of 1460 bytes
-	// Bounds: Reads of the other's to be answered, and of one's own on their way; what an
-	// enhanced reply says of them is heeded.
+	// ird limits the peer's Reads that are answered at a time, ord this side's own Reads in
+	// flight. The values in an enhanced reply lower them.
 	std::size_t ird = 16;
 	std::size_t ord = 16;
 };
@@ -187,7 +187,8 @@ private:
 	std::size_t ord_;
 	// A responder is silent until the initiator has spoken (RFC 5044 section 7.1.2).
 	bool may_send_ = false;
-	// The kind of first message that tells only that, which was agreed on.
+	// The agreed kind of the first message, which has no other purpose than to end the
+	// responder's silence.
 	std::optional<Opcode> ready_to_receive_;
 	bool ended_ = false;
 	bool finishing_ = false; // nothing is made any more

@@ -31,8 +31,8 @@ public:
 	static constexpr Clock::duration kClosing = std::chrono::seconds(10);
 	static constexpr Clock::duration kLingering = std::chrono::seconds(5);
 
-	// @owner: told what a stream's host is; ended() also where there was no stream yet. @over:
-	// nothing is left of it, it may be destroyed soon.
+	// @owner receives the calls of a stream's host; ended() is called even if no stream had
+	// begun. @over is called when this object does nothing more, so it can be destroyed soon.
 	Carrier(Loop &loop, const StreamConfig &config, Host &owner, std::function<void()> over);
 	// Resets a connection that is left.
 	~Carrier() override;
@@ -44,7 +44,7 @@ public:
 	// A responder's: a connection that somebody else has opened.
 	void adopt(tcp::ConnectionPtr connection);
 
-	// Another owner from now on; null: nobody is told any more, and nothing that comes is
+	// Replaces the owner. With null, nobody is notified any more, and received data is not
 	// placed.
 	void set_owner(Host *owner) { owner_ = owner; }
 

@@ -36,8 +36,8 @@ public:
 				: std::max<std::uint32_t>(1, std::uint64_t{mss_} * mss_ / window_);
 		grow(more);
 	}
-	// The same acknowledgement again. True: what it asks for was lost, and goes out again now.
-	// @in_flight: bytes.
+	// A duplicate acknowledgement has arrived. Returns true if the segment that it asks for was
+	// lost and must be sent again now. @in_flight is in bytes.
 	bool duplicate(std::uint32_t in_flight)
 	{
 		if (recovering_) {

@@ -78,7 +78,8 @@ void Connection::end(End how)
 		return;
 	enter(State::closed);
 	User *const user = std::exchange(user_, nullptr);
-	// Its place first: whoever is told may end all that there is, this included.
+	// The place is released first because the user may destroy everything in the call,
+	// including this object.
 	setup_.over();
 	if (user)
 		user->ended(how);
@@ -277,7 +278,7 @@ void Connection::timer_fired()
 		send(kRst | kAck, acceptable_sequence());
 		return end(End::timed_out);
 	}
-	// A peer whose window is shut and who says so is alive, and has cleared this.
+	// A peer that reports a closed window is alive, and its report has reset this counter.
 	if (++tries_ > (opening() ? kMostOpeningTries : kMostTries))
 		return end(End::timed_out);
 	round_trip_.back_off();
@@ -338,7 +339,8 @@ void Connection::take(const Segment &segment)
 void Connection::take_syn_sent(const Segment &segment)
 {
 	const bool acknowledges = segment.flags & kAck;
-	// The other has a connection of before: it is told that it is over, and takes the next SYN.
+	// The peer still has an earlier connection. The reset ends it, so the peer accepts the next
+	// SYN.
 	if (acknowledges && segment.acknowledgement != next_) {
 		if (!(segment.flags & kRst))
 			send(kRst, segment.acknowledgement);

@@ -110,7 +110,8 @@ public:
 		std::function<void()> established, over;
 	};
 
-	// An active one, which says so to the other; a passive one, from the other's @syn.
+	// Without @syn, the connection is active and sends a SYN; with the peer's @syn, it is
+	// passive.
 	Connection(Loop &loop, Setup setup, const Segment *syn);
 	Connection(const Connection &) = delete;
 	Connection &operator=(const Connection &) = delete;
@@ -119,14 +120,14 @@ public:
 	State state() const { return state_; }
 	// Bytes of a segment at the most.
 	std::size_t mss() const { return mss_; }
-	// Null: nobody is told any more.
+	// With null, nobody is notified any more.
 	void set_user(User *user) { user_ = user; }
 
 	// All of @bytes, or, where there is no room or nothing may be sent any more, none.
 	bool write(View bytes);
 	std::size_t room() const
 	{
-		// The stack may have gone before.
+		// The stack may have been destroyed before.
 		if (!may_send())
 			return 0;
 		const std::size_t most = std::min(kMostQueued, setup_.share());

@@ -44,8 +44,8 @@ public:
 
 	// @send: puts a frame on the cable.
 	Stack(Loop &loop, const Config &config, std::function<void(Bytes frame)> send);
-	// All connections are over, and nobody is told; the others are when they speak to whoever
-	// comes.
+	// All connections end without notifying their users. Peers are reset when they send to the
+	// next stack with this address.
 	~Stack();
 	Stack(const Stack &) = delete;
 	Stack &operator=(const Stack &) = delete;

@@ -62,7 +62,7 @@ struct Fixture {
 	std::span<std::byte> memory;
 };
 
-// A machine's whole life, fed from an input.
+// The input determines all that a guest does.
 class Machine
 {
 public:
