@@ -12,22 +12,22 @@ void kern_bug_at(const char *file, int line, const char *what) __attribute__((no
 /* Reports a caller that may not sleep. */
 void kern_might_sleep(const char *file, int line);
 /*
- * For tests: counts the calls of kern_might_sleep() in the running task, and ends that. Only where
- * the kernel has KUnit.
+ * For tests: counts the calls of kern_might_sleep() in the running task, until the second function
+ * ends that. Only on kernels with KUnit.
  */
 void kern_watch_sleep_checks(void);
 unsigned int kern_watched_sleep_checks(void);
-/* Between these, in a task, might_sleep reports. */
+/* Between these two calls in a task, might_sleep() reports. */
 void kern_non_block_start(void);
 void kern_non_block_end(void);
 
 bool kern_in_hard_irq(void);
-/* Soft interrupt being served, or bottom halves disabled. */
+/* Returns true while a soft interrupt is served or bottom halves are disabled. */
 bool kern_in_soft_irq(void);
-/* Neither a task context, nor one that may sleep. */
+/* Returns true in interrupts and in tasks that must not sleep. */
 bool kern_in_atomic(void);
 bool kern_irqs_disabled(void);
-/* False where the kernel would report a caller that sleeps, if it looks. */
+/* Returns false where the kernel would report a caller that sleeps, if it has that check. */
 bool kern_may_sleep(void);
 /*
  * A number that two callers share if and only if one runs inside the other's calls: the task and

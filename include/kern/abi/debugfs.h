@@ -10,15 +10,16 @@ struct seq_file;
 
 struct kern_debugfs_file {
 	void (*show)(struct kern_debugfs_file *file, struct seq_file *out);
-	/* NULL for a file that is only read. text is terminated. 0 or a negative errno. */
+	/*
+	 * NULL for a file that can only be read. text is terminated. Returns 0 or a negative errno.
+	 */
 	int (*write)(struct kern_debugfs_file *file, const char *text, size_t size);
 	void *context;
 	struct dentry *entry;
 };
 
 /*
- * parent NULL: the root. Never fails as far as the caller can see: debugfs is for looking, nothing
- * depends on it.
+ * parent is NULL for the root. Callers need no error handling, because nothing depends on debugfs.
  */
 struct dentry *kern_debugfs_directory(const char *name, struct dentry *parent);
 void kern_debugfs_add(struct kern_debugfs_file *file, const char *name, struct dentry *parent);

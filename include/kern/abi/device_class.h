@@ -10,7 +10,10 @@ struct kern_class_device;
 struct module;
 
 struct kern_class_options {
-	/* Shown by the class's own file abi_version; NULL for none. Stays. */
+	/*
+	 * The contents of the class's own file abi_version; NULL for no such file. The text must
+	 * stay valid.
+	 */
 	const char *abi_version;
 	/* Permissions of its devices' nodes, which are in /dev/infiniband. */
 	unsigned short node_mode;
@@ -19,22 +22,25 @@ struct kern_class_options {
 };
 
 /*
- * A value in a device's directory; there from the device's first moment to its last. Readable by
- * all, writable where it can be stored.
+ * A value in a device's directory, which exists as long as the device. All users can read it; it is
+ * writable if it can be stored.
  */
 struct kern_class_file {
 	const char *name;
 	struct kern_sysfs_file *file;
 };
 
-/* An error pointer without memory (ENOMEM) or where the name is taken (EEXIST). name: stays. */
+/*
+ * Returns an error pointer without memory (ENOMEM) or if the name is taken (EEXIST). name must stay
+ * valid.
+ */
 struct kern_class *kern_class_create(const char *name, const struct kern_class_options *options);
-/* Without devices by now. */
+/* All its devices must have been removed. */
 void kern_class_destroy(struct kern_class *class_);
 
 /*
- * A device of a class, with its files; user space is notified by kern_class_device_announce().
- * parent: may be NULL. An error pointer: ENOMEM, EEXIST.
+ * Creates a device of a class, with its files. User space is notified by
+ * kern_class_device_announce(). parent may be NULL. Returns an error pointer for ENOMEM and EEXIST.
  */
 struct kern_class_device *kern_class_device_create(struct kern_class *class_, struct device *parent,
 						   const char *name,

@@ -11,11 +11,11 @@ KERN_OPAQUE(sg_table);
 /* The kernel's enum dma_data_direction. */
 enum kern_dma_direction { KERN_DMA_BIDIRECTIONAL, KERN_DMA_TO_DEVICE, KERN_DMA_FROM_DEVICE };
 
-/* Zeroed. */
+/* The memory is zeroed. */
 void *kern_dma_alloc_coherent(struct device *device, size_t size, u64 *address, unsigned int flags);
 void kern_dma_free_coherent(struct device *device, size_t size, void *memory, u64 address);
 
-/* 0, or -ENOMEM where the address does not fit or the table is full. */
+/* Returns 0, or -ENOMEM if the device cannot reach the address or the table is full. */
 int kern_dma_map_single(struct device *device, void *memory, size_t size,
 			enum kern_dma_direction direction, u64 *address);
 int kern_dma_map_page(struct device *device, struct page *page, size_t offset, size_t size,

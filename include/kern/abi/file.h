@@ -39,36 +39,39 @@ struct kern_file_ops {
 	long (*read)(void *owner, u64 to, size_t count, bool wait);
 	long (*write)(void *owner, u64 from, size_t count);
 	int (*control)(void *owner, unsigned int command, u64 argument);
-	/* KERN_POLL_…; first kern_poll_wait() on whatever is woken when the answer changes. */
+	/*
+	 * Returns KERN_POLL_…. It must first call kern_poll_wait() on each queue that is woken when
+	 * the result changes.
+	 */
 	unsigned int (*poll)(void *owner, struct kern_poll *poll);
 	int (*map)(void *owner, u64 page_offset, size_t length, struct kern_mapping *mapping);
 	void (*release)(void *owner);
 };
 
-/* NULL without memory. The module is held while there is a file of the kind. */
+/* Returns NULL without memory. The module is held while a file of the kind is open. */
 struct kern_file_kind *kern_file_kind_create(const struct kern_file_ops *ops,
 					     struct module *module);
-/* There is no file of it. */
+/* No file of the kind may be open. */
 void kern_file_kind_destroy(struct kern_file_kind *kind);
 
-/* A file without a name, with a descriptor that no one sees before kern_file_install(). */
+/* A file without a name. No other thread can use its descriptor before kern_file_install(). */
 struct kern_new_file {
 	struct kern_file *file;
 	int descriptor;
 };
 /*
- * For reading only, closed by exec. owner is taken over unless it fails: ENOMEM, EMFILE, ENFILE.
- * name: stays.
+ * The file can only be read, and is closed by exec. It takes over the owner unless it fails:
+ * ENOMEM, EMFILE, ENFILE. name must stay valid.
  */
 int kern_file_create(struct kern_file_kind *kind, const char *name, void *owner,
 		     struct kern_new_file *created);
 void kern_file_install(const struct kern_new_file *created);
-/* The file ends, release is called soon after. */
+/* Drops the file; release is called soon afterwards. */
 void kern_file_cancel(const struct kern_new_file *created);
 
 /*
- * The owner of the file that the calling process has by that number, held until kern_file_put();
- * NULL if it has none of that kind.
+ * Returns the owner of the file that the calling process has open under that number, held until
+ * kern_file_put(); NULL if it has none of that kind.
  */
 void *kern_file_get(struct kern_file_kind *kind, int descriptor, struct kern_file **file);
 void kern_file_put(struct kern_file *file);
@@ -90,7 +93,8 @@ bool kern_inode_get(int descriptor, struct kern_inode *held);
 void kern_inode_put(const struct kern_inode *held);
 
 /*
- * Mappings lose the device's registers permanently, and map plain memory instead. May sleep.
+ * Mappings are permanently disconnected from the device's registers, and map plain memory instead.
+ * May sleep.
  */
 void kern_file_revoke(struct kern_file *file);
 /* Sends SIGIO to the processes that requested it. Any context. */
@@ -98,14 +102,12 @@ void kern_file_signal(struct kern_file *file);
 void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue);
 
 /*
- * True if it was opened to wait for data or space, without O_NONBLOCK. For code that opens
- * it.
+ * Returns true if read and write of the file wait, that is, if O_NONBLOCK is not set. For code that
+ * opens it.
  */
 bool kern_file_waits(const struct kern_file *file);
 
-/*
- * True if the calling task may do what is normally left to the kernel on a network (CAP_NET_RAW).
- */
+/* Returns true if the calling task has CAP_NET_RAW. */
 bool kern_has_raw_network(void);
 
 /*
@@ -118,7 +120,7 @@ struct kern_node_ops {
 };
 enum { KERN_NODES = 32 };
 
-/* Device numbers for the nodes: 0 or a negative errno. */
+/* Allocates device numbers for the nodes. Returns 0 or a negative errno. */
 int kern_node_region_register(unsigned int major, unsigned int first_minor, const char *name);
 void kern_node_region_unregister(unsigned int major, unsigned int first_minor);
 
@@ -134,24 +136,24 @@ struct kern_node *kern_node_create(struct kern_class *class_, struct device *par
 				   unsigned int count, const struct kern_node_options *options);
 void kern_node_announce(struct kern_node *node);
 /*
- * It can no longer be opened; open files stay open. Waits for running opens and reads of its files.
- * May sleep.
+ * The node can no longer be opened; open files stay open. Waits for running opens and reads of its
+ * files. May sleep.
  */
 void kern_node_remove(struct kern_node *node);
 
 /*
- * A node in /dev/infiniband that is of no device: all may read and write it; it is of the class
- * misc, with the file abi_version. The kind's files are all of this node. An error pointer: ENOMEM,
- * EEXIST, EBUSY. name, abi_version: stay.
+ * A node in /dev/infiniband that belongs to no device. All users may read and write it; it is in
+ * the class misc, with the file abi_version. It is the only node of this kind of files. Returns an
+ * error pointer for ENOMEM, EEXIST and EBUSY. name and abi_version must stay valid.
  */
 struct kern_misc_node;
 struct kern_misc_node *kern_misc_node_create(const char *name, const char *abi_version,
 					     const struct kern_node_ops *ops, void *context,
 					     struct kern_file_kind *kind);
-/* Its device number. */
+/* Returns its device number. */
 unsigned int kern_misc_node_major(const struct kern_misc_node *node);
 unsigned int kern_misc_node_minor(const struct kern_misc_node *node);
-/* It can no longer be opened; open files stay open. Waits for running opens. May sleep. */
+/* The node can no longer be opened; open files stay open. Waits for running opens. May sleep. */
 void kern_misc_node_remove(struct kern_misc_node *node);
 
 KERN_C_END

@@ -9,16 +9,16 @@ KERN_C_BEGIN
 
 enum {
 	KERN_LINK_ADDRESS_SIZE =
-		20 /* an InfiniBand interface's: 4 bytes of flags and QPN, and the GID */
+		20 /* of an InfiniBand interface: 4 bytes of flags and QPN, and the GID */
 };
 
 struct kern_ip_address {
-	u8 bytes[16]; /* of IPv4 the first four */
+	u8 bytes[16]; /* the first four bytes for IPv4 */
 	bool v6;
-	u32 interface; /* that a link-local address belongs to; else 0 */
+	u32 interface; /* the interface of a link-local address; otherwise 0 */
 };
 
-/* Only interfaces of the drivers here are `infiniband` or `ethernet`. */
+/* `infiniband` and `ethernet` are only set for interfaces of weft's drivers. */
 struct kern_ip_interface {
 	u64 net; /* the number of its namespace */
 	u32 index;
@@ -31,9 +31,11 @@ struct kern_ip_interface {
 
 struct kern_ip_watcher;
 
-/* All in process context. 0 or a negative errno. */
+/* Context of all functions: process. They return 0 or a negative errno. */
 
-/* The interface of a namespace that has an address. -EADDRNOTAVAIL: none. */
+/*
+ * Finds the interface of a namespace that has an address. Returns -EADDRNOTAVAIL if there is none.
+ */
 int kern_ip_owner(struct kern_net *net, const struct kern_ip_address *address,
 		  struct kern_ip_interface *interface);
 /*
@@ -44,20 +46,21 @@ int kern_ip_owner(struct kern_net *net, const struct kern_ip_address *address,
 int kern_ip_route(struct kern_net *net, const struct kern_ip_address *to,
 		  struct kern_ip_address *source, struct kern_ip_interface *interface);
 /*
- * The link address of a neighbour. -EAGAIN: it is being asked for, and kern_ip_watch()'s
- * `neighbour` called when it is known.
+ * Finds the link address of a neighbour. Returns -EAGAIN while it is being resolved; then the
+ * callback `neighbour` of kern_ip_watch() is called when it is known.
  */
 int kern_ip_neighbour(struct kern_net *net, const struct kern_ip_address *to,
 		      const struct kern_ip_interface *interface, u8 *link_address);
 /*
- * The InfiniBand interface of a GID and a P_Key, in any namespace; of several the one that has
- * `address`. -ENODEV: none; -EHOSTUNREACH: it is down, or the way to `peer` is another.
+ * Finds the InfiniBand interface with a GID and a P_Key, in any namespace; if there are several,
+ * the one that has `address`. Returns -ENODEV if there is none, and -EHOSTUNREACH if it is down or
+ * the route to `peer` uses another.
  */
 int kern_ip_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *address,
 		     const struct kern_ip_address *peer, struct kern_ip_interface *interface);
 /*
- * The Ethernet interface with a link address, in any namespace. -ENODEV: none; -EADDRNOTAVAIL: it
- * does not have `address`.
+ * Finds the Ethernet interface with a link address, in any namespace. Returns -ENODEV if there is
+ * none, and -EADDRNOTAVAIL if it does not have `address`.
  */
 int kern_ip_incoming_ethernet(const u8 *mac, const struct kern_ip_address *address,
 			      struct kern_ip_interface *interface);
@@ -77,7 +80,7 @@ bool kern_ip_may_use_low_ports(struct kern_net *net);
  */
 struct kern_ip_watcher *kern_ip_watch(void (*neighbour)(void *context, u64 net),
 				      void (*interface)(void *context), void *context);
-/* When this has returned, they are not called any more. */
+/* No callback runs after this has returned. */
 void kern_ip_unwatch(struct kern_ip_watcher *watcher);
 
 struct net_device;
@@ -94,7 +97,8 @@ struct kern_ip_address_watcher *kern_ip_watch_addresses(const struct net_device 
 							void *context);
 void kern_ip_unwatch_addresses(struct kern_ip_address_watcher *watcher);
 /*
- * Reports all addresses of the interface as if they were added or removed. With the rtnl lock held.
+ * Reports all addresses of the interface as if they were added or removed. Caller holds the rtnl
+ * lock.
  */
 void kern_ip_tell_addresses(struct kern_ip_address_watcher *watcher, bool added);
 

@@ -7,7 +7,7 @@ KERN_C_BEGIN
 
 struct kunit;
 
-/* A value as a failed expectation shows it. */
+/* A value as the message of a failed expectation contains it. */
 enum kern_kunit_kind { KERN_KUNIT_SIGNED, KERN_KUNIT_UNSIGNED, KERN_KUNIT_POINTER };
 struct kern_kunit_value {
 	const char *expression;
@@ -15,7 +15,7 @@ struct kern_kunit_value {
 	u64 bits;
 };
 
-/* Marks the test as failed; it goes on. */
+/* Marks the test as failed; the test continues. */
 void kern_kunit_fail(struct kunit *test, const char *file, int line, const char *text);
 void kern_kunit_fail_compare(struct kunit *test, const char *file, int line, const char *relation,
 			     const struct kern_kunit_value *left,
@@ -27,22 +27,22 @@ bool kern_kunit_failed(struct kunit *test);
 /* The module parameter weft_kern.kunit_seed, or a new number each time. */
 u64 kern_kunit_seed(void);
 
-/* A device of no bus, that can do 64-bit DMA; NULL without memory. */
+/* Creates a device without a bus that can use 64-bit DMA. Returns NULL without memory. */
 struct device *kern_kunit_device_create(const char *name);
 void kern_kunit_device_destroy(struct device *device);
-/* The CPU's address of what is mapped for such a device. Any context. */
+/* Returns the CPU's address of memory that is mapped for such a device. Context: any. */
 void *kern_kunit_dma_memory(struct device *device, u64 address);
 
 /* Reads a debugfs file into a buffer, with a terminating NUL; returns the length. */
 struct kern_debugfs_file;
 size_t kern_kunit_show(struct kern_debugfs_file *file, char *to, size_t size);
 
-/* Administers an interface, with the rtnl lock held. 0 or a negative errno. */
+/* Changes settings of an interface, with the rtnl lock held. Returns 0 or a negative errno. */
 struct net_device;
 int kern_kunit_netdev_up(struct net_device *dev, bool up);
 /*
- * Has the stack listen to a multicast address, or no more, as programs do that join groups. 0 or a
- * negative errno. Context: process.
+ * Makes the stack join or leave a multicast address, as programs do. Returns 0 or a negative errno.
+ * Context: process.
  */
 int kern_kunit_netdev_listen(struct net_device *dev, const void *address, bool listen);
 /*
@@ -51,13 +51,16 @@ int kern_kunit_netdev_listen(struct net_device *dev, const void *address, bool l
  */
 int kern_kunit_netdev_send(struct net_device *dev, const void *address, u16 protocol,
 			   unsigned int length);
-/* The same, with a checksum that the device has to fill in: of what, and how far behind. */
+/*
+ * The same, with a checksum that the device has to complete. The arguments say where the covered
+ * bytes begin and where the checksum is.
+ */
 int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address, u16 protocol,
 				    unsigned int length, unsigned int start, unsigned int offset);
 /*
- * Hands the device's driver a packet of `length` bytes at the most, its address and header among
- * them, past everything that asks for more than that; what lies behind its end is as it was. 0;
- * -EBUSY if it was not taken, -ENOMEM without memory.
+ * Passes a packet of at most `length` bytes, with its address and header, directly to the device's
+ * driver, without the stack's checks of the length. The bytes behind its end are unchanged. Returns
+ * 0, -EBUSY if the driver did not accept it, or -ENOMEM.
  */
 int kern_kunit_netdev_send_cut(struct net_device *dev, const void *address, u16 protocol,
 			       unsigned int length);

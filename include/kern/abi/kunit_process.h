@@ -23,8 +23,8 @@ bool kern_kunit_process_pins_for_reading(void);
 void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *context);
 
 /*
- * Creates a stand-in for an opened file, without node or descriptor, which sends no signals. waits:
- * as if opened without O_NONBLOCK. NULL without memory.
+ * Creates an object that the functions for opened files accept, without node or descriptor; it
+ * sends no signals. waits: as if opened without O_NONBLOCK. Returns NULL without memory.
  */
 struct kern_file *kern_kunit_file_create(bool waits);
 void kern_kunit_file_destroy(struct kern_file *file);

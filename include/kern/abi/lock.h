@@ -36,10 +36,10 @@ void kern_rwsem_lock_shared(struct kern_rw_semaphore *lock);
 void kern_rwsem_unlock_shared(struct kern_rw_semaphore *lock);
 void kern_rwsem_assert_held(struct kern_rw_semaphore *lock);
 
-/* An exclusion that is no lock, for lockdep; nothing on a kernel without it. */
+/* Declares to lockdep an exclusion that is not a lock. No effect on a kernel without lockdep. */
 void kern_lockdep_init(struct kern_lockdep_map *map, const char *name,
 		       struct kern_lock_class_key *key);
-/* waits: as for a lock that is waited for, not one that is only tried. */
+/* waits: the task waits, as for a lock, and does not only try. */
 void kern_lockdep_acquire(struct kern_lockdep_map *map, bool waits);
 void kern_lockdep_release(struct kern_lockdep_map *map);
 /* Returns the number of locks of the running task that lockdep knows, or -1 without lockdep. */

@@ -16,19 +16,19 @@ enum kern_log_level {
 
 void kern_log(enum kern_log_level level, const char *module, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* With the device's driver and name in front. */
+/* The message begins with the device's driver and name. */
 void kern_log_device(enum kern_log_level level, const struct device *device, const char *format,
 		     ...) __attribute__((format(printf, 3, 4)));
 
 /*
- * snprintf, with the kernel's conversions: as much as fits, always terminated; the length that all
- * of it has.
+ * Formats like snprintf(), with the kernel's conversions. Writes as much as fits, always
+ * terminated, and returns the length of the complete text.
  */
 int kern_format(char *text, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int kern_format_list(char *text, size_t size, const char *format, __builtin_va_list args);
 
-/* One state for each place that logs; true while it may. */
+/* Each place that logs has one state. Returns true while it may log. */
 struct kern_log_limit {
 	unsigned long window_start;
 	unsigned int printed;

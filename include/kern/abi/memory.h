@@ -21,13 +21,13 @@ void kern_get_page(struct page *page);
 void kern_put_page(struct page *page);
 void *kern_page_address(struct page *page);
 int kern_node_id(void);
-/* Pages of memory that the host has. */
+/* Returns the number of pages of memory of the host. */
 u64 kern_ram_pages(void);
 
 /*
- * From here to kern_noio_leave(), which is given what this returns, no allocation of the calling
- * task begins I/O or file system work in order to find memory, whatever its flags are. For code
- * that such I/O may wait for, as it may be swapping or NFS over IPoIB. Pairs may be nested.
+ * From here to kern_noio_leave(), which gets the value that this returns, no allocation of the
+ * calling task starts I/O or file system work to find memory, whatever its flags are. For code for
+ * which such I/O may wait, because that may be swapping or NFS over IPoIB. Pairs may be nested.
  */
 unsigned int kern_noio_enter(void);
 void kern_noio_leave(unsigned int former);
@@ -36,13 +36,13 @@ bool kern_noio(void);
 
 /*
  * For tests, in builds with checks: the nth allocation from now by the calling task fails, once; 0
- * ends it. And whether it has come to that. One task at a time.
+ * cancels that. The second function returns whether it has happened. One task at a time.
  */
 void kern_fail_allocation(unsigned int nth);
 bool kern_allocation_failed(void);
 /*
- * The nth allocation of all work items together from now on fails once; 0: none. Returns how many
- * were still to come.
+ * The nth allocation from now on, counted over all work items, fails once; 0 cancels that. Returns
+ * how many were left to count.
  */
 unsigned int kern_fail_work_allocation(unsigned int nth);
 

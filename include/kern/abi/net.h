@@ -8,18 +8,18 @@ KERN_C_BEGIN
 /* A network namespace. */
 struct kern_net;
 
-/* The number of the initial one. */
+/* The number of the initial namespace. */
 #define KERN_NET_INITIAL 0
 
 /*
- * The network namespace of the calling task, or the initial one; held until kern_net_put(). Any
- * context of a task.
+ * Returns the network namespace of the calling task, or the initial one, held until kern_net_put().
+ * Context: any task.
  */
 struct kern_net *kern_net_get(bool of_caller);
 void kern_net_put(struct kern_net *net);
-/* A number that no other namespace has or will have. */
+/* Returns a number that no other namespace has or will have. */
 u64 kern_net_number(struct kern_net *net);
-/* The number of the calling task's. Any context of a task. */
+/* Returns the number of the calling task's namespace. Context: any task. */
 u64 kern_net_number_of_caller(void);
 
 /*
@@ -32,7 +32,7 @@ struct kern_net_watcher {
 	void (*ended)(u64 number);
 };
 int kern_net_watch(const struct kern_net_watcher *watcher);
-/* Calls ended() for the namespaces that are left; no call runs after it. */
+/* Calls ended() for the namespaces that remain; no callback runs afterwards. */
 void kern_net_unwatch(void);
 
 KERN_C_END

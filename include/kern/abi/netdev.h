@@ -25,8 +25,8 @@ struct kern_rings {
 };
 
 /*
- * When the interrupt of one direction is due: after so many microseconds or packets; adaptive: as
- * the interface finds best.
+ * The interrupt of one direction is raised after this many microseconds or packets; adaptive: the
+ * interface chooses the values.
  */
 struct kern_coalesce {
 	u32 usecs;
@@ -48,8 +48,8 @@ struct kern_netdev_ops {
 	/* KERN_XMIT_*. In a soft interrupt, one at a time for each queue. */
 	int (*start_xmit)(struct sk_buff *skb, struct net_device *dev);
 	/*
-	 * Bytes put in front, or minus their number if they lack an address: the caller has none,
-	 * and daddr is NULL.
+	 * Returns the number of bytes put in front, or minus that number if their address is
+	 * missing. In that case the caller has none, and daddr is NULL.
 	 */
 	int (*header_create)(struct sk_buff *skb, struct net_device *dev, unsigned short type,
 			     const void *daddr, const void *saddr, unsigned int len);
@@ -59,8 +59,8 @@ struct kern_netdev_ops {
 	void (*set_rx_mode)(void *owner);
 	int (*change_mtu)(void *owner, unsigned int mtu);
 	/*
-	 * The administrator wants this hardware address: kern_netdev_set_address() says what has
-	 * become of it.
+	 * The administrator requests this hardware address. kern_netdev_set_address() reports the
+	 * result.
 	 */
 	int (*set_address)(void *owner, const u8 *address);
 	/*
@@ -70,11 +70,11 @@ struct kern_netdev_ops {
 	void (*set_rx_checksum)(void *owner, bool on);
 	void (*tx_timeout)(void *owner, unsigned int queue);
 	void (*get_stats)(void *owner, struct kern_net_stats *stats);
-	/* The interface that this one lies on; its own index if none. */
+	/* Returns the interface below this one, or its own index if there is none. */
 	int (*get_iflink)(void *owner);
 	/* The interface is being unregistered and is down. */
 	void (*uninit)(void *owner);
-	/* The last use of the interface is over; process context, without the rtnl lock. */
+	/* No user of the interface remains. Context: process, without the rtnl lock. */
 	void (*destroy)(void *owner);
 
 	void (*get_rings)(void *owner, struct kern_rings *rings);
@@ -88,7 +88,10 @@ struct kern_netdev_ops {
 	const char *const *counter_names;
 	void (*get_counters)(void *owner, u64 *values);
 	const char *driver_name;
-	/* The version of the device's firmware, as text of at most so many bytes. May be NULL. */
+	/*
+	 * Writes the version of the device's firmware as text of at most that many bytes. May be
+	 * NULL.
+	 */
 	void (*get_firmware_version)(void *owner, char *text, unsigned int size);
 };
 
@@ -100,7 +103,7 @@ enum {
 enum kern_netdev_feature {
 	KERN_NETDEV_SG = 1 << 0,
 	KERN_NETDEV_CSUM = 1 << 1, /* TCP and UDP over IPv4 and IPv6, both directions */
-	KERN_NETDEV_TSO = 1 << 2,  /* of both, too */
+	KERN_NETDEV_TSO = 1 << 2,  /* over IPv4 and IPv6 */
 };
 
 struct kern_netdev_config {
@@ -129,10 +132,11 @@ struct net_device *kern_netdev_alloc(const char *name, unsigned int tx_queues);
 struct net_device *kern_netdev_alloc_child(const struct net_device *parent, unsigned int number,
 					   unsigned int tx_queues);
 void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_config *config);
-/* Frees one that was not registered; its owner's destroy is not called. */
+/* Frees a device that was not registered. Its owner's destroy is not called. */
 void kern_netdev_free(struct net_device *dev);
 /*
- * With the rtnl lock held. After unregister, the last reference frees the device and calls destroy.
+ * Caller holds the rtnl lock. After unregister, the last reference frees the device and calls
+ * destroy.
  */
 int kern_netdev_register_locked(struct net_device *dev);
 void kern_netdev_unregister_locked(struct net_device *dev);
@@ -146,14 +150,14 @@ bool kern_netdev_rx_checksum(const struct net_device *dev);
 int kern_netdev_ifindex(const struct net_device *dev);
 bool kern_netdev_is_up(const struct net_device *dev);
 unsigned int kern_netdev_mtu(const struct net_device *dev);
-/* With the rtnl lock held. */
+/* Caller holds the rtnl lock. */
 int kern_netdev_set_mtu(struct net_device *dev, unsigned int mtu);
 void kern_netdev_set_max_mtu(struct net_device *dev, unsigned int max_mtu);
-/* Another function to transmit by; the queues are stopped. */
+/* Replaces the function that transmits. The queues must be stopped. */
 void kern_netdev_set_start_xmit(struct net_device *dev,
 				int (*start_xmit)(struct sk_buff *skb, struct net_device *dev));
 /*
- * Sets whether the device segments outgoing packets, as far as it can. With the rtnl lock held.
+ * Sets whether the device segments outgoing packets, as far as it can. Caller holds the rtnl lock.
  */
 void kern_netdev_set_segmentation(struct net_device *dev, bool on);
 void kern_netdev_set_address(struct net_device *dev, const u8 *address);
@@ -161,23 +165,23 @@ const u8 *kern_netdev_address(const struct net_device *dev);
 void kern_netdev_set_broadcast(struct net_device *dev, const u8 *address);
 void kern_netdev_carrier(struct net_device *dev, bool on);
 bool kern_netdev_carrier_ok(const struct net_device *dev);
-/* Lets the stack hand over packets, or none any more. */
+/* Starts or stops the stack's calls of the transmit function. */
 void kern_netdev_start_queues(struct net_device *dev);
 void kern_netdev_stop_queues(struct net_device *dev);
 /* Returns the number of multicast addresses that the stack has now. Context: any. */
 unsigned int kern_netdev_multicast_count(const struct net_device *dev);
 /*
  * Calls each for every multicast address until it returns false. The address lock is held with soft
- * interrupts off: it must not sleep, nor take long.
+ * interrupts off, so it must not sleep or take long.
  */
 void kern_netdev_for_each_multicast(struct net_device *dev,
 				    bool (*each)(void *context, const u8 *address), void *context);
 
-/* Transmit queues that the device was allocated with. */
+/* Returns the number of transmit queues that the device was allocated with. */
 unsigned int kern_netdev_tx_queue_count(const struct net_device *dev);
 /*
- * Uses the first `count` of them, and has each CPU prefer one of its own. The device is registered,
- * the rtnl lock held. 0 or a negative errno.
+ * Uses the first `count` of them, and makes each CPU prefer one. The device must be registered, and
+ * the caller must hold the rtnl lock. Returns 0 or a negative errno.
  */
 int kern_netdev_use_tx_queues(struct net_device *dev, unsigned int count);
 struct netdev_queue *kern_netdev_tx_queue(struct net_device *dev, unsigned int index);
@@ -186,8 +190,8 @@ void kern_txq_wake(struct netdev_queue *queue);
 bool kern_txq_stopped(const struct netdev_queue *queue);
 void kern_txq_reset(struct netdev_queue *queue);
 /*
- * A packet of so many bytes was queued. Returns true if the doorbell has to be rung now: no packet
- * follows, or the queue is full.
+ * A packet of that many bytes was queued. Returns true if the doorbell must be rung now, because no
+ * packet follows or the queue is full.
  */
 bool kern_txq_sent(struct netdev_queue *queue, unsigned int bytes);
 void kern_txq_completed(struct netdev_queue *queue, unsigned int packets, unsigned int bytes);
@@ -198,17 +202,17 @@ void kern_napi_add(struct net_device *dev, struct kern_napi *napi,
 		   int (*poll)(struct kern_napi *napi, int budget), bool transmit);
 void kern_napi_del(struct kern_napi *napi);
 void kern_napi_enable(struct kern_napi *napi);
-/* Waits until nothing is left of a poll: what it uses may be freed. */
+/* Waits until a poll has returned, so that its data can be freed. */
 void kern_napi_disable(struct kern_napi *napi);
 /*
- * Waits no longer than until a poll has said that it is done, of which what arms the queue may be
- * left: for an end that is soon enabled again.
+ * Waits only until a poll has reported that it is done; it may still arm the queue. For a napi that
+ * is soon enabled again.
  */
 void kern_napi_pause(struct kern_napi *napi);
 bool kern_napi_schedule(struct kern_napi *napi);
-/* The same from process context, where no interrupt's end would have it run. */
+/* The same in process context, in which no interrupt's end would start the poll. */
 bool kern_napi_schedule_from_task(struct kern_napi *napi);
-/* False if it is to be polled again anyway. */
+/* Returns false if it must be polled again. */
 bool kern_napi_complete_done(struct kern_napi *napi, int work);
 
 /* Attributes of a packet for a transmit function. */
@@ -224,50 +228,48 @@ struct kern_tx_packet {
 };
 void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet);
 /*
- * Lends the packet from `skip` bytes of its linear part on. The number of pieces, or a negative
- * errno and none.
+ * Maps the packet for DMA, beginning with byte `skip` of its linear part. Returns the number of
+ * pieces, or a negative errno; then nothing is mapped.
  */
 struct kern_tx_piece {
 	u64 address;
 	u32 length;
-	u32 key; /* the caller's; not touched */
+	u32 key; /* for the caller; not accessed here */
 };
 int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip,
 		 struct kern_tx_piece *pieces);
 void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int skip,
 		    const struct kern_tx_piece *pieces);
-/* Copies all of it, linear or not. */
+/* Copies the whole packet, linear or not. */
 void kern_skb_copy(const struct sk_buff *skb, void *to, unsigned int length);
 void *kern_skb_push(struct sk_buff *skb, unsigned int length);
 /*
- * Takes so many bytes off the front. False, and nothing has changed, where the linear part does not
- * have them and `leave` more.
+ * Removes that many bytes from the front. Returns false without a change if the linear part does
+ * not have these bytes and `leave` more.
  */
 bool kern_skb_pull(struct sk_buff *skb, unsigned int length, unsigned int leave);
-/* Makes room in front and a private header. A negative errno without memory. */
+/* Makes space in front, and a private header. Returns a negative errno without memory. */
 int kern_skb_cow_head(struct sk_buff *skb, unsigned int headroom);
 int kern_skb_linearize(struct sk_buff *skb);
 /*
- * For a packet whose checksum the device has to fill in: the offset where the covered bytes begin,
- * and the checksum's offset from there.
+ * For a packet whose checksum the device has to complete: the offset at which the covered bytes
+ * begin, and the checksum's offset from there.
  */
 void kern_skb_checksum_place(const struct sk_buff *skb, unsigned int *start, unsigned int *offset);
-/* Fills it in. A negative errno without memory. */
+/* Computes the checksum. Returns a negative errno without memory. */
 int kern_skb_fill_checksum(struct sk_buff *skb);
-/* The 48 bytes that belong to the layer that has the packet. */
+/* The 48 bytes that belong to the current owner of the packet. */
 void *kern_skb_control(struct sk_buff *skb);
 u16 kern_skb_protocol(const struct sk_buff *skb);
-/* Sends a packet again from the start: for one that waited for its address. */
+/* Sends a packet again from the beginning, after it has waited for its address. */
 int kern_skb_requeue(struct sk_buff *skb, struct net_device *dev);
-/*
- * Drops a packet that exceeds the path MTU, and reports the MTU to its sender. Process context.
- */
+/* Drops a packet that exceeds the path MTU, and reports the MTU to its sender. Context: process. */
 void kern_skb_too_big(struct sk_buff *skb, unsigned int mtu);
-/* budget: of the poll function that calls; 0 elsewhere. Any context. */
+/* budget is that of the calling poll function, and 0 elsewhere. Context: any. */
 void kern_skb_consume(struct sk_buff *skb, int budget);
 void kern_skb_drop(struct sk_buff *skb);
 
-/* A queue of packets, under its owner's lock. */
+/* A queue of packets, protected by its owner's lock. */
 struct kern_skb_queue {
 	struct sk_buff *first;
 	struct sk_buff *last;
@@ -283,17 +285,17 @@ enum kern_packet_type {
 };
 
 /*
- * A packet for the stack: `copied` bytes are copied into its linear part, the rest of `length`
- * stays in the page.
+ * Passes a packet to the stack: `copied` bytes are copied into its linear part, and the rest of
+ * `length` stays in the page.
  */
 struct kern_rx_packet {
-	const void *
-		mac_header; /* mac_length bytes that stand in front, as the stack's link-layer header */
+	/* The stack's link-layer header, mac_length bytes, which it sees in front of the data. */
+	const void *mac_header;
 	unsigned int mac_length;
 	const u8 *data;
 	unsigned int length;
 	unsigned int copied;
-	struct page *page;        /* if copied < length: its reference is handed over */
+	struct page *page;        /* if copied < length, its reference is taken over */
 	unsigned int page_offset; /* of data */
 	unsigned int truesize;    /* of the piece of page */
 	u16 protocol;             /* host order */
@@ -311,18 +313,18 @@ struct kern_rx_packet {
  */
 bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev,
 		       const struct kern_rx_packet *packet);
-/* The same, with all of the packet copied into pages of its own; its page is not looked at. */
+/* The same, but the whole packet is copied into pages of its own, and `page` is ignored. */
 bool kern_napi_receive_copy(struct kern_napi *napi, struct net_device *dev,
 			    const struct kern_rx_packet *packet);
 
 /* Pages of the receive ring. */
 struct page *kern_page_alloc(void);
-/* For tests, in builds with checks: until it is called again, there are none. */
+/* For tests, in builds with checks: allocations of pages fail as long as `fail` is set. */
 void kern_fail_pages(bool fail);
 void kern_page_get(struct page *page);
 void kern_page_put(struct page *page);
 int kern_page_references(const struct page *page);
-/* True if the page is on the local NUMA node, and not from emergency reserves. */
+/* Returns true if the page is on the local NUMA node and not from emergency reserves. */
 bool kern_page_reusable(const struct page *page);
 const void *kern_page_bytes(const struct page *page);
 
@@ -331,33 +333,36 @@ enum kern_link_mode {
 	KERN_LINK_CONNECTED,
 };
 
-/* Settings of an IP over InfiniBand interface from rtnetlink and sysfs; minus one: not set. */
+/* Settings of an IP over InfiniBand interface from rtnetlink and sysfs; -1 if not set. */
 struct kern_link_settings {
 	int pkey;
 	int mode; /* enum kern_link_mode */
 	int umcast;
 };
 
-/* Interfaces that user space makes: `ip link add link PARENT name NAME type KIND`. */
+/* Interfaces that user space creates: `ip link add link PARENT name NAME type KIND`. */
 struct kern_link_ops {
 	const char *kind;
-	/* dev: allocated, named, not configured; parent: what IFLA_LINK named. rtnl lock held. */
+	/*
+	 * dev is allocated, named and not configured; parent is the device in IFLA_LINK. The rtnl
+	 * lock is held.
+	 */
 	int (*newlink)(struct net_device *dev, struct net_device *parent,
 		       const struct kern_link_settings *settings);
-	/* The P_Key is not to be changed, and not looked at. rtnl lock held. */
+	/* The P_Key must not be changed, and is ignored. The rtnl lock is held. */
 	int (*change)(void *owner, const struct kern_link_settings *settings);
 	void (*get)(void *owner, struct kern_link_settings *settings);
-	/* May user space delete it? */
+	/* Returns whether user space may delete it. */
 	bool (*may_delete)(void *owner);
 	/*
-	 * The older way to make and to delete one: by the P_Key, of an interface that has a port.
-	 * rtnl lock held.
+	 * The older interface to create and delete one by its P_Key, below an interface that has a
+	 * port. The rtnl lock is held.
 	 */
 	int (*create_child)(void *owner, u16 pkey);
 	int (*delete_child)(void *owner, u16 pkey);
-	/* Transmit queues of a device that is about to be made. */
+	/* Returns the number of transmit queues of a device that is about to be created. */
 	unsigned int (*tx_queues)(void);
-	/* Identifies devices of this kind: their ops are these. */
+	/* A device with these ops is of this kind. */
 	const struct kern_netdev_ops *netdev_ops;
 };
 struct kern_link_kind;
@@ -365,10 +370,10 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops);
 void kern_link_unregister(struct kern_link_kind *kind);
 /*
  * Makes a device one of the kind, so that user space sees its attributes, by rtnetlink and in its
- * directory in sysfs. Before it is registered.
+ * directory in sysfs. Must be called before the device is registered.
  */
 void kern_link_adopt(struct kern_link_kind *kind, struct net_device *dev);
-/* The owner of a device with these ops, NULL for any other. */
+/* Returns the owner of a device with these ops, and NULL for any other device. */
 void *kern_netdev_owner_of(struct net_device *dev, const struct kern_netdev_ops *ops);
 
 KERN_C_END

@@ -7,10 +7,7 @@ KERN_C_BEGIN
 
 struct module;
 
-/*
- * A question of a program. Its attributes are as it wrote them: any that is not looked for is not
- * looked at.
- */
+/* A request of a program. Its attributes are not validated; those that are not read are ignored. */
 struct kern_netlink_request {
 	u16 type;
 	const void *attributes;
@@ -18,10 +15,10 @@ struct kern_netlink_request {
 	const void *native;
 	u64 net; /* the number of the network namespace of the program's socket */
 };
-/* The first attribute of a type, and its bytes; NULL if there is none. */
+/* Returns the first attribute of a type, and its bytes; NULL if there is none. */
 const void *kern_netlink_find(const struct kern_netlink_request *request, u16 type,
 			      unsigned int *size);
-/* True if the sender has CAP_NET_ADMIN. Context: that of the request. */
+/* Returns true if the sender has CAP_NET_ADMIN. Context: that of the request. */
 bool kern_netlink_may_administer(const struct kern_netlink_request *request);
 /*
  * The network namespace that a descriptor of the program's is of, if the program may administer
@@ -32,24 +29,24 @@ int kern_netlink_net_of(const struct kern_netlink_request *request, u32 descript
 			struct kern_net **net);
 
 /*
- * An answer. All functions that put something into it return false if it does not fit, and then
- * have put nothing.
+ * A reply. All functions that add something to it return false, and add nothing, if it does not
+ * fit.
  */
 struct kern_netlink_message;
 /*
- * A message of a type, which what is put in from here on belongs to; NULL where there is no room
- * for it.
+ * Begins a message of a type, which contains all that is added from here on. Returns NULL if there
+ * is no space for it.
  */
 void *kern_netlink_begin(struct kern_netlink_message *message, u16 type);
 void kern_netlink_end(struct kern_netlink_message *message, void *begun);
 bool kern_netlink_put(struct kern_netlink_message *message, u16 type, const void *data,
 		      unsigned int size);
-/* With its alignment, for which there is an attribute 0. */
+/* Aligns the value, with padding in an attribute of type 0. */
 bool kern_netlink_put_u64(struct kern_netlink_message *message, u16 type, u64 value);
-/* An attribute that has attributes; said: marked as such. */
+/* Begins a nested attribute; said: with the flag NLA_F_NESTED. */
 void *kern_netlink_nest(struct kern_netlink_message *message, u16 type, bool said);
 void kern_netlink_end_nest(struct kern_netlink_message *message, void *nest);
-/* Where it ends now, and back to there. */
+/* Returns the present end, and truncates the message to such an end. */
 const void *kern_netlink_mark(const struct kern_netlink_message *message);
 void kern_netlink_rewind(struct kern_netlink_message *message, const void *mark);
 
@@ -69,9 +66,9 @@ struct kern_netlink_ops {
 };
 
 /*
- * The kernel's end of a protocol of netlink, in every network namespace. One protocol at a time.
- * The module stays as long as a program has a socket of it. 0; EBUSY if the protocol is someone
- * else's, or this is in use; ENOMEM.
+ * Registers the kernel's end of a netlink protocol in every network namespace. One protocol at a
+ * time. The module is held as long as a program has a socket of it. Returns 0; EBUSY if the
+ * protocol is used by another module, or this is in use; ENOMEM.
  */
 int kern_netlink_create(unsigned int protocol, const struct kern_netlink_ops *ops,
 			struct module *module);

@@ -14,13 +14,13 @@ KERN_OPAQUE(pci_driver);
 struct kern_pci_driver_item {
 	struct kern_pci_driver native;
 	/*
-	 * 0 or a negative errno, having undone everything. data: of the matching entry of the
-	 * table.
+	 * Returns 0, or a negative errno after having undone everything. data is that of the
+	 * matching entry of the table.
 	 */
 	int (*probe)(struct kern_pci_driver_item *driver, struct pci_dev *device,
 		     unsigned long data);
 	void (*remove)(struct kern_pci_driver_item *driver, struct pci_dev *device);
-	/* Before a reboot or kexec: the device's DMA and interrupts end. */
+	/* Called before a reboot or kexec: the device must stop DMA and interrupts. */
 	void (*shutdown)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 	/*
 	 * Before and after the function is reset by others, such as by a write to its `reset` in
@@ -44,10 +44,10 @@ u16 kern_pci_vendor_id(struct pci_dev *pci);
 u16 kern_pci_device_id(struct pci_dev *pci);
 u8 kern_pci_revision(struct pci_dev *pci);
 int kern_pci_node(struct pci_dev *pci);
-/* False when it answers no more. */
+/* Returns false when the device does not answer any more. */
 bool kern_pci_present(struct pci_dev *pci);
 
-/* Memory decoding, bus mastering, and the BARs claimed. */
+/* Enables memory decoding and bus mastering, and claims the BARs. */
 int kern_pci_enable(struct pci_dev *pci, const char *name, unsigned int dma_bits);
 void kern_pci_disable(struct pci_dev *pci);
 
@@ -67,20 +67,20 @@ void *kern_pci_map_bar(struct pci_dev *pci, unsigned int bar, u64 offset, u64 si
 		       bool write_combining);
 void kern_iounmap(void *address);
 /*
- * A register of 1, 2, 4 or 8 bytes, where reaching it takes the kernel's help
- * (CONFIG_INDIRECT_IOMEM). Any context.
+ * Accesses a register of 1, 2, 4 or 8 bytes through the kernel's functions, where that is necessary
+ * (CONFIG_INDIRECT_IOMEM). Context: any.
  */
 u64 kern_mmio_read(const volatile void *address, unsigned int size);
 void kern_mmio_write(volatile void *address, u64 value, unsigned int size);
 
 /* Returns the number of allocated vectors, which is at least min, or a negative errno. */
 int kern_pci_alloc_msix(struct pci_dev *pci, unsigned int min, unsigned int max);
-/* The interrupt pin, as vector 0: 1, or a negative errno. */
+/* Allocates the interrupt pin, as vector 0. Returns 1 or a negative errno. */
 int kern_pci_alloc_line(struct pci_dev *pci);
 void kern_pci_free_vectors(struct pci_dev *pci);
 int kern_pci_vector_irq(struct pci_dev *pci, unsigned int vector);
 
-/* handler: true if the interrupt was the device's. */
+/* handler returns true if the device raised the interrupt. */
 struct kern_irq_item {
 	bool (*handler)(struct kern_irq_item *item);
 	void *context;

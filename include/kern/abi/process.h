@@ -5,13 +5,16 @@
 
 KERN_C_BEGIN
 
-/* A process, running or exited: its number is not reused while it is held. */
+/* A process, running or exited. Its number is not reused while it is held. */
 struct kern_process;
 
-/* The calling one, held. Any context of a task. */
+/* Returns the calling process, held. Context: any task. */
 struct kern_process *kern_process_get(void);
 void kern_process_put(struct kern_process *process);
-/* Its number as the calling task knows it; 0 if it is no more, or out of its sight. */
+/*
+ * Returns its number in the calling task's PID namespace; 0 if it has exited or is not visible
+ * there.
+ */
 u32 kern_process_number(struct kern_process *process);
 
 KERN_C_END

@@ -19,16 +19,16 @@ enum kern_cgroup_resource {
 };
 
 /*
- * name: shown for the device; it is stored in the device, may change there, and stays until the
- * device has been removed. Returns NULL without memory. Process context.
+ * name is shown for the device. The name is stored in the device, may be changed there, and stays
+ * until the device has been removed. Returns NULL without memory. Context: process.
  */
 struct kern_cgroup_device *kern_cgroup_device_add(char *name);
-/* Everything that was charged has been returned, except what is lost. Process context. */
+/* All charges must have been returned, except lost ones. Context: process. */
 void kern_cgroup_device_remove(struct kern_cgroup_device *device);
 
 /*
- * Charges one to the control group of the calling process. Errors: -EAGAIN beyond rdma.max of it or
- * of a parent; -ENOMEM. Process context.
+ * Charges one object to the control group of the calling process. Returns -EAGAIN if that exceeds
+ * rdma.max of the group or of a parent; -ENOMEM. Context: process.
  */
 int kern_cgroup_charge(struct kern_cgroup_device *device, enum kern_cgroup_resource resource,
 		       struct rdma_cgroup **charged);

@@ -8,8 +8,7 @@ KERN_C_BEGIN
 struct task_struct;
 
 /*
- * The started thread, or the negative errno as a pointer's value is given to *error and NULL
- * returned.
+ * Returns the started thread; on failure, it stores the negative errno in *error and returns NULL.
  */
 struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name,
 				      int *error);

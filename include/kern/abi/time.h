@@ -9,10 +9,10 @@ KERN_C_BEGIN
 u64 kern_now_ns(void);
 u64 kern_jiffies(void);
 u64 kern_ms_to_jiffies(unsigned int ms);
-/* Sleeps at least so long. */
+/* Sleeps at least that long. */
 void kern_sleep_ms(unsigned int ms);
 void kern_sleep_us(unsigned int min, unsigned int max);
-/* Spins. */
+/* Waits without sleeping. */
 void kern_delay_us(unsigned int us);
 void kern_cond_resched(void);
 

@@ -15,7 +15,7 @@ struct kern_timer_item {
 
 void kern_timer_init(struct kern_timer_item *item, const char *name,
 		     struct kern_lock_class_key *key);
-/* Cancels it, waiting for one that runs, and ends its life. */
+/* Cancels the timer, waits for a running function, and destroys the timer. */
 void kern_timer_exit(struct kern_timer_item *item);
 void kern_timer_start(struct kern_timer_item *item, unsigned int ms);
 bool kern_timer_cancel(struct kern_timer_item *item);

@@ -15,9 +15,9 @@ enum kern_trace_point {
 };
 
 /*
- * Notified when the first listener enables a tracepoint and when the last one disables it; on
- * registration, at once for points that are enabled. So a disabled tracepoint costs nothing: the
- * owner of the listener inserts the report into the path, and removes it again.
+ * Called when the first listener enables a tracepoint and when the last one disables it, and at
+ * registration for enabled ones. So a disabled tracepoint costs nothing: the owner of the listener
+ * inserts the report into the path, and removes it again.
  */
 struct kern_trace_listener {
 	struct {
@@ -28,7 +28,7 @@ struct kern_trace_listener {
 	void *context;
 };
 
-/* Context: process. When the second has returned, the listener is not called any more. */
+/* Context: process. After the second has returned, the listener is not called any more. */
 void kern_trace_listen(struct kern_trace_listener *listener);
 void kern_trace_unlisten(struct kern_trace_listener *listener);
 
@@ -44,7 +44,7 @@ struct kern_trace_mad {
 	u8 method;
 	u16 attribute;
 	u64 transaction;
-	/* Sent: how that ended, an enum ib_wc_status. Received: where from. */
+	/* The result of a sent packet, an enum ib_wc_status; the source of a received one. */
 	u32 status;
 	u32 lid;
 };
@@ -52,8 +52,8 @@ void kern_trace_mad_sent(const char *device, const struct kern_trace_mad *mad);
 void kern_trace_mad_received(const char *device, const struct kern_trace_mad *mad);
 
 /*
- * An asynchronous event: its number and name, and the port, or the number of the object, that it is
- * about.
+ * Reports an asynchronous event: its number and name, and the port or the number of the object that
+ * it concerns.
  */
 void kern_trace_async_event(const char *device, u32 type, const char *name, u32 number);
 

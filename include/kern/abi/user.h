@@ -6,11 +6,12 @@
 KERN_C_BEGIN
 
 /*
- * The calling process's memory. 0 or -EFAULT; after that the destination is undefined. May sleep.
+ * Accesses the memory of the calling process. Returns 0 or -EFAULT; then the destination is
+ * undefined. May sleep.
  */
 int kern_copy_from_user(void *to, const void __user *from, size_t size);
 int kern_copy_to_user(void __user *to, const void *from, size_t size);
-/* 1 if all of it is 0, 0 if not, or -EFAULT. */
+/* Returns 1 if all of it is 0, 0 if not, or -EFAULT. */
 int kern_user_is_zero(const void __user *from, size_t size);
 
 /*
@@ -25,7 +26,7 @@ struct kern_user {
 	bool privileged;
 };
 
-/* The user of the calling process. */
+/* Returns the user of the calling process. */
 struct kern_user kern_current_user(void);
 
 KERN_C_END

@@ -31,8 +31,8 @@ void kern_user_memory_release(struct kern_user_memory *memory);
 bool kern_user_memory_writable(const struct kern_user_memory *memory);
 bool kern_user_memory_of_caller(const struct kern_user_memory *memory);
 /*
- * The next mapped pieces in their order, of whole pages, as large as they are: returns how many,
- * less than `most` only at the end. May sleep.
+ * Returns the next mapped pieces in their order, each consisting of whole pages and as large as
+ * possible, and their number, which is less than `most` only at the end. May sleep.
  */
 unsigned int kern_user_memory_pieces(struct kern_user_memory *memory,
 				     struct kern_user_cursor *cursor,

@@ -14,7 +14,7 @@ void kern_completion_reinit(struct kern_completion *completion);
 void kern_complete(struct kern_completion *completion);
 void kern_complete_all(struct kern_completion *completion);
 void kern_completion_wait(struct kern_completion *completion);
-/* False after so many milliseconds. */
+/* Returns false after that many milliseconds. */
 bool kern_completion_wait_for(struct kern_completion *completion, unsigned int ms);
 bool kern_completion_done(struct kern_completion *completion);
 
@@ -22,12 +22,15 @@ void kern_wait_queue_init(struct kern_wait_queue *queue, const char *name,
 			  struct kern_lock_class_key *key);
 void kern_wake_up(struct kern_wait_queue *queue);
 void kern_wake_up_all(struct kern_wait_queue *queue);
-/* prepare; look at the condition; sleep if it does not hold; again; in the end, finish. */
+/*
+ * The order of calls: prepare, check the condition, sleep if it does not hold, repeat, and finally
+ * finish.
+ */
 void kern_wait_entry_init(struct kern_wait_entry *entry);
-/* Nonzero if the caller is interruptible and a signal waits: -ERESTARTSYS. */
+/* Returns -ERESTARTSYS if the caller is interruptible and a signal is pending. */
 long kern_wait_prepare(struct kern_wait_queue *queue, struct kern_wait_entry *entry,
 		       bool interruptible);
-/* Jiffies that are left, of KERN_FOREVER or less. */
+/* Returns the remaining jiffies, of at most KERN_FOREVER. */
 long kern_wait_sleep(long jiffies);
 void kern_wait_finish(struct kern_wait_queue *queue, struct kern_wait_entry *entry);
 #define KERN_FOREVER __LONG_MAX__

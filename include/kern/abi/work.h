@@ -13,7 +13,7 @@ struct kern_work_item {
 	struct kern_work native;
 	void (*run)(struct kern_work_item *item);
 	void *context;
-	/* It has been queued before. */
+	/* The item has already been queued. */
 	bool used;
 };
 
@@ -21,18 +21,18 @@ struct kern_delayed_work_item {
 	struct kern_delayed_work native;
 	void (*run)(struct kern_delayed_work_item *item);
 	void *context;
-	/* It has been queued before. */
+	/* The item has already been queued. */
 	bool used;
 };
 
 /*
- * name and key: the item as lockdep knows it, so that waiting for a work under a lock that it takes
- * is reported.
+ * name and key identify the item for lockdep, so that it reports a task that waits for a work item
+ * while it holds a lock that the item takes.
  */
 void kern_work_init(struct kern_work_item *item, const char *name, struct kern_lock_class_key *key);
 /*
- * Cancels it, and ends its life. One that was never queued may end under locks that it would take:
- * what is given up before anybody knows it has nothing to wait for.
+ * Cancels the item and destroys it. An item that was never queued may be destroyed under locks that
+ * it would take, because there is nothing to wait for.
  */
 void kern_work_exit(struct kern_work_item *item);
 bool kern_work_queue(struct workqueue_struct *queue, struct kern_work_item *item);
@@ -52,9 +52,9 @@ bool kern_delayed_work_cancel_sync(struct kern_delayed_work_item *item);
 bool kern_delayed_work_flush(struct kern_delayed_work_item *item);
 
 enum kern_workqueue_kind {
-	/* One item at a time, in the order of queueing. */
+	/* Items run one at a time, in the order of queueing. */
 	KERN_WORKQUEUE_ORDERED,
-	/* Items run where they were queued, many at once. */
+	/* Items run on the CPU on which they were queued, many at once. */
 	KERN_WORKQUEUE_PER_CPU,
 	KERN_WORKQUEUE_UNBOUND,
 };
