@@ -13,7 +13,7 @@ inline constexpr bool debug = false;
 #endif
 } // namespace kern
 
-/* A broken promise inside the suite. Costs nothing where there are no checks. */
+/* Checks an internal assumption of weft's modules. Costs nothing in builds without checks. */
 #define kern_assert(condition)                                                                     \
 	do {                                                                                       \
 		if constexpr (::kern::debug) {                                                     \
@@ -22,7 +22,10 @@ inline constexpr bool debug = false;
 		}                                                                                  \
 	} while (0)
 
-/* True if the condition holds, which is a defect and reported with a backtrace, in every build. */
+/*
+ * Returns true if the condition holds, which is a defect and is reported with a backtrace in every
+ * build.
+ */
 #define KERN_WARN_ON(condition)                                                                    \
 	({                                                                                         \
 		const bool kern_warn_condition = !!(condition);                                    \
@@ -42,8 +45,8 @@ namespace kern
 {
 
 /*
- * While one lives, whatever sleeps is reported (on a kernel that looks for it). For calls whose
- * contract forbids it.
+ * While one exists, any call that sleeps is reported (on a kernel with that check). For calls that
+ * must not sleep.
  */
 class NoSleepSection
 {

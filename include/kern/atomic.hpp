@@ -64,7 +64,7 @@ private:
 	T value_{};
 };
 
-/* One load or store of a plain variable that others change meanwhile. */
+/* Loads or stores a plain variable, which others may change meanwhile, in one access. */
 template<class T>
 inline T read_once(const T &variable)
 {
@@ -81,15 +81,18 @@ inline void compiler_barrier()
 	asm volatile("" ::: "memory");
 }
 
-/* Between CPUs. */
+/* Barriers between CPUs. */
 inline void smp_mb()
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 #if defined(__x86_64__)
-/* Between CPU and device: mb orders all; dma_rmb and dma_wmb order coherent memory that a device shares, where x86 keeps the order
- * of loads among themselves and of stores among themselves; wmb also orders them against MMIO. */
+/*
+ * Barriers between CPU and device: mb orders all; dma_rmb and dma_wmb order coherent memory that is
+ * shared with a device, for which x86 keeps loads in order and stores in order; wmb also orders
+ * them against MMIO.
+ */
 inline void mb()
 {
 	asm volatile("mfence" ::: "memory");

@@ -19,7 +19,7 @@ constexpr T bit(unsigned int number)
 	return T{1} << number;
 }
 
-/* Bits high..low, both included. */
+/* Bits high..low, inclusive. */
 template<class T = u32>
 constexpr T bit_mask(unsigned int high, unsigned int low)
 {
@@ -34,9 +34,9 @@ struct Field {
 
 	static constexpr T get(T word) { return (word & mask) >> Low; }
 	static constexpr bool fits(T value) { return value <= max; }
-	/* The word with the field replaced. */
+	/* Returns the word with the field replaced. */
 	static constexpr T put(T word, T value) { return (word & ~mask) | of(value); }
-	/* A word of this field alone. */
+	/* Returns a word that contains only this field. */
 	static constexpr T of(T value)
 	{
 		if (!__builtin_is_constant_evaluated())
@@ -66,7 +66,7 @@ constexpr T div_round_up(T value, std::type_identity_t<T> by)
 {
 	return (value + by - 1) / by;
 }
-/* The smallest n with 2^n >= value. */
+/* Returns the smallest n with 2^n >= value. */
 constexpr unsigned int log2_ceil(u64 value)
 {
 	return value <= 1 ? 0 : 64 - static_cast<unsigned int>(__builtin_clzll(value - 1));

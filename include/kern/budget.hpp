@@ -19,8 +19,8 @@ public:
 	constexpr Budget(u32 limit, int refusal) : limit_(limit), refusal_(refusal) {}
 
 	/*
-	 * keep: how much has to be left after that. Errors: the refusal. The budget outlives what
-	 * it gives.
+	 * keep: how much must be left after that. Errors: the refusal. The budget must outlive its
+	 * portions.
 	 */
 	Result<Portion> take(u32 amount = 1, u32 keep = 0);
 
@@ -35,7 +35,7 @@ private:
 	Atomic<u32> taken_{0};
 };
 
-/* Goes back with its owner. */
+/* It is returned when its owner is destroyed. */
 class Portion
 {
 public:

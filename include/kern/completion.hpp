@@ -14,12 +14,12 @@ public:
 	Completion(const Completion &) = delete;
 	Completion &operator=(const Completion &) = delete;
 
-	/* Any context. The waiter may destroy the completion as soon as it is through. */
+	/* Context: any. The waiter may destroy the completion as soon as its wait has returned. */
 	void complete() { kern_complete(&native_); }
 	void complete_all() { kern_complete_all(&native_); }
 	/* May sleep. */
 	void wait() { kern_completion_wait(&native_); }
-	/* False after so many milliseconds. May sleep. */
+	/* Returns false after that many milliseconds. May sleep. */
 	[[nodiscard]] bool wait_for(unsigned int ms)
 	{
 		return kern_completion_wait_for(&native_, ms);

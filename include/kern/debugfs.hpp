@@ -29,7 +29,10 @@ public:
 		std::swap(entry_, other.entry_);
 		return *this;
 	}
-	/* With all that is in it: so it is declared before its files, which have to go first. */
+	/*
+	 * Removes the directory with all entries. It must be declared before its files, which have
+	 * to be removed first.
+	 */
 	~Directory() { kern_debugfs_remove(entry_); }
 
 	dentry *native() const { return entry_; }
@@ -58,7 +61,7 @@ private:
 class File
 {
 public:
-	/* void T::show(Output &) */
+	/* The file calls void T::show(Output &). */
 	template<auto Show, class T>
 	File(Method<Show>, T *object)
 	{
@@ -68,7 +71,10 @@ public:
 		};
 		file_.context = object;
 	}
-	/* and int T::write(const char *text, size_t size): 0 or a negative errno */
+	/*
+	 * A write calls int T::write(const char *text, size_t size), which returns 0 or a negative
+	 * errno.
+	 */
 	template<auto Show, auto Write, class T>
 	File(Method<Show> show, Method<Write>, T *object) : File(show, object)
 	{
@@ -85,7 +91,7 @@ public:
 	File(const File &) = delete;
 	File &operator=(const File &) = delete;
 
-	/* Once. May sleep. */
+	/* Must be called only once. May sleep. */
 	void add(const char *name, const Directory &directory)
 	{
 		kern_debugfs_add(&file_, name, directory.native());

@@ -16,7 +16,7 @@
 namespace kern
 {
 
-/* The error of an error pointer, 0 of a good one. */
+/* Returns the error of an error pointer, 0 for a valid one. */
 inline int pointer_error(const void *pointer)
 {
 	const auto value = reinterpret_cast<unsigned long>(pointer);
@@ -26,7 +26,7 @@ inline int pointer_error(const void *pointer)
 class DeviceClass
 {
 public:
-	/* name: stays. May sleep. Errors: EEXIST, ENOMEM. */
+	/* name must stay valid. May sleep. Errors: EEXIST, ENOMEM. */
 	static Result<DeviceClass> create(const char *name, const kern_class_options &options)
 	{
 		kern_class *native = kern_class_create(name, &options);
@@ -44,7 +44,7 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* Its devices are gone by now. May sleep. */
+	/* Its devices must have been removed. May sleep. */
 	~DeviceClass()
 	{
 		if (native_)
@@ -86,16 +86,18 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* Entries below it must be gone by now. Waits for readers of its files. May sleep. */
+	/* Entries below it must have been removed. Waits for readers of its files. May sleep. */
 	~ClassDevice()
 	{
 		if (native_)
 			kern_class_device_remove(native_);
 	}
 
-	/* It is complete: says so to user space. Once. May sleep. */
+	/* Announces the complete device to user space. Must be called only once. May sleep. */
 	void announce() { kern_class_device_announce(native_); }
-	/* After that; one call at a time. May sleep. Errors: EEXIST, ENOMEM. */
+	/*
+	 * Must be called after announce(), one call at a time. May sleep. Errors: EEXIST, ENOMEM.
+	 */
 	Result<> rename(const char *name) { return check(kern_class_device_rename(native_, name)); }
 	device *native() const { return kern_class_device_native(native_); }
 

@@ -91,14 +91,14 @@ public:
 		std::swap(pool_, other.pool_);
 		return *this;
 	}
-	/* All pieces have been freed. */
+	/* All pieces must have been freed. */
 	~DmaPool()
 	{
 		if (pool_)
 			kern_dma_pool_destroy(pool_);
 	}
 
-	/* Zeroed. Errors: ENOMEM. Context: as `flags` says. */
+	/* The memory is zeroed. Errors: ENOMEM. Context: as `flags` says. */
 	Result<Piece> alloc(Gfp flags)
 	{
 		Piece piece;
@@ -126,10 +126,10 @@ enum class Direction {
 };
 
 /*
- * Lends memory to a device, until the unmap of the same address, size and direction. Between a
- * sync_for_cpu and a sync_for_device the memory is the CPU's. The memory of map_single() is from
- * make()/make_array() without fallback, Pages or an skb; never a stack. Any context. Errors:
- * ENOMEM.
+ * Maps memory for a device, until the unmap of the same address, size and direction. Between a
+ * sync_for_cpu and a sync_for_device only the CPU may access the memory. The memory of map_single()
+ * must be from make()/make_array() without fallback, Pages or an skb, and never a stack. Context:
+ * any. Errors: ENOMEM.
  */
 inline Result<u64> map_single(device *device, void *memory, std::size_t size, Direction direction)
 {
@@ -177,7 +177,7 @@ public:
 			kern_sg_free(&native_);
 	}
 
-	/* Once. Errors: ENOMEM, EINVAL for none. */
+	/* Must be called only once. Errors: ENOMEM, EINVAL for no pages. */
 	Result<> alloc(unsigned int entries, Gfp flags = Gfp::kernel)
 	{
 		KERN_TRY_ERRNO(kern_sg_alloc(&native_, entries, static_cast<unsigned int>(flags)));
@@ -188,7 +188,7 @@ public:
 	{
 		kern_sg_set_page(&native_, entry, page, size, offset);
 	}
-	/* The number of segments, at most that of the entries. Errors: ENOMEM, EIO. */
+	/* Returns the number of segments, at most that of the entries. Errors: ENOMEM, EIO. */
 	Result<unsigned int> map(device *device, Direction direction)
 	{
 		const int segments =
@@ -205,7 +205,7 @@ public:
 			kern_sg_unmap(std::exchange(device_, nullptr), &native_,
 				      static_cast<kern_dma_direction>(direction_));
 	}
-	/* body(address, size) for each mapped segment; stops when it returns false. */
+	/* Calls body(address, size) for each mapped segment, until it returns false. */
 	template<class Body>
 	void for_each(Body body)
 	{

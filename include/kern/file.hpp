@@ -27,7 +27,7 @@ extern "C" struct module __this_module;
 namespace kern
 {
 
-/* The ways to be woken that a poll of a file takes note of. */
+/* The wait queues that wake a poll of a file. */
 class Poll
 {
 public:
@@ -47,8 +47,8 @@ public:
 	FileKind &operator=(const FileKind &) = delete;
 
 	/*
-	 * Before the first file. owner: the module that is held while there is a file; none for a
-	 * KUnit suite. Errors: ENOMEM.
+	 * Must be called before the first file is opened. owner is the module that is held while a
+	 * file is open; none for a KUnit suite. Errors: ENOMEM.
 	 */
 	Result<> create(module *owner = &__this_module)
 	{
@@ -57,7 +57,7 @@ public:
 			return Error{-ENOMEM};
 		return {};
 	}
-	/* After the last. */
+	/* Must be called after the last file is closed. */
 	void destroy()
 	{
 		kern_file_kind_destroy(native_);
@@ -107,13 +107,13 @@ private:
 	kern_file_kind *native_ = nullptr;
 };
 
-/* A file that no program sees before install(); without that it ends. */
+/* A file that no program can use before install(). Without install(), it is destroyed. */
 class NewFile
 {
 public:
 	/*
-	 * name: stays. The file owns what release() ends, from here on. Errors: EMFILE, ENFILE,
-	 * ENOMEM; then the caller still does. May sleep.
+	 * name must stay valid. From here on the file owns what release() destroys. Errors: EMFILE,
+	 * ENFILE, ENOMEM; then the caller still owns it. May sleep.
 	 */
 	template<class Owner>
 	static Result<NewFile> create(const FileKind<Owner> &kind, const char *name, Owner *owner)
@@ -132,7 +132,7 @@ public:
 
 	int descriptor() const { return native_.descriptor; }
 	kern_file *native() const { return native_.file; }
-	/* The program has it. */
+	/* Makes the file available to the program. */
 	void install()
 	{
 		kern_file_install(&native_);
@@ -173,8 +173,8 @@ private:
 };
 
 /*
- * The owner of the file that the calling process has by a number, held as long as this lives; empty
- * if it has none of that kind.
+ * The owner of the file that the calling process has open under a number, held as long as this
+ * exists; empty if it has none of that kind.
  */
 template<class Owner>
 class FileHold
@@ -211,20 +211,20 @@ class OpenFiles
 public:
 	explicit OpenFiles(LockClass &lock_class) : lock_(lock_class) {}
 
-	/* The opened file's own reference: what it adopts in its release(). May sleep. */
+	/* The opened file's own reference, which it adopts in its release(). May sleep. */
 	File *add(Ref<File> file)
 	{
 		Guard guard(lock_);
 		files_.push_back(*file);
 		return file.release();
 	}
-	/* It has closed, and has nothing of the device any more. May sleep. */
+	/* The file is closed and uses nothing of the device any more. May sleep. */
 	void forget(File &file)
 	{
 		Guard guard(lock_);
 		(file.*Member).unlink();
 	}
-	/* The device is removed; the node can no longer be opened. May sleep. */
+	/* The device is removed, so the node can no longer be opened. May sleep. */
 	void leave_device()
 	{
 		while (true) {
@@ -258,7 +258,10 @@ public:
 			kern_node_region_unregister(major_, first_minor_);
 	}
 
-	/* Once. name: as in /proc/devices; stays. May sleep. Errors: EBUSY, ENOMEM. */
+	/*
+	 * Must be called only once. name: as in /proc/devices; must stay valid. May sleep. Errors:
+	 * EBUSY, ENOMEM.
+	 */
 	Result<> create(unsigned int major, unsigned int first_minor, const char *name)
 	{
 		KERN_TRY_ERRNO(kern_node_region_register(major, first_minor, name));
@@ -324,8 +327,8 @@ public:
 		return *this;
 	}
 	/*
-	 * It can no longer be opened; open files stay open. Waits for running opens and reads of
-	 * its files. May sleep.
+	 * The node can no longer be opened; open files stay open. Waits for running opens and reads
+	 * of its files. May sleep.
 	 */
 	~Node()
 	{
@@ -333,7 +336,7 @@ public:
 			kern_node_remove(native_);
 	}
 
-	/* Says to user space that it is there. Once. May sleep. */
+	/* Announces the node to user space. Must be called only once. May sleep. */
 	void announce() { kern_node_announce(native_); }
 
 private:
@@ -342,7 +345,7 @@ private:
 	kern_node *native_ = nullptr;
 };
 
-/* A node in /dev/infiniband that is of no device, in the class misc. */
+/* A node in /dev/infiniband that belongs to no device, in the class misc. */
 class MiscNode
 {
 public:
@@ -369,7 +372,7 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* It can no longer be opened. Waits for running opens. May sleep. */
+	/* The node can no longer be opened. Waits for running opens. May sleep. */
 	~MiscNode()
 	{
 		if (native_)

@@ -16,8 +16,8 @@ namespace kern
 {
 
 /*
- * The hash of two words of which a user may choose every bit. Each word meets a secret before it
- * meets the other one, so that neither can make up for the other.
+ * The hash of two words of which a user may choose every bit. Each word is mixed with a secret
+ * before it is mixed with the other, so that neither can cancel the other.
  */
 class SecretHash
 {
@@ -38,7 +38,10 @@ template<class T, ListNode T::*Node, std::size_t Buckets>
 class HashTable
 {
 public:
-	/* @hash: of SecretHash, and the same for the element's whole life in the table. */
+	/*
+	 * @hash must be computed by SecretHash, and must not change while the element is in the
+	 * table.
+	 */
 	void insert(T &element, u64 hash)
 	{
 		buckets_[hash % Buckets].push_back(element);
@@ -51,7 +54,7 @@ public:
 	}
 	static bool contains(const T &element) { return (element.*Node).linked(); }
 	std::size_t count() const { return count_; }
-	/* The element of this hash that matches, or nullptr. */
+	/* Returns the element with this hash that matches, or nullptr. */
 	template<class Matches>
 	T *find(u64 hash, Matches matches) const
 	{

@@ -29,8 +29,8 @@ public:
 	Irq &operator=(const Irq &) = delete;
 
 	/*
-	 * `name` has to stay; shared: with others that say so, too. May sleep. Errors: those of the
-	 * kernel's request_irq().
+	 * `name` must stay valid. shared: with other handlers that are shared, too. May sleep.
+	 * Errors: those of the kernel's request_irq().
 	 */
 	Result<> request(unsigned int irq, const char *name, bool shared = false)
 	{
@@ -38,14 +38,14 @@ public:
 		requested_ = true;
 		return {};
 	}
-	/* Waits for a handler that runs. May sleep. */
+	/* Waits for a running handler. May sleep. */
 	void free()
 	{
 		if (requested_)
 			kern_irq_free(&item_);
 		requested_ = false;
 	}
-	/* Waits for a handler that runs now. May sleep. */
+	/* Waits for a running handler. May sleep. */
 	void synchronize()
 	{
 		if (requested_)

@@ -20,14 +20,14 @@ public:
 		item_.context = object;
 		kern_irq_work_init(&item_);
 	}
-	/* Waits for one that runs. Nothing may queue it any more. */
+	/* Waits for a running function. Nothing may queue it any more. */
 	~IrqWork() { wait(); }
 	IrqWork(const IrqWork &) = delete;
 	IrqWork &operator=(const IrqWork &) = delete;
 
 	/*
-	 * False if it is queued and has not begun. Any context. Asked for while it runs, it may run
-	 * on two CPUs at once.
+	 * Returns false if it is queued and has not begun. Context: any. If it is queued again
+	 * while it runs, it may run on two CPUs at once.
 	 */
 	bool queue() { return kern_irq_work_queue(&item_); }
 	/* Returns when it neither runs nor is queued. May sleep. */

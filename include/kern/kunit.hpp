@@ -23,7 +23,7 @@
 #include <kern/atomic.hpp>
 #include <kern/result.hpp>
 
-/* Where the kernel looks for suites. */
+/* The kernel finds suites in this section. */
 #ifndef KERN_KUNIT_SECTION
 #define KERN_KUNIT_SECTION ".kunit_test_suites"
 #endif
@@ -31,7 +31,7 @@
 namespace kern::kunit
 {
 
-/* One run of one test. Its checks may be used from the threads that the test waits for. */
+/* One run of one test. Its checks may be used by threads for which the test waits. */
 class Test
 {
 public:
@@ -39,7 +39,7 @@ public:
 	Test(const Test &) = delete;
 	Test &operator=(const Test &) = delete;
 
-	/* The number to begin SeededRandom with; a failure prints it. */
+	/* The first seed of SeededRandom. A failure prints it. */
 	u64 seed()
 	{
 		if (!seeded_) {
@@ -49,7 +49,7 @@ public:
 		return seed_;
 	}
 	bool failed() const { return kern_kunit_failed(native_); }
-	/* Says that there is nothing to test here, and why; the test then returns. */
+	/* Skips the test for this reason. The test must then return. */
 	void skip(const char *why)
 	{
 		checks_.add_relaxed(1);
@@ -119,7 +119,7 @@ private:
 	u64 seed_ = 0;
 };
 
-/* A device to do DMA with, as long as it lives. */
+/* A device that can do DMA, as long as this exists. */
 class FakeDevice
 {
 public:
@@ -139,7 +139,7 @@ private:
 	device *native_;
 };
 
-/* struct kunit_case, as the kernel lays it out. */
+/* The layout of the kernel's struct kunit_case. */
 struct Case {
 	void (*run)(::kunit *native);
 	const char *name;
@@ -148,7 +148,7 @@ struct Case {
 static_assert(sizeof(Case) == KERN_SIZEOF_kunit_case && KERN_OFFSETOF_kunit_case_run_case == 0 &&
 	      KERN_OFFSETOF_kunit_case_name == 8);
 
-/* struct kunit_suite. */
+/* The layout of the kernel's struct kunit_suite. */
 struct Suite {
 	char name[KERN_SIZEOF_kunit_suite_name];
 	void *before_init[(KERN_OFFSETOF_kunit_suite_init - KERN_SIZEOF_kunit_suite_name) / 8];
@@ -186,11 +186,11 @@ int run_before(::kunit *)
 		&::kern::kunit::run_case<&function>, #function, {}                                 \
 	}
 
-/* One of a name to a file. */
+/* Defines the suite of a file. A file has one. */
 #define KUNIT_SUITE(suite_name, ...) KERN_KUNIT_SUITE(suite_name, nullptr, __VA_ARGS__)
 /*
- * The same with a function, of no arguments, that is called before each case: cases can so run in
- * more than one setting.
+ * The same, with a function without arguments that is called before each case. So cases can run
+ * with different settings.
  */
 #define KUNIT_SUITE_BEFORE(suite_name, function, ...)                                              \
 	KERN_KUNIT_SUITE(suite_name, &::kern::kunit::run_before<&function>, __VA_ARGS__)
@@ -202,8 +202,8 @@ int run_before(::kunit *)
 		*kern_kunit_suite_entry_##suite_name = &kern_kunit_suite_##suite_name
 
 /*
- * All of these use a variable `test`. EXPECT_… goes on after a failure, ASSERT_… returns from the
- * (void) function.
+ * All of these use a variable `test`. After a failure, EXPECT_… continues, and ASSERT_… returns
+ * from the (void) function.
  */
 #define EXPECT_TRUE(condition)                                                                     \
 	test.expect(!!(condition), "expected " #condition, __FILE__, __LINE__)
@@ -218,7 +218,7 @@ int run_before(::kunit *)
 #define EXPECT_LE(a, b) KERN_KUNIT_COMPARE(a, <=, b)
 #define EXPECT_GT(a, b) KERN_KUNIT_COMPARE(a, >, b)
 #define EXPECT_GE(a, b) KERN_KUNIT_COMPARE(a, >=, b)
-/* For a Result. */
+/* The same for a Result. */
 #define EXPECT_OK(result) EXPECT_EQ((result).error(), 0)
 #define EXPECT_ERROR(result, code) EXPECT_EQ((result).error(), code)
 

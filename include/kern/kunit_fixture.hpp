@@ -11,8 +11,8 @@ namespace kern::kunit
 {
 
 /*
- * Waits until the condition holds; false if it does not within a minute: far longer than anything
- * takes, on the debug kernel of a busy machine, too.
+ * Waits until the condition holds. Returns false after a minute, which is far longer than any
+ * operation takes, even on the debug kernel of a busy host.
  */
 template<class Condition>
 bool eventually(Condition condition)
@@ -42,7 +42,7 @@ public:
 	T *operator->() const { return object_.get(); }
 	T &operator*() const { return *object_; }
 	bool there() const { return static_cast<bool>(object_); }
-	/* True if it was allocated, and its own ok() is true. */
+	/* Returns true if the object was allocated and its own ok() is true. */
 	bool ok() const { return there() && object_->ok(); }
 	void reset() { object_.reset(); }
 
@@ -50,7 +50,7 @@ private:
 	Owned<T> object_;
 };
 
-/* A thread that calls a function of the test's, and has ended where this does. */
+/* A thread that calls a function of the test. The destructor waits until it has returned. */
 template<class Body>
 class ConcurrentThread
 {
@@ -61,7 +61,7 @@ public:
 		if (made.ok())
 			thread_ = made.take();
 	}
-	/* A thread that is stopped before it began does not begin. */
+	/* A thread that is stopped before it has begun does not call the function. */
 	~ConcurrentThread()
 	{
 		if (thread_)

@@ -24,7 +24,7 @@ public:
 
 	explicit operator bool() const { return entered_; }
 	u64 pinned_pages() const { return kern_kunit_process_pinned(); }
-	/* body() as one that may lock so many bytes. */
+	/* Calls body() as a process that may lock that many bytes. */
 	template<class Body>
 	void with_limit(u64 bytes, Body body) const
 	{
@@ -36,7 +36,7 @@ private:
 	bool entered_;
 };
 
-/* Untouched memory of the process, as long as it lives. */
+/* Memory of the process that has not been accessed, as long as this exists. */
 class Mapping
 {
 public:
@@ -61,7 +61,7 @@ private:
 	std::size_t size_;
 };
 
-/* An opened file, for what wants one of its own. */
+/* An opened file, for tests that need a separate one. */
 class OpenedFile
 {
 public:

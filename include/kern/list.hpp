@@ -13,8 +13,8 @@ namespace kern
 {
 
 /*
- * Membership in one list at a time. A node that is destroyed while in a list is a defect, reported
- * in builds with checks.
+ * A node is in one list at a time. Destroying a node that is in a list is a defect, which builds
+ * with checks report.
  */
 class ListNode
 {
@@ -25,7 +25,7 @@ public:
 	ListNode &operator=(const ListNode &) = delete;
 
 	bool linked() const { return next_ != nullptr; }
-	/* Leaves its list. Harmless where it is in none. */
+	/* Removes the node from its list, if it is in one. */
 	void unlink()
 	{
 		if (!linked())
@@ -66,7 +66,7 @@ public:
 	List &operator=(const List &) = delete;
 
 	bool empty() const { return head_.next_ == &head_; }
-	/* Counts by walking. */
+	/* Counts by walking the list. */
 	std::size_t size() const
 	{
 		std::size_t count = 0;
@@ -75,7 +75,7 @@ public:
 		return count;
 	}
 
-	/* nullptr of an empty list. */
+	/* Returns nullptr if the list is empty. */
 	T *front() const { return empty() ? nullptr : element(head_.next_); }
 	T *back() const { return empty() ? nullptr : element(head_.prev_); }
 
@@ -86,7 +86,7 @@ public:
 		ListNode &next = place.*Member;
 		(element.*Member).insert_between(next.prev_, &next);
 	}
-	/* Takes the first out; nullptr of an empty list. */
+	/* Removes the first element and returns it, or nullptr if the list is empty. */
 	T *pop_front()
 	{
 		T *first = front();
@@ -102,7 +102,7 @@ public:
 		return last;
 	}
 	static void remove(T &element) { (element.*Member).unlink(); }
-	/* Moves all of the other list to the end of this one. */
+	/* Moves all elements of the other list to the end of this one. */
 	void splice_back(List &other)
 	{
 		if (other.empty())
@@ -116,8 +116,8 @@ public:
 	}
 
 	/*
-	 * The loop variable's element may be removed by the body: the next one is looked up before
-	 * the body runs. No other may.
+	 * The body may remove the element of the loop variable, because the next one is looked up
+	 * before the body runs. It must not remove others.
 	 */
 	template<bool Reverse>
 	class Iterator
@@ -155,7 +155,7 @@ public:
 private:
 	static T *element(const ListNode *node)
 	{
-		// Where the member lies in a T, from an address at which there need not be one.
+		// Computes the member's offset in a T. No T need exist at the address.
 		T *const somewhere = reinterpret_cast<T *>(std::size_t{4096});
 		const auto offset = reinterpret_cast<const char *>(&(somewhere->*Member)) -
 				    reinterpret_cast<const char *>(somewhere);

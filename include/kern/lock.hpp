@@ -28,8 +28,7 @@ namespace kern
 {
 
 /*
- * A lockdep class with its name: all locks declared at one place share it. Static storage
- * only.
+ * A lockdep class with its name: all locks declared at one place share it. It needs static storage.
  */
 struct LockClass {
 	const char *name;
@@ -168,7 +167,9 @@ public:
 		(void)mutex_.lock();
 		return state;
 	}
-	/* Without a change of how the task allocates; to be undone by release(). */
+	/*
+	 * Takes the lock without changing how the task allocates. The caller must call release().
+	 */
 	bool try_lock() KERN_TRY_ACQUIRE(true) KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
 		return mutex_.try_lock();
@@ -226,12 +227,12 @@ public:
 	Ownership(const Ownership &) = delete;
 	Ownership &operator=(const Ownership &) = delete;
 
-	/* Before a task waits until it is the owner. */
+	/* Called before a task waits to become the owner. */
 	void acquire() { kern_lockdep_acquire(&native_, true); }
-	/* When a task has become the owner without waiting. */
+	/* Called when a task has become the owner without waiting. */
 	void acquired() { kern_lockdep_acquire(&native_, false); }
 	void release() { kern_lockdep_release(&native_); }
-	/* Before a task waits until an owner is through. */
+	/* Called before a task waits until an owner has finished. */
 	void wait()
 	{
 		acquire();
@@ -273,7 +274,7 @@ private:
 	RwLock &lock_;
 };
 
-/* Data out of reach without its lock. */
+/* Data that can only be accessed with its lock. */
 template<class T, class Lock = SpinLock>
 class Locked
 {

@@ -20,8 +20,10 @@ inline constexpr std::size_t page_shift = KERN_PAGE_SHIFT;
 inline constexpr std::size_t page_size = std::size_t{1} << page_shift;
 inline constexpr std::size_t cache_line = KERN_CACHE_LINE;
 
-/* Where an allocation is asked for: `kernel` may sleep; `atomic` may not, and may use the reserves; `nowait` may not
- * and does not. */
+/*
+ * `kernel` allocations may sleep; `atomic` ones must not, and may use the reserves; `nowait` ones
+ * must not sleep and use no reserves.
+ */
 enum class Gfp : unsigned int {
 	kernel = KERN_GFP_KERNEL,
 	/* The same, charged to the memory control group of the calling process. */
@@ -43,8 +45,8 @@ constexpr bool may_sleep(Gfp flags)
 } // namespace kern
 
 /*
- * new (kern::Gfp::kernel) T(…): nullptr without memory. For kern::adopt() and kern::adopt_ref();
- * there is no other new.
+ * new (kern::Gfp::kernel) T(…): nullptr without memory. It is for kern::adopt() and
+ * kern::adopt_ref(). There is no other operator new.
  */
 inline void *operator new(std::size_t size, kern::Gfp flags) noexcept
 {
@@ -54,15 +56,15 @@ inline void *operator new(std::size_t size, kern::Gfp flags) noexcept
 namespace kern
 {
 
-/* Ends an object that new (Gfp), make() or make_ref() began. nullptr is no object. */
+/* Destroys an object that was created by new (Gfp), make() or make_ref(). nullptr has no effect. */
 template<class T>
 void destroy(T *object)
 {
 	if (!object)
 		return;
 	if constexpr (std::has_virtual_destructor_v<T>) {
-		// The dynamic type may begin elsewhere than the static one; the deleting destructor
-		// knows.
+		// The address of the dynamic type may differ from that of the static one. The
+		// deleting destructor knows it.
 		delete object;
 	} else {
 		object->~T();
@@ -70,14 +72,14 @@ void destroy(T *object)
 	}
 }
 
-/* The one owner of an object. Never copied; empty after a move. */
+/* The only owner of an object. It cannot be copied, and is empty after a move. */
 template<class T>
 class Owned
 {
 public:
 	constexpr Owned() = default;
 	constexpr Owned(std::nullptr_t) {}
-	/* Takes over an object of make() or release(). */
+	/* Takes ownership of an object of make() or release(). */
 	static Owned adopt(T *object) { return Owned(object); }
 
 	Owned(Owned &&other) noexcept : object_(other.release()) {}
@@ -101,7 +103,7 @@ public:
 	T &operator*() const { return *object_; }
 	explicit operator bool() const { return object_ != nullptr; }
 
-	/* Gives up ownership; the caller is the owner now. */
+	/* Gives up ownership; the caller becomes the owner. */
 	[[nodiscard]] T *release() { return std::exchange(object_, nullptr); }
 	void reset(T *object = nullptr) { destroy(std::exchange(object_, object)); }
 
@@ -127,14 +129,14 @@ Result<Owned<T>> adopt(T *object)
 	return Owned<T>::adopt(object);
 }
 
-/* Memory for and construction of a T. Errors: ENOMEM. Context: as `flags` says. */
+/* Allocates and constructs a T. Errors: ENOMEM. Context: as `flags` says. */
 template<class T, class... Args>
 Result<Owned<T>> make(Gfp flags, Args &&...args)
 {
 	return adopt(new (flags) T(std::forward<Args>(args)...));
 }
 
-/* The owner of a run of objects, destroyed in reverse order. */
+/* The owner of an array of objects, which are destroyed in reverse order. */
 template<class T>
 class OwnedArray
 {
@@ -185,8 +187,10 @@ private:
 	std::size_t count_ = 0;
 };
 
-/* `count` value-initialised objects; large arrays need not be contiguous in physical memory where `flags` may sleep.
- * Errors: ENOMEM, also for a size that overflows. */
+/*
+ * Allocates `count` value-initialised objects. Large arrays need not be contiguous in physical
+ * memory if `flags` may sleep. Errors: ENOMEM, also for a size that overflows.
+ */
 template<class T>
 Result<OwnedArray<T>> make_array(Gfp flags, std::size_t count)
 {
@@ -203,8 +207,8 @@ Result<OwnedArray<T>> make_array(Gfp flags, std::size_t count)
 }
 
 /*
- * A block of 2^order contiguous pages, with the kernel's page reference counts in reach for those
- * that hand pages on.
+ * A block of 2^order contiguous pages, whose page reference counts can be used by code that passes
+ * pages on.
  */
 class Pages
 {
@@ -251,8 +255,8 @@ private:
 };
 
 /*
- * A global object whose life is begun and ended by the module's init and exit: there are no dynamic
- * initialisers.
+ * A global object that the module's init creates and its exit destroys, because there are no
+ * dynamic initialisers.
  */
 template<class T>
 class Static

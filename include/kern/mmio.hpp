@@ -24,7 +24,7 @@ class Mmio
 {
 public:
 	Mmio() = default;
-	/* Takes over a mapping that kern_iounmap() ends. */
+	/* Takes over a mapping, which the destructor passes to kern_iounmap(). */
 	static Mmio adopt(void *base, u64 size) { return Mmio(base, size, Kind::owned); }
 	/* For tests: registers that are plain memory. */
 	static Mmio over_memory(void *base, u64 size) { return Mmio(base, size, Kind::memory); }
@@ -46,7 +46,7 @@ public:
 	}
 
 	u64 size() const { return size_; }
-	/* A part of the window; valid as long as the window is. */
+	/* A part of the window. It is valid as long as the window exists. */
 	Mmio view(u64 offset, u64 size) const
 	{
 		kern_assert(offset <= size_ && size <= size_ - offset);
@@ -78,8 +78,8 @@ public:
 	void write_be64(u64 offset, u64 value) const { write64(offset, __builtin_bswap64(value)); }
 
 	/*
-	 * Copies whole 64-bit words in rising order, for write-combining windows; a wmb() after it
-	 * pushes them out.
+	 * Copies whole 64-bit words in ascending order, for write-combining windows. A wmb() after
+	 * it flushes them.
 	 */
 	void copy64(u64 offset, const void *from, std::size_t words) const
 	{
@@ -90,11 +90,9 @@ public:
 	}
 
 private:
-	/*
-	 * Registers that are memory; registers of a device, with or without the duty to unmap them.
-	 */
+	/* Registers in plain memory, or registers of a device, which are unmapped or not. */
 	enum class Kind : u8 { memory, borrowed, owned };
-	/* After the writes to normal memory before it. */
+	/* Writes after all earlier writes to normal memory. */
 	enum class Ordered { no, yes };
 
 	Mmio(void *base, u64 size, Kind kind)

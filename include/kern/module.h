@@ -38,8 +38,8 @@
 	module_exit(kern_module_exit)
 
 /*
- * A function, `extern "C" void name()`, after which the module cannot be unloaded, because a
- * callback that cannot be withdrawn may still call it. Context: any.
+ * Defines a function, `extern "C" void name()`. After it has been called, the module cannot be
+ * unloaded, because a callback that cannot be withdrawn may still run. Context: any.
  */
 #define KERN_MODULE_STAYS(name)                                                                    \
 	void name(void);                                                                           \
@@ -49,7 +49,7 @@
 	}                                                                                          \
 	void name(void)
 
-/* Another name that the module is loaded by. */
+/* Another name by which the module can be loaded. */
 #define KERN_MODULE_ALIAS(name) MODULE_ALIAS(name)
 
 /*

@@ -9,20 +9,20 @@
 namespace kern
 {
 
-/* The owner that kern_netdev_configure() was given. Any context. */
+/* Returns the owner that kern_netdev_configure() was given. Context: any. */
 template<class T>
 T &netdev_owner(net_device *dev)
 {
 	return **reinterpret_cast<T **>(reinterpret_cast<char *>(dev) + KERN_NETDEV_PRIVATE);
 }
 
-/* Where a packet's bytes begin. */
+/* Returns the beginning of a packet's bytes. */
 inline u8 *skb_data(sk_buff *skb)
 {
 	return *reinterpret_cast<u8 **>(reinterpret_cast<char *>(skb) + KERN_OFFSETOF_sk_buff_data);
 }
 
-/* The number of the transmit queue that the stack chose for a packet. */
+/* Returns the number of the transmit queue that the stack has chosen for a packet. */
 inline u16 skb_queue(const sk_buff *skb)
 {
 	return *reinterpret_cast<const u16 *>(reinterpret_cast<const char *>(skb) +
@@ -39,7 +39,7 @@ public:
 	RtnlGuard &operator=(const RtnlGuard &) = delete;
 };
 
-/* NAPI whose poll function is a member: the class derives from it. */
+/* NAPI whose poll function is a member of the class that derives from this one. */
 template<class T>
 class Napi : public kern_napi
 {
@@ -53,14 +53,14 @@ public:
 			},
 			transmit);
 	}
-	/* Not enabled any more. May sleep. */
+	/* It must be disabled. May sleep. */
 	void del() { kern_napi_del(this); }
 	void enable() { kern_napi_enable(this); }
-	/* Waits for a poll that runs, to its very end. May sleep. */
+	/* Waits until a running poll has returned. May sleep. */
 	void disable() { kern_napi_disable(this); }
 	/*
-	 * The same until it has completed, after which it may still arm its queue: a matter of
-	 * microseconds, where disable() takes a grace period. enable() follows. May sleep.
+	 * Waits only until the poll has completed; it may still arm its queue. This takes
+	 * microseconds, whereas disable() takes a grace period. enable() must follow. May sleep.
 	 */
 	void pause() { kern_napi_pause(this); }
 	bool schedule() { return kern_napi_schedule(this); }

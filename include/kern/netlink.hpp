@@ -55,7 +55,8 @@ public:
 		return Net(found);
 	}
 	/*
-	 * A number that the program may have given. false: it has not; what is too short is none.
+	 * Reads a number that the program may have sent. Returns false if the attribute is absent
+	 * or too short.
 	 */
 	template<class Number>
 	bool get(u16 attribute, Number &number) const
@@ -72,7 +73,10 @@ public:
 		unsigned int size;
 		return kern_netlink_find(native_, attribute, &size);
 	}
-	/* The same of a text, which may end in a 0 byte or not; what does not fit is no text. */
+	/*
+	 * The same for a text, with or without a 0 byte at its end. A text that does not fit is
+	 * treated as absent.
+	 */
 	template<size_t room>
 	bool get(u16 attribute, char (&text)[room]) const
 	{
@@ -129,7 +133,9 @@ public:
 	}
 
 	bool full() const { return full_; }
-	/* Where it ends, and back to there, when it had room. */
+	/*
+	 * The present end of the message, to which it can be truncated if something does not fit.
+	 */
 	const void *mark() const { return kern_netlink_mark(native_); }
 	void rewind(const void *mark)
 	{
@@ -144,11 +150,11 @@ private:
 	bool full_ = false;
 };
 
-/* Attributes put while it lives are nested in one attribute. */
+/* Attributes that are added while this exists are nested in one attribute. */
 class Nest
 {
 public:
-	/* said: marked as one that has attributes, which not all readers expect. */
+	/* said: marked as nested, which not all readers expect. */
 	Nest(Message &message, u16 type, bool said = false)
 	    : message_(message),
 	      native_(message.full_ ? nullptr : kern_netlink_nest(message.native_, type, said))

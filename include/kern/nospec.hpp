@@ -10,7 +10,7 @@
 namespace kern
 {
 
-/* index if it is below size, else 0, by arithmetic that no CPU guesses the outcome of. */
+/* Returns index if it is below size, else 0, by arithmetic whose result no CPU predicts. */
 inline size_t index_nospec(size_t index, size_t size)
 {
 	size_t mask;

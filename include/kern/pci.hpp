@@ -28,8 +28,8 @@ namespace kern::pci
 {
 
 /*
- * A device that this driver was given. Valid from probe() to the end of remove; a handle, freely
- * copied.
+ * A device that was passed to this driver. It is valid from probe() to the end of remove. It is a
+ * handle, and can be copied.
  */
 class Device
 {
@@ -37,7 +37,7 @@ public:
 	explicit Device(pci_dev *native) : native_(native) {}
 
 	pci_dev *native() const { return native_; }
-	/* For kern_dev_error() and for DMA. */
+	/* For kern_dev_error() and DMA. */
 	device *dev() const { return kern_pci_device(native_); }
 	/* "0000:01:00.0" */
 	const char *name() const { return kern_pci_name(native_); }
@@ -45,10 +45,13 @@ public:
 	u16 device_id() const { return kern_pci_device_id(native_); }
 	u8 revision() const { return kern_pci_revision(native_); }
 	int node() const { return kern_pci_node(native_); }
-	/* False when it answers no more. Reads its configuration space. */
+	/* Returns false when the device does not answer any more. Reads its configuration space. */
 	bool present() const { return kern_pci_present(native_); }
 
-	/* Configuration space. Errors: EINVAL for a bad offset, ENODEV of a device that is gone. */
+	/*
+	 * Accesses configuration space. Errors: EINVAL for an invalid offset, ENODEV if the device
+	 * was removed.
+	 */
 	Result<u8> read_config8(int where) const
 	{
 		u8 value;
@@ -79,18 +82,18 @@ public:
 	{
 		return check(kern_pci_write_config32(native_, where, value));
 	}
-	/* Its offset; 0 if there is none. */
+	/* Returns its offset; 0 if there is none. */
 	u8 find_capability(int capability) const
 	{
 		return kern_pci_find_capability(native_, capability);
 	}
-	/* Around a reset that the driver does itself. */
+	/* Must be called before and after a reset that the driver itself performs. */
 	Result<> save_state() const { return check(kern_pci_save_state(native_)); }
 	void restore_state() const { kern_pci_restore_state(native_); }
 
-	/* 0 if there is no such memory BAR. */
+	/* Returns 0 if there is no such memory BAR. */
 	u64 bar_size(unsigned int bar) const { return kern_pci_bar_size(native_, bar); }
-	/* Its address on the bus as the CPU sees it, for mapping doorbell pages to user space. */
+	/* Returns its address as the CPU sees it, for mapping doorbell pages to user space. */
 	u64 bar_address(unsigned int bar) const { return kern_pci_bar_address(native_, bar); }
 
 	enum class Caching { none, write_combining };
@@ -113,13 +116,13 @@ private:
 	pci_dev *native_;
 };
 
-/* Memory decoding, bus mastering and the BARs, as long as it lives. */
+/* Enables memory decoding, bus mastering and the BARs, as long as this exists. */
 class Enabled
 {
 public:
 	Enabled() = default;
 	/*
-	 * dma_bits: how wide the device's DMA addresses are. May sleep. Errors: the kernel's
+	 * dma_bits: the width of the device's DMA addresses. May sleep. Errors: the kernel's
 	 * (EBUSY, EIO, …).
 	 */
 	static Result<Enabled> create(Device pci, const char *name, unsigned int dma_bits = 64)
@@ -144,14 +147,14 @@ private:
 	pci_dev *native_ = nullptr;
 };
 
-/* MSI-X vectors, or the interrupt pin. The handlers (kern::Irq) are gone before them. */
+/* MSI-X vectors, or the interrupt pin. The handlers (kern::Irq) must be destroyed before. */
 class InterruptVectors
 {
 public:
 	InterruptVectors() = default;
 	/*
-	 * The pin as vector 0, for an Irq that is shared. May sleep. Errors: those of the kernel,
-	 * where the device has none.
+	 * Allocates the pin as vector 0, for an Irq that is shared. May sleep. Errors: those of the
+	 * kernel, if the device has none.
 	 */
 	static Result<InterruptVectors> create_line(Device pci)
 	{
@@ -159,8 +162,8 @@ public:
 		return InterruptVectors(pci.native(), 1);
 	}
 	/*
-	 * As many as there are, up to max. May sleep. Errors: ENOSPC and others if there are less
-	 * than min.
+	 * Allocates as many as there are, up to max. May sleep. Errors: ENOSPC and others if there
+	 * are fewer than min.
 	 */
 	static Result<InterruptVectors> create(Device pci, unsigned int min, unsigned int max)
 	{
@@ -186,7 +189,7 @@ public:
 	}
 
 	unsigned int count() const { return count_; }
-	/* The interrupt number of a vector, for Irq::request(). */
+	/* Returns the interrupt number of a vector, for Irq::request(). */
 	unsigned int irq(unsigned int vector) const
 	{
 		kern_assert(vector < count_);

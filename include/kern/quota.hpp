@@ -28,13 +28,13 @@ public:
 	explicit constexpr Pool(u32 limit) : limit_(limit) {}
 
 	u32 limit() const { return limit_; }
-	/* Limit for all users without privileges together. */
+	/* The limit for all unprivileged users together. */
 	u32 open() const { return limit_ - limit_ / 16; }
 	u32 taken() const { return taken_.load_relaxed(); }
 
 	/*
-	 * True if a user who has @own may take @amount more, where all users have @taken of @open.
-	 * For callers that do their own accounting.
+	 * Returns true if a user who has @own may take @amount more, when all users have @taken of
+	 * @open. For callers that do their own accounting.
 	 */
 	static bool permits(u32 open, u32 taken, u32 own, u32 amount)
 	{
@@ -51,7 +51,7 @@ private:
 	Atomic<u32> taken_{0};
 };
 
-/* A user's part of a pool, from when it was taken until this is destroyed. */
+/* A user's part of a pool, until this is destroyed. */
 class Charge
 {
 public:
@@ -68,7 +68,7 @@ public:
 	}
 	inline ~Charge();
 
-	/* It is never returned, because its object is lost. */
+	/* The charge is never returned, because its object is lost. */
 	void lose() { quota_ = nullptr; }
 
 private:
@@ -82,7 +82,7 @@ private:
 class Quota
 {
 public:
-	/* The pool, and this, outlive the charges. refusal: the error of take(). */
+	/* The pool and this object must outlive the charges. refusal: the error of take(). */
 	constexpr Quota(Pool &pool, const kern_user &user, int refusal)
 	    : pool_(pool), privileged_(user.privileged), refusal_(refusal)
 	{
@@ -92,8 +92,8 @@ public:
 	Result<Charge> take(u32 amount = 1)
 	{
 		/*
-		 * Two tasks of one user may refuse each other when only one of them has room; they
-		 * never take too much together.
+		 * Two tasks of one user may both be refused when there is space for one of them.
+		 * They never take too much together.
 		 */
 		const u32 own = taken_.fetch_add(amount);
 		u32 taken = pool_.taken_.load_relaxed();

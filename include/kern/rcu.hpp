@@ -25,18 +25,18 @@ public:
 	ReadGuard &operator=(const ReadGuard &) = delete;
 };
 
-/* Returns when all readers that run now are through. May sleep. */
+/* Returns when all readers that run now have finished. May sleep. */
 inline void synchronize()
 {
 	kern_rcu_synchronize();
 }
-/* Returns when all that was deferred has been called. May sleep. */
+/* Returns when all deferred functions have been called. May sleep. */
 inline void barrier()
 {
 	kern_rcu_barrier();
 }
 
-/* A reader's look at a plain pointer that readers follow; inside a ReadGuard. */
+/* Reads a plain pointer that readers follow. Must be called inside a ReadGuard. */
 template<class T>
 T *dereference(T *const &pointer)
 {
@@ -44,7 +44,7 @@ T *dereference(T *const &pointer)
 		KERN_WARN_ON(!kern_rcu_read_lock_held());
 	return __atomic_load_n(&pointer, __ATOMIC_CONSUME);
 }
-/* Publishes what such a pointer points to. */
+/* Publishes an object that such a pointer refers to. */
 template<class T>
 void assign(T *&pointer, std::type_identity_t<T> *object)
 {
@@ -62,7 +62,10 @@ public:
 
 	/* For readers, inside a ReadGuard. */
 	T *load() const { return dereference(object_); }
-	/* For a writer that excludes other writers, or at the end when there are no readers. */
+	/*
+	 * For a writer that excludes other writers, or for the destruction when there are no
+	 * readers.
+	 */
 	T *load_exclusive() const { return __atomic_load_n(&object_, __ATOMIC_RELAXED); }
 	void store(T *object) { assign(object_, object); }
 	T *exchange(T *object) { return __atomic_exchange_n(&object_, object, __ATOMIC_ACQ_REL); }
@@ -72,8 +75,8 @@ private:
 };
 
 /*
- * A call after all readers of now are through, in a soft interrupt: a member of the object that is
- * to go.
+ * A function that is called in a soft interrupt after all present readers have finished. It is a
+ * member of the object that is to be destroyed.
  */
 class Deferred
 {
@@ -82,7 +85,7 @@ public:
 	Deferred(const Deferred &) = delete;
 	Deferred &operator=(const Deferred &) = delete;
 
-	/* Any context. Once at a time. */
+	/* Context: any. It must not be called again before the function has been called. */
 	template<auto Member, class T>
 	void call(Method<Member>, T *object)
 	{

@@ -8,7 +8,7 @@
 namespace kern
 {
 
-/* A device that the controller knows. It outlives its charges. Context: process. */
+/* A device that the controller knows. It must outlive its charges. Context: process. */
 class CgroupDevice
 {
 public:
@@ -43,14 +43,14 @@ private:
 	kern_cgroup_device *native_ = nullptr;
 };
 
-/* One context or object, counted in the control group of the process that made it. */
+/* One context or object, charged to the control group of the process that created it. */
 class CgroupCharge
 {
 public:
 	CgroupCharge() = default;
 	/*
-	 * device: nullptr for nothing to charge. Context: process. Errors: EAGAIN beyond rdma.max;
-	 * ENOMEM.
+	 * device: nullptr if nothing is to be charged. Context: process. Errors: EAGAIN beyond
+	 * rdma.max; ENOMEM.
 	 */
 	static Result<CgroupCharge> create(kern_cgroup_device *device,
 					   kern_cgroup_resource resource)
@@ -78,7 +78,10 @@ public:
 			kern_cgroup_uncharge(device_, resource_, charged_);
 	}
 
-	/* It is never returned: the object is lost, and its device may be removed before it. */
+	/*
+	 * The charge is never returned: the object is lost, and its device may be removed before
+	 * it.
+	 */
 	void lose() { device_ = nullptr; }
 
 private:

@@ -11,8 +11,9 @@ namespace kern
 {
 
 /*
- * `end` is called for each on the queue, in order, without a lock, and may free it. The queue
- * outlives this; what has been added has ended when the queue was flushed.
+ * `end` is called on the queue for each added object, in order, without a lock, and may free it.
+ * The queue must outlive this. When the queue has been flushed, all objects added before have been
+ * destroyed.
  */
 template<class T, ListNode T::*node, void (T::*end)()>
 class Reaper

@@ -13,9 +13,9 @@ namespace kern
 {
 
 /*
- * A count that starts at one and, when misused, stays where it can do no harm: past its limits it
- * warns and sticks, and leaks the object rather than freeing it twice. Copies order nothing; the
- * drop to zero sees all that other owners did.
+ * A count that starts at one and fails safely: when misused, it warns, stays at its limit, and
+ * leaks the object rather than freeing it twice. Copies order nothing; the drop to zero sees the
+ * effects of all other owners.
  */
 class RefCount
 {
@@ -25,7 +25,7 @@ public:
 		if (__atomic_fetch_add(&count_, 1, __ATOMIC_RELAXED) <= 0) [[unlikely]]
 			misused();
 	}
-	/* False if the object is on its way out already. */
+	/* Returns false if the object is already being destroyed. */
 	[[nodiscard]] bool get_unless_zero()
 	{
 		int count = __atomic_load_n(&count_, __ATOMIC_RELAXED);
@@ -100,17 +100,17 @@ class Ref
 public:
 	constexpr Ref() = default;
 	constexpr Ref(std::nullptr_t) {}
-	/* Takes over the reference that the caller has. */
+	/* Takes over the caller's reference. */
 	static Ref adopt(T *object) { return Ref(object); }
-	/* A further reference to an object that someone keeps alive meanwhile. */
+	/* Takes a further reference to an object that somebody else keeps alive meanwhile. */
 	static Ref share(T &object)
 	{
 		object.ref_get();
 		return Ref(&object);
 	}
 	/*
-	 * A further reference if there still is one; the memory has to stay meanwhile (a lock, or
-	 * RCU).
+	 * Takes a further reference if the object still has one. The memory must stay valid
+	 * meanwhile (by a lock or RCU).
 	 */
 	static Ref try_share(T &object)
 	{
@@ -145,7 +145,7 @@ public:
 	explicit operator bool() const { return object_ != nullptr; }
 	bool operator==(const Ref &other) const { return object_ == other.object_; }
 
-	/* Gives the reference to the caller. */
+	/* Passes the reference to the caller. */
 	[[nodiscard]] T *release() { return std::exchange(object_, nullptr); }
 	void reset() { *this = Ref(); }
 
@@ -155,7 +155,7 @@ private:
 	T *object_ = nullptr;
 };
 
-/* The first reference to what new (Gfp) gave; see adopt(). */
+/* Takes the first reference to the result of new (Gfp); see adopt(). */
 template<class T>
 Result<Ref<T>> adopt_ref(T *object)
 {
@@ -164,7 +164,7 @@ Result<Ref<T>> adopt_ref(T *object)
 	return Ref<T>::adopt(object);
 }
 
-/* An object with one reference. Errors: ENOMEM. */
+/* Creates an object with one reference. Errors: ENOMEM. */
 template<class T, class... Args>
 Result<Ref<T>> make_ref(Gfp flags, Args &&...args)
 {

@@ -120,8 +120,8 @@ private:
 };
 
 /*
- * The verbs' convention, 0 or a negative errno, as a Result; and there is Result::error() for the
- * way back.
+ * Converts the verbs' convention, 0 or a negative errno, to a Result. Result::error() converts it
+ * back.
  */
 constexpr Result<> check(int status)
 {
@@ -130,7 +130,7 @@ constexpr Result<> check(int status)
 	return {};
 }
 
-/* Says in the open that an error is of no interest; the caller's comment says why. */
+/* Ignores an error explicitly. A comment of the caller must say why. */
 template<class T>
 constexpr void ignore(const Result<T> &)
 {
@@ -139,8 +139,8 @@ constexpr void ignore(const Result<T> &)
 } // namespace kern
 
 /*
- * The value of a Result; an error is returned from the enclosing function, which returns a Result
- * too.
+ * Evaluates to the value of a Result. An error is returned from the enclosing function, which must
+ * return a Result, too.
  */
 #define KERN_TRY(expression)                                                                       \
 	({                                                                                         \
@@ -150,7 +150,7 @@ constexpr void ignore(const Result<T> &)
 		kern_try_result.take();                                                            \
 	})
 
-/* The same for a plain 0-or-negative-errno. */
+/* The same for an int that is 0 or a negative errno. */
 #define KERN_TRY_ERRNO(expression)                                                                 \
 	do {                                                                                       \
 		if (int kern_try_status = (expression); kern_try_status < 0) [[unlikely]]          \

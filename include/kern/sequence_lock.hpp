@@ -22,8 +22,8 @@ public:
 	explicit SequenceLock(LockClass &lock_class) : lock_(lock_class) {}
 
 	/*
-	 * Calls @body, which only loads from SharedCopy; and once more, without writers, if one has
-	 * interfered. Context: any.
+	 * Calls @body, which must only load from SharedCopy. If a writer has interfered, it is
+	 * called once more without writers. Context: any.
 	 */
 	template<class Body>
 	void read(Body &&body) const
@@ -40,7 +40,8 @@ public:
 	}
 
 	/*
-	 * Calls @body, which only stores to SharedCopy, while no other writer runs. Context: any.
+	 * Calls @body, which must only store to SharedCopy, while no other writer runs. Context:
+	 * any.
 	 */
 	template<class Body>
 	void write(Body &&body)
@@ -58,7 +59,7 @@ private:
 	u32 sequence_ = 0; // odd while a writer runs
 };
 
-/* Data that a SequenceLock protects: copied word by word, each at once. */
+/* Data that a SequenceLock protects. It is copied word by word, each atomically. */
 template<class T>
 class SharedCopy
 {

@@ -31,7 +31,7 @@ protected:
 private:
 	template<class Share>
 	friend class Shares;
-	/* Files that the user has open. */
+	/* The number of files that the user has open. */
 	u32 files_ = 0;
 	ListNode node_;
 };
@@ -98,7 +98,7 @@ public:
 	}
 
 private:
-	/* A share from which something is lost stays, and is found when its user returns. */
+	/* A share of which something is lost is kept, and is found when its user returns. */
 	void leave(Share &share)
 	{
 		Guard guard(lock_);
@@ -115,8 +115,8 @@ private:
 };
 
 /*
- * One pool with the quotas of its users, where no opened file has them: what is taken is charged to
- * the user who takes it.
+ * One pool with the quotas of its users, for resources that are not charged to an opened file but
+ * to the user who takes them.
  */
 class SharedPool
 {
@@ -126,7 +126,7 @@ public:
 	{
 	}
 
-	/* Outlives the charge. Context: process. Errors: the refusal; ENOMEM. */
+	/* The pool must outlive the charge. Context: process. Errors: the refusal; ENOMEM. */
 	Result<Charge> take(const kern_user &user, u32 amount)
 	{
 		/* The user's share is kept as long as something is charged to it. */

@@ -28,7 +28,7 @@ Bytes writable_bytes_of(T &object)
 	return {reinterpret_cast<std::byte *>(&object), sizeof(object)};
 }
 
-/* Copies all of `from`, which has to fit. */
+/* Copies all of `from`, which must fit. */
 inline void copy(Bytes to, ConstBytes from)
 {
 	if (KERN_WARN_ON(from.size() > to.size()))

@@ -21,8 +21,8 @@ class Directory
 {
 public:
 	/*
-	 * In the directory of a device, which outlives it, or in another one. May sleep. Errors:
-	 * EEXIST or ENOMEM, both as ENOMEM.
+	 * Creates it in the directory of a device, which must outlive it, or in another one. May
+	 * sleep. Errors: EEXIST or ENOMEM, both as ENOMEM.
 	 */
 	static Result<Directory> create(const char *name, struct device *device)
 	{
@@ -41,8 +41,7 @@ public:
 		return *this;
 	}
 	/*
-	 * Its entries must be gone by now, so declare it before its files and directories. May
-	 * sleep.
+	 * The directory must be empty, so declare it before its files and directories. May sleep.
 	 */
 	~Directory()
 	{
@@ -87,7 +86,7 @@ private:
 class File
 {
 public:
-	/* Result<> T::show(Output &); an error becomes the reader's. May sleep. */
+	/* Calls Result<> T::show(Output &). An error is returned to the reader. May sleep. */
 	template<auto Show, class T>
 	File(Method<Show>, T *object)
 	{
@@ -98,7 +97,10 @@ public:
 		};
 		file_.context = object;
 	}
-	/* The same, with Result<> T::store(ConstBytes): what root writes, a page at most. */
+	/*
+	 * The same, with Result<> T::store(ConstBytes), which gets what root writes, at most a
+	 * page.
+	 */
 	template<auto Show, auto Store, class T>
 	File(Method<Show> shows, Method<Store>, T *object) : File(shows, object)
 	{
@@ -116,7 +118,7 @@ public:
 	File(const File &) = delete;
 	File &operator=(const File &) = delete;
 
-	/* Once. name: stays. May sleep. Errors: EEXIST, ENOMEM. */
+	/* Must be called only once. name must stay valid. May sleep. Errors: EEXIST, ENOMEM. */
 	Result<> add(const char *name, const Directory &directory)
 	{
 		KERN_TRY_ERRNO(kern_sysfs_add(&file_, name, directory.native()));

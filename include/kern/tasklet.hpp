@@ -20,7 +20,7 @@ public:
 		item_.context = object;
 		kern_tasklet_init(&item_);
 	}
-	/* Waits for one that runs. Nothing may schedule it any more. */
+	/* Waits for a running function. Nothing may schedule it any more. */
 	~Tasklet() { cancel(); }
 	Tasklet(const Tasklet &) = delete;
 	Tasklet &operator=(const Tasklet &) = delete;
@@ -28,8 +28,8 @@ public:
 	/* Any context. */
 	void schedule() { kern_tasklet_schedule(&item_); }
 	/*
-	 * Waits until it neither runs nor is scheduled, which it must not go on asking for itself.
-	 * May sleep.
+	 * Waits until it neither runs nor is scheduled. The function must not keep scheduling
+	 * itself. May sleep.
 	 */
 	void cancel() { kern_tasklet_cancel_sync(&item_); }
 

@@ -14,7 +14,7 @@ class Thread
 {
 public:
 	Thread() = default;
-	/* May sleep. Errors: ENOMEM, EINTR. The object outlives the thread. */
+	/* May sleep. Errors: ENOMEM, EINTR. The object must outlive the thread. */
 	template<auto Member, class T>
 	static Result<Thread> create(const char *name, Method<Member>, T *object)
 	{
@@ -41,7 +41,7 @@ public:
 	int stop() { return task_ ? kern_thread_stop(std::exchange(task_, nullptr)) : 0; }
 	explicit operator bool() const { return task_ != nullptr; }
 
-	/* For the thread itself. */
+	/* Must be called by the thread itself. */
 	static bool should_stop() { return kern_thread_should_stop(); }
 
 private:

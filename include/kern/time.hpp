@@ -12,7 +12,7 @@ inline u64 now_ns()
 	return kern_now_ns();
 }
 
-/* May sleep, at least so long. */
+/* Sleeps at least that long. */
 inline void sleep_ms(unsigned int ms)
 {
 	kern_sleep_ms(ms);
@@ -21,18 +21,18 @@ inline void sleep_us(unsigned int min, unsigned int max)
 {
 	kern_sleep_us(min, max);
 }
-/* Spins; for a few microseconds at most. Any context. */
+/* Waits without sleeping, for a few microseconds at most. Context: any. */
 inline void delay_us(unsigned int us)
 {
 	kern_delay_us(us);
 }
-/* Lets others run, in a long loop of a task. */
+/* Yields in a long loop of a task. */
 inline void cond_resched()
 {
 	kern_cond_resched();
 }
 
-/* A moment by which something has to have happened. */
+/* A time limit. */
 class Deadline
 {
 public:
@@ -45,8 +45,8 @@ private:
 };
 
 /*
- * The time until a moment of now_ns(), in whole milliseconds, at least one: for a timer that ran
- * early.
+ * Returns the time until a moment of now_ns(), in whole milliseconds, at least one. For a timer
+ * that has run too early.
  */
 inline unsigned int rest_ms(u64 at)
 {
@@ -64,7 +64,7 @@ inline u64 random_u64()
 	return kern_random_u64();
 }
 
-/* Repeatable numbers from a seed, for tests (xorshift64*). */
+/* Reproducible random numbers for tests (xorshift64*). */
 class SeededRandom
 {
 public:

@@ -21,21 +21,19 @@ public:
 		item_.context = object;
 		kern_timer_init(&item_, __PRETTY_FUNCTION__, &key);
 	}
-	/* Waits for one that runs. Nothing may start it any more. */
+	/* Waits for a running function. Nothing may start the timer any more. */
 	~Timer() { kern_timer_exit(&item_); }
 	Timer(const Timer &) = delete;
 	Timer &operator=(const Timer &) = delete;
 
-	/*
-	 * Due in so many milliseconds from now, whether it was started already or not. Any context.
-	 */
+	/* Starts the timer anew, whether it was started or not. Context: any. */
 	void start(unsigned int ms) { kern_timer_start(&item_, ms); }
 	bool pending() { return kern_timer_pending(&item_); }
-	/* Does not wait for one that runs. Any context. */
+	/* Does not wait for a running function. Context: any. */
 	bool cancel_async() { return kern_timer_cancel(&item_); }
 	/*
-	 * Waits for one that runs: not from a hard interrupt, nor under a lock that the function
-	 * takes.
+	 * Waits for a running function, so it must not be called from a hard interrupt or under a
+	 * lock that the function takes.
 	 */
 	bool cancel() { return kern_timer_cancel_sync(&item_); }
 

@@ -7,10 +7,12 @@
 namespace kern
 {
 
-/* Where a count that was misused sticks: far from zero on either side. */
+/* A misused count stays at this value, which is far from zero on either side. */
 inline constexpr int stuck_count = -(1 << 30);
 
-/* One user more. Negative, in a build with checks only, if the count has been misused. */
+/*
+ * Adds a user. Returns a negative value, only in builds with checks, if the count has been misused.
+ */
 inline int count_up(int &count)
 {
 	const int before = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
@@ -25,8 +27,8 @@ inline int count_up(int &count)
 }
 
 /*
- * Drops one user; a reader of zero sees all effects of that user. Returns a negative value, only in
- * debug builds, if there was none.
+ * Drops one user. A reader of zero sees all effects of that user. Returns a negative value, only in
+ * builds with checks, if there was none.
  */
 inline int count_down(int &count)
 {

@@ -8,7 +8,7 @@
 namespace kern
 {
 
-/* Addresses come as numbers in commands. */
+/* Commands contain addresses as numbers. */
 inline void __user *user_pointer(u64 address)
 {
 	return reinterpret_cast<void *>(address);

@@ -35,10 +35,10 @@ public:
 			first = false;
 			last = address + size;
 			at += size;
-			/* Pieces that lie anyhow say so soon. */
+			/* The loop ends early for pieces with arbitrary addresses. */
 			return !(bits >> page_shift & 1);
 		});
-		/* No larger than is needed for one entry. */
+		/* The page is not larger than one entry needs. */
 		unsigned int shift = page_shift;
 		while (shift < most && !(bits >> shift & 1) &&
 		       (iova >> shift) != (iova + self().length() - 1) >> shift)
@@ -53,7 +53,7 @@ public:
 		const u64 size_of_page = u64{1} << shift;
 		u64 skipped = (iova - self().start() % page_size) & (size_of_page - 1);
 		self().for_each([&](u64 address, u64 size) {
-			/* The first page may begin before the memory does. */
+			/* The first page may begin before the memory. */
 			address -= skipped;
 			size += std::exchange(skipped, 0);
 			for (u64 done = 0; done < size; done += size_of_page)
@@ -105,7 +105,7 @@ public:
 		std::swap(length_, other.length_);
 		return *this;
 	}
-	/* The device no longer reaches for it. May sleep. */
+	/* The device must not access the memory any more. May sleep. */
 	~UserMemory()
 	{
 		if (native_)
@@ -113,9 +113,9 @@ public:
 	}
 
 	explicit operator bool() const { return native_ != nullptr; }
-	/* True if the device may write to it: as far as the process may itself. */
+	/* Returns true if the device may write to it, as far as the process itself may. */
 	bool writable() const { return kern_user_memory_writable(native_); }
-	/* True if it belongs to the calling process. */
+	/* Returns true if it belongs to the calling process. */
 	bool of_caller() const { return kern_user_memory_of_caller(native_); }
 	u64 start() const { return start_; }
 	u64 length() const { return length_; }
@@ -125,13 +125,15 @@ public:
 	}
 
 	/*
-	 * body(address, size) for each piece that is contiguous to the device, until it returns
-	 * false: whole pages, from that of `start` on.
+	 * Calls body(address, size) for each piece that is contiguous to the device, until it
+	 * returns false. Pieces consist of whole pages, from that of `start` on.
 	 */
 	template<class Body>
 	void for_each(Body body) const
 	{
-		/* Many at a time: a call for each page is most of what a page takes. */
+		/*
+		 * Many pieces are fetched by one call, because calls would take most of the time.
+		 */
 		kern_user_piece pieces[32];
 		kern_user_cursor cursor{};
 		for (;;) {

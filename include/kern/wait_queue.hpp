@@ -26,7 +26,7 @@ public:
 	void wake_all() { kern_wake_up_all(&native_); }
 
 	/*
-	 * May sleep. The condition is looked at with the task about to sleep: it must not sleep
+	 * May sleep. The condition is checked when the task is about to sleep, so it must not sleep
 	 * itself.
 	 */
 	template<class Condition>
@@ -35,14 +35,14 @@ public:
 		if (!condition())
 			(void)wait_slow(condition, KERN_FOREVER, false);
 	}
-	/* False if the condition still does not hold after so many milliseconds. */
+	/* Returns false if the condition does not hold after that many milliseconds. */
 	template<class Condition>
 	[[nodiscard]] bool wait_for(unsigned int ms, Condition condition)
 	{
 		return condition() ||
 		       wait_slow(condition, static_cast<long>(kern_ms_to_jiffies(ms)), false) > 0;
 	}
-	/* Errors: EINTR when a signal came first. */
+	/* Errors: EINTR if a signal arrived first. */
 	template<class Condition>
 	Result<> wait_interruptible(Condition condition)
 	{
@@ -54,7 +54,7 @@ public:
 	kern_wait_queue &native() { return native_; }
 
 private:
-	/* > 0: the condition holds; 0: the time is over; < 0: a signal. */
+	/* Returns > 0 if the condition holds, 0 after the time limit, < 0 for a signal. */
 	template<class Condition>
 	long wait_slow(Condition &condition, long timeout, bool interruptible)
 	{

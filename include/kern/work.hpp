@@ -35,12 +35,15 @@ public:
 	Work(const Work &) = delete;
 	Work &operator=(const Work &) = delete;
 
-	/* On the system's queue. False if it is queued already. Any context. */
+	/* Queues it on the system's queue. Returns false if it is queued already. Context: any. */
 	bool queue() { return kern_work_queue(kern_workqueue_system(), &item_); }
 	bool pending() { return kern_work_pending(&item_); }
-	/* Takes it out of its queue and waits for its end. True if it was queued. May sleep. */
+	/*
+	 * Removes it from its queue and waits until it has run. Returns true if it was queued. May
+	 * sleep.
+	 */
 	bool cancel() { return kern_work_cancel_sync(&item_); }
-	/* Waits until what is queued has run. May sleep. */
+	/* Waits until it has run, if it is queued. May sleep. */
 	void flush() { kern_work_flush(&item_); }
 
 private:
@@ -66,23 +69,21 @@ public:
 	DelayedWork &operator=(const DelayedWork &) = delete;
 
 	/*
-	 * On the system's queue, in so many milliseconds. False if it is queued already. Any
-	 * context.
+	 * Queues it on the system's queue, after that many milliseconds. Returns false if it is
+	 * queued already. Context: any.
 	 */
 	bool queue(unsigned int ms)
 	{
 		return kern_delayed_work_queue(kern_workqueue_system(), &item_, ms);
 	}
-	/* Queued or not, it is due in so many milliseconds from now. */
+	/* Queues it, or moves its time, to that many milliseconds from now. */
 	void reschedule(unsigned int ms)
 	{
 		kern_delayed_work_modify(kern_workqueue_system(), &item_, ms);
 	}
-	/*
-	 * Takes it out of its queue if it is there; does not wait for one that runs. Any context.
-	 */
+	/* Removes it from its queue if it is there. Does not wait if it runs. Context: any. */
 	bool cancel_async() { return kern_delayed_work_cancel(&item_); }
-	/* Waits for its end. May sleep. */
+	/* Waits until it has run. May sleep. */
 	bool cancel() { return kern_delayed_work_cancel_sync(&item_); }
 	/* Runs it at once if it is queued, and waits. May sleep. */
 	void flush() { kern_delayed_work_flush(&item_); }
@@ -116,14 +117,14 @@ public:
 		std::swap(queue_, other.queue_);
 		return *this;
 	}
-	/* Waits for all that is queued. May sleep. */
+	/* Waits for all queued items. May sleep. */
 	~WorkQueue()
 	{
 		if (queue_)
 			kern_workqueue_destroy(queue_);
 	}
 
-	/* False if it is queued already. Any context. */
+	/* Returns false if it is queued already. Context: any. */
 	bool queue(Work &work) { return kern_work_queue(queue_, &work.item_); }
 	bool queue(DelayedWork &work, unsigned int ms)
 	{
@@ -133,7 +134,7 @@ public:
 	{
 		kern_delayed_work_modify(queue_, &work.item_, ms);
 	}
-	/* Waits for all that is queued now. May sleep. */
+	/* Waits for all items that are queued now. May sleep. */
 	void flush() { kern_workqueue_flush(queue_); }
 	explicit operator bool() const { return queue_ != nullptr; }
 

@@ -28,9 +28,9 @@ public:
 	XArray &operator=(const XArray &) = delete;
 
 	bool empty() { return kern_xa_empty(&native_); }
-	/* nullptr where there is none. Any context. */
+	/* Returns nullptr if there is none. Context: any. */
 	T *load(unsigned long index) { return static_cast<T *>(kern_xa_load(&native_, index)); }
-	/* Errors: EBUSY if the place is taken, ENOMEM. */
+	/* Errors: EBUSY if the index is taken, ENOMEM. */
 	Result<> insert(unsigned long index, T *object, Gfp flags = Gfp::kernel)
 	{
 		return check(
@@ -48,8 +48,8 @@ public:
 		return index;
 	}
 	/*
-	 * The same, going round, so that a number is not soon used again. `next` is the caller's to
-	 * keep.
+	 * The same, cyclically, so that a number is not soon used again. `next` must be kept by the
+	 * caller.
 	 */
 	Result<u32> alloc_cyclic(T *object, u32 min, u32 max, u32 &next, Gfp flags = Gfp::kernel)
 	{
@@ -58,11 +58,12 @@ public:
 						    static_cast<unsigned int>(flags)));
 		return index;
 	}
-	/* Returns the former entry. Any context. */
+	/* Returns the former entry. Context: any. */
 	T *erase(unsigned long index) { return static_cast<T *>(kern_xa_erase(&native_, index)); }
 
 	/*
-	 * Calls body(index, object) for each, in order of index. Entries may come and go meanwhile.
+	 * Calls body(index, object) for each, in order of index. Entries may be added and removed
+	 * meanwhile.
 	 */
 	template<class Body>
 	void for_each(Body body)
@@ -93,8 +94,8 @@ public:
 	IdAllocator &operator=(const IdAllocator &) = delete;
 
 	/*
-	 * The lowest free number of min..max (max < 2^31). Errors: ENOSPC, ENOMEM. Context: as
-	 * `flags` says.
+	 * Returns the lowest free number of min..max (max < 2^31). Errors: ENOSPC, ENOMEM. Context:
+	 * as `flags` says.
 	 */
 	Result<unsigned int> alloc(unsigned int min, unsigned int max, Gfp flags = Gfp::kernel)
 	{
