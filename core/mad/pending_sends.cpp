@@ -17,8 +17,8 @@ unsigned factor_of(const Send &send)
 }
 
 /*
- * True if a packet about a local response comes from the address to which that response was sent:
- * requesters choose transaction IDs, and two may use the same one.
+ * Returns true if a packet about a local response comes from the address to which that response was
+ * sent. This is needed because requesters choose transaction IDs, and two may choose the same one.
  */
 bool comes_from_requester(const Send &send, const Receive &receive)
 {

@@ -41,7 +41,7 @@ public:
 
 	/* An answer or an ACK is due by now + time-out. True if no other is due before. */
 	bool wait(Send &send, u64 now);
-	/* The first whose time is over, which waits no longer; nullptr for none. */
+	/* Removes the first send whose time has expired; nullptr if there is none. */
 	Send *expire(u64 now);
 	/* When expire() has something to do next; ~0 for never. */
 	u64 earliest() const;
@@ -51,9 +51,9 @@ public:
 
 private:
 	/*
-	 * There may be thousands, of programs that ask for paths or send by umad; the special QP's
-	 * lock is held for each look. The secret keeps a program, which chooses its transaction
-	 * ids, from filling one bucket.
+	 * There may be thousands of sends of programs that query paths or use umad, and the special
+	 * QP's lock is held for each lookup. The secret prevents a program, which chooses its
+	 * transaction IDs, from filling one bucket.
 	 */
 	static constexpr unsigned log_buckets = 6;
 	unsigned bucket_of(const ib::MadHeader &header) const
@@ -61,14 +61,14 @@ private:
 		return static_cast<unsigned>(header.tid.value() * secret_ >> (64 - log_buckets));
 	}
 
-	/* The one whose time is over first, or nullptr. */
+	/* Returns the send whose time expires first, or nullptr. */
 	Send *first() const;
 
 	const u64 secret_ = kern::random_u64() | 1;
 	SendList outstanding_[1u << log_buckets];
 	/*
-	 * Ordered by deadline: sends in one list have waited the same multiple of their time-out,
-	 * which is equal for most, so that each usually goes to the end.
+	 * Ordered by deadline. Sends in one list have waited the same multiple of their timeout,
+	 * which is equal for most, so a new one usually goes to the end.
 	 */
 	kern::List<Send, &Send::timer_node> timed_[back_off_limit];
 };

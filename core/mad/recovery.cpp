@@ -31,7 +31,7 @@ State Recovery::step(Event event)
 kern::Result<> Recovery::take_step(State state, bool nothing_posted)
 {
 	if (state == State::stopped) {
-		/* Where the send queue was not all that had stopped, this is refused. */
+		/* This is refused if more than the send queue had stopped. */
 		return resume();
 	}
 	kern::Result<> result;

@@ -30,7 +30,7 @@ enum class SpecialQpEvent : std::uint8_t {
 	close,           /* the device goes */
 };
 
-/* While a recovery is under way, what is sent waits for its outcome. */
+/* During a recovery, sends are queued until it has succeeded or failed. */
 constexpr bool is_recovering(SpecialQpState state)
 {
 	return state == SpecialQpState::stopped || state == SpecialQpState::failing ||

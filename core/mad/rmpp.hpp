@@ -24,8 +24,8 @@ constexpr std::uint32_t rmpp_segments_max = 16 * 1024 * 1024 / ib::rmpp_mad_data
 constexpr std::uint32_t rmpp_receive_window = 64;
 
 /*
- * Segments that a sender has in flight, however many more its receiver would take: all that one ACK
- * lets out is queued in one hold of a lock.
+ * A sender has at most this many segments in flight, even if its receiver would accept more,
+ * because all segments that an ACK permits are queued while a lock is held.
  */
 constexpr std::uint32_t rmpp_send_window = 128;
 
@@ -97,7 +97,7 @@ private:
 	std::uint32_t window_last_ = 1;
 };
 
-/* The receiver's half, IBA 13.6.6.3: takes segments in order and says what to answer. */
+/* The receiver's half, IBA 13.6.6.3. It accepts segments in order and determines the responses. */
 class RmppReceiver
 {
 public:

@@ -50,17 +50,17 @@ public:
 	bool knows(const Receive &receive) { return find(receive) != nullptr; }
 
 	/*
-	 * Takes a DATA segment; what is kept is taken out of @receive. header_bytes: of the class's
-	 * own header. may_begin: whether a first segment may begin a message. A receipt that aborts
-	 * ends the message.
+	 * Handles a DATA segment; a segment that is kept is moved from @receive. header_bytes: of
+	 * the class's own header. may_begin: whether a first segment may begin a message. A receipt
+	 * that aborts ends the message.
 	 */
 	Taken take(kern::Owned<Receive> &receive, std::uint32_t header_bytes, bool may_begin,
 		   u64 now);
 	/* The peer gives its message up. True if it was not whole. */
 	bool give_up(const Receive &receive);
 	/*
-	 * Forgets messages that have been silent for too long, and those whose time for repetitions
-	 * is over.
+	 * Drops messages that have been silent for too long, and those for which repetitions are no
+	 * longer expected.
 	 */
 	void expire(u64 now);
 	/* When expire() has something to do next; ~0 for never. */

@@ -16,13 +16,13 @@ namespace
 constexpr int polled_at_once = 16;
 /* A CQ that cannot be polled or armed raises no event: run() tries again this late. */
 constexpr unsigned retry_ms = 100;
-/* MADs that one run brings to their handlers; others get their turn between two. */
+/* One run passes this many MADs to their handlers. Other work items can run between two runs. */
 constexpr int routed_at_once = 16;
 
 /*
- * Per CPU: work that a handler queues in turn, as the CM's do, is then run by the worker that is
- * awake already, instead of waking another. A handler that takes long sleeps, and the workqueue
- * starts another worker.
+ * The work queue is per CPU: a work item that a handler queues, as the CM's do, is then run by the
+ * worker that is already awake, without waking another. If a handler sleeps for long, the work
+ * queue starts another worker.
  */
 constinit kern::Static<kern::WorkQueue> work_queue;
 
@@ -118,8 +118,8 @@ SpecialQp::~SpecialQp()
 		step_locked(SpecialQpEvent::close);
 	}
 	/*
-	 * A run that saw the QP up may be posting to it, or moving it, still. One that comes from
-	 * now on leaves it alone.
+	 * A run that has seen the QP in the up state may still post to it or move it. Later runs do
+	 * not touch it.
 	 */
 	work_.cancel();
 	recovery_.stop();
@@ -144,15 +144,15 @@ SpecialQp::~SpecialQp()
 
 void SpecialQp::kick()
 {
-	/* Where there is no CQ yet, or never was, there is nothing to look at. */
+	/* If there is no CQ, there is nothing to poll. */
 	if (cq_)
 		work_queue->queue(work_);
 }
 
 /*
- * Takes what has come, so that the receive queue is full again before handlers take their time:
- * what a peer sends at once, such as requests for a thousand connections, is often more than the
- * hardware has buffers for. True if there may be more. Errors: those of ib_poll_cq().
+ * Takes received MADs, so that the receive queue is refilled before handlers run: a burst of a
+ * peer, such as requests for a thousand connections, often exceeds the hardware's buffers. Returns
+ * true if there may be more. Errors: those of ib_poll_cq().
  */
 kern::Result<bool> SpecialQp::poll()
 {
@@ -241,7 +241,7 @@ void SpecialQp::step_locked(SpecialQpEvent event)
 	kick();
 }
 
-/* Takes the steps that are due. True if run() is to look at what came of them. */
+/* Performs the steps that are due. Returns true if run() must handle their results. */
 bool SpecialQp::recover()
 {
 	bool any = false;

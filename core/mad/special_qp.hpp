@@ -39,8 +39,8 @@ constexpr int receive_queue_depth = 512;
  */
 constexpr int received_max = 4096;
 /*
- * Answers of the suite's own, and SMPs in transit, that wait to be sent: what comes in faster than
- * it goes out is dropped.
+ * The number of generated responses, and of SMPs in transit, that may wait to be sent. If more
+ * arrive than can be sent, they are dropped.
  */
 constexpr int unattended_max = 512;
 
@@ -53,7 +53,7 @@ public:
 	 */
 	static kern::Result<kern::Owned<SpecialQp>> create(ib_device *device, u32 port_num,
 							   ib_pd *pd, ib_qp_type type);
-	/* All agents must be gone. */
+	/* There must be no agents. */
 	~SpecialQp();
 
 	ib_device *device() const { return device_; }
@@ -64,8 +64,8 @@ public:
 	/* Read without a lock, each by itself. */
 	const ib_mad_counters &counters() const { return counters_; }
 	/*
-	 * Counts a MAD that its agent does not accept from its sender like one that nobody has
-	 * registered for. Context: any.
+	 * Counts a MAD that its agent does not accept from its sender, like one for which nobody
+	 * has registered. Context: any.
 	 */
 	void count_unwanted() { __atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED); }
 
@@ -117,7 +117,7 @@ private:
 
 	SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type);
 	kern::Result<> open();
-	/* Has run() look at everything soon. Context: any. */
+	/* Queues everything for run(). Context: any. */
 	void kick();
 	void watch(bool traced);
 
@@ -138,7 +138,7 @@ private:
 		send_queue_.add(packet);
 		send.holds++;
 	}
-	/* While the QP recovers, what is to be sent waits for the outcome. */
+	/* While the QP recovers, sends are queued until it has succeeded or failed. */
 	void pump_locked() KERN_REQUIRES(lock_)
 	{
 		if (!send_queue_.is_due() || is_recovering(state()))
@@ -152,8 +152,8 @@ private:
 	void decide_locked(Send &send, ib_wc_status status) KERN_REQUIRES(lock_);
 	void abort_locked(Send &send, ib::RmppStatus status) KERN_REQUIRES(lock_);
 	/*
-	 * Drops one hold; with the last one a decided send goes, and any other is out. In place by
-	 * word of command: it is on the way of every MAD.
+	 * Drops one hold. With the last one, a send whose result is known is finished, and any
+	 * other waits for its response. Always inlined because every MAD uses it.
 	 */
 	[[gnu::always_inline]] void release_locked(Send &send) KERN_REQUIRES(lock_)
 	{

@@ -12,7 +12,7 @@ void count(u64 &counter)
 	__atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
 }
 
-/* An answer that says: not now (IBA 13.4.7). */
+/* A response with the status busy (IBA 13.4.7). */
 bool is_busy(const Receive &receive)
 {
 	return receive.header().status.value() & ib::mad_status_busy;
@@ -56,7 +56,7 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 		return;
 	}
 	receive->completion = *wc;
-	/* An adapter's QP is of one port, and need not say which. */
+	/* An adapter's QP belongs to one port, so its completions need not contain the port. */
 	if (!node_.is_switch)
 		receive->completion.port_num = port_num_;
 
@@ -102,7 +102,9 @@ void SpecialQp::route(const HandlerContext &here, kern::Owned<Receive> receive)
 	hand_to_agent(here, std::move(receive));
 }
 
-/* At a switch: a directed route goes on by another port, or at its end by LID (IBA 14.2.2). */
+/*
+ * On a switch, a directed route continues by another port or, after its end, by LID (IBA 14.2.2).
+ */
 void SpecialQp::pass_on(const Receive &receive, const ib::SmiDecision &decision)
 {
 	const bool by_lid = decision.action == ib::SmiAction::forward_by_lid;
@@ -144,7 +146,7 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 	return result & IB_MAD_RESULT_REPLY ? DeviceAnswer::answered : DeviceAnswer::not_mine;
 }
 
-/* The device's own agents come first (MGMT-04). True if the MAD is dealt with. */
+/* The device's own agents come first (MGMT-04). Returns true if the MAD has been handled. */
 bool SpecialQp::offer_to_device(const Receive &receive)
 {
 	ib::Mad answer{};
@@ -252,8 +254,8 @@ void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receiv
 		}
 	}
 	/*
-	 * An agent that does RMPP itself, whether it registered so or not, gets all segments, of
-	 * which only the first ends a send.
+	 * An agent that performs RMPP itself, whether it registered so or not, gets all segments;
+	 * only the first one ends a send.
 	 */
 	const bool segment = agent.recv_handler && !agent.does_rmpp() && carries_rmpp(*receive);
 	if (ask_again || (!send && receive->is_response() && !segment)) {

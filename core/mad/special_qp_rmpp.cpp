@@ -163,7 +163,7 @@ void SpecialQp::answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader
 	rmpp.status = status;
 	rmpp.segment = segment;
 	rmpp.length_or_window = window;
-	/* The class's own header comes back as it came. */
+	/* The class's own header is returned unchanged. */
 	__builtin_memcpy(mad.data + sizeof(rmpp), receive.buffer.mad.data + sizeof(rmpp),
 			 class_header_bytes(mad.header.mgmt_class));
 	reply(agent, receive, mad);

@@ -9,8 +9,8 @@ namespace mad
 {
 
 /*
- * The first time, and every time that an answer did not come. In place by word of command, as what
- * follows: they are long, and on the way of every MAD.
+ * Called for the first transmission, and each time that no response has arrived. This and the
+ * following functions are always inlined because every MAD uses them, although they are long.
  */
 [[gnu::always_inline]] inline void SpecialQp::transmit_locked(Send &send)
 {
@@ -132,9 +132,9 @@ void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 }
 
 /*
- * The next word is the peer's: its time runs from now on, or from when all is out. That comes, as
- * the hardware gives back all that it has taken, at the latest when the QP is in error or goes
- * (MGMT-09), and what waits behind that goes out, or ends with the QP's recovery.
+ * A response is expected next. Its timeout starts now or when all packets have been sent. The
+ * hardware completes all packets, at the latest when the QP enters the error state or is destroyed
+ * (MGMT-09). Packets that wait behind them are then sent, or end with the QP's recovery.
  */
 void SpecialQp::wait_for_peer_locked(Send &send)
 {
@@ -188,8 +188,8 @@ void SpecialQp::on_send_done(ib_wc *wc)
 	send_queue_.take_back(packet);
 	if (wc->status != IB_WC_SUCCESS) [[unlikely]] {
 		/*
-		 * The hardware stops behind a bad send (IBA 10.3.1, SQE); what it flushes is sent
-		 * again.
+		 * The hardware stops after a failed send (IBA 10.3.1, SQE). The flushed sends are
+		 * sent again.
 		 */
 		step_locked(SpecialQpEvent::send_failed);
 		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.is_decided() &&
@@ -290,7 +290,7 @@ void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::
 	rdma_ah_attr attr = address;
 	ib_ah *ah = created.ok() ? rdma_create_ah(pd_, &attr, 0) : nullptr;
 	if (!ah || rdma::is_err(ah)) {
-		/* Not every address that a MAD claims to come from is one. */
+		/* The source address of a MAD may be invalid. */
 		count(ah && rdma::ptr_err(ah) == -EINVAL ? counters_.malformed
 							 : counters_.no_memory);
 		return;

@@ -88,8 +88,8 @@ constexpr bool ActiveConnections::leads(State from, State to)
 }
 
 /*
- * The only way to another state, with all that goes with it. False if it does not lead there, and
- * nothing has changed. released: packets that waited, to be sent anew.
+ * Changes the state, with all effects of the change. Returns false, without effect, if the
+ * transition is not allowed. released: packets that waited and must be sent anew.
  */
 bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_queue &released,
 				    PathState way)
@@ -397,7 +397,7 @@ void ActiveConnections::end(Connection &connection)
 	gone = owned_if_done_locked(connection);
 }
 
-/* It goes when both have happened: it has ended, and its last request is back. */
+/* The connection is destroyed when it has ended and its last request has completed. */
 kern::Owned<Connection> ActiveConnections::owned_if_done_locked(Connection &connection)
 {
 	return kern::Owned<Connection>::adopt(

@@ -78,9 +78,9 @@ public:
 	static constexpr u32 connections_max = 1024;
 	static constexpr u32 of_peer_max = 8;
 	/*
-	 * Limits of packets under way on all connections, and on one, which gets no more than a
-	 * fourth of what is left: a peer that does not receive leaves most of it to others, and
-	 * eight of its connections leave a sixth. Packets beyond that are dropped.
+	 * Limits of packets in flight on all connections, and on one, which gets at most a fourth
+	 * of what is left. So a peer that does not receive leaves most to others, and eight of its
+	 * connections leave a sixth. Packets beyond the limits are dropped.
 	 */
 	static constexpr u32 requests_max = 1024;
 	static constexpr u32 requests_share = 4;
@@ -135,9 +135,12 @@ public:
 	/* Handles the completion of a request of send(). Context: NAPI. */
 	void complete(const ib_wc &wc, int budget);
 
-	/* Asks for what is wanted, ends what is over. Context: process, one at a time. */
+	/*
+	 * Begins the connections that are wanted, and destroys those that have ended. Context:
+	 * process, one call at a time.
+	 */
 	void run();
-	/* Everything is over; run() is to follow. Context: any but hard interrupt. */
+	/* Ends all connections; run() must follow. Context: any but hard interrupt. */
 	void end_all();
 	/*
 	 * Ends connections whose destination is not used any more. Context: any but hard interrupt.

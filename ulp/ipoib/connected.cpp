@@ -125,8 +125,8 @@ kern::Result<> Connected::run()
 }
 
 /*
- * No new connections first; then all are over, and the work that always ends them does so. Requests
- * under way complete here at the latest.
+ * New connections are refused first. Then all are ended, and the work item that always destroys
+ * them does so. Requests in flight complete here at the latest.
  */
 void Connected::halt()
 {
@@ -150,11 +150,11 @@ void Connected::halt()
 }
 
 /*
- * A passive connection is where a completion's QP leads to, so that nothing may be polled while one
- * ends; those that come later have no QP, and what is left of a poll that has completed looks at no
- * completion. That is done in rounds, for peers can make and end connections as often as they like:
- * the next one is due a while after the last, unless places get scarce.
- * Context: work queue; the NAPI is on.
+ * A completion's QP leads to its passive connection, so nothing may be polled while a connection is
+ * destroyed. Later completions have no QP, and the rest of a poll that has completed uses no
+ * completion. Connections are destroyed in rounds, because peers can create and end them as often
+ * as they like. The next round begins a while after the last, unless connections become scarce.
+ * Context: work queue; the NAPI is enabled.
  */
 void Connected::end_what_is_over()
 {
@@ -203,7 +203,10 @@ bool Connected::take(const ib_wc &wc, int budget)
 		return false;
 	}
 	auto *const from = wc.qp ? static_cast<PassiveConnection *>(wc.qp->qp_context) : nullptr;
-	/* A completion may outlive its connection, and with it the knowledge of what was agreed. */
+	/*
+	 * A completion may arrive after its connection has been destroyed; then the negotiated
+	 * features are unknown.
+	 */
 	const Unsummed unsummed = !from                        ? Unsummed::lost
 				  : !from->leaves_checksums()  ? Unsummed::nothing
 				  : !passive_.takes_unsummed() ? Unsummed::lost
@@ -252,7 +255,7 @@ int Connected::poll(int budget)
 	if (armed > 0)
 		schedule();
 	else if (armed < 0) [[unlikely]]
-		/* NOTIFY-02: no event comes any more. */
+		/* NOTIFY-02: no further event will be raised. */
 		faults_.report(fault_queue);
 	return work;
 }

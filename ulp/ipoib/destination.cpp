@@ -386,7 +386,7 @@ u32 DestinationTable::remove_unused(unsigned rounds)
 void DestinationTable::mark_stale()
 {
 	for (Destination *&head : heads_) {
-		/* The head is read under the lock: what it was before may be freed. */
+		/* The head is read under the lock because the former one may be freed. */
 		kern::Guard guard(lock_);
 		for (Destination *entry = head; entry; entry = entry->next_)
 			if (entry->ah_ && !entry->address_.is_multicast())

@@ -20,9 +20,8 @@ namespace ipoib
 {
 
 /*
- * An address handle that a destination has or had. It outlives all requests that name it
- * (rdma_destroy_ah()): what a destination has no use for any more rests in its table until they are
- * over.
+ * An address handle that a destination has or had. It must outlive all requests that use it
+ * (rdma_destroy_ah()), so a replaced handle stays in its table until they have completed.
  */
 struct Handle {
 	/* Empty if there is no memory, or the device has none. Context: any. */
@@ -66,7 +65,7 @@ public:
 	bool is_removed() const { return __atomic_load_n(&removed_, __ATOMIC_RELAXED); }
 
 	/*
-	 * A packet goes there. Looked at in rounds: what was not touched between two of them is
+	 * Marks the destination as used. A destination that was not marked between two rounds is
 	 * unused.
 	 */
 	void touch()
@@ -184,8 +183,8 @@ public:
 	 */
 	void end_rested(unsigned rounds);
 	/*
-	 * Marks all that a way leads to, which no group is: they stay in use until someone has
-	 * asked again.
+	 * Marks all destinations with a path, but not groups. They stay usable until the path has
+	 * been queried again.
 	 */
 	void mark_stale();
 	/* Marks one of them. Context: any but hard interrupt. */

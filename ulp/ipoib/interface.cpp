@@ -16,8 +16,8 @@ namespace
 
 constexpr unsigned short arphrd_infiniband = 32;
 /*
- * To restart a queue loses what is in it, and a card whose host is busy may take seconds (seen:
- * two) for a completion.
+ * Restarting a queue loses its packets, and a card on a busy host may take seconds (seen: two) to
+ * complete a request.
  */
 constexpr unsigned watchdog_ms = 10'000;
 constexpr unsigned tx_queue_len = 1000;
@@ -205,7 +205,7 @@ void Interface::clear_out()
 kern::Result<> Interface::start_queues()
 {
 	kern::ignore(read_port());
-	/* As soon as the queues run, packets come that want connections. */
+	/* Packets that need connections arrive as soon as the queues run. */
 	KERN_TRY(start_connections());
 	KERN_TRY(queues_.to(Queues::State::running));
 	/* Its QPs may be new. */
@@ -227,8 +227,8 @@ void Interface::end_addresses()
 void Interface::stop_queues()
 {
 	/*
-	 * Groups are left before their QP may go; what begins to be sent meanwhile goes when it
-	 * cannot be any more.
+	 * Groups are left before their QP is destroyed. Packets that are queued meanwhile are
+	 * flushed.
 	 */
 	leave_domain();
 	kern::ignore(queues_.to(Queues::State::made));
@@ -330,9 +330,8 @@ void Interface::on_event(ib_event_type event)
 }
 
 /*
- * Brings the interface into line with its port. The one place that does, so that events that come
- * together cost one pass.
- * Context: work queue.
+ * Adapts the interface to its port. Only this function does so, so several events in a row cost one
+ * pass. Context: work queue.
  */
 void Interface::refresh()
 {

@@ -130,8 +130,8 @@ private:
 	friend struct MulticastOf;
 	friend class BringUp<Interface, State>;
 	/*
-	 * A path being asked for. Keeps the destination; the interface waits for it before it is
-	 * gone.
+	 * A path query in progress. It keeps the destination, and the interface waits for it before
+	 * it is destroyed.
 	 */
 	struct PathQuery : kern::RefCounted<PathQuery> {
 		PathQuery(Interface &asker, kern::Ref<Destination> to)

@@ -53,8 +53,8 @@ int Interface::start_xmit_connected(sk_buff *skb)
 }
 
 /*
- * The largest IP packet where there is no connection: the domain's, or, as long as that says
- * nothing, the port's. Context: any.
+ * The largest IP packet without a connection: the broadcast group's limit or, as long as that is
+ * unknown, the port's. Context: any.
  */
 u32 Interface::largest_datagram() const
 {

@@ -38,8 +38,8 @@ int Interface::start_xmit(sk_buff *skb)
 }
 
 /*
- * IPOIB-09: packet sockets ask for the whole header, but programs of XDP, its sockets and tc's
- * redirections hand over what they like.
+ * IPOIB-09: packet sockets provide the complete header, but XDP programs, XDP sockets and
+ * redirections by tc may pass any bytes.
  */
 void Interface::send_resolved(TransmitQueue &queue, sk_buff *skb, const Destination &destination,
 			      ib_ah *ah)
@@ -173,7 +173,8 @@ void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 		handle = Handle::create(pd_, where);
 	finish(*query.destination, std::move(handle), std::move(kept));
 	/*
-	 * The table may have dropped it meanwhile: its handle must be gone before the interface is.
+	 * The table may have dropped the destination meanwhile. Its handle must be destroyed before
+	 * the interface is.
 	 */
 	query.destination.reset();
 	kern::Guard guard(queries_lock_);
@@ -183,8 +184,8 @@ void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 }
 
 /*
- * Gives up all that is asked, and waits for the last callback. Nothing is sent, so nothing more is
- * asked. Context: rtnl lock.
+ * Cancels all path queries, and waits for the last callback. No packets are sent meanwhile, so no
+ * query is added. Context: rtnl lock.
  */
 void Interface::cancel_queries()
 {
@@ -229,7 +230,10 @@ void Interface::finish(Destination &destination, kern::Owned<Handle> handle,
 	kern_skb_queue waiting =
 		destinations_.resolved(destination, std::move(handle), std::move(path));
 	while (sk_buff *skb = kern_skb_dequeue(&waiting)) {
-		/* In datagram mode no more is looked at what is left of connected mode. */
+		/*
+		 * In datagram mode, connections that are left over from connected mode are not
+		 * used.
+		 */
 		if (found && (mode() == Mode::connected || fits_datagram(skb))) {
 			kern_skb_requeue(skb, dev_);
 		} else {

@@ -104,8 +104,8 @@ bool LargeReceive::post()
 }
 
 /*
- * A spare that the stack is done with: of those that it has had for longest, the first two are
- * looked at.
+ * Finds a spare page that the stack has released. Only the two that the stack has had for longest
+ * are checked.
  */
 bool LargeReceive::take_spare(Block &block)
 {

@@ -49,8 +49,8 @@ public:
 	static bool owns(const ib_wc &wc) { return wc.wr_id < depth; }
 	void receive(kern_napi &napi, const ib_wc &wc, Unsummed unsummed);
 	/*
-	 * Posts what is back. False if the queue takes nothing and has nothing, so that nothing
-	 * will ever come.
+	 * Posts free buffers. Returns false if the queue accepts none and has none, so that it will
+	 * never receive anything.
 	 */
 	bool post();
 

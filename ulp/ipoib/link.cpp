@@ -72,7 +72,7 @@ int delete_child(void *owner, u16 pkey)
 bool may_delete(void *owner)
 {
 	auto &interface = *static_cast<Interface *>(owner);
-	/* The port's own interface lives as long as the port. */
+	/* The port's own interface exists as long as the port. */
 	if (!interface.parent())
 		return false;
 	forget_child(interface);

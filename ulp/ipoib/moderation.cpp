@@ -70,7 +70,7 @@ void Moderation::end_interval(u64 completions, u64 bytes)
 void Moderation::apply()
 {
 	kern::Guard guard(lock_);
-	/* A device that refuses goes on as it was. */
+	/* A device that refuses the change keeps its settings. */
 	if (wanted_.adaptive)
 		(void)apply_locked(wanted_);
 }

@@ -32,7 +32,7 @@ public:
 	/* A try that failed is repeated after twice as many intervals as the last, up to this. */
 	static constexpr u32 rest_limit = 256;
 
-	/* One interval is over. Returns the level from here on. */
+	/* An interval has ended. Returns the level that applies from now on. */
 	u32 interval(u64 ns, u64 events, u64 completions, u64 bytes);
 	u32 level() const { return level_; }
 
@@ -56,12 +56,12 @@ public:
 	Moderation() = default;
 
 	/*
-	 * A CQ to moderate as was set, as far as its device can; it lives until detach(). Context:
-	 * process.
+	 * Moderates a CQ by the settings, as far as its device can; the CQ must exist until
+	 * detach(). Context: process.
 	 */
 	void attach(ib_cq *cq);
 	void detach();
-	/* No NAPI runs, and from here on no command goes to the device. Context: process. */
+	/* No NAPI may run. After this, no command is sent to the device. Context: process. */
 	void stop() { apply_work_.cancel(); }
 
 	/*

@@ -7,7 +7,7 @@ namespace ipoib
 namespace
 {
 
-/* Less by more than a tenth: what is nearer than that is noise. */
+/* Returns true if value is smaller by more than a tenth; smaller differences are noise. */
 bool much_less(u64 value, u64 than)
 {
 	return value * 10 < than * 9;
@@ -15,7 +15,7 @@ bool much_less(u64 value, u64 than)
 
 } // namespace
 
-/* The last try was for nothing, or what it was good for is over. */
+/* The last attempt had no effect, or the conditions for it have changed. */
 u32 Moderator::fall_back(u32 level)
 {
 	trying_ = false;

@@ -80,7 +80,7 @@ void Multicast::end(Group &group)
 {
 	end_membership(group);
 	{
-		/* The callback of its membership may have had it looked at once more. */
+		/* The callback of its membership may have queued it again. */
 		kern::Guard guard(lock_);
 		group.due_node.unlink();
 	}
@@ -115,10 +115,7 @@ void Multicast::want_to_send(const HardwareAddress &address)
 		} else {
 			if (group->use == Group::Use::none)
 				set_use_locked(*group, Group::Use::send);
-			/*
-			 * Joined already: what is missing is its destination, which a joined group
-			 * gets again.
-			 */
+			/* The group is joined, but has no destination, which it gets again. */
 			if (group->state == Group::State::joined && !group->has_outcome) {
 				group->has_outcome = true;
 				group->outcome = 0;
@@ -211,7 +208,7 @@ void Multicast::set_use_locked(Group &group, Group::Use use)
 	attend_locked(group);
 }
 
-/* Has run() look at the group, which the caller has run. */
+/* Queues the group for run(), which the caller must have run. */
 void Multicast::attend_locked(Group &group)
 {
 	group.due_node.unlink();
@@ -228,7 +225,10 @@ void Multicast::run()
 	schedule_next_run();
 }
 
-/* The next group to look at, or nullptr. Context: run(), which is the only one to end groups. */
+/*
+ * Returns the next group to handle, or nullptr. Context: run(), which is the only function that
+ * destroys groups.
+ */
 Group *Multicast::next_due()
 {
 	kern::Guard guard(lock_);
@@ -337,7 +337,7 @@ void Multicast::collect_listened()
 bool Multicast::copy_list(Collection &collection)
 {
 	net_device *dev = interface_.netdev();
-	/* One that grows meanwhile is looked at once more for that. */
+	/* A group that changes meanwhile is handled once more. */
 	const u32 length = kern_netdev_multicast_count(dev);
 	auto made = kern::make_array<HardwareAddress>(
 		kern::Gfp::kernel, length < listened_max ? length : listened_max);
@@ -435,8 +435,8 @@ bool Multicast::leave_unwanted(Group &group)
 		return false;
 	}
 	/*
-	 * The destination of a group that could not be joined stays, and with it the time before
-	 * which no packet asks for the group again.
+	 * The destination of a group that could not be joined stays, with the time before which no
+	 * packet causes another join.
 	 */
 	const HardwareAddress address = group.address;
 	const bool was_joined = group.was_joined;
@@ -600,8 +600,8 @@ void Multicast::put_off_locked(Group &group)
 }
 
 /*
- * Begins the join of a group whose time has come, or has it wait: for its time, or, until the
- * broadcast group is joined, for that. Context: run().
+ * Begins the join of a group whose time has come. Otherwise the group waits for its time or, until
+ * the broadcast group is joined, for that. Context: run().
  */
 void Multicast::join_if_due(Group &group)
 {

@@ -103,7 +103,8 @@ public:
 	bool broadcast_record(ib_sa_mcmember_rec &record);
 
 	/*
-	 * For tests. Groups that run() has looked at, those there are, the worst lookup's length.
+	 * For tests: the groups that run() has handled, the existing groups, and the length of the
+	 * longest lookup.
 	 */
 	u64 served() const { return __atomic_load_n(&served_, __ATOMIC_RELAXED); }
 	std::size_t groups();

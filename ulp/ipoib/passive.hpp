@@ -23,7 +23,7 @@ public:
 		quiet,    /* being ended: no id, and nothing more is received */
 	};
 
-	/* Something has come by it. Context: NAPI. */
+	/* A packet has arrived on the connection. Context: NAPI. */
 	void touch()
 	{
 		if (!__atomic_load_n(&touched_, __ATOMIC_RELAXED))
@@ -80,9 +80,9 @@ public:
 	/* Handles a REQ; returns the result for the handler. Context: handler of the listener. */
 	int accept(ib_cm_id &id, const ib_cm_event &event);
 	/*
-	 * Sets whether packets without a computed checksum are accepted; at first they are. When
-	 * that ends, no such packet is accepted any more, and connections on which they may arrive
-	 * are over: the next ones do not negotiate them. Context: any but hard interrupt.
+	 * Sets whether packets without a computed checksum are accepted, which they are initially.
+	 * If not, no such packet is accepted any more, and connections on which they may arrive are
+	 * ended; later connections do not negotiate them. Context: any but hard interrupt.
 	 */
 	void set_takes_unsummed(bool takes);
 	/* Context: any. */
@@ -102,7 +102,7 @@ public:
 	u32 quieten();
 	void end_quiet();
 	void end_all();
-	/* Looks after what nothing comes by. Context: any but hard interrupt. */
+	/* Checks the connections on which nothing arrives. Context: any but hard interrupt. */
 	void tend();
 
 	u64 accepted() const { return __atomic_load_n(&accepted_, __ATOMIC_RELAXED); }

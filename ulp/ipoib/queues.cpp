@@ -109,7 +109,7 @@ Queues::State Queues::step_down(State from)
 	return State::none;
 }
 
-/* vector: of the interface, each of which begins with another of the device's. */
+/* vector: that of the interface. Each interface begins with another vector of the device. */
 kern::Result<ib_cq *> Queues::make_cq(u32 entries, u32 vector, ib_comp_handler handler,
 				      void (*event_handler)(ib_event *, void *), void *context)
 {
@@ -184,8 +184,8 @@ kern::Result<> Queues::make_sender(u32 index, u32 receive_depth, u32 transmit_de
 }
 
 /*
- * All rings and their QPs. The first QP's number is part of the hardware address, so it lives as
- * long as the interface keeps its rings.
+ * All rings and their QPs. The first QP's number is part of the hardware address, so this QP exists
+ * as long as the interface keeps its rings.
  */
 kern::Result<> Queues::make()
 {
@@ -295,7 +295,7 @@ Queues::State Queues::disconnect()
 	return State::made;
 }
 
-/* All begin, whatever one of them says: halt() ends all. The first error, if there was any. */
+/* All are started even if one fails; halt() stops all. Returns the first error. */
 kern::Result<> Queues::run()
 {
 	int error = receive_.start().error();

@@ -49,7 +49,7 @@ public:
 	void set_pkey_index(u16 index) { pkey_index_ = index; }
 	void set_own_lid(u32 lid) { receive_.set_own_lid(lid); }
 	void set_checksum(bool on) { receive_.set_checksum(on); }
-	/* Powers of two within the queues' limits; what is made already stays as it is. */
+	/* Sets powers of two within the queues' limits. Existing rings do not change. */
 	void set_depths(u32 receive, u32 transmit);
 	u32 receive_depth() const { return receive_depth_; }
 	u32 transmit_depth() const { return transmit_depth_; }

@@ -10,7 +10,9 @@ namespace
 
 /* Buffers go back to the hardware this many at a time: one doorbell for all. */
 constexpr u32 post_batch = 32;
-/* Up to so many bytes a packet is copied whole, and its buffer goes straight back. */
+/*
+ * A packet of at most this many bytes is copied completely, and its buffer is posted again at once.
+ */
 constexpr u32 copy_limit = 256;
 /* Header bytes to copy if the packet is not plain TCP; covers most protocols. */
 constexpr u32 header_guess = 128;
@@ -187,7 +189,7 @@ void ReceiveQueue::install(Slot &slot, const Buffer &buffer)
 	slot.sge[1].addr = buffer.dma;
 }
 
-/* Posts all that is not posted. Errors: those of ib_post_recv(), which may have taken some. */
+/* Posts all free buffers. Errors: those of ib_post_recv(), which may have accepted some. */
 int ReceiveQueue::post()
 {
 	const u32 end = taken_ + depth();
@@ -250,8 +252,8 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 		return;
 	}
 	/*
-	 * A multicast packet comes back to its sender (IBA 9.4); so the stack would see its own
-	 * neighbour discovery.
+	 * A multicast packet is also delivered to its sender (IBA 9.4), so the stack would see its
+	 * own neighbour discovery.
 	 */
 	if (wc.slid == __atomic_load_n(&own_lid_, __ATOMIC_RELAXED) && is_own_qp(wc.src_qp))
 		[[unlikely]] {
@@ -265,7 +267,7 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 					   kern::dma::Direction::from_device);
 }
 
-/* False if the buffer was not looked at beyond its header. */
+/* Returns false if only the header of the buffer was read. */
 bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 {
 	LinkHeader mac{};
@@ -378,7 +380,7 @@ int ReceiveQueue::poll(int budget)
 		counters_.rearms_missed++;
 		schedule();
 	} else if (armed < 0) [[unlikely]] {
-		/* NOTIFY-02: no event comes any more. */
+		/* NOTIFY-02: no further event will be raised. */
 		report(fault_queue);
 	}
 	return work;

@@ -23,10 +23,7 @@ namespace ipoib
 /* Limit for one interface; with more CPUs, several share a queue. */
 constexpr u32 max_transmit_queues = 16;
 
-/*
- * The stack's link-layer header of what is received: to nobody in particular, then the
- * encapsulation header.
- */
+/* The stack's link-layer header of received packets: no address, then the encapsulation header. */
 struct LinkHeader {
 	u8 to[address_bytes];
 	Header header;
@@ -76,8 +73,8 @@ public:
 	kern::Result<> start();
 	void stop();
 	/*
-	 * Waits for all that is posted to complete, NAPI being off. False if the device gives none
-	 * any more.
+	 * Waits until all posted buffers have completed; NAPI must be disabled. Returns false if
+	 * the device completes no more.
 	 */
 	bool drain();
 	/* Gives up what never came back. The QP is in RESET, or no more. */
@@ -100,7 +97,7 @@ public:
 	const ReceiveCounters &counters() const { return counters_; }
 
 private:
-	/* A page, lent to the device. */
+	/* A page that is mapped for the device. */
 	struct Buffer {
 		struct page *page;
 		u64 dma;
@@ -143,7 +140,7 @@ private:
 	u32 own_qp_count_ = 0;
 	bool checksum_ = false;
 
-	/* Under NAPI: buffers are posted and come back in the order of the ring. */
+	/* Under NAPI, buffers are posted and completed in the order of the ring. */
 	u32 posted_ = 0; /* next to post */
 	u32 taken_ = 0;  /* next to come back */
 	Supply supply_ = Supply::kept;

@@ -9,7 +9,7 @@ namespace
 {
 
 /*
- * A completion is asked for at least this often, so that a ring of inlined packets comes back in
+ * A completion is requested at least this often, so that a ring of inlined packets is freed in
  * time.
  */
 constexpr u32 unsignalled_limit = 32;
@@ -17,8 +17,8 @@ constexpr u32 unsignalled_limit = 32;
 constexpr u32 stop_below = 4;
 constexpr unsigned drain_ms = 5000;
 /*
- * Completions that one poll takes. They are not charged to NAPI's budget, which is for received
- * packets; the poll goes on in its next turn, so that others have theirs.
+ * The number of completions in one poll. They are not charged to NAPI's budget, which is for
+ * received packets. The poll continues the next time it is scheduled, so that others can run.
  */
 constexpr int completions_a_poll = 256;
 
@@ -123,8 +123,8 @@ void TransmitQueue::send(sk_buff *skb, ib_ah *ah, u32 qpn)
 	counters_.bytes += packet.length;
 
 	/*
-	 * An inlined packet is the stack's again at once, so the byte limit has nothing to say
-	 * about it.
+	 * An inlined packet is returned to the stack at once, so the byte limit does not apply to
+	 * it.
 	 */
 	bool last = inlined ? !kern_xmit_more() : kern_txq_sent(queue_, packet.length);
 	if (depth() - used() < stop_below) [[unlikely]] {
@@ -200,7 +200,7 @@ void TransmitQueue::append(Slot &slot)
 }
 
 /*
- * One doorbell for all that is queued. Only the last request completes visibly, and not even that
+ * Rings one doorbell for all queued packets. Only the last request is signalled, and not even that
  * if nothing waits for it.
  */
 void TransmitQueue::post_chain()
@@ -263,7 +263,7 @@ u32 TransmitQueue::complete_to(u32 end, int budget)
 	return packets;
 }
 
-/* A slot's number says which request it was, modulo the ring: those before it are done too. */
+/* A slot's number identifies its request modulo the ring. Earlier requests have completed, too. */
 void TransmitQueue::complete(const ib_wc &wc, int budget)
 {
 	const u32 index = static_cast<u32>(wc.wr_id) & mask_;
@@ -286,8 +286,9 @@ int TransmitQueue::take_completions(int budget)
 }
 
 /*
- * Runs a queue that was stopped for want of room. Both sides change their end of the ring or the
- * queue first, and look at the other's only then, so that one of them sees that it is to be run.
+ * Restarts a queue that was stopped because the ring was full. Both sides change their own end of
+ * the ring or the queue before they read the other's, so one of them notices that it must be
+ * restarted.
  */
 void TransmitQueue::wake_if_room()
 {
@@ -319,7 +320,7 @@ int TransmitQueue::poll(int budget)
 		counters_.rearms_missed++;
 		schedule();
 	} else if (armed < 0) [[unlikely]] {
-		/* NOTIFY-02: no event comes any more. */
+		/* NOTIFY-02: no further event will be raised. */
 		report(fault_queue);
 	}
 	return 0;

@@ -65,7 +65,7 @@ public:
 	 */
 	void send(sk_buff *skb, ib_ah *ah, u32 qpn);
 	/*
-	 * Tells the hardware of what is queued, if a packet that was not sent is the last for now.
+	 * Rings the doorbell for queued packets, if a packet that was not sent is the last for now.
 	 * Context: as send().
 	 */
 	void flush_unless_more()

@@ -51,7 +51,7 @@ struct HardwareAddress {
 	/* Its owner takes reliable connections, too (RFC 4755 section 5.1). */
 	static constexpr std::uint8_t flag_rc = 0x80;
 	constexpr bool takes_connections() const { return flags & flag_rc; }
-	/* The flags say what else the peer can do, not who it is. */
+	/* The flags are capabilities of the peer; they do not identify it. */
 	constexpr bool same_peer(const HardwareAddress &other) const
 	{
 		return qpn() == other.qpn() && gid == other.gid;
@@ -66,7 +66,10 @@ struct HardwareAddress {
 };
 static_assert(sizeof(HardwareAddress) == address_bytes && alignof(HardwareAddress) == 1);
 
-/* The stack's link-layer header in front of a packet: to whom, then the encapsulation header. */
+/*
+ * The stack's link-layer header in front of a packet: the destination, then the encapsulation
+ * header.
+ */
 constexpr unsigned hard_header_bytes = address_bytes + sizeof(Header);
 
 /* Bytes of IP in a datagram of an MTU. */
@@ -76,8 +79,8 @@ constexpr unsigned ip_mtu(unsigned datagram_bytes)
 }
 
 /*
- * Connected mode, RFC 4755: the largest IP packet of a connection, and what is received of it with
- * its encapsulation header.
+ * Connected mode, RFC 4755: the largest IP packet of a connection, and the largest message, which
+ * includes the encapsulation header.
  */
 constexpr unsigned connected_mtu = 65520;
 constexpr unsigned connected_bytes = connected_mtu + static_cast<unsigned>(sizeof(Header));

@@ -19,7 +19,7 @@ mad::sa::Port *find_port(ib_device *device, u32 port_num)
 	return management ? management->sa(port_num) : nullptr;
 }
 
-/* Asks, and gives the consumer what it may cancel by. */
+/* Sends the query, and returns an ID with which the consumer can cancel it. */
 template<class Query, class Wire>
 kern::Result<int> ask(ib_sa_client *client, ib_device *device, u32 port_num, const Request &request,
 		      const Wire &wire, kern::Result<kern::Ref<Query>> made, ib_sa_query **handle)
@@ -29,8 +29,8 @@ kern::Result<int> ask(ib_sa_client *client, ib_device *device, u32 port_num, con
 		return kern::Error{-ENODEV};
 	auto query = KERN_TRY(std::move(made));
 	/*
-	 * Set before the answer can come; the consumer looks at it only with the id that a success
-	 * returns.
+	 * This is set before the response can arrive. The consumer reads it only with the ID that
+	 * is returned on success.
 	 */
 	if (handle)
 		*handle = query.get();

@@ -83,7 +83,7 @@ public:
 	explicit Informs(Port &port) : port_(port) {}
 	/* No query may be out any more. */
 	~Informs();
-	/* No listeners may be left, and none can come. */
+	/* There must be no listeners, and none can be added. */
 	void close();
 
 	using Callback = int (*)(int, ib_inform_info *, ib_sa_notice *);
@@ -96,8 +96,8 @@ public:
 	void renew();
 
 	/*
-	 * A report has come. Errors: ENOMEM, ENOBUFS; it is to be acknowledged only without one.
-	 * Context: any.
+	 * A report has arrived. It must be acknowledged only if this succeeds. Errors: ENOMEM,
+	 * ENOBUFS. Context: any.
 	 */
 	kern::Result<> on_report(const ib::Notice &notice);
 	/* A query has ended, with this status. Context: any. */

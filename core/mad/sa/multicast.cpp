@@ -126,7 +126,7 @@ std::size_t Groups::longest()
 	return table_.longest();
 }
 
-/* Has run() look at the group. */
+/* Queues the group for run(). */
 void Groups::attend_locked(Group &group)
 {
 	group.due_node.unlink();
@@ -232,7 +232,7 @@ bool Groups::mark_rejoins()
 	return true;
 }
 
-/* A member's wait is over: its callback is due. */
+/* A member does not wait any more; its callback is due. */
 void Groups::decide_locked(Group &group, Member &member, Member::State state, int outcome)
 {
 	if (member.counts() && state == Member::State::ended)
@@ -246,8 +246,8 @@ void Groups::decide_locked(Group &group, Member &member, Member::State state, in
 }
 
 /*
- * Gives those that wait for no more than the SA knows already what they wait for. Each member is
- * looked at when it comes, and once more for each answer of the SA.
+ * Completes members whose request is satisfied by what the SA has already granted. Each member is
+ * checked when it is added, and once more after each response of the SA.
  */
 void Groups::settle_fresh_locked(Group &group)
 {
@@ -290,8 +290,11 @@ Groups::Step Groups::next_step_locked(Group &group)
 		return {Step::Kind::join, member->rec, member->comp_mask,
 			static_cast<u8>(member->rec.join_state & 0xf), member->patience};
 	if (const u8 unwanted = group.joined & static_cast<u8>(~wanted)) {
-		/* Left from now on: who joins meanwhile must wait for a join of his own. Refused or unheard it is left all the same, for the
-		 * SA drops a port that is gone by itself. */
+		/*
+		 * The group is being left from now on, so a new member must wait for a new join. If
+		 * the leave is refused or not answered, the group counts as left, because the SA
+		 * itself drops a port that has disappeared.
+		 */
 		group.joined = static_cast<u8>(group.joined & ~unwanted);
 		return {Step::Kind::leave, group.rec, identity, unwanted, group.patience};
 	}
@@ -444,7 +447,7 @@ void Groups::end_members_locked(Group &group, u8 states, int outcome)
 				decide_locked(group, member, Member::State::ended,
 					      joined ? -ENETRESET : outcome);
 	};
-	/* Before those that wait come to the same list. */
+	/* This must precede the move of waiting members to the same list. */
 	end(group.members, true);
 	end(group.waiting, false);
 	end(group.fresh, false);

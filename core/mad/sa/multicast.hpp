@@ -54,7 +54,10 @@ struct Group : kern::RefCounted<Group> {
 	kern::ListNode all_node; /* in Groups::all_ meanwhile */
 	kern::ListNode due_node; /* in Groups::due_ or held_: run() is to look at it */
 
-	/* Members that wait and are not compared with what is joined yet, and those that are. */
+	/*
+	 * Waiting members that have not been compared with the granted membership yet, and those
+	 * that have.
+	 */
 	kern::List<Member, &Member::node> fresh, waiting;
 	/* All others. */
 	kern::List<Member, &Member::node> members;
@@ -100,8 +103,8 @@ public:
 	/* No query may be out any more. */
 	~Groups();
 	/*
-	 * No members may be left or be added. The SA notices that the port is gone by itself, so it
-	 * need not be notified.
+	 * There must be no members, and none can be added. The SA itself notices that the port has
+	 * disappeared, so it need not be notified.
 	 */
 	void close();
 
@@ -123,7 +126,10 @@ public:
 	void on_answer(Group &group, bool joining, u8 states, int status,
 		       const ib_sa_mcmember_rec &rec);
 
-	/* Groups that run() has looked at, and comparisons of the worst lookup. For tests. */
+	/*
+	 * The number of groups that run() has handled, and the comparisons of the longest lookup.
+	 * For tests.
+	 */
 	u64 served() const { return __atomic_load_n(&served_, __ATOMIC_RELAXED); }
 	std::size_t longest();
 

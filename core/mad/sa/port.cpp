@@ -110,7 +110,7 @@ void Port::refresh()
 	kern::Ref<SmAddress> address = found.take();
 	const bool reachable = static_cast<bool>(address);
 	sm_address_.with([&](kern::Ref<SmAddress> &current) { std::swap(current, address); });
-	/* The former address goes here, outside the lock. */
+	/* The former address is released here, outside the lock. */
 	address.reset();
 
 	if (reachable && __atomic_exchange_n(&rejoin_due_, 0, __ATOMIC_ACQ_REL)) {

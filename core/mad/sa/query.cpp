@@ -103,7 +103,7 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 		return kern::Error{posted.error()};
 	}
 	(void)handlers.release();
-	/* The query itself may be gone by now. */
+	/* The query may already have been destroyed. */
 	return given_id;
 }
 
@@ -113,7 +113,7 @@ void Query::cancel(int id, const ib_sa_query *query)
 	if (!found)
 		return;
 	auto &self = static_cast<Query &>(*found);
-	/* EINVAL says that it has ended meanwhile, which is what was wanted. */
+	/* EINVAL means that it has ended meanwhile, which is the desired result. */
 	kern::ignore(self.send_->agent().special_qp().modify(*self.send_, 0));
 }
 

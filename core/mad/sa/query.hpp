@@ -43,7 +43,7 @@ struct Patience {
 	unsigned long timeout_ms;
 	int retries;
 
-	/* A client's own, for what is asked on its behalf. */
+	/* A client's own values, for queries on its behalf. */
 	static constexpr Patience of(const ib_sa_client *client)
 	{
 		return client && client->timeout_ms ? Patience{client->timeout_ms, client->retries}
