@@ -44,9 +44,9 @@ void Channel::stop()
 	if (!started_.load_acquire())
 		return;
 	/*
-	 * TERM is not answered; what tells that it was taken is that the requests begin at 0 again
-	 * (4.3). In the last slot it would be told of by a 0: the one before it is another's then,
-	 * which the card refuses.
+	 * The card does not answer TERM. It has accepted it when the numbers of requests begin at 0
+	 * again (4.3). In the last slot, a 0 would not show that, and the slot before it would
+	 * contain another's request, which the card refuses.
 	 */
 	const auto is_last = [&] {
 		kern::Guard guard(post_lock_);
@@ -154,7 +154,7 @@ void Channel::give_call(u32 number)
 	room_.wake();
 }
 
-/* A reply that comes too late names a generation that is over. */
+/* A late reply contains a generation that is no longer valid. */
 kern::Result<> Channel::call(Message &message, size_t bytes)
 {
 	const u32 number = take_call(message);

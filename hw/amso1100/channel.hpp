@@ -48,11 +48,12 @@ public:
 	void stop();
 
 	/*
-	 * Asks, and waits for the reply, which takes the request's place. Errors: errno_of() what
-	 * the card says; EIO of one that does not answer, which is not asked again. May sleep.
+	 * Sends the request, and waits for the reply, which replaces the request. Errors:
+	 * errno_of() the card's status; EIO of a card that does not answer, to which no further
+	 * request is sent. May sleep.
 	 */
 	kern::Result<> call(Message &message, size_t bytes);
-	/* Asks for what is not answered. Errors: EIO. May sleep. */
+	/* Sends a request that has no reply. Errors: EIO. May sleep. */
 	kern::Result<> post(Message &message, size_t bytes);
 
 	/* Hands out what the card has answered. Any context. */
@@ -62,7 +63,10 @@ public:
 	/* Returns the number of hints that the card has queued since start(). Context: any. */
 	u16 hints() const { return started_.load_acquire() ? word(words().hint_count.value) : 0; }
 	bool failed() const { return failed_.load_acquire(); }
-	/* It has done what cannot be: nothing of it is believed any more. Any context. */
+	/*
+	 * The card has violated the interface, so nothing that it writes is trusted any more.
+	 * Context: any.
+	 */
 	void fail(const char *why);
 
 	/* The memory that the card writes, for a test that plays the card. After start(). */

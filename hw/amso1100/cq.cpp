@@ -169,8 +169,8 @@ int Cq::request_notify(ib_cq_notify_flags flags)
 	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS))
 		return 0;
 	/*
-	 * When this read has returned, the card has seen the write, and what was added before is in
-	 * the queue; what comes after raises the event.
+	 * When this read has returned, the card has received the write. Entries that were added
+	 * before are in the queue, and later ones raise the event.
 	 */
 	(void)shared_.read8(wire::shared::armed);
 	looks_++;

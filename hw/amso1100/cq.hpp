@@ -29,7 +29,7 @@ public:
 	int request_notify(ib_cq_notify_flags flags);
 	int peek(int count);
 
-	/* The card says that there is something to poll. Hard interrupt. */
+	/* The card reports a completion. Context: hard interrupt. */
 	void hint() override;
 	void handle_event(const Message &event) override;
 	ib_cq &verbs() { return verbs_; }
@@ -87,7 +87,10 @@ private:
 	{
 		return ring_.as<u8>() + size_t{index} * wire::completion_slot_size;
 	}
-	/* Behind the last entry; of a card that says what cannot be, the first. */
+	/*
+	 * Returns the index behind the last entry. If the card has violated the interface, it
+	 * returns the first.
+	 */
 	u32 produced() KERN_REQUIRES(lock_);
 	u32 following(u32 index) const { return index + 1 == depth_ ? 0 : index + 1; }
 	template<class Body>

@@ -121,7 +121,8 @@ void Device::shutdown()
 	irq_.free();
 	rnic_irq_.free();
 	/*
-	 * It waits for what is on its way by itself. The stack is done with it at the guard's end.
+	 * remove waits for requests in flight. The stack uses the interface no more when the guard
+	 * is released.
 	 */
 	if (ethernet_) {
 		kern::RtnlGuard guard;

@@ -15,16 +15,16 @@ class Device final : public Machine
 {
 public:
 	/*
-	 * Errors: ENODEV of what is no such card, EPROTO of one that says what cannot be, and the
-	 * kernel's. May sleep.
+	 * Errors: ENODEV for a device that is not such a card, EPROTO for one that violates the
+	 * interface, and the kernel's. May sleep.
 	 */
 	static kern::Result<kern::Owned<Device>> probe(kern::pci::Device pci, unsigned long data);
 	~Device() { shutdown(); }
 	/* Ends the interface, the card's DMA and its interrupts; any number of times. May sleep. */
 	void shutdown();
 	/*
-	 * The function is reset: what there is of it goes, and comes again. A card that does not
-	 * come back is without both its halves until it is bound anew.
+	 * Called around a reset of the function: both halves are removed and added again. A card
+	 * that does not recover stays without both until it is bound anew.
 	 */
 	void reset_prepare() { shutdown(); }
 	void reset_done();
@@ -52,8 +52,8 @@ private:
 	bool has_messages() const { return vectors_.count() == wire::vectors; }
 
 	/*
-	 * shutdown() frees from below: the interrupt first, then the interface, then what they
-	 * reach the card by.
+	 * shutdown() frees from the bottom: first the interrupt, then the interface, then the
+	 * access to the card.
 	 */
 	kern::pci::Device pci_;
 	kern::pci::Enabled enabled_;

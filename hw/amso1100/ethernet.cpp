@@ -15,7 +15,7 @@ constexpr unsigned int usual_mtu = 1500;
 /* Smallest size for which the card's own buffers were made. */
 constexpr u32 least_room = 1544;
 constexpr unsigned int watchdog_ms = 6000;
-/* For what is on its way when the interface is stopped. */
+/* The time for packets in flight when the interface is stopped. */
 constexpr unsigned int drain_ms = 100;
 /* A type field below this is a length, and LLC follows. */
 constexpr u16 least_type = 0x600;
@@ -148,7 +148,10 @@ int Ethernet::start_xmit(sk_buff *skb)
 {
 	kern_tx_packet packet;
 	kern_skb_tx_packet(skb, &packet);
-	/* A descriptor is a frame, and the interface says that it takes no fragments. */
+	/*
+	 * A descriptor holds a whole frame, and the interface announces that it does not support
+	 * fragments.
+	 */
 	Outgoing outgoing{skb, {}};
 	if (packet.fragments || packet.length < header_bytes ||
 	    packet.length > wire::most_mtu + header_bytes ||
@@ -212,7 +215,7 @@ bool Ethernet::interrupt()
 }
 
 /*
- * The acknowledgement comes before the look: what comes after either is seen, or raises the
+ * The acknowledgement precedes the check. Later frames are either found by the check or raise the
  * interrupt again.
  */
 int Ethernet::poll(int budget)
@@ -247,8 +250,8 @@ int Ethernet::receive(int budget)
 }
 
 /*
- * Copied: the buffer goes back to the card, and what the stack has looked at does not change any
- * more.
+ * The frame is copied: the buffer is returned to the card, and data that the stack has checked does
+ * not change any more.
  */
 void Ethernet::pass_up(const u8 *bytes, u32 length)
 {

@@ -10,9 +10,9 @@ namespace amso1100
 {
 
 /*
- * The stack owns it from create() on: it is gone when remove() and the rtnl lock's end have
- * returned. open(), stop() and what else changes it hold the rtnl lock; packets out are put under
- * lock_; packets in are the poll's.
+ * The stack owns it from create() on; it is destroyed when remove() has returned and the rtnl lock
+ * is released. open(), stop() and other functions that change it require the rtnl lock. Packets are
+ * sent under lock_, and received by the poll.
  */
 class Ethernet : public kern::Napi<Ethernet>
 {

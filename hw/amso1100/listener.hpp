@@ -10,7 +10,7 @@ namespace amso1100
 class Listener final : public EventHandler
 {
 public:
-	/* Errors: those of requests; EPROTONOSUPPORT of what is not IPv4. May sleep. */
+	/* Errors: those of requests; EPROTONOSUPPORT for an address that is not IPv4. May sleep. */
 	static kern::Result<kern::Owned<Listener>> create(Rnic &rnic, iw_cm_id &id,
 							  unsigned int backlog);
 	/* After the return no request is reported. May sleep. */

@@ -41,7 +41,7 @@ inline void write_be16(const kern::Mmio &window, u64 offset, u16 value)
 	window.write16(offset, swap_be(value));
 }
 
-/* All zero but for what was put in: nothing of the stack goes to the card. */
+/* All other bytes are zero, so that no contents of the stack reach the card. */
 class Message
 {
 public:

@@ -48,7 +48,7 @@ kern::Result<> Mr::start_dma(int access)
 		message.put(at::pages + i * sizeof(u64), u64{i} * page_bytes);
 	KERN_TRY(rnic_.channel().call(message, at::pages + pages * sizeof(u64)));
 	stag_ = message.get<u32>(at::reply_stag);
-	/* It is no key of the peer's, whatever the card says. */
+	/* A key of 0 is not valid for the peer. */
 	if (stag_ == 0)
 		return kern::Error{-EPROTO};
 	verbs_.rkey = stag_;

@@ -15,8 +15,9 @@ public:
 
 	Mr(Rnic &rnic, ib_mr &verbs) : rnic_(rnic), verbs_(verbs) {}
 	/*
-	 * All DMA addresses, as far as a region of this card goes: the first 4 GiB less a byte for
-	 * the peer; all of them for ourselves. Errors: those of requests. May sleep.
+	 * A region of all DMA addresses, as far as this card supports that: the peer reaches the
+	 * first 4 GiB less a byte, and the driver all of them. Errors: those of requests. May
+	 * sleep.
 	 */
 	kern::Result<> start_dma(int access);
 	kern::Result<> stop();

@@ -39,7 +39,9 @@ struct NetdevOps {
 	{
 		return of(owner).state_ == Ethernet::State::up ? -EBUSY : 0;
 	}
-	/* There is no way to tell the card, which would go on to receive by its own. */
+	/*
+	 * The card cannot be notified of another address, and would continue to receive by its own.
+	 */
 	static int set_address(void *, const u8 *) { return -EOPNOTSUPP; }
 	static void set_rx_checksum(void *, bool) {}
 	static void tx_timeout(void *owner, unsigned int) { of(owner).tx_timeout(); }

@@ -93,7 +93,7 @@ kern::Result<> Qp::take_reply(const Message &message)
 			 at::reply_rq_index, at::reply_rq_start, receive_bytes(rq_.max_sge));
 }
 
-/* The card may give more slots than were asked for; indices go round at the number it says. */
+/* The card may provide more slots than requested. Indices wrap at the number that it returns. */
 kern::Result<> Qp::take_ring(WorkRing &ring, const Message &reply, size_t depth_at, size_t bytes_at,
 			     size_t index_at, size_t start_at, u32 least_bytes)
 {
@@ -172,7 +172,7 @@ void Qp::give_up()
 	(void)advance(StreamEvent::closed, -EIO);
 }
 
-/* When the card has answered, all that was posted has its completion. */
+/* When the card has answered, all posted requests have completed. */
 kern::Result<> Qp::end()
 {
 	const auto asked = request_state(static_cast<u32>(wire::QpState::error));

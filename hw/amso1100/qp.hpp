@@ -59,8 +59,8 @@ public:
 	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
 
 	/*
-	 * An entry of a CQ, whose lock is held: what it completes. False if it completes nothing
-	 * that was posted.
+	 * Completes an entry of a CQ, whose lock is held. Returns false if it does not belong to a
+	 * posted request.
 	 */
 	bool complete(const u8 *entry, ib_wc &wc);
 	/* The oldest that is outstanding, flushed; the same lock. False if there is none. */
@@ -71,10 +71,10 @@ public:
 	 */
 	void give_up();
 
-	/* The card has said something of it. The events' task. */
+	/* The card has reported an event of the QP. Context: the events' task. */
 	void handle_event(wire::EventId id, const Message &event);
 
-	/* stream.cpp: what the connection manager asks for; see struct iw_cm_ops. May sleep. */
+	/* stream.cpp: the requests of the connection manager; see struct iw_cm_ops. May sleep. */
 	kern::Result<> connect(iw_cm_id &id, const iw_cm_param &param);
 	kern::Result<> accept(iw_cm_id &id, const iw_cm_param &param);
 	kern::Result<> disconnect(bool abrupt);
@@ -119,9 +119,7 @@ private:
 	u32 handle_ = 0;
 	kern::DmaPool::Piece words_[2]{};
 
-	/*
-	 * Held over requests that change the state, so that they come in the order of the states.
-	 */
+	/* Held during requests that change the state, so that their order is that of the states. */
 	kern::Mutex state_lock_{KERN_LOCK_CLASS("weft_amso1100_qp")};
 	/*
 	 * Nests inside it. Held while the manager is notified, so that notifications are in the

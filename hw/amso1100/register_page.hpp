@@ -18,8 +18,8 @@ struct RegisterPage {
 };
 
 /*
- * Errors: ENODEV of what is no such card, EPROTO of one that speaks another version or contradicts
- * itself. Any context.
+ * Errors: ENODEV for a device that is not such a card, EPROTO for one with another version or
+ * contradictory values. Context: any.
  */
 kern::Result<RegisterPage> read_register_page(const kern::Mmio &page);
 

@@ -24,16 +24,22 @@ public:
 	 * reset().
 	 */
 	void attach(kern::Mmio ring) { ring_ = static_cast<kern::Mmio &&>(ring); }
-	/* No descriptor is the card's any more; what was outstanding is for take_back(). */
+	/* The card owns no descriptor any more; outstanding ones are returned by take_back(). */
 	void reset();
 
 	bool full() const { return outstanding_ == wire::most_transmits; }
 	bool empty() const { return !outstanding_; }
-	/* The ring is not full. The frame goes out at once: there is no doorbell. The slot. */
+	/*
+	 * The ring must not be full. The frame is sent at once, because there is no doorbell.
+	 * Returns the slot.
+	 */
 	u32 put(u64 address, u16 length);
 	/* True if the card has completed the oldest entry; returns its slot. */
 	bool finished(u32 &slot);
-	/* The oldest, whatever the card says; false if there is none. After reset(). */
+	/*
+	 * Returns the oldest frame, regardless of the card; false if there is none. Must be called
+	 * after reset().
+	 */
 	bool take_back(u32 &slot);
 
 private:
@@ -45,7 +51,7 @@ private:
 	u32 outstanding_ = 0;
 };
 
-/* Buffers for frames that come, and the frames in them. */
+/* Buffers for received frames. */
 class ReceiveRing
 {
 public:
@@ -62,8 +68,8 @@ public:
 	/* The card has been quiet()ed, or never had them. */
 	void release();
 	/*
-	 * Has the card forget every buffer, and begins where it goes on. May sleep, for two seconds
-	 * of a card that does not answer: EIO.
+	 * Makes the card drop all buffers, and begins at the slot at which the card continues. May
+	 * sleep, for two seconds if the card does not answer: EIO.
 	 */
 	kern::Result<> quiet();
 	/* Every buffer to the card. After quiet(). */
@@ -75,7 +81,7 @@ public:
 	 * card marks as bad.
 	 */
 	Arrival look(const u8 *&bytes, u32 &length) const;
-	/* The next buffer goes back to the card, and the one behind it is next. */
+	/* Returns the next buffer to the card, and advances to the one behind it. */
 	void advance();
 	/* Tells the card how far the host has looked. */
 	void publish() const { word_.write_be32(0, index_); }

@@ -185,7 +185,10 @@ void Rnic::hint(u32 index)
 		queue->hint();
 }
 
-/* As many as the queue holds: who waits for what was said by then waits for no more than that. */
+/*
+ * Handles at most as many events at a time as the queue holds, because a caller only waits for
+ * those that exist now.
+ */
 void Rnic::handle_events()
 {
 	Message event;
@@ -204,7 +207,7 @@ void Rnic::handle_events()
 
 void Rnic::flush_events()
 {
-	/* The interrupt may be to come. */
+	/* The interrupt may not have arrived yet. */
 	if (handles_events_.load_acquire())
 		events_.queue(events_work_);
 	events_work_.flush();

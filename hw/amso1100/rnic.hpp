@@ -72,7 +72,7 @@ public:
 	bool interrupt();
 	/* For MSI: there may be work. Hard interrupt. */
 	void message();
-	/* The card has something to say of a queue, of this index. Hard interrupt. */
+	/* The card reports something about the queue with this index. Context: hard interrupt. */
 	void hint(u32 index);
 	/* Returns when all events that the card has raised so far are handled. May sleep. */
 	void flush_events();
@@ -91,7 +91,7 @@ public:
 	Machine &machine() { return *parts_.machine; }
 	const Limits &limits() const { return limits_; }
 	const u8 (&address() const)[6] { return parts_.page->rdma_address; }
-	/* A CQ had no room for all that was to be flushed, and has some again. Any context. */
+	/* A CQ that had no space for all flushed completions has space again. Context: any. */
 	void flush_more()
 	{
 		flushes_more_.store_release(true);
@@ -154,7 +154,10 @@ private:
 	void cut_off() override { parts_.machine->cut_off(); }
 	void synchronize() override { parts_.machine->synchronize(); }
 	void failed() override;
-	/* Flushes all that the card will not complete any more, and wakes all waiters (MGMT-09). */
+	/*
+	 * Flushes all requests that the card will not complete any more, and wakes all waiters
+	 * (MGMT-09).
+	 */
 	void give_up();
 
 	const Parts parts_;
@@ -171,7 +174,10 @@ private:
 	kern::OwnedArray<QpEntry> qps_;
 	kern::XArray<EventHandler> handlers_, queues_;
 	kern::WorkQueue events_;
-	/* Since start() has all that an event may be of: a card may have some before. */
+	/*
+	 * Events are handled once start() has created all objects that they may refer to. A card
+	 * may have events before.
+	 */
 	kern::Atomic<bool> handles_events_{false};
 	kern::Work events_work_{kern::method<&Rnic::handle_events>, this};
 	/* Requests without a listener: the handler that receives them cannot wait for the card. */

@@ -199,7 +199,7 @@ int Qp::post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad)
 	return 0;
 }
 
-/* The last of `count` requests that are over; false if so many are not outstanding. */
+/* Returns the last of `count` completed requests; false if fewer are outstanding. */
 bool Qp::retire(WorkRing &ring, u32 count, Posted &posted)
 {
 	const u32 tail = ring.tail;
@@ -207,7 +207,7 @@ bool Qp::retire(WorkRing &ring, u32 count, Posted &posted)
 	if (count > there)
 		return false;
 	posted = ring.posted[(tail + count - 1) % ring.depth];
-	/* The poster reuses what it sees retired. */
+	/* The poster reuses the slots that it sees as retired. */
 	__atomic_store_n(&ring.tail, (tail + count) % ring.depth, __ATOMIC_RELEASE);
 	return true;
 }
@@ -253,7 +253,7 @@ bool Qp::complete(const u8 *entry, ib_wc &wc)
 			wc.ex.invalidate_rkey = invalidated;
 			wc.wc_flags = IB_WC_WITH_INVALIDATE;
 		}
-		/* It says more than there was room for. */
+		/* The message is longer than the space for it. */
 		if (wc.byte_len > posted.length)
 			wc.status = IB_WC_GENERAL_ERR;
 	}

@@ -67,7 +67,7 @@ kern::Result<> Device::send_locked(u32 from, u32 to, u32 length)
 			 static_cast<u32>(wire::Status::posted), __ATOMIC_RELAXED);
 	posted_++;
 	interrupted_.reinit();
-	// The write comes after all that was written to memory before it.
+	// The write must come after all earlier writes to memory.
 	registers_.write64(wire::doorbell, queue_.address() | (posted_ & wire::count_mask));
 
 	const bool told = interrupted_.wait_for(patience_ms);

@@ -18,7 +18,7 @@ class Device
 public:
 	/*
 	 * Brings the device up and sends a few messages through it. May sleep. Errors: the
-	 * kernel's; EIO if a message is not what it was.
+	 * kernel's; EIO if a message was changed.
 	 */
 	static kern::Result<kern::Owned<Device>> probe(kern::pci::Device pci, unsigned long data);
 	~Device() { shutdown(); }

@@ -44,8 +44,8 @@ public:
 	/* Before a reboot: the card's DMA and interrupts end. */
 	void shutdown();
 	/*
-	 * Around a reset of the function that the kernel makes (FLR): the device goes, and comes
-	 * back. May sleep.
+	 * Called around a reset of the function by the kernel (FLR): the device is removed, and
+	 * added again. May sleep.
 	 */
 	void reset_prepare();
 	void reset_done();
@@ -60,7 +60,7 @@ private:
 	explicit Adapter(kern::pci::Device pci);
 	kern::Result<> start() KERN_REQUIRES(lifecycle_lock_);
 	void stop() KERN_REQUIRES(lifecycle_lock_);
-	/* The same for a card that does not answer any more: what is outstanding is flushed. */
+	/* The same for a card that does not answer any more: outstanding requests are flushed. */
 	void abandon() KERN_REQUIRES(lifecycle_lock_);
 	kern::Result<> reset_card();
 	void set_bus_master(bool on);

@@ -9,8 +9,7 @@ namespace mellanox_icm
 {
 
 /*
- * A buddy allocator over entries 0 .. 2^log_size - 1. One bitmap an order says which blocks of that
- * order are free.
+ * A buddy allocator over entries 0 .. 2^log_size - 1. Each order has a bitmap of its free blocks.
  * Context: any; the lock is a leaf.
  */
 class Buddy

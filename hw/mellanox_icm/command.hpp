@@ -36,7 +36,9 @@ enum class Answer : u8 {
 	at_once,
 };
 
-/* One command's registers. A mailbox's address or an immediate value goes into in_param. */
+/*
+ * The registers of one command. in_param contains the address of a mailbox or an immediate value.
+ */
 struct Command {
 	hw::mellanox_icm::Opcode opcode;
 	u32 in_modifier = 0;
@@ -97,11 +99,17 @@ public:
 	kern::Result<> execute_in_out(Command command, Mailbox &in, Mailbox &out);
 	kern::Result<u64> execute_in_immediate(Command command, Mailbox &in);
 
-	/* For commands that end the use of something: a refusal means that the card still uses memory that is about to be
-	 * freed, so it counts as a failure of the card; but for the one that is allowed, which says that it is in use. */
+	/*
+	 * For commands that end the use of an object: a refusal means that the card still uses
+	 * memory that is about to be freed, so it counts as a failure of the card. The exception is
+	 * the status that is allowed, which means that the object is in use.
+	 */
 	kern::Result<> execute_closing(const Command &command, int allowed = 0);
 
-	/* used: how much of it the card will look at, which is zero. Errors: ENOMEM. May sleep. */
+	/*
+	 * used: the number of bytes that the card will read, which are zeroed. Errors: ENOMEM. May
+	 * sleep.
+	 */
 	kern::Result<Mailbox> mailbox(size_t used = hw::mellanox_icm::mailbox_max)
 	{
 		return pool_.get(used);

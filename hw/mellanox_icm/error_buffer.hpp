@@ -13,8 +13,8 @@ class ErrorBuffer
 {
 public:
 	/*
-	 * dwords from offset on, of which any of the first `telling` may say it: the rest are
-	 * details. Both lie in the window.
+	 * dwords from offset on, of which any of the first `telling` may report an error; the
+	 * others are details. Both must be within the window.
 	 */
 	ErrorBuffer(const kern::Mmio &bar, u64 offset, u32 dwords, u32 telling)
 	    : bar_(bar), offset_(offset), dwords_(dwords),
@@ -22,7 +22,10 @@ public:
 	{
 	}
 
-	/* 0 while all is well; else the first word that says otherwise. Any context. */
+	/*
+	 * Returns 0 as long as there is no error, and otherwise the first word that reports one.
+	 * Context: any.
+	 */
 	u32 look() const
 	{
 		for (u32 i = 0; i < telling_; i++)

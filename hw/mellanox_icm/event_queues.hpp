@@ -47,9 +47,9 @@ constexpr u32 log_events_for(u64 host_pages, u32 queues)
 }
 
 /*
- * The first is for all that is no completion: objects, ports, the answers of commands. The others
- * are for completions, each with a vector and a CPU of its own. Without MSI-X there is one of
- * these, and all share the interrupt pin.
+ * The first queue is for all events except completions: objects, ports, the answers of commands.
+ * The others are for completions, each with a vector and a CPU of its own. Without MSI-X there is
+ * one of these, and all share the interrupt pin.
  */
 template<class Eq>
 class EventQueues

@@ -57,8 +57,9 @@ private:
 };
 
 /*
- * The interrupt pin, for all event queues. It stays up until a register is written, and what is in
- * the queues by then has no other interrupt: so first the write, then the look.
+ * The interrupt pin, for all event queues. It stays asserted until a register is written, and
+ * events in the queues by then raise no other interrupt. So the register is written before the
+ * queues are read.
  */
 template<class Eq>
 class InterruptLine

@@ -99,7 +99,8 @@ public:
 	void synchronize_events() { events_.synchronize(); }
 
 	/*
-	 * The card has failed: has every CQ's consumer come for its flushed requests. Any context.
+	 * The card has failed: notifies every CQ's consumer, who then polls the flushed requests.
+	 * Context: any.
 	 */
 	void announce_failure() { failure_work_.queue(); }
 
@@ -170,8 +171,8 @@ protected:
 	/* Commands by events from here on, beginning with one that does nothing else. May sleep. */
 	kern::Result<> check_interrupt(u32 log_max_commands);
 	/*
-	 * The opposites, in that order; what fails the reset does that comes before the card's next
-	 * use. unmapped: the MAP_EQ's parameter.
+	 * The opposite functions, in the opposite order. If the reset fails, it fails before the
+	 * card's next use. unmapped: the parameter of MAP_EQ.
 	 */
 	void stop_events(u64 unmapped);
 	void close();

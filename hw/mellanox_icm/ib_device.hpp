@@ -55,8 +55,8 @@ struct IbDevice {
 };
 
 /*
- * The methods that are the same for all cards. Each finds its object and hands over; what can be
- * said in a line is said here.
+ * The methods that are the same for all cards. Each finds its object and calls it; one-line methods
+ * are complete here.
  */
 template<class Verbs>
 struct CommonMethods {
@@ -70,7 +70,9 @@ struct CommonMethods {
 
 	static Hca &hca_of(const ib_device *device) { return IbDevice<Verbs>::hca_of(device); }
 
-	/* A create method's common end: what failed to start is gone again. */
+	/*
+	 * The common end of create methods. An object that could not be started is destroyed again.
+	 */
 	template<class Object, class Target, class Start>
 	static int create(Target *target, Start start)
 	{
@@ -297,8 +299,8 @@ kern::Result<IbDevice<Verbs> *> IbDevice<Verbs>::create(Hca &hca)
 template<class Verbs>
 kern::Result<> IbDevice<Verbs>::start()
 {
-	// From before the first look at the ports: the subnet manager may bring one up while
-	// clients are being added, and what the midlayer remembers of it would stay as it was.
+	// Set before the first query of the ports, because the subnet manager may bring one up
+	// while clients are being added; otherwise the midlayer would keep the former state.
 	hca->set_event_device(&ib);
 	if (const int status = ib_register_device(&ib, Verbs::device_name, hca->dma_device())) {
 		hca->set_event_device(nullptr);

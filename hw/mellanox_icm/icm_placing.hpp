@@ -8,9 +8,9 @@ namespace mellanox_icm
 {
 
 /*
- * Places the first `count` extents in order of decreasing size from address 0, which aligns each to
- * its own size; of two of one size the first goes first. Returns how much they take together.
- * Context: any.
+ * Places the first `count` extents in order of decreasing size from address 0, so that each is
+ * aligned to its own size. Extents of equal size keep their order. Returns the size of all
+ * together. Context: any.
  */
 template<unsigned int count>
 u64 place_by_size(IcmExtent *extents)

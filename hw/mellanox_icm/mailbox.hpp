@@ -12,10 +12,7 @@ namespace mellanox_icm
 
 class MailboxPool;
 
-/*
- * One page that comes out of the pool, zero as far as its user asks, and goes back there at the
- * end.
- */
+/* One page from the pool, zeroed as far as its user requests. The destructor returns it. */
 class Mailbox
 {
 public:
@@ -49,7 +46,7 @@ private:
 };
 
 /*
- * Grows as commands need it, and keeps what it has. The device's DMA must be off when it is
+ * Grows when commands need more, and keeps its pages. The device's DMA must be off when it is
  * destroyed.
  */
 class MailboxPool
@@ -62,8 +59,8 @@ public:
 	~MailboxPool();
 
 	/*
-	 * used: bytes that the card will look at; behind them is what earlier commands have left.
-	 * Errors: ENOMEM. May sleep.
+	 * used: the number of bytes that the card will read; the bytes behind them are left over
+	 * from earlier commands. Errors: ENOMEM. May sleep.
 	 */
 	kern::Result<Mailbox> get(size_t used);
 

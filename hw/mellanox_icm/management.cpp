@@ -98,7 +98,7 @@ int process_mad(CommandInterface &commands, u32 port, int flags, const ib_wc *wc
 	const MadOrigin origin{wc, grh};
 	if (!ask_agent(commands, port, card_flags, &origin, &in, &out))
 		return IB_MAD_RESULT_FAILURE;
-	// A directed-route answer goes back the way it came.
+	// A directed-route response returns on the same path.
 	if (in.mad_hdr.mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
 		out.mad_hdr.status =
 			static_cast<u16>(out.mad_hdr.status | ib::mad_status_direction);

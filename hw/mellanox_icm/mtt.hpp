@@ -19,7 +19,7 @@ namespace mellanox_icm
  */
 u32 log_mtts_for(u64 host_pages, u32 log_limit);
 
-/* Where page lists come from. */
+/* Page lists are allocated from this table. */
 struct MttTable {
 	MttTable(IcmTable &its_icm, Buddy &its_entries, unsigned int its_least_order)
 	    : icm(its_icm), entries(its_entries), least_order(its_least_order),

@@ -194,7 +194,7 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 			free_overflow(place.index);
 		return {};
 	}
-	// The head goes: the second of the chain takes its place.
+	// The first entry of the chain is removed, so the second one is moved to its place.
 	if (next >= table_size_)
 		return kern::Error{-EPROTO};
 	Mailbox &second = neighbour_;

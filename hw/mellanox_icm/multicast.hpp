@@ -36,11 +36,11 @@ public:
 	create(CommandInterface &commands, const IcmExtent &table, const GroupFormat &format);
 
 	/*
-	 * block_loopback: the QP is not to get what it sends itself. owner: on whose behalf. A
-	 * program chooses MGIDs as it likes. It begins no group in a chain, nor in the part of the
-	 * table behind the hash table, that is three quarters full, so that it cannot keep the
-	 * kernel out of a group.
-	 * Errors: ENOMEM for a full group, table or chain. May sleep.
+	 * block_loopback: the QP must not receive its own packets. owner: the user on whose behalf
+	 * it is attached. A program can choose MGIDs freely. It can add no group to a chain, or to
+	 * the part of the table behind the hash table, that is three quarters full, so that it
+	 * cannot keep the kernel out of a group. Errors: ENOMEM for a full group, table or chain.
+	 * May sleep.
 	 */
 	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback,
 			      ib_mcast_owner owner);

@@ -81,7 +81,7 @@ private:
 	u32 next_;
 };
 
-/* A number that goes back when its holder ends. */
+/* A number that is freed when its owner is destroyed. */
 class Number
 {
 public:

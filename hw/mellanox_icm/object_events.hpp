@@ -25,8 +25,8 @@ constexpr u64 async_events = [] {
 }();
 
 /*
- * Events of a QP, CQ or SRQ. One for an object that is gone was on its way when it went. Hard
- * interrupt.
+ * Reports events of a QP, CQ or SRQ. An event for an object that does not exist was raised before
+ * it was destroyed. Context: hard interrupt.
  */
 template<class Hca>
 void object_event(Hca &hca, hw::mellanox_icm::EventType type, u32 number)

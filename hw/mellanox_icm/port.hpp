@@ -24,7 +24,7 @@ struct PortCapabilities {
 class PortControl
 {
 public:
-	/* The link may come up; it may not. */
+	/* Enables or disables the link. */
 	virtual kern::Result<> open(u32 port) = 0;
 	virtual kern::Result<> close(u32 port) = 0;
 	virtual kern::Result<> set_capabilities(u32 port, u32 capability_mask,
@@ -70,7 +70,7 @@ public:
 	 */
 	kern::Result<ib::PerfMad> performance(ib::PerfAttribute attribute);
 	kern::Result<ib::PortCountersExtended> counters();
-	/* For debugfs: what it has carried. May sleep. */
+	/* For debugfs: the traffic of the port. May sleep. */
 	void dump(kern::debugfs::Output &out);
 
 	/* Calls body(tables) with them held still. Any context. */

@@ -180,9 +180,9 @@ struct KeptAttributes {
 };
 
 /*
- * Has the card flush a QP's requests, and waits until it has: the QP goes to ERR, if it is not
- * there (in_error), and flushes in its own time; its counters say when it is through
- * (Documentation/connectx.rst, "Transitions"). May sleep.
+ * Makes the card flush a QP's requests, and waits until it has. The QP is moved to ERR, unless it
+ * is already in error (in_error). The card flushes asynchronously; its counters show when it has
+ * finished (Documentation/connectx.rst, "Transitions"). May sleep.
  */
 template<class Context, class Hca>
 void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
@@ -204,7 +204,7 @@ void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
 		asked = hca.commands().execute_out(
 			{.opcode = hw::mellanox_icm::Opcode::query_qp, .in_modifier = number},
 			mailbox.value());
-		/* If the card has failed, the mailbox is gone as well. */
+		/* If the card has failed, the mailbox is lost as well. */
 		if (!asked.ok())
 			break;
 		const u8 *const context =

@@ -51,7 +51,7 @@ protected:
 	~SharedReceives() = default;
 
 	u8 *descriptor(u32 index) const { return descriptors_ + (index << log_stride_); }
-	/* All entries are free, and the list goes once round. */
+	/* All entries are free, and the list contains each once. */
 	void link_all()
 	{
 		for (u32 i = 0; i < size_; i++)

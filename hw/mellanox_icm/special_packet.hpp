@@ -33,7 +33,7 @@ public:
 	u32 header_bytes() const { return header_bytes_; }
 	/* Bytes of zero padding behind the data. */
 	u32 pad() const { return pad_; }
-	/* A directed-route packet to the neighbour: it comes from nowhere in particular. */
+	/* A directed-route packet to the neighbour has permissive addresses. */
 	bool permissive() const { return permissive_; }
 
 private:

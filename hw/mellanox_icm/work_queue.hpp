@@ -78,7 +78,7 @@ inline bool retire_sends_ahead(SendQueue &sq, u32 ahead, u64 &id)
 		return false;
 	const u32 at = tail + ahead;
 	id = sq.ids[at & sq.mask];
-	// The poster reuses what it sees retired.
+	// The poster reuses the slots that it sees as retired.
 	__atomic_store_n(&sq.tail, at + 1, __ATOMIC_RELEASE);
 	return true;
 }

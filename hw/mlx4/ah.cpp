@@ -19,7 +19,8 @@ u8 static_rate(const Capabilities &cap, u8 rate)
 	const unsigned int wanted = ib::rate_tenths(static_cast<ib::Rate>(rate));
 	u8 best = 0;
 	unsigned int best_tenths = 0;
-	// Sixteen bits say which rates are known; bit n is rate n - 5. Four bits carry the answer.
+	// Sixteen bits report the supported rates; bit n is rate n - 5. Four bits encode the
+	// result.
 	for (u8 code = rate_offset + IB_RATE_2_5_GBPS; code < 16; code++) {
 		const unsigned int tenths =
 			ib::rate_tenths(static_cast<ib::Rate>(code - rate_offset));

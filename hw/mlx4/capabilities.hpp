@@ -28,7 +28,7 @@ struct EntrySizes {
 	u32 qpc, auxc, altc, rdmarc, cqc, srqc, eqc, cmpt, dmpt, mtt;
 };
 
-/* QUERY_DEV_CAP: counts, not logarithms, unless the name says so. */
+/* QUERY_DEV_CAP: counts, not logarithms, unless the name contains log. */
 struct Capabilities {
 	u32 log_max_qps, reserved_qps, log_max_qp_size;
 	u32 log_max_srqs, reserved_srqs, log_max_srq_size;
@@ -65,8 +65,8 @@ struct Capabilities {
 };
 
 /*
- * Read the answers of the three queries. An answer that contradicts itself, or that no driver could
- * work with, is -EPROTO, with one line in the log that says what was wrong. Context: any.
+ * Parse the answers of the three queries. An answer that contradicts itself, or with which no
+ * driver could work, is -EPROTO, with one log line that gives the reason. Context: any.
  */
 kern::Result<Firmware> parse_firmware(const u8 *mailbox);
 kern::Result<Capabilities> parse_capabilities(const u8 *mailbox);

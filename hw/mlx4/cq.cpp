@@ -159,8 +159,8 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 	user_abi::ResizeCq command;
 	if (log_entries == kern::read_once(log_entries_))
 		return {};
-	// The program's memory may be long in coming, or never come: meanwhile others, who share an
-	// XRC domain with it, find the lock free.
+	// Reading the program's memory may take long or never end. Meanwhile the lock is free for
+	// others, who share an XRC domain with the program.
 	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	UserPages fresh = KERN_TRY(UserQueue::make_pages(hca_, command.buffer,
@@ -171,7 +171,7 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 	if (log_entries == log_entries_)
 		return {};
 	KERN_TRY(command_resize(log_entries, fresh.page_shift() - 12, fresh.mtt_offset()));
-	// The card has written into the old ring for the last time: it goes.
+	// The card does not write into the old ring any more, so it is freed.
 	old = user_.exchange(std::move(fresh));
 	kern::write_once(log_entries_, log_entries);
 	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;

@@ -42,7 +42,7 @@ public:
 	kern::Result<> moderate(u16 count, u16 period_us);
 	kern::Result<> resize(unsigned int entries, ib_udata *udata);
 
-	/* The card says that there is something to poll. Hard interrupt. */
+	/* The card reports a completion. Context: hard interrupt. */
 	void event()
 	{
 		// A poll that reads this count sees the entries for which the event was raised.
@@ -64,16 +64,22 @@ public:
 	u32 detach(Qp &qp, bool sends);
 	/* The same for an XRC target, of a domain that has SRQs here. */
 	u32 detach_target(Qp &qp);
-	/* The card has reset a QP that goes on: what is left of it here is forgotten. May sleep. */
+	/*
+	 * The card has reset a QP that continues to exist; its remaining entries are dropped. May
+	 * sleep.
+	 */
 	void purge(Qp &qp);
 	/* An XRC SRQ of this domain completes here. */
 	void attach(Srq &srq, u32 domain);
-	/* No longer; what is left of it here is forgotten. May sleep. */
+	/* The QP is destroyed; its remaining entries are dropped. May sleep. */
 	void detach(Srq &srq);
 	/* For debugfs. May sleep. */
 	void dump(kern::debugfs::Output &out);
 
-	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
+	/*
+	 * After the card's failure: notifies the consumer, who then polls the flushed requests.
+	 * Context: task.
+	 */
 	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
 
 	/* For tests: sets the ring; drops the oldest entry, whatever it is. */
@@ -139,7 +145,7 @@ private:
 	 */
 	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
 	bool switch_ring() KERN_REQUIRES(lock_);
-	/* Takes out the entries that `unwanted` says; it has given their receives back. */
+	/* Removes the entries for which `unwanted` returns true; it has returned their receives. */
 	template<class Predicate>
 	void purge_locked(Predicate unwanted) KERN_REQUIRES(lock_);
 	void purge_locked(const Qp &qp) KERN_REQUIRES(lock_);
@@ -188,8 +194,9 @@ private:
 	u32 qp_mask_;
 	// The first word of an arming doorbell, but for the command.
 	u32 arm_word_ = 0;
-	// Events that have come, and how many had when a poll last found the ring empty: as long as
-	// these are equal no event has been raised for an entry that still waits to be polled.
+	// The number of events so far, and that number when a poll last found the ring empty. As
+	// long as they are equal, no event has been raised for an entry that still waits to be
+	// polled.
 	u32 events_ = 0;
 	u32 events_at_empty_ = 0;
 	kern::Mmio uar_;
@@ -210,7 +217,7 @@ private:
 	IcmHold context_, protection_;
 	bool live_ = false;
 
-	// A resize on its way: the ring that follows the entry that says so.
+	// A resize in progress: the ring that follows the entry that announces it.
 	kern::Mutex resize_lock_;
 	QueueBuffer next_buffer_;
 	StaleCompletions next_stale_;

@@ -25,7 +25,7 @@ struct Opcodes {
 		using wire::WqeOpcode;
 		for (u8 &opcode : verbs)
 			opcode = unusual;
-		// Bit 5 says nothing.
+		// Bit 5 has no meaning.
 		const auto set = [this](u8 from, ib_wc_opcode to) {
 			verbs[from] = verbs[from | 1u << 5] = static_cast<u8>(to);
 		};
@@ -231,7 +231,7 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 [[gnu::always_inline]] inline bool Cq::translate(const wire::Cqe &cqe, u8 kind, u8 opcode,
 						 ib_wc &wc)
 {
-	// Completions mostly come in runs, of one QP in one direction.
+	// Completions usually arrive in runs of one QP and one direction.
 	static_assert(__builtin_offsetof(wire::Cqe, qpn_word) == 0);
 	const u32 key = (cqe.qpn_word.raw() & ~0xffu) | (kind & wire::Cqe::send_bit);
 	if (key != last_key_) [[unlikely]] {
@@ -336,9 +336,9 @@ int Cq::request_notify(ib_cq *cq, ib_cq_notify_flags flags)
 		return -EINVAL;
 	const u32 arm = kern::read_once(self.arm_word_) | command;
 	const u32 consumer = __atomic_load_n(self.record_, __ATOMIC_RELAXED);
-	// First the record, which the card may look at, then the doorbell. The card raises an event
-	// for an entry from `consumer` on that is already there, unless it has raised one for that
-	// entry before: such an entry the driver reports itself (NOTIFY-06).
+	// The record is written first, because the card may read it, then the doorbell. The card
+	// raises an event for an entry from `consumer` on that exists already, unless it has raised
+	// one for that entry before. The driver itself reports such an entry (NOTIFY-06).
 	__atomic_store_n(self.record_ + 1, (arm & 0xff) | consumer, __ATOMIC_RELEASE);
 	self.uar_.write64(cq_doorbell, u64{consumer} << 32 | arm);
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && self.missed_event();

@@ -12,7 +12,7 @@
 namespace mlx4
 {
 
-/* nullptr for a port of which nothing is counted apart; port 0 is the card. Any context. */
+/* Returns nullptr for a port without separate counters; port 0 is the card. Context: any. */
 const rdma_hw_counters *counters_of(const Hca &hca, u32 port);
 
 /* values: as many as counters_of() has. May sleep. Errors: those of commands. */

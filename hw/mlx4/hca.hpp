@@ -21,8 +21,8 @@ class Srq;
 
 struct QpEntry : mellanox_icm::QpEntryOf<Qp> {
 	/*
-	 * In place of recv_cqn: the receives of an XRC target, which complete where the SRQ of each
-	 * says. With the domain's number.
+	 * Used in place of recv_cqn, with the domain's number: the receives of an XRC target
+	 * complete in the CQ of each SRQ.
 	 */
 	static constexpr u32 xrc_target = 1u << 31;
 };

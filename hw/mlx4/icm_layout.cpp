@@ -54,7 +54,7 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	size(IcmRegion::mcg, 1u << wishes.log_mcg_bytes, log_mcgs);
 	size(IcmRegion::dmpt, cap.entry.dmpt, log_mpts);
 	size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
-	// The stride of the four cMPT tables is fixed; the first stands for the whole.
+	// The stride of the four cMPT tables is fixed; the first represents all.
 	size(IcmRegion::cmpt_qp, cap.entry.cmpt, log_cmpt_stride + 2);
 
 	constexpr unsigned int independent = static_cast<int>(IcmRegion::cmpt_qp) + 1;

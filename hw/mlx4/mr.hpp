@@ -20,7 +20,7 @@ public:
 
 	/* All of memory, by DMA addresses. */
 	kern::Result<> start_dma(int access);
-	/* Pages to come by a work request. */
+	/* The pages are set by a work request later. */
 	kern::Result<> start_fast(u32 max_pages);
 	/* A program's memory. Context: process, the program's. */
 	kern::Result<> start_user(UserContext *, u64 start, u64 length, u64 iova, int access);

@@ -10,7 +10,8 @@ kern::Result<> PortCommands::prepare(u32 port, const PortCapabilities &capabilit
 	KERN_TRY(get_attribute(commands_, port, ib::attr_port_info, port, smp));
 	const u32 mask = ib::smp_attribute<ib::PortInfo>(smp).capability_mask;
 
-	// As many virtual lanes as the card will have; it says "bad size" to more.
+	// Sets the highest number of virtual lanes that the card accepts; it answers "bad size" to
+	// more.
 	auto mailbox = KERN_TRY(commands_.mailbox());
 	for (u32 vls = 8; vls >= 1; vls /= 2) {
 		u8 *in = mailbox.bytes();

@@ -11,10 +11,7 @@ class PortCommands final : public PortControl
 public:
 	explicit PortCommands(CommandInterface &commands) : commands_(commands) {}
 
-	/*
-	 * Before the port is used: tells the card what it may do. May sleep. Errors: those of
-	 * commands.
-	 */
+	/* Configures the port before it is used. May sleep. Errors: those of commands. */
 	kern::Result<> prepare(u32 port, const PortCapabilities &capabilities);
 	kern::Result<> open(u32 port) override;
 	kern::Result<> close(u32 port) override;

@@ -230,7 +230,7 @@ void Qp::fill_static_context(u8 *context)
 		Context::log_sq_size.set(context, Context::no_send_queue);
 	}
 	Context::sq_no_prefetch.set(context, sq_no_prefetch_);
-	// Both would give a program all of memory: they take addresses as they come.
+	// Both would give a program access to all memory, because they accept any address.
 	Context::reserved_lkey.set(context, !verbs_.res.user);
 	Context::fast_register.set(context, !verbs_.res.user);
 	Context::ack_request_frequency.set(context, 8);
@@ -297,7 +297,7 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 {
 	kern::Guard guard(state_lock_);
-	// The card may have gone on to SQE on its own, which the caller then says.
+	// The card itself may have moved the QP to SQE; the caller then says so.
 	const ib_qp_state from = mask & IB_QP_CUR_STATE ? attr.cur_qp_state : state_;
 	const ib_qp_state to = mask & IB_QP_STATE ? attr.qp_state : from;
 

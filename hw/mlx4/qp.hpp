@@ -30,8 +30,8 @@ public:
 	/* udata: of a program, in whose memory the queues then lie. */
 	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
 	/*
-	 * Takes it from the card; no event of it comes after, and no completion but those that it
-	 * leaves in its CQs, whose number this is. May sleep.
+	 * Removes the QP from the card. No event or completion of it follows, except those that
+	 * remain in its CQs, whose number this returns. May sleep.
 	 */
 	u32 stop();
 	kern::Result<> modify(const ib_qp_attr &attr, int mask);
@@ -71,7 +71,7 @@ private:
 			       const ib_qp_attr &attr, int mask);
 	void fill_static_context(u8 *context);
 	void reset_queues();
-	/* Lets the card flush all that is outstanding, and waits until it has. */
+	/* Makes the card flush all outstanding requests, and waits until it has. */
 	void flush() KERN_REQUIRES(state_lock_);
 
 	ib_qp &verbs_;

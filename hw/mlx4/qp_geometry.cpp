@@ -59,7 +59,7 @@ kern::Result<> plan_receives(const Capabilities &cap, const ib_qp_cap &want, QpG
 	return {};
 }
 
-/* The queue with the larger stride comes first, the send queue if they are equal. */
+/* The queue with the larger stride comes first, or the send queue if they are equal. */
 void lay_out(QpGeometry &plan)
 {
 	const u32 sq_bytes = plan.has_sq ? 1u << (plan.log_sq_size + plan.log_sq_stride) : 0;
@@ -114,8 +114,8 @@ kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_i
 {
 	QpGeometry plan = start_plan(attr);
 	if (plan.has_sq) {
-		// A stride is named in three bits, less 4; 15 as the size says that there is no
-		// queue.
+		// A stride is encoded in three bits, as its logarithm less 4. A size of 15 means
+		// that there is no queue.
 		const u32 largest_stride = kern::log2_ceil(cap.max_sq_wqe_bytes);
 		if (command.log_sq_size > cap.log_max_qp_size ||
 		    command.log_sq_size >= wire::QpContext::no_send_queue ||

@@ -25,16 +25,15 @@ struct QpGeometry {
 inline constexpr u32 max_lso_header = 124;
 
 /*
- * The smallest queues of powers of two that hold what is asked for.
- * Errors: EINVAL for more than the card's descriptors or queues hold. Context: any.
+ * Returns the smallest queues of powers of two that hold the requested numbers. Errors: EINVAL for
+ * more than the card's descriptors or queues hold. Context: any.
  */
 kern::Result<QpGeometry> plan_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
 
 /*
  * The same for a program's queues: the receive queue as the library has computed it from the same
- * numbers, the send queue as it says.
- * Errors: EINVAL for what the card cannot do, or sizes of a receive queue where there is none.
- * Context: any.
+ * numbers, the send queue as the command specifies. Errors: EINVAL for sizes that the card does not
+ * support, or sizes of a receive queue if there is none. Context: any.
  */
 kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities,
 					  const ib_qp_init_attr &attr,

@@ -15,9 +15,8 @@ using mellanox_icm::transition_command;
 using mellanox_icm::verbs_state;
 
 /*
- * Puts the attributes that `mask` names into a context, and returns the optional-parameter mask
- * that tells the card of those that it would otherwise not look at. `port`: of the primary path.
- * Context: any.
+ * Writes the attributes in `mask` into a context, and returns the mask of optional parameters,
+ * without which the card would ignore some of them. `port`: of the primary path. Context: any.
  * Errors: EINVAL for values out of range.
  */
 kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities,

@@ -21,10 +21,10 @@ class UserQueue
 public:
 	UserQueue() = default;
 	/*
-	 * `address` has `bytes` of queue, `doorbell` a record of `doorbell_bytes`; 0 bytes stand
-	 * for none. must_write: the card writes into the queue. Errors: EINVAL for what is not
-	 * aligned (the queue: to a page); those of UserPages and UserDoorbell.
-	 * Context: process, the program's.
+	 * `address` has `bytes` of queue, `doorbell` a record of `doorbell_bytes`; with 0 bytes
+	 * there is none. must_write: the card writes into the queue. Errors: EINVAL for wrong
+	 * alignment (of the queue: to a page); those of UserPages and UserDoorbell. Context:
+	 * process, the program's.
 	 */
 	static kern::Result<UserQueue> create(Hca &hca, UserContext &context, u64 address,
 					      u64 bytes, u64 doorbell, u32 doorbell_bytes,

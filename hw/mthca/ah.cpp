@@ -42,7 +42,7 @@ kern::Result<wire::AddressVector> Ah::build(const Capabilities &cap, u32 pdn,
 			(attr.grh.flow_label & IB_GRH_FLOWLABEL_MASK);
 		__builtin_memcpy(vector.dgid, attr.grh.dgid.raw, sizeof(vector.dgid));
 	} else {
-		// Firmware wants something other than zero here, also where no GRH goes out.
+		// Firmware requires a value other than zero here, even without a GRH.
 		vector.dgid[sizeof(vector.dgid) - 1] = 2;
 	}
 	vector.sl_class_flow = word;

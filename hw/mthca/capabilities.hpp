@@ -28,7 +28,7 @@ struct EntrySizes {
 	u32 qpc, eqpc, eec, eeec, cqc, srqc, eqc, mpt, mtt, uar_scratch;
 };
 
-/* QUERY_DEV_LIM: counts, not logarithms, unless the name says so. */
+/* QUERY_DEV_LIM: counts, not logarithms, unless the name contains log. */
 struct Capabilities {
 	u32 log_max_qps, reserved_qps, log_max_qp_size;
 	u32 log_max_srqs, reserved_srqs, log_max_srq_size;
@@ -57,9 +57,9 @@ struct Capabilities {
 inline constexpr u32 log_max_message = 31;
 
 /*
- * Read the answers of the two queries; bar0_bytes: of the BAR that addresses of registers are
- * within. An answer that contradicts itself, or that no driver could work with, is -EPROTO, with
- * one line in the log that says what was wrong. Context: any.
+ * Parse the answers of the two queries; bar0_bytes: the size of the BAR that must contain the
+ * addresses of registers. An answer that contradicts itself, or with which no driver could work, is
+ * -EPROTO, with one log line that gives the reason. Context: any.
  */
 kern::Result<Firmware> parse_firmware(const u8 *mailbox, u64 bar0_bytes);
 kern::Result<Capabilities> parse_capabilities(const u8 *mailbox);

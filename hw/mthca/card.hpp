@@ -19,7 +19,7 @@ struct Card {
 	/* Words of the error buffer that signal an error: all. */
 	static constexpr u32 telling_words = ~0u;
 
-	/* Nothing says whose the card is: a driver resets it. */
+	/* There is no semaphore of ownership, so a driver simply resets the card. */
 	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)
 	{
 		if (bar0.read_be32(hw::mellanox_icm::hcr::at + hw::mellanox_icm::hcr::control) ==

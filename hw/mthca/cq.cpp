@@ -85,7 +85,7 @@ kern::Result<> Cq::take_user_ring(u32 log_entries, u8 *context, ib_udata &udata)
 	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	UserContext &of = UserContext::of(udata.context);
-	// Not whatever key and domain it says: the card would write there.
+	// The card would write with the key and domain in the command, so they must be valid.
 	user_region_ = KERN_TRY(UserRegion::create(of, command.lkey, command.pdn));
 	user_pdn_ = command.pdn;
 	user_consumer_ = KERN_TRY(UserRecord::create(of, command.index_page, command.index_record));
@@ -178,7 +178,7 @@ kern::Result<> Cq::command_resize(u32 log_entries, u64 start, u32 lkey)
 		mailbox);
 }
 
-/* The library moves what it has not polled. */
+/* The library moves the entries that it has not polled. */
 kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 {
 	user_abi::ResizeCq command;

@@ -44,7 +44,7 @@ public:
 	/* May sleep. */
 	kern::Result<> resize(unsigned int entries, ib_udata *udata);
 
-	/* The card says that there is something to poll. Hard interrupt. */
+	/* The card reports a completion. Context: hard interrupt. */
 	void event()
 	{
 		events_++;
@@ -63,12 +63,18 @@ public:
 	 * returns their number. May sleep.
 	 */
 	u32 detach(Qp &qp, bool sends);
-	/* The card has reset a QP that goes on: what is left of it here is forgotten. May sleep. */
+	/*
+	 * The card has reset a QP that continues to exist; its remaining entries are dropped. May
+	 * sleep.
+	 */
 	void purge(Qp &qp);
 	/* For debugfs. May sleep. */
 	void dump(kern::debugfs::Output &out);
 
-	/* After the card's failure: lets the consumer come for its flushed requests. Task. */
+	/*
+	 * After the card's failure: notifies the consumer, who then polls the flushed requests.
+	 * Context: task.
+	 */
 	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
 
 	/* For tests. */
@@ -121,8 +127,8 @@ private:
 		       peek(1) > 0;
 	}
 	/*
-	 * The completion of one entry into wc; false for an entry that is none. kind: as kind_of()
-	 * says; opcode: the completion's, as ib_wc has it.
+	 * Writes the completion of one entry to wc; returns false for an entry that is none. kind:
+	 * from kind_of(); opcode: the completion's, as in ib_wc.
 	 */
 	bool translate(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc) KERN_REQUIRES(lock_);
 	bool translate_of(const wire::Cqe &cqe, u32 kind, u8 opcode, ib_wc &wc, Qp &qp);
@@ -156,8 +162,8 @@ private:
 	// Fields that polling and arming access, together.
 	kern::IrqSpinLock lock_;
 	u32 consumer_ = 0;
-	// Goes up with each event; and what it was when a poll last found the ring empty: as long
-	// as these are equal no event has been raised for an entry that still waits to be polled.
+	// Incremented with each event; and its value when a poll last found the ring empty. As long
+	// as they are equal, no event has been raised for an entry that still waits to be polled.
 	u32 sequence_ = 1;
 	u32 sequence_at_empty_ = 1;
 	Ring ring_;
@@ -188,7 +194,7 @@ private:
 	IcmHold context_;
 	bool live_ = false;
 
-	// A resize on its way: the ring in which the card goes on at the next index.
+	// A resize in progress: the ring in which the card continues at the next index.
 	kern::Mutex resize_lock_;
 	Ring next_ring_;
 	StaleCompletions next_stale_;

@@ -155,7 +155,7 @@ bool Cq::translate_unusual(const wire::Cqe &cqe, u32 kind, ib_wc &wc)
 	if (opcode == wire::Cqe::stale)
 		return stale_.take(static_cast<u32>(&cqe - ring_.entries), wc) ||
 		       bogus(cqe, "no completion was saved for this entry");
-	// An error says by its opcode alone whose request it was.
+	// Only the opcode of an error identifies whether a send or a receive has failed.
 	const bool error = opcode == wire::Cqe::send_error || opcode == wire::Cqe::receive_error;
 	Qp *qp = qp_of(cqe, error ? opcode == wire::Cqe::send_error : true);
 	if (!qp)
@@ -208,8 +208,8 @@ Qp *Cq::qp_of(const wire::Cqe &cqe, bool sends)
 [[gnu::always_inline]] inline bool Cq::translate(const wire::Cqe &cqe, u32 kind, u8 opcode,
 						 ib_wc &wc)
 {
-	// Completions mostly come in runs, of one QP in one direction. A number has 24 bits: with
-	// more, the card could make it no_key.
+	// Completions usually arrive in runs of one QP and one direction. A number has 24 bits;
+	// with more, the card could make it equal to no_key.
 	const u32 key = (cqe.qpn.raw() & ~0xffu) | (kind & Opcodes::sends) >> 8;
 	if (key != last_key_) [[unlikely]] {
 		Qp *qp = qp_of(cqe, (kind & Opcodes::sends) != 0);
@@ -309,9 +309,9 @@ int Cq::request_notify(ib_cq *cq, ib_cq_notify_flags flags)
 		      cq_sequence.low == 28 && cq_command.low == 24);
 	const u32 last = (sequence << 3 | command) << 24;
 	const u32 first = sequence << 4 | command;
-	// First the record, which the card may look at, then the doorbell. The card raises an event
-	// for an entry from `consumer` on that is already there, unless it has raised one for that
-	// entry before: such an entry the driver reports itself (NOTIFY-06).
+	// The record is written first, because the card may read it, then the doorbell. The card
+	// raises an event for an entry from `consumer` on that exists already, unless it has raised
+	// one for that entry before. The driver itself reports such an entry (NOTIFY-06).
 	__atomic_store_n(self.arm_record_ + 1, self.arm_word_ | last, __ATOMIC_RELAXED);
 	__atomic_store_n(self.arm_record_, consumer, __ATOMIC_RELEASE);
 	self.uar_.write64(cq_doorbell, u64{consumer} << 32 | self.arm_doorbell_ | first);

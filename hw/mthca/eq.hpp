@@ -40,8 +40,9 @@ public:
 	~Eq();
 
 	/*
-	 * Takes what is there, and asks for an interrupt for what comes; true if there was
-	 * something. Hard interrupt; also what polls when that is suspected lost.
+	 * Handles all events, and requests an interrupt for later ones. Returns true if there were
+	 * any. Context: hard interrupt; also called by polling code when an interrupt may have been
+	 * lost.
 	 */
 	bool interrupt();
 	/* The first arming; later ones are interrupt()'s. */

@@ -25,7 +25,7 @@ struct MarkedGroup final : GroupFormat {
 		if (count < room)
 			wire::McgMember::in_use.set(entry + place(count), 0);
 	}
-	/* The card knows no way to keep from a QP what it sends itself. */
+	/* The card has no flag that keeps a QP from receiving its own packets. */
 	u32 member_flags(bool) const override { return wire::McgMember::in_use.mask(); }
 };
 inline constexpr MarkedGroup marked_group;

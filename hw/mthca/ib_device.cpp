@@ -25,7 +25,7 @@ constexpr auto &hca_of = Methods::hca_of;
 
 int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 {
-	// Nothing changes after registration, and the library asks for no more than the verbs have.
+	// Nothing changes after registration, and the library requests nothing beyond the verbs.
 	if (udata)
 		return 0;
 	Hca &hca = hca_of(device);

@@ -39,8 +39,8 @@ struct IcmWishes {
 };
 
 /*
- * One of the entries that a responder keeps of reads and atomics: its size is the card's, and
- * nothing says it.
+ * The size of a responder's entry for a read or an atomic. The card defines it, but no query
+ * returns it.
  */
 inline constexpr u32 rdb_entry_bytes = 32;
 

@@ -335,7 +335,7 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 {
 	kern::Guard guard(state_lock_);
-	// The card may have gone on to SQE on its own, which the caller then says.
+	// The card itself may have moved the QP to SQE; the caller then says so.
 	const ib_qp_state from = mask & IB_QP_CUR_STATE ? attr.cur_qp_state : state_;
 	const ib_qp_state to = mask & IB_QP_STATE ? attr.qp_state : from;
 

@@ -32,8 +32,8 @@ public:
 	/* In place of start(), for a test without a card that has put a ring into `sq`. */
 	void start_without_card(u32 number, QpKind kind, u32 sq_base, u32 *sq_record);
 	/*
-	 * Takes it from the card; no event of it comes after, and no completion but those that it
-	 * leaves in its CQs, whose number this is. May sleep.
+	 * Removes the QP from the card. No event or completion of it follows, except those that
+	 * remain in its CQs, whose number this returns. May sleep.
 	 */
 	u32 stop();
 	kern::Result<> modify(const ib_qp_attr &attr, int mask);
@@ -79,7 +79,7 @@ private:
 	kern::Result<> command(wire::Opcode opcode, ib_qp_state to, const ib_qp_attr &attr,
 			       int mask);
 	void reset_queues();
-	/* Lets the card flush all that is outstanding, and waits until it has. */
+	/* Makes the card flush all outstanding requests, and waits until it has. */
 	void flush() KERN_REQUIRES(state_lock_);
 
 	ib_qp &verbs_;

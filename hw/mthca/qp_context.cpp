@@ -69,7 +69,8 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_
 				  mask & IB_QP_PORT ? attr.port_num : port));
 		optional |= wire::qp_opt::primary_path;
 	} else if (port) {
-		// A datagram's own address vector tells where it goes; the context says which port.
+		// The destination of a datagram is in its own address vector; the context contains
+		// the port.
 		Path::port.set(primary, port);
 	}
 	if (mask & IB_QP_PORT)

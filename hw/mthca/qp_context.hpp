@@ -10,10 +10,10 @@ namespace mthca
 {
 
 /*
- * Puts the attributes that `mask` names into a context, and returns the optional-parameter mask
- * that tells the card of those that it would otherwise not look at. `port`: of the primary path.
- * Context: any.
- * Errors: EINVAL for values out of range, and for automatic path migration, which the card has not.
+ * Writes the attributes in `mask` into a context, and returns the mask of optional parameters,
+ * without which the card would ignore some of them. `port`: of the primary path. Context: any.
+ * Errors: EINVAL for values out of range, and for automatic path migration, which the card does not
+ * have.
  */
 kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities,
 				 const ib_qp_attr &attr, int mask, u32 port);

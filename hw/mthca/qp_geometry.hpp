@@ -22,14 +22,14 @@ struct QpGeometry {
 inline constexpr u32 max_queue_bytes = 4 << 20;
 
 /*
- * The smallest queues of powers of two that hold what is asked for.
- * Errors: EINVAL for more than the card's descriptors or queues hold. Context: any.
+ * Returns the smallest queues of powers of two that hold the requested numbers. Errors: EINVAL for
+ * more than the card's descriptors or queues hold. Context: any.
  */
 kern::Result<QpGeometry> plan_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
 
 /*
- * The queues as the library lays them out: by what was asked for, and nothing else. attr: RC, UC or
- * UD. A receive queue has its place also where an SRQ stands in for it. Errors, context: as
+ * Returns the queues with the library's layout, which depends only on the requested numbers. attr:
+ * RC, UC or UD. A receive queue has its place even if an SRQ replaces it. Errors, context: as
  * plan_queues().
  */
 kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities,

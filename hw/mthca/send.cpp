@@ -18,7 +18,7 @@ namespace
 using wire::WqeNext;
 using wire::WqeOpcode;
 
-/* The most that a doorbell tells of. */
+/* The largest number of requests in one doorbell. */
 constexpr u32 most_per_doorbell = 255;
 constexpr unsigned int static_rate_shift = 12;
 constexpr unsigned int sl_shift = 8;

@@ -98,7 +98,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	}
 	live_ = true;
 	attr.attr.max_wr = size_ - 1;
-	// The library goes by what it asked for.
+	// The library relies on the number that it has requested.
 	if (!udata)
 		attr.attr.max_sge = max_sge_;
 	if (attr.attr.srq_limit)

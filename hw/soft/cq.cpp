@@ -14,8 +14,8 @@ CqState::CqState(ib_cq *cq, u32 vector, Ring<ib_wc> &&ring)
 CqState::~CqState()
 {
 	/*
-	 * Nothing completes here any more; what was raised is let through by the members'
-	 * destructors.
+	 * Nothing completes here any more. The members' destructors wait for events that were
+	 * raised.
 	 */
 	irq_work_.wait();
 	tasklet_.cancel();
@@ -272,7 +272,7 @@ int resize_cq(ib_cq *cq, int cqe, ib_udata *)
 	return Cq::state(cq).resize(cqe);
 }
 
-/* Nothing to moderate: every event comes at once. */
+/* There is nothing to moderate, because every event is raised at once. */
 int modify_cq(ib_cq *cq, u16, u16)
 {
 	return of(cq->device).fault(SOFT_MODIFY_CQ);

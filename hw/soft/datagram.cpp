@@ -49,7 +49,8 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	u16 pkey_index = 0;
 	if (qp->qp_type != IB_QPT_SMI) {
 		/*
-		 * Equal but for the membership bit, of which one side has to have it (IBA 10.9.3).
+		 * The keys must be equal except for the membership bit, which at least one side
+		 * must have (IBA 10.9.3).
 		 */
 		kern::Guard guard(*device.ports_lock);
 		const PortState &port = device.ports[device.home(port_num)];

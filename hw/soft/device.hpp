@@ -173,7 +173,7 @@ public:
 	int arm(ib_cq_notify_flags flags);
 	int peek(int limit);
 	int resize(int cqe);
-	/* Takes out what is of a QP. */
+	/* Removes the entries of a QP. */
 	void purge(const ib_qp &qp);
 	unsigned long events() const { return event_count_.load_relaxed(); }
 	unsigned long looks() const { return looks_.load_relaxed(); }
@@ -184,7 +184,7 @@ private:
 	void raise();
 	void handle();
 	void dispatch_overrun();
-	/* An event is about to be raised, for all that is in the ring. Under lock_. */
+	/* An event is about to be raised for all entries in the ring. Caller holds lock_. */
 	void disarm();
 	/* Returns the number of entries that may be polled. Caller holds lock_. */
 	size_t visible();
@@ -262,7 +262,10 @@ struct RecvEntry {
 	u64 wr_id;
 	int num_sge;
 	ib_sge sges[max_sge];
-	/* Where it completes, if its SRQ is one of XRC: not where its QP says. */
+	/*
+	 * The receive completes in the SRQ's CQ if the SRQ is of type XRC, and otherwise in the
+	 * QP's.
+	 */
 	ib_cq *cq;
 };
 
@@ -298,9 +301,9 @@ public:
 	~QpState();
 
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad_wr);
-	/* The oldest send is over. Under send_lock. */
+	/* The oldest send has completed. Caller holds send_lock. */
 	void pop_send();
-	/* Has the engine look at the QP soon. Context: any. */
+	/* Queues the QP for the engine. Context: any. */
 	void kick();
 	/*
 	 * Dispatches an event of the QP soon, from a task and not from here (LOCK-05). Context:
@@ -366,7 +369,8 @@ void set_qp_methods(ib_device_ops &ops, bool rnic);
 
 /* engine.cpp. Under Fabric::lock. */
 /*
- * Does what it can of the QP's send queue; true if it has to be looked at again in a millisecond.
+ * Executes what it can of the QP's send queue; returns true if it must be called again in a
+ * millisecond.
  */
 bool process(QpState &qp);
 /* Completes everything with flush errors. */
@@ -378,7 +382,7 @@ void set_error(QpState &qp);
  */
 void end_stream(QpState &qp);
 
-/* card_states.cpp: whether hardware like a card goes from one state to another. */
+/* card_states.cpp: returns whether hardware like a card has this transition. */
 bool card_allows(ib_qp_state from, ib_qp_state to);
 
 /* datagram.cpp. Under Fabric::lock. */

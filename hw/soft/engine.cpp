@@ -142,7 +142,7 @@ void set_state(QpState &qp, ib_qp_state state)
 	kern::write_once(qp.state, state);
 }
 
-/* At most `limit` of them; returns what is left of that. */
+/* Flushes at most `limit` requests; returns the rest of the limit. */
 unsigned int flush_sends(QpState &qp, unsigned int limit = ~0u)
 {
 	for (; limit > 0; limit--) {

@@ -79,8 +79,8 @@ namespace
 {
 
 /*
- * The size of the typed request that an opcode stands for; 0 for one that the protocol or the QP
- * type does not know.
+ * Returns the size of the typed request for an opcode; 0 for one that the protocol or the QP type
+ * does not support.
  */
 size_t request_size(bool rnic, ib_qp_type type, ib_wr_opcode opcode)
 {
@@ -308,7 +308,7 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	const ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
 	const bool rnic = of(qp->device).is_rnic();
 	const bool as_a_card = of(qp->device).like_a_card();
-	/* An RNIC goes by its stream, and trusts the midlayer's table for the rest. */
+	/* The state of an RNIC follows its stream; otherwise it relies on the midlayer's table. */
 	if (rnic        ? to == IB_QPS_RTS && !state.stream
 	    : as_a_card ? !card_allows(from, to)
 			: !ib_modify_qp_is_ok(from, to, qp->qp_type,
@@ -334,10 +334,7 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	TAKE(IB_QP_PATH_MIG_STATE, path_mig_state);
 	TAKE(IB_QP_DEST_QPN, dest_qp_num);
 #undef TAKE
-	/*
-	 * Closed at once, in order or not: what was connected is in error, as is what it was
-	 * connected to.
-	 */
+	/* The stream is closed at once, in order or not. Both QPs are moved to the error state. */
 	if (rnic && (to == IB_QPS_SQD || to == IB_QPS_SQE)) {
 		set_error(state);
 		return 0;

@@ -37,13 +37,13 @@ enum soft_context {
 };
 
 /*
- * Behaviour of a QP where the specification allows more than one. The plain one does all that the
- * midlayer's own table of states allows, flushes everything before ib_modify_qp() to ERR returns,
- * and leaves completions where they are. One like a card has a table of its own, which looks at the
- * state that the QP is in and not at the one that the caller claims; it refuses ERR to a QP in
- * RESET; it flushes a few requests at a time; it purges the completions of a QP that is reset; it
- * reads the address of a datagram when it sends it, not when that is posted; and a channel adapter
- * does not say what port a datagram came in by.
+ * Behaviour of a QP where the specification allows more than one. The plain one allows all
+ * transitions of the midlayer's own table, flushes everything before ib_modify_qp() to ERR returns,
+ * and does not remove completions. One like a card has its own table, which checks the actual state
+ * of the QP and not the one that the caller claims. It refuses ERR for a QP in RESET, flushes a few
+ * requests at a time, purges the completions of a QP that is reset, and reads the address of a
+ * datagram when it is sent, not when it is posted. A channel adapter does not report the port of a
+ * received datagram.
  */
 enum soft_behaviour {
 	/* As soft_set_behaviour() says. */
