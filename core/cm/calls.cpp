@@ -265,7 +265,10 @@ kern::Result<> Id::send_lap(const sa_path_rec &path, kern::ConstBytes data)
 	if (role_ != Role::active)
 		return kern::Error{-EINVAL};
 	const Route route = KERN_TRY(find_route(*device, path));
-	/* One transaction id each, by which the peer tells another from this one come again. */
+	/*
+	 * Each LAP has a transaction ID of its own, so that the peer can distinguish another LAP
+	 * from a repetition.
+	 */
 	const u64 tid = (lap_tid() ? lap_tid() : tid_) + 1;
 	ib::Mad mad =
 		make_pair(ib::CmAttribute::lap, u64{port_->hi_tid()} << 32 | static_cast<u32>(tid));

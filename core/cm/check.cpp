@@ -57,8 +57,8 @@ Fault check(const ib::Mad &mad)
 		return check_pair<ib::CmMra>(mad);
 	case ib::CmAttribute::rej: {
 		/*
-		 * Its sender need not have an id, and what it rejects need not have come from one
-		 * (IBA 12.6.7).
+		 * The sender of a REJ need not have an ID, nor need the rejected message have come
+		 * from one (IBA 12.6.7).
 		 */
 		const auto &rej = ib::cm_message<ib::CmRej>(mad);
 		return fault_unless((rej.local_id != 0 || rej.remote_id != 0) &&

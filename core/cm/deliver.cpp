@@ -37,7 +37,7 @@ void Id::deliver(ib_cm_event_type type, Received received)
 		start();
 }
 
-/* Has run() called: at once, or, of a new id, when it is its turn among those of its listener. */
+/* Queues run(): at once, or for a new id when it is its turn among those of its listener. */
 void Id::start()
 {
 	if (turn_ == Turn::waits) {
@@ -77,7 +77,10 @@ void Id::run()
 			running_in_.store_relaxed(0);
 			leave_listener();
 			if (listener) {
-				/* It may be gone with this. */
+				/*
+				 * The listener may be destroyed as soon as the count is
+				 * decremented.
+				 */
 				listener->listening_->telling.fetch_sub(1);
 				device_->handlers_done.wake_all();
 			}
@@ -255,7 +258,8 @@ void Id::fill_rep(ib_cm_event &event, const ib::CmRep &rep) const
 		.remote_ca_guid = rep.ca_guid.value(),
 		.remote_qkey = rep.qkey,
 		/*
-		 * The target of XRC says its number where others have that of an EEC (IBA A14.4.1).
+		 * The XRC target sends its number in the field that otherwise contains that of an
+		 * EEC (IBA A14.4.1).
 		 */
 		.remote_qpn = qp_type_ == IB_QPT_XRC_INI ? rep.eecn : rep.qpn,
 		.starting_psn = rep.psn,

@@ -61,7 +61,7 @@ private:
 		       type == IB_CM_SIDR_REQ_ERROR || type == IB_CM_DEVICE_REMOVAL;
 	}
 
-	/* Two rings: of what they are, and of the messages among them. */
+	/* Two rings: one of the types of all deliveries, and one of the messages among them. */
 	std::array<u8, messages_max + own_max> types_{};
 	u8 first_ = 0, count_ = 0;
 	u8 first_message_ = 0, messages_ = 0;

@@ -29,7 +29,10 @@ kern::Result<> Device::open()
 	for (u32 number = first; number <= last; number++) {
 		if (!rdma_cap_ib_cm(&ib_, number))
 			continue;
-		/* Messages come as soon as it has its agent, and wait for it to be here. */
+		/*
+		 * Messages arrive as soon as the port has its agent. They wait for the lock, and
+		 * then find the port.
+		 */
 		kern::Guard guard(lock_);
 		ports_[number - first] = KERN_TRY(Port::create(*this, number));
 		serves = true;
@@ -78,7 +81,10 @@ void Device::leave()
 	 * addresses.
 	 */
 	ports = {};
-	/* Handlers that began before this may have looked at the device; new ones find it gone. */
+	/*
+	 * Handlers that began before this may have accessed the device. Later ones find that it has
+	 * been removed.
+	 */
 	work_queue().flush();
 }
 

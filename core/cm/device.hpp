@@ -51,8 +51,8 @@ public:
 	Port *port(u32 number);
 
 	/*
-	 * A message; what it is of is none of the agent's business. Context: process, without the
-	 * lock.
+	 * A message has arrived. The agent does not know to which connection it belongs. Context:
+	 * process, without the lock.
 	 */
 	void receive(Port &port, Received received) KERN_EXCLUDES(lock_);
 
@@ -68,8 +68,8 @@ public:
 	void end_stale(Id &old, const Received &received);
 
 	/*
-	 * The subnet administration has said where the peer of an id is, or has not (status); see
-	 * moved.cpp. Without the lock.
+	 * The SA has returned the address of an id's peer, or has failed (status); see moved.cpp.
+	 * Called without the lock.
 	 */
 	struct Whereabouts;
 	void peer_path_found(const Whereabouts &asked, int status, const sa_path_rec *path)

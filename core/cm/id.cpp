@@ -193,7 +193,10 @@ void Id::on_time()
 	if (life_ == Life::ended || deadline_ == 0)
 		return;
 	if (kern::now_ns() < deadline_) {
-		/* Ticks may come in a bunch, after the clock: nothing else would wake us. */
+		/*
+		 * The timer may have run early compared with the clock, and nothing else would
+		 * start it again.
+		 */
 		timer_queue().reschedule(timer_, kern::rest_ms(deadline_));
 		return;
 	}
@@ -245,7 +248,7 @@ void Id::give_up()
 	deliver(said);
 }
 
-/* A REJ of what the state says. */
+/* Builds a REJ for the message that the state implies. */
 ib::Mad Id::make_rej(ib_cm_rej_reason reason) const
 {
 	ib::Mad mad = make_pair(ib::CmAttribute::rej, tid_);
@@ -309,7 +312,7 @@ void Id::finish(bool silent)
 			reject_last(IB_CM_REJ_CONSUMER_DEFINED);
 			break;
 		case Action::end_disconnect:
-			/* The target of XRC has no say (IBA A14.4.2). */
+			/* The XRC target does not disconnect (IBA A14.4.2). */
 			if (qp_type_ != IB_QPT_XRC_TGT)
 				kern::ignore(send_dreq({}));
 			break;

@@ -12,7 +12,7 @@
 namespace cm
 {
 
-/* One question, of which a device asks no second before it is answered. */
+/* One query. A device has at most one in progress. */
 struct Device::Whereabouts {
 	kern::Ref<Device> device;
 	u32 local_id;

@@ -45,8 +45,8 @@ Port::~Port()
 }
 
 /*
- * IsCommunicationManagementSupported of PortInfo (IBA 14.2.5.6). A port that cannot say so is
- * served all the same.
+ * Sets IsCommunicationManagementSupported in PortInfo (IBA 14.2.5.6). A port that does not support
+ * the bit is served all the same.
  */
 void Port::say_whether_served(bool served)
 {

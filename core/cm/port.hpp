@@ -84,8 +84,8 @@ public:
 	static constexpr int asked_max = 512, own_max = 4096;
 
 	/*
-	 * Messages come before this returns: the device's lock is held, for which they wait.
-	 * Errors: those of ib_register_mad_agent(); ENOMEM.
+	 * Messages may arrive before this returns; they wait for the device's lock, which the
+	 * caller holds. Errors: those of ib_register_mad_agent(); ENOMEM.
 	 */
 	static kern::Result<kern::Owned<Port>> create(Device &device, u32 number);
 	/*

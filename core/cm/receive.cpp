@@ -160,7 +160,7 @@ void Device::take(Port &port, Received received)
 		break;
 	case Event::got_rep:
 	case Event::got_mra_req:
-		/* The first that tells us the peer's number. */
+		/* This is the first message that contains the peer's number. */
 		id = find(pair.remote_id);
 		if (id && id->remote_id != 0 && id->remote_id != pair.local_id)
 			id = nullptr;
@@ -368,7 +368,7 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 	life_ = Life::unknown;
 	role_ = Role::passive;
 	used_ = true;
-	/* A REQ may come by one port for a path of another, by which it is answered. */
+	/* A REQ may arrive on one port for a path of another. The answer uses the path's port. */
 	port_ = device_->port(rdma_ah_get_port_num(&address->attr));
 	address_ = std::move(address);
 	tid_ = received.mad().header.tid;

@@ -93,7 +93,7 @@ enum class Action : std::uint8_t {
 	refuse,           /* a call in the wrong state: EINVAL */
 	refuse_connected, /* EISCONN */
 	take,             /* it has its effect: see the event */
-	/* Destruction: what goes out for the last time. */
+	/* For the destruction: the last message to the peer. */
 	end,
 	end_timeout, /* REJ 4 */
 	end_reject,  /* REJ 28 */

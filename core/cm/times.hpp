@@ -10,8 +10,8 @@ namespace cm
 {
 
 /*
- * Nothing that a peer says makes us wait longer for one answer, nor stay longer in time-wait. Its
- * largest number would be 2.4 hours; what connections are commonly made with is 69 s.
+ * A peer's values cannot make the CM wait longer than this for one answer, or stay longer in
+ * time-wait. The largest encoded value would be 2.4 hours; connections usually use 69 s.
  */
 inline constexpr u32 longest_wait_ms = 90'000;
 
@@ -21,7 +21,7 @@ constexpr u64 time_ns(unsigned t)
 	return u64{4096} << (t < 31 ? t : 31);
 }
 
-/* At least 1, and bounded as said above. */
+/* At least 1, and limited as described above. */
 constexpr u32 wait_ms(u64 ns)
 {
 	const u64 ms = (ns + 999'999) / 1'000'000;

@@ -46,7 +46,7 @@ kern::Result<> Id::begin(Event event)
 kern::Result<> Id::listen(unsigned int backlog)
 {
 	backlog_ = backlog;
-	/* Requests may come before the driver has returned. */
+	/* Requests may arrive before the driver has returned. */
 	KERN_TRY(begin(Event::listen));
 	const int status = ops_.create_listen(this, backlog);
 	if (status) {
@@ -229,8 +229,9 @@ void Id::run()
 		}
 		const bool kept = listens && cm_handler(this, &event) == 0;
 		/*
-		 * before the listener is notified: when that has ended the device may go, which
-		 * waits for what is on the queue by then. The end of this waits for this work.
+		 * This precedes the notification of the listener. After that has ended, the device
+		 * may be removed, which waits for the items that are queued by then. The
+		 * destruction of this object waits for this work item.
 		 */
 		if (!kept)
 			Manager::get().reap(*this);

@@ -60,7 +60,7 @@ private:
 	void run();
 	bool next(iw_cm_event &event);
 	void remember(const iw_cm_event &event);
-	/* Has the driver let go, by the way that the state asks for. */
+	/* Makes the driver release the connection, in the way that the state requires. */
 	void release_stream(State from);
 
 	const iw_cm_ops &ops_;

@@ -32,7 +32,7 @@ enum class Event : std::uint8_t {
 	reject,
 	disconnect,
 	destroy,
-	/* The driver could not do what it was asked; it says nothing then. */
+	/* The driver's function failed, so the driver reports no event. */
 	not_done,
 	/* The driver's words. */
 	request, /* to a listener: it stays one */
@@ -89,7 +89,7 @@ constexpr Step step(State state, Event event)
 	}
 }
 
-/* In which the driver has promised to tell of an end. */
+/* Returns true for states in which the driver will report the end. */
 constexpr bool is_promised(State state)
 {
 	return state == State::connecting || state == State::accepting ||

@@ -12,7 +12,7 @@ namespace nldev::abi
 inline constexpr unsigned int protocol = 20;
 inline constexpr u16 client = 5;
 
-/* In the type of a message: the client, and what it is to do. */
+/* The type of a message contains the client and the operation. */
 constexpr u16 client_of(u16 type)
 {
 	return static_cast<u16>(type >> 10);

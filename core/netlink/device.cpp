@@ -40,8 +40,8 @@ void put_device(const Device &device, Message &message, u16 operation)
 }
 
 /*
- * Answers about a port come as if they were of the device: so programs expect it of one, though not
- * of all.
+ * Answers about a port have the type of answers about a device, because programs expect that when
+ * they query one, though not for dumps.
  */
 kern::Result<> put_port(const Device &device, u32 port, Message &message, u16 operation)
 {

@@ -51,7 +51,7 @@ struct Table {
 };
 constexpr Table table;
 
-/* Errors: EINVAL for what is not there; EPERM. */
+/* Errors: EINVAL if it does not exist; EPERM. */
 kern::Result<const Operation *> find(const Request &request)
 {
 	const u16 number = abi::operation_of(request.type());

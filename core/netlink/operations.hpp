@@ -23,7 +23,7 @@ using kern::netlink::Request;
 /* Operations of the sockets of NETLINK_RDMA. */
 extern const kern_netlink_ops operations;
 
-/* A device that stays registered as long as this lives. */
+/* A device that stays registered as long as this exists. */
 class Device
 {
 public:
@@ -71,9 +71,9 @@ struct Place {
 enum class Rest { none, more };
 
 /*
- * Puts as many messages, or entries of one, as there is room for: one(number, last) puts the first
- * of a number not less, says whether there is one, and which it was. Errors: EMSGSIZE if there is
- * no room for a single one.
+ * Adds as many messages, or entries of one, as fit: one(number, last) adds the first object whose
+ * number is not less, and returns whether there is one, and its number. Errors: EMSGSIZE if not
+ * even one fits.
  */
 template<class One>
 kern::Result<Rest> fill(Message &message, unsigned long &number, One one)

@@ -51,7 +51,7 @@ void put_owner(Message &message, const ib_resource_info &info)
 		message.put(abi::RES_KERN_NAME, info.owner);
 }
 
-/* Programs' objects say where they are. */
+/* Objects of programs contain the context that they belong to. */
 void put_number(Message &message, u16 attribute, u32 number)
 {
 	if (number != IB_NO_RESOURCE)

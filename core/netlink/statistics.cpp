@@ -41,7 +41,7 @@ kern::Result<const rdma_hw_counters *> counters_of(const Device &device, u32 por
 
 } // namespace
 
-/* No counters are bound to QPs or regions: STAT_RES asks for those. */
+/* No counters are bound to QPs or regions, for which STAT_RES asks. */
 kern::Result<> get_statistics(const Request &request, Message &message)
 {
 	const Device device = KERN_TRY(Device::of(request));

@@ -31,7 +31,7 @@ bool is_loopback(const Address &address);
 bool is_link_local(const Address &address);
 /* True for addresses of no single host, which a request must not contain. */
 bool is_group_or_broadcast(const Address &address);
-/* The same in all that the family has. */
+/* The addresses are equal in all fields of the family. */
 bool same(const Address &a, const Address &b);
 /* The same host, whatever the port. */
 bool same_host(const Address &a, const Address &b);

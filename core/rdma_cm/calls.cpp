@@ -37,8 +37,8 @@ kern::Result<> Id::make_connection()
 }
 
 /*
- * nullptr as long as it has not begun. One that could not has nothing to say: all is as it was
- * before.
+ * Returns nullptr before the connection has begun. A connection that could not begin reports
+ * nothing, because nothing has changed.
  */
 Connection *Id::connection() const
 {
@@ -59,7 +59,7 @@ kern::Result<> Id::connect(const rdma_conn_param &param)
 	return {};
 }
 
-/* The consumer of a new id says what it likes of the QP; a kernel QP is taken along. */
+/* The consumer of a new ID supplies the QP's attributes. A QP of the ID is changed, too. */
 kern::Result<> Id::accept(const rdma_conn_param *param)
 {
 	KERN_TRY(permit(Event::accept));
@@ -104,7 +104,7 @@ kern::Result<> Id::disconnect()
 {
 	if (!connection())
 		return kern::Error{-EINVAL};
-	/* In the order in which it was posted what there is to send goes out first. */
+	/* A connection that leads the QP sends all posted requests before it disconnects. */
 	if (!connection()->leads_qp())
 		fail_qp();
 	return connection()->disconnect();
@@ -256,8 +256,8 @@ void Id::fail_qp()
 }
 
 /*
- * The peer has agreed: INIT again, with what the connection says of access, then on to RTS, and
- * RTU.
+ * The peer has accepted. The QP is moved to INIT again, with the access rights of the connection,
+ * then to RTR and RTS, and the RTU is sent.
  */
 kern::Result<> Id::connect_qp()
 {

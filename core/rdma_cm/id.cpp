@@ -137,7 +137,9 @@ int Id::deliver(rdma_cm_event &event)
 	return said;
 }
 
-/* The work item: it tells of results, the transport of connections. */
+/*
+ * The work item, which reports results of resolution. The transport reports events of connections.
+ */
 void Id::run()
 {
 	for (;;) {
@@ -152,7 +154,7 @@ void Id::run()
 			event.status = notice->status;
 			if (result == Event::addr_found &&
 			    transition(state_, result).action == Action::take) {
-				/* The device may have gone meanwhile. */
+				/* The device may have been removed meanwhile. */
 				if (const auto taken = take_way(); !taken.ok()) {
 					result = Event::addr_failed;
 					event.status = taken.error();

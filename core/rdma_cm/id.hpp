@@ -127,13 +127,15 @@ public:
 				    unsigned long timeout_ms);
 	kern::Result<> resolve_route(unsigned long timeout_ms);
 
-	/* The neighbour may be known, or the time is over. Without the lock. */
+	/* The neighbour may be known, or the time has expired. Called without the lock. */
 	void retry();
 
 	/* Checks if its address is still on the same interface. Without the lock. */
 	void check_address();
 
-	/* The transport says something of this id's connection. Context: process, without locks. */
+	/*
+	 * The transport reports an event of this ID's connection. Context: process, without locks.
+	 */
 	void handle(const TransportEvent &word);
 	/*
 	 * Offers a new id to the consumer of this listener, whose handler lock is held. Returns the
@@ -143,9 +145,12 @@ public:
 	/* Initialises an id for a request that arrived. No one else knows it yet. */
 	kern::Result<> begin(const struct Ends &ends, const Interface &interface,
 			     class Request &request);
-	/* The device goes. Without the lock. */
+	/* The device is removed. Called without the lock. */
 	void lose_device();
-	/* Fills in all that is shown of it except the owner; false if it ends. Without the lock. */
+	/*
+	 * Fills in all displayed values except the owner; returns false if the ID is being
+	 * destroyed. Called without the lock.
+	 */
 	bool show(ib_resource_info &info);
 
 	/* The first step of the end; false if another has taken it. Without the lock. */

@@ -196,7 +196,10 @@ public:
 		private_data = event.private_data;
 		private_data_len = event.private_data_len;
 		(void)rdma_query_gid(device, port_num, 0, &sgid);
-		/* The request does not say; what the card can do it says when it is accepted. */
+		/*
+		 * The request does not contain these. The card reports what it supports when the
+		 * request is accepted.
+		 */
 		conn.responder_resources = byte(device->attrs.max_qp_rd_atom);
 		conn.initiator_depth = byte(device->attrs.max_qp_init_rd_atom);
 	}

@@ -88,7 +88,10 @@ kern::Result<> Manager::listen(Id &id, unsigned int backlog, Listeners &doomed)
 		KERN_TRY(service.admit(id, true));
 		if (service.backlog < backlog)
 			service.backlog = backlog;
-		/* From now on requests may come; until it listens they are asked to come again. */
+		/*
+		 * Requests may arrive from now on. Until the ID listens, they are answered so that
+		 * the peer repeats them.
+		 */
 		id.listening = true;
 		shared = std::exchange(id.reuse, false);
 		if (service.listening++ == 0) {

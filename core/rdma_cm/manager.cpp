@@ -453,7 +453,7 @@ void Manager::stop_waiting(Id &id)
 	id.waiting_node.unlink();
 }
 
-/* Each once; who still waits has gone to the other list again. */
+/* Each waiter is called once. Those that still wait are added to the other list again. */
 void Manager::retry_all()
 {
 	{
@@ -477,8 +477,8 @@ void Manager::retry_all()
 }
 
 /*
- * An id that was checked goes to the end of its list, before any that are added meanwhile, and
- * knows the present state.
+ * An ID that has been checked is moved to the end of its list, before any that are added meanwhile,
+ * and knows the present state.
  */
 kern::Ref<Id> Manager::next_to_check()
 {

@@ -25,7 +25,7 @@
 namespace rdma_cm
 {
 
-/* A device, and the ids that are bound to it, each of which is gone before it goes. */
+/* A device, and the IDs that are bound to it. All of them must be destroyed before it is. */
 class Device : public kern::RefCounted<Device>
 {
 public:
@@ -126,7 +126,7 @@ public:
 		if (namespaces_.request_retry(net))
 			queue_.queue(retry_work_);
 	}
-	/* Id::check_address() is called for all that are bound to an interface. */
+	/* Calls Id::check_address() for all IDs that are bound to an interface. */
 	void check_interfaces() { queue_.queue(check_work_); }
 
 	/*
@@ -181,7 +181,7 @@ private:
 	kern::WaitQueue ids_gone_{KERN_LOCK_CLASS("rdma_cm.ids_gone")};
 	kern::List<Device, &Device::node> devices_ KERN_GUARDED_BY(lock_);
 	kern::XArray<Service> services_[4];
-	/* Taken from the lists of their namespaces, to be looked at again. */
+	/* Waiters that were taken from the lists of their namespaces, and will be called again. */
 	kern::List<NeighbourWaiter, &NeighbourWaiter::waiting_node>
 		retrying_ KERN_GUARDED_BY(lock_);
 	u32 check_ KERN_GUARDED_BY(lock_) = 0; /* counts them */

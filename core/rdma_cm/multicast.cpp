@@ -20,8 +20,8 @@ bool is_mgid(const u8 *address)
 }
 
 /*
- * IPoIB's groups have its Q_Key. The first to join creates a group with its own key, which would
- * exclude all that expect another.
+ * IPoIB's groups have its Q_Key. The first port to join creates a group with its own key, which
+ * would exclude all that expect another.
  */
 bool is_of_ipoib(const ib_gid &mgid)
 {

@@ -49,8 +49,8 @@ kern::Result<> Id::bind(const Address &address)
 }
 
 /*
- * A program may ask for ports: a service that is none is a kernel's own, as IPoIB's is. The whole
- * service ID is compared, whatever its mask.
+ * A program may only use ports. A service ID that is not a port belongs to the kernel, as IPoIB's
+ * does. The whole service ID is compared, whatever its mask.
  */
 kern::Result<> Id::permit_service(const Address &destination) const
 {
@@ -147,8 +147,9 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	deadline_ = kern::now_ns() + u64{ms} * 1'000'000;
 	world.wait_for_neighbour(*this);
 	/*
-	 * At once: it may have come between, and this one alone has to look. Whoever makes ids and
-	 * ends them all day must not have all that wait look each time.
+	 * The timer runs at once because the answer may have arrived in between. Only this ID must
+	 * check that: a program that creates and destroys IDs all the time must not make all
+	 * waiting IDs check each time.
 	 */
 	world.queue().reschedule(timer_, 0);
 	return {};
@@ -193,8 +194,8 @@ void Id::retry()
 	} else {
 		world.wait_for_neighbour(*this);
 		/*
-		 * Ticks may come in a bunch, after the clock: nothing else would wake us if this is
-		 * the timer.
+		 * The timer may have run early compared with the clock. If this is the timer,
+		 * nothing else would start it again.
 		 */
 		world.queue().reschedule(timer_, kern::rest_ms(deadline_));
 		return;

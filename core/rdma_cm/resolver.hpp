@@ -44,8 +44,9 @@ public:
 	virtual kern::Result<Interface> route(kern_net &net, const Address &to,
 					      Address &source) = 0;
 	/*
-	 * Errors: EAGAIN, if it is being asked for: retry_resolutions() is called when the answer
-	 * may be there. On Ethernet the RNIC asks for it itself, and the answer is the interface.
+	 * Errors: EAGAIN while the address is being resolved; retry_resolutions() is called when
+	 * the answer may have arrived. On Ethernet, the RNIC itself resolves it, and this returns
+	 * the interface.
 	 */
 	virtual kern::Result<ib_gid> neighbour(kern_net &net, const Address &to,
 					       const Interface &interface) = 0;

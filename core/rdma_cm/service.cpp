@@ -76,8 +76,8 @@ kern::Result<> Request::check_ends(const Ends &ends)
 }
 
 /*
- * As the header of A11.4.3 says. Without one they are GIDs, and the listener is one of the initial
- * namespace: a GID belongs to no interface.
+ * The addresses are those in the header of A11.4.3. Without one they are GIDs, and the listener
+ * belongs to the initial namespace, because a GID belongs to no interface.
  */
 kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, Interface &interface)
 {

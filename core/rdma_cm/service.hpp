@@ -16,8 +16,8 @@ namespace rdma_cm
 {
 
 /*
- * On one device. The service stays until the last request that came by it has been looked at, also
- * when its ids end before.
+ * A service on one device. It exists until the last request to it has been handled, even if its IDs
+ * are destroyed before.
  */
 struct Listener {
 	Listener(ib_device &on, Service &of);
@@ -76,7 +76,8 @@ inline Listener::Listener(ib_device &on, Service &of)
 }
 
 /*
- * A request has come, from the transport, which makes the new id's end of the connection by take().
+ * A request has arrived from the transport, which creates the new ID's end of the connection by
+ * take().
  */
 class Request
 {

@@ -138,7 +138,7 @@ constexpr Table make_table()
 			    connect, disconnect},
 			   result);
 
-	/* Consumers decide what it means for them. */
+	/* Consumers decide what the event means for them. */
 	table.stay({addr_bound, addr_query, addr_resolved, route_query, route_resolved, connect,
 		    listen},
 		   E::addr_changed);

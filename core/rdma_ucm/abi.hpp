@@ -118,10 +118,7 @@ struct ResolveRoute {
 	u32 timeout_ms;
 };
 
-/*
- * INIT_QP_ATTR, QUERY_ROUTE and QUERY: what is asked for is the state to go to, nothing, or one of
- * Query.
- */
+/* INIT_QP_ATTR, QUERY_ROUTE and QUERY; `what` is the next state, nothing, or one of Query. */
 struct Ask {
 	u64 response;
 	u32 id;
@@ -224,8 +221,8 @@ struct ConnParam {
 static_assert(sizeof(ConnParam) == 272);
 
 /*
- * Enhanced connection establishment: what a program says of it is not passed on, and the peer's is
- * none.
+ * Enhanced connection establishment: a program's values are not passed on, and the peer's are
+ * absent.
  */
 struct Ece {
 	u32 vendor_id;

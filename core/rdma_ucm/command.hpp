@@ -49,8 +49,8 @@ private:
 
 struct Command {
 	/*
-	 * Bytes that there are to say, and the least that a program may; the least room for the
-	 * answer.
+	 * The bytes of the request, and the least that a program may write; the least space for the
+	 * response.
 	 */
 	u16 request;
 	u16 least_request;

@@ -39,12 +39,12 @@ Result<> listen(Id &id, rdma_cm_id &cm, const abi::Listen &request)
 	const bool bounded =
 		request.backlog > 0 && request.backlog <= static_cast<s32>(Id::backlog_max);
 
-	/* Before the first can come. One that is refused changes nothing. */
+	/* This precedes the first request. A call that is refused changes nothing. */
 	const u32 before = table().set_backlog(id, bounded ? static_cast<u32>(request.backlog)
 							   : Id::backlog_max);
 	/*
-	 * The table bounds what the program has not seen yet; the CM, what has not come to the
-	 * table: a thousand may come at once.
+	 * The table limits the requests that the program has not seen yet. The CM limits those that
+	 * have not reached the table, because a thousand may arrive at once.
 	 */
 	const auto listening = kern::check(rdma_listen(&cm, static_cast<int>(Id::backlog_max)));
 	if (!listening)
@@ -70,7 +70,7 @@ Result<> accept(Id &id, rdma_cm_id &cm, const abi::Accept &request)
 	const rdma_conn_param param = param_for(cm, request.conn_param);
 	KERN_TRY(permit_qp(cm, param));
 	KERN_TRY_ERRNO(rdma_accept(&cm, &param));
-	/* The first event of it can come when the guard has gone. */
+	/* The first event of the connection can arrive when the guard has been released. */
 	table().set_uid(id, request.uid);
 	return {};
 }

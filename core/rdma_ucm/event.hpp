@@ -40,7 +40,7 @@ private:
 	/* To its user, as long as it is known. */
 	kern::Charge of_user_;
 
-	/* Each comes after those before it. */
+	/* The states only change in this order. */
 	enum class State : u8 {
 		made,  // nobody can find it
 		known, // to the program

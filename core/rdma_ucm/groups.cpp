@@ -36,7 +36,7 @@ Result<> join(Call &call, const Join &wanted)
 	KERN_TRY(table().add(*membership));
 	const Result<> done = id->with_cm([&](rdma_cm_id &cm) -> Result<> {
 		KERN_TRY(check_device(cm));
-		/* Before the first event can come. */
+		/* This precedes the first event. */
 		KERN_TRY(table().publish(*membership));
 		return kern::check(
 			rdma_join_multicast(&cm, &wanted.address, wanted.state, membership.get()));

@@ -35,8 +35,8 @@ public:
 	~Id();
 
 	/*
-	 * Calls body(cm) with rdma_cm's id, while no other command of it runs and it does not end.
-	 * Context: process, not from a handler. Errors: ENXIO when that has gone.
+	 * Calls body(cm) with rdma_cm's ID, while no other command uses it and it cannot be
+	 * destroyed. Context: process, not from a handler. Errors: ENXIO if it has been destroyed.
 	 */
 	template<class Body>
 	kern::Result<> with_cm(Body body)
@@ -58,14 +58,17 @@ public:
 	/* Discards an event that will not be read. Context: process. */
 	static void discard(kern::Owned<Event> event);
 
-	/* Its device goes: so does rdma_cm's id. Context: process, not from a handler. */
+	/*
+	 * Its device is removed, and so rdma_cm's ID is destroyed. Context: process, not from a
+	 * handler.
+	 */
 	void end_cm();
 
-	/* For rdma_cm; and for what does not come from it. */
+	/* on_event() is rdma_cm's handler; deliver() is for events from elsewhere. */
 	static int on_event(rdma_cm_id *cm, rdma_cm_event *event);
 	void deliver(const rdma_cm_event &event);
 
-	/* In the list of its file, and among those whose device goes. */
+	/* Links in the list of its file, and in the list of IDs whose device is removed. */
 	kern::ListNode node;
 	kern::ListNode lost;
 

@@ -14,8 +14,9 @@ class Service
 {
 public:
 	/*
-	 * From now on programs may open the node, before this returns also: all that they use is
-	 * there. Context: process. Errors: EEXIST or EBUSY if someone else has the node; ENOMEM.
+	 * From now on programs may open the node, even before this returns, so all that they use
+	 * must exist. Context: process. Errors: EEXIST or EBUSY if another module has the node;
+	 * ENOMEM.
 	 */
 	kern::Result<> begin()
 	{

@@ -120,8 +120,8 @@ kern::Ref<Id> Table::claim_locked(Id &id)
 		return {};
 	become(id, State::ended);
 	/*
-	 * The end takes its time, and the file may close meanwhile, with which the user's share
-	 * goes.
+	 * The destruction takes time, and the file may be closed meanwhile, which also drops the
+	 * user's share.
 	 */
 	for (Membership &membership : id.memberships_)
 		membership.of_user_ = {};

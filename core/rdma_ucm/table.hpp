@@ -112,7 +112,7 @@ public:
 private:
 	using State = Source::State;
 	kern::Result<Id *> look_up(u32 number, const File &file) KERN_REQUIRES(lock_);
-	/* Into a file where it was in none; and from one to another, with what is unread of it. */
+	/* Adds an ID to a file, or moves it from one file to another with its unread events. */
 	void put_into(Id &id, File &file) KERN_REQUIRES(lock_);
 	void migrate(Id &id, File &to) KERN_REQUIRES(lock_);
 	/* The table's own reference is the caller's. */

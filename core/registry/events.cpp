@@ -61,7 +61,7 @@ EventQueue::~EventQueue()
 
 kern::Result<> EventQueue::create_reserve(u32 ports)
 {
-	// Port 0 is what events of the whole device say.
+	// Events of the whole device have port 0.
 	reserve_ = KERN_TRY(
 		kern::make_array<Entry>(kern::Gfp::kernel, std::size_t{kinds} * (ports + 1)));
 	kern::Guard guard(lock_);
@@ -221,8 +221,8 @@ void ib_dispatch_event(const ib_event *event)
 					   device->name, event->event, event->element.port_num);
 		return;
 	}
-	// A driver may report until its interrupts are off, which is after the device has gone from
-	// here.
+	// A driver may report events until its interrupts are disabled, which is after the device
+	// has been unregistered here.
 	kern::rcu::ReadGuard reading;
 	if (ib_device_registry *state = kern::rcu::dereference(device->registry))
 		state->events.push(*event);

@@ -36,8 +36,8 @@ bool Registry::name_free(const char *name)
 }
 
 /*
- * With at most one %d, which becomes the lowest free number. The pattern has been looked at
- * already.
+ * The pattern contains at most one %d, which is replaced by the lowest free number. It has been
+ * checked before.
  */
 bool Registry::choose_name(ib_device &device, const char *pattern)
 {

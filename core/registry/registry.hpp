@@ -156,7 +156,7 @@ public:
 	bool shared() const { return shared_.load_relaxed(); }
 	/* Errors: EBUSY while there are other network namespaces than the initial one. */
 	kern::Result<> set_shared(bool shared);
-	/* Network namespaces, but for the initial one, come and go. */
+	/* Network namespaces, except the initial one, are created and destroyed. */
 	void net_begun();
 	void net_ended(u64 net);
 
@@ -167,8 +167,8 @@ public:
 
 private:
 	/*
-	 * Waits until the condition, which is looked at under the lock and may change things when
-	 * it holds.
+	 * Waits until the condition holds. It is checked under the lock, and may change the state
+	 * when it holds.
 	 */
 	template<class Condition>
 	void wait(Condition condition)

@@ -23,7 +23,8 @@ public:
 							ib_device &device);
 
 	/*
-	 * As Port::show(), of each of its ports; a port that there was no memory for goes without.
+	 * Like Port::show(), for each of its ports. A port for which there was no memory is not
+	 * shown.
 	 */
 	void show(const ib_port_counters *counters);
 

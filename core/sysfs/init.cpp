@@ -13,9 +13,9 @@ namespace
 constinit kern::Static<kern::DeviceClass> device_class;
 
 /*
- * All devices, and what another module counts of their ports: one at a time shows either to the
- * other. Entries come and go under the lock, so that a rename finds a device that has one. No file
- * takes it: the end of an entry waits for its readers.
+ * All devices, and another module's counters of their ports. The mutex serializes those who show
+ * one to the other. Entries are added and removed under the lock, so that a rename finds a device
+ * that has one. No file takes the lock, because the removal of an entry waits for its readers.
  */
 struct Shown {
 	kern::Mutex lock{KERN_LOCK_CLASS("sysfs.shown")};

@@ -92,7 +92,7 @@ kern::Result<> show_gid_type(ib_device &device, u32 port, int index, Output &out
 
 kern::Result<> show_gid_interface(ib_device &, u32, int, Output &)
 {
-	// Only RoCE's GIDs come from a network interface.
+	// Only RoCE's GIDs belong to a network interface.
 	return kern::Error{-EINVAL};
 }
 

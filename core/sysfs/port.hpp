@@ -89,7 +89,7 @@ private:
 	Port(ib_device &device, u32 number) : device_(device), number_(number) {}
 	kern::Result<> start(const kern::sysfs::Directory &ports);
 
-	/* A file that prints something of the port as the device says it is now. */
+	/* A file whose contents are queried from the device when it is read. */
 	template<void (*Print)(const ib_port_attr &attr, Output &out)>
 	kern::Result<> show(Output &out)
 	{

@@ -54,7 +54,7 @@ inline constexpr u32 user_rmpp = 1 << 0;
 /* In front of each MAD, read or written. */
 struct Header {
 	u32 id;
-	/* 0, or the errno by which a send that was not answered comes back. */
+	/* 0, or the errno with which an unanswered send is returned. */
 	u32 status;
 	u32 timeout_ms;
 	u32 retries;

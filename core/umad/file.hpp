@@ -32,7 +32,10 @@ public:
 	static kern::Result<kern::Ref<File>> create(Port &port, kern_file &native);
 	~File();
 
-	/* The port goes. When this has returned the file has nothing of it. Context: process. */
+	/*
+	 * The port is removed. When this has returned, the file uses nothing of it. Context:
+	 * process.
+	 */
 	void leave_device();
 
 	/* For the agents' handlers. */
@@ -53,7 +56,7 @@ public:
 	kern::ListNode node;
 
 private:
-	/* Each comes after those before it, and none comes back. */
+	/* The state only changes in this order. */
 	enum class State : u8 {
 		opened,
 		device_gone, // every call is refused but close()
@@ -89,8 +92,8 @@ private:
 	kern::Owned<Send> take(Send &send);
 
 	/*
-	 * Takes the message if there is room, as there is for an outcome of one MAD. over: the send
-	 * of which it is the outcome.
+	 * Queues the message if there is space, which is always the case for the result of one MAD.
+	 * over: the send whose result the message is.
 	 */
 	bool push(kern::Owned<Unread> &message, Send *over);
 	void put_back(kern::Owned<Unread> message);

@@ -33,10 +33,7 @@ kern::Result<> Manager::become(State next)
 		(next == State::taken ? change.set_port_cap_mask : change.clr_port_cap_mask) =
 			IB_PORT_SM;
 		const int status = ib_modify_port(&device_, port_, 0, &change);
-		/*
-		 * The port has no manager even if it could not be notified that the manager has
-		 * gone.
-		 */
+		/* The port has no manager, even if it could not be notified of that. */
 		if (next == State::taken)
 			KERN_TRY_ERRNO(status);
 	}

@@ -44,7 +44,7 @@ private:
 	 */
 	kern::Result<> become(State next) KERN_REQUIRES(lock_);
 
-	/* As long as it has not gone. */
+	/* Valid until the device is removed. */
 	ib_device &device_;
 	const u32 port_;
 	kern::Mutex lock_{KERN_LOCK_CLASS("umad.manager")};

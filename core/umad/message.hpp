@@ -54,7 +54,7 @@ struct Unread {
 	unsigned int unpaid_mads() const { return kind == Kind::outcome ? mads() - 1 : mads(); }
 };
 
-/* A send, from its writing until the midlayer says how it ended. */
+/* A send, from the write until the midlayer reports its result. */
 class Send
 {
 public:

@@ -85,7 +85,10 @@ void Port::leave_device()
 {
 	ib_withdraw_node(&published_issm_);
 	ib_withdraw_node(&published_umad_);
-	/* This comes first, because the node would wait for opens that wait to become manager. */
+	/*
+	 * This comes first because the removal of the node would wait for opens that wait to become
+	 * manager.
+	 */
 	if (manager_)
 		manager_->leave_device();
 	issm_ = {};

@@ -52,8 +52,8 @@ void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
 		       ib_mad_recv_wc *received)
 {
 	/*
-	 * Without waiting for memory: who gives it back may wait for MADs, which come by the same
-	 * work item.
+	 * The allocation must not wait for memory, because whoever frees memory may wait for MADs,
+	 * which are received by the same work item.
 	 */
 	kern::Owned<Unread> message =
 		asked ? asked->take_outcome()
@@ -136,8 +136,8 @@ kern::Result<size_t> File::read(u64 to, size_t count, bool wait)
 		if (kern::Owned<Unread> message = pop()) {
 			const kern::Result<size_t> shown = show(*message, to, count);
 			/*
-			 * It is the next one's still: a program looks for the length first, and
-			 * comes back with more room.
+			 * The message stays queued: a program first reads the length, and then
+			 * calls again with a larger buffer.
 			 */
 			if (!shown)
 				put_back(std::move(message));
@@ -152,7 +152,7 @@ kern::Result<size_t> File::read(u64 to, size_t count, bool wait)
 	}
 }
 
-/* ENOSPC: header and first segment are there, and say how long the message is. */
+/* ENOSPC: the header and the first segment were copied, and contain the length of the message. */
 kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) const
 {
 	const size_t header_bytes = header_size(), size = message.size();

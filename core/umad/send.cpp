@@ -229,7 +229,7 @@ void File::on_sent(Send &send, bool failed)
 	if (failed)
 		if (kern::Owned<Unread> message = send.take_outcome())
 			push(message, &send);
-	/* Only now: what it counts for, its outcome does. */
+	/* The send is counted only now; before, its result is counted. */
 	take(send);
 }
 

@@ -72,7 +72,7 @@ kern::Result<> Attributes::take_one(const abi::Attribute &said, u64 at)
 
 kern::Result<> Attributes::take(u64 list, size_t count)
 {
-	/* Many at a time: a copy takes longer than what it copies. */
+	/* Many are copied at a time, because a call takes longer than the copying. */
 	constexpr size_t piece = 16;
 	abi::Attribute said[piece];
 

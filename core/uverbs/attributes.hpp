@@ -19,14 +19,15 @@ namespace uverbs
 
 enum class Form : u8 {
 	/*
-	 * Input: exactly as many bytes as declared (in), or more of which the rest is zero
+	 * Input: exactly the declared number of bytes (in), or more of which the rest is zero
 	 * (in_growing), or any number (in_bytes).
 	 */
 	in,
 	in_growing,
 	in_bytes,
 	/*
-	 * One of a few numbers, in four bytes or eight; and such of which each bit is one of a few.
+	 * One of a few numbers, in four or eight bytes; or a set of flags of which each is one of a
+	 * few.
 	 */
 	constant,
 	flags,
@@ -65,10 +66,10 @@ public:
 	}
 
 	/*
-	 * Once: takes `count` attributes from the program's list. Context: process, the program's.
-	 * Errors: EPROTONOSUPPORT for one that is not known, unless the program does not insist;
-	 * EOPNOTSUPP for a tail that says something; EBADF for a descriptor that cannot be; EINVAL
-	 * for anything else that is wrong or missing; EFAULT.
+	 * Must be called once: reads `count` attributes from the program's list. Context: process,
+	 * the program's. Errors: EPROTONOSUPPORT for an unknown one, unless it is optional;
+	 * EOPNOTSUPP for a tail that is not zero; EBADF for an invalid descriptor; EINVAL for
+	 * anything else that is wrong or missing; EFAULT.
 	 */
 	kern::Result<> take(u64 list, size_t count);
 
@@ -157,8 +158,8 @@ private:
 };
 
 /*
- * `size` bytes into that much room or more in the program's memory, the rest of which becomes zero.
- * Errors: EFAULT.
+ * Writes `size` bytes to a buffer of that size or more in the program's memory, the rest of which
+ * becomes zero. Errors: EFAULT.
  */
 kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t size);
 

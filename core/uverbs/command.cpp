@@ -28,7 +28,7 @@ private:
 				  size_t count);
 	kern::Result<> read_extended(const Command &command, const abi::Header &header, u64 from,
 				     size_t count);
-	/* The core's part; what the program says beyond what the core knows must be nothing. */
+	/* Copies the core's part of the request. The rest must be zero. */
 	kern::Result<> take_request(const Command &command, u64 from, size_t size);
 	kern::Result<> carry_out(const Command &command)
 	{
@@ -75,7 +75,7 @@ kern::Result<> Framing::read_plain(const Command &command, const abi::Header &he
 
 	if (in != size)
 		return kern::Error{-EINVAL};
-	/* Old libraries say less of this one than they are to. */
+	/* Old libraries send a shorter request of this command than they should. */
 	const size_t least = sizeof(header) + command.request;
 	const bool short_of_reserved =
 		command.number == abi::destroy_cq && size == least - sizeof(u64);
@@ -148,7 +148,7 @@ kern::Result<> Framing::run(u32 word, Attributes::Place in, Attributes::Place ou
 {
 	const Command *const command = KERN_TRY(find(word));
 
-	/* A plain request has its address of the response here as well, which says nothing. */
+	/* A plain request contains the address of the response here as well, which is ignored. */
 	if (in.size < command->least_request || out.size < command->response)
 		return kern::Error{-ENOSPC};
 	KERN_TRY(take_request(*command, in.address, in.size));

@@ -89,7 +89,7 @@ private:
 	kern::Result<> respond(const void *response, size_t size) const;
 
 	alignas(8) std::byte request_[max_request] = {};
-	/* Where the core's response goes, and how much of it. */
+	/* The address of the core's response, and its length. */
 	u64 response_ = 0;
 	size_t room_ = 0;
 };
@@ -98,7 +98,10 @@ struct Command {
 	abi::Number number;
 	bool extended;
 	Needs needs;
-	/* Bytes that the core knows; of an extended one also the least that a program may say. */
+	/*
+	 * The bytes that the core knows; for an extended command also the least that a program must
+	 * send.
+	 */
 	u16 request;
 	u16 least_request;
 	/* The least room for the response; 0 if there is none. */

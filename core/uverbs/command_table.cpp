@@ -97,7 +97,10 @@ constexpr Command commands[] = {
 	plain<attach_mcast>(abi::attach_mcast, METHOD(attach_mcast)),
 	ending<detach_mcast>(abi::detach_mcast, METHOD(detach_mcast)),
 
-	/* The least response of the first is what was there first: it has grown since. */
+	/*
+	 * The least response of the first command is its original one, which has been extended
+	 * since.
+	 */
 	extended<query_device_extended>(
 		abi::query_device, __builtin_offsetof(abi::DeviceAttributesExtended, odp_general)),
 	extended<create_cq_extended>(abi::create_cq, sizeof(abi::CreateCqExtendedResponse)),

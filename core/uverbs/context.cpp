@@ -146,7 +146,7 @@ Result<> get_context(Call &call, const abi::ResponseOnly &)
 	return {};
 }
 
-/* Without a file for events: the library asks for one next. */
+/* Without a file for events, because the library requests one next. */
 Result<> methods::get_context(Call &call, const Attributes &said)
 {
 	return call.file.make_context(call.udata, [&] { return write_context(call, said); });

@@ -111,7 +111,7 @@ void EventFile::close()
 	readers_.wake_all();
 }
 
-/* Takes the next event; its source goes to the end if it has more. */
+/* Takes the next event. Its source is moved to the end of the list if it has more. */
 bool EventFile::pop(Record &record)
 {
 	kern::Guard guard(lock_);

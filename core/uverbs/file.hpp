@@ -38,7 +38,7 @@ public:
 	~File();
 
 	/*
-	 * The device goes. When this has returned nothing of the program is on it. Context:
+	 * The device is removed. When this has returned, the program has no objects on it. Context:
 	 * process.
 	 */
 	void leave_device();
@@ -76,7 +76,7 @@ public:
 	kern::ListNode node;
 
 private:
-	/* Each comes after those before it, and none comes back. */
+	/* The state only changes in this order. */
 	enum class State : u8 {
 		opened,      // no context yet: commands that need none
 		ready,       // all commands
@@ -98,7 +98,7 @@ private:
 	static void handle_event(ib_event_handler *handler, ib_event *event);
 
 	const kern::Ref<Device> owner_;
-	/* Outlives all that is taken of it. */
+	/* Must outlive everything that is taken from it. */
 	const Shares::Member share_;
 	ib_device *const device_;
 	/* Valid until closed. */

@@ -90,10 +90,7 @@ enum : u16 { port_num, response };
 namespace context_method
 {
 enum : u16 { num_comp_vectors, core_support };
-/*
- * Rights of a region that a program asks for where they are to be had are dropped where they are
- * not.
- */
+/* Optional rights of a region, which are dropped if they are not supported. */
 inline constexpr u64 core_drops_optional_access = 1 << 0;
 }
 namespace query_gid_table

@@ -9,10 +9,7 @@ namespace uverbs
 namespace
 {
 
-/*
- * A program asks for these where they are to be had: bits of access flags that are dropped where
- * they are not known.
- */
+/* Optional access flags: they are dropped if they are not known. */
 constexpr u32 optional_access = 0x3ff00000;
 
 } // namespace

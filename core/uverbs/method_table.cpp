@@ -255,7 +255,7 @@ kern::Result<> run_method(File &file, u64 from, Present present)
 	const Attributes::Place in = said.place(abi::driver_in), out = said.place(abi::driver_out);
 	call.set_driver_parts(in.address, in.size, out.address, out.size);
 	KERN_TRY(method->run(call, said));
-	/* A program that has taken its list away meanwhile has what it asked for all the same. */
+	/* The method has succeeded, so a fault in the program's list is ignored. */
 	if (out.size)
 		kern::ignore(said.answered(abi::driver_out));
 	return {};

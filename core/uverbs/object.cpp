@@ -102,8 +102,8 @@ bool ObjectTable::end_all()
 	Pass pass;
 
 	/*
-	 * A window that is older than the region that it is bound to is in its way, and goes behind
-	 * it.
+	 * A window that is older than the region to which it is bound would prevent the region's
+	 * destruction, so it is moved behind it.
 	 */
 	do
 		pass = end_each();

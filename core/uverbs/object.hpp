@@ -29,7 +29,9 @@ class Share;
 
 /* The reason why an object is destroyed. */
 enum class Reason : u8 {
-	/* The program says so: it is refused where something of its making is in the way. */
+	/*
+	 * The program destroys the object: this is refused if another of its objects depends on it.
+	 */
 	command,
 	/* The program has exited, or the device was removed. */
 	gone,
@@ -46,8 +48,9 @@ public:
 	u32 handle() const { return handle_; }
 
 	/*
-	 * Gives back what it has of the device, if it has; on an error it still has it. Nothing of
-	 * the device calls it any more. Context: process, of one that makes or ends it.
+	 * Destroys the device's resource, if it exists; after an error, it still exists. The device
+	 * calls the object no more. Context: process, of the one that creates or destroys the
+	 * object.
 	 */
 	virtual kern::Result<> end(Reason reason) = 0;
 	/* True if it has released its resource of the device, or never had one. */
@@ -73,7 +76,7 @@ private:
 	kern::CgroupCharge cgroup_charge_;
 };
 
-/* An object that does not end as long as this lives. */
+/* An object that is not destroyed as long as this exists. */
 template<class T>
 class Hold
 {
@@ -103,7 +106,10 @@ private:
 	T *object_ = nullptr;
 };
 
-/* Lock order: its lock is held while objects end, outside of all that this takes. */
+/*
+ * Lock order: its lock is held while objects are destroyed, and is outside of all locks that this
+ * takes.
+ */
 class ObjectTable
 {
 public:
@@ -141,17 +147,21 @@ public:
 	/* Others may find it, from now on or again. */
 	void leave(Object &object) { object.users_.store_release(0); }
 	/*
-	 * An object that the caller alone uses has come to hold another one: move it behind that in
+	 * The object, which only the caller uses, now holds another one: moves it behind that in
 	 * the order. It must have no users.
 	 */
 	void stand_last(Object &object);
-	/* Frees what is the caller's alone, and has nothing of the device any more. */
+	/*
+	 * Frees an object that only the caller uses, and that has no resource of the device any
+	 * more.
+	 */
 	void remove(Object &object);
 
 	/*
-	 * Releases the device's resources of all objects; the handles stay. No command runs, nor
-	 * will one that needs the device. False if the device refused to release something: those
-	 * objects are lost, as it may still call them, and so are all that they depend on.
+	 * Destroys the device's resources of all objects; the handles stay. No command runs, or
+	 * will run that needs the device. Returns false if the device refused to destroy something:
+	 * these objects are lost, because the device may still call them, and so are all that they
+	 * depend on.
 	 */
 	bool end_all();
 	/* Frees all objects, which have been ended. No command runs. */
@@ -162,8 +172,8 @@ private:
 	kern::Result<Object *> find_held(u32 handle, Kind kind);
 	kern::Result<Object *> claim_held(u32 handle, Kind kind);
 	/*
-	 * In the reverse order of their making, all that will; whether any did, and whether all
-	 * have now.
+	 * Destroys all objects that can be destroyed, in the reverse order of their creation.
+	 * Returns whether any was, and whether all have been.
 	 */
 	struct Pass {
 		bool progress = false;
@@ -178,7 +188,7 @@ private:
 	kern::List<Object, &Object::node_> objects_ KERN_GUARDED_BY(lock_);
 };
 
-/* An object that is being made. Unless it is finished, it goes with this. */
+/* An object that is being created. Unless it is finished, it is destroyed with this. */
 template<class T>
 class Draft
 {

@@ -124,7 +124,7 @@ bool is_on_its_way(const abi::ModifyQp &request)
 }
 
 /*
- * In SQD the path says by which port a QP leaves from now on, if nothing else does; but one of UC
+ * In SQD, the path determines the port of a QP from now on, if no attribute does. A QP of type UC
  * keeps its port (IBA 11.2.5.3).
  */
 bool moves_with_its_path(const ib_qp &qp, const abi::ModifyQp &request)

@@ -44,8 +44,8 @@ struct Pools {
 };
 
 /*
- * The QPs of users in multicast groups. A group has room for a number of QPs of all users and of
- * the kernel, of which users take part as from a pool. Context: process. Lock order: innermost.
+ * The QPs of users in multicast groups. A group has space for a number of QPs of all users and of
+ * the kernel, of which users get shares as from a pool. Context: process. Lock order: innermost.
  */
 class GroupMembers
 {
@@ -121,7 +121,7 @@ public:
 	GroupMembers &group_members() { return group_members_; }
 
 private:
-	/* Before what is taken of them. */
+	/* Declared before the members that take from them. */
 	Pools pools_;
 	GroupMembers group_members_;
 	kern::Shares<Share> shares_{KERN_LOCK_CLASS("uverbs.shares")};

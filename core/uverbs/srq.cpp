@@ -55,7 +55,7 @@ Result<> create(Call &call, const SrqParameters &wanted, Srq::Parents parents, R
 	return {};
 }
 
-/* Both commands say the size alike, and are answered alike. */
+/* Both commands and their responses have the same format of the size. */
 template<class Request>
 Result<> create(Call &call, const Request &request, ib_srq_type type, Srq::Parents parents)
 {

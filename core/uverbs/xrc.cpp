@@ -45,8 +45,8 @@ void XrcDomain::close_target(ib_qp &handle)
 
 	KERN_WARN_ON(ib_close_qp(&handle));
 	/*
-	 * Busy as long as another has it. One that the device fails to destroy keeps the domain
-	 * from its end, which says so.
+	 * The target is busy as long as another handle exists. A target that the device fails to
+	 * destroy also keeps the domain, whose destruction then reports it.
 	 */
 	(void)ib_destroy_qp(target);
 }

@@ -9,8 +9,8 @@ namespace
 {
 
 /*
- * Interface ID of the well-known SA GID. No port has it as its own, but answers still come from a
- * port.
+ * The interface ID of the well-known SA GID. No port has it in its table, so a request to it is
+ * answered from the port's first GID.
  */
 constexpr u64 sa_well_known_guid = u64{1} << 57 | 2;
 
@@ -136,7 +136,7 @@ int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct
 {
 	if (!rdma_is_port_valid(device, port_num))
 		return -EINVAL;
-	/* An answer goes to one. */
+	/* The answer is sent to a unicast address. */
 	if (wc->slid >= IB_MULTICAST_LID_BASE_HOST && wc->slid != IB_LID_PERMISSIVE_HOST)
 		return -EPROTO;
 
@@ -154,8 +154,8 @@ int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct
 	    rdma_is_multicast_gid(&grh->sgid))
 		return -EPROTO;
 	/*
-	 * The answer comes from the address that was asked; what came to a group is answered from
-	 * the port's first GID.
+	 * The answer's source is the address that received the request. A request to a group is
+	 * answered from the port's first GID.
 	 */
 	u16 index = 0;
 	if (!rdma_is_multicast_gid(&grh->dgid) &&

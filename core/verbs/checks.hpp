@@ -32,7 +32,7 @@ void init_checks();
 void exit_checks();
 
 /*
- * Says who broke which rule where, with a backtrace; or tells the test that wants to know (see
+ * Reports the caller, the rule and the place with a backtrace, or notifies a test (see
  * ib_set_misuse_observer).
  */
 void report_misuse(Rule rule, const ib_device *device, const char *who, const char *what);

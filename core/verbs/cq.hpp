@@ -30,8 +30,9 @@ ib_cq_poller *construct_poller(void *memory, ib_cq *cq);
  */
 void stop_poller(ib_cq &cq);
 /*
- * Returns when the done functions of all that is in the queue now have returned (MGMT-09). Nothing
- * for a CQ without a poller. Context: process, and not a done function of this CQ.
+ * Returns when the done functions of all completions that are in the queue now have returned
+ * (MGMT-09). It has no effect on a CQ without a poller. Context: process, and not a done function
+ * of this CQ.
  */
 void catch_up(ib_cq &cq);
 /* Ends it; nothing schedules it any more. Nothing for a CQ without one. */

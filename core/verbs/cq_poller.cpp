@@ -117,8 +117,8 @@ struct ib_cq_poller {
 	}
 
 	/*
-	 * See verbs::catch_up(). The queue is first in, first out: as many as it can hold are all
-	 * that is in it now.
+	 * See verbs::catch_up(). The queue is first in, first out, so polling as many as it can
+	 * hold includes all that are in it now.
 	 */
 	void catch_up()
 	{

@@ -98,7 +98,7 @@ constexpr Kind kind_of<ib_ucontext>()
 	return Kind::ucontext;
 }
 
-/* Address handles, which come and go in any context, have a list. */
+/* Address handles, which are created and destroyed in any context, are in a list. */
 template<class T>
 concept Numbered = !__is_same(T, ib_ah);
 
@@ -131,8 +131,8 @@ class Draft
 {
 public:
 	/*
-	 * Zeroed, `size` bytes as the driver says, and `extra` behind them. Empty without memory.
-	 * Aligned as rdma::DriverObject says.
+	 * Allocates `size` bytes for the driver and `extra` behind them, zeroed. Empty without
+	 * memory. Aligned as rdma::DriverObject requires.
 	 */
 	Draft(size_t size, kern::Gfp gfp, size_t extra = 0)
 	    : object_(static_cast<T *>(

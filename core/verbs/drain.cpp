@@ -64,7 +64,7 @@ void ib_drain_sq(struct ib_qp *qp)
 	if (!begin(qp, qp->send_cq, "its send queue"))
 		return;
 	Marker marker;
-	/* A write of nothing to nowhere, with room for all that any QP type looks at. */
+	/* A write without data or destination, with space for the request of any QP type. */
 	union {
 		ib_ud_wr ud;
 		ib_xrc_wr xrc;

@@ -37,10 +37,10 @@ private:
 	u32 port_ = 0;
 	const rdma_hw_counters *counters_ = nullptr;
 
-	/* Held while the device is asked. Lock order: outside of all that a driver takes. */
+	/* Held while the device is queried. Lock order: outside of all locks of a driver. */
 	mutable kern::Mutex lock_{KERN_LOCK_CLASS("verbs.hw_stats")};
 	kern::OwnedArray<u64> values_ KERN_GUARDED_BY(lock_);
-	/* When the device was asked, 0 if never, and what it said. */
+	/* The time of the last query, 0 for none, and its result. */
 	u64 read_at_ns_ KERN_GUARDED_BY(lock_) = 0;
 	int error_ KERN_GUARDED_BY(lock_) = 0;
 	u32 lifespan_ms_ KERN_GUARDED_BY(lock_) = 10;

@@ -27,7 +27,7 @@ inline void ring_push(ib_links &head, ib_links &links)
 	head.prev = &links;
 }
 
-/* Harmless for what is in no ring. */
+/* Has no effect on an element that is in no ring. */
 inline void ring_remove(ib_links &links)
 {
 	ib_links *const next = links.next;

@@ -66,7 +66,7 @@ bool fill(ib_cq &cq, ib_resource_info &info)
 	return true;
 }
 
-/* False of one that the device has nothing to say of. */
+/* Returns false if the device returns nothing about it. */
 bool fill(ib_qp &qp, ib_resource_info &info)
 {
 	ib_qp_attr attr = {};
@@ -101,7 +101,7 @@ bool fill(ib_ucontext &context, ib_resource_info &info)
 	return true;
 }
 
-/* Calls body(object) for each until it says false. The driver is not asked. */
+/* Calls body(object) for each until it returns false. The driver is not called. */
 template<class T, class Body>
 void for_each_shown(ib_device &device, Body body)
 {

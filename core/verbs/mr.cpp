@@ -204,7 +204,10 @@ int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nen
 		for (; address < last; address += page) {
 			if (!set_page(mr, address))
 				continue;
-			/* Full. Keep what was set of this piece; the caller continues behind it. */
+			/*
+			 * The region is full. This piece's entries are kept, and the caller
+			 * continues behind them.
+			 */
 			const u64 got = address > first ? address - first : 0;
 			mr->length += got;
 			if (sg_offset)

@@ -50,7 +50,7 @@ inline constexpr ProtocolTraits protocol_traits[protocol_count] = {
 	 .link_layer = IB_LINK_LAYER_ETHERNET},
 };
 
-/* All that a port can say it speaks. */
+/* All protocols that a port can report. */
 inline constexpr u32 all_protocol_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_PROT_IWARP |
 					  RDMA_CORE_CAP_PROT_ROCE |
 					  RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP;

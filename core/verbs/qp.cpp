@@ -108,8 +108,9 @@ int check(const ib_device &device, const ib_qp_init_attr &init, QpTraits traits,
 }
 
 /*
- * The state in which a change begins. The midlayer knows the state it last set; the hardware may
- * have gone to ERR since, or to SQE after a failed send. The caller's claim must fit that.
+ * The state from which a transition begins. The midlayer knows the state that it last set, but the
+ * hardware may have moved to ERR since, or to SQE after a failed send. The caller's claim must
+ * match that.
  */
 bool begins_at(const ib_qp &qp, const ib_qp_attr &attr, int mask, ib_qp_state &state)
 {
@@ -254,8 +255,8 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	if (int error = qp.belongs_to(device, udata))
 		return rdma::err_ptr<ib_qp>(error);
 	/*
-	 * Made by whomever, a target writes where the SRQs of its domain say, and those are a
-	 * program's if the domain is.
+	 * Whoever has created a target, it writes to the memory of its domain's SRQs, which belongs
+	 * to a program if the domain does.
 	 */
 	if (qp->xrcd)
 		qp->res.user = qp->xrcd->res.user;
@@ -349,7 +350,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 		}
 		return left;
 	}
-	/* MGMT-09: whose done functions look at the QP still finds it. */
+	/* MGMT-09: done functions that access the QP must still find it. */
 	if (left > 0 && qp->send_cq)
 		catch_up(*qp->send_cq);
 	if (left > 0 && qp->recv_cq && qp->recv_cq != qp->send_cq)

@@ -24,7 +24,7 @@ struct Transition {
 	int optional;
 };
 
-/* Attributes that come together. */
+/* Attributes that must be set together. */
 constexpr int migration = IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE;
 constexpr int peer = IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN | IB_QP_RQ_PSN;
 constexpr int requester =

@@ -50,7 +50,7 @@ public:
 		kern_assert(before & shown);
 		return before == shown;
 	}
-	/* Neither shown nor looked at. */
+	/* The object is not visible, and nobody reads it. */
 	bool is_free() const { return word_.load_acquire() == 0; }
 
 	/* False if it is not shown. */
@@ -63,7 +63,7 @@ public:
 				return true;
 		return false;
 	}
-	/* True for the last of those whom hide() left. */
+	/* Returns true for the last of the readers that hide() has left. */
 	bool release()
 	{
 		const u32 before = word_.fetch_sub(1);
@@ -206,8 +206,8 @@ private:
 };
 
 /*
- * A place is a bit that is not taken; none of those past the end of a block ever is, so that the
- * first free one says too that no other is left.
+ * A place is a bit that is not taken. Bits behind the end of a block are always taken, so the first
+ * free one also shows whether any other is left.
  */
 [[gnu::always_inline]] inline bool ResourceTable::place(Record &record)
 {

@@ -23,9 +23,9 @@ void init_looks();
 void exit_looks();
 
 /*
- * Asks the driver for all that is constant about a device, and fills the cache. Errors: EINVAL for
- * a missing obligatory method, or port and vector counts that cannot be; ENOMEM; the driver's.
- * Context: process.
+ * Queries all constant properties of a device, and fills the cache. Errors: EINVAL for a missing
+ * mandatory method, or invalid numbers of ports and vectors; ENOMEM; the driver's. Context:
+ * process.
  */
 kern::Result<> attach_device(ib_device &device);
 
@@ -48,12 +48,12 @@ void report_leak(const ib_device &device, const char *kind, const char *owner, u
 void refuse_from_callback(const char *name, const char *what);
 
 /*
- * An event of a CQ, QP or SRQ goes to its handler; false says that the event is of another kind.
+ * Passes an event of a CQ, QP or SRQ to its handler; returns false for other kinds of events.
  * Context: any.
  */
 bool dispatch_affiliated(const ib_event &event);
 
-/* Reads again what an event of a port says has changed (EVENT-02). Context: process. */
+/* Reads the values that an event of a port has changed (EVENT-02). Context: process. */
 void refresh_cache(const ib_event &event);
 
 /*

@@ -45,7 +45,7 @@ enum class Error : std::uint8_t {
 	truncated,
 	/* LRH.LVer is not 0. */
 	bad_link_version,
-	/* LRH.LNH says raw: no transport of InfiniBand follows. */
+	/* LRH.LNH has the value for raw packets, so no transport of InfiniBand follows. */
 	not_transport,
 	/* LRH.PktLen is not the length of the packet. */
 	bad_link_length,

@@ -17,11 +17,11 @@ namespace sim::calls
 struct Call {
 	Kind kind;
 	std::string name;
-	// The item may be gone when it returns.
+	// The item may have been destroyed when it returns.
 	std::function<void()> run;
 	// Two at once, if it is asked for again while it runs.
 	bool overlaps = false;
-	// When it comes into its queue: at once, or when its moment has come.
+	// Called when the item is queued: at once, or when its time has come.
 	std::function<void()> queued = {};
 	// Waits until this holds, before it begins; woken by wake() of `turn_of`. Empty: at once.
 	std::function<bool()> turn = {};
@@ -34,13 +34,13 @@ struct Call {
 bool request(const void *item, Call call);
 /* The same at a moment of the clock. */
 bool request_at(const void *item, std::uint64_t at, Call call);
-/* It is not due any more; false if it was not. One that runs goes on. */
+/* Cancels the item; returns false if it was not due. A running one continues. */
 bool cancel(const void *item);
 /* The same, and waits for one that runs. The caller may sleep, if `sleeps`. */
 bool cancel_and_wait(const void *item, bool sleeps);
-/* One that waits for its moment comes into its queue now. */
+/* Queues an item now that waits for its time. */
 void hasten(const void *item);
-/* Waits until what is due now, or runs, has ended. False if there is nothing. */
+/* Waits until calls that are due now, or run, have ended. Returns false if there are none. */
 bool flush(const void *item);
 bool due(const void *item);
 /* Name of an item in the memory that is due, or runs in another fiber; or empty. */

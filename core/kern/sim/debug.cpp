@@ -7,8 +7,8 @@
 
 using namespace sim;
 
-// Number of CPUs that kern_cpu() returns in turn: each fiber has a CPU of its own, but arrays with
-// one entry per CPU are finite.
+// The number of CPUs among which kern_cpu() distributes fibers. Each fiber has a CPU of its own,
+// but arrays with one entry per CPU are finite.
 constexpr unsigned int cpus = 4;
 
 extern "C" {
@@ -21,7 +21,7 @@ void sim_access(const volatile void *address)
 }
 
 /*
- * Between plain accesses: called at each branch of what is compiled with
+ * A step between plain accesses. The compiler inserts a call at each branch, with
  * -fsanitize-coverage=trace-pc.
  */
 void __sanitizer_cov_trace_pc(void);

@@ -17,7 +17,7 @@ struct device {
 	};
 
 	std::string name;
-	// Address of what is mapped, and where from.
+	// The address of mapped memory, and the place that mapped it.
 	std::multimap<std::uint64_t, const void *> mapped = {};
 	// None: it reaches all memory.
 	std::unique_ptr<sim::Arena> arena = {};

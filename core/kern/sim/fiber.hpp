@@ -57,8 +57,8 @@ public:
 		       rcu_readers == 0 && non_block == 0;
 	}
 	/*
-	 * Somewhere that a grace period waits for: the kernel's RCU waits for all that cannot be
-	 * preempted.
+	 * The kernel's RCU waits for everything that cannot be preempted, so these sections delay a
+	 * grace period.
 	 */
 	bool delays_grace_period() const
 	{
@@ -88,7 +88,8 @@ public:
 	void *wait_entry = nullptr;
 	void *thread = nullptr;
 	bool works = false;
-	// Not while it waits for its turn: an interrupt is none before it begins.
+	// Not while it waits for its turn, because an interrupt does not count as one before it
+	// begins.
 	bool begun = true;
 
 private:

@@ -18,7 +18,8 @@ struct Case {
 };
 
 /*
- * In the order of the suites in the shared object. begin, end: what the linker says of the section.
+ * Returns the suites in the order of the shared object. begin and end are the section's borders,
+ * which the linker defines.
  */
 std::vector<Case> cases_of(const void *const *begin, const void *const *end);
 /*

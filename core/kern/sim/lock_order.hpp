@@ -28,7 +28,7 @@ void took(const void *lock, const void *lock_class);
 void released(const void *lock);
 /* True if the running fiber holds it. */
 bool holds(const void *lock);
-/* A lock of memory that goes is held: its name, or empty. */
+/* Returns the name of a held lock in memory that is being freed, or an empty text. */
 std::string held_within(const void *memory, std::size_t size);
 void reset();
 

@@ -107,7 +107,7 @@ void release(const void *memory, Sort sort)
 	const auto found = blocks().find(memory);
 
 	if (found == blocks().end()) {
-		/* The sanitizer knows better what it is, or was. */
+		/* The sanitizer has better information about the memory. */
 		std::free(const_cast<void *>(memory));
 		return;
 	}

@@ -28,7 +28,7 @@ struct Native {
 	bool enabled;
 	// A fiber waits for its last poll.
 	bool ending;
-	// It polls for what was sent.
+	// It polls for sent packets.
 	bool transmits;
 };
 static_assert(sizeof(Native) <= sizeof(kern_napi));
@@ -164,7 +164,7 @@ bool kern_napi_complete_done(struct kern_napi *napi, int)
 	return true;
 }
 
-/* The stack looks at what is copied, and has no use for the rest. */
+/* The stack reads the copied bytes, and does not use the rest. */
 bool kern_napi_receive(struct kern_napi *napi, struct net_device *,
 		       const struct kern_rx_packet *packet)
 {

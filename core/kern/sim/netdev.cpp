@@ -28,9 +28,9 @@ struct kern_link_kind {
 namespace
 {
 
-// Under the rtnl lock, like all that is not said to be otherwise.
+// Protected by the rtnl lock, like everything for which nothing else is said.
 std::vector<net_device *> devices;
-// Unregistered under the rtnl lock: it is gone once the lock has been released.
+// These were unregistered under the rtnl lock, and are destroyed once the lock has been released.
 std::vector<net_device *> ending;
 kern_mutex rtnl;
 kern_lock_class_key rtnl_class, transmit_class;
@@ -67,7 +67,7 @@ void run_queue(netdev_queue &queue)
 	net_device *dev = queue.dev;
 
 	SIM_STEP(&queue);
-	/* From within start_xmit: who called that goes on. */
+	/* Called from within start_xmit: its caller continues. */
 	if (queue.runner == &scheduler().current())
 		return;
 	kern_spin_lock(&queue.transmit);
@@ -95,7 +95,7 @@ void close(net_device *dev)
 	dev->ops->stop(owner_of(dev));
 }
 
-/* The last use of one that was unregistered is over. */
+/* The last use of an unregistered interface has ended. */
 void end(net_device *dev)
 {
 	while (dev->references)
@@ -156,7 +156,9 @@ void kern_rtnl_lock(void)
 	kern_mutex_lock(&rtnl);
 }
 
-/* Waits, without the lock, until the interfaces that the caller unregistered have gone. */
+/*
+ * Waits, without the lock, until the interfaces that the caller unregistered have been destroyed.
+ */
 void kern_rtnl_unlock(void)
 {
 	std::vector<net_device *> mine;
@@ -533,8 +535,8 @@ int kern_explore_link_add(const char *parent, u16 pkey)
 }
 
 /*
- * As core/kern/linux/link.c asks for by netns_refund: neither unregistered nor told of it, but
- * closed.
+ * Implements netns_refund, which core/kern/linux/link.c requests: the interface is closed, but
+ * neither unregistered nor notified.
  */
 int kern_explore_namespace_end(const char *name)
 {

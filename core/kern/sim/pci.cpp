@@ -38,7 +38,7 @@ constexpr unsigned int vendor_at = 0, device_at = 2, command_at = 4, revision_at
 		       capabilities_at = 0x34, config_bytes = 256, bars = 6;
 constexpr u16 command_memory = 1 << 1, command_master = 1 << 2, msix_enable = 1 << 15;
 constexpr int capability_msix = 0x11;
-// Far from all that is memory: a window for each BAR of each function.
+// The windows of the BARs of all functions are far from all memory.
 constexpr std::uint64_t windows_begin = std::uint64_t{0xffff} << 48, window_bytes = 1ull << 32;
 
 struct Registered {
@@ -327,7 +327,7 @@ int kern_pci_save_state(struct pci_dev *pci)
 	return 0;
 }
 
-/* Restores all that a driver may have changed: the command register, and MSI-X enable. */
+/* Restores everything that a driver may have changed: the command register, and MSI-X enable. */
 void kern_pci_restore_state(struct pci_dev *pci)
 {
 	SIM_STEP(pci);

@@ -32,7 +32,7 @@ public:
 			   std::span<const std::byte> data) = 0;
 	virtual unsigned int vectors() const = 0;
 	/*
-	 * All memory that it reaches: what is mapped for it is in there. Its addresses are the
+	 * All memory that the device can access; mapped memory is part of it. Its addresses are the
 	 * CPU's.
 	 */
 	virtual std::span<std::byte> memory() = 0;

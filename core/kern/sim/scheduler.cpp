@@ -12,8 +12,8 @@ namespace
 constexpr std::uint64_t step_ns = 100;
 // After so many steps alone a line of execution is taken for one that waits for another in a loop.
 constexpr std::uint64_t spinning = 5000;
-// Time goes on early only to a deadline as near as this: a machine may lose so much of it, but not
-// a minute.
+// Time advances early only to a deadline as near as this: a host may lose that much time, but not a
+// minute.
 constexpr std::uint64_t longest_leap_ns = 200'000'000;
 
 } // namespace

@@ -33,8 +33,8 @@ class Scheduler
 {
 public:
 	/*
-	 * Runs `body` as a task, and all that comes of it, until everybody has finished. A failure
-	 * does not return: fail(). limit: of steps.
+	 * Runs `body` as a task, and everything that it starts, until all have finished. It does
+	 * not return after a failure: fail(). limit: of steps.
 	 */
 	void run(Strategy &strategy, std::uint64_t limit, std::function<void()> body);
 

@@ -95,7 +95,7 @@ public:
 	bool fails_allocation(const Fiber &) override { return random_.below(fail_one_in_) == 0; }
 
 private:
-	// New fibers begin above all that were demoted.
+	// The priority of a new fiber is above those of all that were demoted.
 	static constexpr std::uint64_t top = std::uint64_t{1} << 40;
 
 	Random random_;

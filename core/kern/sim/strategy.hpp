@@ -12,9 +12,9 @@ namespace sim
 {
 
 /*
- * One departure from the plain order, in which each goes on until it waits, and then comes who has
- * been ready for longest: at a step of its own, the line of execution `fiber` gives way to `next`;
- * or time goes on to the next deadline; or its allocation of that number fails.
+ * One deviation from the plain order, in which each fiber continues until it waits, and then the
+ * one runs that has been ready for longest. At the given step, `fiber` yields to `next`; or time
+ * advances to the next deadline; or the fiber's allocation with that number fails.
  */
 struct Decision {
 	enum class What : std::uint32_t { give_way, advance_time, fail_allocation };
@@ -69,11 +69,11 @@ private:
 };
 
 /*
- * The strategy of a seed: for every second seed a random walk, which gives way at each step with a
- * probability of its own; for the others probabilistic concurrency testing, where each line of
- * execution has a priority, the highest that can runs, and at no more than three steps, drawn from
- * `length`, the one that runs falls below all others. length: the choices of a run in the plain
- * order.
+ * Returns the strategy of a seed. For every second seed it is a random walk, which yields at each
+ * step with a certain probability. For the others it is probabilistic concurrency testing: each
+ * fiber has a priority, the highest that can run does, and at no more than three random steps below
+ * `length`, the running fiber drops below all others. length: the number of choices of a run in the
+ * plain order.
  */
 std::unique_ptr<Strategy> strategy_of_seed(std::uint64_t seed, std::uint64_t length);
 
