@@ -144,8 +144,8 @@ std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 			       "default), mlx5 or mthca")
 		->check(CLI::IsMember({"mlx4", "mlx5", "mthca"}))
 		->excludes(file);
-	passed->text("--kernel", "the guests' kernel: stock (Debian's), a bzImage, or the tree "
-				 "in which one was built");
+	passed->text("--kernel", "the guests' kernel: stock (Debian's), um (User-Mode Linux, in a "
+				 "source tree), a bzImage, or the tree in which one was built");
 	passed->text("--stack", "the RDMA stack: linux (Debian's modules, the default) or weft")
 		->check(CLI::IsMember({"linux", "weft"}));
 	passed->text("--modules", "the directory of that bzImage's modules")

@@ -111,6 +111,7 @@ json describe(Host &host, const sm::Subnet *subnet)
 		{"guid", guid_text(host.guid)},
 		{"model", std::string(host.model)},
 		{"socket", host.server ? json(host.socket.string()) : json()},
+		{"bus", host.server ? json(text_of(host.bus)) : json()},
 		{"guest", host.has_guest()},
 		{"boot", describe(host.boot)},
 		{"faults", describe(host.card->faults())},

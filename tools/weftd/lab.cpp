@@ -200,13 +200,14 @@ fabric::SwitchConfig parse_switch(LabSection &section, GuidChoice &guids, std::s
 	return config;
 }
 
-LabBus parse_bus(LabSection &section)
+LabBus parse_bus(LabSection &section, LabBus other)
 {
-	const auto name = section.text("bus").value_or("vfio-user");
-	if (name == "vfio-user")
-		return LabBus::vfio_user;
-	if (name == "vhost-user")
-		return LabBus::vhost_user;
+	const auto name = section.text("bus");
+	if (!name)
+		return other;
+	for (const LabBus bus : {LabBus::vfio_user, LabBus::vhost_user})
+		if (*name == text_of(bus))
+			return bus;
 	section.fail(*section.find("bus"), "bus must be \"vfio-user\" or \"vhost-user\"");
 }
 
@@ -277,7 +278,7 @@ bool is_file_name(const std::string &name)
 // Parses a host's settings for its guest, and for how the guest has the card.
 void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 {
-	host.bus = parse_bus(section);
+	host.bus = parse_bus(section, lab.bus);
 	host.socket = section.text("socket").value_or(host.name + ".sock");
 	if (!is_file_name(host.socket))
 		section.fail("socket must be a file name: it is made in the socket directory");
@@ -489,7 +490,7 @@ std::string LabLink::name() const
 }
 
 Lab parse_lab(std::string_view text, const std::string &source, const std::string &default_name,
-	      const Lab *running)
+	      const Lab *running, LabBus bus)
 {
 	toml::table table;
 	try {
@@ -500,6 +501,7 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	}
 
 	Lab lab;
+	lab.bus = running ? running->bus : bus;
 	Places places;
 	LabSection root(table, source);
 	places.sm = root.where();
@@ -577,9 +579,14 @@ void resolve_paths(Lab &lab, const std::filesystem::path &folder)
 		trunk.key_file = (folder / trunk.key_file).lexically_normal().string();
 }
 
-Lab default_lab(const std::string &name)
+Lab default_lab(const std::string &name, LabBus bus)
 {
-	return parse_lab(kDefaultLab, "the default lab", name);
+	return parse_lab(kDefaultLab, "the default lab", name, nullptr, bus);
+}
+
+std::string_view text_of(LabBus bus)
+{
+	return bus == LabBus::vfio_user ? "vfio-user" : "vhost-user";
 }
 
 } // namespace weft::weftd

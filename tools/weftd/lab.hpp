@@ -109,6 +109,7 @@ struct LabAttachment {
 struct Lab {
 	std::string name; // that default GUIDs are made from
 	std::uint64_t seed = fabric::Fabric::kDefaultSeed;
+	LabBus bus = LabBus::vfio_user; // of hosts for which the file gives none
 	std::vector<fabric::SwitchConfig> switches;
 	std::vector<LabHost> hosts;
 	std::vector<LabLink> links;
@@ -133,14 +134,17 @@ LabText read_lab_text(const std::filesystem::path &file);
 // Reads @text; @source names it in errors. @default_name is the lab's name if the file gives none:
 // GUIDs that it does not give are made from the name. @running: a lab that this one is to take the
 // place of: nodes of the same name keep their GUIDs and links their ports where the file gives
-// none. Throws LabError.
+// none; @bus is then that of @running. Throws LabError.
 Lab parse_lab(std::string_view text, const std::string &source,
-	      const std::string &default_name = {}, const Lab *running = nullptr);
+	      const std::string &default_name = {}, const Lab *running = nullptr,
+	      LabBus bus = LabBus::vfio_user);
 // Paths in @lab are relative to @folder.
 void resolve_paths(Lab &lab, const std::filesystem::path &folder);
 // See parse_lab(); paths in the file are relative to its folder.
 Lab load_lab(const std::filesystem::path &file, const std::string &default_name = {});
 // One switch, two hosts, a subnet manager.
-Lab default_lab(const std::string &name = {});
+Lab default_lab(const std::string &name = {}, LabBus bus = LabBus::vfio_user);
+// The name of a bus in lab files and options.
+std::string_view text_of(LabBus bus);
 
 } // namespace weft::weftd

@@ -27,11 +27,6 @@ void compare(Changes &changes, const char *what, const T &now, const T &wanted)
 		changes.push_back(fmt::format("{} {} -> {}", what, now, wanted));
 }
 
-string bus_text(LabBus bus)
-{
-	return bus == LabBus::vfio_user ? "vfio-user" : "vhost-user";
-}
-
 // Compares the settings of a host that its card depends on.
 Changes changes_of(const LabHost &now, const LabHost &wanted)
 {
@@ -39,7 +34,7 @@ Changes changes_of(const LabHost &now, const LabHost &wanted)
 	compare(changes, "model", now.model->name, wanted.model->name);
 	compare(changes, "ports", now.ports, wanted.ports);
 	compare(changes, "guid", guid_text(now.guid), guid_text(wanted.guid));
-	compare(changes, "bus", bus_text(now.bus), bus_text(wanted.bus));
+	compare(changes, "bus", string(text_of(now.bus)), string(text_of(wanted.bus)));
 	compare(changes, "socket", now.socket, wanted.socket);
 	compare(changes, "trusted", now.trusted, wanted.trusted);
 	compare(changes, "flags", fmt::format("[{}]", fmt::join(now.flags, ", ")),

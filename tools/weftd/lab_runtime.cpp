@@ -71,7 +71,7 @@ Environment &environment_of(Reactor *reactor)
 Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	   std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
 	   std::size_t mappings, pci::Keeper *keeper)
-    : name(config.name), guid(config.guid), model(config.model->name),
+    : name(config.name), guid(config.guid), model(config.model->name), bus(config.bus),
       socket(std::move(socket_path)), most_mappings(mappings), boot(config.boot),
       ports(std::move(fabric_ports)),
       ethernet(config.model->ethernet ? std::make_shared<ethernet::Channel>() : nullptr),

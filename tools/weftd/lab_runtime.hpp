@@ -42,6 +42,7 @@ struct Host {
 	const std::string name;
 	const ib::Guid guid;
 	const std::string_view model;
+	const LabBus bus;
 	const std::filesystem::path socket; // empty if no guest can have it
 	const std::size_t most_mappings;
 	LabBoot boot; // changed by LabRuntime alone

@@ -56,6 +56,7 @@ struct Options {
 	weftd::LogForm log_form = weftd::LogForm::text;
 	std::optional<std::uint64_t> seed;
 	bool time_server = false;
+	weftd::LabBus bus = weftd::LabBus::vfio_user;
 	std::filesystem::path events;
 	std::filesystem::path finished_file;
 	bool check = false;
@@ -89,6 +90,13 @@ Options parse(int argc, char **argv)
 		"the descriptor of a socket to a program that keeps QEMU's connections, see weftd(1)");
 	app.add_option("--seed", options.seed,
 		       "seed of all random choices, instead of the lab file's");
+	app.add_option(
+		   "--bus", options.bus,
+		   "vfio-user (the default) or vhost-user, for hosts whose bus the lab file does "
+		   "not give")
+		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LabBus>{
+			{"vfio-user", weftd::LabBus::vfio_user},
+			{"vhost-user", weftd::LabBus::vhost_user}}));
 	auto *time_server = app.add_flag(
 		"--time-server", options.time_server,
 		"run in virtual time, with User-Mode Linux guests that connect to time.sock");
@@ -164,11 +172,12 @@ std::optional<weftd::LabText> choose_lab(const Options &options, const weftd::St
 	return std::nullopt;
 }
 
-weftd::Lab make_lab(const std::optional<weftd::LabText> &text, const std::string &name)
+weftd::Lab make_lab(const std::optional<weftd::LabText> &text, const std::string &name,
+		    weftd::LabBus bus)
 {
 	if (!text)
-		return weftd::default_lab(name);
-	auto lab = weftd::parse_lab(text->text, text->source, name);
+		return weftd::default_lab(name, bus);
+	auto lab = weftd::parse_lab(text->text, text->source, name, nullptr, bus);
 	weftd::resolve_paths(lab, text->folder);
 	return lab;
 }
@@ -194,7 +203,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	const auto state =
 		options.state.empty() ? nullptr : std::make_shared<weftd::StateFile>(options.state);
 	auto text = choose_lab(options, state.get());
-	auto lab = make_lab(text, name);
+	auto lab = make_lab(text, name, options.bus);
 	lab.sm.lids = std::filesystem::absolute(options.state_directory.empty()
 							? directory
 							: options.state_directory) /

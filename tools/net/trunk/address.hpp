@@ -24,8 +24,8 @@ public:
 	static Address peer(int socket);
 
 	std::string text() const;
-	// What counts as one client when clients are limited: the IPv4 address, or the first 64 bits
-	// of the IPv6 address, because a host can have all addresses that begin with them.
+	// What counts as one client when clients are limited: the IPv4 address, or the first 64
+	// bits of the IPv6 address, because a host can have all addresses that begin with them.
 	std::string network() const;
 	// False for port 0, which stands for any port where one listens.
 	bool has_port() const;

@@ -30,7 +30,8 @@ public:
 	{
 		accepted_++;
 		unsigned &own = of_network_[network];
-		if (own >= kAlwaysOfNetwork && (own >= kMostOfNetwork || admitted_ >= kMostAdmitted))
+		if (own >= kAlwaysOfNetwork &&
+		    (own >= kMostOfNetwork || admitted_ >= kMostAdmitted))
 			return false;
 		own++;
 		admitted_++;

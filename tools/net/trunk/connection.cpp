@@ -30,8 +30,8 @@ std::string text_of_error(int error)
 
 Connection::Connection(Loop &loop, FileDescriptor socket, const Address &peer, Role role,
 		       const std::string &name, const Key &key, Handlers handlers)
-    : loop_(loop), socket_(std::move(socket)), peer_(peer.text()), network_(peer.network()), key_(key),
-      handlers_(std::move(handlers)), handshake_(role, name, key_),
+    : loop_(loop), socket_(std::move(socket)), peer_(peer.text()), network_(peer.network()),
+      key_(key), handlers_(std::move(handlers)), handshake_(role, name, key_),
       last_received_(loop.now()), last_sent_(loop.now()), timer_(loop, [this] { tick(); }),
       watch_(loop, socket_.get(), static_cast<Watch::Ready>(Watch::kReadable | Watch::kWritable),
 	     [this](unsigned what) { ready(what); })
@@ -63,11 +63,12 @@ bool Connection::read()
 		if (got < 0)
 			return close(text_of_error(errno), Reason::none);
 		if (got == 0)
-			return close(!authenticated_      ? "the peer closed the connection in the "
-							    "handshake"
-				     : reader_.partial() ? "the peer closed the connection within a "
-							   "record"
-							 : "the peer closed the connection",
+			return close(!authenticated_ ? "the peer closed the connection in the "
+						       "handshake"
+				     : reader_.partial()
+					     ? "the peer closed the connection within a "
+					       "record"
+					     : "the peer closed the connection",
 				     Reason::none);
 		last_received_ = loop_.now();
 		const bool partial = static_cast<std::size_t>(got) < room.size();

@@ -20,7 +20,8 @@
 namespace weft::trunk
 {
 
-// Version of everything in this header and in record.hpp. Daemons of different versions refuse each other.
+// Version of everything in this header and in record.hpp. Daemons of different versions refuse each
+// other.
 constexpr std::uint16_t kVersion = 2;
 constexpr std::string_view kMagic = "weft-trk";
 

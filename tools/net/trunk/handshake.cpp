@@ -130,9 +130,8 @@ Mac Handshake::proof_of(Role role) const
 bool Handshake::agree_on_keys()
 {
 	std::array<std::byte, crypto_scalarmult_BYTES> secret{};
-	const bool valid =
-		crypto_scalarmult(reinterpret_cast<unsigned char *>(secret.data()),
-				  private_key_.data(), peer_.public_key) == 0;
+	const bool valid = crypto_scalarmult(reinterpret_cast<unsigned char *>(secret.data()),
+					     private_key_.data(), peer_.public_key) == 0;
 	const auto key_of = [&](Role sender) {
 		SessionKey key;
 		key.bytes = authenticate(kSessionPurpose, sender, secret);

@@ -101,7 +101,9 @@ Trunk::Impl::Impl(Loop &loop, fabric::Port &port, Config config, Key key)
 		connect();
 	} else {
 		listener_ = config_.address.listen(kBacklog);
-		change([&](State &state) { state.address = Address::local(listener_.get()).text(); });
+		change([&](State &state) {
+			state.address = Address::local(listener_.get()).text();
+		});
 		spdlog::info("trunk {}: listens at {}", config_.name, state().address);
 		listening_.emplace(loop, listener_.get(), Watch::kReadable,
 				   [this](unsigned) { accept(); });

@@ -4,23 +4,12 @@ the modules."""
 import pathlib
 
 import stack
-from lab import image, shared_time
-from lab.errors import LabError
+from lab import shared_time
 from labs import NODE_SETUP, UNMANAGED_SETUP
 
 DIRECTORY = '"/usr/lib/modules/$(uname -r)"'
 # The directory of modules is one of the host. The guest sees it where modprobe looks for modules.
 MOUNT = f"mkdir -p {DIRECTORY} && mount -t hostfs -o /proc/self/cwd/{shared_time.MODULES} modules {DIRECTORY} || exit 1\n"
-
-
-def _in_tree(kernel, model):
-    """The names of the kernel's own modules for a card, all of which it has."""
-    names = stack.in_tree_modules(model)
-    lists = [kernel.modules / name for name in ("modules.dep", "modules.builtin")] if kernel.modules else []
-    known = {image.module_name(line.partition(":")[0]) for file in lists if file.is_file() for line in file.read_text().splitlines()}
-    if missing := [name for name in names if name not in known]:
-        raise LabError(f"the kernel {kernel.release} has no module {missing[0]}, which --stack linux loads for {model}", "use another --card, or --stack weft")
-    return names
 
 
 class Setup:
@@ -34,7 +23,7 @@ class Setup:
     def _load(self, model):
         """(lines that load modules, names for modprobe)."""
         if self._name == stack.LINUX:
-            return "", _in_tree(self._kernel, model)
+            return "", stack.modules_of(self._kernel, model)
         modules = stack.weft_modules(model, self._kernel.release)
         self.modules.mkdir(parents=True, exist_ok=True)
         for name, contents in modules:

@@ -7,6 +7,7 @@ import itertools
 import json
 import pathlib
 import queue
+import shlex
 import signal
 import socket
 import threading
@@ -31,6 +32,8 @@ await() {
 	return 0	# not that of the last read
 }
 """
+# User-Mode Linux has the host's directory of the kernel's own modules, where modprobe looks for them.
+MOUNT = 'mkdir -p "/usr/lib/modules/$(uname -r)" && mount -t hostfs -o {modules} modules "/usr/lib/modules/$(uname -r)" || exit 1\n'
 # The arguments: the interface's address, its name, and the modules to load.
 LOAD = """
 address=$1
@@ -100,12 +103,20 @@ class Machine:
             settings = {"modules": None, "initrd": None, **settings}
         return dataclasses.replace(self, **settings)
 
+    def is_native(self):
+        return self.kernel in kernels.VARIANTS and kernels.is_native(self.kernel)
+
     def find_kernel(self, card=None):
         if self.kernel in kernels.VARIANTS:
             if self.modules or self.initrd:
                 raise LabError(f"the kernel {self.kernel} has its own modules and initramfs", "name a kernel of your own by --kernel")
             return kernels.find(self.kernel)
         return own_kernel.find(self.kernel, self.modules, self.initrd, share=bool(self.share), card=card)
+
+
+def bus_of(native):
+    """The name of the protocol by which a guest has its card: User-Mode Linux takes another one than QEMU."""
+    return "vhost-user" if native else "vfio-user"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,7 +237,7 @@ class Lab:
         self.guests = {}
         self._numbers = {}      # the last part of each machine's address, for as long as it is there
         self._loaded = {}       # the stack.Stack of each guest, or None
-        self.weftd = Daemon(weftd, directory, logs, restart)
+        self.weftd = Daemon(weftd, directory, logs, restart, bus_of(machine.is_native()))
         self._lab_file = lab_file
         self._card = card       # without a lab file: the model of its hosts' cards
         self._machine = machine
@@ -407,11 +418,16 @@ class Lab:
         machine = self._machine.but(host.get("boot", {}))
         own = machine.stack == stack.WEFT
         kernel = machine.find_kernel(None if self._bare or own else host["model"])
+        if host["bus"] != bus_of(kernel.native):
+            raise LabError(f"{host['name']}: its card is served by {host['bus']}, and the kernel {kernel.release} needs {bus_of(kernel.native)}",
+                           f'write bus = "{bus_of(kernel.native)}" in its section of the lab file')
         if "socket" in host.get("ethernet", {}) and kernel.native:
             raise LabError(f"{host['name']}: User-Mode Linux guests cannot be attached to an Ethernet segment")
         loaded = None
         if not self._bare and own:
             loaded = stack.Stack(stack.interface(host["model"]), own=own_modules(host["model"], kernel.release))
+        elif not self._bare and kernel.native:
+            loaded = stack.Stack(stack.interface(host["model"]), in_tree=stack.modules_of(kernel, host["model"]))
         elif not self._bare and kernel.variant in ("stock", own_kernel.VARIANT):
             loaded = stack.Stack(stack.interface(host["model"]), in_tree=stack.in_tree_modules(host["model"]))
         return Plan(host, machine, kernel, loaded)
@@ -437,8 +453,9 @@ class Lab:
                 self._load_own(guest, loaded.own)
             interface = loaded.interface
             waits = managed or interface != stack.IPOIB
-            done = guest.run(f"set -- 10.1.0.{number} {interface} {' '.join(loaded.in_tree)}\n{NODE_SETUP if waits else UNMANAGED_SETUP}", SETUP_TIMEOUT,
-                             check=False)
+            mount = MOUNT.format(modules=shlex.quote(str(guest.kernel.modules))) if guest.kernel.native and loaded.in_tree else ""
+            done = guest.run(f"{mount}set -- 10.1.0.{number} {interface} {' '.join(loaded.in_tree)}\n{NODE_SETUP if waits else UNMANAGED_SETUP}",
+                             SETUP_TIMEOUT, check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no {interface}: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
             self.tell(f"{guest.name}: 10.1.0.{number} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")

@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from lab import cache
+from lab import cache, image
 from lab.errors import LabError
 
 LINUX, WEFT = "linux", "weft"
@@ -46,6 +46,16 @@ def in_tree_modules(model):
     if model not in IN_TREE:
         raise LabError(f"Debian's kernel has no driver for {model}", "--stack weft has one, and --bare loads none")
     return (IN_TREE[model], "ib_uverbs", "ib_umad", "ib_ipoib")
+
+
+def modules_of(kernel, model):
+    """The names of the kernel's own modules for a card, all of which it has."""
+    names = in_tree_modules(model)
+    lists = [kernel.modules / name for name in ("modules.dep", "modules.builtin")] if kernel.modules else []
+    known = {image.module_name(line.partition(":")[0]) for file in lists if file.is_file() for line in file.read_text().splitlines()}
+    if missing := [name for name in names if name not in known]:
+        raise LabError(f"the kernel {kernel.release} has no module {missing[0]}, which --stack linux loads for {model}", "use another --card, or --stack weft")
+    return names
 
 
 def _find(name, release):

@@ -34,7 +34,7 @@ def is_served(path):
 class Daemon:
     """Started and stopped on the main thread: the kernel kills weftd when the thread that started it exits (PR_SET_PDEATHSIG)."""
 
-    def __init__(self, program, directory, logs, restart):
+    def __init__(self, program, directory, logs, restart, bus):
         self.control = directory / "control.sock"
         self.log = logs / "weftd.log"
         self.notify = lambda: None      # called on another thread when weftd has exited
@@ -43,6 +43,7 @@ class Daemon:
         self._program = program
         self._directory = directory
         self._restart = restart
+        self._bus = bus                 # of hosts for which the lab file gives none
         self._lab_file = None
         self._process = None
         self._ended = threading.Event()
@@ -120,7 +121,7 @@ class Daemon:
         command = ["setpriv", "--pdeathsig", "TERM", self._program, "--socket-dir", str(self._directory)]
         if self._lab_file:
             command += ["--lab", str(self._lab_file)]
-        command += ["--state", str(self._directory / STATE)]
+        command += ["--bus", self._bus, "--state", str(self._directory / STATE)]
         with open(self.log, "w") as log, self.keeper.open() as keeper:
             command += ["--keeper", str(keeper.fileno())]
             # Ctrl-C is for this program, which then ends what it started.

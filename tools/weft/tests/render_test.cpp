@@ -141,15 +141,9 @@ TEST(FabricText, HasOneLinePerNodePortAndLink)
 TEST(FabricText, ShowsTrunksAndWhyTheyAreNotConnected)
 {
 	json fabric = two_hosts();
-	json trunk{{"name", "west"},
-		   {"role", "listens"},
-		   {"address", "127.0.0.1:7470"},
-		   {"connected", true},
-		   {"peer", "127.0.0.1:5000"},
-		   {"reason", nullptr},
-		   {"refusal", nullptr},
-		   {"connections", 1},
-		   {"refused", 0},
+	json trunk{{"name", "west"},     {"role", "listens"},        {"address", "127.0.0.1:7470"},
+		   {"connected", true},  {"peer", "127.0.0.1:5000"}, {"reason", nullptr},
+		   {"refusal", nullptr}, {"connections", 1},         {"refused", 0},
 		   {"violations", 0}};
 	fabric["trunks"] = json::array({trunk});
 	EXPECT_THAT(fabric_text(fabric),
@@ -162,9 +156,10 @@ TEST(FabricText, ShowsTrunksAndWhyTheyAreNotConnected)
 	trunk["refused"] = 2;
 	trunk["refusal"] = "192.0.2.7:5001: the two ends have different keys";
 	fabric["trunks"] = json::array({trunk});
-	EXPECT_THAT(fabric_text(fabric),
-		    HasSubstr("not connected: Connection refused refused=2\n"
-			      "    last refused 192.0.2.7:5001: the two ends have different keys\n"));
+	EXPECT_THAT(
+		fabric_text(fabric),
+		HasSubstr("not connected: Connection refused refused=2\n"
+			  "    last refused 192.0.2.7:5001: the two ends have different keys\n"));
 }
 
 TEST(FabricText, ShowsAMissingManagerAndAFailedSweep)

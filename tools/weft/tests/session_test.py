@@ -337,7 +337,7 @@ class FakeGuest:
 
     def __init__(self, name, **_):
         self.name, self.accelerator, self.log, self.netdevs = name, "none", "none", []
-        self.kernel = types.SimpleNamespace(release="6", native=True, variant="stock")
+        self.kernel = types.SimpleNamespace(release="6", native=False, variant="stock")
         self.running = False
         self.made.append(self)
 
@@ -374,7 +374,7 @@ class Stack(Folder):
 
     def prepare(self, model, **machine):
         lab = labs.Lab(self.folder, self.folder, None, None, Machine(), False, None)
-        return lab._plan({"name": "node1", "model": model, "boot": machine}, stack.weft_modules).stack
+        return lab._plan({"name": "node1", "model": model, "bus": "vfio-user", "boot": machine}, stack.weft_modules).stack
 
     def test_each_card_model_has_its_in_tree_driver(self):
         self.assertEqual(stack.in_tree_modules("mlx4")[0], "mlx4_ib")
@@ -415,10 +415,11 @@ class Settled(unittest.TestCase):
         self.addCleanup(patch.stop)
         self.told = []
         self.manager = {"state": "master"}
+        self.bus = "vfio-user"
         self.lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, self.told.append)
 
     def settle(self, hosts, replaced=()):
-        self.hosts = [{"name": name, "socket": name, "model": "mlx4"} for name in hosts]
+        self.hosts = [{"name": name, "socket": name, "bus": self.bus, "model": "mlx4"} for name in hosts]
         self.lab.settle(replaced, self.told.append)
         return [guest.name for guest in FakeGuest.made if guest.running]
 
@@ -438,6 +439,12 @@ class Settled(unittest.TestCase):
                 self.settle(["a"])
                 self.assertEqual("ACTIVE" in self.lab.guests["a"].script, awaited)
                 self.assertEqual("without a carrier until a subnet manager runs" in self.told[-1], not awaited)
+
+    def test_kernel_that_cannot_use_the_bus_of_its_card_is_refused(self):
+        self.bus = "vhost-user"
+        with self.assertRaisesRegex(LabError, "a: its card is served by vhost-user, and the kernel 6 needs vfio-user"):
+            self.settle(["a"])
+        self.assertEqual([guest.name for guest in FakeGuest.made if guest.running], [])
 
     def test_guest_with_a_changed_card_is_restarted(self):
         self.settle(["a", "b"])

@@ -316,8 +316,8 @@ TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
 	EXPECT_THAT(apply(connect), IsEmpty());
 	std::filesystem::permissions(key, std::filesystem::perms::owner_all);
 	std::ofstream(key, std::ios::trunc) << std::string(32, 'j');
-	const auto replaced = ElementsAre(AllOf(HasSubstr("~ trunk west"),
-						HasSubstr("another key in its key-file")));
+	const auto replaced = ElementsAre(
+		AllOf(HasSubstr("~ trunk west"), HasSubstr("another key in its key-file")));
 	json dry_run = request(connect);
 	dry_run["dry_run"] = true;
 	EXPECT_THAT(ask(dry_run)["result"]["changes"].get<std::vector<std::string>>(), replaced);

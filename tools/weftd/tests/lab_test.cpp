@@ -104,6 +104,17 @@ TEST(Lab, HostCanSelectTheBus)
 		  LabBus::vfio_user);
 }
 
+// A program that starts User-Mode Linux guests need not write the bus into each host's section. A
+// lab that takes the place of another one keeps this default.
+TEST(Lab, BusOfHostsWithoutOneCanBeChosen)
+{
+	const std::string text = std::string(kTwoNodes) + "bus = \"vfio-user\"\n";
+	const Lab lab = parse_lab(text, "lab.toml", "", nullptr, LabBus::vhost_user);
+	EXPECT_EQ(lab.hosts[0].bus, LabBus::vhost_user);
+	EXPECT_EQ(lab.hosts[1].bus, LabBus::vfio_user);
+	EXPECT_EQ(parse_lab(text, "lab.toml", "", &lab).hosts[0].bus, LabBus::vhost_user);
+}
+
 // A host has a card of its model, which is created with the settings of that model.
 TEST(Lab, HostCanSelectTheModel)
 {

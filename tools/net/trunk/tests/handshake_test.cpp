@@ -187,7 +187,8 @@ TEST(TrunkHandshake, RefusalGivesBothVersions)
 	Handshake listens(Role::listens, "west", key);
 	std::vector<Buffer> none;
 	EXPECT_EQ(listens.take(frame_of(hello), none), Progress::refused);
-	EXPECT_THAT(listens.why(), ::testing::HasSubstr("(this one version 2, the peer version 1)"));
+	EXPECT_THAT(listens.why(),
+		    ::testing::HasSubstr("(this one version 2, the peer version 1)"));
 }
 
 // RFC 4231, test case 3. Its key of 20 bytes is padded with zeroes, as in HMAC.
@@ -237,8 +238,9 @@ TEST(TrunkKey, UnsuitableKeyFilesAreRefused)
 		constexpr uid_t nobody = 65534;
 		write(32, 0600);
 		ASSERT_EQ(::chown(file.c_str(), nobody, nobody), 0);
-		EXPECT_THAT(error(), ::testing::HasSubstr("it belongs to user 65534; it must belong "
-							  "to the user who runs weftd"));
+		EXPECT_THAT(error(),
+			    ::testing::HasSubstr("it belongs to user 65534; it must belong "
+						 "to the user who runs weftd"));
 		ASSERT_EQ(::chown(file.c_str(), 0, 0), 0);
 	}
 	write(31, 0600);

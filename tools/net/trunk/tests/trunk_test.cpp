@@ -449,9 +449,9 @@ TEST(TrunkConnection, PeerThatReadsNothingIsDisconnected)
 					   [&](std::deque<Buffer> &out, std::size_t room) {
 						   std::size_t bytes = 0;
 						   while (bytes < room) {
-							   out.push_back(make_frame(
-								   FrameType::packet,
-								   Buffer(kMostBody)));
+							   out.push_back(
+								   make_frame(FrameType::packet,
+									      Buffer(kMostBody)));
 							   bytes += out.back().size();
 						   }
 						   return bytes;

@@ -78,6 +78,18 @@ def run_returns_output_and_status_of_guests(lab):
     assert _started(lab) == []
 
 
+@test(kernels=("um-debug",), timeout=120)
+def run_boots_user_mode_linux_guests_with_either_stack(lab):
+    """With a User-Mode Linux kernel, weftd serves the cards by vhost-user. The guests load the kernel's own modules or weft's, and ping each other."""
+    for stack in ("linux", "weft"):
+        done = subprocess.run([lab.program("weft"), "run", "--quiet", "--kernel", lab.kernel, "--stack", stack, "--on", "node1", "--",
+                               "ping -c 1 -W 20 10.1.0.2 | grep -o ' 0% packet loss'; uname -r; lsmod | grep -o '^\\(weft_\\)\\?mlx4 '"],
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=_marked(lab))
+        driver = "weft_mlx4" if stack == "weft" else "mlx4"
+        assert (done.returncode, done.stdout) == (0, f" 0% packet loss\n{kernels.find(lab.kernel).release}\n{driver} \n"), done.stdout + done.stderr
+    assert _started(lab) == []
+
+
 @test(kernels=("stock",), timeout=120)
 def ctrl_c_stops_run_and_its_guests(lab):
     """Ctrl-C while a guest boots stops the guest and weftd, and weft run exits with status 130."""
