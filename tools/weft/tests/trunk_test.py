@@ -355,7 +355,7 @@ class Trunk(unittest.TestCase):
         cut = Peer(self, address, key)
         self.assertTrue(cut.authenticate())
         cut.socket.sendall(cut.sending.seal(frame(ALIVE))[:20])
-        cut.socket.close()
+        cut.socket.shutdown(socket.SHUT_WR)
         daemon.await_that("the cut connection to be noticed", lambda: not first.trunk()["connected"])
         self.assertEqual(first.trunk()["reason"], "the peer closed the connection within a record")
         self.assertEqual(first.trunk()["violations"], len(wrong))

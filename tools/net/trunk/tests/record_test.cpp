@@ -79,7 +79,8 @@ TEST_F(RecordTest, FramesThatAreReadyShareARecord)
 
 TEST_F(RecordTest, LargestFramesAreReadFromRecordsOfBoundedLength)
 {
-	const Buffer largest = make_frame(FrameType::packet, Buffer(kMostBody));
+	const Buffer body(kMostBody);
+	const Buffer largest = make_frame(FrameType::packet, std::span(body));
 	const Buffer wire = seal({largest, credits(1), largest, credits(2)});
 	EXPECT_EQ(wire.size(), 2 * largest.size() + 2 * credits(1).size() +
 				       4 * (sizeof(RecordHeader) + kTagBytes));
