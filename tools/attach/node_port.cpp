@@ -25,7 +25,8 @@ const Claim *find_claim(const std::vector<const Claim *> &claims, const fabric::
 				return claim;
 		return nullptr;
 	}
-	// An agent of the very class first; SMPs of the other class where nobody else wants them.
+	// An agent of exactly this class comes first. SMPs of the other class are delivered if no
+	// other agent wants them.
 	for (const bool either_smp : {false, true})
 		for (const Claim *claim : claims)
 			if (claim->wants(mad.mad, qpn, either_smp))

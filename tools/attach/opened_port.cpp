@@ -427,8 +427,7 @@ void OpenedPort::answer_rmpp(const fabric::AddressedMad &mad, ib::RmppHeader::Ty
 {
 	ib::Mad answer{};
 	answer.header = mad.mad.header;
-	// The receiver of a response speaks as the one who has asked, and the other way round (IBA
-	// 13.6.4).
+	// The roles are exchanged between a request and its response (IBA 13.6.4).
 	answer.header.method ^= ib::mad_response_bit;
 	ib::RmppHeader &rmpp = rmpp_of(answer);
 	rmpp.version = ib::RmppHeader::current_version;

@@ -30,12 +30,12 @@ class NodePort;
 // Bounds of one opened port; Documentation/limits.rst. Sends that wait for an answer or whose
 // outcome the program has not received: with as many, no more is read from the program.
 constexpr std::size_t kMostSends = 8192;
-// MADs that nobody has asked for and that the program has not received; more are dropped.
+// Unsolicited MADs that the program has not received. Beyond this number they are dropped.
 constexpr std::size_t kMostUnread = 8192;
 // RMPP messages that are being sent, in bytes; with as many, no more is read from the program.
 constexpr std::size_t kMostSentBytes = std::size_t{64} << 20;
-// Bytes of messages that the program has not received. Beyond it unsolicited MADs are dropped, and
-// a send whose answer is an RMPP message comes back with ENOBUFS.
+// Bytes of messages that the program has not received. Beyond this number, unsolicited MADs are
+// dropped, and a send whose response is an RMPP message is returned with ENOBUFS.
 constexpr std::size_t kMostUnreadBytes = std::size_t{64} << 20;
 
 class OpenedPort
@@ -53,8 +53,8 @@ public:
 
 	// False: the program has as much under way as it may.
 	bool may_take() const;
-	// Takes a message of the program. One that cannot be sent comes back with its errno if an
-	// answer to it is awaited, and is lost otherwise.
+	// Takes a message of the program. If it cannot be sent, it is returned with its errno if a
+	// response is awaited, and dropped otherwise.
 	void take(const Message &message);
 
 	// The first message for the program; null if there is none. The program has received it.

@@ -371,7 +371,7 @@ private:
 		}
 
 		Impl &owner_;
-		// For what is called later, if this is still there.
+		// For callbacks, which check whether this object still exists.
 		const std::shared_ptr<Connection *> self_ = std::make_shared<Connection *>(this);
 		const Connections::iterator place_;
 		const FileDescriptor socket_;

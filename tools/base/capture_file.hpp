@@ -27,14 +27,14 @@ public:
 	enum class LinkType : std::uint16_t { ethernet = 1, erf = 197 };
 
 	// Throws std::runtime_error if the file cannot be written. A packet that would make the
-	// file longer than @most_bytes is left out, and so are all that follow. @environment gives
-	// packets their dates, and outlives the file.
+	// file longer than @most_bytes is left out, and so are all later ones. @environment
+	// supplies the packets' time stamps, and must outlive the file.
 	CaptureFile(const std::string &path, const Environment &environment,
 		    std::uint64_t most_bytes);
 	CaptureFile(const CaptureFile &) = delete;
 	CaptureFile &operator=(const CaptureFile &) = delete;
 
-	// Writes out what is buffered.
+	// Writes all buffered data.
 	void flush();
 	// From now on each packet is written out as it is recorded, for a reader that follows the
 	// file.

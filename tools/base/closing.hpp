@@ -9,12 +9,12 @@
 namespace weft
 {
 
-// With this many closes under way, no further descriptors are accepted: the kernel drops those that
-// nobody asks for without waiting.
+// With this many descriptors being closed, no further ones are accepted: the kernel drops those
+// that nobody receives without waiting.
 constexpr std::size_t kMostClosing = 64;
 
-// Somebody has sent @fd. If its end may be waited for, the FileDescriptor that has it leaves that
-// to a thread. Asks nobody but the kernel. Throws std::bad_alloc.
+// Somebody has sent @fd. If closing it may take time, the FileDescriptor leaves that to a thread.
+// It only queries the kernel. Throws std::bad_alloc.
 void note_sent(int fd);
 
 // Ends @fd. For FileDescriptor.

@@ -24,9 +24,9 @@ DescriptorKind kind_of(int fd);
 // program may take as long as it likes to answer.
 bool is_of_the_kernel(int fd);
 
-// Has the socket @fd receive nothing any more, from whom it may be connected to, so that no
-// descriptor comes with it or after it. False if that cannot be had: it is no stream socket of this
-// machine that is connected, or something waits in it.
+// Shuts down the receiving half of the socket @fd, so that no descriptor is received from it any
+// more. Returns false if that is not possible: it is no connected local stream socket, or data
+// waits in it.
 bool make_send_only(int fd);
 
 } // namespace weft

@@ -13,7 +13,7 @@ struct epoll_event;
 namespace weft
 {
 
-// Points in time and stretches of it. There is no now() here: who wants to know asks a loop.
+// Points in time and durations. There is no now() here, because the time is that of a loop.
 struct Clock {
 	using time_point = std::chrono::steady_clock::time_point;
 	using duration = std::chrono::steady_clock::duration;
@@ -28,7 +28,7 @@ public:
 	virtual Clock::time_point now() const = 0;
 	// Scheduler time, for what leaves the process.
 	virtual std::chrono::system_clock::time_point date() const = 0;
-	// A number that nobody can know beforehand, or that follows from a seed.
+	// A number that nobody can predict, or that is derived from a seed.
 	virtual std::uint64_t random() = 0;
 	// Waits for events of the epoll instance @poll, but no longer than until @until (the
 	// clock's minimum: not at all; its maximum: for ever). Returns how many there are of @most
@@ -42,16 +42,16 @@ public:
 	// True during the time slice of an outside program: meanwhile, only requests that arrive
 	// over descriptors are handled.
 	virtual bool stands() const { return false; }
-	// Waits until @fd is readable, and answers what they ask meanwhile; nothing else is done
-	// here. False: it will not be.
+	// Waits until @fd is readable, and meanwhile serves requests of outside programs; nothing
+	// else runs. Returns false if it will never be.
 	virtual bool await_readable(int fd) { return fd >= 0; }
 
 	// Returns the environment of real time.
 	static Environment &host();
 };
 
-// Time that stands still while there is something to do, and then jumps to what is due next. All
-// that shares it is driven by one thread (Reactor::Drive::Manual).
+// Time that stands still while there is something to do, and then jumps to the next event.
+// Everything in it is driven by one thread (Reactor::Drive::Manual).
 class VirtualEnvironment final : public Environment
 {
 public:

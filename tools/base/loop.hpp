@@ -64,7 +64,7 @@ public:
 	// there is no @failed or if it throws. Must be called on the loop.
 	void contain(std::function<void(const std::string &what)> failed);
 
-	// Manual mode: runs what is ready and returns how many handlers ran.
+	// Manual mode: runs handlers that are ready and returns their number.
 	std::size_t poll();
 	// Manual mode: runs handlers, waiting for events, until @done or @timeout; returns done().
 	bool run_until(const std::function<bool()> &done,
@@ -91,7 +91,7 @@ public:
 	Timer(const Timer &) = delete;
 	Timer &operator=(const Timer &) = delete;
 
-	// A time beyond the clock's end never comes.
+	// A time beyond the end of the clock is never reached.
 	void arm(Clock::duration after);
 	void arm_at(Clock::time_point deadline);
 	void cancel();
@@ -108,9 +108,9 @@ class Watch
 public:
 	enum Ready : unsigned { kNothing = 0, kReadable = 1, kWritable = 2 };
 
-	// @ready runs on the loop with what @fd is ready for, of what is asked for; an end or an
-	// error of it counts as whatever is. Throws std::system_error if the file cannot be waited
-	// for.
+	// @ready runs on the loop with the events for which @fd is ready, among those requested.
+	// The end of the file and an error count as any of them. Throws std::system_error if the
+	// file cannot be polled.
 	Watch(Loop &loop, int fd, Ready wanted, std::function<void(unsigned ready)> ready);
 	~Watch();
 	Watch(const Watch &) = delete;

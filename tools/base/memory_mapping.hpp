@@ -21,8 +21,8 @@
 namespace weft
 {
 
-// Mappings of lent memory that the process has at a time: half of what Linux grants one by default
-// (vm.max_map_count is 65530), so that threads and the heap are never without.
+// The number of mappings of lent memory in the process: half of what Linux permits by default
+// (vm.max_map_count is 65530), so that threads and the heap always get theirs.
 constexpr std::size_t kMostLentMappings = 32768;
 
 // A lender's mappings are so many bytes at the most, for each that it may have: all together a

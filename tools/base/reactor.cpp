@@ -21,7 +21,7 @@ namespace weft
 namespace
 {
 
-// Descriptors looked at in one turn.
+// The number of descriptors handled at a time.
 constexpr int kMostEvents = 64;
 
 FileDescriptor opened(int fd, const char *what)

@@ -53,8 +53,9 @@ public:
 		return drive_ == Drive::manual || id_.load() == std::this_thread::get_id();
 	}
 
-	// Waits until something is ready, or @until, and runs what is; returns how many handlers
-	// ran. On the reactor's thread; a handler may call it, to wait for what other handlers do.
+	// Waits until something is ready, or @until, and runs the handlers; returns their number.
+	// Must be called on the reactor's thread. A handler may call it to wait for the effect of
+	// other handlers.
 	std::size_t turn(Clock::time_point until);
 
 private:
@@ -73,7 +74,7 @@ private:
 	};
 
 	void post(Loop &loop, Task task);
-	// Destroys what was posted to @loop and has not run.
+	// Destroys tasks that were posted to @loop and have not run.
 	void forget(const Loop &loop);
 	void control(int operation, int fd, std::uint32_t events, WatchState *state);
 	void bury(std::shared_ptr<void> state);

@@ -20,8 +20,8 @@ public:
 	// @name: of the threads, with a number.
 	ReactorPool(std::string name, std::size_t most);
 
-	// The one that the fewest have at this moment: its share is what is returned, for as long
-	// as it is kept.
+	// Returns a share of the reactor with the fewest shares at this moment. The share lasts as
+	// long as it is kept.
 	std::shared_ptr<Reactor> take();
 
 private:

@@ -115,7 +115,7 @@ void bus_error(int number, siginfo_t *info, void *)
 	const int saved = errno;
 	const bool by_access = info->si_code == BUS_ADRERR || info->si_code == BUS_MCEERR_AR;
 	if (!by_access || !replace(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
-		// Not our business. An access is repeated, and meets what was there before.
+		// The fault is not in lent memory. The access is repeated, with the former handler.
 		::sigaction(number, &previous, nullptr);
 		if (!by_access)
 			::raise(number);

@@ -31,7 +31,7 @@ using namespace weft;
 constexpr std::uint64_t kMemoryBytes = 32 << 20;
 constexpr ib::Guid kCardGuid = 0x0002c90300000100;
 
-/* The run's time and chance; who waits lets others run. */
+/* The time and the random numbers of the run. A thread that waits lets others run. */
 class RunEnvironment final : public Environment
 {
 public:

@@ -8,8 +8,8 @@ namespace explore
 {
 
 /*
- * Delta debugging: takes parts of the plan away for as long as it fails by what is left. fails:
- * tries one. attempts: no more tries than that.
+ * Delta debugging: removes parts of the plan as long as the rest makes the case fail. fails: runs
+ * one plan. attempts: the largest number of runs.
  */
 sim::Plan minimise(sim::Plan plan, unsigned int attempts,
 		   const std::function<bool(const sim::Plan &)> &fails);

@@ -52,8 +52,8 @@ struct Config {
 	unsigned vls = 1;
 	std::vector<Partition> partitions{Partition{}};
 	/*
-	 * GUIDs of ports whose nodes take no part in managing the subnet: no manager is met there,
-	 * and what is written to them only a manager with the M_Key changes.
+	 * GUIDs of ports whose nodes take no part in managing the subnet: managers there are
+	 * ignored, and their settings can only be changed with the M_Key.
 	 */
 	std::set<ib::Guid> untrusted{};
 	/* The M_Key of those ports; 0: a random one. */
@@ -76,7 +76,7 @@ struct Config {
 	unsigned smp_window = 32;
 	/* The interval of sweeps that find changes for which no trap has arrived. */
 	std::chrono::milliseconds light_sweep_interval{5000};
-	/* While standby: between looks at the master. */
+	/* While standby: the interval between queries of the master. */
 	std::chrono::milliseconds poll_interval{2000};
 	bool operator==(const Config &) const = default;
 };

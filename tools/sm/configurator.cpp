@@ -149,7 +149,7 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 			ib::PortInfo have = port.info;
 			bool end_port = port.guid != 0;
 			bool keyed = end_port && config_.untrusted.contains(port.guid);
-			/* At this level a key is not shown to who reads without it. */
+			/* At this level, a key is hidden from requesters without it. */
 			if (keyed && have.mkey_protect() == kMkeyProtect)
 				have.mkey = config_.mkey;
 			ib::PortInfo want = have;
@@ -172,7 +172,10 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 			bool newcomer = end_port && !registered_.contains(port.guid);
 			if (!arms && std::memcmp(&want, &have, sizeof(want)) == 0 && !newcomer)
 				continue;
-			/* IBA 14.4.11: who is new to us has to subscribe and join again. */
+			/*
+			 * IBA 14.4.11: a client that is new to this manager has to subscribe and
+			 * join again.
+			 */
 			want.set_client_reregister(
 				newcomer &&
 				(want.capability_mask & ib::port_cap_client_reregistration) != 0);
@@ -192,7 +195,7 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 		if (port.guid != 0)
 			registered_.insert(port.guid);
 	}
-	/* A port that went away registers when it comes back. */
+	/* A port that has disappeared registers again when it returns. */
 	std::erase_if(registered_, [&](ib::Guid guid) { return !subnet.find_port(guid); });
 }
 

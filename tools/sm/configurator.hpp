@@ -59,7 +59,9 @@ public:
 private:
 	struct SwitchTables {
 		Lft lft;
-		/* 16 ports a word: entry * positions + position; what is wanted and what is there.
+		/*
+		 * 16 ports a word: entry * positions + position; the wanted and the present
+		 * contents.
 		 */
 		std::vector<std::uint16_t> mft_want;
 		std::vector<std::uint16_t> mft_have;
@@ -71,8 +73,7 @@ private:
 	void perform(std::vector<SmpRequest> &batch, const Subnet &subnet,
 		     const std::vector<PortRef> &about);
 	/*
-	 * A port or switch that came up anew, perhaps after a reset, has nothing of what was
-	 * written.
+	 * A port or switch that came up again, perhaps after a reset, has lost its configuration.
 	 */
 	void forget_restarted(const Subnet &subnet);
 	void write_addresses(Subnet &subnet, ib::Lid sm_lid);
@@ -124,7 +125,7 @@ private:
 	 */
 	static void agree_on_enforcement(const Subnet &subnet, PortRef ref, ib::PortInfo &info);
 
-	/* Both ends of a link: the smaller of what they can do. */
+	/* Both ends of a link: the smaller of their capabilities. */
 	void agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo &info) const;
 
 	MadClient &client_;

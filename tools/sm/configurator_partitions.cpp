@@ -20,8 +20,9 @@ unsigned blocks_for(std::size_t entries)
 }
 
 /*
- * A table with all the wanted keys, as far as there is room, and no others. Keys stay where they
- * are: QPs name them by index. The first wanted one comes first. False if there was no room.
+ * Builds a table of exactly the wanted keys, as far as there is space. Keys keep their places,
+ * because QPs identify them by index. The first wanted one comes first. Returns false if there was
+ * no space.
  */
 bool arrange(std::vector<ib::Pkey> &table, const std::vector<ib::Pkey> &wanted)
 {

@@ -12,7 +12,7 @@ namespace
 
 using ib::MadMethod;
 
-/* A port behind which nobody has looked yet, and the route through it. */
+/* A port whose peer is not known yet, and the route through it. */
 struct Frontier {
 	/* Empty for the manager's own node. */
 	PortRef from{};
@@ -154,7 +154,7 @@ private:
 
 	Node &node(int index) { return subnet_.nodes[static_cast<std::size_t>(index)]; }
 
-	/* Ask who is behind each port; the nodes that were not known before. */
+	/* Query the node behind each port. Returns the nodes that were not known before. */
 	std::vector<int> look(const std::vector<Frontier> &frontier)
 	{
 		std::vector<SmpRequest> batch;

@@ -128,7 +128,7 @@ void FairQueue::run_job(Source source, Flow &flow, Work &work)
 		jobs_++;
 		return;
 	}
-	/* It keeps what it has found so far, which is not much. */
+	/* The job keeps the results so far, which need little memory. */
 	flow.parked = true;
 	parked_.push_back(source);
 }

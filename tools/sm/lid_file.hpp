@@ -23,7 +23,7 @@ public:
 
 	/* Returns the file's entries; none if there is no file. */
 	std::vector<LidTable::Entry> load() const;
-	/* Write the file if it says other things. */
+	/* Write the file if the contents differ. */
 	void store(const std::vector<LidTable::Entry> &entries);
 
 private:

@@ -73,7 +73,7 @@ void LidTable::forget_absent(const Subnet &subnet)
 
 void LidTable::renumber()
 {
-	/* The old ones stay taken until all have new ones: nobody gets another's. */
+	/* The old LIDs stay taken until all ports have new ones, so that no port gets another's. */
 	auto before = by_guid_;
 	for (auto &[guid, range] : by_guid_) {
 		Range other = allocate(range.lmc);

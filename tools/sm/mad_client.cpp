@@ -77,7 +77,7 @@ void MadClient::received(fabric::AddressedMad &&mad)
 	wake();
 }
 
-/* The port that a MAD comes from, under whichever of its LIDs. */
+/* Finds the port that has sent a MAD, under any of its LIDs. */
 FairQueue::Source MadClient::source_of(const fabric::AddressedMad &mad) const
 {
 	if (mad.mad.header.cls() != ib::MgmtClass::subn_directed_route)

@@ -49,7 +49,7 @@ struct SmpRequest {
 	std::uint64_t mkey = 0;
 	std::uint8_t data[ib::smp_data_bytes] = {};
 
-	/* False if nobody answered; otherwise see status. */
+	/* False if no response arrived; otherwise see status. */
 	bool answered = false;
 	std::uint16_t status = 0;
 
@@ -160,7 +160,7 @@ private:
 	std::int64_t credit_ = 0;
 	std::size_t answered_since_turn_ = 0;
 
-	/* Last: its callbacks use what is above. */
+	/* Declared last: its callbacks use the members above. */
 	std::optional<fabric::MadPort> mads_;
 };
 

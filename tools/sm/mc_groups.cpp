@@ -38,7 +38,7 @@ std::optional<ib::Pkey> ipoib_pkey(const ib::Gid &mgid)
 	return static_cast<ib::Pkey>(mgid.subnet_prefix() >> 16);
 }
 
-/* The value that a request asks for, if `preferred` does not meet its selector. */
+/* Returns the value that a request requires, if `preferred` does not meet its selector. */
 unsigned choose(std::uint8_t byte, bool has_selector, bool has_value, unsigned preferred)
 {
 	if (!has_value)
@@ -465,7 +465,10 @@ Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 		work.charge(cost::kCompared);
 		if (!request_fits(mad, group))
 			return Query::Step::more;
-		/* Members are shown to the trusted, and to one who asks for himself. */
+		/*
+		 * Members are only reported to trusted requesters, and to a requester that asks for
+		 * itself.
+		 */
 		if (has_component(mad, McMemberRecord::c_port_gid)) {
 			ib::Guid guid = wanted.port_gid.interface_id();
 			auto member = group.members.find(guid);
@@ -482,8 +485,8 @@ Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 }
 
 /*
- * A slower port that comes must be able to join, so the rate falls at any time. It rises only
- * while nobody is in the group: members know it from their join.
+ * A slower port must be able to join, so the rate can be lowered at any time. It is raised only
+ * while the group has no members, because members know it from their join.
  */
 void McGroups::adjust_rate(Group &group)
 {

@@ -25,12 +25,13 @@ namespace weft::sm
 class McGroups
 {
 public:
-	/* Called with a group's GID when it comes into being (true) or ends. */
+	/* Called with a group's GID when it is created (true) or deleted. */
 	using Watcher = std::function<void(const ib::Gid &mgid, bool created)>;
 
 	/*
-	 * Groups that one port is in, of the 4,096 that switches have tables for. A group lives as
-	 * long as a full member, so that nobody keeps more of them than this.
+	 * The number of groups that one port may join, of the 4,096 that switches have tables for.
+	 * A group exists as long as it has a full member, so no port can keep more of them than
+	 * this.
 	 */
 	static constexpr std::size_t kMembershipsOfOne = 512;
 
@@ -42,7 +43,10 @@ public:
 	RecordSet leave(const Requester &requester, const ib::SaMad &mad, Work &work);
 	Query query(const Requester &requester, const ib::SaMad &mad) const;
 
-	/* A new view of the subnet: ports that are gone leave their groups; every tree is due. */
+	/*
+	 * A new view of the subnet: ports that have disappeared leave their groups, and every tree
+	 * is recomputed.
+	 */
 	void subnet_changed(const Subnet &subnet);
 	/* The trees of groups whose members changed since the last call; and of all groups. */
 	std::vector<McRoute> take_changes(const Subnet &subnet);

@@ -17,7 +17,7 @@ namespace
 
 using ib::PathRecord;
 
-/* A table of all paths of a large subnet fits nobody's buffer. */
+/* A table of all paths of a large subnet would be too long for any buffer. */
 constexpr std::size_t kRecordsMax = 65536;
 
 /* True if a path that carries no more than @best may meet a request's selector. */
@@ -301,7 +301,7 @@ private:
 	std::uint16_t status_ = 0;
 	End sources_;
 	End destinations_;
-	/* The pair of ports that is looked at, their P_Key, and the next path between them. */
+	/* The present pair of ports, their P_Key, and the next path between them. */
 	std::size_t pair_ = 0;
 	ib::Pkey pkey_ = 0;
 	unsigned path_ = 0;

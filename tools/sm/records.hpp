@@ -25,7 +25,7 @@ struct Field {
 bool fields_match(std::span<const Field> fields, std::uint64_t mask, const void *wanted,
 		  const void *candidate);
 
-/* An answer: records of one size, and a status if there is something to say. */
+/* An answer: records of one size, and a status other than 0 after an error. */
 class RecordSet
 {
 public:

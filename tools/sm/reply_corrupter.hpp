@@ -25,9 +25,9 @@ public:
 	std::uint64_t corrupted() const { return corrupted_.load(std::memory_order_relaxed); }
 
 	/*
-	 * Corrupts the answer if it is its turn. The fields that match it to its request stay right
+	 * Corrupts the answer if it is selected. The fields that match it to its request stay valid
 	 * (class, method and transaction), so that it passes the matching of requests, IBA
-	 * 13.4.6.4, and reaches the client. On the manager's thread.
+	 * 13.4.6.4, and reaches the client. Context: the manager's thread.
 	 */
 	void pass(ib::SaMad &answer);
 

@@ -22,8 +22,8 @@ class RmppSender
 {
 public:
 	/*
-	 * A requester that asks for more tables at once has to ask again, and so has every
-	 * requester while so many bytes of answers wait for acknowledgement.
+	 * A requester that asks for more tables at once must repeat its request, and so must every
+	 * requester while this many bytes of answers wait for acknowledgement.
 	 */
 	static constexpr std::size_t kTransfersOfOne = 16;
 	static constexpr std::size_t kBytesMax = std::size_t{256} << 20;
@@ -40,7 +40,7 @@ public:
 	/* An ACK, STOP or ABORT arrived. */
 	void handle(const fabric::AddressedMad &mad);
 	/*
-	 * Send segments, one of each requester after the other; repeat and give up what is due at
+	 * Send segments, one for each requester in rotation; repeat and abandon what is due at
 	 * @now.
 	 */
 	void run(Clock::time_point now, Work &work);

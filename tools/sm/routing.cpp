@@ -96,7 +96,10 @@ void route(Subnet &subnet)
 		load[index].resize(subnet.nodes[static_cast<std::size_t>(subnet.switches[index])]
 					   .ports.size());
 
-	/* Switches with end ports: what others say and hear themselves fills no buffers. */
+	/*
+	 * Only switches with end ports count, because packets of the other switches themselves fill
+	 * no buffers.
+	 */
 	std::vector<bool> ends(count);
 	for (std::size_t index = 0; index < count; index++)
 		ends[index] = std::ranges::any_of(

@@ -72,7 +72,7 @@ RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock:
 				ServiceRecord::c_lease})
 		if (!has_component(mad, needed))
 			return RecordSet::failure(ib::sa_status_insufficient_components);
-	/* A service is where its registrant is, unless the manager is trusted to say so. */
+	/* The service must be on the registrant's port, unless a trusted requester registers it. */
 	if (!requester.may_act_for(wanted.gid.interface_id()))
 		return RecordSet::failure(ib::sa_status_denied);
 	/* P_Key 0 means any; a lease of zero ends at once. */

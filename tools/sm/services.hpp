@@ -21,14 +21,14 @@ namespace weft::sm
 class Services
 {
 public:
-	/* One port's of 65,536: nobody takes what others need. */
+	/* The number of one port's services, of 65,536, so that no port can take all. */
 	static constexpr std::size_t kServicesOfOne = 1024;
 
 	/* Set, Delete, Get and GetTable of ServiceRecord. */
 	RecordSet add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now);
 	RecordSet remove(const Requester &requester, const ib::SaMad &mad);
 	Query query(const ib::SaMad &mad) const;
-	/* Removes services whose port is gone, too. */
+	/* Removes services whose port has disappeared, too. */
 	void subnet_changed(const Subnet &subnet);
 	/* Removes services whose lease has expired. */
 	void run(Clock::time_point now, Work &work);

@@ -33,7 +33,7 @@ void SubnetAdministration::publish(std::shared_ptr<const Subnet> subnet)
 	groups_.subnet_changed(*subnet_);
 	services_.subnet_changed(*subnet_);
 	subscriptions_.subnet_changed(*subnet_);
-	/* Traps 64 and 65: who came and who went, IBA 14.2.5.1. */
+	/* Traps 64 and 65: ports that have appeared and disappeared, IBA 14.2.5.1. */
 	auto announce = [&](std::uint16_t trap, ib::Guid guid) {
 		ib::Notice notice{};
 		notice.generic_type = static_cast<std::uint8_t>(ib::Notice::generic_bit) |

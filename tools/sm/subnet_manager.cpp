@@ -24,7 +24,7 @@ constexpr auto kRetryDelayFirst = 500ms;
 constexpr auto kRetryDelayMax = 30s;
 /* Polls of a manager that is not master before its claim is forgotten. */
 constexpr unsigned kPatienceWithMaster = 3;
-/* A manager that asks who we are is looked at, but not more often than this. */
+/* A manager that queries this one is examined, but not more often than this. */
 constexpr auto kCuriosityInterval = 2s;
 
 Loop make_loop(Reactor *reactor)
@@ -186,8 +186,8 @@ void SubnetManager::work()
 	step();
 	turn_ = Turn::waiting;
 	/*
-	 * The rest comes after what else is on the loop's reactor; so does what follows from traps
-	 * and joins that were handled in the course of a sweep.
+	 * The rest runs after other work on the loop's reactor, and so do the consequences of traps
+	 * and joins that were handled during a sweep.
 	 */
 	if (busy() || served_.load(std::memory_order_relaxed) != served ||
 	    state_ == SmState::discovering)
@@ -451,7 +451,9 @@ ib::SmInfo SubnetManager::sm_info() const
 {
 	ib::SmInfo info{};
 	info.guid = config_.guid + 1;
-	/* SM_Key stays zero: it is nobody's business who has not shown his own, IBA 14.4.7. */
+	/*
+	 * SM_Key stays zero: it is hidden from managers that have not sent their own, IBA 14.4.7.
+	 */
 	info.act_count = act_count_;
 	info.priority_state =
 		static_cast<std::uint8_t>(config_.priority << 4 | static_cast<unsigned>(state_));

@@ -25,7 +25,7 @@
 namespace weft::sm
 {
 
-/* A key that nobody can know; not 0. */
+/* A key that nobody can predict; not 0. */
 std::uint64_t random_mkey(Environment &environment = Environment::host());
 
 class SubnetManager
@@ -67,8 +67,8 @@ public:
 	ReplyCorrupter &reply_corrupter() { return sa_.reply_corrupter(); }
 	Status status() const;
 	/*
-	 * Wait until the status satisfies `condition`; false if it did not in time. Where nobody
-	 * else drives the manager, this does.
+	 * Wait until the status satisfies `condition`; returns false after the time limit. If no
+	 * other thread drives the manager, this does.
 	 */
 	bool wait_for(const std::function<bool(const Status &)> &condition,
 		      std::chrono::milliseconds timeout);
@@ -89,7 +89,7 @@ private:
 	void become(ib::SmState state);
 	void publish(std::shared_ptr<const Subnet> subnet, bool complete);
 
-	/* Decision after a look at the other managers. */
+	/* The decision after a query of the other managers. */
 	enum class Verdict { manage, stand_by };
 	Verdict meet_others(const Subnet &subnet);
 	bool outranks(const ib::SmInfo &other) const;
@@ -129,7 +129,7 @@ private:
 
 	ib::SmState state_ = ib::SmState::discovering;
 	std::shared_ptr<const Subnet> subnet_;
-	/* The last sweep was complete: what it found can be built on. */
+	/* The last sweep was complete, so the next one can be incremental. */
 	bool well_known_ = false;
 	/* A link has changed since it was. */
 	bool link_changed_ = false;

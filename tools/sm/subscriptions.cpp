@@ -49,7 +49,7 @@ std::uint16_t Subscriptions::set(const Subnet &subnet, const fabric::MadAddress 
 			if (subscriber.qpn == qpn && same_interest(subscriber.info, info))
 				existing = &subscriber;
 	if (info.subscribe == 0) {
-		/* IBA 13.4.8.3: to unsubscribe what is not there is an error. */
+		/* IBA 13.4.8.3: it is an error to cancel a subscription that does not exist. */
 		if (!existing)
 			return ib::sa_status_req_invalid;
 		remove(*existing);
@@ -241,7 +241,7 @@ void Subscriptions::end(Reports::iterator report)
 void Subscriptions::acknowledged(const fabric::AddressedMad &mad)
 {
 	auto report = reports_.find(mad.mad.header.tid);
-	/* Transactions can be guessed: only whom it was sent to may say that it arrived. */
+	/* Transactions can be guessed, so only the receiver of a report may acknowledge it. */
 	if (report != reports_.end() && report->second.to.dlid == mad.address.slid)
 		end(report);
 }

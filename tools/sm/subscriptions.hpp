@@ -39,12 +39,12 @@ public:
 	/* Get and GetTable of InformInfoRecord. */
 	Query query(std::shared_ptr<const Subnet> subnet, const ib::SaMad &mad) const;
 
-	/* Has run() report to all who subscribed to it. */
+	/* Queues the notice for run(), which reports it to all subscribers. */
 	void report(const ib::Notice &notice);
 	/* A ReportResp arrived. */
 	void acknowledged(const fabric::AddressedMad &mad);
 	void subnet_changed(const Subnet &subnet);
-	/* Send reports, and repeat and give up what is due at @now. */
+	/* Send reports; repeat and abandon those that are due at @now. */
 	void run(const Subnet &subnet, Clock::time_point now, Work &work);
 	/* When run() has something to do. */
 	Clock::time_point due() const;

@@ -33,15 +33,15 @@ struct Patience {
 class Scheduler
 {
 public:
-	// Connections at a time that have not said who they are; one more is turned away.
+	// The number of connections that have not identified themselves. Another one is refused.
 	static constexpr std::size_t kMostUnidentified = 8;
-	// Strangers with a number that is no member's, or is taken, of which the log has a line.
+	// The number of logged connections with a number that is not a member's, or that is taken.
 	static constexpr unsigned kMostLogged = 8;
 
-	// Listens at @socket for members 1, 2, …, which are called @names; they begin when all are
-	// there. @time is @loop's environment.
-	// @ended is told once, on the loop, who has ended it, when and how: "node1 has left the
-	// time server at 1.000000000 s". Made, used and destroyed on the loop.
+	// Listens at @socket for members 1, 2, …, which are called @names. They begin when all are
+	// connected. @time is @loop's environment. @ended is called once, on the loop, with the
+	// member that has ended the time, when and how: "node1 has left the time server at
+	// 1.000000000 s". Created, used and destroyed on the loop.
 	Scheduler(Loop &loop, SharedTime &time, std::vector<std::string> names,
 		  const std::filesystem::path &socket,
 		  std::function<void(const std::string &reason)> ended, Patience patience = {});

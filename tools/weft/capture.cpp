@@ -90,7 +90,7 @@ public:
 
 	enum class Passed { all, part, reader_gone };
 
-	// Passes on some of what is new, without waiting if standard output is ready.
+	// Writes some of the new packets, without waiting if standard output is ready.
 	Passed pass_on()
 	{
 		std::array<char, PIPE_BUF> buffer;
@@ -102,8 +102,8 @@ public:
 			fail("the capture");
 		if (bytes == 0)
 			return Passed::all;
-		// A pipe that is ready takes so much at once; one that is full waits in poll(),
-		// where signals are looked at.
+		// A pipe that is ready accepts this much at once. One that is full waits in poll(),
+		// which signals interrupt.
 		pollfd out{STDOUT_FILENO, POLLOUT, 0};
 		if (::poll(&out, 1, 0) <= 0)
 			return Passed::part;

@@ -29,7 +29,7 @@ struct GuestCommand {
 	const CLI::App *command;
 	// The number of its positional arguments that are weft's.
 	std::size_t positionals;
-	// Gets the words of the guest's command, none of which is looked at.
+	// Receives the words of the guest's command, none of which is interpreted.
 	std::vector<std::string> *words;
 };
 
@@ -42,8 +42,8 @@ std::vector<std::string> own_words(const CLI::App &app,
 				   std::span<const GuestCommand> guest_commands,
 				   std::span<const std::string> words);
 
-// The candidate that is nearest to @word by insertions, deletions, replacements and exchanges of
-// neighbours; empty if none is near enough to be what was meant.
+// Returns the candidate that is nearest to @word by insertions, deletions, replacements and
+// exchanges of adjacent letters; empty if none is near enough.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
 } // namespace weft::cli

@@ -15,8 +15,8 @@ namespace weft::cli
 class ControlClient
 {
 public:
-	// Connects to the weftd that serves @socket_directory. Throws std::runtime_error that says
-	// what to do if there is none.
+	// Connects to the weftd that serves @socket_directory. If there is none, throws
+	// std::runtime_error with advice.
 	explicit ControlClient(const std::filesystem::path &socket_directory);
 
 	// Asks for @command with @arguments and returns its result. Throws std::runtime_error with

@@ -140,7 +140,7 @@ private:
 	{
 		return columns * (sizes_.box_width + sizes_.gutter) + sizes_.block_gap;
 	}
-	// Without what is below the blocks.
+	// The height does not include the space below the blocks.
 	int block_height(int columns) const
 	{
 		const int rows = (most_below() + columns - 1) / columns;

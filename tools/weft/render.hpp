@@ -11,7 +11,7 @@
 namespace weft::cli
 {
 
-// All throw nlohmann::json::exception for what is not the result of the command.
+// All throw nlohmann::json::exception for values that are not the result of the command.
 
 // Text of "fabric.show": a line for every node and link.
 std::string fabric_text(const nlohmann::json &fabric);

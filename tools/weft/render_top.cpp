@@ -184,7 +184,7 @@ string top_text(const json &fabric, const json &before, const json &now, const T
 				    "LINK", longest, "STATE", "SPEED", "> bit/s", "< bit/s",
 				    "> pkt/s", "< pkt/s", "errors", "err/s", "waits/s"));
 	const std::size_t room = view.height > lines.size() ? view.height - lines.size() : 0;
-	// The last line of a screen that is too small says what is not on it.
+	// If the screen is too small, its last line reports what is left out.
 	const std::size_t fits = !view.height || rows.size() <= room ? rows.size()
 				 : room                              ? room - 1
 								     : 0;

@@ -9,7 +9,8 @@
 namespace weft::cli
 {
 
-// Blocks these signals and returns a descriptor that tells of them, for what has to end in order.
+// Blocks these signals and returns a descriptor that reports them, for programs that must end in
+// order.
 FileDescriptor signal_descriptor(std::initializer_list<int> numbers);
 
 } // namespace weft::cli

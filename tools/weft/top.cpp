@@ -40,8 +40,8 @@ void write_all(const std::string &text)
 	}
 }
 
-// The terminal while it is ours: keys at once and unseen, another screen, no cursor. It is given
-// back as it was.
+// Owns the terminal: keys are read at once and not echoed, an alternate screen is used, and the
+// cursor is hidden. The destructor restores the terminal.
 class Screen
 {
 public:
@@ -161,7 +161,7 @@ void run_top(const std::filesystem::path &socket_directory, double interval, uns
 		else
 			write_all(text + '\n');
 	};
-	// At once on a screen, without rates; elsewhere only what is whole.
+	// Printed at once on a screen, without rates; elsewhere only when complete.
 	if (screen)
 		show();
 	for (;;) {

@@ -30,7 +30,7 @@ public:
 	// Stops the captures that the client started.
 	~ControlSession();
 
-	// Answers one line, without its end. Never throws for what the line says.
+	// Handles one line, without its line feed. It never throws for the contents of the line.
 	std::string handle(std::string_view line);
 
 private:

@@ -61,7 +61,8 @@ private:
 		}
 
 	private:
-		// A line at the most, so that one who sends many does not keep the others waiting.
+		// At most one line is handled, so that a client that sends many does not delay the
+		// others.
 		void work()
 		{
 			// With the client's session go the captures that it began. The last, as it

@@ -539,7 +539,8 @@ std::string ControlSession::handle(std::string_view line)
 		if (command == commands.end())
 			throw BadRequest(fmt::format("there is no command '{}'", name));
 		answer["result"] = command->second(request);
-		// Before the client is answered: what it knows of is restored.
+		// The request is recorded before the client is answered, so that all changes that
+		// the client knows of can be restored.
 		if (state_)
 			state_->record(request, answer["result"]);
 		answer["ok"] = true;

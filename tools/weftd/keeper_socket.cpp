@@ -140,8 +140,8 @@ void KeeperSocket::receive(LabRuntime &runtime)
 	     std::move(fds), header.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
 }
 
-// A client is adopted with all that was sent for it or not at all: without some of its memory, the
-// guest would see errors that nothing explains.
+// A client is adopted with all its messages or not at all: without some of its memory, the guest
+// would see errors that nothing explains.
 void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 			std::vector<FileDescriptor> fds, bool cut)
 {

@@ -11,8 +11,7 @@
 namespace weft::weftd
 {
 
-// A node that is changed in what it is made of is removed and added; so are the links of such a
-// node.
+// A node whose own properties change is removed and added, and so are its links.
 struct LabDifference {
 	std::set<std::string> hosts_out, hosts_in;
 	std::set<std::string> switches_out, switches_in;

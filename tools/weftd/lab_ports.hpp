@@ -10,10 +10,10 @@ namespace weft::weftd
 {
 
 /*
- * Every end names a port that is there and is not taken; ends without a number get that which they
- * have in the @running lab, if there is one, or the first that no link asks for. The subnet manager
- * is plugged in last, where a port is left; @sm_section is where the file speaks of it, for errors.
- * Throws LabError.
+ * Every end must name a port that exists and is free. Ends without a number get the port that they
+ * have in the @running lab, if there is one, or the first that no link requests. The subnet manager
+ * is connected last, to a port that is left; @sm_section is the place in the file that configures
+ * it, for errors. Throws LabError.
  */
 void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running);
 

@@ -420,8 +420,8 @@ void LabRuntime::start_manager()
 		port_of({kSmNode, 1}, "the subnet manager"), std::move(config), reactor_);
 }
 
-// None can take another's share of the process's mappings. Half of what is left is left to those
-// who come later, where that does not make the share small.
+// No client can take another's share of the process's mappings. Half of the rest is left to later
+// clients, unless that would make the share small.
 std::size_t LabRuntime::share_of_mappings(const LabDifference &changes, const Lab &wanted) const
 {
 	constexpr std::size_t enough = 64, least = 4;

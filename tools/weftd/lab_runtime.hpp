@@ -71,10 +71,10 @@ struct RunningTrunk {
 class LabRuntime
 {
 public:
-	// Builds @lab and listens for machines in @socket_directory. Throws LabError for what only
-	// shows in building, std::system_error for sockets. All of it is driven by @reactor, in its
-	// time; null: each card by a thread of its own, in the machine's. @keeper, which may be
-	// null, is told of the cards' clients.
+	// Builds @lab and listens for guests in @socket_directory. Throws LabError for errors that
+	// are only found while building, std::system_error for sockets. Everything is driven by
+	// @reactor, in its time; with null, each card is driven by a thread of its own, in real
+	// time. @keeper, which may be null, is notified of the cards' clients.
 	LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
 		   Reactor *reactor = nullptr, pci::Keeper *keeper = nullptr);
 	~LabRuntime();
@@ -85,9 +85,9 @@ public:
 	Lab lab() const;
 	// Returns the changes that apply() would make. Throws LabError if it would refuse.
 	LabDifference compare(const Lab &wanted) const;
-	// Makes of the lab what @wanted says, whose cards stay in their machines where nothing of
-	// theirs changes. Throws LabError; everything is as before then, but for cards that were to
-	// be replaced: their machines have lost them.
+	// Changes the lab to @wanted. Cards that do not change stay in their guests. Throws
+	// LabError; everything is then as before, except that cards that were to be replaced have
+	// been removed from their guests.
 	LabDifference apply(const Lab &wanted);
 
 	// Environment that provides the lab's time.

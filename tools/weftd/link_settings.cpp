@@ -33,7 +33,7 @@ struct Speed {
 	std::uint8_t ext;
 	bool operator==(const Speed &) const = default;
 };
-// A port of an extended speed says QDR in the field that has no word for more (IBA 14.2.5.6).
+// A port with an extended speed reports QDR in the field that cannot express more (IBA 14.2.5.6).
 constexpr Choice<Speed> kSpeeds[] = {{"SDR", {ib::speed_sdr, ib::speed_ext_none}},
 				     {"DDR", {ib::speed_ddr, ib::speed_ext_none}},
 				     {"QDR", {ib::speed_qdr, ib::speed_ext_none}},

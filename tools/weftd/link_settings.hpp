@@ -14,8 +14,8 @@ namespace weft::weftd
 
 // Returns the present settings of @link.
 fabric::LinkConfig config_of(const fabric::Link &link);
-// Makes @link as @wanted says; only what differs takes effect, so that a link is not trained again
-// for nothing.
+// Changes @link to @wanted. Only differences take effect, so that a link is not trained again
+// without need.
 void change_link(fabric::Link &link, const fabric::LinkConfig &wanted);
 
 // The names, in the order in which they are best shown.

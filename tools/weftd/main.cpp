@@ -123,7 +123,7 @@ Options parse(int argc, char **argv)
 	return options;
 }
 
-// Takes the directory for this process: the lock, unlike a file, goes with the process however it
+// Locks the directory for this process. The lock, unlike a file, is released however the process
 // ends.
 FileDescriptor claim(const std::filesystem::path &directory, bool with_group)
 {
@@ -253,7 +253,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	int status = EXIT_SUCCESS;
 	const auto end = [&](bool failed, const std::string &reason) {
 		spdlog::log(failed ? spdlog::level::err : spdlog::level::info, "ends: {}", reason);
-		// The first reason decides: after it, what is left has no time to live in.
+		// Only the first reason is used, because the lab's time stops with it.
 		if (!ended && failed)
 			status = EXIT_FAILURE;
 		ended = true;
@@ -284,7 +284,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		control_loop.emplace("control", reactor);
 	else
 		control_loop.emplace("control");
-	// Last, so that it says that all the others are there.
+	// Created last, because its socket means that everything else exists.
 	weftd::ControlServer control(
 		*control_loop, runtime, directory / "control.sock",
 		[&] { main_loop.post([&] { ended = true; }); }, log, state);

@@ -31,7 +31,7 @@ nlohmann::json counters_of(const fabric::Port &port);
 std::vector<fabric::Port *> all_ports(LabRuntime &runtime);
 nlohmann::json state_of(const sm::SubnetManager &manager);
 
-// "fabric.sample": weftd(1) says what it holds.
+// "fabric.sample": weftd(1) documents the contents.
 nlohmann::json observe(LabRuntime &runtime);
 
 } // namespace weft::weftd

@@ -32,7 +32,7 @@ public:
 	bool continues() const { return continues_; }
 	// The lab at the start; nothing if it was the default lab.
 	const std::optional<LabText> &lab() const { return lab_; }
-	// Requests to the control socket that make the lab what it was, in this order.
+	// Requests to the control socket that restore the lab, in this order.
 	std::vector<std::string> requests() const;
 
 	// Writes the file for a lab that starts now.

@@ -24,8 +24,8 @@ class LabRuntime;
 std::shared_ptr<const sm::Subnet> managed_subnet(LabRuntime &runtime);
 // The LID of a port, numbered from 1, of an end node; 0 if there is none, or @subnet is null.
 ib::Lid lid_of(const sm::Subnet *subnet, ib::Guid node, std::size_t port);
-// "fabric.subnet": weftd(1) says what it holds. Throws std::invalid_argument for a name that no
-// node has.
+// "fabric.subnet": weftd(1) documents the contents. Throws std::invalid_argument for the name of a
+// node that does not exist.
 nlohmann::json describe_subnet_node(LabRuntime &runtime, const std::string &name);
 
 } // namespace weft::weftd

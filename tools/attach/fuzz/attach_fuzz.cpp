@@ -43,7 +43,7 @@ struct Fixture {
 		return ends[1];
 	}
 
-	// Opens the node's port on a connection, and gives its token; 0 if that is over.
+	// Opens the node's port on a connection, and returns its token; 0 if that has failed.
 	std::uint64_t open(int connection)
 	{
 		attach::Request request{};

@@ -14,8 +14,8 @@ namespace weft::attach::umad
 // The program runs under `weft attach`.
 bool is_attached();
 
-// Begins a connection with @request, for this program's node, and receives the reply. Returns the
-// connection, or an errno as a negative number. The caller looks at the reply's own error.
+// Opens a connection with @request, for this program's node, and receives the reply. Returns the
+// connection, or an errno as a negative number. The caller must check the reply's own error.
 int ask(Request &request, void *reply, std::size_t size);
 
 // Gets the node's description. Returns 0 or an errno.

@@ -82,7 +82,7 @@ int reason()
 	return errno == EAGAIN ? EAGAIN : EIO;
 }
 
-// weftd has closed the connection, and all that it sent has been received.
+// weftd has closed the connection, and everything that it sent has been received.
 bool has_ended(int port)
 {
 	char byte;
@@ -416,7 +416,8 @@ int umad_send(int portid, int agentid, void *umad, int length, int timeout_ms, i
 	mad.timeout_ms = static_cast<std::uint32_t>(timeout_ms);
 	mad.retries = static_cast<std::uint32_t>(retries);
 	mad.agent_id = static_cast<std::uint32_t>(agentid);
-	// Here, because weftd answers no send: whatever else it refuses comes back by umad_recv().
+	// This is checked here because weftd does not answer sends: all its other errors are
+	// returned by umad_recv().
 	bool known;
 	{
 		const Lock lock;

@@ -28,8 +28,8 @@ public:
 		std::function<void(const std::string &reason)> closed;
 	};
 
-	// Loop's thread only, as all else. Held by shared_ptr: what is under way on the loop holds
-	// one more.
+	// Only the loop's thread may use it. It is held by shared_ptr; operations in progress on
+	// the loop hold another reference.
 	Connection(Loop &loop, FileDescriptor socket, const Framing &framing, Callbacks callbacks);
 
 	void start();
@@ -68,7 +68,7 @@ private:
 	const std::size_t most_unsent_;
 	std::deque<std::vector<std::byte>> unsent_;
 	std::size_t unsent_bytes_ = 0;
-	std::size_t first_sent_ = 0; // bytes of unsent_.front() that are gone
+	std::size_t first_sent_ = 0; // bytes of unsent_.front() that have been sent
 };
 
 } // namespace weft::pci

@@ -184,7 +184,8 @@ void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> dat
 		if (!config_.msix_enabled())
 			interrupts_.clear_pending();
 	}
-	// A message is a memory write, which takes a bus master: what is pending stays so.
+	// A message is a memory write, which requires bus mastering. Until then, pending messages
+	// stay pending.
 	if (effects.msix_changed || config_.bus_master() != was_master)
 		interrupts_.set_msix_masked(config_.msix_masked() || !config_.bus_master());
 	if (config_.bus_master() != was_master)

@@ -78,11 +78,10 @@ public:
 	// process has no free descriptor, which must not be discovered only when the guest
 	// disconnects.
 	void admit();
-	// The machine is gone: its memory and descriptors are let go, and the device is reset.
-	//
-	// The specification would keep a device's state for the next client. But a card cannot go
-	// on without its memory, and QEMU resets a device before it uses it; a card that is reset
-	// now leaves the fabric now, as one does whose machine lost power.
+	// The guest has disconnected: its memory and descriptors are released, and the device is
+	// reset. The specification would keep a device's state for the next client. But a card
+	// cannot work without its memory, and QEMU resets a device before it uses it. A card that
+	// is reset now leaves the fabric now, like one whose host has lost power.
 	void release();
 
 private:

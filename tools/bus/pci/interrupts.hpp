@@ -26,7 +26,7 @@ public:
 	virtual bool pending(std::size_t vector) const = 0;
 	// No vector may send: MSI-X control has Function Mask, or the function is no bus master.
 	virtual void set_msix_masked(bool) {}
-	// MSI-X was disabled: forgets what is pending.
+	// MSI-X was disabled: drops pending interrupts.
 	virtual void clear_pending() = 0;
 
 	// The MSI-X table, @offset bytes from its start and inside of it. Where the other side

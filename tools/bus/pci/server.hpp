@@ -33,9 +33,9 @@ public:
 	Server(const Server &) = delete;
 	Server &operator=(const Server &) = delete;
 
-	// Listens at @path, where only the own user may connect. A socket file that nobody serves
-	// any more is replaced. Throws std::system_error; EADDRINUSE if somebody else serves it.
-	// The file is removed with the server.
+	// Listens at @path, where only the same user may connect. A stale socket file is replaced.
+	// Throws std::system_error; EADDRINUSE if another process serves it. The file is removed
+	// with the server.
 	void listen(const std::filesystem::path &path);
 	// Serves a client over a connected socket.
 	void serve(FileDescriptor socket);

@@ -12,9 +12,9 @@
 namespace weft::vfio_user
 {
 
-// The descriptor by which a client unmasks INTx without a message (KVM's resample descriptor): an
-// eventfd, one read of which takes all that it counts. One that counts on after kMostCounts of them
-// is no such descriptor, and would keep the loop busy for ever: it is not waited for any more.
+// The descriptor with which a client unmasks INTx without a message (KVM's resample descriptor): an
+// eventfd, of which one read takes the whole count. If it still counts after kMostCounts reads, it
+// is no such descriptor and would keep the loop busy for ever, so it is not polled any more.
 class Interrupts::UnmaskWatch
 {
 public:

@@ -31,7 +31,7 @@ public:
 	// disconnects itself when the guest does.
 	void connect(MessagePort &port) { port_ = &port; }
 	void disconnect(const MessagePort &port);
-	// Sends what is pending and not masked, as far as there is room.
+	// Sends interrupts that are pending and not masked, as far as there is space.
 	void flush();
 
 	bool carries_intx() const override { return false; }

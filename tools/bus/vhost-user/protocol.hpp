@@ -119,7 +119,7 @@ constexpr std::uint64_t kRingIndex = 2;
 constexpr std::uint64_t kRingEntries = 4;
 constexpr std::uint16_t kNoInterrupt = 1; // flags of the available ring
 
-// Entries that a queue may have: what UML asks for.
+// The number of entries that a queue may have. UML requests this number.
 constexpr std::uint32_t kMaxRing = 256;
 
 // First byte of a command or message; @size bytes follow the header if it carries data, and one

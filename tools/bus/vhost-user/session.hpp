@@ -40,7 +40,8 @@ public:
 	std::span<const std::byte> handle(Message &message) override;
 
 private:
-	// Handlers return 0 or an errno value. Those of requests that ask for a number set reply_.
+	// Handlers return 0 or an errno value. Handlers of requests with a number as reply set
+	// reply_.
 	using Handler = int (Session::*)(Message &message);
 	struct Entry;
 	static const Entry kEntries[];

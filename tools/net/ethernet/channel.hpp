@@ -28,19 +28,20 @@ public:
 	// Returns true if @side has opened its end. Any thread.
 	bool attended(Side side) const;
 
-	// One side's, of which there is one at a time. Made, used and destroyed on @loop's thread.
+	// One end of the channel, of which there is one at a time on each side. It is created, used
+	// and destroyed on @loop's thread.
 	class End
 	{
 	public:
-		// @receive: takes what comes from the other side, a bounded number at a time.
-		// @room: called when there may be room again, after has_room() was false.
+		// @receive: takes frames from the other side, a bounded number at a time. @room:
+		// called when there may be space again, after has_room() was false.
 		End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
 		    std::function<void(const FramePtr &)> receive, std::function<void()> room = {});
 		~End();
 		End(const End &) = delete;
 		End &operator=(const End &) = delete;
 
-		// False: nobody is there, or there is no room.
+		// Returns false if the other side is closed or there is no space.
 		bool send(const FramePtr &frame);
 		// Returns whether any frame would fit. It is true if the other side is closed, too,
 		// because a frame is then dropped at once.

@@ -54,7 +54,7 @@ public:
 	{
 	}
 
-	// The guest has disconnected, though what it sent may not all be read.
+	// The guest has disconnected, but its last frames may not have been read yet.
 	bool hung_up()
 	{
 		pollfd state{socket_.get(), POLLRDHUP, 0};

@@ -122,7 +122,7 @@ void Link::carry(Port &from, const FramePtr &frame)
 		pass(side, overtaken);
 }
 
-// Now, or when its delay is over.
+// The frame is delivered now, or after its delay.
 void Link::pass(unsigned side, const FramePtr &frame)
 {
 	const fabric::Faults &faults = settings_.faults;

@@ -69,7 +69,7 @@ private:
 
 struct LinkSettings {
 	bool up = true;
-	// Corruption is what the frame check sequence finds, silent corruption what it does not.
+	// The frame check sequence detects corruption, but not silent corruption.
 	fabric::Faults faults{};
 };
 
@@ -92,7 +92,8 @@ public:
 	const std::string &name() const { return name_; }
 	const Port &end(unsigned side) const { return *ends_[side]; }
 	const LinkSettings &settings() const { return settings_; }
-	// For frames sent from now on. A link that goes down loses what is in flight.
+	// Applies to frames that are sent from now on. A link that goes down loses all frames in
+	// flight.
 	void set(const LinkSettings &settings);
 	// Records what arrives at either end; null ends it.
 	void set_capture(std::shared_ptr<Capture> capture);

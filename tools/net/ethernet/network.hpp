@@ -92,7 +92,7 @@ private:
 		std::unique_ptr<Link> link;
 	};
 
-	// A switch and what is attached to it.
+	// A switch and the attachments to it.
 	struct Ethernet {
 		Ethernet(const std::string &name, std::shared_ptr<Reactor> driver);
 		~Ethernet();

@@ -131,7 +131,7 @@ void EgressQueue::drain(std::uint8_t vl) noexcept
 	drain_later(vl);
 }
 
-/* Where there is no memory for it, whoever comes next does it alone. */
+/* Without memory for it, the next sender does it. */
 void EgressQueue::drain_later(std::uint8_t vl) noexcept
 {
 	const auto not_planned = [this, vl] {

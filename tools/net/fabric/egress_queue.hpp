@@ -26,7 +26,10 @@ namespace weft::fabric
 class EgressQueue
 {
 public:
-	/* Packets of others that a thread sends before it goes on with its own work. */
+	/*
+	 * The number of other senders' packets that a thread sends before it continues its own
+	 * work.
+	 */
 	static constexpr unsigned kTurnBudget = 64;
 
 	/* In the time of the port's fabric. */
@@ -73,7 +76,7 @@ private:
 	mutable Mutex mutex_;
 	/* Made when first needed. */
 	std::unique_ptr<VlQueue> queues_[Port::kVls] WEFT_GUARDED_BY(mutex_);
-	/* Packets in the queue or being taken from it: nobody may overtake them. */
+	/* Packets in the queue or being taken from it, which no packet may overtake. */
 	std::atomic<unsigned> queued_[Port::kVls]{};
 };
 

@@ -42,7 +42,7 @@ struct SwitchConfig {
 
 /*
  * Thread-safe. Nodes attached to ports must detach before the fabric is destroyed, and all packets
- * must be gone.
+ * must have been destroyed.
  */
 class Fabric
 {

@@ -21,7 +21,9 @@ namespace weft::fabric
 class Lease
 {
 public:
-	/* @keep: keeps the bytes' addresses valid until the lease ends, or nobody refers to it. */
+	/*
+	 * @keep: keeps the bytes' addresses valid until the lease ends, or no packet refers to it.
+	 */
 	explicit Lease(std::shared_ptr<const void> keep) : keep_(std::move(keep)) {}
 	Lease(const Lease &) = delete;
 	Lease &operator=(const Lease &) = delete;
@@ -40,10 +42,10 @@ public:
 			state_.notify_all();
 	}
 	/*
-	 * Let nobody begin to read, and wait for those who have; then let go of what keeps the
-	 * bytes. It may be the last that does, and to unmap a machine's memory takes long: that is
-	 * then for the owner's thread, and not for whoever destroys the packet. May be repeated, on
-	 * the owner's thread.
+	 * Prevents new readers, waits for present ones, and then releases the memory. It may hold
+	 * the last reference, and unmapping a guest's memory takes long, so the owner's thread does
+	 * that and not the thread that destroys the packet. May be called repeatedly, on the
+	 * owner's thread.
 	 */
 	void end()
 	{

@@ -65,9 +65,10 @@ public:
 	~Link();
 
 	/*
-	 * Take the link from its ports, which may have others then, and bring it back as @config
-	 * says. It stays itself in between: a thread that sends a packet may be within it still.
-	 * Packets in flight are lost. Called by the fabric only, one call at a time.
+	 * Removes the link from its ports, which may then have others, and restores it with
+	 * @config. The object stays the same, because a thread that sends a packet may still be in
+	 * one of its functions. Packets in flight are lost. Called only by the fabric, one call at
+	 * a time.
 	 */
 	void remove();
 	void restore(const LinkConfig &config);
@@ -131,7 +132,7 @@ private:
 	void fly(Port &to, Packet &&packet, TimePoint due) WEFT_REQUIRES(mutex_);
 	void release_held(unsigned side, std::uint64_t number);
 	unsigned side_of(const Port &port) const { return ends_[0] == &port ? 0 : 1; }
-	/* Bring the link up or down as its ends and cable say. */
+	/* Bring the link up or down according to its ends and cable. */
 	void settle_locked() WEFT_REQUIRES(state_mutex_);
 	/* Bring the link up if it has trained and neither end is withheld. */
 	void come_up_locked() WEFT_REQUIRES(state_mutex_);
@@ -143,7 +144,10 @@ private:
 	/* Look at the end of the training whether it was called off. */
 	void look_later_locked() WEFT_REQUIRES(state_mutex_);
 	void look(Clock::time_point when);
-	/* An end was enabled or disabled, or the cable moved: settle up_ and tell both ends. */
+	/*
+	 * An end was enabled or disabled, or the cable was plugged in or out: updates up_ and
+	 * notifies both ends.
+	 */
 	void update();
 	void deliver_due();
 

@@ -41,7 +41,7 @@ public:
 	virtual void port_changed() = 0;
 };
 
-/* Any thread may call its functions, which block for nobody. */
+/* Any thread may call its functions, which do not block. */
 class LocalAccess
 {
 public:
@@ -51,9 +51,9 @@ public:
 	virtual void set_receiver(std::shared_ptr<LocalReceiver> receiver) = 0;
 	/*
 	 * Sends a MAD from QP0 or QP1 (address.src_qp). An SMP by directed route that has not been
-	 * by LID before begins here; one without hops is for the node itself, and its answer comes
-	 * back to the receiver. The source LID is the port's own with @path_bits. Whatever cannot
-	 * be sent is lost.
+	 * routed by LID before begins here; one without hops is for the node itself, and its
+	 * response is delivered to the receiver. The source LID is the port's own with @path_bits.
+	 * A MAD that cannot be sent is lost.
 	 */
 	virtual void send_mad(const MadAddress &address, std::uint8_t path_bits,
 			      const ib::Mad &mad) = 0;

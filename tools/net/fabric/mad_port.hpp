@@ -65,7 +65,7 @@ public:
 	std::optional<ib::Pkey> own_pkey(ib::Pkey pkey) const { return agent_.match_pkey(1, pkey); }
 	const Port &port() const { return port_; }
 
-	/* LocalAccess: its receiver comes before the handlers. */
+	/* LocalAccess: its receiver is called before the handlers. */
 	void set_receiver(std::shared_ptr<LocalReceiver> receiver) override
 	{
 		receiver_.set(std::move(receiver));

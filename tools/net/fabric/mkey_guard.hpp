@@ -28,7 +28,10 @@ public:
 	 */
 	bool admits(ib::PortInfo &info, const ib::Smp &smp, bool own, TimePoint now);
 
-	/* PortInfo as who gives @key may see it: a protected key is hidden from all others. */
+	/*
+	 * Returns PortInfo as visible to a requester with @key: a protected key is hidden from all
+	 * others.
+	 */
 	static void conceal(ib::PortInfo &info, ib::be64 key);
 
 private:

@@ -32,7 +32,7 @@ class Timeline;
 class MulticastSender : public std::enable_shared_from_this<MulticastSender>
 {
 public:
-	/* Packets of which copies have yet to be made. */
+	/* Packets that have not been copied yet. */
 	static constexpr unsigned kTicketsMax = 64;
 
 	/* @forward: takes a packet with its ticket. On the thread of enter(), or the timeline's. */

@@ -86,8 +86,8 @@ private:
 };
 
 /*
- * Bytes in pieces, shared and immutable from the packet's point of view; or lent, and then gone for
- * all packets that refer to them when the lease ends.
+ * Bytes in pieces, which are shared and immutable for the packet. Lent bytes become inaccessible
+ * for all packets that refer to them when the lease ends.
  */
 class Payload
 {
@@ -125,8 +125,8 @@ public:
 	void append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease);
 	std::uint32_t size() const { return size_; }
 	/*
-	 * All the bytes where they lie, if they lie together and nobody can take them back; nothing
-	 * otherwise.
+	 * Returns all the bytes in place, if they are contiguous and nobody can revoke them;
+	 * nothing otherwise.
 	 */
 	std::span<const std::byte> together() const
 	{
@@ -142,9 +142,9 @@ public:
 	bool empty() const { return size_ == 0; }
 
 	/*
-	 * Call fn(std::span<const std::byte>) for each piece in order; fn copies and does nothing
-	 * else, as whoever lent the bytes may be waiting for it. False, without a call, if they
-	 * have been taken back.
+	 * Call fn(std::span<const std::byte>) for each piece in order; fn must only copy, because
+	 * the lender of the bytes may be waiting for it. Returns false, without a call, if the
+	 * bytes have been revoked.
 	 */
 	template<class Fn>
 	[[nodiscard]] bool for_each(Fn &&fn) const
@@ -305,7 +305,7 @@ public:
 
 	const Payload &payload() const { return payload_; }
 	unsigned pad_bytes() const { return bth().pad(); }
-	/* Bytes on the wire from the LRH to the ICRC inclusive; the VCRC comes on top. */
+	/* Bytes on the wire from the LRH to the ICRC inclusive, without the VCRC. */
 	unsigned wire_bytes() const { return lrh().length() * 4u; }
 
 	/*
@@ -321,7 +321,7 @@ public:
 	/* Switches that the packet has passed. */
 	std::uint8_t hops() const { return hops_; }
 
-	/* Keep only the headers and the credit, where the packet itself has gone on elsewhere. */
+	/* Keep only the headers and the credit, when the packet itself has been passed on. */
 	void strip()
 	{
 		payload_.clear();

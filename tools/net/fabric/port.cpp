@@ -207,8 +207,9 @@ bool Port::take_credit(std::uint8_t vl)
 	if (vl == ib::vl_management)
 		return false;
 	/*
-	 * Announce the wait, then look again: a credit given back between the two looks has either
-	 * been seen here or sees the announcement. A wait announced in vain costs one idle call.
+	 * The wait is announced before the second check: a credit that is returned between the
+	 * checks has either been seen here or sees the announcement. An unnecessary announcement
+	 * costs one idle call.
 	 */
 	starved_[vl].store(true, std::memory_order_seq_cst);
 	return take();

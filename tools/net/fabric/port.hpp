@@ -33,7 +33,7 @@ class Port;
 class Timeline;
 
 enum class Sent {
-	/* The packet is on its way (or lost on it: the sender cannot tell). */
+	/* The packet has been sent, or lost on its way: the sender cannot distinguish these. */
 	done,
 	/* It stays with the caller; credit_available() will be called. */
 	no_credit,

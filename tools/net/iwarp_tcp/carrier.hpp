@@ -51,7 +51,8 @@ public:
 	void accept(const Bytes &private_data, std::size_t ird, std::size_t ord);
 	void reject(const Bytes &private_data);
 	void post(Request request);
-	// In order: when all that was posted is done. The other's close, or its absence, ends it.
+	// Closes in order, when all posted requests are done. The peer's close, or a timeout, ends
+	// it.
 	void close();
 	// At once.
 	void abort();

@@ -24,7 +24,7 @@ public:
 	std::uint32_t window() const { return window_; }
 	bool recovering() const { return recovering_; }
 
-	// @acked bytes more have arrived, of what was sent before a loss was seen or after.
+	// @acked bytes more have arrived, sent before or after a loss was detected.
 	void acknowledged(std::uint32_t acked)
 	{
 		duplicates_ = 0;
@@ -51,8 +51,8 @@ public:
 		recovering_ = true;
 		return true;
 	}
-	// While recovering: a part of what was on its way at the loss has arrived, so the next of
-	// it was lost too.
+	// While recovering: a part of the data in flight at the loss has arrived, so the next of it
+	// was lost too.
 	void partial(std::uint32_t acked)
 	{
 		window_ = std::max(window_ > acked ? window_ - acked : 0, mss_) + mss_;

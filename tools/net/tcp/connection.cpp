@@ -85,7 +85,7 @@ void Connection::end(End how)
 		user->ended(how);
 }
 
-// Closed by both; what is left is the place that is kept.
+// Both have closed; only the place is kept.
 void Connection::report_closed()
 {
 	if (User *const user = std::exchange(user_, nullptr))
@@ -290,8 +290,8 @@ void Connection::timer_fired()
 		congestion_.timed_out(in_flight(), tries_ > 1);
 		recover_ = highest_;
 	}
-	// All of it is sent again, as far as the window goes. One byte probes a window that is
-	// shut, or the FIN does.
+	// All of it is sent again, as far as the window permits. One byte, or the FIN, probes a
+	// closed window.
 	next_ = first_;
 	if (probing) {
 		resend_first();
@@ -376,7 +376,7 @@ bool Connection::acceptable(const Segment &segment) const
 	       within(segment.sequence + length - 1, expected_, kWindow);
 }
 
-// False: there is nothing more to look at.
+// Returns false if the segment contains nothing more.
 bool Connection::take_acknowledgement(const Segment &segment)
 {
 	const std::uint32_t upto = segment.acknowledgement;
@@ -384,8 +384,8 @@ bool Connection::take_acknowledgement(const Segment &segment)
 		send(kRst, upto);
 		return false;
 	}
-	// Nor is it believed that acknowledges what nobody could hold back so long (RFC 5961
-	// section 5).
+	// A segment that acknowledges data that nobody could hold back so long is not trusted
+	// either (RFC 5961 section 5).
 	if (before(highest_, upto) || before(upto, first_ - kWindow)) {
 		segment.payload.empty() ? challenge(segment) : acknowledge_now();
 		return false;
@@ -416,7 +416,8 @@ bool Connection::take_acknowledgement(const Segment &segment)
 	}
 	if (before(first_, upto))
 		acknowledged(upto);
-	// Not by answers to what was sent twice (RFC 6582 section 3.2, step 1).
+	// Duplicate acknowledgements of data that was sent twice do not count (RFC 6582 section
+	// 3.2, step 1).
 	else if (upto == first_ && in_flight() && !segment.length() && peer_window_ == window &&
 		 window && (congestion_.recovering() || before(recover_, upto)))
 		duplicate();

@@ -135,11 +135,11 @@ public:
 	}
 	// Bytes that came early, and wait for those before them.
 	std::size_t early() const { return early_bytes_; }
-	// Sends nothing more than what was written.
+	// Sends only the data that was already written, and then closes.
 	void close();
-	// Ends it at once; the other is told.
+	// Resets the connection at once; the peer is notified.
 	void abort();
-	// The stack's: it is over, for a reason of the stack's.
+	// Called by the stack: the connection ends for a reason of the stack's.
 	void fail(End how);
 
 	// A segment of this connection, whole and with its check.
@@ -190,8 +190,8 @@ private:
 	State state_ = State::closed;
 	std::uint32_t mss_;
 
-	// Out. Sequence numbers: of the first byte that is not acknowledged, of the next to send,
-	// of the one behind what was sent.
+	// Outgoing sequence numbers: of the first byte that is not acknowledged, of the next byte
+	// to send, and of the one behind the last byte that was sent.
 	std::uint32_t first_, next_, highest_;
 	std::uint32_t peer_window_ = 0, window_sequence_ = 0, window_acknowledgement_ = 0;
 	std::deque<Bytes> written_; // from first_ on, each a segment

@@ -28,7 +28,7 @@ public:
 	// After which an address is asked for again.
 	static constexpr Clock::duration kAgeing = std::chrono::seconds(60);
 
-	// @ask: who has the address? @unreachable: nobody has.
+	// @ask: sends a request for the address. @unreachable: nobody has answered.
 	Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<void(Ip)> unreachable);
 
 	// Purpose of a frame: an answer, which anybody can provoke with any source address, or own

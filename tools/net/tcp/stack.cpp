@@ -16,7 +16,7 @@ constexpr std::size_t kEchoHeader = 8;
 // The dynamic ports, which are not assigned to anybody (RFC 6335).
 constexpr std::uint16_t kFirstPort = 49152;
 constexpr std::uint16_t kPorts = 16384;
-// Class D and what is above: groups, what nobody uses, and the address of all.
+// Class D and above: groups, reserved addresses, and the broadcast address.
 constexpr Ip kFirstGroup = 0xe0000000;
 
 } // namespace
@@ -228,7 +228,7 @@ void Stack::take_arp(const Arp &arp)
 		return neighbours_.learn(arp.sender, arp.sender_mac);
 	if (arp.reply)
 		return neighbours_.learn(arp.sender, arp.sender_mac);
-	// To be answered for all is nobody's wish.
+	// An answer to a group's address would reach all hosts, so the request is ignored.
 	if (!is_unicast(arp.sender_mac))
 		return;
 	if (source_towards(arp.sender) && is_host(arp.sender))
@@ -260,7 +260,7 @@ void Stack::take_segment(const Packet &packet)
 	const Pair pair{{packet.destination, segment->destination},
 			{packet.source, segment->source}};
 	if (const auto found = connections_.find(pair); found != connections_.end()) {
-		// It may end by what it takes.
+		// The connection may end when it handles the segment.
 		const ConnectionPtr connection = found->second;
 		return connection->take(*segment);
 	}
@@ -299,7 +299,7 @@ void Stack::make_room_for_unfinished()
 	connection->fail(End::timed_out);
 }
 
-// Places that are kept for what was closed go first.
+// Places of closed connections are reused first.
 bool Stack::has_room_for_connection()
 {
 	if (connections_.size() < kMostConnections)

@@ -34,7 +34,7 @@ public:
 	static constexpr std::size_t kMostListeners = 1024;
 	// Bytes that all connections hold in a direction, shared out among those that there are.
 	static constexpr std::size_t kMostHeld = 64 << 20;
-	// Frames to an own address that wait for the loop's next turn; what is beyond is lost.
+	// The number of frames to the own address that wait for the loop. More are lost.
 	static constexpr std::size_t kMostOwn = 256;
 
 	struct Config {
@@ -61,8 +61,8 @@ public:
 	bool listen(const Endpoint &local, std::function<void(const ConnectionPtr &)> accept);
 	// Its connections that are not established end.
 	void stop_listening(const Endpoint &local);
-	// The local port is one that nobody uses. Null: no own address leads there, or there is no
-	// room.
+	// The local port is an unused one. Returns null if no own address has a route there, or if
+	// there is no space.
 	ConnectionPtr connect(const Endpoint &remote, User &user);
 
 	// A frame of the cable.

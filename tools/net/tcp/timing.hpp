@@ -14,7 +14,8 @@ class RoundTrip
 {
 public:
 	using Duration = Clock::duration;
-	// The RFC says a second at the least, for clocks that were coarse; what is common is this.
+	// The RFC requires a second at least, because clocks were coarse. This is the common value
+	// now.
 	static constexpr Duration kLeast = std::chrono::milliseconds(200);
 	static constexpr Duration kMost = std::chrono::seconds(60);
 	// Behind an opening that had to be sent again (section 5.7).

@@ -90,7 +90,7 @@ public:
 	int fd() const { return socket_.get(); }
 
 private:
-	// Lets the server work until @done, which looks at the socket for @events.
+	// Lets the server run until @done, which polls the socket for @events.
 	bool wait_until(const std::function<bool()> &done, short events);
 	bool readable();
 	bool closed();

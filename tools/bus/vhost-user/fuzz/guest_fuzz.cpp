@@ -100,8 +100,8 @@ public:
 		}
 	}
 
-	// Steps from @input: a code, a size, as many bytes. Codes of no request write to memory, at
-	// a place that two bytes say.
+	// Executes steps from @input: a code, a size, and that many bytes. Codes that are not
+	// requests write to memory, at a position in two bytes.
 	void feed_framed(std::span<const std::byte> input)
 	{
 		constexpr std::size_t head = 2;
