@@ -77,7 +77,7 @@ class Runner:
         self._seed = seed
         self._limit = limit
         self._given_up = threading.Event()
-        self._unloads = []      # what was wrong with each
+        self._unloads = []      # a description of the error of each
 
     def run(self, paths):
         """Runs the test modules, in this order in each kernel."""
@@ -100,7 +100,7 @@ class Runner:
             name = f"{self.group}-{number}-{again}"
 
     def _boot(self, paths, name):
-        """Runs them in one kernel until one goes wrong; returns how many have their results."""
+        """Runs them in one kernel until one fails; returns the number of those with results."""
         folder = self._logs / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -123,7 +123,7 @@ class Runner:
         for path in paths:
             needed = [need.stem for need in modules.needed_by(path, path.parent)]
             lines.append(f"say begin {path.stem}")
-            # Modules that a suite does not need leave: they would hold what it wants, such as the special QPs of its devices.
+            # Modules that a suite does not need are removed, because they would hold resources that it needs, such as the special QPs of its devices.
             if others := [name for name in reversed(loaded) if name not in needed]:
                 lines.append(f"must $b rmmod {' '.join(others)}")
             loaded = [name for name in loaded if name in needed]
@@ -173,7 +173,7 @@ class Runner:
         return text[begin.end():], "\n".join(filter(None, (error, ended, *text.splitlines()[-15:])))
 
     def _unload_trouble(self, text, folder, ended):
-        """All modules left, in reverse order, and left nothing behind: what was not so."""
+        """Returns what went wrong when all modules were removed, in reverse order, or what they left behind."""
         said, problem = self._part("unload", text, folder, ended)
         trouble = [problem] if problem else []
         for file, what in (("left", "left after rmmod"), ("leaks-loaded", "kmemleak, with the modules loaded"), ("leaks-unloaded", "kmemleak, after rmmod")):

@@ -27,7 +27,7 @@ class Clock:
 
     @contextlib.contextmanager
     def part(self, name):
-        """Counts what is done inside as the part's."""
+        """Counts the CPU time inside as that of the part."""
         begun = self._now()
         try:
             yield

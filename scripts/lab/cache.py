@@ -103,7 +103,7 @@ def output_of(*argv, remedy="run scripts/setup"):
 def tool(*argv, remedy=None, **options):
     """Runs a program; returns its output; a failure becomes a LabError with the output's last lines."""
     options.setdefault("stdin", subprocess.DEVNULL)
-    # Those of a system's administration, which not every user's PATH has.
+    # Directories of system administration, which are not in every user's PATH.
     options.setdefault("env", {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"})
     try:
         done = subprocess.run([str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)

@@ -25,7 +25,7 @@ def documented(text):
 
 
 def checked(texts):
-    """The names of all functions in the sources that check, by themselves or by what they call in the same text."""
+    """Returns the names of all functions in the sources that check, themselves or by calls in the same text."""
     found = set()
     for text in texts:
         bodies = {}

@@ -38,7 +38,7 @@ def unlicensed(tree):
         path = pathlib.Path(tree) / name
         if NOT_OURS.match(name) or not path.is_file():
             continue
-        # A picture says it in its first piece of text, and its lines end by a line feed alone.
+        # The licence is in the first text element of a picture, whose lines end by a line feed alone.
         with path.open(errors="replace", newline="\n") as file:
             says = LICENCE_ALONE if name.endswith(SOURCES) else re.compile(re.escape(LICENCE))
             if not any(says.search(line.rstrip("\n")) for line, _ in zip(file, range(LICENCE_LINES))):

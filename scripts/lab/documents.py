@@ -82,7 +82,7 @@ def missing_files(tree):
     return found
 
 
-# In testing.rst: what is for --full alone, whole tests and those that repeat more there.
+# The list in testing.rst of what only --full runs: whole tests, and those that repeat more often there.
 FULL_SECTION = re.compile(r"^What only --full shows\n=+\n(.*?)(?=^\S[^\n]*\n=+\n)", re.MULTILINE | re.DOTALL)
 
 
@@ -97,7 +97,7 @@ def check_full():
             + [f"testing.rst lists {name} as run only with --full, which is wrong" for name in sorted(named - there)])
 
 
-# A figure of a state machine says whose: "// states: ulp/ipoib/queues.hpp State".
+# The comment of a state machine's figure contains its source: "// states: ulp/ipoib/queues.hpp State".
 FIGURE = re.compile(r"^ *// states: (\S+) (\w+)\n(.*?)^ *}$", re.MULTILINE | re.DOTALL)
 
 
@@ -120,6 +120,6 @@ def complaints():
 
 
 def check():
-    """Raises with all that is not so."""
+    """Raises with all differences that were found."""
     if found := complaints():
         raise LabError("the documentation and the sources differ", "\n".join(found))

@@ -23,7 +23,7 @@ class Echoes:
         self._before = icmp(source), icmp(target)
 
     def _since(self):
-        # The source is looked at last: an answer is counted where it leaves before it is where it arrives.
+        # The source is read last, because an answer is counted when it leaves before it is counted when it arrives.
         target = icmp(self._target)
         source = icmp(self._source)
         before_source, before_target = self._before

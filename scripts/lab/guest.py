@@ -102,7 +102,7 @@ class Guest:
         self._processes = {}
         self._next = 1
         self._sending = threading.Lock()    # a frame of one thread at a time
-        self._sent = 0      # bytes to the agent, and those that it has taken, where that is told
+        self._sent = 0      # bytes sent to the agent, and those that it has reported as read, if it reports
         self._taken = 0
         self._marks = 0
         self._checked = 0
@@ -203,7 +203,7 @@ class Guest:
                 self._machine.kill()
                 self._machine.wait()
         if self._agent:
-            # The reader thread sees the end of the stream and goes.
+            # The reader thread exits at the end of the stream.
             with contextlib.suppress(OSError):
                 self._agent.shutdown(socket.SHUT_RDWR)
             self._monitor.close()
@@ -381,7 +381,7 @@ class Guest:
         return self._machine is not None and self._machine.poll() is None
 
     def wait_for_event(self, what, condition, timeout):
-        """Waits until condition() is true, looking when a frame arrives; notices when the guest dies."""
+        """Waits until condition() is true, checking it when a frame arrives; raises if the guest exits."""
         deadline = time.monotonic() + timeout * self.slowness
         with self.changed:
             while not condition():

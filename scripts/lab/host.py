@@ -42,7 +42,7 @@ class Tree:
         made.write_text(command)
 
     def build(self, targets=()):
-        """Builds those targets, or all. What CMake and Ninja print goes to the terminal if it fails."""
+        """Builds those targets, or all. The output of CMake and Ninja is printed if they fail."""
         self.configure()
         _command("the host side does not build", "cmake", "--build", self.directory, *(("--target", *sorted(targets)) if targets else ()))
 

@@ -23,7 +23,7 @@ STRUCTURE = re.compile(r"^(?:struct|union) (\w+) \{", re.MULTILINE)
 TITLE = re.compile(r"(?:(struct|enum|union) )?(\w+)(?:\(\))? -\s*(.*)", re.DOTALL)
 ARGUMENT = re.compile(r"@([\w.]+):\s*(.*)", re.DOTALL)
 METHOD = re.compile(r"\(\*(\w+)\)\(")
-# What is in headers for the sake of macros and debug builds, and described by one comment for all of them.
+# Declarations that are in headers for macros and debug builds, and that one comment describes together.
 NOT_FOR_USE = re.compile(r"ib_checked_")
 
 

@@ -111,7 +111,7 @@ class Runner:
         self._loaded.append(path.stem)
 
     def _remove_others(self, needed):
-        """Modules that a suite does not need leave: they would hold what it wants, such as the special QPs of its devices."""
+        """Removes modules that a suite does not need, because they would hold resources that it needs, such as the special QPs of its devices."""
         others = [name for name in reversed(self._loaded) if name not in needed]
         if others:
             self._guest.run(["rmmod", *others], 120)

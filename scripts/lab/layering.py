@@ -22,7 +22,7 @@ LIST = re.compile(r"^\.\. layering\n\n::\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 
 
 def allowed(tree):
-    """{directory: set of what it may include}, as the architecture page has it."""
+    """Returns {directory: set of directories that it may include}, as the architecture page documents it."""
     listed = LIST.search((tree / "Documentation/architecture.rst").read_text())
     rows = {}
     for line in listed[1].splitlines() if listed else ():

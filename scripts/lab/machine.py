@@ -28,7 +28,7 @@ KERNEL_WORDS = (
 
 
 def guest_tests_at_a_time():
-    """How many guest tests run at once. Two guests that wait for each other keep one CPU busy for about three quarters of the time."""
+    """Returns how many guest tests run at once. Two guests that wait for each other keep one CPU busy for about three quarters of the time."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min((os.cpu_count() or 1) * 3 // 2, memory // TEST_MEMORY))
 
@@ -69,7 +69,7 @@ def command_line(guest):
 def options(guest, agent_fd, monitor_fd):
     """QEMU's options for a Guest (see there what its parameters mean)."""
     if guest.firmware_script:
-        # Without graphics, what iPXE says comes out of the serial port.
+        # Without graphics, iPXE prints to the serial port.
         boots, kind = ["-kernel", str(ipxe.image()), "-initrd", str(guest.firmware_script)], "q35,graphics=off"
     else:
         boots, kind = ["-kernel", str(guest.kernel.image), "-initrd", str(image.initramfs(guest.kernel)), "-append", command_line(guest)], "q35"

@@ -94,7 +94,7 @@ def needed_by(path, folder):
 
 
 def suite_count(path):
-    """How many KUnit suites a module holds: the pointers in its section .kunit_test_suites."""
+    """Returns the number of KUnit suites in a module: the pointers in its section .kunit_test_suites."""
     listing = cache.tool("readelf", "-SW", path)
     found = re.search(r"\s\.kunit_test_suites\s+\S+\s+\S+\s+\S+\s+([0-9a-f]+)", listing)
     return int(found[1], 16) // 8 if found else 0

@@ -65,7 +65,7 @@ COPIED = ("core", "debian", "hw", "ulp", "include", "tools", "scripts", "Kbuild"
 
 
 def copy_tree(to=WORK / "tree"):
-    """The tree as it is now, what is not committed too; files that did not change keep their times, so that they are not built again."""
+    """Returns the present tree, with uncommitted changes. Files that did not change keep their times, so that they are not built again."""
     to.mkdir(parents=True, exist_ok=True)
     names = subprocess.run(["git", "-C", cache.TREE, "ls-files", "--cached", "--others", "--exclude-standard"],
                            stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
@@ -201,7 +201,7 @@ def one_for_each_module(mutants):
 
 
 def choose(mutants, kernel, full, only, seed):
-    """Those to be tried, in the order in which they are: what there is no time for is another at each seed."""
+    """Returns the mutations to try, in their order. The seed decides which are left out if there is no time for all."""
     chosen = [mutant for mutant in mutants if mutant.shows_on(kernel) and (full or not mutant.hangs) and (not only or only.search(mutant.name))]
     random.Random(seed).shuffle(chosen)
     return chosen

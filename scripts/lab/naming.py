@@ -24,7 +24,7 @@ KERNEL_FLAGS = ("-DCONFIG_WEFT_DEBUG", "-DCONFIG_KUNIT", "-DKBUILD_MODNAME=\"wef
                 "-I{tree}/core/kern/sim/include", "-I{tree}/include", "-I{tree}")
 # The simulated kernel is a program, except for what it is linked with.
 SIMULATOR = re.compile(r"core/kern/sim/(?!image/|tests/)")
-# So many sources keep each of two cores busy for the same time.
+# This many sources keep each of two cores busy for the same time.
 MOST = 150
 
 DEFINED = tuple(re.compile(pattern, re.MULTILINE) for pattern in (
@@ -33,7 +33,7 @@ DEFINED = tuple(re.compile(pattern, re.MULTILINE) for pattern in (
     r"^using (\w+) =",
     r"^(?:static |constexpr |const |inline |thread_local )+[\w:<>,&*\[\] ]+?[ *&](\w+)(?:\[.*\])? ?[={;]"))
 TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
-# Functions of which each program has one; a unit gives each a name of its own.
+# Functions that each program has once. A unit renames each.
 ONE_EACH = ("main", "LLVMFuzzerTestOneInput", "LLVMFuzzerInitialize")
 NOT_A_NAME = {*ONE_EACH, "TEST", "TEST_F", "TEST_P", "TYPED_TEST", "INSTANTIATE_TEST_SUITE_P", "MATCHER", "MATCHER_P"}
 DIAGNOSTIC = re.compile(r"^(/[^:\n]+):(\d+):(\d+): (?:error|warning): (.*?) \[([\w.,-]+)\]$", re.MULTILINE)
@@ -76,12 +76,12 @@ def units(paths):
                 break
         else:
             found.append((set(names[path]), [path]))
-    # What a source makes visible to those behind it should disturb few.
+    # A source that changes names for those behind it should precede few.
     return [sorted(members, key=lambda path: ("\nusing namespace " in texts[path], path)) for _, members in found]
 
 
 class Found:
-    """What clang-tidy says of one unit."""
+    """Returns clang-tidy's output for one unit."""
 
     def __init__(self, members, tidied):
         self.names = {}

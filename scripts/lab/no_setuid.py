@@ -44,7 +44,7 @@ class Program(ctypes.Structure):
 
 
 def _argument(number):
-    """The offset of an argument's lower 32 bits, of which a mode and flags are."""
+    """Returns the offset of an argument's lower 32 bits, which contain modes and flags."""
     return ARGUMENTS + 8 * number
 
 
@@ -63,7 +63,7 @@ def instructions():
 
 
 def refuse():
-    """Puts the filter upon this process and all that it starts."""
+    """Installs the filter for this process and all its children."""
     if os.uname().machine != "x86_64":
         raise OSError("the system calls of this architecture are not known")
     made = instructions()

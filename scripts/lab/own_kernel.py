@@ -29,7 +29,7 @@ CARRIES_A_GUEST = (
     ("virtio_console", "VIRTIO_CONSOLE", "commands from the host"),
 )
 CARRIES_A_SHARE = (("9p", "9P_FS", "the shared folder"), ("9pnet_virtio", "NET_9P_VIRTIO", "the shared folder"))
-# By the model of the card.
+# Keyed by the model of the card.
 DRIVERS = {
     "mlx4": (("mlx4_core", "MLX4_CORE", "the card"), ("mlx4_ib", "MLX4_INFINIBAND", "the card")),
     "mlx5": (("mlx5_core", "MLX5_CORE", "the card"), ("mlx5_ib", "MLX5_INFINIBAND", "the card")),
@@ -40,7 +40,7 @@ CARRIES_IB0 = (
     ("ib_umad", "INFINIBAND_USER_MAD", "MADs of programs"),
     ("ib_ipoib", "INFINIBAND_IPOIB", "ib0"),
 )
-# Options without a module of their own, which only a configuration tells of.
+# Options without a module of their own, which only the configuration shows.
 ALWAYS_BUILT_IN = (
     ("BLK_DEV_INITRD", "its first programs"), ("DEVTMPFS", "its device files"), ("TMPFS", "a writable root"), ("PCI_MSI", "the card"),
 )
@@ -89,7 +89,7 @@ class Found:
     order: tuple = ()                       # modules.builtin and the like, which depmod reads
 
     def lack(self, wanted):
-        """The first of (module, option, purpose) that it has not, as a sentence; None if it has all, or that cannot be told."""
+        """Returns the first missing (module, option, purpose) as a sentence; None if nothing is missing, or if that is unknown."""
         names = {image.module_name(path) for path, _ in self.modules}
         for module, option, purpose in wanted:
             said = (self.config or {}).get(option)
@@ -199,7 +199,7 @@ def _identity(files):
 
 
 def required(share, card):
-    """What a guest needs: (module, its option, purpose) each. share, card: as find()'s."""
+    """Returns the requirements of a guest: (module, its option, purpose) each. share, card: as find()'s."""
     return CARRIES_A_GUEST + (CARRIES_A_SHARE if share else ()) + ((*DRIVERS[card], *CARRIES_IB0) if card in DRIVERS else ())
 
 

@@ -48,7 +48,7 @@ def read_frame(stream):
 
 
 class InputWindow:
-    """How much of a command's input may be on its way: INPUT_MOST bytes that were given and that the command has not taken. Counts are modulo 2^32."""
+    """Limits the input of a command in transit: INPUT_MOST bytes that were sent and that the command has not read. Counts are modulo 2^32."""
 
     def __init__(self):
         self._given = 0
@@ -64,7 +64,7 @@ class InputWindow:
         self._given = (self._given + size) & 0xffffffff
 
     def take(self, count):
-        """The other side reports all that was taken. A count of what was never given, or again, is ignored."""
+        """The other side reports the number of bytes read. A number that was never sent, or an old one, is ignored."""
         if (count - self.taken) & 0xffffffff <= self._pending():
             self.taken = count
 
@@ -126,7 +126,7 @@ class Process:
         return self._err.decode(errors="replace")
 
     def drain(self):
-        """Takes what it has written since the last time, as bytes (output, errors), so that it is not kept."""
+        """Returns the output since the last call, as bytes (output, errors), so that it is not kept."""
         with self.guest.changed:
             self._drained = True
             taken = bytes(self._out), bytes(self._err)

@@ -167,7 +167,7 @@ def _wait_for_end(lab, weftd, keepers, timeout, stopped):
         if gone and now > gone[1] + GRACE:
             raise LabError(f"{gone[0]} has ended, and the others wait for it", "see its console")
         if now > end:
-            # While its machines are there: who has gone is not who was waited for.
+            # Only while its guests are connected, because a guest that has exited was not the one waited for.
             weftd.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 weftd.wait(GRACE)

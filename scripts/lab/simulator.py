@@ -90,7 +90,7 @@ class Simulator:
         began = time.monotonic()
         done = subprocess.run([self.program("opensm"), "-o", "-f", log], timeout=timeout, check=False, env=self.environment, capture_output=True, text=True)
         took = time.monotonic() - began
-        # Its status says nothing of the subnet.
+        # Its exit status does not show whether the subnet is up.
         if "SUBNET UP" not in log.read_text(errors="replace"):
             raise LabError(f"OpenSM: {done.returncode}, {done.stdout[-500:]}{done.stderr[-500:]}")
         return took

@@ -40,12 +40,12 @@ FULL_PATIENCE = 10      # a full run may take so many times as long
 
 
 def full():
-    """Returns whether tests repeat as often as their issue asks for, rather than as often as every run can bear (scripts/test --full)."""
+    """Returns whether tests repeat as often as their issue requires, rather than as often as every run permits (scripts/test --full)."""
     return bool(os.environ.get("WEFT_FULL"))
 
 
 class Skip(Exception):
-    """The test cannot run here; the message says why."""
+    """The test cannot run here; the message is the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Lab:
         self._stack = contextlib.ExitStack()
 
     def rounds(self, usual, thorough):
-        """How often to repeat: usual in every run, thorough with `scripts/test --full`."""
+        """Returns the number of repetitions: usual in every run, thorough with `scripts/test --full`."""
         return thorough if full() else usual
 
     @property

@@ -4,7 +4,7 @@ import time
 
 
 class DeadlineExceeded(Exception):
-    """The state did not come about in time; the message says which state."""
+    """The state was not reached in time; the message contains the state."""
 
 
 def wait_until(what, condition, timeout, interval=0.05):

@@ -63,7 +63,7 @@ ANSWER_S = 1.0
 # may contain.
 DESCRIPTORS = 14
 EXCHANGES = 2000
-# RDMA of one round: as much as the region that it goes to has, in messages of several packets.
+# The RDMA of one round fills its region, in messages of several packets.
 MESSAGES, MESSAGE = 16, 16 << 10
 
 # Minimum effects of each action in one turn, as weft-intruder counts them; it fails by itself if the card carries out what it

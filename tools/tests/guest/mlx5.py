@@ -375,7 +375,7 @@ def both_ports_carry_traffic(lab):
         two_ports.works(fabric, node1, node2)
 
 
-# What UCX calls its transports, the options that select them, and what is the same at both ends: small and long messages, one-sided operations, atomics.
+# UCX's name of each transport, the options that select it, and the options at both ends: small and long messages, one-sided operations, atomics.
 UCX_TRANSPORTS = {"rc_v": "rc_verbs", "ud_v": "ud_verbs", "rc_x": "rc_mlx5", "ud_x": "ud_mlx5"}
 UCX_TESTS = ("tag_lat -s 8 -n 500", "tag_bw -s 1000000 -n 50", "ucp_put_bw -s 4096 -n 200", "ucp_get -s 4096 -n 200", "ucp_fadd -s 8 -n 200", "stream_bw -s 4096 -n 200")
 UCX_PORT = 13337
@@ -429,7 +429,7 @@ def perftest_completes_with_a_connectx_2(lab):
 
 @test(kernels=(), also=("stock",), timeout=700)
 def rdma_core_tests_pass(lab):
-    """Of rdma-core's own tests for all providers and for mlx5, only the known ones fail."""
+    """Only the known ones of rdma-core's own tests for all providers and for mlx5 fail."""
     with guests(lab, MIXED.format(peer="mlx4")) as (_, (node1, node2)):
         load(node1, "mlx5")
         load(node2, "mlx4")

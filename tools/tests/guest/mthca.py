@@ -31,7 +31,7 @@ def active(node, device):
 
 
 def sent(node):
-    """How many packets the port of the first card has sent, as perfquery counts them."""
+    """Returns the number of packets that the port of the first card has sent, from perfquery."""
     return int(re.search(r"PortXmitPkts:\.*(\d+)", node.run("perfquery -x").out)[1])
 
 

@@ -10,7 +10,7 @@ FILE = "/tmp/buffer"    # in memory: the root's writable layer is a tmpfs
 
 
 def result(out, size):
-    """The line of the table for a message size: what was measured must be a number above 0."""
+    """Returns the line of the table for a message size. The measured value must be a number above 0."""
     row = re.search(rf"^ {size} +(\d+) +([\d.]+)", out, re.MULTILINE)
     assert row and float(row[2]) > 0, out
     return row

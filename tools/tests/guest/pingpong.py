@@ -11,7 +11,7 @@ EXCHANGES = 1000
 def pingpong_examples_validate_received_data(lab):
     """ibv_{rc,uc,ud,srq,xsrq}_pingpong run between two stock guests, polled and by events, with received data validated."""
     with pair(lab) as (_, (node1, node2)):
-        interfaces_up(node1, node2)     # they tell each other their addresses over TCP
+        interfaces_up(node1, node2)     # they exchange their addresses over TCP
         for transport in ("rc", "uc", "ud", "srq"):
             for options in ("-c", "-c -e") if transport != "ud" else ("-c -s 2048", "-c -e -s 1024"):
                 with check(f"ibv_{transport}_pingpong {options} passes"):

@@ -11,7 +11,7 @@ ULPS = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
 
 @contextlib.contextmanager
 def check(sentence):
-    """One of several sentences that a test holds with one pair of guests: a failure in it says which."""
+    """One of several properties that a test checks with one pair of guests. A failure names the property."""
     try:
         yield
     except Exception as error:
@@ -109,5 +109,5 @@ def served(server, client, command, server_command=None, address="10.0.0.1", por
 
 
 def complaints(node, pattern="."):
-    """Lines of level warning and worse in the kernel's log that match; not those that tell of a processor that was late."""
+    """Returns lines of level warning and worse in the kernel's log that match, except those about a late processor."""
     return node.run(f"dmesg -x -l emerg,alert,crit,err,warn | grep -E '{pattern}' | grep -vE 'clocksource|hrtimer: interrupt took' || true").out

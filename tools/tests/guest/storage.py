@@ -62,7 +62,7 @@ echo 1 > $group/attrib/generate_node_acls
 echo 0 > $group/attrib/demo_mode_write_protect
 echo 1 > $group/enable
 """
-# Not found by discovery, which goes by TCP.
+# Discovery, which uses TCP, does not find it.
 ISER_LOGIN = f"""
 mkdir -p /etc/iscsi/nodes /run/lock/iscsi
 echo InitiatorName=iqn.2014-08.com.example:host > /etc/iscsi/initiatorname.iscsi

@@ -46,7 +46,7 @@ def _close(numbers):
 
 
 class Card:
-    """A guest's connection to its card: the socket, and the messages with which a server must begin that goes on with it."""
+    """A guest's connection to its card: the socket, and the messages with which a server that continues the connection must begin."""
 
     def __init__(self, descriptor):
         self._socket = socket.socket(fileno=descriptor)
@@ -187,7 +187,7 @@ class Keeper:
 
     def stand_in(self):
         """Answers QEMU in place of weftd after weftd has exited."""
-        self._reader.join()     # until all that it has passed on is known
+        self._reader.join()     # until everything that it has passed on is known
         with self._lock:
             for card in self._cards.values():
                 card.stand_in()

@@ -20,7 +20,7 @@ from lab.guest import BUSYBOX
 from lab.machine import ethernet_netdev
 from weftd_process import Daemon, is_served
 
-# Waits for a line of a file. In bash alone: on an emulated CPU it takes longer to start a program than what is waited for.
+# Waits for a line of a file. It uses bash only, because on an emulated CPU starting a program takes longer than the event waited for.
 AWAIT = """
 exec {never}<> <(:)
 await() {
@@ -98,7 +98,7 @@ class Machine:
     stack: str = stack.LINUX
 
     def but(self, settings):
-        """This one, with what the lab file says of a host. A kernel brings its own modules and initramfs, or none."""
+        """Returns this one with the lab file's settings of a host. A kernel brings its own modules and initramfs, or none."""
         if "kernel" in settings:
             settings = {"modules": None, "initrd": None, **settings}
         return dataclasses.replace(self, **settings)
@@ -129,7 +129,7 @@ class Fabric:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A host's guest before it boots. stack: what it loads for its card, or None."""
+    """A host's guest before it boots. stack: the modules that it loads for its card, or None."""
 
     host: dict
     machine: Machine
@@ -151,7 +151,7 @@ def ask_weftd(directory, command, **arguments):
 
 
 def warnings_of(log):
-    """The texts of the warnings in weftd's log, whose lines are a time, a level, who says it, and the text."""
+    """Returns the texts of the warnings in weftd's log, whose lines are a time, a level, a component, and the text."""
     return [line.split(None, 3)[3] for line in log.splitlines() if line.split()[1:2] == ["warning"] and len(line.split()) > 3]
 
 
@@ -229,7 +229,7 @@ def together(guests, work, meanwhile=lambda: None):
 
 
 class Lab:
-    """weftd and the machines. Made, brought up and closed on the main thread. tell(text): is told what happens meanwhile."""
+    """weftd and the guests. Created, started and closed on the main thread. tell(text) is called with reports of the progress."""
 
     def __init__(self, directory, logs, weftd, lab_file, machine, bare, tell, card=None, restart=True):
         self.directory = directory

@@ -20,7 +20,8 @@ MOST_SECONDS = 600      # of this machine's time
 
 
 def event(text):
-    """(seconds, request) of what --at says: "2.5 link down node1", "3 link set node1 loss=0.1", or a time and a request as on the control socket."""
+    """Returns (seconds, request) for an argument of --at: "2.5 link down node1", "3 link set node1 loss=0.1", or a time and a request as on the
+    control socket."""
     when, _, what = text.partition(" ")
     try:
         seconds = float(when)

@@ -226,7 +226,7 @@ def run(args, machine):
     except Exception:
         # It is a defect of weft, or an error of the host. The consoles show what the guests did until then.
         if keeping and not interruption.came:
-            with contextlib.suppress(OSError):      # the file system may be full, which the first error says
+            with contextlib.suppress(OSError):      # the file system may be full, which the first error reports
                 _keep(logs)
         raise
     except KeyboardInterrupt:

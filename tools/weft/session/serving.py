@@ -69,7 +69,7 @@ def request(directory, message):
 
 
 def quietly(send):
-    """send() for what goes on when the client has gone."""
+    """send() for events that occur when the client has disconnected."""
     def call(**message):
         with contextlib.suppress(OSError):
             send(**message)
@@ -77,7 +77,7 @@ def quietly(send):
 
 
 class Server:
-    """Gives clients of a socket what they ask of a lab."""
+    """Serves requests for a lab on a socket."""
 
     def __init__(self, lab, path):
         self.lab = lab
@@ -162,7 +162,7 @@ class Server:
                     return self.check(quietly(send))
                 self.run(client, stream, message)
             except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
-                pass  # the client has gone, or speaks nothing that is known
+                pass  # the client has disconnected, or sends an unknown request
 
     def change(self, change, hosts, send):
         changed = threading.Event()
@@ -239,7 +239,7 @@ class Server:
 
     @staticmethod
     def listen(stream, process):
-        """Passes on what a client sends for its command, until the client goes, which hangs the command up, or sends what no client does."""
+        """Passes a client's input on to its command, until the client disconnects, which hangs the command up, or violates the protocol."""
         try:
             while frame := read_frame(stream):
                 _, kind, data = frame
@@ -341,7 +341,7 @@ def check(args):
 
 
 def console(args):
-    """Prints a guest's console; with --follow what comes, too, until Ctrl-C, or until the lab or the reader has gone."""
+    """Prints a guest's console; with --follow also later output, until Ctrl-C, or until the lab has ended or the reader has exited."""
     path = _pass_on(args, {"log": args.host})["path"]
     with contextlib.suppress(KeyboardInterrupt):
         _print_console(args, path)
@@ -350,7 +350,7 @@ def console(args):
 
 def _print_console(args, path):
     reader = select.poll()
-    reader.register(sys.stdout, 0)      # POLLERR: nobody reads it any more
+    reader.register(sys.stdout, 0)      # POLLERR: the reader has exited
     with open(path, "rb") as log:
         while True:
             while piece := log.read(OUTPUT_PIECE):

@@ -14,7 +14,7 @@ IPOIB = "ib0"       # the interface that has no carrier without a subnet manager
 NAMES = (LINUX, WEFT)
 # Debian's driver of each model.
 IN_TREE = {"mlx4": "mlx4_ib", "mlx5": "mlx5_ib", "mthca": "ib_mthca"}
-# In the order of their dependencies: what is below the driver, and what is above it.
+# In the order of their dependencies: modules below the driver, and modules above it.
 BELOW = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_rdma_ucm", "weft_netlink")
 ABOVE = {"mlx4": ("weft_ipoib",), "mthca": ("weft_ipoib",), "amso1100": ()}
 
@@ -49,7 +49,7 @@ def in_tree_modules(model):
 
 
 def modules_of(kernel, model):
-    """The names of the kernel's own modules for a card, all of which it has."""
+    """Returns the names of the kernel's own modules for a card, all of which it must have."""
     names = in_tree_modules(model)
     lists = [kernel.modules / name for name in ("modules.dep", "modules.builtin")] if kernel.modules else []
     known = {image.module_name(line.partition(":")[0]) for file in lists if file.is_file() for line in file.read_text().splitlines()}

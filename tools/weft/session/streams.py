@@ -13,7 +13,7 @@ from lab.process import INPUT_PIECE
 
 
 class Terminal:
-    """The caller's terminal in raw mode: keys are the guest's, Ctrl-C among them. Leaving it gives back the mode that it had."""
+    """The caller's terminal in raw mode: all keys, even Ctrl-C, are sent to the guest. Leaving the block restores the former mode."""
 
     def __init__(self, resized):
         """resized(rows, columns) is called on the main thread when the window changes."""
@@ -43,12 +43,12 @@ class Terminal:
 
     def __exit__(self, *_):
         signal.signal(signal.SIGWINCH, signal.SIG_DFL)
-        with contextlib.suppress(termios.error):    # it has gone
+        with contextlib.suppress(termios.error):    # it was closed
             termios.tcsetattr(0, termios.TCSADRAIN, self._saved)
 
 
 def in_foreground():
-    """Returns whether this may read its terminal: a background job would be stopped. A terminal of another session stops nobody."""
+    """Returns whether this may read its terminal: a background job would be stopped. A terminal of another session stops no process."""
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
@@ -74,7 +74,7 @@ def feed(changed, space, ended, give):
                 if data:
                     give(data)
         except (OSError, GuestDied, DeadlineExceeded):
-            pass    # a terminal that has gone, or a guest
+            pass    # a terminal that was closed, or a guest
         with contextlib.suppress(OSError, GuestDied, DeadlineExceeded):
             give(b"")
 

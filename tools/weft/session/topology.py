@@ -174,7 +174,7 @@ OWN_MANAGER = "weft SM"     # a lab's own, which the file leaves to the next lab
 
 
 def _name(description, fallback, taken):
-    """A lab's name for a node, from what it calls itself."""
+    """Returns a lab's name for a node, derived from its node description."""
     wanted = re.sub(r"^MF\d+;([^:]*).*", r"\1", description or "").split()
     base = re.sub(r"[^A-Za-z0-9_.-]", "-", wanted[0]).lstrip(".")[:26] if wanted else ""
     base = base or fallback

@@ -124,7 +124,7 @@ class Daemon:
         command += ["--bus", self._bus, "--state", str(self._directory / STATE)]
         with open(self.log, "w") as log, self.keeper.open() as keeper:
             command += ["--keeper", str(keeper.fileno())]
-            # Ctrl-C is for this program, which then ends what it started.
+            # Ctrl-C is for this program, which then ends its children.
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, pass_fds=[keeper.fileno()])
         self._ended = threading.Event()
         threading.Thread(target=self._watch, args=(self._process, self._ended), daemon=True).start()
@@ -134,7 +134,7 @@ class Daemon:
 
     def _watch(self, process, ended):
         try:
-            # It is left for the Popen object, which does not tell of a core dump.
+            # It is left for the Popen object, which does not report a core dump.
             self._dumped = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT).si_code == os.CLD_DUMPED
         except ChildProcessError:
             self._dumped = False    # end() was faster

@@ -110,7 +110,7 @@ class Attached(unittest.TestCase):
             yield running
 
     def fabric(self):
-        """What weftd itself knows of the fabric."""
+        """Returns weftd's own view of the fabric."""
         done = subprocess.run([WEFT, "--socket-dir", str(self.directory), "--json", "fabric", "show"], stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, check=True)
         return json.loads(done.stdout)

@@ -61,7 +61,7 @@ class TestCase(unittest.TestCase):
         return self.browser.execute_script(script, *arguments)
 
     def texts(self, selector):
-        """At one moment: between two questions an element may have gone."""
+        """All at one moment: between two queries, an element may have been removed."""
         return self.run_script("return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)", selector)
 
     def text(self, selector):

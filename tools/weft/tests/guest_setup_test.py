@@ -17,7 +17,7 @@ from lab.errors import LabError  # noqa: E402
 
 
 class GuestSetup(unittest.TestCase):
-    """What guests in virtual time load for their cards."""
+    """Tests what guests in virtual time load for their cards."""
 
     FABRIC = {"subnet_manager": {}, "hosts": [{"name": "node1", "model": "mlx4", "socket": "a"}, {"name": "switchless", "model": "mlx4", "socket": None},
                                               {"name": "node2", "model": "mlx4", "socket": "b"}]}

@@ -75,7 +75,7 @@ class Kept(unittest.TestCase):
         return number, command, flags, error, body
 
     def passed_on(self):
-        """What the next weftd gets: (records, the number of descriptors of each)."""
+        """Returns what the next weftd receives: (records, the number of descriptors of each)."""
         theirs = self.enterContext(self.keeper.open())
         theirs.settimeout(60)
         self.keeper.pass_on("node1")

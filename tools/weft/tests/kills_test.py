@@ -92,7 +92,7 @@ class Client(threading.Thread):
             self.error = error
 
     def do(self, work):
-        """Calls work(self) on this thread, between two reads; returns what it returned."""
+        """Calls work(self) on this thread, between two reads; returns its result."""
         done = futures.Future()
 
         def run():
@@ -181,7 +181,7 @@ class Kills(unittest.TestCase):
                 await_that("reads of all cards", lambda: all(client.vendors > before[host][0] or client.error for host, client in clients.items()))
                 for client in clients.values():
                     client.do(Client.run_command)
-                time.sleep(moments.uniform(0, 0.1))     # the moment is what is random
+                time.sleep(moments.uniform(0, 0.1))     # only the moment is random
                 os.kill(self.weftd._process.pid, signal.SIGKILL)
                 self.assertTrue(self.weftd.ends_soon())
                 await_that("answers as of failed cards", lambda: all(client.ones > before[host][1] or client.error for host, client in clients.items()))

@@ -31,7 +31,7 @@ def described(program, commands):
 
 
 def everything(program, commands=()):
-    """Yields (commands, options) for the program and all that is below."""
+    """Yields (commands, options) for the program and all its subcommands."""
     options, names = described(program, commands)
     yield commands, options
     for name in names:

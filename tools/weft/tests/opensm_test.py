@@ -43,7 +43,7 @@ class Configured(Attached):
         return int(re.search(r"Base lid: (\d+)", self.run_on(node, "ibstat"))[1])
 
     def answer(self, node, *words):
-        """What a program on a node prints, or nothing if it fails."""
+        """Returns the output of a program on a node, or nothing if it fails."""
         done = subprocess.run(self.command(node, *words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=self.environment(),
                               timeout=daemon.PATIENCE)
         return done.stdout if done.returncode == 0 else ""
@@ -106,7 +106,7 @@ class Ring(Configured):
     LAB = RING
 
     def test_updn_routes_pass_through_the_configured_root(self):
-        """Up*/Down* forbids a way that goes down and up again: between two neighbours of the root, all routes pass the root."""
+        """Up*/Down* forbids a path that goes down and up again: between two neighbours of the root, all routes pass the root."""
         for root, through in (("switch1", ("node2", "node4")), ("switch2", ("node1", "node3"))):
             manager = self.opensm("node1", "-R", "updn", "-a", self.file("roots", self.guid_of(root) + "\n"))
             ends = [f"switch{node[-1]}" for node in through]

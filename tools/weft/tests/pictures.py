@@ -28,7 +28,7 @@ SHOWN = "infiniband.mad.mgmtclass == 3 || arp || icmp"
 
 
 def with_rates(screen):
-    """Whether `weft top` shows a link with traffic, and all guests running."""
+    """Returns whether `weft top` shows a link with traffic, and all guests running."""
     return re.search(r"node\d\S* +up +4x \w+ +[1-9][\d.]*[MG]", screen) and "sm master" in screen
 
 

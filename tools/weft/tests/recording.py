@@ -33,7 +33,7 @@ class Recording:
     output: list
 
     def screen(self):
-        """What the terminal shows at the end."""
+        """Returns the contents of the terminal at the end."""
         screen = pyte.Screen(self.columns, self.rows)
         stream = pyte.ByteStream(screen)
         for _, data in self.output:
@@ -73,7 +73,7 @@ def record(words, rows, columns, until=None, timeout=600, **options):
                 if select.select([master], [], [], 0.1)[0]:
                     try:
                         data = os.read(master, 65536)
-                    except OSError:     # the terminal's last user has gone
+                    except OSError:     # the terminal's last user has closed it
                         data = b""
                     if not data:
                         return recording, running.wait(timeout)

@@ -73,7 +73,7 @@ class Restart(unittest.TestCase):
         return await_that("another weftd", lambda: (now := self.pid()) and now != before and now)
 
     def shown(self):
-        """The lab's nodes and links once all that are to be up have LIDs."""
+        """Returns the lab's nodes and links once all that should be up have LIDs."""
         def settled():
             fabric = json.loads(self.weft("--json", "fabric", "show"))
             ports = [port for host in fabric["hosts"] for port in host["ports"]]

@@ -357,7 +357,7 @@ class FakeGuest:
 
 
 class Stack(Folder):
-    """Which modules a guest gets, and what is reported before any guest boots."""
+    """Tests which modules a guest gets, and what is reported before any guest boots."""
 
     RELEASE = "6.1.0-test"
 

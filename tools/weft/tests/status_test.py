@@ -26,7 +26,7 @@ class Ended(unittest.TestCase):
     OOPS = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
 
     def run_lab(self, reports, error):
-        """Runs in a lab whose guest dies with `error`, and has `reports` on its console."""
+        """Runs in a lab whose guest fails with `error`, and has `reports` on its console."""
         guest = types.SimpleNamespace(name="node1", new_reports=lambda: reports)
         lab = unittest.mock.MagicMock()
         lab.__enter__.return_value = types.SimpleNamespace(guests={"node1": guest}, up=unittest.mock.Mock(side_effect=GuestDied(error)))
@@ -50,7 +50,7 @@ class Ended(unittest.TestCase):
         self.assertEqual(self.run_lab([], "node1 ended (status 1)"), (126, "weft run: node1 ended (status 1)\n"))
 
     def run_and_fail(self, logs_written, kind=LabError):
-        """Runs in a lab that fails after it has written these logs; returns the error and what was printed."""
+        """Runs in a lab that fails after it has written these logs; returns the error and the printed text."""
         def lab_in(directory, logs, *_):
             def fail(_):
                 logs.mkdir()

@@ -86,7 +86,7 @@ def lab_of(made):
 
 
 def degrees(made):
-    """How many links between switches each switch has, by name."""
+    """Returns the number of links between switches of each switch, by name."""
     counted = collections.Counter()
     for a, b, _ in made.links:
         ends = [end.split("/")[0] for end in (a, b)]

@@ -18,7 +18,7 @@ for word in "$@"; do echo "$word"; done
 
 class Words(unittest.TestCase):
     def setUp(self):
-        # As build/bin lies in a tree; the other half tells what it is called with.
+        # In a tree, the program is in build/bin; the session program prints its arguments.
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.weft = folder / "build/bin/weft"
         session = folder / "tools/weft/session/weft-session"

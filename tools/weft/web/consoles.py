@@ -27,7 +27,7 @@ def cleaned(data):
 
 
 class Consoles:
-    """Those of the guests that `weft lab up` started in a socket directory."""
+    """The consoles of the guests that `weft lab up` started in a socket directory."""
 
     def __init__(self, directory):
         self._directory = directory
@@ -57,7 +57,7 @@ class Consoles:
         return path
 
     def _piece(self, path, host, after):
-        # The file is one of the lab's own, whatever lies there now: no link, no pipe, nobody else's.
+        # The file must be one of the lab's own: no link, no pipe, and owned by the same user.
         if path.name != f"{host}.log" or not path.is_absolute():
             raise NoConsole(f"{host} has no console")
         try:

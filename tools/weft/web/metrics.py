@@ -56,7 +56,7 @@ def _ethernet(ethernet):
 
 
 class Collector:
-    """What prometheus_client asks for."""
+    """The collector interface of prometheus_client."""
 
     def __init__(self, watch, version):
         self._watch = watch

@@ -42,7 +42,7 @@ def is_loopback(address):
 
 
 class Guard:
-    """Which requests are taken."""
+    """Determines which requests are accepted."""
 
     def __init__(self, address, port, names, allowed, token):
         self._any = ipaddress.ip_address(address).is_unspecified
@@ -68,7 +68,7 @@ class Guard:
         return self._users is not None or ("consoles" in self.allowed and self.has_token(request))
 
     def host(self, request):
-        """Whether a request is for this server by a name of its own; its origin if it is."""
+        """Returns the origin of a request if it is for this server, by one of its own names."""
         text = request.headers.get("Host", "")
         name, bracket, port = text.partition("]")
         if bracket:
@@ -120,7 +120,7 @@ def _name(request, key, known):
 
 
 class Pages:
-    """Handlers. `weft` is the program that draws."""
+    """Handlers. `weft` is the program that draws the pictures."""
 
     def __init__(self, watch, directory, weft, version):
         self._watch = watch
@@ -187,7 +187,7 @@ class Pages:
         watch = self._watch
         if self._live[0] != watch.number:
             sample = watch.sample or {}
-            # The number tells those who look whether there is anything new.
+            # The number lets readers detect whether there is anything new.
             state = {"there": watch.there, "number": watch.number, "version": watch.version, "interval": watch.interval, "moment": watch.moment}
             if watch.there:
                 state |= {name: sample[name] for name in ("guests", "subnet_manager")}
@@ -198,7 +198,7 @@ class Pages:
     async def fabric(self, request):
         self._there()
         may = sorted(self._guard.allowed - {"reading"})
-        # Without the token, a page shows nothing that would fail, and says why.
+        # Without the token, a page hides everything that would fail, and shows the reason.
         allowed = may if self._guard.has_token(request) else []
         return self._json({**await self._watch.describe(), "allowed": allowed, "locked": bool(may) and not allowed, "cards": self._watch.cards,
                            "consoles": self._consoles.there() and self._guard.may_see_consoles(request)})
@@ -279,7 +279,7 @@ class Pages:
         if self._capturing.locked():
             raise web.HTTPConflict(text="there is a capture already\n")
         async with self._capturing:
-            # weftd writes it, in the one place that both see; nobody else does.
+            # weftd writes the file in the only directory that both see, and nobody else does.
             file = self._directory / f"web-{secrets.token_hex(8)}.pcap"
             control = Control(self._directory)
             try:

@@ -12,7 +12,7 @@ ANSWER_TIMEOUT = 10         # seconds
 KEPT = 600                  # samples
 LOG_KEPT = 1000             # lines
 FABRIC_AGE = 2              # seconds for which a description is good
-SETTINGS_AGE = 10           # seconds after which links' settings are read, if no line of the log told that they have changed
+SETTINGS_AGE = 10           # seconds after which links' settings are read, if no line of the log has reported a change
 SUBNET_AGE = 2              # seconds for which the subnet manager's view of a node is good
 SUBNETS_KEPT = 64           # nodes
 NO_ERRORS = {"xmit_packets", "rcv_packets", "xmit_data", "rcv_data", "multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait",
@@ -179,7 +179,7 @@ class Watch:
         return names | ({fabric["subnet_manager"]["node"]} if fabric and fabric["subnet_manager"] else set())
 
     def counters(self, wanted, ethernet=False):
-        """The names of what the linked ports count, and the latest counters of those of which wanted() is true, by name."""
+        """Returns the names of the counters of the linked ports, and the latest values of those for which wanted() is true, by name."""
         sample = self.sample["ethernet"] if ethernet else self.sample
         return {"columns": sample["columns"], "ports": {port: values for port, values in sample["ports"].items() if wanted(port)}}
 
@@ -233,5 +233,5 @@ def _rates(links, before, sample, seconds, data, bits_each, packets):
 
 
 def _rate(before, after, seconds):
-    """What goes up only: a daemon that was started anew counts from zero."""
+    """A counter that only increases: a daemon that was started anew counts from zero."""
     return (after - before) / seconds if seconds > 0 and after > before else 0

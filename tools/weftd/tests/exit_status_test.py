@@ -17,7 +17,7 @@ import unittest
 
 WEFTD = sys.argv[1]
 PATIENCE = 60
-# Time goes on at once: an endpoint has no guest that would have to connect first.
+# Time advances at once, because an endpoint has no guest that would have to connect first.
 ENDPOINTS = """
 [[switch]]
 name = "switch1"

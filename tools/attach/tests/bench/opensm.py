@@ -126,7 +126,7 @@ def neighbours(net):
 
 
 def has_loop(lfts, around):
-    """Whether routes between hosts make links wait for each other in a loop, if all use one lane."""
+    """Returns whether routes between hosts make links wait for each other in a loop, if all use one lane."""
     waits = {}
     leaves = [guid for guid, ports in around.items() if None in ports.values()]
     hosts = {lid for guid in leaves for lid, port in lfts[guid].items() if port and around[guid].get(port, 0) is None}
@@ -162,7 +162,7 @@ def switches(net):
 
 
 def options_of(bench, engine, net, sizes):
-    """What OpenSM has to be told for an engine. sizes: those of a torus."""
+    """Returns OpenSM's options for an engine. sizes: those of a torus."""
     if sizes and engine == "updn":      # which finds roots only in trees
         roots = bench.directory / "roots"
         roots.write_text(f"{switches(net)['switch1-1-1']}\n")

@@ -180,7 +180,7 @@ class Host:
             raise
 
     def restart(self):
-        """Starts the guest again, also if it has died."""
+        """Starts the guest again, even if it has exited."""
         self._lab.call("lab", "restart", self.name)
 
     def console(self):

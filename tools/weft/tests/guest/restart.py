@@ -48,7 +48,7 @@ def guests_survive_kills_of_weftd(lab):
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                        for host, command in (("node1", "ping -f -q -w 300 10.1.0.2"), ("node2", "ib_write_bw -D 300"), ("node1", "sleep 1; ib_write_bw -D 300 10.1.0.2"))]
             weft("lab", "shell", "node1", "ping -c 1 -W 20 10.1.0.2")
-            time.sleep(lab.random.uniform(0, 3))        # the moment is what is random
+            time.sleep(lab.random.uniform(0, 3))        # only the moment is random
             before = _pid(directory)
             os.kill(before, signal.SIGKILL)
             wait_until("another weftd", lambda: (now := _pid(directory)) and now != before, 30 * lab.slowness)
