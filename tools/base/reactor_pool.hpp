@@ -20,8 +20,8 @@ public:
 	// @name: of the threads, with a number.
 	ReactorPool(std::string name, std::size_t most);
 
-	// Returns a share of the reactor with the fewest shares at this moment. The share lasts as
-	// long as it is kept.
+	// Returns the reactor with the fewest users at this moment. A caller is a user as long as
+	// it keeps the pointer.
 	std::shared_ptr<Reactor> take();
 
 private:

@@ -131,7 +131,7 @@ void EgressQueue::drain(std::uint8_t vl) noexcept
 	drain_later(vl);
 }
 
-/* Without memory for it, the next sender does it. */
+/* Drains the queue later. If there is no memory to plan that, the next sender does it. */
 void EgressQueue::drain_later(std::uint8_t vl) noexcept
 {
 	const auto not_planned = [this, vl] {

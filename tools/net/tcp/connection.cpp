@@ -376,7 +376,7 @@ bool Connection::acceptable(const Segment &segment) const
 	       within(segment.sequence + length - 1, expected_, kWindow);
 }
 
-// Returns false if the segment contains nothing more.
+// Returns false if the segment needs no further handling.
 bool Connection::take_acknowledgement(const Segment &segment)
 {
 	const std::uint32_t upto = segment.acknowledgement;
