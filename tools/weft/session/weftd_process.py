@@ -115,6 +115,8 @@ class Daemon:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        # The keeper has to have read the records of this weftd before it reads those of another.
+        self._ended.wait()
 
     def _start(self):
         self.control.unlink(missing_ok=True)     # of a weftd that was killed

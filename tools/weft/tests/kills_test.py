@@ -192,6 +192,18 @@ class Kills(unittest.TestCase):
         for client in clients.values():
             client.end()
 
+    def test_client_survives_replacements_of_weftd(self):
+        """It is answered as by a failed card after each, until its connection is passed on."""
+        client = Client(self.folder / "a.sock")
+        client.start()
+        for _ in range(KILLS):
+            before = client.ones
+            self.weftd.replace(None)
+            await_that("answers as of a failed card", lambda: client.ones > before or client.error)
+            self.weftd.keeper.pass_on("a")
+            self.assertEqual(client.do(Client.run_command), 0)
+        client.end()
+
 
 if __name__ == "__main__":
     WEFTD = pathlib.Path(sys.argv[1]).resolve()
