@@ -5,6 +5,7 @@ weftd passes each connection on to the session as it is made, with the messages 
 answers in its place as a card that has failed: reads give all ones, writes do nothing. The next weftd gets the connection and those messages.
 """
 import array
+import collections
 import contextlib
 import os
 import select
@@ -55,14 +56,16 @@ class Card:
         self._intx = None       # (message, descriptors)
         self._dead = None       # the thread that answers in the place of weftd, and what stops it
         self._wake = None
+        self._lock = threading.RLock()      # while the connection is passed on
 
     def close(self):
-        self.stop()
-        self._socket.close()
-        for _, _, descriptors in self._maps.values():
-            _close(descriptors)
-        if self._intx:
-            _close(self._intx[1])
+        with self._lock:
+            self.stop()
+            self._socket.close()
+            for _, _, descriptors in self._maps.values():
+                _close(descriptors)
+            if self._intx:
+                _close(self._intx[1])
 
     def note(self, message, descriptors):
         """Notes a message of the guest's QEMU that sets its session up, or undoes what one did. Takes the descriptors."""
@@ -90,26 +93,41 @@ class Card:
                 return
         _close(descriptors)
 
-    def pass_on(self, name, keeper):
-        """Gives the connection to the weftd at the other end of the keeper's socket."""
-        self.stop()
-
+    def pass_on(self, name, number, keeper):
+        """Gives the connection to the weftd at the other end of the keeper's socket, which uses that number for it. OSError: weftd has exited."""
         def send(verb, message, descriptors):
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
             keeper.sendmsg([f"{verb} {name}\n".encode() + message], rights)
 
-        for message, descriptors in [(self._version, []), *((message, held) for _, message, held in self._maps.values()), *([self._intx] if self._intx else [])]:
-            send("restore", message, descriptors)
-        send("adopt", b"", [self._socket.fileno()])
+        with self._lock:
+            self.stop()
+            version = [(self._version, [])] if self._version else []    # none if weftd exited before the client had sent it
+            try:
+                for message, descriptors in [*version, *((message, held) for _, message, held in self._maps.values()), *([self._intx] if self._intx else [])]:
+                    send("restore", message, descriptors)
+                send("adopt", number, [self._socket.fileno()])
+            except OSError:
+                self.stand_in()
+                raise
+
+    def hung_up(self):
+        """Returns whether the guest's QEMU has closed the connection."""
+        poller = select.poll()
+        poller.register(self._socket, select.POLLRDHUP)
+        return bool(poller.poll(0))
 
     # -- in the place of weftd ------------------------------------------------------------------
 
     def stand_in(self):
         """Begins to answer as a card that has failed."""
-        if not self._dead:
-            self._wake = os.eventfd(0)
-            self._dead = threading.Thread(target=self._answer, daemon=True)
-            self._dead.start()
+        with self._lock:
+            if not self._dead:
+                self._wake = os.eventfd(0)
+                self._dead = threading.Thread(target=self._answer, daemon=True)
+                self._dead.start()
+
+    def stands_in(self):
+        return self._dead is not None
 
     def stop(self):
         if self._dead:
@@ -171,7 +189,7 @@ class Keeper:
     """All connections of a lab."""
 
     def __init__(self):
-        self._cards = {}        # by host
+        self._cards = collections.defaultdict(dict)     # by host, and by the number that weftd has given the connection; the oldest first
         self._lock = threading.Lock()
         self._socket = None
         self._reader = None
@@ -189,33 +207,45 @@ class Keeper:
         """Answers QEMU in place of weftd after weftd has exited."""
         self._reader.join()     # until everything that it has passed on is known
         with self._lock:
-            for card in self._cards.values():
-                card.stand_in()
+            for cards in self._cards.values():
+                # A card has one client. Another program can have connected to weftd before the guest's connection was passed on.
+                living = [number for number, card in cards.items() if not card.hung_up()]
+                for number in list(cards):
+                    if number not in living[:1]:
+                        cards.pop(number).close()
+                for card in cards.values():
+                    card.stand_in()
 
     def close(self):
-        for host in list(self._cards):
-            self.forget(host)
+        with self._lock:
+            for cards in self._cards.values():
+                for card in cards.values():
+                    card.close()
+            self._cards.clear()
         if self._socket:
             self._socket.close()
 
     def has(self, host):
-        return host in self._cards
+        """Returns whether there is a connection to the host's card."""
+        with self._lock:
+            return bool(self._cards.get(host))
 
     def pass_on(self, host):
-        """Passes a guest's connection to the running weftd. OSError: weftd has exited."""
+        """Passes a guest's connection to the running weftd, unless it is served already. OSError: weftd has exited."""
         with self._lock:
-            self._cards[host].pass_on(host, self._socket)
-
-    def forget(self, host):
-        """The guest has exited."""
-        with self._lock:
-            if card := self._cards.pop(host, None):
-                card.close()
+            waiting = [(number, card) for number, card in self._cards[host].items() if card.stands_in()]
+            keeper = self._socket
+        # Without the lock: weftd may wait until the reader has taken another record.
+        for number, card in waiting:
+            card.pass_on(host, number, keeper)
 
     def _read(self, connection):
         with contextlib.suppress(OSError):
             while True:
-                record, descriptors = _receive(connection, LONGEST_RECORD)
+                try:
+                    record, descriptors = _receive(connection, LONGEST_RECORD)
+                except ConnectionResetError:
+                    continue    # weftd was killed before it had read all records. Its own ones follow this error.
                 if not record:
                     break
                 line, _, message = record.partition(b"\n")
@@ -223,13 +253,19 @@ class Keeper:
                 self._take(verb, host, message, descriptors)
 
     def _take(self, verb, host, message, descriptors):
-        if verb == "connected" and len(descriptors) == 1:
-            self.forget(host)
-            with self._lock:
-                self._cards[host] = Card(descriptors[0])
-        elif verb == "gone":
-            self.forget(host)
-        elif verb == "received" and host in self._cards and len(message) >= HEADER.size:
-            self._cards[host].note(message, descriptors)
-        else:
-            _close(descriptors)
+        with self._lock:
+            cards = self._cards[host]
+            served = [number for number, card in cards.items() if not card.stands_in()]
+            if verb == "connected" and len(descriptors) == 1:
+                if message in cards:
+                    cards.pop(message).close()
+                cards[message] = Card(descriptors[0])
+            elif verb == "received" and served and len(message) >= HEADER.size:
+                cards[served[-1]].note(message, descriptors)
+            else:
+                _close(descriptors)
+                if verb == "gone":
+                    # An earlier weftd sends no number.
+                    for number in [message] if message else served:
+                        if card := cards.pop(number, None):
+                            card.close()

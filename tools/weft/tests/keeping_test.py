@@ -41,7 +41,7 @@ class Kept(unittest.TestCase):
         self.qemu, theirs = socket.socketpair()
         self.enterContext(self.qemu)
         self.qemu.settimeout(60)
-        self.tell("connected", [theirs.fileno()])
+        self.tell("connected", [theirs.fileno()], b"1")
         theirs.close()
         self.addCleanup(self.end)
 
@@ -122,7 +122,7 @@ class Kept(unittest.TestCase):
         self.qemu.sendmsg([mapping(0x8000)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self.memory()]))])
         self.assertEqual(self.answer()[3], 0)
         self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1),
-                                            (b"restore node1\n" + mapping(0x8000), 1), (b"restore node1\n" + irqs(keeping.INTX, 1), 1), (b"adopt node1\n", 1)])
+                                            (b"restore node1\n" + mapping(0x8000), 1), (b"restore node1\n" + irqs(keeping.INTX, 1), 1), (b"adopt node1\n1", 1)])
 
     def test_descriptors_of_old_mappings_are_closed(self):
         """Many mappings and unmappings leave no descriptor open, and neither does a guest that has disconnected."""
@@ -135,7 +135,7 @@ class Kept(unittest.TestCase):
             self.tell("received", body=unmapping(0, 0, keeping.UNMAP_ALL))
             self.tell("received", [memory], b"short")
             self.tell("nonsense", [memory])
-        self.tell("gone")
+        self.tell("gone", body=b"1")
         self.die()
         # The descriptors of the connection and of weftd's socket are closed; the one of the memory is new.
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
@@ -144,9 +144,113 @@ class Kept(unittest.TestCase):
     def test_invalid_message_from_qemu_ends_the_replies(self):
         self.die()
         self.qemu.sendall(HEADER.pack(1, keeping.RESET, 3, 0, 0))
-        thread = self.keeper._cards["node1"]._dead
+        thread = self.keeper._cards["node1"][b"1"]._dead
         thread.join(60)
         self.assertFalse(thread.is_alive())
+
+    def other(self, number):
+        """Another program is connected to the card."""
+        program, theirs = socket.socketpair()
+        self.enterContext(program)
+        program.settimeout(60)
+        self.tell("connected", [theirs.fileno()], number)
+        theirs.close()
+        return program
+
+    def passed(self):
+        """weftd has been started again, and the guest's connection passed on."""
+        self.die()
+        self.weftd = self.enterContext(self.keeper.open())
+        self.weftd.settimeout(60)
+        self.keeper.pass_on("node1")
+        record, descriptors = keeping._receive(self.weftd, keeping.LONGEST_RECORD)
+        keeping._close(descriptors)
+        self.assertEqual(record, b"adopt node1\n1")
+
+    def assert_kept(self):
+        """The guest's connection, and no other, is kept after weftd has exited."""
+        self.die()
+        self.assertEqual(self.ask(message(keeping.RESET)), (7, keeping.RESET, keeping.REPLY, 0, b""))
+        self.assertEqual(self.passed_on()[-1], (b"adopt node1\n1", 1))
+
+    def test_end_of_another_client_keeps_the_connection_of_the_guest(self):
+        """Another program is connected, and disconnects, before the guest's connection is passed on, and weftd's records about it are read later."""
+        self.tell("received", body=VERSION)
+        self.die()
+        self.weftd = self.enterContext(self.keeper.open())
+        other = self.other(b"2")
+        self.tell("received", body=b"x" * HEADER.size)
+        self.keeper.pass_on("node1")
+        self.tell("gone", body=b"2")
+        self.tell("received", [self.memory()], mapping(0))
+        self.assertEqual(other.recv(1), b"")
+        self.die()
+        self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1), (b"adopt node1\n1", 1)])
+
+    def test_refusal_of_the_guest_keeps_the_connection_of_another_client(self):
+        self.passed()
+        other = self.other(b"2")
+        self.tell("gone", body=b"1")
+        self.assertEqual(self.qemu.recv(1), b"")
+        self.die()
+        other.sendall(message(keeping.RESET))
+        self.assertEqual(other.recv(HEADER.size)[:2], message(keeping.RESET)[:2])
+
+    def test_client_that_came_later_is_disconnected_when_weftd_exits(self):
+        """The next weftd would refuse it."""
+        self.die()
+        self.weftd = self.enterContext(self.keeper.open())
+        other = self.other(b"2")
+        self.die()
+        self.assertEqual(other.recv(1), b"")
+        self.assert_kept()
+
+    def test_connection_that_the_guest_has_closed_is_not_kept(self):
+        """A guest that is started again while its former connection is kept."""
+        self.die()
+        self.qemu.close()
+        self.weftd = self.enterContext(self.keeper.open())
+        self.qemu = self.other(b"2")
+        self.die()
+        self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
+        self.assertEqual(self.passed_on()[-1], (b"adopt node1\n2", 1))
+
+    def test_records_of_an_earlier_weftd_are_understood(self):
+        """It sends no numbers. A record about an unknown connection does nothing."""
+        self.tell("gone", body=b"3")
+        self.passed()
+        self.tell("gone")
+        self.assertEqual(self.qemu.recv(1), b"")
+        self.qemu = self.other(b"")
+        self.die()
+        self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
+
+    def test_records_of_a_killed_weftd_are_read(self):
+        """Also if it has not read all that was sent to it."""
+        self.tell("received", body=VERSION)
+        self.die()
+        self.weftd = self.enterContext(self.keeper.open())
+        self.keeper.pass_on("node1")
+        memory = self.memory()
+        for number in range(100):
+            self.tell("received", [memory], mapping(number * 0x1000))
+        self.die()
+        self.assertEqual(len(self.passed_on()), 102)
+
+    def test_connection_that_is_served_is_not_passed_on(self):
+        self.passed()
+        self.keeper.pass_on("node1")
+        self.weftd.setblocking(False)
+        with self.assertRaises(BlockingIOError):
+            self.weftd.recv(1)
+        self.assert_kept()
+
+    def test_connection_that_cannot_be_passed_on_is_answered(self):
+        self.die()
+        self.keeper.open().close()
+        with self.assertRaises(OSError):
+            self.keeper.pass_on("node1")
+        self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
 
 
 if __name__ == "__main__":
