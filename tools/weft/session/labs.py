@@ -20,13 +20,14 @@ from lab.guest import BUSYBOX
 from lab.machine import ethernet_netdev
 from weftd_process import Daemon, is_served
 
-# Waits for a line of a file. It uses bash only, because on an emulated CPU starting a program takes longer than the event waited for.
+# Waits for a line of a file. It uses bash only, because on an emulated CPU starting a program takes longer than the event waited for. The limit is a time and
+# not a number of tries: on a busy host each try takes several times as long, and SETUP_TIMEOUT would end the script before it can report what is missing.
 AWAIT = """
 exec {never}<> <(:)
 await() {
-	tries=0
+	SECONDS=0
 	until read -r said 2>/dev/null <"$1" && [[ $said == $2 ]]; do
-		((++tries < 6000)) || { echo "$3 within 60 s" >&2; exit 1; }
+		((SECONDS < 60)) || { echo "$3 within 60 s" >&2; exit 1; }
 		read -rt 0.01 -u $never
 	done
 	return 0	# not that of the last read
@@ -60,9 +61,9 @@ managed=$1
 address=$2
 interface=$3
 appear() {
-	tries=0
+	SECONDS=0
 	until compgen -G "$1" >/dev/null; do
-		((++tries < 6000)) || { echo "$2 did not appear within 60 s" >&2; exit 1; }
+		((SECONDS < 60)) || { echo "$2 did not appear within 60 s" >&2; exit 1; }
 		read -rt 0.01 -u $never
 	done
 }
@@ -79,7 +80,7 @@ EARLY_DRIVER = "weft.early=1"
 ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/24 dev eth0 && ip link set eth0 up"
 MOST_ADDRESSES = 254    # of 10.1.0.0/24, and of 10.2.0.0/24
 BOOT_TIMEOUT = 120      # seconds, of a machine with an emulated CPU
-SETUP_TIMEOUT = 120
+SETUP_TIMEOUT = 200     # seconds: longer than the waits of a script together, and the modules take a while
 CARRIER_TIMEOUTS = (5, 20, 60)  # seconds until ib0 of a card that is back has a carrier; its link is pulled and plugged in again after each but the last
 RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
 

@@ -246,6 +246,14 @@ class Awaited(Folder):
         waiting.stderr.close()
         subprocess.run(["bash", "-c", script, "bash", file], check=True)
 
+    def test_limit_of_await_is_a_time(self):
+        """On a slow CPU, await gives up after the same time as on a fast one, and not after the same number of tries."""
+        slow = 'read() { [[ $1 != -rt ]] || { echo pause; builtin read -rt 0.3 -u $never; }; builtin read "$@"; }'
+        script = f'{labs.AWAIT.replace("60", "1")}\n{slow}\nawait "$1" "*ACTIVE" "no state"'
+        done = subprocess.run(["bash", "-c", script, "bash", self.folder / "state"], capture_output=True, text=True, timeout=100, check=False)
+        self.assertEqual((done.returncode, done.stderr), (1, "no state within 1 s\n"))
+        self.assertIn(done.stdout.count("pause"), range(1, 10))
+
 
 class Script(unittest.TestCase):
     HOSTS = ("node1", "node2", "node3")
