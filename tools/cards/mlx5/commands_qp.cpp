@@ -97,9 +97,9 @@ Status Commands::create_qp(Command &command)
 	if (!number)
 		return Status::no_resources;
 	qp->qpn = *number;
-	// Linux makes one when its device is registered and its port's events are listened to.
+	// Linux up to 6.10 creates one after it has registered its device.
 	if (qp->kind == QpService::reg_umr)
-		core_.enable_link();
+		core_.device_registered();
 	card.queue_pairs.insert(*number, std::move(qp));
 	hw::mlx5::object_number.set(command.out.data(), *number);
 	return Status::ok;

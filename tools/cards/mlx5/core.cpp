@@ -105,6 +105,18 @@ void Core::await_driver()
 		link_training_.arm(kLinkTraining);
 }
 
+// On a busy host a driver may send no command for longer than the training takes before it listens.
+// The event that it has missed is sent again.
+void Core::device_registered()
+{
+	if (std::exchange(device_registered_, true))
+		return;
+	enable_link();
+	for (unsigned number = 1; number <= ports.size(); ++number)
+		if (ports[number - 1]->active())
+			events.port_change(number, port_change::active);
+}
+
 void Core::enable_link()
 {
 	link_training_.cancel();
@@ -116,6 +128,7 @@ void Core::enable_link()
 void Core::close()
 {
 	link_training_.cancel();
+	device_registered_ = false;
 	for (auto &port : ports)
 		links_.close(*port);
 	context.queue_pairs.for_each([&](hca::QueuePair &qp) { transport->qp_destroyed(qp); });

@@ -44,8 +44,9 @@ public:
 	void close();
 	// INIT_HCA.
 	void open();
-	// The link's training ends now, if it is in training.
-	void enable_link();
+	// A command shows that the driver has registered its device and listens to its ports'
+	// events.
+	void device_registered();
 	void set_bus_master(bool on);
 	// Interrupts of all vectors, without a cause.
 	void interrupt_idly();
@@ -121,6 +122,8 @@ private:
 	void command_done(std::uint32_t eqn, unsigned slot) override;
 
 	void await_driver();
+	// The link's training ends now, if it is in training.
+	void enable_link();
 	void interrupt(unsigned vector);
 	void set_queue_address(std::uint32_t low);
 
@@ -130,6 +133,7 @@ private:
 	std::uint32_t queue_low_ = 0;
 	// Until it fires the link is in training.
 	Timer link_training_;
+	bool device_registered_ = false; // since INIT_HCA
 	// The last member: packets stop coming before anything else goes.
 	PortLinks links_;
 };

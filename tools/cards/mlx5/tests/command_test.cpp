@@ -291,4 +291,20 @@ TEST_F(Mlx5Commands, LinkComesUpAfterTheLastSetupCommand)
 	EXPECT_TRUE(driver.host.loop().run_until([&] { return driver.port.enabled(); }));
 }
 
+// Newer drivers create no queue pair for UMR requests before they need one, but keys for them.
+TEST_F(Mlx5Commands, LinkComesUpAfterTheFirstKeyForUmrRequests)
+{
+	using hw::mlx5::MkeyContext;
+	driver.bring_up();
+	MkeyContext context{};
+	MkeyContext::free.set(context.bytes, 1);
+	MkeyContext::qpn.set(context.bytes, MkeyContext::any_qp);
+	MkeyContext::pd.set(context.bytes, driver.pd);
+	ASSERT_NE(driver.make_key(context, 4, {}), 0u);
+	EXPECT_FALSE(driver.port.enabled());
+	MkeyContext::umr_enable.set(context.bytes, 1);
+	ASSERT_NE(driver.make_key(context, 4, {}), 0u);
+	EXPECT_TRUE(driver.port.enabled());
+}
+
 } // namespace weft::mlx5::testing
