@@ -79,6 +79,7 @@ constexpr Field log_max_rqt_size{0x70, 12, 8};
 constexpr Field log_max_wq_size{0x78, 4, 0};
 constexpr Field max_eqs{0x8c, 15, 0};
 constexpr Field uars_per_page{0xa4, 31, 0};
+constexpr Field padded_cqes{0xb4, 2, 2}; // cqe_128_always
 } // namespace general
 
 namespace atomic
@@ -175,6 +176,7 @@ constexpr struct {
 	{general::log_max_wq_size, limits::kLogSrqSize},
 	{general::max_eqs, limits::kEqs},
 	{general::uars_per_page, 1},
+	{general::padded_cqes, 1},
 };
 
 // Further general capabilities of a card with enhanced IPoIB.

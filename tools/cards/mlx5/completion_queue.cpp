@@ -70,7 +70,7 @@ bool CompletionQueue::store(std::uint32_t index, Cqe entry, std::span<const std:
 	Cqe::owner.set(entry.bytes, (index >> settings_.log_size & 1) ^ wrong_owner);
 	const std::uint64_t slot = settings_.collapsed ? 0 : index & (size() - 1);
 	const std::uint64_t slot_size = settings_.large_slots ? 2 * Cqe::size : Cqe::size;
-	const std::uint64_t place = has_front() ? Cqe::size : 0;
+	const std::uint64_t place = settings_.large_slots ? Cqe::size : 0;
 	GuestMemory *const memory = services_.memory.memory();
 	if (!front.empty() &&
 	    !(memory && memory->write(pages_.bus_address(slot * slot_size), front)))
@@ -86,7 +86,7 @@ void CompletionQueue::fail(std::uint32_t status, std::uint32_t syndrome)
 
 bool CompletionQueue::post(Cqe entry, bool solicited, std::span<const std::byte> front)
 {
-	if (failed() || (!front.empty() && !has_front()))
+	if (failed() || (!front.empty() && !settings_.large_slots))
 		return false;
 	if (!settings_.overrun_ignore && full()) {
 		fail(queue_status::overflow, hw::mlx5::Eqe::cq_overrun);

@@ -32,7 +32,7 @@ public:
 		std::uint8_t log_size = 0;
 		// Slots of 128 bytes, of which the second half is the entry.
 		bool large_slots = false;
-		bool padded = false; // large slots, but the entry is in their first half
+		bool padded = false; // the driver asked that whole slots be written
 		bool overrun_ignore = false;
 		bool collapsed = false; // all entries go to the first slot
 		std::uint32_t uar_page = 0;
@@ -77,7 +77,6 @@ public:
 
 private:
 	std::uint32_t size() const { return std::uint32_t{1} << settings_.log_size; }
-	bool has_front() const { return settings_.large_slots && !settings_.padded; }
 	void look_at_record();
 	bool full();
 	bool store(std::uint32_t index, hw::mlx5::Cqe entry, std::span<const std::byte> front = {},

@@ -6,6 +6,7 @@
 namespace weft::mlx5::testing
 {
 
+using hw::mlx5::CqContext;
 using hw::mlx5::Cqe;
 using hw::mlx5::CqeOpcode;
 using hw::mlx5::QpContext;
@@ -32,9 +33,9 @@ protected:
 			*driver.bytes(from + i, 1) = static_cast<std::uint8_t>(i + 1);
 		std::fill_n(driver.bytes(to, 4096), 4096, kUnchanged);
 	}
-	void connect(bool large_entries)
+	void connect(unsigned entry_size)
 	{
-		cq = driver.make_cq(4, large_entries);
+		cq = driver.make_cq(4, entry_size);
 		std::tie(one, two) = driver.make_pair(cq);
 	}
 	// The first queue pair sends @size bytes to the second, whose entry is returned.
@@ -90,7 +91,7 @@ protected:
 
 TEST_F(Mlx5Inline, ShortMessagesAreScatteredToTheCqe)
 {
-	connect(false);
+	connect(CqContext::entry_64);
 	const Cqe cqe = send(32, TinyDriver::kSendImmediate);
 	EXPECT_EQ(Cqe::opcode.get(cqe.bytes), static_cast<unsigned>(CqeOpcode::responder_send_imm));
 	EXPECT_EQ(Cqe::format.get(cqe.bytes), Cqe::inline_32);
@@ -102,7 +103,7 @@ TEST_F(Mlx5Inline, ShortMessagesAreScatteredToTheCqe)
 
 TEST_F(Mlx5Inline, LongMessagesAndWritesAreScatteredToMemory)
 {
-	connect(false);
+	connect(CqContext::entry_64);
 	Cqe cqe = send(0);
 	EXPECT_EQ(Cqe::format.get(cqe.bytes), 0u) << "nothing to carry";
 	cqe = send(32, TinyDriver::kWriteImmediate);
@@ -119,7 +120,7 @@ TEST_F(Mlx5Inline, LargeCqesHold64BytesOfData)
 {
 	driver.inline_receive = QpContext::receive_64_bytes;
 	driver.inline_response = QpContext::response_64_bytes;
-	connect(true);
+	connect(CqContext::entry_128);
 	Cqe cqe = send(64);
 	EXPECT_EQ(Cqe::format.get(cqe.bytes), Cqe::inline_64);
 	EXPECT_TRUE(entry_has(cqe, 64));
@@ -134,9 +135,20 @@ TEST_F(Mlx5Inline, LargeCqesHold64BytesOfData)
 	EXPECT_TRUE(memory_has(65));
 }
 
+// With padding, too, drivers find the entry in the second half of its slot.
+TEST_F(Mlx5Inline, PaddedCqesAreInTheSecondHalfOfTheirSlots)
+{
+	driver.inline_receive = QpContext::receive_64_bytes;
+	connect(CqContext::entry_128_padded);
+	const Cqe cqe = send(65);
+	EXPECT_EQ(Cqe::byte_count.get(cqe.bytes), 65u);
+	EXPECT_TRUE(memory_has(65));
+	EXPECT_EQ(Cqe::format.get(send(64).bytes), Cqe::inline_64);
+}
+
 TEST_F(Mlx5Inline, ReadAndAtomicResultsAreScatteredToTheCqe)
 {
-	connect(false);
+	connect(CqContext::entry_64);
 	Cqe cqe = read(17);
 	EXPECT_EQ(Cqe::opcode.get(cqe.bytes), static_cast<unsigned>(CqeOpcode::requester));
 	EXPECT_EQ(Cqe::byte_count.get(cqe.bytes), 17u);
@@ -151,7 +163,7 @@ TEST_F(Mlx5Inline, ReadAndAtomicResultsAreScatteredToTheCqe)
 
 TEST_F(Mlx5Inline, UnsignalledReadResultsAreScatteredToMemory)
 {
-	connect(false);
+	connect(CqContext::entry_64);
 	read(8, TinyDriver::kRead, false);
 	EXPECT_TRUE(memory_has(8));
 }
@@ -160,7 +172,7 @@ TEST_F(Mlx5Inline, UnsignalledReadResultsAreScatteredToMemory)
 TEST_F(Mlx5Inline, DataLargerThanTheCqeFailsTheQueuePair)
 {
 	driver.inline_receive = QpContext::receive_64_bytes;
-	connect(false);
+	connect(CqContext::entry_64);
 	driver.receive(two, 0, to, 256);
 	Bytes wqe = TinyDriver::control(TinyDriver::kSend, false);
 	TinyDriver::add_data(wqe, from, 33, driver.key);

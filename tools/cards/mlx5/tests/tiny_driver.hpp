@@ -300,9 +300,11 @@ public:
 			return entries + (large ? 128 : 64) * (index & ((1u << log_size) - 1));
 		}
 	};
-	Cq make_cq(unsigned log_size, bool large = false)
+	// @entry_size: as the context has it.
+	Cq make_cq(unsigned log_size, unsigned entry_size = 0)
 	{
 		using hw::mlx5::CqContext;
+		const bool large = entry_size != CqContext::entry_64;
 		const std::uint64_t size = std::uint64_t{large ? 128u : 64u} << log_size;
 		Cq cq{.entries = allocate(size),
 		      .record = allocate(8, 8),
@@ -312,7 +314,7 @@ public:
 			*bytes(cq.entries + at, 1) = 0xf1;
 		CqContext context{};
 		CqContext::log_size.set(context.bytes, log_size);
-		CqContext::entry_size.set(context.bytes, large);
+		CqContext::entry_size.set(context.bytes, entry_size);
 		CqContext::uar_page.set(context.bytes, uar);
 		CqContext::eqn.set(context.bytes, completion_eq);
 		CqContext::record.set(context.bytes, cq.record);
