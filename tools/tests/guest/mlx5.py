@@ -37,7 +37,9 @@ EXCHANGES = 300
 SUITE = "/usr/share/rdma-core/tests"
 # These tests use a clock and on-demand paging without a check whether the card has them.
 SUITE_FAILS = {"test_query_rt_values", "test_timestamp_free_running_rc_traffic", "test_odp_dc_traffic"}
-SUITE_PASSES = 119
+SUITE_PASSES = 121
+# One test resizes a completion queue to less than it holds.
+SUITE_PROVOKES = re.compile(r"MODIFY_CQ.*too many outstanding CQEs")
 # Messages of mlx5_core about a card without a vendor-specific capability and without a clock; a real card of the model has both.
 EXPECTED = re.compile(r"Failed to get valid vendor specific ID|invalid device_frequency_khz")
 
@@ -319,6 +321,7 @@ ib_write_bw -F -n 100 > /dev/null
 rping -s -C 10
 #@ node2
 uname -r
+again ping -q -c 1 -W 1 10.1.0.1 > /dev/null    # ib_ipoib queues at most three packets until it has resolved the address
 ping -c 20 -i 0.05 10.1.0.1 | grep ' 0% packet loss'
 for type in rc uc ud srq; do again ibv_${{type}}_pingpong -c -n {EXCHANGES} -s 1024 10.1.0.1 | grep iters; done
 again ib_write_bw -F -n 100 10.1.0.1 | grep '^ 65536'
@@ -336,7 +339,8 @@ def newer_kernels_drive_the_card(lab):
         for cpus in (1, 2, 4):
             with check(f"{modules.name} with {cpus} CPUs: ping, ping-pongs, writes and connections"):
                 done = subprocess.run([lab.program("weft"), "run", "--card", "mlx5", "--kernel", image, "--modules", modules, "--cpus", str(cpus), "--timeout", "200",
-                                       "--script", script], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300 * lab.slowness)
+                                       "--logs", lab.directory / f"{modules.name}-{cpus}", "--script", script], stdin=subprocess.DEVNULL, capture_output=True,
+                                      text=True, check=False, timeout=300 * lab.slowness)
                 assert done.returncode == 0, f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
                 said = done.stdout
                 assert f"node2: {modules.name}\n" in said and said.count(f"{EXCHANGES} iters in") == 4 and "node2: 10\n" in said, said
@@ -431,11 +435,17 @@ def perftest_completes_with_a_connectx_2(lab):
 def rdma_core_tests_pass(lab):
     """Only the known ones of rdma-core's own tests for all providers and for mlx5 fail."""
     with guests(lab, MIXED.format(peer="mlx4")) as (_, (node1, node2)):
+        node1.run("dmesg -C")
         load(node1, "mlx5")
         load(node2, "mlx4")
+        # The tests of rdmacm are skipped if ib0 has no address.
+        ipoib_up(node1, node2)
         said = node1.run(f"ulimit -l unlimited && cd {SUITE} && python3 -B run_tests.py -v --dev mlx5_0", check=False, timeout=600).err
         print(said)
         assert set(re.findall(r"^(?:ERROR|FAIL): (\w+)", said, re.MULTILINE)) == SUITE_FAILS, said
-        passed = re.findall(r"\bok$", said, re.MULTILINE)
-        assert len(passed) >= SUITE_PASSES, f"{len(passed)} passed"
-        assert not unexpected(node1), unexpected(node1)
+        # Not by counting "ok": tests that fork may print between the name of a test and its outcome.
+        ran = int(re.search(r"^Ran (\d+) tests", said, re.MULTILINE).group(1))
+        passed = ran - sum(map(int, re.findall(r"(?:failures|errors|skipped)=(\d+)", said)))
+        assert passed >= SUITE_PASSES, f"{passed} passed; skipped:\n" + "\n".join(re.findall(r"^.*skipped .*", said, re.MULTILINE))
+        logged = [line for line in unexpected(node1).splitlines() if not SUITE_PROVOKES.search(line)]
+        assert logged == [], logged
