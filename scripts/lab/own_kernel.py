@@ -108,7 +108,8 @@ class Found:
         return None
 
 
-def _config(path):
+def configuration(path):
+    """The options in a .config file, by their names without CONFIG_; None if there is no such file."""
     if not path.is_file():
         return None
     return dict(re.findall(r"^CONFIG_(\w+)=(.*)$", path.read_text(errors="replace"), re.MULTILINE))
@@ -131,7 +132,7 @@ def _found_in_tree(tree):
             raise LabError(f"{tree} lacks the module {path}", "run make modules in it")
         modules.append((f"kernel/{path}", tree / path))
     lists = tuple(path for path in (tree / "modules.builtin", tree / "modules.builtin.modinfo") if path.is_file())
-    return Found(bzimage, release.read_text().strip(), tuple(modules), _builtin(tree / "modules.builtin"), _config(tree / ".config"), lists)
+    return Found(bzimage, release.read_text().strip(), tuple(modules), _builtin(tree / "modules.builtin"), configuration(tree / ".config"), lists)
 
 
 def _module_folder(given, release, bzimage):
@@ -148,7 +149,7 @@ def _module_folder(given, release, bzimage):
 def _found_image(bzimage, modules):
     release = release_of(bzimage)
     folder = _module_folder(modules, release, bzimage)
-    config = _config(bzimage.parent / f"config-{release}")
+    config = configuration(bzimage.parent / f"config-{release}")
     if not folder:
         return Found(bzimage, release, config=config)
     files = tuple(sorted((path.relative_to(folder).as_posix(), path) for path in folder.rglob("*.ko*") if path.is_file()))

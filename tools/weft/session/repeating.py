@@ -10,7 +10,7 @@ import tempfile
 
 import stack
 from guest_setup import Setup
-from lab import kernels, shared_time
+from lab import own_uml, shared_time
 from lab.errors import LabError, printable
 from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, TIMED_OUT, Printer, check_command, scripts_of
 
@@ -40,9 +40,7 @@ def event(text):
 
 def _kernel(machine):
     name = DEFAULT_KERNEL if machine.kernel == "stock" else machine.kernel
-    if name not in kernels.BUILT or not kernels.is_native(name):
-        raise LabError(f"virtual time needs a User-Mode Linux kernel, and {name} is none", "use --kernel um or um-debug")
-    return kernels.find(name)
+    return own_uml.named(name)
 
 
 def _run(lab, logs):
