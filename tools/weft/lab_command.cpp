@@ -434,8 +434,16 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 		return passed;
 	};
 
+	const auto kernel = [](Passed &passed) {
+		passed.text("--kernel",
+			    "the guests' kernel: um-debug (the default), or the directory "
+			    "of a User-Mode Linux kernel");
+	};
 	const auto scenario = [&](const std::string &name, const std::string &description) {
 		auto passed = add(name, description, "run", false);
+		kernel(*passed);
+		passed->text("--card", "the model of the cards: mlx4 (the default), mlx5 or mthca")
+			->check(CLI::IsMember({"mlx4", "mlx5", "mthca"}));
 		passed->number("--seeds", "number of seeds (default: 100)")
 			->check(CLI::Range(1, 1000000));
 		passed->number("--seed", "the first seed (default: 0)")
@@ -451,18 +459,18 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 		scenario("ipoib", "administration of IPoIB, with failing allocations and links");
 	ipoib->text("--stack", "the RDMA stack: linux (the default) or weft")
 		->check(CLI::IsMember({"linux", "weft"}));
-	ipoib->text("--card", "the model of the cards, mlx4 (the default) or mthca")
-		->check(CLI::IsMember({"mlx4", "mthca"}));
 	scenario("verbs", "programs that use verbs and MADs, killed, with failing allocations, "
 			  "while cards and modules are removed");
-	add("replay", "run one schedule, and compare its report with the expected one", "replay",
-	    true)
-		->text("--logs", "the directory for the guests' consoles and weftd's log");
-	add("reduce", "remove the steps of a schedule without which its report still comes",
-	    "reduce", true)
-		->text("--out", "the file for the shorter schedule")
-		->type_name("FILE")
-		->required();
+	const auto replay =
+		add("replay", "run one schedule, and compare its report with the expected one",
+		    "replay", true);
+	kernel(*replay);
+	replay->text("--logs", "the directory for the guests' consoles and weftd's log");
+	const auto reduce =
+		add("reduce", "remove the steps of a schedule without which its report still comes",
+		    "reduce", true);
+	kernel(*reduce);
+	reduce->text("--out", "the file for the shorter schedule")->type_name("FILE")->required();
 }
 
 } // namespace weft::cli

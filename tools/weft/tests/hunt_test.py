@@ -3,6 +3,7 @@
 """Tests `weft hunt` without guests: schedules, signatures, the corpus, reduction, exit status."""
 import contextlib
 import io
+import itertools
 import json
 import pathlib
 import sys
@@ -18,6 +19,7 @@ sys.dont_write_bytecode = True
 from hunt import command, reduction, scenarios, schedule, signature, trial  # noqa: E402
 from hunt.corpus import Corpus  # noqa: E402
 from lab.errors import LabError  # noqa: E402
+import stack  # noqa: E402
 
 SEEDS = range(50)
 OOPS = """BUG: KASAN: null-ptr-deref in __netif_schedule+0x1f/0x60
@@ -31,6 +33,22 @@ Call Trace:
  [<61c0b3a1>] ipoib_flush_paths+0x2c1/0x310 [ib_ipoib]
  [<61c0b3a1>] ? ipoib_noise+0x2c1/0x310 [ib_ipoib]
  [<61c0c4a2>] ipoib_ib_dev_cleanup.part.0+0x52/0x120 [ib_ipoib]"""
+
+
+LEAKS = """kmemleak: 2 new suspected memory leaks (see /sys/kernel/debug/kmemleak)
+unreferenced object 0x0000000069f1a800 (size 256):
+  comm "modprobe", pid 51, jiffies 4294937730 (age 12.040s)
+  hex dump (first 32 bytes):
+    00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00  ................
+  backtrace:
+    [<00000000d8d5a4e4>] kmalloc_trace+0x2a/0xa0
+    [<0>] ipoib_create+0x12/0x0 [ib_ipoib]
+    [<00000000b1a2c3d4>] do_one_initcall+0x95/0x2b0
+unreferenced object 0x0000000069f1a900 (size 64):
+  comm "modprobe", pid 51, jiffies 4294937731 (age 12.030s)
+  backtrace:
+    [<0>] other+0x2/0x0 [ib_ipoib]
+weft-hunt: finished"""
 
 
 def file_of(text, test):
@@ -63,38 +81,50 @@ class Schedules(unittest.TestCase):
         self.assertEqual(len(names), len(scenarios.VERBS), names)
         for name in names:
             self.assertIn(f"\n{name}() {{", script)
-        self.assertEqual({step.words[1] for step in steps if step.words[0] == "unload"}, set(scenarios.MODULES))
+        self.assertEqual({step.words[1] for step in steps if step.words[0] == "unload"}, {"mlx4_ib", "ib_umad", "ib_uverbs"})
 
     def test_random_order_of_verbs_satisfies_the_preconditions_of_each_step(self):
-        """A program is started only if its kind does not run and its device is there; only a running one is killed."""
+        """A program is started only if its kind does not run and its device is there; only a running one is killed. The driver of an mthca card is unloaded, bound
+        and unbound only as one module, and without programs that use verbs."""
         kinds = {"verbs", "objects", "discover", "query"}
-        for seed in SEEDS:
-            for host in scenarios.HOSTS:
-                bound, driver, running = True, True, set()
-                for step in scenarios.generate("verbs", seed).steps:
-                    if step.host != host:
-                        continue
-                    name, *arguments = step.words
-                    if name in kinds:
-                        self.assertTrue(bound and driver and name not in running, step)
-                        running.add(name)
-                    elif name in ("terminate", "starve"):
-                        self.assertIn(arguments[0], running)
-                        running -= set(arguments) if name == "terminate" else set()
-                    elif name in ("connect", "disconnect"):
-                        self.assertEqual(bound, name == "disconnect")
-                        bound = not bound
-                    elif arguments == ["mlx4_ib"]:
-                        self.assertEqual(driver, name == "unload")
-                        driver = not driver
-                    elif arguments == ["ib_uverbs"]:
-                        self.assertFalse(driver, step)
+        for card, seed, host in itertools.product(stack.IN_TREE, SEEDS, scenarios.HOSTS):
+            own, bound, driver, running = stack.IN_TREE[card], True, True, set()
+            for step in scenarios.generate("verbs", seed, card=card).steps:
+                if step.host != host:
+                    continue
+                name, *arguments = step.words
+                removal = name == "disconnect" or (name, *arguments) == ("unload", own)
+                self.assertFalse(card == "mthca" and removal and running & {"verbs", "objects"}, step)
+                self.assertFalse(card == "mthca" and name in ("connect", "disconnect") and not driver, step)
+                if name in kinds:
+                    self.assertTrue(bound and driver and name not in running, step)
+                    self.assertFalse(card == "mlx5" and name in ("verbs", "objects"), step)
+                    running.add(name)
+                elif name in ("terminate", "starve"):
+                    self.assertIn(arguments[0], running)
+                    running -= set(arguments) if name == "terminate" else set()
+                elif name in ("connect", "disconnect"):
+                    self.assertEqual(bound, name == "disconnect")
+                    bound = not bound
+                elif arguments == [own]:
+                    self.assertEqual(driver, name == "unload")
+                    driver = not driver
+                    bound = bound or (driver and card == "mthca")
+                elif arguments == ["ib_uverbs"]:
+                    self.assertFalse(driver, step)
+
+    def test_modules_of_each_card_are_unloaded(self):
+        for card, own in stack.IN_TREE.items():
+            steps = [step for seed in SEEDS for step in scenarios.generate("verbs", seed, card=card).steps]
+            self.assertEqual({step.words[1] for step in steps if step.words[0] == "unload"}, {own, "ib_umad", "ib_uverbs"})
+            self.assertTrue({"connect", "disconnect"} <= {step.words[0] for step in steps})
+            self.assertIn(f" own={own}\n", trial.script(schedule.Schedule("verbs", 1, (), card=card), "node1"))
 
     def test_verbs_without_its_program_is_refused(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
-        for settings, said in (({}, "there is no .*/weft-uverbs-probe"), ({"stack": "weft"}, "Linux's stack"), ({"card": "mthca"}, "mlx4 cards")):
+        for settings, said in (({}, "there is no .*/weft-uverbs-probe"), ({"stack": "weft"}, "Linux's stack")):
             with self.subTest(settings), self.assertRaisesRegex(LabError, said):
-                trial.run(schedule.Schedule("verbs", 1, (), **settings), folder / "weftd")
+                trial.run(schedule.Schedule("verbs", 1, (), **settings), None, folder / "weftd")
 
     def test_all_actions_are_generated_and_have_a_function(self):
         script = trial.GUEST.read_text() + scenarios.script("ipoib")
@@ -135,7 +165,7 @@ class Schedules(unittest.TestCase):
 
     def test_unknown_scenario_is_reported(self):
         with self.assertRaisesRegex(LabError, "there is no scenario x: there is ipoib"):
-            trial.run(schedule.Schedule("x", 1, ()), None)
+            trial.run(schedule.Schedule("x", 1, ()), None, None)
 
 
 class Signatures(unittest.TestCase):
@@ -148,6 +178,12 @@ class Signatures(unittest.TestCase):
 
     def test_signature_of_a_warning_has_its_file_without_the_line(self):
         self.assertEqual(signature.of("WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"), "WARNING at net/core/dev.c")
+
+    def test_signature_of_a_reference_count_has_its_fault_and_its_owner(self):
+        report = ("WARNING: CPU: 0 PID: 85 at lib/refcount.c:28 refcount_warn_saturate+0x248/0x250\nrefcount_t: underflow; use-after-free.\nModules linked in: a\n"
+                  "Call Trace:\n [<6153ab9a>] warn_slowpath_fmt+0x136/0x15b\n [<60a9eb98>] refcount_warn_saturate+0x248/0x250\n"
+                  " [<7880a049>] __refcount_sub_and_test.constprop.0+0x49/0x50 [a]\n [<7880c047>] owner+0x47/0x80 [a]")
+        self.assertEqual(signature.of(report), "refcount_t: underflow; use-after-free: owner")
 
     def test_signature_of_a_panic_has_the_reason_without_the_address(self):
         report = ("Kernel panic - not syncing: Kernel mode fault at addr 0x148, ip 0x60da697a\nCall Trace:\n [<61593c50>] ? debug_lockdep_rcu_enabled+0x0/0x50\n"
@@ -163,6 +199,12 @@ class Signatures(unittest.TestCase):
 
     def test_signature_without_a_stack_is_the_first_line(self):
         self.assertEqual(signature.of("INFO: task ip:77 blocked for more than 120 seconds."), "task ip:N blocked for more than N seconds")
+
+    def test_signature_of_a_leaked_object_is_its_allocation(self):
+        for report in (LEAKS, LEAKS.partition("\n")[2]):
+            self.assertEqual([signature.of(leak) for leak in signature.each_leak(report)],
+                             ["unreferenced object N (size N): ipoib_create, do_one_initcall", "unreferenced object N (size N): other"])
+        self.assertEqual(signature.each_leak(OOPS), [OOPS])
 
     def test_known_reports_are_matched_by_prefix(self):
         table = [("KASAN: null-ptr-deref: __netif_schedule", "page")]
@@ -206,6 +248,13 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.judge([often], often)[0], "passed")
         self.assertEqual(self.judge([often, OOPS], f"{often}\n{OOPS}")[0], "report")
 
+    def test_leaked_objects_take_precedence_over_their_count(self):
+        counted, each = LEAKS.partition("\n")[::2]
+        for reports in ([LEAKS], [counted, each]):
+            self.assertEqual(self.judge(reports, LEAKS)[:2], ("report", "unreferenced object N (size N): ipoib_create, do_one_initcall"))
+        known = [("unreferenced object N (size N): ipoib_create", "page")]
+        self.assertEqual(self.judge([LEAKS], LEAKS, table=known)[1], "unreferenced object N (size N): other")
+
     def test_lab_without_a_report_passes(self):
         self.assertEqual(self.judge(), ("passed", "", "", None))
 
@@ -246,14 +295,13 @@ class Hunting(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
         self.ran = []
-        self.enterContext(unittest.mock.patch.object(command, "_prepare"))
-        kernel = types.SimpleNamespace(kdir=pathlib.Path("/um-debug-1"))
-        self.enterContext(unittest.mock.patch.object(command.kernels, "find", lambda _: kernel))
+        self.kernel = types.SimpleNamespace(kdir=pathlib.Path("/um-debug-1"), identity="")
+        self.enterContext(unittest.mock.patch.object(command, "_prepare", lambda _: self.kernel))
         self.enterContext(unittest.mock.patch.object(trial, "run", self.outcome))
-        self.enterContext(unittest.mock.patch.object(signature, "known", lambda: [("known", "page.rst")]))
+        self.enterContext(unittest.mock.patch.object(signature, "KNOWN", file_of("page.rst known\n", self)))
         self.by_seed = {}
 
-    def outcome(self, generated, weftd, logs=None, stopped=None, table=(), keep_passed=False):
+    def outcome(self, generated, kernel, weftd, logs=None, stopped=None, table=(), keep_passed=False):
         self.ran.append(generated.seed)
         name = self.by_seed.get(generated.seed, "")
         if isinstance(name, BaseException):
@@ -288,12 +336,26 @@ class Hunting(unittest.TestCase):
         self.assertEqual(schedule.read(self.folder / "out/found/2.hunt"), scenarios.generate("ipoib", 2).but(expect="other: f"))
         self.assertEqual(json.loads((self.folder / "out/seeds/2.json").read_text())["signature"], "other: f")
 
+    def test_report_that_the_user_knows_is_set_aside(self):
+        """Also for a seed that has already been run."""
+        self.by_seed = {7: "known: f", 8: "other: f"}
+        self.assertEqual(self.hunt(seed=5)[0], 125)
+        (self.folder / "out/known.txt").write_text("# mine\n\nmine.rst other: f\n")
+        for count, passed in ((5, 3), (7, 5)):
+            self.assertEqual(self.hunt(seed=5, seeds=count), (0, f"{count} seeds, {passed} passed\n1 of known: known: f; first seed 7; page.rst\n"
+                                                              "1 of known: other: f; first seed 8; mine.rst\n"))
+        (self.folder / "out/known.txt").write_text("# mine\nother:\n")
+        with self.assertRaisesRegex(LabError, "known.txt:2: a line has a page"):
+            self.hunt(seed=5)
+
     def test_directory_of_another_hunt_is_refused(self):
         self.hunt()
         with self.assertRaisesRegex(LabError, "has the results of another hunt.*--out"):
             self.hunt(stack="weft")
-        for owner, name, value in ((scenarios, "version", "other"), (command.kernels, "find", types.SimpleNamespace(kdir=pathlib.Path("/um-debug-2")))):
-            with self.subTest(name), unittest.mock.patch.object(owner, name, lambda _, value=value: value), self.assertRaisesRegex(LabError, "another hunt"):
+        with unittest.mock.patch.object(scenarios, "version", lambda _: "other"), self.assertRaisesRegex(LabError, "another hunt"):
+            self.hunt()
+        for changed in ({"kdir": pathlib.Path("/um-debug-2")}, {"identity": "rebuilt"}):
+            with self.subTest(changed), unittest.mock.patch.multiple(self.kernel, **changed), self.assertRaisesRegex(LabError, "another hunt"):
                 self.hunt()
 
     def test_damaged_verdict_is_reported(self):

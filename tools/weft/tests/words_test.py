@@ -56,8 +56,11 @@ class Words(unittest.TestCase):
         self.assertEqual(words[1], "hunt")
         self.assertTrue({"seeds:=7", "seed:=4294967295", "out=a b", "action=run", "scenario=ipoib"} <= set(words), words)
         self.assertTrue({"seeds:=2", "action=run", "scenario=verbs"} <= set(self.words("hunt", "verbs", "--seeds", "2")))
+        self.assertTrue({"card=mlx5", "kernel=a b"} <= set(self.words("hunt", "verbs", "--card", "mlx5", "--kernel", "a b")))
+        for action in (("replay",), ("reduce", "--out", "x")):
+            self.assertIn("kernel=k", self.words("hunt", action[0], __file__, *action[1:], "--kernel", "k"))
         self.assertTrue({"action=replay", f"file={__file__}", "logs=x"} <= set(self.words("hunt", "replay", __file__, "--logs", "x")))
-        for given in (("ipoib", "--seeds", "0"), ("reduce", __file__), ("replay", "/none"), ("replay",), ("ipoib", "--card", "mlx5"), ("verbs", "--stack", "weft"), ()):
+        for given in (("ipoib", "--seeds", "0"), ("reduce", __file__), ("replay", "/none"), ("replay",), ("ipoib", "--card", "mlx9"), ("verbs", "--stack", "weft"), ()):
             self.assertNotEqual(self.run_weft("hunt", *given).returncode, 0, given)
 
     def test_unknown_words_are_refused_with_a_hint(self):

@@ -11,7 +11,7 @@ import time
 
 from hunt import reduction, scenarios, schedule as schedules, signature, trial
 from hunt.corpus import Corpus
-from lab import image, kernels, shared_time
+from lab import image, own_uml, shared_time
 from lab.errors import LabError, printable
 from labs import interruption
 from stack import NAMES
@@ -70,10 +70,12 @@ def _tell(text):
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def _prepare():
-    """Builds the images that all labs need, before several labs would build them at the same time."""
-    image.initramfs(kernels.find(trial.KERNEL))
+def _prepare(args):
+    """Returns the guests' kernel. Builds the images that all labs need, before several labs would build them at the same time."""
+    kernel = own_uml.named(args.kernel or trial.KERNEL, own_uml.FAILING_ALLOCATIONS)
+    image.initramfs(kernel)
     image.root_tree()
+    return kernel
 
 
 def _line(verdict):
@@ -100,19 +102,20 @@ def hunt(args):
     directory = pathlib.Path(args.out or f"hunt-{args.scenario}")
     settings = {"stack": args.stack or NAMES[0], "card": args.card or "mlx4"}
     # Verdicts of another kernel or another version of the scenario are not comparable.
-    _prepare()
-    corpus = Corpus(directory, {"scenario": args.scenario, "version": scenarios.version(args.scenario), "kernel": kernels.find(trial.KERNEL).kdir.name, **settings})
+    kernel = _prepare(args)
+    corpus = Corpus(directory, {"scenario": args.scenario, "version": scenarios.version(args.scenario), "kernel": f"{kernel.kdir.name} {kernel.identity}".strip(), **settings})
     first = args.seed or 0
     seeds = range(first, first + (args.seeds or 100))
     if seeds[-1] > schedules.LARGEST_SEED:
         raise LabError(f"seeds are at most {schedules.LARGEST_SEED}")
-    verdicts = {seed: verdict for seed in seeds if (verdict := corpus.verdict(seed))}
-    table = signature.known()
+    table = signature.known(directory / "known.txt")
+    # A report may have become known since its seed was run.
+    verdicts = {seed: {**verdict, "page": signature.page_of(verdict["signature"], table)} for seed in seeds if (verdict := corpus.verdict(seed))}
     began = time.monotonic()
 
     def one(seed, stopped):
         schedule = scenarios.generate(args.scenario, seed, **settings)
-        outcome = trial.run(schedule, args.weftd, corpus.found / str(seed), stopped, table)
+        outcome = trial.run(schedule, kernel, args.weftd, corpus.found / str(seed), stopped, table)
         verdict = {"seed": seed, "verdict": outcome.verdict, "signature": outcome.signature, "page": signature.page_of(outcome.signature, table),
                    "virtual": round(outcome.virtual, 3), "real": round(outcome.real, 1), "until": outcome.until, "report": outcome.report}
         corpus.add(seed, verdict, schedule.but(expect=outcome.signature))
@@ -127,8 +130,8 @@ def hunt(args):
 def replay(args):
     """Runs the schedule of a file; the exit status reports whether the run had the expected signature."""
     schedule = schedules.read(pathlib.Path(args.file))
-    _prepare()
-    outcome = trial.run(schedule, args.weftd, args.logs, interruption_came, keep_passed=True)
+    kernel = _prepare(args)
+    outcome = trial.run(schedule, kernel, args.weftd, args.logs, interruption_came, keep_passed=True)
     if outcome.report:
         print(printable(outcome.report))
     _tell(f"{outcome.verdict}{f': {outcome.signature}' if outcome.signature else ''}")
@@ -141,15 +144,15 @@ def replay(args):
 def reduce(args):
     """Reduces the schedule of a file to the steps that its report needs."""
     schedule = schedules.read(pathlib.Path(args.file))
-    _prepare()
-    whole = trial.run(schedule, args.weftd, None, interruption_came)
+    kernel = _prepare(args)
+    whole = trial.run(schedule, kernel, args.weftd, None, interruption_came)
     if whole.verdict == trial.PASSED:
         raise LabError(f"{args.file} passes", "only a schedule that leads to a report can be reduced")
     schedule = schedule.but(expect=whole.signature)
     _tell(f"{len(schedule.steps)} steps: {whole.signature}")
 
     def fails(part):
-        outcome = trial.run(part, args.weftd, None, interruption_came)
+        outcome = trial.run(part, kernel, args.weftd, None, interruption_came)
         same = outcome.signature == whole.signature
         _tell(f"{len(part.steps)} steps: {'the same' if same else outcome.signature or outcome.verdict}, {outcome.real:.1f} s")
         if same:

@@ -63,6 +63,46 @@ recover() {
 	[ "$hosts" = 1 ] || await "the peer did not answer" ping -q -c 1 -W 1 "$peer"
 }
 
+# Unloads all modules, and puts kmemleak's report of what they have left on the console. An object must be five seconds old for it, and unreferenced in two scans.
+leaks() {
+	local kmemleak=/sys/kernel/debug/kmemleak tries=0 left line
+	# The report has the addresses of functions that are no longer there.
+	grep ' [tT] .*\[' /proc/kallsyms | sort >/run/hunt-symbols
+	while left=$(cut -d ' ' -f 1 /proc/modules | xargs) && [ "$left" ]; do
+		((++tries < 60)) || complain "modules could not be unloaded: $left"
+		# The newest first: it may use the others.
+		for line in $left; do rmmod "$line"; done
+		pause 1
+	done
+	[ -e $kmemleak ] || return 0
+	for tries in 1 2; do
+		pause 6
+		echo scan >$kmemleak
+	done
+	awk '
+	FNR == NR { address[NR] = strtonum("0x" $1); name[NR] = $3 " " $4; count = NR; next }
+	/\] 0x[0-9a-f]+$/ {
+		wanted = strtonum($NF)
+		low = 0
+		high = count + 1
+		while (high - low > 1) {
+			middle = int((low + high) / 2)
+			if (address[middle] <= wanted) low = middle
+			else high = middle
+		}
+		if (low) {
+			split(name[low], part)
+			$0 = sprintf(" [<0>] %s+0x%x/0x0 %s", part[1], wanted - address[low], part[2])
+		}
+	}
+	{ print; fflush() }' /run/hunt-symbols $kmemleak | while IFS= read -r line; do echo "$line" >/dev/kmsg; done
+}
+finish() {
+	check
+	leaks
+	log "finished"
+}
+
 # at SECONDS FAIL STEP…: performs a step at a time since the start of the lab, when the guest's clock was 1700000000.
 at() {
 	local seconds=$1 now=${EPOCHREALTIME/./}

@@ -11,8 +11,9 @@ import pathlib
 import random
 import typing
 
-from hunt.schedule import FABRIC, Schedule, Step
+from hunt.schedule import FABRIC, SETTINGS, Schedule, Step
 from lab.errors import LabError
+from stack import IN_TREE
 
 HERE = pathlib.Path(__file__).resolve().parent
 HOSTS = ("node1", "node2")
@@ -26,7 +27,7 @@ ALLOCATIONS = (20, 100, 450)    # the largest number of the failing one: the cre
 class State:
     """The state that a host would have if all steps generated for it had succeeded."""
 
-    def __init__(self):
+    def __init__(self, _):
         self.bound = True
         self.children = {}      # interface: P_Key
 
@@ -99,19 +100,30 @@ CALLS = 400     # random calls in a round of the program that makes them
 class VerbsState:
     """The same for the scenario verbs. running: the kinds of programs that have been started and not killed."""
 
-    def __init__(self):
+    def __init__(self, card):
+        self.card = card
         self.bound = True
-        self.loaded = {"mlx4_ib", "ib_umad", "ib_uverbs"}
+        self.driver = IN_TREE[card]
+        self.users = {self.driver: set(), **USERS}
+        self.loaded = set(self.users)
         self.running = set()
 
     def has(self, module):
-        return self.bound and {"mlx4_ib", module} <= self.loaded
+        return self.bound and {self.driver, module} <= self.loaded
+
+    def may_bind(self):
+        """The only module of an mthca card is the one of its PCI driver."""
+        return self.card != "mthca" or self.driver in self.loaded
+
+    def may_remove(self):
+        """ib_mthca cannot take a device from the programs that use it: its removal waits until they have exited."""
+        return self.card != "mthca" or not self.running & USERS["ib_uverbs"]
 
 
 def _program(kind, module):
-    """Starts a program that uses a module's node."""
+    """Starts a program that uses a module's node. The programs that call verbs know the parameters of mlx4_ib and ib_mthca."""
     def generate(rng, state):
-        if not state.has(module) or kind in state.running:
+        if not state.has(module) or kind in state.running or (module == "ib_uverbs" and state.card == "mlx5"):
             return None
         state.running.add(kind)
         return (kind, *((str(rng.randrange(1 << 32)), str(CALLS * rng.randint(1, 3))) if kind == "verbs" else ()))
@@ -131,39 +143,41 @@ def _starve(rng, state):
 
 
 def _disconnect(_, state):
-    if not state.bound:
+    if not state.bound or not state.may_bind() or not state.may_remove():
         return None
     state.bound = False
     return ("disconnect",)
 
 
 def _connect(_, state):
-    if state.bound:
+    if state.bound or not state.may_bind():
         return None
     state.bound = True
     return ("connect",)
 
 
 def _unload(rng, state):
-    """mlx4_ib needs ib_uverbs, which therefore cannot be unloaded before it, nor while a program has its node open."""
-    module = rng.choice(sorted(MODULES))
-    if module not in state.loaded or (module == "ib_uverbs" and "mlx4_ib" in state.loaded):
+    """The card's driver needs ib_uverbs, which therefore cannot be unloaded before it, nor while a program has its node open."""
+    module = rng.choice(sorted(state.users))
+    if module not in state.loaded or (module == "ib_uverbs" and state.driver in state.loaded) or (module == state.driver and not state.may_remove()):
         return None
-    if module == "mlx4_ib" or not state.running & MODULES[module]:
+    if module == state.driver or not state.running & state.users[module]:
         state.loaded.remove(module)
     return ("unload", module)
 
 
 def _load(rng, state):
-    module = rng.choice(sorted(MODULES))
+    module = rng.choice(sorted(state.users))
     if module in state.loaded:
         return None
-    state.loaded |= {module, "ib_uverbs"} if module == "mlx4_ib" else {module}
+    state.loaded |= {module, "ib_uverbs"} if module == state.driver else {module}
+    # A PCI driver that is loaded binds the card.
+    state.bound |= module == state.driver and state.card == "mthca"
     return ("load", module)
 
 
-# The modules that are unloaded, and the kinds of programs that have their nodes open.
-MODULES = {"mlx4_ib": set(), "ib_umad": {"discover", "query"}, "ib_uverbs": {"verbs", "objects"}}
+# The modules that are unloaded, besides the card's driver, and the kinds of programs that have their nodes open.
+USERS = {"ib_umad": {"discover", "query"}, "ib_uverbs": {"verbs", "objects"}}
 # The table has no random MADs (the step mads), because mlx4_ib fails at some of them (Documentation/reports/umad-path-bits.rst).
 VERBS = (
     Action(6, _program("verbs", "ib_uverbs")), Action(4, _program("objects", "ib_uverbs")), Action(2, _program("discover", "ib_umad")),
@@ -201,7 +215,7 @@ def generate(name, seed, **settings):
     """Returns the schedule of a seed."""
     table = TABLES[name]
     rng = random.Random(f"{name} {seed}")
-    states = {host: STATES[name]() for host in HOSTS}
+    states = {host: STATES[name](settings.get("card", SETTINGS["card"])) for host in HOSTS}
     at = BEGIN
     steps = [Step(BEGIN, host, FIRST[name]) for host in HOSTS if name in FIRST]
     while len(steps) < STEPS:

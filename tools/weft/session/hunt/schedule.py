@@ -15,7 +15,7 @@ import dataclasses
 import re
 
 from lab.errors import LabError
-from stack import NAMES
+from stack import IN_TREE, NAMES
 
 FABRIC = "fabric"
 HOST = re.compile(r"node[1-9]")
@@ -92,7 +92,7 @@ def read(file):
             raise LabError(f"{file}:{number}: {error}") from None
     if not settings["seed"].isdecimal() or int(settings["seed"]) > LARGEST_SEED:
         raise LabError(f"{file}: the seed {settings['seed']} is not a number below 2^32")
-    for name, values in (("stack", NAMES), ("card", ("mlx4", "mthca"))):
+    for name, values in (("stack", NAMES), ("card", tuple(IN_TREE))):
         if settings[name] not in values:
             raise LabError(f"{file}: {name} is one of {', '.join(values)}")
     if settings["check"] not in ("yes", "no"):

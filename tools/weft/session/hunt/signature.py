@@ -5,6 +5,7 @@ import itertools
 import pathlib
 import re
 
+from lab.errors import LabError
 from lab.reports import message
 
 KNOWN = pathlib.Path(__file__).resolve().parent / "known.txt"
@@ -14,7 +15,14 @@ FRAME = re.compile(r"^\s*(?:\[<[0-9a-f]+>\]\s*)?(?P<maybe>\? )?(?P<name>[a-zA-Z_
 # Functions that report, on the way from the defect to the message.
 REPORTING = re.compile(r"(?:show_stack|dump_stack|print_|kasan_|__asan_|__kasan|panic|segv|sig_handler|hard_handler|hard_sig|relay_signal|fatal_sig|bad_segv"
                        r"|__warn|warn_slowpath|report_bug|lock_acquire|__lock_acquire|validate_chain|check_|mark_lock|get_signal|userspace|set_signals|unblock"
-                       r"|__schedule|schedule|block_signals|do_op|debug_dma|dma_map|_printk|vprintk|memset|memcpy|memmove)\w*")
+                       r"|__schedule|schedule|block_signals|do_op|debug_dma|refcount_warn|__refcount_|dma_map|_printk|vprintk|memset|memcpy|memmove)\w*")
+
+
+REFCOUNT = "refcount_t: "     # the second line of a warning of lib/refcount.c, which says what is wrong
+# A report of kmemleak begins with these words; its stack is that of the allocation, which begins with the functions that allocate.
+UNREFERENCED = "unreferenced object"
+ALLOCATING = re.compile(r"_*(?:kmem|kmalloc|kzalloc|kcalloc|krealloc|kvmalloc|kmemdup|kstrdup|kvasprintf|kasprintf|vmalloc|vzalloc|slab_|alloc_skb|netdev_alloc|napi_alloc|"
+                        r"pcpu_alloc|alloc_percpu|alloc_pages|get_free_pages)\w*")
 
 
 def _kind(line):
@@ -32,9 +40,21 @@ def of(report):
     # For a leaked mapping, the stack that created it is more useful than the stack that detected it.
     stack = report.partition(MAPPED)[2].splitlines() or lines
     frames = [match for match in map(FRAME.match, stack) if match and not REPORTING.fullmatch(match["name"].partition(".")[0])]
+    if report.startswith(UNREFERENCED):
+        frames = [frame for frame in frames if not ALLOCATING.fullmatch(frame["name"].partition(".")[0])]
     certain = [frame for frame in frames if not frame["maybe"]]
     names = list(dict.fromkeys(frame["name"].partition(".")[0] for frame in certain or frames))
-    return f"{_kind(lines[0])}: {', '.join(names[:FRAMES])}" if names else _kind(lines[0])
+    kind = _kind(next((line for line in lines[:2] if line.startswith(REFCOUNT)), lines[0]))
+    return f"{kind}: {', '.join(names[:FRAMES])}" if names else kind
+
+
+def each_leak(report):
+    """Returns the reports in a report of lab.reports, which takes objects that kmemleak reports one after the other for one."""
+    begin = report.find(UNREFERENCED) if report.startswith((UNREFERENCED, "kmemleak: ")) else -1
+    if begin < 0:
+        return [report]
+    leaks = re.split(rf"^(?={UNREFERENCED})", report.partition("\nweft-hunt: ")[0][begin:], flags=re.MULTILINE)
+    return [leak.rstrip() for leak in leaks if leak]
 
 
 def with_mapping(report, console):
@@ -45,10 +65,18 @@ def with_mapping(report, console):
     return "\n".join((report, MAPPED, *itertools.takewhile(FRAME.match, rest)))
 
 
-def known():
-    """Returns a list of (beginning of a signature, page that describes it)."""
-    rows = [line.partition(" ") for line in KNOWN.read_text().splitlines() if line and not line.startswith("#")]
-    return [(begin, page) for page, _, begin in rows]
+def known(more=None):
+    """Returns a list of (beginning of a signature, page that describes it), also of those in a file of the user's, if it exists."""
+    rows = []
+    for file in (KNOWN, more) if more and more.exists() else (KNOWN,):
+        for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+            page, _, begin = line.strip().partition(" ")
+            if not page or page.startswith("#"):
+                continue
+            if not begin:
+                raise LabError(f"{file}:{number}: a line has a page, a blank and the beginning of a signature")
+            rows.append((begin, page))
+    return rows
 
 
 def page_of(signature, table):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Runs a schedule once, and determines its verdict."""
 import dataclasses
+import itertools
 import pathlib
 import re
 import shutil
@@ -9,13 +10,14 @@ import tempfile
 import time
 
 import repeating
+import stack
 from guest_setup import Setup
 from hunt import scenarios, signature
 from hunt.schedule import FABRIC
-from lab import kernels, shared_time
+from lab import shared_time
 from lab.errors import LabError
 
-KERNEL = "um-debug"     # has KASAN, lockdep and failing allocations
+KERNEL = "um-debug"     # the default: has KASAN, lockdep and failing allocations
 TIME_FOR_CHECK = 400    # virtual seconds after the last step
 MOST_SECONDS = 600      # of this machine's time
 STAMP = re.compile(r"^\[ *(\d+\.\d+)\]")
@@ -67,8 +69,8 @@ def lab_file(schedule):
 def script(schedule, host):
     """Returns the script that a guest runs once its stack is loaded."""
     steps = "".join(f"at {step.at:.6f} {step.fail} {' '.join(step.words)}\n" for step in schedule.steps if step.host == host)
-    check = f"at {schedule.steps[-1].at + 5:.6f} 0 check\n" if schedule.check and schedule.steps else ""
-    return f"hosts={len(schedule.hosts)}\n{GUEST.read_text()}{scenarios.script(schedule.scenario)}{steps}{check}log end\n"
+    check = f"at {schedule.steps[-1].at + 5:.6f} 0 finish\n" if schedule.check and schedule.steps else ""
+    return f"hosts={len(schedule.hosts)} own={stack.IN_TREE[schedule.card]}\n{GUEST.read_text()}{scenarios.script(schedule.scenario)}{steps}{check}log end\n"
 
 
 def _events(schedule):
@@ -84,8 +86,11 @@ def _seconds(console):
 
 def _judge(done, consoles, table, scenario):
     """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over a complaint."""
-    every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in reports
-             if scenario != "verbs" or OFTEN_MAPPED not in report]
+    every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in
+             itertools.chain.from_iterable(map(signature.each_leak, reports)) if scenario != "verbs" or OFTEN_MAPPED not in report]
+    # The kernel's count of leaked objects is followed by a report of each.
+    if any(report.startswith(signature.UNREFERENCED) for report, _ in every):
+        every = [(report, host) for report, host in every if not report.startswith("kmemleak: ")]
     found = [(signature.of(report), report, host) for report, host in every]
     # A fault in the kernel enables interrupts before it panics, so lockdep may report the locks that are held: an effect of the fault.
     found.sort(key=lambda each: (signature.page_of(each[0], table) is not None, not each[0].startswith("Kernel mode fault")))
@@ -105,16 +110,16 @@ def _probe(schedule, weftd):
     """Returns the program that the guests of scenario verbs run, or None for another scenario."""
     if schedule.scenario != "verbs":
         return None
-    if (schedule.stack, schedule.card) != ("linux", "mlx4"):
-        raise LabError("the scenario verbs is for Linux's stack and mlx4 cards")
+    if schedule.stack != stack.LINUX:
+        raise LabError("the scenario verbs is for Linux's stack")
     probe = pathlib.Path(weftd).parent / PROBE
     if not probe.is_file():
         raise LabError(f"there is no {probe}, which the scenario verbs runs", "build it in a source tree with `make tools`")
     return probe
 
 
-def run(schedule, weftd, logs=None, stopped=lambda: False, table=(), keep_passed=False):
-    """Runs a schedule in its own lab and returns its Outcome. logs: a directory for the consoles, if the run does not pass or keep_passed is set."""
+def run(schedule, kernel, weftd, logs=None, stopped=lambda: False, table=(), keep_passed=False):
+    """Runs a schedule in its own lab, whose guests boot that kernel, and returns its Outcome. logs: a directory for the consoles, if the run does not pass or keep_passed is set."""
     scenarios.script(schedule.scenario)
     probe = _probe(schedule, weftd)
     began = time.monotonic()
@@ -122,7 +127,6 @@ def run(schedule, weftd, logs=None, stopped=lambda: False, table=(), keep_passed
     try:
         file = directory / "lab.toml"
         file.write_text(lab_file(schedule))
-        kernel = kernels.find(KERNEL)
         if probe:
             (directory / "share").mkdir()
             shutil.copy2(probe, directory / "share")

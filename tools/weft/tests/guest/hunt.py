@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """`weft hunt` with guests: a known report is replayed, found and reduced."""
 import json
+import pathlib
 import re
+import shutil
 import signal
 import subprocess
 
-from lab import cache
+from lab import cache, image, kernels
 from lab.testing import test
 from lab.waiting import wait_until
 
+HERE = pathlib.Path(__file__).resolve().parent
 REPORTS = cache.TREE / "Documentation/reports"
 KNOWN = REPORTS / "ipoib-child-registration.hunt"
 
@@ -40,6 +43,46 @@ def known_fault_of_umad_is_replayed(lab):
     """Random MADs reproduce the fault at a MAD whose path bits do not fit."""
     done = _hunt(lab, "replay", REPORTS / "umad-path-bits.hunt", status=0)
     assert "Kernel mode fault" in done.stdout and "ib_umad_write" in done.stdout, done.stdout
+
+
+# The signature that the hunt reports for each planted defect.
+PLANTED = {
+    "hang": r"task modprobe:N blocked for more than N seconds",
+    "wait": r"not finished: a scheduled event requests it",
+    "refcount": r"refcount_t: underflow; use-after-free: .*planted_begin",
+    "leak": r"unreferenced object N \(size N\): planted_allocate",
+}
+
+
+def _kernel_with(lab, names):
+    """A directory as that of a kernel which a user has built: um-debug, with planted modules in addition to its own."""
+    base = kernels.find(lab.kernel)
+    tree, source = lab.directory / "kernel", lab.directory / "planted"
+    shutil.copytree(HERE / "planted", source)
+    cache.tool("make", "-C", base.kdir, f"M={source}", "modules")
+    installed = tree / "lib/modules" / base.release
+    shutil.copytree(base.modules, installed)
+    for name in names:
+        shutil.copy(source / f"planted_{name}.ko", installed)
+    image.depmod(tree, base.release)
+    (tree / "include/config").mkdir(parents=True)
+    for name in ("vmlinux", ".config", "include/config/kernel.release"):
+        (tree / name).symlink_to(base.kdir / name)
+    return tree
+
+
+@test(kernels=(), also=("um-debug",), timeout=300)
+def planted_defects_are_reported(lab):
+    """A kernel of the user's own has a task that hangs, one that waits for a lost wake-up, a reference count that falls below zero, and memory that is not
+    freed at the module's removal. Each gets its signature, and the same schedule without the module passes."""
+    tree = _kernel_with(lab, PLANTED)
+    for name, signature in {**PLANTED, "none": ""}.items():
+        schedule = lab.directory / f"{name}.hunt"
+        step = "unload ib_umad" if name == "none" else f"load planted_{name}"
+        schedule.write_text(f"scenario verbs\nseed 1\n4.0 node1 {step}\n")
+        done = _hunt(lab, "replay", schedule, "--kernel", tree, "--logs", lab.directory / name, status=3 if signature else 0)
+        said = done.stderr.splitlines()[0]
+        assert re.fullmatch(f"(report|stuck): {signature}.*" if signature else "passed", said), f"{name}: {done.stdout}{done.stderr}"
 
 
 PROGRAMS = """scenario verbs
