@@ -71,7 +71,7 @@ def _kernel_with(lab, names):
     return tree
 
 
-@test(kernels=(), also=("um-debug",), timeout=300)
+@test(kernels=(), also=("um-debug",), timeout=600)
 def planted_defects_are_reported(lab):
     """A kernel of the user's own has a task that hangs, one that waits for a lost wake-up, a reference count that falls below zero, and memory that is not
     freed at the module's removal. Each gets its signature, and the same schedule without the module passes."""
