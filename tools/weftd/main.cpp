@@ -240,9 +240,11 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	const auto lock = claim(directory, options.group);
 	if (state && !state->continues())
 		state->begin(std::move(text));
-	for (weftd::LabHost &host : lab.hosts)
-		if (time)
-			host.bus = weftd::LabBus::vhost_user;
+	if (time) {
+		lab.bus = weftd::LabBus::vhost_user;
+		for (weftd::LabHost &host : lab.hosts)
+			host.bus = lab.bus;
+	}
 	const auto keeper = options.keeper < 0
 				    ? nullptr
 				    : std::make_unique<weftd::KeeperSocket>(options.keeper);

@@ -7,6 +7,7 @@ answers in its place as a card that has failed: reads give all ones, writes do n
 import array
 import collections
 import contextlib
+import itertools
 import os
 import select
 import socket
@@ -49,7 +50,8 @@ def _close(numbers):
 class Card:
     """A guest's connection to its card: the socket, and the messages with which a server that continues the connection must begin."""
 
-    def __init__(self, descriptor):
+    def __init__(self, descriptor, number=b""):
+        self.number = number    # that weftd uses for the connection; an earlier weftd has none
         self._socket = socket.socket(fileno=descriptor)
         self._version = None
         self._maps = {}         # by address: (size, message, descriptors)
@@ -93,8 +95,8 @@ class Card:
                 return
         _close(descriptors)
 
-    def pass_on(self, name, number, keeper):
-        """Gives the connection to the weftd at the other end of the keeper's socket, which uses that number for it. OSError: weftd has exited."""
+    def pass_on(self, name, keeper):
+        """Gives the connection to the weftd at the other end of the keeper's socket. OSError: weftd has exited."""
         def send(verb, message, descriptors):
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
             keeper.sendmsg([f"{verb} {name}\n".encode() + message], rights)
@@ -105,7 +107,7 @@ class Card:
             try:
                 for message, descriptors in [*version, *((message, held) for _, message, held in self._maps.values()), *([self._intx] if self._intx else [])]:
                     send("restore", message, descriptors)
-                send("adopt", number, [self._socket.fileno()])
+                send("adopt", self.number, [self._socket.fileno()])
             except OSError:
                 self.stand_in()
                 raise
@@ -122,9 +124,14 @@ class Card:
         """Begins to answer as a card that has failed."""
         with self._lock:
             if not self._dead:
-                self._wake = os.eventfd(0)
-                self._dead = threading.Thread(target=self._answer, daemon=True)
-                self._dead.start()
+                wake = os.eventfd(0)
+                thread = threading.Thread(target=self._answer, args=(wake,), daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    os.close(wake)
+                    raise
+                self._wake, self._dead = wake, thread
 
     def stands_in(self):
         return self._dead is not None
@@ -136,39 +143,48 @@ class Card:
             os.close(self._wake)
             self._dead = None
 
-    def _answer(self):
-        poller = select.poll()
-        poller.register(self._socket, select.POLLIN)
-        poller.register(self._wake, select.POLLIN)
+    def _answer(self, wake):
         with contextlib.suppress(OSError, struct.error):
-            while not any(number == self._wake for number, _ in poller.poll()):
-                if not self._answer_one():
-                    break
+            while self._answer_one(wake):
+                pass
 
-    def _answer_one(self):
-        """Answers a message. False: there are no more."""
-        message, descriptors = self._read(HEADER.size)
-        if not message:
-            return False
-        number, command, size, flags, _ = HEADER.unpack(message)
-        if not HEADER.size <= size <= LONGEST_MESSAGE:
-            return False
-        body, more = self._read(size - HEADER.size)
-        answer, error = self._answer_to(command, body)
-        self.note(message + body, descriptors + more)
+    def _answer_one(self, wake):
+        """Answers a message. False: there are no more, or the thread is to stop."""
+        descriptors = []
+        try:
+            message = self._read(HEADER.size, descriptors, wake)
+            if not message:
+                return False
+            number, command, size, flags, _ = HEADER.unpack(message)
+            if not HEADER.size <= size <= LONGEST_MESSAGE:
+                return False
+            body = self._read(size - HEADER.size, descriptors, wake)
+            if len(body) < size - HEADER.size:
+                return False
+            answer, error = self._answer_to(command, body)
+            taken, descriptors = descriptors, []
+            self.note(message + body, taken)
+        finally:
+            _close(descriptors)
         if not flags & NO_REPLY:
             self._socket.sendall(HEADER.pack(number, command, HEADER.size + len(answer), REPLY | (ERROR if error else 0), error) + answer)
         return True
 
-    def _read(self, size):
-        data, descriptors = b"", []
+    def _read(self, size, descriptors, wake):
+        """Returns so many bytes, and adds what comes with them to the descriptors. b"": the connection has been closed, or the thread is to stop."""
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        poller.register(wake, select.POLLIN)
+        data = b""
         while len(data) < size:
+            if any(number == wake for number, _ in poller.poll()):
+                return b""
             piece, more = _receive(self._socket, size - len(data))
             if not piece:
-                return b"", []
+                return b""
             data += piece
             descriptors += more
-        return data, descriptors
+        return data
 
     @staticmethod
     def _answer_to(command, body):
@@ -189,7 +205,8 @@ class Keeper:
     """All connections of a lab."""
 
     def __init__(self):
-        self._cards = collections.defaultdict(dict)     # by host, and by the number that weftd has given the connection; the oldest first
+        self._cards = collections.defaultdict(dict)     # by host, and by a number for each connection of this object's; the oldest first
+        self._count = itertools.count()
         self._lock = threading.Lock()
         self._socket = None
         self._reader = None
@@ -213,8 +230,12 @@ class Keeper:
                 for number in list(cards):
                     if number not in living[:1]:
                         cards.pop(number).close()
-                for card in cards.values():
-                    card.stand_in()
+                for key, card in list(cards.items()):
+                    try:
+                        card.stand_in()
+                    except (OSError, RuntimeError):
+                        # There is no descriptor or thread for it. The guest loses this card, and the others keep theirs.
+                        cards.pop(key).close()
 
     def close(self):
         with self._lock:
@@ -233,11 +254,11 @@ class Keeper:
     def pass_on(self, host):
         """Passes a guest's connection to the running weftd, unless it is served already. OSError: weftd has exited."""
         with self._lock:
-            waiting = [(number, card) for number, card in self._cards[host].items() if card.stands_in()]
+            waiting = [card for card in self._cards[host].values() if card.stands_in()]
             keeper = self._socket
         # Without the lock: weftd may wait until the reader has taken another record.
-        for number, card in waiting:
-            card.pass_on(host, number, keeper)
+        for card in waiting:
+            card.pass_on(host, keeper)
 
     def _read(self, connection):
         with contextlib.suppress(OSError):
@@ -255,17 +276,16 @@ class Keeper:
     def _take(self, verb, host, message, descriptors):
         with self._lock:
             cards = self._cards[host]
-            served = [number for number, card in cards.items() if not card.stands_in()]
+            served = [key for key, card in cards.items() if not card.stands_in()]
             if verb == "connected" and len(descriptors) == 1:
-                if message in cards:
-                    cards.pop(message).close()
-                cards[message] = Card(descriptors[0])
+                for key in [key for key, card in cards.items() if message and card.number == message]:
+                    cards.pop(key).close()
+                cards[next(self._count)] = Card(descriptors[0], message)
             elif verb == "received" and served and len(message) >= HEADER.size:
                 cards[served[-1]].note(message, descriptors)
             else:
                 _close(descriptors)
                 if verb == "gone":
-                    # An earlier weftd sends no number.
-                    for number in [message] if message else served:
-                        if card := cards.pop(number, None):
-                            card.close()
+                    # Without a number it is a client that this weftd serves, and not one that waits for being passed on.
+                    for key in [key for key, card in cards.items() if card.number == message] if message else served:
+                        cards.pop(key).close()

@@ -142,9 +142,11 @@ class Daemon:
             self._dumped = False    # end() was faster
         process.wait()
         self._ended_at = time.monotonic()
-        self.keeper.stand_in()
-        ended.set()
-        self.notify()
+        try:
+            self.keeper.stand_in()
+        finally:
+            ended.set()
+            self.notify()
 
     def _serves(self):
         if not self.alive():

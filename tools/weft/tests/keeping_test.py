@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Tests that the session answers QEMU after weftd has exited, and passes the connection on to the next weftd."""
 import array
+import errno
 import os
 import pathlib
+import select
 import socket
 import sys
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
+import daemon  # noqa: E402
 import keeping  # noqa: E402
 from keeping import ACCESS, HEADER, IRQS, MAP, UNMAP, Keeper  # noqa: E402
 
@@ -144,7 +148,7 @@ class Kept(unittest.TestCase):
     def test_invalid_message_from_qemu_ends_the_replies(self):
         self.die()
         self.qemu.sendall(HEADER.pack(1, keeping.RESET, 3, 0, 0))
-        thread = self.keeper._cards["node1"][b"1"]._dead
+        thread = next(iter(self.keeper._cards["node1"].values()))._dead
         thread.join(60)
         self.assertFalse(thread.is_alive())
 
@@ -224,6 +228,32 @@ class Kept(unittest.TestCase):
         self.qemu = self.other(b"")
         self.die()
         self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
+
+    def test_unnumbered_client_does_not_replace_the_waiting_guest(self):
+        """A program connects to the card, and disconnects, before the guest's connection is passed on to a weftd that sends no numbers."""
+        self.tell("gone", body=b"1")
+        self.qemu = self.other(b"")
+        self.die()
+        self.weftd = self.enterContext(self.keeper.open())
+        other = self.other(b"")
+        self.tell("gone")
+        self.assertEqual(other.recv(1), b"")
+        self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
+        self.die()
+        self.assertEqual(self.passed_on()[-1], (b"adopt node1\n", 1))
+
+    def test_connection_within_a_message_is_passed_on(self):
+        """The guest's QEMU has sent a part of a message. weftd will read the rest, so that it then refuses the message, but nobody waits for it."""
+        self.die()
+        self.qemu.sendall(message(keeping.RESET)[:5])
+        daemon.await_that("the part to be read", lambda: not select.select([next(iter(self.keeper._cards["node1"].values()))._socket], [], [], 0)[0])
+        self.assertEqual(self.passed_on()[-1], (b"adopt node1\n1", 1))
+
+    def test_shortage_of_descriptors_costs_only_the_connection_of_the_card(self):
+        with unittest.mock.patch.object(os, "eventfd", side_effect=OSError(errno.EMFILE, "Too many open files")):
+            self.die()
+        self.assertEqual(self.qemu.recv(1), b"")
+        self.assertFalse(self.keeper.has("node1"))
 
     def test_records_of_a_killed_weftd_are_read(self):
         """Also if it has not read all that was sent to it."""

@@ -80,7 +80,7 @@ leaks() {
 		echo scan >$kmemleak
 	done
 	awk '
-	FNR == NR { address[NR] = strtonum("0x" $1); name[NR] = $3 " " $4; count = NR; next }
+	FILENAME == ARGV[1] { address[NR] = strtonum("0x" $1); name[NR] = $3 " " $4; count = NR; next }
 	/\] 0x[0-9a-f]+$/ {
 		wanted = strtonum($NF)
 		low = 0
