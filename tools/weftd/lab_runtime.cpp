@@ -148,33 +148,48 @@ static std::string error_of(const LabTrunk &config, const std::exception &reason
 
 LabDifference LabRuntime::compare(const Lab &wanted) const
 {
-	check_trust(wanted);
-	if (reactor_ && !wanted.trunks.empty())
-		throw LabError(fmt::format("{}: a lab in virtual time cannot have trunks",
-					   wanted.trunks.front().where));
-	// Before anything is changed, so that an unsuitable key file changes nothing.
-	LabDifference changes = difference(lab(), with_fingerprints(wanted));
+	return compare_complete(complete(wanted));
+}
+
+LabDifference LabRuntime::compare_complete(const Lab &wanted) const
+{
+	LabDifference changes = difference(lab(), wanted);
 	share_of_mappings(changes, wanted);
 	return changes;
 }
 
-Lab LabRuntime::with_fingerprints(Lab wanted)
+Lab LabRuntime::complete(Lab wanted) const
 {
+	check_trust(wanted);
+	if (reactor_ && !wanted.trunks.empty())
+		throw LabError(fmt::format("{}: a lab in virtual time cannot have trunks",
+					   wanted.trunks.front().where));
 	for (LabTrunk &config : wanted.trunks)
 		try {
 			config.key_fingerprint = trunk::Key::load(config.key_file).fingerprint();
 		} catch (const std::exception &reason) {
-			throw LabError(error_of(config, reason));
+			const auto running =
+				std::ranges::find(lab_.trunks, config.name, &LabTrunk::name);
+			if (running == lab_.trunks.end() || running->role != config.role ||
+			    running->address.text() != config.address.text() ||
+			    running->key_file != config.key_file)
+				throw LabError(error_of(config, reason));
+			// The trunk keeps the key that it has.
+			spdlog::warn("{}", error_of(config, reason));
+			config.key_fingerprint = running->key_fingerprint;
 		}
 	return wanted;
 }
 
 LabDifference LabRuntime::apply(const Lab &wanted)
 {
-	const LabDifference changes = compare(wanted);
+	// Once, before anything is changed: an unsuitable key file changes nothing, and one that is
+	// replaced meanwhile is noticed by the next apply().
+	const Lab completed = complete(wanted);
+	const LabDifference changes = compare_complete(completed);
 	const Lab before = lab();
 	try {
-		change(changes, with_fingerprints(wanted));
+		change(changes, completed);
 	} catch (const std::exception &reason) {
 		spdlog::error("lab: {}; undoing all changes", reason.what());
 		try {

@@ -108,9 +108,12 @@ public:
 	std::optional<ethernet::AttachmentState> find_attachment(std::string_view name) const;
 
 private:
-	// Returns @wanted with the fingerprints of its trunks' keys. Throws LabError if a key file
-	// is unsuitable.
-	static Lab with_fingerprints(Lab wanted);
+	// Returns @wanted with the fingerprints of its trunks' keys. Throws LabError if this lab
+	// cannot be changed to it at all, or if the key file of a new or changed trunk is
+	// unsuitable.
+	Lab complete(Lab wanted) const;
+	// See compare(). @wanted: from complete().
+	LabDifference compare_complete(const Lab &wanted) const;
 	void change(const LabDifference &changes, const Lab &wanted);
 	void remove_hosts(const std::set<std::string> &names);
 	void add_hosts(const LabDifference &changes, const Lab &wanted);

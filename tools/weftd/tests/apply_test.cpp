@@ -310,9 +310,12 @@ TEST_F(Apply, TrunksAreAddedChangedAndRemoved)
 	std::filesystem::rename(key, key.string() + ".moved");
 	EXPECT_FALSE(ask(request(lab(listen, key)))["ok"]);
 	EXPECT_EQ(shown()["trunks"].at(0)["role"], "connects");
+	// Other changes are still possible: the trunk keeps its key.
+	const std::string connect = lab("connect = \"127.0.0.1:1\"", key);
+	EXPECT_THAT(apply(connect + "[[switch]]\nname = \"s9\"\n"), ElementsAre("+ switch s9"));
+	EXPECT_THAT(apply(connect), ElementsAre("- switch s9"));
 	std::filesystem::rename(key.string() + ".moved", key);
 	// A key that was replaced is noticed, by a dry run too, and used from then on.
-	const std::string connect = lab("connect = \"127.0.0.1:1\"", key);
 	EXPECT_THAT(apply(connect), IsEmpty());
 	std::filesystem::permissions(key, std::filesystem::perms::owner_all);
 	std::ofstream(key, std::ios::trunc) << std::string(32, 'j');
