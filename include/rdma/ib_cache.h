@@ -5,8 +5,8 @@
  * the last event that was reported to handlers (EVENT-02). All values except GIDs are in host
  * order.
  *
- * Linux: differs by copies of GIDs in place of references, and by functions for the LID and the
- * subnet manager's LID.
+ * Linux: differs. GIDs are copied, not reference-counted, and there are functions for the LID and
+ * the subnet manager's LID.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

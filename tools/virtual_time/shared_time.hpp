@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Virtual time that is shared with other processes: it stands still while any of them has work to
-// do, and then jumps to the earliest deadline of all. The behaviour of this process therefore
-// depends only on the requests and their order.
+// do, and then jumps to the earliest deadline of any of them. The behaviour of a process that uses
+// this clock therefore depends only on the requests of the others and their order.
 #pragma once
 
 #include <algorithm>

@@ -82,7 +82,7 @@ void notify_05_queue_is_not_read_without_report_missed(Test &test)
  * Hardware that raises no event for a late arm: completions that are already in the queue are
  * reported.
  */
-void notify_06_late_arm_reports_and_does_not_fire(Test &test)
+void notify_06_arming_a_nonempty_cq_reports_missed_completions(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
@@ -268,7 +268,7 @@ KUNIT_SUITE(amso1100_notify, KUNIT_CASE(notify_01_invalid_flags_do_not_arm_the_q
 	    KUNIT_CASE(notify_03_armed_queue_raises_an_event),
 	    KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
 	    KUNIT_CASE(notify_05_queue_is_not_read_without_report_missed),
-	    KUNIT_CASE(notify_06_late_arm_reports_and_does_not_fire),
+	    KUNIT_CASE(notify_06_arming_a_nonempty_cq_reports_missed_completions),
 	    KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
 	    KUNIT_CASE(notify_08_each_arm_fires_once),
 	    KUNIT_CASE(notify_09_napi_loses_no_completion_in_the_arm_race));

@@ -282,7 +282,7 @@ void SchedulerTest::flood(Patience patience)
 	kernel.join();
 }
 
-TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInTime)
+TEST_F(SchedulerTest, WaitForAFloodingProcessTimesOut)
 {
 	flood({.time = 20ms, .messages = UINT_MAX});
 	EXPECT_TRUE(ends.empty());

@@ -211,7 +211,7 @@ class Signatures(unittest.TestCase):
         self.assertEqual(signature.page_of(signature.of(OOPS), table), "page")
         self.assertIsNone(signature.page_of("KASAN: null-ptr-deref: other", table))
 
-    def test_table_of_known_reports_names_pages_that_exist(self):
+    def test_every_page_of_a_known_report_exists(self):
         for begin, page in signature.known():
             self.assertTrue(begin)
             self.assertTrue((HERE.parents[2] / page).is_file(), page)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Kills weftd ten times at random moments while clients use its cards, in place of QEMU, as the session starts it again (without guests).
+"""Kills weftd ten times at random moments and starts it again as the session does. Clients of the test use the cards in QEMU's place; there are no guests.
 
     kills_test.py WEFTD
 """

@@ -59,7 +59,7 @@ void delay_is_removed_when_the_stream_stops(kern::kunit::Test &test)
 }
 
 /* A delay that reduces throughput is dropped. */
-void delay_that_costs_throughput_is_dropped(kern::kunit::Test &test)
+void moderation_that_costs_throughput_is_disabled(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	u32 level = 0;
@@ -106,7 +106,7 @@ void any_input_yields_a_valid_moderation_level(kern::kunit::Test &test)
 KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_gets_the_longest_delay),
 	    KUNIT_CASE(request_response_traffic_is_rarely_delayed),
 	    KUNIT_CASE(delay_is_removed_when_the_stream_stops),
-	    KUNIT_CASE(delay_that_costs_throughput_is_dropped),
+	    KUNIT_CASE(moderation_that_costs_throughput_is_disabled),
 	    KUNIT_CASE(delay_that_coalesces_nothing_is_dropped),
 	    KUNIT_CASE(sparse_traffic_resets_moderation),
 	    KUNIT_CASE(any_input_yields_a_valid_moderation_level));

@@ -23,7 +23,7 @@ def programs_connect_two_mthca_cards(lab):
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
-def programs_connect_mthca_cards_of_weft_and_linux(lab):
+def programs_connect_mthca_on_weft_to_mthca_on_linux(lab):
     """All programs connect two InfiniHosts, one on weft's stack and one on Linux's."""
     check(lab, End("mthca"), End("mthca", "linux"), WITH_FOUR_READS)
 
@@ -35,7 +35,7 @@ def programs_connect_mthca_to_mlx4(lab):
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=900)
-def programs_connect_mlx4_of_weft_to_mthca_of_linux(lab):
+def programs_connect_mlx4_on_weft_to_mthca_on_linux(lab):
     """All programs connect a ConnectX on weft's stack and an InfiniHost on Linux's."""
     check(lab, End("mlx4"), End("mthca", "linux"), WITH_FOUR_READS)
 

@@ -200,7 +200,7 @@ TEST_F(EthernetGuestAttachment, ClientThatDoesNotReadAffectsOnlyItself)
 
 // The limit of a slice counts frames, not bytes, so that other tasks run after a number of frames,
 // however short they are.
-TEST_F(EthernetGuestAttachment, ShortFramesAreProcessedInSlices)
+TEST_F(EthernetGuestAttachment, BurstsOfShortFramesAreProcessedInBatches)
 {
 	Client a = connect("a"), b = connect("b");
 	b.send(frame_to(kBroadcast, kB));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends arbitrary DDP segments in valid FPDUs. Each segment is a length byte and that many bytes.
+// Sends arbitrary DDP segments in valid FPDUs. In the fuzzer's input, a length byte precedes each
+// segment.
 #include <algorithm>
 #include <cstdlib>
 

@@ -141,7 +141,7 @@ TEST_F(RecordTest, RecordOfAnotherConnectionIsNoticed)
 	EXPECT_EQ(reader_.wrong(), Reason::record);
 }
 
-TEST_F(RecordTest, CutRecordIsPartial)
+TEST_F(RecordTest, TruncatedRecordIsIncomplete)
 {
 	Buffer wire = seal({credits(1)});
 	wire.pop_back();
