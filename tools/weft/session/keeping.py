@@ -15,6 +15,7 @@ import struct
 import threading
 
 MOST_DESCRIPTORS = 16
+REST_SECONDS = 5        # for the rest of a message when weftd is about to take over
 LONGEST_RECORD = 16 << 10
 LONGEST_MESSAGE = 2 << 20
 MOST_MAPS = 256         # of a card; weftd itself accepts 64 or fewer
@@ -144,12 +145,16 @@ class Card:
             self._dead = None
 
     def _answer(self, wake):
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        poller.register(wake, select.POLLIN)
         with contextlib.suppress(OSError, struct.error):
-            while self._answer_one(wake):
-                pass
+            while not any(number == wake for number, _ in poller.poll()):
+                if not self._answer_one(wake):
+                    break
 
     def _answer_one(self, wake):
-        """Answers a message. False: there are no more, or the thread is to stop."""
+        """Answers a message. False: there are no more, or the thread is to stop and the rest of the message does not come."""
         descriptors = []
         try:
             message = self._read(HEADER.size, descriptors, wake)
@@ -172,12 +177,15 @@ class Card:
 
     def _read(self, size, descriptors, wake):
         """Returns so many bytes, and adds what comes with them to the descriptors. b"": the connection has been closed, or the thread is to stop."""
-        poller = select.poll()
-        poller.register(self._socket, select.POLLIN)
-        poller.register(wake, select.POLLIN)
+        either, rest = select.poll(), select.poll()
+        for poller in (either, rest):
+            poller.register(self._socket, select.POLLIN)
+        either.register(wake, select.POLLIN)
         data = b""
         while len(data) < size:
-            if any(number == wake for number, _ in poller.poll()):
+            # A message that has begun is read to its end: the next weftd could not understand the rest. A client that does not send it is not waited for.
+            either.poll()
+            if not rest.poll(REST_SECONDS * 1000):
                 return b""
             piece, more = _receive(self._socket, size - len(data))
             if not piece:

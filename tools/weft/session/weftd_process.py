@@ -34,7 +34,7 @@ def is_served(path):
 class Daemon:
     """Started and stopped on the main thread: the kernel kills weftd when the thread that started it exits (PR_SET_PDEATHSIG)."""
 
-    def __init__(self, program, directory, logs, restart, bus):
+    def __init__(self, program, directory, logs, restart, bus="vfio-user"):
         self.control = directory / "control.sock"
         self.log = logs / "weftd.log"
         self.notify = lambda: None      # called on another thread when weftd has exited

@@ -83,9 +83,9 @@ def run_boots_user_mode_linux_guests_with_either_stack(lab):
     """With a User-Mode Linux kernel, weftd serves the cards by vhost-user. The guests load the kernel's own modules or weft's, and ping each other."""
     for stack in ("linux", "weft"):
         done = subprocess.run([lab.program("weft"), "run", "--quiet", "--kernel", lab.kernel, "--stack", stack, "--on", "node1", "--",
-                               "ping -c 1 -W 20 10.1.0.2 | grep -o ' 0% packet loss'; uname -r; lsmod | grep -o '^\\(weft_\\)\\?mlx4 '"],
+                               "ping -c 1 -W 20 10.1.0.2 | grep -o ' 0% packet loss'; uname -r; lsmod | grep -oE '^(mlx4_ib|weft_mlx4) '"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=_marked(lab))
-        driver = "weft_mlx4" if stack == "weft" else "mlx4"
+        driver = "weft_mlx4" if stack == "weft" else "mlx4_ib"
         assert (done.returncode, done.stdout) == (0, f" 0% packet loss\n{kernels.find(lab.kernel).release}\n{driver} \n"), done.stdout + done.stderr
     assert _started(lab) == []
 
