@@ -129,9 +129,8 @@ def run(results, only=None, tree=SANITIZED):
     report = cache.TREE / f"build/test/ctest-{tree.directory.name}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
-    # Programs that wait for each other leave CPUs idle, therefore more tests than CPUs run at once.
     selection = ",".join(["0,0,0"] + [str(number) for number, _ in wanted])
-    subprocess.run(["ctest", "--test-dir", tree.directory, "-I", selection, "-j", str((os.cpu_count() or 1) * 3 // 2), "--output-junit", report, "--quiet",
+    subprocess.run(["ctest", "--test-dir", tree.directory, "-I", selection, "-j", str(os.cpu_count()), "--output-junit", report, "--quiet",
                     "--no-tests=error", "--test-output-size-failed", "20000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, env={**SANITIZER_OPTIONS, **os.environ}, check=False)
     try:

@@ -28,9 +28,9 @@ KERNEL_WORDS = (
 
 
 def guest_tests_at_a_time():
-    """Returns how many guest tests run at once. Two guests that wait for each other keep one CPU busy for about three quarters of the time."""
+    """Returns how many guest tests run at once. Most are two guests that wait for each other, which keeps one CPU busy."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min((os.cpu_count() or 1) * 3 // 2, memory // TEST_MEMORY))
+    return max(1, min(os.cpu_count() or 1, memory // TEST_MEMORY))
 
 
 def quoted(path):
