@@ -127,15 +127,15 @@ def run(schedule, kernel, weftd, logs=None, stopped=lambda: False, table=(), kee
     try:
         file = directory / "lab.toml"
         file.write_text(lab_file(schedule))
-        (directory / "share").mkdir()
         if probe:
+            (directory / "share").mkdir()
             shutil.copy2(probe, directory / "share")
         setup = Setup(schedule.stack, kernel, directory / "modules")
 
         def scripts(fabric):
             return {host: before + script(schedule, host) for host, before in setup.scripts(fabric).items()}
 
-        lab = shared_time.Lab(directory / "lab", weftd, kernel, scripts, schedule.seed, lab_file=file, share=directory / "share",
+        lab = shared_time.Lab(directory / "lab", weftd, kernel, scripts, schedule.seed, lab_file=file, share=directory / "share" if probe else None,
                               modules=setup.modules, events=_events(schedule))
         try:
             done = shared_time.run(lab, MOST_SECONDS, stopped)
