@@ -64,8 +64,8 @@ public:
 	/* Read without a lock, each by itself. */
 	const ib_mad_counters &counters() const { return counters_; }
 	/*
-	 * Counts a MAD that its agent does not accept from its sender, like one for which nobody
-	 * has registered. Context: any.
+	 * Counts a MAD that its agent does not accept from its sender, like one for which no agent
+	 * is registered. Context: any.
 	 */
 	void count_unwanted() { __atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED); }
 

@@ -90,13 +90,14 @@ Options parse(int argc, char **argv)
 		"the descriptor of a socket to a program that keeps QEMU's connections, see weftd(1)");
 	app.add_option("--seed", options.seed,
 		       "seed of all random choices, instead of the lab file's");
+	std::map<std::string, weftd::LabBus> buses;
+	for (const auto bus : {weftd::LabBus::vfio_user, weftd::LabBus::vhost_user})
+		buses.emplace(text_of(bus), bus);
 	app.add_option(
 		   "--bus", options.bus,
 		   "vfio-user (the default) or vhost-user, for hosts whose bus the lab file does "
 		   "not give")
-		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LabBus>{
-			{"vfio-user", weftd::LabBus::vfio_user},
-			{"vhost-user", weftd::LabBus::vhost_user}}));
+		->transform(CLI::CheckedTransformer(buses));
 	auto *time_server = app.add_flag(
 		"--time-server", options.time_server,
 		"run in virtual time, with User-Mode Linux guests that connect to time.sock");

@@ -15,7 +15,7 @@ namespace
 
 constexpr unsigned int all = ~0u / 2;
 
-/* The number of completions for which nobody has waited yet. */
+/* The number of completions that no waiter has consumed yet. */
 unsigned int &count(kern_completion *completion)
 {
 	return *reinterpret_cast<unsigned int *>(completion);

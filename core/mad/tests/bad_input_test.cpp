@@ -169,7 +169,7 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 	ASSERT_TRUE(notify(tid, 1, IB_MGMT_RMPP_TYPE_STOP, 0, 0, 0));
 	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 4; }));
 
-	/* Of the messages that begin and never end, 64 are kept and the others dropped. */
+	/* Of the RMPP messages that are never completed, 64 are kept and the others dropped. */
 	for (unsigned int n = 0; n < 64 + 10; n++)
 		ASSERT_TRUE(
 			notify(1000 + n, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
@@ -389,7 +389,7 @@ void mgmt_03_invalid_sends_are_rejected(Test &test)
 		EXPECT_EQ(sent.post(), -EINVAL);
 	}
 
-	/* Without these handlers nobody could receive the completion or the response. */
+	/* Without these handlers the completion or the response could not be delivered. */
 	const auto ignore_received = [](ib_mad_agent *, ib_mad_send_buf *, ib_mad_recv_wc *wc) {
 		ib_free_recv_mad(wc);
 	};

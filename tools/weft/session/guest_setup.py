@@ -5,11 +5,10 @@ import pathlib
 
 import stack
 from lab import shared_time
-from labs import NODE_SETUP, UNMANAGED_SETUP
+from labs import MODULES_DIRECTORY, MOUNT, NODE_SETUP, UNMANAGED_SETUP
 
-DIRECTORY = '"/usr/lib/modules/$(uname -r)"'
-# The directory of modules is one of the host. The guest sees it where modprobe looks for modules.
-MOUNT = f"mkdir -p {DIRECTORY} && mount -t hostfs -o /proc/self/cwd/{shared_time.MODULES} modules {DIRECTORY} || exit 1\n"
+# The guest sees the host's directory relative to the one in which its kernel was started.
+MOUNT_HERE = MOUNT.format(modules=f"/proc/self/cwd/{shared_time.MODULES}")
 
 
 class Setup:
@@ -28,7 +27,7 @@ class Setup:
         self.modules.mkdir(parents=True, exist_ok=True)
         for name, contents in modules:
             (self.modules / f"{name}.ko").write_bytes(contents)
-        return "".join(f"insmod {DIRECTORY}/{name}.ko || exit 1\n" for name, _ in modules), ()
+        return "".join(f"insmod {MODULES_DIRECTORY}/{name}.ko || exit 1\n" for name, _ in modules), ()
 
     def scripts(self, fabric):
         """The script of each host, given the fabric as weftd shows it. It ends with the addresses of `weft run`."""
@@ -37,6 +36,6 @@ class Setup:
             lines, names = self._load(host["model"])
             interface = stack.interface(host["model"])
             waits = fabric["subnet_manager"] is not None or interface != stack.IPOIB
-            result[host["name"]] = (f"(\n{MOUNT}{lines}set -- 10.1.0.{number} {interface} {' '.join(names)}\n"
+            result[host["name"]] = (f"(\n{MOUNT_HERE}{lines}set -- 10.1.0.{number} {interface} {' '.join(names)}\n"
                                     f"{NODE_SETUP if waits else UNMANAGED_SETUP}) || exit 1\n")
         return result

@@ -33,8 +33,9 @@ await() {
 	return 0	# not that of the last read
 }
 """
-# User-Mode Linux has the host's directory of the kernel's own modules, where modprobe looks for them.
-MOUNT = 'mkdir -p "/usr/lib/modules/$(uname -r)" && mount -t hostfs -o {modules} modules "/usr/lib/modules/$(uname -r)" || exit 1\n'
+# User-Mode Linux has a directory of the host with the kernel's own modules, where modprobe looks for them.
+MODULES_DIRECTORY = '"/usr/lib/modules/$(uname -r)"'
+MOUNT = f"mkdir -p {MODULES_DIRECTORY} && mount -t hostfs -o {{modules}} modules {MODULES_DIRECTORY} || exit 1\n"
 # The arguments: the interface's address, its name, and the modules to load.
 LOAD = """
 address=$1
