@@ -18,6 +18,8 @@ using namespace std::chrono_literals;
 
 // Time that the receiver of an RMPP message has for an ACK, if the program gives it no less.
 constexpr Clock::duration kAckTime = 2s;
+// Sends that are repeated or failed before the loop serves others.
+constexpr unsigned kExpireSlice = 64;
 constexpr std::size_t kLeastBytes = sizeof(ib::MadHeader) + sizeof(ib::RmppHeader);
 
 bool is_directed(const ib::Mad &mad)
@@ -43,7 +45,7 @@ ib::Grh grh_of(const UserMad &header, const ib::Gid &own)
 
 OpenedPort::OpenedPort(Loop &loop, std::shared_ptr<NodePort> port, std::function<void()> output)
     : loop_(loop), port_(std::move(port)), output_(std::move(output)),
-      timer_(loop, [this] { expire(); })
+      timer_(loop, [this] { expire(); }), expire_more_(loop, [this] { expire(); })
 {
 }
 
@@ -287,7 +289,8 @@ void OpenedPort::fail(Sends::iterator send, int error)
 void OpenedPort::expire()
 {
 	const auto now = loop_.now();
-	while (!due_.empty() && due_.begin()->first <= now) {
+	const auto is_due = [&] { return !due_.empty() && due_.begin()->first <= now; };
+	for (unsigned left = kExpireSlice; left && is_due(); --left) {
 		Send &send = *due_.begin()->second;
 		if (send.tries_left == 0) {
 			fail(send.self, ETIMEDOUT);
@@ -299,7 +302,10 @@ void OpenedPort::expire()
 		transmit(send);
 	}
 	receptions_.expire(now);
-	arm();
+	if (is_due())
+		expire_more_.signal();
+	else
+		arm();
 }
 
 std::uint32_t OpenedPort::agent_of(std::uint32_t hi_tid) const

@@ -99,6 +99,7 @@ private:
 	void end(Sends::iterator send);
 	// Ends it with an outcome for the program, if that awaits one.
 	void fail(Sends::iterator send, int error);
+	// Repeats or fails some of the sends that are due.
 	void expire();
 	void arm();
 	Sends::iterator find(const fabric::AddressedMad &mad);
@@ -127,6 +128,7 @@ private:
 	std::size_t outcomes_ = 0; // of those
 	std::size_t unread_bytes_ = 0;
 	Timer timer_;
+	Wakeup expire_more_;
 };
 
 } // namespace weft::attach

@@ -156,7 +156,7 @@ private:
 		Connection(Impl &owner, FileDescriptor socket, Connections::iterator place)
 		    : owner_(owner), place_(place), socket_(std::move(socket)),
 		      watch_(owner.loop_, socket_.get(), Watch::kReadable,
-			     [this](unsigned) { work(); })
+			     [this](unsigned ready) { work(ready); })
 		{
 		}
 		~Connection()
@@ -180,9 +180,9 @@ private:
 		// The last thing that happens here: it may be destroyed.
 		void end() { owner_.connections_.erase(place_); }
 
-		void work()
+		void work(unsigned ready)
 		{
-			if (!(opened_ ? exchange() : requested_ ? still_there() : request()))
+			if (!(opened_ ? exchange(ready) : requested_ ? still_there() : request()))
 				end();
 		}
 
@@ -313,12 +313,17 @@ private:
 
 		void want()
 		{
-			watch_.want((opened_->may_take() ? Watch::kReadable : Watch::kNothing) |
+			watch_.want(Watch::kClosed |
+				    (opened_->may_take() ? Watch::kReadable : Watch::kNothing) |
 				    (opened_->first() ? Watch::kWritable : Watch::kNothing));
 		}
 
-		bool exchange()
+		bool exchange(unsigned ready)
 		{
+			// The program has exited. Messages that it has sent are taken first, up to
+			// the limit of sends; those beyond the limit are dropped with the sends.
+			if ((ready & Watch::kClosed) && !opened_->may_take())
+				return false;
 			Message message;
 			for (unsigned i = 0; i < kSlice && opened_->may_take(); ++i) {
 				const int error = receive_message(socket_.get(), message);

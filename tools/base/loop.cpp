@@ -141,6 +141,7 @@ void Watch::want(unsigned wanted)
 	const int operation = !wanted           ? EPOLL_CTL_DEL
 			      : !state_->wanted ? EPOLL_CTL_ADD
 						: EPOLL_CTL_MOD;
+	// The kernel reports the state of kClosed without being asked.
 	const std::uint32_t events = (wanted & kReadable ? std::uint32_t{EPOLLIN} : 0u) |
 				     (wanted & kWritable ? std::uint32_t{EPOLLOUT} : 0u);
 	state_->loop.reactor().control(operation, state_->fd, events, state_.get());

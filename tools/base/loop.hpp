@@ -106,11 +106,12 @@ private:
 class Watch
 {
 public:
-	enum Ready : unsigned { kNothing = 0, kReadable = 1, kWritable = 2 };
+	// kClosed: the peer has closed its end, or the file has an error. Unread data may remain.
+	enum Ready : unsigned { kNothing = 0, kReadable = 1, kWritable = 2, kClosed = 4 };
 
 	// @ready runs on the loop with the events for which @fd is ready, among those requested.
-	// The end of the file and an error count as any of them. Throws std::system_error if the
-	// file cannot be polled.
+	// In the state of kClosed, all of them are reported. Throws std::system_error if the file
+	// cannot be polled.
 	Watch(Loop &loop, int fd, Ready wanted, std::function<void(unsigned ready)> ready);
 	~Watch();
 	Watch(const Watch &) = delete;

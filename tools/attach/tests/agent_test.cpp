@@ -249,6 +249,28 @@ TEST_F(MadAgents, UnreadMadsAndPendingSendsAreLimited)
 	EXPECT_TRUE(port->may_take());
 }
 
+TEST_F(MadAgents, ManyExpiredSendsDoNotDelayOtherTasksOfTheLoop)
+{
+	const auto port = open(node_a);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	std::size_t outcomes_at_task = kMostSends;
+	for (std::size_t i = 0; i < kMostSends; ++i)
+		port->take(message(agent, kLidB + 1, mad(kPing, 1, kGet, i), 100));
+	// This timer runs directly after the sends' timer, and the task after all timers.
+	Timer timer(loop, [&] {
+		loop.post([&] {
+			outcomes_at_task = 0;
+			for (; port->first(); ++outcomes_at_task)
+				port->received_first();
+		});
+	});
+	timer.arm(100ms);
+	EXPECT_TRUE(loop.run_until([&] { return outcomes_at_task < kMostSends; }));
+	EXPECT_LT(outcomes_at_task, kMostSends / 10);
+	for (std::size_t i = outcomes_at_task; i < kMostSends; ++i)
+		next(*port);
+}
+
 TEST_F(MadAgents, GrhIsSentAndReported)
 {
 	const auto port = open(node_a), server_port = open(node_b);

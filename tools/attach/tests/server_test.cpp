@@ -175,6 +175,31 @@ TEST_F(AttachServer, MadsAndRmppMessagesAreDelivered)
 			       answer.bytes.begin() + header_bytes(0x03)));
 }
 
+TEST_F(AttachServer, ExitOfAProgramWithTheMaximumOfSendsReleasesItsAgents)
+{
+	auto exiting = connect();
+	const auto other = connect();
+	const Reply first = ask(exiting, request(Kind::open, "a"));
+	const std::uint32_t agent = add_agent(first.token, TwoNodes::server(0x03, 2, 0x12));
+	Request same = request(Kind::add_agent, "");
+	same.token = ask(other, request(Kind::open, "a")).token;
+	same.agent = TwoNodes::server(0x03, 2, 0x12);
+	EXPECT_EQ(ask(same).error, EINVAL);
+
+	// No port has this LID, and an hour is longer than the test waits for anything.
+	for (std::size_t i = 0; i < kMostSends; ++i) {
+		const Message sent =
+			message(agent, kLidB + 1, mad(0x03, 2, 0x01, i), 60 * 60 * 1000);
+		ASSERT_EQ(send_message(exiting.get(), sent.header, sent.bytes.data(),
+				       sent.bytes.size()),
+			  0);
+		loop.poll();
+	}
+	exiting.reset();
+	loop.poll();
+	EXPECT_EQ(ask(same).error, 0);
+}
+
 TEST_F(AttachServer, UnsealedMemfdClosesTheConnection)
 {
 	for (const int seals : {0, F_SEAL_SHRINK | F_SEAL_GROW}) {

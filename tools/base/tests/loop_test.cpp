@@ -286,6 +286,20 @@ TEST(Watch, ReportsReadyDescriptors)
 	EXPECT_EQ(loop.poll(), 0u) << "and keeps no loop busy that does not want it";
 }
 
+TEST(Watch, ReportsAClosedPeerWithoutReportingData)
+{
+	weft::Loop loop("test", weft::Loop::Mode::manual);
+	Pipe pipe;
+	unsigned reported = 0;
+	weft::Watch watch(loop, pipe.ends[0], weft::Watch::kClosed,
+			  [&](unsigned ready) { reported = ready; });
+	ASSERT_EQ(::write(pipe.ends[1], "x", 1), 1);
+	EXPECT_EQ(loop.poll(), 0u);
+	::close(std::exchange(pipe.ends[1], -1));
+	loop.poll();
+	EXPECT_EQ(reported, unsigned{weft::Watch::kClosed});
+}
+
 TEST(Watch, WatchCanBeRemovedInItsHandler)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
