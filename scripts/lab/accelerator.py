@@ -8,8 +8,8 @@ import subprocess
 
 from lab import cache, image, kernels, qemu
 
-# All that QEMU emulates, but for the word that string instructions are quick: the kernel would copy and clear memory by single bytes, and each of
-# them takes the emulated CPU as long as one of eight does otherwise.
+# All features that QEMU emulates, except the flags that string instructions are fast. With them the kernel would copy and clear memory byte by
+# byte, and a byte takes the emulated CPU as long as a word of eight bytes does.
 EMULATED = ["-accel", "tcg,thread=multi", "-cpu", "max,erms=off,fsrm=off,fzrm=off,fsrs=off"]
 KVM = ["-accel", "kvm", "-cpu", "host"]
 

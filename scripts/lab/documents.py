@@ -102,7 +102,7 @@ FIGURE = re.compile(r"^ *// states: (\S+) (\w+)\n(.*?)^ *}$", re.MULTILINE | re.
 
 
 def check_figures(tree):
-    """Figures of state machines have the states of the code, all of them and no others."""
+    """Checks that the figures of state machines have exactly the states of the code."""
     found = []
     for page in sorted((tree / "Documentation").glob("*.rst")):
         for source, name, body in FIGURE.findall(page.read_text()):
@@ -115,7 +115,7 @@ def check_figures(tree):
 
 
 def complaints():
-    """All that is not so."""
+    """Returns the complaints of all checks."""
     return check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
 
 

@@ -16,7 +16,7 @@ def icmp(node):
 
 
 class Echoes:
-    """Counts the pings from source to target since this was made. Nobody else may ping the two, or be pinged by them, meanwhile."""
+    """Counts the pings from source to target since this object was created. Meanwhile no other program may ping the two or be pinged by them."""
 
     def __init__(self, source, target):
         self._source, self._target = source, target

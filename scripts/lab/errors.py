@@ -8,7 +8,8 @@ import sys
 
 
 def printable(text):
-    """Text that a guest may have chosen, for a terminal: what would change it is replaced by its number, lines and tabs stay (base/printable.hpp)."""
+    """Returns text that a guest may have chosen, made safe for a terminal: each unprintable character except newline and tab is replaced by its number
+    (as in base/printable.hpp)."""
     return "".join(letter if letter in "\n\t" or letter.isprintable() else "".join(f"\\x{byte:02x}" for byte in letter.encode(errors="surrogatepass"))
                    for letter in text)
 

@@ -48,8 +48,8 @@ BY_VHOST_USER = '\nbus = "vhost-user"'
 
 
 class Fabric:
-    """A weftd that is stopped with the test; lab_file is a lab as weft-lab.toml(5) describes it. Its cards are for guests of the test's kernel, but
-    for those hosts whose guests have another: kernel_of gives those ({"node2": "stock"})."""
+    """A weftd that is stopped when the test finishes. lab_file: the text of a lab file, weft-lab.toml(5). kernel_of: the kernels of guests that do not
+    have the test's kernel ({"node2": "stock"}); the kernel determines the bus of a host's card."""
 
     def __init__(self, lab, lab_file=PAIR, log_level="info", kernel_of=None):
         self._lab = lab
@@ -62,11 +62,11 @@ class Fabric:
                                  "--log-level", log_level, until=self._answers)
 
     def netdev(self, host):
-        """A guest's place on the Ethernet that this host is on, for lab.guest(netdevs=[...])."""
+        """The QEMU option that attaches a guest to the host's Ethernet segment, for lab.guest(netdevs=[...])."""
         return machine.ethernet_netdev(self.directory / f"{host}-eth0.sock")
 
     def _answers(self):
-        # Not whether the socket is there: one that was killed leaves it.
+        # The socket's existence would not suffice, because a weftd that was killed leaves it.
         return subprocess.run(self._command("fabric", "show"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20,
                               check=False).returncode == 0
 

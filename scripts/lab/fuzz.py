@@ -12,7 +12,7 @@ from lab.errors import LabError
 from lab.results import FAILED, PASSED, Result
 
 BUILD = host.SANITIZED.directory
-SECONDS = 2     # for each; scripts/fuzz does as many inputs as it is told
+SECONDS = 2     # for each; scripts/fuzz runs a given number of inputs instead
 MEMORY = 2048   # MiB
 
 

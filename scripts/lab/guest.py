@@ -47,20 +47,20 @@ class Guest:
 
     name        host name, and what messages call it
     kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" and "um-debug"
-                are like these two, as programs of this machine, with one CPU, and without QEMU: what is said of it below is not for them;
-                or a Kernel, as own_kernel.find() has it
+                are like these two, but User-Mode Linux: one CPU, and no QEMU, so parameters for QEMU do not apply; or a Kernel that
+                own_kernel.find() has returned
     cpus        virtual CPUs; memory: in QEMU's notation
-    cards       sockets of a Fabric's cards: each is a function on the guest's PCI bus, by vfio-user in QEMU, by vhost-user in a kernel
-                that is a program
+    cards       sockets of a Fabric's cards: each is a function on the guest's PCI bus, over vfio-user in QEMU, over vhost-user in
+                User-Mode Linux
     vfio_user   sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
     spare_ports empty root ports, for plug()
     share       a host folder that the guest sees as /share, read and write; it can make no file there set-user-ID (no_setuid.py)
     netdevs     virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…")
     append      more words for the kernel's command line; qemu_args: more of QEMU's options
-    icount      one instruction is one nanosecond; one CPU. An idle guest's clock jumps to its next timer, or with "sleep" goes
-                on with the host's, as a guest needs that waits for another
-    log         where the console goes: kept there, else it goes with the guest
-    bounded_log the log has its beginning and its end only (console.py): for a guest that nobody vouches for
+    icount      one instruction takes one nanosecond; one CPU. An idle guest's clock jumps to its next timer. With "sleep" it advances
+                with the host's clock instead, which a guest needs that waits for another guest
+    log         the file of the console, which is kept; without it the console is deleted with the guest
+    bounded_log the log keeps only its beginning and its end (console.py): for a guest that is not trusted
     allowed     regular expressions of kernel reports that the test provokes on purpose
     firmware_script  a script for iPXE, which then boots in the kernel's place; it must end in the kernel's boot (see ipxe.network_boot())
     may_reboot  the guest may reboot (see reboot()); else a reboot ends it, and so does a panic
@@ -107,7 +107,7 @@ class Guest:
         self._marks = 0
         self._checked = 0
         self._plugged = 0
-        self._machine = None        # QEMU, or the keeper of a kernel that is a program, and its folder
+        self._machine = None        # QEMU, or the supervisor process of User-Mode Linux with its directory
         self._state = None
         self._agent = None
         self._monitor = None
@@ -249,8 +249,8 @@ class Guest:
     def spawn(self, command):
         """Starts a command (a line for bash, or a list of words, a program and its arguments); returns its Process at once.
 
-        In a kernel that is a program a process costs a quarter of a second where there are checks, and bash three of it: what only writes
-        or reads a file is done by put() and get(), which cost a millisecond.
+        On the kernel um-debug, starting a process takes a quarter of a second, and starting bash three times as long. To write or read a
+        file, use put() and get(), which take a millisecond.
         """
         if isinstance(command, str):
             return self._request(RUN, command.encode(), command)
@@ -353,7 +353,7 @@ class Guest:
         return reports.find(fresh, self.allowed)
 
     def check_log(self):
-        """Raises KernelReport if the kernel has reported anything since the last look."""
+        """Raises KernelReport if the kernel has reported anything since the last check."""
         if self._machine.poll() is None:
             self.sync_log()
         found = self.new_reports()
@@ -361,7 +361,7 @@ class Guest:
             raise KernelReport(f"{self.name}'s kernel reported:\n" + "\n".join(found))
 
     def find_leaks(self):
-        """On the debug kernel: lets kmemleak look twice (it only reports objects older than 5 s); returns its report."""
+        """On the debug kernel: has kmemleak scan twice (it only reports objects older than 5 s); returns its report."""
         if not self.run("test -e /sys/kernel/debug/kmemleak", check=False).status == 0:
             return ""
         self.run("echo scan >/sys/kernel/debug/kmemleak; sleep 6; echo scan >/sys/kernel/debug/kmemleak", 120)
@@ -370,7 +370,7 @@ class Guest:
     # -- below --------------------------------------------------------------------------------
 
     def log_target(self):
-        """The path that the console is written to: the log's, or that of a pipe to what keeps it short."""
+        """The path that the console is written to: the log, or a pipe to the recorder that bounds it."""
         return f"/dev/fd/{self._recorder.writer}" if self._recorder else self.log
 
     def closed(self):

@@ -105,7 +105,7 @@ def _make_root(directory):
             link.symlink_to(target if (link.parent / target).exists() else "busybox")
     for library in tree.glob("usr/lib/libpsm1/libpsm_infinipath.so.1.*"):   # of several that there could be (update-alternatives)
         (tree / "usr/lib/x86_64-linux-gnu/libpsm_infinipath.so.1").symlink_to(f"../libpsm1/{library.name}")
-    for path in tree.rglob("*"):    # the image is made by whoever runs this, who must be able to read it
+    for path in tree.rglob("*"):    # the user who makes the image must be able to read all files
         mode = path.lstat().st_mode
         if not stat.S_ISLNK(mode) and mode & 0o400 == 0:
             path.chmod(stat.S_IMODE(mode) | 0o400)

@@ -113,8 +113,8 @@ def _built(variant, build):
     release = directory / "include/config/kernel.release"
     if not (directory / "vmlinux").is_file() or not release.is_file():
         raise LabError(f"{directory} is not a complete kernel tree", "remove it and run this again")
-    # The unpacked kernel boots sooner, through its PVH entry; but that entry runs code that KASAN has instrumented before
-    # KASAN is ready, and dies of it.
+    # The unpacked kernel boots sooner, through its PVH entry. But with KASAN, that entry runs instrumented code before KASAN is
+    # initialised, and crashes.
     bootable = directory / ("bzImage" if variant == "debug" else "vmlinux")
     release = release.read_text().strip()
     own = directory / "lib/modules" / release
@@ -127,7 +127,7 @@ def _make_backport_headers(directory):
     for package in (f"linux-headers-{release}-amd64", f"linux-headers-{release}-common", f"linux-kbuild-{release}"):
         debian.unpack(apt.download_alone(package), directory)
     tree = directory / f"usr/src/linux-headers-{release}-amd64"
-    # It names its other half by where the package would have put it.
+    # The package's Makefile includes the common headers by the path at which they would be installed; this one uses a relative path.
     (tree / "Makefile").write_text(f"include $(dir $(lastword $(MAKEFILE_LIST)))../linux-headers-{release}-common/Makefile\n")
     (directory / "tree").symlink_to(tree.relative_to(directory))
     cache.tool("rm", "-r", directory / "apt", directory / "usr/share", directory / "lib")

@@ -118,7 +118,7 @@ class Runner:
             self._loaded = [name for name in self._loaded if name in needed]
 
     def _where_it_hangs(self):
-        """The blocked tasks and what the CPUs do, if the guest can still say it."""
+        """Returns the blocked tasks and the CPUs' backtraces, if the guest can still print them."""
         before = len(self._guest.console())
         with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
             self._guest.run("echo w >/proc/sysrq-trigger; echo l >/proc/sysrq-trigger", 10)
@@ -126,7 +126,7 @@ class Runner:
         return "\n" + self._guest.console()[before:][:6000]
 
     def _unload_all(self):
-        """All modules leave, in reverse order, and leave nothing behind."""
+        """Removes all modules in reverse order, and checks that they leave nothing behind."""
         guest = self._guest
         trouble = []
         try:

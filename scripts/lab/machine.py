@@ -16,9 +16,9 @@ _nics = itertools.count(1)
 EMULATED_WORDS = ("tsc=reliable",)
 KERNEL_WORDS = (
     "console=ttyS0,115200", "earlyprintk=ttyS0,115200", "ignore_loglevel",
-    "oops=panic", "panic=-1",                       # a crash stops the machine at once, and is noticed
-    "no_timer_check",                               # which panics where an emulated CPU gets too little time
-    # The kernel forgets for a moment, with interrupts on, that its CPU has five levels of page tables: KASAN then takes all memory for wild.
+    "oops=panic", "panic=-1",                       # a crash stops the guest at once, and is detected
+    "no_timer_check",                               # the check panics if an emulated CPU gets too little time
+    # With five levels of page tables, the kernel clears the CPU's feature bit for a moment with interrupts enabled. KASAN then reports valid accesses.
     "no5lvl",
     "mitigations=off", "random.trust_cpu=on", "audit=0", "apparmor=0", "8250.nr_uarts=1",     # a quick boot
     "cryptomgr.notests",                            # the same: 0.3 s of an emulated CPU

@@ -33,7 +33,7 @@ def shipped():
 def build(kdir, names=()):
     """Builds all modules, or those with these names, against that kernel tree; the build's output goes to the terminal."""
     make("modules", f"the modules do not build against {kdir}", f"KDIR={kdir}", *([f"MODULES={' '.join(names)}"] if names else []))
-    # As scripts/make/kbuild/run names the directory. A kernel that is a program has not all of the modules.
+    # The directory has the name that scripts/make/kbuild/run gives it. User-Mode Linux does not have all modules.
     release = re.search(r'"(.*)"', (kdir / "include/generated/utsrelease.h").read_text())[1]
     built = [path for path in (cache.TREE / "build/modules" / release / f"{name}.ko" for name in names or shipped()) if path.exists()]
     version = cache.tool(cache.TREE / "scripts/make/version").strip()

@@ -20,7 +20,7 @@ from lab.results import FAILED, PASSED, Result, Results
 
 LIST = cache.TREE / "scripts/mutations.toml"
 WORK = cache.TREE / "build/mutate"
-LIMIT = 20      # seconds for the suites of a mutant's module on a kernel that is a program, which take three; one that hangs them is found all the same
+LIMIT = 20      # seconds for the suites of a mutant's module on User-Mode Linux, which take three; a mutant that hangs counts as detected
 HOST_LIMIT = 300   # seconds for one test of a host program: as long as ctest gives it
 REPAIR = "REPAIR"   # in place of a rule: a defect that was fixed once, and has no rule number
 
@@ -192,7 +192,7 @@ def ended_in(mutant, said):
 
 
 def one_for_each_module(mutants):
-    """The first of each that is quick to build, for it is in a source file, and ends by itself."""
+    """Returns for each module the first mutant that is quick to build, because it changes a source file and not a header, and that does not hang."""
     found = {}
     for mutant in mutants:
         if mutant.file.endswith(".cpp") and not mutant.hangs and mutant.kernel == "any" and not mutant.of_host:

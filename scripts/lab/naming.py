@@ -96,7 +96,7 @@ class Found:
         self.errors = sorted(text for _, text in errors)
         at = {path for path, _ in errors}
         if at - inside and len(members) > 1:
-            # An error in a header may be that of any source.
+            # An error in a header may be caused by any source of the unit.
             self.again = [members[0::2], members[1::2]]
         else:
             self.again = [[path] for path in members if os.path.realpath(path) in at]

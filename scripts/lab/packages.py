@@ -15,19 +15,19 @@ from lab.errors import LabError
 
 DEBS = cache.TREE / "build/packages"
 SUITE, NEXT_SUITE = "bookworm", "trixie"
-# What modules are tried on: a suite, the one that its kernel is from, and what that is called. The newest of those there are.
+# The kernels on which the modules are tried: (suite of the root, suite of the kernel, pattern of the kernel's package). The newest match is used.
 KERNELS = (
     ("bookworm", "bookworm", r"linux-image-(6\.1\.\d[^-]*-\d+-amd64)"),
     ("trixie", "trixie", r"linux-image-(6\.12\.\d[^-]*-amd64)"),
     ("trixie", "trixie-backports", r"linux-image-(\d+\.\d+\.\d[^-]*-amd64)"),
 )
-# Without which /usr/bin/weft would not be the product.
+# Files that the package weft must contain.
 MUST_HAVE = (
     "./usr/bin/weft", "./usr/bin/weftd", "./usr/lib/weft/tools/weft/session/weft-session", "./usr/lib/weft/tools/weft/web/weft-web", "./usr/lib/weft/tools/weft/web/page/app.js", "./usr/lib/weft/scripts/lab/agent/agent",
     "./usr/share/man/man1/weft.1.gz", "./usr/share/man/man1/weftd.1.gz", "./usr/share/man/man5/weft-lab.toml.5.gz", "./etc/weft/lab.toml",
     "./usr/share/bash-completion/completions/weft", "./lib/systemd/system/weftd.service",
 )
-# Of what others keep: the key that DKMS makes for all modules, too.
+# Files that may remain after a package has been removed, because other packages own them, such as DKMS's key for all modules.
 LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/|^/var/lib/(?:dpkg|systemd)/|^/var/lib/dkms/mok\.|^/etc/ld\.so\.cache$|^/etc/g(?:roup|shadow)-$")
 
 MOST_EXPOSURE = 10      # of 100; it has 9
@@ -58,7 +58,7 @@ def build():
 
 
 def _compare_versions():
-    """Raises unless all places in the packages that name a version name that of debian/changelog."""
+    """Raises unless every version in the packages is the version of debian/changelog."""
     version, date = (cache.tool(cache.TREE / "scripts/make/version", *words).strip() for words in ((), ("--date",)))
     with tempfile.TemporaryDirectory() as folder:
         said = {}
@@ -81,7 +81,7 @@ def _compare_versions():
 
 
 def _check_service_sandbox():
-    """What the service may do, by systemd's own measure: 0 is nothing, 100 is all that root may."""
+    """Checks the permissions of the service with systemd-analyze, whose scale goes from 0 (none) to 100 (all permissions of root)."""
     with tempfile.TemporaryDirectory() as folder:
         unit = shutil.copy(cache.TREE / "debian/weft.weftd.service", pathlib.Path(folder) / "weftd.service")
         found = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSURE}", unit], capture_output=True,
@@ -90,7 +90,7 @@ def _check_service_sandbox():
         raise LabError(f"the sandbox of the service is too permissive:\n{found.stdout[-2000:]}{found.stderr}")
 
 
-# What a chroot gets after debootstrap, which knows no package by the names that others provide. No initramfs is made: machines have their own.
+# Installs packages in a chroot after debootstrap, which does not resolve virtual packages. No initramfs is made, because guests have their own.
 INSTALL = """
 set -e
 export DEBIAN_FRONTEND=noninteractive INITRD=No
@@ -101,7 +101,8 @@ apt-get clean
 
 
 def chroot(needs, suite=SUITE, source=None):
-    """A minimal Debian with packages and nothing of ours, made by debootstrap; the packages from another suite, if that is named. Kept in the cache."""
+    """Returns a minimal Debian with these packages and without weft, made by debootstrap and kept in the cache. source: the suite of the packages, if it is
+    not the suite of the root."""
     def make(directory):
         root = directory / "root"
         mirror = debian.mirrors()[0]
@@ -181,7 +182,7 @@ def _install(deb, suite):
                 within(root, f"cd /tmp/tests && {user}sh -x ./{name}")
             except LabError as error:
                 raise LabError(f"debian/tests/{name} fails in {suite}: {error}") from None
-        # A removed package leaves its configuration, state and group, and finds them again when it comes back; a purge takes them.
+        # After removal, configuration, state and group stay for a later installation; a purge removes them.
         within(root, f"set -e; echo '# mine' >>/etc/weft/lab.toml; dpkg --remove weft; getent group weft; test -d /var/lib/weft; dpkg -i /tmp/{deb.name}; "
                       "grep -q mine /etc/weft/lab.toml; dpkg --purge weft; ! getent group weft")
         if left := _files(root) - before:
@@ -209,7 +210,8 @@ def _dist(tree=cache.TREE):
 
 
 def _in_archive(tree, *words, **environment):
-    """Runs a program in an unpacked archive, for which there is no git above it and no other make; returns what it prints."""
+    """Runs a program in an unpacked archive and returns its output. The program sees no git repository in a parent directory, and no variables of an outer
+    make."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "MAKE", "MFLAGS"))}
     return cache.tool(*words, cwd=tree, env={**kept, "GIT_CEILING_DIRECTORIES": str(tree.parent), **environment})
 
@@ -229,7 +231,7 @@ def dist():
 
 
 def dist_builds():
-    """Packages that are built from the archive elsewhere, without git and from nothing, are byte for byte those of this tree."""
+    """Packages that are built from the archive, in another directory and without git, are byte for byte the same as the packages of this tree."""
     build()
     ours = {deb.name: deb.read_bytes() for deb in DEBS.glob("*.deb")}
     with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
@@ -286,7 +288,8 @@ def _chroot_with_kernel(suite, source, pattern):
 
 
 def dkms():
-    """The package weft-dkms builds for Debian's kernels, by their own compilers; what it built works in machines that boot them; and removed, it leaves nothing."""
+    """weft-dkms builds modules for Debian's kernels with the compilers of these kernels. The modules work in guests that boot the kernels, and after removal of
+    the package no file stays."""
     need_root()
     deb = deb_of("weft-dkms")
     version = cache.tool("dpkg-deb", "-f", deb, "Version").strip()

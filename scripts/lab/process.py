@@ -10,8 +10,8 @@ BEGIN = struct.Struct("<IHH")   # Start of agent.cpp: kind of standard input; ro
 SIZE = struct.Struct("<HH")
 PIPE, TERMINAL = 1, 2
 
-# A serial line's buffer is 4095 bytes, and the kernel must never find it full (agent.cpp says why). The agent tells of what it has taken in
-# steps; what it has not told of yet is less than one.
+# A serial line's buffer has 4095 bytes, and must never be full when the kernel writes to it (agent.cpp explains why). The agent reports the bytes that it
+# has read in steps of LINE_STEP, so less than one step is unreported.
 LINE_STEP = 1024
 LINE_MOST = 3 * LINE_STEP
 
@@ -99,7 +99,7 @@ class Process:
             self.guest.send(self._number, INPUT, data)
 
     def resize(self, rows, columns):
-        """Tells its terminal's size. Any thread."""
+        """Sets the size of the command's terminal. Any thread."""
         if self.status is None:
             self.guest.send(self._number, RESIZE, SIZE.pack(rows, columns))
 

@@ -27,6 +27,6 @@ def build(kernel, directory, room):
 
 
 def figures(text):
-    """The figures in a kernel's log, by name; of one that was measured more than once, the last."""
+    """Returns the figures in a kernel's log, by name. If one was measured more than once, its last value is returned."""
     lines = [LINE.match(reports.message(line)) for line in text.splitlines()]
     return {match.group(1): int(match.group(2)) for match in lines if match}

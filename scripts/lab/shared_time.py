@@ -29,7 +29,7 @@ SOCKETS, WORK, SHARE, MODULES, EVENTS, FINISHED = "lab", "work", "share", "modul
 TIME_IS_UP = "a scheduled event requests it"
 EVENT_REFUSED = "a scheduled event was refused: "
 LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose time server has exited
-GRACE = 30      # seconds of the machine's time until weftd has seen that a kernel is no more, and a kernel that its time server is none
+GRACE = 30      # seconds of real time in which weftd must detect the exit of a kernel, and a kernel the exit of its time server
 
 
 class Stopped(Exception):
@@ -117,14 +117,14 @@ def _said_last(lab):
 
 
 def _awaited(lab):
-    """Returns the guests that the time server waited for when weftd was told to end, as far as it reported them."""
+    """Returns the guests that the time server waited for when weftd was stopped, as far as it reported them."""
     said = re.findall(r"waited for (.*)", _read(lab.directory / "weftd.log"))
     return f"; waited for {said[-1]}" if said else ""
 
 
 def run(lab, timeout, stopped=lambda: False):
-    """Runs it to its end, that of the first host to see that all scripts have ended; returns Done. timeout: seconds of the machine's time; stopped: returns
-    True to end the lab early, by Stopped."""
+    """Runs the lab until the first host exits because all scripts have finished; returns Done. timeout: seconds of real time; stopped: returns True to stop the lab
+    early, by raising Stopped."""
     weftd = _start_weftd(lab)
     keepers = {}
     try:

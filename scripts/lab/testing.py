@@ -61,8 +61,9 @@ class Options:
 
 
 def test(function=None, *, kernels=("plain", "debug"), timeout=180, also=(), full_timeout=None):
-    """Marks a guest test. kernels: those that it runs on; also: those that it runs on with --full or when chosen by name, for it takes
-    too long there; timeout: seconds for all of it on a plain kernel; full_timeout: the same with --full, if not FULL_PATIENCE times timeout."""
+    """Marks a guest test. kernels: the kernels on which every run tests it; also: kernels on which it takes too long for that, so that it runs there only with
+    --full or if it is selected by name; timeout: seconds for the whole test on a plain kernel; full_timeout: the same with --full, by default FULL_PATIENCE
+    times timeout."""
     def mark(wrapped):
         setattr(wrapped, MARK, Options(tuple(kernels), timeout, tuple(also), full_timeout or timeout * FULL_PATIENCE))
         return wrapped

@@ -20,12 +20,12 @@ KEEPER = """ulimit -c 0; set -m; "$@" & kernel=$!; trap 'kill -KILL -- -$kernel 
 
 KERNEL_WORDS = (
     "console=tty0", "con=null", "con0=null,fd:1", "ignore_loglevel", "printk.devkmsg=on",
-    "oops=panic", "panic=-1", "noreboot",           # a crash stops it at once, and is noticed
+    "oops=panic", "panic=-1", "noreboot",           # a crash stops the guest at once, and is detected
     "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a kernel that gets no processor is no lock-up
 )
 
-# Where the host's CPU has more registers than the kernel has room for (scripts/kernel/um/apply, 3), those beyond SSE are lost at a page
-# fault. The C library, in whose copying they would be, is told to do without; the kernel passes it on to the first process.
+# If the host's CPU has more registers than the kernel can save (scripts/kernel/um/apply, 3), the registers beyond SSE are lost at a page fault. This
+# variable makes the C library copy memory without them; the kernel passes it to the first process.
 ENVIRONMENT = ("GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load,-XSAVE,-XSAVEC",)
 
 # The clock jumps to the next timer when all is idle, and stands while anything runs: what a kernel does then depends on nothing outside.
@@ -56,7 +56,7 @@ def guest_words(guest, agent_fd, state):
     for what in ("vfio_user", "spare_ports", "netdevs", "qemu_args", "icount", "firmware_script", "may_reboot"):
         if getattr(guest, what):
             raise LabError(f"{guest.name}: a guest of kernel {guest.kernel.variant} has no {what}", "use one that QEMU boots")
-    # c: unlocked. Its lock of the whole file would tell QEMU that nobody else may read it.
+    # "c" stands for unlocked: if UML locked the whole file, QEMU could not open it at the same time.
     words = [f"ubd0rc={image.root_image()}", "ssl=null", f"ssl0=fd:{agent_fd}", "weft.port=/dev/ttyS0", f"weft.name={guest.name}"]
     if guest.share:
         words.append(f"weft.share={_one_word(guest.share, state)}")
@@ -78,9 +78,9 @@ def repeatable_words(name, seed, work, time=VIRTUAL_TIME):
 def start(kernel, words, *, memory, log, state, pass_fds=(), repeatable_in=None, no_setuid=False):
     """Starts a kernel; returns its keeper, to be ended by end().
 
-    words: for its command line; memory: in its notation (512M); log: where its console goes; state: a folder of its own; repeatable_in: the
-    folder to start it in so that it draws nothing from this machine's randomness, and has its memory where it always has it; no_setuid: it shares
-    a folder of the host (no_setuid.py).
+    words: for its command line; memory: in its notation (512M); log: the file of its console; state: a directory for this guest only;
+    repeatable_in: the directory to start it in for a repeatable run: it gets no random numbers of the host, and its memory has the same addresses in
+    each run; no_setuid: it shares a directory of the host (no_setuid.py).
     """
     confine = [sys.executable, "-B", str(NO_SETUID)] if no_setuid else []
     repeat = ["setarch", "-R", sys.executable, str(NO_RANDOMNESS)] if repeatable_in else []

@@ -26,7 +26,7 @@ def call(name, *arguments):
 
 
 def hide_device():
-    """Puts /dev/zero in the place of /dev/random, for this process and what it starts."""
+    """Mounts /dev/zero over /dev/random, for this process and its children."""
     user, group = os.geteuid(), os.getegid()
     call("unshare", CLONE_NEWNS | (CLONE_NEWUSER if user else 0))
     if user:
@@ -38,7 +38,7 @@ def hide_device():
 
 
 def deny_call():
-    """Has the kernel answer that getrandom(2) is not there, for this process and what it starts."""
+    """Makes getrandom(2) fail with ENOSYS, for this process and its children."""
     program = b"".join(struct.pack("HBBI", *each) for each in (
         (LOAD_WORD, 0, 0, 0),               # the call's number
         (JUMP_IF_EQUAL, 0, 1, GETRANDOM),
