@@ -12,7 +12,7 @@ MOUNT_HERE = MOUNT.format(modules=f"/proc/self/cwd/{shared_time.MODULES}")
 
 
 class Setup:
-    """Modules of one stack for the guests of a lab. Those of weft are copied into a directory of the lab's, as the kernel's own directory has none of them."""
+    """Modules of one stack for the guests of a lab. weft's modules are copied into a directory of the lab, because the kernel's own directory does not have them."""
 
     def __init__(self, name, kernel, directory):
         self._name = name

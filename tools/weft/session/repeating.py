@@ -44,7 +44,7 @@ def _kernel(machine):
 
 
 def _run(lab, logs):
-    """Runs it. Its logs are kept, by whichever way it ends: in the folder that was asked for, or, where it has come to no end, in one that the error names."""
+    """Runs the lab. Its logs are kept however it ends: in the directory that was requested or, if the run failed, in one that the error message contains."""
     try:
         return shared_time.run(lab, MOST_SECONDS)
     except LabError as error:

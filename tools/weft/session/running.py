@@ -67,7 +67,7 @@ class Printer:
                 self._streams[number].flush()
 
     def finish(self, name):
-        """Writes the last line of a machine that did not end it."""
+        """Writes the last line of each guest whose output does not end with a newline."""
         for number in range(len(self._streams)):
             if self._rest.get((name, number)):
                 self.write(name, *(b"\n" if number == each else b"" for each in range(len(self._streams))))
@@ -91,7 +91,7 @@ def scripts_of(args, hosts):
 
 
 def _start(guest, script, alone, from_input):
-    """Starts a script. Only where it runs in one guest alone it has the caller's standard input, or terminal."""
+    """Starts a script. If it is the only one, it has the caller's standard input or terminal."""
     guest.put("/run/weft-script", script)
     if not alone or from_input:
         return guest.spawn("exec bash /run/weft-script")
@@ -184,7 +184,7 @@ def check_command(args):
 
 
 def report_incomplete_logs(guests, asked_for):
-    """Says whose console could not be written; the status of the whole if the logs were asked for."""
+    """Reports guests whose console could not be written; returns the resulting status if logs were requested."""
     incomplete = [guest for guest in guests if guest.console_error()]
     for guest in incomplete:
         print(f"weft run: {guest.log} does not contain the whole console of {guest.name}: {guest.console_error()}", file=sys.stderr)
@@ -215,7 +215,7 @@ def run(args, machine):
                 print(printable(f"weft run: {error}"), file=sys.stderr)
                 status = report_kernels(lab.guests.values(), str(error)) or MACHINE_DIED
     except LabError as error:
-        # The console that it may speak of moves.
+        # The error message may contain the path of a console, which changes here.
         kept = keeping and not interruption.came and _keep(logs)
         raise LabError(str(error).replace(str(logs), str(kept)) if kept else str(error)) from None
     except DeadlineExceeded as error:

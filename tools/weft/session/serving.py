@@ -323,7 +323,7 @@ def _wait_until_up(reader, child):
 
 
 def settle(args):
-    """After `weft lab apply`: machines start and end as hosts did."""
+    """Starts guests of new hosts and stops those of removed hosts after `weft lab apply`."""
     return _pass_on(args, {"settle": args.words})["status"]
 
 

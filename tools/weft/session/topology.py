@@ -151,7 +151,7 @@ def dragonfly(hosts):
         for a, b in itertools.combinations(group, 2):
             topology.link(a, b)
     for a, b in itertools.combinations(range(groups), 2):
-        # Its links out are dealt to a group's switches in turn: that to group b is the (b - 1)th of those of a, and that to a the ath of b's.
+        # A group's links to other groups are distributed over its switches: the link from a to b is number b - 1 of group a and number a of group b.
         topology.link(members[a][(b - 1) % each], members[b][a % each])
     return topology
 

@@ -53,7 +53,7 @@ class Guard:
         self._users = {0, os.getuid()} if is_loopback(address) and "reading" not in allowed else None
 
     def read(self, request):
-        """Raises unless the program that asks is this user's, where that matters."""
+        """Raises unless the client's program belongs to this user, if access is restricted to this user."""
         if self._users is None:
             return
         transport = request.transport
@@ -100,7 +100,7 @@ async def _body(request, **kinds):
         body = await request.json()
     except (ValueError, UnicodeDecodeError, RecursionError):
         raise web.HTTPBadRequest(text="the body is not JSON\n") from None
-    # A bool is an int to Python, and no number to us.
+    # In Python a bool is an int, but it is not accepted as a number here.
     if not isinstance(body, dict) or set(body) != set(kinds) or not all(isinstance(body[key], kind) and not isinstance(body[key], bool) for key, kind in kinds.items()):
         raise web.HTTPBadRequest(text=f"the body must be an object of {', '.join(kinds)}\n")
     return body

@@ -144,7 +144,7 @@ class Watch:
         log = await self.control.ask("log", after=self._last_line)
         for line in log["lines"]:
             self._lines += 1
-            # A daemon that was started anew counts its lines from one again; those who ask here do not.
+            # A restarted daemon counts its lines from one again; the numbers for clients of weft web continue.
             self.log.append({**line, "number": self._lines})
         self._last_line = log["last"]
         await self.describe(0 if any(line["part"] == "link" for line in log["lines"]) else max(SETTINGS_AGE, 5 * self.interval))
@@ -233,5 +233,5 @@ def _rates(links, before, sample, seconds, data, bits_each, packets):
 
 
 def _rate(before, after, seconds):
-    """A counter that only increases: a daemon that was started anew counts from zero."""
+    """A counter that only increases, although a restarted daemon counts from zero."""
     return (after - before) / seconds if seconds > 0 and after > before else 0
