@@ -189,7 +189,7 @@ def malicious_guest_does_not_disturb_others(lab):
                     assert done[action].get(effect, 0) >= number * turns, (action, effect, output)
                 assert done[action].get("cards-lost", 0) == least.get("cards-lost", 0) * turns, (action, output)
         with check("the daemon ran out of descriptors"):
-            # At the first turn it must have said so; later lines are lost among those of other actions, of which only so many a second are logged.
+            # The first round must have caused this line. Later lines may be missing, because the number of lines a second is limited.
             assert "no descriptor left" in fabric.log(), output
         with check("floods of the Ethernet were bounded"):
             ports = json.loads(fabric.weft("--json", "counters"))

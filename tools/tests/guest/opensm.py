@@ -11,7 +11,7 @@ from lab.waiting import wait_until
 from stock import active, check, guests, interfaces_up, lid, load, ping
 
 LOG = "/tmp/opensm.log"
-# One that stands by asks the master twice a second, and takes over when two answers are missing: by its defaults that would take 40 seconds.
+# A standby OpenSM polls the master twice a second, and takes over after two missing responses. With the defaults this would take 40 seconds.
 OPTIONS = r"force_log_flush TRUE\nsminfo_polling_timeout 500\npolling_retry_number 2\n"
 OPENSM = f"printf '{OPTIONS}' >/tmp/opensm.conf; exec opensm -F /tmp/opensm.conf -f {LOG}"
 UNMANAGED = "[sm]\nenabled = false\n"      # at the end of a lab file

@@ -43,12 +43,12 @@ def ib0_recovers_after_flr_and_reboot(lab):
 
         with check("a card is reset by FLR under its driver, which then restarts it"):
             # The driver is not notified. Its next command is not answered: after its own timeout of up to a minute
-            # it considers the card dead, resets it, and registers the device anew.
+            # it treats the card as failed, resets it, and registers the device again.
             node1.run(f"echo 1 >{CARD}/reset", timeout=60)
             assert re.search(r"node1/1 +down", fabric.weft("fabric", "show")), "a card that was reset has closed its port"
             active(node1, timeout=150)
-            # Debian's SA client learns from a change of the port who the SM is. On a busy machine the port is active before that client is there
-            # again, and ib0 would wait for the next change for ever.
+            # Debian's SA client reads the SM's address when the port changes. On a busy host the port can become active before the client is
+            # registered again; ib0 would then wait forever for the next change.
             node1.wait_for("test -e /sys/class/net/ib0", timeout=30, what="ib0")
             fabric.weft("link", "down", "node1")
             node1.wait_for("! grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", what="the port to go down")

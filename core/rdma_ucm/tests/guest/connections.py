@@ -187,7 +187,7 @@ def devices_connect_in_their_own_namespace(node, peer):
         refused = node.run(f"{pod}{program} 2>&1 || true", timeout=20).out
         assert "No RDMA devices" in refused, (program, refused)
 
-    # The interface is made anew, where interfaces begin.
+    # The interface is created again in the initial network namespace, and is moved from there.
     node.run(f"rdma dev set mlx4_0 netns pod && {into_pod}")
     peer.wait_for("ping -c 1 -W 1 -q 10.0.0.1", timeout=60, what="an answer by the new interface")
     rping_between(node, peer, "10.0.0.1", server_in=pod)

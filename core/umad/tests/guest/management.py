@@ -9,7 +9,7 @@ from lab.testing import test
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_umad", "weft_mlx4")
 PROBE = "/tmp/weft-uverbs-probe"
 PORT = "/sys/class/infiniband/mlx4_0/ports/1"
-# It writes its log when it has filled a buffer, unless told otherwise; one that stands by asks four times in 40 s whether its master lives.
+# By default OpenSM writes its log when a buffer is full, and a standby manager polls its master four times in 40 s.
 OPENSM = ("printf 'force_log_flush TRUE\\nsminfo_polling_timeout 1000\\npolling_retry_number 2\\n' > /tmp/opensm.conf; "
           "exec opensm -F /tmp/opensm.conf -f /tmp/opensm.log")
 # The programs of infiniband-diags that are not written in Perl, and what they say of two hosts, `one` and `two`, on a switch.

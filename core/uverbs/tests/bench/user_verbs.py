@@ -23,7 +23,7 @@ USABLE = "[ -c /dev/infiniband/uverbs0 -a -c /dev/infiniband/umad0 -a -c /dev/in
 
 
 def build(bench):
-    """The measuring program, which finds libibverbs in the guest; its own ioctl() is to be the library's."""
+    """Builds the measuring program, which uses the guest's libibverbs. It exports an ioctl() that the library calls instead of libc's."""
     program = bench.directory / "verbs_figures"
     subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-rdynamic", cache.TREE / "core/uverbs/tests/bench/verbs_figures.c", "-o", program,
                     "-libverbs"], stdin=subprocess.DEVNULL, check=True)
@@ -82,7 +82,7 @@ def time_to_load(node, command):
 
 @benchmark(figures=("user.usable",), kernel="stock")
 def modules_until_usable(bench):
-    """In turns, each on a guest of its own, from files that both have read before."""
+    """Samples of both stacks are interleaved, each on its own guest, with files that both guests have read before."""
     files = [f"/tmp/{name}.ko" for name in SUITE]
     sockets = start_fabric(bench, ("ours", "theirs"))
     with bench.boot(*(bench.guest(name, vfio_user=[socket]) for name, socket in zip(("ours", "theirs"), sockets))) as (ours, theirs):
@@ -121,7 +121,7 @@ def two_pairs(bench):
 
 @benchmark(figures=("user.latency", "user.latency-event", "user.write-64k"), kernel="stock")
 def messages(bench):
-    """perftest's polled latency and bandwidth, and a ping-pong by events, in turns."""
+    """Measures perftest's polled latency and bandwidth, and a ping-pong with events; samples of both stacks are interleaved."""
     card = DEVICES["card"]
     with two_pairs(bench) as pairs:
         measures = {"latency": ("us", lambda pair: latency(pair, card, 2000)), "latency-event": ("us", lambda pair: pingpong(pair, card, 500)),

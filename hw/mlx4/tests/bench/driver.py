@@ -123,7 +123,7 @@ def instructions_of_the_mthcas(bench):
 
 
 def take_probes(fabric, sides, take):
-    """From bound to registered, in turns."""
+    """Measures the time from bind to registration; samples of both stacks are interleaved."""
     for _ in range(ROUNDS):
         for which, side in enumerate(sides):
             asked, seconds = fabric.counted(side, side.probe)

@@ -166,7 +166,7 @@ def event_delay(sender, receiver, count=1):
     sender.post(count=1, size=64)
     receiver.post(count=count, size=64)
     receiver.arm()
-    # The receiver calls for them once it looks, however slow its machine.
+    # The sender waits until the receiver requests the messages, so a slow guest does not matter.
     sent = sender.start(f"send after=1 count={count} batch={count} seed=5")
     delay = int(receiver.delay(count=count)["us"])
     assert sent()["done"] == str(count)

@@ -40,7 +40,7 @@ ends = ["node3", "switch1"]
 [sm]
 sm_key = 1
 """
-# Both InfiniHosts learn of their LIDs from their cards alone.
+# On an untrusted host the driver gets no SMPs, so it reads its LID from the card.
 STRANGE = THREE.replace('model = "mthca"\n', 'model = "mthca"\ntrusted = false\n')
 SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_mthca", "weft_ipoib")
 PROBE = "/tmp/weft-uverbs-probe"

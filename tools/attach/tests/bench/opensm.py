@@ -78,7 +78,7 @@ class Ibsim(simulator.Simulator):
 
 
 def run_opensm(on, program, folder, engine, *options):
-    """What OpenSM takes from its start until the subnet is up, when it ends (-o): seconds, seconds of CPU, and MiB at most."""
+    """Measures OpenSM from its start until the subnet is up, when it exits (-o). Returns seconds, seconds of CPU time, and the maximum of memory in MiB."""
     shutil.rmtree(folder, ignore_errors=True)     # with the LIDs of an earlier subnet
     folder.mkdir()
     log = folder / "opensm.log"
