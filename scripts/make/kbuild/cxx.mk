@@ -24,7 +24,7 @@ kxx-include := -nostdinc -isystem $(weft)/scripts/make/kbuild/libc $(addprefix -
 # No .cold halves of functions: objtool finds the whole by the half's name, and gives up on names over 128 characters.
 # The enumerations of the public headers are C's: a caller may put any number into one, and the callee checks it. The compiler takes
 # no advantage of them either (there is no -fstrict-enums).
-# Padding of a union that {} leaves would be shown to programs: from GCC 15 on it clears the first member only, unless told to clear all.
+# From GCC 15 on, {} clears only the first member of a union by default. This option clears the whole union, so that programs never see old contents.
 kxx-language := -std=gnu++20 -fno-reorder-blocks-and-partition -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics \
 	-fno-use-cxa-atexit -fno-unwind-tables -fno-asynchronous-unwind-tables -fvisibility-inlines-hidden \
 	-fno-gnu-unique -fno-sanitize=enum $(call cc-option,-fzero-init-padding-bits=unions)
