@@ -6,6 +6,6 @@ compile_commands.json: modules ## How each source is compiled, modules and host 
 	@$(kbuild) "$(KDIR)" --compile-commands
 
 # Takes minutes. PATHS is a regular expression that selects files. The modules must pass all checks, the host half only those of names.
-tidy: check-names compile_commands.json ## Check the names of both halves, and the modules' sources by all of clang-tidy's checks (PATHS=REGEX: others)
+tidy: check-names compile_commands.json ## Check the names of both halves, and the modules' sources with all checks of clang-tidy (PATHS=REGEX selects other sources)
 	@command -v run-clang-tidy-19 >/dev/null || { echo "make tidy: scripts/setup"; exit 1; }
 	@run-clang-tidy-19 -quiet -p . -j "$$(nproc)" '$(or $(PATHS),$(CURDIR)/(core|hw|ulp)/)'

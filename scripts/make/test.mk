@@ -10,7 +10,7 @@ test-debug: ## KUnit suites and guest tests on the kernel with KASAN, lockdep an
 selftest: ## Inject defects, and check that the tests report each of them
 	@scripts/test-selftest
 
-mutate: ## Break one rule after the other in a copy of the tree, and check that the named test of each fails
+mutate: ## Break one rule after another in a copy of the tree, and check that the test of each rule fails
 	@ONLY='$(ONLY)' scripts/mutate
 
 fuzz: ## Ten million inputs for every fuzz target (INPUTS=N, ONLY=NAME)

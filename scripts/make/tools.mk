@@ -11,7 +11,7 @@ tools: build/tools/build.ninja ## Build weftd, weft and their libraries; program
 	cmake --build build/tools $(if $(TARGETS),--target $(TARGETS))
 	@$(copy-programs)
 
-programs: build/tools/build.ninja ## Build weftd and weft alone, without their tests
+programs: build/tools/build.ninja ## Build only weftd and weft, without their tests
 	cmake --build build/tools --target weftd weft weft_ibumad
 	@$(copy-programs)
 
