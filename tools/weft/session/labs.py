@@ -321,7 +321,7 @@ class Lab:
     def _give_cards_again(self, tell):
         """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Stops early if weftd exits again."""
         fabric = self._fabric()
-        # No port becomes active whose cable somebody has pulled.
+        # A port whose cable is unplugged does not become active.
         pulled = {link["name"] for link in ask_weftd(self.directory, "fabric.show")["links"] if link["settings"]["state"] == "down"}
         for host in fabric.hosts:
             guest = self.guests.get(host["name"])

@@ -20,7 +20,7 @@ MOST_TEXT = 64 << 20    # of an ibnetdiscover file
 @dataclasses.dataclass
 class Node:
     name: str
-    ports: int = 0      # of a switch: those that links take, as they are added; more if it is told
+    ports: int = 0      # of a switch: the number that its links need, or more if a number was given
     guid: str | None = None
 
 

@@ -28,7 +28,7 @@ def process(*command, **options):
             yield running
         finally:
             if running.stdout:
-                running.stdout.close()      # nobody reads it any more, and it may be full
+                running.stdout.close()      # it has no reader any more, and may be full
             running.terminate()
             try:
                 running.wait(PATIENCE)

@@ -279,7 +279,7 @@ class Pages:
         if self._capturing.locked():
             raise web.HTTPConflict(text="there is a capture already\n")
         async with self._capturing:
-            # weftd writes the file in the only directory that both see, and nobody else does.
+            # weftd and this program share only this directory, and no other program writes there.
             file = self._directory / f"web-{secrets.token_hex(8)}.pcap"
             control = Control(self._directory)
             try:

@@ -17,7 +17,7 @@ SUBNET_AGE = 2              # seconds for which the subnet manager's view of a n
 SUBNETS_KEPT = 64           # nodes
 NO_ERRORS = {"xmit_packets", "rcv_packets", "xmit_data", "rcv_data", "multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait",
              "xmit_frames", "rcv_frames", "xmit_bytes", "rcv_bytes", "rcv_group_frames"}
-# Settings that a link has by itself, unless somebody injects a fault.
+# Settings of a link without an injected fault.
 USUAL = {"state": "up", "delay": "0ms", "jitter": "0ms",
          "loss": "0", "duplication": "0", "reordering": "0", "corruption": "0", "silent_corruption": "0"}
 

@@ -51,7 +51,7 @@ def begin(node, stack, address):
 
 @contextlib.contextmanager
 def pairs(bench):
-    """Both pairs, each at 10.0.PAIR.N on ib0: {"ours": (server, client, address of the server), "theirs": …}."""
+    """Yields both pairs, each at 10.0.PAIR.N on ib0: {"ours": (server, client, address of the server), "theirs": …}. "ours" is weft's stack."""
     names = [f"{stack}{number}" for stack in STACKS for number in (1, 2)]
     sockets = start_fabric(bench, names)
     with bench.boot(*(bench.guest(name, vfio_user=[socket]) for name, socket in zip(names, sockets))) as nodes:
@@ -66,7 +66,7 @@ def pairs(bench):
 
 
 def by_cmtime(server, client, address, count):
-    """Connections a second, by what cmtime says of its step `connect`: with QPs, from the call to the event."""
+    """Returns connections a second, from cmtime's time for its step `connect`: with QPs, from the call to the event."""
     serving = server.spawn("cmtime")
     try:
         server.wait_for(LISTENS, timeout=20, what="cmtime to listen")
@@ -80,7 +80,7 @@ def by_cmtime(server, client, address, count):
 
 @benchmark(figures=("cm.cmtime-1", "cm.cmtime-1000"), kernel="stock")
 def programs(bench):
-    """cmtime makes one connection, which has the pair for itself, or a thousand at a time."""
+    """Runs cmtime with one connection, without other load on the pair, and with a thousand at a time."""
     with pairs(bench) as ends:
         for count, rounds in ((1, ALONE), (1000, ROUNDS)):
             samples = {stack: [] for stack in STACKS}
@@ -117,7 +117,7 @@ def figures(bench, outputs):
 
 @benchmark(figures=("cm.insn-*", "cm.memory"), kernel="stock")
 def kernels_part(bench):
-    """Counted, one guest after the other, which connects to itself; and with many connections open."""
+    """Counts instructions in one guest after the other, which connects to itself, also with many open connections."""
     program, outputs = counting(bench), []
     for stack, socket in zip(STACKS, start_fabric(bench, STACKS)):
         with bench.guest(stack, vfio_user=[socket], icount="sleep") as node:
@@ -128,7 +128,7 @@ def kernels_part(bench):
 
 @benchmark(figures=("cm.insn-*-asking*", "cm.memory-*"), kernel="stock")
 def between_machines(bench):
-    """The same between two guests, each of which counts its end: ten thousand connections open."""
+    """Counts the same between two guests, each of which counts its own end, also with ten thousand open connections."""
     names = [f"{stack}{number}" for stack in STACKS for number in (1, 2)]
     program, outputs, sockets = counting(bench), [], start_fabric(bench, names)
     for pair, stack in enumerate(STACKS):

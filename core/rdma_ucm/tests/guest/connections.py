@@ -73,7 +73,7 @@ except PermissionError:
 
 
 def connecting_with_the_qp_of_another_program_is_refused(client, to):
-    """A program cannot connect with a QP number that it does not own, because the peer would then take the owner's connection for dead (RCM-16)."""
+    """A program cannot connect with a QP number that it does not own, because the peer would then treat the owner's connection as stale (RCM-16)."""
     connected, = (one for one in json.loads(client.run("rdma -j resource show cm_id").out) if one["state"] == "CONNECT")
     client.put("/tmp/unrelated_process.py", UNRELATED_PROCESS)
     for number in connected["lqpn"], 0xfffff0:  # no program has the last one yet

@@ -12,7 +12,7 @@ PORT = "/sys/class/infiniband/mlx4_0/ports/1"
 # By default OpenSM writes its log when a buffer is full, and a standby manager polls its master four times in 40 s.
 OPENSM = ("printf 'force_log_flush TRUE\\nsminfo_polling_timeout 1000\\npolling_retry_number 2\\n' > /tmp/opensm.conf; "
           "exec opensm -F /tmp/opensm.conf -f /tmp/opensm.log")
-# The programs of infiniband-diags that are not written in Perl, and what they say of two hosts, `one` and `two`, on a switch.
+# The programs of infiniband-diags that are not written in Perl, and their expected output for two hosts, `one` and `two`, on a switch.
 DIAGNOSTICS = (
     ("ibaddr", r"^GID fe80:.* LID start 0x{one:x} end 0x{one:x}$"),
     ("ibhosts", r"(?s)(^Ca\s.*){{2}}"),

@@ -18,7 +18,7 @@ SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uv
 STOCK = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
 PROGRAM = "/tmp/verbs_figures"
 LINE = re.compile(r"^figure (\S+) (-?\d+)$", re.MULTILINE)
-# All that programs see of the device, and ib0; that the port becomes active is the manager's affair.
+# Waits for everything that programs see of the device, and for ib0, but not for the port to become active, which depends on the subnet manager.
 USABLE = "[ -c /dev/infiniband/uverbs0 -a -c /dev/infiniband/umad0 -a -c /dev/infiniband/issm0 -a -e /sys/class/net/ib0 ]"
 
 
@@ -63,7 +63,7 @@ def figures(node, what):
 
 @benchmark(figures=("user.insn-*", "user.memory-*"), kernel="stock")
 def kernels_part(bench):
-    """Counted, one guest after the other."""
+    """Counts instructions in one guest after the other."""
     program = build(bench)
     sockets = start_fabric(bench, ("ours", "theirs"))
     taken = []
@@ -101,7 +101,8 @@ def modules_until_usable(bench):
 
 @contextlib.contextmanager
 def two_pairs(bench):
-    """Two guests on ours and two on the in-tree stack: [(server, client), (server, client)]. Each pair has an Ethernet of its own, by which programs find each other."""
+    """Yields two guests on weft's stack and two on the in-tree stack: [(server, client), (server, client)]. Each pair has its own Ethernet, over which programs
+    exchange their addresses."""
     names = ("ours1", "ours2", "theirs1", "theirs2")
     sockets = start_fabric(bench, names)
     wires = [bench.socket_path(f"{name}.eth") for name in names]

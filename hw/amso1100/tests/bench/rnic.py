@@ -50,7 +50,7 @@ def serve(server, command, port):
 
 
 def by_perftest(server, client, words, column):
-    """A column of its table; -R connects by address. siw may hang, and is asked again."""
+    """Returns a column of perftest's table; -R connects by IP address. siw may hang, and the run is then repeated."""
     for _ in range(ATTEMPTS):
         serving = serve(server, f"{words} -R -F", PERFTEST)
         try:
@@ -65,7 +65,7 @@ def by_perftest(server, client, words, column):
 
 
 def connections(server, client):
-    """Those that our RNICs make in a second, one after the other."""
+    """Measures the connections a second that weft's RNICs establish, one after the other."""
     rnic.tell(server, f"serve port={rnic.PORT}")
     rnic.connect(client, "10.2.0.1", f"count={CONNECTIONS}")
     said = rnic.said(client)

@@ -61,7 +61,7 @@ class Side:
 
 
 class Fabric:
-    """Two cards on a weftd, and what their drivers ask of them."""
+    """Two cards on a weftd, and the numbers of their drivers' requests."""
 
     def __init__(self, bench, card=MLX4):
         self._bench = bench
@@ -75,7 +75,7 @@ class Fabric:
         self._reference = reference.build(kernel, bench.directory, "hw/mlx4/tests/bench")
 
     def sides(self, **options):
-        """Ours and theirs, not started."""
+        """Returns the guests of weft's driver and of the in-tree one, not started."""
         ours, theirs = (self._bench.guest(name, vfio_user=[self._directory / f"{card}.sock"], **share, **options)
                         for name, card, share in (("ours", "node1", {}), ("theirs", "node2", {"share": self._reference})))
         return (Side(ours, "node1", [f"insmod /share/{name}.ko" for name in ("weft_kern", "weft_core", self._card.ours)],
@@ -96,7 +96,7 @@ class Fabric:
 
 
 def count(bench, card):
-    """Counted, one guest after the other."""
+    """Counts instructions in one guest after the other."""
     counts = []
     for side in Fabric(bench, card).sides(icount=True):
         with side.guest:

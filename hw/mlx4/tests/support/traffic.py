@@ -102,7 +102,7 @@ class StockNode(Node):
         self.serve()
 
     def serve(self):
-        """Begins, where the drivers are: Debian's, or ours with the verbs of programs."""
+        """Starts the program, once the drivers are loaded: Debian's, or weft's with user verbs."""
         self.guest.put("/tmp/weft-traffic", self._program.read_bytes())
         self.guest.run("chmod +x /tmp/weft-traffic && mkfifo /tmp/commands /tmp/answers")
         self.guest.wait_for("test -e /dev/infiniband/uverbs0", what="the verbs' device")
@@ -175,7 +175,7 @@ def event_delay(sender, receiver, count=1):
 
 
 def peer(lab, guest, stock):
-    """The second of two nodes, on our stack or on Debian's; its guest has the kernel for it."""
+    """Returns the second of two nodes, on weft's stack or on Debian's; its guest must have a kernel for that stack."""
     return StockNode(guest, lab.program("weft-traffic")) if stock else Node(guest)
 
 
@@ -191,7 +191,7 @@ def peer_kernels(stock):
 
 @contextlib.contextmanager
 def pair(lab, stock_peer=False, **options):
-    """Two guests on a fabric of weftd, ports active: (node, node, fabric). Both have our driver, or the second has Debian's."""
+    """Yields two guests with active ports on a fabric: (node, node, fabric). Both have weft's driver, or the second has Debian's."""
     fabric = FaultyFabric(lab, kernel_of=peer_kernels(stock_peer))
     with lab.boot(lab.guest("node1", cards=fabric.sockets[:1], **options),
                   lab.guest("node2", cards=fabric.sockets[1:], **peer_kernel(stock_peer), **options)) as guests:
@@ -204,13 +204,13 @@ def pair(lab, stock_peer=False, **options):
 
 
 class FaultyFabric(Fabric):
-    """A fabric on which things go wrong, as its command line has them."""
+    """A fabric into whose cards faults can be injected, with the faults of `weft card fault`."""
 
     def link(self, name, **settings):
         self.weft("link", "set", name, *(f"{k}={v}" for k, v in settings.items()))
 
     def fault(self, host, kind, count=1):
-        """The next things of this kind go wrong on a host's card."""
+        """Makes the next operations of this kind fail on a host's card."""
         self.weft("card", "fault", host, kind, "--count", count)
 
     def random_faults(self, host, seed, one_in):

@@ -115,7 +115,7 @@ def packets(node, direction, dev="ib0"):
 
 
 def per_packet(node, run, count, direction, dev="ib0"):
-    """Instructions of a guest for each packet that it sends or receives of run(count), without what is the same for few and for many."""
+    """Returns the instructions of a guest for each packet of run(count), without the constant part, which does not depend on the number of packets."""
     measured = []
     for number in (count // 10, count):
         instructions, passed = busy(node), packets(node, direction, dev)
@@ -126,7 +126,7 @@ def per_packet(node, run, count, direction, dev="ib0"):
 
 
 def nowhere(sender, receiver, network):
-    """An address that the sender finds at the receiver, which drops what comes for it as soon as it has looked where it is for."""
+    """Gives the sender a neighbour entry for an address without a route at the receiver, which therefore drops the packets after its routing decision."""
     address = f"{network}.99"
     hardware = receiver.run("cat /sys/class/net/ib0/address").out.strip()
     sender.run(f"ip neigh replace {address} lladdr {hardware} dev ib0 nud permanent")
@@ -145,7 +145,7 @@ def ping(near, to, count):
 def instructions(bench):
     """Measures one guest of each pair at a time, which does nothing else; its peer is not counted.
 
-    Sent datagrams begin in a program; what the same costs on an interface that does nothing (dummy) is taken off for "send-own".
+    Sent datagrams start in a program. For "send-own", the instructions of the same program on an interface that does nothing (dummy) are subtracted.
     """
     samples = {}
     for counted in (0, 1):
