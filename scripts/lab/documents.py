@@ -29,6 +29,16 @@ def _tests():
     return units, guests
 
 
+# Functions behind the file that has them: "``core/verbs/cq.cpp`` (``catch_up``, ``Cq::poll()``)".
+FUNCTIONS = re.compile(r"``([\w/.]+\.[ch]p?p?)`` \(((?:``[\w:]+(?:\(\))?``(?:, | and )?)+)\)")
+
+
+def missing_functions(tree, rule, text):
+    """Complaints about functions that a rule's text names behind a file, and that this file does not have. Names of classes are not checked."""
+    return [f"{rule} names {function} in {file}, which does not have it" for file, names in FUNCTIONS.findall(" ".join(text.split()))
+            for function in re.findall(r"(\w+)(?:\(\))?``", names) if (tree / file).is_file() and not re.search(rf"\b{function}\b", (tree / file).read_text())]
+
+
 def _rules(text):
     """(rule, its text) in order."""
     found = list(RULE.finditer(text))
@@ -56,6 +66,7 @@ def check_rules():
                 if name not in units:
                     complaints.append(f"{rule} names the test {name}, which does not exist")
                 named.setdefault(name, set()).add(rule)
+        complaints += missing_functions(cache.TREE, rule, text)
         if not tests and not re.search(r"No tests?\b|no tests?\b|counted by", text):
             complaints.append(f"{rule} neither names a test nor states that there is none")
     for unit in sorted(units):

@@ -44,6 +44,13 @@ class Conventions(unittest.TestCase):
         self.write("README.md", "`core/verbs/gone.cpp`\n")
         self.assertEqual(documents.missing_files(self.tree), ["README.md names core/verbs/gone.cpp, which does not exist"])
 
+    def test_missing_function_of_a_rule_is_reported(self):
+        self.write("core/cm/id.cpp", "void Id::run()\n{\n}\nint end();\n")
+        text = "Code: ``core/cm/id.cpp`` (``Id::run()``,\n``end``), ``core/cm`` (``other``)\n"
+        self.assertEqual(documents.missing_functions(self.tree, "CM-01", text), [])
+        self.assertEqual(documents.missing_functions(self.tree, "CM-01", text.replace("``end``", "``hear`` and ``stop``")),
+                         [f"CM-01 names {name} in core/cm/id.cpp, which does not have it" for name in ("hear", "stop")])
+
     def test_invalid_subjects_are_refused(self):
         for subject in ("card: have room for events", "card: " + "x" * 66, "fabric, sm: agree", "hw/mlx4: poll", 'Revert "card: have room"'):
             self.assertIsNone(conventions.subject_complaint(subject), subject)
