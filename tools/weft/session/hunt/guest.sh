@@ -16,13 +16,25 @@ await() {
 		pause 1
 	done
 }
+slab=/sys/kernel/debug/failslab pages=/sys/kernel/debug/fail_page_alloc
 # Allocations that may sleep fail as well.
-for kind in failslab fail_page_alloc; do
-	[ ! -e /sys/kernel/debug/$kind ] || echo N >/sys/kernel/debug/$kind/ignore-gfp-wait
+for kind in $slab $pages; do
+	[ ! -e $kind ] || echo N >$kind/ignore-gfp-wait
 done
 
-# Makes the Nth allocation of a process fail, counted from now.
-arm() { [ "$fail" = 0 ] || echo "$fail" >"/proc/$1/fail-nth"; }
+[ ! -e $slab ] || echo Y >$slab/cache-filter
+
+# Makes the Nth allocation of a process fail, counted from now. If $fail is N, only objects are counted, of the caches that the kernel's command line marks.
+# If it is any:N, pages are counted too. Their number depends on the free objects that earlier operations have left.
+arm() {
+	local smallest=99
+	case $fail in
+	0) return ;;
+	any:*) smallest=0 ;;
+	esac
+	[ ! -e $pages ] || echo $smallest >$pages/min-order
+	echo "${fail#any:}" >"/proc/$1/fail-nth"
+}
 # put WORD FILE: writes a word to a file.
 put() {
 	exec {file}>"$2" || return

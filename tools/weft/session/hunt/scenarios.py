@@ -21,7 +21,8 @@ STEPS = 80          # on both hosts
 BEGIN = 4.0         # seconds; by then ib0 is up
 LONGEST_PAUSE = 0.5
 FAILS = 0.6         # probability that a step has a failing allocation
-ALLOCATIONS = (20, 100, 450)    # the largest number of the failing one: the creation of an interface takes some 400
+ANY = 0.2           # probability that pages are counted as well
+ALLOCATIONS = (20, 60, 250)     # the largest number of the failing one: the creation of an interface allocates some 230 objects
 
 
 class State:
@@ -211,6 +212,13 @@ def _fault(rng, at):
     return Step(at, FABRIC, ("link", "set", host, f"loss={rng.choice((1, 10, 50))}%")), Step(end, FABRIC, ("link", "set", host, "loss=0"))
 
 
+def _failure(rng):
+    """Returns which allocation of a step fails; "" for none."""
+    if rng.random() >= FAILS:
+        return ""
+    return ("any:" if rng.random() < ANY else "") + str(rng.randint(1, rng.choice(ALLOCATIONS)))
+
+
 def generate(name, seed, **settings):
     """Returns the schedule of a seed."""
     table = TABLES[name]
@@ -226,6 +234,5 @@ def generate(name, seed, **settings):
         host = rng.choice(HOSTS)
         (action,) = rng.choices(table, [action.weight for action in table])
         if words := action.generate(rng, states[host]):
-            fail = rng.randint(1, rng.choice(ALLOCATIONS)) if rng.random() < FAILS else 0
-            steps.append(Step(at, host, words, fail))
+            steps.append(Step(at, host, words, _failure(rng)))
     return Schedule(name, seed, tuple(sorted(steps, key=lambda step: step.at)), **settings)

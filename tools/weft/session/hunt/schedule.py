@@ -9,7 +9,8 @@ it can also be written by hand:
     7.000 fabric link down node1
 
 A step is a time (seconds since the start of the lab), a host or `fabric`, and a function of the scenario's script with its arguments, or a change as in
-`weft run --at`. fail=N fails the Nth allocation of the step.
+`weft run --at`. fail=N fails the Nth object that the step allocates, fail=any:N the Nth allocation of objects or
+pages.
 """
 import dataclasses
 import re
@@ -20,7 +21,7 @@ from stack import IN_TREE, NAMES
 FABRIC = "fabric"
 HOST = re.compile(r"node[1-9]")
 WORD = re.compile(r"[\w.=%:-]+")
-STEP = re.compile(r"(?P<at>\d{1,5}(?:\.\d{1,6})?) (?P<host>\w+) (?P<words>.*?)(?: fail=(?P<fail>\d{1,6}))?")
+STEP = re.compile(r"(?P<at>\d{1,5}(?:\.\d{1,6})?) (?P<host>\w+) (?P<words>.*?)(?: fail=(?P<fail>(?:any:)?\d{1,6}))?")
 SETTINGS = {"scenario": "", "seed": "0", "stack": "linux", "card": "mlx4", "check": "yes", "expect": ""}
 MOST_STEPS = 10000
 LARGEST_SEED = 0xFFFFFFFF
@@ -31,7 +32,7 @@ class Step:
     at: float
     host: str
     words: tuple
-    fail: int = 0
+    fail: str = ""
 
     def __str__(self):
         return " ".join((f"{self.at:.3f}", self.host, *self.words, *((f"fail={self.fail}",) if self.fail else ())))
@@ -74,7 +75,7 @@ def _step(line):
         raise LabError("a step has words of letters, digits and .=%:-")
     if found["host"] != FABRIC and not HOST.fullmatch(found["host"]):
         raise LabError(f"there is no host {found['host']}", "there are node1 to node9, and fabric")
-    return Step(float(found["at"]), found["host"], words, int(found["fail"] or 0))
+    return Step(float(found["at"]), found["host"], words, found["fail"] or "")
 
 
 def read(file):
