@@ -21,7 +21,8 @@ class LocalAccess;
 namespace weft::cards
 {
 
-// A number and what it counts. The name is constant and in the form of the control socket's others.
+// A counter and its name. The name is constant, and formatted like other names on the control
+// socket.
 struct Count {
 	std::string_view name;
 	std::uint64_t value;
@@ -36,20 +37,21 @@ public:
 	// for a model that is not pluggable.
 	virtual PciDevice *function() { return nullptr; }
 
-	// Access to the ports for programs that run on the host (weft attach), port 1 first; empty
-	// if the model has none. As long as the card.
+	// Access to the ports for programs on the host (weft attach), port 1 first; empty if the
+	// model has none. The objects exist as long as the card.
 	virtual std::vector<fabric::LocalAccess *> local_access() { return {}; }
 
-	/* --- any thread, waiting for nobody --- */
+	/* --- callable on any thread; these never block --- */
 
 	// Counts of requests that its driver has made since the card was created.
 	virtual std::vector<Count> activity() const { return {}; }
-	// All that can be made to go wrong on it, and how often each has.
+	// The faults that the card can simulate, and how often each has occurred.
 	virtual std::vector<Count> faults() const { return {}; }
-	// Lets the next @count opportunities of a fault go wrong. False: it has no such fault.
+	// Makes the fault occur at the next @count opportunities. Returns false if the card has no
+	// such fault.
 	virtual bool arm_fault(std::string_view, std::uint32_t) { return false; }
-	// From now on one opportunity in @one_in fails, chosen by @seed; 0 stops this. False:
-	// this model has no faults that come at random.
+	// From now on one opportunity in @one_in fails, selected by @seed; 0 stops this. Returns
+	// false if the model has no random faults.
 	virtual bool randomise_faults(std::uint64_t, std::uint32_t) { return false; }
 };
 

@@ -10,7 +10,7 @@ namespace weft::cards
 namespace
 {
 
-// Made by the first Registration, whichever source's that is.
+// Constructed by the first Registration, because the order of static constructors is undefined.
 std::map<std::string_view, Model> &models()
 {
 	static std::map<std::string_view, Model> all;

@@ -34,40 +34,41 @@ namespace weft::cards
 
 // A lab's settings for one card.
 struct Settings {
-	std::string name;                  // the host's, for logs
-	ib::Guid guid = 0;                 // not 0; port n may have guid + n
-	std::vector<fabric::Port *> ports; // as many as the model may have; they outlive the card
-	// Channel to the Ethernet that the host is on, now or later; null except for models that
-	// are plugged in there.
+	std::string name;                  // the host's name, for logs
+	ib::Guid guid = 0;                 // not 0; port n may have the GUID guid + n
+	std::vector<fabric::Port *> ports; // as many as the model requires; they outlive the card
+	// The channel to the host's Ethernet, which may be attached later; null for models that
+	// have no such channel.
 	std::shared_ptr<ethernet::Channel> ethernet{};
-	bool trusted = true; // false: its machine takes no part in managing the subnet
-	std::set<std::string, std::less<>> flags; // those of the model's that are true
+	bool trusted = true; // false: its guest takes no part in managing the subnet
+	std::set<std::string, std::less<>> flags; // the model's own settings that are true
 };
 
 struct Model {
 	std::string_view name;
-	// How many ports a card of it has, at the least and at the most.
+	// Minimum and maximum number of ports of a card.
 	unsigned least_ports = 1;
 	unsigned most_ports = 1;
-	// False: there is nothing to plug into a machine, so hosts of it have neither socket nor
-	// machine.
+	// False if no guest can have the card; its hosts then have neither socket nor guest.
 	bool pluggable = true;
-	// The host's place on an Ethernet is the card's, not that of a network device beside it.
+	// True if the card itself, and not a separate network device, is attached to the host's
+	// Ethernet.
 	bool ethernet = false;
-	// Keys of a host in the lab file that this model alone knows: true or false, false by
-	// default.
+	// Boolean settings of a host in the lab file that only this model has. The default is
+	// false.
 	std::vector<std::string_view> flags;
-	// A card that lives on @loop, which outlives it; null for a model that is not pluggable.
-	// Throws std::invalid_argument.
+	// Creates a card on @loop, which must outlive it; @loop is null for a model that is not
+	// pluggable. Throws std::invalid_argument.
 	std::function<std::unique_ptr<Card>(const Settings &settings, Loop *loop)> make;
 };
 
-// Null if there is none.
+// Returns null if there is no such model.
 const Model *find_model(std::string_view name);
 // In alphabetical order.
 std::vector<std::string_view> model_names();
 
-// At namespace scope of a model's source. Throws std::logic_error if the name is taken.
+// Registers a model; defined at namespace scope of the model's source. Throws std::logic_error if
+// the name is taken.
 class Registration
 {
 public:

@@ -10,7 +10,7 @@
 namespace weft::amso1100
 {
 
-// @bytes has room for a T at @offset.
+// @bytes must contain a T at @offset.
 template<std::unsigned_integral T>
 T load_be(std::span<const std::byte> bytes, std::size_t offset = 0)
 {

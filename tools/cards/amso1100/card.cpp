@@ -25,7 +25,7 @@ PciDescription describe()
 	description.bars[0] = {wire::bar0_size, true, false};
 	description.bars[2] = {wire::bar2_size, true, false};
 	description.bars[4] = {wire::bar4_size, true, false};
-	// The board has none, and nobody knows what it had in BAR 2.
+	// The real board has no MSI-X, and the contents of its BAR 2 are not documented.
 	description.msix = {wire::vectors, 2, wire::vector_table, 2, wire::pending_vectors};
 	return description;
 }
@@ -40,7 +40,7 @@ ethernet::Address address_from(std::uint64_t guid)
 }
 
 constexpr std::uint64_t kPageEnd = wire::page_base + wire::page::size;
-// The RNIC's queues.
+// Offset of the RNIC's queues.
 constexpr std::uint64_t kQueues = wire::page_base + MessageQueues::kShared;
 constexpr std::uint64_t kQueuesEnd = wire::page_base + MessageQueues::kEnd;
 constexpr std::uint64_t kVerbs = wire::page_base + CompletionQueue::kShared;
@@ -176,7 +176,7 @@ void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std:
 	}
 }
 
-// Made when it is read: parts of it change. Writes are ignored.
+// The page is built on each read, because parts of it change. Writes are ignored.
 void Card::read_page(std::uint64_t offset, std::span<std::byte> data)
 {
 	std::array<std::byte, wire::page::size> page{};

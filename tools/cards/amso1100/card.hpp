@@ -25,8 +25,8 @@ namespace weft::amso1100
 class Card final : public cards::Card, private PciDevice
 {
 public:
-	// @channel: to the Ethernet that the host is on, if it is on one. Addresses follow from
-	// @guid.
+	// @channel: the channel to the host's Ethernet; null if it has none. Addresses are derived
+	// from @guid.
 	Card(std::uint64_t guid, std::shared_ptr<ethernet::Channel> channel);
 
 	// cards::Card.
@@ -58,10 +58,10 @@ private:
 	const ethernet::Address host_address_;
 	const std::shared_ptr<ethernet::Channel> channel_;
 	PciHost *host_ = nullptr;
-	// While attached.
+	// Exist while the card is attached.
 	std::optional<Wakeup> transmit_wakeup_, request_wakeup_;
 	std::optional<ethernet::Channel::End> cable_;
-	// Frames for which the Ethernet had no room: the RNIC's, which TCP sends again.
+	// RNIC frames that were dropped because the Ethernet had no space; TCP retransmits them.
 	std::atomic<std::uint64_t> lost_{0};
 	Interrupts interrupts_;
 	EthernetRings rings_;

@@ -19,7 +19,7 @@ class CompletionQueue
 {
 public:
 	static constexpr unsigned kMostDepth = 4096 + 1;
-	// Shared structures, from the register page on; and what hints call the queues.
+	// Offset of the first queue's shared structure from the register page.
 	static constexpr std::uint64_t kShared = 0x10000;
 	static constexpr std::size_t kMost = 1024;
 	static constexpr std::uint32_t kFirstIndex = hw::amso1100::least_queue_index;
@@ -32,7 +32,7 @@ public:
 	enum class Added {
 		yes,
 		full,
-		out_of_reach, // nothing is written to it any more
+		out_of_reach, // an address is not mapped, so nothing more is written
 	};
 
 	CompletionQueue(std::uint32_t handle, std::uint16_t place, PciHost &host,
@@ -46,16 +46,16 @@ public:
 		return kShared + std::uint64_t{place_} * hw::amso1100::shared::size;
 	}
 
-	// An access at @offset of the shared structure, inside of it.
+	// These access the shared structure at @offset. The access must lie within it.
 	void read(std::size_t offset, std::span<std::byte> data) const;
 	void write(std::size_t offset, std::span<const std::byte> data);
 
-	// Wakes the host, once, if it has asked for that since the last time: there is no word of
-	// what was in the queue before.
+	// Adds an entry. If the host has armed the queue, it is notified once. Entries from before
+	// it was armed do not notify it.
 	Added add(const Entry &entry, bool solicited);
 
-	unsigned users = 0;           // queues that complete here
-	std::uint64_t last_event = 0; // that names it
+	unsigned users = 0;           // queues that use this CQ
+	std::uint64_t last_event = 0; // the last event that refers to it
 	bool told_of_failure = false;
 
 private:

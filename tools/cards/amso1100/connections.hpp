@@ -24,13 +24,13 @@ public:
 	{
 	}
 
-	// The owner may use the carrier until it has ended, or has another owner.
+	// The owner may use the carrier until the carrier has ended or gets another owner.
 	iwarp::Carrier &make(const iwarp::StreamConfig &config, iwarp::Host &owner)
 	{
 		return *carriers_.emplace_back(std::make_unique<iwarp::Carrier>(
 			loop_, config, owner, [this] { reaper_.signal(); }));
 	}
-	// One that has never been connected.
+	// Removes a carrier that was never connected.
 	void forget(const iwarp::Carrier &carrier)
 	{
 		std::erase_if(carriers_, [&](const auto &each) { return each.get() == &carrier; });

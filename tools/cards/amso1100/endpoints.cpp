@@ -21,11 +21,11 @@ using wire::Status;
 namespace
 {
 
-// Those that are nobody's own (RFC 6335).
+// The dynamic ports, which are not assigned to any service (RFC 6335).
 constexpr std::uint16_t kFirstPort = 49152;
 constexpr unsigned kPorts = 16384;
 
-// A responder's; what it answers and has outstanding is the queue pair's, once it has one.
+// A responder's configuration. The limits for reads are set by accept(), from the queue pair.
 iwarp::StreamConfig responder()
 {
 	return {};
@@ -62,7 +62,7 @@ void Endpoints::Request::drop()
 void Endpoints::Request::requested(const iwarp::StartFrame &request)
 {
 	if (request.private_data.size() > wire::most_private_data) {
-		// Which refuses, and closes; nobody is told.
+		// Send a reject and close; the host gets no event.
 		iwarp::Carrier *const refused = std::exchange(carrier, nullptr);
 		refused->set_owner(nullptr);
 		refused->reject({});
@@ -117,7 +117,8 @@ Status Endpoints::listen(const Message &request, Message &reply)
 		return Status::address_not_available;
 	if (listeners_.size() == kMostListeners)
 		return Status::insufficient_resources;
-	// The callback names the listener, which has its name by its place.
+	// The callback needs the listener's handle, which exists only after the listener was
+	// created.
 	const auto handle = std::make_shared<std::uint32_t>(0);
 	const auto taken = [this, handle](const tcp::ConnectionPtr &connection) {
 		take(*handle, connection);
@@ -144,7 +145,7 @@ bool Endpoints::listen_anywhere(tcp::Endpoint &local,
 	return false;
 }
 
-// Those that were reported stay the host's.
+// Requests that were already reported stay with the host, which still has to answer them.
 std::optional<std::uint64_t> Endpoints::destroy(std::uint32_t handle)
 {
 	Listener *const listener = listeners_.find(handle);
@@ -203,7 +204,7 @@ void Endpoints::make_room()
 		requests_.erase(oldest->handle);
 }
 
-// False: nobody is there to be told, or may be.
+// Returns false if the listener no longer exists or may not get another event.
 bool Endpoints::report(Request &request, const iwarp::StartFrame &start)
 {
 	Listener *const listener = listeners_.find(request.listener);

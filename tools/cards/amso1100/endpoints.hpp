@@ -22,22 +22,23 @@ class Endpoints
 {
 public:
 	static constexpr std::size_t kMostListeners = tcp::Stack::kMostListeners;
-	// Limit of requests that are incomplete or unanswered by the host. Of incomplete ones, the
-	// oldest of the address with the most is dropped: they cost a caller nothing.
+	// Limit of requests that are incomplete or unanswered by the host. If it is exceeded, the
+	// oldest incomplete request from the address with the most of them is dropped, because an
+	// incomplete request costs its sender almost nothing.
 	static constexpr std::size_t kMostRequests = 256;
-	// A request that the host does not answer.
+	// Time after which a request that the host does not answer is dropped.
 	static constexpr Clock::duration kPatience = std::chrono::seconds(60);
 
-	// @context: RNIC_OPEN's.
+	// @context: the user context of RNIC_OPEN.
 	Endpoints(Loop &loop, MessageQueues &queues, tcp::Stack &stack, Connections &connections,
 		  std::uint64_t context);
 	~Endpoints();
 
-	// Requests of the host, as it has written them. destroy() returns the last event that names
-	// the listener.
+	// Handlers of the host's request messages. destroy() returns the number of the last event
+	// that refers to the listener.
 	hw::amso1100::Status listen(const Message &request, Message &reply);
 	std::optional<std::uint64_t> destroy(std::uint32_t listener);
-	// @qp: null if there is none. Whatever comes of it, the request is over.
+	// @qp may be null. The connection request is removed in any case.
 	hw::amso1100::Status accept(const Message &request, QueuePair *qp);
 	hw::amso1100::Status reject(std::uint32_t request);
 
@@ -54,15 +55,15 @@ private:
 		const std::size_t backlog;
 		std::uint64_t last_event = 0;
 	};
-	// Somebody who has connected.
+	// A connection to a listener that the host has not accepted yet.
 	class Request final : public SilentHost
 	{
 	public:
 		enum class State {
-			starting, // its request is incomplete
-			reported, // the host is to answer
-			lost,     // the same, but it is in vain
-			over,     // to be taken away
+			starting, // the MPA request is incomplete
+			reported, // the host has not answered yet
+			lost,     // the same, but the connection has ended
+			over,     // to be removed
 		};
 
 		Request(std::uint32_t own, std::uint16_t, Endpoints &endpoints,
@@ -73,9 +74,9 @@ private:
 		const std::uint32_t handle;
 		const std::uint32_t listener;
 		const tcp::Ip peer;
-		const std::uint64_t number; // of all that came; the lower, the older
+		const std::uint64_t number; // in the order of arrival
 		State state = State::starting;
-		iwarp::Carrier *carrier; // until it is lost, or somebody else's
+		iwarp::Carrier *carrier; // null once it has ended or was passed on
 
 		void drop();
 
@@ -88,7 +89,7 @@ private:
 	};
 
 	void take(std::uint32_t listener, const tcp::ConnectionPtr &connection);
-	// How many of a listener's the host is to answer.
+	// Number of requests of a listener that the host has not answered.
 	std::size_t reported(std::uint32_t listener);
 	void make_room();
 	bool report(Request &request, const iwarp::StartFrame &start);

@@ -18,15 +18,15 @@ namespace wire = hw::amso1100;
 namespace
 {
 
-// Frames of a turn: the machine's register accesses wait no longer than for so many.
+// Frames per slice of the loop, so that register accesses of the guest are not delayed for longer.
 constexpr unsigned kPacketsPerSlice = 32;
-// Without its check (IEEE 802.3 clause 3.2.8). The driver pads nothing.
+// Minimum frame size without the FCS (IEEE 802.3 clause 3.2.8). The driver does not pad frames.
 constexpr std::size_t kLeastOnWire = 60;
 
 constexpr std::uint64_t kTransmit = wire::transmit_ring - wire::receive_ring;
 constexpr std::uint64_t kIndex = wire::receive_index - wire::receive_ring;
 
-// x86's order, alone of all that the card writes.
+// Little-endian. All other integers that the card writes are big-endian.
 std::uint16_t little(std::uint16_t value)
 {
 	return std::endian::native == std::endian::little ? value : __builtin_bswap16(value);
@@ -85,7 +85,7 @@ bool EthernetRings::write(std::uint64_t offset, std::span<const std::byte> data)
 	return false;
 }
 
-// Every buffer is forgotten: the driver is about to free them, or to give them anew.
+// Drops all receive buffers: the driver is about to free them or to post them again.
 void EthernetRings::quiesce()
 {
 	for (unsigned i = 0; i < wire::receive_entries; ++i)
@@ -94,8 +94,8 @@ void EthernetRings::quiesce()
 	interrupts_.clear_network();
 }
 
-// In the ring's order from where it was last. A driver that was loaded anew begins at the start
-// again, so what is not ready is passed over.
+// Searches from the last position. A driver that was loaded again starts at the beginning of the
+// ring, so entries that are not ready are skipped.
 std::optional<unsigned> EthernetRings::next_ready()
 {
 	for (unsigned i = 0; i < wire::transmit_entries; ++i) {

@@ -29,8 +29,9 @@ class Interrupts;
 class EthernetRings
 {
 public:
-	// @send: takes a frame of the driver's, if @has_room; without room a frame stays where it
-	// is, and whoever makes room calls transmit() again. All is called on the card's loop.
+	// @send sends a frame, and is called only if @has_room returns true. Without space, frames
+	// stay in the ring, and the owner calls transmit() again when there is space. Everything
+	// runs on the card's loop.
 	EthernetRings(Interrupts &interrupts, std::function<void(const ethernet::FramePtr &)> send,
 		      std::function<bool()> has_room)
 	    : interrupts_(interrupts), send_(std::move(send)), has_room_(std::move(has_room))
@@ -38,16 +39,16 @@ public:
 	}
 
 	void reset();
-	// An access at @offset from the receive ring's start, inside of the rings. True: there may
-	// be frames to transmit().
+	// These access the rings at @offset from the start of the receive ring. The access must lie
+	// within them. write() returns true if transmit() should be called.
 	void read(std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(std::uint64_t offset, std::span<const std::byte> data);
-	// Sends what is ready, a bounded number at a time. True: there is more.
+	// Sends a bounded number of frames that are ready. Returns true if there are more.
 	bool transmit(PciHost &host);
-	// A frame for the host. It is dropped where the driver has given no buffer.
+	// Receives a frame for the host. It is dropped if the driver has posted no buffer.
 	void receive(PciHost &host, const ethernet::Frame &frame);
 
-	// The register page's: where the next descriptors lie in the card's own space.
+	// Offsets of the next descriptors in the card's memory, as the register page reports them.
 	std::uint32_t next_transmit() const
 	{
 		return hw::amso1100::transmit_ring_address +
@@ -59,12 +60,13 @@ public:
 		       static_cast<std::uint32_t>(receive_index_ * hw::amso1100::receive::size);
 	}
 
-	// Written on the loop, read anywhere.
+	// Written on the loop, read on any thread.
 	struct Counts {
 		std::atomic<std::uint64_t> transmitted{0}, received{0};
-		std::atomic<std::uint64_t> bad_transmits{0}; // no frame, or out of reach
-		std::atomic<std::uint64_t> missed{0};   // for want of a buffer, or of one in reach
-		std::atomic<std::uint64_t> overlong{0}; // that a buffer had no room for
+		// empty frames, or memory that is not mapped
+		std::atomic<std::uint64_t> bad_transmits{0};
+		std::atomic<std::uint64_t> missed{0};   // no buffer, or its memory is not mapped
+		std::atomic<std::uint64_t> overlong{0}; // larger than the buffer
 	} counts;
 
 private:

@@ -15,14 +15,14 @@
 namespace weft::amso1100
 {
 
-// About whom an event is.
+// The object that an event refers to.
 struct Resource {
 	hw::amso1100::ResourceType type;
 	std::uint32_t handle;
 	std::uint64_t user_context;
 };
 
-// @context: RNIC_OPEN's. @state: of a queue pair, after what has happened.
+// @context: the user context of RNIC_OPEN. @state: the state of a queue pair after the event.
 inline Message event_message(hw::amso1100::EventId id, std::uint64_t context,
 			     const Resource &resource, std::uint32_t state = 0)
 {
@@ -38,8 +38,8 @@ inline Message event_message(hw::amso1100::EventId id, std::uint64_t context,
 	return message;
 }
 
-// Both ends, and up to most_private_data bytes; addresses from @at on, as both messages that have
-// them lay them out.
+// Writes the two endpoints, at @at, and up to most_private_data bytes of private data. Both
+// messages that have these fields have them in this layout.
 inline void put_connection(Message &message, std::size_t at, const tcp::Pair &pair,
 			   iwarp::View private_data)
 {

@@ -13,7 +13,7 @@
 namespace weft::amso1100
 {
 
-// T is made with its handle and its place (0 to Most - 1) before what make() is given.
+// T's constructor gets the handle and the index (0 to Most - 1), and then the arguments of make().
 template<typename T, std::size_t Most>
 class Handles
 {
@@ -26,7 +26,7 @@ public:
 			free_.push_back(static_cast<std::uint16_t>(i));
 	}
 
-	// Null: there are enough.
+	// Returns null if there are Most objects.
 	template<typename... Arguments>
 	T *make(Arguments &&...arguments)
 	{
@@ -43,7 +43,7 @@ public:
 		slot.handle = handle;
 		return slot.object.get();
 	}
-	// Null: none has the handle.
+	// Returns null if no object has this handle.
 	T *find(std::uint32_t handle) const
 	{
 		const std::uint32_t place = (handle & 0xffff) - 1;
@@ -54,7 +54,7 @@ public:
 	{
 		return place < Most ? slots_[place].object.get() : nullptr;
 	}
-	// There is one with @handle.
+	// An object with @handle must exist.
 	void erase(std::uint32_t handle)
 	{
 		const auto place = static_cast<std::uint16_t>((handle & 0xffff) - 1);
@@ -79,7 +79,7 @@ private:
 	};
 
 	std::array<Slot, Most> slots_;
-	std::deque<std::uint16_t> free_; // the one longest not taken first
+	std::deque<std::uint16_t> free_; // least recently used first
 };
 
 } // namespace weft::amso1100

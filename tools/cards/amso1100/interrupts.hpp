@@ -16,9 +16,9 @@ namespace weft::amso1100
 class Interrupts
 {
 public:
-	// @drive: told whether the pin is driven, when that changes. @send: sends a message, if the
-	// driver wants them, when there is something to look at that was not there when the last
-	// one of it was sent, or is there still after it was acknowledged.
+	// @drive is called when the level of the interrupt pin changes. @send sends an MSI, if the
+	// driver has enabled them, for each event that was not pending at the last message, and for
+	// each that is still pending after an acknowledgement.
 	Interrupts(std::function<void(bool)> drive, std::function<void(hw::amso1100::Vector)> send)
 	    : drive_(std::move(drive)), send_(std::move(send))
 	{
@@ -33,7 +33,7 @@ public:
 	// Clears all events of the Ethernet function.
 	void clear_network();
 
-	// Registers of BAR 0, by their offsets; others read 0.
+	// Registers of BAR 0 by offset; reserved ones read 0.
 	std::uint32_t read(std::uint64_t offset);
 	void write(std::uint64_t offset, std::uint32_t value);
 
@@ -50,7 +50,7 @@ private:
 	// Bits set after the driver read NISR0: an acknowledgement of the value read then does not
 	// clear them. The old driver acknowledges after it has processed the rings.
 	std::uint32_t unread_ = 0;
-	// State when messages were last sent, as far as it is not acknowledged.
+	// Events that the last messages have signalled and that are not acknowledged.
 	std::uint32_t network_told_ = 0, rnic_told_ = 0;
 };
 

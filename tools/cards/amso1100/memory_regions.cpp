@@ -65,7 +65,7 @@ void MemoryRegions::set_shape(Region &region, const Shape &shape)
 	region.length = shape.length;
 }
 
-// The indices go round, so that one that was given back is not given out soon.
+// Indices are used in rotation, so that a freed one is not reused soon.
 std::uint32_t MemoryRegions::insert(Region region)
 {
 	do
@@ -130,7 +130,7 @@ Status MemoryRegions::add_pages(const Message &request)
 	return Status::ok;
 }
 
-// For fast registration: with room for a list, and rights.
+// Allocates an STag for fast registration, with access rights and space for a page list.
 Status MemoryRegions::allocate(const Message &request, Message &reply)
 {
 	namespace field = wire::stag_alloc;
@@ -192,7 +192,8 @@ Verdict MemoryRegions::invalidate_for_peer(std::uint32_t pd, std::uint32_t stag)
 {
 	const Region *const region = find(stag);
 	constexpr std::uint32_t offered = wire::mr_flag::remote_read | wire::mr_flag::remote_write;
-	// It is another stream's perhaps, or nobody's: who may not reach it says nothing of it.
+	// Unknown STags and those of another stream are refused by invalidate(), which does not
+	// reveal whether they exist.
 	if (region && (!region->allocated || !(region->flags & offered)))
 		return Verdict::rights;
 	return invalidate(pd, stag);
@@ -229,7 +230,8 @@ Verdict MemoryRegions::check(const Who &who, std::uint32_t stag, std::uint64_t o
 	return Verdict::good;
 }
 
-// Calls @piece for each stretch on the bus of what check() has allowed, until it returns false.
+// Calls @piece for each contiguous bus range of a range that check() has permitted, until it
+// returns false.
 template<typename Piece>
 bool MemoryRegions::walk(const Region &region, std::uint64_t offset, std::size_t length,
 			 Piece &&piece)

@@ -27,12 +27,12 @@ class MemoryRegions
 {
 public:
 	static constexpr std::size_t kMostRegions = 32768;
-	// Entries of a page list, and of all of them.
+	// Maximum length of one page list, and of all lists together.
 	static constexpr std::uint32_t kMostPages = 131072;
 	static constexpr std::size_t kMostEntries = 4 << 20;
 	static constexpr std::uint32_t kLeastPageSize = 1024, kMostPageSize = 1 << 30;
 
-	// Identity of an accessor. STag 0 names bus addresses if @zero_stag permits it.
+	// Identity of an accessor. If @zero_stag is set, STag 0 permits access by bus address.
 	struct Who {
 		std::uint32_t pd;
 		bool zero_stag = false;
@@ -40,23 +40,24 @@ public:
 
 	explicit MemoryRegions(PciHost &host) : host_(host) {}
 
-	// Requests of the host's, as it has written them.
+	// Handlers of the host's request messages.
 	hw::amso1100::Status add(const Message &request, Message &reply);
 	hw::amso1100::Status add_pages(const Message &request);
 	hw::amso1100::Status allocate(const Message &request, Message &reply);
 	hw::amso1100::Status remove(std::uint32_t stag);
-	// A work request, whole but for its page list perhaps.
+	// Executes a work request. @slot may be too short for its page list.
 	hw::amso1100::Status fast_register(std::uint32_t pd, std::span<const std::byte> slot);
-	// It may be registered anew, or removed.
+	// An invalidated STag may be registered again or removed.
 	Verdict invalidate(std::uint32_t pd, std::uint32_t stag);
-	// The same by a peer's wish, who may take away what it was given by STAG_ALLOC and a
-	// registration in the send queue, and nothing that streams share (RFC 5042, 6.5).
+	// The same on behalf of a peer. It may invalidate only an STag that was allocated by
+	// STAG_ALLOC, registered by a work request, and has remote access rights; never one that
+	// several streams share (RFC 5042, 6.5).
 	Verdict invalidate_for_peer(std::uint32_t pd, std::uint32_t stag);
 
-	// @right: one of mr_flag's.
+	// @right: a bit of mr_flag.
 	Verdict check(const Who &who, std::uint32_t stag, std::uint64_t offset,
 		      std::uint64_t length, std::uint32_t right) const;
-	// A region without host memory behind it is out of bounds.
+	// If memory of a region is no longer mapped, these return Verdict::bounds.
 	Verdict read(const Who &who, std::uint32_t stag, std::uint64_t offset,
 		     std::span<std::byte> into, std::uint32_t right) const;
 	Verdict write(const Who &who, std::uint32_t stag, std::uint64_t offset,
@@ -64,7 +65,7 @@ public:
 
 private:
 	enum class State {
-		filling, // its page list is not whole
+		filling, // the page list is not complete
 		valid,
 		invalid,
 	};
@@ -74,11 +75,11 @@ private:
 		std::uint8_t key = 0;
 		std::uint32_t pd = 0;
 		std::uint32_t flags = 0;
-		std::uint64_t base = 0; // the offset of its first byte
+		std::uint64_t base = 0; // offset of the first byte
 		std::uint32_t length = 0;
-		std::uint32_t first_offset = 0; // in its first page
+		std::uint32_t first_offset = 0; // within the first page
 		std::uint32_t page_size = 0;
-		std::uint32_t most_pages = 0; // that count against kMostEntries
+		std::uint32_t most_pages = 0; // counted against kMostEntries
 		std::vector<std::uint64_t> pages{};
 		// Error in an earlier part of its page list, returned for the last part.
 		hw::amso1100::Status wrong = hw::amso1100::Status::ok;
@@ -99,7 +100,8 @@ private:
 			 Piece &&piece);
 
 	PciHost &host_;
-	std::unordered_map<std::uint32_t, Region> regions_; // by the STag without its key
+	// keyed by the STag without its key byte
+	std::unordered_map<std::uint32_t, Region> regions_;
 	std::size_t entries_ = 0;
 	std::uint32_t last_index_ = 0;
 };

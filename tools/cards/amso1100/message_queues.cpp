@@ -61,12 +61,12 @@ void MessageQueues::read(std::uint64_t offset, std::span<std::byte> data) const
 	std::ranges::copy(std::span(memory_).subspan(offset, data.size()), data.begin());
 }
 
-// Nothing acts but the indices.
+// Only writes to the indices have an effect.
 bool MessageQueues::write(std::uint64_t offset, std::span<const std::byte> data)
 {
 	std::ranges::copy(data, memory_.begin() + static_cast<std::ptrdiff_t>(offset));
-	// A host that was killed has said nothing, and begins anew, by the very index perhaps at
-	// which the last one stopped.
+	// A host that was killed sends no TERM, and the next one starts at index 0. Its first write
+	// may not change the index, if the previous host had stopped at the same one.
 	constexpr std::size_t kRequestIndex =
 		static_cast<std::size_t>(Queue::requests) * wire::shared::size +
 		wire::shared::index;
@@ -119,7 +119,7 @@ std::optional<Message> MessageQueues::next_request()
 		} else if (id_of(message) == MessageId::term) {
 			terminate();
 		} else if (!addresses_) {
-			// Nobody could be answered.
+			// Without an INIT there is no queue for a reply.
 			continue;
 		} else {
 			put_own_word(addresses_->request_word, next_request_);
@@ -132,7 +132,7 @@ std::optional<Message> MessageQueues::next_request()
 	return std::nullopt;
 }
 
-// The words hold anything before.
+// The words in host memory have arbitrary values before.
 void MessageQueues::initialise(const Message &message)
 {
 	const auto at = [&](std::size_t offset) { return load_be<std::uint64_t>(message, offset); };
@@ -179,7 +179,8 @@ std::uint64_t MessageQueues::event(const Message &message)
 	return number;
 }
 
-// Replies first: an answer to an accept is read before what becomes of the connection.
+// Replies go first, so that the host reads the answer to an accept before any event of the
+// connection.
 void MessageQueues::flush()
 {
 	if (!addresses_) {
@@ -191,7 +192,7 @@ void MessageQueues::flush()
 	flush_events();
 }
 
-// How many events the host has read.
+// Number of events that the host has read.
 std::uint64_t MessageQueues::events_read()
 {
 	const unsigned consumed = host_index(Queue::events) % wire::event_entries;
@@ -200,7 +201,7 @@ std::uint64_t MessageQueues::events_read()
 	return events_written_ - std::min<std::uint64_t>(events_written_, unread);
 }
 
-// False: one has no room that waits for nothing else, and is first from now on.
+// Returns false if the reply queue is full. The reply then stays first in order.
 bool MessageQueues::flush_replies()
 {
 	const std::uint64_t read = events_read();
@@ -230,8 +231,8 @@ void MessageQueues::flush_events()
 	}
 }
 
-// Message, index, hint, count, interrupt: in this order. False: there is no room, or nothing can be
-// written any more.
+// Writes the message, the index and the hint, in this order, and raises the interrupt. Returns
+// false if the queue is full or host memory is not mapped.
 bool MessageQueues::put(std::uint64_t pool, std::uint16_t &next, unsigned entries,
 			std::uint64_t word, Queue queue, const Message &message)
 {

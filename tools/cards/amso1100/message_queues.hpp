@@ -24,49 +24,51 @@ namespace weft::amso1100
 
 class Interrupts;
 
-// A copy: the host may change its own.
+// A private copy, because the host may change the original.
 using Message = std::array<std::byte, hw::amso1100::message_size>;
 
 class MessageQueues
 {
 public:
-	// Offsets from the register page: what is shared of the three queues, and the requests.
+	// Offsets from the register page: the shared structures of the three queues, and the
+	// requests.
 	static constexpr std::uint64_t kShared = 0x1000;
 	static constexpr std::uint64_t kRequests = 0x2000;
 	static constexpr std::uint64_t kEnd =
 		kRequests + hw::amso1100::request_entries * hw::amso1100::message_size;
-	// Hints that the host has not read; of completion queues there is one of each at the most.
+	// Limit of unread hints. There is at most one for each completion queue.
 	static constexpr std::size_t kMostHints = 4096;
-	// While more wait, no request is taken: replies, for room or for events to be read, and
-	// events for room.
+	// Limits of queued messages. Above them no request is taken, because requests cause replies
+	// and events. Replies wait for space, or until the host has read an event; events wait for
+	// space.
 	static constexpr std::size_t kMostReplies = 64;
 	static constexpr std::size_t kMostEvents = 1024;
 
 	explicit MessageQueues(Interrupts &interrupts) : interrupts_(interrupts) {}
 
-	// @host is there until the next reset() but one.
+	// @host must exist until the second reset() from now.
 	void attach(PciHost &host) { host_ = &host; }
 	void reset();
-	// An access at @offset from kShared, inside of what is there up to kEnd. True: there may be
-	// something to do.
+	// These access @offset from kShared, up to kEnd. write() returns true if there may be
+	// requests.
 	void read(std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(std::uint64_t offset, std::span<const std::byte> data);
 	// HOST_HINT.
 	std::uint32_t pop_hint();
 
-	// The next request. Not while a reply waits for room. INIT and TERM are carried out, and
-	// given to the caller as well.
+	// Returns the next request, or nothing while a reply waits for space. INIT and TERM are
+	// executed here, and also returned.
 	std::optional<Message> next_request();
-	// A reply; it waits while the queue is full, and until the host has read the event with
-	// the number @after and all before it.
+	// Sends a reply, which waits while the queue is full, and until the host has read the event
+	// number @after and all before it.
 	void reply(const Message &message, std::uint64_t after = 0);
-	// An event; it waits while the queue is full. Returns its number, from 1.
+	// Sends an event, which waits while the queue is full. Returns its number, counted from 1.
 	std::uint64_t event(const Message &message);
-	// Something is there in the queue that the host knows by @index.
+	// Notifies the host of a change in the queue with this @index.
 	void hint(std::uint32_t index);
-	// So many events wait that what can do without them does.
+	// Returns true if so many events are pending that nothing that can wait should add more.
 	bool crowded() const { return events_.size() >= kMostEvents; }
-	// A word of 16 bits in the host's memory. False: there is none.
+	// Writes a 16-bit word in the host's memory. Returns false if it is not mapped.
 	bool put_word(std::uint64_t address, std::uint16_t value);
 
 	// Counters of messages, completions and connections of this card. Written on the loop, read
@@ -74,7 +76,7 @@ public:
 	struct Counts {
 		std::atomic<std::uint64_t> requests{0}, events{0};
 		std::atomic<std::uint64_t> completions{0};
-		std::atomic<std::uint64_t> connections{0}; // that came about
+		std::atomic<std::uint64_t> connections{0}; // established
 	} counts;
 	static void count(std::atomic<std::uint64_t> &what)
 	{
@@ -106,7 +108,7 @@ private:
 
 	Interrupts &interrupts_;
 	std::array<std::byte, kEnd - kShared> memory_{};
-	// Without: not initialised, or what it named is out of reach.
+	// Empty before INIT, and after an address in it turned out not to be mapped.
 	std::optional<Addresses> addresses_;
 	std::uint16_t next_request_ = 0;
 	std::uint16_t next_reply_ = 0;
@@ -116,7 +118,7 @@ private:
 	std::deque<Message> events_; // the same
 	std::uint64_t events_written_ = 0;
 	std::deque<std::uint32_t> hints_;
-	// Completion queues whose hint is not read.
+	// Completion queues that have an unread hint.
 	std::bitset<hw::amso1100::most_queue_index + 1> hinted_;
 	PciHost *host_ = nullptr;
 };

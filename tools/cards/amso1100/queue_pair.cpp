@@ -18,7 +18,7 @@ using wire::Status;
 namespace
 {
 
-// Where to from each.
+// Returns true if the state machine permits this transition.
 bool may_follow(QpState from, QpState to)
 {
 	switch (from) {
@@ -44,7 +44,8 @@ Access access_of(Verdict verdict)
 	case Verdict::good:
 		return Access::done;
 	case Verdict::invalid_stag:
-	case Verdict::other_pd: // "not associated", which the other need not know
+	// not reported as such, so that a peer learns nothing about other PDs
+	case Verdict::other_pd:
 		return Access::invalid_stag;
 	case Verdict::rights:
 		return Access::refused;
@@ -55,7 +56,7 @@ Access access_of(Verdict verdict)
 	return Access::refused;
 }
 
-// A Write that was refused; a Read's number is as far behind in its own row.
+// Event for a refused Write. The events for a refused Read have the same order.
 EventId write_event(Verdict verdict)
 {
 	switch (verdict) {
@@ -130,7 +131,7 @@ void QueuePair::report(EventId id)
 		static_cast<std::uint32_t>(state_)));
 }
 
-// Exactly one for each connect(); the state is what it is after that.
+// There is exactly one such event for each connect(), and it reports the resulting state.
 void QueuePair::report_connect(Status result, iwarp::View private_data)
 {
 	Message message = event_message(EventId::connect_result, card_.user_context,
@@ -175,7 +176,7 @@ Status QueuePair::modify(QpState next)
 	}
 }
 
-// The host has its own close where it has been told of a connection and of no end.
+// If the host was notified of the connection and not yet of its end, it needs an event for the end.
 void QueuePair::abandon()
 {
 	const QpState before = state_;
@@ -209,7 +210,7 @@ void QueuePair::drop_connection()
 	}
 }
 
-// The card cannot go on with it.
+// The card cannot continue to use this queue pair.
 void QueuePair::die(EventId why)
 {
 	const QpState before = state_;
@@ -237,7 +238,7 @@ void QueuePair::connect(tcp::Stack &stack, const tcp::Endpoint &remote, iwarp::B
 	const auto ord = static_cast<std::uint16_t>(config_.ord);
 	iwarp::StreamConfig config{.initiator = true, .ird = ird, .ord = ord};
 	config.start.revision = 2;
-	// A Write of nothing goes first, so that the other may speak whenever it wants to.
+	// The initiator sends an empty Write first, so that the responder may send at any time.
 	config.start.enhanced =
 		iwarp::Enhanced{.ird = ird, .ord = ord, .peer_to_peer = true, .by_write = true};
 	config.start.private_data = std::move(private_data);
@@ -392,7 +393,7 @@ Access QueuePair::invalidate(iwarp::Stag stag)
 	return access_of(verdict);
 }
 
-// The stream has held it to the place that was asked for.
+// The stream has already checked that the response is for the range that was requested.
 Access QueuePair::place_response(iwarp::Stag stag, std::uint64_t offset, iwarp::View payload)
 {
 	return access_of(card_.regions.write(local(), stag, offset, std::as_bytes(payload),

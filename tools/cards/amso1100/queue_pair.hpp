@@ -28,7 +28,7 @@ public:
 	static constexpr std::size_t kMost = 1024;
 	static constexpr unsigned kMostDepth = 511 + 1;
 	static constexpr std::uint32_t kMostReads = 128; // ORD, IRD
-	// Index, in hints, of the send queue at place 0; each receive queue follows its send queue.
+	// Index, in hints, of the send queue of QP 0; each receive queue follows its send queue.
 	static constexpr std::uint32_t kFirstIndex = 2048;
 	static_assert(CompletionQueue::kFirstIndex + CompletionQueue::kMost <= kFirstIndex &&
 		      kFirstIndex + 2 * kMost <= hw::amso1100::most_queue_index);
@@ -51,7 +51,7 @@ public:
 
 	QueuePair(std::uint32_t handle, std::uint16_t place, const Card &card,
 		  const Config &config);
-	// Resets what is connected; nobody is told.
+	// Resets the connection, if there is one, without an event.
 	~QueuePair() override;
 
 	const std::uint32_t handle;
@@ -59,7 +59,7 @@ public:
 	std::uint32_t rq_index() const { return sq_index() + 1; }
 	const Config &config() const { return config_; }
 	hw::amso1100::QpState state() const { return state_; }
-	// The last event that names it.
+	// The last event that refers to this queue pair.
 	std::uint64_t last_event() const { return last_event_; }
 
 	void set_reads(std::uint32_t ord, std::uint32_t ird);
@@ -67,12 +67,12 @@ public:
 	// An event reports the result.
 	void connect(tcp::Stack &stack, const tcp::Endpoint &remote, iwarp::Bytes private_data);
 	void refuse_to_connect(hw::amso1100::Status why);
-	// A connection that has asked for one; the state is Idle.
+	// Accepts a connection request. The state must be Idle.
 	void accept(iwarp::Carrier &carrier, const iwarp::Bytes &private_data);
-	// About to go, by the host's wish: nothing more completes. Returns the last event that
-	// names it.
+	// Prepares for destruction at the host's request: nothing completes any more. Returns the
+	// last event that refers to this queue pair.
 	std::uint64_t leave();
-	// There may be something new in its queues.
+	// There may be new requests in the queues.
 	void serve();
 
 private:
@@ -149,11 +149,11 @@ private:
 	const bool zero_stag_;
 	hw::amso1100::QpState state_ = hw::amso1100::QpState::idle;
 	iwarp::Carrier *carrier_ = nullptr;
-	// While nothing new is taken: there is too little room to, or an order to keep.
+	// Requests that were taken from the queue, in order.
 	std::deque<Outstanding> outstanding_;
-	std::uint64_t first_ = 0;             // the sequence number of the first of them
-	std::optional<std::uint64_t> failed_; // the one that could not be carried out
-	std::uint32_t silent_ = 0;            // completed since the last entry, without one
+	std::uint64_t first_ = 0;             // sequence number of the front one
+	std::optional<std::uint64_t> failed_; // the first one that failed
+	std::uint32_t silent_ = 0;            // completed without an entry since the last entry
 	std::optional<ReceiveWork> receiving_;
 	// Event for the peer's last refused request, as reported to the host.
 	std::optional<hw::amso1100::EventId> refused_;

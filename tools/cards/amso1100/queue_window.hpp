@@ -21,12 +21,12 @@ namespace weft::amso1100
 class QueueWindow
 {
 public:
-	// From the register page on.
+	// Offset from the register page.
 	static constexpr std::uint64_t kStart = 0x400000;
 	static constexpr std::uint64_t kEnd = kStart + (64 << 20);
 	static constexpr std::uint64_t kAlignment = 4096;
 
-	// Zeros; nothing: there is no room.
+	// Allocates zeroed queue memory. Returns nothing if there is no space.
 	std::optional<std::uint64_t> allocate(std::size_t size)
 	{
 		std::uint64_t start = kStart;
@@ -41,10 +41,11 @@ public:
 		return start;
 	}
 	void free(std::uint64_t start) { areas_.erase(start); }
-	// There is an area at @start.
+	// An area must start at @start.
 	std::span<std::byte> at(std::uint64_t start) { return areas_.at(start); }
 
-	// An access within kStart and kEnd; what is no queue's reads 0, and is not written.
+	// These access offsets from kStart to kEnd. Parts that belong to no queue read as 0 and are
+	// not written.
 	void read(std::uint64_t offset, std::span<std::byte> data)
 	{
 		const auto part = find(offset, data.size());
@@ -61,7 +62,7 @@ private:
 	{
 		return (size + kAlignment - 1) / kAlignment * kAlignment;
 	}
-	// Returns the part of it that is in one area.
+	// Returns the part of the range that lies in one area.
 	std::span<std::byte> find(std::uint64_t offset, std::size_t size)
 	{
 		auto after = areas_.upper_bound(offset);
@@ -94,7 +95,7 @@ public:
 	unsigned depth() const { return depth_; }
 	// True if the host's producer index is outside of the queue.
 	bool bad() const { return produced() >= depth_; }
-	// The next request's slot; take() makes it the card's.
+	// Returns the slot of the next request. After take() it belongs to the card.
 	std::optional<std::span<const std::byte>> next() const
 	{
 		if (bad() || produced() == taken_)

@@ -71,7 +71,8 @@ void QueuePair::serve()
 		take_requests();
 }
 
-// No more than the host may have posted: one that says more of it is not believed.
+// Takes at most as many requests as the host may have outstanding, whatever the producer index
+// says.
 void QueuePair::take_requests()
 {
 	while (connected() && outstanding_.size() < config_.sq.depth() - 1) {
@@ -100,7 +101,7 @@ void QueuePair::take_requests()
 	}
 }
 
-// Before its first byte is sent.
+// Checks the request before its first byte is sent.
 Status QueuePair::examine(const SendWork &work) const
 {
 	if (is_read(work.id)) {
@@ -154,7 +155,7 @@ void QueuePair::submit(std::uint64_t sequence)
 	carrier_->post(std::move(request));
 }
 
-// False: that is the end.
+// Returns false if the data cannot be read, which ends the stream.
 bool QueuePair::gather(std::uint64_t sequence, std::uint32_t offset, std::span<std::uint8_t> into)
 {
 	if (!is_outstanding(sequence))
@@ -185,7 +186,7 @@ void QueuePair::completed(std::uint64_t id)
 		serve();
 }
 
-// From the oldest, as far as they are done.
+// Completes finished requests, oldest first.
 void QueuePair::retire()
 {
 	while (!outstanding_.empty() && outstanding_.front().done) {
@@ -233,8 +234,8 @@ void QueuePair::received(std::uint64_t length, bool solicited,
 			 invalidated.value_or(0));
 }
 
-// Everything that is outstanding, each with an entry of its own; the one that the end is owed to
-// says why.
+// Completes every outstanding request with an entry of its own. The one that caused the end has the
+// reason.
 void QueuePair::flush()
 {
 	const auto failed = std::exchange(failed_, std::nullopt);
@@ -286,7 +287,7 @@ CompletionQueue::Entry QueuePair::entry_of(const Posted &posted, Status result) 
 	return entry;
 }
 
-// False: it was lost, and the queue pair with it.
+// Returns false if the entry could not be written; the queue pair is then in the error state.
 bool QueuePair::complete_send(const SendWork &work, Status result)
 {
 	if (result == Status::ok && !(work.flags & wire::work::signaled)) {
@@ -314,7 +315,7 @@ bool QueuePair::add(CompletionQueue &cq, const CompletionQueue::Entry &entry, bo
 		return true;
 	const bool full = added == CompletionQueue::Added::full;
 	if (!full || &cq != &config_.sq_cq) {
-		// Once: every queue pair that has it meets the same.
+		// Report it once, although every queue pair that uses this CQ detects it.
 		if (!std::exchange(cq.told_of_failure, true))
 			cq.last_event = card_.queues.event(event_message(
 				full ? EventId::cq_overflow : EventId::cq_operation_error,

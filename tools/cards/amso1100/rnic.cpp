@@ -19,17 +19,17 @@ using wire::Status;
 namespace
 {
 
-// Requests of a turn.
+// Requests per slice of the loop.
 constexpr unsigned kMessagesPerSlice = 16;
-// Nobody knows what the board said.
+// The value that real boards report is not known.
 constexpr std::uint32_t kPartNumber = 1100;
-// The host makes their numbers; nobody counts them here.
+// The host allocates PD numbers, and the card does not count them.
 constexpr std::uint32_t kMostPds = 16384;
-constexpr std::uint32_t kOverflowDetected = 0x40; // of completion queues
-// Jumbo frames, as the host's interface may have. A peer that takes less announces it when a
-// connection is opened (MSS, RFC 9293 section 3.7.1).
+constexpr std::uint32_t kOverflowDetected = 0x40; // completion queue overflow
+// Jumbo frames, which the host's interface may have too. A peer with a smaller MTU announces it by
+// its MSS when a connection is opened (RFC 9293 section 3.7.1).
 constexpr std::size_t kMtu = 9000;
-// Any number but 0.
+// Any value except 0.
 constexpr std::uint32_t kHandle = 0x01000000;
 
 } // namespace

@@ -28,14 +28,14 @@ public:
 
 	void attach(PciHost &host);
 	void reset();
-	// Carries out requests, a bounded number at a time. True: there may be more.
+	// Executes a bounded number of requests. Returns true if there may be more.
 	bool serve();
-	// ADAPTER_HINT; serve() looks.
+	// Handles a write to ADAPTER_HINT; the work is done by serve().
 	void ring(std::uint32_t hint);
-	// Accesses at @offset from the register page, behind the fixed queues.
+	// Accesses at @offset from the register page, after the fixed queues.
 	void read(std::uint64_t offset, std::span<std::byte> data);
 	void write(std::uint64_t offset, std::span<const std::byte> data);
-	// A frame for the RNIC's address, or for all.
+	// Receives a frame for the RNIC's address or for a group.
 	void receive(const ethernet::Frame &frame);
 
 	MessageQueues queues;

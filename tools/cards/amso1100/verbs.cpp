@@ -20,7 +20,7 @@ using wire::Status;
 namespace
 {
 
-// Queue pairs of a turn.
+// Queue pairs per slice of the loop.
 constexpr unsigned kWorkRequestsPerSlice = 16;
 
 } // namespace
@@ -196,7 +196,8 @@ Verbs::Answer Verbs::create_qp(const Message &request, Message &reply)
 				       .ird = std::min(word(field::ird), QueuePair::kMostReads)};
 	QueuePair &qp = *qps_.make(
 		QueuePair::Card{queues_, regions_, connections_, context_, privileged_}, config);
-	// The words hold anything before; the host alone moves them from now on.
+	// The words in host memory have arbitrary values before. From now on only the host changes
+	// them.
 	for (const std::size_t at : {field::sq_word, field::rq_word})
 		queues_.put_word(load_be<std::uint64_t>(request, at), 0);
 	const std::pair<std::size_t, std::uint64_t> values[] = {
@@ -232,8 +233,8 @@ Verbs::Answer Verbs::modify_qp(const Message &request, Message &reply)
 		const bool could_tell =
 			qp->state() == QpState::connecting || qp->state() == QpState::closing;
 		answer.status = qp->modify(static_cast<QpState>(next));
-		// The host reads events of this change before the answer, and events of a stream
-		// before another one can begin.
+		// The host must read the events of this change before the reply, and all events of
+		// a stream before another stream can start.
 		if ((could_tell && qp->state() == QpState::error) || qp->state() == QpState::idle)
 			answer.after = qp->last_event();
 	}
@@ -246,7 +247,8 @@ Verbs::Answer Verbs::modify_qp(const Message &request, Message &reply)
 	return answer;
 }
 
-// Without completions of what was left; what was said of it is read before the answer.
+// Outstanding requests are not completed. The host reads pending events of the queue pair before
+// the reply.
 Verbs::Answer Verbs::destroy_qp(const Message &request)
 {
 	QueuePair *const qp = qps_.find(load_be<std::uint32_t>(request, wire::object_handle));

@@ -23,14 +23,15 @@ namespace weft::amso1100
 class Verbs
 {
 public:
-	// @context: RNIC_OPEN's. @privileged: so it was opened.
+	// @context: the user context of RNIC_OPEN. @privileged: whether it requested privileged
+	// access.
 	Verbs(PciHost &host, MessageQueues &queues, tcp::Stack &stack, std::uint64_t context,
 	      bool privileged);
 
 	struct Answer {
 		hw::amso1100::Status status = hw::amso1100::Status::ok;
-		std::uint64_t after = 0; // an event that the host reads before
-		bool none = false;       // there is no answer to this request
+		std::uint64_t after = 0; // the host must read this event before the reply
+		bool none = false;       // this request has no reply
 	};
 	// Returns true if this class handles requests of @id.
 	static bool knows(hw::amso1100::MessageId id);
@@ -38,13 +39,13 @@ public:
 	static std::size_t rnic_handle(hw::amso1100::MessageId id);
 	Answer carry_out(const Message &request, Message &reply);
 
-	// ADAPTER_HINT: there is something in a queue. serve() looks, a bounded number of queues at
-	// a time; true: there are more.
+	// Handles a write to ADAPTER_HINT for one of the queues. serve() does the work for a
+	// bounded number of queues, and returns true if there is more.
 	void ring(std::uint32_t hint);
 	bool serve();
 
-	// Accesses at @offset from the register page: shared structures of completion queues, and
-	// queues of queue pairs.
+	// Accesses at @offset from the register page: the shared structures of completion queues,
+	// and the queues of queue pairs.
 	void read(std::uint64_t offset, std::span<std::byte> data);
 	void write(std::uint64_t offset, std::span<const std::byte> data);
 
@@ -69,7 +70,7 @@ private:
 	Handles<CompletionQueue, CompletionQueue::kMost> cqs_;
 	Handles<QueuePair, QueuePair::kMost> qps_;
 	Endpoints endpoints_;
-	// Queue pairs that were rung, each once.
+	// Queue pairs with a pending hint, each listed once.
 	std::deque<std::uint16_t> rung_;
 	std::array<bool, QueuePair::kMost> is_rung_{};
 };

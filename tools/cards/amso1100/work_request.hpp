@@ -14,7 +14,7 @@
 namespace weft::amso1100
 {
 
-// Pieces of memory of a request at the most; bytes of a slot of either queue.
+// Maximum number of SGEs per request, and slot sizes of the two queues.
 constexpr unsigned kMostSges = 4;
 constexpr std::size_t kSendSlot = hw::amso1100::message_size;
 constexpr std::size_t kReceiveSlot = 96;
@@ -33,8 +33,9 @@ struct SgeList {
 	std::uint64_t length = 0; // of all
 
 	std::span<const Sge> view() const { return std::span(entries).first(count); }
-	// Calls @piece(sge, where in it, where in the bytes, size) for each part of @size bytes
-	// from @offset on, until it returns false. They are within the length.
+	// Calls @piece(sge, offset in the SGE, offset in the range, size) for each part of the
+	// range of @size bytes from @offset on, until it returns false. The range must lie within
+	// the list.
 	template<typename Piece>
 	bool walk(std::uint64_t offset, std::size_t size, Piece &&piece) const
 	{
@@ -70,7 +71,7 @@ struct SendWork : Posted {
 	// For a Read.
 	std::uint32_t local_stag = 0, length = 0;
 	std::uint64_t local_offset = 0;
-	// Not ok: it cannot be carried out.
+	// If not ok, the request must fail with this status.
 	hw::amso1100::Status fault = hw::amso1100::Status::ok;
 };
 
@@ -79,7 +80,7 @@ struct ReceiveWork : Posted {
 	hw::amso1100::Status fault = hw::amso1100::Status::ok;
 };
 
-// @most: SGEs that the queue pair has asked for.
+// The limits are those that were requested for the queue pair.
 SendWork parse_send_work(std::span<const std::byte> slot, unsigned most_send, unsigned most_write);
 ReceiveWork parse_receive_work(std::span<const std::byte> slot, unsigned most);
 

@@ -23,7 +23,7 @@ public:
 	std::vector<fabric::LocalAccess *> local_access() override { return {&port_}; }
 
 private:
-	// Answers on the threads of those who ask.
+	// Requests are answered on the threads of their senders.
 	fabric::MadPort port_;
 };
 

@@ -16,7 +16,8 @@ namespace wire = hw::example;
 namespace
 {
 
-// Requests of a slice: the machine's register accesses wait no longer than for so many.
+// Requests per slice of the loop, so that register accesses of the guest are not delayed for
+// longer.
 constexpr unsigned kSlice = 16;
 
 constexpr std::string_view kInterruptLost = "interrupt-lost";
@@ -26,7 +27,7 @@ PciDescription describe()
 	PciDescription description;
 	description.vendor = wire::pci_vendor_id;
 	description.device = wire::pci_device_id;
-	description.class_code = 0x088000; // a system peripheral of no particular kind
+	description.class_code = 0x088000; // a system peripheral of no specific type
 	description.bars[0] = {wire::register_bar_size, false, false};
 	description.bars[2] = {wire::msix_bar_size, false, false};
 	description.msix.vectors = 1;
@@ -57,8 +58,8 @@ void ExampleCard::reset(PciReset)
 	enter(State::idle);
 }
 
-// A device that is no bus master must not touch memory: the queue is forgotten, so that the next
-// driver begins anew.
+// A device without bus mastering must not access memory, so it drops the queue. The next driver
+// sets it up again.
 void ExampleCard::bus_master_changed(bool on)
 {
 	if (!on)
@@ -74,7 +75,8 @@ void ExampleCard::enter(State state)
 	}
 }
 
-// The machine may access a register in any way; this one answers to whole accesses alone.
+// The guest may access a register with any size and alignment, but only complete accesses have an
+// effect.
 void ExampleCard::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data)
 {
 	std::ranges::fill(data, std::byte{0});
@@ -112,7 +114,7 @@ void ExampleCard::ring(std::uint64_t value)
 	serve();
 }
 
-// Carries out what is posted, a slice at a time.
+// Executes posted requests, a slice at a time.
 void ExampleCard::serve()
 {
 	unsigned done = 0;
@@ -131,7 +133,8 @@ void ExampleCard::serve()
 		wakeup_->signal();
 }
 
-// False if the request itself is out of reach. The machine may change it meanwhile: this is a copy.
+// Returns false if the request itself is not in guest memory. It is copied first, because the guest
+// may change it meanwhile.
 bool ExampleCard::carry_out(std::uint64_t address)
 {
 	const auto request = host_->dma().read_as<wire::Request>(address);
@@ -190,7 +193,7 @@ bool ExampleCard::arm_fault(std::string_view name, std::uint32_t count)
 namespace
 {
 
-// From here on a lab file may say model = "example".
+// This registration makes model = "example" valid in lab files.
 const cards::Registration kRegistration{
 	{.name = "example",
 	 .least_ports = 0,

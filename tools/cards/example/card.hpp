@@ -55,10 +55,10 @@ private:
 
 	State state_ = State::idle;
 	std::uint64_t queue_ = 0;
-	std::uint32_t posted_ = 0; // of counts, as the driver says
+	std::uint32_t posted_ = 0; // as reported by the driver
 	std::uint32_t served_ = 0; // of counts
 
-	// Written on the loop, read anywhere.
+	// Written on the loop, read on any thread.
 	std::atomic<std::uint64_t> doorbells_{0};
 	std::atomic<std::uint64_t> requests_{0};
 	std::atomic<std::uint64_t> interrupts_{0};

@@ -14,13 +14,13 @@ struct Activity {
 	using Value = std::atomic<std::uint64_t>;
 
 	Value commands{0};
-	// Accesses to BAR 2, one for each message of the machine.
+	// Accesses to BAR 2. Each costs the guest one message to the card's process.
 	Value send_doorbells{0};
 	Value cq_doorbells{0};
 	Value eq_doorbells{0};
 	Value interrupts{0};
 
-	// There is one writer.
+	// Only one thread writes, so no atomic addition is needed.
 	static void add(Value &value)
 	{
 		value.store(value.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

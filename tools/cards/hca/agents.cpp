@@ -91,7 +91,7 @@ std::optional<ib::Smp> Agents::wire_smp(unsigned port, const ib::Smp &smp, std::
 		return std::nullopt;
 	}
 	handled = true;
-	// Back out of the port: the card has no way to send a part of the route by LID.
+	// The response must leave through this port; the card cannot send it on by LID.
 	if (directed && ib::smi_return(answer, static_cast<std::uint8_t>(port)).action !=
 				ib::SmiAction::forward)
 		return std::nullopt;

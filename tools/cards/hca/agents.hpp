@@ -14,8 +14,8 @@ namespace weft::hca
 class Agents final : public ManagementAgent
 {
 public:
-	// @trusted: the driver may manage, its own node included. If not, it reads what the
-	// agents know, by MAD_IFC, and SMPs from the wire are not for it.
+	// @trusted: the driver may change the node and manage the subnet. If not, it can only read
+	// attributes, by MAD_IFC, and does not get the SMPs that arrive from the fabric.
 	Agents(const fabric::NodeIdentity &identity,
 	       const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop,
 	       SubnetAgent::Host &host, bool trusted);
@@ -25,8 +25,8 @@ public:
 	void key_violation(unsigned port, ib::TrapNumber trap,
 			   const packet::Headers &headers) override;
 
-	// MAD_IFC: turns @mad, addressed to @port, into its answer. False: no answer is due.
-	// @slid: the source LID that the driver names, if the MAD came from the wire.
+	// MAD_IFC: replaces @mad, addressed to @port, by its response. Returns false if there is no
+	// response. @slid: the source LID that the driver passes if the MAD came from the fabric.
 	bool local_mad(unsigned port, ib::Mad &mad, ib::Lid slid, bool ignore_mkey);
 
 	SubnetAgent &subnet() { return subnet_; }

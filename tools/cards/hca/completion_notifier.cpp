@@ -39,9 +39,10 @@ void CompletionNotifier::moved_up(std::uint32_t next)
 	producer_ = next;
 }
 
-// There is one event for an entry: a queue that is armed again before the entry is polled raises no
-// second one. Programs rely on it: ib_read_lat -e takes each event for a completion, and with two
-// for one it overran its queue. A driver that has to answer for what was missed looks at the queue.
+// Each entry causes at most one event: if the queue is armed again before the entry is polled,
+// there is no second one. Programs rely on this: ib_read_lat -e takes each event for a completion,
+// and overran its queue when it got two events for one. A driver that must report missed events
+// looks at the queue itself.
 void CompletionNotifier::arm_next(std::uint32_t consumer_index)
 {
 	armed_ = Armed::next;
@@ -62,7 +63,8 @@ void CompletionNotifier::arm_solicited(std::uint32_t consumer_index)
 		fire();
 }
 
-// An armed queue has got what it waits for: wake the driver, now or as moderation allows.
+// An entry that the queue was armed for has arrived: notify the driver now, or when moderation
+// permits.
 void CompletionNotifier::notify()
 {
 	++unnotified_;
@@ -94,7 +96,7 @@ void CompletionNotifier::set_moderation(std::uint16_t count, std::uint16_t perio
 {
 	moderation_count_ = count;
 	moderation_period_ = period_us;
-	// Entries that wait under the old rule are reported at once.
+	// Report entries at once that still wait under the old moderation.
 	if (unnotified_ && armed_ != Armed::no)
 		fire();
 }

@@ -28,22 +28,23 @@ public:
 	CompletionNotifier(const CompletionNotifier &) = delete;
 	CompletionNotifier &operator=(const CompletionNotifier &) = delete;
 
-	// The queue begins armed, or as one that has raised its event.
+	// @armed, @fired: whether the new queue is armed, and whether it counts as having raised
+	// its event.
 	void begin(Armed armed, bool fired);
 
-	// An entry was written, @producer is the index behind it. @solicited: it satisfies a
-	// solicited arm, as an error does.
+	// Called after an entry was written; @producer is the index after it. @solicited: the entry
+	// also satisfies a solicited arm, as an error does.
 	void written(std::uint32_t producer, bool solicited);
-	// The arm doorbell, with the driver's consumer index.
+	// Called for the arm doorbell, with the driver's consumer index.
 	void arm_next(std::uint32_t consumer_index);
 	void arm_solicited(std::uint32_t consumer_index);
-	// The queue's producer index is @next without an entry for the driver: a resize. A position
-	// that the driver moves up stays solicited.
+	// Sets the producer index to @next without an entry for the driver, for a resize. Solicited
+	// entries that the driver copies to new positions stay solicited.
 	void moved_up(std::uint32_t next);
 	void set_moderation(std::uint16_t count, std::uint16_t period_us);
 
 	Armed armed() const { return armed_; }
-	// It is not armed, and has raised its event since it was.
+	// Returns true if the queue has raised its event and was not armed again.
 	bool fired() const { return armed_ == Armed::no && fired_; }
 	std::uint32_t notified() const { return notified_; }
 	std::uint32_t solicited_producer() const { return solicited_producer_; }
@@ -62,7 +63,7 @@ private:
 	std::uint32_t producer_ = 0;
 	std::uint32_t solicited_producer_ = 0;
 	std::uint32_t notified_ = 0;   // the producer index at the last event
-	std::uint32_t unnotified_ = 0; // entries since then that an arm waited for
+	std::uint32_t unnotified_ = 0; // entries after it that satisfied an arm
 	std::uint16_t moderation_count_ = 0;
 	std::uint16_t moderation_period_ = 0; // microseconds
 	std::unique_ptr<Timer> moderation_timer_;

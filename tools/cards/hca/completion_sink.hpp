@@ -15,15 +15,15 @@ namespace weft::hca
 
 struct QueuePair;
 
-// ChecksumStatus - what the card has found in the payload of a datagram and checked there; all
-// false if it is not IP over InfiniBand, or its header checksum does not hold.
+// ChecksumStatus - the checksums of a datagram that the card has found to be correct; all false if
+// it is not IP over InfiniBand, or if its header checksum is wrong.
 struct ChecksumStatus {
 	bool ipv4 = false;
 	bool ipv4_fragment = false;
 	bool ipv4_options = false;
 	bool ipv6 = false;
 	bool ip_checksum_ok = false;
-	// One of these if there was a checksum to check, and it holds.
+	// One of these is true if the packet has that checksum and it is correct.
 	bool tcp = false;
 	bool udp = false;
 
@@ -31,20 +31,20 @@ struct ChecksumStatus {
 	bool operator==(const ChecksumStatus &) const = default;
 };
 
-// Bytes that a completion may carry at the most, in place of the memory of its request
+// Maximum data in a completion, which then replaces the memory of the request
 // (QueuePairAttributes::inline_receive).
 constexpr std::size_t completion_data_max = 64;
 
-// SendDone - a send request that is done; byte_count of reads and atomics only.
+// SendDone - a completed send request; byte_count is valid for reads and atomics only.
 struct SendDone {
 	std::uint16_t index = 0;
 	SendOpcode opcode = SendOpcode::nop;
 	std::uint32_t byte_count = 0;
-	// The data of a read or atomic that is not in memory; good during the call.
+	// The data of a read or atomic, if it was not written to memory; valid during the call.
 	std::span<const std::byte> data{};
 };
 
-// ReceiveDone - everything about a received message that its completion tells.
+// ReceiveDone - everything that a completion reports about a received message.
 struct ReceiveDone {
 	std::uint16_t index = 0;
 	std::uint32_t srqn = 0; // of an XRC receive, otherwise 0
@@ -54,14 +54,14 @@ struct ReceiveDone {
 	std::uint32_t byte_count = 0;
 	std::uint32_t source_qpn = 0;
 	std::uint16_t source_lid = 0;
-	std::uint16_t pkey = 0; // of a datagram, as it came
+	std::uint16_t pkey = 0; // of a datagram, as received
 	std::uint8_t sl = 0;
 	std::uint8_t path_bits = 0;
 	bool grh = false;
 	bool solicited = false;
 	ChecksumStatus checksums;
 	Steering steering; // set only for a steered queue pair
-	// The message if it is not in memory; good during the call.
+	// The message, if it was not written to memory; valid during the call.
 	std::span<const std::byte> data{};
 };
 
@@ -73,8 +73,8 @@ struct Failure {
 	bool is_send = false;
 };
 
-// All data of a request is in guest memory before its completion is written. False: the queue is
-// not there or takes no more.
+// All data of a request is in guest memory before its completion is written. Functions return false
+// if the queue does not exist or is in error.
 class CompletionSink
 {
 public:
@@ -85,8 +85,8 @@ public:
 					    const ReceiveDone &done) = 0;
 	[[nodiscard]] virtual bool failed(const QueuePair &qp, std::uint32_t cqn,
 					  const Failure &failure) = 0;
-	// An asynchronous event of the queue pair. False: there is no room for it where the guest
-	// would be told of it now, but there will be (Transport::events_wanted()).
+	// Raises an asynchronous event of the queue pair. Returns false if the guest's event queue
+	// has no space at present; Transport::events_wanted() is called when it has.
 	[[nodiscard]] virtual bool raise(Event event, std::uint32_t qpn) = 0;
 };
 

@@ -38,18 +38,19 @@ struct Context {
 	Diagnostics &diagnostics;
 	std::vector<std::unique_ptr<CardPort>> &ports;
 	SparseTable<QueuePair> queue_pairs{0};
-	// The numbers by which the driver knows the special queue pairs: QP0 of each port, then QP1
-	// of each; 0: there is none.
+	// The driver's numbers of the special queue pairs: first QP0 of each port, then QP1 of
+	// each; 0 if one does not exist.
 	static constexpr unsigned kSpecialQps = 4;
 	std::array<std::uint32_t, kSpecialQps> special_qpns{};
-	// An address vector's PD and port must be the QP's.
+	// True if an address vector must have the QP's PD and port.
 	bool check_address_vectors = false;
-	// Completions of datagrams tell whether their IP checksums hold.
+	// True if completions of datagrams report correct IP checksums.
 	bool ipoib_checksum = false;
-	// Integers in the host's memory are big-endian (operands of atomics).
+	// True if integers in the host's memory are big-endian (operands of atomics).
 	bool big_endian_host = false;
 
-	// Lookup by number, one table access. Null: does not exist.
+	// These look an object up by number, with one table access. They return null if it does not
+	// exist.
 	QueuePair *queue_pair(std::uint32_t qpn) const
 	{
 		QueuePair *qp = queue_pairs.find(qpn);

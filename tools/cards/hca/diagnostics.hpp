@@ -30,10 +30,10 @@ struct Diagnostics {
 	std::uint32_t rq_out_of_sequence = 0;
 	std::uint32_t sq_out_of_sequence = 0;
 	std::uint32_t rq_ud_discarded = 0;
-	// Multicast packets for which the queue of those to be served had no place.
+	// Multicast packets that were dropped because the queue for replication was full.
 	std::uint32_t multicast_dropped = 0;
 	std::uint32_t cq_overflows = 0;
-	// Doorbells rung on another page than the queue's own, or for what does not exist.
+	// Doorbells on another UAR page than the queue's, or for an object that does not exist.
 	std::uint32_t bad_doorbells = 0;
 };
 

@@ -32,13 +32,13 @@ public:
 		return std::uint64_t{index & (size() - 1)} << log_stride_;
 	}
 
-	// How many entries are posted and not taken.
+	// Number of entries that are posted and not taken.
 	std::uint32_t available() const
 	{
 		const auto posted = static_cast<const Own *>(this)->posted();
 		if (failed_ || !posted)
 			return 0;
-		// More than fit is a driver's error; the links then lead around in a circle.
+		// More entries than the list has are a driver's error; the links then form a cycle.
 		return std::min<std::uint32_t>(static_cast<std::uint16_t>(*posted - taken_),
 					       size());
 	}
@@ -60,8 +60,8 @@ public:
 		check_limit();
 		return index;
 	}
-	// The same for a receive request, with what the completion names of the queue; a queue of
-	// an XRC domain completes elsewhere than the QP.
+	// The same for a receive request. Also fills in the fields by which the completion
+	// identifies the queue; the SRQ of an XRC domain has its own completion queue.
 	Taken take(ReceiveWork &work, bool xrc)
 	{
 		const auto index = take();
@@ -103,7 +103,7 @@ protected:
 
 private:
 	Own &own() { return *static_cast<Own *>(this); }
-	// The event comes once, and the limit must then be set again (IBA 10.2.9.2).
+	// The event is raised once, and the limit must then be set again (IBA 10.2.9.2).
 	void check_limit()
 	{
 		if (limit_ == 0 || available() >= limit_)

@@ -18,15 +18,16 @@ class ManagementAgent
 public:
 	virtual ~ManagementAgent() = default;
 
-	// An SMP that came in on @port for QP0, with the source LID @slid of its LRH.
-	// Gives the answer, ready to be sent back: a directed-route one has its hop pointer moved
-	// and its direction bit set. Nothing: not for the agent, so it goes to the driver's QP0
-	// (SMInfo, traps, all responses), or @handled says that it was dropped or swallowed.
+	// Handles an SMP for QP0 that arrived on @port; @slid is the source LID in its LRH. Returns
+	// the response, ready to be sent: if it has a directed route, its hop pointer is updated
+	// and its direction bit set. Returns nothing if the SMP is for the driver's QP0 (SMInfo,
+	// traps, all responses), or, with @handled set, if it was dropped or needs no response.
 	virtual std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp,
 						std::uint16_t slid, bool &handled) = 0;
 
-	// A packet with @headers came in on @port for a queue pair that its P_Key or Q_Key does not
-	// open (trap_bad_pkey, trap_bad_qkey). It is counted already; here the manager is told.
+	// A packet with @headers arrived on @port, with a P_Key or Q_Key that its queue pair does
+	// not accept (trap_bad_pkey, trap_bad_qkey). The packet is already counted; this notifies
+	// the subnet manager.
 	virtual void key_violation(unsigned port, ib::TrapNumber trap,
 				   const packet::Headers &headers)
 	{

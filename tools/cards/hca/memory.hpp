@@ -12,7 +12,7 @@
 namespace weft::hca
 {
 
-// BusRange - a stretch of guest physical (I/O virtual) addresses.
+// BusRange - a range of guest physical (I/O virtual) addresses.
 struct BusRange {
 	std::uint64_t address;
 	std::uint64_t length;
@@ -28,16 +28,16 @@ enum class KeyAccess : std::uint8_t {
 
 enum class MemoryError : std::uint8_t {
 	none,
-	invalid_key,       // no such key, or not valid now
-	protection_domain, // another PD, or a window of another QP
+	invalid_key,       // the key does not exist, or is invalid now
+	protection_domain, // the key has another PD, or is a window of another QP
 	permission,
 	bounds,
-	translation, // a page is missing: in the MTT, in ICM, or in the guest
-	bad_request, // memory operation not possible on this kind of key
-	taken_back,  // the bytes of a packet are its sender's again: the packet counts as lost
+	translation, // a page is not mapped: in the MTT, in ICM, or in the guest
+	bad_request, // this kind of key does not permit the memory operation
+	taken_back,  // the lease on the packet's payload has ended, so the packet counts as lost
 };
 
-// KeyUse - who wants to use a memory key, and for what.
+// KeyUse - the QP that uses a memory key, and the kind of access.
 struct KeyUse {
 	std::uint32_t key = 0;
 	KeyAccess access = KeyAccess::local_read;
@@ -47,7 +47,7 @@ struct KeyUse {
 	bool reserved_lkey = false;
 };
 
-// KeyRights - what a work request opens memory for.
+// KeyRights - access rights that a work request sets on a key.
 struct KeyRights {
 	bool local_read = false;
 	bool local_write = false;
@@ -57,7 +57,7 @@ struct KeyRights {
 	bool bind = false;
 };
 
-// Work requests on keys (IBA 10.6.5, 10.6.7).
+// Work requests that change keys (IBA 10.6.5, 10.6.7).
 struct FastRegister {
 	std::uint32_t key = 0;
 	KeyRights rights;
@@ -79,41 +79,42 @@ struct BindWindow {
 	std::uint64_t length = 0;
 };
 
-// Answers are good until control returns to the card's loop.
+// The results are valid until control returns to the card's loop.
 class Memory
 {
 public:
 	virtual ~Memory() = default;
 
-	// Memory that the card may access now; null while it may access none. For atomics and other
-	// bus addresses.
+	// The memory that the card may access, for atomics and other uses of bus addresses; null
+	// while it may access none.
 	GuestMemory *memory() const { return memory_; }
 	void set_memory(GuestMemory *memory) { memory_ = memory; }
 
-	// Appends the bus ranges that make up [@address, @address + @length) as @use sees it.
-	// On an error @out is as before. A length of 0 is not checked and gives no range
-	// (IBA 9.7.4.1.5).
+	// Appends the bus ranges of [@address, @address + @length), as translated for @use. @out is
+	// unchanged after an error. If the length is 0, the key is not checked and there is no
+	// range (IBA 9.7.4.1.5).
 	virtual MemoryError resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
 				    std::vector<BusRange> &out) const = 0;
 	// The same, as host memory that stays valid as long as the segments are kept.
 	virtual MemoryError translate(const KeyUse &use, std::uint64_t address,
 				      std::uint64_t length,
 				      std::vector<MemorySegment> &out) const = 0;
-	// Returns true if @key is still in use, by whatever object.
+	// Returns true if an object still uses @key.
 	virtual bool holds(std::uint32_t key) const = 0;
 	// Returns true if @key refers to parts of other keys' memory.
 	virtual bool has_parts(std::uint32_t /* key */) const { return false; }
-	// Returns true, once, after a key that others have parts of was destroyed or changed.
+	// Returns true once after a key was destroyed or changed to parts of which other keys
+	// refer.
 	virtual bool take_lost_parts() { return false; }
-	// The place in the table of a key's index (the key less its low eight bits): drivers leave
-	// bits beyond the table in keys, and out of commands.
+	// Returns the position in the table of a key's index (the key without its low eight bits).
+	// Drivers set bits beyond the table in keys, but not in commands.
 	virtual std::uint32_t slot(std::uint32_t index) const = 0;
 
-	// Work requests on keys. On an error nothing has changed.
+	// Execute work requests on keys. After an error nothing has changed.
 	virtual MemoryError fast_register(const FastRegister &request, std::uint32_t pd) = 0;
 	virtual MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn,
 				       bool remote) = 0;
-	// @user: the queue pair's domain, number and rights; its key and access say nothing.
+	// @user: the queue pair's domain, number and rights; its key and access are ignored.
 	virtual MemoryError update_key(const UpdateKey &, const KeyUse & /* user */)
 	{
 		return MemoryError::bad_request;
@@ -130,8 +131,7 @@ constexpr bool is_remote(KeyAccess access)
 	return access >= KeyAccess::remote_read;
 }
 
-// Appends @ranges as host memory to @out, for an access of that kind. On an error @out is as
-// before.
+// Appends @ranges to @out as host memory for this kind of access. @out is unchanged after an error.
 MemoryError to_segments(const GuestMemory *memory, KeyAccess access,
 			std::span<const BusRange> ranges, std::vector<MemorySegment> &out);
 

@@ -9,7 +9,7 @@ namespace weft::hca
 namespace
 {
 
-// Sticks at its maximum (IBA 14.2.5.6).
+// The counter saturates (IBA 14.2.5.6).
 void count(ib::be16 &counter)
 {
 	if (counter != 0xffff)
@@ -51,7 +51,7 @@ int CardPort::find_pkey(std::uint16_t pkey) const
 
 bool CardPort::owns_gid(const ib::Gid &gid) const
 {
-	// The default prefix always works (IBA 4.1.1).
+	// The default prefix is always accepted (IBA 4.1.1).
 	if (gid.subnet_prefix() != info().gid_prefix &&
 	    gid.subnet_prefix() != ib::gid_prefix_link_local)
 		return false;

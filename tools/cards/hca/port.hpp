@@ -39,7 +39,7 @@ public:
 	ib::Guid guid() const { return managed_.guids[0]; }
 	fabric::Port &fabric_port() const { return fabric_port_; }
 
-	// Back to the state at power-on: no LID, link down.
+	// Returns to the state after power-on: no LID, link down.
 	void reset();
 
 	// State that the subnet manager reads and sets.
@@ -57,13 +57,14 @@ public:
 	}
 	ib::Mtu mtu() const { return info().neighbor_mtu(); }
 
-	// Zero beyond the table, which is no valid P_Key.
+	// Returns 0, which is no valid P_Key, for an index beyond the table.
 	std::uint16_t pkey(unsigned index) const
 	{
 		return index < managed_.pkeys.size() ? managed_.pkeys[index].value()
 						     : std::uint16_t{0};
 	}
-	// Index of the entry that lets in packets with @pkey (IBA 10.9.3); -1 if none.
+	// Returns the index of the entry that accepts packets with @pkey (IBA 10.9.3); -1 if there
+	// is none.
 	int find_pkey(std::uint16_t pkey) const;
 	ib::Gid gid(unsigned index) const
 	{
@@ -77,13 +78,13 @@ public:
 	void count_pkey_violation();
 	void count_qkey_violation();
 
-	// The driver opened it (INIT_PORT).
+	// True after the driver has enabled the port (INIT_PORT).
 	bool opened() const { return opened_; }
 	void set_opened(bool opened) { opened_ = opened; }
 
 private:
 	const unsigned number_;
-	const ib::Guid original_guid_; // before any driver set another
+	const ib::Guid original_guid_; // before a driver changed it
 	const Limits limits_;
 	fabric::Port &fabric_port_;
 	fabric::ManagedPort managed_;

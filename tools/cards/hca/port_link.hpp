@@ -20,7 +20,8 @@ public:
 	struct Handlers {
 		std::function<void(fabric::Packet &&)> packet;
 		std::function<void(std::uint8_t vl)> credit;
-		// The link is up or down now; @was_down: it has been down in between.
+		// The state of the link has changed. @was_down: the link has been down since the
+		// last call.
 		std::function<void(bool was_down)> link;
 	};
 
@@ -28,13 +29,13 @@ public:
 	PortLink(Loop &loop, fabric::Port &port, Handlers handlers);
 	~PortLink() override;
 
-	// Does @task on the loop after the handler that is running now.
+	// Runs @task on the loop after the current handler.
 	void later(std::function<void()> task);
-	// Forgets what has come in and was not handed on.
+	// Discards packets that have arrived and were not delivered to the handlers.
 	void drop();
 
 private:
-	// Packets handed on before the loop gets its turn again.
+	// Packets delivered before the loop runs other tasks.
 	static constexpr std::size_t kSlice = 64;
 
 	void receive(fabric::Packet &&packet) override;
@@ -53,7 +54,7 @@ private:
 	bool was_down_ WEFT_GUARDED_BY(mutex_) = false;
 
 	std::vector<fabric::Packet> batch_; // taken from the inbox, on the loop
-	std::size_t next_ = 0;              // first of the batch that is not handed on
+	std::size_t next_ = 0;              // index of the first packet that is not delivered
 	Wakeup wakeup_;
 };
 

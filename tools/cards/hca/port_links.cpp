@@ -73,8 +73,8 @@ void PortLinks::send_to_manager(unsigned number, const ib::Smp &smp)
 	address.sl = port.info().sm_sl();
 	fabric::Packet packet =
 		fabric::make_mad_packet(address, reinterpret_cast<const ib::Mad &>(smp));
-	// A manager on this very port is reached without the link. A packet that finds no credit is
-	// lost: traps are repeated.
+	// A subnet manager on this port is reached without the link. A packet without a credit is
+	// dropped, because traps are repeated.
 	if (port.owns_lid(address.dlid))
 		transport_.receive(number, std::move(packet));
 	else

@@ -17,17 +17,17 @@ namespace weft::hca
 class PortLinks
 {
 public:
-	// All that it is given outlives it; packets come until it is destroyed. On the card's loop,
-	// as all else.
+	// All arguments outlive this object. Packets are delivered until it is destroyed. Used on
+	// the card's loop only.
 	PortLinks(Loop &loop, const std::vector<std::unique_ptr<CardPort>> &ports,
 		  Transport &transport, SubnetAgent &subnet);
 
-	// Forgets what has come in and was not handed on.
+	// Discards packets that have arrived and were not delivered.
 	void drop();
-	// The driver has closed @port, if it was open: the link goes down.
+	// Takes the link of @port down, if it was open, because the driver has closed the port.
 	void close(CardPort &port);
 
-	// Requests of the subnet agent (SubnetAgent::Host).
+	// Executes requests of the subnet agent (SubnetAgent::Host).
 	void order(unsigned port, fabric::LinkOrder order);
 	void send_to_manager(unsigned port, const ib::Smp &smp);
 

@@ -14,7 +14,7 @@
 namespace weft::hca
 {
 
-// AddressPath - how packets of a connected queue pair reach the other end.
+// AddressPath - the address to which a connected queue pair sends.
 struct AddressPath {
 	bool force_loopback = false;
 	bool grh = false;
@@ -32,32 +32,33 @@ struct AddressPath {
 	ib::Gid remote_gid{};
 };
 
-// TransportState - what the transport engine keeps for a queue pair; destroyed with it.
+// TransportState - the transport engine's state of a queue pair; destroyed with it.
 class TransportState
 {
 public:
 	virtual ~TransportState() = default;
 };
 
-// QueuePairAttributes - what the driver gave the queue pair.
+// QueuePairAttributes - the attributes that the driver has set.
 struct QueuePairAttributes {
-	// All 24 bits, for comparison with the wire: the table is indexed with fewer.
+	// All 24 bits, because packets contain all of them; the table index has fewer.
 	std::uint32_t qpn = 0;
-	// Commands change it, and tell the transport. The transport itself may set err, sqer, and
-	// sqd at the end of draining.
+	// Set by commands, which notify the transport. The transport itself may set err, sqer, and,
+	// when draining has ended, sqd.
 	QpState state = QpState::reset;
 	ServiceType service = ServiceType::rc;
-	std::int8_t special = -1; // 0: QP0 of its port, 1: QP1, -1: an ordinary one
-	// The source QP number of its datagrams, to which answers go; 0: its own number.
+	std::int8_t special = -1; // 0: QP0 of its port, 1: QP1, -1: not special
+	// The source QP number of its datagrams, to which responses are sent; 0 if it is its own
+	// number.
 	std::uint32_t sends_as = 0;
-	// The card chooses the receive queue of each datagram by the datagram's headers
+	// True if the card selects the receive queue of each datagram by its headers
 	// (WorkSource::take_datagram()).
 	bool steered = false;
 
 	std::uint32_t pd = 0;
 	std::uint32_t send_cqn = 0;
 	std::uint32_t receive_cqn = 0;
-	bool uses_srq = false; // then there is no receive queue
+	bool uses_srq = false; // there is no receive queue then
 	std::uint32_t srqn = 0;
 	std::uint16_t xrc_domain = 0;
 
@@ -68,8 +69,8 @@ struct QueuePairAttributes {
 	bool remote_read = false;
 	bool remote_write = false;
 	bool remote_atomic = false;
-	// Messages, and answers to reads and atomics, of up to so many bytes go into their
-	// completions and not into memory; completion_data_max at the most, 0: none.
+	// Received messages, and results of reads and atomics, of up to this many bytes are stored
+	// in the completion and not in memory; at most completion_data_max, and 0 for none.
 	std::uint8_t inline_receive = 0;
 	std::uint8_t inline_response = 0;
 
@@ -84,22 +85,22 @@ struct QueuePairAttributes {
 	std::uint8_t log_requester_reads = 0;
 	std::uint8_t log_responder_reads = 0;
 	std::uint8_t ack_request_frequency = 0;
-	// The number that is the source of its datagrams. Cards on which QP0 and QP1 send as any
-	// other have numbers of their own for them.
+	// The source QP number of its datagrams. On some cards QP0 and QP1 send like other QPs and
+	// have ordinary numbers for it.
 	std::uint32_t datagram_source() const
 	{
 		if (special >= 0)
 			return static_cast<std::uint32_t>(special);
 		return sends_as ? sends_as : qpn;
 	}
-	// Requests may be posted from RTS on (IBA 10.8.2). A send doorbell before that is dropped:
-	// the requests stay in their queue, and the next doorbell finds them.
+	// Requests may be posted from RTS on (IBA 10.8.2). An earlier send doorbell is ignored: the
+	// requests stay in their queue, and the next doorbell makes the card read them.
 	bool accepts_send_doorbell() const { return state > QpState::rtr; }
 
-	// Set by INIT2RTR and RTR2RTS; the transport goes on from there.
+	// Set by INIT2RTR and RTR2RTS. The transport updates its own copies.
 	std::uint32_t initial_receive_psn = 0;
 	std::uint32_t initial_send_psn = 0;
-	// RTS2SQD asked for an event at the end of draining.
+	// True if RTS2SQD requested an event at the end of draining.
 	bool sqd_event = false;
 };
 
@@ -109,7 +110,7 @@ struct QueuePair : QueuePairAttributes {
 	std::unique_ptr<TransportState> transport;
 };
 
-// QueuePairProgress - the transport's share of QUERY_QP.
+// QueuePairProgress - the values of QUERY_QP that the transport keeps.
 struct QueuePairProgress {
 	std::uint32_t next_send_psn = 0;
 	std::uint32_t next_receive_psn = 0;

@@ -15,7 +15,7 @@
 namespace weft::hca
 {
 
-// Piece - some of the data of a request: guest memory, or bytes that lay in the request itself.
+// Piece - a part of a request's data: in guest memory, or inline in the request.
 struct Piece {
 	std::uint64_t address;
 	std::uint32_t lkey;
@@ -24,7 +24,7 @@ struct Piece {
 	bool is_inline;
 };
 
-// Datagram - where a datagram goes.
+// Datagram - the destination of a datagram.
 struct Datagram {
 	std::uint32_t pd = 0;
 	std::uint8_t port = 0;
@@ -40,38 +40,40 @@ struct Datagram {
 	std::uint32_t qpn = 0;
 	std::uint32_t qkey = 0;
 
-	// In the Q_Key: take the QP's own, IBA 10.2.5.
+	// This bit of the Q_Key selects the Q_Key of the QP itself (IBA 10.2.5).
 	static constexpr std::uint32_t kOwnQkey = 1u << 31;
 };
 
-// UpdateKey - a work request on a key in the card's own terms: the engine gives it back to the
-// card's Memory when all requests that it has to wait for have completed.
+// UpdateKey - a work request that changes a key, in the card's own format. The engine passes it to
+// the card's Memory after all requests on which it depends have completed.
 struct UpdateKey {
 	std::uint32_t key = 0;
-	// The key may be in use: requests before this one complete first, and packets under way
-	// lose their access.
+	// The key may be in use: earlier requests complete first, and packets in flight lose
+	// access.
 	bool ends_use = false;
-	// The queue pair is the operating system's: it may name pages by their addresses, and keys
-	// of any protection domain.
+	// The queue pair belongs to the operating system, so it may use page addresses, and keys of
+	// any protection domain.
 	bool may_name_pages = false;
 	bool any_domain = false;
-	std::vector<std::byte> segments; // as they lie in the request, behind its control segment
+	// the part of the request after its control segment, unchanged
+	std::vector<std::byte> segments;
 };
 
 struct SendRequest {
 	SendOpcode opcode = SendOpcode::nop;
-	// How many slots of the send queue the request takes, the index counts them.
+	// Number of slots of the send queue that the request occupies; the queue's index counts
+	// slots.
 	std::uint16_t slots = 1;
 	bool signalled = false;
 	bool solicited = false;
 	bool fence = false;
 	bool ip_checksum = false;
 	bool l4_checksum = false;
-	// A special QP's packet: the source LID goes out as the permissive one.
+	// A packet of a special QP is sent with the permissive LID as source.
 	bool permissive_source = false;
-	// Immediate data or the key to invalidate, as a number.
+	// The immediate data or the key to invalidate, in host byte order.
 	std::uint32_t immediate = 0;
-	// XRC: the shared receive queue at the other end.
+	// XRC: the number of the responder's SRQ.
 	std::uint32_t remote_srq = 0;
 
 	// The opcode determines which of these is valid.
@@ -88,11 +90,11 @@ struct SendRequest {
 	std::uint32_t invalidate_key = 0;
 	unsigned mss = 0;
 
-	// Large send: the header that each segment repeats; else empty.
+	// Large send: the header that each segment repeats; otherwise empty.
 	std::vector<std::byte> lso_header;
 	std::vector<Piece> pieces;
 	std::vector<std::byte> inline_data;
-	// Bytes of all the pieces together.
+	// Total length of the pieces.
 	std::uint64_t length = 0;
 
 	bool is_read() const { return opcode == SendOpcode::rdma_read; }
@@ -102,9 +104,9 @@ struct SendRequest {
 		       opcode == SendOpcode::masked_compare_swap ||
 		       opcode == SendOpcode::masked_fetch_add;
 	}
-	// Occupies a slot of the responder's read and atomic resources.
+	// True for requests that use the responder's read and atomic resources.
 	bool is_read_or_atomic() const { return is_read() || is_atomic(); }
-	// Is carried out by the card itself, with nothing sent.
+	// True for requests that the card executes itself without sending a packet.
 	bool is_local() const
 	{
 		return opcode == SendOpcode::nop || opcode == SendOpcode::bind_window ||
@@ -121,7 +123,7 @@ struct SendRequest {
 	}
 	bool has_inline() const { return !inline_data.empty(); }
 
-	// Forget the previous request, keep its storage.
+	// Clears the request, but keeps its allocations for the next one.
 	void clear()
 	{
 		lso_header.clear();
@@ -133,8 +135,8 @@ struct SendRequest {
 	}
 };
 
-// Steering - the receive queue that the card has chosen for a datagram, and the results of its look
-// at the datagram that go into the completion.
+// Steering - the receive queue that the card has selected for a datagram, and the values derived
+// from its headers that the completion reports.
 struct Steering {
 	std::uint32_t queue = 0;
 	std::uint32_t hash = 0;
@@ -156,10 +158,10 @@ struct ReceiveWork {
 	Steering steering; // set only for a steered queue pair
 };
 
-// Returns true if queue pairs of this service have the operation.
+// Returns true if queue pairs of this service support the operation.
 bool opcode_allowed(SendOpcode opcode, ServiceType service);
-// Checks the data of a request, but not keys and addresses: responses need memory to go to, and an
-// atomic returns exactly eight bytes.
+// Checks the data of a request, but not keys and addresses: responses need memory, and the result
+// of an atomic has exactly eight bytes.
 Syndrome check_data(const SendRequest &request);
 
 } // namespace weft::hca

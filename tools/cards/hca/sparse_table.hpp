@@ -16,7 +16,7 @@ template<typename T>
 class SparseTable
 {
 public:
-	// Room for 2^@log_size slots; all are empty.
+	// Creates an empty table with 2^@log_size slots.
 	explicit SparseTable(unsigned log_size = 0) { resize(log_size); }
 
 	// Empties the table and gives it 2^@log_size slots.
@@ -29,9 +29,9 @@ public:
 	}
 
 	std::uint32_t size() const { return mask_ + 1; }
-	// How many slots are filled.
+	// Number of occupied slots.
 	std::uint32_t objects() const { return objects_; }
-	// The slot that a number, which may have bits beyond the table's size, falls into.
+	// Returns the slot of a number, which may have bits beyond the table's size.
 	std::uint32_t slot(std::uint32_t number) const { return number & mask_; }
 
 	// Returns the object in the slot of @number; null if the slot is empty.

@@ -30,24 +30,26 @@ constexpr std::uint32_t kSmSl = 1u << 4;
 class SubnetAgent final : private fabric::SubnetAgentHost
 {
 public:
-	// Host - what the agent asks of the card.
+	// Host - the card's functions that the agent calls.
 	class Host
 	{
 	public:
 		virtual ~Host() = default;
-		// Addresses, tables or state of @port are no longer what they were.
+		// Addresses, tables or the state of @port have changed.
 		virtual void port_changed(unsigned port) = 0;
 		// Changes that a card may report to its driver: the port became active or inactive;
-		// bits of port_info_changed; entries of @block of a table, a bit for each.
+		// the PortInfo fields of @changed (port_info_changed); the entries of @block of a
+		// table, with a bit for each.
 		virtual void port_state_changed(unsigned port, bool active) = 0;
 		virtual void port_info_changed(unsigned port, std::uint32_t changed) = 0;
 		virtual void pkeys_changed(unsigned port, unsigned block,
 					   std::uint32_t entries) = 0;
 		virtual void guids_changed(unsigned port, unsigned block,
 					   std::uint32_t entries) = 0;
-		// Carry it out once the response is under way, as that may have to cross the link.
+		// To be executed after the response was sent, because the response may have to
+		// cross the link.
 		virtual void order_link(unsigned port, fabric::LinkOrder order) = 0;
-		// Puts a LID-routed SMP on its way to the manager of @port.
+		// Sends a LID-routed SMP to the subnet manager of @port.
 		virtual void send_to_manager(unsigned port, const ib::Smp &smp) = 0;
 	};
 
@@ -55,21 +57,22 @@ public:
 		    const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop, Host &host);
 
 	enum class Verdict {
-		answered,  // @smp is now the answer, without direction bit
-		denied,    // wrong M_Key: no answer (IBA 14.2.4)
-		repressed, // it ended one of the port's traps: no answer
-		foreign,   // nothing for the agent
+		answered,  // @smp is now the response, without direction bit
+		denied,    // wrong M_Key: no response (IBA 14.2.4)
+		repressed, // a TrapRepress for one of the port's traps: no response
+		foreign,   // not for the agent
 	};
-	// An SMP addressed to @port, of either class, from @slid.
+	// Handles an SMP of either class, addressed to @port and sent from @slid.
 	Verdict handle(unsigned port, ib::Smp &smp, ib::Lid slid, bool ignore_mkey);
 
-	// The link of @port, which is open, came up or went, or did both.
+	// The link of @port, which is open, went up or down, or both.
 	void link_changed(CardPort &port, bool was_down);
-	// The driver closed @port. Its traps are nobody's business any more.
+	// The driver has closed @port, so pending traps of the port are dropped.
 	void port_closed(CardPort &port);
 
-	// Changes that traps report to the manager: the driver changed the capabilities of @port,
-	// or the node's description; a packet with a wrong P_Key or Q_Key arrived on @port.
+	// These changes are reported to the subnet manager by traps: the driver has changed the
+	// capabilities of @port or the node description, or a packet with a wrong P_Key or Q_Key
+	// has arrived.
 	void capabilities_changed(const CardPort &port);
 	void description_changed();
 	void key_violation(const CardPort &port, ib::TrapNumber trap,

@@ -41,7 +41,7 @@ void SubnetAgent::key_violation(const CardPort &port, ib::TrapNumber trap,
 	details.dlid = headers.lrh.dlid;
 	details.key = trap == ib::trap_bad_qkey ? headers.deth.qkey.value()
 						: std::uint32_t{headers.bth.pkey};
-	// Packets of connections do not tell their source QP.
+	// Packets of connected QPs do not contain the source QP.
 	details.sl_source_qp = std::uint32_t{headers.lrh.sl()} << 28 |
 			       (datagram ? std::uint32_t{headers.deth.src_qp} : 0);
 	details.dest_qp = headers.bth.dest_qp();

@@ -23,39 +23,38 @@ class Transport
 public:
 	virtual ~Transport() = default;
 
-	// RST2INIT made @qp. The values that the guest wrote into it are checked for range (log
-	// sizes, port number, encodings), but keys, PDs, CQ and SRQ numbers may name objects that
-	// do not exist (any more) at any time.
+	// RST2INIT created @qp. The guest's values in it are in range (log sizes, port number,
+	// encodings), but the keys, PDs, CQs and SRQs may not exist, now or later.
 	virtual void qp_created(QueuePair &qp) = 0;
-	// A command moved @qp from @from to qp.state: INIT, RTR, RTS, SQ draining, ERR. On a
-	// command that keeps the state (RTS2RTS, INIT2INIT, SQD2SQD) @from is qp.state, and
-	// attributes may have changed. To ERR: flush. To SQ draining: stop, and when all that was
-	// started is acknowledged set qp.state to sqd and raise the event if qp.sqd_event.
+	// A command moved @qp from @from to qp.state: INIT, RTR, RTS, SQ draining, ERR. If the
+	// command keeps the state (RTS2RTS, INIT2INIT, SQD2SQD), @from is qp.state, and attributes
+	// may have changed. ERR: flush. SQ draining: start no further requests; when all started
+	// ones are acknowledged, set qp.state to sqd, and raise the event if qp.sqd_event is set.
 	virtual void qp_changed(QueuePair &qp, QpState from) = 0;
-	// 2RST, or the card is being reset: forget @qp at once. No completion, no event; after the
-	// return nothing refers to it.
+	// 2RST, or a reset of the card: drop @qp at once, without completions or events. No
+	// reference to it may remain after the return.
 	virtual void qp_destroyed(QueuePair &qp) = 0;
 	virtual QueuePairProgress progress(const QueuePair &qp) const = 0;
 
-	// The send doorbell of @qp was rung, from the right UAR page.
+	// The send doorbell of @qp was rung on its own UAR page.
 	virtual void send_doorbell(QueuePair &qp) = 0;
-	// The memory key with this index of the table does not stand any more for what it stood for;
-	// or any key may not. When the call returns no packet under way, on whatever thread, will
-	// read memory by it: the guest may have its pages back.
+	// The memory key with this index of the table was destroyed or changed; or, for the other
+	// function, any key may have been. After the return, no packet in flight reads memory by it
+	// on any thread, because the guest may then reuse its pages.
 	virtual void key_gone(std::uint32_t index) = 0;
 	virtual void keys_changed() = 0;
 
-	// A packet came in on @port (1 or 2); its CRCs are right.
+	// A packet arrived on @port (1 or 2) with correct CRCs.
 	virtual void receive(unsigned port, fabric::Packet &&packet) = 0;
-	// A refused send on @port's @vl may be tried again.
+	// A send on @vl of @port that had no credit may be retried.
 	virtual void credit_available(unsigned port, std::uint8_t vl) = 0;
-	// Addresses or state of @port changed.
+	// The addresses or the state of @port have changed.
 	virtual void port_changed(unsigned port) = 0;
-	// The guest has made room in an event queue.
+	// The guest has consumed events, so an event queue has space again.
 	virtual void events_wanted() = 0;
 };
 
-// Makes the engine of a card. @context outlives it.
+// Creates a card's transport engine. @context outlives it.
 std::unique_ptr<Transport> make_transport(Context &context);
 
 } // namespace weft::hca

@@ -22,7 +22,8 @@ Clock::duration TrapSender::interval() const
 void TrapSender::raise(ib::TrapNumber number, ib::NoticeType type, const std::uint8_t *details)
 {
 	const ib::PortInfo &info = port_.info();
-	// Without a manager there is nobody to tell, and one that comes reads everything.
+	// Without a subnet manager the trap is not sent; a manager that starts later reads all
+	// attributes anyway.
 	if (!(info.capability_mask & ib::port_cap_trap) || info.sm_lid == 0 || info.lid == 0)
 		return;
 	auto slot = std::ranges::find(pending_, number, &Pending::number);
@@ -68,7 +69,7 @@ void TrapSender::clear()
 	timer_.cancel();
 }
 
-// The one whose turn it is; null if none waits.
+// Returns the trap to be sent next; null if none is pending.
 TrapSender::Pending *TrapSender::next()
 {
 	for (std::size_t i = 1; i <= kKinds; ++i) {
@@ -92,7 +93,7 @@ void TrapSender::run()
 		const ib::Smp smp = pending->smp;
 		if (++pending->sent > kMaxRepeats)
 			*pending = {};
-		send_(smp); // the answer may come before the return
+		send_(smp); // the response may arrive within the call
 	}
 	timer_.arm_at(next_send_);
 }

@@ -19,14 +19,15 @@ namespace weft::hca
 class TrapSender
 {
 public:
-	// Repeats of a trap without answer; a manager that starts later reads the state itself.
+	// Limit of repetitions without TrapRepress; a subnet manager that starts later reads the
+	// state itself.
 	static constexpr unsigned kMaxRepeats = 10;
 
-	// @send: puts an SMP on its way to the port's manager. @port outlives it.
+	// @send: sends an SMP to the subnet manager of the port. @port outlives this.
 	TrapSender(Loop &loop, const CardPort &port, std::function<void(const ib::Smp &)> send);
 
-	// Raises trap @number. One that still waits for its TrapRepress is replaced by this one,
-	// so that a flood of causes costs no memory.
+	// Raises trap @number. It replaces a pending trap with the same number, so that memory use
+	// does not depend on the number of causes.
 	template<class Details>
 	void raise(ib::TrapNumber number, ib::NoticeType type, const Details &details)
 	{
@@ -34,18 +35,18 @@ public:
 			      std::is_trivially_copyable_v<Details>);
 		raise(number, type, reinterpret_cast<const std::uint8_t *>(&details));
 	}
-	// A TrapRepress came in. False: it belongs to no trap of this port.
+	// Handles a TrapRepress. Returns false if it belongs to no pending trap of this port.
 	bool repress(std::uint64_t tid);
-	// Forgets what waits.
+	// Drops all pending traps.
 	void clear();
 
 private:
 	struct Pending {
-		ib::TrapNumber number{}; // zero: nothing waits here
+		ib::TrapNumber number{}; // zero if none is pending
 		unsigned sent = 0;
 		ib::Smp smp{};
 	};
-	// One for each kind of trap that a channel adapter has here: 144, 256, 257, 258.
+	// One for each trap that a channel adapter sends: 144, 256, 257, 258.
 	static constexpr std::size_t kKinds = 4;
 
 	void raise(ib::TrapNumber number, ib::NoticeType type, const std::uint8_t *details);

@@ -8,7 +8,7 @@
 namespace weft::hca
 {
 
-// IBA 10.3.1; and a send queue that drains.
+// The states of IBA 10.3.1; sq_draining is SQD before draining has ended.
 enum class QpState : std::uint8_t { reset, init, rtr, rts, sqer, sqd, err, sq_draining };
 
 enum class ServiceType : std::uint8_t {
@@ -16,7 +16,7 @@ enum class ServiceType : std::uint8_t {
 	uc,
 	ud,
 	xrc,
-	whole_packet, // software makes it, LRH to ICRC: QP0 and QP1 of some cards
+	whole_packet, // software creates the packet from LRH to ICRC: QP0 and QP1 of some cards
 };
 
 enum class SendOpcode : std::uint8_t {
@@ -35,13 +35,13 @@ enum class SendOpcode : std::uint8_t {
 	bind_window,
 	fast_register,
 	local_invalidate,
-	update_key, // in the card's own terms
+	update_key, // in the card's own format
 };
 
 // Operation of a completed receive.
 enum class ReceiveOpcode : std::uint8_t { send, send_imm, send_invalidate, rdma_write_imm };
 
-// Why a work request failed; the second half were found by the other end or on the way there.
+// Errors of work requests. The second half are detected by the responder or in transit.
 enum class Syndrome : std::uint8_t {
 	none,
 	local_length,
@@ -50,7 +50,7 @@ enum class Syndrome : std::uint8_t {
 	flushed,
 	window_bind,
 	bad_response,
-	local_access, // a receive whose RDMA WRITE with immediate failed the remote key's checks
+	local_access, // the remote key of an RDMA WRITE with immediate was invalid
 	remote_invalid_request,
 	remote_access,
 	remote_operation,

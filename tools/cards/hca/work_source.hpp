@@ -15,12 +15,12 @@ namespace weft::hca
 struct QueuePair;
 
 enum class Taken : std::uint8_t {
-	yes,    // there is work
-	none,   // none is posted
-	broken, // the queue cannot be read: its memory or page list is not there
+	yes,    // a request was taken
+	none,   // no request is posted
+	broken, // the memory or page list of the queue is not accessible
 };
 
-// SharedReceiveQueue - what the transport knows of one; the card has the rest.
+// SharedReceiveQueue - the part of an SRQ that the transport uses; cards derive from it.
 class SharedReceiveQueue
 {
 public:
@@ -55,40 +55,42 @@ public:
 
 	/**
 	 * take_send() - read a send request
-	 * @index: free-running; of the request that is due
-	 * @request: filled in, as far as it is any good
-	 * @failure: with what the request must complete; none if it is good
+	 * @index: free-running index of the next request
+	 * @request: is filled in as far as the request is valid
+	 * @failure: the syndrome with which the request must complete; none if it is valid
 	 */
 	virtual Taken take_send(const QueuePair &qp, std::uint16_t index, SendRequest &request,
 				Syndrome &failure) = 0;
-	// Receive requests that are posted and not taken, of which @next is due; 0 for a QP without
-	// a receive queue.
+	// Returns the number of posted receives from index @next on; 0 for a QP without a receive
+	// queue.
 	virtual std::uint32_t receives_posted(const QueuePair &qp, std::uint16_t next) const = 0;
 	/**
 	 * take_receive() - take the next receive request of a QP
-	 * @next: free-running index of the one that is due in the QP's own queue; moved on if it
-	 * comes from there
-	 * @xrc_srq: for XRC the queue that the packet names; null otherwise
-	 * @work: filled in, up to the pieces; on broken too, but for those
+	 * @next: free-running index of the next one in the QP's own queue; advanced if the request
+	 * is taken from that queue
+	 * @xrc_srq: for XRC, the SRQ whose number is in the packet; null otherwise
+	 * @work: is filled in including the pieces; if the result is broken, without them
 	 */
 	virtual Taken take_receive(const QueuePair &qp, std::uint16_t &next,
 				   SharedReceiveQueue *xrc_srq, ReceiveWork &work) = 0;
 	/**
 	 * take_datagram() - take a receive request for a datagram of a steered queue pair
-	 * @payload: of the datagram, all of it
-	 * @bytes: for which the request must have room
-	 * @work: filled in, up to the pieces and with what was found
+	 * @payload: the whole payload of the datagram
+	 * @bytes: number of bytes for which the request must have space
+	 * @work: is filled in including the pieces and the result of steering
 	 *
-	 * Returns none if no queue has one for it. A queue that cannot be read stops by itself.
+	 * Returns none if no queue has a request for the datagram. A queue that cannot be read
+	 * is stopped.
 	 */
 	virtual Taken take_datagram(const QueuePair &, std::span<const std::byte> /* payload */,
 				    std::uint64_t /* bytes */, ReceiveWork & /* work */)
 	{
 		return Taken::none;
 	}
-	// Stops the queue of a request of take_datagram(), because its memory cannot be written.
+	// Stops the queue of a request of take_datagram() because the request's memory cannot be
+	// written.
 	virtual void stop_receives(const QueuePair &, const ReceiveWork &) {}
-	// Null: does not exist.
+	// Returns null if it does not exist.
 	virtual SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const = 0;
 };
 

@@ -10,14 +10,14 @@
 namespace weft::mellanox_icm
 {
 
-// Each includes the ones before.
+// The stages of bringing a card up, in order.
 enum class Stage {
 	power_on,
 	running,     // RUN_FW
 	initialised, // INIT_HCA
 };
 
-// The pages are counted, as drivers expect to lend them, and never used.
+// Drivers expect to lend pages to the firmware, so the pages are counted, but never used.
 class BringUp
 {
 public:
@@ -30,7 +30,7 @@ public:
 
 	Stage stage() const { return stage_; }
 
-	// MAP_FA and UNMAP_FA. Whoever takes the firmware's memory back has closed the card before.
+	// MAP_FA and UNMAP_FA. The caller of take_firmware_back() must close the card before.
 	hw::mellanox_icm::Status lend_firmware(std::span<const std::uint8_t> mailbox);
 	void take_firmware_back();
 	// MAP_ICM_AUX and UNMAP_ICM_AUX.
@@ -39,7 +39,8 @@ public:
 
 	// RUN_FW.
 	hw::mellanox_icm::Status run();
-	// INIT_HCA: whether it may come, and that it has been carried out.
+	// INIT_HCA: may_initialise() returns true if it is permitted now, and initialise() records
+	// that it was executed.
 	bool may_initialise() const;
 	void initialise() { stage_ = Stage::initialised; }
 	// CLOSE_HCA.

@@ -45,7 +45,7 @@ WqeOpcode wqe_opcode(SendOpcode opcode)
 	case SendOpcode::local_invalidate:
 		return WqeOpcode::local_invalidate;
 	case SendOpcode::update_key:
-		break; // a later card's
+		break; // only later cards have it
 	}
 	return WqeOpcode::nop;
 }

@@ -22,19 +22,19 @@ struct Command {
 	std::uint32_t op_modifier = 0;
 	std::uint32_t in_modifier = 0;
 	std::uint64_t in_param = 0; // address of the input mailbox, or a value
-	// Address of the output mailbox; else overwritten by what the command returns.
+	// Address of the output mailbox, or replaced by the value that the command returns.
 	std::uint64_t out_param = 0;
 	std::uint16_t token = 0;
-	bool by_event = false;            // its end is told by an event, too
+	bool by_event = false;            // completion is also reported by an event
 	std::span<const std::uint8_t> in; // a copy of the input mailbox
-	std::span<std::uint8_t> out;      // copied to the output mailbox; zero at first
+	std::span<std::uint8_t> out;      // copied to the output mailbox; initially zero
 };
 
 class Mailboxes
 {
 public:
-	// Executes @command by @execute between its mailboxes, of these sizes. Both must be within
-	// reach before anything happens.
+	// Executes @command by calling @execute with copies of its mailboxes, which have these
+	// sizes. Both mailboxes must be in guest memory before the command has an effect.
 	hw::mlx4::Status run(GuestMemory *guest, Command &command, std::size_t in_size,
 			     std::size_t out_size,
 			     const std::function<hw::mlx4::Status()> &execute);
@@ -44,7 +44,8 @@ private:
 	std::vector<std::uint8_t> out_;
 };
 
-// A context that is all of the input mailbox, or of the output mailbox where one was asked for.
+// Returns a context that fills the whole input mailbox, or the output mailbox if the command has
+// one.
 template<typename Context>
 Context context_of(const Command &command)
 {

@@ -25,26 +25,27 @@ public:
 	{
 	public:
 		virtual ~Executor() = default;
-		// Carries out @command and calls complete(), or never does (a card that is broken).
+		// Executes @command and then calls complete(). If a fault is simulated, it may
+		// never call it.
 		virtual void execute(Command &command) = 0;
 	};
 
 	explicit CommandRegister(Executor &executor) : executor_(executor) {}
 
 	void reset() { registers_.fill(0); }
-	// @offset: of a dword in the register. Values as the reference writes them (big-endian
-	// read).
+	// @offset: offset of a dword in the register. Values are as in the reference manual
+	// (big-endian read).
 	std::uint32_t read(std::size_t offset) const;
 	void write(std::size_t offset, std::uint32_t value);
 
-	// Reports the result of @command as it requested: in the register only, or by an event too;
-	// incorrectly or not at all if @faults strike.
+	// Reports the result of @command as the command requests: in the register, and possibly by
+	// an event; incorrectly or not at all if one of @faults occurs.
 	void complete(hw::mlx4::Status status, const Command &command, Faults &faults,
 		      EventQueues &events);
 
 private:
-	// GO falls, a toggle bit stays: the register is free for the next command. True: an event
-	// is due.
+	// Clears GO and keeps the toggle bit, so that the register is free for the next command.
+	// Returns true if an event must be sent.
 	bool finish(hw::mlx4::Status status, const Command &command);
 	static hw::mlx4::Eqe event(hw::mlx4::Status status, const Command &command);
 

@@ -30,12 +30,12 @@ public:
 		QueueBuffer buffer;
 		std::uint8_t log_size = 0;
 		OwnerRule owner = OwnerRule::lap;
-		std::uint32_t index_mask = kIndexMask; // of producer and consumer index
+		std::uint32_t index_mask = kIndexMask; // mask of producer and consumer indexes
 		std::uint32_t uar_page = 0;
 		std::uint32_t eqn = 0;
 		bool overrun_ignore = false;
-		std::uint32_t state = 0; // one of cq_state
-		RecordPlace record;      // of the consumer index
+		std::uint32_t state = 0; // a value of cq_state
+		RecordPlace record;      // doorbell record of the consumer index
 		std::uint16_t moderation_count = 0;
 		std::uint16_t moderation_period = 0; // microseconds
 	};
@@ -45,11 +45,11 @@ public:
 
 	std::uint32_t number() const { return cqn_; }
 	std::uint32_t uar_page() const { return uar_page_; }
-	// Overrun, or its memory has gone: no entry will be written any more, and queue pairs that
-	// complete here must go to the error state.
+	// True after an overrun, or if the buffer is not accessible. No more entries are written
+	// then, and queue pairs that use this CQ must enter the error state.
 	bool failed() const { return status_ != 0; }
 
-	// The arm doorbell: command (uar::cq_arm_...) and the driver's consumer index.
+	// Handles the arm doorbell: its command (uar::cq_arm_...) and the driver's consumer index.
 	void arm(std::uint32_t command, std::uint32_t consumer_index);
 	void set_moderation(std::uint16_t count, std::uint16_t period_us)
 	{
@@ -60,9 +60,9 @@ protected:
 	CompletionQueue(const Services &services, std::uint32_t cqn, const Settings &settings);
 	~CompletionQueue() = default;
 
-	// Writes an entry; its owner bit is supplied here. @solicited: it satisfies a solicited
-	// arm, as an error does. All data of the work request must be in guest memory before.
-	// False: the queue has failed (the asynchronous event was raised here, once).
+	// Writes an entry and sets its owner bit. @solicited: the entry also satisfies a solicited
+	// arm, as an error does. All data of the request must be in guest memory before. Returns
+	// false if the queue has failed; its asynchronous event was then raised once.
 	[[nodiscard]] bool put(QueueEntry entry, bool solicited, bool wrong_owner = false);
 
 	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
@@ -70,7 +70,7 @@ protected:
 	void look_at_record();
 	bool store(std::uint32_t index, QueueEntry entry, bool wrong_owner = false);
 	std::uint32_t state() const;
-	// The buffer cannot be written: the queue has failed.
+	// Puts the queue into the error state, because its buffer cannot be written.
 	void fail_write();
 
 	const Services services_;

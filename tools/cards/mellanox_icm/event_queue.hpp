@@ -33,13 +33,13 @@ public:
 		QueueBuffer buffer;
 		std::uint8_t log_size = 0;
 		OwnerRule owner = OwnerRule::lap;
-		std::uint32_t index_mask = kIndexMask; // of producer and consumer index
+		std::uint32_t index_mask = kIndexMask; // mask of producer and consumer indexes
 		std::uint16_t vector = 0;
 		bool overrun_ignore = false;
-		std::uint32_t state = 0; // one of eq_state
+		std::uint32_t state = 0; // a value of eq_state
 	};
 
-	// @interrupt is called with the vector when the queue's owner must be woken.
+	// @interrupt is called with the vector when the driver must be notified.
 	EventQueue(const MemoryTable &memory, std::function<void(unsigned vector)> interrupt,
 		   std::uint32_t eqn, const Settings &settings)
 	    : memory_(memory), interrupt_(std::move(interrupt)), eqn_(eqn), settings_(settings),
@@ -48,24 +48,24 @@ public:
 	}
 
 	std::uint32_t number() const { return eqn_; }
-	// One of eq_status.
+	// A value of eq_status.
 	std::uint32_t status() const { return status_; }
 	std::uint32_t state() const { return state_; }
 	std::uint32_t producer() const { return producer_; }
 	std::uint32_t consumer() const { return consumer_; }
 	const Settings &settings() const { return settings_; }
-	// Returns true if entries that others than its owner cause may be written: a part of it, at
-	// most kReserve, is reserved for those that the owner itself and the fabric's manager
-	// cause. A queue that takes no entries at all, or any number, has room.
+	// Returns true if events that peers cause may be written: at most kReserve entries are
+	// reserved for events that the driver itself and the subnet manager cause. Also true for a
+	// queue that takes no events, or any number of them.
 	bool has_room() const;
 	static constexpr std::uint32_t kReserve = 64;
-	// Marks all entries as the card's; where software does not.
+	// Marks all entries as owned by the card, because software does not.
 	bool initialise_buffer();
-	// Writes an entry, the owner bit supplied here. False on overrun, or if the buffer cannot
-	// be reached: the queue then takes no more.
+	// Writes an entry and sets its owner bit. Returns false on overrun, or if the buffer is not
+	// accessible; the queue then takes no more entries.
 	bool post(hw::mlx4::Eqe entry, bool wrong_owner = false);
 	void set_consumer_index(std::uint32_t index) { consumer_ = index & settings_.index_mask; }
-	// The next entry interrupts: at once, if there is one.
+	// Arms the queue: the next entry, or one that already exists, causes an interrupt.
 	void arm();
 
 private:
@@ -86,24 +86,26 @@ private:
 class EventQueues
 {
 public:
-	// @lost is called when the memory of a queue cannot be written: its owner cannot be told.
-	// @distort: how entries come out of a card that is broken on purpose; the owner bit is
-	// wrong, too, if it says so.
+	// @lost is called when the memory of a queue cannot be written, because its owner cannot be
+	// notified by an event. @distort changes entries if a fault is simulated, and may request a
+	// wrong owner bit.
 	using Distort = std::function<hw::mlx4::Eqe(hw::mlx4::Eqe entry, bool &wrong_owner)>;
 	explicit EventQueues(
 		std::function<void(unsigned vector)> interrupt, std::function<void()> lost = [] {},
 		Distort distort = {});
 
-	// A completion event of queue @cqn.
+	// Posts a completion event of CQ @cqn.
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
-	// An asynchronous event of the queue pair or shared receive queue @number.
+	// Posts an asynchronous event of the queue pair or shared receive queue @number.
 	void raise(EventType type, std::uint32_t number);
-	// The same, of what peers cause; false, and nothing happens, where there is no room for it.
+	// The same for an event that peers cause. Returns false, without effect, if there is no
+	// space.
 	[[nodiscard]] bool raise_if_room(EventType type, std::uint32_t number);
 	void cq_error(std::uint32_t cqn, std::uint8_t syndrome);
-	// The port became active, or is no longer. No other change of state has an event.
+	// Posts an event that the port became active, or is no longer active. Other changes of
+	// state have no event.
 	void raise_port_state(unsigned port, bool active);
-	// Any other asynchronous event.
+	// Posts any other asynchronous event.
 	void raise(hw::mlx4::Eqe entry);
 
 	// Commands.
@@ -112,7 +114,7 @@ public:
 	EventQueue &create(const MemoryTable &memory, std::uint32_t eqn,
 			   const EventQueue::Settings &settings);
 	std::unique_ptr<EventQueue> remove(std::uint32_t eqn);
-	// Routes the event types of the bits of @mask to @eqn, or to none.
+	// Routes the event types in @mask to @eqn, or to no queue.
 	void map(std::uint64_t mask, std::uint32_t eqn);
 	void unmap(std::uint64_t mask, std::uint32_t eqn);
 	std::uint32_t size() const { return queues_.size(); }

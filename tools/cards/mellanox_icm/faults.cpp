@@ -57,7 +57,7 @@ bool Faults::draw(Fault fault)
 	const std::uint32_t one_in = one_in_.load(std::memory_order_relaxed);
 	bool strikes = false;
 	std::uint32_t armed = kind.armed.load(std::memory_order_relaxed);
-	// It may be armed anew meanwhile, even with none.
+	// The count may be changed concurrently, even to zero.
 	while (armed && !kind.armed.compare_exchange_weak(armed, armed - 1))
 		;
 	if (armed) {

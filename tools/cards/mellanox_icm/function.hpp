@@ -18,7 +18,7 @@ namespace weft::mellanox_icm
 
 enum Bar : unsigned { kBarRegisters = 0, kBarUar = 2, kBarMsix = 4 };
 
-// Describes what the functions of the family have in common; each card adds the rest.
+// Returns the common part of the family's descriptions; each card adds the rest.
 inline PciDescription describe_function(std::uint16_t vendor, std::uint16_t device,
 					std::uint64_t serial, std::uint64_t msix_size,
 					unsigned vectors, std::uint32_t pba_offset)
@@ -75,15 +75,15 @@ public:
 	void memory_changed() override;
 	void bus_master_changed(bool on) override;
 
-	// The card breaks down, as hardware may: @code, not 0, appears in the catastrophic error
-	// buffer, and the driver is expected to reset the card. On the loop.
+	// Simulates a hardware failure: @code, which is not 0, appears in the catastrophic error
+	// buffer, and the driver is expected to reset the card. Called on the loop.
 	void break_down(std::uint32_t code);
-	// An interrupt of every vector, for no reason. On the loop.
+	// Raises an interrupt of every vector without a cause. Called on the loop.
 	void interrupt_idly();
 	// On any thread.
 	const Activity &activity() const { return activity_; }
 	Faults &faults() { return faults_; }
-	// The parts of the control plane, for tests; null while detached.
+	// The control plane's objects, for tests; null while detached.
 	CardContext *context();
 
 private:
@@ -128,9 +128,9 @@ void Function<Kind>::reset(PciReset)
 	core_->reset();
 }
 
-// As at the end and the start of bus mastering: packets under way read nothing any more, because a
-// guest may use its memory once it has been notified that it has it back. Packets lost although
-// their memory has stayed are sent again, as after losses on links.
+// Handled like disabling and enabling bus mastering: packets in flight do not read memory any more,
+// because the guest may reuse removed memory after the notification. Packets whose memory still
+// exists are retransmitted, as after a loss on a link.
 template<class Kind>
 void Function<Kind>::memory_changed()
 {
@@ -164,7 +164,8 @@ auto Function<Kind>::context() -> CardContext *
 	return core_ ? &core_->context : nullptr;
 }
 
-// Registers are dwords. Parts of one read what the whole does; parts are not written.
+// Registers are dwords. A read of a part of a dword returns that part; a write to a part is
+// ignored.
 template<class Kind>
 void Function<Kind>::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data)
 {

@@ -14,12 +14,13 @@
 namespace weft::mellanox_icm
 {
 
-// @Model is a PciDevice that counts and has faults, may break down and interrupt idly.
+// @Model is a PciDevice with counters and faults, which can simulate failures and spurious
+// interrupts.
 template<class Model>
 class HeldCard final : public cards::Card
 {
 public:
-	// @breakdown: the code of a card that breaks down on purpose.
+	// @breakdown: the error code of a simulated failure.
 	template<class... Arguments>
 	HeldCard(Loop &loop, std::uint32_t breakdown, Arguments &&...arguments)
 	    : loop_(loop), breakdown_(breakdown), card_(std::forward<Arguments>(arguments)...)
@@ -62,7 +63,7 @@ public:
 			faults_.arm(fault, count);
 			return true;
 		}
-		// It has no opportunity to wait for.
+		// Spurious interrupts need no opportunity, so they are raised at once.
 		for (std::uint32_t i = 0; i < std::min(count, kMostInterrupts); ++i)
 			loop_.post([this] { card_.interrupt_idly(); });
 		return true;
@@ -76,7 +77,7 @@ public:
 
 private:
 	static constexpr std::string_view kCatastrophic = "catastrophic";
-	// Idle interrupts of one request.
+	// Limit of spurious interrupts per request.
 	static constexpr std::uint32_t kMostInterrupts = 1000;
 
 	Loop &loop_;

@@ -12,13 +12,13 @@ bool IcmMap::map(std::uint64_t address, std::uint64_t bus, std::uint64_t size)
 		return true;
 	if (address + (size - 1) < address || bus + (size - 1) < bus)
 		return false;
-	// The range itself, and what is left on both sides of it of the piece it lies in.
+	// The new range adds one piece, and a second one if it splits an existing piece.
 	if (pieces_.size() + (cuts(address, address + (size - 1)) ? 2 : 1) > kMaxPieces)
 		return false;
 	remove(address, address + (size - 1));
 
 	auto next = std::ranges::lower_bound(pieces_, address, {}, &Piece::address);
-	// Neighbours that go on there in both spaces become one with it.
+	// Merge with a neighbour that is adjacent in both address spaces.
 	if (next != pieces_.end() && address + size == next->address && bus + size == next->bus) {
 		next->address = address;
 		next->bus = bus;
@@ -101,7 +101,7 @@ std::size_t IcmMap::first_ending_from(std::uint64_t address) const
 		from += chunks_[chunk];
 	if (chunk + 1 < chunks_.size())
 		to = pieces_.begin() + chunks_[chunk + 1] + 1;
-	// Mostly there is one.
+	// In most cases there is one such piece.
 	if (from != to && from->last() >= address)
 		return static_cast<std::size_t>(from - pieces_.begin());
 	return static_cast<std::size_t>(

@@ -17,8 +17,8 @@ class IcmMap
 {
 public:
 	static constexpr std::uint64_t kPageSize = 4096;
-	// Pieces that are not adjacent both in ICM and on the bus cost host memory; a driver has a
-	// few hundred.
+	// Limit of pieces, because each costs host memory. Ranges that are adjacent both in ICM and
+	// on the bus form one piece; a driver has a few hundred.
 	static constexpr std::size_t kMaxPieces = 65536;
 
 	struct Place {
@@ -26,12 +26,12 @@ public:
 		std::uint64_t left; // bytes from there to the end of the piece
 	};
 
-	// Backs [@address, @address + @size) with the bus range at @bus, in place of what was
-	// there. Both are whole pages. False, and nothing has changed, if a range wraps around or
-	// there are too many pieces.
+	// Maps [@address, @address + @size) to the bus range at @bus and replaces previous
+	// mappings. Both must be whole pages. Returns false, without effect, if a range wraps
+	// around or there are too many pieces.
 	bool map(std::uint64_t address, std::uint64_t bus, std::uint64_t size);
-	// Takes the backing away from [@address, @address + @size), where there is some. False, and
-	// nothing has changed, if that would cut one piece too many in two.
+	// Unmaps [@address, @address + @size), of which parts may be unmapped already. Returns
+	// false, without effect, if there would be too many pieces after a piece is split.
 	bool unmap(std::uint64_t address, std::uint64_t size);
 	void clear()
 	{
@@ -41,9 +41,9 @@ public:
 	}
 	std::size_t pieces() const { return pieces_.size(); }
 
-	// Returns the place of @address; nothing if it is not backed.
+	// Looks up @address; returns nothing if it is not mapped.
 	std::optional<Place> find(std::uint64_t address) const;
-	// The bus address of an object that lies within one page; nothing if it is not backed.
+	// Returns the bus address of an object within one page; nothing if it is not mapped.
 	std::optional<std::uint64_t> locate(std::uint64_t address, std::uint64_t size) const
 	{
 		const auto place = find(address);
@@ -51,7 +51,7 @@ public:
 			return std::nullopt;
 		return place->bus;
 	}
-	// Calls @f(icm_address, bus, size) for each backed stretch of [@address, @address + @size).
+	// Calls @f(icm_address, bus, size) for each mapped part of [@address, @address + @size).
 	template<typename F>
 	void for_each(std::uint64_t address, std::uint64_t size, F &&f) const
 	{
@@ -69,7 +69,7 @@ public:
 			f(from, piece.bus + (from - piece.address), to - from + 1);
 		}
 	}
-	// Returns true if all of [@address, @address + @size) is backed.
+	// Returns true if all of [@address, @address + @size) is mapped.
 	bool covers(std::uint64_t address, std::uint64_t size) const;
 
 private:
@@ -81,17 +81,19 @@ private:
 		std::uint64_t last() const { return address + (size - 1); }
 	};
 	static constexpr unsigned kLogChunk = 18;
-	// Chunks that are looked up at once, from address 0: what lies beyond is searched for.
+	// Number of chunks with an index, from address 0; higher addresses are found by binary
+	// search.
 	static constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 15;
 
-	// The piece that has @address, or the next one after it; pieces() if there is none.
+	// Returns the index of the piece that contains @address, or of the next one; pieces() if
+	// there is none.
 	std::size_t first_ending_from(std::uint64_t address) const;
 	void index() const;
 	// Inclusive ranges.
 	bool cuts(std::uint64_t address, std::uint64_t last) const;
 	void remove(std::uint64_t address, std::uint64_t last);
 
-	std::vector<Piece> pieces_; // by address; disjoint
+	std::vector<Piece> pieces_; // sorted by address, disjoint
 	// Result of first_ending_from() for each chunk's first byte; rebuilt on the first use after
 	// a change.
 	mutable std::vector<std::uint32_t> chunks_;

@@ -17,7 +17,7 @@ namespace mpt_status = hw::mlx4::mpt_status;
 namespace
 {
 
-// Returns true if @entry has the index of @key. A new key may change the variant.
+// Returns true if @entry has the index of @key, whose variant (low eight bits) may differ.
 bool same_index(const MptEntry &entry, std::uint32_t key)
 {
 	constexpr std::uint32_t index_mask = 0x00ffffff;
@@ -48,8 +48,8 @@ MemoryError MemoryTable::fast_register(const FastRegister &request, std::uint32_
 	if (length && start + (length - 1) < start)
 		return MemoryError::bounds;
 	const std::uint64_t lead = start & (page - 1);
-	const std::uint64_t pages =
-		length ? ((lead + length - 1) >> shift) + 1 : 0; // lead + length cannot wrap: above
+	// The sum of lead and length cannot wrap: see above.
+	const std::uint64_t pages = length ? ((lead + length - 1) >> shift) + 1 : 0;
 	if (pages > MptEntry::mtt_size.get(entry.bytes) || pages > kMaxFastRegisterPages)
 		return MemoryError::bounds;
 
@@ -131,13 +131,13 @@ MemoryError MemoryTable::bind_window(const BindWindow &request, std::uint32_t pd
 	    MptEntry::region.get(window.bytes))
 		return MemoryError::invalid_key;
 	const std::uint32_t status = MptEntry::status.get(window.bytes);
-	// A type-2 window is bound when free, a type-1 window may be bound anew at any time.
+	// A type-2 window can be bound if it is free, a type-1 window at any time.
 	if (type2 ? status != mpt_status::free : status != mpt_status::valid)
 		return MemoryError::bad_request;
 	if (MptEntry::pd.get(window.bytes) != pd)
 		return MemoryError::protection_domain;
 	if (request.zero_based)
-		return MemoryError::bad_request; // not offered by QUERY_DEV_CAP
+		return MemoryError::bad_request; // not reported by QUERY_DEV_CAP
 
 	const std::uint64_t address = request.address;
 	const std::uint64_t length = request.length;
@@ -173,7 +173,8 @@ MemoryError MemoryTable::bind_window(const BindWindow &request, std::uint32_t pd
 	}
 
 	release_window(window);
-	if (!read_entry(lkey >> 8, region)) // may just have lost this very window
+	// read again, because the region may have lost this window above
+	if (!read_entry(lkey >> 8, region))
 		return MemoryError::translation;
 	MptEntry::window_count.set(region.bytes, MptEntry::window_count.get(region.bytes) + 1);
 	MptEntry::status.set(window.bytes, mpt_status::valid);

@@ -20,10 +20,11 @@ namespace mpt_status = hw::mlx4::mpt_status;
 namespace
 {
 
-// Entity sizes that make sense: 4 KiB to 2 GiB pages. (Drivers write log2 of the page size.)
+// Valid entity sizes: pages of 4 KiB to 2 GiB. (Drivers write the binary logarithm of the page
+// size.)
 constexpr unsigned kMinPageShift = 12;
 constexpr unsigned kMaxPageShift = 31;
-// MTT entries read at once: those of a message of 128 KiB.
+// MTT entries that are read at once; a message of 128 KiB has this many pages.
 constexpr std::size_t kMttRun = 32;
 
 const Field &permission(KeyAccess access)
@@ -88,9 +89,9 @@ std::optional<std::uint64_t> MemoryTable::locate_entry(std::uint32_t index) cons
 	const std::uint64_t lead = layout_.dmpt_base % IcmMap::kPageSize;
 	const std::size_t page = (lead + offset) / IcmMap::kPageSize;
 	if (page >= initialised_.size())
-		return std::nullopt; // there is no table
+		return std::nullopt; // no table is set
 	if (!initialised_[page]) {
-		// The page may be another table's, too, before this one or behind it.
+		// The first and the last page may also contain parts of other tables.
 		const std::uint64_t end = lead + (MptEntry::size << layout_.log_dmpts);
 		const std::uint64_t first = page ? 0 : lead;
 		const std::uint64_t size =
@@ -150,8 +151,8 @@ bool MemoryTable::write_mtts(std::uint64_t offset, std::span<const std::byte> en
 std::size_t MemoryTable::mtt_pages(std::uint64_t mtt_offset, std::uint64_t number,
 				   std::span<std::uint64_t> pages) const
 {
-	// The offset has 40 bits and the number at most 52: no overflow that matters, and a wrong
-	// sum is an ICM address like any other.
+	// The offset has 40 bits and the number at most 52, so the sum does not overflow, and any
+	// wrong sum is just another ICM address.
 	const std::uint64_t address =
 		layout_.mtt_base + (mtt_offset & MttEntry::address_mask) + number * MttEntry::size;
 	const auto place = icm_.find(address);
@@ -192,13 +193,13 @@ MemoryError MemoryTable::check(const KeyUse &use, std::uint64_t address, std::ui
 	const bool window = !MptEntry::region.get(region.bytes);
 	if (window && !is_remote(use.access))
 		return MemoryError::invalid_key; // a window has an rkey only
-	// A window of type 2B asks for both (IBA 10.6.7.2): a number outlives its queue pair, and
-	// the next one to get it may be of another domain.
+	// A window of type 2B requires both to match (IBA 10.6.7.2): the number of a destroyed
+	// queue pair may be reused in another domain.
 	if (MptEntry::pd.get(region.bytes) != use.pd ||
 	    (window && MptEntry::bound_to_qp.get(region.bytes) &&
 	     MptEntry::qpn.get(region.bytes) != use.qpn))
 		return MemoryError::protection_domain;
-	// A fast-registration region is also closed as a whole to the remote side.
+	// A fast-registration region can also be closed to all remote access.
 	if (is_remote(use.access) && MptEntry::fast_register_enable.get(region.bytes) &&
 	    !MptEntry::remote_access_enable.get(region.bytes))
 		return MemoryError::permission;
@@ -209,7 +210,8 @@ MemoryError MemoryTable::check(const KeyUse &use, std::uint64_t address, std::ui
 
 	region_address = address;
 	if (window) {
-		// The window checks the access; its region says where the memory is.
+		// The window's entry checks the access, and its region's entry provides the page
+		// list.
 		const std::uint32_t lkey = MptEntry::lkey.get(region.bytes);
 		const std::uint32_t pd = MptEntry::pd.get(region.bytes);
 		if (!read_entry(lkey >> 8, region) ||
@@ -266,7 +268,8 @@ MemoryError MemoryTable::resolve(const KeyUse &use, std::uint64_t address, std::
 	if (length == 0)
 		return MemoryError::none;
 	if (use.key == reserved_lkey_ && !is_remote(use.access)) {
-		// Bus addresses without any protection: for the kernel's own queue pairs only.
+		// Bus addresses without protection, which only the kernel's own queue pairs may
+		// use.
 		if (!use.reserved_lkey)
 			return MemoryError::invalid_key;
 		out.push_back({address, length});
@@ -297,9 +300,9 @@ std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer,
 {
 	if (buffer.by_key) {
 		ranges_.clear();
-		// Software may have registered its work queues for the card to read alone; and a
-		// program a file that it may not write itself, which no completion may be written
-		// to.
+		// Software may have registered its work queues as read-only for the card. A program
+		// may have registered a file that it must not write, and no completion may be
+		// written to such memory.
 		const KeyUse use{.key = buffer.lkey, .access = access, .pd = buffer.pd};
 		if (!memory_ ||
 		    resolve(use, buffer.start + offset, 1, ranges_) != MemoryError::none)

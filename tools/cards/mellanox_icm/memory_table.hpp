@@ -19,17 +19,16 @@ namespace weft::mellanox_icm
 
 class IcmMap;
 
-// QueueBuffer - the memory of a queue: pages named by a run of MTT entries, or what a memory key
-// stands for.
+// QueueBuffer - the memory of a queue: pages listed by MTT entries, or the memory of a key.
 struct QueueBuffer {
-	std::uint64_t mtt_offset = 0; // bytes from the start of the MTT
+	std::uint64_t mtt_offset = 0; // from the start of the MTT, in bytes
 	std::uint8_t page_shift = 12;
-	std::uint32_t page_offset = 0; // of the first byte, in the first page
+	std::uint32_t page_offset = 0; // offset of the first byte in the first page
 
 	bool by_key = false;
 	std::uint32_t lkey = 0;
 	std::uint32_t pd = 0;
-	std::uint64_t start = 0; // address of the first byte, as the key sees it
+	std::uint64_t start = 0; // address of the first byte in the key's address space
 
 	static QueueBuffer keyed(std::uint32_t lkey, std::uint32_t pd, std::uint64_t start)
 	{
@@ -43,7 +42,7 @@ struct QueueBuffer {
 	}
 };
 
-// RecordPlace - where a doorbell record lies: on the bus, or in ICM.
+// RecordPlace - the location of a doorbell record: on the bus, or in ICM.
 struct RecordPlace {
 	std::uint64_t address = 0;
 	bool in_icm = false;
@@ -54,7 +53,7 @@ using namespace hca;
 class MemoryTable final : public Memory
 {
 public:
-	// Location of the tables, from INIT_HCA.
+	// Locations of the tables, set by INIT_HCA.
 	struct Layout {
 		std::uint64_t dmpt_base = 0;
 		std::uint64_t mtt_base = 0;
@@ -62,8 +61,8 @@ public:
 	};
 
 	MemoryTable(const IcmMap &icm, std::uint32_t reserved_lkey);
-	// @layout.dmpt_base is a multiple of the size of an entry, and the table does not wrap
-	// around. Its pages hold no key until one is written there.
+	// @layout.dmpt_base must be a multiple of an entry's size, and the table must not wrap
+	// around. Previous contents of its pages are not accepted as keys.
 	void set_layout(const Layout &layout);
 
 	MemoryError resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
@@ -82,35 +81,38 @@ public:
 			       bool remote) override;
 	MemoryError bind_window(const BindWindow &request, std::uint32_t pd,
 				std::uint32_t qpn) override;
-	// Entries of a fast registration's page list: a page of them. (Drivers offer 511.)
+	// Maximum length of a fast registration's page list: one page. (Drivers report 511.)
 	static constexpr unsigned kMaxFastRegisterPages = 512;
 
-	// A queue's own memory. False if some of it cannot be reached; a write then may have been
-	// done in part.
+	// Access the memory of a queue. They return false if a part of it is not accessible; a
+	// write may then have been done in part.
 	bool read(const QueueBuffer &buffer, std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(const QueueBuffer &buffer, std::uint64_t offset,
 		   std::span<const std::byte> data) const;
 	// Returns the bus address of one byte of a queue. A naturally aligned object that is not
-	// larger than a page is contiguous there. Nothing if the queue's key, if it has one, does
+	// larger than a page is contiguous there. Returns nothing if the queue has a key that does
 	// not permit the access.
 	std::optional<std::uint64_t> bus_address(const QueueBuffer &buffer, std::uint64_t offset,
 						 KeyAccess access = KeyAccess::local_read) const;
 
-	// Reads a doorbell record; nothing if it is out of reach.
+	// Reads a doorbell record; returns nothing if it is not accessible.
 	std::optional<std::uint32_t> load_record(const RecordPlace &place) const;
 
-	// Table entries, for the commands. The slot is the key's index cut to the table's size.
+	// Table entries, for commands. The slot is the key's index modulo the table's size.
 	bool read_entry(std::uint32_t index, hw::mlx4::MptEntry &entry) const;
 	bool write_entry(std::uint32_t index, const hw::mlx4::MptEntry &entry);
-	// Other pages are mapped at [@icm_address, + @size): whatever lies in them is no key.
+	// Pages were replaced at [@icm_address, + @size): their contents are no longer accepted as
+	// keys.
 	void forget_entries(std::uint64_t icm_address, std::uint64_t size);
 	bool write_mtts(std::uint64_t offset, std::span<const std::byte> entries);
-	// Unbinds @window (not yet written back) from its region, whose count goes down.
+	// Unbinds @window (not yet written back) from its region, and decrements the region's
+	// count.
 	void release_window(hw::mlx4::MptEntry &window);
 
 private:
-	// The addresses of the pages from @number on that a run of MTT entries names, as many as
-	// are to be had at once: the first so many of @pages. None if the first is missing.
+	// Gets page addresses from a list of MTT entries, starting at page @number, as many as one
+	// access permits. Returns how many of @pages were set; 0 if the first one is not
+	// accessible.
 	std::size_t mtt_pages(std::uint64_t mtt_offset, std::uint64_t number,
 			      std::span<std::uint64_t> pages) const;
 	MemoryError check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
@@ -118,16 +120,16 @@ private:
 	MemoryError pages(const hw::mlx4::MptEntry &region, std::uint64_t address,
 			  std::uint64_t length, std::vector<BusRange> &out) const;
 
-	// Returns the address of the entry of a key's index; nothing if it is out of reach.
+	// Returns the address of the entry of a key's index; nothing if it is not accessible.
 	std::optional<std::uint64_t> locate_entry(std::uint32_t index) const;
 
 	const IcmMap &icm_;
 	const std::uint32_t reserved_lkey_;
 	Layout layout_;
-	// A bit for each page of the table: whether the card has made it its own. That is done at
-	// the first use of an entry there, so that no command has to write a whole table.
+	// A bit for each page of the table: whether its entries were initialised. This happens at
+	// the first access to an entry, so that no command has to write a whole table.
 	mutable std::vector<bool> initialised_;
-	// Scratch of translate(), kept to reuse its memory.
+	// Used by translate(); a member so that its memory is reused.
 	mutable std::vector<BusRange> ranges_;
 };
 

@@ -19,36 +19,37 @@ namespace weft::mellanox_icm
 class MulticastTable final : public hca::Groups
 {
 public:
-	// How an entry says which of its places hold members: a count in its head, or a bit in
-	// each.
+	// Encoding of the members in an entry: a count in the entry's header, or a valid bit for
+	// each member.
 	enum class Members : std::uint8_t { counted, marked };
 
 	explicit MulticastTable(Members members = Members::counted) : rule_(members) {}
 
-	// Entries that are not zero, at a time: the table costs what is used in it.
+	// Maximum number of non-zero entries, so that a table costs only the memory that is used.
 	static constexpr std::size_t kMost = 8192;
-	// A multicast packet goes to so many queue pairs at the most, for which so many entries are
-	// looked through.
+	// Maximum number of queue pairs to which a multicast packet is delivered, and of entries
+	// that are searched for them.
 	static constexpr std::size_t kMostMembers = 4096;
 	static constexpr std::size_t kMostSteps = 1024;
 
-	// Empties the table: 2^@log_size entries of 2^@log_entry_size bytes, of which the first
-	// @hash_size are reached by hash.
+	// Clears the table, which then has 2^@log_size entries of 2^@log_entry_size bytes. The hash
+	// selects one of the first @hash_size.
 	void reset(unsigned log_entry_size, std::uint32_t hash_size, unsigned log_size);
 
 	std::size_t entry_size() const { return entry_size_; }
 	std::uint32_t size() const { return size_; }
-	// The chain's first entry.
+	// Returns the index of the first entry of the group's chain.
 	std::uint32_t hash(const ib::Gid &gid) const;
 	// Returns true if there is an entry @index.
 	bool has(std::uint32_t index) const { return index < size_; }
-	// @entry is entry_size() bytes; false if there is no entry @index.
+	// @entry must have entry_size() bytes. Returns false if there is no entry @index.
 	bool read(std::uint32_t index, std::span<std::uint8_t> entry) const;
-	// False if there is no entry @index, or if it would be one too many that is not zero.
+	// Returns false if there is no entry @index, or if there would be too many non-zero
+	// entries.
 	bool write(std::uint32_t index, std::span<const std::uint8_t> entry);
 
-	// Appends the members of group @gid to @out, up to kMostMembers. A chain is followed
-	// no further than kMostSteps: the driver may have made it endless.
+	// Appends the members of group @gid to @out, up to kMostMembers. It reads at most
+	// kMostSteps entries of a chain, because the driver may have created a cycle.
 	void members(const ib::Gid &gid, std::vector<Member> &out) const override;
 
 private:
@@ -56,7 +57,7 @@ private:
 	std::size_t entry_size_ = 0;
 	std::uint32_t hash_size_ = 0;
 	std::uint32_t size_ = 0;
-	std::map<std::uint32_t, std::vector<std::uint8_t>> entries_; // those that are not all zero
+	std::map<std::uint32_t, std::vector<std::uint8_t>> entries_; // non-zero entries by index
 };
 
 } // namespace weft::mellanox_icm

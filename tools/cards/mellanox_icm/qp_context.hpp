@@ -19,7 +19,7 @@ inline std::uint8_t byte(const hw::mellanox_icm::Field &field, const std::uint8_
 	return static_cast<std::uint8_t>(field.get(base));
 }
 
-// The address of a path, without what has opt bits of its own.
+// Decodes the address of a path, except for fields that have their own opt bits.
 template<class Path>
 void decode_address(const std::uint8_t *layout, hca::AddressPath &path)
 {
@@ -50,8 +50,8 @@ void encode_address(const hca::AddressPath &path, std::uint8_t *layout)
 	std::memcpy(layout + Path::remote_gid, path.remote_gid.raw, sizeof(path.remote_gid.raw));
 }
 
-// The attributes that a transition brings or chooses. False for a migration state other than
-// `migrated`, in which a queue pair of these cards stays.
+// Decodes the attributes that a transition requires or that the opt mask selects. Returns false for
+// migration states other than `migrated`, because these cards do not support path migration.
 template<class Context, class Path>
 bool decode_attributes(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
 		       hca::QueuePairAttributes &qp)
@@ -99,7 +99,7 @@ bool decode_attributes(const std::uint8_t *context, std::uint32_t opt_mask, Requ
 	       (!chosen(qp_opt::migration_state) || migration == MigrationState::migrated);
 }
 
-// What a query returns of them, and how far the queues are.
+// Encodes the attributes and the progress of the queues for a query.
 template<class Context>
 void encode_attributes(const hca::QueuePair &qp, const hca::QueuePairProgress &progress,
 		       std::uint8_t *context)

@@ -12,7 +12,7 @@
 namespace weft::mellanox_icm
 {
 
-// Parameters that need no bit of the opt mask.
+// Sets of parameters that a transition requires, without bits of the opt mask.
 enum class Required : std::uint8_t { none, to_rtr, to_rts };
 
 struct Transition {
@@ -22,7 +22,7 @@ struct Transition {
 	Required required;
 };
 
-// Null: no such way.
+// Returns null if the opcode is not permitted in this state.
 const Transition *find_transition(hw::mlx4::Opcode opcode, hca::QpState from);
 
 } // namespace weft::mellanox_icm

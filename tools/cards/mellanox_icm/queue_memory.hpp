@@ -15,27 +15,28 @@ namespace weft::mellanox_icm
 
 constexpr std::size_t kEntrySize = 32;
 using QueueEntry = std::array<std::uint8_t, kEntrySize>;
-// Producer and consumer indexes.
+// Mask of producer and consumer indexes.
 constexpr std::uint32_t kIndexMask = 0xffffff;
 
-// OwnerRule - when the entry with free-running index n is the driver's.
+// OwnerRule - the condition under which the entry with free-running index n belongs to the driver.
 enum class OwnerRule : std::uint8_t {
 	lap,   // the bit equals bit log2(size) of n
 	plain, // the bit is clear; software sets it again
 };
 
-// The owner bit of an entry that is handed to the driver.
+// Returns the owner bit of an entry that is passed to the driver.
 constexpr bool owner_bit(OwnerRule rule, std::uint32_t index, unsigned log_size)
 {
 	return rule == OwnerRule::lap && (index >> log_size & 1);
 }
 
-// Writes @entry into slot @slot; its owner byte becomes visible last. False if out of reach.
+// Writes @entry to slot @slot; its owner byte becomes visible last. Returns false if the slot is
+// not accessible.
 bool store_entry(const MemoryTable &memory, const QueueBuffer &buffer, std::uint32_t slot,
 		 std::span<const std::uint8_t, kEntrySize> entry);
 
-// Marks the slots of the indexes @first to @first + @count - 1 as the card's, by the rule of laps,
-// in a queue of 2^@log_size entries; touches nothing beyond them.
+// Marks the slots of the indexes @first to @first + @count - 1 as the card's, by OwnerRule::lap, in
+// a queue of 2^@log_size entries. Writes nothing outside of these slots.
 bool fill_hardware_owned(const MemoryTable &memory, const QueueBuffer &buffer, std::uint32_t first,
 			 std::uint32_t count, unsigned log_size);
 

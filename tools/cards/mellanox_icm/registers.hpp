@@ -12,7 +12,7 @@
 namespace weft::mellanox_icm
 {
 
-// @read(place): the dword there.
+// @read(offset) returns the dword at that offset.
 template<typename Read>
 void read_dwords(std::uint64_t offset, std::span<std::byte> data, Read &&read)
 {
@@ -26,7 +26,7 @@ void read_dwords(std::uint64_t offset, std::span<std::byte> data, Read &&read)
 	}
 }
 
-// @write(place, value) for each whole aligned dword.
+// Calls @write(offset, value) for each complete aligned dword.
 template<typename Write>
 void write_dwords(std::uint64_t offset, std::span<const std::byte> data, Write &&write)
 {

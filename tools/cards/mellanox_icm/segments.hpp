@@ -14,7 +14,7 @@
 namespace weft::mellanox_icm
 {
 
-// SegmentCursor - walks over the segments of a WQE; each take() is checked against what is left.
+// SegmentCursor - iterates over the segments of a WQE; each take() checks the remaining length.
 class SegmentCursor
 {
 public:
@@ -38,19 +38,21 @@ public:
 		std::memcpy(&segment, left_.data(), sizeof(Segment));
 		return true;
 	}
-	// The bytes behind a head of that size; both together are padded to a unit.
+	// Takes the bytes after a header of this size; header and bytes together are padded to a
+	// unit.
 	bool take_after(std::size_t head, std::size_t length, std::span<const std::byte> &bytes);
 
 private:
 	std::span<const std::byte> left_;
 };
 
-// The segments of RDMA requests and atomics before their data; false if they are cut short.
+// Takes the segments before the data of RDMA requests and atomics; returns false if they are
+// truncated.
 bool take_remote(SegmentCursor &cursor, hca::SendRequest &out);
 bool take_atomic(SegmentCursor &cursor, hca::SendRequest &out);
 
-// The data of a request: all that is left. @inline_mask: the bits of an inline segment's length.
-// False if it is cut short.
+// Takes the data segments, to the end of the WQE. @inline_mask: the length bits of an inline
+// segment. Returns false if they are truncated.
 bool take_pieces(SegmentCursor &cursor, std::uint32_t inline_mask, hca::SendRequest &out);
 
 } // namespace weft::mellanox_icm

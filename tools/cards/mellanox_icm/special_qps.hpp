@@ -15,7 +15,7 @@ class SpecialQps
 public:
 	explicit SpecialQps(hca::Context &context) : context_(context) {}
 
-	// The number of the first; 0: there are none.
+	// @base: the first number; 0 if there are no special QPs.
 	void set(std::uint32_t base)
 	{
 		base_ = base;
@@ -24,19 +24,19 @@ public:
 	}
 	std::uint32_t base() const { return base_; }
 
-	// Returns true if @qpn is among the @count numbers from the base on.
+	// Returns true if @qpn is one of the @count numbers from the base on.
 	bool contain(std::uint32_t qpn, std::uint32_t count) const
 	{
 		return base_ && qpn - base_ < count;
 	}
-	// 0 or 1 (SMI, GSI); -1 for an ordinary one.
+	// Returns 0 for SMI, 1 for GSI, and -1 for other numbers.
 	std::int8_t kind(std::uint32_t qpn) const
 	{
 		return contain(qpn, hca::Context::kSpecialQps)
 			       ? static_cast<std::int8_t>((qpn - base_) / 2)
 			       : std::int8_t{-1};
 	}
-	// Returns the port of a special QP, which they must contain.
+	// Returns the port of a special QP; @qpn must be the number of one.
 	std::uint8_t port(std::uint32_t qpn) const
 	{
 		return static_cast<std::uint8_t>(1 + (qpn - base_) % 2);

@@ -46,10 +46,10 @@ std::uint32_t CardKind::read(Core &core, std::uint64_t offset)
 	if (offset >= limits::kErrorBuffer &&
 	    offset < limits::kErrorBuffer + 4 * limits::kErrorBufferDwords)
 		return core.error_buffer[(offset - limits::kErrorBuffer) / 4];
-	// A read that gives 0 takes the semaphore; a reset gives it back.
+	// A read that returns 0 acquires the semaphore, and a reset releases it.
 	if (offset == bar0::semaphore)
 		return std::exchange(core.semaphore_taken, true);
-	return 0; // the ownership word among them: the card has one function
+	return 0; // also the ownership word: the card has only one function
 }
 
 void CardKind::write(Core &core, std::uint64_t offset, std::uint32_t value)

@@ -26,13 +26,13 @@ struct CardContext;
 class Core;
 
 struct CardConfig {
-	std::string name;        // for logs, and the node description's end
-	ib::Guid node_guid = 0;  // not 0, unlike that of any other node; port n has node_guid + n
-	std::string description; // NodeDescription; empty: made from the name
+	std::string name;        // for logs, and the end of the node description
+	ib::Guid node_guid = 0;  // not 0, and unique among nodes; port n has node_guid + n
+	std::string description; // NodeDescription; if empty, derived from the name
 	std::vector<fabric::Port *> ports; // one or two; they outlive the card
-	// Too small for what the card says it has in them: for drivers to be tried on.
+	// Makes the BARs too small for the resources that the card reports, to test drivers.
 	bool small_bars = false;
-	// false: its machine takes no part in managing the subnet, nor does it say who it is.
+	// If false, the guest cannot manage the subnet or change the GUIDs and node description.
 	bool trusted = true;
 };
 

@@ -45,7 +45,8 @@ struct CardContext final : hca::Context {
 		queue_pairs.resize(log_objects);
 	}
 
-	// Lookups by number, one table access each. Null: does not exist.
+	// These look an object up by number, with one table access. They return null if it does not
+	// exist.
 	QueuePair *queue_pair(std::uint32_t qpn) const
 	{
 		return static_cast<QueuePair *>(hca::Context::queue_pair(qpn));

@@ -16,7 +16,7 @@ using mellanox_icm::Stage;
 namespace
 {
 
-// Mailbox sizes that are not constant.
+// Placeholders for mailbox sizes that depend on the command.
 constexpr std::size_t kMappings = ~std::size_t{0}; // PageMapping[in_modifier]
 constexpr std::size_t kMtts = ~std::size_t{1};     // a header and in_modifier entries
 constexpr std::size_t kMcg = ~std::size_t{2};      // an entry of the multicast table
@@ -26,15 +26,15 @@ constexpr std::size_t kMad = ~std::size_t{3};      // a MAD, extended or not
 
 struct Commands::Entry {
 	Opcode opcode;
-	Stage stage; // the least at which the command is possible
+	Stage stage; // the first stage at which the command is permitted
 	std::size_t in;
 	std::size_t out;
-	bool out_optional; // written only if asked for: op modifier 0 and an address
+	bool out_optional; // output only if requested: op modifier 0 and an address
 	Status (Commands::*handler)(Command &);
 };
 
-// In the order of opcodes. Commands that end something are possible at any stage: a driver that
-// cannot end what it has begun resets the whole card.
+// Sorted by opcode. Commands that destroy or disable something are permitted at any stage, because
+// a driver that fails to undo its initialisation resets the whole card.
 const Commands::Entry Commands::kTable[] = {
 	{Opcode::query_dev_cap, Stage::running, 0, 0x100, false, &Commands::query_dev_cap},
 	{Opcode::query_fw, Stage::power_on, 0, 0x100, false, &Commands::query_fw},
@@ -118,7 +118,8 @@ std::size_t Commands::input_size(const Entry &entry, const Command &command) con
 	default:
 		break;
 	}
-	// The mailbox form of MOD_STAT_CFG has one mailbox, whose direction depends.
+	// The mailbox form of MOD_STAT_CFG has one mailbox, which is input or output depending on
+	// the modifier.
 	if (entry.opcode == Opcode::mod_stat_cfg &&
 	    command.op_modifier == hw::mlx4::ModStatCfg::op_set)
 		return hw::mlx4::ModStatCfg::size;

@@ -30,7 +30,7 @@ private:
 	static const Entry kTable[];
 
 	static const Entry *find(hw::mlx4::Opcode opcode);
-	// The size of a mailbox whose content the command's modifiers determine.
+	// Returns the size of a mailbox whose contents depend on the command's modifiers.
 	std::size_t input_size(const Entry &entry, const Command &command) const;
 	std::size_t output_size(const Entry &entry, const Command &command) const;
 
@@ -95,7 +95,7 @@ private:
 	Status write_mcg(Command &command);
 	CardPort *port(std::uint32_t number) const;
 
-	// Returns true if the context of object @slot is backed by ICM.
+	// Returns true if the context of object @slot is mapped in ICM.
 	bool backed(const hw::mlx4::Field64 &base, std::uint64_t slot, std::size_t size) const;
 
 	Core &core_;

@@ -49,7 +49,7 @@ Status Commands::map_icm(Command &command)
 
 Status Commands::unmap_icm(Command &command)
 {
-	// Pages that are not mapped are no error: drivers round up.
+	// Unmapping pages that are not mapped is no error, because drivers round up.
 	const bool unmapped =
 		core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
 				std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
@@ -67,7 +67,7 @@ Status Commands::sw2hw_mpt(Command &command)
 		return Status::bad_resource;
 	MptEntry entry;
 	std::copy(command.in.begin(), command.in.end(), entry.bytes);
-	// The entry must be reached by its own key.
+	// The key in the entry must have the entry's index.
 	if ((MptEntry::mem_key.get(entry.bytes) & (slots - 1)) != slot)
 		return Status::bad_parameter;
 	const bool free = MptEntry::status.get(entry.bytes) == mpt_status::free;
@@ -81,7 +81,7 @@ Status Commands::hw2sw_mpt(Command &command)
 	MptEntry entry;
 	if (core_.bring_up.stage() != mellanox_icm::Stage::initialised ||
 	    !core_.memory.read_entry(command.in_modifier, entry))
-		return Status::ok; // there is nothing
+		return Status::ok; // no table entry exists
 	if (MptEntry::region.get(entry.bytes) && MptEntry::window_count.get(entry.bytes) &&
 	    MptEntry::status.get(entry.bytes) != mpt_status::software)
 		return Status::region_bound;
@@ -105,7 +105,8 @@ Status Commands::query_mpt(Command &command)
 	return Status::ok;
 }
 
-// Entries are read from ICM at each use; only packets under way may rest on what was there before.
+// The card reads entries from ICM at each use, so only packets in flight may depend on old
+// contents.
 Status Commands::sync_tpt(Command &)
 {
 	core_.transport->keys_changed();

@@ -73,10 +73,11 @@ Status Commands::set_port(Command &command)
 	const bool set_vls = SetPort::vl_valid.get(in);
 	if (set_mtu && ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0)
 		return Status::bad_parameter;
-	// 1, 2, 4 or 8; drivers try fewer if they are refused.
+	// 1, 2, 4 or 8; if a value is refused, drivers try smaller ones.
 	if (set_vls && (!std::has_single_bit(vls) || vls > ib::vl_count(CardPort::kVlCap)))
 		return Status::bad_size;
-	// Partitions and trust go by GUID.
+	// Partition membership and trust are bound to GUIDs, so an untrusted guest must not change
+	// them.
 	if (!core_.trusted && (SetPort::system_image_guid_valid.get(in) ||
 			       SetPort::node_guid_valid.get(in) || SetPort::guid0_valid.get(in)))
 		return Status::bad_parameter;
@@ -97,7 +98,7 @@ Status Commands::set_port(Command &command)
 		core_.identity.node_guid = SetPort::node_guid.get(in);
 	if (SetPort::guid0_valid.get(in))
 		chosen->managed().guids[0] = SetPort::guid0.get(in);
-	// The capability mask always counts.
+	// The capability mask is always set.
 	std::uint32_t capabilities = SetPort::capability_mask.get(in);
 	if (!core_.trusted)
 		capabilities &= ~std::uint32_t{ib::port_cap_is_sm};
@@ -137,8 +138,8 @@ Status Commands::mad_ifc(Command &command)
 	const auto slid = static_cast<ib::Lid>(MadIfc::in_modifier_slid.of(command.in_modifier));
 	ib::Mad mad;
 	std::memcpy(&mad, command.in.data(), sizeof(mad));
-	// The agents answer what they do not know with a MAD status. Only a datagram that gets no
-	// answer at all fails the command.
+	// The agents answer unknown requests with a MAD status. The command fails only if there is
+	// no response at all.
 	if (!core_.agents.local_mad(number, mad, slid,
 				    command.op_modifier & MadIfc::op_ignore_mkey))
 		return Status::bad_packet;

@@ -36,7 +36,7 @@ Status Commands::rst2init_qp(Command &command)
 		    qp_context::create(command.in.data() + hw::mlx4::qp_mailbox_context, *qp);
 	    status != Status::ok)
 		return status;
-	// The special queue pairs, and only they, send packets that software has made.
+	// Only the special queue pairs may send packets that software has built.
 	const bool special = context.special_qps.contain(qpn, limits::kSpecialQps);
 	if (special != (qp->service == ServiceType::whole_packet))
 		return Status::bad_parameter;
@@ -90,7 +90,8 @@ Status Commands::to_err_qp(Command &command)
 	return Status::ok;
 }
 
-// Without output, without completions, without events; of a queue pair that is reset already, too.
+// The command has no output, and causes no completions and events. It also succeeds if the queue
+// pair is already in reset.
 Status Commands::to_rst_qp(Command &command)
 {
 	const std::uint32_t qpn = command.in_modifier & kQpnMask;

@@ -16,7 +16,8 @@ using hw::mlx4::Status;
 namespace
 {
 
-// Checks @number of a new object in a table of @size, of which firmware reserves a part.
+// Checks @number of a new object in a table of @size, whose first numbers are reserved for
+// firmware.
 Status check_number(std::uint32_t number, std::uint32_t size, unsigned log_reserved)
 {
 	if (number >= size)
@@ -113,7 +114,7 @@ Status Commands::sw2hw_cq(Command &command)
 {
 	auto &queues = core_.context.completion_queues;
 	const std::uint32_t cqn = command.in_modifier;
-	if (command.op_modifier != 0) // buffers that software initialised are not on offer
+	if (command.op_modifier != 0) // buffers that software initialises are not supported
 		return Status::bad_opcode;
 	if (const Status status = check_number(cqn, queues.size(), limits::kLogReservedCqs);
 	    status != Status::ok)
@@ -207,7 +208,7 @@ Status Commands::sw2hw_srq(Command &command)
 	if (queues.objects() >= limits::kMostSrqs)
 		return Status::exceeds_limit;
 	const auto context = context_of<SrqContext>(command);
-	// The next-WQE links need 16 bytes, a data segment as many.
+	// The next-WQE link needs 16 bytes, and a data segment another 16.
 	if (SrqContext::log_page_size.get(context.bytes) > limits::kMaxLogPageSize ||
 	    SrqContext::log_stride.get(context.bytes) == 0)
 		return Status::bad_parameter;

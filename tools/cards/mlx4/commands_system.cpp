@@ -28,13 +28,14 @@ constexpr std::uint64_t kFlags =
 	dev_cap_flag::bad_qkey_counter | dev_cap_flag::big_lso_headers |
 	dev_cap_flag::memory_windows | dev_cap_flag::atomics | dev_cap_flag::ud_av_port_check |
 	dev_cap_flag::ud_multicast | dev_cap_flag::port_management_event;
-// A window of type 2B belongs to a PD and a queue pair both (IBA 10.6.7.2.3).
+// A window of type 2B is bound to both a PD and a queue pair (IBA 10.6.7.2.3).
 constexpr std::uint32_t kBmmeFlags = bmme_flag::type2b_windows | bmme_flag::local_invalidate |
 				     bmme_flag::remote_invalidate | bmme_flag::type2_windows |
 				     bmme_flag::reserved_lkey | bmme_flag::fast_register;
 constexpr std::string_view kBoardId = "WEFT_CX2_0000001";
 
-// False values that a faulty card may report; each contradicts another answer, or arithmetic.
+// Wrong values that a faulty card may report. Each contradicts another value, or is arithmetically
+// impossible.
 using Lie = void (*)(std::uint8_t *out);
 constexpr Lie kFirmwareLies[] = {
 	[](std::uint8_t *out) { QueryFw::fw_pages.set(out, 0xffff); },
@@ -164,7 +165,8 @@ Status Commands::query_adapter(Command &command)
 Status Commands::mod_stat_cfg(Command &command)
 {
 	if (command.op_modifier == ModStatCfg::op_set) {
-		// Pages of 4 KiB are all that there is; other settings are not kept.
+		// Only pages of 4 KiB are supported. All other settings are accepted and not
+		// stored.
 		const std::uint8_t *const in = command.in.data();
 		const bool other_pages = ModStatCfg::log_page_size_valid.get(in) &&
 					 ModStatCfg::log_page_size.get(in) != 0;

@@ -36,7 +36,7 @@ mellanox_icm::CompletionQueue::Settings settings(const CqContext &context)
 	return settings;
 }
 
-// As it comes out of a card that is broken on purpose.
+// Applies the CQE faults that are due.
 Cqe distorted(Faults &faults, Cqe entry, bool &wrong_owner)
 {
 	constexpr std::uint8_t no_such_completion = 0x1d;
@@ -118,8 +118,8 @@ CompletionQueue::ResizeResult CompletionQueue::resize(const QueueBuffer &buffer,
 	if (held > new_size || held > std::uint32_t{1} << limits::kLogMarkedEntries)
 		return ResizeResult::too_small;
 
-	// The driver finds the entry that says so in the old buffer, moves what it has not polled
-	// up by one, and goes on in the new buffer.
+	// The driver finds the entry that reports the resize in the old buffer, copies the unpolled
+	// entries one position further, and continues in the new buffer.
 	const std::uint32_t next = (producer_ + 1) & kIndexMask;
 	const auto unmarked = mark(buffer, log_size, next, held);
 	if (!unmarked)

@@ -20,15 +20,15 @@ namespace weft::mlx4
 class CompletionQueue final : public mellanox_icm::CompletionQueue
 {
 public:
-	// @faults: of a card that is broken on purpose.
+	// @faults: the card's simulated faults.
 	CompletionQueue(const Services &services, std::uint32_t cqn,
 			const hw::mlx4::CqContext &context, Faults *faults = nullptr);
 
-	// An entry that is an error, or for which @solicited is set (a receive whose sender asked
-	// for it), satisfies a solicited arm. False: the queue has failed.
+	// An error, or an entry with @solicited (the sender has requested an event), satisfies a
+	// solicited arm. Returns false if the queue has failed.
 	[[nodiscard]] bool post(const hw::mlx4::Cqe &entry, bool solicited);
 
-	// Commands. Fills the beginning of the buffer with entries owned by the card.
+	// For commands. Fills the beginning of the buffer with entries owned by the card.
 	bool initialise_buffer();
 	enum class ResizeResult { done, too_small, no_memory };
 	ResizeResult resize(const QueueBuffer &buffer, unsigned log_size);
@@ -40,11 +40,11 @@ private:
 		std::uint32_t first = 0; // its index
 		std::uint32_t count = 0;
 	};
-	// Marks the first entries of a buffer, from an index on, and the last @held, which software
-	// may move into it: nothing if the buffer cannot be written.
+	// Marks the first entries of a buffer from an index on, and the last @held, to which
+	// software may copy entries. Returns nothing if the buffer cannot be written.
 	std::optional<Unmarked> mark(const QueueBuffer &buffer, unsigned log_size,
 				     std::uint32_t index, std::uint32_t held) const;
-	// Marks one more.
+	// Marks the next unmarked entry.
 	bool mark_next();
 	[[nodiscard]] bool write(const hw::mlx4::Cqe &entry, bool solicited,
 				 bool wrong_owner = false);

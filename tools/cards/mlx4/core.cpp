@@ -23,7 +23,7 @@ std::vector<std::unique_ptr<CardPort>> make_ports(const CardConfig &config)
 	return ports;
 }
 
-// Drivers take it for the revision of the chip; 0xa0 would switch large sends off.
+// Drivers interpret it as the chip's revision; 0xa0 would make them disable large sends.
 constexpr std::uint32_t kRevision = 0xb0;
 
 fabric::NodeIdentity make_identity(const CardConfig &config)
@@ -35,7 +35,7 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 		.revision = kRevision,
 		.description = config.description.empty() ? config.name + " ConnectX-2"
 							  : config.description,
-		.extended_port_info = true}; // asked for by drivers of a QDR port
+		.extended_port_info = true}; // drivers of a QDR port query it
 }
 
 } // namespace

@@ -41,10 +41,9 @@ public:
 	void close();
 	void set_bus_master(bool on);
 	void break_down(std::uint32_t code);
-	// An interrupt of every vector, for no reason.
+	// Raises an interrupt of every vector without a cause.
 	void interrupt_idly();
 
-	// The link of @port came up or went, or did both.
 	// INIT_PORT and CLOSE_PORT.
 	void open_port(CardPort &port);
 	void close_port(CardPort &port) { links_.close(port); }
@@ -66,7 +65,7 @@ public:
 
 	mellanox_icm::BringUp bring_up{
 		{.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages}};
-	hw::mlx4::InitHca init_hca{}; // as the driver gave it
+	hw::mlx4::InitHca init_hca{}; // as set by the driver
 	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
 	bool semaphore_taken = false;
 
@@ -92,7 +91,7 @@ private:
 
 	Commands commands_;
 	const fabric::NodeIdentity original_identity_;
-	// The last member: packets stop coming before anything else goes.
+	// Declared last, so that it is destroyed first and no more packets arrive.
 	PortLinks links_;
 };
 

@@ -20,7 +20,8 @@ public:
 	explicit Doorbells(Core &core) : core_(core) {}
 
 	void reset() { halves_.clear(); }
-	// A write of any size to any place of the BAR. Only whole aligned dwords count.
+	// Handles a write of any size at any offset of the BAR. Only complete aligned dwords have
+	// an effect.
 	void write(std::uint64_t offset, std::span<const std::byte> data);
 
 private:
@@ -30,7 +31,7 @@ private:
 	void event_queue(std::uint32_t eqn, std::uint32_t value);
 
 	Core &core_;
-	// First halves of CQ doorbells that came as two writes, by page.
+	// First dwords of CQ doorbells that are written in two parts, by page.
 	std::unordered_map<std::uint32_t, std::uint32_t> halves_;
 };
 

@@ -30,7 +30,7 @@ constexpr unsigned kAuxPages = 4;
 constexpr unsigned kLogMaxCommands = 4;
 constexpr unsigned kInterruptPin = 0;
 
-// Numbers below these powers of two belong to the firmware.
+// Numbers below these powers of two are reserved for firmware.
 constexpr unsigned kLogReservedQps = 6;
 constexpr unsigned kLogReservedSrqs = 6;
 constexpr unsigned kLogReservedCqs = 7;
@@ -38,20 +38,20 @@ constexpr unsigned kLogReservedEqs = 2;
 constexpr unsigned kLogReservedMpts = 4;
 constexpr unsigned kLogReservedMtts = 4;
 
-// Most entries of a queue.
+// Maximum number of entries of a queue.
 constexpr unsigned kLogMaxQpSize = 14;
 constexpr unsigned kLogMaxSrqSize = 14;
 constexpr unsigned kLogMaxCqSize = 22;
 constexpr unsigned kLogMaxEqSize = 18;
-// The command that makes a completion queue marks at most so many entries as the card's, 4 MiB, and
-// one that resizes it as many again for what it holds; each entry that is written later marks
-// another one. Software looks at entries in their order, and so never at one that is not marked.
+// Limit of entries (4 MiB) that the command to create a CQ marks as the card's. A resize marks as
+// many again for the entries that are copied. Each entry that is written later marks another one.
+// Software reads entries in order, so it never reads an unmarked one.
 constexpr unsigned kLogMarkedEntries = 17;
-// Largest page of a queue buffer, less 12.
+// Binary logarithm of the largest page of a queue buffer, minus 12.
 constexpr unsigned kMaxLogPageSize = 19;
 
-// Maximum values for INIT_HCA. Drivers do not keep to the limits of QUERY_DEV_CAP, and a table
-// costs only what is used of it: a page of pointers for each 512 numbers.
+// Maximum values for INIT_HCA. Drivers exceed the limits of QUERY_DEV_CAP. A table costs only what
+// is used of it: a page of pointers for each 512 numbers.
 constexpr unsigned kLogMaxQps = 20;
 constexpr unsigned kLogMaxSrqs = 20;
 constexpr unsigned kLogMaxCqs = 20;
@@ -61,8 +61,8 @@ constexpr unsigned kLogMaxMcgs = 20;
 constexpr unsigned kLogMinMcgEntry = 6;
 constexpr unsigned kLogMaxMcgEntry = 12;
 
-// Objects that may exist at a time, whatever the tables' sizes: each takes memory of the daemon,
-// and ICM does not bound them, because one page of the guest may back all of it.
+// Maximum number of objects, whatever the tables' sizes: each uses memory of the daemon. The amount
+// of ICM does not limit them, because one page of the guest may be mapped everywhere.
 constexpr std::size_t kMostQps = 65536;
 constexpr std::size_t kMostSrqs = 65536;
 constexpr std::size_t kMostCqs = 65536;

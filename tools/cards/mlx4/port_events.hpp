@@ -13,7 +13,7 @@ namespace weft::mlx4
 
 // @changed: bits of port_info_changed.
 void raise_port_info(EventQueues &events, const CardPort &port, std::uint32_t changed);
-// Entries of @block of the table of P_Keys (32 to a block) or GUIDs (8); a bit for each.
+// @entries: a bit for each entry of @block of the table of P_Keys (32 per block) or GUIDs (8).
 void raise_pkey_table(EventQueues &events, unsigned port, std::uint32_t block,
 		      std::uint32_t entries);
 void raise_guid_info(EventQueues &events, unsigned port, std::uint32_t block,

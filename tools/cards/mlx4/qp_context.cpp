@@ -22,7 +22,7 @@ namespace
 
 using Path = AddressPathLayout;
 
-// All but the P_Key index and the time-out, which have opt bits of their own.
+// Decodes all fields except the P_Key index and the timeout, which have their own opt bits.
 Status decode_path(const std::uint8_t *layout, unsigned ports, AddressPath &path)
 {
 	path.force_loopback = Path::force_loopback.get(layout);
@@ -45,13 +45,13 @@ void encode_path(const AddressPath &path, std::uint8_t *layout)
 	Path::sched_sl.set(layout, path.sl);
 }
 
-// In the buffer the queue with the larger stride comes first; at equal strides the send queue.
+// The queue with the larger stride is first in the buffer; if both are equal, the send queue.
 void place_queues(const std::uint8_t *context, QueuePair &qp)
 {
 	WorkQueue &send = qp.send_queue;
 	WorkQueue &receive = qp.receive_queue;
-	// The fields of a queue that is not there hold rubbish. The target of XRC has no send
-	// queue: it is known by its number, as in libmlx4, or by a size that no queue can have
+	// Fields of a queue that does not exist have arbitrary values. An XRC target QP has no send
+	// queue; it is recognised by its number, as in libmlx4, or by a size that no queue can have
 	// (seen: Linux).
 	const bool xrc_target =
 		qp.service == ServiceType::xrc && (qp.qpn & hw::mlx4::xrc_target_qpn);
@@ -137,7 +137,7 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 	}
 	if (to_rts || chosen(qp_opt::rnr_retry))
 		qp.rnr_retry = byte(QpContext::rnr_retry, context);
-	// Automatic path migration is not offered: a queue pair stays where such migration ends.
+	// Automatic path migration is not supported, so the only state is the one after migration.
 	return mellanox_icm::qp_context::decode_attributes<QpContext, Path>(context, opt_mask,
 									    required, qp)
 		       ? Status::ok

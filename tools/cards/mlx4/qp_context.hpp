@@ -12,13 +12,13 @@
 namespace weft::mlx4::qp_context
 {
 
-// Takes from @context what makes a queue pair: RST2INIT.
+// Sets the attributes that RST2INIT sets, from @context.
 hw::mlx4::Status create(const std::uint8_t *context, QueuePair &qp);
-// Takes from @context what a transition sets. On an error @qp may be changed in part: work on a
-// copy. @ports: how many the card has.
+// Sets the attributes that a transition sets, from @context. After an error, @qp may be partly
+// changed, so the caller passes a copy. @ports: number of the card's ports.
 hw::mlx4::Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
 			unsigned ports, QueuePairAttributes &qp);
-// The other way: QUERY_QP.
+// Fills in @context for QUERY_QP.
 void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t *context);
 
 } // namespace weft::mlx4::qp_context

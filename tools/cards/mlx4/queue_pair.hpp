@@ -11,9 +11,9 @@
 namespace weft::mlx4
 {
 
-// WorkQueue - where the send or receive queue lies in the QP's buffer.
+// WorkQueue - the location of the send or receive queue in the QP's buffer.
 struct WorkQueue {
-	std::uint64_t offset = 0; // bytes from the start of the buffer
+	std::uint64_t offset = 0; // from the start of the buffer, in bytes
 	std::uint8_t log_size = 0;
 	std::uint8_t log_stride = 4;
 	bool present = false;
@@ -32,7 +32,7 @@ struct QueuePair final : hca::QueuePair {
 	QueueBuffer buffer;
 	WorkQueue send_queue;
 	WorkQueue receive_queue;
-	std::uint64_t doorbell_record = 0; // of the receive queue; bus address
+	std::uint64_t doorbell_record = 0; // bus address, for the receive queue
 };
 
 } // namespace weft::mlx4

@@ -44,7 +44,7 @@ constexpr Field static_rates{0x3c, 31, 16};
 constexpr Field cqe_version{0x3c, 3, 0};
 constexpr Field ipoib_enhanced_offloads{0x40, 28, 28};
 constexpr Field ipoib_basic_offloads{0x40, 27, 27};
-constexpr Field umr_fence{0x40, 21, 20};      // 2: none needed
+constexpr Field umr_fence{0x40, 21, 20};      // 2: no fence needed
 constexpr Field inline_scatter{0x40, 10, 10}; // sctr_data_cqe
 constexpr Field atomic{0x40, 1, 1};
 constexpr Field cq_overrun_ignore{0x44, 31, 31};
@@ -86,9 +86,9 @@ namespace atomic
 {
 constexpr Field endianness{0x08, 31, 30};
 constexpr Field host_order_supported{0x08, 25, 25};
-// 1 compare and swap, 2 fetch and add, 4 and 8 the same with masks.
+// Bits: 1 compare and swap, 2 fetch and add, 4 and 8 their masked forms.
 constexpr Field operations{0x10, 15, 0};
-constexpr Field qp_sizes{0x14, 15, 0}; // a bit for each number of bytes
+constexpr Field qp_sizes{0x14, 15, 0}; // a bit for each operand size in bytes
 } // namespace atomic
 
 namespace enhanced_ipoib
@@ -164,7 +164,7 @@ constexpr struct {
 	{general::rc, 1},
 	{general::log_page_size, limits::kLeastPageShift},
 	{general::driver_version, 1},
-	// No BlueFlame, but the doorbells are where its registers would be.
+	// BlueFlame is not supported, but doorbells are at the offset of its registers.
 	{general::log_blue_flame_size, 9},
 	{general::max_send_wqe, limits::kSendWqeBytes},
 	{general::max_receive_wqe, limits::kReceiveWqeBytes},
@@ -222,7 +222,8 @@ void put_flow_tables(std::uint8_t *out)
 	tables::field_bits.set(out, tables::modelled_fields);
 }
 
-// False values that a faulty card may report; each contradicts another answer, or arithmetic.
+// Wrong values that a faulty card may report. Each contradicts another value, or is arithmetically
+// impossible.
 using Lie = void (*)(std::uint8_t *out);
 constexpr Lie kLies[] = {
 	[](std::uint8_t *out) { general::log_max_qp.set(out, 0); },
@@ -294,7 +295,7 @@ bool Capabilities::set(std::uint32_t kind, std::span<const std::uint8_t> page)
 {
 	const std::uint8_t *const in = page.data();
 	if (kind == Layout::kind_general) {
-		// The table has 128 entries, whose code is 0; no other size is offered.
+		// The P_Key table has 128 entries, whose code is 0; no other size is supported.
 		if (general::log_max_qp.get(in) > limits::kLogQps ||
 		    general::pkey_table_size.get(in) != pkey_table_code_)
 			return false;

@@ -20,14 +20,14 @@ public:
 	}
 	void reset();
 
-	// The page of a kind, of HcaCap::size bytes. @current: what is in force, else the most
-	// that the driver may ask for. False: there is no such kind.
+	// Writes the page of capabilities of a kind; @page has HcaCap::size bytes. @current selects
+	// the present values, otherwise the maximum values. Returns false if there is no such kind.
 	bool query(std::uint32_t kind, bool current, std::span<std::uint8_t> page) const;
-	// Makes a page of general capabilities contradict itself, if that fault strikes.
+	// Makes a page of general capabilities inconsistent, if that fault is due.
 	static void distort(Faults &faults, std::uint32_t kind, std::span<std::uint8_t> page);
-	// Takes over what a driver may choose, and ignores the rest of the page: Linux sends pages
-	// that are zero except for what it changes. False: there is no such kind, or a value is out
-	// of range.
+	// Sets the fields that a driver may choose, and ignores the rest of the page, because Linux
+	// sends pages that are zero except for its changes. Returns false if there is no such kind
+	// or a value is out of range.
 	bool set(std::uint32_t kind, std::span<const std::uint8_t> page);
 
 private:
@@ -35,7 +35,7 @@ private:
 	const bool enhanced_ipoib_;
 	std::uint32_t log_qps_;
 	std::uint32_t pkey_table_code_;
-	std::uint32_t atomic_endianness_; // 1: results in the host's byte order
+	std::uint32_t atomic_endianness_; // 1: results are in the host's byte order
 };
 
 } // namespace weft::mlx5

@@ -69,8 +69,8 @@ void Card::reset(PciReset)
 	core_->reset();
 }
 
-// As where bus mastering ends and begins again: packets under way read nothing any more, because a
-// guest that has its memory back may use it.
+// Handled like disabling and enabling bus mastering: packets in flight do not read memory any more,
+// because the guest may reuse removed memory.
 void Card::memory_changed()
 {
 	core_->set_bus_master(false);

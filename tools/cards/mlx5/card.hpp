@@ -26,10 +26,10 @@ class Core;
 struct CardContext;
 
 struct CardConfig {
-	std::string name;       // for logs, and the node description's end
-	ib::Guid node_guid = 0; // not 0, unlike that of any other node; port n has node_guid + n
+	std::string name;       // for logs, and the end of the node description
+	ib::Guid node_guid = 0; // not 0, and unique among nodes; port n has node_guid + n
 	std::vector<fabric::Port *> ports; // one or two; they outlive the card
-	// False: its guest takes no part in managing the subnet.
+	// If false, the guest cannot manage the subnet.
 	bool trusted = true;
 	// The card reports the capability with which Linux uses mlx5_core's own network device for
 	// IPoIB. The card must have one port, because the driver supports one such device for each
@@ -55,12 +55,13 @@ public:
 	void memory_changed() override;
 	void bus_master_changed(bool on) override;
 
-	// Faults, on the loop: the card reports a fatal error; its firmware hangs.
+	// Simulated failures, called on the loop: the card reports a fatal error; its firmware
+	// hangs.
 	void break_down();
 	void freeze();
-	// An interrupt of each vector that has no cause.
+	// Raises an interrupt of each vector without a cause.
 	void interrupt_idly();
-	// What goes wrong; armed on any thread.
+	// The simulated faults, which can be armed on any thread.
 	Faults &faults() { return faults_; }
 
 	// On any thread.

@@ -24,7 +24,7 @@ namespace weft::mlx5
 {
 
 struct CardContext final : hca::Context {
-	// Parts that the card has made before; they outlive this.
+	// Parts that the card creates first; they outlive this.
 	struct Parts {
 		std::string name;
 		Loop &loop;
@@ -47,7 +47,8 @@ struct CardContext final : hca::Context {
 	{
 	}
 
-	// Lookups by number, one table access each. Null: does not exist.
+	// These look an object up by number, with one table access. They return null if it does not
+	// exist.
 	QueuePair *queue_pair(std::uint32_t qpn) const
 	{
 		return static_cast<QueuePair *>(hca::Context::queue_pair(qpn));

@@ -19,14 +19,15 @@ using hw::mlx5::OutputHead;
 namespace
 {
 
-// Blocks that hold what of @length bytes is not in the entry.
+// Returns the number of mailbox blocks for the part of @length bytes that does not fit into the
+// entry.
 std::size_t blocks_of(std::size_t length)
 {
 	const std::size_t rest = length - std::min(length, CommandEntry::inline_size);
 	return (rest + CommandBlock::data_size - 1) / CommandBlock::data_size;
 }
 
-// Block @number of a chain lies at @address and is the one that the entry means.
+// Checks that block @number of a chain is at @address and belongs to the entry.
 hw::mlx5::Delivery check_block(const GuestMemory &memory, std::uint64_t address,
 			       std::uint32_t number, std::uint32_t token,
 			       hw::mlx5::Delivery bad_pointer, CommandBlock &block)
@@ -83,7 +84,7 @@ void CommandQueue::execute(unsigned slot)
 	if (!memory->read(place, std::as_writable_bytes(std::span(entry.bytes))) ||
 	    !(entry.bytes[CommandEntry::status_byte] & CommandEntry::owner_card))
 		return;
-	// The commands that make and end the queue of these events are polled for.
+	// Drivers poll for the commands that create and destroy the queue of these events.
 	const auto before = executor_.completion_queue();
 	const Delivery delivery = run(entry, *memory, place);
 	if (faults_.strikes(Fault::command_lost))

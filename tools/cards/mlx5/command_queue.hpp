@@ -21,34 +21,36 @@ struct Command {
 	hw::mlx5::Opcode opcode{};
 	std::uint32_t op_modifier = 0;
 	std::span<const std::uint8_t> in;
-	std::span<std::uint8_t> out; // all zero; the head is filled in by the queue
+	std::span<std::uint8_t> out; // initially zero; the queue fills in the header
 };
 
 class CommandQueue
 {
 public:
-	// Executor - what the queue asks of the card.
+	// Executor - the card's functions that the queue calls.
 	class Executor
 	{
 	public:
 		virtual ~Executor() = default;
-		// Null while the card may reach no memory.
+		// Returns null while the card may not access memory.
 		virtual GuestMemory *command_memory() = 0;
 		virtual hw::mlx5::Status execute(Command &command) = 0;
-		// Around each command: the queue for completion events, and the event itself.
+		// The event queue for command completions, which is looked up before and after each
+		// command, and the event.
 		virtual std::optional<std::uint32_t> completion_queue() const = 0;
 		virtual void command_done(std::uint32_t eqn, unsigned slot) = 0;
 	};
 
-	// @faults: of a card that is broken on purpose.
+	// @faults: the card's simulated faults.
 	CommandQueue(Loop &loop, Executor &executor, Faults &faults);
 
-	// The queue's address, from the initialization segment; 0: none yet.
+	// The queue's address, from the initialization segment; 0 before it was set.
 	void set_address(std::uint64_t address) { address_ = address; }
-	// The doorbell: entries of the bits of @slots are ready. The first is executed before the
-	// return, others one a turn of the loop: an input may have 2 MiB.
+	// Handles the doorbell: the entries of the bits in @slots are ready. The first one is
+	// executed in this call, and one more in each iteration of the loop, because an input may
+	// have 2 MiB.
 	void ring(std::uint32_t slots);
-	// Entries that are ready are forgotten.
+	// Drops entries that are ready.
 	void reset();
 
 private:
@@ -66,7 +68,7 @@ private:
 	std::uint64_t address_ = 0;
 	std::uint32_t pending_ = 0;
 	Wakeup wakeup_;
-	// The command that is being executed; members so that their storage is used again.
+	// Buffers of the current command; members so that their memory is reused.
 	std::vector<std::uint8_t> in_;
 	std::vector<std::uint8_t> out_;
 	std::vector<std::uint64_t> out_blocks_;

@@ -15,8 +15,8 @@ using hw::mlx5::Status;
 namespace
 {
 
-// Lengths of inputs and outputs; drivers may send more, or ask for less of an output only where it
-// says so.
+// Lengths of inputs and outputs. Drivers may send longer inputs; they may request a shorter output
+// only where the table permits it.
 constexpr std::size_t kHead = 8;
 constexpr std::size_t kShort = 0x10;
 constexpr std::size_t kObject = hw::mlx5::pages_offset;
@@ -29,13 +29,13 @@ constexpr std::size_t kPage = hw::mlx5::HcaCap::offset + hw::mlx5::HcaCap::size;
 
 struct Commands::Entry {
 	Opcode code;
-	Stage stage; // the least at which the command is possible
+	Stage stage; // the first stage at which the command is permitted
 	std::size_t in;
 	std::size_t out;
 	Status (Commands::*handler)(Command &);
 };
 
-// In the order of opcodes.
+// Sorted by opcode.
 const Commands::Entry Commands::kTable[] = {
 	{Opcode::query_hca_cap, Stage::enabled, kHead, kPage, &Commands::query_hca_cap},
 	{Opcode::query_adapter, Stage::enabled, kHead, hw::mlx5::QueryAdapter::size,
@@ -107,7 +107,7 @@ const Commands::Entry Commands::kTable[] = {
 	 hw::mlx5::rmp_command::context + hw::mlx5::RmpContext::size, &Commands::query_rmp},
 };
 
-// Commands that only a card with enhanced IPoIB has, in the same order.
+// Additional commands of a card with enhanced IPoIB, sorted by opcode.
 const Commands::Entry Commands::kEnhancedIpoib[] = {
 	{Opcode::query_vport_counter, Stage::initialised, hw::mlx5::VportCounter::in_size,
 	 hw::mlx5::VportCounter::size, &Commands::query_vport_counter},

@@ -27,7 +27,7 @@ private:
 	static const Entry kTable[];
 	static const Entry kEnhancedIpoib[];
 
-	// The page list at @offset of the input.
+	// Creates a page list from the input at @offset.
 	Status make_pages(const Command &command, std::size_t offset, const PageLayout &layout,
 			  PageList &out);
 

@@ -243,7 +243,7 @@ Status Commands::query_vport_counter(Command &command)
 	// The port has one counter of octets; it is reported for unicast.
 	const std::uint64_t multicast_in = counters.multicast_rcv_packets;
 	const std::uint64_t multicast_out = counters.multicast_xmit_packets;
-	// A Set(PortCounters) may leave the total below its part.
+	// Set(PortCounters) may set the total below the number of multicast packets.
 	const std::uint64_t in = std::max<std::uint64_t>(counters.rcv_packets, multicast_in);
 	const std::uint64_t sent = std::max<std::uint64_t>(counters.xmit_packets, multicast_out);
 	put(VportCounter::unicast_received, in - multicast_in, 4 * counters.rcv_data);

@@ -17,7 +17,8 @@ Status Commands::create_mkey(Command &command)
 				    command.in.subspan(hw::mlx5::pages_offset), index)) {
 	case MemoryKeys::Created::done:
 		hw::mlx5::object_number.set(command.out.data(), index);
-		// Linux fills its cache of such keys after it has registered its device.
+		// A free key for UMR requests: Linux fills its cache of them after it has
+		// registered its device.
 		if (MkeyContext::free.get(in + hw::mlx5::context_offset) &&
 		    MkeyContext::umr_enable.get(in + hw::mlx5::context_offset))
 			core_.device_registered();
@@ -58,7 +59,8 @@ Status Commands::query_mkey(Command &command)
 	return Status::ok;
 }
 
-// The guest has its pages back when the command completes: no packet under way reads them any more.
+// The guest may reuse the pages when the command has completed, so packets in flight must not read
+// them any more.
 Status Commands::destroy_mkey(Command &command)
 {
 	const std::uint32_t index = hw::mlx5::object_number.get(command.in.data());

@@ -24,8 +24,8 @@ Status Commands::mad_ifc(Command &command)
 		return Status::bad_index;
 	ib::Mad mad;
 	std::memcpy(&mad, in + MadIfc::mad, sizeof(mad));
-	// The agents answer what they do not know with a MAD status. Only a datagram that gets no
-	// answer at all fails the command.
+	// The agents answer unknown requests with a MAD status. The command fails only if there is
+	// no response at all.
 	const auto slid = static_cast<ib::Lid>(MadIfc::remote_lid.get(in));
 	if (!core_.agents.local_mad(number, mad, slid,
 				    command.op_modifier & MadIfc::op_ignore_mkey))
@@ -219,7 +219,7 @@ Status Commands::detach_from_mcg(Command &command)
 		       : Status::bad_resource;
 }
 
-// Linux names the port only if the card has two.
+// Linux specifies the port only if the card has two.
 static const CardPort *virtual_port(const Core &core, const Command &command)
 {
 	const std::uint32_t number = VportContext::port_in.get(command.in.data());
@@ -253,7 +253,7 @@ Status Commands::query_vport_context(Command &command)
 	return Status::ok;
 }
 
-// One entry of a table, or all of them; @put(index, place) writes one.
+// Writes one entry or all entries of a table to the output, by calling @put(index, pointer).
 template<typename Put>
 static Status table(const Command &command, unsigned entries, std::size_t entry_size, Put &&put)
 {

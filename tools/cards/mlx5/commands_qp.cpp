@@ -27,7 +27,7 @@ struct Transition {
 	Required required;
 };
 
-// RST2INIT, 2RST and 2ERR, which make, end and flush, have handlers of their own.
+// RST2INIT, 2RST and 2ERR create, destroy and flush, so they have separate handlers.
 constexpr Transition kTransitions[] = {
 	{Opcode::init2init_qp, QpState::init, QpState::init, Required::none},
 	{Opcode::init2rtr_qp, QpState::init, QpState::rtr, Required::to_rtr},
@@ -158,7 +158,7 @@ Status Commands::modify_qp(Command &command)
 				transition->required, static_cast<unsigned>(core_.ports.size()),
 				qp->kind, changed))
 		return Status::bad_parameter;
-	// QP0 and QP1 are those of a port.
+	// A special queue pair cannot move to another port.
 	if (qp->special >= 0 && changed.path.port != qp->path.port)
 		return Status::bad_parameter;
 	changed.state = transition->to;
@@ -174,7 +174,7 @@ Status Commands::to_err_qp(Command &command)
 	QueuePair *const qp = named(core_, command);
 	if (!qp)
 		return Status::bad_resource;
-	// From any state (IBA 10.3.1): what is posted from now on is flushed, too.
+	// Permitted in any state (IBA 10.3.1). Requests that are posted later are flushed, too.
 	if (qp->state == QpState::reset) {
 		qp->state = QpState::init;
 		core_.transport->qp_created(*qp);
@@ -184,7 +184,8 @@ Status Commands::to_err_qp(Command &command)
 	return Status::ok;
 }
 
-// Without completions and events; of a queue pair that is reset already, too.
+// The command causes no completions and events. It also succeeds if the queue pair is already in
+// reset.
 Status Commands::to_rst_qp(Command &command)
 {
 	QueuePair *const qp = named(core_, command);

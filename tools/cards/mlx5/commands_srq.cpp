@@ -18,7 +18,7 @@ namespace rmp_command = hw::mlx5::rmp_command;
 namespace
 {
 
-// Room for the link and a segment, at the least.
+// The stride must have space for the link and one segment.
 constexpr unsigned kLeastLogStride = 5;
 constexpr unsigned kMostLogStride = 9;
 
@@ -33,7 +33,7 @@ std::uint64_t bytes_of(const SharedReceiveQueue::Settings &settings)
 	return std::uint64_t{1} << (settings.log_size + settings.log_stride);
 }
 
-// The queue that a command names; null if there is none of that kind.
+// Returns the queue with the number in the command; null if there is none of this kind.
 SharedReceiveQueue *named(Core &core, const Command &command, bool xrc)
 {
 	SharedReceiveQueue *const queue =

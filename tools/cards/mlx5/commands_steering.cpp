@@ -31,7 +31,8 @@ std::uint32_t table_of(const Command &command)
 	return flow::table.get(command.in.data());
 }
 
-// Reads the destination of packets that match no entry. False: the model does not have that action.
+// Reads the destination of packets that match no entry. Returns false if the model does not have
+// that action.
 bool decode_miss(const std::uint8_t *context, std::uint32_t &table)
 {
 	const std::uint32_t action = FlowTableContext::miss_action.get(context);
@@ -58,7 +59,7 @@ FlowHeaders known_fields()
 	return known;
 }
 
-// Reads the mask of a group. False: it has fields that the model does not have.
+// Reads the mask of a group. Returns false if it has fields that the model does not support.
 bool decode_mask(const std::uint8_t *in, FlowHeaders &mask)
 {
 	const FlowHeaders known = known_fields();

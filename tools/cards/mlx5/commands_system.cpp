@@ -18,7 +18,7 @@ using hw::mlx5::Status;
 namespace
 {
 
-// A kind of numbers by the commands that hand them out and take them back.
+// Kinds of numbers, with the commands that allocate and free them.
 struct Numbers {
 	Opcode alloc;
 	Opcode dealloc;
@@ -94,7 +94,7 @@ Status Commands::set_issi(Command &command)
 	return QueryIssi::current.get(command.in.data()) == 1 ? Status::ok : Status::bad_parameter;
 }
 
-// The model keeps its tables in the daemon's memory and asks for no page of the guest's.
+// The model keeps its tables in the daemon's memory, so it requests no pages of the guest.
 Status Commands::query_pages(Command &command)
 {
 	ManagePages::count.set(command.out.data(), 0);

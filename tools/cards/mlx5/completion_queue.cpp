@@ -17,8 +17,8 @@ namespace queue_status = hw::mlx5::queue_status;
 namespace
 {
 
-// As it comes out of a card that is broken on purpose. A queue pair's number goes with the index
-// that its owner has chosen, by which programs find it.
+// Applies the CQE faults that are due. A wrong QP number must also have a wrong index of the owner,
+// because programs look a QP up by the index.
 Cqe distorted(Faults &faults, Cqe entry, bool &wrong_owner)
 {
 	constexpr std::uint32_t no_such_completion = 0x9;
@@ -54,8 +54,8 @@ void CompletionQueue::look_at_record()
 		consumer_ = ib::be32::from_raw(*record) & kIndexMask;
 }
 
-// Returns true if no slot is free. The driver's doorbell record is read only when the index that
-// was seen last says so. An index ahead of the producer is a driver's error and counts as full.
+// Returns true if no slot is free. The driver's doorbell record is read only if the last value read
+// shows a full queue. An index ahead of the producer is a driver's error and counts as full.
 bool CompletionQueue::full()
 {
 	if (((producer_ - consumer_) & kIndexMask) < size())

@@ -30,9 +30,9 @@ public:
 	};
 	struct Settings {
 		std::uint8_t log_size = 0;
-		// Slots of 128 bytes, of which the second half is the entry.
+		// Slots have 128 bytes, and the entry is in the second half.
 		bool large_slots = false;
-		bool padded = false; // the driver asked that whole slots be written
+		bool padded = false; // whole slots are written, at the driver's request
 		bool overrun_ignore = false;
 		bool collapsed = false; // all entries go to the first slot
 		std::uint32_t uar_page = 0;
@@ -46,18 +46,18 @@ public:
 	std::uint32_t number() const { return number_; }
 	std::uint32_t uar_page() const { return settings_.uar_page; }
 	bool large_slots() const { return settings_.large_slots; }
-	// Overrun, or its memory is not there: no entry will be written any more, and queue pairs
-	// that complete here must go to the error state.
+	// True after an overrun, or if the buffer is not accessible. No more entries are written
+	// then, and queue pairs that use this CQ must enter the error state.
 	bool failed() const { return status_ != hw::mlx5::queue_status::ok; }
 
-	// Writes an entry; its owner bit is set here. All data of the work request must be in guest
-	// memory before. @solicited: it satisfies a solicited arm, as an error does. False: the
-	// queue has failed (the asynchronous event was raised here, once).
-	// @front: for the first half of a slot of 128 bytes. False, too, if there is none.
+	// Writes an entry and sets its owner bit. All data of the request must be in guest memory
+	// before. @solicited: the entry also satisfies a solicited arm, as an error does. @front:
+	// data for the first half of a slot of 128 bytes. Returns false if slots have no such half,
+	// or if the queue has failed; its asynchronous event was then raised once.
 	[[nodiscard]] bool post(hw::mlx5::Cqe entry, bool solicited,
 				std::span<const std::byte> front = {});
 
-	// The arm doorbell.
+	// Handles the arm doorbell.
 	void arm(bool solicited, std::uint32_t consumer_index);
 
 	// Commands.
@@ -68,8 +68,8 @@ public:
 	std::uint16_t moderation_count() const { return notifier_.moderation_count(); }
 	std::uint16_t moderation_period() const { return notifier_.moderation_period(); }
 	enum class Resized : std::uint8_t { done, too_small, unreachable };
-	// The driver finds an entry that says so in the old buffer, copies what it has not polled
-	// up by one, and goes on in the new buffer.
+	// The driver finds an entry that reports the resize in the old buffer, copies the unpolled
+	// entries one position further, and continues in the new buffer.
 	Resized resize(PageList pages, unsigned log_size);
 	hw::mlx5::CqContext context() const;
 

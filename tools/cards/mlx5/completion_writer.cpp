@@ -108,8 +108,8 @@ bool CompletionWriter::failed(const hca::QueuePair &qp, std::uint32_t cqn, const
 	return post(cqn, cqe, true, {});
 }
 
-// @data: what the entry carries. It takes the place of what only datagrams have, or the first half
-// of the entry's slot.
+// @data: data of the message, which is stored in the fields that only datagrams use, or in the
+// first half of the entry's slot.
 bool CompletionWriter::post(std::uint32_t cqn, Cqe cqe, bool solicited,
 			    std::span<const std::byte> data)
 {
@@ -128,7 +128,7 @@ bool CompletionWriter::post(std::uint32_t cqn, Cqe cqe, bool solicited,
 
 bool CompletionWriter::raise(Event event, std::uint32_t qpn)
 {
-	// The older cards' codes.
+	// The event codes are those of the older cards.
 	return card_.events.raise_if_room(static_cast<EventType>(mellanox_icm::event_type(event)),
 					  qpn);
 }

@@ -15,10 +15,10 @@ namespace port_change = hw::mlx5::port_change;
 namespace
 {
 
-// Without a command of a driver that registers its device the link comes up after so long.
+// If no command shows that the driver has registered its device, the link comes up after this time.
 constexpr auto kLinkTraining = std::chrono::seconds(1);
 
-// Those by which a driver waits for the link.
+// Commands that drivers send while they wait for the link.
 bool is_query(hw::mlx5::Opcode opcode)
 {
 	using hw::mlx5::Opcode;
@@ -95,18 +95,18 @@ void Core::open()
 	link_training_.arm(kLinkTraining);
 }
 
-// mlx5_ib does not listen to events of its port before it has registered its device, and then never
-// looks at what the events before were about: ib_sa would not have the subnet manager's address.
-// The links of real cards come up seconds after INIT_HCA. Here they wait for the driver, while it
-// makes objects or sends datagrams to the card's agents.
+// mlx5_ib handles events of its port only after it has registered its device, and never reads the
+// state that earlier events were about: ib_sa would not know the subnet manager's address. The
+// links of real cards come up seconds after INIT_HCA. Here the training starts again with each
+// command by which the driver creates an object or sends a MAD to the card's agents.
 void Core::await_driver()
 {
 	if (link_training_.armed())
 		link_training_.arm(kLinkTraining);
 }
 
-// On a busy host a driver may send no command for longer than the training takes before it listens.
-// The event that it has missed is sent again.
+// On a busy host, a driver may send no command for longer than the training takes, and may then
+// miss the event. Send the event again.
 void Core::device_registered()
 {
 	if (std::exchange(device_registered_, true))
@@ -203,7 +203,7 @@ std::uint32_t Core::read(std::uint32_t offset) const
 		return health.syndrome() << 24 | health.counter();
 	case segment::timer_high:
 	case segment::timer_low: {
-		// Nanoseconds; its frequency is not reported, so that nobody counts with it.
+		// In nanoseconds. The frequency is not reported, so drivers do not use the clock.
 		const auto now = std::chrono::nanoseconds(host.loop().now().time_since_epoch());
 		const auto count = static_cast<std::uint64_t>(now.count());
 		return static_cast<std::uint32_t>(offset == segment::timer_high ? count >> 32
@@ -232,8 +232,8 @@ void Core::write(std::uint32_t offset, std::uint32_t value)
 	}
 }
 
-// The driver writes the upper half first. By the same register it takes a card out of service. A
-// failed card begins anew with the queue that its driver gives it to recover.
+// The driver writes the upper half first. It also disables the card by this register. A failed card
+// starts again with the queue that its driver sets for the recovery.
 void Core::set_queue_address(std::uint32_t low)
 {
 	const std::uint32_t state = segment::nic_interface.of(low);

@@ -23,11 +23,11 @@
 namespace weft::mlx5
 {
 
-// How far a driver has brought the card up.
+// The progress of the card's initialisation.
 enum class Stage : std::uint8_t {
-	power_on,    // no command but ENABLE_HCA
-	enabled,     // capabilities are negotiated
-	initialised, // INIT_HCA: objects exist, the link may be up
+	power_on,    // only ENABLE_HCA is permitted
+	enabled,     // the driver negotiates capabilities
+	initialised, // after INIT_HCA: objects exist, the link may be up
 };
 
 class Core final : private SubnetAgent::Host, private CommandQueue::Executor
@@ -38,19 +38,20 @@ public:
 	     Faults &faults);
 	~Core() override;
 
-	// To the state after power-on.
+	// Returns to the state after power-on.
 	void reset();
-	// Ends all objects and forgets INIT_HCA.
+	// Destroys all objects and undoes INIT_HCA.
 	void close();
 	// INIT_HCA.
 	void open();
-	// A command shows that the driver has registered its device and listens to its ports'
+	// A command has shown that the driver has registered its device and handles its ports'
 	// events.
 	void device_registered();
 	void set_bus_master(bool on);
-	// Interrupts of all vectors, without a cause.
+	// Raises interrupts of all vectors without a cause.
 	void interrupt_idly();
-	// The card fails: health reports @syndrome, and it executes nothing any more.
+	// Simulates a failure: the health buffer reports @syndrome, and commands are not executed
+	// any more.
 	void fail(std::uint32_t syndrome);
 
 	// Registers of the initialization segment.
@@ -58,7 +59,7 @@ public:
 	void write(std::uint32_t offset, std::uint32_t value);
 
 	void destroy_qp(QueuePair &qp);
-	// The queue pair is in reset again: nothing of it is in the transport, nor in groups.
+	// Removes the queue pair from the transport and from groups, because it is in reset again.
 	void retire_qp(QueuePair &qp);
 
 	PciHost &host;
@@ -90,7 +91,7 @@ public:
 				     limits::kFirstNumber +
 					     (std::uint32_t{1} << limits::kLogTransportDomains)};
 	NumberPool uars{limits::kFirstUar, limits::kUarPages};
-	// Numbers in use, of the kinds that have no object behind them.
+	// Numbers in use, for kinds of numbers without an object.
 	std::vector<bool> pds_used;
 	std::vector<bool> xrc_domains_used;
 	std::vector<bool> transport_domains_used;
@@ -122,19 +123,19 @@ private:
 	void command_done(std::uint32_t eqn, unsigned slot) override;
 
 	void await_driver();
-	// The link's training ends now, if it is in training.
+	// Ends the link's training, if it is in progress.
 	void enable_link();
 	void interrupt(unsigned vector);
 	void set_queue_address(std::uint32_t low);
 
 	Commands commands_;
 	const fabric::NodeIdentity original_identity_;
-	std::uint32_t queue_high_ = 0; // as the driver wrote them
+	std::uint32_t queue_high_ = 0; // as written by the driver
 	std::uint32_t queue_low_ = 0;
-	// Until it fires the link is in training.
+	// The link is in training until this expires.
 	Timer link_training_;
 	bool device_registered_ = false; // since INIT_HCA
-	// The last member: packets stop coming before anything else goes.
+	// Declared last, so that it is destroyed first and no more packets arrive.
 	PortLinks links_;
 };
 

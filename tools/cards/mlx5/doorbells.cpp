@@ -30,7 +30,7 @@ void Doorbells::write(std::uint32_t page, std::uint32_t offset, std::uint32_t va
 	}
 }
 
-// A process may ring only what its own page was named for when the queue was made.
+// A process may ring only doorbells of queues that were created with its own UAR page.
 void Doorbells::send(std::uint32_t page, std::uint32_t value)
 {
 	Activity::add(core_.activity.send_doorbells);

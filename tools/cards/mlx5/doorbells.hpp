@@ -15,7 +15,7 @@ class Doorbells
 public:
 	explicit Doorbells(Core &core) : core_(core) {}
 
-	// The dword @value is written at @offset of UAR @page.
+	// Handles a write of the dword @value at @offset of UAR @page.
 	void write(std::uint32_t page, std::uint32_t offset, std::uint32_t value);
 	void reset() { halves_.clear(); }
 
@@ -25,7 +25,7 @@ private:
 	void event_queue(std::uint32_t page, std::uint32_t value, bool arm);
 
 	Core &core_;
-	// The first dwords of doorbells of two, by page, until the second comes.
+	// First dwords of doorbells with two dwords, by page.
 	std::map<std::uint32_t, std::uint32_t> halves_;
 };
 

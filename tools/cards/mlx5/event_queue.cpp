@@ -16,7 +16,7 @@ namespace queue_status = hw::mlx5::queue_status;
 namespace
 {
 
-// Numbers have eight bits, and 0 is nobody's.
+// Numbers have eight bits, and 0 means that there is no queue.
 constexpr std::uint32_t kFirstEq = 1;
 constexpr unsigned kLogNumbers = 8;
 
@@ -27,7 +27,7 @@ Eqe entry_of(EventType type)
 	return entry;
 }
 
-// As it comes out of a card that is broken on purpose.
+// Applies the EQE faults that are due.
 Eqe distorted(Faults &faults, Eqe entry, bool &wrong_owner)
 {
 	constexpr std::uint32_t no_such_event = 0xee;

@@ -32,7 +32,7 @@ public:
 		bool overrun_ignore = false;
 	};
 
-	// @interrupt is called with the vector when the queue's owner must be woken.
+	// @interrupt is called with the vector when the driver must be notified.
 	EventQueue(const Memory &memory, std::function<void(unsigned vector)> interrupt,
 		   std::uint32_t number, const Settings &settings, PageList pages)
 	    : memory_(memory), interrupt_(std::move(interrupt)), number_(number),
@@ -42,19 +42,19 @@ public:
 
 	std::uint32_t number() const { return number_; }
 	std::uint32_t uar_page() const { return settings_.uar_page; }
-	// One of hw::mlx5::queue_status: an overflow, or its memory is not there. It takes no more
-	// entries then.
+	// A value of hw::mlx5::queue_status: ok, overflow, or buffer not accessible. After an error
+	// it takes no more entries.
 	std::uint32_t status() const { return status_; }
-	// True if entries that peers cause may be written: they leave a part of the queue, kReserve
-	// at the most, to those that the driver itself and the subnet manager cause.
+	// Returns true if events that peers cause may be written: kReserve entries at most are
+	// reserved for events that the driver itself and the subnet manager cause.
 	bool has_room() const;
 	static constexpr std::uint32_t kReserve = 64;
 
-	// Writes an entry; its owner bit is set here, to the wrong value if @wrong_owner. False:
-	// see status().
+	// Writes an entry and sets its owner bit, to the wrong value if @wrong_owner. Returns false
+	// on error; see status().
 	bool post(Eqe entry, bool wrong_owner);
-	// The doorbells, with the driver's consumer index. Armed, the next entry interrupts: at
-	// once, if there is one.
+	// Handle the doorbells with the driver's consumer index. After arm(), the next entry, or
+	// one that already exists, causes an interrupt.
 	void set_consumer(std::uint32_t index) { consumer_ = index & kIndexMask; }
 	void arm();
 
@@ -79,31 +79,32 @@ private:
 class EventQueues
 {
 public:
-	// @interrupt: sends that vector. @lost: a queue has overflowed (or its memory is not there,
-	// if the argument is true), and its owner cannot be notified by an event.
+	// @interrupt sends a vector. @lost is called when a queue has overflowed (or, if the
+	// argument is true, is not accessible), because its owner cannot be notified by an event.
 	EventQueues(const Memory &memory, Faults &faults,
 		    std::function<void(unsigned vector)> interrupt,
 		    std::function<void(bool unreachable)> lost);
 
-	// A completion event of queue @cqn.
+	// Posts a completion event of CQ @cqn.
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
-	// An asynchronous event of the object @number of a kind.
+	// Posts an asynchronous event of the object @number of a kind.
 	enum class Kind : std::uint8_t { queue_pair = 0, receive_queue = 1 };
 	void raise(EventType type, std::uint32_t number, Kind kind = Kind::queue_pair);
-	// The same of what peers cause. False, and nothing happens, where there is no room for it.
+	// The same for an event that peers cause. Returns false, without effect, if there is no
+	// space.
 	[[nodiscard]] bool raise_if_room(EventType type, std::uint32_t number);
 	void cq_error(std::uint32_t cqn, std::uint32_t syndrome);
 	void port_change(unsigned port, std::uint32_t subtype);
-	// The commands of the bits of @slots have completed, reported to queue @eqn.
+	// Posts an event to queue @eqn: the commands of the bits in @slots have completed.
 	void commands_done(std::uint32_t eqn, std::uint32_t slots);
 
-	// Commands. create(): the number, or nothing if all are in use; @events: a bit for each
-	// type that goes to the queue from now on.
+	// For commands. create() returns the number, or nothing if all are in use; @events has a
+	// bit for each type that is routed to the queue from now on.
 	std::optional<std::uint32_t> create(const EventQueue::Settings &settings, PageList pages,
 					    std::uint64_t events);
 	bool remove(std::uint32_t number);
 	EventQueue *find(std::uint32_t number) const;
-	// The queue that an event type goes to; nothing if there is none.
+	// Returns the queue to which an event type is routed; nothing if there is none.
 	std::optional<std::uint32_t> route(EventType type) const;
 	void reset();
 

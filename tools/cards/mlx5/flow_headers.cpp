@@ -25,9 +25,10 @@ constexpr std::size_t kIpv6Header = 40;
 constexpr std::uint32_t kTcp = 6;
 constexpr std::uint32_t kUdp = 17;
 constexpr std::uint32_t kIpv6Fragment = 44;
-// Fragment offset and the bit "more fragments".
+// Mask of the fragment offset and the flag "more fragments".
 constexpr std::uint32_t kIpv4Fragment = 0x3fff;
-constexpr std::size_t kTcpFlags = 12; // offset of the word in whose lower nine bits they are
+// offset of the word that has the flags in its lower nine bits
+constexpr std::size_t kTcpFlags = 12;
 
 // Input of a hash: two addresses and two ports.
 constexpr std::size_t kMostInput = 2 * FlowHeaders::address_size + 4;

@@ -15,9 +15,9 @@
 namespace weft::mlx5
 {
 
-// The headers of @payload, which begins with the four bytes of encapsulation (RFC 4391), in the
-// layout of masks and values of flow tables. Headers that are missing or truncated are zero, and so
-// are the ports of a fragment.
+// Extracts the headers of @payload, which begins with the four bytes of encapsulation (RFC 4391),
+// in the layout of masks and values of flow tables. Headers that are missing or truncated are zero,
+// and so are the ports of a fragment.
 hw::mlx5::FlowHeaders read_headers(std::span<const std::byte> payload);
 
 // HashRule - the hash of a transport interface.

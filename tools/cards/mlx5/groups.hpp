@@ -16,12 +16,12 @@ namespace weft::mlx5
 class MulticastGroups final : public Groups
 {
 public:
-	// False: the group, or the card, has as many as it can have. One that is a member already
-	// stays one.
+	// Returns false if the group, or the card, has reached its limit. Attaching a member again
+	// has no effect.
 	bool attach(const ib::Gid &gid, const QueuePair &qp);
-	// False: it is no member.
+	// Returns false if it is not a member.
 	bool detach(const ib::Gid &gid, std::uint32_t qpn);
-	// The queue pair is gone; linear in the groups that there are.
+	// Removes a queue pair from all groups; takes time proportional to the number of groups.
 	void forget(std::uint32_t qpn);
 	void reset() { groups_.clear(); }
 

@@ -18,8 +18,8 @@ class Health
 public:
 	explicit Health(const Loop &loop) : loop_(loop), start_(loop.now()) {}
 
-	// The interface is disabled before a driver gives it a queue. A driver whose card is reset
-	// under it finds that when it polls, and recovers.
+	// The interface is disabled until a driver sets a command queue. A driver whose card was
+	// reset detects this when it polls, and recovers.
 	void reset()
 	{
 		syndrome_ = hw::mlx5::health::well;
@@ -34,14 +34,14 @@ public:
 		syndrome_ = syndrome;
 		nic_interface_ = hw::mlx5::nic_interface::disabled;
 	}
-	// The counter stands still from now on: a card whose firmware hangs.
+	// Stops the counter, like a card whose firmware hangs.
 	void freeze() { frozen_ = counter(); }
 
 	std::uint32_t nic_interface() const { return nic_interface_; }
 	void set_nic_interface(std::uint32_t state) { nic_interface_ = state; }
 
-	// Hundredths of a second, never 0: it follows from the time when it is read, so that it
-	// costs nothing and stands still with the guest in virtual time.
+	// Counts hundredths of a second, and is never 0. It is computed from the time when it is
+	// read, so it needs no timer, and stops together with a guest in virtual time.
 	std::uint32_t counter() const
 	{
 		constexpr std::uint32_t bits = 0xffffff;
@@ -53,7 +53,7 @@ public:
 		return count ? count : 1;
 	}
 
-	// The dword at @offset of the health buffer.
+	// Returns the dword at @offset of the health buffer.
 	std::uint32_t buffer(std::uint32_t offset, std::uint32_t firmware,
 			     std::uint32_t hardware) const
 	{
@@ -77,7 +77,7 @@ private:
 	const Clock::time_point start_;
 	std::uint32_t syndrome_ = hw::mlx5::health::well;
 	std::uint32_t nic_interface_ = hw::mlx5::nic_interface::disabled;
-	std::uint32_t frozen_ = 0; // the counter; 0: it runs
+	std::uint32_t frozen_ = 0; // the value at which the counter was stopped; 0 if it runs
 };
 
 } // namespace weft::mlx5

@@ -19,7 +19,7 @@ namespace umr = hw::mlx5::umr;
 namespace
 {
 
-// Where a request's list, or the segment that names it, begins.
+// Offset of a request's list, or of the segment that locates the list.
 constexpr std::size_t kListOffset = WqeUmr::size + MkeyContext::size;
 
 const std::uint8_t *bytes_of(const UpdateKey &request)
@@ -27,7 +27,7 @@ const std::uint8_t *bytes_of(const UpdateKey &request)
 	return reinterpret_cast<const std::uint8_t *>(request.segments.data());
 }
 
-// The fields of a key's context that the mask names.
+// Sets the fields of a key's context that the mask selects.
 void apply(std::uint64_t mask, const std::uint8_t *context, MemoryKey &key)
 {
 	const auto take = [mask](std::uint64_t bit, auto &field, auto value) {
@@ -54,7 +54,7 @@ void apply(std::uint64_t mask, const std::uint8_t *context, MemoryKey &key)
 
 } // namespace
 
-// The translations that a request brings: in itself, or in memory that a segment names.
+// Reads the list of a request: inline, or from the memory that a segment specifies.
 MemoryError MemoryKeys::read_list(const UpdateKey &request, const KeyUse &user,
 				  std::vector<std::byte> &out) const
 {
@@ -75,7 +75,7 @@ MemoryError MemoryKeys::read_list(const UpdateKey &request, const KeyUse &user,
 	std::memcpy(&segment, rest.data(), sizeof(segment));
 	if (segment.byte_count < size)
 		return MemoryError::bounds;
-	// A key of keys could cut the list into single bytes.
+	// If the list could be in memory of a key with pieces, it might consist of single bytes.
 	const MemoryKey *const source = find(segment.lkey >> 8);
 	if (source && source->indirect())
 		return MemoryError::bad_request;
@@ -106,7 +106,7 @@ MemoryError MemoryKeys::write_list(MemoryKey &key, std::uint64_t first_octword,
 	const std::size_t count = list.size() / entry;
 	const std::size_t end = first + count;
 	if (end > key.pages.size() + key.pieces.size()) {
-		// The list grows. A piece takes three words of memory, a page one.
+		// Extend the list. A piece takes three words of memory, a page one.
 		auto share = PageShare::take(budget_, (key.indirect() ? 3 : 1) * end);
 		if (!share)
 			return MemoryError::bounds;
@@ -153,15 +153,15 @@ MemoryError MemoryKeys::update_key(const UpdateKey &request, const KeyUse &user)
 		mask & umr::page_size ? MkeyContext::log_page_size.get(context) : key->page_shift;
 	const bool has_pages = key->mode == MkeyMode::pages || key->mode == MkeyMode::equal_pieces;
 	const bool stays_free = mask & umr::free ? MkeyContext::free.get(context) != 0 : key->free;
-	// A key may be made without a size, which it needs when it is used.
+	// A key may be created without a page size, but needs one when it is used.
 	if (has_pages && (!stays_free || (mask & umr::page_size)) &&
 	    (shift < limits::kLeastPageShift || shift > limits::kMostPageShift))
 		return MemoryError::bad_request;
 
 	const std::uint64_t octwords = WqeUmr::octwords.get(head);
 	if (octwords) {
-		// Addresses of pages are the operating system's to name. What other keys stand for
-		// is checked when it is used.
+		// Only the operating system may specify page addresses. Keys of pieces are checked
+		// when they are used.
 		if (!key->indirect() && !request.may_name_pages)
 			return MemoryError::permission;
 		const std::uint64_t first = WqeUmr::has_offset.get(head)
@@ -169,7 +169,8 @@ MemoryError MemoryKeys::update_key(const UpdateKey &request, const KeyUse &user)
 								      << 16 |
 							      WqeUmr::offset_low.get(head)
 						    : 0;
-		// Linux pads every list to 64 bytes, beyond the room of its smallest keys.
+		// Linux pads every list to 64 bytes, even if this exceeds the capacity of its
+		// smallest keys.
 		const std::uint64_t room = (std::uint64_t{key->octwords} + 3) & ~std::uint64_t{3};
 		if (key->mode == MkeyMode::physical || first > room || octwords > room - first)
 			return MemoryError::bounds;

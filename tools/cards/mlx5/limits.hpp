@@ -27,13 +27,12 @@ constexpr std::uint32_t kPbaOffset = 4096;
 constexpr unsigned kLogCommands = 5;
 constexpr unsigned kCommands = 1u << kLogCommands;
 constexpr unsigned kLogCommandStride = 6;
-// Bytes of the longest input: a memory key of 2^18 pages, 1 GiB of 4 KiB pages.
+// Maximum length of an input: a memory key of 2^18 pages, 1 GiB of 4 KiB pages.
 constexpr std::size_t kMostInput = (2 << 20) + 4096;
-// Bytes of the longest output: a page of capabilities, or the page addresses that drivers take
-// back.
+// Maximum length of an output: a page of capabilities, or the page addresses that drivers reclaim.
 constexpr std::size_t kMostOutput = 8192;
 
-// Objects of each kind, and the first number that the card gives out.
+// Maximum number of objects of each kind, and the first number that the card assigns.
 constexpr unsigned kLogQps = 17;
 constexpr unsigned kLogCqs = 17;
 constexpr unsigned kLogSrqs = 16;
@@ -43,7 +42,7 @@ constexpr unsigned kLogXrcDomains = 16;
 constexpr unsigned kEqs = 64;
 constexpr std::uint32_t kFirstNumber = 64;
 
-// Entries of a queue, in powers of two; send queues count blocks of 64 bytes.
+// Maximum number of entries of a queue, in powers of two; send queues count blocks of 64 bytes.
 constexpr unsigned kLogQpSize = 15;
 constexpr unsigned kLogSrqSize = 15;
 constexpr unsigned kLogCqSize = 22;
@@ -51,23 +50,23 @@ constexpr unsigned kLogEqSize = 22;
 constexpr std::uint32_t kSendWqeBytes = 1024;
 constexpr std::uint32_t kReceiveWqeBytes = 512;
 
-// Pages of queues and keys have 2^12 to 2^31 bytes.
+// Page sizes of queues and keys are 2^12 to 2^31 bytes.
 constexpr unsigned kLeastPageShift = 12;
 constexpr unsigned kMostPageShift = 31;
-// Addresses of pages, and pieces of memory keys, that all objects of a card name together: each
-// takes 8 or 24 bytes of the daemon's memory.
+// Maximum number of page addresses and pieces in all objects of a card together; each takes 8 or 24
+// bytes of the daemon's memory.
 constexpr std::size_t kMostPages = std::size_t{1} << 22;
-// Bounds of one key: its pages, its pieces of other keys, and how deep such keys may be nested.
+// Limits of one key: pages, pieces, and the nesting of keys with pieces.
 constexpr std::size_t kMostKeyPages = std::size_t{1} << 20;
 constexpr unsigned kLogPieces = 16;
 constexpr unsigned kMostIndirections = 4;
 
-// Groups, and how many queue pairs one has, at the most.
+// Maximum number of groups, and of queue pairs in a group.
 constexpr unsigned kLogGroups = 13;
 constexpr unsigned kMostMembers = 240;
 
-// Enhanced IPoIB: send queues, and as many receive queues; transport interfaces and tables of
-// queues; flow tables. The bounds of groups and entries are for all tables together.
+// Enhanced IPoIB: maximum numbers of send queues and receive queues; of transport interfaces and
+// tables of queues; of flow tables, and of groups and entries in all tables together.
 constexpr unsigned kLogRawQueues = 10;
 constexpr unsigned kLogSendInterfaces = 7;
 constexpr unsigned kLogReceiveInterfaces = 10;
@@ -85,10 +84,12 @@ constexpr unsigned kLogLargeSend = 16;
 
 constexpr unsigned kLogPkeys = 7;
 constexpr unsigned kLogMessage = 30;
-constexpr unsigned kLogReads = 4; // and atomics, outstanding at a queue pair, either way
+// outstanding reads and atomics of a queue pair, in each direction
+constexpr unsigned kLogReads = 4;
 constexpr unsigned kAckDelay = 15;
 
-// Firmware 16.35.2000: the first with all that the drivers of this model ask of one.
+// Firmware 16.35.2000 is the first version with all features that the drivers of this model
+// require.
 constexpr std::uint32_t kFirmwareMajor = 16;
 constexpr std::uint32_t kFirmwareMinor = 35;
 constexpr std::uint32_t kFirmwareSubminor = 2000;

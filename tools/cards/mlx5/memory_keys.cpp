@@ -28,8 +28,8 @@ bool allows(const KeyRights &rights, KeyAccess access)
 	return rights.remote_atomic;
 }
 
-// The right that a piece's key must grant: remote rights are those of the key that names the
-// pieces.
+// Returns the right that a piece's key must grant: a local one, because remote rights are checked
+// in the key that has the pieces.
 KeyAccess local_part(KeyAccess access)
 {
 	switch (access) {
@@ -44,7 +44,7 @@ KeyAccess local_part(KeyAccess access)
 	return KeyAccess::local_write;
 }
 
-// True if [@address, @address + @length) lies in the key's range. Lengths are not 0.
+// Returns true if [@address, @address + @length) lies in the key's range. Lengths are not 0.
 bool within(const MemoryKey &key, std::uint64_t address, std::uint64_t length)
 {
 	if (address + (length - 1) < address)
@@ -71,7 +71,7 @@ MemoryKey *MemoryKeys::find(std::uint32_t index) const
 bool MemoryKeys::holds(std::uint32_t number) const
 {
 	const MemoryKey *const key = find(number >> 8);
-	// Without memory no key stands for any: packets under way lose theirs.
+	// Without access to memory no key is valid, and packets in flight lose access.
 	return memory_ && key && !key->free && key->number() == number;
 }
 
@@ -104,7 +104,7 @@ MemoryError MemoryKeys::resolve(const KeyUse &use, std::uint64_t address, std::u
 	return error;
 }
 
-// On an error @out may have ranges that do not count.
+// After an error, @out may contain ranges that must be ignored.
 MemoryError MemoryKeys::resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
 				unsigned depth, std::vector<BusRange> &out) const
 {
@@ -149,16 +149,17 @@ MemoryError MemoryKeys::pages(const MemoryKey &key, std::uint64_t offset, std::u
 	return MemoryError::none;
 }
 
-// A piece's key is checked as if a local request had named it: domain, local rights and bounds. So
-// a memory window opens a region without remote rights (IBA 10.6.7.2), and a driver opens its key
-// of all memory by a list.
+// A piece's key is checked like that of a local request: domain, local rights and bounds. So a
+// memory window gives remote access to a region without remote rights (IBA 10.6.7.2), and a driver
+// can use its key for all memory in a list.
 MemoryError MemoryKeys::pieces(const MemoryKey &key, const KeyUse &use, std::uint64_t offset,
 			       std::uint64_t length, unsigned depth,
 			       std::vector<BusRange> &out) const
 {
 	const bool equal = key.mode == MkeyMode::equal_pieces;
 	while (length) {
-		// Found anew for each: any number of empty pieces may be in between.
+		// Search again for each piece, because any number of empty pieces may be in
+		// between.
 		const std::uint64_t number =
 			equal ? offset >> key.page_shift
 			      : static_cast<std::uint64_t>(
@@ -221,8 +222,7 @@ MemoryKeys::Created MemoryKeys::create(const std::uint8_t *context, std::uint32_
 	key->qpn = MkeyContext::qpn.get(context);
 	key->start = MkeyContext::start.get(context);
 	key->length = MkeyContext::length.get(context);
-	// Device memory, signatures and whole-space keys of anything but bus addresses are not
-	// modelled.
+	// Not modelled: device memory, signatures, and whole-space keys except for bus addresses.
 	if (key->mode > MkeyMode::equal_pieces || MkeyContext::bsf_enable.get(context) ||
 	    (key->whole_space && key->mode != MkeyMode::physical))
 		return Created::bad_parameter;

@@ -25,13 +25,13 @@ namespace weft::mlx5
 
 using hw::mlx5::MkeyMode;
 
-// MemoryKey - what CREATE_MKEY and UMR requests have made of a key.
+// MemoryKey - the state of a key, as set by CREATE_MKEY and UMR requests.
 struct MemoryKey {
-	// A part of the key's range, as another key has it.
+	// A part of the key's range that belongs to another key.
 	struct Piece {
-		// Both of pieces of any length only; equal ones follow from page_shift.
+		// Only used if pieces have different lengths; equal lengths follow from page_shift.
 		std::uint64_t length = 0;
-		std::uint64_t end = 0; // of the bytes of all pieces up to and with this one
+		std::uint64_t end = 0; // total length of all pieces up to this one
 		std::uint64_t address = 0;
 		std::uint32_t key = 0;
 	};
@@ -39,24 +39,24 @@ struct MemoryKey {
 	std::uint32_t index = 0;
 	std::uint8_t variant = 0;
 	MkeyMode mode = MkeyMode::physical;
-	bool free = false; // not usable before a UMR request makes it so
+	bool free = false; // not valid until a UMR request registers it
 	bool umr = false;
 	bool remote_invalidate = false;
 	bool whole_space = false; // no bounds
-	bool named = false;       // a request has reached it as a piece of another key
+	bool named = false;       // another key's piece has been resolved to it
 	KeyRights rights;
 	std::uint32_t pd = 0;
 	std::uint32_t qpn = hw::mlx5::MkeyContext::any_qp;
 	std::uint64_t start = 0;
 	std::uint64_t length = 0;
-	unsigned page_shift = 12; // of pages and of equal pieces
-	// Room for translations that the key was made with, in 16 bytes.
+	unsigned page_shift = 12; // log2 of the size of pages and of equal pieces
+	// Capacity for translation entries, set at creation, in units of 16 bytes.
 	std::uint32_t octwords = 0;
 
-	// One of these by mode. A list grows to its key's room when it is first written.
+	// The mode selects one of these. Memory is allocated when the list is first written.
 	std::vector<std::uint64_t> pages;
 	std::vector<Piece> pieces;
-	PageShare share; // of the card's budget, for the lists
+	PageShare share; // share of the card's budget for the lists
 
 	std::uint32_t number() const { return index << 8 | variant; }
 	bool indirect() const { return mode == MkeyMode::pieces || mode == MkeyMode::equal_pieces; }
@@ -86,10 +86,10 @@ public:
 	}
 	MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn,
 			       bool remote) override;
-	// A UMR request.
+	// Executes a UMR request.
 	MemoryError update_key(const UpdateKey &request, const KeyUse &user) override;
 
-	// Commands. create(): @list is as many translation entries as the command carries.
+	// For commands. create(): @list contains the translation entries in the command.
 	enum class Created : std::uint8_t { done, bad_parameter, limit };
 	Created create(const std::uint8_t *context, std::uint32_t octwords,
 		       std::span<const std::uint8_t> list, std::uint32_t &index);
@@ -113,7 +113,7 @@ private:
 	MemoryError write_list(MemoryKey &key, std::uint64_t first_octword,
 			       std::span<const std::byte> list);
 
-	// Index 1 is that of the key that ends a list of segments.
+	// Index 1 is reserved, because its key marks the end of a scatter list.
 	static constexpr std::uint32_t kFirstKey = 16;
 
 	void note_change(MemoryKey &key) { lost_parts_ |= std::exchange(key.named, false); }
@@ -122,7 +122,7 @@ private:
 	NumberPool numbers_;
 	SparseTable<MemoryKey> keys_{limits::kLogKeys};
 	bool lost_parts_ = false; // until take_lost_parts()
-	// Used by translate(); a member so that its memory is used again.
+	// Used by translate(); a member so that its memory is reused.
 	mutable std::vector<BusRange> ranges_;
 };
 

@@ -16,7 +16,7 @@ namespace weft::mlx5
 namespace
 {
 
-// A card as the daemon holds it.
+// A card in the form that the daemon uses.
 class HeldCard final : public cards::Card
 {
 public:
@@ -58,7 +58,7 @@ public:
 			faults_.arm(fault, count);
 			return true;
 		}
-		// It has no opportunity to wait for.
+		// Spurious interrupts need no opportunity, so they are raised at once.
 		for (std::uint32_t i = 0; i < std::min(count, kMostInterrupts); ++i)
 			loop_.post([this] { card_.interrupt_idly(); });
 		return true;
@@ -70,7 +70,7 @@ public:
 	}
 
 private:
-	// The card as a whole fails.
+	// Simulates a failure of the whole card.
 	bool arm_failure(std::string_view name, std::uint32_t count)
 	{
 		if (count == 0)
@@ -85,7 +85,7 @@ private:
 		return true;
 	}
 
-	// Idle interrupts of one request.
+	// Limit of spurious interrupts per request.
 	static constexpr std::uint32_t kMostInterrupts = 1000;
 	static constexpr std::string_view kCatastrophic = "catastrophic";
 	static constexpr std::string_view kHealthStuck = "health-stuck";

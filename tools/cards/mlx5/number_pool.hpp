@@ -13,12 +13,12 @@ namespace weft::mlx5
 class NumberPool
 {
 public:
-	// Numbers from @first up to, and without, @end.
+	// Manages the numbers from @first to @end - 1.
 	NumberPool(std::uint32_t first, std::uint32_t end) : first_(first), end_(end), next_(first)
 	{
 	}
 
-	// Nothing if all are in use.
+	// Returns nothing if all are in use.
 	std::optional<std::uint32_t> take()
 	{
 		if (next_ < end_)
@@ -29,7 +29,7 @@ public:
 		free_.pop_front();
 		return number;
 	}
-	// @number: out of take(), not given back since.
+	// @number: a number from take() that was not returned yet.
 	void give(std::uint32_t number) { free_.push_back(number); }
 	void reset()
 	{
@@ -40,7 +40,7 @@ public:
 private:
 	const std::uint32_t first_;
 	const std::uint32_t end_;
-	std::uint32_t next_; // the lowest that was never given out
+	std::uint32_t next_; // the lowest number that was never used
 	std::deque<std::uint32_t> free_;
 };
 

@@ -34,7 +34,7 @@ std::optional<PageList::Problem> PageList::create(PageBudget &budget, const Page
 	return std::nullopt;
 }
 
-// @piece(bus address, offset in the data, size) for each page's part.
+// Calls @piece(bus address, offset in the data, size) for the part in each page.
 template<typename Piece>
 bool PageList::walk(std::uint64_t offset, std::size_t size, Piece &&piece) const
 {

@@ -14,13 +14,13 @@
 namespace weft::mlx5
 {
 
-// PageBudget - the page addresses that all objects of a card may name together.
+// PageBudget - limits the page addresses in all objects of a card together.
 class PageBudget
 {
 public:
 	explicit PageBudget(std::size_t most) : left_(most) {}
 
-	// False, and nothing is taken, if there are not so many left.
+	// Returns false, without effect, if fewer are left.
 	bool take(std::size_t pages)
 	{
 		if (pages > left_)
@@ -34,7 +34,8 @@ private:
 	std::size_t left_;
 };
 
-// PageShare - pages taken of a budget, which outlives it; given back with it.
+// PageShare - a number of pages taken from a budget, which outlives it. They are returned when it
+// is destroyed.
 class PageShare
 {
 public:
@@ -55,7 +56,7 @@ public:
 			budget_->give(pages_);
 	}
 
-	// Nothing if the budget has not so many left.
+	// Returns nothing if the budget has fewer left.
 	static std::optional<PageShare> take(PageBudget &budget, std::size_t pages)
 	{
 		if (!budget.take(pages))
@@ -72,11 +73,11 @@ private:
 	std::size_t pages_ = 0;
 };
 
-// PageLayout - what a queue's context says of the pages.
+// PageLayout - the description of the pages in a queue's context.
 struct PageLayout {
 	unsigned log_page_size = 0;    // less 12
-	std::uint32_t page_offset = 0; // of the queue in its first page, in 64ths of a page
-	std::uint64_t bytes = 0;       // of the queue
+	std::uint32_t page_offset = 0; // start of the queue in its first page, in 64ths of a page
+	std::uint64_t bytes = 0;       // size of the queue
 };
 
 class PageList
@@ -85,19 +86,19 @@ public:
 	enum class Problem : std::uint8_t { page_size, too_few_pages, budget };
 
 	PageList() = default;
-	// @entries: the list, 8 bytes an entry, as the command carries it. On a problem @out is as
-	// before.
+	// @entries: the list in the command, 8 bytes per entry. If there is a problem, @out is
+	// unchanged.
 	static std::optional<Problem> create(PageBudget &budget, const PageLayout &layout,
 					     std::span<const std::uint8_t> entries, PageList &out);
 
-	// The bus address of the byte @offset of the queue, which is inside it. What is naturally
-	// aligned there and not larger than 4 KiB lies there as a whole.
+	// Returns the bus address of the byte @offset of the queue, which must be inside of it. A
+	// naturally aligned object of at most 4 KiB is contiguous there.
 	std::uint64_t bus_address(std::uint64_t offset) const
 	{
 		offset += start_;
 		return pages_[offset >> shift_] + (offset & ((std::uint64_t{1} << shift_) - 1));
 	}
-	// False if some of it cannot be reached; a write may have been done in part.
+	// Return false if a part is not accessible; a write may then have been done in part.
 	bool read(const GuestMemory *memory, std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(GuestMemory *memory, std::uint64_t offset,
 		   std::span<const std::byte> data) const;

@@ -24,8 +24,8 @@ std::uint8_t byte(const Field &field, const std::uint8_t *base)
 	return static_cast<std::uint8_t>(field.get(base));
 }
 
-// The transport's kind of service. QP0, QP1 send and receive datagrams; a queue pair for UMR
-// requests sends nothing at all.
+// Returns the transport's service type. QP0 and QP1 use datagrams; a queue pair for UMR requests
+// sends no packets.
 std::optional<ServiceType> service_of(QpService kind)
 {
 	switch (kind) {
@@ -44,7 +44,8 @@ std::optional<ServiceType> service_of(QpService kind)
 	return std::nullopt;
 }
 
-// Bytes that completions carry, from the code of a direction; 0xff: there is no such code.
+// Returns the maximum data in completions for the code of one direction; 0xff if there is no such
+// code.
 std::uint8_t inline_bytes(std::uint32_t code, std::uint32_t code_32, std::uint32_t code_64)
 {
 	return code == 0 ? 0 : code == code_32 ? 32 : code == code_64 ? 64 : 0xff;
@@ -77,7 +78,8 @@ std::uint32_t state_code(QpState state)
 	return 6;
 }
 
-// All but the P_Key index, the port and the time-out, which are changed on their own.
+// Decodes all fields except the P_Key index, the port and the timeout, which can be changed
+// separately.
 void decode_path(const std::uint8_t *layout, AddressPath &path)
 {
 	path.force_loopback = PathLayout::force_loopback.get(layout);
@@ -140,7 +142,7 @@ Created create(const std::uint8_t *context, QueuePair &qp)
 	qp.has_receive_queue = receive == QpContext::own_queue && qp.service != ServiceType::xrc;
 	qp.srqn = qp.uses_srq ? QpContext::srqn.get(context) : 0;
 	qp.has_send_queue = !QpContext::no_send_queue.get(context);
-	// Only RC and UC have it.
+	// Only RC and UC have these fields.
 	if (qp.kind == QpService::rc || qp.kind == QpService::uc) {
 		qp.inline_receive =
 			inline_bytes(QpContext::inline_receive.get(context),
@@ -158,7 +160,7 @@ Created create(const std::uint8_t *context, QueuePair &qp)
 	if (source > ib::qpn_gsi ||
 	    ((source || qp.ip_offload || qp.steered) && qp.kind != QpService::ud))
 		return Created::bad_field;
-	// Separate objects, RQs and SQs, are its queues.
+	// Its queues are separate objects: RQs and SQs.
 	if (qp.steered)
 		qp.has_send_queue = qp.has_receive_queue = qp.uses_srq = false;
 	const bool fits = receive <= QpContext::no_queue && qp.record % 8 == 0 &&
@@ -179,7 +181,7 @@ bool modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requir
 	const auto chosen = [opt_mask](std::uint32_t bit) { return (opt_mask & bit) != 0; };
 
 	if (to_init) {
-		// The driver's own queue pairs for UMR requests get their domain here.
+		// The driver sets the domain of its own queue pairs for UMR requests at this point.
 		if (kind == QpService::reg_umr)
 			qp.pd = QpContext::pd.get(context);
 		if (kind != QpService::reg_umr && !decode_port(primary, ports, qp))
@@ -231,7 +233,7 @@ bool modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requir
 		qp.srqn = QpContext::srqn.get(context);
 	if (chosen(qp_opt::receive_cqn))
 		qp.receive_cqn = QpContext::receive_cqn.get(context);
-	// Automatic path migration is not offered: a queue pair stays where such migration ends.
+	// Automatic path migration is not supported, so the only state is the one after migration.
 	return !chosen(qp_opt::alternate_path);
 }
 

@@ -9,19 +9,19 @@
 namespace weft::mlx5::qp_context
 {
 
-// Which fields a transition takes without a bit of its opt mask (Documentation/mlx5.rst, "Queue
+// Fields that a transition sets without a bit of its opt mask (Documentation/mlx5.rst, "Queue
 // pairs").
 enum class Required : std::uint8_t { none, to_init, to_rtr, to_rts };
 
-// The outcome of create(). not_modelled: real cards have such a queue pair, the model has not.
+// Result of create(). not_modelled: real cards support this queue pair, but the model does not.
 enum class Created : std::uint8_t { done, not_modelled, bad_field };
 
-// CREATE_QP: all but the page list.
+// Sets the attributes of CREATE_QP, except for the page list.
 Created create(const std::uint8_t *context, QueuePair &qp);
-// A transition. False: a field is out of range.
+// Sets the attributes of a transition. Returns false if a field is out of range.
 bool modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required, unsigned ports,
 	    QpService kind, QueuePairAttributes &qp);
-// QUERY_QP, into a context that is all zero.
+// Fills in a zeroed context for QUERY_QP.
 void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t *context);
 
 } // namespace weft::mlx5::qp_context

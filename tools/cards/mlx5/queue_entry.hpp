@@ -15,7 +15,7 @@ namespace weft::mlx5
 constexpr std::size_t kEntrySize = 64;
 
 // Writes @entry at the bus address @bus; its last word, with the owner bit, becomes visible last.
-// False if it cannot be reached.
+// Returns false if the address is not accessible.
 inline bool store_entry(GuestMemory *memory, std::uint64_t bus,
 			std::span<const std::uint8_t, kEntrySize> entry)
 {

@@ -20,14 +20,14 @@ struct QueuePair final : hca::QueuePair {
 	std::uint32_t uar_page = 0;
 	std::uint32_t user_index = hw::mlx5::QpContext::no_user_index;
 	bool block_loopback = false;
-	bool ip_offload = false; // requests have a segment for it, see WqeOffload
+	bool ip_offload = false; // requests have a segment with offload flags, see WqeOffload
 	// A send queue (SQ), which the transport sees as a queue pair. Commands for queue pairs
 	// must not apply to it.
 	bool is_send_queue = false;
 	std::uint32_t tis = 0; // its transport interface; 0: none
 	// The first flow table for its received datagrams, if it is steered; 0: they are dropped.
 	std::uint32_t root_table = 0;
-	std::uint64_t record = 0; // bus address: two counters, what is posted for receive and send
+	std::uint64_t record = 0; // bus address of two counters: posted receives and sends
 
 	// The receive queue is at the start of the buffer, the send queue behind it.
 	PageList buffer;

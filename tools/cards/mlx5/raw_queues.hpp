@@ -64,7 +64,7 @@ private:
 	std::uint16_t next_ = 0; // free-running
 };
 
-// A TIS: the queue pair as which send queues send.
+// A TIS: identifies the queue pair whose address send queues use.
 struct SendInterface {
 	std::uint32_t underlay_qpn = 0;
 };
@@ -92,7 +92,8 @@ public:
 		std::uint32_t rqn = 0;
 		Hash hash;
 	};
-	// Selects the queue for a packet. Nothing: the interface or its table does not exist.
+	// Selects the queue for a packet. Returns nothing if the interface or its table does not
+	// exist.
 	std::optional<Choice> choose(std::uint32_t tir, const hw::mlx5::FlowHeaders &headers) const;
 	// Counts a datagram for which @queue had no entry.
 	void count_drop(const ReceiveQueue &queue);

@@ -11,7 +11,7 @@ namespace weft::mlx5
 enum class RequestKind : std::uint8_t { command, register_access, capabilities, queue_pair_type };
 
 std::string_view name_of(RequestKind kind);
-// The name of one of a kind by its number; "unknown" for a number without a name.
+// Returns the name of a number of this kind; "unknown" if it has no name.
 std::string_view name_of(RequestKind kind, std::uint32_t number);
 
 } // namespace weft::mlx5

@@ -34,7 +34,7 @@ std::optional<SendOpcode> send_opcode(std::uint32_t code)
 		       : mellanox_icm::send_opcode(static_cast<WqeOpcode>(code));
 }
 
-// The short form of an address vector is not offered.
+// The short form of an address vector is not supported.
 bool take_datagram(SegmentCursor &cursor, SendRequest &out)
 {
 	WqeDatagram segment;
@@ -83,7 +83,7 @@ bool take_offload(SegmentCursor &cursor, bool inline_header, SendRequest &out)
 	return out.mss != 0 && !header.empty();
 }
 
-// All that follows the control segment is the card's Memory's to read (key_requests.cpp).
+// The segments after the control segment are parsed by MemoryKeys (key_requests.cpp).
 void take_update(std::span<const std::byte> segments, std::uint32_t key, const QueuePair &qp,
 		 SendRequest &out)
 {
@@ -92,13 +92,13 @@ void take_update(std::span<const std::byte> segments, std::uint32_t key, const Q
 	update.segments.assign(segments.begin(), segments.end());
 	update.any_domain = qp.kind == QpService::reg_umr;
 	update.may_name_pages = update.any_domain || qp.reserved_lkey;
-	// A key that is free yet has no users.
+	// A request that fails unless the key is free does not affect users of the key.
 	update.ends_use = segments.size() < WqeUmr::size ||
 			  !WqeUmr::fail_unless_free.get(
 				  reinterpret_cast<const std::uint8_t *>(segments.data()));
 }
 
-// The segments between the control segment and the data; false if they are cut short.
+// Takes the segments between the control segment and the data; returns false if they are truncated.
 bool take_operands(SegmentCursor &cursor, const QueuePair &qp, SendRequest &out)
 {
 	if (qp.service == ServiceType::xrc) {
@@ -128,7 +128,7 @@ bool take_operands(SegmentCursor &cursor, const QueuePair &qp, SendRequest &out)
 	}
 }
 
-// Masked atomics have operands of the size that the card reports and no other.
+// Masked atomics require operands of the size that the card reports.
 bool size_allowed(SendOpcode opcode, std::uint32_t modifier)
 {
 	return (opcode != SendOpcode::masked_compare_swap &&
@@ -136,7 +136,7 @@ bool size_allowed(SendOpcode opcode, std::uint32_t modifier)
 	       modifier == WqeControl::masked_8_bytes;
 }
 
-// Keys are changed by UMR requests only.
+// Keys are changed only by UMR requests.
 bool allowed(SendOpcode opcode, const QueuePair &qp)
 {
 	if (qp.is_send_queue)

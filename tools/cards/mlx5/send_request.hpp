@@ -17,11 +17,11 @@ namespace weft::mlx5
 /**
  * decode_send() - decode a send request
  * @wqe: a private copy, at most wqe_bytes_max bytes; control segment included
- * @qp: that it was posted to
- * @out: the request, but for its slots; of no use after a failure but for signalled
+ * @qp: the QP to which it was posted
+ * @out: receives the request without its slots; after a failure only its field signalled is valid
  *
- * Every bit pattern gives a request or a syndrome. Keys, addresses and the length against the MTU
- * or the message limit are not checked here.
+ * Every bit pattern gives a request or a syndrome. Keys and addresses are not checked here, and
+ * neither is the length against the MTU or the message limit.
  *
  * Returns Syndrome::none or the syndrome with which the request shall complete.
  */
@@ -36,7 +36,7 @@ Syndrome decode_send(std::span<const std::byte> wqe, const QueuePair &qp, SendRe
  */
 std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out);
 
-// The code of a request of that kind, as its completion names it.
+// Returns the opcode of such a request, as completions report it.
 std::uint8_t send_code(SendOpcode opcode);
 
 } // namespace weft::mlx5

@@ -59,7 +59,8 @@ public:
 	Status delete_entry(std::uint32_t table, std::uint32_t index);
 
 	bool contains(std::uint32_t number) const { return tables_.find(number) != nullptr; }
-	// The TIR for a packet that enters at table @root. Nothing: it is dropped.
+	// Returns the TIR for a packet that enters at table @root; nothing if the packet is
+	// dropped.
 	std::optional<std::uint32_t> steer(std::uint32_t root, const Headers &headers) const;
 	void reset();
 

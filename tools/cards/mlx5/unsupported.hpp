@@ -25,7 +25,8 @@ public:
 	std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
 private:
-	// Kinds that are logged: a hostile driver may make up any number of them.
+	// Limit of different requests that are logged, because a malicious driver can invent any
+	// number.
 	static constexpr std::size_t kMostLogged = 256;
 
 	const std::string card_;

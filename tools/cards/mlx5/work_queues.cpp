@@ -38,7 +38,7 @@ std::optional<std::uint16_t> posted(const CardContext &card, const QueuePair &qp
 		   : std::nullopt;
 }
 
-// Part of a request that begins in block @index; it may go on at the queue's start.
+// Reads a part of a request that begins in block @index and may wrap around.
 bool read_send(const CardContext &card, const QueuePair &qp, std::uint16_t index,
 	       std::size_t offset, std::span<std::byte> out)
 {
@@ -77,7 +77,7 @@ Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, Sen
 	if (!end)
 		return Taken::broken;
 	const auto waiting = static_cast<std::uint16_t>(*end - index);
-	// A record that claims more than there is room for is not believed at all.
+	// A record that claims more entries than the queue has is ignored.
 	if (waiting == 0 || waiting > qp.send_blocks())
 		return Taken::none;
 

@@ -15,7 +15,8 @@ class WorkQueues final : public WorkSource
 public:
 	explicit WorkQueues(const CardContext &card) : card_(card) {}
 
-	// The index counts blocks of 64 bytes; the doorbell record bounds what is posted.
+	// The index counts blocks of 64 bytes. The doorbell record limits how many requests are
+	// posted.
 	Taken take_send(const hca::QueuePair &qp, std::uint16_t index, SendRequest &request,
 			Syndrome &failure) override;
 	std::uint32_t receives_posted(const hca::QueuePair &qp, std::uint16_t next) const override;

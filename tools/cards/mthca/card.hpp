@@ -26,11 +26,11 @@ struct CardContext;
 class Core;
 
 struct CardConfig {
-	std::string name;       // for logs, and the node description's end
-	ib::Guid node_guid = 0; // not 0, unlike that of any other node; port n has node_guid + n
+	std::string name;       // for logs, and the end of the node description
+	ib::Guid node_guid = 0; // not 0, and unique among nodes; port n has node_guid + n
 	std::vector<fabric::Port *> ports; // two; they outlive the card
 	bool trusted =
-		true; // false: its machine takes no part in managing the subnet, nor does it say who it is
+		true; // if false, the guest cannot manage the subnet or change the node description
 };
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(Context &)>;

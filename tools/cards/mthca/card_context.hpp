@@ -44,7 +44,8 @@ struct CardContext final : hca::Context {
 	{
 	}
 
-	// Lookups by number, one table access each. Null: does not exist.
+	// These look an object up by number, with one table access. They return null if it does not
+	// exist.
 	QueuePair *queue_pair(std::uint32_t qpn) const
 	{
 		return static_cast<QueuePair *>(hca::Context::queue_pair(qpn));
@@ -59,9 +60,9 @@ struct CardContext final : hca::Context {
 		return srqn < shared_receive_queues.size() ? shared_receive_queues.find(srqn)
 							   : nullptr;
 	}
-	// Returns the place of a doorbell record of a user access region. A program can name any: a
-	// record beyond the pages that were mapped for the region does not exist, or is another's,
-	// of which the card does no more than read a count.
+	// Returns the location of a doorbell record of a user access region. A program can specify
+	// any index. A record beyond the region's pages does not exist, or belongs to another
+	// region; then the card only reads a counter from it.
 	RecordPlace record(std::uint32_t uar_page, std::uint32_t index) const
 	{
 		const std::uint64_t entries = std::uint64_t{1} << (log_uarc_size - 3);
@@ -78,7 +79,7 @@ struct CardContext final : hca::Context {
 	SparseTable<SharedReceiveQueue> shared_receive_queues{0};
 	WorkQueues work_queues;
 	CompletionWriter completion_writer;
-	// INIT_HCA: the contexts of user access regions.
+	// The contexts of user access regions, set by INIT_HCA.
 	std::uint64_t uarc_base = 0;
 	unsigned log_uarc_size = 12;
 };

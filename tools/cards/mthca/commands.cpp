@@ -17,7 +17,7 @@ namespace opcode = hw::mthca::opcode;
 namespace
 {
 
-// Mailbox sizes that are not constant.
+// Placeholders for mailbox sizes that depend on the command.
 constexpr std::size_t kMappings = ~std::size_t{0}; // PageMapping[in_modifier]
 constexpr std::size_t kMgm = ~std::size_t{1};      // an entry of the multicast table
 constexpr std::size_t kMad = ~std::size_t{2};      // a MAD, extended or not
@@ -27,15 +27,15 @@ constexpr std::size_t kQp = hw::mthca::qp_mailbox_size;
 
 struct Commands::Entry {
 	Opcode code;
-	Stage stage; // the least at which the command is possible
+	Stage stage; // the first stage at which the command is permitted
 	std::size_t in;
 	std::size_t out;
-	bool out_optional; // written only if asked for: op modifier 0 and an address
+	bool out_optional; // output only if requested: op modifier 0 and an address
 	Status (Commands::*handler)(Command &);
 };
 
-// In the order of opcodes. Commands that end something are possible at any stage: a driver that
-// cannot end what it has begun resets the whole card.
+// Sorted by opcode. Commands that destroy or disable something are permitted at any stage, because
+// a driver that fails to undo its initialisation resets the whole card.
 const Commands::Entry Commands::kTable[] = {
 	{opcode::query_dev_lim, Stage::running, 0, 0x100, false, &Commands::query_dev_lim},
 	{Opcode::query_fw, Stage::power_on, 0, 0x100, false, &Commands::query_fw},

@@ -18,8 +18,8 @@ using OwnMpt = hw::mthca::MptEntry;
 namespace
 {
 
-// The table is the card's own, so it keeps entries as the rest of its family does. Rights, key, PD,
-// start and length lie alike.
+// The format of entries in the table is up to the card, so it uses the format of the newer cards.
+// Rights, key, PD, start and length have the same layout.
 FamilyMpt kept(const OwnMpt &given)
 {
 	FamilyMpt entry{};
@@ -30,7 +30,7 @@ FamilyMpt kept(const OwnMpt &given)
 	FamilyMpt::entity_size.set(entry.bytes, 12 + OwnMpt::log_page_size.get(given.bytes));
 	FamilyMpt::length64.set(entry.bytes, OwnMpt::length.get(given.bytes) == OwnMpt::whole);
 	FamilyMpt::mtt_offset.set(entry.bytes, OwnMpt::mtt_address.get(given.bytes));
-	// Neither windows nor fast registration: what would open them means nothing here.
+	// Windows and fast registration do not exist on this card; these bits would enable them.
 	FamilyMpt::bind_enable.set(entry.bytes, 0);
 	FamilyMpt::fast_register_enable.set(entry.bytes, 0);
 	return entry;
@@ -45,8 +45,8 @@ OwnMpt shown(const FamilyMpt &entry)
 	return out;
 }
 
-// No key rests on a page of doorbell records, which a program has mapped and unmapped as often as
-// it likes.
+// Returns true if the range has only pages of doorbell records. No key depends on those, and
+// programs map and unmap them often.
 bool holds_records_alone(const Core &core, std::uint64_t address, std::uint64_t size)
 {
 	const std::uint64_t records = std::uint64_t{limits::kUarPages}
@@ -94,7 +94,7 @@ Status Commands::map_icm(Command &command)
 
 Status Commands::unmap_icm(Command &command)
 {
-	// Pages that are not mapped are no error: Linux always unmaps 64.
+	// Unmapping pages that are not mapped is no error: Linux always unmaps 64.
 	const std::uint64_t address = command.in_param & ~(IcmMap::kPageSize - 1);
 	const std::uint64_t size = std::uint64_t{command.in_modifier} * IcmMap::kPageSize;
 	const bool unmapped = core_.icm.unmap(address, size);
@@ -111,7 +111,7 @@ Status Commands::sw2hw_mpt(Command &command)
 		return Status::bad_resource;
 	OwnMpt given;
 	std::copy(command.in.begin(), command.in.end(), given.bytes);
-	// The entry must be reached by its own key.
+	// The key in the entry must have the entry's index.
 	if (core_.memory.slot(OwnMpt::mem_key.get(given.bytes)) != slot ||
 	    !FamilyMpt::region.get(given.bytes))
 		return Status::bad_parameter;
@@ -123,7 +123,7 @@ Status Commands::hw2sw_mpt(Command &command)
 	FamilyMpt entry;
 	if (core_.bring_up.stage() != mellanox_icm::Stage::initialised ||
 	    !core_.memory.read_entry(command.in_modifier, entry))
-		return Status::ok; // there is nothing
+		return Status::ok; // no table entry exists
 	FamilyMpt::status.set(entry.bytes, mpt_status::software);
 	core_.memory.write_entry(command.in_modifier, entry);
 	core_.transport->key_gone(command.in_modifier);
@@ -132,7 +132,8 @@ Status Commands::hw2sw_mpt(Command &command)
 	return Status::ok;
 }
 
-// Entries are read from ICM at each use; only packets under way may rest on what was there before.
+// The card reads entries from ICM at each use, so only packets in flight may depend on old
+// contents.
 Status Commands::sync_tpt(Command &)
 {
 	core_.transport->keys_changed();

@@ -14,8 +14,8 @@ using hw::mthca::InitIb;
 using hw::mthca::SetIb;
 using hw::mthca::Status;
 
-// Lengths of tables are those of QUERY_DEV_LIM, whatever the driver asks for: a later one may want
-// more.
+// The lengths of tables are those of QUERY_DEV_LIM, whatever the driver requests, because another
+// driver may request more later.
 Status Commands::init_ib(Command &command)
 {
 	CardPort *const port = core_.context.port(command.in_modifier);
@@ -27,7 +27,8 @@ Status Commands::init_ib(Command &command)
 	if (ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0 || !std::has_single_bit(vls) ||
 	    vls > ib::vl_count(CardPort::kVlCap))
 		return Status::bad_parameter;
-	// Partitions and trust go by GUID.
+	// Partition membership and trust are bound to GUIDs, so an untrusted guest must not change
+	// them.
 	if (!core_.trusted && (InitIb::system_image_guid_valid.get(in) ||
 			       InitIb::node_guid_valid.get(in) || InitIb::guid0_valid.get(in)))
 		return Status::bad_parameter;
@@ -87,8 +88,8 @@ Status Commands::mad_ifc(Command &command)
 	const auto slid = static_cast<ib::Lid>(MadIfc::in_modifier_slid.of(command.in_modifier));
 	ib::Mad mad;
 	std::memcpy(&mad, command.in.data(), sizeof(mad));
-	// The agents answer what they do not know with a MAD status. Only a datagram that gets no
-	// answer at all fails the command.
+	// The agents answer unknown requests with a MAD status. The command fails only if there is
+	// no response at all.
 	if (!core_.agents.local_mad(number, mad, slid,
 				    command.op_modifier & MadIfc::op_ignore_mkey))
 		return Status::bad_packet;

@@ -14,7 +14,7 @@ namespace
 {
 
 constexpr std::uint32_t kQpnMask = 0xffffff;
-// SMI and GSI of two ports each.
+// SMI and GSI of two ports.
 constexpr std::uint32_t kSpecialQps = 4;
 
 } // namespace
@@ -39,7 +39,7 @@ Status Commands::rst2init_qp(Command &command)
 				       hw::mellanox_icm::qp_mailbox_opt_mask.get(in), *qp);
 	    status != Status::ok)
 		return status;
-	// The special queue pairs, and only they, send packets that software has made.
+	// Only the special queue pairs may send packets that software has built.
 	const bool special = context.special_qps.contain(qpn, kSpecialQps);
 	if (special != (qp->service == ServiceType::whole_packet))
 		return Status::bad_parameter;
@@ -89,8 +89,8 @@ Status Commands::to_err_qp(Command &command)
 	return Status::ok;
 }
 
-// Without output whatever is asked for, without completions, without events; of a queue pair that
-// is reset already, too.
+// The command has no output, whatever is requested, and causes no completions and events. It also
+// succeeds if the queue pair is already in reset.
 Status Commands::to_rst_qp(Command &command)
 {
 	const std::uint32_t qpn = command.in_modifier & kQpnMask;
@@ -111,7 +111,8 @@ Status Commands::query_qp(Command &command)
 	return Status::ok;
 }
 
-// One call for SMI and one for GSI, whose numbers follow those of SMI; either taken back ends both.
+// Drivers send one command for SMI and one for GSI, whose numbers follow those of SMI. Revoking
+// either one disables both.
 Status Commands::conf_special_qp(Command &command)
 {
 	CardContext &context = core_.context;

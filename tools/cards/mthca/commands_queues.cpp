@@ -73,7 +73,8 @@ Status Commands::sw2hw_cq(Command &command)
 {
 	auto &queues = core_.context.completion_queues;
 	const std::uint32_t cqn = command.in_modifier & 0xffffff;
-	// Numbers have bits beyond the table, by which a driver tells an old one from a new one.
+	// Numbers have additional upper bits, with which drivers distinguish an old queue from a
+	// new one.
 	if (queues.slot(cqn) < 1u << limits::kLogReservedCqs)
 		return Status::bad_resource;
 	if (queues.find(cqn))
@@ -118,8 +119,8 @@ Status Commands::query_cq(Command &command)
 	return Status::ok;
 }
 
-// Refuses a size that does not fit with a status that becomes EINVAL: neither the driver nor the
-// library checks it.
+// Refuses a size that is too small, with a status that becomes EINVAL, because neither the driver
+// nor the library checks it.
 Status Commands::resize_cq(Command &command)
 {
 	CompletionQueue *const queue =
@@ -149,7 +150,7 @@ Status Commands::sw2hw_srq(Command &command)
 		return Status::exceeds_limit;
 	const auto context = context_of<SrqContext>(command);
 	const std::uint32_t page = SrqContext::uar_page.get(context.bytes);
-	// The links need 16 bytes, a data segment as many.
+	// The link needs 16 bytes, and a data segment another 16.
 	if (page >= limits::kUarPages || SrqContext::log_stride.get(context.bytes) == 0)
 		return Status::bad_parameter;
 	queues.insert(srqn,

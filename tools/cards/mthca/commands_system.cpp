@@ -57,8 +57,8 @@ Status Commands::nop(Command &)
 	return Status::ok;
 }
 
-// Registers are named by their addresses on the bus: iPXE writes there. Linux takes what lies
-// within the BAR.
+// Registers are reported by their bus addresses, because iPXE writes to these. Linux uses the
+// offset within the BAR.
 Status Commands::query_fw(Command &command)
 {
 	constexpr unsigned registers = 0;
@@ -87,7 +87,8 @@ Status Commands::query_dev_lim(Command &command)
 	QueryDevLim::log_reserved_qps.set(out, limits::kLogReservedQps);
 	QueryDevLim::log_max_qps.set(out, 24);
 	QueryDevLim::log_reserved_srqs.set(out, limits::kLogReservedSrqs);
-	// Linux makes its table so large, and unmaps it in chunks of 256 KiB: a multiple of one.
+	// Linux creates its table with this size and unmaps it in chunks of 256 KiB, so it must be
+	// a multiple of them.
 	QueryDevLim::log_max_srqs.set(out, 16);
 	QueryDevLim::log_max_cq_size.set(out, limits::kLogMaxCqSize);
 	QueryDevLim::log_reserved_cqs.set(out, limits::kLogReservedCqs);
@@ -147,7 +148,7 @@ Status Commands::query_adapter(Command &command)
 	return Status::ok;
 }
 
-// The card has no memory of its own: by this drivers know the mode.
+// This status shows drivers that the card has no memory of its own.
 Status Commands::enable_lam(Command &)
 {
 	return Status::no_local_memory;
@@ -166,7 +167,7 @@ Status Commands::init_hca(Command &command)
 	const std::uint32_t mgm_entry = InitHca::log_mcg_entry_size.get(in);
 	const std::uint32_t mgm_hash = InitHca::mcg_hash_size.get(in);
 	const std::uint32_t mgms = InitHca::log_mcg_size.get(in);
-	// The context of a region holds a doorbell record for each of up to 2^17 queues.
+	// The context of a region has space for the doorbell records of 2^17 queues.
 	constexpr std::uint32_t most_uarc_pages = 8;
 	const std::uint32_t uarc_pages = InitHca::log_uarc_pages.get(in);
 	if (InitHca::log_qps.get(in) > limits::kLogMaxQps ||
@@ -186,7 +187,7 @@ Status Commands::init_hca(Command &command)
 		return Status::bad_parameter;
 
 	std::copy(command.in.begin(), command.in.end(), core_.init_hca.bytes);
-	// Page lists are named by their place in all of ICM.
+	// Page lists are specified by their address in ICM.
 	core_.memory.set_layout({mpts, 0, static_cast<std::uint8_t>(InitHca::log_mpts.get(in))});
 	core_.events.reset(InitHca::log_eqs.get(in));
 	core_.multicast.reset(mgm_entry, mgm_hash, mgms);

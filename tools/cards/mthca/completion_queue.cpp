@@ -27,13 +27,13 @@ mellanox_icm::CompletionQueue::Settings settings(const CqContext &context, Recor
 		.record = record};
 }
 
-// As it comes out of a card that is broken on purpose.
+// Applies the CQE faults that are due.
 Cqe distorted(Faults &faults, Cqe entry, bool &wrong_owner)
 {
 	constexpr std::uint8_t no_such_completion = 0x1d;
 	if (faults.strikes(Fault::cqe_number))
 		entry.qpn = entry.qpn.value() ^ (1 + faults.below(0xffffff));
-	// Another place than any WQE's: between two, or outside the ring.
+	// An address between two WQEs or outside of the ring.
 	if (faults.strikes(Fault::cqe_index))
 		entry.wqe_address = entry.wqe_address.value() ^ (1 + faults.below(0x3fffff)) << 6;
 	if (faults.strikes(Fault::cqe_opcode))

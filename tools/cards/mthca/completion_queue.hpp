@@ -16,14 +16,14 @@ namespace weft::mthca
 class CompletionQueue final : public mellanox_icm::CompletionQueue
 {
 public:
-	// @record: of its consumer index. @faults outlives it.
+	// @record: index of the doorbell record with the consumer index. @faults outlives it.
 	CompletionQueue(const Services &services, std::uint32_t cqn,
 			const hw::mthca::CqContext &context, RecordPlace record, Faults &faults);
 
 	[[nodiscard]] bool post(const hw::mthca::Cqe &entry, bool solicited);
 
-	// From the next entry on in another buffer, at the index modulo its size; software moves
-	// what it has not polled. False: that would not fit.
+	// From the next entry on, entries are written to another buffer, at the index modulo its
+	// size; software moves unpolled entries. Returns false if they would not fit.
 	bool resize(std::uint32_t lkey, std::uint64_t start, unsigned log_size);
 	hw::mthca::CqContext context() const;
 

@@ -57,7 +57,7 @@ bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn,
 	cqe.qpn = qp.qpn;
 	cqe.remote_qpn = done.source_qpn;
 	cqe.set_source(done.sl, done.grh, done.path_bits, done.source_lid);
-	// Without immediate data: the index of the P_Key.
+	// Without immediate data, the field has the P_Key index.
 	cqe.immediate = immediate ? done.immediate : done.immediate << 16;
 	cqe.byte_count = done.byte_count;
 	cqe.wqe_address = receive_address(qp, done.index);

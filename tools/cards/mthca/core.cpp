@@ -116,7 +116,7 @@ void Core::set_bus_master(bool on)
 
 void Core::break_down(std::uint32_t code)
 {
-	// Any of its words may say so.
+	// Drivers check all words of the buffer.
 	error_buffer[limits::kBreakdownDword] = code;
 }
 

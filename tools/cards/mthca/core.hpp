@@ -39,7 +39,7 @@ public:
 	void close();
 	void set_bus_master(bool on);
 	void break_down(std::uint32_t code);
-	// An interrupt of every vector, for no reason.
+	// Raises an interrupt of every vector without a cause.
 	void interrupt_idly();
 
 	// INIT_IB and CLOSE_IB.
@@ -64,16 +64,16 @@ public:
 
 	mellanox_icm::BringUp bring_up{
 		{.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages}};
-	hw::mthca::InitHca init_hca{}; // as the driver gave it
+	hw::mthca::InitHca init_hca{}; // as set by the driver
 	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
 
 	CommandRegister command_register;
 	Doorbells doorbells;
 
 private:
-	// SubnetAgent::Host: what the driver has set itself it is not told of; only states have an
-	// event. A driver that is not trusted sets nothing: it is told that its port is active,
-	// again, and looks.
+	// SubnetAgent::Host. Only changes of the port's state have an event, so there is none for
+	// what the driver has set itself. The driver of an untrusted guest sets nothing itself: it
+	// gets an event that its port is active, even if it was, and reads the attributes again.
 	void raise_port_event(unsigned port);
 	void port_changed(unsigned port) override;
 	void port_state_changed(unsigned port, bool active) override;
@@ -100,7 +100,7 @@ private:
 
 	Commands commands_;
 	const fabric::NodeIdentity original_identity_;
-	// The last member: packets stop coming before anything else goes.
+	// Declared last, so that it is destroyed first and no more packets arrive.
 	PortLinks links_;
 };
 

@@ -19,7 +19,7 @@ void Doorbells::write(std::uint64_t offset, std::span<const std::byte> data)
 	});
 }
 
-// iPXE and 32-bit machines write the halves one by one, the first one first.
+// iPXE and 32-bit systems write the two dwords separately, the first one first.
 void Doorbells::write_dword(std::uint32_t page, std::uint32_t offset, std::uint32_t value)
 {
 	if (core_.bring_up.stage() != mellanox_icm::Stage::initialised)
@@ -41,7 +41,7 @@ void Doorbells::write_dword(std::uint32_t page, std::uint32_t offset, std::uint3
 		arm_cq(page, half, value);
 }
 
-// A process may ring only what its own page was named for when the queue was made.
+// A process may ring only doorbells of queues that were created with its own UAR page.
 void Doorbells::send(std::uint32_t page, std::uint32_t first, std::uint32_t second)
 {
 	Activity::add(core_.activity.send_doorbells);
@@ -50,13 +50,13 @@ void Doorbells::send(std::uint32_t page, std::uint32_t first, std::uint32_t seco
 		++core_.diagnostics.bad_doorbells;
 		return;
 	}
-	// The next one reports these requests, too: it counts from the first.
+	// The next doorbell covers these requests, too, because it counts from the first one.
 	if (!qp->accepts_send_doorbell())
 		return;
 	const auto end =
 		static_cast<std::uint16_t>(uar::send_index.of(first) + uar::send_count.of(first));
-	// Never back, nor by more than there is room for: a record that says so could not be
-	// believed either.
+	// The index may not decrease, or exceed the queue. A doorbell record with such a value
+	// would be ignored as well.
 	const auto ahead = static_cast<std::uint16_t>(end - qp->send_producer);
 	if (ahead == 0 || ahead > qp->send_queue.size()) {
 		++core_.diagnostics.bad_doorbells;

@@ -19,12 +19,12 @@ public:
 	explicit Doorbells(Core &core) : core_(core) {}
 
 	void reset() { halves_.clear(); }
-	// A write of any size to any place of BAR 2. Only whole aligned dwords count; a doorbell is
-	// two.
+	// Handles a write of any size at any offset of BAR 2. Only complete aligned dwords have an
+	// effect; a doorbell has two.
 	void write(std::uint64_t offset, std::span<const std::byte> data);
-	// BAR 0. @offset: from the first event queue's register.
+	// Handles a write to BAR 0. @offset: from the register of the first event queue.
 	void set_eq_consumer_index(std::uint64_t offset, std::uint32_t index);
-	// The event queues from @first on whose bits are set in @mask.
+	// Arms the event queues from @first on whose bits are set in @mask.
 	void arm_eqs(std::uint32_t first, std::uint32_t mask);
 
 private:
@@ -33,8 +33,8 @@ private:
 	void arm_cq(std::uint32_t page, std::uint32_t first, std::uint32_t second);
 
 	Core &core_;
-	// First halves of doorbells whose second has not come, by page and place: two for each page
-	// at the most.
+	// First dwords of doorbells whose second dword has not been written, by page and offset: at
+	// most two per page.
 	std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> halves_;
 };
 

@@ -23,32 +23,32 @@ constexpr unsigned kLogUarMegabytes = 3;
 constexpr std::uint64_t kUarSize = std::uint64_t{1} << (20 + kLogUarMegabytes);
 constexpr std::uint32_t kUarPages = kUarSize / 4096;
 
-// BAR 4, which drivers of the memory-free mode leave alone.
+// For BAR 4, which drivers do not use on a card without memory.
 constexpr std::uint16_t kVectors = 32;
 constexpr std::uint64_t kMsixBarSize = 8192;
 constexpr std::uint32_t kPbaOffset = 4096;
 
-constexpr unsigned kFirmwarePages = 16; // iPXE wants one at least
+constexpr unsigned kFirmwarePages = 16; // iPXE requires at least one
 constexpr unsigned kAuxPages = 4;       // the same
 constexpr unsigned kLogMaxCommands = 4;
 
-// Numbers below these powers of two belong to the firmware. Keys: index 1 must stay free, lkey
-// 0x100 ends receive lists.
+// Numbers below these powers of two are reserved for firmware. Key index 1 must stay unused,
+// because lkey 0x100 marks the end of receive lists.
 constexpr unsigned kLogReservedQps = 4;
 constexpr unsigned kLogReservedSrqs = 4;
 constexpr unsigned kLogReservedCqs = 4;
 constexpr unsigned kLogReservedMpts = 4;
 constexpr unsigned kLogReservedMtts = 4;
-// iPXE writes this number into contexts, and rings page 1.
+// iPXE uses this number in contexts, and rings doorbells on page 1.
 constexpr unsigned kReservedUars = 1;
 
-// Most entries of a queue.
+// Maximum number of entries of a queue.
 constexpr unsigned kLogMaxQpSize = 14;
 constexpr unsigned kLogMaxSrqSize = 14;
 constexpr unsigned kLogMaxCqSize = 17;
 constexpr unsigned kLogMaxEqSize = 17;
 
-// Maximum values for INIT_HCA: a table costs only what is used of it.
+// Maximum values for INIT_HCA. A table costs only what is used of it.
 constexpr unsigned kLogMaxQps = 20;
 constexpr unsigned kLogMaxSrqs = 20;
 constexpr unsigned kLogMaxCqs = 20;
@@ -58,16 +58,16 @@ constexpr unsigned kLogMaxMcgs = 20;
 constexpr unsigned kLogMinMcgEntry = 6;
 constexpr unsigned kLogMaxMcgEntry = 12;
 
-// Objects that may exist at a time, whatever the tables' sizes: each takes the daemon's memory.
+// Maximum number of objects, whatever the tables' sizes, because each uses memory of the daemon.
 constexpr std::size_t kMostQps = 65536;
 constexpr std::size_t kMostSrqs = 65536;
 constexpr std::size_t kMostCqs = 65536;
 
-// Built into rdma-core: 32 GIDs of each port in an address vector.
+// rdma-core assumes 32 GIDs per port in address vectors.
 constexpr unsigned kLogGids = 5;
 constexpr unsigned kLogPkeys = 6;
 constexpr unsigned kLogMaxReads = 4;
-// nds has six bits.
+// The field nds has six bits.
 constexpr unsigned kMaxWqe = 1008;
 constexpr unsigned kMaxSge = 59;
 

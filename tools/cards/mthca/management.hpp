@@ -14,7 +14,7 @@ namespace weft::mthca
 class Management final : public ManagementAgent
 {
 public:
-	// @driver_listens: whether QP0 of a port takes packets.
+	// @driver_listens returns whether QP0 of a port receives packets.
 	Management(Agents &agents, std::function<bool(unsigned port)> driver_listens)
 	    : agents_(agents), driver_listens_(std::move(driver_listens))
 	{

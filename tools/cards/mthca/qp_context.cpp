@@ -20,7 +20,8 @@ namespace qp_opt = hw::mthca::qp_opt;
 namespace
 {
 
-// All but port, P_Key index and the time-outs, which have opt bits of their own.
+// Decodes all fields except the port, the P_Key index and the timeouts, which have their own opt
+// bits.
 void decode_path(const std::uint8_t *layout, AddressPath &path)
 {
 	mellanox_icm::qp_context::decode_address<Path>(layout, path);
@@ -35,7 +36,8 @@ void encode_path(const AddressPath &path, std::uint8_t rnr_retry, std::uint8_t *
 	Path::sl.set(layout, path.sl);
 }
 
-// A port of 0 says nothing (iPXE on the way to RTR); false for one that the card lacks.
+// Port 0 leaves the port unchanged (iPXE sends it in INIT2RTR). Returns false for a port that the
+// card does not have.
 bool decode_port(const std::uint8_t *layout, unsigned ports, AddressPath &path)
 {
 	const std::uint32_t port = Path::port.get(layout);
@@ -85,7 +87,7 @@ Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mas
 
 	qp.wqe_base_high = QpContext::wqe_base_high.get(context);
 	qp.wqe_lkey = QpContext::wqe_lkey.get(context);
-	// Room for the link and one segment.
+	// The stride must have space for the link and one segment.
 	constexpr unsigned least_stride = 5;
 	if (!decode_queue(context, QpContext::log_sq_size, QpContext::log_sq_stride,
 			  QpContext::send_base, QpContext::send_record, qp.send_queue) ||
@@ -114,7 +116,7 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 				  qp.mtu > static_cast<unsigned>(ib::Mtu::mtu_2048)))
 			return Status::bad_parameter;
 	}
-	// Datagrams have no path of their own.
+	// A datagram QP has no path.
 	if ((to_rtr && connected) || chosen(qp_opt::primary_path)) {
 		decode_path(primary, qp.path);
 		if (!decode_port(primary, ports, qp.path) ||
@@ -125,7 +127,7 @@ Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required requ
 		return Status::bad_parameter;
 	if (to_rts || chosen(qp_opt::rnr_retry))
 		qp.rnr_retry = byte(Path::rnr_retry, primary);
-	// Automatic path migration is not offered: a queue pair stays where such migration ends.
+	// Automatic path migration is not supported, so the only state is the one after migration.
 	return mellanox_icm::qp_context::decode_attributes<QpContext, Path>(context, opt_mask,
 									    required, qp)
 		       ? Status::ok

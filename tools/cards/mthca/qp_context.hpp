@@ -13,10 +13,11 @@
 namespace weft::mthca::qp_context
 {
 
-// RST2INIT: what stays for the life of the queue pair. Drivers may leave it out later (iPXE).
+// Sets the attributes of RST2INIT, which do not change later. Drivers may omit them in later
+// transitions (iPXE).
 hw::mthca::Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mask,
 			 QueuePair &qp);
-// Any other transition: what it requires, and what @opt_mask chooses.
+// Sets the attributes of other transitions: required ones, and those that @opt_mask selects.
 hw::mthca::Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
 			 unsigned ports, QueuePairAttributes &qp);
 // QUERY_QP.

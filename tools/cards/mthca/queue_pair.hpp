@@ -12,21 +12,21 @@
 namespace weft::mthca
 {
 
-// WorkQueue - the WQEs of one direction, in a buffer that a key names.
+// WorkQueue - the WQEs of one direction, in memory of a key.
 struct WorkQueue {
-	std::uint32_t base = 0; // low dword of the address of the first
+	std::uint32_t base = 0; // low dword of the address of the first WQE
 	std::uint8_t log_size = 0;
 	std::uint8_t log_stride = 6;
 	std::uint32_t record = 0; // index of the doorbell record
 
 	std::uint32_t size() const { return std::uint32_t{1} << log_size; }
 	std::uint32_t stride() const { return std::uint32_t{1} << log_stride; }
-	// Bytes from the first WQE to the one with free-running index @index.
+	// Returns the offset of the WQE with free-running index @index from the first WQE.
 	std::uint64_t offset(std::uint32_t index) const
 	{
 		return std::uint64_t{index & (size() - 1)} << log_stride;
 	}
-	// Address of a WQE as completions report it.
+	// Returns the address of a WQE as completions report it.
 	std::uint32_t wqe_address(std::uint32_t index) const
 	{
 		return static_cast<std::uint32_t>(base + offset(index));
@@ -40,7 +40,7 @@ struct QueuePair final : hca::QueuePair {
 	bool signal_all = false;
 	WorkQueue send_queue;
 	WorkQueue receive_queue;
-	// Free-running index behind the last WQE that a doorbell has told of.
+	// Free-running index after the last WQE that a doorbell has announced.
 	std::uint16_t send_producer = 0;
 
 	// Returns a queue's memory, as its key sees it.
@@ -51,7 +51,7 @@ struct QueuePair final : hca::QueuePair {
 	}
 };
 
-// Every queue pair of this card's engine is made by this model.
+// All queue pairs of this card's engine are of this type.
 inline const QueuePair &own(const hca::QueuePair &qp)
 {
 	return static_cast<const QueuePair &>(qp);

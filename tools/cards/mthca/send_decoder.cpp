@@ -21,7 +21,7 @@ using hw::mthca::WqeNext;
 namespace
 {
 
-// Nothing: no opcode that this card has.
+// Returns nothing for an opcode that this card does not have.
 std::optional<SendOpcode> send_opcode(std::uint8_t opcode)
 {
 	switch (static_cast<WqeOpcode>(opcode)) {
@@ -69,7 +69,7 @@ bool take_datagram(SegmentCursor &cursor, Datagram &to)
 	return true;
 }
 
-// The segments between the link and the data; false if they are cut short.
+// Takes the segments between the link and the data; returns false if they are truncated.
 bool take_operands(SegmentCursor &cursor, ServiceType service, SendRequest &out)
 {
 	if (out.opcode == SendOpcode::nop)
@@ -107,7 +107,8 @@ Syndrome decode(const WqeNext &link, std::span<const std::byte> wqe, ServiceType
 	out.opcode = opcode.value_or(SendOpcode::nop);
 	out.fence = link.fence();
 	out.signalled = own.has(WqeNext::completion);
-	// On a special QP the word has other flags: the packet says itself whether it is solicited.
+	// In a WQE of a special QP the word has other flags, and the packet itself contains the
+	// solicited bit.
 	const bool whole = service == ServiceType::whole_packet;
 	out.solicited = !whole && own.has(WqeNext::solicited);
 	out.ip_checksum = false;

@@ -18,13 +18,13 @@ namespace weft::mthca
 
 /**
  * decode() - read a send WQE
- * @link: of the WQE before it, which says what this one is
- * @wqe: a private copy of the WQE, its own link included; as long as @link says
- * @service: of the QP it was posted to
- * @out: receives the request; what is in it after a failure is of no use but for signalled
+ * @link: the link in the previous WQE, which contains the opcode and the size of this one
+ * @wqe: a private copy of the WQE with its own link; @link contains its length
+ * @service: service of the QP to which the WQE was posted
+ * @out: receives the request; after a failure only its field signalled is valid
  *
- * Every bit pattern gives a request or a syndrome. Keys, addresses and the length against the MTU
- * or the message limit are not looked at.
+ * Every bit pattern gives a request or a syndrome. Keys and addresses are not checked, and neither
+ * is the length against the MTU or the message limit.
  *
  * Returns Syndrome::none or the syndrome with which the WQE shall complete.
  */
@@ -36,8 +36,8 @@ Syndrome decode(const hw::mthca::WqeNext &link, std::span<const std::byte> wqe, 
  * @segments: a private copy of the data segments
  * @out: receives the pieces, in order, without empty ones
  *
- * Its end is the key that stands for no memory: the size in the WQE is not to be relied on (iPXE).
- * Returns the sum of the lengths.
+ * The list ends at the key that stands for no memory, because the size in the WQE is not reliable
+ * (that of iPXE). Returns the sum of the lengths.
  */
 std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out);
 

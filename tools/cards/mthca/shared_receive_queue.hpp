@@ -20,13 +20,13 @@ namespace weft::mthca
 class SharedReceiveQueue final : public hca::LinkedReceives<SharedReceiveQueue>
 {
 public:
-	// @record: its count of posted WQEs. @faults outlives it.
+	// @record: index of the doorbell record with the count of posted WQEs. @faults outlives it.
 	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, std::uint32_t which,
 			   const hw::mthca::SrqContext &context, RecordPlace record,
 			   Faults &faults);
 
 	const QueueBuffer &buffer() const { return buffer_; }
-	// Address of a WQE as completions report it.
+	// Returns the address of a WQE as completions report it.
 	std::uint32_t wqe_address(std::uint16_t index) const
 	{
 		return static_cast<std::uint32_t>(buffer_.start + wqe_offset(index));

@@ -15,7 +15,7 @@ using hw::mthca::WqeNext;
 namespace
 {
 
-// A WQE of the largest stride: 2^(4 + 7) bytes.
+// A WQE of the largest stride has 2^(4 + 7) bytes.
 constexpr std::size_t kWqeBytesMax = 2048;
 } // namespace
 
@@ -34,7 +34,7 @@ std::uint32_t WorkQueues::receives_posted(const hca::QueuePair &pair, std::uint1
 	if (!posted)
 		return 0;
 	const auto waiting = static_cast<std::uint16_t>(*posted - next);
-	// A record that claims more than there is room for is not believed at all.
+	// A record that claims more entries than the queue has is ignored.
 	return waiting <= qp.receive_queue.size() ? waiting : 0;
 }
 
@@ -77,9 +77,9 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
 	return Taken::yes;
 }
 
-// WQE k is described by WQE k - 1, the first one by the last of the ring, also where a doorbell
-// describes it: drivers write both. A slot is not used again before its completion was polled, so
-// the description is still there.
+// WQE k is described by WQE k - 1, and the first one by the last one of the ring. This is also used
+// if a doorbell contains the description, because drivers write both. A slot is not reused before
+// its completion was polled, so the description still exists.
 Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, SendRequest &request,
 			    Syndrome &failure)
 {
@@ -100,7 +100,7 @@ Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, Sen
 	const auto wqe = std::span(bytes).first(fits ? size : sizeof(WqeNext));
 	if (!card_.memory.read(buffer, queue.offset(index), wqe))
 		return Taken::broken;
-	// One that does not fit is refused for its size.
+	// A WQE that is too long is refused because of its size.
 	failure = decode(link, wqe, qp.service, request);
 	request.signalled |= qp.signal_all;
 	return Taken::yes;

@@ -15,7 +15,7 @@ class WorkQueues final : public WorkSource
 public:
 	explicit WorkQueues(const CardContext &card) : card_(card) {}
 
-	// Ends where the last doorbell ended.
+	// The queue ends where the last doorbell ended.
 	Taken take_send(const hca::QueuePair &qp, std::uint16_t index, SendRequest &request,
 			Syndrome &failure) override;
 	std::uint32_t receives_posted(const hca::QueuePair &qp, std::uint16_t next) const override;

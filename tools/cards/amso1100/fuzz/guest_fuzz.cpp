@@ -33,7 +33,7 @@ constexpr MessageId kRequests[] = {
 	MessageId::request_reject, MessageId::term,           MessageId::init,
 };
 
-// One end: a queue pair, and memory between two guards.
+// One of the two guests, with a queue pair and memory between two guard areas.
 struct Party {
 	explicit Party(Driver &which) : driver(which), cq(which.create_cq(512))
 	{
@@ -86,7 +86,8 @@ private:
 	std::uint8_t byte() { return input_.take<std::uint8_t>(); }
 	Driver &guest() { return bad_.driver; }
 
-	// The other takes whoever comes, and gives him something to do.
+	// The well-behaved guest accepts each connection request, and posts requests on the
+	// connection.
 	void answer()
 	{
 		Driver &other = good_.driver;
@@ -95,7 +96,7 @@ private:
 		while (const auto event = other.next_event()) {
 			if (Driver::id_of(*event) != wire::EventId::connection_request)
 				continue;
-			// It has one queue pair: who comes later is refused.
+			// It has only one queue pair, so later requests are rejected.
 			static_cast<void>(other.accept(
 				good_.qp,
 				Driver::field(*event, wire::connection_request::endpoint)));
@@ -152,7 +153,7 @@ private:
 			return bad_.stag;
 		}
 	}
-	// Near where something is.
+	// Accesses an offset near one that has a meaning.
 	void access()
 	{
 		static constexpr std::pair<unsigned, std::uint64_t> kPlaces[] = {
@@ -180,7 +181,7 @@ private:
 			guest().host.write_register(bar, offset, data);
 		}
 	}
-	// Handles are right more often than not, so that what is wrong gets far.
+	// Most handles are valid, so that the other fields are checked too.
 	void ask()
 	{
 		Driver::Words words;

@@ -34,7 +34,7 @@ public:
 	static constexpr std::uint64_t kHintCount = 0x2001a, kRequestWord = 0x2001c,
 				       kReplyWord = 0x2001e, kEventWord = 0x20020;
 	static constexpr std::uint64_t kReplies = 0x30000, kEvents = 0x40000;
-	static constexpr std::uint64_t kFree = 0x100000; // free memory begins here
+	static constexpr std::uint64_t kFree = 0x100000; // free memory starts here
 	static constexpr std::uint64_t kMemory = 16 << 20;
 	static constexpr std::uint64_t kContext = 0x80563412808800ff;
 	static constexpr std::uint64_t kRnicContext = 0x1100000022;

@@ -270,7 +270,8 @@ TEST_F(Amso1100Connections, TsharkDecodesTheStream)
 		std::filesystem::remove(file);
 }
 
-// The server may speak first: the card's own first message has told it that the client is ready.
+// The server may send first, because the first message of the client's card has shown that the
+// client is ready.
 TEST_F(Amso1100Connections, ServerMaySendFirst)
 {
 	establish();
@@ -612,7 +613,7 @@ TEST_F(Amso1100Connections, ConnectReportsTheCauseOfFailure)
 			    Driver::field(request, wire::connection_request::endpoint)),
 		  Status::invalid_endpoint);
 
-	// If nobody answers a request, the initiator times out first.
+	// If the host does not answer a request, the initiator times out first.
 	a.connect(client.qp, kAddressB, kPort);
 	request = b.wait_event();
 	EXPECT_EQ(failure(), Status::connection_timed_out);
@@ -726,7 +727,7 @@ TEST_F(Amso1100Connections, ConnectionsAreRefusedWhileTooManyEventsArePending)
 	EXPECT_LE(std::ranges::find(all, "verbs-events", &cards::Count::name)->value, bound);
 }
 
-// As many as the host has asked for wait; the next caller is turned away.
+// As many requests wait as the host has specified in the backlog; the next one is refused.
 TEST_F(Amso1100Connections, ListenBacklogIsEnforced)
 {
 	listener = b.listen(kPort, 2);

@@ -174,7 +174,7 @@ TEST_F(Example, PartialRegisterAccessesAreIgnored)
 	EXPECT_EQ(counted("doorbells"), 0u);
 }
 
-// The fault that it can have: it forgets as many interrupts as it was told to, and no more.
+// The only fault of the card: it drops as many interrupts as requested, and no more.
 TEST_F(Example, InterruptFaultDropsTheArmedNumberOfInterrupts)
 {
 	EXPECT_FALSE(card_->arm_fault("a-headache", 1));

@@ -16,7 +16,7 @@
 namespace weft::hca::testing
 {
 
-// Fault - what is wrong with a request, or with what it meets at the responder.
+// Fault - an error in a request, or a state of the responder in which a request fails.
 enum class Fault : std::uint8_t {
 	none,
 	// Faults of the requester's own buffer.
@@ -46,7 +46,7 @@ enum class Fault : std::uint8_t {
 	receive_key_unknown,
 	receive_key_of_another_pd,
 	receive_region_not_writable,
-	// Faults of the key that a SEND with invalidate names.
+	// Faults of the key that a SEND with invalidate specifies.
 	invalidated_key_unknown,
 	invalidated_key_of_another_pd,
 	invalidated_key_not_open_to_the_remote_side,
@@ -82,7 +82,7 @@ constexpr Operations kWithoutReceive = kPlainWrite | kReads | kAtomics;
 constexpr Operations kWithReceive = kSends | kWriteWithImmediate;
 constexpr Operations kAllOperations = kSends | kWrites | kReads | kAtomics;
 
-// ErrorRow - one fault, and what both ends report of it. The responder has posted one receive,
+// ErrorRow - one fault, and the error that each end reports. The responder has posted one receive,
 // unless the fault is a missing receive.
 struct ErrorRow {
 	Fault fault;
@@ -156,7 +156,7 @@ constexpr ErrorRow kErrorRows[] = {
 	{Fault::receive_key_unknown, kSends, Syndrome::remote_operation, Syndrome::local_protection, kNoEvent, true},
 	{Fault::receive_key_of_another_pd, kSends, Syndrome::remote_operation, Syndrome::local_protection, kNoEvent, true},
 	{Fault::receive_region_not_writable, kSends, Syndrome::remote_operation, Syndrome::local_protection, kNoEvent, true},
-	// The data of a write is not placed where the receive says.
+	// The data of a write is not stored in the memory of the receive.
 	{Fault::receive_too_short, kWriteWithImmediate, Syndrome::none, Syndrome::none, kNoEvent, false},
 	{Fault::receive_key_unknown, kWriteWithImmediate, Syndrome::none, Syndrome::none, kNoEvent, false},
 

@@ -22,12 +22,15 @@ void address_datagram(const CardPort &port, const Datagram &address, unsigned pk
 		      packet::Headers &headers);
 
 /*
- * The same for an SMP of QP0, IBA 13.5.3: the management lane and no key. A directed route that
- * begins at the card has the permissive LID at both ends, IBA 14.2.2.
+ * The same for an SMP of QP0 (IBA 13.5.3), which uses VL 15 and no P_Key. A directed route that
+ * starts at the card has the permissive LID as source and destination (IBA 14.2.2).
  */
 void address_smp(const CardPort &port, const Datagram &address, packet::Headers &headers);
 
-/* Turn the addresses of a received datagram round, for an answer with the same P_Key. */
+/*
+ * Fill in the headers of a response to a received datagram: its addresses reversed, and the same
+ * P_Key.
+ */
 void address_reply(const CardPort &port, const fabric::Packet &request, packet::Headers &headers);
 
 } // namespace weft::hca::transport

@@ -13,24 +13,24 @@
 namespace weft::hca::transport
 {
 
-/* Returns the word's new value. All are plain numbers, whatever the byte order of memory. */
+/* Returns the new value of the word. Arguments are in host byte order. */
 std::uint64_t masked_compare_swap(std::uint64_t word, std::uint64_t compare,
 				  std::uint64_t compare_mask, std::uint64_t swap,
 				  std::uint64_t swap_mask);
 
 /*
- * Adds field by field: a set bit of @boundary is the highest bit of a field, out of which nothing
- * is carried. With no boundary the whole word is one field.
+ * Adds field by field: each set bit of @boundary marks the highest bit of a field, and no carry
+ * leaves a field. If @boundary is 0, the whole word is one field.
  */
 std::uint64_t masked_fetch_add(std::uint64_t word, std::uint64_t add, std::uint64_t boundary);
 
 /**
- * execute_atomic() - carry out an atomic request on guest memory
+ * execute_atomic() - execute an atomic request on guest memory
  * @address: bus address, a multiple of eight
- * @big_endian: the guest's processors see memory so
+ * @big_endian: true if the guest's processors are big-endian
  *
- * Atomic towards the guest's processors and all other cards. Returns the former value, or nothing
- * if the word is not there.
+ * The operation is atomic towards the guest's processors and all other cards. Returns the former
+ * value, or nothing if the word is not accessible.
  */
 std::optional<std::uint64_t> execute_atomic(GuestMemory &memory, std::uint64_t address,
 					    const packet::Headers &headers, bool big_endian);

@@ -9,7 +9,7 @@ namespace weft::hca::transport
 namespace
 {
 
-/* The counters that go with a syndrome, for the send and for the receive queue. */
+/* Increments the counter of a syndrome, for the send or the receive queue. */
 void count(Diagnostics &counters, Syndrome syndrome, bool is_send)
 {
 	switch (syndrome) {

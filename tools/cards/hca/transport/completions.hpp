@@ -13,14 +13,15 @@ namespace weft::hca::transport
 class Engine;
 
 /*
- * A completion that cannot be written breaks its QP: the engine fails it soon after.
+ * If a completion cannot be written, its QP is marked as broken, and the engine soon moves it to
+ * the error state.
  */
 class Completions
 {
 public:
 	explicit Completions(Engine &engine) : engine_(engine) {}
 
-	/* A send ended well; an entry is written if it was asked for. */
+	/* Completes a successful send; an entry is written if the request is signaled. */
 	void sent(Qp &qp, const SendRequest &request, std::uint16_t index,
 		  std::uint32_t byte_count = 0, std::span<const std::byte> data = {});
 	void send_failed(Qp &qp, std::uint16_t index, Syndrome syndrome);
@@ -28,7 +29,7 @@ public:
 	void receive_failed(Qp &qp, const ReceiveWork &work, Syndrome syndrome);
 
 private:
-	/* @written: whether the card could. */
+	/* @written: whether the entry could be written. */
 	void check(Qp &qp, bool written);
 
 	Engine &engine_;

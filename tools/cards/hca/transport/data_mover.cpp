@@ -11,7 +11,7 @@ namespace
 {
 
 /*
- * Takes segments one after the other and fills them. Source and destination may overlap: a guest
+ * Fills a list of segments one after the other. Source and destination may overlap, because a guest
  * can send to itself.
  */
 class Filler
@@ -40,7 +40,7 @@ private:
 	std::size_t used_ = 0;
 };
 
-/* Calls fn(piece, offset in it, bytes) for each part of a stretch of a list. */
+/* Calls fn(piece, offset in the piece, bytes) for each part of a range of the list. */
 template<class Fn>
 MemoryError for_stretch(const std::vector<Piece> &pieces, std::uint64_t offset,
 			std::uint64_t length, Fn &&fn)

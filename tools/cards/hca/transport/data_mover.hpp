@@ -19,7 +19,7 @@
 namespace weft::hca::transport
 {
 
-/* Bytes on the heap that a payload shares. */
+/* Heap memory that payloads share. */
 struct OwnedBytes {
 	std::shared_ptr<std::byte[]> data;
 	std::size_t size = 0;
@@ -38,47 +38,49 @@ public:
 	DataMover(Memory &memory, Leases &leases) : memory_(memory), leases_(leases) {}
 
 	/**
-	 * refer() - a payload that refers to the memory of a request
-	 * @qp: that sends it; it lends the memory, until one of its rights to it ends
-	 * @request: whose data; bytes that lay in the WQE itself are copied
-	 * @offset, @length: which part of it; not beyond request.length
+	 * refer() - create a payload that refers to the memory of a request
+	 * @qp: the QP that sends it; the payload is valid until a right of the QP to the memory
+	 * ends
+	 * @request: the request with the data; inline data of the WQE is copied
+	 * @offset, @length: the part of the data, within request.length
 	 *
-	 * Errors are those of the first key that fails.
+	 * Returns the error of the first key that fails.
 	 */
 	MemoryError refer(Qp &qp, const SendRequest &request, std::uint64_t offset,
 			  std::uint32_t length, fabric::Payload &out);
-	/* A payload that refers to memory behind a key. */
+	/* Creates a payload that refers to memory of a key. */
 	MemoryError refer(Qp &qp, const KeyUse &use, std::uint64_t address, std::uint32_t length,
 			  fabric::Payload &out);
 
 	/*
-	 * Copy out.size() bytes of the data of a request, from @offset on; not beyond its length.
+	 * Copies out.size() bytes of a request's data from @offset on, which must be within its
+	 * length.
 	 */
 	MemoryError gather(const SendRequest &request, std::uint64_t offset, const KeyUse &user,
 			   std::span<std::byte> out);
 
 	/**
 	 * scatter() - write a payload over a scatter list
-	 * @offset: bytes of the list to be passed over
+	 * @offset: number of bytes of the list to skip
 	 *
-	 * Leaves out data that does not fit: callers have compared the sizes. On an error nothing
-	 * was written; MemoryError::taken_back means that the payload itself failed.
+	 * Ignores data that does not fit, because callers have compared the sizes. After an error,
+	 * nothing was written; MemoryError::taken_back means that the payload itself failed.
 	 */
 	MemoryError scatter(const std::vector<Piece> &pieces, std::uint64_t offset,
 			    const fabric::Payload &payload, const KeyUse &user);
 	MemoryError scatter(const std::vector<Piece> &pieces, std::uint64_t offset,
 			    std::span<const std::byte> bytes, const KeyUse &user);
 
-	/* Write a payload, from its byte @skip on, to memory behind a key. */
+	/* Writes a payload, from its byte @skip on, to memory of a key. */
 	MemoryError write(const KeyUse &use, std::uint64_t address, const fabric::Payload &payload,
 			  std::uint32_t skip = 0);
 
 	/*
-	 * Check a range that is used piece by piece later: its ends. That what lies between is
-	 * there is found out when it is used.
+	 * Checks the first and last byte of a range that is used in parts later. Pages in between
+	 * are checked when they are used.
 	 */
 	MemoryError probe(const KeyUse &use, std::uint64_t address, std::uint64_t length);
-	/* The bus address of an aligned 64-bit word behind a key. */
+	/* Returns the bus address of an aligned 64-bit word of a key's memory. */
 	std::optional<std::uint64_t> word_address(const KeyUse &use, std::uint64_t address);
 
 private:
@@ -87,7 +89,7 @@ private:
 
 	Memory &memory_;
 	Leases &leases_;
-	/* Kept to spare allocations. */
+	/* Members, to avoid allocations. */
 	std::vector<MemorySegment> segments_;
 	std::vector<BusRange> ranges_;
 };

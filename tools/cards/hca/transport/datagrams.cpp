@@ -35,7 +35,7 @@ bool Datagrams::advance(Qp &qp, unsigned budget)
 	for (; budget > 0; budget--) {
 		if (qp.waiting)
 			return false;
-		/* A large send that has begun continues while the queue drains, too. */
+		/* Continue a large send that has begun, even if the queue is draining. */
 		Step step = Step::nothing_posted;
 		if (qp.send.large)
 			step = send_segment(qp);
@@ -47,7 +47,7 @@ bool Datagrams::advance(Qp &qp, unsigned budget)
 	return true;
 }
 
-/* Takes the next posted request and sends it, or begins to: a packet at the most. */
+/* Takes the next posted request, and sends at most one packet of it. */
 Datagrams::Step Datagrams::take_next(Qp &qp)
 {
 	switch (take_send(engine_.card(), qp, work_)) {
@@ -83,7 +83,10 @@ void Datagrams::fail_send(Qp &qp, std::uint16_t index, Syndrome syndrome)
 	engine_.stop_send_queue(qp);
 }
 
-/* Datagrams of ordinary QPs are no management traffic, whatever the tables say: not sent. */
+/*
+ * Ordinary QPs may not send on VL 15, whatever the SL-to-VL tables contain: such packets are
+ * dropped.
+ */
 void Datagrams::transmit(Qp &qp, packet::Headers &headers, fabric::Payload payload)
 {
 	const bool may_manage =
@@ -95,13 +98,15 @@ void Datagrams::transmit(Qp &qp, packet::Headers &headers, fabric::Payload paylo
 		engine_.emit(qp, std::move(*packet));
 }
 
-/* The headers of a datagram, but for its PSN. */
+/* Builds the headers of a datagram, except for the PSN. */
 Syndrome Datagrams::address(const Qp &qp, const SendRequest &request,
 			    packet::Headers &headers) const
 {
 	const CardPort *port = engine_.card().port(qp.pair.path.port);
 	const auto &datagram = request.datagram;
-	/* With the check off the port is the QP's, and the vector's does not count. */
+	/*
+	 * If the check is disabled, the QP's port is used, and that of the address vector ignored.
+	 */
 	if (!port || (engine_.card().check_address_vectors &&
 		      (datagram.pd != qp.pair.pd || datagram.port != qp.pair.path.port)))
 		return Syndrome::local_qp_operation;
@@ -136,7 +141,7 @@ Syndrome Datagrams::send(Qp &qp, const SendRequest &request)
 	if (request.length > mtu(qp))
 		return Syndrome::local_length;
 
-	/* A copy: the request completes before the packet has arrived. */
+	/* The data is copied, because the request completes before the packet has arrived. */
 	OwnedBytes bytes = OwnedBytes::allocate(request.length);
 	if (mover_.gather(request, 0, qp.key_use(0, KeyAccess::local_read), bytes.span()) !=
 	    MemoryError::none)
@@ -149,7 +154,7 @@ Syndrome Datagrams::send(Qp &qp, const SendRequest &request)
 	return Syndrome::none;
 }
 
-/* The request just taken becomes the QP's work; segments follow, one a step. */
+/* Makes the request that was just taken the QP's current work; each step sends a segment. */
 Syndrome Datagrams::begin_large(Qp &qp)
 {
 	const SendRequest &taken = work_.request;
@@ -196,7 +201,9 @@ Datagrams::Step Datagrams::send_segment(Qp &qp)
 	return Step::done;
 }
 
-/* The gathered bytes are the packet, LRH to ICRC. The card supplies the source LID and the CRCs. */
+/*
+ * The gathered data is the packet from LRH to ICRC. The card fills in the source LID and the CRCs.
+ */
 Syndrome Datagrams::send_whole(Qp &qp, const SendRequest &request)
 {
 	const CardPort *port = engine_.card().port(qp.pair.path.port);
@@ -215,7 +222,10 @@ Syndrome Datagrams::send_whole(Qp &qp, const SendRequest &request)
 	if (packet::parse(raw, static_cast<unsigned>(bytes.size), static_cast<unsigned>(bytes.size),
 			  headers, layout) != packet::Error::none)
 		return Syndrome::local_qp_operation;
-	/* They speak by datagrams alone: an acknowledge, say, would pass for another QP's. */
+	/*
+	 * Special QPs send datagrams only. An acknowledgement, for example, could be taken for that
+	 * of another QP.
+	 */
 	if (!ib::opcode_traits(headers.bth.opcode).has(ib::OpcodeTraits::deth))
 		return Syndrome::local_qp_operation;
 	ib::Lid path_bits = static_cast<ib::Lid>(headers.lrh.slid & ((1u << port->lmc()) - 1));
@@ -229,9 +239,10 @@ Syndrome Datagrams::send_whole(Qp &qp, const SendRequest &request)
 }
 
 /*
- * Anyone who knows a Q_Key, QP1's being everybody's, may send a datagram that is longer than what
- * was posted for it: that is no fault of the QP, which stays, IBA 9.9.3.1 (class D). The request is
- * there for the next one; of a shared queue, which others have gone on with, it ends (class E).
+ * Every sender that knows the Q_Key, and that of QP1 is public, can send a datagram that is longer
+ * than the posted receive. So this is no error of the QP, which keeps its state (IBA 9.9.3.1, class
+ * D). The receive is used for the next datagram. If it came from an SRQ, other QPs may have taken
+ * later receives already, so it completes with an error (class E).
  */
 void Datagrams::too_long(Qp &qp, std::uint16_t due)
 {
@@ -253,7 +264,7 @@ void Datagrams::receive(Qp &qp, unsigned port_number, const fabric::Packet &pack
 	if (!traits.has(ib::OpcodeTraits::deth))
 		return;
 
-	/* IBA 9.6.1.1 and 10.9: QP0 has no keys, QP1 takes any P_Key that the port has. */
+	/* IBA 9.6.1.1 and 10.9: QP0 has no P_Key, and QP1 accepts every P_Key of the port. */
 	int pkey_index = qp.pair.path.pkey_index;
 	if (special == 0) {
 		pkey_index = 0;
@@ -289,7 +300,10 @@ void Datagrams::receive(Qp &qp, unsigned port_number, const fabric::Packet &pack
 		card.diagnostics.rq_ud_discarded++;
 		return;
 	case Taken::broken:
-		/* One that cannot be read is gone from the queue, and must complete. */
+		/*
+		 * A receive that cannot be read was already removed from the queue, so it must
+		 * complete.
+		 */
 		if (std::exchange(receive_.taken, false))
 			engine_.completions().receive_failed(qp, receive_, Syndrome::flushed);
 		engine_.fail(qp, Event::wq_catastrophic);

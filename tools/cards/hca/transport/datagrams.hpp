@@ -20,12 +20,12 @@ class Datagrams
 public:
 	explicit Datagrams(Engine &engine);
 
-	/* Send what is posted, within a budget. True if there is more to do at once. */
+	/* Sends posted requests within a budget. Returns true if there is more to do at once. */
 	bool advance(Qp &qp, unsigned budget);
 
 	/*
-	 * A datagram has come in for a QP. It is dropped and counted if it fails a check or finds
-	 * no receive.
+	 * Handles a received datagram. It is dropped and counted if a check fails or there is no
+	 * receive.
 	 */
 	void receive(Qp &qp, unsigned port, const fabric::Packet &packet);
 
@@ -41,13 +41,15 @@ private:
 	Syndrome address(const Qp &qp, const SendRequest &request, packet::Headers &headers) const;
 	unsigned mtu(const Qp &qp) const;
 	void fail_send(Qp &qp, std::uint16_t index, Syndrome syndrome);
-	/* The request just taken is too short. @due: next_wqe before it was taken. */
+	/*
+	 * Handles a receive that is too short for the datagram. @due: next_wqe before it was taken.
+	 */
 	void too_long(Qp &qp, std::uint16_t due);
 	void transmit(Qp &qp, packet::Headers &headers, fabric::Payload payload);
 
 	Engine &engine_;
 	DataMover mover_;
-	/* The request being worked on; kept for its storage. */
+	/* The current request; a member so that its memory is reused. */
 	SendWork work_;
 	ReceiveWork receive_;
 };

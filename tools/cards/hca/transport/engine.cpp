@@ -16,16 +16,16 @@ namespace
 {
 
 /*
- * Steps (a packet, a completion) that a QP, or a packet for many, gets in one turn, and turns in
- * one slice.
+ * Steps (packets or completions) of a QP, or of a multicast packet, in one turn; and turns in one
+ * slice of the loop.
  */
 constexpr unsigned kTurnBudget = 32;
 constexpr unsigned kSliceTurns = 16;
-/* How often a QP in the error state is asked for receives that were posted there. */
+/* Polling interval for receives that are posted to a QP in the error state. */
 constexpr Duration kPollFirst = std::chrono::milliseconds(1);
-/* From this pause on one timer polls it, together with all others that are as quiet. */
+/* Longest interval. QPs that have reached it are polled together, by one timer. */
 constexpr Duration kPollLongest = std::chrono::milliseconds(250);
-/* Quiet QPs that are polled before other work gets its turn. */
+/* Number of these QPs that are polled before the loop runs other tasks. */
 constexpr unsigned kSliceQuiet = 256;
 
 bool is_datagram_service(ServiceType service)
@@ -93,8 +93,8 @@ QueuePairProgress Engine::progress(const QueuePair &pair) const
 	progress.last_acked_psn = (qp->send.unacknowledged - 1).value();
 	progress.receive_msn = qp->receive.msn;
 	progress.ssn = qp->send.ssn;
-	// The oldest request of each queue that is not done: a flush is over when these are as
-	// software left them.
+	// The oldest request of each queue that is not complete. Software detects the end of a
+	// flush by these indices.
 	progress.sq_counter =
 		qp->send.work.empty() ? qp->send.next_wqe : qp->send.work.front()->index;
 	progress.rq_counter =
@@ -110,7 +110,7 @@ void Engine::send_doorbell(QueuePair &pair)
 	if (!qp || !pair.accepts_send_doorbell())
 		return;
 	qp->send.rung = true;
-	/* At once, as long as nobody else waits: a wake-up more is what latency is made of. */
+	/* Serve it at once if no other QP waits, because another wakeup would add latency. */
 	if (runnable_.empty())
 		service(*qp);
 	else
@@ -122,8 +122,8 @@ void Engine::key_gone(std::uint32_t index)
 	Memory &memory = card_.memory;
 	leases_.end_key(index);
 	/*
-	 * All keys with parts lose their packets under way: which have parts of this one is
-	 * unknown.
+	 * It is not known which keys have parts of this one, so packets of all keys with parts lose
+	 * access.
 	 */
 	if (memory.take_lost_parts())
 		leases_.end_keys_unless([&memory](std::uint32_t key) {
@@ -143,7 +143,10 @@ void Engine::fail(Qp &qp, std::optional<Event> event)
 	qp.pair.state = QpState::err;
 	qp.broken = false;
 	leases_.end(qp);
-	/* Lost on the way, as a packet may be; the completions must not wait for its credit. */
+	/*
+	 * The packet is dropped, as any packet may be, because completions must not wait for its
+	 * credit.
+	 */
 	qp.waiting.reset();
 	qp.poll_pause = kPollFirst;
 	clear_deadline(qp);
@@ -160,7 +163,7 @@ void Engine::stop_send_queue(Qp &qp)
 
 void Engine::raise(Qp &qp, Event event)
 {
-	/* In the order in which they came. */
+	/* Keep the order of events. */
 	if (!qp.untold && card_.completions.raise(event, qp.pair.qpn))
 		return;
 	qp.untold = static_cast<std::uint8_t>(qp.untold | 1u << static_cast<unsigned>(event));
@@ -224,7 +227,7 @@ void Engine::run()
 		wakeup_.signal();
 }
 
-/* One turn of a QP: what is due to the other end first, then what it wants itself. */
+/* Serves a QP for one turn: first what the peer waits for, then the QP's own requests. */
 void Engine::service(Qp &qp)
 {
 	if (qp.broken && qp.pair.state != QpState::err)
@@ -236,7 +239,7 @@ void Engine::service(Qp &qp)
 	if (qp.pair.state == QpState::err) {
 		flush(qp);
 	} else if (qp.pair.state == QpState::sqer) {
-		/* Only the send queue has failed. */
+		/* In this state only the send queue has failed. */
 		more |= requester_.flush(qp, kTurnBudget);
 	} else if (!credit) {
 		return;
@@ -268,7 +271,7 @@ void Engine::flush(Qp &qp)
 		qp.last_wqe_reported = true;
 		raise(qp, Event::last_wqe_reached);
 	}
-	/* Nothing tells of a receive that is posted now: look again, ever more rarely. */
+	/* No doorbell reports a receive that is posted now, so poll, at increasing intervals. */
 	if (qp.pair.has_receive_queue && !qp.pair.uses_srq && !qp.deadline && !qp.quiet.linked())
 		set_deadline(qp, card_.loop.now() + qp.poll_pause);
 }
@@ -292,7 +295,7 @@ void Engine::become_quiet(Qp &qp)
 	quiet_.push_back(qp, qp.quiet);
 }
 
-/* Polls all quiet QPs for receives, a slice at a time; to_poll_ has the rest of this round. */
+/* Polls all quiet QPs for receives, in slices; to_poll_ has the rest of the current round. */
 void Engine::poll_quiet()
 {
 	if (!std::exchange(polling_quiet_, true))
@@ -316,8 +319,8 @@ void Engine::poll_quiet()
 /* ------------------------------------------------------------------------------------ timers */
 
 /*
- * A deadline moves with each acknowledge, so a timer is not kept exact: one that comes up too early
- * is put back for the time that is wanted then.
+ * Each acknowledgement moves the deadline. To avoid a timer update each time, a timer that expires
+ * too early is set again for the actual deadline.
  */
 void Engine::set_deadline(Qp &qp, TimePoint when)
 {
@@ -331,7 +334,10 @@ void Engine::set_deadline(Qp &qp, TimePoint when)
 	arm_timer();
 }
 
-/* Not while some are due: the loop would come here at once, before it looks at anything else. */
+/*
+ * Do not arm the timer while due QPs are left: it would expire at once, before the loop runs other
+ * tasks.
+ */
 void Engine::arm_timer()
 {
 	if (!timers_.empty() && !timers_left_)
@@ -405,7 +411,7 @@ void Engine::wait_for_credit(Qp &qp)
 					 : lane_of(qp.pair.path.port, qp.waiting->lrh().vl());
 	if (qp.blocked == lane)
 		return;
-	/* The packet that it waited with was given up, and the next goes another way. */
+	/* The packet for which it waited was dropped, and the next one uses another lane. */
 	qp.on_lane.leave();
 	qp.blocked = lane;
 	blocked_[lane].push_back(qp, qp.on_lane);
@@ -426,8 +432,8 @@ void Engine::credit_available(unsigned port, std::uint8_t vl)
 }
 
 /*
- * Credit that came back while the port had no link was told to nobody: who waits for it looks
- * again.
+ * Credits that returned while the port had no link were not reported, so QPs that wait for credits
+ * try again.
  */
 void Engine::port_changed(unsigned port)
 {
@@ -455,7 +461,7 @@ void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_b
 		deliver_management(port_number, packet);
 		return;
 	}
-	/* IBA 9.6.1: the management lane leads to QP0 alone, and passes no check on its way. */
+	/* IBA 9.6.1: VL 15 is for QP0 only, and its packets are not checked further. */
 	if (packet.lrh().vl() == ib::vl_management)
 		return;
 	if (!port->active() && !looped_back)
@@ -466,15 +472,15 @@ void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_b
 	}
 	if (!looped_back && !port->owns_lid(dlid))
 		return;
-	/* IBA 9.6.1.2. Inside the card, a path of forced loopback may name any address. */
+	/* IBA 9.6.1.2. A path with forced loopback may use any address. */
 	if (const ib::Grh *grh = packet.grh();
 	    grh && port->owns_lid(dlid) && !port->owns_gid(grh->dgid))
 		return;
 	Qp *qp = number == ib::qpn_gsi ? state_of(card_.special_queue_pair(port_number, 1))
 				       : state_of(card_.queue_pair(number));
 	/*
-	 * QP0 goes by 0 alone: by the number that its driver knows it by, what comes on a lane of
-	 * data would pass its checks.
+	 * QP0 is addressed by number 0 only. If the driver's number for it were accepted, packets
+	 * on data VLs would pass QP0's checks.
 	 */
 	if (qp && qp->pair.special != 0)
 		deliver_to(*qp, port_number, packet);
@@ -520,7 +526,10 @@ void Engine::deliver_multicast(unsigned port_number, fabric::Packet &packet, boo
 		return;
 	}
 	fan_outs_.push_back({port_number, looped_back, std::move(packet)});
-	/* Packets behind it on the link do not wait for the group's members. */
+	/*
+	 * Return the credit now, so that packets behind it on the link do not wait for the
+	 * replication.
+	 */
 	fan_outs_.back().packet.release_credit();
 	if (fan_outs_.size() == 1) {
 		begin_fan_out();
@@ -535,7 +544,7 @@ void Engine::begin_fan_out()
 	card_.groups.members(fan_outs_.front().packet.grh()->dgid, members_);
 }
 
-/* One turn of the first packet that is for many. */
+/* Delivers the first multicast packet to members, for one turn. */
 void Engine::fan_out()
 {
 	FanOut &first = fan_outs_.front();
@@ -583,7 +592,7 @@ void Engine::deliver_to(Qp &qp, unsigned port_number, fabric::Packet &packet)
 	}
 	const packet::Headers headers = packet.parse();
 	CardPort &port = *card_.port(port_number);
-	/* IBA 9.6.1.5: a connected QP receives from its own peer only. */
+	/* IBA 9.6.1.5: a connected QP accepts packets of its own peer only. */
 	const AddressPath &path = qp.pair.path;
 	if (path.port != port_number || path.remote_lid != headers.lrh.slid)
 		return;

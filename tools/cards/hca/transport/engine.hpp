@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The data path of one card: everything between a doorbell and a completion.
+ * The data path of one card: everything between a doorbell and a completion. All of it runs on the
+ * card's loop.
  *
- * All of it runs on the card's loop. Work is done in slices with a budget; when one is used up, the
- * engine has its loop call it again, so that a protocol request of the same card never waits long
- * behind traffic. A QP that has work is in the run queue; a QP without credit leaves it until the
- * port reports credit.
+ * Work is done in slices with a budget. When a budget is used up, the engine schedules itself again
+ * on the loop, so that a register access of the same card never waits long for traffic. A QP that
+ * has work is in the run queue; a QP without credit leaves it until the port reports credit.
  */
 #pragma once
 
@@ -48,7 +48,7 @@ public:
 	void port_changed(unsigned port) override;
 	void events_wanted() override;
 
-	/* --- for the parts of the engine --- */
+	/* --- for the other classes of the engine --- */
 
 	Context &card() { return card_; }
 	Completions &completions() { return completions_; }
@@ -57,15 +57,17 @@ public:
 	Requester &requester() { return requester_; }
 	Responder &responder() { return responder_; }
 
-	/* Have the QP's work done soon. */
+	/* Schedules the QP's work. */
 	void schedule(Qp &qp);
-	/* Call timed_out() of the QP's requester at that time, once; replaces an earlier wish. */
+	/*
+	 * Calls timed_out() of the QP's requester once at that time; replaces an earlier deadline.
+	 */
 	void set_deadline(Qp &qp, TimePoint when);
 	void clear_deadline(Qp &qp) { qp.deadline.reset(); }
 
 	/*
-	 * Send a packet of a QP. If there is no credit it is kept, and the caller is to generate no
-	 * more: false then.
+	 * Sends a packet of a QP. If there is no credit, the packet is kept, and the function
+	 * returns false: the caller must not create further packets.
 	 */
 	bool emit(Qp &qp, fabric::Packet &&packet);
 
@@ -75,25 +77,25 @@ public:
 	 */
 	void stop_send_queue(Qp &qp);
 	/*
-	 * Tell the guest of an event. As many of its QPs as it has may fail at once, by their
-	 * peers' doing: one that finds no room in the guest's queue is told when there is some.
+	 * Raises an event. Peers can make all QPs of a guest fail at once, so an event that finds
+	 * no space in the guest's event queue is raised when there is space.
 	 */
 	void raise(Qp &qp, Event event);
-	/* Move a QP to the error state and flush it. @event: raised first, if there is one. */
+	/* Moves a QP to the error state and flushes it. @event, if any, is raised first. */
 	void fail(Qp &qp, std::optional<Event> event = std::nullopt);
 
-	/* Count a packet that a port's P_Keys or a QP's Q_Key refuse, and tell the manager. */
+	/* Count a packet with a P_Key or Q_Key that was refused, and notify the subnet manager. */
 	void refuse_pkey(CardPort &port, const packet::Headers &headers);
 	void refuse_qkey(CardPort &port, const packet::Headers &headers);
 
-	/* Timers that run: never more than one a QP. */
+	/* Number of running timers, at most one per QP. */
 	std::size_t timers() const { return timers_.size(); }
-	/* Multicast packets that have not reached all members: no more than so many. */
+	/* Number of multicast packets that have not reached all members; it is bounded. */
 	std::size_t fan_outs() const { return fan_outs_.size(); }
 	static constexpr std::size_t kFanOutsMax = 256;
-	/* Timers that are due and looked at before other work gets its turn. */
+	/* Timers that are processed before the loop runs other tasks. */
 	static constexpr unsigned kSliceTimers = 64;
-	/* Events that a guest is told when it has made room for any. */
+	/* Events that are raised at once when the guest has made space. */
 	static constexpr unsigned kSliceEvents = 64;
 
 	static Qp *state_of(QueuePair *pair)
@@ -131,8 +133,8 @@ private:
 	Datagrams datagrams_;
 	QpList runnable_;
 	/*
-	 * QPs whose packet was refused, by what they wait for: room on the way back into the card,
-	 * or a credit of a port's VL.
+	 * QPs whose packet was refused, by the resource for which they wait: space for looped
+	 * packets in the card, or a credit of a port's VL.
 	 */
 	static constexpr std::size_t kLaneInside = 0;
 	static constexpr unsigned kPortsMax = 2;
@@ -141,24 +143,24 @@ private:
 		return 1 + (port - 1) * fabric::Port::kVls + vl % fabric::Port::kVls;
 	}
 	std::array<QpList, 1 + kPortsMax * fabric::Port::kVls> blocked_;
-	/* QPs with events for which there was no room. */
+	/* QPs with events for which the event queue had no space. */
 	QpList untold_;
-	/* Ordered by time; one a QP, at Qp::timer. */
+	/* Ordered by time; at most one entry per QP, at Qp::timer. */
 	std::set<std::pair<TimePoint, Qp *>> timers_;
-	/* More of them are due than one slice took: run() goes on. */
+	/* More timers were due than fit a slice; run() continues. */
 	bool timers_left_ = false;
 	/*
 	 * QPs that have been in the error state for a while without a new receive. No doorbell
-	 * reports one that is posted there, so the card polls their queues, by one timer for all.
-	 * to_poll_: those that the round under way has not reached.
+	 * reports such a receive, so the card polls their queues, with one timer for all. to_poll_
+	 * has those that the current round has not reached.
 	 */
 	QpList quiet_;
 	QpList to_poll_;
 	bool polling_quiet_ = false;
 	/*
-	 * Multicast packets that have not reached all members, in order; kFanOutsMax at the most.
-	 * They hold no credit of the wire: one that serves many members must not stop the link.
-	 * While there are any, none is taken that came back from the card itself.
+	 * Multicast packets that have not reached all members, in order, at most kFanOutsMax. They
+	 * hold no link credit, because replication to many members must not stop the link. While
+	 * there are any, no looped packet is taken.
 	 */
 	struct FanOut {
 		unsigned port;
@@ -166,7 +168,7 @@ private:
 		fabric::Packet packet;
 	};
 	std::deque<FanOut> fan_outs_;
-	/* The members of the first, and the next that it goes to. */
+	/* The members of the first packet's group, and the index of the next one to get it. */
 	std::vector<Groups::Member> members_;
 	std::size_t next_member_ = 0;
 	Wakeup wakeup_;

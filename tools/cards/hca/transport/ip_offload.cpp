@@ -36,14 +36,14 @@ void put16(std::span<std::byte> bytes, std::size_t at, std::uint16_t value)
 	bytes[at + 1] = static_cast<std::byte>(value);
 }
 
-/* Where things are in an IP packet; offsets count from the IP header. */
+/* Positions in an IP packet; offsets count from the IP header. */
 struct Layout {
 	bool ipv6 = false;
 	bool fragment = false;
 	bool options = false;
 	std::uint8_t protocol = 0;
 	std::size_t l4 = 0;
-	/* End of the packet by its own length field, not beyond what is there. */
+	/* End of the packet according to its length field, but at most the end of the data. */
 	std::size_t end = 0;
 
 	/* Offset of the L4 checksum field from l4; nothing for other protocols. */
@@ -55,7 +55,7 @@ struct Layout {
 			return 6;
 		return std::nullopt;
 	}
-	/* TCP or UDP with its header all there, so that its checksum can be computed. */
+	/* True if TCP or UDP has its complete header, so that the checksum can be computed. */
 	bool has_l4() const
 	{
 		std::size_t need = protocol == kProtocolTcp ? 20 : 8;
@@ -71,7 +71,7 @@ bool lay_out_ipv4(std::span<const std::byte> ip, Layout &out)
 	std::size_t total = get16(ip, 2);
 	if (header < 20 || total < header || total > ip.size())
 		return false;
-	/* More fragments, or an offset. */
+	/* The flag "more fragments" is set, or the offset is not zero. */
 	out.fragment = (get16(ip, 6) & 0x3fff) != 0;
 	out.options = header > 20;
 	out.protocol = get8(ip, 9);
@@ -92,7 +92,7 @@ bool lay_out_ipv6(std::span<const std::byte> ip, Layout &out)
 	out.l4 = 40;
 	out.end = total;
 	constexpr std::uint8_t hop_by_hop = 0, routing = 43, fragment = 44, destination = 60;
-	/* Each turn moves on by at least eight bytes. */
+	/* Each iteration advances by at least eight bytes, so the loop ends. */
 	while (out.protocol == hop_by_hop || out.protocol == routing ||
 	       out.protocol == destination) {
 		if (out.l4 + 8 > out.end)
@@ -188,7 +188,7 @@ void fill_checksums(std::span<std::byte> payload, bool ip_checksum, bool l4_chec
 		std::size_t field = layout->l4 + *layout->checksum_field();
 		put16(ip, field, 0);
 		auto sum = static_cast<std::uint16_t>(~l4_sum(ip, *layout).folded());
-		/* In UDP 0 says that there is no checksum, RFC 768. */
+		/* UDP sends 0 as ffff, because 0 means that there is no checksum (RFC 768). */
 		if (sum == 0 && layout->protocol == kProtocolUdp)
 			sum = 0xffff;
 		put16(ip, field, sum);
@@ -215,7 +215,7 @@ ChecksumStatus check_checksums(std::span<const std::byte> payload)
 	result.ip_checksum_ok = true;
 	if (layout->has_l4()) {
 		bool udp = layout->protocol == kProtocolUdp;
-		/* Without a checksum nothing can be said. */
+		/* A packet without a checksum is not reported as correct. */
 		bool present = !udp || get16(ip, layout->l4 + 6) != 0;
 		if (present && l4_sum(ip, *layout).folded() == 0xffff) {
 			result.udp = udp;

@@ -19,10 +19,10 @@ namespace weft::hca::transport
 class OnesComplement
 {
 public:
-	/* Pieces but the last must have an even length. */
+	/* All pieces except the last must have an even length. */
 	void add(std::span<const std::byte> bytes);
 	void add_word(std::uint16_t word) { sum_ += word; }
-	/* The sum, folded; its complement is what a checksum field holds. */
+	/* The folded sum; a checksum field contains its complement. */
 	std::uint16_t folded() const;
 
 private:
@@ -31,42 +31,45 @@ private:
 
 /**
  * fill_checksums() - complete the checksums of an outgoing packet
- * @payload: encapsulation header, IP header and the rest; whole
+ * @payload: the whole payload, from the encapsulation header on
  * @ip: fill in the header checksum of IPv4
- * @l4: fill in the checksum of TCP or UDP, whatever its field held before
+ * @l4: fill in the checksum of TCP or UDP; the previous value of the field is ignored
  *
- * A payload that is not IP, is cut short, is a fragment, or has another protocol stays as it is.
+ * A payload that is not IP, is truncated, is a fragment, or has another protocol is not changed.
  */
 void fill_checksums(std::span<std::byte> payload, bool ip, bool l4);
 
-/* Looks at a received payload. Only a checksum that was computed and holds is reported. */
+/* Checks a received payload. Only checksums that exist and are correct are reported. */
 ChecksumStatus check_checksums(std::span<const std::byte> payload);
 
 /**
  * class LargeSend - cuts one large send into segments, one at a time
  *
- * The header is repeated before each piece of at most mss bytes; IP lengths and identification and
- * the TCP sequence number and flags are brought up to date, and checksums if they are asked for.
- * The data stay where they are until their segment is made.
+ * The header is repeated before each piece of at most mss bytes. IP lengths and identification and
+ * the TCP sequence number and flags are updated, and checksums if requested. The data is not copied
+ * before its segment is created.
  */
 class LargeSend
 {
 public:
 	/*
-	 * @header: encapsulation, IP and TCP; outlives this
-	 * @length: of the data behind it; a send of none is one segment of the header alone
+	 * @header: encapsulation, IP and TCP headers; must outlive this
+	 * @length: length of the data after it; without data there is one segment with the header
 	 */
 	LargeSend(std::span<const std::byte> header, std::uint64_t length, unsigned mss,
 		  bool ip_checksum, bool l4_checksum);
 
-	/* The last segment was made. */
+	/* True after the last segment. */
 	bool done() const { return done_; }
-	/* The next segment: its size, and the part of the data that is in it. */
+	/* The size of the next segment, and the range of the data that it contains. */
 	std::size_t size() const { return header_.size() + data_bytes(); }
 	std::size_t header_bytes() const { return header_.size(); }
 	std::uint64_t offset() const { return sent_; }
 	std::size_t data_bytes() const;
-	/* Makes it: @segment is size() bytes, and has its data behind room for the header. */
+	/*
+	 * Completes the next segment: @segment has size() bytes, and its data already follows the
+	 * space for the header.
+	 */
 	void finish(std::span<std::byte> segment);
 
 private:

@@ -13,7 +13,9 @@ std::shared_ptr<fabric::Lease> Leases::get(Qp &qp, std::uint32_t key,
 {
 	Qp::Lent *free = nullptr;
 	for (Qp::Lent &lent : qp.lent) {
-		/* While the lease is there so is its mapping: no other has the same address. */
+		/*
+		 * The lease keeps its mapping alive, so no other mapping can have the same address.
+		 */
 		if (lent.key == key && lent.mapping == mapping.get())
 			if (auto lease = lent.lease.lock())
 				return lease;
@@ -71,8 +73,8 @@ void Leases::end_key(std::uint32_t index)
 }
 
 /*
- * Each place is looked at once, and those whose packets have arrived are given up: the next time is
- * as long as what is under way.
+ * Each entry is checked once, and entries whose packets have arrived are dropped, so the next call
+ * takes time proportional to the data in flight.
  */
 void Leases::end_keys_unless(const std::function<bool(std::uint32_t)> &holds)
 {

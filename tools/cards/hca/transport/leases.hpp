@@ -29,14 +29,18 @@ class Leases
 public:
 	explicit Leases(const Memory &memory) : memory_(memory) {}
 
-	/* Keys that a QP has packets under way for at a time; what is sent beyond is copied. */
+	/* Number of keys for which a QP may have leases. Data of further keys is copied. */
 	static constexpr std::size_t kQpMax = 64;
 
-	/* A lease for what @qp sends of a key's memory; null if it has too many. */
+	/*
+	 * Returns a lease for data that @qp sends from a key's memory; null if the QP has too many.
+	 */
 	std::shared_ptr<fabric::Lease> get(Qp &qp, std::uint32_t key,
 					   const std::shared_ptr<const MemoryMapping> &mapping);
 
-	/* End those of a QP; of a key, by its index; of each key that does not hold any more. */
+	/*
+	 * End all leases of a QP; of a key, by its index; or of each key that is no longer valid.
+	 */
 	void end(Qp &qp);
 	void end_key(std::uint32_t index);
 	void end_keys_unless(const std::function<bool(std::uint32_t key)> &holds);
@@ -47,9 +51,9 @@ private:
 	void end_keys_of(Qp &qp, const std::function<bool(std::uint32_t key)> &holds);
 
 	const Memory &memory_;
-	/* QPs that have places for keys. */
+	/* QPs that have entries for keys. */
 	std::unordered_set<Qp *> lenders_;
-	/* QPs that have a place for a key, ordered by the key's place in the table. */
+	/* QPs that have an entry for a key, ordered by the key's position in the table. */
 	std::set<std::pair<std::uint32_t, Qp *>> by_key_;
 };
 

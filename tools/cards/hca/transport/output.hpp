@@ -22,30 +22,31 @@ public:
 
 	/**
 	 * send() - send a packet
-	 * @port: from 1
-	 * @packet: left alone if the answer is no_credit; gone otherwise
-	 * @loopback: keep it inside the card, whatever its address
+	 * @port: number of the port, from 1 on
+	 * @packet: unchanged if the result is no_credit; otherwise not to be used afterwards
+	 * @loopback: loop the packet back inside the card, independent of its address
 	 *
-	 * A packet for the port itself is looped back; a multicast one goes both ways. A packet
-	 * that finds its port down is dropped: done.
+	 * A packet for the port itself is looped back; a multicast packet is looped back and sent.
+	 * If the port is not active, a packet without an SMP is dropped, and the result is
+	 * link_down.
 	 */
 	fabric::Sent send(unsigned port, fabric::Packet &packet, bool loopback = false);
 
-	/* Packets that came back; taken by the engine. */
+	/* Looped packets, which the engine takes. */
 	struct Looped {
 		unsigned port;
 		fabric::Packet packet;
 	};
 	std::deque<Looped> &looped() { return looped_; }
 	/*
-	 * A sender was refused because too many packets were on their way back: since the last
-	 * take, and the last one.
+	 * Returns whether a sender was refused because too many looped packets were queued: since
+	 * the last call; in the last send.
 	 */
 	bool take_starved() { return std::exchange(starved_, false); }
 	bool refused_inside() const { return refused_inside_; }
 
 private:
-	/* Limit of packets that wait on their way back: as many as a port has credits. */
+	/* Limit of queued looped packets: the number of a port's credits. */
 	static constexpr std::size_t kLoopedMax = 256;
 
 	Context &card_;

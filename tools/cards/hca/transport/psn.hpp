@@ -13,7 +13,10 @@ class Psn
 {
 public:
 	static constexpr std::uint32_t kMask = 0xffffff;
-	/* No more than this many may be unacknowledged, or old and new look alike. */
+	/*
+	 * At most this many PSNs may be unacknowledged; otherwise old and new ones could not be
+	 * distinguished.
+	 */
 	static constexpr std::uint32_t kWindow = 1u << 23;
 
 	constexpr Psn() = default;
@@ -26,7 +29,7 @@ public:
 	constexpr Psn &operator++() { return *this += 1; }
 	constexpr bool operator==(const Psn &) const = default;
 
-	/* How far this one is ahead of the other: in [-2^23, 2^23). */
+	/* Returns how far this PSN is ahead of the other, in [-2^23, 2^23). */
 	constexpr std::int32_t distance_from(Psn other) const
 	{
 		return static_cast<std::int32_t>((value_ - other.value_) << 8) >> 8;

@@ -25,8 +25,8 @@ namespace weft::hca::transport
 {
 
 /*
- * Packets that go out as one run (see fabric::Packet), of those that may: as much as one card
- * writes to its guest at a stretch while the other prepares the next.
+ * Number of packets that are sent as one run (see fabric::Packet). While one card writes a run to
+ * its guest, the other prepares the next, so a run should not be longer.
  */
 constexpr unsigned run_length(std::uint32_t packets, unsigned mtu)
 {
@@ -34,16 +34,16 @@ constexpr unsigned run_length(std::uint32_t packets, unsigned mtu)
 	return std::min<std::uint32_t>(packets, run_bytes / mtu);
 }
 
-/* A send work request from its WQE's fetching to its completion. */
+/* A send work request from the fetch of its WQE to its completion. */
 struct SendWork {
 	SendRequest request;
 	std::uint16_t index = 0;
 	Psn first;
-	/* PSNs that it takes; 0 for what the card does by itself. */
+	/* Number of PSNs; 0 for requests that the card executes itself. */
 	std::uint32_t packets = 0;
-	/* Known to fail; completes so when all before it have completed. */
+	/* Known error, with which the request completes when all earlier ones have completed. */
 	Syndrome failure = Syndrome::none;
-	/* Some of it was sent, or done. */
+	/* Part of the request was sent or executed. */
 	bool started = false;
 	/* True if the request only has to be completed in its turn. */
 	bool finished = false;
@@ -52,61 +52,62 @@ struct SendWork {
 };
 
 /*
- * The sending half of a connected QP. UD and MLX use only `next_wqe`, `rung` and `psn`, and `work`
- * for a large send.
+ * The requester of a connected QP. UD and MLX use only `next_wqe`, `rung` and `psn`, and `work` for
+ * a large send.
  */
 struct RequesterState {
-	/* Free-running index of the WQE to be fetched next. */
+	/* Free-running index of the next WQE to fetch. */
 	std::uint16_t next_wqe = 0;
 	/*
-	 * The doorbell has rung since the queue was last found empty. The queue is not looked at
-	 * before: that of an XRC target is never made ready for it, and full of what looks posted.
+	 * The doorbell was rung since the queue was last found empty. The queue is not read before,
+	 * because the kernel never initialises the send queue of an XRC target, and its contents
+	 * may look like posted requests.
 	 */
 	bool rung = false;
-	/* PSN for the next request. */
+	/* PSN of the next request. */
 	Psn psn;
 
-	/* Requests that were fetched and have not completed, in order. */
+	/* Fetched requests that have not completed, in order. */
 	std::deque<std::unique_ptr<SendWork>> work;
-	/* The one being sent; work.size() if the next must be fetched. */
+	/* Index of the request that is being sent; work.size() if the next one must be fetched. */
 	std::size_t cursor = 0;
-	/* The packet to be sent next, within work[cursor]; goes back for a retry. */
+	/* The next packet to send, within work[cursor]; moves back for a retry. */
 	Psn next;
-	/* The oldest packet not acknowledged; in a read, the response that is due. */
+	/* The oldest unacknowledged packet; in a read, the expected response. */
 	Psn unacknowledged;
-	/* One beyond the newest packet ever sent. */
+	/* One more than the highest PSN ever sent. */
 	Psn limit;
-	/* Bytes sent since the last packet that asked for an acknowledge. */
+	/* Bytes sent since the last packet with an acknowledge request. */
 	std::uint32_t unrequested = 0;
-	/* Reads and atomics that were sent and have not completed. */
+	/* Reads and atomics that are outstanding. */
 	unsigned reads = 0;
 	unsigned retries_left = 0;
 	unsigned rnr_retries_left = 0;
 	/*
-	 * The packet from which all is being sent again because the other end has shown that it is
-	 * lost. Whatever was under way behind it shows the same once more, and counts no more.
+	 * First packet of the current retransmission, if the peer has reported a loss. Later
+	 * packets that were in flight cause the same report again, which is ignored.
 	 */
 	std::optional<Psn> recovering;
-	/* An RNR NAK said to wait; the deadline says until when. */
+	/* An RNR NAK was received; the deadline is the end of the wait. */
 	bool rnr_wait = false;
-	/* A request that failed is in the queue: nothing behind it is fetched. */
+	/* A failed request is in the queue: no later ones are fetched. */
 	bool stopped = false;
-	/* Requests completed, IBA 9.7.5.1.5. */
+	/* Number of completed requests (IBA 9.7.5.1.5). */
 	std::uint32_t ssn = 0;
 
-	/* UD: how far the large send has got that is the only request in `work`. */
+	/* UD: progress of the large send, which is then the only request in `work`. */
 	std::optional<LargeSend> large;
 };
 
-/* A read to be answered, or an atomic whose answer is known. */
+/* The response to a read, or to an atomic whose result is known. */
 struct Response {
 	bool is_read = false;
-	/* Sent once before. */
+	/* The response was already sent once. */
 	bool repeated = false;
-	/* The next response to be sent, and how many are left. */
+	/* The next packet of the response, and the number that is left. */
 	Psn next;
 	std::uint32_t packets = 0;
-	/* The first packet of the answer is still to come. */
+	/* The first packet of the response has not been sent. */
 	bool first = true;
 	std::uint64_t address = 0;
 	std::uint32_t rkey = 0;
@@ -116,7 +117,7 @@ struct Response {
 	std::uint32_t msn = 0;
 };
 
-/* A read or atomic that was carried out, kept for duplicates of the request. */
+/* An executed read or atomic, kept for duplicates of the request. */
 struct DoneRequest {
 	Psn first;
 	std::uint32_t packets = 0;
@@ -125,28 +126,28 @@ struct DoneRequest {
 	std::uint32_t msn = 0;
 };
 
-/* The receiving half of a connected QP. UD and MLX use only `next_wqe`. */
+/* The responder of a connected QP. UD and MLX use only `next_wqe`. */
 struct ResponderState {
-	/* Free-running index of the receive WQE to be taken next. */
+	/* Free-running index of the next receive WQE. */
 	std::uint16_t next_wqe = 0;
 	Psn expected;
 	std::uint32_t msn = 0;
 	bool established = false;
 
-	/* The message of which more packets are to come. */
+	/* The message that is incomplete. */
 	enum class Message : std::uint8_t { none, send, write } message = Message::none;
-	/* UC: the rest of the message is to be dropped. */
+	/* UC: the rest of the message is dropped. */
 	bool discard = false;
 	ReceiveWork receive;
-	/* The write under way. */
+	/* Target of the incomplete write. */
 	std::uint64_t write_address = 0;
 	std::uint32_t write_rkey = 0;
 	std::uint32_t write_left = 0;
 	std::uint32_t write_length = 0;
 
-	/* A NAK was sent for the expected PSN: no other until it arrives. */
+	/* A NAK was sent for the expected PSN; no other one is sent until that packet arrives. */
 	bool nak_sent = false;
-	/* An acknowledge to be sent behind the responses. */
+	/* An acknowledgement to be sent after the pending responses. */
 	struct Ack {
 		Psn psn;
 		std::uint8_t syndrome = 0;
@@ -164,33 +165,39 @@ struct Qp final : TransportState {
 	RequesterState send;
 	ResponderState receive;
 
-	/* The packet that found no credit; nothing is generated before it is gone. */
+	/* A packet without credit; no further packets are created before it is sent. */
 	std::optional<fabric::Packet> waiting;
-	/* Guest memory that packets under way may refer to; kept by Leases. */
+	/* Guest memory that packets in flight may refer to; maintained by Leases. */
 	struct Lent {
 		std::uint32_t key = 0;
 		const MemoryMapping *mapping = nullptr;
 		std::weak_ptr<fabric::Lease> lease;
 	};
 	std::vector<Lent> lent;
-	/* In the engine's run queue. */
+	/* Membership in the engine's run queue. */
 	QpLink queued;
-	/* The engine's lane that it waits for, if any; linked into that lane's list. */
+	/*
+	 * The lane of the engine for which the QP waits, if any, and its membership in the list of
+	 * the lane.
+	 */
 	std::optional<std::size_t> blocked;
 	QpLink on_lane;
-	/* Events that the guest's queue had no room for, a bit each; then it is among those. */
+	/*
+	 * A bit for each event for which the event queue had no space, and membership in the list
+	 * of such QPs.
+	 */
 	std::uint8_t untold = 0;
 	QpLink has_untold;
-	/* Must fail at the next occasion: its completion queue has. */
+	/* The completion queue has failed, so the QP will be moved to the error state. */
 	bool broken = false;
 
-	/* When the QP wants to be called; see Engine::set_deadline(). */
+	/* Time at which the QP is to be called; see Engine::set_deadline(). */
 	std::optional<TimePoint> deadline;
-	/* When the engine's timer will look at it: not later than the deadline. */
+	/* Time for which the engine's timer is set: not later than the deadline. */
 	std::optional<TimePoint> timer;
-	/* In the error state: pause between two looks for new receive WQEs. */
+	/* In the error state: polling interval for new receive WQEs. */
 	Duration poll_pause{};
-	/* At the longest pause: in the engine's list of quiet QPs. */
+	/* Membership in the engine's list of quiet QPs, which have reached the longest interval. */
 	QpLink quiet;
 	bool last_wqe_reported = false;
 
@@ -198,7 +205,7 @@ struct Qp final : TransportState {
 	{
 		return pair.service == ServiceType::rc || pair.service == ServiceType::xrc;
 	}
-	/* Has an owner that takes part in transport: not the states before RTR, nor ERR. */
+	/* False before RTR and in ERR: the QP does not take part in transport then. */
 	bool can_receive() const
 	{
 		return pair.state != QpState::reset && pair.state != QpState::init &&

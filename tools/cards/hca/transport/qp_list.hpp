@@ -13,7 +13,7 @@ namespace weft::hca::transport
 
 struct Qp;
 
-/* A QP's place in a list; one for each that it may be in at the same time. */
+/* Membership of a QP in a list; a QP has one for each list that it may be in. */
 class QpLink
 {
 public:
@@ -23,7 +23,7 @@ public:
 	~QpLink() { leave(); }
 
 	bool linked() const { return next_ != this; }
-	/* Does nothing if it is in no list. */
+	/* Has no effect if it is in no list. */
 	void leave()
 	{
 		previous_->next_ = next_;
@@ -48,7 +48,7 @@ public:
 		assert(!empty());
 		return *ends_.next_->owner_;
 	}
-	/* @link: of @qp, and in no list. */
+	/* @link: a link of @qp that is in no list. */
 	void push_back(Qp &qp, QpLink &link)
 	{
 		assert(!link.linked());
@@ -57,7 +57,7 @@ public:
 		link.next_ = &ends_;
 		link.previous_->next_ = &link;
 	}
-	/* Takes all of @other's to the end of this one. */
+	/* Moves all elements of @other to the end of this list. */
 	void append(QpList &other)
 	{
 		if (other.empty())

@@ -15,11 +15,14 @@ namespace weft::hca::transport
 namespace
 {
 
-/* Bytes that may be on their way at a time, and how often an acknowledge is asked for. */
+/* Limit of bytes in flight, and the interval at which an acknowledgement is requested. */
 constexpr std::uint32_t kWindowBytes = 1 << 20;
 constexpr std::uint32_t kAcknowledgeBytes = 128 << 10;
 constexpr std::size_t kSpareMax = 1024;
-/* A guest that asks for less gets this much patience: threads of a busy host sleep longer. */
+/*
+ * Minimum timeout, even if the guest requests a shorter one: threads of a busy host may sleep
+ * longer.
+ */
 constexpr Duration kShortestTimeout = std::chrono::milliseconds(2);
 
 ib::Operation data_operation(const SendRequest &request, bool first, bool last)
@@ -72,7 +75,7 @@ void Requester::start(Qp &qp)
 	s.rnr_retries_left = qp.pair.rnr_retry;
 }
 
-/* Flushes what is left if the driver did not wait for the flush. */
+/* Flushes the rest if the driver did not wait for the flush to end. */
 void Requester::restart(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -103,7 +106,7 @@ bool Requester::advance(Qp &qp, unsigned budget)
 	return true;
 }
 
-/* Appends the next posted request to the work; false if there is none to be had now. */
+/* Appends the next posted request to the work; returns false if none can be taken now. */
 bool Requester::fetch(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -133,8 +136,8 @@ bool Requester::fetch(Qp &qp)
 }
 
 /*
- * A QP that holds none may always fetch one, so that each gets on by itself: its own completions
- * call it again.
+ * A QP that holds no request may always fetch one, so that each QP makes progress: its own
+ * completions schedule it again.
  */
 bool Requester::may_fetch(const Qp &qp) const
 {
@@ -169,7 +172,7 @@ Requester::Step Requester::step(Qp &qp, SendWork &work)
 {
 	RequesterState &s = qp.send;
 	if (work.failure != Syndrome::none) {
-		/* In order: all before it must have completed. */
+		/* All earlier requests must have completed. */
 		if (s.cursor != 0)
 			return Step::wait;
 		fail_front(qp, work.failure);
@@ -212,7 +215,7 @@ bool Requester::may_start(Qp &qp, const SendWork &work) const
 		return false;
 	if (work.request.is_read_or_atomic() && s.reads >= qp.reads_max())
 		return false;
-	/* A key must not go while requests before it may still use it. */
+	/* Earlier requests may still use the key. */
 	if (work.request.opcode == SendOpcode::local_invalidate ||
 	    work.request.opcode == SendOpcode::bind_window ||
 	    (work.request.opcode == SendOpcode::update_key && work.request.update_key.ends_use))
@@ -238,7 +241,7 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 	work.started = true;
 	if (!work.finished) {
 		auto error = MemoryError::none;
-		/* A memory management operation error, of whichever operation (IBA 11.6.2). */
+		/* All failures of key operations have this status (IBA 11.6.2). */
 		auto syndrome = Syndrome::window_bind;
 		std::optional<std::uint32_t> gone;
 		switch (request.opcode) {
@@ -270,7 +273,8 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 			return step(qp, work);
 		}
 		/*
-		 * Not where it was refused: the key may be another's, whose packets are under way.
+		 * If the operation was refused, do not do this: the key may be in use by another
+		 * QP, whose packets are in flight.
 		 */
 		if (gone)
 			engine_.key_gone(*gone >> 8);
@@ -301,7 +305,7 @@ void Requester::transmit(Qp &qp, const packet::Headers &headers, fabric::Payload
 		engine_.emit(qp, std::move(*packet));
 }
 
-/* The packets before @psn are out. */
+/* All packets before @psn have been sent. */
 void Requester::sent_up_to(Qp &qp, Psn psn)
 {
 	RequesterState &s = qp.send;
@@ -317,7 +321,7 @@ OwnedBytes Requester::allocate_copy(std::size_t size)
 	OwnedBytes copy = OwnedBytes::allocate(size);
 	copied_->fetch_add(size, std::memory_order_relaxed);
 	std::byte *const bytes = copy.data.get();
-	/* The last reference to this one ends the other. */
+	/* The counter is decremented when the last reference to the copy is dropped. */
 	copy.data = std::shared_ptr<std::byte[]>(
 		bytes, [count = copied_, size, keep = std::move(copy.data)](std::byte *) {
 			count->fetch_sub(size, std::memory_order_relaxed);
@@ -343,7 +347,10 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 	fabric::Payload payload;
 	MemoryError error;
 	if (copies) {
-		/* It completes before the packet has arrived: the buffer must be free by then. */
+		/*
+		 * The request completes before the packet has arrived, and the buffer must be free
+		 * then.
+		 */
 		OwnedBytes copy = allocate_copy(bytes);
 		error = mover_.gather(request, offset, qp.key_use(0, KeyAccess::local_read),
 				      copy.span());
@@ -364,7 +371,7 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 		s.unrequested = 0;
 	}
 	if (last) {
-		/* Only what consumes a receive can be solicited. */
+		/* Only requests that use a receive can be solicited. */
 		headers.bth.set_solicited(request.solicited &&
 					  request.opcode != SendOpcode::rdma_write);
 		headers.immdt.value = request.immediate;
@@ -381,7 +388,7 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 Requester::Step Requester::send_read(Qp &qp, SendWork &work)
 {
 	RequesterState &s = qp.send;
-	/* A retry asks only for what is missing. */
+	/* A retry requests only the missing part. */
 	auto number = static_cast<std::uint32_t>(s.next.distance_from(work.first));
 	std::uint64_t offset = std::uint64_t{number} * qp.mtu();
 	packet::Headers headers = headers_for(qp, ib::Operation::read_request, s.next);
@@ -428,7 +435,7 @@ void Requester::restart_timer(Qp &qp)
 	auto timeout = ack_timeout(qp.pair.path.ack_timeout);
 	if (!qp.is_connected() || !timeout || qp.send.rnr_wait)
 		return;
-	/* Between once and four times the nominal value is right, IBA 9.7.6.1.3. */
+	/* Values between one and four times the nominal timeout are permitted (IBA 9.7.6.1.3). */
 	engine_.set_deadline(qp,
 			     engine_.card().loop.now() + std::max(2 * *timeout, kShortestTimeout));
 }
@@ -437,7 +444,7 @@ void Requester::fail_front(Qp &qp, Syndrome syndrome)
 {
 	auto work = release(qp);
 	qp.send.cursor = 0;
-	/* The completion tells the guest that the buffer is its own again. */
+	/* After the completion the guest may reuse the buffer. */
 	engine_.leases().end(qp);
 	engine_.completions().send_failed(qp, work->index, syndrome);
 	recycle(std::move(work));

@@ -25,42 +25,48 @@ class Requester
 public:
 	explicit Requester(Engine &engine);
 
-	/* The QP has become RTS: start with its PSN. */
+	/* The QP has entered RTS: start with its PSN. */
 	void start(Qp &qp);
-	/* The same after the send queue had stopped (SQE): behind all that was fetched before. */
+	/*
+	 * The same after the send queue had stopped (SQE): continue after the last fetched request.
+	 */
 	void restart(Qp &qp);
-	/* Send what may be sent, within a budget. True if there is more to do at once. */
+	/* Sends within a budget. Returns true if there is more to do at once. */
 	bool advance(Qp &qp, unsigned budget);
-	/* A response has come in: ACK, NAK, read or atomic response. */
+	/* Handles a response: an ACK, a NAK, or the response to a read or atomic. */
 	void response(Qp &qp, fabric::Packet &packet);
-	/* The QP's deadline has passed. */
+	/* Called when the deadline of the QP has passed. */
 	void timed_out(Qp &qp);
-	/* Complete everything outstanding and posted as flushed; true if there is more to do. */
+	/*
+	 * Completes all outstanding and posted requests as flushed; returns true if there is more
+	 * to do.
+	 */
 	bool flush(Qp &qp, unsigned budget);
 	/* Returns true if no started request is outstanding. */
 	static bool idle(const Qp &qp) { return qp.send.work.empty(); }
 
-	/*
-	 * Requests in QPs, from fetching to completion: what is fetched ahead is bounded by them.
-	 */
+	/* Number of requests of all QPs between fetch and completion, which limits prefetching. */
 	SendWork &hold(Qp &qp, std::unique_ptr<SendWork> work);
-	/* The QP's oldest one, to be completed; there is one. */
+	/* Removes the oldest request of the QP, which must exist, for completion. */
 	std::unique_ptr<SendWork> release(Qp &qp);
-	/* Forget all of a QP. */
+	/* Drops all requests of a QP. */
 	void release_all(Qp &qp);
 	std::size_t held() const { return held_; }
 
-	/* Requests that a QP holds at the most, and from how many in all QPs on it is only one. */
+	/*
+	 * Limit of prefetched requests of a QP, and the number in all QPs above which a QP may hold
+	 * only one.
+	 */
 	static constexpr std::size_t kHeldMax = 512;
 	static constexpr std::size_t kHeldAllMax = 16384;
 
 	/*
-	 * Data of UC is copied, as it completes before it arrives. From so many bytes of copies
-	 * under way on it goes a packet at a time, so that there are no more than there are
-	 * credits.
+	 * Data of UC is copied, because the request completes before the data arrives. Above this
+	 * number of bytes in flight, data is sent packet by packet, so that the credits limit the
+	 * copies.
 	 */
 	static constexpr std::size_t kCopiedMax = 4 << 20;
-	/* Bytes of such copies that are under way. */
+	/* Bytes of such copies in flight. */
 	std::size_t copied() const { return copied_->load(std::memory_order_relaxed); }
 
 private:
@@ -105,10 +111,10 @@ private:
 
 	Engine &engine_;
 	DataMover mover_;
-	/* Requests between uses, so that their storage is used again. */
+	/* Unused request objects, kept to reuse their memory. */
 	std::vector<std::unique_ptr<SendWork>> spare_;
 	std::size_t held_ = 0;
-	/* Copies end on any thread, and may outlive the card. */
+	/* Copies may be freed on any thread, and may outlive the card. */
 	const std::shared_ptr<std::atomic<std::size_t>> copied_ =
 		std::make_shared<std::atomic<std::size_t>>(0);
 };

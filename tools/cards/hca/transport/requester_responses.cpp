@@ -16,7 +16,7 @@ void Requester::response(Qp &qp, fabric::Packet &packet)
 		packet.take_first();
 	const packet::Headers headers = packet.parse();
 	Psn psn(headers.bth.psn());
-	/* Old ones are duplicates, newer ones than were sent are ghosts, IBA 9.7.5.1.1. */
+	/* Older PSNs are duplicates, and PSNs that were never sent are invalid (IBA 9.7.5.1.1). */
 	if (!qp.can_send() || psn.before(s.unacknowledged) || !psn.before(s.limit))
 		return;
 	switch (ib::opcode_operation(headers.bth.opcode)) {
@@ -44,8 +44,8 @@ void Requester::response(Qp &qp, fabric::Packet &packet)
 }
 
 /*
- * Takes all packets before @psn as acknowledged and completes what that completes. False if it
- * passes over a read or atomic whose response has not come: that is lost, IBA 9.7.5.1.1.
+ * Treats all packets before @psn as acknowledged, and completes requests accordingly. Returns false
+ * at a read or atomic whose response has not arrived: it was lost (IBA 9.7.5.1.1).
  */
 bool Requester::acknowledge_before(Qp &qp, Psn psn)
 {
@@ -78,7 +78,7 @@ bool Requester::acknowledge_before(Qp &qp, Psn psn)
 	return true;
 }
 
-/* The other end has got further: retries start anew. */
+/* The peer has made progress, so the retry counters are reset. */
 void Requester::progress(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -95,7 +95,7 @@ void Requester::progress(Qp &qp)
 		restart_timer(qp);
 }
 
-/* Completes what is finished at the front. */
+/* Completes finished requests, oldest first. */
 void Requester::retire(Qp &qp)
 {
 	while (!qp.send.work.empty() && qp.send.work.front()->finished)
@@ -115,7 +115,7 @@ void Requester::complete_front(Qp &qp, std::uint32_t byte_count, std::span<const
 	recycle(std::move(work));
 }
 
-/* Sends again from @psn on, which is not acknowledged. */
+/* Retransmits from @psn on, which is not acknowledged. */
 void Requester::go_back(Qp &qp, Psn psn)
 {
 	RequesterState &s = qp.send;
@@ -132,7 +132,7 @@ void Requester::go_back(Qp &qp, Psn psn)
 	}
 }
 
-/* The other end has shown that the oldest packet, or its response, is lost. */
+/* The peer has shown that the oldest packet, or the response to it, was lost. */
 void Requester::lost(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -142,7 +142,7 @@ void Requester::lost(Qp &qp)
 	retry(qp);
 }
 
-/* Once more from the oldest packet, or give up. */
+/* Retransmits from the oldest packet, or gives up. */
 void Requester::retry(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -168,7 +168,7 @@ void Requester::timed_out(Qp &qp)
 		engine_.schedule(qp);
 		return;
 	}
-	/* Packets that wait for credit have not been lost. */
+	/* A packet that waits for a credit has not been lost. */
 	if (qp.waiting) {
 		restart_timer(qp);
 		return;
@@ -182,7 +182,7 @@ void Requester::negative(Qp &qp, const packet::Headers &headers)
 	RequesterState &s = qp.send;
 	Psn psn(headers.bth.psn());
 	Diagnostics &counters = engine_.card().diagnostics;
-	/* A NAK acknowledges all before it, IBA 9.7.5.2.8. */
+	/* A NAK acknowledges all earlier packets (IBA 9.7.5.2.8). */
 	if (!acknowledge_before(qp, psn)) {
 		lost(qp);
 		return;
@@ -197,7 +197,7 @@ void Requester::negative(Qp &qp, const packet::Headers &headers)
 			fail_front(qp, Syndrome::rnr_retry_exceeded);
 			return;
 		}
-		/* 7 is for ever, IBA 9.7.5.2.8. */
+		/* 7 means unlimited retries (IBA 9.7.5.2.8). */
 		if (qp.pair.rnr_retry != 7)
 			s.rnr_retries_left--;
 		s.rnr_wait = true;
@@ -228,8 +228,10 @@ void Requester::negative(Qp &qp, const packet::Headers &headers)
 	}
 }
 
-/* The request that waits for a response of @psn; everything before it has then been acknowledged.
- * Or nullptr. */
+/*
+ * Returns the request that waits for a response with @psn, or null. All earlier requests have then
+ * been acknowledged.
+ */
 SendWork *Requester::answered_by(Qp &qp, Psn psn)
 {
 	RequesterState &s = qp.send;
@@ -242,7 +244,7 @@ SendWork *Requester::answered_by(Qp &qp, Psn psn)
 	return s.work.front().get();
 }
 
-/* Without a completion the answer goes to memory, however short it is. */
+/* If the request is unsignaled, the result is written to memory, however short it is. */
 bool Requester::answer_in_completion(const Qp &qp, const SendRequest &request)
 {
 	return request.signalled && request.length <= qp.pair.inline_response;
@@ -304,7 +306,7 @@ void Requester::atomic_response(Qp &qp, const packet::Headers &headers)
 	if (!answered || !answered->request.is_atomic())
 		return;
 	SendWork &work = *answered;
-	/* As the guest's processor has it in memory; the wire is big-endian. */
+	/* Convert from big-endian, as in the packet, to the byte order of the guest. */
 	std::uint64_t original = headers.atomic_ack.original;
 	if (engine_.card().big_endian_host)
 		original = ib::be64(original).raw();

@@ -50,7 +50,9 @@ bool is_atomic(std::uint8_t opcode)
 	return traits.has(Traits::atomic_eth) || traits.has(Traits::masked_atomic_eth);
 }
 
-/* IBA 9.7.4.1.6: all packets of a message but the last are full, the last is not empty. */
+/*
+ * IBA 9.7.4.1.6: all packets of a message except the last are full, and the last one is not empty.
+ */
 bool length_fits(Traits traits, std::uint32_t bytes, unsigned mtu)
 {
 	if (!traits.has(Traits::last))
@@ -77,7 +79,7 @@ void Responder::request(Qp &qp, fabric::Packet &packet)
 	while (packet.packets() > 1 && Psn(packet.bth().psn()).before(r.expected))
 		packet.take_first();
 	const packet::Headers headers = packet.parse();
-	/* IBA 11.6.3: the first packet tells that the connection is there. */
+	/* IBA 11.6.3: the first packet establishes the connection. */
 	if (qp.pair.state == QpState::rtr && !r.established) {
 		r.established = true;
 		engine_.raise(qp, Event::communication_established);
@@ -113,7 +115,7 @@ bool Responder::in_sequence(Qp &qp, const packet::Headers &headers)
 		duplicate(qp, headers);
 		return false;
 	}
-	/* Something is missing: say so once, IBA 9.7.5.2.8. */
+	/* A packet is missing: send one NAK for it (IBA 9.7.5.2.8). */
 	if (!r.nak_sent) {
 		engine_.card().diagnostics.rq_out_of_sequence++;
 		nak(qp, nak_syndrome(ib::Aeth::psn_sequence));
@@ -121,7 +123,7 @@ bool Responder::in_sequence(Qp &qp, const packet::Headers &headers)
 	return false;
 }
 
-/* IBA 9.7.5.1.4: answered, but not carried out again. */
+/* IBA 9.7.5.1.4: a duplicate request gets its response, but is not executed again. */
 void Responder::duplicate(Qp &qp, const packet::Headers &headers)
 {
 	ResponderState &r = qp.receive;
@@ -134,7 +136,7 @@ void Responder::duplicate(Qp &qp, const packet::Headers &headers)
 		engine_.schedule(qp);
 		return;
 	}
-	/* Bounded, however often the other end repeats itself. */
+	/* Limit the responses, however often the peer repeats its requests. */
 	if (r.responses.size() >= 2u * qp.responses_max())
 		return;
 	for (const DoneRequest &done : r.done) {
@@ -162,7 +164,7 @@ void Responder::duplicate(Qp &qp, const packet::Headers &headers)
 					 response.address, response.length) != MemoryError::none)
 				return;
 		}
-		/* One that is being answered already is answered from there. */
+		/* If a response to this request is already being sent, restart it. */
 		std::erase_if(r.responses, [&](const Response &other) {
 			return other.is_read == is_read &&
 			       other.next.distance_from(done.first) >= 0 &&
@@ -187,7 +189,10 @@ Responder::Verdict Responder::execute(Qp &qp, const packet::Headers &headers,
 	if (ib::opcode_operation(headers.bth.opcode) == ib::Operation::read_request)
 		return r.message == Message::none ? read(qp, headers) : Verdict::invalid_request;
 
-	/* IBA 9.7.4.1.2: a message begins, goes on and ends, and no other comes between. */
+	/*
+	 * IBA 9.7.4.1.2: the packets of a message follow each other, without packets of another
+	 * message.
+	 */
 	Message kind = is_send(headers.bth.opcode)    ? Message::send
 		       : is_write(headers.bth.opcode) ? Message::write
 						      : Message::none;
@@ -212,8 +217,8 @@ SharedReceiveQueue *Responder::xrc_queue(const Qp &qp, const packet::Headers &he
 }
 
 /*
- * The protection domain of the memory that a message may reach. The target of XRC has none of its
- * own: that of the shared receive queue counts, which is why every message names one (IBA A14).
+ * Returns the protection domain for the memory of a message. An XRC target QP has none of its own,
+ * so that of the SRQ is used, which every message specifies (IBA A14).
  */
 std::uint32_t Responder::domain_of(const Qp &qp, const packet::Headers &headers) const
 {
@@ -231,7 +236,7 @@ KeyUse Responder::remote_use(const Qp &qp, std::uint32_t key, KeyAccess access,
 	return use;
 }
 
-/* Takes a receive WQE for the message that begins or needs one at its end. */
+/* Takes a receive WQE for a message that needs one at its beginning or its end. */
 Responder::Verdict Responder::take(Qp &qp, const packet::Headers &headers)
 {
 	SharedReceiveQueue *xrc =
@@ -253,7 +258,7 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 	ResponderState &r = qp.receive;
 	const fabric::Payload &payload = packet.payload();
 	auto traits = ib::opcode_traits(headers.bth.opcode);
-	/* UC takes a WQE that an incomplete message has left. */
+	/* UC reuses a WQE of an incomplete message. */
 	if (traits.has(Traits::first) && !r.receive.taken) {
 		Verdict verdict = take(qp, headers);
 		if (verdict != Verdict::accepted)
@@ -309,8 +314,8 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 }
 
 /*
- * The receive that a write with immediate data would use completes in error, if there is one. On UC
- * the message is dropped, and uses none.
+ * The receive that a write with immediate data would use completes with an error, if there is one.
+ * On UC the message is dropped and uses no receive.
  */
 Responder::Verdict Responder::write_refused(Qp &qp, const packet::Headers &headers)
 {
@@ -329,7 +334,7 @@ Responder::Verdict Responder::write(Qp &qp, const packet::Headers &headers,
 	auto traits = ib::opcode_traits(headers.bth.opcode);
 	if (traits.has(Traits::first)) {
 		std::uint32_t length = headers.reth.length;
-		/* The length fits the packets to come, IBA 9.7.4.1.6. */
+		/* The length must match the packets that follow (IBA 9.7.4.1.6). */
 		if (traits.has(Traits::last) ? length != payload.size() : length <= payload.size())
 			return Verdict::invalid_request;
 		if (!qp.pair.remote_write || length > kMessageMax)
@@ -345,7 +350,7 @@ Responder::Verdict Responder::write(Qp &qp, const packet::Headers &headers,
 	if (payload.size() > r.write_left ||
 	    (traits.has(Traits::last) && payload.size() != r.write_left))
 		return Verdict::invalid_request;
-	/* Before anything is written, so that the packet can come again. */
+	/* Take the receive before anything is written, so that the packet can be repeated. */
 	if (traits.has(Traits::immdt) && !r.receive.taken) {
 		Verdict verdict = take(qp, headers);
 		if (verdict != Verdict::accepted)
@@ -491,7 +496,7 @@ void Responder::refuse(Qp &qp, Verdict verdict)
 	case Verdict::lost:
 		return;
 	case Verdict::not_ready:
-		/* Once: what follows in the meantime is out of sequence, IBA 9.7.5.2.8. */
+		/* Send one NAK; further packets are out of sequence (IBA 9.7.5.2.8). */
 		if (r.nak_sent && r.ack)
 			return;
 		counters.rq_rnr_naks++;
@@ -499,7 +504,7 @@ void Responder::refuse(Qp &qp, Verdict verdict)
 		return;
 	case Verdict::invalid_request:
 		nak(qp, nak_syndrome(ib::Aeth::invalid_request));
-		/* The receive of the message under way reports it, else an event (class C). */
+		/* The receive of the current message reports it, or else an event (class C). */
 		if (r.receive.taken) {
 			fail_receive(Syndrome::remote_invalid_request);
 			engine_.fail(qp);
@@ -544,7 +549,7 @@ void Responder::refuse(Qp &qp, Verdict verdict)
 	}
 }
 
-/* IBA 9.8.3.1.2: what is wrong is dropped, and so is the rest of its message. */
+/* IBA 9.8.3.1.2: an invalid packet is dropped, and so is the rest of its message. */
 void Responder::unreliable_request(Qp &qp, const packet::Headers &headers,
 				   const fabric::Packet &packet)
 {
@@ -648,7 +653,7 @@ void Responder::send_response(Qp &qp, Response &response)
 	fabric::Payload payload;
 	if (mover_.refer(qp, remote_use(qp, response.rkey, KeyAccess::remote_read, response.pd),
 			 response.address, bytes, payload) != MemoryError::none) {
-		/* The key has gone since the request was let in. */
+		/* The key was invalidated after the request was accepted. */
 		qp.receive.responses.clear();
 		qp.receive.ack =
 			ResponderState::Ack{response.next, nak_syndrome(ib::Aeth::remote_access)};
@@ -675,7 +680,7 @@ bool Responder::flush(Qp &qp, unsigned budget)
 		engine_.completions().receive_failed(qp, work, Syndrome::flushed);
 	}
 	qp.receive.message = Message::none;
-	/* Receives of a shared queue stay there. */
+	/* Receives of an SRQ are not flushed. */
 	if (qp.pair.uses_srq || !qp.pair.has_receive_queue)
 		return false;
 	for (; budget > 0; budget--) {

@@ -23,35 +23,38 @@ class Responder
 public:
 	explicit Responder(Engine &engine);
 
-	/* The QP has become RTR: expect its first packet. */
+	/* The QP has entered RTR and expects its first packet. */
 	void start(Qp &qp);
-	/* A request has come in. */
+	/* Handles a request packet. */
 	void request(Qp &qp, fabric::Packet &packet);
-	/* Send responses and acknowledges that are due; true if there is more to do at once. */
+	/*
+	 * Sends pending responses and acknowledgements; returns true if there is more to do at
+	 * once.
+	 */
 	bool advance(Qp &qp, unsigned budget);
-	/* Complete posted receives as flushed; true if there is more to do. */
+	/* Completes posted receives as flushed; returns true if there is more to do. */
 	bool flush(Qp &qp, unsigned budget);
 
 private:
 	/* Result of the checks of a request, which are done step by step. */
 	enum class Verdict : std::uint8_t {
 		accepted,
-		/* Its bytes were taken back on their way: it has not come. */
+		/* The payload was withdrawn in flight, so the packet counts as lost. */
 		lost,
-		/* No receive WQE: RNR NAK, and expect it again. */
+		/* There is no receive WQE: send an RNR NAK, and expect the packet again. */
 		not_ready,
-		/* NAK, and the QP fails. */
+		/* Send a NAK, and move the QP to the error state. */
 		invalid_request,
 		access_error,
 		operational_error,
-		/* The same, found when the receive failed: the receive has completed in error. */
+		/* The same, detected in the receive, which has completed with an error. */
 		receive_failed_length,
 		receive_failed_protection,
-		/* The remote key of a write with immediate data (class C). */
+		/* The remote key of a write with immediate data is invalid (class C). */
 		receive_failed_local_access,
-		/* The key that a SEND with invalidate names may not be used (class C). */
+		/* A SEND with invalidate specifies a key that must not be used (class C). */
 		receive_failed_remote_access,
-		/* It may be, but not be invalidated: no answer at all (class J). */
+		/* The key may be used but not invalidated: no response is sent (class J). */
 		receive_failed_memory_management,
 	};
 

@@ -18,7 +18,7 @@ using Duration = Clock::duration;
 using TimePoint = Clock::time_point;
 
 /**
- * ack_timeout() - time after which unacknowledged packets are sent again, IBA 9.7.6.1.3
+ * ack_timeout() - time after which unacknowledged packets are retransmitted (IBA 9.7.6.1.3)
  * @code: the QP's five-bit local ACK timeout
  *
  * Returns 4.096 us times 2^code, or nothing for code 0, which means never.
@@ -32,7 +32,7 @@ constexpr std::optional<Duration> ack_timeout(unsigned code)
 }
 
 /**
- * rnr_delay() - time that a receiver without a WQE asks the sender to wait, IBA table 45
+ * rnr_delay() - time that a receiver without a WQE requests the sender to wait (IBA table 45)
  * @code: the five-bit timer of an RNR NAK
  */
 constexpr Duration rnr_delay(unsigned code)

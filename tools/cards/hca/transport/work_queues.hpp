@@ -11,19 +11,19 @@
 namespace weft::hca::transport
 {
 
-/* Receive requests that are posted and not taken; 0 for a QP without a receive queue. */
+/* Returns the number of posted receives that are not taken; 0 for a QP without a receive queue. */
 inline std::uint32_t receives_posted(const Context &card, const Qp &qp)
 {
 	return card.work.receives_posted(qp.pair, qp.receive.next_wqe);
 }
 
-/* The next receive request of a QP; see WorkSource. */
+/* Takes the next receive request of a QP; see WorkSource. */
 inline Taken take_receive(Context &card, Qp &qp, SharedReceiveQueue *xrc_srq, ReceiveWork &work)
 {
 	return card.work.take_receive(qp.pair, qp.receive.next_wqe, xrc_srq, work);
 }
 
-/* The next send request of a QP. The index is moved on, whatever it was. */
+/* Takes the next send request of a QP. The index advances even if the request is invalid. */
 Taken take_send(Context &card, Qp &qp, SendWork &work);
 
 } // namespace weft::hca::transport

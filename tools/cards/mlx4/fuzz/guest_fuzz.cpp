@@ -39,7 +39,7 @@ constexpr Opcode kOpcodes[] = {
 	Opcode::map_fa,
 };
 
-// Subject - what HostileGuest asks for.
+// Subject - the driver that HostileGuest requires.
 class Subject
 {
 public:
@@ -171,7 +171,8 @@ public:
 		driver_.command(Opcode::rtr2rts_qp, qpn, 0, next);
 	}
 
-	// A send WQE that has its head right, and a receive WQE; then the doorbell.
+	// Writes a send WQE with a valid control segment, and a receive WQE, and rings the
+	// doorbell.
 	void post(std::uint32_t qpn, Input &input)
 	{
 		QueuePair *const qp = driver_.context().queue_pair(qpn);

@@ -51,10 +51,10 @@ public:
 	static constexpr std::uint64_t kDmptBase = 0x100000;
 	static constexpr std::uint64_t kMttBase = 0x180000;
 
-	// @machine must outlive the driver. The constructor does not access it.
+	// @machine, the guest, must outlive the driver. The constructor does not access it.
 	explicit CardDriver(weft::testing::Machine &machine);
 
-	// The result of a command that has completed.
+	// Result of a completed command.
 	struct Result {
 		Status status;
 		std::uint64_t value; // out_param
@@ -69,18 +69,18 @@ public:
 		   std::uint64_t in_param, std::uint64_t out_param, bool event = false,
 		   std::uint16_t token = 0xffff);
 
-	// Frees all of the memory, as on a card that was just reset.
+	// Frees all memory, as after a reset of the card.
 	void forget_memory();
-	// QUERY_FW to INIT_HCA, ICM mapped; each step must succeed.
+	// Executes the commands from QUERY_FW to INIT_HCA and maps ICM; each must succeed.
 	void bring_up();
 	hw::mlx4::InitHca init_hca_mailbox() const;
 	void map_icm(std::uint64_t icm, std::uint64_t bus, unsigned log_pages);
-	// Also two event queues: one that gets all asynchronous events, and one for completions.
+	// Also creates two event queues: one for all asynchronous events, and one for completions.
 	void bring_up_events();
 
 	// Returns zeroed and aligned guest memory that nothing else uses.
 	std::uint64_t allocate(std::uint64_t size, std::uint64_t alignment = 4096);
-	// A buffer of whole pages and its MTT entries, with their offset.
+	// A buffer of whole pages, with the offset of its MTT entries.
 	struct Buffer {
 		std::uint64_t bus;
 		std::uint64_t mtt_offset;

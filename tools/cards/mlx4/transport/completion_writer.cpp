@@ -67,7 +67,7 @@ bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn,
 	cqe.status = checksum_status(done.checksums);
 	if (done.checksums.l4_checksum_ok()) {
 		cqe.checksum_flags = Cqe::l4_checksum_ok;
-		/* Over a packet whose L4 checksum holds. */
+		/* The value that hardware reports for a packet whose L4 checksum is correct. */
 		cqe.checksum = 0xffff;
 	}
 	cqe.byte_count = done.byte_count;
@@ -85,7 +85,7 @@ bool CompletionWriter::failed(const hca::QueuePair &qp, std::uint32_t cqn, const
 	error.owner_opcode = static_cast<std::uint8_t>(hw::mlx4::cqe_opcode_error |
 						       (failure.is_send ? Cqe::send_bit : 0));
 	Cqe cqe = std::bit_cast<Cqe>(error);
-	// Where a good completion has it: drivers look there in either case.
+	// Drivers read the SRQ number from the same field in an error.
 	if (failure.srqn)
 		cqe.set_remote(false, 0, failure.srqn);
 	return post(cqn, cqe, false);

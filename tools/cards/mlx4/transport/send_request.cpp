@@ -66,7 +66,9 @@ bool take_fast_register(SegmentCursor &cursor, SendRequest &out)
 	return true;
 }
 
-/* The segments between the control segment and the data; false if they are cut short. */
+/*
+ * Takes the segments between the control segment and the data; returns false if they are truncated.
+ */
 bool take_operands(SegmentCursor &cursor, ServiceType service, SendRequest &out)
 {
 	switch (out.opcode) {
@@ -124,7 +126,7 @@ Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest
 	out.immediate = control.immediate;
 	out.permissive_source = MlxFlags{control.flags_word}.permissive_source();
 	out.remote_srq = control.remote_srq();
-	/* A WQE of less than its own control segment, or of more than was read. */
+	/* The size is smaller than the control segment, or differs from what was read. */
 	if (control.units() == 0 || control.units() * wqe_unit != wqe.size())
 		return Syndrome::local_qp_operation;
 	if (!opcode || !opcode_allowed(out.opcode, service) || !take_operands(cursor, service, out))
@@ -178,7 +180,10 @@ std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Pi
 				break;
 			continue;
 		}
-		/* Nothing can be received into a WQE: the bit is not part of the length. */
+		/*
+		 * Inline data cannot be a receive buffer, so the inline bit is masked out of the
+		 * length.
+		 */
 		std::uint32_t length = data.byte_count & WqeInline::length_mask;
 		if (length == 0)
 			continue;

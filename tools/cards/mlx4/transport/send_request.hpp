@@ -21,11 +21,11 @@ namespace weft::mlx4::transport
 /**
  * decode() - read a send WQE
  * @wqe: a private copy of the WQE, at most wqe_bytes_max bytes; control segment included
- * @service: of the QP it was posted to
- * @out: receives the request; what is in it after a failure is of no use but for signalled
+ * @service: service of the QP to which the WQE was posted
+ * @out: receives the request; after a failure only its field signalled is valid
  *
- * Every bit pattern gives a request or a syndrome. Keys, addresses and the length against the MTU
- * or the message limit are not looked at.
+ * Every bit pattern gives a request or a syndrome. Keys and addresses are not checked, and neither
+ * is the length against the MTU or the message limit.
  *
  * Returns Syndrome::none or the syndrome with which the WQE shall complete.
  */
@@ -40,7 +40,7 @@ Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest
  */
 std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out);
 
-/* The same of requests about keys, as they lie in a WQE. */
+/* The same for segments that change keys. */
 FastRegister decoded(const hw::mlx4::WqeFastRegister &segment);
 BindWindow decoded(const hw::mlx4::WqeBindWindow &segment);
 

@@ -18,7 +18,7 @@ using namespace hw::mlx4;
 namespace
 {
 
-/* Data segments of the largest stride: 2^(4 + 7) bytes. */
+/* Data segments of the largest stride, 2^(4 + 7) bytes. */
 constexpr std::size_t kReceiveBytesMax = 2048;
 
 const QueuePair &own(const hca::QueuePair &qp)
@@ -59,7 +59,7 @@ std::uint32_t WorkQueues::receives_posted(const hca::QueuePair &pair, std::uint1
 		return 0;
 	auto posted = static_cast<std::uint16_t>(ib::be32::from_raw(*raw).value());
 	auto waiting = static_cast<std::uint16_t>(posted - next);
-	/* A record that claims more than there is room for is not believed at all. */
+	/* A record that claims more entries than the queue has is ignored. */
 	return waiting <= qp.receive_queue.size() ? waiting : 0;
 }
 

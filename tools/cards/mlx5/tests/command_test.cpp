@@ -160,8 +160,8 @@ TEST_F(Mlx5Commands, CommandsWithShortInputsOrOutputsAreRefused)
 	EXPECT_EQ(driver.command(Opcode::query_issi, 0, 16).status, Status::bad_output_length);
 }
 
-// Linux sends an atomic page that is zero except for one field. Who takes it as a whole has no
-// atomic operations any more.
+// Linux sends an atomic page that is zero except for one field. A card that applied the whole page
+// would disable atomic operations.
 TEST_F(Mlx5Commands, SetHcaCapChangesOnlyDriverFields)
 {
 	driver.enable();

@@ -138,8 +138,8 @@ inline constexpr QpService kServices[] = {QpService::rc,     QpService::uc,  QpS
 					  QpService::xrc,    QpService::qp0, QpService::qp1,
 					  QpService::reg_umr};
 
-// MaliciousDriver - what HostileGuest asks for. Queue pairs are known by their places in qps_;
-// packets to the port's own address stay inside the card.
+// MaliciousDriver - the driver that HostileGuest requires. Queue pairs are identified by their
+// index in qps_; packets to the port's own address stay inside the card.
 class MaliciousDriver
 {
 	using Input = weft::testing::Input;

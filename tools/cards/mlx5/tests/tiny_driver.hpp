@@ -579,8 +579,8 @@ public:
 	weft::testing::FakeHost host{kMemorySize};
 	Card card;
 	std::uint32_t uar = 0, pd = 0, key = 0;
-	// Of all queue pairs and queues of XRC that are made from now on; and codes of what queue
-	// pairs have in their completions.
+	// Settings of all queue pairs and XRC queues that are created from now on, and the codes
+	// for data in their completions.
 	std::uint32_t xrc_domain = 0;
 	std::uint32_t inline_receive = 0, inline_response = 0;
 	std::uint32_t async_eq = 0, completion_eq = 0, async_taken = 0;

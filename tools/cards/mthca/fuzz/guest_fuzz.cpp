@@ -43,7 +43,7 @@ constexpr Opcode kOpcodes[] = {
 	Opcode::map_icm_aux,   Opcode::set_icm_size, Opcode::unmap_fa,    Opcode::map_fa,
 };
 
-// Subject - what HostileGuest asks for. The card's ports are cabled to each other.
+// Subject - the driver that HostileGuest requires. The card's ports are cabled to each other.
 class Subject
 {
 public:
@@ -87,7 +87,7 @@ public:
 	Card &card() { return driver_.card; }
 	std::uint64_t scratch() const { return scratch_; }
 	std::uint64_t everything() const { return everything_; }
-	// Page lists; and doorbell records.
+	// Returns the page lists or the doorbell records.
 	std::span<std::byte> table(bool which)
 	{
 		const std::uint64_t records = TinyDriver::kUarcs + (TinyDriver::kUar << 12);
@@ -107,7 +107,8 @@ public:
 	{
 		return choice & 0x40 ? TinyDriver::kSpecialQps + choice % 4 : kFirstQp + choice % 4;
 	}
-	// As many as lie in the record, from wherever the last ended.
+	// Rings a doorbell for the number of requests in the record, from the end of the previous
+	// doorbell on.
 	void ring(std::uint32_t qpn)
 	{
 		const std::uint64_t place = uar::page_size * TinyDriver::kUar + uar::send_doorbell;
@@ -196,8 +197,8 @@ public:
 		driver_.command(Opcode::rtr2rts_qp, qpn, 0, mailbox);
 	}
 
-	// A send with its description in the one before, and a receive; then the records and the
-	// doorbell.
+	// Writes a send WQE with its description in the previous one, and a receive WQE; then
+	// updates the records and rings the doorbell.
 	void post(std::uint32_t qpn, Input &input)
 	{
 		const std::uint32_t index = driver_.record(send_record(qpn)) & 0xffff;

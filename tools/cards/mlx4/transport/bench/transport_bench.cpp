@@ -44,7 +44,7 @@ public:
 		b.connect(*qp_b, a, *qp_a, options_);
 	}
 
-	/* Keeps @depth requests posted until @count have completed; seconds it took. */
+	/* Keeps @depth requests posted until @count have completed; returns the seconds it took. */
 	double run(const std::vector<std::byte> &wqe, unsigned depth, unsigned count,
 		   const std::vector<WqeData> *receive)
 	{

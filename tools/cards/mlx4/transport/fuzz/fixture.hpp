@@ -21,14 +21,17 @@ public:
 	static constexpr unsigned kKinds = 5;
 	using Ends = std::array<QueuePair *, 2>;
 
-	/* The QPs of a kind at the two cards, connected; fresh when first asked for in an input. */
+	/*
+	 * Returns the connected QPs of a kind at the two cards; new ones at the first call for an
+	 * input.
+	 */
 	const Ends &pair(unsigned kind)
 	{
 		if (!pairs_[kind][0])
 			make(kind);
 		return pairs_[kind];
 	}
-	/* After each input: takes away what it used, and forgets what was completed. */
+	/* Called after each input: destroys what it used, and drops its completions. */
 	void finish()
 	{
 		for (Ends &ends : pairs_)
@@ -68,7 +71,7 @@ public:
 	SharedReceiveQueue &srq = b.create_srq(6, 0, 3, cq_b.number());
 	Region memory_a = a.region(1 << 16);
 	Region memory_b = b.region(1 << 16);
-	/* A key at a, of no memory yet. */
+	/* A free key at node a, which has no memory yet. */
 	std::uint32_t free_key = a.free_key(4);
 
 private:
@@ -79,12 +82,12 @@ private:
 							  ServiceType::whole_packet};
 		QpOptions options;
 		options.service = services[kind];
-		/* Alike for all inputs, and never that of something else. */
+		/* The same numbers for all inputs, and no other object has them. */
 		options.qpn = 0xabc100 + kind;
 		options.log_send = 3;
 		options.log_receive = 4;
 		options.xrc_domain = 3;
-		/* Time is real here: what waits for it ends soon or never. */
+		/* Time is real in this test, so no timeout may be long. */
 		options.ack_timeout = 0;
 		options.retry_count = options.rnr_retry = 1;
 		options.first_psn = 0;
@@ -107,7 +110,7 @@ private:
 
 inline FuzzFixture &fuzz_rig()
 {
-	/* First, so that at exit the logger outlives the fabric that logs. */
+	/* Initialise the logger first, so that at exit it outlives the fabric, which logs. */
 	spdlog::set_level(spdlog::level::off);
 	static FuzzFixture rig;
 	return rig;

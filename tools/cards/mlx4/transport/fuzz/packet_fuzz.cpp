@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 				all.append(fabric::Payload::Piece{
 					payload.data(), static_cast<std::uint32_t>(payload.size()),
 					nullptr});
-		/* Something for responses to answer. */
+		/* An outstanding request, so that responses are accepted. */
 		if (choice & 0x08)
 			rig.b.post_send(*pair[1],
 					WqeBuilder(WqeOpcode::rdma_read)

@@ -229,7 +229,7 @@ TEST_F(Bounds, DueTimersAreProcessedInSlices)
 		a.connect(from, b, into, options);
 		a.post_send(from, WqeBuilder(WqeOpcode::send).add(data.piece()).done());
 	}
-	settle(); /* everything is sent, and nobody responds */
+	settle(); /* everything is sent, and there is no response */
 	Loop &loop = a.host().loop();
 	const auto due = loop.now() + std::chrono::milliseconds(600);
 	std::optional<std::uint32_t> timed_out;

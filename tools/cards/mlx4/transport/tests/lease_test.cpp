@@ -83,7 +83,9 @@ TEST_F(GuestMemoryLease, ResettingTheQpRevokesTheLease)
 	qp_a = &a.create_qp({}, cq_a, cq_a);
 }
 
-/* After 2ERR, the flushed request tells the guest that it may reuse the buffer. */
+/*
+ * After 2ERR, the completion of the flushed request shows the guest that it may reuse the buffer.
+ */
 TEST_F(GuestMemoryLease, MovingTheQpToErrorRevokesTheLease)
 {
 	a.post_send(*qp_a, write(to, from.piece()));

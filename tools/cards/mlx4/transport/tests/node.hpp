@@ -157,7 +157,7 @@ public:
 	std::vector<Event> take_events();
 	/* From now on the event queue does not wrap around, so events are lost when it is full. */
 	void bound_event_queue(unsigned log_size);
-	/* Tells the card which events have been consumed. */
+	/* Reports to the card which events have been consumed. */
 	void acknowledge_events();
 	/* Returns a value of eq_status. */
 	std::uint32_t event_queue_status() const { return events_.find(0)->status(); }

@@ -267,7 +267,7 @@ TEST_F(Queues, ErrorStateFlushesBothQueuesInOrder)
 	};
 	take(10);
 	EXPECT_EQ(next_send, 5);
-	/* Without a doorbell: the card must notice by itself. */
+	/* There is no doorbell, so the card must find the requests itself. */
 	a.post_receive(*qp_a, {data.piece()});
 	take(1);
 	a.post_send(*qp_a, WqeBuilder(WqeOpcode::send, 0).done());
