@@ -11,7 +11,7 @@ namespace weft::attach
 namespace
 {
 
-// Classes and versions that the kernel's midlayer has tables for.
+// Limits of the classes and versions that the kernel's MAD layer supports.
 constexpr std::uint8_t kClassEnd = 0x50;
 constexpr std::uint8_t kVersionEnd = 8;
 

@@ -16,19 +16,20 @@ struct Claim {
 	// Unique among the claims of a port, and not 0.
 	std::uint32_t hi_tid = 0;
 	std::uint8_t qpn = 1;
-	// 0: no unsolicited MADs.
+	// If 0, the agent gets no unsolicited MADs.
 	std::uint8_t mgmt_class = 0;
 	std::uint8_t mgmt_class_version = 0;
-	std::uint32_t oui = 0; // of classes of the second vendor range
+	std::uint32_t oui = 0; // for classes of the second vendor range
 	std::array<std::uint64_t, 2> methods{};
 
-	// Returns 0, or the errno that umad gives: EINVAL.
+	// Returns 0, or the errno that umad returns: EINVAL.
 	static int check(const AgentRequest &request);
 	static Claim of(const AgentRequest &request);
 
-	// Both would be given the same unsolicited MAD.
+	// Returns true if both claims would match the same unsolicited MAD.
 	bool overlaps(const Claim &other) const;
-	// The unsolicited MAD is for it. @either_smp: SMPs of the other SMP class count.
+	// Returns true if the claim matches an unsolicited MAD. @either_smp: SMPs of the other SMP
+	// class match, too.
 	bool wants(const ib::Mad &mad, std::uint32_t qpn, bool either_smp) const;
 
 private:

@@ -16,7 +16,7 @@ constexpr bool is_vendor_range2(std::uint8_t mgmt_class)
 	       mgmt_class <= static_cast<std::uint8_t>(ib::MgmtClass::vendor_range2_last);
 }
 
-// The class's MADs have an RMPP header.
+// Returns true if MADs of the class have an RMPP header.
 constexpr bool has_rmpp(std::uint8_t mgmt_class)
 {
 	switch (static_cast<ib::MgmtClass>(mgmt_class)) {
@@ -31,7 +31,7 @@ constexpr bool has_rmpp(std::uint8_t mgmt_class)
 	}
 }
 
-// Bytes of all headers in front of the data, which each segment of an RMPP message repeats.
+// Returns the length of all headers before the data, which each segment of an RMPP message repeats.
 constexpr std::size_t header_bytes(std::uint8_t mgmt_class)
 {
 	if (static_cast<ib::MgmtClass>(mgmt_class) == ib::MgmtClass::subn_adm)

@@ -18,7 +18,7 @@ namespace weft::attach
 namespace
 {
 
-// Nobody can take away or change what the file holds.
+// With these seals, no process can truncate or change the file.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 FileDescriptor file_of(const std::byte *bytes, std::size_t size)
@@ -39,8 +39,7 @@ FileDescriptor file_of(const std::byte *bytes, std::size_t size)
 	return file;
 }
 
-// Files without these seals are not read: their file system might be a program that does not
-// answer.
+// Files without these seals are not read, because reads of their file system could block forever.
 bool read_file(int file, std::vector<std::byte> &bytes)
 {
 	const int seals = ::fcntl(file, F_GET_SEALS);

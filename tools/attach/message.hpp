@@ -13,15 +13,16 @@ namespace weft::attach
 struct Message {
 	UserMad header{};
 	std::vector<std::byte> bytes;
-	// The outcome of a send, which counts as under way until the program has it.
+	// True for the outcome of a send, which counts as pending until the program has received
+	// it.
 	bool outcome = false;
 };
 
-// Sends @message on the socket without waiting. Returns 0 or an errno: EAGAIN if there is no room.
+// Sends @message on the socket without waiting. Returns 0 or an errno: EAGAIN if there is no space.
 int send_message(int socket, const UserMad &header, const std::byte *bytes, std::size_t size);
 
 // Receives the next message without waiting. Returns 0 or an errno: EAGAIN if there is none,
-// ECONNRESET at the end, EPROTO for one that is none.
+// ECONNRESET if the connection was closed, EPROTO if the message is invalid.
 int receive_message(int socket, Message &message);
 
 } // namespace weft::attach

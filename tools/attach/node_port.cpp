@@ -12,7 +12,7 @@ namespace weft::attach
 namespace
 {
 
-// Returns the claim that a MAD is for; null for none.
+// Returns the claim that matches a MAD; null if there is none.
 const Claim *find_claim(const std::vector<const Claim *> &claims, const fabric::AddressedMad &mad)
 {
 	const bool smp = mad.mad.header.is_smp();
@@ -25,8 +25,8 @@ const Claim *find_claim(const std::vector<const Claim *> &claims, const fabric::
 				return claim;
 		return nullptr;
 	}
-	// An agent of exactly this class comes first. SMPs of the other class are delivered if no
-	// other agent wants them.
+	// First look for an agent of exactly this class. SMPs of the other class are delivered if
+	// no other agent matches.
 	for (const bool either_smp : {false, true})
 		for (const Claim *claim : claims)
 			if (claim->wants(mad.mad, qpn, either_smp))
@@ -164,7 +164,7 @@ void NodePort::take_incoming()
 		access_.describe([receiver = receiver_](fabric::PortView &&view) {
 			receiver->described(std::move(view));
 		});
-	// Nothing that an agent does with a MAD adds or removes a claim.
+	// Handlers of agents do not add or remove claims.
 	std::vector<const Claim *> claims;
 	for (const Claimed &each : claimed_)
 		claims.push_back(&each.claim);

@@ -19,11 +19,11 @@ namespace weft::attach
 
 class OpenedPort;
 
-// Bounds of one port of a node, for all programs together. MADs that have come in and wait for the
-// server's thread; more are dropped.
+// Limits of one port of a node, for all programs together. Received MADs that wait for the server's
+// thread; more are dropped.
 constexpr std::size_t kMostIncoming = 16384;
 
-// On the server's loop, except what the receiver does.
+// Used on the server's loop, except for the receiver's functions.
 class NodePort
 {
 public:
@@ -35,14 +35,14 @@ public:
 
 	bool trusted() const { return trusted_; }
 	fabric::LocalAccess &access() const { return access_; }
-	// The port's attributes as they were last known; null before they have been.
+	// The last known attributes of the port; null if they are not known yet.
 	const fabric::PortView *view() const { return view_ ? &*view_ : nullptr; }
-	// Asks for the port's attributes and calls @known with them. @known is not called if this
+	// Requests the port's attributes and calls @known with them. @known is not called if this
 	// object is destroyed first.
 	void with_view(std::function<void(const fabric::PortView &)> known);
 
-	// Adds an agent's claim and gives it its half of the transaction ids. False: another agent
-	// has registered for one of the MADs.
+	// Adds an agent's claim and assigns the upper half of its transaction IDs. Returns false if
+	// another agent has registered for one of the MADs.
 	bool add_claim(Claim &claim, OpenedPort &owner);
 	void remove_claim(std::uint32_t hi_tid);
 

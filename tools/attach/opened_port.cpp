@@ -16,7 +16,8 @@ namespace
 
 using namespace std::chrono_literals;
 
-// Time that the receiver of an RMPP message has for an ACK, if the program gives it no less.
+// Maximum wait for an ACK from the receiver of an RMPP message; a shorter timeout of the program is
+// used instead.
 constexpr Clock::duration kAckTime = 2s;
 // Sends that are repeated or failed before the loop serves others.
 constexpr unsigned kExpireSlice = 64;
@@ -27,7 +28,7 @@ bool is_directed(const ib::Mad &mad)
 	return mad.header.cls() == ib::MgmtClass::subn_directed_route;
 }
 
-// The IPv6-like header of the program's address.
+// Builds the GRH for the address that the program has specified.
 ib::Grh grh_of(const UserMad &header, const ib::Gid &own)
 {
 	ib::Grh grh{};
@@ -167,7 +168,8 @@ int OpenedPort::start(const Message &message)
 	if (!send.mad.header.is_response())
 		send.mad.header.tid = std::uint64_t{agent.claim.hi_tid} << 32 |
 				      (send.mad.header.tid.value() & 0xffffffff);
-	// A program that does RMPP itself sends segments and ACKs under one transaction id.
+	// A program that implements RMPP itself sends segments and ACKs with the same transaction
+	// ID.
 	const bool alone = rmpp || !is_rmpp_active(send.mad);
 	if (alone && (send.awaits_answer || rmpp) && is_duplicate(send))
 		return EINVAL;
@@ -199,7 +201,7 @@ void OpenedPort::begin(Send &&send)
 	arm();
 }
 
-// Sends a MAD, or as many segments as the receiver takes, and waits from now on.
+// Sends a MAD, or as many segments as the receiver's window permits, and starts the timeout.
 void OpenedPort::transmit(Send &send)
 {
 	fabric::LocalAccess &access = port_->access();
@@ -240,7 +242,7 @@ ib::Mad OpenedPort::segment_of(const Send &send, std::uint32_t segment) const
 			(last ? unsigned{ib::RmppHeader::last} : 0u));
 	rmpp.status = ib::rmpp_status_normal;
 	rmpp.segment = segment;
-	// The class's header counts in each segment.
+	// The header of the class is part of each segment.
 	const std::uint32_t own = class_header_bytes(mgmt_class);
 	rmpp.length_or_window =
 		last ? own + static_cast<std::uint32_t>(part)
@@ -341,7 +343,7 @@ void OpenedPort::receive(std::uint32_t hi_tid, const fabric::AddressedMad &mad)
 	if (!mad.mad.header.is_response())
 		return deliver(id, mad, bytes);
 	const auto send = find(mad);
-	// Segments and ACKs that the program handles itself follow no request one to one.
+	// Segments and ACKs that the program handles itself need not match a request.
 	if (send == sends_.end() && !segment)
 		return;
 	deliver(id, mad, bytes);
@@ -354,7 +356,8 @@ void OpenedPort::receive_rmpp(std::uint32_t id, const fabric::AddressedMad &mad)
 {
 	const ib::RmppHeader &rmpp = rmpp_of(mad.mad);
 	const bool ends = rmpp.type == ib::RmppHeader::stop || rmpp.type == ib::RmppHeader::abort;
-	// The end of a message is not answered: two that refuse each other would never stop.
+	// STOP and ABORT are not answered, because two peers that refuse each other would never
+	// stop.
 	if (rmpp.version != ib::RmppHeader::current_version && !ends)
 		return answer_rmpp(mad, ib::RmppHeader::abort, ib::rmpp_status_unsupported_version,
 				   0, 0);
@@ -390,7 +393,7 @@ void OpenedPort::receive_data(std::uint32_t id, const fabric::AddressedMad &mad)
 		if (send != sends_.end())
 			end(send);
 	} else if (send != sends_.end()) {
-		// The answer is under way: the request is not repeated meanwhile.
+		// The response is arriving, so the request is not repeated meanwhile.
 		set_due(send->second, loop_.now() + kReceptionSilence);
 	}
 	arm();

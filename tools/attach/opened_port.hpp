@@ -27,60 +27,61 @@ namespace weft::attach
 
 class NodePort;
 
-// Bounds of one opened port; Documentation/limits.rst. Sends that wait for an answer or whose
-// outcome the program has not received: with as many, no more is read from the program.
+// Limits of one opened port (Documentation/limits.rst). Sends that wait for a response, or whose
+// outcome the program has not received. At the limit, no more messages are read from the program.
 constexpr std::size_t kMostSends = 8192;
-// Unsolicited MADs that the program has not received. Beyond this number they are dropped.
+// Unsolicited MADs that the program has not received; more are dropped.
 constexpr std::size_t kMostUnread = 8192;
-// RMPP messages that are being sent, in bytes; with as many, no more is read from the program.
+// Bytes of RMPP messages that are being sent. At the limit, no more messages are read from the
+// program.
 constexpr std::size_t kMostSentBytes = std::size_t{64} << 20;
-// Bytes of messages that the program has not received. Beyond this number, unsolicited MADs are
+// Bytes of messages that the program has not received. Above the limit, unsolicited MADs are
 // dropped, and a send whose response is an RMPP message is returned with ENOBUFS.
 constexpr std::size_t kMostUnreadBytes = std::size_t{64} << 20;
 
 class OpenedPort
 {
 public:
-	// @output: there is something for the program, or may_take() has become true.
+	// @output is called when there is a message for the program, or may_take() has become true.
 	OpenedPort(Loop &loop, std::shared_ptr<NodePort> port, std::function<void()> output);
 	~OpenedPort();
 	OpenedPort(const OpenedPort &) = delete;
 	OpenedPort &operator=(const OpenedPort &) = delete;
 
-	// Each returns 0 or the errno that umad gives: EINVAL, EPERM, ENOMEM.
+	// These return 0 or the errno that umad returns: EINVAL, EPERM, ENOMEM.
 	int add_agent(const AgentRequest &request, std::uint32_t &id);
 	int remove_agent(std::uint32_t id);
 
-	// False: the program has as much under way as it may.
+	// Returns false if the program has reached a limit of pending sends.
 	bool may_take() const;
 	// Takes a message of the program. If it cannot be sent, it is returned with its errno if a
 	// response is awaited, and dropped otherwise.
 	void take(const Message &message);
 
-	// The first message for the program; null if there is none. The program has received it.
+	// Returns the first message for the program; null if there is none. received_first()
+	// removes it.
 	const Message *first() const { return unread_.empty() ? nullptr : &unread_.front(); }
 	void received_first();
 
-	// A MAD came in for the agent with that claim.
+	// Handles a MAD for the agent with that claim.
 	void receive(std::uint32_t hi_tid, const fabric::AddressedMad &mad);
 
 private:
 	struct Agent {
 		Claim claim;
-		bool does_rmpp = false; // or the program does, in classes that have it
+		bool does_rmpp = false; // the program does it, for classes that have RMPP
 	};
 	struct Send;
-	// The key is the transaction id. A response may have the same one as another that goes to
-	// another peer.
+	// The key is the transaction ID. Requests to different peers may have the same one.
 	using Sends = std::multimap<std::uint64_t, Send>;
-	// A send that is not over.
+	// A pending send.
 	struct Send {
 		Sends::iterator self;
 		std::uint32_t agent = 0;
 		UserMad header{};
 		fabric::MadAddress to;
-		ib::Mad mad{};               // or the headers of an RMPP message,
-		std::vector<std::byte> data; // and what is behind them
+		ib::Mad mad{};               // for RMPP, its headers
+		std::vector<std::byte> data; // for RMPP, the data after the headers
 		std::optional<mad::RmppSender> rmpp;
 		std::uint32_t tries_left = 0;
 		bool awaits_answer = false;
@@ -90,14 +91,14 @@ private:
 	int start(const Message &message);
 	int address_of(const Agent &agent, const UserMad &header, fabric::MadAddress &to) const;
 	void refuse(const Message &message, int error);
-	// Sends what is not waited for, or keeps it.
+	// Sends a message that needs no response, or adds it to the pending sends.
 	void begin(Send &&send);
 	bool is_duplicate(const Send &send) const;
 	void transmit(Send &send);
 	ib::Mad segment_of(const Send &send, std::uint32_t segment) const;
 	void set_due(Send &send, Clock::time_point due);
 	void end(Sends::iterator send);
-	// Ends it with an outcome for the program, if that awaits one.
+	// Ends the send, and reports the outcome to the program if it expects one.
 	void fail(Sends::iterator send, int error);
 	// Repeats or fails some of the sends that are due.
 	void expire();
@@ -110,7 +111,7 @@ private:
 	void receive_ack(const fabric::AddressedMad &mad);
 	void answer_rmpp(const fabric::AddressedMad &mad, ib::RmppHeader::Type type,
 			 std::uint8_t status, std::uint32_t segment, std::uint32_t window);
-	// Gives the program a MAD, or an RMPP message that begins with it.
+	// Delivers a MAD to the program, or an RMPP message that begins with it.
 	void deliver(std::uint32_t id, const fabric::AddressedMad &mad,
 		     std::span<const std::byte> bytes);
 	UserMad describe(const fabric::AddressedMad &mad) const;

@@ -22,15 +22,15 @@ namespace weft::attach
 
 constexpr std::uint32_t kVersion = 1;
 constexpr char kSocketName[] = "attach.sock";
-// Environment of an attached program: the socket's path, and the node.
+// Environment variables of an attached program: the path of the socket, and the node.
 constexpr char kSocketVariable[] = "WEFT_ATTACH_SOCKET";
 constexpr char kNodeVariable[] = "WEFT_ATTACH_NODE";
 constexpr char kCaName[] = "weft0";
 
-constexpr std::size_t kMostNodeName = 128; // with its terminating zero
+constexpr std::size_t kMostNodeName = 128; // including the terminating zero
 constexpr unsigned kMostPorts = 2;
 constexpr unsigned kMostPkeys = 128;
-// Agents of one opened port, as with umad.
+// Limit of agents of one opened port, as in umad.
 constexpr unsigned kMostAgents = 32;
 // The size of a message without its UserMad is at most 16 MiB, as in the kernel's stack, and at
 // most kMostInline if it is sent without a file.
@@ -57,12 +57,12 @@ struct Request {
 	char node[kMostNodeName];
 	std::uint32_t port;
 	std::uint32_t reserved;
-	std::uint64_t token; // of add_agent and remove_agent: the opened port's
+	std::uint64_t token; // of the opened port, for add_agent and remove_agent
 	AgentRequest agent;
 };
 static_assert(sizeof(AgentRequest) == 32 && sizeof(Request) == 184);
 
-// The reply to all but describe.
+// The reply to all requests except describe.
 struct Reply {
 	std::int32_t error; // 0 or an errno
 	std::uint32_t agent;
@@ -91,13 +91,13 @@ struct Description {
 };
 static_assert(sizeof(PortDescription) == 312 && sizeof(Description) == 664);
 
-// As umad has it in front of each MAD (struct ib_user_mad).
+// The header that umad has before each MAD (struct ib_user_mad).
 struct UserMad {
 	std::uint32_t agent;
-	std::uint32_t status; // 0, or the errno with which a send comes back
+	std::uint32_t status; // 0, or the errno with which a send is returned
 	std::uint32_t timeout_ms;
 	std::uint32_t retries;
-	std::uint32_t length; // of this header and what belongs behind it
+	std::uint32_t length; // of this header and the data after it
 	ib::be32 qpn;
 	ib::be32 qkey;
 	ib::be16 lid;

@@ -15,7 +15,7 @@ Receptions::Key Receptions::key_of(const fabric::AddressedMad &mad)
 		mad.mad.header.is_response(), mad.mad.header.tid.value()};
 }
 
-// Messages that are whole, and wait only for repetitions, give way to a new one.
+// Drops a complete message, which is only kept to answer repetitions, to make room for a new one.
 bool Receptions::make_room()
 {
 	if (messages_.size() < kMostReceptions)
@@ -58,7 +58,7 @@ Receptions::Taken Receptions::take(const fabric::AddressedMad &mad, Clock::time_
 	}
 	if (taken.receipt.keep) {
 		const auto segment = std::as_bytes(std::span(&mad.mad, 1));
-		// Headers are there once. The last segment's own length counts for all of it.
+		// The headers are stored once. The total length follows from the last segment.
 		const std::size_t from = message.receiver.received() == 1
 						 ? 0
 						 : header_bytes(mad.mad.header.mgmt_class);

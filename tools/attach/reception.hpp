@@ -16,10 +16,10 @@
 namespace weft::attach
 {
 
-// Bounds of one opened port: messages under assembly, and the bytes of all of them.
+// Limits of one opened port: messages being reassembled, and the bytes of all of them.
 constexpr std::size_t kMostReceptions = 64;
 constexpr std::size_t kMostReceivedBytes = std::size_t{16} << 20;
-// Silence after which an unfinished message is abandoned, and how long repetitions of the last
+// Timeout after which an incomplete message is dropped. For the same time, repetitions of the last
 // segment are answered.
 constexpr std::chrono::seconds kReceptionSilence{40};
 constexpr std::chrono::seconds kReceptionLinger{10};
@@ -28,24 +28,25 @@ class Receptions
 {
 public:
 	struct Taken {
-		// The segment belongs to no message and begins none, or there is no room for one.
+		// The segment belongs to no message and does not begin one, or there is no space.
 		bool discarded = false;
 		mad::RmppReceipt receipt{};
 		std::uint32_t received = 0, window_last = 0; // for an ACK
-		std::vector<std::byte> message;              // whole, with its last segment
+		// the whole message, after its last segment
+		std::vector<std::byte> message;
 	};
 
-	// Takes a DATA segment.
+	// Handles a DATA segment.
 	Taken take(const fabric::AddressedMad &mad, Clock::time_point now);
-	// A message of this peer and transaction has begun.
+	// Returns true if a message of this peer and transaction has begun.
 	bool knows(const fabric::AddressedMad &mad) const
 	{
 		return messages_.contains(key_of(mad));
 	}
-	// The peer gives its message up.
+	// Drops a message that the peer has aborted.
 	void give_up(const fabric::AddressedMad &mad);
 	void expire(Clock::time_point now);
-	// When expire() has something to do; the clock's maximum for never.
+	// Returns when expire() has something to do; the clock's maximum if there is nothing.
 	Clock::time_point due() const;
 
 private:

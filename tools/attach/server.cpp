@@ -24,13 +24,13 @@ namespace weft::attach
 namespace
 {
 
-// Messages that a program's connection takes or gives before others have their turn.
+// Messages that are read from or written to one connection before others are served.
 constexpr unsigned kSlice = 64;
 
-// In Gb/s as the kernel gives it, by PortInfo's encodings.
+// Returns the rate in Gb/s, as the kernel reports it, from the encodings of PortInfo.
 std::uint32_t rate_of(const ib::PortInfo &port)
 {
-	// Tenths of a gigabit of one lane.
+	// The rate of one lane in units of 0.1 Gb/s.
 	unsigned lane = 25;
 	switch (port.speed_ext_active()) {
 	case 1:
@@ -138,14 +138,14 @@ private:
 
 	struct Port {
 		fabric::LocalAccess *access;
-		// While a connection uses it.
+		// Exists while a connection uses the port.
 		std::weak_ptr<NodePort> used;
-		const Connection *manager; // the one that is its subnet manager
+		const Connection *manager; // the connection of its subnet manager
 		std::list<Connection *> managers_waiting;
 	};
 	struct Node {
 		bool trusted = true;
-		bool ends = false; // nobody becomes its subnet manager any more
+		bool ends = false; // set when no program can become its subnet manager any more
 		std::uint32_t first_number = 1;
 		std::vector<Port> ports;
 	};
@@ -169,7 +169,7 @@ private:
 		const Node *node() const { return node_; }
 		Port *port() const { return port_; }
 
-		// It has become its port's subnet manager.
+		// The connection has become the subnet manager of its port.
 		bool grant_manager()
 		{
 			port_->access->set_is_sm(true);
@@ -177,7 +177,7 @@ private:
 		}
 
 	private:
-		// The last thing that happens here: it may be destroyed.
+		// Must be the last call, because it destroys this object.
 		void end() { owner_.connections_.erase(place_); }
 
 		void work(unsigned ready)
@@ -186,8 +186,8 @@ private:
 				end();
 		}
 
-		// A peer that waits, or whose connection only has to stay open, must send nothing
-		// more.
+		// A peer that waits, or that only keeps the connection open, must not send
+		// anything.
 		bool still_there()
 		{
 			char byte;
@@ -247,7 +247,7 @@ private:
 			return false;
 		}
 
-		// Each port's attributes come when its node likes.
+		// The attributes of each port arrive asynchronously.
 		bool describe()
 		{
 			description_.emplace();
@@ -368,7 +368,7 @@ private:
 
 		bool reply(const Reply &answer) { return send(&answer, sizeof(answer)); }
 
-		// The first thing that is sent: there is room.
+		// This is the first message on the connection, so there is space.
 		bool send(const void *bytes, std::size_t size)
 		{
 			return ::send(socket_.get(), bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL) ==
@@ -376,7 +376,7 @@ private:
 		}
 
 		Impl &owner_;
-		// For callbacks, which check whether this object still exists.
+		// Held weakly by callbacks, which check whether this object still exists.
 		const std::shared_ptr<Connection *> self_ = std::make_shared<Connection *>(this);
 		const Connections::iterator place_;
 		const FileDescriptor socket_;
@@ -385,7 +385,7 @@ private:
 		Port *port_ = nullptr;
 		std::optional<Description> description_;
 		std::vector<std::shared_ptr<NodePort>> described_;
-		std::shared_ptr<NodePort> used_; // until it is opened
+		std::shared_ptr<NodePort> used_; // until the port is opened
 		std::uint64_t token_ = 0;
 		std::optional<OpenedPort> opened_;
 		Watch watch_;

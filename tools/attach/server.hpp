@@ -15,28 +15,28 @@
 namespace weft::attach
 {
 
-// Connections of all programs at a time: each opened port has one. More are turned away.
+// Limit of connections of all programs; each opened port has one. Further ones are closed.
 constexpr std::size_t kMostConnections = 1024;
 
 class Server
 {
 public:
-	// Listens at @path, if it is not empty. All of it runs on @loop, which outlives it. Throws
-	// std::system_error as UnixListener does. Made and destroyed on any thread but the loop's.
+	// Listens at @path, if it is not empty. Everything runs on @loop, which outlives it. Throws
+	// std::system_error as UnixListener does. It is created and destroyed on any thread except
+	// the loop's.
 	Server(Loop &loop, const std::filesystem::path &path);
 	~Server();
 	Server(const Server &) = delete;
 	Server &operator=(const Server &) = delete;
 
-	// Any thread but the loop's; each waits for the loop.
-	// @ports: from @first_number on, which is 0 for a switch, of which there is only that port;
-	// they stay until remove_node().
-	// @trusted: programs on the node may use QP0.
+	// These are called on any thread except the loop's, and wait for the loop. @ports: the
+	// ports from @first_number on, or only port 0 of a switch; they must exist until
+	// remove_node(). @trusted: programs on the node may use QP0.
 	void add_node(const std::string &name, std::vector<fabric::LocalAccess *> ports,
 		      std::uint32_t first_number, bool trusted);
-	// Ends what programs have opened on the node. None if there is no such node.
+	// Closes all connections to the node. Has no effect if there is no such node.
 	void remove_node(const std::string &name);
-	// Serves a connected socket of type SOCK_SEQPACKET, as if it had come to the listener.
+	// Serves a connected socket of type SOCK_SEQPACKET like one that the listener has accepted.
 	void serve(FileDescriptor socket);
 
 private:

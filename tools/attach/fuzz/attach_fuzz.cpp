@@ -23,7 +23,7 @@ namespace
 using namespace weft;
 using Bytes = std::span<const std::uint8_t>;
 
-// An input consists of these steps. Each is followed by the number of its bytes and by the bytes.
+// An input consists of these steps. Each is followed by a number of bytes, and by the bytes.
 enum class Step : std::uint8_t { Connect, Send, Agent, Incoming, Wait, Close, Count };
 
 struct Fixture {
@@ -83,7 +83,7 @@ struct Fixture {
 	attach::Server server{loop, {}};
 };
 
-// A program that asks the node for its NodeInfo.
+// Checks that a program can still query the NodeInfo of the node.
 void expect_alive(Fixture &fixture)
 {
 	const FileDescriptor opened(fixture.connect()), other(fixture.connect());

@@ -83,8 +83,8 @@ TEST_F(Rmpp, SendToAMissingReceiverTimesOut)
 	answering->take(answer);
 	EXPECT_EQ(next(*answering).header.status, static_cast<std::uint32_t>(EINVAL));
 	pass(1min);
-	// The response is not treated as a duplicate any more, but as a new message, which nobody
-	// acknowledges.
+	// The response is not treated as a duplicate any more, but as a new message, which is never
+	// acknowledged.
 	answering->take(answer);
 	EXPECT_EQ(next(*answering).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 }

@@ -113,7 +113,7 @@ int find_port(const Description &description, int number)
 			return index;
 	if (number > 0)
 		return -1;
-	// An active port is preferred, and then one that has a link.
+	// Prefer an active port, and then a port with a link.
 	for (int index = 0; index < count; ++index)
 		if (state(index) == ib::PortState::active)
 			return index;

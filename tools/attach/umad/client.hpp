@@ -11,7 +11,7 @@
 namespace weft::attach::umad
 {
 
-// The program runs under `weft attach`.
+// Returns true if the program was started by `weft attach`.
 bool is_attached();
 
 // Opens a connection with @request, for this program's node, and receives the reply. Returns the
@@ -20,12 +20,12 @@ int ask(Request &request, void *reply, std::size_t size);
 
 // Gets the node's description. Returns 0 or an errno.
 int describe(Description &description);
-// The index of the port that a program means by @number, 0 and less being any; or a negative
-// number.
+// Returns the index of the port with this @number, or of any port if @number is 0 or negative; a
+// negative number on error.
 int find_port(const Description &description, int number);
 bool is_ca_name(const char *name);
 
-// Prints a message with umad_debug(1) and more.
+// Prints a message if the level of umad_debug() is at least 1.
 [[gnu::format(printf, 1, 2)]] void debug(const char *format, ...);
 extern int debug_level;
 

@@ -153,7 +153,8 @@ int umad_release_port(umad_port_t *port)
 
 umad_device_node *umad_get_ca_device_list()
 {
-	// The name lies behind the node, so that one free() is enough.
+	// The name is stored after the node in the same allocation, so that one free() releases
+	// both.
 	auto *const node = static_cast<umad_device_node *>(
 		std::calloc(1, sizeof(umad_device_node) + UMAD_CA_NAME_LEN));
 	if (!node)

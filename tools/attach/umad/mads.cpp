@@ -40,7 +40,8 @@ struct Opened {
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 Opened *opened_ports;
 
-// A child has only the thread that called fork(), so no other may hold the mutex then.
+// The child of fork() has only the calling thread, so no other thread may hold the mutex at that
+// time.
 [[gnu::constructor]] void prepare_for_fork()
 {
 	::pthread_atfork([] { ::pthread_mutex_lock(&mutex); },
@@ -57,7 +58,7 @@ public:
 	Lock &operator=(const Lock &) = delete;
 };
 
-// With the lock held.
+// Must be called with the lock held.
 Opened *find(int port)
 {
 	Opened *each = opened_ports;
@@ -82,14 +83,14 @@ int reason()
 	return errno == EAGAIN ? EAGAIN : EIO;
 }
 
-// weftd has closed the connection, and everything that it sent has been received.
+// Returns true if weftd has closed the connection, and everything that it sent has been received.
 bool has_ended(int port)
 {
 	char byte;
 	return ::recv(port, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-// The message that is first, without taking it. Returns 0 or an errno.
+// Reads the header of the first message without removing it. Returns 0 or an errno.
 int look(int port, UserMad &header)
 {
 	ssize_t bytes;
@@ -117,7 +118,7 @@ union Control {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-// Takes the first message, whose data fits. Returns 0 or an errno.
+// Receives the first message, whose data fits. Returns 0 or an errno.
 int receive(int port, ib_user_mad &mad, std::size_t data)
 {
 	iovec parts[] = {{&mad, sizeof(UserMad)}, {mad.data, data}};
@@ -133,7 +134,7 @@ int receive(int port, ib_user_mad &mad, std::size_t data)
 	while (bytes < 0 && errno == EINTR);
 	if (bytes < static_cast<ssize_t>(sizeof(UserMad)))
 		return bytes < 0 ? reason() : EIO;
-	// The program has no descriptor left for what belongs to the message.
+	// The process has no free descriptor for the memfd of the message.
 	if ((message.msg_flags & MSG_CTRUNC) != 0)
 		return EMFILE;
 	const cmsghdr *const part = CMSG_FIRSTHDR(&message);
@@ -148,7 +149,7 @@ int receive(int port, ib_user_mad &mad, std::size_t data)
 	return whole ? 0 : EIO;
 }
 
-// A file in memory with @size bytes; negative, with errno, if there can be none.
+// Returns a memfd with @size bytes, or a negative number, with errno set.
 int file_of(const void *bytes, std::size_t size)
 {
 	const int file = ::memfd_create("weft-mad", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -172,7 +173,7 @@ int file_of(const void *bytes, std::size_t size)
 	return file;
 }
 
-// Waits until there is room. Returns 0 or an errno.
+// Sends a message and waits for space if necessary. Returns 0 or an errno.
 int send(int port, ib_user_mad &mad, std::size_t data)
 {
 	iovec parts[] = {{&mad, sizeof(UserMad)}, {mad.data, data}};
@@ -262,7 +263,7 @@ int add_agent(int port, const AgentRequest &agent)
 	return static_cast<int>(reply.agent);
 }
 
-// As libibumad reports it, which has one errno for all reasons.
+// libibumad reports the same errno for all causes.
 int registered(int agent)
 {
 	if (agent >= 0)
@@ -306,7 +307,7 @@ int umad_open_port(const char *ca_name, int portnum)
 		std::free(opened);
 		return -EIO;
 	}
-	// libibumad's descriptors do not block either.
+	// The descriptors of libibumad are non-blocking, too.
 	::fcntl(socket, F_SETFL, O_NONBLOCK);
 	opened->socket = socket;
 	opened->token = reply.token;
@@ -346,7 +347,7 @@ int umad_register(int portid, int mgmt_class, int mgmt_version, uint8_t rmpp_ver
 	agent.mgmt_class_version = static_cast<std::uint8_t>(mgmt_version);
 	agent.qpn = agent.mgmt_class == 0x01 || agent.mgmt_class == 0x81 ? 0 : 1;
 	agent.rmpp_version = rmpp_version;
-	agent.oui = UMAD_OPENIB_OUI; // of a class in the vendor range
+	agent.oui = UMAD_OPENIB_OUI; // for a class in the vendor range
 	set_methods(agent, method_mask);
 	return registered(add_agent(portid, agent));
 }
@@ -371,7 +372,7 @@ int umad_register2(int port_fd, umad_reg_attr *attr, uint32_t *agent_id)
 	if (!attr || !agent_id)
 		return EINVAL;
 	if ((attr->flags & ~std::uint32_t{UMAD_USER_RMPP}) != 0) {
-		attr->flags = UMAD_USER_RMPP; // all there are
+		attr->flags = UMAD_USER_RMPP; // all flags that exist
 		return EINVAL;
 	}
 	AgentRequest agent{};
@@ -454,7 +455,7 @@ int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 					errno = -error;
 				return error;
 			}
-		// Another thread may take what this one has waited for.
+		// Another thread may have received the message that this one was waiting for.
 		const Lock lock;
 		UserMad header;
 		int error = look(portid, header);

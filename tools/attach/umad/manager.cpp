@@ -55,7 +55,7 @@ int open_any(const char *path, int flags, unsigned mode)
 	if (path && umad::is_attached() && std::strncmp(path, kPrefix, sizeof(kPrefix) - 1) == 0)
 		return become_manager(path + sizeof(kPrefix) - 1, flags);
 	using Open = int (*)(const char *, int, ...);
-	static Open next; // the same, whoever finds it
+	static Open next; // all threads find the same function, so a race is harmless
 	Open found = __atomic_load_n(&next, __ATOMIC_RELAXED);
 	if (!found) {
 		found = reinterpret_cast<Open>(::dlsym(RTLD_NEXT, "open"));
@@ -86,7 +86,7 @@ int umad_get_issm_path(const char *ca_name, int portnum, char path[], int max)
 	return 0;
 }
 
-// The C library's names, for calls with and without large files and with _FORTIFY_SOURCE.
+// The names in the C library of calls with and without large files, and with _FORTIFY_SOURCE.
 #pragma GCC visibility push(default)
 int weft_open(const char *path, int flags, ...) __asm__("open");
 int weft_open64(const char *path, int flags, ...) __asm__("open64");

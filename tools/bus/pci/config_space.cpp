@@ -69,15 +69,15 @@ void ConfigSpace::define_header(const PciDescription &description)
 	define(kStatus, 2, capability_list, 0, status_errors);
 	define(0x08, 1, description.revision);
 	define(0x09, 3, description.class_code);
-	define(0x0c, 1, 0, 0xff); // cache line size: software's, without effect in PCI Express
+	define(0x0c, 1, 0, 0xff); // cache line size: set by software, without effect in PCI Express
 	define(0x2c, 2, description.subsystem_vendor);
 	define(0x2e, 2, description.subsystem);
 	define(0x34, 1, kPowerManagement);
-	define(0x3c, 1, 0xff, 0xff); // interrupt line: software's notepad
+	define(0x3c, 1, 0xff, 0xff); // interrupt line: set by software, without effect
 	define(0x3d, 1, description.intx ? 1 : 0);
 }
 
-// PCI 3.0, 6.2.5.1: the size shows in the low address bits that cannot be written.
+// PCI 3.0, 6.2.5.1: software detects the size by the low address bits that are read-only.
 std::uint64_t ConfigSpace::bar_address(unsigned bar) const
 {
 	constexpr std::uint32_t type_bits = 0xf;
@@ -138,7 +138,8 @@ void ConfigSpace::define_pci_express(const PciDescription &description)
 	define(at + 0x01, 1, description.msix.vectors ? kMsix : 0);
 	define(at + 0x02, 2, 0x0002);                          // version 2, endpoint
 	define(at + 0x04, 4, role_based_errors | flr_capable); // 128-byte payloads
-	// Bit 15 acts and reads zero; after reset: relaxed ordering, no snoop, 512-byte reads.
+	// Bit 15 resets the function and reads as zero. Initial value: relaxed ordering, no snoop,
+	// 512-byte reads.
 	define(kDeviceControl, 2, 0x2810, 0x7fff);
 	define(at + 0x0a, 2, 0, 0, 0x000f);
 	define(at + 0x0c, 4, link);

@@ -22,8 +22,8 @@ class ConfigSpace
 public:
 	static constexpr std::size_t kSize = 4096;
 
-	// Capabilities keep clear of 0x58 and 0x5c, which ConnectX drivers leave out when they
-	// restore configuration space (Documentation/connectx.rst, "Configuration space").
+	// No capability uses 0x58 and 0x5c, because ConnectX drivers do not restore these registers
+	// with the rest of configuration space (Documentation/connectx.rst, "Configuration space").
 	static constexpr unsigned kPowerManagement = 0x40;
 	static constexpr unsigned kPciExpress = 0x60;
 	static constexpr unsigned kMsix = 0x9c;
@@ -36,7 +36,8 @@ public:
 		bool msix_changed = false;
 	};
 
-	// Throws std::invalid_argument if @description contradicts itself or PCI.
+	// Throws std::invalid_argument if @description is inconsistent or violates the PCI
+	// specification.
 	explicit ConfigSpace(const PciDescription &description);
 
 	// The range must lie inside; see contains().
@@ -56,7 +57,7 @@ public:
 	bool intx_disabled() const { return get16(kCommand) & kCommandIntxDisable; }
 	bool msix_enabled() const { return has_msix_ && (get16(kMsix + 2) & kMsixEnable); }
 	bool msix_masked() const { return has_msix_ && (get16(kMsix + 2) & kMsixMaskAll); }
-	// Status register, Interrupt Status: the state of the INTA line.
+	// Sets Interrupt Status of the status register: the state of the INTA line.
 	void set_interrupt_status(bool asserted);
 
 private:

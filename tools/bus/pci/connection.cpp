@@ -24,7 +24,8 @@ namespace
 // Budget for messages in one slice, after which the loop does other work.
 constexpr unsigned kSlice = 64;
 
-// Unsent replies beyond which a client is taken for dead: so many of the largest.
+// Limit of unsent replies, in units of the largest reply. A client above the limit is assumed to be
+// dead.
 constexpr std::size_t kMostUnsent = 4;
 
 } // namespace
@@ -39,7 +40,7 @@ Connection::Connection(Loop &loop, FileDescriptor socket, const Framing &framing
 void Connection::start()
 {
 	watch_.emplace(loop_, socket_.get(), Watch::kReadable, [this](unsigned ready) {
-		// Any of it may release the owner's reference on this.
+		// Keep a reference, because each of these calls may release the owner's reference.
 		const auto self = shared_from_this();
 		if (ready & Watch::kWritable)
 			flush();
@@ -65,7 +66,7 @@ void Connection::drop(const std::string &reason)
 	if (!socket_)
 		return;
 	hang_up();
-	// The callback may release the owner's reference on this.
+	// Keep a reference, because the callback may release the owner's reference.
 	const auto self = shared_from_this();
 	if (!loop_.environment().stands())
 		return callbacks_.closed(reason);
@@ -84,7 +85,8 @@ bool Connection::hung_up()
 // Leaves messages beyond the budget to the next slice, and does not read the socket until then.
 void Connection::read_slice()
 {
-	// The rest would wait until the client's turn ends, which may wait for the rest.
+	// In virtual time, the rest would wait until the end of the client's time slice, which may
+	// in turn wait for the rest.
 	unsigned budget = loop_.environment().stands() ? UINT_MAX : kSlice;
 	Received received = Received::more;
 	for (;;) {
@@ -93,7 +95,7 @@ void Connection::read_slice()
 			return;
 		if (!budget)
 			break;
-		// A socket that gave less than it could is not asked whether it is empty.
+		// If less data arrived than was requested, the socket is empty.
 		if (received == Received::all)
 			return want(Watch::kReadable);
 		received = receive();
@@ -138,11 +140,12 @@ bool Connection::handle_messages(unsigned &budget)
 	return true;
 }
 
-// The client's own end of the connection, or a socket on its way in which that is, would keep the
-// connection open when the client is gone: the end of it would never be seen, from the first byte
-// of a message on. So a socket must be one that brings nothing, and not the one at the other end of
-// ours, to which nothing can be sent then. In shared time clients are those that the lab's own
-// machines have, and answer over what they give.
+// If this process held the client's own end of the connection, or a socket in whose queue that end
+// is, it would never see the connection close when the client exits. This matters from the first
+// byte of a message on. So receiving is shut down on each socket; a socket where this fails is
+// refused, and so is the other end of this connection, to which nothing can be sent any more. In
+// virtual time sockets are not shut down, because the clients are the lab's own guests, which reply
+// over the sockets that they pass.
 bool Connection::may_be_kept(const std::vector<FileDescriptor> &fds)
 {
 	bool any = false;
@@ -193,7 +196,7 @@ Connection::Received Connection::receive()
 		return Received::end;
 	}
 	if (header.msg_flags & MSG_CTRUNC) {
-		// Where there was room for more, the kernel had none to give.
+		// There was space for more descriptors, so the kernel could not allocate them.
 		drop(!takes_descriptors ? "so many descriptors that were sent wait for their end"
 		     : fds.size() < kMaxMessageFds
 			     ? "this process has no descriptor left for those that it sent"

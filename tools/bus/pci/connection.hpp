@@ -22,9 +22,9 @@ class Connection : public std::enable_shared_from_this<Connection>
 {
 public:
 	struct Callbacks {
-		// Answers a message; an empty span is no answer.
+		// Returns the reply to a message; an empty span means that there is none.
 		std::function<std::span<const std::byte>(Message &)> message;
-		// The connection has closed itself, and why. Called once, as the last thing.
+		// The connection has closed itself for this reason. Called once, as the last call.
 		std::function<void(const std::string &reason)> closed;
 	};
 
@@ -35,8 +35,8 @@ public:
 	void start();
 	// Closes without a callback.
 	void close();
-	// Closes the connection and then calls the callback. In shared time, this waits until the
-	// client's turn is over.
+	// Closes the connection and then calls the callback. In virtual time, this waits until the
+	// client's time slice has ended.
 	void drop(const std::string &reason);
 	// Returns true if the peer has hung up, though there may be messages left to read.
 	bool hung_up();
@@ -46,7 +46,8 @@ private:
 	enum class Received { more, all, end };
 
 	void hang_up();
-	// Waits for what there is to read, or not, and for room if there is something to send.
+	// Waits until there is data to read, if @reading, and until there is space if replies are
+	// queued.
 	void want(Watch::Ready reading);
 	void read_slice();
 	bool handle_messages(unsigned &budget);
@@ -54,7 +55,8 @@ private:
 	Received receive();
 	void send(std::span<const std::byte> message);
 	void flush();
-	// Bytes sent of @message, which may be none; drops the connection on an error.
+	// Returns the number of bytes of @message that were sent, which may be 0; drops the
+	// connection on an error.
 	std::size_t try_send(std::span<const std::byte> message);
 
 	Loop &loop_;
@@ -63,12 +65,12 @@ private:
 	Watch::Ready reading_ = Watch::kReadable;
 	Callbacks callbacks_;
 	MessageReader reader_;
-	// Replies that the socket did not take, up to a bound. Each is sent by a call of its own: a
-	// client may rely on a header arriving whole, as QEMU does.
+	// Replies that the socket has not accepted, up to a limit. Each is sent by a separate call,
+	// because a client may expect that a header arrives at once, as QEMU does.
 	const std::size_t most_unsent_;
 	std::deque<std::vector<std::byte>> unsent_;
 	std::size_t unsent_bytes_ = 0;
-	std::size_t first_sent_ = 0; // bytes of unsent_.front() that have been sent
+	std::size_t first_sent_ = 0; // number of bytes of unsent_.front() that were sent
 };
 
 } // namespace weft::pci

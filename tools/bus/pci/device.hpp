@@ -18,17 +18,17 @@ class GuestMemory;
 class Loop;
 
 constexpr unsigned kPciBars = 6;
-constexpr std::uint64_t kPciMinimumBar = 4096; // a page: clients map and trap no less
+constexpr std::uint64_t kPciMinimumBar = 4096; // one page, because clients map and trap whole pages
 
 // PciBar - one base address register; a 64-bit one also takes the next index, which stays empty.
 struct PciBar {
-	std::uint64_t size = 0; // bytes, a power of two, kPciMinimumBar at least; 0: not there
+	std::uint64_t size = 0; // bytes, a power of two, at least kPciMinimumBar; 0: no BAR
 	bool is_64bit = false;
 	bool prefetchable = false;
 };
 
-// PciMsix - where the MSI-X table and pending bits lie. The host side owns both, so accesses to
-// them do not reach the model.
+// PciMsix - location of the MSI-X table and the pending bits. The host side owns both, so accesses
+// to them do not reach the model.
 struct PciMsix {
 	std::uint16_t vectors = 0; // 1 to 2048; 0: no MSI-X capability
 	std::uint8_t table_bar = 0;
@@ -37,8 +37,8 @@ struct PciMsix {
 	std::uint32_t pba_offset = 0; // bytes, a multiple of 8
 };
 
-// PciDescription - all that configuration space contains about a device. It does not change while
-// the device exists.
+// PciDescription - everything that configuration space contains about a device. It does not change
+// while the device exists.
 struct PciDescription {
 	std::uint16_t vendor = 0;
 	std::uint16_t device = 0;
@@ -67,20 +67,21 @@ public:
 	virtual ~PciHost() = default;
 
 	virtual Loop &loop() = 0;
-	// Guest memory. Accesses miss where nothing is mapped. A device that is not bus master must
-	// not touch it: see bus_master().
+	// The guest's memory. Accesses to unmapped addresses fail. A device must not access it
+	// without bus mastering: see bus_master().
 	virtual GuestMemory &dma() = 0;
-	// Command register, Bus Master Enable: whether the device may access memory and send MSI-X.
+	// Bus Master Enable in the command register: whether the device may access memory and send
+	// MSI-X.
 	virtual bool bus_master() const = 0;
-	// Address to which the guest has set BAR @bar, for a device that names its registers by
-	// their addresses; 0 before it has.
+	// Address to which the guest has set BAR @bar, for a device that reports registers by bus
+	// address; 0 if it is not set.
 	virtual std::uint64_t bar_address(unsigned bar) const = 0;
-	// MSI-X control, MSI-X Enable. Without it, interrupts go by INTx.
+	// MSI-X Enable in MSI-X control. If it is off, interrupts use INTx.
 	virtual bool msix_enabled() const = 0;
-	// Sends the message of @vector. Dropped if the vector does not exist or the driver has not
-	// set it up.
+	// Sends the message of @vector. It is dropped if the vector does not exist or the driver
+	// has not set it up.
 	virtual void raise_msix(unsigned vector) = 0;
-	// Drives the INTA line: level-triggered, so it stays until set to false.
+	// Sets the level-triggered INTA line, which keeps its state until the next call.
 	virtual void set_intx(bool asserted) = 0;
 };
 
@@ -96,19 +97,20 @@ public:
 	virtual void detach() = 0;
 
 	// An access inside BAR @bar: @offset + size is at most the BAR's size (checked by the
-	// host). Little-endian, as on the bus. The size is what the driver used: 1, 2, 4 or 8
-	// usually, but any size but 0 is possible, as is any alignment. A read fills all of @data.
+	// host). Data is little-endian, as on the bus. The size is the one that the driver has
+	// used, usually 1, 2, 4 or 8, but any size except 0 and any alignment are possible. A read
+	// must fill all of @data.
 	virtual void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) = 0;
 	virtual void region_write(unsigned bar, std::uint64_t offset,
 				  std::span<const std::byte> data) = 0;
 
-	// Puts the device into its state after power-on. Called any number of times in a row.
+	// Puts the device into the state after power-on. May be called repeatedly.
 	virtual void reset(PciReset kind) = 0;
 
 	// A section of guest memory was added or removed. When this returns, no thread may access
 	// removed memory any more, because the guest is then informed that the section is unused.
 	virtual void memory_changed() {}
-	// The driver turned Bus Master Enable on or off.
+	// The driver has changed Bus Master Enable.
 	virtual void bus_master_changed(bool) {}
 };
 

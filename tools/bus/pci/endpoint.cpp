@@ -31,8 +31,8 @@ constexpr std::uint64_t pba_size(const PciMsix &msix)
 	return (msix.vectors + 63ull) / 64 * 8;
 }
 
-// The part of @data, which belongs to @offset and on, that lies in [@start, @start + @length); and
-// where it begins in there.
+// Returns the part of @data, which starts at @offset, that lies in [@start, @start + @length), and
+// its offset in that range.
 template<typename Span>
 std::pair<std::uint64_t, Span> part_within(std::uint64_t offset, Span data, std::uint64_t start,
 					   std::uint64_t length)
@@ -56,7 +56,7 @@ Endpoint::Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
 	try {
 		device_.reset(PciReset::bus);
 	} catch (...) {
-		device_.detach(); // of an endpoint that never was
+		device_.detach(); // the constructor has failed, so undo attach()
 		throw;
 	}
 }
@@ -68,7 +68,7 @@ Endpoint::~Endpoint()
 
 void Endpoint::raise_msix(unsigned vector)
 {
-	// A message is a memory write, which takes a bus master.
+	// A message is a memory write, which requires bus mastering.
 	if (config_.msix_enabled() && config_.bus_master())
 		interrupts_.raise_msix(vector);
 }
@@ -194,7 +194,7 @@ void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> dat
 
 GuestMemory::MapResult Endpoint::map(const MemorySection &section, int fd)
 {
-	// Sections that cannot be accessed are not mapped, but also take an entry of the map.
+	// Sections that cannot be accessed are not mapped, but count towards the limit, too.
 	if (memory_.sections() >= lender_->most_mappings())
 		throw std::system_error(ENOSPC, std::generic_category(),
 					"the guest's memory sections");

@@ -21,12 +21,12 @@ class logger;
 namespace weft::pci
 {
 
-// Whole pages: what clients share of their memory.
+// Clients share their memory in whole pages.
 constexpr std::uint64_t kPageSize = 4096;
 
 // MemorySection - a part of the guest's memory, and its position in the file of its descriptor.
 struct MemorySection {
-	std::uint64_t address = 0; // as the device sees it
+	std::uint64_t address = 0; // in the device's address space
 	std::uint64_t size = 0;
 	std::uint64_t offset = 0;
 	bool readable = true;
@@ -36,12 +36,12 @@ struct MemorySection {
 class Endpoint final : public PciHost
 {
 public:
-	// Regions: the BARs by their numbers, and configuration space.
+	// Region numbers: those of the BARs, and this one for configuration space.
 	static constexpr std::uint32_t kConfigRegion = 7;
 
-	// Attaches @device, which outlives the endpoint, as @interrupts do, and puts it into its
-	// state after power-on. Made, used and destroyed on @loop's thread. Throws
-	// std::invalid_argument if the device's description contradicts itself. A machine may have
+	// Attaches @device, which outlives the endpoint like @interrupts, and resets it to the
+	// state after power-on. Created, used and destroyed on @loop's thread. Throws
+	// std::invalid_argument if the device's description is inconsistent. A guest may have
 	// @most_mappings sections of memory.
 	Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
 		 std::shared_ptr<spdlog::logger> log, std::size_t most_mappings);
@@ -55,9 +55,9 @@ public:
 	void raise_msix(unsigned vector) override;
 	void set_intx(bool asserted) override;
 
-	// Bytes in region @index; 0 if the device does not have it.
+	// Size of region @index; 0 if the device does not have it.
 	std::uint64_t region_size(std::uint32_t index) const;
-	// False if the access is not wholly inside the region: nothing has happened then.
+	// These return false, without effect, if the access is not completely inside the region.
 	bool region_read(std::uint32_t index, std::uint64_t offset, std::span<std::byte> data);
 	bool region_write(std::uint32_t index, std::uint64_t offset,
 			  std::span<const std::byte> data);
@@ -79,9 +79,10 @@ public:
 	// disconnects.
 	void admit();
 	// The guest has disconnected: its memory and descriptors are released, and the device is
-	// reset. The specification would keep a device's state for the next client. But a card
-	// cannot work without its memory, and QEMU resets a device before it uses it. A card that
-	// is reset now leaves the fabric now, like one whose host has lost power.
+	// reset. According to the specification, the next client would find the device in its last
+	// state. But a card cannot work without its memory, and QEMU resets a device before it uses
+	// it. A card that is reset at once also leaves the fabric at once, like one whose host has
+	// lost power.
 	void release();
 
 private:

@@ -24,26 +24,27 @@ public:
 	// the message becomes pending.
 	virtual void raise_msix(unsigned vector) = 0;
 	virtual bool pending(std::size_t vector) const = 0;
-	// No vector may send: MSI-X control has Function Mask, or the function is no bus master.
+	// If true, no vector may send, because MSI-X control has Function Mask or bus mastering is
+	// off.
 	virtual void set_msix_masked(bool) {}
 	// MSI-X was disabled: drops pending interrupts.
 	virtual void clear_pending() = 0;
 
-	// The MSI-X table, @offset bytes from its start and inside of it. Where the other side
-	// keeps the table itself, nothing is behind it here.
+	// Access the MSI-X table at @offset, inside of the table. If the client keeps the table
+	// itself, reads return zeros and writes are ignored.
 	virtual void read_table(std::uint64_t, std::span<std::byte> data) const
 	{
 		std::ranges::fill(data, std::byte{0});
 	}
 	virtual void write_table(std::uint64_t, std::span<const std::byte>) {}
 
-	// The INTA line, and the command register's Interrupt Disable.
+	// Set the INTA line, and Interrupt Disable of the command register.
 	virtual void set_intx(bool asserted) = 0;
 	virtual void set_intx_disabled(bool disabled) = 0;
 
 	// The function was reset.
 	virtual void reset() = 0;
-	// The guest has disconnected: releases all descriptors that it has passed.
+	// Releases all descriptors of a guest that has disconnected.
 	virtual void release() = 0;
 };
 

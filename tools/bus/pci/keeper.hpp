@@ -19,14 +19,14 @@ struct KeptMessage {
 	std::vector<FileDescriptor> fds;
 };
 
-// Keeper - is notified of the clients of all servers; a client is identified by the name of its
-// server. The methods are called on the servers' loops.
+// Keeper - is notified of the clients of all servers. A client is identified by the name of its
+// server. The functions are called on the servers' loops.
 class Keeper
 {
 public:
 	virtual ~Keeper() = default;
 
-	// A client is connected by @socket, which is the server's.
+	// A client has connected. @socket is the server's end of the connection.
 	virtual void connected(const std::string &name, int socket) = 0;
 	// The client has sent a message that sets up its session (Protocol::is_setup()).
 	virtual void received(const std::string &name, const Message &message) = 0;

@@ -17,18 +17,18 @@
 namespace weft::pci
 {
 
-// Descriptors that a message may bring.
+// Maximum number of descriptors in a message.
 constexpr std::size_t kMaxMessageFds = 16;
 
-// Framing - how a protocol's messages begin, and how long they are.
+// Framing - the header and length of a protocol's messages.
 struct Framing {
 	struct Extent {
-		std::size_t size = 0;          // of the whole message, its header included
-		const char *trouble = nullptr; // why no message begins so, or null
+		std::size_t size = 0;          // of the whole message including the header
+		const char *trouble = nullptr; // error of an invalid header, or null
 	};
 
 	std::size_t header_size;
-	std::size_t most_size; // of a whole message
+	std::size_t most_size; // of the largest message
 	// Parses a header of header_size bytes. Unless it reports an error, the returned size is at
 	// least header_size and at most most_size.
 	Extent (*measure)(std::span<const std::byte> header);
@@ -37,15 +37,15 @@ struct Framing {
 };
 
 struct Message {
-	// Both are valid until the reader is asked for anything else.
+	// Both are valid until the next call of the reader.
 	std::span<const std::byte> head;
 	std::span<const std::byte> payload;
 	std::vector<FileDescriptor> fds;
-	// The cost of the message in register accesses, by which the loop's time is shared among
-	// cards. The handler sets it if it is more than one.
+	// The cost of the message, in register accesses, by which the time of the loop is shared
+	// among cards. A handler increases it if necessary.
 	unsigned cost = 1;
 
-	// Bytes that its handler moves and memory that it unmaps count as accesses as well.
+	// Bytes that a handler copies and memory that it unmaps are converted to accesses, too.
 	void charge_moved(std::uint64_t bytes) { charge(bytes / kBytesPerAccess); }
 	void charge_unmapped(std::uint64_t bytes) { charge(bytes / kUnmappedPerAccess); }
 	void charge(std::uint64_t accesses)
@@ -53,7 +53,7 @@ struct Message {
 		cost += static_cast<unsigned>(std::min<std::uint64_t>(accesses, kMostCharged));
 	}
 	static constexpr std::uint64_t kBytesPerAccess = 8;
-	// Unmapping so many bytes from the process takes about as long as an access.
+	// Unmapping this number of bytes takes about as long as an access.
 	static constexpr std::uint64_t kUnmappedPerAccess = 1 << 18;
 	static constexpr std::uint64_t kMostCharged = 1 << 20;
 
@@ -76,19 +76,21 @@ public:
 
 	// Space for the next bytes of the stream; never empty.
 	std::span<std::byte> space();
-	// @size bytes were put at space(), and @fds came with them. A read of a Unix stream socket
-	// ends with the bytes that carried descriptors, so they belong to the message that the last
-	// byte is part of (unix(7)).
+	// @size bytes were read to space(), together with @fds. A read of a Unix stream socket ends
+	// with the bytes that carried descriptors, so they belong to the message of the last byte
+	// (unix(7)).
 	void filled(std::size_t size, std::vector<FileDescriptor> &&fds);
-	// The next whole message, or nothing if more bytes are needed or failed().
+	// Returns the next whole message, or nothing if more bytes are needed or after failed().
 	std::optional<Message> next();
-	// The stream makes no sense (why: reason()), and so nothing more can be read from it.
+	// Returns true if the stream is invalid (see reason()), so that nothing more can be read
+	// from it.
 	bool failed() const { return reason_ != nullptr; }
 	const char *reason() const { return reason_; }
 
 private:
 	struct Carried {
-		std::uint64_t last_byte; // position in the stream of the last byte they came with
+		// position in the stream of the last byte that was read with them
+		std::uint64_t last_byte;
 		std::vector<FileDescriptor> fds;
 	};
 
@@ -97,9 +99,9 @@ private:
 
 	const Framing framing_;
 	std::vector<std::byte> buffer_;
-	std::size_t begin_ = 0; // of what has not been handed out
+	std::size_t begin_ = 0; // start of the data that was not returned yet
 	std::size_t end_ = 0;
-	std::uint64_t consumed_ = 0; // position in the stream of begin_
+	std::uint64_t consumed_ = 0; // position of begin_ in the stream
 	std::vector<Carried> carried_;
 	const char *reason_ = nullptr;
 };

@@ -23,17 +23,18 @@ namespace weft::pci
 
 class Endpoint;
 
-// Session - one client's conversation: takes messages, acts on the endpoint, makes replies. Knows
-// no socket.
+// Session - the session of one client: handles messages, operates the endpoint, and creates
+// replies. It uses no socket.
 class Session
 {
 public:
 	virtual ~Session() = default;
 
-	// Handles @message. Returns the whole reply, header first, or nothing if the message wants
-	// none; valid until the next call.
+	// Handles @message. Returns the whole reply, header first, or nothing if there is none. It
+	// is valid until the next call.
 	virtual std::span<const std::byte> handle(Message &message) = 0;
-	// The client cannot be served (why: end_reason()): the connection is to be closed.
+	// Returns true if the client cannot be served (see end_reason()), so that the connection
+	// must be closed.
 	bool ended() const { return !end_reason_.empty(); }
 	const std::string &end_reason() const { return end_reason_; }
 
@@ -55,12 +56,12 @@ public:
 	// Returns true if the session of a client depends on a message of this kind even after the
 	// device is reset.
 	virtual bool is_setup(const Message &) const { return false; }
-	// A client came: one at a time, each with a session of its own.
+	// Begins the session of a new client; there is one client at a time.
 	virtual std::unique_ptr<Session> begin(Endpoint &endpoint,
 					       std::shared_ptr<spdlog::logger> log) = 0;
 };
 
-// Makes the protocol of a device that is described so, on its loop.
+// Creates the protocol of a device with this description. Called on its loop.
 using MakeProtocol =
 	std::function<std::unique_ptr<Protocol>(Loop &loop, const PciDescription &description)>;
 

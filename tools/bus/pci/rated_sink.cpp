@@ -40,8 +40,8 @@ void RatedSink::flush()
 		each->flush();
 }
 
-// A guest chooses names and texts that are logged: no line of it may change the operator's
-// terminal, or look like two.
+// Guests choose names and texts that are logged, so control characters and line feeds are escaped:
+// they must neither control the operator's terminal nor look like another line.
 void RatedSink::pass(const spdlog::details::log_msg &message)
 {
 	const std::string_view text(message.payload.data(), message.payload.size());

@@ -20,9 +20,9 @@ namespace weft::pci
 class RatedSink final : public spdlog::sinks::sink
 {
 public:
-	static constexpr unsigned kMostLines = 20; // a second, of a machine
+	static constexpr unsigned kMostLines = 20; // per second and guest
 
-	// Writes to @sinks, whose patterns it leaves alone, in the name of logger @name.
+	// Writes to @sinks with logger name @name; does not change the patterns of @sinks.
 	RatedSink(Environment &environment, std::string name, std::vector<spdlog::sink_ptr> sinks,
 		  unsigned most_lines = kMostLines)
 	    : environment_(environment), name_(std::move(name)), sinks_(std::move(sinks)),
@@ -31,7 +31,7 @@ public:
 	}
 	~RatedSink() override;
 
-	// Debug messages are not limited, because somebody has asked for them.
+	// Debug messages are not limited, because the user has requested them.
 	void log(const spdlog::details::log_msg &message) override;
 	void flush() override;
 	void set_pattern(const std::string &) override {}

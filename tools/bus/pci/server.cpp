@@ -21,8 +21,8 @@ namespace weft::pci
 namespace
 {
 
-// A card that could not be plugged in is tried again after this time: the process may by then have
-// the resources that it lacked.
+// Delay before another attempt to plug in a card that has failed: the process may have more
+// resources by then.
 constexpr auto kPause = std::chrono::milliseconds(100);
 
 std::shared_ptr<spdlog::logger> make_log(Loop &loop, const std::string &name)
@@ -97,7 +97,7 @@ private:
 	{
 		if (!endpoint_)
 			return false;
-		// A new client may be seen before the end of the old one is.
+		// A new connection may be noticed before the previous one's end.
 		if (connection_ && connection_->hung_up())
 			connection_->drop("it closed the connection");
 		if (connection_) {
@@ -132,7 +132,7 @@ private:
 			keeper_->gone(name_);
 	}
 
-	// Handles what the client has sent to another process, which has answered it.
+	// Handles the messages to which another process has already replied, and sends no replies.
 	void repeat(std::vector<KeptMessage> &setup)
 	{
 		const std::size_t header_size = protocol_->framing().header_size;
@@ -157,7 +157,7 @@ private:
 		plug_again();
 	}
 
-	// Machines that come before it succeeds are turned away.
+	// Guests that connect before it succeeds are disconnected.
 	void plug_again()
 	{
 		try {
@@ -201,11 +201,11 @@ private:
 		return reply;
 	}
 
-	// A page of what the client has shared may turn out to be lost on any thread.
+	// Any thread may detect that a page of the client's shared memory is lost.
 	void watch_memory()
 	{
 		const auto &lender = endpoint_->lender();
-		// The lender keeps and closes its descriptor; here it is only waited for.
+		// The lender owns the descriptor; this object only waits for it.
 		memory_lost_.emplace(loop_, lender->event(), Watch::kReadable, [this](unsigned) {
 			connection_->drop("memory that it shared is gone");
 		});
@@ -232,11 +232,11 @@ private:
 	const MakeProtocol make_protocol_;
 	const std::size_t most_mappings_;
 	std::shared_ptr<spdlog::logger> log_;
-	std::optional<Timer> retry_; // until the server ends
+	std::optional<Timer> retry_; // exists until the server is destroyed
 	std::unique_ptr<Protocol> protocol_;
 	std::optional<Endpoint> endpoint_;
 	std::optional<Acceptor> acceptor_;
-	std::unique_ptr<Session> session_; // of the connection
+	std::unique_ptr<Session> session_; // of the present connection
 	std::shared_ptr<Connection> connection_;
 	std::atomic<bool> connected_{false}; // true while there is a client; read by other threads
 	std::optional<Watch> memory_lost_;   // while there is a client

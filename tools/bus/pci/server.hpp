@@ -23,10 +23,10 @@ namespace weft::pci
 class Server
 {
 public:
-	// Plugs @device in under @name (for the log), for clients with the protocol that
-	// @make_protocol creates. A guest may share @most_mappings sections of its memory. Any
-	// thread but the loop's own may create and destroy a server; @loop and @device must outlive
-	// it.
+	// Plugs @device in with the name @name (for the log), for clients with the protocol that
+	// @make_protocol creates. A guest may share @most_mappings sections of its memory. A server
+	// may be created and destroyed on any thread except the loop's own; @loop and @device must
+	// outlive it.
 	Server(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,
 	       std::size_t most_mappings);
 	~Server();
@@ -39,10 +39,10 @@ public:
 	void listen(const std::filesystem::path &path);
 	// Serves a client over a connected socket.
 	void serve(FileDescriptor socket);
-	// Notifies @keeper, which outlives the server, of the clients from now on.
+	// Notifies @keeper, which outlives the server, of all clients from now on.
 	void keep(Keeper &keeper);
-	// Goes on with a client of another process, with the messages that have set up its session.
-	// It finds the device as after power-on.
+	// Continues to serve a client of another process. @setup contains the messages that have
+	// set up its session. The client finds the device in the state after power-on.
 	void adopt(FileDescriptor socket, std::vector<KeptMessage> setup);
 	// Returns true if a client is connected. Callable from any thread; never blocks.
 	bool connected() const;

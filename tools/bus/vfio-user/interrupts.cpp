@@ -12,9 +12,10 @@
 namespace weft::vfio_user
 {
 
-// The descriptor with which a client unmasks INTx without a message (KVM's resample descriptor): an
-// eventfd, of which one read takes the whole count. If it still counts after kMostCounts reads, it
-// is no such descriptor and would keep the loop busy for ever, so it is not polled any more.
+// The descriptor with which a client unmasks INTx without a message (KVM's resample descriptor). It
+// must be an eventfd, of which one read takes the whole count. If it is still readable after
+// kMostCounts reads, it is something else that would keep the loop busy forever, so it is not
+// polled any more.
 class Interrupts::UnmaskWatch
 {
 public:
@@ -34,13 +35,13 @@ private:
 
 	void take()
 	{
-		// None, if the client has read it first.
+		// Nothing was read, if the client has read the count first.
 		unsigned counts = 0;
 		while (counts < kMostCounts && take_count(fd_.get()))
 			++counts;
 		if (counts == kMostCounts)
 			watch_->want(Watch::kNothing);
-		// The last: it may destroy this.
+		// This must be the last call, because it may destroy this object.
 		if (counts)
 			unmask_();
 	}
@@ -102,7 +103,7 @@ int Interrupts::set(const IrqSet &set, std::span<const std::byte> booleans,
 
 int Interrupts::set_eventfds(const IrqSet &set, std::vector<FileDescriptor> &&fds)
 {
-	// Without any, the vectors lose theirs.
+	// Without descriptors, the vectors lose those that they have.
 	if (!fds.empty() && fds.size() != set.count)
 		return EINVAL;
 	for (const auto &fd : fds)
@@ -142,7 +143,7 @@ int Interrupts::watch_unmask(std::vector<FileDescriptor> &&fds)
 		unmask_watch_ = std::make_unique<UnmaskWatch>(loop_, std::move(fds[0]),
 							      [this] { unmask_intx(); });
 	} catch (const std::system_error &) {
-		return EINVAL; // not a descriptor that can be waited for
+		return EINVAL; // the descriptor cannot be polled
 	}
 	return 0;
 }

@@ -26,20 +26,20 @@ namespace weft::vfio_user
 class Interrupts final : public pci::Interrupts
 {
 public:
-	// Loop's thread only, as all else.
+	// Used on the loop's thread only.
 	Interrupts(Loop &loop, unsigned msix_vectors, bool intx);
 	~Interrupts() override;
 
 	// Returns the reply to VFIO_USER_DEVICE_GET_IRQ_INFO for interrupt type @index, which is
 	// below kIrqs.
 	IrqInfo info(std::uint32_t index) const;
-	// VFIO_USER_DEVICE_SET_IRQS. @flags_data are the booleans of kIrqSetDataBool. Returns 0 or
-	// an errno value; nothing has changed then.
+	// Handles VFIO_USER_DEVICE_SET_IRQS. @flags_data contains the booleans of kIrqSetDataBool.
+	// Returns 0, or an errno value without effect.
 	int set(const IrqSet &set, std::span<const std::byte> booleans,
 		std::vector<FileDescriptor> &&fds);
 
-	// Signals @vector's descriptor. Without one, the vector is pending: it is signalled as soon
-	// as it gets one.
+	// Signals the descriptor of @vector. If it has none, the vector becomes pending, and is
+	// signalled as soon as it gets one.
 	void raise_msix(unsigned vector) override;
 	// Returns true if @vector was raised and has not been signalled yet.
 	bool pending(std::size_t vector) const override
@@ -48,8 +48,8 @@ public:
 	}
 	void clear_pending() override;
 
-	// The INTA line. A rising line is signalled once, and then masked until the client unmasks
-	// it; if it is still high then, it is signalled again (VFIO_IRQ_INFO_AUTOMASKED).
+	// Sets the INTA line. A rising line is signalled once, and then masked until the client
+	// unmasks it. If it is still high then, it is signalled again (VFIO_IRQ_INFO_AUTOMASKED).
 	bool carries_intx() const override { return true; }
 	void set_intx(bool asserted) override;
 	void set_intx_disabled(bool disabled) override;

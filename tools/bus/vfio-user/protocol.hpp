@@ -13,15 +13,16 @@ namespace weft::vfio_user
 constexpr std::uint16_t kVersionMajor = 0;
 constexpr std::uint16_t kVersionMinor = 1;
 
-// The largest transfer of one region access, and so what bounds a message ("Message sizes").
+// Maximum size of one region access, which determines the maximum size of a message ("Message
+// sizes").
 constexpr std::uint32_t kMaxDataTransfer = 1 << 20;
 constexpr std::uint32_t kMaxMessageFds = 16;
 // The number of memory sections that a guest may share. A guest in QEMU has about ten, and one more
 // for each DIMM that is plugged in. The limit is reported to the client ("max_dma_maps").
 constexpr std::uint32_t kMaxDmaMaps = 4096;
-// Size of a proposal's version data with its terminating NUL; QEMU's is about 200 bytes long.
+// Maximum size of the version data with its terminating NUL; QEMU sends about 200 bytes.
 constexpr std::size_t kMaxVersionData = 4096;
-// Writes in one message: what QEMU collects at the most.
+// Maximum number of writes in one message, as in QEMU.
 constexpr std::uint64_t kMaxMultiWrites = 200;
 constexpr std::uint32_t kPageSize = 4096;
 
@@ -54,7 +55,7 @@ constexpr std::uint32_t kFlagError = 1 << 5;
 struct Header {
 	std::uint16_t id;
 	std::uint16_t command;
-	std::uint32_t size; // of the whole message, header included
+	std::uint32_t size; // of the whole message including the header
 	std::uint32_t flags;
 	std::uint32_t error; // errno value, valid with kFlagError
 };

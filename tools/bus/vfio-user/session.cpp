@@ -44,10 +44,10 @@ constexpr Session::Entry Session::kEntries[] = {
 	 &Session::region_write_multi},
 	{Command::device_feature, "DEVICE_FEATURE", sizeof(DeviceFeature), 0,
 	 &Session::device_feature},
-	// Server to client only.
+	// These are sent by the server only.
 	{Command::dma_read, "DMA_READ", 0, kMaxMessageFds, &Session::unsupported},
 	{Command::dma_write, "DMA_WRITE", 0, kMaxMessageFds, &Session::unsupported},
-	// A card does not migrate.
+	// Migration is not supported.
 	{Command::mig_data_read, "MIG_DATA_READ", 0, kMaxMessageFds, &Session::unsupported},
 	{Command::mig_data_write, "MIG_DATA_WRITE", 0, kMaxMessageFds, &Session::unsupported},
 };
@@ -127,7 +127,7 @@ int Session::dispatch(const Header &header, Message &message)
 	if (entry == std::end(kEntries))
 		error = ENOSYS;
 	else if (greeted_ == (entry->command == Command::version))
-		error = EINVAL; // VERSION comes first, and once
+		error = EINVAL; // VERSION must come first, and only once
 	else if (message.payload.size() < entry->smallest_payload ||
 		 message.fds.size() > entry->most_fds)
 		error = EINVAL;
@@ -143,7 +143,8 @@ int Session::dispatch(const Header &header, Message &message)
 namespace
 {
 
-// The capabilities of the reply: a subset of those proposed, with values that suit both sides.
+// Returns the capabilities of the reply: a subset of the proposed ones, with values that both sides
+// support.
 nlohmann::json common_capabilities(const nlohmann::json &proposed, std::size_t most_dma_maps)
 {
 	auto common = nlohmann::json::object();
@@ -188,7 +189,8 @@ int Session::version(Message &message)
 	const auto proposed = data.find("capabilities");
 	if (proposed != data.end() && !proposed->is_object())
 		return EINVAL;
-	// Use a reference: copying a value takes a stack frame for each level of nesting.
+	// Use a reference, because a copy of a deeply nested value needs a stack frame for each
+	// level.
 	static const auto kNone = nlohmann::json::object();
 	const nlohmann::json &capabilities = proposed == data.end() ? kNone : *proposed;
 	const auto common = common_capabilities(capabilities, endpoint_.lender()->most_mappings());
@@ -207,7 +209,7 @@ int Session::dma_map(Message &message)
 	if (section.flags & ~(kDmaReadable | kDmaWritable) || !section.size ||
 	    (section.address | section.size) % kPageSize)
 		return EINVAL;
-	// A descriptor is closed when its request is complete: the mapping keeps the memory.
+	// The descriptor is closed after the request, because the mapping keeps the memory.
 	const int fd = message.fds.empty() ? -1 : message.fds[0].get();
 	try {
 		const auto result = endpoint_.map({section.address, section.size, section.offset,
@@ -237,7 +239,7 @@ int Session::dma_unmap(Message &message)
 			return EINVAL;
 		endpoint_.unmap_all();
 	} else if (section.flags) {
-		return ENOTSUP; // dirty page bitmaps belong to migration
+		return ENOTSUP; // dirty page bitmaps are for migration
 	} else if (!endpoint_.unmap(section.address, section.size)) {
 		return ENOENT;
 	}
@@ -268,7 +270,7 @@ int Session::get_region_info(Message &message)
 	return 0;
 }
 
-// No region has descriptors: every access is a message.
+// No region has descriptors, because every access is a message.
 int Session::get_region_io_fds(Message &message)
 {
 	const auto query = request<RegionIoFds>(message);
@@ -320,7 +322,7 @@ int Session::region_write(Message &message)
 	return 0;
 }
 
-// All writes are checked before the first is done: an error means that none was.
+// All writes are checked before the first is executed, so that an error means that none was.
 int Session::region_write_multi(Message &message)
 {
 	const auto writes = request<RegionWriteMulti>(message);

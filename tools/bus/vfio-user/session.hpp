@@ -31,8 +31,8 @@ public:
 	Session(pci::Endpoint &endpoint, Interrupts &interrupts,
 		std::shared_ptr<spdlog::logger> log);
 
-	// Every request but one that ends the session is answered; one that cannot be met with an
-	// error.
+	// Every request gets a reply, and an error reply if it fails, except a request that ends
+	// the session.
 	std::span<const std::byte> handle(Message &message) override;
 
 private:

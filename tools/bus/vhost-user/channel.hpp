@@ -20,18 +20,18 @@ namespace weft::vhost_user
 class Channel
 {
 public:
-	// Takes @fd, or gives nothing if it is none that can be used so. Throws std::system_error
-	// if the process lacks something that it takes. @environment outlives it.
+	// Takes ownership of @fd. Returns nothing if the descriptor is not usable as a channel.
+	// Throws std::system_error if the process lacks a resource. @environment outlives it.
 	static std::optional<Channel> take(FileDescriptor fd, Environment &environment);
 
-	// Notifies the guest of @queue. In shared time, the guest has handled the call when this
+	// Notifies the guest of @queue. In virtual time, the guest has handled the call when this
 	// returns; false means that it does not answer. In real time, this does not wait. If the
-	// guest leaves so many calls unread that there is no space for another, it is notified by
-	// those.
+	// guest has not read its calls and there is no space for another, the unread ones notify
+	// it.
 	bool call(std::uint32_t queue) const;
 
 private:
-	// It answers calls.
+	// A channel on which the guest acknowledges calls.
 	struct Answering {
 		FileDescriptor socket;
 		Environment *environment;

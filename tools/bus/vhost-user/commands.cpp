@@ -45,7 +45,7 @@ std::span<const std::byte> Commands::execute(std::span<const std::byte> bytes, s
 		data_.fill(data.front());
 		write(command.bar, command, data_);
 		return {};
-	default: // messages to the guest, and unknown commands
+	default: // operations from the host to the guest, and unknown ones
 		return {};
 	}
 	if (!answered)

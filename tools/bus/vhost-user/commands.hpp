@@ -23,9 +23,8 @@ public:
 	explicit Commands(pci::Endpoint &endpoint) : endpoint_(endpoint) {}
 
 	// Executes @command, which is a Command followed by its data. Returns the data of a read,
-	// at most @room bytes, which is valid until the next call. As on a bus on which no device
-	// answers, a read that is not possible returns ones, and another command that is not
-	// possible has no effect.
+	// at most @room bytes, which is valid until the next call. Invalid commands behave as on a
+	// bus without the addressed device: reads return all ones, and others have no effect.
 	std::span<const std::byte> execute(std::span<const std::byte> command, std::size_t room);
 
 private:

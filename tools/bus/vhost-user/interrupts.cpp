@@ -10,7 +10,7 @@ Interrupts::Interrupts(unsigned vectors) : table_(vectors), pending_(vectors) {}
 
 void Interrupts::disconnect(const MessagePort &port)
 {
-	// The next one may be there already.
+	// The port of the next guest may be connected already.
 	if (port_ == &port)
 		port_ = nullptr;
 }

@@ -43,7 +43,7 @@ public:
 	void write_table(std::uint64_t offset, std::span<const std::byte> data) override;
 	void set_intx(bool) override {}
 	void set_intx_disabled(bool) override {}
-	// All vectors are masked then (PCI 3.0, 6.8.2.9).
+	// After a reset all vectors are masked (PCI 3.0, 6.8.2.9).
 	void reset() override;
 	void release() override;
 

@@ -30,7 +30,7 @@ enum class Request : std::uint32_t {
 	vring_kick = 35,
 };
 
-// Requests that the back end makes, over the descriptor of SetBackendRequestFd.
+// Requests from the back end, which use the descriptor of SetBackendRequestFd.
 enum class BackendRequest : std::uint32_t { vring_call = 4 };
 
 constexpr std::uint32_t kVersionMask = 0x3;
@@ -51,7 +51,7 @@ struct VringState {
 struct VringAddresses {
 	std::uint32_t index;
 	std::uint32_t flags;
-	// In the client's own address space.
+	// Addresses in the client's own address space.
 	std::uint64_t descriptors;
 	std::uint64_t used;
 	std::uint64_t available;
@@ -61,10 +61,10 @@ struct MemoryRegion {
 	std::uint64_t guest_address;
 	std::uint64_t size;
 	std::uint64_t client_address;
-	std::uint64_t offset; // in its descriptor's file
+	std::uint64_t offset; // in the file of its descriptor
 };
 struct MemoryTable {
-	std::uint32_t count; // of MemoryRegion that follow, with a descriptor each
+	std::uint32_t count; // number of MemoryRegion that follow, each with a descriptor
 	std::uint32_t padding;
 };
 struct Integer {
@@ -74,12 +74,12 @@ struct Integer {
 static_assert(sizeof(Header) == 12 && sizeof(VringState) == 8 && sizeof(VringAddresses) == 40);
 static_assert(sizeof(MemoryRegion) == 32 && sizeof(MemoryTable) == 8);
 
-// Maximum of the protocol without further features.
+// Limit of the protocol without further features.
 constexpr std::size_t kMaxRegions = 8;
 constexpr std::size_t kMaxPayload = sizeof(MemoryTable) + kMaxRegions * sizeof(MemoryRegion);
 constexpr std::size_t kMaxMessage = sizeof(Header) + kMaxPayload;
 
-// Features of the device, and of the protocol.
+// Feature bits of the device, and of the protocol.
 constexpr std::uint64_t kFeatureProtocol = 1ull << 30;
 constexpr std::uint64_t kFeatureVersion1 = 1ull << 32;
 constexpr std::uint64_t kFeatures = kFeatureProtocol | kFeatureVersion1;
@@ -90,7 +90,7 @@ constexpr std::uint64_t kProtocolInbandNotifications = 1ull << 14;
 constexpr std::uint64_t kProtocolFeatures =
 	kProtocolReplyAck | kProtocolBackendRequests | kProtocolInbandNotifications;
 
-// The queues of a PCI function: one for commands of the guest, and one for messages to it.
+// The two queues of a PCI function: for commands of the guest, and for messages to it.
 constexpr std::uint32_t kCommandQueue = 0;
 constexpr std::uint32_t kMessageQueue = 1;
 constexpr std::uint32_t kQueues = 2;
@@ -119,7 +119,7 @@ constexpr std::uint64_t kRingIndex = 2;
 constexpr std::uint64_t kRingEntries = 4;
 constexpr std::uint16_t kNoInterrupt = 1; // flags of the available ring
 
-// The number of entries that a queue may have. UML requests this number.
+// Maximum number of entries of a queue, which is the number that UML requests.
 constexpr std::uint32_t kMaxRing = 256;
 
 // First byte of a command or message; @size bytes follow the header if it carries data, and one
@@ -130,7 +130,7 @@ enum class Operation : std::uint8_t {
 	memory_read = 3,
 	memory_write = 4,
 	memory_set = 5,
-	interrupt = 6, // by pin; to the machine, as are those below
+	interrupt = 6, // a pin interrupt; from here on, messages to the guest
 	msi = 7,
 	power_management_event = 8,
 };
@@ -139,11 +139,11 @@ struct Command {
 	std::uint8_t bar;
 	std::uint16_t reserved;
 	std::uint32_t size;
-	std::uint64_t address; // in configuration space or in the BAR
+	std::uint64_t address; // offset in configuration space or in the BAR
 };
 static_assert(sizeof(Command) == 16);
 
-// Bytes that one command may read or write: a page, which is beyond what drivers do.
+// Maximum size of a read or write: a page, which is more than drivers need.
 constexpr std::uint32_t kMaxTransfer = 4096;
 
 } // namespace weft::vhost_user

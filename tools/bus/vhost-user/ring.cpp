@@ -78,7 +78,7 @@ Ring::Taken Ring::take(Chain &chain, std::uint64_t most)
 	return walk(chain, most);
 }
 
-// No more descriptors than there are, so a loop ends.
+// A chain has at most as many descriptors as the table, so that a loop ends.
 Ring::Taken Ring::walk(Chain &chain, std::uint64_t most)
 {
 	std::uint64_t total = 0;
@@ -119,7 +119,8 @@ bool Ring::give_back(const Chain &chain, std::uint32_t written)
 
 bool Ring::wants_call() const
 {
-	// The index before the flags: else both sides may think that the other one looks again.
+	// Publish the index before reading the flags. Otherwise both sides could assume that the
+	// other one checks again.
 	std::atomic_thread_fence(std::memory_order_seq_cst);
 	const auto flags = memory_.load<std::uint16_t>(addresses_->available + kRingFlags);
 	return flags && !(*flags & kNoInterrupt);

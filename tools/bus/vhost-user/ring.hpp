@@ -22,22 +22,22 @@ namespace weft::vhost_user
 class Ring
 {
 public:
-	// Addresses of its parts in the guest.
+	// Guest addresses of the three parts.
 	struct Addresses {
 		std::uint64_t descriptors = 0;
 		std::uint64_t available = 0;
 		std::uint64_t used = 0;
 	};
 
-	// Buffers that the guest made available under one head.
+	// The buffers of a descriptor chain.
 	struct Chain {
 		std::uint16_t head = 0;
-		std::vector<Descriptor> readable; // by the device
+		std::vector<Descriptor> readable; // readable by the device
 		std::vector<Descriptor> writable;
 	};
 
-	// Nothing: no chain is available. Broken: the ring is invalid, see trouble(), and nothing
-	// after it can be read.
+	// nothing: no chain is available. broken: the ring is invalid, see trouble(), and cannot be
+	// used any more.
 	enum class Taken { chain, nothing, broken };
 
 	explicit Ring(GuestMemory &memory) : memory_(memory) {}
@@ -48,17 +48,18 @@ public:
 	bool set_entries(std::uint32_t entries);
 	bool set_addresses(const Addresses &addresses);
 	bool set_next(std::uint16_t next);
-	// False if it has no place yet, or is broken.
+	// enable() returns false if the ring has no addresses yet, or is broken.
 	bool enable(bool on);
 	bool enabled() const { return enabled_; }
 
 	std::uint32_t entries() const { return entries_; }
 
-	// The next chain. The total of its lengths is @most at most. It is returned before the
-	// next is taken.
+	// Takes the next chain. The total of its lengths is at most @most. It must be returned
+	// before the next one is taken.
 	Taken take(Chain &chain, std::uint64_t most);
 	const char *trouble() const { return trouble_; }
-	// Returns a chain with @written bytes of its writable part. False if the ring is broken.
+	// Returns a chain to the guest, with @written bytes in its writable part. Returns false if
+	// the ring is broken.
 	bool give_back(const Chain &chain, std::uint32_t written);
 	// Returns true if the guest wants a notification about used buffers.
 	bool wants_call() const;
@@ -70,18 +71,17 @@ private:
 	GuestMemory &memory_;
 	std::uint32_t entries_ = 0;
 	std::optional<Addresses> addresses_;
-	std::uint16_t next_ =
-		0; // the entry of the available ring that is looked at next; the used ring's index
+	std::uint16_t next_ = 0; // the next entry of the available ring; the index of the used ring
 	bool enabled_ = false;
 	const char *trouble_ = nullptr;
 };
 
-// Copies what a chain gives, up to @data's size; returns how much that was, or nothing if it is not
-// in memory.
+// Copies the readable part of a chain to @data, as far as it fits. Returns the number of bytes, or
+// nothing if the part is not in guest memory.
 std::optional<std::size_t> gather(const GuestMemory &memory, const std::vector<Descriptor> &parts,
 				  std::span<std::byte> data);
-// Copies @data to where a chain takes. False, and perhaps some was written, if it has no room or is
-// not in memory.
+// Copies @data to the writable part of a chain. Returns false, possibly after a partial write, if
+// there is not enough space or the part is not in guest memory.
 bool scatter(GuestMemory &memory, const std::vector<Descriptor> &parts,
 	     std::span<const std::byte> data);
 

@@ -20,7 +20,7 @@ static_assert(kMaxRegions <= pci::kMaxMessageFds);
 namespace
 {
 
-// The longest chain: a command with as much data as there may be, and as much room.
+// Maximum length of a chain: a command with the largest data and the largest reply.
 constexpr std::uint64_t kMaxChain = sizeof(Command) + 2ull * kMaxTransfer;
 
 // The loop handles other events after this many commands, because each may write megabytes.
@@ -151,7 +151,7 @@ int Session::get_features(Message &)
 	return 0;
 }
 
-// Without VIRTIO_F_VERSION_1, its rings would have another layout.
+// Without VIRTIO_F_VERSION_1, rings would have another layout.
 int Session::set_features(Message &message)
 {
 	const auto features = payload<Integer>(message).value;
@@ -189,7 +189,7 @@ int Session::set_mem_table(Message &message)
 	endpoint_.unmap_all();
 	const auto table = payload<MemoryTable>(message);
 	const auto entries = message.payload.subspan(sizeof(MemoryTable));
-	// UML sends room for two, however many there are.
+	// UML always sends space for two regions.
 	if (table.count > kMaxRegions || entries.size() < table.count * sizeof(MemoryRegion) ||
 	    message.fds.size() != table.count)
 		return EINVAL;
@@ -273,7 +273,7 @@ int Session::set_vring_base(Message &message)
 		       : EINVAL;
 }
 
-// Without them, neither side would hear of the other's buffers.
+// Without these, neither side would be notified of the other's buffers.
 int Session::set_vring_enable(Message &message)
 {
 	const auto state = payload<VringState>(message);
@@ -351,7 +351,7 @@ unsigned Session::run_commands()
 			return broken(ring.trouble());
 		posted |= chain_.writable.empty();
 	}
-	// A guest polls for the answers it waits for; posted commands need a call to be freed.
+	// The guest polls for answers, but needs a call to free posted commands.
 	if (posted && ring.wants_call())
 		call(kCommandQueue);
 	return done;

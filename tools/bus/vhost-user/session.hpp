@@ -79,9 +79,10 @@ private:
 	std::array<Ring, kQueues> rings_;
 	std::vector<MemoryRegion> regions_;
 	std::uint64_t protocol_features_ = 0;
-	std::optional<Channel> channel_; // for requests to the machine
+	std::optional<Channel> channel_; // for requests to the guest
 	std::optional<std::uint64_t> reply_;
-	// Used again and again. A message may be sent while a command is executed.
+	// Members, so that their memory is reused. Two are needed, because a message may be sent
+	// while a command is executed.
 	Ring::Chain chain_;
 	Ring::Chain message_chain_;
 	std::vector<std::byte> buffer_;

@@ -22,7 +22,7 @@ public:
 	enum Side : unsigned { kNetwork = 0, kCard = 1 };
 	// Bytes that wait for one side's loop. A frame that finds no room is dropped as a whole.
 	static constexpr std::size_t kMostQueued = 512 << 10;
-	// Bytes charged for a frame in addition to its own.
+	// Bytes that each frame counts in addition to its own.
 	static constexpr std::size_t kOverhead = 64;
 
 	// Returns true if @side has opened its end. Any thread.
@@ -67,11 +67,12 @@ private:
 		std::deque<FramePtr> frames;
 		std::size_t bytes = 0;
 		Wakeup *reader = nullptr;
-		bool awaited = false; // its sender waits for room
-		bool room = false;    // there may be room in the other, which was waited for
+		bool awaited = false; // its sender waits for space
+		// the other inbox may have space, for which this side has waited
+		bool room = false;
 	};
 
-	// Wakes the sender that waits for room in a side's inbox.
+	// Notifies the sender that waits for space in a side's inbox.
 	void report_room(unsigned side) WEFT_REQUIRES(mutex_);
 
 	mutable Mutex mutex_;

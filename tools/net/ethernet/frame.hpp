@@ -11,16 +11,16 @@
 namespace weft::ethernet
 {
 
-// 48 bits, the first octet on the wire uppermost.
+// A 48-bit address; the first octet on the wire is the most significant one.
 using Address = std::uint64_t;
 
 using Frame = std::vector<std::uint8_t>;
-// One that several ports may have in their queues. Never null.
+// A frame that several ports may have in their queues. Never null.
 using FramePtr = std::shared_ptr<const Frame>;
 
-// Two addresses and a type.
+// The length of two addresses and a type.
 constexpr std::size_t kLeastFrame = 14;
-// 9000 bytes of payload behind a header with two VLAN tags.
+// The length of 9000 bytes of payload and a header with two VLAN tags.
 constexpr std::size_t kMostFrame = 9022;
 
 inline Address address_at(const Frame &frame, std::size_t offset)
@@ -30,7 +30,7 @@ inline Address address_at(const Frame &frame, std::size_t offset)
 		address = address << 8 | frame[offset + i];
 	return address;
 }
-// For frames of at least kLeastFrame bytes, as all are that a port sends.
+// The frame must have at least kLeastFrame bytes, which all frames that a port sends have.
 inline Address destination_of(const Frame &frame)
 {
 	return address_at(frame, 0);
@@ -40,12 +40,12 @@ inline Address source_of(const Frame &frame)
 	return address_at(frame, 6);
 }
 
-// Many or all, not one.
+// Returns true for multicast and broadcast addresses.
 inline bool is_group(Address address)
 {
 	return address >> 40 & 1;
 }
-// 01-80-C2-00-00-00 to -0F, which no bridge passes on (IEEE 802.1Q table 8-1).
+// Returns true for 01-80-C2-00-00-00 to -0F, which no bridge forwards (IEEE 802.1Q table 8-1).
 inline bool is_of_one_link(Address address)
 {
 	return address >> 4 == 0x0180c2000000 >> 4;

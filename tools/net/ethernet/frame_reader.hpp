@@ -21,9 +21,9 @@ public:
 	static constexpr std::size_t kMostLength = 4096 + 65536;
 	static constexpr std::size_t kLengthBytes = 4;
 
-	// Takes the stream's next bytes, and calls @taken for each frame that they complete. Frames
-	// under kLeastFrame and over kMostFrame are counted and left out. False, then and ever
-	// after: the stream cannot be followed.
+	// Takes the next bytes of the stream, and calls @taken for each complete frame. Frames
+	// below kLeastFrame or above kMostFrame are counted and dropped. Returns false once the
+	// stream is invalid; all later calls return false, too.
 	bool feed(std::span<const std::uint8_t> bytes, const std::function<void(Frame)> &taken);
 
 	std::uint64_t undersize() const { return undersize_; }
@@ -34,8 +34,8 @@ private:
 	void end_frame(const std::function<void(Frame)> &taken);
 
 	std::array<std::uint8_t, kLengthBytes> length_{};
-	std::size_t have_ = 0; // of the length
-	std::size_t left_ = 0; // of the frame, once the length is there
+	std::size_t have_ = 0; // of the length prefix
+	std::size_t left_ = 0; // of the frame, once its length is known
 	bool skipping_ = false;
 	bool lost_ = false;
 	Frame frame_;

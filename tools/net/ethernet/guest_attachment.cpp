@@ -105,7 +105,7 @@ private:
 
 	void read()
 	{
-		// The rest of the last read comes first.
+		// Process the rest of the last read first.
 		if (!input_left_.empty())
 			return;
 		const auto size = ::recv(socket_.get(), input_.data(), input_.size(), MSG_DONTWAIT);
@@ -140,7 +140,7 @@ private:
 			attachment_.end("it sent an invalid frame length");
 	}
 
-	// False: the connection cannot be written to any more.
+	// Returns false if the connection cannot be written to any more.
 	bool write()
 	{
 		while (sent_ < output_.size()) {
@@ -179,9 +179,9 @@ private:
 	const FileDescriptor socket_;
 	GuestAttachment &attachment_;
 	std::vector<std::uint8_t> input_;
-	std::span<const std::uint8_t> input_left_; // the part that is not handed on yet
+	std::span<const std::uint8_t> input_left_; // the part that is not processed yet
 	FrameReader reader_;
-	std::uint64_t undersize_ = 0, oversize_ = 0; // those of the reader that are counted
+	std::uint64_t undersize_ = 0, oversize_ = 0; // reader counts that are already reported
 	std::vector<std::uint8_t> output_;
 	std::size_t sent_ = 0; // bytes of output_
 	bool blocked_ = false; // until the guest reads

@@ -12,8 +12,8 @@ namespace
 
 // A frame that is reordered waits this long for another to overtake it; then it is sent anyway.
 constexpr std::chrono::milliseconds kReorderingPatience{10};
-// Bytes that arrive before others of the loop have their turn: what guests send is written in
-// between.
+// Bytes that are delivered before other tasks of the loop run, so that the receivers' output is
+// written in between.
 constexpr std::size_t kAtOnce = 64 << 10;
 
 } // namespace

@@ -22,7 +22,7 @@ namespace weft::ethernet
 
 class Link;
 
-// Since the port was made.
+// Counts since the port was created.
 struct Counters {
 	std::uint64_t xmit_frames = 0;
 	std::uint64_t xmit_bytes = 0;
@@ -30,9 +30,9 @@ struct Counters {
 	std::uint64_t rcv_bytes = 0;
 	std::uint64_t rcv_group_frames = 0;
 	std::uint64_t rcv_fcs_errors = 0; // damaged or lost on the link
-	std::uint64_t rcv_discards = 0;   // the guest does not read
-	std::uint64_t xmit_discards = 0;  // that the link was down for, or had no room for
-	std::uint64_t xmit_undersize = 0; // that a machine sent, and that are no frames
+	std::uint64_t rcv_discards = 0;   // because the guest does not read
+	std::uint64_t xmit_discards = 0;  // because the link was down, or had no space
+	std::uint64_t xmit_undersize = 0; // invalid frames that a guest has sent
 	std::uint64_t xmit_oversize = 0;
 	// Counts frames for all ports of a switch that exceeded the limit for flooded frames of one
 	// port.
@@ -43,7 +43,7 @@ struct Counters {
 class Port
 {
 public:
-	// @receive: takes what arrives. It sends nothing back by the same link.
+	// @receive is called for each received frame, and must not send on the same link.
 	Port(std::string name, std::function<void(const FramePtr &)> receive)
 	    : name_(std::move(name)), receive_(std::move(receive))
 	{
@@ -53,7 +53,7 @@ public:
 
 	const std::string &name() const { return name_; }
 	Link *link() const { return link_; }
-	// A frame of kLeastFrame to kMostFrame bytes to the other end; without a link it is lost.
+	// Sends a frame of kLeastFrame to kMostFrame bytes; it is dropped if the port has no link.
 	void send(const FramePtr &frame);
 
 	Counters counters;
@@ -73,7 +73,7 @@ struct LinkSettings {
 	fabric::Faults faults{};
 };
 
-// Link - between two ports, which outlive it.
+// Link - a link between two ports, which outlive it.
 class Link
 {
 public:
@@ -95,7 +95,7 @@ public:
 	// Applies to frames that are sent from now on. A link that goes down loses all frames in
 	// flight.
 	void set(const LinkSettings &settings);
-	// Records what arrives at either end; null ends it.
+	// Records all frames that arrive at either end; null ends the capture.
 	void set_capture(std::shared_ptr<Capture> capture);
 	const std::shared_ptr<Capture> &capture() const { return capture_; }
 
@@ -103,7 +103,7 @@ private:
 	friend class Port;
 
 	struct InFlight {
-		unsigned side; // that it goes to
+		unsigned side; // the receiving end
 		FramePtr frame;
 	};
 
@@ -121,14 +121,14 @@ private:
 	LinkSettings settings_;
 	std::mt19937_64 random_;
 	std::shared_ptr<Capture> capture_;
-	unsigned interface_ = 0; // of the capture
+	unsigned interface_ = 0; // number in the capture
 	// Ordered by arrival time; equal times keep the order of sending.
 	std::multimap<Clock::time_point, InFlight> in_flight_;
 	// For each receiving end, so that the two directions are limited separately.
 	std::size_t bytes_in_flight_[2]{};
 	// The latest arrival planned for each end, so that jitter alone does not reorder.
 	Clock::time_point last_due_[2]{};
-	// A frame to each end that waits for another to overtake it, and until when.
+	// For each end, a reordered frame that waits to be overtaken, and the end of the wait.
 	FramePtr held_[2];
 	Clock::time_point held_until_[2]{};
 	Timer timer_;

@@ -32,20 +32,20 @@ struct PortState {
 };
 struct LinkState {
 	std::string name;
-	PortState ends[2]; // the attachment's first
+	PortState ends[2]; // the attachment's end first
 	LinkSettings settings;
 	std::shared_ptr<Capture> capture;
 };
 struct AttachmentState {
 	std::string name;
-	std::string network;          // its switch's name
-	std::filesystem::path socket; // empty for a card's
+	std::string network;          // the name of its switch
+	std::filesystem::path socket; // empty for a card
 	bool connected;
 	LinkState link;
 };
 struct SwitchState {
 	std::string name;
-	std::size_t addresses; // that it knows
+	std::size_t addresses; // number of known addresses
 };
 struct NetworkState {
 	std::vector<SwitchState> switches;        // by name
@@ -56,30 +56,30 @@ struct NetworkState {
 class Network
 {
 public:
-	// All random choices depend on @seed. @reactor: drives it; null: threads of its own, one
-	// for each Ethernet up to kMostThreads.
+	// All random choices depend on @seed. @reactor runs all Ethernets; if null, each Ethernet
+	// has a thread of its own, up to kMostThreads.
 	static constexpr std::size_t kMostThreads = 16;
 	explicit Network(std::uint64_t seed, Reactor *reactor = nullptr);
 	~Network();
 	Network(const Network &) = delete;
 	Network &operator=(const Network &) = delete;
 
-	// Throw std::invalid_argument for a name that exists already, or that does not. A switch
+	// These throw std::invalid_argument if the name already exists, or does not exist. A switch
 	// can be removed only if it has no attachments.
 	void add_switch(const std::string &name);
 	void remove_switch(const std::string &name);
 	// Adds a guest's attachment and its link to a switch. Throws std::system_error if @socket
-	// cannot be listened on, std::length_error if the switch has no more ports; nothing has
-	// changed then.
+	// cannot be listened on, and std::length_error if the switch has no more ports; both
+	// without effect.
 	void add_guest(const std::string &name, const std::string &network,
 		       const std::filesystem::path &socket, const LinkSettings &settings);
 	// The same for a card, which has the other end of @channel.
 	void add_card(const std::string &name, const std::string &network,
 		      std::shared_ptr<Channel> channel, const LinkSettings &settings);
-	// The guest, if there is one, loses its connection.
+	// A guest that is attached is disconnected.
 	void remove_attachment(const std::string &name);
 	void set_link(const std::string &attachment, const LinkSettings &settings);
-	// Null ends the one there is.
+	// Starts a capture; null ends the present one.
 	void set_capture(const std::string &attachment, std::shared_ptr<Capture> capture);
 
 	NetworkState state() const;
@@ -88,7 +88,7 @@ public:
 private:
 	struct AttachedLink {
 		std::unique_ptr<Attachment> attachment;
-		Port *facing; // the switch's
+		Port *facing; // the port of the switch
 		std::unique_ptr<Link> link;
 	};
 
@@ -105,7 +105,7 @@ private:
 		Loop loop;
 		// On the loop.
 		Switch node;
-		std::map<std::string, AttachedLink> attached; // by the name of the attachment
+		std::map<std::string, AttachedLink> attached; // keyed by name
 	};
 
 	std::shared_ptr<Ethernet> ethernet(const std::string &name) const WEFT_REQUIRES(mutex_);
@@ -120,7 +120,7 @@ private:
 	const std::uint64_t seed_;
 	Reactor *const reactor_;
 	Environment &environment_;
-	// Not held while a loop is waited for.
+	// Must not be held while waiting for a loop.
 	mutable Mutex mutex_;
 	ReactorPool threads_ WEFT_GUARDED_BY(mutex_);
 	std::map<std::string, std::shared_ptr<Ethernet>> ethernets_ WEFT_GUARDED_BY(mutex_);

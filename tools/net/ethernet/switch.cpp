@@ -40,7 +40,7 @@ void Switch::forward(SwitchPort &from, const FramePtr &frame)
 	if (is_of_one_link(destination))
 		return;
 	if (const SwitchPort *to = is_group(destination) ? nullptr : find(destination)) {
-		// One on the sender's own side has it already.
+		// If the destination is on the sender's port, it has received the frame already.
 		if (to != &from)
 			to->port->send(frame);
 		return;
@@ -57,7 +57,7 @@ void Switch::forward(SwitchPort &from, const FramePtr &frame)
 namespace
 {
 
-// Exact, so that no frame too many passes in the course of time.
+// Computed exactly, so that rounding does not admit frames above the limit over time.
 constexpr Clock::duration time_for(std::uint64_t bytes)
 {
 	constexpr std::uint64_t per_second = 1'000'000'000;
@@ -83,7 +83,7 @@ bool Switch::may_flood(SwitchPort &from, const Frame &frame)
 
 void Switch::learn(SwitchPort &from, Address address)
 {
-	// Nobody is many, or no one.
+	// Group addresses and zero are not addresses of a single station.
 	if (is_group(address) || address == 0)
 		return;
 	const auto [entry, is_new] = table_.try_emplace(address);

@@ -23,12 +23,12 @@ class Switch
 {
 public:
 	static constexpr unsigned kMostPorts = 254;
-	// Limit of addresses that are learned from one port. A port that shows more loses those it
-	// showed longest ago; other ports lose none.
+	// Limit of addresses that are learned from one port. Above it, the addresses that the port
+	// has used least recently are dropped; those of other ports stay.
 	static constexpr std::size_t kMostAddresses = 256;
 	static constexpr std::chrono::seconds kAgeing{300};
-	// Bytes that the switch copies to other ports because one port sends to all of them: at
-	// once, and in a second. A frame counts once for each port that gets it.
+	// Limits of the bytes that the switch copies to other ports because one port floods frames:
+	// in a burst, and per second. A frame counts once for each port that gets it.
 	static constexpr std::uint64_t kFloodAtOnce = 8 << 20;
 	static constexpr std::uint64_t kFloodRate = 125'000'000;
 	// The cost of a copy in addition to its bytes.
@@ -41,17 +41,16 @@ public:
 	const std::string &name() const { return name_; }
 	std::size_t addresses() const { return table_.size(); }
 
-	// The first number that is free. Throws std::length_error if none is.
+	// Adds a port with the lowest free number. Throws std::length_error if there is none.
 	Port &add_port();
-	// One that has no link any more.
+	// @port must not have a link any more.
 	void remove_port(const Port &port);
 
 private:
 	struct SwitchPort {
 		std::unique_ptr<Port> port;
-		std::list<Address>
-			addresses; // that it was last to show, those of longest ago first
-		// When kFloodAtOnce bytes would be allowed again, if it sent none.
+		std::list<Address> addresses; // learned from this port, least recently used first
+		// Time at which a burst of kFloodAtOnce bytes would be permitted again.
 		Clock::time_point flooded{};
 	};
 	struct Known {
@@ -63,7 +62,7 @@ private:
 	void forward(SwitchPort &from, const FramePtr &frame);
 	bool may_flood(SwitchPort &from, const Frame &frame);
 	void learn(SwitchPort &from, Address address);
-	// Null if it is not known.
+	// Returns null if the address is not known.
 	SwitchPort *find(Address address);
 
 	Loop &loop_;

@@ -11,10 +11,9 @@ namespace weft::fabric
 namespace
 {
 
-/* The header in front of each packet, Endace's Extensible Record Format. */
+/* The header of each packet in Endace's Extensible Record Format. */
 struct ErfHeader {
-	/* Seconds in the upper half, binary fractions in the lower; least significant byte first.
-	 */
+	/* Seconds in the upper half and binary fractions in the lower half, little-endian. */
 	std::uint8_t timestamp[8];
 	std::uint8_t type;
 	std::uint8_t flags;

@@ -21,7 +21,7 @@ public:
 
 	/* Returns the number of an interface that packets are recorded for. */
 	unsigned add_interface(const std::string &link);
-	/* A whole packet, LRH to VCRC, at the present time. */
+	/* Records a whole packet, LRH to VCRC, with the present time. */
 	void record(unsigned interface, std::span<const std::byte> wire);
 };
 

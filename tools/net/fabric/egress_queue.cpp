@@ -13,8 +13,8 @@ namespace
 {
 
 /*
- * Budget of a thread for sending others' packets. A packet that is sent may bring the thread to the
- * next switch's queue, within the call: nested calls share the first one's budget.
+ * Budget of a thread for sending packets of other senders. A packet that is sent may lead to the
+ * queue of the next switch within the call, so nested calls share the budget of the first one.
  */
 class Turn
 {
@@ -69,14 +69,14 @@ EgressQueue::Result EgressQueue::send(Packet &&packet, std::size_t limit)
 		queue.packets.push_back({std::move(packet), port_.timeline().now()});
 		queued_[vl].fetch_add(1, std::memory_order_acq_rel);
 	}
-	/* The credit may have come back before the packet was in the queue. */
+	/* The credit may have returned before the packet was queued. */
 	drain(vl);
 	return Result::queued;
 }
 
 /*
- * Sends a queued packet. If its neighbour has no memory for it, the packet is lost: that is no
- * error of the caller, which is likely to release another packet.
+ * Sends a queued packet. If the next node has no memory for it, the packet is lost. This is not
+ * reported to the caller, which is usually releasing another packet.
  */
 Sent EgressQueue::send_left(Packet &packet) noexcept
 {
@@ -97,7 +97,7 @@ void EgressQueue::drain(std::uint8_t vl) noexcept
 		return;
 	VlQueue &queue = *queues_[vl];
 	if (queue.draining) {
-		/* Another thread drains it, or this one further up its stack. */
+		/* Another thread is draining it, or this one in an outer call. */
 		queue.again = true;
 		return;
 	}
@@ -131,7 +131,7 @@ void EgressQueue::drain(std::uint8_t vl) noexcept
 	drain_later(vl);
 }
 
-/* Drains the queue later. If there is no memory to plan that, the next sender does it. */
+/* Drains the queue later. If there is no memory to schedule that, the next sender does it. */
 void EgressQueue::drain_later(std::uint8_t vl) noexcept
 {
 	const auto not_planned = [this, vl] {

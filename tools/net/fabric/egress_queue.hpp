@@ -32,27 +32,38 @@ public:
 	 */
 	static constexpr unsigned kTurnBudget = 64;
 
-	/* In the time of the port's fabric. */
+	/* Uses the time of the port's fabric. */
 	explicit EgressQueue(Port &port) : port_(port) {}
 	EgressQueue(const EgressQueue &) = delete;
 	EgressQueue &operator=(const EgressQueue &) = delete;
-	/* After its port's node has detached. Not on the timeline's thread. */
+	/*
+	 * Must be called after the node of the port has detached, and not on the timeline's thread.
+	 */
 	~EgressQueue();
 
 	/*
-	 * Send now, or queue behind what waits already.
-	 * @limit: packets that may wait on this VL; one more is dropped: it stays with the caller,
-	 * to be destroyed.
+	 * Sends the packet, or queues it behind others. @limit: maximum number of packets that may
+	 * wait on this VL. If it is reached, the packet is dropped: it stays with the caller, who
+	 * destroys it.
 	 */
 	enum class Result { sent, queued, link_down, dropped };
 	Result send(Packet &&packet, std::size_t limit);
 
-	/* Credit of this VL came back: send what waits, or have it sent. */
+	/*
+	 * Called when a credit of this VL has returned: sends waiting packets, or has another
+	 * thread send them.
+	 */
 	void drain(std::uint8_t vl) noexcept;
 
-	/* Take out what has waited on this VL since before that time, for the caller to drop. */
+	/*
+	 * Removes packets that have waited on this VL since before that time; the caller drops
+	 * them.
+	 */
 	std::vector<Packet> expire(std::uint8_t vl, Clock::time_point before);
-	/* When the first packet of this VL began to wait; the clock's maximum if none does. */
+	/*
+	 * Returns when the first packet of this VL began to wait; the clock's maximum if there is
+	 * none.
+	 */
 	Clock::time_point waiting_since(std::uint8_t vl) const;
 
 private:
@@ -61,11 +72,11 @@ private:
 		Clock::time_point since;
 	};
 	struct VlQueue {
-		/* A list, so that what finds no credit is put back without memory. */
+		/* A list, so that a packet without credit can be put back without an allocation. */
 		std::list<Waiting> packets;
 		bool draining = false;
 		bool again = false;
-		/* The timeline is going to drain it. */
+		/* A task of the timeline to drain it is scheduled. */
 		bool planned = false;
 	};
 
@@ -74,7 +85,7 @@ private:
 
 	Port &port_;
 	mutable Mutex mutex_;
-	/* Made when first needed. */
+	/* Created when first needed. */
 	std::unique_ptr<VlQueue> queues_[Port::kVls] WEFT_GUARDED_BY(mutex_);
 	/* Packets in the queue or being taken from it, which no packet may overtake. */
 	std::atomic<unsigned> queued_[Port::kVls]{};

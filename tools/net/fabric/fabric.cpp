@@ -15,7 +15,7 @@ namespace weft::fabric
 namespace
 {
 
-/* A well mixed number for each index of a seed (the finaliser of splitmix64). */
+/* Derives a number for an index from a seed (the finaliser of splitmix64). */
 std::uint64_t derive(std::uint64_t seed, std::uint64_t index)
 {
 	std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15;
@@ -32,7 +32,7 @@ Thing *find_by_name(const std::unordered_map<std::string_view, Thing *> &things,
 	return found == things.end() ? nullptr : found->second;
 }
 
-/* Out of the list that owns it. */
+/* Removes an object from the list that owns it. */
 template<class Thing>
 std::unique_ptr<Thing> take(std::vector<std::unique_ptr<Thing>> &things, const Thing &which)
 {
@@ -54,9 +54,12 @@ Fabric::Fabric(std::uint64_t seed, Reactor *reactor)
 
 Fabric::~Fabric()
 {
-	/* No planned task may run while links and switches are being destroyed. */
+	/* No scheduled task may run while links and switches are being destroyed. */
 	timeline_->stop();
-	/* Switches detach from ports that are still there; queues give credits back to them. */
+	/*
+	 * Switches must be destroyed before the ports from which they detach, and to which queues
+	 * return credits.
+	 */
 	switches_.clear();
 	links_.clear();
 	removed_links_.clear();
@@ -81,7 +84,7 @@ Port &Fabric::make_port(std::string name, int credits_per_vl)
 	return port;
 }
 
-/* Kept unseen. */
+/* Keeps a removed port, which packets may still refer to. */
 void Fabric::put_away(Port &port)
 {
 	ports_by_name_.erase(port.name());
@@ -104,7 +107,10 @@ Switch &Fabric::add_switch(SwitchConfig config)
 		throw std::invalid_argument("switch " + config.name +
 					    ": a switch has 1 to 254 ports");
 	if (config.guid == 0) {
-		/* Locally administered, unique among the fabric's switches, the same each time. */
+		/*
+		 * Locally administered, unique among the fabric's switches, and the same in each
+		 * run.
+		 */
 		config.guid = 0x0200000000000000 | (derive(seed_, 0) & 0x0000ffffffff0000) |
 			      (switches_made_ + 1);
 	}
@@ -114,7 +120,7 @@ Switch &Fabric::add_switch(SwitchConfig config)
 			ports.push_back(&make_port(config.name + "/" + std::to_string(number),
 						   Port::kDefaultCredits));
 	} catch (...) {
-		/* All or nothing. */
+		/* If one port cannot be added, all of them are removed again. */
 		for (Port *port : ports)
 			put_away(*port);
 		throw;
@@ -180,7 +186,7 @@ void Fabric::remove_switch(Switch &sw)
 		going = take(switches_, sw);
 		switches_by_name_.erase(going->name());
 	}
-	/* Threads that are within it leave it without the fabric's lock. */
+	/* The destructor waits for other threads, so it runs without the fabric's lock. */
 	going.reset();
 	const MutexLock lock(mutex_);
 	for (Port *port : ports)

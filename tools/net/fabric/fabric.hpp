@@ -31,12 +31,12 @@ class Timeline;
 struct SwitchConfig {
 	std::string name{};
 	unsigned ports = 36;
-	/* 0: derived from the fabric's seed and the switch's place in it. */
+	/* If 0, it is derived from the fabric's seed and the number of the switch. */
 	ib::Guid guid = 0;
 	ib::Mtu mtu = ib::Mtu::mtu_4096;
 	/* VLCap encoding (ib::vl_count()). */
 	unsigned vl_cap = 4;
-	/* It takes one SLtoVL table for all its ports at once. */
+	/* True if it accepts one SLtoVL table for all its ports in one SMP. */
 	bool optimized_sl_to_vl = true;
 };
 
@@ -47,10 +47,10 @@ struct SwitchConfig {
 class Fabric
 {
 public:
-	/* All random choices follow from the seed, which is logged. */
+	/* All random choices depend on the seed, which is logged. */
 	/*
-	 * Deferred work runs on @reactor, and in its time; if null, on a thread of the fabric's
-	 * own.
+	 * Delayed tasks run on @reactor and use its time; if null, they run on a thread of the
+	 * fabric.
 	 */
 	explicit Fabric(std::uint64_t seed = kDefaultSeed, Reactor *reactor = nullptr);
 	Fabric(const Fabric &) = delete;
@@ -60,32 +60,38 @@ public:
 	static constexpr std::uint64_t kDefaultSeed = 0x77656674;
 	std::uint64_t seed() const { return seed_; }
 
-	/* A port for a card, a subnet manager or a test. */
+	/* Adds a port for a card, a subnet manager or a test. */
 	Port &add_port(std::string name, int credits_per_vl = Port::kDefaultCredits);
 	Switch &add_switch(SwitchConfig config);
-	/* Throws std::invalid_argument if one of the ports has a link, or both are one. */
+	/*
+	 * Throws std::invalid_argument if one of the ports already has a link, or if both are the
+	 * same.
+	 */
 	Link &connect(Port &a, Port &b, const LinkConfig &config = {});
 
 	/*
-	 * Take away what there is, while packets travel. Ports and links that are removed are kept
-	 * unseen, for packets may refer to them and threads may be passing; they come back, and a
-	 * port's counters go on, with the next of the same name. With kMostRemoved of either kind
-	 * kept, a new name throws std::length_error.
+	 * These remove parts while packets are in flight. Removed ports and links are kept, because
+	 * packets may refer to them and threads may use them. They are reused for the next part
+	 * with the same name, and the counters of a port continue. If kMostRemoved parts of either
+	 * kind are kept, adding a new name throws std::length_error.
 	 */
 	void disconnect(Link &link);
-	/* An end port without a link, from which its node has detached. */
+	/* @port must be an end port without a link, whose node has detached. */
 	void remove_port(Port &port);
-	/* Removes its links, too. Not from a thread of the fabric's. */
+	/* Also removes the switch's links. Must not be called on a thread of the fabric. */
 	void remove_switch(Switch &sw);
 
 	static constexpr std::size_t kMostRemoved = 16384;
 
-	/* Look up by name; null if there is none. A link is "PORT-PORT", in either order. */
+	/*
+	 * Look parts up by name; null if there is none. The name of a link is "PORT-PORT", in
+	 * either order.
+	 */
 	Port *find_port(std::string_view name) const;
 	Switch *find_switch(std::string_view name) const;
 	Link *find_link(std::string_view name) const;
 
-	/* Everything there is, in the order of creation. */
+	/* All parts, in the order of creation. */
 	std::vector<Link *> links() const;
 	std::vector<Switch *> switches() const;
 	std::vector<Port *> end_ports() const;
@@ -104,16 +110,16 @@ private:
 	std::vector<std::unique_ptr<Port>> ports_ WEFT_GUARDED_BY(mutex_);
 	std::vector<Port *> end_ports_ WEFT_GUARDED_BY(mutex_);
 	std::vector<std::unique_ptr<Switch>> switches_ WEFT_GUARDED_BY(mutex_);
-	/* Indexes of both, keyed by the names that they store. */
+	/* Both are indexed by the names that the objects store. */
 	std::unordered_map<std::string_view, Port *> ports_by_name_ WEFT_GUARDED_BY(mutex_);
 	std::unordered_map<std::string_view, Switch *> switches_by_name_ WEFT_GUARDED_BY(mutex_);
 	std::vector<std::unique_ptr<Link>> links_ WEFT_GUARDED_BY(mutex_);
-	/* Keyed by name; see disconnect(). */
+	/* Removed parts, keyed by name; see disconnect(). */
 	std::map<std::string, std::unique_ptr<Port>, std::less<>>
 		removed_ports_ WEFT_GUARDED_BY(mutex_);
 	std::map<std::string, std::unique_ptr<Link>, std::less<>>
 		removed_links_ WEFT_GUARDED_BY(mutex_);
-	/* All that were ever made: numbers for their seeds and GUIDs. */
+	/* Numbers of parts created so far, from which seeds and GUIDs are derived. */
 	std::size_t links_made_ WEFT_GUARDED_BY(mutex_) = 0;
 	std::size_t switches_made_ WEFT_GUARDED_BY(mutex_) = 0;
 };

@@ -21,14 +21,12 @@ namespace weft::fabric
 class Lease
 {
 public:
-	/*
-	 * @keep: keeps the bytes' addresses valid until the lease ends, or no packet refers to it.
-	 */
+	/* @keep keeps the address range valid until the lease ends, or no packet refers to it. */
 	explicit Lease(std::shared_ptr<const void> keep) : keep_(std::move(keep)) {}
 	Lease(const Lease &) = delete;
 	Lease &operator=(const Lease &) = delete;
 
-	/* Begin to read; false, and nothing may be read, if the lease has ended. */
+	/* Begins to read. Returns false if the lease has ended; nothing may be read then. */
 	bool enter()
 	{
 		if (!(state_.fetch_add(1, std::memory_order_acquire) & kEnded))
@@ -60,11 +58,11 @@ public:
 	}
 
 private:
-	/* The other bits count readers. */
+	/* The highest bit is set when the lease has ended; the other bits count readers. */
 	static constexpr std::uint32_t kEnded = 1u << 31;
 
 	std::atomic<std::uint32_t> state_{0};
-	/* Only the owner's thread accesses it. Nobody reads the bytes when it is reset. */
+	/* Only the owner's thread accesses it. No thread reads the bytes when it is reset. */
 	std::shared_ptr<const void> keep_;
 };
 

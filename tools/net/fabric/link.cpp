@@ -100,7 +100,7 @@ void Link::update()
 void Link::settle_locked()
 {
 	bool wanted = plugged_ && ends_[0]->enabled() && ends_[1]->enabled();
-	/* Ports that train find no rate that both have enabled. */
+	/* The training ports have no common enabled rate. */
 	if (wanted && !up_.load(std::memory_order_relaxed) && !negotiated())
 		wanted = false;
 	if (!wanted)
@@ -137,9 +137,9 @@ bool Link::withheld() const
 }
 
 /*
- * Once at a time for each end of a training, however often one is called off and begun anew:
- * whoever enables and disables his port all day plans no more than this. Only where the training
- * has been made shorter meanwhile, what is planned comes too late.
+ * Schedules at most one task for each end of a training, however often a training is cancelled and
+ * restarted, so that a guest which toggles its port cannot accumulate tasks. If the training time
+ * was shortened meanwhile, another task is scheduled for the earlier time.
  */
 void Link::look_later_locked()
 {
@@ -172,7 +172,7 @@ void Link::change_locked(bool up)
 {
 	if (up) {
 		const auto agreed = negotiated();
-		/* No longer, since the training began. */
+		/* The ports agreed when the training began, and do not agree any more. */
 		if (!agreed) {
 			trained_ = false;
 			return;
@@ -181,7 +181,7 @@ void Link::change_locked(bool up)
 		trained_rate_ = *agreed;
 	}
 	up_.store(up, std::memory_order_release);
-	/* A guest may take its link down and up as fast as it can. */
+	/* A guest can take its link down and up at any rate, so the log lines are limited. */
 	if (const auto taken = log_budget_.take(timeline_.now()); taken.allowed)
 		spdlog::info("link {}: {}{}", name_, up ? "up" : "down",
 			     withheld_text(taken.withheld));
@@ -217,7 +217,7 @@ void Link::set_faults(const Faults &faults)
 {
 	const MutexLock lock(mutex_);
 	faults_ = faults;
-	/* Once packets go the slow way, the last of them to arrive switches back. */
+	/* When packets have taken the slow path, the arrival of the last one switches back. */
 	if (faults_.any())
 		slow_.store(true, std::memory_order_release);
 	else
@@ -297,7 +297,7 @@ void Link::carry(Port &to, Packet &&packet)
 void Link::arrive(Port &to, Packet &&packet)
 {
 	if (captured_.load(std::memory_order_acquire)) {
-		/* A run, if the capture began after it had been sent. */
+		/* The packet may be a run, if the capture began after it was sent. */
 		Packet rest = packet.clone();
 		while (rest.packets() > 1)
 			record(rest.take_first().to_wire());
@@ -343,8 +343,8 @@ Link::Fate Link::draw_fate()
 }
 
 /*
- * Packets are destroyed only without mutex_: the credit that a dying packet gives back may make its
- * sender send the next one here.
+ * Packets are destroyed only while mutex_ is not held, because a returned credit may make its
+ * sender send the next packet on this link.
  */
 void Link::carry_with_faults(Port &to, Packet &&arriving)
 {
@@ -356,7 +356,7 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		fate = draw_fate();
 	}
 	if (fate.lost) {
-		/* The receiver does not recognise it as a packet any more (IBA 16.1.3.5). */
+		/* The receiver does not recognise the packet any more (IBA 16.1.3.5). */
 		Counters::add(to.counters_.symbol_errors);
 		return;
 	}
@@ -371,7 +371,7 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 	std::optional<Packet> twin;
 	if (fate.doubled) {
 		twin = packet.clone();
-		/* A duplicate needs a place in the receiver's buffer like any packet. */
+		/* A duplicate needs a credit of the receiver like any packet. */
 		if (to.take_credit(packet.lrh().vl()))
 			twin->hold_credit(to, packet.lrh().vl());
 		else
@@ -390,7 +390,7 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 			slow_.store(true, std::memory_order_release);
 			if (!twin)
 				return;
-			/* Its double does not wait. */
+			/* The duplicate is not held back. */
 			packet = std::move(*twin);
 			twin.reset();
 		} else {
@@ -452,7 +452,7 @@ void Link::release_held(unsigned side, std::uint64_t number)
 		const MutexLock lock(mutex_);
 		if (held_number_[side] == number)
 			packet = std::exchange(held_[side], std::nullopt);
-		/* The time for which it has waited in vain does not shorten the link's delay. */
+		/* The wait for a packet to overtake it does not count towards the link's delay. */
 		const auto delay =
 			packet ? draw_delay(faults_, random_) : std::chrono::nanoseconds{};
 		if (packet && (delay.count() != 0 || !in_flight_.empty())) {

@@ -27,16 +27,18 @@ class Timeline;
 /* Faults of a link, chosen for each packet separately. Probabilities from 0 to 1. */
 struct Faults {
 	std::chrono::nanoseconds delay{0};
-	/* Added to the delay, evenly from 0 to this. Order is kept unless reordering is asked for.
+	/*
+	 * A random part of this is added to the delay. The order is kept unless reordering is
+	 * requested.
 	 */
 	std::chrono::nanoseconds jitter{0};
 	double loss = 0;
 	double duplication = 0;
-	/* Held back until a later packet has passed (or 10 ms have). */
+	/* The packet is held back until a later packet has passed, or for 10 ms. */
 	double reordering = 0;
-	/* One to three bits of the packet flipped on the wire; the VCRC catches it here. */
+	/* One to three bits of the packet are flipped on the wire; the VCRC detects this. */
 	double corruption = 0;
-	/* A bit flipped behind the VCRC's back; the ICRC catches it at the end port. */
+	/* One bit is flipped and the VCRC corrected; the ICRC detects this at the end port. */
 	double silent_corruption = 0;
 
 	bool any() const
@@ -51,7 +53,7 @@ struct LinkConfig {
 	ib::Mtu mtu = ib::Mtu::mtu_4096;
 	bool up = true;
 	Faults faults{};
-	/* From the moment that both ends could be up until they are. */
+	/* Time between the moment when both ends are ready and the moment when the link is up. */
 	std::chrono::nanoseconds training{0};
 };
 
@@ -77,7 +79,7 @@ public:
 	Port &end(unsigned side) const { return *ends_[side]; }
 	Port &other(const Port &port) const { return *ends_[ends_[0] == &port ? 1 : 0]; }
 
-	/* The cable plugged in or pulled. The link is up if both ports are enabled, too. */
+	/* Plugs the cable in or pulls it. The link is up if both ports are enabled, too. */
 	void set_plugged(bool plugged);
 	bool plugged() const;
 	bool up() const { return up_.load(std::memory_order_acquire); }
@@ -89,15 +91,18 @@ public:
 	/* Takes effect for packets sent from now on. */
 	void set_faults(const Faults &faults);
 	Faults faults() const;
-	/* The best that the cable can do. */
+	/* The highest rate of the cable. */
 	LinkRate rate() const;
-	/* The rate that the link has trained to, at or below that. */
+	/* The rate to which the link has trained. */
 	LinkRate trained_rate() const;
 	ib::Mtu mtu() const;
-	/* Change the rate or MTU: the link retrains. */
+	/* Changes the rate or MTU, and retrains the link. */
 	void set_rate(const LinkRate &rate, ib::Mtu mtu);
 
-	/* Record what arrives at either end, as an interface by the link's name; null ends it. */
+	/*
+	 * Records all packets that arrive at either end, as an interface with the link's name; null
+	 * ends the capture.
+	 */
 	void set_capture(std::shared_ptr<Capture> capture);
 	std::shared_ptr<Capture> capture() const;
 
@@ -113,35 +118,37 @@ private:
 	/* Effect of the present faults on one packet. */
 	struct Fate;
 
-	/* True if packets are captured or faulted one by one: runs must be split. */
+	/* True if packets are captured or faulted individually, so that runs must be split. */
 	bool looks_at_packets() const
 	{
 		return slow_.load(std::memory_order_acquire) ||
 		       captured_.load(std::memory_order_acquire);
 	}
-	/* Carry a packet that holds a credit of `to`. */
+	/* Carries a packet that holds a credit of `to`. */
 	void carry(Port &to, Packet &&packet);
 	void carry_with_faults(Port &to, Packet &&packet);
 	Fate draw_fate() WEFT_REQUIRES(mutex_);
 	bool chance(double probability) WEFT_REQUIRES(mutex_);
 	void arrive(Port &to, Packet &&packet);
-	/* Into the capture, if there is one. */
+	/* Adds a packet to the capture, if there is one. */
 	void record(std::span<const std::byte> wire);
-	/* Flip bits on the wire; what remains of the packet, if a receiver would still take it. */
+	/*
+	 * Flips bits on the wire. Returns the damaged packet, if a receiver would still accept it.
+	 */
 	std::optional<Packet> damage(Port &to, const Packet &packet, unsigned bits, bool silent);
 	void fly(Port &to, Packet &&packet, TimePoint due) WEFT_REQUIRES(mutex_);
 	void release_held(unsigned side, std::uint64_t number);
 	unsigned side_of(const Port &port) const { return ends_[0] == &port ? 0 : 1; }
-	/* Bring the link up or down according to its ends and cable. */
+	/* Brings the link up or down according to its ends and cable. */
 	void settle_locked() WEFT_REQUIRES(state_mutex_);
-	/* Bring the link up if it has trained and neither end is withheld. */
+	/* Brings the link up if it has trained and neither end is withheld. */
 	void come_up_locked() WEFT_REQUIRES(state_mutex_);
 	bool withheld() const;
-	/* The rate that both ends agree on; nothing if they do not. */
+	/* Returns the rate on which both ends agree; nothing if there is none. */
 	std::optional<LinkRate> negotiated() const;
-	/* Notify both ends. */
+	/* Notifies both ends. */
 	void change_locked(bool up) WEFT_REQUIRES(state_mutex_);
-	/* Look at the end of the training whether it was called off. */
+	/* Schedules a check at the end of the training, which may have been cancelled by then. */
 	void look_later_locked() WEFT_REQUIRES(state_mutex_);
 	void look(Clock::time_point when);
 	/*
@@ -155,20 +162,20 @@ private:
 	Port *const ends_[2];
 	Timeline &timeline_;
 
-	/* Serialises changes of the link's state and their announcements. */
+	/* Serialises changes of the link's state and their notifications. */
 	mutable Mutex state_mutex_;
 	bool plugged_ WEFT_GUARDED_BY(state_mutex_);
 	std::chrono::nanoseconds training_ WEFT_GUARDED_BY(state_mutex_);
 	bool in_training_ WEFT_GUARDED_BY(state_mutex_) = false;
-	/* It is up, or only withheld (see Port::withhold()). */
+	/* Training has completed, but the link may be withheld (see Port::withhold()). */
 	bool trained_ WEFT_GUARDED_BY(state_mutex_) = false;
 	LineBudget log_budget_ WEFT_GUARDED_BY(state_mutex_);
 	Clock::time_point training_ends_ WEFT_GUARDED_BY(state_mutex_);
-	/* When the timeline will look next whether one is over; none: not at all. */
+	/* Time of the scheduled check for the end of a training, if there is one. */
 	std::optional<Clock::time_point> look_at_ WEFT_GUARDED_BY(state_mutex_);
 	std::atomic<bool> up_{false};
 
-	/* Set while packets must take the slow way: faults, or packets still in flight. */
+	/* Set while packets must take the slow path: there are faults, or packets in flight. */
 	std::atomic<bool> slow_{false};
 	std::atomic<bool> captured_{false};
 
@@ -184,9 +191,9 @@ private:
 	std::multimap<TimePoint, InFlight> in_flight_ WEFT_GUARDED_BY(mutex_);
 	/* The latest arrival planned for each end, so that jitter alone does not reorder. */
 	TimePoint last_due_[2] WEFT_GUARDED_BY(mutex_) = {};
-	/* A packet to each end that waits for another to overtake it. */
+	/* For each end, a reordered packet that waits to be overtaken. */
 	std::optional<Packet> held_[2] WEFT_GUARDED_BY(mutex_);
-	/* Tells the releases of held packets apart. */
+	/* Identifies the held packet to which a scheduled release belongs. */
 	std::uint64_t held_number_[2] WEFT_GUARDED_BY(mutex_) = {};
 };
 

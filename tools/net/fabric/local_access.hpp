@@ -27,17 +27,20 @@ struct PortView {
 	std::array<ib::Guid, kGuidsPerBlock> guids{};
 };
 
-/* Called on any thread, also within LocalAccess::send_mad(): only enqueue and wake. */
+/*
+ * Called on any thread, also within LocalAccess::send_mad(). An implementation may only enqueue and
+ * wake.
+ */
 class LocalReceiver
 {
 public:
 	virtual ~LocalReceiver() = default;
 	/*
-	 * A MAD arrived that the node's agents do not answer. True: a program takes it; otherwise
-	 * it is for whatever else is on the node, such as a guest.
+	 * A MAD arrived that the node's agents do not answer. Returns true if a program takes it;
+	 * otherwise it is passed to the rest of the node, such as a guest.
 	 */
 	virtual bool receive(const AddressedMad &mad) = 0;
-	/* The port's attributes may no longer be what describe() gave. */
+	/* The attributes that describe() returned may have changed. */
 	virtual void port_changed() = 0;
 };
 
@@ -47,7 +50,10 @@ class LocalAccess
 public:
 	virtual ~LocalAccess() = default;
 
-	/* Null: no programs. A call to the former receiver that has begun may still be running. */
+	/*
+	 * Null removes the receiver. A call to the previous receiver that has begun may still be
+	 * running.
+	 */
 	virtual void set_receiver(std::shared_ptr<LocalReceiver> receiver) = 0;
 	/*
 	 * Sends a MAD from QP0 or QP1 (address.src_qp). An SMP by directed route that has not been
@@ -94,13 +100,15 @@ private:
 	std::shared_ptr<LocalReceiver> receiver_ WEFT_GUARDED_BY(mutex_);
 };
 
-/* True for a directed-route SMP whose route, in its direction, begins by LID elsewhere. */
+/*
+ * Returns true for a directed-route SMP whose route, in its direction, has a LID-routed part first.
+ */
 constexpr bool begins_by_lid(const ib::Smp &smp)
 {
 	return (smp.returning() ? smp.dr_dlid : smp.dr_slid) != ib::lid_permissive;
 }
 
-/* True for the answer to a directed-route SMP that the node has sent to itself. */
+/* Returns true for the response to a directed-route SMP that the node has sent to itself. */
 constexpr bool answers_itself(const ib::Smp &smp)
 {
 	return smp.returning() && smp.header.hop_cnt == 0 && smp.header.hop_ptr == 0;

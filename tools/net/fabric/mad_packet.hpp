@@ -26,7 +26,7 @@ struct MadAddress {
 	/* The GRH's addresses, if there is one. */
 	std::optional<ib::Grh> grh;
 
-	/* The address to answer to. */
+	/* Returns the address for a response. */
 	MadAddress reversed() const;
 };
 
@@ -37,12 +37,14 @@ struct AddressedMad {
 	ib::Mad mad;
 };
 
-/* The MAD in a packet; empty if it is not a UD SEND of 256 bytes to QP0 or QP1. */
+/*
+ * Returns the MAD in a packet; nothing if the packet is not a UD SEND of 256 bytes to QP0 or QP1.
+ */
 std::optional<AddressedMad> mad_of_packet(const Packet &packet);
 
 /*
- * Turns a Get or Set of a class that nothing on the node serves into its answer, an error, as
- * Linux does (IBA 13.4.6.1). Returns false for a MAD that has no answer.
+ * Turns a Get or Set of a class that the node does not support into an error response, as Linux
+ * does (IBA 13.4.6.1). Returns false if the MAD has no response.
  */
 bool refuse_request(ib::MadHeader &header);
 

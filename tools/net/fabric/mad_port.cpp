@@ -14,7 +14,7 @@ namespace weft::fabric
 namespace
 {
 
-/* MADs that may wait for credit; any MAD may be lost. */
+/* Limit of MADs that wait for credit. MADs may be lost, so further ones are dropped. */
 constexpr std::size_t kWaitingMax = 4096;
 
 NodeAgent::Config agent_config(const MadPort::Config &config)
@@ -121,7 +121,10 @@ bool MadPort::send_from(ib::Lid slid, MadAddress address, const ib::Mad &mad)
 	if (!smp) {
 		if (address.qkey == 0)
 			address.qkey = ib::qkey_gsi;
-		/* An answer, too: a limited member has asked with a limited key. */
+		/*
+		 * Responses use the port's own key, too: a limited member may have sent a request
+		 * with a limited key.
+		 */
 		const auto own = own_pkey(address.pkey);
 		if (!own)
 			return false;
@@ -195,7 +198,7 @@ void MadPort::handle_gmp(AddressedMad &&mad)
 	}
 	if (receiver_.offer(mad))
 		return;
-	/* A subnet manager serves no class but the SA's. */
+	/* A subnet manager only supports the class of the SA. */
 	if (handlers_.received &&
 	    (!config_.is_sm || mad.mad.header.cls() == ib::MgmtClass::subn_adm))
 		handlers_.received(std::move(mad));

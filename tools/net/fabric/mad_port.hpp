@@ -32,11 +32,14 @@ public:
 
 	struct Handlers {
 		/*
-		 * A MAD that the node's agents do not answer arrived, or one sent to this very node
-		 * came back. Any thread: only enqueue and wake.
+		 * A MAD arrived that the node's agents do not answer, or a MAD that the node has
+		 * sent to itself. Called on any thread; a handler may only enqueue and wake.
 		 */
 		std::function<void(AddressedMad &&)> received;
-		/* The port's attributes changed, or its link. Any thread, only enqueue and wake. */
+		/*
+		 * The attributes or the link of the port have changed. Called on any thread; a
+		 * handler may only enqueue and wake.
+		 */
 		std::function<void()> port_changed;
 	};
 
@@ -47,13 +50,14 @@ public:
 	~MadPort() override;
 
 	/*
-	 * Send a directed-route SMP along its initial path (or back, if it is a response: the D bit
-	 * says so). Never blocks. False if the link is down or the SMP is not one.
+	 * Sends a directed-route SMP along its initial path, or back if it is a response (D bit).
+	 * Never blocks. Returns false if the link is down or the SMP has no directed route.
 	 */
 	bool send_directed(const ib::Smp &smp);
 	/*
-	 * Send a MAD by LID from QP 0 or 1 (address.src_qp); the source LID and the VL are filled
-	 * in, and from QP1 the port's own P_Key of the address's partition. False if it cannot be.
+	 * Sends a MAD by LID from QP 0 or 1 (address.src_qp). The source LID and the VL are filled
+	 * in, and for QP1 the port's own P_Key of the address's partition. Returns false if it
+	 * cannot be sent.
 	 */
 	bool send(MadAddress address, const ib::Mad &mad);
 
@@ -61,7 +65,7 @@ public:
 	ib::PortInfo port_info() const { return agent_.port_info(1); }
 	ib::Gid gid() const;
 	bool has_lid(ib::Lid lid) const;
-	/* The port's own P_Key that lets in packets with that one (IBA 10.9.3). */
+	/* Returns the port's own P_Key that matches this one (IBA 10.9.3). */
 	std::optional<ib::Pkey> own_pkey(ib::Pkey pkey) const { return agent_.match_pkey(1, pkey); }
 	const Port &port() const { return port_; }
 
@@ -91,11 +95,11 @@ private:
 	void guids_set(const ManagedPort &, std::uint32_t) override { receiver_.port_changed(); }
 
 	bool send_from(ib::Lid slid, MadAddress address, const ib::Mad &mad);
-	/* Hands on what the node's agents do not answer. */
+	/* Delivers MADs that the node's agents do not answer. */
 	void deliver(AddressedMad &&mad);
 	void handle_gmp(AddressedMad &&mad);
 	void handle_smp(AddressedMad &&mad);
-	/* Give a directed-route SMP to this node itself. */
+	/* Delivers a directed-route SMP to this node itself. */
 	void loop_back(const ib::Smp &smp);
 	bool transmit(Packet &&packet);
 

@@ -42,7 +42,7 @@ ManagedPort::ManagedPort(const Config &config)
 	info.vl_arb_high_cap = 8;
 	info.vl_arb_low_cap = 8;
 	info.phys_overrun_errors = 0x88;
-	/* The first blocks of low and of high priority: all weight to VL 0. */
+	/* The first blocks of the low and high priority tables give all weight to VL 0. */
 	vl_arbitration[0].entry[0] = {0, 64};
 	vl_arbitration[2].entry[0] = {0, 64};
 }

@@ -26,7 +26,10 @@ struct ManagedPort {
 	struct Config {
 		PortKind kind = PortKind::channel_adapter;
 		unsigned number = 1;
-		/* For an end port: the first GUID, which no manager changes, and CapabilityMask. */
+		/*
+		 * For end ports: the first GUID, which managers cannot change, and the
+		 * CapabilityMask.
+		 */
 		ib::Guid guid = 0;
 		std::uint32_t capability_mask = 0;
 		ib::Mtu mtu = ib::Mtu::mtu_4096;
@@ -43,7 +46,9 @@ struct ManagedPort {
 	ib::PortInfo info{};
 	std::vector<ib::be16> pkeys;
 	std::array<ib::be64, kGuidsPerBlock> guids{};
-	/* A switch has these by pairs of ports: SubnetAgentHost. */
+	/*
+	 * For channel adapters. Switches have such tables for each pair of ports: SubnetAgentHost.
+	 */
 	ib::SlToVl sl_to_vl{};
 	std::array<ib::VlArbitration, kVlArbitrationBlocks> vl_arbitration{};
 	MkeyGuard guard;

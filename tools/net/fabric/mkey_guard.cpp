@@ -7,7 +7,7 @@ namespace weft::fabric
 namespace
 {
 
-/* From this protection level on, reading takes the key, too (IBA table 144). */
+/* From this protection level on, reads require the M_Key, too (IBA table 144). */
 constexpr unsigned kProtectReading = 2;
 
 } // namespace
@@ -25,10 +25,10 @@ bool MkeyGuard::admits(ib::PortInfo &info, const ib::Smp &smp, bool own, TimePoi
 	if (smp.header.is_method(ib::MadMethod::get) &&
 	    (own || info.mkey_protect() < kProtectReading))
 		return true;
-	/* Sticks at its maximum, IBA 14.2.5.6. */
+	/* The counter saturates (IBA 14.2.5.6). */
 	if (info.mkey_violations != 0xffff)
 		info.mkey_violations = static_cast<std::uint16_t>(info.mkey_violations + 1);
-	/* A period of zero never ends. */
+	/* A lease period of zero means that the protection never ends. */
 	if (!lease_end_ && info.mkey_lease_period != 0)
 		lease_end_ = now + std::chrono::seconds(info.mkey_lease_period.value());
 	return false;

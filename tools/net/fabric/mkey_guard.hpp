@@ -20,11 +20,12 @@ public:
 
 	/*
 	 * Returns true if @smp, a Get, Set or TrapRepress, may access the port that @info
-	 * describes. False is a violation: it is counted in @info, and starts the lease if there is
-	 * one and it does not run yet. Anything with the right key stops the lease. Once the lease
-	 * has run out, the protection bits are clear: everybody may read, the key included.
-	 * @own: the node's own driver asks to pass without key. It may read, and no more: the key
-	 * is there to keep the manager's settings from the node, too.
+	 * describes. Otherwise it is a violation, which is counted in @info, and starts the lease
+	 * period if there is one and it is not running. An SMP with the correct M_Key stops the
+	 * lease period. When the period has expired, the protection bits are cleared, and every
+	 * requester may read all attributes, including the M_Key. @own: the SMP is from the node's
+	 * own driver, which may read without M_Key, but not write, because the key also protects
+	 * the manager's settings from the node.
 	 */
 	bool admits(ib::PortInfo &info, const ib::Smp &smp, bool own, TimePoint now);
 
@@ -35,7 +36,7 @@ public:
 	static void conceal(ib::PortInfo &info, ib::be64 key);
 
 private:
-	/* When the lease ends; empty while it does not run. */
+	/* The end of the lease period; empty while it is not running. */
 	std::optional<TimePoint> lease_end_;
 };
 

@@ -20,7 +20,7 @@ void MulticastSender::enter(Packet &&packet)
 			waiting_.push_back(std::move(packet));
 			return;
 		}
-		/* As long as copies of an earlier packet are still to be made, this one follows. */
+		/* Only if no earlier packet is still being copied, so that the order is kept. */
 		if (tickets_++ == 0)
 			at_once = MulticastTicket::kAtOnceMax;
 	}
@@ -29,7 +29,8 @@ void MulticastSender::enter(Packet &&packet)
 }
 
 /*
- * May run in the end of any packet. Without memory for the task, the next ticket's return plans it.
+ * May run in the destructor of any packet. If there is no memory for the task, the return of the
+ * next ticket schedules it.
  */
 void MulticastSender::returned() noexcept
 {
@@ -96,7 +97,7 @@ void CopyQueue::push(Entry &&entry)
 	plan_locked();
 }
 
-/* Without memory for the task, the next packet plans it. */
+/* If there is no memory for the task, the next packet schedules it. */
 void CopyQueue::plan_locked() noexcept
 {
 	if (planned_ || turns_.empty())
@@ -126,7 +127,10 @@ void CopyQueue::run()
 		const bool done = copy_(entry, turn);
 		left += turn;
 		if (done) {
-			/* With its ticket, whose return may bring the next packet here. */
+			/*
+			 * Destroyed with its ticket, whose return may call this function with the
+			 * next packet.
+			 */
 			const Packet ended = std::move(entry.packet);
 		}
 		lock.lock();

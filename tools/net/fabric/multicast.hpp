@@ -35,17 +35,20 @@ public:
 	/* Packets that have not been copied yet. */
 	static constexpr unsigned kTicketsMax = 64;
 
-	/* @forward: takes a packet with its ticket. On the thread of enter(), or the timeline's. */
+	/*
+	 * @forward takes a packet with its ticket. It is called on the thread of enter() or of the
+	 * timeline.
+	 */
 	MulticastSender(Timeline &timeline, std::function<void(Packet &&packet)> forward)
 	    : timeline_(timeline), forward_(std::move(forward))
 	{
 	}
 
-	/* Forward the packet, now or when there is a ticket for it. */
+	/* Forwards the packet, now or when a ticket is available. */
 	void enter(Packet &&packet);
 	/*
-	 * Drop what waits. forward() is not called any more when this returns. Not from a task of
-	 * the timeline's.
+	 * Drops waiting packets. forward() is not called after the return. Must not be called in a
+	 * task of the timeline.
 	 */
 	void close();
 
@@ -61,7 +64,7 @@ private:
 	Mutex mutex_;
 	unsigned tickets_ WEFT_GUARDED_BY(mutex_) = 0;
 	std::deque<Packet> waiting_ WEFT_GUARDED_BY(mutex_);
-	/* The timeline is going to forward what waits. */
+	/* A task of the timeline to forward waiting packets is scheduled. */
 	bool planned_ WEFT_GUARDED_BY(mutex_) = false;
 	bool closed_ WEFT_GUARDED_BY(mutex_) = false;
 };
@@ -97,26 +100,29 @@ struct MulticastTicket {
 class CopyQueue
 {
 public:
-	/* Copies of one sender before others have their turn, and of all in one task. */
+	/* Copies of one sender before other senders get a turn, and of all senders in one task. */
 	static constexpr unsigned kTurnCopies = 8;
 	static constexpr unsigned kTaskCopies = 32;
 
 	struct Entry {
 		Packet packet;
 		const void *sender;
-		/* The port that it came in by, and the next one that it may have to leave by. */
+		/* The port by which it arrived, and the next port to check for membership. */
 		unsigned in;
 		unsigned next = 1;
 	};
 	/*
-	 * @copy: makes up to @left copies of an entry's packet and counts them down; returns
-	 * whether these were the last. On the timeline's thread.
+	 * @copy makes up to @left copies of an entry's packet and subtracts them from @left;
+	 * returns true if these were the last. Called on the timeline's thread.
 	 */
 	CopyQueue(Timeline &timeline, std::function<bool(Entry &entry, unsigned &left)> copy)
 	    : timeline_(timeline), copy_(std::move(copy))
 	{
 	}
-	/* After the owner has detached from its ports. Not from a task of the timeline's. */
+	/*
+	 * Must be called after the owner has detached from its ports, and not in a task of the
+	 * timeline.
+	 */
 	~CopyQueue();
 
 	void push(Entry &&entry);
@@ -126,7 +132,7 @@ public:
 private:
 	struct Flow {
 		std::deque<Entry> entries;
-		/* The timeline is making copies of its first packet, which is not among them. */
+		/* The timeline is copying its first packet, which is not in the queue meanwhile. */
 		bool busy = false;
 	};
 
@@ -137,7 +143,7 @@ private:
 	const std::function<bool(Entry &entry, unsigned &left)> copy_;
 	Mutex mutex_;
 	std::unordered_map<const void *, Flow> flows_ WEFT_GUARDED_BY(mutex_);
-	/* Senders with packets, in the order of their turns. */
+	/* Senders with packets, in the order in which they are served. */
 	std::deque<const void *> turns_ WEFT_GUARDED_BY(mutex_);
 	bool planned_ WEFT_GUARDED_BY(mutex_) = false;
 };

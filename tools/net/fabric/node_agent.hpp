@@ -41,13 +41,13 @@ public:
 	/* Any thread; see SubnetAgent::handle(). */
 	SubnetAgent::Outcome handle(ib::Smp &smp, unsigned in_port);
 
-	/* The link of an external port came or went. */
+	/* The link of an external port went up or down. */
 	void link_changed(unsigned port, bool up, const LinkRate &rate, ib::Mtu mtu);
 
 	ib::PortInfo port_info(unsigned port) const;
 	/* A software node manages its own port, as a driver does a card's. */
 	void update_port_info(unsigned port, const std::function<void(ib::PortInfo &)> &change);
-	/* The entry of a port's table that lets in packets with that P_Key (IBA 10.9.3). */
+	/* Returns the P_Key in a port's table that matches this one (IBA 10.9.3). */
 	std::optional<ib::Pkey> match_pkey(unsigned port, ib::Pkey pkey) const;
 	ib::SlToVl sl_to_vl(unsigned port) const;
 	PortView view(unsigned port) const;

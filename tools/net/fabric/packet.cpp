@@ -42,7 +42,7 @@ void Payload::append(Piece piece)
 
 void Payload::append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease)
 {
-	/* Compared before it is shared: a share is an atomic count. */
+	/* Compare first, because sharing costs an atomic operation. */
 	if (!holds_.empty() && holds_.back().lease == lease.get() && !bytes.empty()) {
 		pieces_.push_back(bytes);
 		size_ += static_cast<std::uint32_t>(bytes.size());
@@ -67,8 +67,8 @@ std::span<std::byte> Payload::own()
 	if (!copied_ || holds_[0].keep.use_count() != 1)
 		return {};
 	/*
-	 * Orders reads by others, before they gave up their shares, before the writes that follow
-	 * now.
+	 * Other threads have read before they released their references; this orders their reads
+	 * before the following writes.
 	 */
 	std::atomic_thread_fence(std::memory_order_acquire);
 	return {copied_, size_};
@@ -216,7 +216,7 @@ std::uint64_t Packet::wire_words() const
 	std::uint64_t first = lrh().length();
 	if (packets_ == 1)
 		return first;
-	/* The others lack the first one's extension headers. */
+	/* Only the first packet has extension headers. */
 	return packets_ * first - (packets_ - 1u) * (extension().size() / 4);
 }
 

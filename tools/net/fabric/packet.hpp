@@ -32,7 +32,7 @@ namespace weft::fabric
 class Port;
 struct MulticastTicket;
 
-/* A few objects in place, any number on the heap. */
+/* Holds a few objects in place, and any number on the heap. */
 template<class T, std::size_t N>
 class Few
 {
@@ -86,7 +86,7 @@ private:
 };
 
 /*
- * Bytes in pieces, which are shared and immutable for the packet. Lent bytes become inaccessible
+ * Bytes in pieces, which are shared and immutable for the packet. Leased bytes become inaccessible
  * for all packets that refer to them when the lease ends.
  */
 class Payload
@@ -115,18 +115,17 @@ public:
 		copied_ = std::exchange(other.copied_, nullptr);
 		return *this;
 	}
-	/* One piece with bytes of its own. */
+	/* Creates one piece with bytes of its own. */
 	static Payload copy_of(std::span<const std::byte> bytes);
-	/* One piece that shares `bytes`. */
+	/* Creates one piece that shares `bytes`. */
 	static Payload owning(std::shared_ptr<const std::vector<std::byte>> bytes);
 
 	void append(Piece piece);
-	/* A piece of memory that the lease covers. */
+	/* Appends a piece of leased memory. */
 	void append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease);
 	std::uint32_t size() const { return size_; }
 	/*
-	 * Returns all the bytes in place, if they are contiguous and nobody can revoke them;
-	 * nothing otherwise.
+	 * Returns all the bytes in place, if they are contiguous and not leased; nothing otherwise.
 	 */
 	std::span<const std::byte> together() const
 	{
@@ -134,17 +133,14 @@ public:
 			return {};
 		return pieces_[0];
 	}
-	/*
-	 * The same, to be changed: if it is a copy of its own and no other packet has a share of
-	 * it.
-	 */
+	/* The same for writing, if the bytes are a private copy that no other packet shares. */
 	std::span<std::byte> own();
 	bool empty() const { return size_ == 0; }
 
 	/*
-	 * Call fn(std::span<const std::byte>) for each piece in order; fn must only copy, because
+	 * Calls fn(std::span<const std::byte>) for each piece in order. fn may only copy, because
 	 * the lender of the bytes may be waiting for it. Returns false, without a call, if the
-	 * bytes have been revoked.
+	 * lease has ended.
 	 */
 	template<class Fn>
 	[[nodiscard]] bool for_each(Fn &&fn) const
@@ -158,25 +154,25 @@ public:
 	}
 
 	/*
-	 * Copy out.size() bytes from `offset` on.
-	 * Returns how many there were: none if they have been taken back.
+	 * Copies out.size() bytes from `offset` on. Returns the number of bytes, which is 0 if the
+	 * lease has ended.
 	 */
 	std::size_t copy_to(std::span<std::byte> out, std::size_t offset = 0) const;
 
-	/* `size` bytes from `offset` on, which are all there; shares the owners. */
+	/* Returns the `size` bytes from `offset` on, which must exist; shares the owners. */
 	Payload slice(std::uint32_t offset, std::uint32_t size) const;
 
-	/* Drop all pieces and their owners. */
+	/* Drops all pieces and their owners. */
 	void clear();
 
 private:
-	/* Owner that keeps consecutive pieces valid; and the lease, if it is one. */
+	/* The owner that keeps consecutive pieces valid, and the lease if it is one. */
 	struct Hold {
 		std::shared_ptr<const void> keep;
 		Lease *lease = nullptr;
 	};
 
-	/* Inside of all the leases, or of none. */
+	/* Holds all leases of a payload for reading, or none if one has ended. */
 	class Reading
 	{
 	public:
@@ -210,18 +206,19 @@ private:
 	Few<std::span<const std::byte>, 2> pieces_;
 	Few<Hold, 2> holds_;
 	std::uint32_t size_ = 0;
-	/* Copy made by copy_of(), until something is appended. */
+	/* The copy made by copy_of(); null after something was appended. */
 	std::byte *copied_ = nullptr;
 };
 
 /*
- * A packet. Moved, and copied only by clone(). Must be gone before the fabric it travels in.
+ * A packet. It can be moved, and is copied only by clone(). It must be destroyed before the fabric
+ * in which it is.
  *
- * One object may represent a run of packets that follow each other within a message, so that a long
- * message costs what its bytes cost, not what its packets do. The headers are those of the first;
- * the others are MIDDLE packets with the next PSNs, and all carry equally many bytes. A message's
- * LAST packet is in no run. If the first asks for an acknowledge it is the run's last that does. A
- * link that looks at packets one by one takes a run apart.
+ * One object may represent a run of consecutive packets of a message, so that the cost of a long
+ * message depends on its bytes and not on the number of packets. The headers are those of the first
+ * packet. The others are MIDDLE packets with the following PSNs, and all have the same length. The
+ * LAST packet of a message is never part of a run. If the headers request an acknowledgement, the
+ * request is in the last packet of the run. A link that handles packets individually splits a run.
  */
 class Packet
 {
@@ -233,12 +230,15 @@ public:
 	Packet &operator=(const Packet &) = delete;
 	~Packet() { release_credit(); }
 
-	/* Build from headers; empty if packet::build() refuses them (its reason in *error). */
+	/*
+	 * Builds a packet from headers; returns nothing if packet::build() refuses them (reason in
+	 * *error).
+	 */
 	static std::optional<Packet> make(const packet::Headers &headers, Payload payload,
 					  packet::Error *error = nullptr);
 	/*
-	 * Build a run. The payload is that of all `packets` packets, a multiple of them; the opcode
-	 * is that of a FIRST or MIDDLE packet.
+	 * Builds a run of `packets` packets from the payload of all of them, whose length must be a
+	 * multiple of `packets`. The opcode must be that of a FIRST or MIDDLE packet.
 	 */
 	static std::optional<Packet> make_run(const packet::Headers &headers, Payload payload,
 					      unsigned packets);
@@ -248,37 +248,41 @@ public:
 	 */
 	unsigned packets() const { return packets_; }
 	std::uint32_t packet_bytes() const { return payload_.size() / packets_; }
-	/* Take the first packet off a run; the rest, with the credit, stays. */
+	/* Splits the first packet off a run; the rest of the run keeps the credit. */
 	Packet take_first();
-	/* Length of all packets together in words of four bytes, as counters count it. */
+	/* Returns the length of all packets in words of four bytes, as counters count it. */
 	std::uint64_t wire_words() const;
 
 	/*
-	 * Take a packet from its bytes, LRH to ICRC inclusive. The ICRC is checked: a packet with a
-	 * wrong one is marked icrc_error(). Empty if malformed.
+	 * Parses the bytes of a packet, from LRH to ICRC. A packet with a wrong ICRC is marked
+	 * icrc_error(). Returns nothing if the packet is malformed.
 	 */
 	static std::optional<Packet> from_wire(std::span<const std::byte> bytes,
 					       packet::Error *error = nullptr);
 
 	/*
-	 * Take a packet, or a run, from header bytes that another process has sent, which are
-	 * checked as from_wire() checks them. No ICRC comes with them: @icrc_error is what the
-	 * sender knows of it, and @hops are the switches that the packet has passed. Empty if the
-	 * headers are malformed, do not fit the payload, or cannot be those of a run.
+	 * Parses the header bytes of a packet or run from another process, with the checks of
+	 * from_wire(). They contain no ICRC: @icrc_error is the sender's result, and @hops the
+	 * number of switches that the packet has passed. Returns nothing if the headers are
+	 * malformed, do not match the payload, or cannot belong to a run.
 	 */
 	static std::optional<Packet> from_headers(std::span<const std::byte> headers,
 						  Payload payload, unsigned packets,
 						  bool icrc_error, std::uint8_t hops);
 
-	/* A second packet with the same headers and a share of the payload; it holds no credit. */
+	/*
+	 * Returns a packet with the same headers and a reference to the payload, but without
+	 * credit.
+	 */
 	Packet clone() const;
 
-	/* The header bytes, LRH to the last extension header. */
+	/* Returns the header bytes, from the LRH to the last extension header. */
 	std::span<const std::uint8_t> headers() const { return {headers_.data(), header_size_}; }
 
 	/*
-	 * The headers in place. grh() is null without a GRH. deth(), ... are read with parse().
-	 * Only what a switch or router may change (VL) may be written on a packet under way.
+	 * The headers in place. grh() is null without a GRH. deth() and the others are read with
+	 * parse(). In a packet in flight, only fields that a switch or router may change (VL) may
+	 * be written.
 	 */
 	ib::Lrh &lrh() { return *reinterpret_cast<ib::Lrh *>(headers_.data()); }
 	const ib::Lrh &lrh() const { return *reinterpret_cast<const ib::Lrh *>(headers_.data()); }
@@ -293,7 +297,7 @@ public:
 		return *reinterpret_cast<const ib::Bth *>(headers_.data() + sizeof(ib::Lrh) +
 							  (grh() ? sizeof(ib::Grh) : 0));
 	}
-	/* The extension headers, right behind the BTH, in the order that the opcode has. */
+	/* The extension headers, which follow the BTH in the order that the opcode defines. */
 	std::span<const std::uint8_t> extension() const
 	{
 		unsigned at = sizeof(ib::Lrh) + (grh() ? sizeof(ib::Grh) : 0) + sizeof(ib::Bth);
@@ -309,19 +313,22 @@ public:
 	unsigned wire_bytes() const { return lrh().length() * 4u; }
 
 	/*
-	 * The whole packet (of a run the first), LRH to VCRC, with both CRCs computed; zeroes where
-	 * the payload has been taken back.
+	 * Returns the whole packet (of a run the first one), LRH to VCRC, with both CRCs. The
+	 * payload is zero if its lease has ended.
 	 */
 	std::vector<std::byte> to_wire() const;
 
-	/* True if the ICRC is wrong: an end port must drop it (IBA 7.8.1), and the fabric does. */
+	/*
+	 * True if the ICRC is wrong. An end port must drop the packet (IBA 7.8.1), and the fabric
+	 * does so.
+	 */
 	bool icrc_error() const { return icrc_error_; }
 	void set_icrc_error() { icrc_error_ = true; }
 
-	/* Switches that the packet has passed. */
+	/* Number of switches that the packet has passed. */
 	std::uint8_t hops() const { return hops_; }
 
-	/* Keep only the headers and the credit, when the packet itself has been passed on. */
+	/* Keeps only the headers and the credit, after the packet itself was passed on. */
 	void strip()
 	{
 		payload_.clear();
@@ -329,8 +336,8 @@ public:
 	}
 
 	/*
-	 * The credit for a place in the receiving port's buffer. Returned when the packet is
-	 * destroyed, or here, earlier, by a receiver that has made room but keeps the packet.
+	 * Returns the credit for the space in the receiving port's buffer early, if a receiver has
+	 * freed the space but keeps the packet. Otherwise the destructor returns it.
 	 */
 	void release_credit();
 
@@ -345,17 +352,20 @@ private:
 
 	void hold_credit(Port &receiver, std::uint8_t vl);
 
-	/* Only header_size_ bytes of it are valid: a packet moves often. */
+	/* Only header_size_ bytes are initialised, because packets are moved often. */
 	std::array<std::uint8_t, ib::headers_max> headers_;
 	std::uint8_t header_size_ = 0;
 	std::uint16_t packets_ = 1;
 	bool icrc_error_ = false;
-	/* Switches passed; a packet in a routing loop is dropped at a limit. */
+	/*
+	 * Number of switches passed; above a limit the packet is dropped, because it is in a
+	 * routing loop.
+	 */
 	std::uint8_t hops_ = 0;
 	std::uint8_t credit_vl_ = 0;
 	Port *credit_port_ = nullptr;
 	Payload payload_;
-	/* Set for a multicast packet on its way through switches. */
+	/* Set for a multicast packet while it passes switches. */
 	std::shared_ptr<MulticastTicket> ticket_;
 };
 

@@ -30,7 +30,7 @@ void store(const std::vector<Counters *> &ports, Counters::Value Counters::*memb
 		(port->*member).store(value, std::memory_order_relaxed);
 }
 
-/* Counters of limited width stick at their maximum, IBA 16.1.3.5. */
+/* Counters of limited width saturate (IBA 16.1.3.5). */
 template<class Field>
 Field saturate(std::uint64_t value, std::uint64_t maximum = std::numeric_limits<Field>::max())
 {
@@ -110,7 +110,7 @@ void read_extended(PortCountersExtended &out, const std::vector<Counters *> &por
 	out.rcv_data = sum(ports, &Counters::rcv_data);
 	out.xmit_packets = xmit;
 	out.rcv_packets = rcv;
-	/* A Set may leave the total below its part. */
+	/* Set(PortCounters) may set the total below the multicast count. */
 	out.unicast_xmit_packets = xmit - std::min(xmit, multicast_xmit);
 	out.unicast_rcv_packets = rcv - std::min(rcv, multicast_rcv);
 	out.multicast_xmit_packets = multicast_xmit;
@@ -135,7 +135,7 @@ void write_extended(const PortCountersExtended &in, const std::vector<Counters *
 	      in.multicast_rcv_packets);
 }
 
-/* The counters that a port select byte means; empty if there is no such port. */
+/* Returns the counters that a port select byte selects; empty if there is no such port. */
 std::vector<Counters *> select_ports(unsigned select, unsigned ports,
 				     const std::function<Counters *(unsigned)> &counters_of)
 {

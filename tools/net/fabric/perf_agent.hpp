@@ -15,10 +15,9 @@ namespace weft::fabric
 {
 
 /*
- * Answer a Get or Set in place. Returns false if there is nothing to answer.
- * @ports:       external ports of the node.
- * @counters_of: the counters of port 1 to ports; may return null.
- * Any thread.
+ * Replaces a Get or Set by its response. Returns false if there is none. @ports: number of external
+ * ports of the node. @counters_of: returns the counters of ports 1 to @ports; may return null.
+ * Callable on any thread.
  */
 bool answer_perf_mad(ib::PerfMad &mad, unsigned ports,
 		     const std::function<Counters *(unsigned port)> &counters_of);

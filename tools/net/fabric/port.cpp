@@ -12,8 +12,8 @@ namespace weft::fabric
 {
 
 /*
- * A call into the sink under way. Entering and looking at the sink are ordered against detach()'s
- * taking the sink away and looking for calls: one of the two sees the other.
+ * A call into the sink in progress. It is ordered against detach(), which removes the sink and then
+ * checks for calls: either the call sees that the sink was removed, or detach() sees the call.
  */
 class Port::SinkCall
 {
@@ -38,7 +38,7 @@ private:
 namespace
 {
 
-/* The highest bit that both have, below or at @limit; 0 if none. */
+/* Returns the highest bit that both have, at most @limit; 0 if there is none. */
 std::uint8_t best_bit(unsigned a, unsigned b, unsigned limit)
 {
 	unsigned best = 0;
@@ -56,7 +56,7 @@ std::optional<LinkRate> negotiate(const LinkRate &cable, const EnabledRates &a,
 	LinkRate rate = cable;
 	rate.width = best_bit(a.widths, b.widths, cable.width);
 	rate.speed_ext = best_bit(a.speeds_ext, b.speeds_ext, cable.speed_ext);
-	/* An extended speed wins over the others, which are then the port's best. */
+	/* An extended speed has precedence over other speeds. */
 	if (rate.speed_ext == ib::speed_ext_none)
 		rate.speed = best_bit(a.speeds, b.speeds, cable.speed);
 	if (rate.width == 0 || rate.speed == 0)
@@ -107,7 +107,7 @@ void Port::disable()
 void Port::enable_rates(const EnabledRates &rates)
 {
 	enabled_rates_.store(rates, std::memory_order_release);
-	/* Ports that found no rate in common keep trying. */
+	/* Without a common rate, the ports keep trying. */
 	if (Link *l = link(); l && !l->up())
 		l->update();
 }
@@ -207,9 +207,9 @@ bool Port::take_credit(std::uint8_t vl)
 	if (vl == ib::vl_management)
 		return false;
 	/*
-	 * The wait is announced before the second check: a credit that is returned between the
-	 * checks has either been seen here or sees the announcement. An unnecessary announcement
-	 * costs one idle call.
+	 * Announce the wait before the second check. A credit that is returned between the two
+	 * checks has either been seen here, or its return sees the announcement. An unnecessary
+	 * announcement causes one superfluous call.
 	 */
 	starved_[vl].store(true, std::memory_order_seq_cst);
 	return take();

@@ -33,9 +33,9 @@ class Port;
 class Timeline;
 
 enum class Sent {
-	/* The packet has been sent, or lost on its way: the sender cannot distinguish these. */
+	/* The packet was sent or lost on its way; the sender cannot distinguish these. */
 	done,
-	/* It stays with the caller; credit_available() will be called. */
+	/* The packet stays with the caller; credit_available() will be called. */
 	no_credit,
 	/* The link is down: the packet was dropped and counted as a discard. */
 	link_down,
@@ -45,24 +45,25 @@ class PortSink
 {
 public:
 	virtual ~PortSink() = default;
-	/* A packet arrived. Its ICRC is right. It holds a credit until destroyed. */
+	/* A packet with a correct ICRC arrived. It holds a credit until it is destroyed. */
 	virtual void receive(Packet &&packet) = 0;
 	/*
 	 * The link came up (the port's state becomes INIT) or went down. The argument is the state
-	 * at the time of the call; ask Port::link_up() for the present one. A link that retrains
-	 * calls with false, then with true. Calls for one port come one after the other; the link's
-	 * state is locked meanwhile, so that enabling, disabling or retraining from here deadlocks.
+	 * at the time of the call; Port::link_up() returns the present one. If the link retrains,
+	 * there is a call with false and then one with true. Calls for one port are serialised. The
+	 * link's state is locked during the call, so enabling, disabling or retraining the port
+	 * within it would deadlock.
 	 */
 	virtual void link_changed(bool up) = 0;
 	/*
-	 * For a port that represents a remote one (see Port::withhold()): the link's state was
-	 * looked at, and it has trained, so that only withhold() keeps it down, or it has not.
-	 * Called as link_changed() is.
+	 * For a port that represents a remote one (see Port::withhold()): called after the link's
+	 * state was evaluated. If @trained is true, only withhold() keeps the link down. The same
+	 * rules apply as for link_changed().
 	 */
 	virtual void link_settled(bool trained) { static_cast<void>(trained); }
-	/* A send() on this VL that was refused for want of credit may be tried again. */
+	/* A send() on this VL that was refused because of a missing credit may be retried. */
 	virtual void credit_available(std::uint8_t vl) { static_cast<void>(vl); }
-	/* True for a switch, which passes on packets with a wrong ICRC; an end port drops them. */
+	/* True for a switch, which forwards packets with a wrong ICRC; an end port drops them. */
 	virtual bool forwards() const { return false; }
 };
 
@@ -74,7 +75,10 @@ struct LinkRate {
 	bool operator==(const LinkRate &) const = default;
 };
 
-/* Widths and speeds that a port trains to: the bits of PortInfo's LinkWidthEnabled and so on. */
+/*
+ * Widths and speeds that a port has enabled, with the bits of LinkWidthEnabled and so on of
+ * PortInfo.
+ */
 struct alignas(4) EnabledRates {
 	std::uint8_t widths = 0xff;
 	std::uint8_t speeds = 0xf;
@@ -83,8 +87,8 @@ struct alignas(4) EnabledRates {
 };
 
 /*
- * The best rate that a cable and both its ports have: the widest, then the fastest. Nothing if
- * there is none, and then the link does not come up.
+ * Returns the best rate that a cable and both its ports support: first the widest, then the
+ * fastest. Returns nothing if there is none; the link then stays down.
  */
 std::optional<LinkRate> negotiate(const LinkRate &cable, const EnabledRates &a,
 				  const EnabledRates &b);
@@ -95,7 +99,7 @@ public:
 	static constexpr unsigned kVls = 16;
 	static constexpr int kDefaultCredits = 256;
 
-	/* @timeline: of its fabric. */
+	/* @timeline: that of the port's fabric. */
 	Port(std::string name, Timeline &timeline, int credits_per_vl = kDefaultCredits);
 	Port(const Port &) = delete;
 	Port &operator=(const Port &) = delete;
@@ -104,23 +108,23 @@ public:
 	const std::string &name() const { return name_; }
 	Timeline &timeline() const { return timeline_; }
 
-	/* Give the port its node. At most one at a time. The port starts disabled. */
+	/* Connects a node to the port, which has at most one. The port is disabled at first. */
 	void attach(PortSink &sink);
 	/*
-	 * Disable the port and take the node away. When it returns no call into the sink runs or
-	 * will. Not to be called from within such a call.
+	 * Disables the port and disconnects the node. After the return, no call into the sink is in
+	 * progress or will be made. Must not be called within such a call.
 	 */
 	void detach();
 
-	/* Enabled ports at both ends of a link that is up train at once; see link_changed(). */
+	/* If both ports of a link are enabled, the link trains at once; see link_changed(). */
 	void enable();
 	void disable();
 	bool enabled() const { return enabled_.load(std::memory_order_acquire); }
-	/* Take the link down and up again, as Set(PortInfo) with PortState DOWN asks. */
+	/* Takes the link down and up again, as Set(PortInfo) with PortState DOWN requests. */
 	void retrain();
 
 	bool link_up() const;
-	/* The rate that the link trained to; the default for a port without one. */
+	/* The rate to which the link has trained; a default for a port without a link. */
 	LinkRate rate() const;
 	/* Takes effect when the link trains next. */
 	void enable_rates(const EnabledRates &rates);
@@ -128,26 +132,25 @@ public:
 	{
 		return enabled_rates_.load(std::memory_order_acquire);
 	}
-	/* The largest MTU that the link's other end and the cable allow. */
+	/* The largest MTU that the other end of the link and the cable support. */
 	ib::Mtu mtu_cap() const;
 
 	/*
-	 * For a port that represents one in another process, with which its node exchanges packets
-	 * (net/trunk). While it is withheld, its link trains but stays down: the far end has not
-	 * agreed to come up. Takes effect when the link's state is looked at next, by settle() at
-	 * the latest, so that a sink may withhold its port from within link_changed().
+	 * For a port that represents a port in another process, with which its node exchanges
+	 * packets (net/trunk). While it is withheld, the link trains but stays down, because the
+	 * other process has not agreed to bring it up. Takes effect when the link's state is
+	 * evaluated next, at the latest by settle(), so that a sink may withhold its port within
+	 * link_changed().
 	 */
 	void withhold(bool withheld) { withheld_.store(withheld, std::memory_order_release); }
 	bool withheld() const { return withheld_.load(std::memory_order_acquire); }
 	void settle();
-	/*
-	 * The largest MTU of the port that it represents. Takes effect when the link trains next.
-	 */
+	/* Sets the largest MTU of the remote port. Takes effect when the link trains next. */
 	void limit_mtu(ib::Mtu mtu) { mtu_limit_.store(mtu, std::memory_order_release); }
 
 	/*
-	 * Send a packet on the VL that its LRH names.
-	 * Unless the answer is no_credit the packet is gone from `packet`.
+	 * Sends a packet on the VL in its LRH. Unless the result is no_credit, `packet` is empty
+	 * afterwards.
 	 */
 	Sent send(Packet &packet);
 
@@ -165,12 +168,12 @@ private:
 
 	bool take_credit(std::uint8_t vl);
 	void return_credit(std::uint8_t vl);
-	/* The link's last step: count, check the ICRC, hand to the sink. */
+	/* The last step of a link: counts the packet, checks the ICRC, and calls the sink. */
 	void deliver(Packet &&packet);
 	void announce(bool up);
 	void announce_settled(bool trained);
 
-	/* Entered around each call into the sink, so that detach() can wait for it. */
+	/* Held during each call into the sink, so that detach() can wait for it. */
 	class SinkCall;
 
 	const std::string name_;

@@ -32,7 +32,7 @@ bool lids_valid(const ib::PortInfo &wanted, PortKind kind)
 	       (wanted.lid & ((1u << wanted.lmc()) - 1)) == 0;
 }
 
-/* Nothing of what is enabled may be left: then the order is none. */
+/* If no supported value would be enabled, the Set has no effect on the field. */
 unsigned enabled(unsigned now, unsigned wanted, unsigned all, unsigned supported)
 {
 	if (wanted == all)
@@ -40,7 +40,7 @@ unsigned enabled(unsigned now, unsigned wanted, unsigned all, unsigned supported
 	return (wanted & supported) != 0 ? wanted & supported : now;
 }
 
-/* Values of LinkSpeedExtEnabled that are no speeds. */
+/* Values of LinkSpeedExtEnabled that do not select speeds. */
 constexpr unsigned kSpeedExtDisabled = 30;
 constexpr unsigned kSpeedExtAll = 31;
 
@@ -66,7 +66,7 @@ bool port_info_valid(const ib::PortInfo &now, const ib::PortInfo &wanted, PortKi
 	/* Zero means no change. */
 	if (wanted.operational_vls() > now.vl_cap())
 		return false;
-	/* No change, sleep, polling, disabled. */
+	/* The values are: no change, sleep, polling, disabled. */
 	if (wanted.phys_state() > ib::PhysState::disabled)
 		return false;
 	return state_reachable(now.state(), wanted.state());
@@ -106,7 +106,7 @@ void store_port_info(ib::PortInfo &info, const ib::PortInfo &wanted, PortKind ki
 								 info.speed_ext_supported()));
 	if (wanted.down_default() != 0)
 		info.set_down_default(wanted.down_default());
-	/* Violation counters can be cleared, not set. */
+	/* Violation counters can only be cleared. */
 	if (wanted.mkey_violations == 0)
 		info.mkey_violations = std::uint16_t{0};
 	if (wanted.pkey_violations == 0)
@@ -118,7 +118,9 @@ void store_port_info(ib::PortInfo &info, const ib::PortInfo &wanted, PortKind ki
 EnabledRates enabled_rates(const ib::PortInfo &info)
 {
 	EnabledRates rates;
-	/* A cable may have rates that the port's attributes learn of only when its link is up. */
+	/*
+	 * A cable may support rates that the port's attributes include only while its link is up.
+	 */
 	if (info.link_width_enabled != info.link_width_supported)
 		rates.widths = info.link_width_enabled;
 	if (info.speed_enabled() != info.speed_supported())
@@ -134,7 +136,7 @@ EnabledRates enabled_rates(const ib::PortInfo &info)
 namespace
 {
 
-/* Training again would not give the link that it has. */
+/* Returns true if training would result in the present rate. */
 bool rate_is_enabled(const ib::PortInfo &info)
 {
 	const EnabledRates rates = enabled_rates(info);
@@ -154,14 +156,17 @@ LinkOrder set_port_states(ib::PortInfo &info, const ib::PortInfo &wanted)
 	}
 	if (wanted.phys_state() == ib::PhysState::polling ||
 	    wanted.state() == ib::PortState::down) {
-		/* Only the physical state turns on again what it has turned off. */
+		/*
+		 * A port that was disabled by a change of its physical state can only be enabled by
+		 * another one.
+		 */
 		if (turned_off(info) && wanted.phys_state() != ib::PhysState::polling)
 			return LinkOrder::none;
 		/*
-		 * The port goes down, and its link trains again. Managers take nothing from an
-		 * answer that says DOWN, the new LID included (seen: OpenSM), so a port whose link
-		 * is up says INIT at once; and one that was in INIT anyway gains nothing by
-		 * dropping what is under way on its link.
+		 * The port goes down and its link trains again. Managers ignore all attributes in a
+		 * response with state DOWN, including a new LID (seen: OpenSM), so a port whose
+		 * link is up reports INIT at once. If it was in INIT already, nothing is done,
+		 * because retraining would only drop packets in flight.
 		 */
 		if (info.state() == ib::PortState::init && rate_is_enabled(info))
 			return LinkOrder::none;
@@ -185,7 +190,7 @@ void link_came_up(ib::PortInfo &info, const LinkRate &rate)
 	info.set_speed_ext(rate.speed_ext, rate.speed_ext > info.speed_ext_supported()
 						   ? rate.speed_ext * 2u - 1u
 						   : info.speed_ext_supported());
-	/* A cable of another width than ports are made for. */
+	/* The cable has a width that the port does not normally support. */
 	if ((info.link_width_supported & rate.width) == 0) {
 		info.link_width_supported |= rate.width;
 		info.link_width_enabled |= rate.width;

@@ -16,36 +16,38 @@ namespace weft::fabric
 
 enum class PortKind : std::uint8_t {
 	channel_adapter,
-	/* Port 0 of a switch: it has a LID and no link. */
+	/* Port 0 of a switch, which has a LID and no link. */
 	switch_management,
 	switch_external,
 };
 
-/* True if a port that is @now can become what is wanted; a refused Set changes nothing. */
+/*
+ * Returns true if all changes from @now to @wanted are valid. A Set that is refused has no effect.
+ */
 bool port_info_valid(const ib::PortInfo &now, const ib::PortInfo &wanted, PortKind kind);
 
 /*
- * Stores all that needs nothing but storing: no states, which the link has to follow, and no order
- * to reregister, which is passed on once.
+ * Stores the fields that have no other effect. Port states are excluded, because the link must
+ * follow them, and so is the request to reregister, which is passed on once.
  */
 void store_port_info(ib::PortInfo &info, const ib::PortInfo &wanted, PortKind kind);
 
 /* Change of the port's link that a Set(PortInfo) requests. */
 enum class LinkOrder : std::uint8_t {
 	none,
-	/* Other rates are enabled, for the next training. */
+	/* The enabled rates have changed, which affects the next training. */
 	enable_rates,
 	train,
 	disable,
 };
 
-/* The rates that a port's attributes enable. */
+/* Returns the rates that a port's attributes enable. */
 EnabledRates enabled_rates(const ib::PortInfo &info);
 
-/* Moves the states of a port that has a link, and says what the link has to do about it. */
+/* Changes the states of a port with a link, and returns what the link must do. */
 LinkOrder set_port_states(ib::PortInfo &info, const ib::PortInfo &wanted);
 
-/* The port's link came up at @rate, or it went down. */
+/* Update the attributes after the link came up at @rate, or went down. */
 void link_came_up(ib::PortInfo &info, const LinkRate &rate);
 void link_went_down(ib::PortInfo &info);
 

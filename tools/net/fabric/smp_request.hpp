@@ -15,9 +15,9 @@ namespace weft::fabric
 {
 
 enum class SmpRequest : std::uint8_t {
-	/* Not for the agent: responses, traps, and requests to the manager of the node. */
+	/* Not for the agent: responses, traps, and requests to the subnet manager on the node. */
 	foreign,
-	/* It is answered, but for the sake of its status alone. */
+	/* Answered with an error status. */
 	bad_version,
 	get,
 	set,
@@ -36,14 +36,14 @@ inline SmpRequest smp_request(const ib::MadHeader &header)
 	return get ? SmpRequest::get : set ? SmpRequest::set : SmpRequest::trap_repress;
 }
 
-/* Turns a Get or Set into its answer, without direction bit. */
+/* Turns a Get or Set into its response, without direction bit. */
 inline void make_answer(ib::MadHeader &header, std::uint16_t status)
 {
 	header.method = static_cast<std::uint8_t>(ib::MadMethod::get_resp);
 	header.status = status;
 }
 
-/* An attribute is all of an SMP's data: behind it is zero. */
+/* Stores an attribute in an SMP, and zeroes the rest of the data. */
 template<class Attribute>
 void put_attribute(ib::Smp &smp, const Attribute &attribute)
 {

@@ -12,7 +12,7 @@ namespace weft::fabric
 namespace
 {
 
-/* Stores a block of a table; a bit for each entry that is not what it was. */
+/* Stores a block of a table; returns a bit for each entry that has changed. */
 template<class Entry>
 std::uint32_t store_block(Entry *entries, const Entry *wanted, unsigned first, unsigned count)
 {
@@ -59,7 +59,7 @@ SubnetAgent::Outcome SubnetAgent::handle(ib::Smp &smp, unsigned in_port, bool ow
 		}
 		status = request == SmpRequest::set ? set(smp, in_port, outcome)
 						    : std::uint16_t{ib::mad_status_ok};
-		/* A Set is answered with what holds now. */
+		/* The response to a Set contains the values that are valid now. */
 		if (status == ib::mad_status_ok)
 			status = get(smp, in_port);
 	}
@@ -132,7 +132,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 	};
 	switch (smp.header.attr_id.value()) {
 	case ib::attr_node_description: {
-		/* Not terminated when all bytes are used. */
+		/* The description has no terminating zero if all bytes are used. */
 		ib::NodeDescription description{};
 		identity_.description.copy(description.text, sizeof(description.text));
 		return answer(description);
@@ -152,7 +152,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 		if (!port)
 			return ib::mad_status_invalid_value;
 		ib::PortInfo info = port->info;
-		/* The port that the SMP came by, IBA 14.2.5.6. */
+		/* The port by which the SMP arrived (IBA 14.2.5.6). */
 		info.local_port = static_cast<std::uint8_t>(in_port);
 		MkeyGuard::conceal(info, smp.mkey);
 		return answer(info);
@@ -248,7 +248,7 @@ std::uint16_t SubnetAgent::set(const ib::Smp &smp, unsigned in_port, Outcome &ou
 		return ok_if(port);
 	}
 	case ib::attr_mlnx_extended_port_info:
-		/* Nothing in it can be changed. */
+		/* None of its fields can be changed. */
 		if (!identity_.extended_port_info)
 			break;
 		return ib::mad_status_ok;
@@ -272,7 +272,9 @@ std::uint16_t SubnetAgent::set(const ib::Smp &smp, unsigned in_port, Outcome &ou
 	return ib::mad_status_unsupported_method_attribute;
 }
 
-/* Switches only: for an input and an output port, or all of either (IBA 14.2.5.8). */
+/*
+ * For switches: sets the table of an input and an output port, or of all of either (IBA 14.2.5.8).
+ */
 bool SubnetAgent::set_sl_to_vl(std::uint32_t modifier, const ib::SlToVl &table)
 {
 	const auto ports = static_cast<unsigned>(ports_.size());
@@ -310,7 +312,7 @@ std::uint16_t SubnetAgent::set_switch_info(const ib::SwitchInfo &wanted)
 
 std::uint16_t SubnetAgent::set_guids(ManagedPort &port, const ib::GuidInfo &wanted)
 {
-	/* The first is burnt in (IBA 14.2.5.5). */
+	/* The first GUID is read-only (IBA 14.2.5.5). */
 	const std::uint32_t changed =
 		store_block(port.guids.data(), wanted.guid, 1, kGuidsPerBlock);
 	if (changed != 0)

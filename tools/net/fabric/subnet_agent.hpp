@@ -28,26 +28,32 @@ struct NodeIdentity {
 	std::uint16_t device_id = 0;
 	std::uint32_t revision = 0;
 	std::string description;
-	/* It answers attr_mlnx_extended_port_info: no extended speed is active. */
+	/*
+	 * True if it supports attr_mlnx_extended_port_info, which reports that no extended speed is
+	 * active.
+	 */
 	bool extended_port_info = false;
 };
 
 /*
- * The node behind an agent. Called in the middle of a Set, the change made, under whatever lock the
- * agent is called with: only note it.
+ * The node of an agent. Its functions are called during a Set, after the change, with the lock that
+ * protects the agent held, so they may only record the change.
  */
 class SubnetAgentHost
 {
 public:
 	virtual ~SubnetAgentHost() = default;
 
-	/* In its time. */
+	/* The node's time. */
 	virtual Clock::time_point now() const = 0;
 
-	/* PortInfo of @port was @before. @reregister: its clients are to, which is not stored. */
+	/*
+	 * PortInfo of @port has changed from @before. @reregister: the clients must register again;
+	 * this bit is not stored.
+	 */
 	virtual void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
 				   bool reregister) = 0;
-	/* Entries of a block are not what they were: a bit of @changed for each. */
+	/* Entries of a block have changed: a bit of @changed for each. */
 	virtual void pkeys_set(const ManagedPort &port, unsigned block, std::uint32_t changed)
 	{
 		static_cast<void>(port), static_cast<void>(block), static_cast<void>(changed);
@@ -74,34 +80,34 @@ class SubnetAgent
 {
 public:
 	/*
-	 * @ports: by number; that of index 0 is a switch's management port, and null for a channel
-	 * adapter. All of it outlives the agent; who calls on several threads locks.
+	 * @ports is indexed by port number; entry 0 is a switch's management port, and null for a
+	 * channel adapter. All arguments outlive the agent. Calls must be serialised by the caller.
 	 */
 	SubnetAgent(const NodeIdentity &identity, std::vector<ManagedPort *> ports,
 		    SubnetAgentHost &host);
 
 	enum class Verdict : std::uint8_t {
-		/* Not for the agent: foreign according to smp_request(). */
+		/* Not for the agent; see smp_request(). */
 		foreign,
-		/* The SMP is now the answer, without direction bit. */
+		/* The SMP was replaced by the response, without direction bit. */
 		answered,
-		/* Wrong M_Key: no answer (IBA 14.2.4). */
+		/* Wrong M_Key: no response (IBA 14.2.4). */
 		denied,
-		/* A TrapRepress that may end a trap of the node's, if it has one of that TID. */
+		/* A TrapRepress, which ends the node's trap with this TID, if there is one. */
 		trap_repress,
 	};
 	struct Outcome {
 		Verdict verdict = Verdict::foreign;
 		/*
-		 * Change of the link of @port that the Set requests: to be carried out once the
-		 * response is under way, as that may have to cross it.
+		 * Change of the link of @port that the Set requests. It is executed after the
+		 * response was sent, because the response may have to cross the link.
 		 */
 		LinkOrder link = LinkOrder::none;
 		unsigned port = 0;
 	};
 	/*
-	 * @in_port: the port that the SMP came by (0: a switch's own). @own: from the node's own
-	 * driver, which asks to pass without M_Key (MkeyGuard::admits()).
+	 * @in_port: the port by which the SMP arrived (0: the switch itself). @own: the SMP is from
+	 * the node's own driver, without M_Key (MkeyGuard::admits()).
 	 */
 	Outcome handle(ib::Smp &smp, unsigned in_port, bool own = false);
 
@@ -111,14 +117,14 @@ public:
 
 private:
 	bool is_switch() const { return identity_.type == ib::NodeType::switch_; }
-	/* The port that represents the whole node as seen from in_port: it has the M_Key. */
+	/* Returns the port that has the M_Key of the node, as seen from in_port. */
 	ManagedPort &node_port(unsigned in_port) const
 	{
 		return *ports_[is_switch() ? 0 : in_port];
 	}
 	/*
-	 * The port that a modifier names, and the port and block of a table; null if there is
-	 * none. A channel adapter answers for the port addressed if that is zero.
+	 * Return the port that a modifier selects, or the port and the block of a table; null if
+	 * there is none. For a channel adapter, port 0 means the port by which the SMP arrived.
 	 */
 	ManagedPort *select_port(unsigned number, unsigned in_port);
 	ManagedPort *select_pkeys(std::uint32_t modifier, unsigned in_port, unsigned &block);
@@ -141,7 +147,7 @@ private:
 	ib::SwitchInfo switch_info_{};
 };
 
-/* Has the link of @port, whose attributes are @info, do what was asked. */
+/* Executes a requested change of the link of @port, whose attributes are @info. */
 void carry_out(LinkOrder order, Port &port, const ib::PortInfo &info);
 
 } // namespace weft::fabric

@@ -18,9 +18,11 @@ namespace
 
 using namespace std::chrono_literals;
 
-/* Copies hold no credit of the input port, so their queue needs a bound of its own. */
+/* Copies hold no credit of the input port, so their queue needs a separate limit. */
 constexpr std::size_t kCopiesWaitingMax = 1024;
-/* Emulated guests stall for longer than wires do: shorter lifetimes are taken for this. */
+/*
+ * Emulated guests may stall for longer than real hosts, so shorter lifetimes are extended to this.
+ */
 constexpr std::chrono::nanoseconds kHoqLifeMin = 250ms;
 
 NodeAgent::Config agent_config(const SwitchConfig &config)
@@ -66,7 +68,7 @@ bool Switch::make_copies(CopyQueue::Entry &entry, Take &&take)
 		}
 		PortSide &out = *sides_[port - 1];
 		entry.next = port + 1;
-		/* The last one gets the packet itself, the others copies. */
+		/* The last port gets the packet itself, and the others get copies. */
 		const bool last = group_port(group, entry.next, entry.in) == 0;
 		Packet copy = last ? std::move(entry.packet) : entry.packet.clone();
 		if (!out.port.peer_forwards())
@@ -83,7 +85,7 @@ Switch::PortSide::PortSide(Switch &sw, unsigned side_number, Port &side_port)
 	      owner.replicate(number, std::move(packet));
       }))
 {
-	/* As the agent's table begins. */
+	/* The initial value of the table in the agent. */
 	pkeys[0].store(ib::pkey_default_full, std::memory_order_relaxed);
 }
 
@@ -113,7 +115,10 @@ Switch::~Switch()
 		side->port.detach();
 	for (auto &side : sides_)
 		side->multicast->close();
-	/* Nobody but the timeline comes here any more, and what it does may plan again. */
+	/*
+	 * The timeline's tasks may schedule others, so remove them after all other callers are
+	 * gone.
+	 */
 	timeline_.forget(this);
 }
 
@@ -231,7 +236,7 @@ void Switch::receive(PortSide &in, Packet &&arriving)
 	}
 	const ib::Lrh &lrh = packet.lrh();
 	if (lrh.vl() == ib::vl_management) {
-		/* VL15 passes ports in any state and with any P_Key, so it is for SMPs alone. */
+		/* VL15 is not subject to port states and P_Keys, so it is only for SMPs. */
 		if (packet.bth().opcode != ib::opcode_ud_send_only ||
 		    packet.bth().dest_qp() != ib::qpn_smi ||
 		    packet.payload().size() != ib::mad_bytes) {
@@ -241,8 +246,9 @@ void Switch::receive(PortSide &in, Packet &&arriving)
 		return receive_management(in, std::move(packet));
 	}
 	/*
-	 * Data may come in from ARMED on, and go out when ACTIVE, IBA 7.2.4; on the lanes that both
-	 * ends have, so that nobody has the buffers of them all (7.6).
+	 * Data packets may enter in ARMED and leave in ACTIVE (IBA 7.2.4). They may only use lanes
+	 * that both ends of the link have, so that no sender can use the buffers of all lanes
+	 * (7.6).
 	 */
 	if (in.state.load(std::memory_order_acquire) < ib::PortState::armed ||
 	    lrh.vl() >= in.operational_vls.load(std::memory_order_relaxed)) {
@@ -265,7 +271,9 @@ void Switch::forward_unicast(PortSide *in, Packet &&packet)
 	ib::Lid dlid = packet.lrh().dlid;
 	unsigned out = ib::lid_is_unicast(dlid) ? lft_[dlid].load(std::memory_order_relaxed)
 						: ib::lft_drop;
-	/* Back out of the port that it came by would be a loop, IBA 16.1.3.5. */
+	/*
+	 * Forwarding a packet to the port by which it arrived would create a loop (IBA 16.1.3.5).
+	 */
 	if (out == 0 || out > port_count() || (in && in->number == out)) {
 		if (in)
 			Counters::add(in->port.counters().rcv_switch_relay_errors);
@@ -307,12 +315,12 @@ void Switch::replicate(unsigned in, Packet &&packet)
 	MulticastTicket &ticket = *packet.ticket();
 	const void *const sender = ticket.sender.get();
 	CopyQueue::Entry entry{std::move(packet), sender, in};
-	/* Copies of earlier packets come first. */
+	/* Keep the order with copies of earlier packets. */
 	if (!copies_.has(sender) && make_copies(entry, [&ticket] { return ticket.take_at_once(); }))
 		return;
 	/*
-	 * Where it entered the fabric it keeps its credit, which slows its sender down. Elsewhere
-	 * others need the credits of that link.
+	 * At the port where it entered the fabric, the packet keeps its credit, which throttles its
+	 * sender. Elsewhere it is returned, because other senders use that link, too.
 	 */
 	if (sides_[in - 1]->multicast.get() != sender)
 		entry.packet.release_credit();
@@ -321,9 +329,9 @@ void Switch::replicate(unsigned in, Packet &&packet)
 
 /*
  * IBA 14.2.5.6, PartitionEnforcementInbound and -Outbound. The table is that of the node behind the
- * port, so that incoming packets were sent by one of its members: a limited one does not send as a
- * full one does, or it could talk to other limited ones. Outgoing packets have to match as they
- * would there (10.9.3).
+ * port. An incoming packet must have a key of the table; a full member may also use the limited
+ * key. A limited member must not use the full key, because it could then reach other limited
+ * members. Outgoing packets are matched as the node would do (10.9.3).
  */
 bool Switch::may_enter(const PortSide &side, const Packet &packet)
 {
@@ -368,14 +376,14 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&packet)
 		ib::SlToVl table{};
 		read_sl_to_vl(in ? in->number : 0, out.number, table);
 		vl = table.vl(lrh.sl());
-		/* VL15 in the table means discard, IBA 7.6.6. */
+		/* VL15 in the table means that the packet is dropped (IBA 7.6.6). */
 		if (vl >= out.operational_vls.load(std::memory_order_relaxed)) {
 			Counters::add(counters.xmit_discards);
 			return;
 		}
 		lrh.set_vl(vl);
 	}
-	/* Packets with a credit of an input port are limited by it, copies are not. */
+	/* Packets with a credit of an input port are limited by the credits, but copies are not. */
 	bool copy = !packet.credit_port_;
 	auto result =
 		out.egress.send(std::move(packet),
@@ -394,7 +402,7 @@ Clock::time_point Switch::now() const
 
 std::chrono::nanoseconds Switch::patience(const PortSide &out)
 {
-	/* 4.096 us * 2^n, IBA 14.2.5.6; from 20 on it never ends. */
+	/* The lifetime is 4.096 us * 2^n (IBA 14.2.5.6), and infinite from n = 20 on. */
 	unsigned life = out.hoq_life.load(std::memory_order_relaxed);
 	if (life >= 20)
 		return 24h;
@@ -405,11 +413,14 @@ void Switch::expire(PortSide &out, std::uint8_t vl)
 {
 	out.expiry_planned.fetch_and(~(1u << vl));
 	auto life = patience(out);
-	const auto now = timeline_.now(); // as the queue counts
+	const auto now = timeline_.now(); // the queue uses the same clock
 	/* The packets are counted before their credits are returned. */
 	std::vector<Packet> dropped = out.egress.expire(vl, now - life);
 	if (!dropped.empty()) {
-		/* A guest that takes no packets causes this as long as others send to it. */
+		/*
+		 * A guest that takes no packets causes this while others send to it, so the log
+		 * lines are limited.
+		 */
 		if (const auto taken = out.expiry_log.take(now); taken.allowed)
 			spdlog::warn("switch {} port {}: {} packets on VL {} found no credit in "
 				     "time{}",

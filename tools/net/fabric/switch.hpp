@@ -38,7 +38,7 @@ public:
 	static constexpr unsigned kLftEntries = ib::lid_unicast_last + 1;
 	static constexpr unsigned kMftEntries = 4096;
 	static constexpr unsigned kHopsMax = 64;
-	/* P_Keys of each port: as many as a card has. */
+	/* Number of P_Keys of each port, the same as for a card. */
 	static constexpr unsigned kPkeyEntries = 128;
 
 	/* @ports: the external ports, port 1 first; owned by the fabric. */
@@ -51,11 +51,12 @@ public:
 	ib::Guid guid() const { return guid_; }
 	ib::Lid lid() const { return lid_.load(std::memory_order_relaxed); }
 	unsigned port_count() const { return static_cast<unsigned>(external_.size()); }
-	/* An external port, from 1 on; throws std::out_of_range. */
+	/* Returns an external port, counted from 1; throws std::out_of_range. */
 	Port &port(unsigned number) const { return *external_.at(number - 1); }
 	/*
-	 * From now on the node behind an external port takes no part in managing the subnet: of
-	 * its SMPs the switch passes answers and traps, but none about managers (SMInfo).
+	 * Restricts the node behind an external port: of its SMPs the switch forwards only
+	 * responses and traps, and none with SMInfo. So the node cannot take part in managing the
+	 * subnet.
 	 */
 	void restrict_management(unsigned number, bool restricted = true);
 	bool restricts_management(unsigned number) const
@@ -64,7 +65,7 @@ public:
 	}
 	ib::PortInfo port_info(unsigned number) const { return agent_.port_info(number); }
 
-	/* LocalAccess: of its port 0. */
+	/* LocalAccess to port 0. */
 	void set_receiver(std::shared_ptr<LocalReceiver> receiver) override
 	{
 		receiver_.set(std::move(receiver));
@@ -96,9 +97,9 @@ private:
 		std::array<std::atomic<ib::Pkey>, kPkeyEntries> pkeys{};
 
 		EgressQueue egress;
-		/* The node behind it as a sender of multicast. */
+		/* The node behind the port as a sender of multicast. */
 		const std::shared_ptr<MulticastSender> multicast;
-		/* A look for packets that waited too long is planned, a bit for each VL. */
+		/* A bit for each VL: a check for expired packets is scheduled. */
 		std::atomic<unsigned> expiry_planned{0};
 		/* On the timeline. */
 		LineBudget expiry_log;
@@ -124,18 +125,25 @@ private:
 	void receive_management(PortSide &in, Packet &&packet);
 	void forward_unicast(PortSide *in, Packet &&packet);
 	void forward_multicast(PortSide &in, Packet &&packet);
-	/* A packet with a ticket: make its copies, now or on the timeline. */
+	/* Makes the copies of a packet with a ticket, now or on the timeline. */
 	void replicate(unsigned in, Packet &&packet);
-	/* @take: whether one more copy may be made. Returns whether all have been. */
+	/*
+	 * @take returns whether one more copy may be made. Returns true if all copies have been
+	 * made.
+	 */
 	template<class Take>
 	bool make_copies(CopyQueue::Entry &entry, Take &&take);
 	/*
-	 * The first port from @from on that a group has, without the one that a packet came in by.
+	 * Returns the first port of a group from @from on, except the one by which the packet
+	 * arrived.
 	 */
 	unsigned group_port(unsigned entry, unsigned from, unsigned in) const;
 	void output(PortSide *in, PortSide &out, Packet &&packet);
 	void expire(PortSide &out, std::uint8_t vl);
-	/* Partition enforcement: whether the node behind a port may send or may get a packet. */
+	/*
+	 * Partition enforcement: return whether the node behind a port may send or receive a
+	 * packet.
+	 */
 	static bool may_enter(const PortSide &side, const Packet &packet);
 	static bool may_leave(const PortSide &side, const Packet &packet);
 	static std::chrono::nanoseconds patience(const PortSide &out);
@@ -145,14 +153,14 @@ private:
 	void act(const ib::SmiDecision &decision, PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_gmp(const Packet &packet);
-	/* From a program on the switch. */
+	/* For programs on the switch. */
 	void send_directed(const ib::Smp &smp);
 	void send_to_self(AddressedMad &&mad);
-	/* The answer to a performance MAD, in its place; false if it has none. */
+	/* Replaces a performance management MAD by its response; returns false if there is none. */
 	bool answer_perf(ib::Mad &mad);
 	void send_smp(PortSide &out, const ib::Mad &mad, unsigned hops);
 	void send_trap(std::uint64_t number);
-	/* Returns true if the trap was the switch's own. */
+	/* Returns true if the trap was sent by this switch. */
 	bool repress_trap(std::uint64_t tid);
 
 	const std::string name_;
@@ -171,10 +179,13 @@ private:
 	/* Port mask words, sixteen ports each: entry * positions_ + position. */
 	std::vector<std::atomic<std::uint16_t>> mft_;
 	CopyQueue copies_;
-	/* SlToVl as it lies in memory: in * (ports + 1) + out. */
+	/* SL-to-VL tables in wire format: in * (ports + 1) + out. */
 	std::vector<std::atomic<std::uint64_t>> sl_to_vl_;
 
-	/* The trap that waits for its TrapRepress: a number for each change, and its TID. */
+	/*
+	 * The trap that waits for its TrapRepress: its number, which each change increments, and
+	 * its TID.
+	 */
 	Mutex trap_mutex_;
 	std::uint64_t trap_number_ WEFT_GUARDED_BY(trap_mutex_) = 0;
 	unsigned trap_repeats_ WEFT_GUARDED_BY(trap_mutex_) = 0;

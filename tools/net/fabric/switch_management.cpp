@@ -18,12 +18,14 @@ namespace
 
 using namespace std::chrono_literals;
 
-/* A trap is repeated until repressed (IBA 13.4.9), but not for ever: a manager that comes later
- * discovers the switch anyway. */
+/*
+ * A trap is repeated until it is repressed (IBA 13.4.9), but not forever, because a manager that
+ * starts later discovers the switch anyway.
+ */
 constexpr auto kTrapInterval = 500ms;
 constexpr unsigned kTrapRepeatsMax = 10;
 
-/* Returns true for a MAD that a node sends without being a manager. */
+/* Returns true for MADs that nodes send without being a subnet manager. */
 bool is_of_managed_node(const ib::MadHeader &header)
 {
 	return header.is_method(ib::MadMethod::trap) ||
@@ -51,7 +53,7 @@ void Switch::receive_management(PortSide &in, Packet &&packet)
 	if (!mad->mad.header.is_smp())
 		return;
 	unsigned hops = packet.hops_;
-	/* Make room in the receive buffer before anything is sent in answer. */
+	/* Return the credit before the response is sent. */
 	packet.release_credit();
 	if (mad->mad.header.cls() == ib::MgmtClass::subn_lid_routed)
 		return answer_smp(in, std::move(*mad), hops);
@@ -63,9 +65,9 @@ void Switch::receive_management(PortSide &in, Packet &&packet)
 }
 
 /*
- * Sends a directed-route SMP that is only passing on as it is, but for what is written into it on
- * its way. False, and nothing has changed, if it does not pass, shares its bytes, or comes with
- * headers that are not those of all others.
+ * Forwards a directed-route SMP in place, by updating only the fields that change on its way.
+ * Returns false, without effect, if the SMP is not just forwarded, shares its bytes with another
+ * packet, or has unusual headers.
  */
 bool Switch::pass_on(PortSide &in, Packet &packet)
 {
@@ -82,7 +84,7 @@ bool Switch::pass_on(PortSide &in, Packet &packet)
 	const ib::SmiDecision decision =
 		ib::smi_receive(smp, true, static_cast<std::uint8_t>(in.number),
 				static_cast<std::uint8_t>(port_count()));
-	/* Room in the receive buffer first. */
+	/* Return the credit first. */
 	packet.release_credit();
 	if (decision.action == ib::SmiAction::forward)
 		output(nullptr, *sides_[decision.port - 1], std::move(packet));
@@ -179,7 +181,7 @@ void Switch::send_trap(std::uint64_t number)
 {
 	{
 		const MutexLock lock(trap_mutex_);
-		/* A later change has a trap of its own. */
+		/* A later change has replaced this trap. */
 		if (number != trap_number_ || !trap_due_)
 			return;
 		if (sm_lid_.load(std::memory_order_relaxed) == 0 || lid() == 0 ||
@@ -210,7 +212,7 @@ void Switch::send_trap(std::uint64_t number)
 	address.slid = lid();
 	address.dlid = sm_lid_.load(std::memory_order_relaxed);
 	spdlog::debug("switch {} LID {}: trap 128 to LID {}", name_, lid(), address.dlid);
-	/* The manager is a program on this switch. */
+	/* The subnet manager is a program on this switch. */
 	if (address.dlid == lid()) {
 		receiver_.offer({address, mad});
 		return;

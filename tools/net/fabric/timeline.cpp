@@ -9,7 +9,7 @@ namespace weft::fabric
 
 namespace
 {
-/* Tasks that are run before the loop looks at other things. */
+/* Number of tasks that are run before the loop handles other events. */
 constexpr unsigned kSliceTasks = 64;
 } // namespace
 
@@ -85,14 +85,14 @@ void Timeline::forget(const void *owner)
 	};
 	drop();
 	task_ended_.wait(lock, [&]() WEFT_REQUIRES(mutex_) { return running_for_ != owner; });
-	/* The one that ran may have planned another. */
+	/* The task may have scheduled another one. */
 	drop();
 	lock.unlock();
 }
 
 /*
- * Tasks may plan others for at once without end; a timer that is due again has no pause for what
- * else the loop is to do.
+ * Tasks may schedule others for the present time without end, so the loop must handle other events
+ * in between.
  */
 void Timeline::run(Loop &loop)
 {

@@ -19,16 +19,20 @@ namespace weft::fabric
 class Timeline
 {
 public:
-	/* @reactor: whose thread tasks run on; null: one of its own, with the host's time. */
+	/*
+	 * @reactor runs the tasks; if null, the timeline has a thread of its own and uses the
+	 * host's time.
+	 */
 	explicit Timeline(Reactor *reactor = nullptr);
 	Timeline(const Timeline &) = delete;
 	Timeline &operator=(const Timeline &) = delete;
-	/* Destroys planned tasks without running them. */
+	/* Destroys scheduled tasks without running them. */
 	~Timeline();
 
 	/*
-	 * Any thread. Run task on the timeline's thread at that time or soon after. Equal times
-	 * keep order. @owner: whom the task calls, if he may go before the timeline does.
+	 * Runs task on the timeline's thread at that time or soon after; callable on any thread.
+	 * Tasks with the same time run in order. @owner: the object that the task calls, if it may
+	 * be destroyed before the timeline.
 	 */
 	void at(Clock::time_point when, Task task, const void *owner = nullptr);
 	void after(Clock::duration delay, Task task, const void *owner = nullptr)
@@ -36,18 +40,21 @@ public:
 		at(now() + delay, std::move(task), owner);
 	}
 	/*
-	 * Drop what is planned for @owner: none of it runs when this returns. Nothing but his own
-	 * tasks may plan for him meanwhile. Not to be called from a task.
+	 * Drops the scheduled tasks of @owner; none of them runs after the return. Meanwhile only
+	 * its own tasks may schedule others for it. Must not be called in a task.
 	 */
 	void forget(const void *owner);
 	Clock::time_point now() const { return environment_.now(); }
 	/*
-	 * Returns the number of planned tasks. A caller uses it to bound the tasks that others can
+	 * Returns the number of scheduled tasks, by which a caller can limit the tasks that others
 	 * cause.
 	 */
 	std::size_t planned();
 	Environment &environment() const { return environment_; }
-	/* End early: nothing runs afterwards, and at() drops its task. Not from a task. */
+	/*
+	 * Stops early: no task runs afterwards, and at() drops its task. Must not be called in a
+	 * task.
+	 */
 	void stop();
 
 private:
@@ -57,7 +64,7 @@ private:
 	};
 
 	void run(Loop &loop);
-	/* Run the first task that is due; false if there is none. */
+	/* Runs the first task that is due; returns false if there is none. */
 	bool run_next();
 	void wait_for_next();
 
@@ -66,7 +73,7 @@ private:
 	Mutex mutex_;
 	ConditionVariable task_ended_;
 	std::multimap<Clock::time_point, Planned> planned_ WEFT_GUARDED_BY(mutex_);
-	/* Owner of the task that runs; null if none does. */
+	/* Owner of the running task; null if there is none. */
 	const void *running_for_ WEFT_GUARDED_BY(mutex_) = nullptr;
 	bool stopping_ WEFT_GUARDED_BY(mutex_) = false;
 	std::unique_ptr<Loop> loop_ WEFT_GUARDED_BY(mutex_);

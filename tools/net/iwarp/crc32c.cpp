@@ -15,7 +15,7 @@ namespace weft::iwarp
 namespace
 {
 
-constexpr std::uint32_t kPolynomial = 0x82f63b78; // Castagnoli's, the lowest power uppermost
+constexpr std::uint32_t kPolynomial = 0x82f63b78; // the Castagnoli polynomial, bit-reversed
 
 constexpr std::array<std::uint32_t, 256> kTable = [] {
 	std::array<std::uint32_t, 256> table{};
@@ -30,7 +30,8 @@ constexpr std::array<std::uint32_t, 256> kTable = [] {
 
 #if defined(__x86_64__)
 
-// The instruction is there since 2008, and takes eight bytes in the time of one look at the table.
+// Processors have the instruction since 2008. It processes eight bytes in the time of one table
+// lookup.
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(View bytes, std::uint32_t crc)
 {
 	std::uint64_t rest = ~crc;

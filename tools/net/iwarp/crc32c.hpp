@@ -9,9 +9,9 @@
 namespace weft::iwarp
 {
 
-// CRC of @bytes, continuing from @crc of the bytes before them (0 if there are none).
+// Returns the CRC of @bytes, continuing from @crc of the preceding bytes (0 if there are none).
 std::uint32_t crc32c(View bytes, std::uint32_t crc = 0);
-// The same by the processor's plain instructions, where it has none for it.
+// The same without the special instruction, for processors that do not have it.
 std::uint32_t crc32c_by_table(View bytes, std::uint32_t crc = 0);
 
 } // namespace weft::iwarp

@@ -25,7 +25,7 @@ constexpr std::size_t kLengthBytes = 2;
 constexpr std::size_t kCrcBytes = 4;
 constexpr std::size_t kMarkerBytes = 4;
 
-// Without the check.
+// Returns the padded length without the CRC.
 std::size_t padded(std::size_t ulpdu)
 {
 	return (kLengthBytes + ulpdu + 3) / 4 * 4;
@@ -84,8 +84,8 @@ bool StartReader::feed(View &bytes)
 	return true;
 }
 
-// A key that is another is found at its first wrong byte: who speaks something else need not have
-// sent so much.
+// An invalid key is detected at its first wrong byte, because a peer with another protocol may not
+// send more.
 bool StartReader::parse()
 {
 	const std::string_view key = reply_ ? kReplyKey : kRequestKey;
@@ -117,9 +117,9 @@ bool StartReader::parse()
 	return true;
 }
 
-// A marker tells how far behind it the FPDU begins; one before its first byte, which is 0, belongs
-// to it, too (RFC 5044 section 4.3). FPDUs and markers are multiples of four bytes: none of either
-// cuts a word.
+// A marker contains the distance to the start of its FPDU. A marker directly before an FPDU belongs
+// to it and contains 0 (RFC 5044 section 4.3). FPDUs and markers are multiples of four bytes, so no
+// word is split.
 void FpduWriter::put(Bytes &out, View bytes, std::size_t start) const
 {
 	if (!markers_) {
@@ -149,7 +149,7 @@ Bytes FpduWriter::frame(View ulpdu)
 	put(out, ulpdu, start);
 	constexpr std::array<std::uint8_t, 3> zeros{};
 	put(out, View(zeros).first(padded(ulpdu.size()) - kLengthBytes - ulpdu.size()), start);
-	// A marker before the check is the FPDU's, and covered.
+	// A marker before the CRC belongs to the FPDU and is covered by the CRC.
 	if (markers_ && (position_ + out.size()) % kMarkerInterval == 0) {
 		const std::size_t distance = out.size() - start;
 		put_number(out, 0, 2);
@@ -168,7 +168,7 @@ std::size_t FpduReader::wanted() const
 					   : padded(number_at(fpdu_, 0, 2)) + kCrcBytes;
 }
 
-// Returns false if the marker contains another position than the FPDU's.
+// Returns false if the marker does not point to the start of the FPDU.
 bool FpduReader::take_marker(std::uint8_t byte)
 {
 	marker_.push_back(byte);
@@ -178,7 +178,7 @@ bool FpduReader::take_marker(std::uint8_t byte)
 	const std::uint64_t at = position_ - kMarkerBytes;
 	const std::uint64_t distance = fpdu_.empty() ? 0 : at - start_;
 	sum_ = crc32c(marker_, sum_);
-	// The lowest two bits do not count (RFC 5044 section 4.3).
+	// The lowest two bits are ignored (RFC 5044 section 4.3).
 	const bool right = (number_at(marker_, 2, 2) & ~3ull) == distance;
 	marker_.clear();
 	return right;
@@ -188,7 +188,7 @@ std::optional<Error> FpduReader::feed(View bytes, const std::function<bool(View 
 {
 	while (!bytes.empty() && !failed_) {
 		if (markers_ && (!marker_.empty() || position_ % kMarkerInterval == 0)) {
-			// Once its last byte is taken, position_ is behind it and no multiple.
+			// After its last byte was taken, position_ is no multiple of the interval.
 			if (!take_marker(bytes.front()))
 				failed_ = errors::kMarker;
 			bytes = bytes.subspan(1);
@@ -204,7 +204,7 @@ std::optional<Error> FpduReader::feed(View bytes, const std::function<bool(View 
 		fpdu_.insert(fpdu_.end(), part.begin(), part.end());
 		position_ += size;
 		bytes = bytes.subspan(size);
-		// The check covers all but itself.
+		// The CRC covers everything except itself.
 		const std::size_t covered =
 			fpdu_.size() < kLengthBytes ? kLengthBytes : wanted() - kCrcBytes;
 		const std::size_t before = fpdu_.size() - size;

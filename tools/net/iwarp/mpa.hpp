@@ -18,12 +18,12 @@ constexpr std::size_t kMostPrivateData = 512; // RFC 5044 section 7.1
 
 // Contents of the first four bytes of an enhanced frame's private data (RFC 6581 section 4).
 struct Enhanced {
-	static constexpr std::uint16_t kUnlimited = 0x3fff; // there is no such agreement
+	static constexpr std::uint16_t kUnlimited = 0x3fff; // no limit was negotiated
 
-	std::uint16_t ird = 0; // Reads that the sender answers at a time
-	std::uint16_t ord = 0; // that it has outstanding
+	std::uint16_t ird = 0; // number of Reads that the sender can answer at a time
+	std::uint16_t ord = 0; // number of Reads that it has outstanding at most
 	bool peer_to_peer = false;
-	// Types that the first message may have then.
+	// Permitted types of the first message in peer-to-peer mode.
 	bool by_send = false, by_write = false, by_read = false;
 	bool operator==(const Enhanced &) const = default;
 };
@@ -31,28 +31,28 @@ struct Enhanced {
 // A request or a reply.
 struct StartFrame {
 	bool reply = false;
-	bool markers = false; // the sender wants to receive them
+	bool markers = false; // the sender wants to receive markers
 	bool crc = true;
-	bool reject = false; // replies alone
+	bool reject = false; // in replies only
 	std::uint8_t revision = 1;
-	std::optional<Enhanced> enhanced{}; // revision 2 alone
-	Bytes private_data{};               // without what `enhanced` says
+	std::optional<Enhanced> enhanced{}; // in revision 2 only
+	Bytes private_data{};               // without the bytes of `enhanced`
 	bool operator==(const StartFrame &) const = default;
 };
 
-// @frame's private data are few enough.
+// The private data of @frame must not exceed the limit.
 Bytes encode(const StartFrame &frame);
 
-// Takes a request, or a reply, byte by byte.
+// Parses a request or a reply byte by byte.
 class StartReader
 {
 public:
 	explicit StartReader(bool reply) : reply_(reply) {}
 
-	// Takes what belongs to the frame from the front of @bytes. Nothing once the frame can be
-	// none.
+	// Removes the bytes of the frame from the front of @bytes. Returns nothing once the frame
+	// is invalid.
 	bool feed(View &bytes);
-	// Once the frame is whole.
+	// Set when the frame is complete.
 	const std::optional<StartFrame> &frame() const { return frame_; }
 
 private:
@@ -63,11 +63,12 @@ private:
 	std::optional<StartFrame> frame_;
 };
 
-// Largest ULPDU at which a marker's 16 bits reach back to the beginning of the FPDU.
+// Maximum length of a ULPDU, for which a marker's 16 bits can express the distance to the start of
+// the FPDU.
 constexpr std::size_t kMostUlpdu = 64768;
 constexpr std::size_t kMarkerInterval = 512;
 
-// Makes a stream of FPDUs.
+// Creates a stream of FPDUs.
 class FpduWriter
 {
 public:
@@ -81,19 +82,19 @@ private:
 
 	const bool markers_;
 	const bool crc_;
-	std::uint64_t position_ = 0; // in the stream, from the first byte after the start
+	std::uint64_t position_ = 0; // in the stream, counted after the start frame
 };
 
-// Takes one apart.
+// Parses a stream of FPDUs.
 class FpduReader
 {
 public:
 	FpduReader(bool markers, bool crc) : markers_(markers), crc_(crc) {}
 
-	// Takes @bytes, and calls @taken for each ULPDU that they complete, until it returns false.
-	// An error, then and ever after: the stream cannot be followed.
+	// Calls @taken for each ULPDU that @bytes complete, until it returns false. Returns an
+	// error once the stream is invalid; all later calls return it, too.
 	std::optional<Error> feed(View bytes, const std::function<bool(View ulpdu)> &taken);
-	// Returns true if an FPDU has begun and not ended.
+	// Returns true inside of an FPDU.
 	bool within() const { return position_ != ended_; }
 
 private:
@@ -103,11 +104,12 @@ private:
 	const bool markers_;
 	const bool crc_;
 	std::uint64_t position_ = 0;
-	std::uint64_t ended_ = 0; // where the last FPDU has
-	std::uint64_t start_ = 0; // position of the FPDU's first byte, its markers apart
-	Bytes fpdu_;              // without markers
-	Bytes marker_;            // the part that is there
-	std::uint32_t sum_ = 0;   // of what the check covers, markers included
+	std::uint64_t ended_ = 0; // position of the end of the last FPDU
+	// position of the FPDU's first byte, not counting a marker before it
+	std::uint64_t start_ = 0;
+	Bytes fpdu_;            // without markers
+	Bytes marker_;          // the part that was received
+	std::uint32_t sum_ = 0; // CRC so far, including markers
 	std::optional<Error> failed_;
 };
 

@@ -42,14 +42,14 @@ constexpr bool is_solicited(Opcode opcode)
 	return opcode == Opcode::send_solicited || opcode == Opcode::send_solicited_invalidate;
 }
 
-// Queues of untagged messages.
+// Queue numbers of untagged messages.
 enum Queue : std::uint32_t { kSendQueue = 0, kReadQueue = 1, kTerminateQueue = 2, kQueues = 3 };
 
 struct Segment {
 	Opcode opcode;
 	bool last;
-	Stag stag = 0; // of a tagged one the target, of an invalidating one what is invalidated
-	std::uint64_t offset = 0;                                  // tagged
+	Stag stag = 0;            // target of a tagged message, or the STag to invalidate
+	std::uint64_t offset = 0; // tagged
 	std::uint32_t queue = 0, sequence = 0, message_offset = 0; // untagged
 	View payload{};
 };
@@ -58,8 +58,8 @@ constexpr std::size_t kTaggedHeader = 14;
 constexpr std::size_t kUntaggedHeader = 18;
 
 Bytes encode(const Segment &segment);
-// The payload is a part of @ulpdu. The versions and the opcode are checked, and whether the opcode
-// fits the kind of segment and its queue.
+// The returned payload is a part of @ulpdu. The versions and the opcode are checked, and also that
+// the opcode matches the kind of segment and its queue.
 std::variant<Segment, Error> parse_segment(View ulpdu);
 
 // Contents of a Read Request.
@@ -74,7 +74,7 @@ struct ReadRequest {
 constexpr std::size_t kReadRequestBytes = 28;
 
 Bytes encode(const ReadRequest &request);
-// @payload has kReadRequestBytes.
+// @payload must have kReadRequestBytes.
 ReadRequest parse_read_request(View payload);
 
 // Encodes a Terminate, without a copy of the segment that caused it.

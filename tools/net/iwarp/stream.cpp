@@ -18,7 +18,7 @@ Error write_error(Access access)
 	case Access::bounds:
 		return errors::kTaggedBounds;
 	default:
-		return errors::kAccess; // DDP has no word for it
+		return errors::kAccess; // DDP has no error code for this
 	}
 }
 
@@ -54,11 +54,11 @@ Stream::Stream(const StreamConfig &config, Host &host)
 
 void Stream::begin(const StartFrame &mine, const StartFrame &other)
 {
-	const bool crc = mine.crc ||
-			 other.crc; // RFC 5044 section 7.1.1: in both directions if either wants it
+	// RFC 5044 section 7.1.1: both directions use the CRC if either side requests it.
+	const bool crc = mine.crc || other.crc;
 	reader_.emplace(mine.markers, crc);
 	writer_.emplace(other.markers, crc);
-	// Markers, which the other has asked for, are a part of the same segment.
+	// Markers, if the peer has requested them, are part of the same segment.
 	const std::size_t markers =
 		(config_.most_ulpdu + 6 + kMarkerInterval - 1) / kMarkerInterval;
 	most_ulpdu_ = config_.most_ulpdu - (other.markers ? 4 * markers : 0);
@@ -66,8 +66,8 @@ void Stream::begin(const StartFrame &mine, const StartFrame &other)
 	may_send_ = config_.initiator;
 }
 
-// The reply's own revision is the requester's; what the private data have in front is there only if
-// it was asked for.
+// The reply has the request's revision. The enhanced part of the private data is present only if it
+// was requested.
 void Stream::reply(bool reject, const Bytes &private_data)
 {
 	if (state_ != State::asked)
@@ -80,8 +80,8 @@ void Stream::reply(bool reject, const Bytes &private_data)
 	mine.private_data = private_data;
 	mine.enhanced.reset();
 	if (const auto &asked = request_->enhanced) {
-		// The peer's outstanding reads are those that this side answers, and the other way
-		// round (RFC 6581 section 6).
+		// The peer's outstanding Reads are those that this side answers, and vice versa
+		// (RFC 6581 section 6).
 		ird_ = agreed(config_.ird, asked->ord);
 		ord_ = agreed(config_.ord, asked->ird);
 		mine.enhanced = Enhanced{.ird = static_cast<std::uint16_t>(ird_),
@@ -158,7 +158,8 @@ void Stream::feed_start(View &bytes)
 	if (!frame)
 		return;
 	if (!config_.initiator) {
-		// Nothing may follow a request before its reply (RFC 5044 section 7.1.2).
+		// Data must not follow a request before the reply was sent (RFC 5044 section
+		// 7.1.2).
 		if (!bytes.empty())
 			return end({End::Kind::failed, errors::kStartFrame});
 		request_ = frame;
@@ -170,7 +171,7 @@ void Stream::feed_start(View &bytes)
 		host_.refused(*frame);
 		return end({End::Kind::refused});
 	}
-	// An older revision may be answered with, not a newer one.
+	// A reply may have an older revision, but not a newer one.
 	if (frame->revision > config_.start.revision)
 		return end({End::Kind::failed, errors::kStartFrame});
 	if (const auto &told = frame->enhanced) {
@@ -223,8 +224,8 @@ std::optional<Error> Stream::take_segment(View ulpdu)
 	}
 }
 
-// A Send that says only that the initiator is ready is no message: no receive is taken for it. A
-// Write of nothing is none anyway, and a Read of nothing is answered.
+// An empty Send that only shows that the initiator is ready is not a message and uses no receive.
+// An empty Write is no message anyway, and an empty Read is answered.
 bool Stream::is_ready_to_receive(const Segment &segment)
 {
 	if (segment.opcode != Opcode::send || !segment.payload.empty() || !segment.last ||
@@ -237,14 +238,14 @@ bool Stream::is_ready_to_receive(const Segment &segment)
 std::optional<Error> Stream::take_write(const Segment &segment)
 {
 	within_write_ = !segment.last;
-	// Neither STag nor offset of nothing is looked at (RFC 5040 section 4.2).
+	// The STag and offset of an empty message are not checked (RFC 5040 section 4.2).
 	if (segment.payload.empty())
 		return std::nullopt;
 	const Access access = host_.place(segment.stag, segment.offset, segment.payload);
 	return access == Access::done ? std::nullopt : std::optional(write_error(access));
 }
 
-// It continues the oldest Read, exactly where the last segment has left off.
+// The segment must continue the oldest Read at the end of the previous segment.
 std::optional<Error> Stream::take_response(const Segment &segment)
 {
 	if (reads_.empty())
@@ -310,7 +311,7 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 	if (segment.message_offset != message_bytes_)
 		return errors::kMessageOffset;
 	const std::uint64_t length = message_bytes_ + std::uint64_t{segment.payload.size()};
-	// Offsets have 32 bits, whatever room there is.
+	// Offsets have 32 bits, however large the receive is.
 	if (length > message_room_ || length > 0xffffffff)
 		return errors::kMessageTooLong;
 	if (!segment.payload.empty() && !host_.place_message(message_bytes_, segment.payload))
@@ -347,16 +348,16 @@ std::size_t Stream::take(std::span<std::uint8_t> into)
 	return size;
 }
 
-// One FPDU more; false: there is nothing to say.
+// Creates one more FPDU; returns false if there is nothing to send.
 bool Stream::make_output()
 {
 	if (finishing_ || state_ != State::open || !may_send_)
 		return false;
-	// No message interrupts another. Answers and requests take turns, so that neither starves
+	// Messages are not interleaved. Responses and requests alternate, so that neither starves
 	// the other.
 	if (!outgoing_ && !(answered_last_ ? begin_request() || begin_response()
 					   : begin_response() || begin_request()))
-		return taken_ < output_.size(); // a Terminate, perhaps
+		return taken_ < output_.size(); // possibly a Terminate
 	return make_segment();
 }
 
@@ -373,7 +374,7 @@ bool Stream::begin_response()
 					 .payload = {}},
 			     .source = {.length = request.length, .read = {}},
 			     .id = {}};
-	// The data are those of the time at which a segment is made.
+	// The data is read when the segment is created.
 	outgoing_->source.read = [this, request](std::uint32_t offset,
 						 std::span<std::uint8_t> into) {
 		const Access access =
@@ -392,7 +393,7 @@ bool Stream::begin_request()
 		return false;
 	Request &next = requests_.front();
 	const bool is_read = next.opcode == Opcode::read_request;
-	// It would wait for ever, and all behind it.
+	// Otherwise this request and all later ones would wait forever.
 	if (is_read && ord_ == 0) {
 		fail(errors::kLocalCatastrophic);
 		return false;
@@ -437,8 +438,8 @@ bool Stream::make_segment()
 		std::min<std::size_t>(room, going.source.length - going.done));
 	Bytes payload(size);
 	if (size != 0 && !going.source.read(going.done, payload)) {
-		// For a Read Response, the host has reported the error; for an own request, the
-		// source cannot be read.
+		// For a Read Response the host has already reported the error; for a request of
+		// this side, the source cannot be read.
 		if (!ended_)
 			fail(errors::kLocalCatastrophic);
 		return taken_ < output_.size();
@@ -459,7 +460,7 @@ bool Stream::make_segment()
 	return true;
 }
 
-// Behind the FPDU that is on its way, and nothing behind it.
+// The Terminate follows the FPDU that is being sent, and nothing follows the Terminate.
 void Stream::fail(const Error &error)
 {
 	if (ended_)

@@ -29,17 +29,18 @@ enum class Access { done, invalid_stag, bounds, refused };
 // The reason why a stream was closed.
 struct End {
 	enum class Kind {
-		closed,  // by the other, with nothing left undone
-		refused, // the other did not want it
-		lost,    // the bytes ended where they must not
-		failed,  // by an error found here; a Terminate says which, if the stream had begun
-		terminated, // by the other's Terminate
+		closed,  // by the peer, in an orderly way
+		refused, // the peer has rejected the request
+		lost,    // the connection ended within a message, or with outstanding requests
+		failed,  // by an error on this side; a Terminate reports it if the stream had begun
+		terminated, // by a Terminate of the peer
 	} kind;
 	Error error{};
 	bool operator==(const End &) const = default;
 };
 
-// Data to write or send: @read fills a part of it from @offset on; false if that fails.
+// Data to write or send. @read copies a part of it from @offset on, and returns false if that
+// fails.
 struct Source {
 	std::uint32_t length = 0;
 	std::function<bool(std::uint32_t offset, std::span<std::uint8_t> into)> read{};
@@ -52,21 +53,23 @@ class Host
 public:
 	virtual ~Host() = default;
 
-	// A responder has the request, to accept() or reject(); an initiator the reply.
+	// A responder has received the request, and must call accept() or reject(); or an initiator
+	// has received the reply.
 	virtual void requested(const StartFrame &request) = 0;
 	virtual void established(const StartFrame &reply) = 0;
 	// The responder has refused the initiator's request with this reply; ended() follows.
 	virtual void refused(const StartFrame &reply) = 0;
 
-	// The other's Write, its Read of this side, and what a Send invalidates.
+	// These execute the peer's Writes, its Reads, and invalidations by its Sends.
 	virtual Access place(Stag stag, std::uint64_t offset, View payload) = 0;
 	virtual Access fetch(Stag stag, std::uint64_t offset, std::span<std::uint8_t> into) = 0;
 	virtual Access invalidate(Stag stag) = 0;
-	// The response to a Read of one's own, whose place it has been held to.
+	// Stores the response to a Read of this side; the stream has checked its location.
 	virtual Access place_response(Stag stag, std::uint64_t offset, View payload) = 0;
 
-	// A message begins: the room of the next receive, or nothing if there is none. Its parts,
-	// in order; false: they cannot be placed.
+	// A message begins: next_receive() returns the size of the next receive, or nothing if
+	// there is none. The parts of the message follow in order; a result of false means that
+	// they cannot be stored.
 	virtual std::optional<std::uint64_t> next_receive() = 0;
 	virtual bool place_message(std::uint64_t offset, View payload) = 0;
 	virtual void received(std::uint64_t length, bool solicited,
@@ -74,28 +77,30 @@ public:
 
 	// A posted request has been sent; for a Read, its data has arrived.
 	virtual void completed(std::uint64_t id) = 0;
-	// Called once, and last. Posted requests that are not completed will not be.
+	// Called once, as the last call. Posted requests that are not completed remain so.
 	virtual void ended(const End &end) = 0;
 };
 
 struct StreamConfig {
 	bool initiator = false;
 	StartFrame
-		start{}; // one's own request; of a responder, the wishes: markers, crc, enhanced's ird and ord
-	std::size_t most_ulpdu = 1454; // with which an FPDU fits into a segment of 1460 bytes
-	// ird limits the peer's Reads that are answered at a time, ord this side's own Reads in
-	// flight. The values in an enhanced reply lower them.
+		// own request; or, for a responder, the options: markers, crc, ird and ord of
+		// enhanced
+		start{};
+	std::size_t most_ulpdu = 1454; // an FPDU of this length fits into a segment of 1460 bytes
+	// ird limits the number of the peer's Reads that are answered at a time, and ord the number
+	// of this side's outstanding Reads. The values of an enhanced reply can reduce them.
 	std::size_t ird = 16;
 	std::size_t ord = 16;
 };
 
-// A request to be posted.
+// A request to be executed.
 struct Request {
-	Opcode opcode; // Write, ReadRequest, or a Send
+	Opcode opcode; // write, read_request, or a Send
 	std::uint64_t id = 0;
-	bool fence = false; // not before all Reads are in
-	Source source{};    // not of a Read
-	// Write: the other's memory. An invalidating Send: what.
+	bool fence = false; // starts only after all Reads have completed
+	Source source{};    // unused for a Read
+	// For a Write, the remote memory; for an invalidating Send, the STag to invalidate.
 	Stag stag = 0;
 	std::uint64_t offset = 0;
 	ReadRequest read{}; // of a Read
@@ -104,29 +109,30 @@ struct Request {
 class Stream
 {
 public:
-	// @host outlives it. An initiator's request is the first output. @config's most_ulpdu is 64
-	// to kMostUlpdu.
+	// @host outlives it. The first output of an initiator is its request. most_ulpdu of @config
+	// must be between 64 and kMostUlpdu.
 	Stream(const StreamConfig &config, Host &host);
 	Stream(const Stream &) = delete;
 	Stream &operator=(const Stream &) = delete;
 
 	// Sets ird and ord, as in config, for a responder that has not answered yet.
 	void set_reads(std::size_t ird, std::size_t ord);
-	// A responder's answer to requested().
+	// These answer requested() of a responder.
 	void accept(const Bytes &private_data);
 	void reject(const Bytes &private_data);
 
-	// In order. The caller has to bound their number. Ignored once the stream is closed.
+	// Requests are executed in order. The caller must limit their number. Ignored after the
+	// stream was closed.
 	void post(Request request);
 
-	// The other's bytes; what comes after the end is ignored.
+	// Handles bytes of the peer; those after the end of the stream are ignored.
 	void feed(View bytes);
-	// The other has closed, in order or not.
+	// The peer has closed the connection; @in_order is false for a reset.
 	void closed(bool in_order);
 
-	// Takes up to @into's size of bytes for the peer, of one FPDU; 0: there are none now. No
-	// FPDU is made before the one before it is taken. A caller that gives TCP each as a segment
-	// of its own does as RFC 5044 section 5 asks.
+	// Copies up to @into's size of bytes of one FPDU for the peer; returns 0 if there are none.
+	// The next FPDU is created only after this one was taken. A caller that sends each result
+	// as a TCP segment of its own conforms to RFC 5044 section 5.
 	std::size_t take(std::span<std::uint8_t> into);
 	// True if all output has been taken: the owner then closes the connection.
 	bool finished() const { return finishing_ && output_.size() == taken_; }
@@ -142,12 +148,12 @@ public:
 private:
 	enum class State { starting, asked, open, over };
 
-	// A message that goes out, segment by segment.
+	// An outgoing message, which is sent segment by segment.
 	struct Outgoing {
-		Segment segment; // the next one's header
+		Segment segment; // header of the next segment
 		Source source;
 		std::uint32_t done = 0;
-		std::optional<std::uint64_t> id; // of what is completed with it
+		std::optional<std::uint64_t> id; // of the request that it completes
 	};
 	struct OutstandingRead {
 		ReadRequest request;
@@ -179,23 +185,23 @@ private:
 	Host &host_;
 	State state_ = State::starting;
 	StartReader start_reader_;
-	std::optional<StartFrame> request_; // the other's, of a responder
+	std::optional<StartFrame> request_; // request of the peer, if this side is the responder
 	std::optional<FpduReader> reader_;
 	std::optional<FpduWriter> writer_;
 	std::size_t ird_;
-	std::size_t most_ulpdu_ = 0; // config_'s, less what markers take
+	std::size_t most_ulpdu_ = 0; // limit of the configuration minus the length of markers
 	std::size_t ord_;
-	// A responder is silent until the initiator has spoken (RFC 5044 section 7.1.2).
+	// A responder must not send before the initiator has sent (RFC 5044 section 7.1.2).
 	bool may_send_ = false;
-	// The agreed kind of the first message, which has no other purpose than to end the
-	// responder's silence.
+	// The agreed type of the initiator's first message, whose only purpose is to permit the
+	// responder to send.
 	std::optional<Opcode> ready_to_receive_;
 	bool ended_ = false;
-	bool finishing_ = false; // nothing is made any more
+	bool finishing_ = false; // no more output is created
 
 	// In.
 	std::array<std::uint32_t, kQueues> expected_{1, 1, 1};
-	std::optional<Opcode> message_; // a Send whose last segment has not come
+	std::optional<Opcode> message_; // an incomplete Send
 	std::uint32_t message_bytes_ = 0;
 	std::uint64_t message_room_ = 0;
 	Stag message_invalidates_ = 0;

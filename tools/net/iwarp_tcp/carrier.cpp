@@ -10,9 +10,9 @@ namespace weft::iwarp
 namespace
 {
 
-// Bytes that an FPDU adds to its ULPDU: length and CRC. Its total is a multiple of four.
+// Length field and CRC of an FPDU. The total is padded to a multiple of four.
 constexpr std::size_t kFpduOverhead = 6;
-// The least that a stream takes; a segment below it carries a part of an FPDU.
+// Minimum that a stream supports; if a TCP segment is smaller, an FPDU spans several.
 constexpr std::size_t kLeastUlpdu = 64;
 
 } // namespace
@@ -49,7 +49,7 @@ void Carrier::adopt(tcp::ConnectionPtr connection)
 	begin();
 }
 
-// The size of a segment is known now.
+// The maximum segment size is known now.
 void Carrier::begin()
 {
 	const std::size_t mss = connection_->mss();
@@ -116,7 +116,7 @@ void Carrier::pump()
 {
 	if (!stream_ || over_ || aborting_)
 		return;
-	// The rest of an ended stream's output is sent soon, or never.
+	// Limit the time in which the rest of an ended stream's output must be sent.
 	if (stream_->ended() && !timer_.armed())
 		timer_.arm(kLingering);
 	for (;;) {
@@ -150,7 +150,7 @@ void Carrier::received(tcp::View bytes)
 	pump();
 }
 
-// Half-closed streams are not for RDMA: what is left undone is lost.
+// RDMA streams cannot be half-closed, so outstanding requests are lost.
 void Carrier::peer_closed()
 {
 	stream_->closed(true);
@@ -170,7 +170,7 @@ void Carrier::ended(tcp::End how)
 	notify_closed_();
 }
 
-// The other has not answered, or has not closed.
+// The peer has not answered, or has not closed the connection, in time.
 void Carrier::time_is_over()
 {
 	const bool started = closing_ || closed_;

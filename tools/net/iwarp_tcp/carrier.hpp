@@ -27,40 +27,41 @@ public:
 	// or reject().
 	static constexpr Clock::duration kConnecting = std::chrono::seconds(30);
 	static constexpr Clock::duration kStarting = std::chrono::seconds(10);
-	// In close(), while nothing moves; and for the other to close, after an error.
+	// Time limit in close() without any progress, and for the peer to close after an error.
 	static constexpr Clock::duration kClosing = std::chrono::seconds(10);
 	static constexpr Clock::duration kLingering = std::chrono::seconds(5);
 
 	// @owner receives the calls of a stream's host; ended() is called even if no stream had
 	// begun. @over is called when this object does nothing more, so it can be destroyed soon.
 	Carrier(Loop &loop, const StreamConfig &config, Host &owner, std::function<void()> over);
-	// Resets a connection that is left.
+	// Resets the connection if it is still open.
 	~Carrier() override;
 	Carrier(const Carrier &) = delete;
 	Carrier &operator=(const Carrier &) = delete;
 
-	// An initiator's; one of the two, once. False: there is no way there, or no room.
+	// For an initiator; either this or adopt() must be called once. Returns false if there is
+	// no route or no free connection.
 	bool connect(tcp::Stack &stack, const tcp::Endpoint &remote);
-	// A responder's: a connection that somebody else has opened.
+	// For a responder: uses a connection that a peer has opened.
 	void adopt(tcp::ConnectionPtr connection);
 
-	// Replaces the owner. With null, nobody is notified any more, and received data is not
-	// placed.
+	// Replaces the owner. If it is null, there are no more calls, and received data is not
+	// stored.
 	void set_owner(Host *owner) { owner_ = owner; }
 
 	void accept(const Bytes &private_data, std::size_t ird, std::size_t ord);
 	void reject(const Bytes &private_data);
 	void post(Request request);
-	// Closes in order, when all posted requests are done. The peer's close, or a timeout, ends
-	// it.
+	// Closes in an orderly way when all posted requests have completed. Ends when the peer
+	// closes, or after a timeout.
 	void close();
 	// At once.
 	void abort();
 
-	// Known once connected.
+	// Valid once connected.
 	const tcp::Pair &pair() const { return connection_->pair(); }
 	bool started() const { return stream_.has_value(); }
-	// The reason why TCP has ended, if that has ended the stream.
+	// The reason why TCP has ended the connection, if this has ended the stream.
 	std::optional<tcp::End> tcp_end() const { return tcp_end_; }
 	bool over() const { return over_; }
 
@@ -97,10 +98,10 @@ private:
 	const std::function<void()> notify_closed_;
 	tcp::ConnectionPtr connection_;
 	std::optional<Stream> stream_; // once connected
-	Bytes pending_;                // made, and refused by the connection
+	Bytes pending_;                // output that the connection has not accepted yet
 	std::optional<tcp::End> tcp_end_;
 	bool closing_ = false; // close() was called
-	bool closed_ = false;  // the connection's was
+	bool closed_ = false;  // the connection's close() was called
 	bool aborting_ = false;
 	bool over_ = false;
 	Timer timer_;

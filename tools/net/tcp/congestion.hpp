@@ -15,7 +15,7 @@ class Congestion
 public:
 	static constexpr unsigned kDuplicates = 3;
 
-	// @mss: bytes of a segment. The first window is RFC 6928's.
+	// @mss: maximum segment size in bytes. The initial window is that of RFC 6928.
 	explicit Congestion(std::uint32_t mss)
 	    : mss_(mss), window_(std::min(10 * mss, std::max(2 * mss, 14600u)))
 	{
@@ -24,12 +24,12 @@ public:
 	std::uint32_t window() const { return window_; }
 	bool recovering() const { return recovering_; }
 
-	// @acked bytes more have arrived, sent before or after a loss was detected.
+	// @acked more bytes were acknowledged.
 	void acknowledged(std::uint32_t acked)
 	{
 		duplicates_ = 0;
-		// Grow by the acknowledged bytes, two segments at the most (section 3.1), or by one
-		// a window.
+		// Grow by the acknowledged bytes, at most two segments (section 3.1), or by one
+		// segment per window.
 		const std::uint32_t more =
 			window_ < threshold_
 				? std::min(acked, 2 * mss_)
@@ -51,8 +51,8 @@ public:
 		recovering_ = true;
 		return true;
 	}
-	// While recovering: a part of the data in flight at the loss has arrived, so the next of it
-	// was lost too.
+	// During recovery, a part of the data that was in flight at the loss was acknowledged, so
+	// the segment after it was lost too.
 	void partial(std::uint32_t acked)
 	{
 		window_ = std::max(window_ > acked ? window_ - acked : 0, mss_) + mss_;
@@ -77,7 +77,7 @@ public:
 private:
 	void grow(std::uint32_t more) { window_ = std::min(window_ + more, kMostWindow); }
 
-	// No peer offers more: windows are not scaled.
+	// Limit of the window. Peers offer less, because windows are not scaled.
 	static constexpr std::uint32_t kMostWindow = 1 << 20;
 
 	std::uint32_t mss_;

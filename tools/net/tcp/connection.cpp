@@ -85,7 +85,7 @@ void Connection::end(End how)
 		user->ended(how);
 }
 
-// Both have closed; only the place is kept.
+// Both sides have closed; only the port number is still reserved.
 void Connection::report_closed()
 {
 	if (User *const user = std::exchange(user_, nullptr))
@@ -177,9 +177,9 @@ void Connection::acknowledge_now()
 	send(kAck, acceptable_sequence());
 }
 
-// Answers invalid segments, but not without end: the peer may consider the answer invalid too.
-// Segments that would end the connection are counted separately, so that forged ones do not keep a
-// RST of the peer from being challenged.
+// Answers invalid segments, but limits the rate, because the peer may consider the answer invalid
+// too. Segments that would end the connection are counted separately, so that forged segments of
+// other kinds do not suppress the challenge of a RST from the peer.
 void Connection::challenge(const Segment &segment)
 {
 	auto &last = segment.flags & (kRst | kSyn) ? asked_back_ : challenged_;
@@ -199,7 +199,7 @@ void Connection::send_synchronise()
 	timer_.arm(patience());
 }
 
-// The rest of the segment that holds @sequence.
+// Returns the rest of the written segment that contains @sequence.
 View Connection::written_at(std::uint32_t sequence) const
 {
 	std::size_t offset = sequence - first_;
@@ -219,7 +219,7 @@ void Connection::send_available()
 	for (View rest; !(rest = written_at(next_)).empty();) {
 		if (in_flight() >= allowed)
 			break;
-		// A segment is not cut while others may make room for it.
+		// Do not split a segment if acknowledgements will make room for it.
 		const auto size = std::min<std::size_t>(rest.size(), allowed - in_flight());
 		if (size < rest.size() && in_flight())
 			break;
@@ -239,7 +239,7 @@ void Connection::send_available()
 		arm();
 }
 
-// Again from the oldest, as one segment.
+// Retransmits the oldest data as one segment.
 void Connection::resend_first()
 {
 	timed_.reset();
@@ -260,8 +260,9 @@ void Connection::arm()
 		timer_.cancel();
 }
 
-// Randomises the timeout of retransmissions, or all of them might meet the same fault: doubled
-// timeouts are in step with any fault that recurs in a fraction of the first.
+// Randomises the timeout of retransmissions. Otherwise all of them might meet the same fault,
+// because doubled timeouts stay in phase with a fault whose period is a fraction of the first
+// timeout.
 Clock::duration Connection::patience()
 {
 	const auto timeout = round_trip_.timeout();
@@ -320,8 +321,8 @@ void Connection::take(const Segment &segment)
 		return segment.length() && !(segment.flags & kSyn) ? acknowledge_now()
 								   : challenge(segment);
 	}
-	// Only the number that is expected resets; another is asked about (RFC 5961 section 3), as
-	// a SYN is (section 4).
+	// Only the exact next sequence number resets the connection; for others a challenge ACK is
+	// sent (RFC 5961 section 3), as for a SYN (section 4).
 	if (segment.flags & kRst) {
 		if (segment.sequence == expected_)
 			return end(End::reset);
@@ -384,8 +385,7 @@ bool Connection::take_acknowledgement(const Segment &segment)
 		send(kRst, upto);
 		return false;
 	}
-	// A segment that acknowledges data that nobody could hold back so long is not trusted
-	// either (RFC 5961 section 5).
+	// A segment is also refused if it acknowledges data that is too old (RFC 5961 section 5).
 	if (before(highest_, upto) || before(upto, first_ - kWindow)) {
 		segment.payload.empty() ? challenge(segment) : acknowledge_now();
 		return false;
@@ -393,7 +393,7 @@ bool Connection::take_acknowledgement(const Segment &segment)
 	if (state_ == State::syn_received) {
 		acknowledged(upto);
 		enter(State::established);
-		// established() may set a user, which is then notified the same way.
+		// established() may set a user, which is then notified, too.
 		setup_.established();
 		if (user_)
 			user_->connected();
@@ -441,7 +441,7 @@ void Connection::acknowledged(std::uint32_t upto)
 		bytes -= part;
 	}
 	first_ = upto;
-	// Data that was to be sent again has arrived after all.
+	// Data that was to be retransmitted has been acknowledged after all.
 	if (before(next_, first_))
 		next_ = first_;
 	if (timed_ && !before(upto, timed_->first)) {
@@ -477,7 +477,7 @@ void Connection::duplicate()
 	}
 }
 
-// One's own FIN has arrived.
+// The FIN of this side was acknowledged.
 void Connection::finished_sending()
 {
 	closing_ = false;
@@ -502,7 +502,7 @@ void Connection::take_data(const Segment &segment)
 		return;
 	if (!open)
 		return acknowledge_now();
-	// deliver() cuts off data that came before; cut off data beyond the window here.
+	// deliver() cuts off duplicate data; cut off data beyond the window here.
 	const auto ahead = static_cast<std::int32_t>(segment.sequence - expected_);
 	const std::uint64_t offset = received_ + static_cast<std::uint64_t>(std::int64_t{ahead});
 	View bytes = segment.payload;
@@ -524,14 +524,15 @@ void Connection::take_data(const Segment &segment)
 		return;
 	if (fin_at_ && *fin_at_ == received_)
 		return take_fin();
-	// A gap is reported at once, so that the sender sees it; so is its end.
+	// Acknowledge at once at a gap, so that the sender detects it, and also when the gap is
+	// filled.
 	if (!in_order || filled || ++unacknowledged_ >= 2)
 		acknowledge_now();
 	else if (unacknowledged_ && !ack_timer_.armed())
 		ack_timer_.arm(kDelayedAck);
 }
 
-// @offset is at received_ or before it.
+// @offset must be at most received_.
 void Connection::deliver(std::uint64_t offset, View bytes)
 {
 	const std::uint64_t known = received_ - offset;
@@ -557,7 +558,7 @@ void Connection::deliver_early()
 	}
 }
 
-// Keeps only bytes that are not kept yet; pieces that lie within @bytes are replaced.
+// Stores only bytes that are not stored yet; pieces that lie within @bytes are replaced.
 void Connection::keep_early(std::uint64_t offset, View bytes)
 {
 	auto next = early_.upper_bound(offset);

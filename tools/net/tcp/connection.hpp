@@ -32,18 +32,18 @@ struct Endpoint {
 	auto operator<=>(const Endpoint &) const = default;
 };
 
-// Own end, and the other.
+// The local and the remote endpoint.
 struct Pair {
 	Endpoint local, remote;
 	auto operator<=>(const Pair &) const = default;
 };
 
 enum class End {
-	closed,      // by both, in order
+	closed,      // by both sides, in order
 	aborted,     // by abort()
-	reset,       // by the other
-	timed_out,   // nobody answers
-	unreachable, // there is no such neighbour
+	reset,       // by the peer
+	timed_out,   // no answer
+	unreachable, // no such neighbour
 };
 
 // User of a connection.
@@ -54,11 +54,11 @@ public:
 
 	virtual void connected() = 0;
 	virtual void received(View bytes) = 0;
-	// There is room again, where write() has taken less than it was given.
+	// There is space again, after write() has refused data.
 	virtual void writable() = 0;
-	// The other sends nothing any more.
+	// The peer sends no more data.
 	virtual void peer_closed() = 0;
-	// Once, and nothing follows.
+	// Called once, as the last call.
 	virtual void ended(End how) = 0;
 };
 
@@ -79,34 +79,34 @@ class Connection
 {
 public:
 	static constexpr std::uint16_t kWindow = 0xffff;
-	// Bytes that were written and not acknowledged.
+	// Limit of bytes that were written and not acknowledged.
 	static constexpr std::size_t kMostQueued = 256 << 10;
-	// Pieces that came before others that they follow; together no more than the window.
+	// Limit of out-of-order pieces; their total size is limited by the window.
 	static constexpr std::size_t kMostEarly = 64;
-	// Times that one is sent again, or a shut window is asked about without any answer, before
-	// the connection is given up: after some nine minutes (RFC 9293 section 3.8.3: at least
-	// 100 s). Fewer while it opens.
+	// Number of retransmissions, or of probes of a closed window without an answer, before the
+	// connection is dropped, after about nine minutes (RFC 9293 section 3.8.3 requires at least
+	// 100 s). Connections that are not established have fewer tries.
 	static constexpr unsigned kMostTries = 15;
 	static constexpr unsigned kMostOpeningTries = 6;
-	// An acknowledgement waits for kDelayedAck for a segment that can carry it. The port of a
-	// closed connection is kept for kTimeWait (four minutes in the RFC).
+	// An acknowledgement is delayed by kDelayedAck, so that a data segment can carry it. The
+	// port number of a closed connection is reserved for kTimeWait (four minutes in the RFC).
 	static constexpr Clock::duration kDelayedAck = std::chrono::milliseconds(20);
 	static constexpr Clock::duration kTimeWait = std::chrono::seconds(10);
-	// A peer that knows that this side has closed is disconnected if it sends nothing for this
-	// long.
+	// Timeout for a peer that sends nothing after this side has closed.
 	static constexpr Clock::duration kFinWait = std::chrono::seconds(60);
 	// Minimum time between answers to invalid segments without data (RFC 5961 section 7).
 	static constexpr Clock::duration kChallenge = std::chrono::milliseconds(500);
 
 	struct Setup {
 		Pair pair;
-		std::uint16_t mss; // that this side receives, and sends at the most
+		std::uint16_t mss; // maximum segment size in both directions
 		std::uint32_t first_sequence;
 		std::function<void(const Segment &)> send;
-		// Bytes that it may hold now in each direction, if that is less than its own
-		// bounds.
+		// Number of bytes that it may buffer now in each direction, if that is less than
+		// its own limits.
 		std::function<std::size_t()> share;
-		// Known on both sides, of a passive one, and over, of any.
+		// Called for a passive connection when it is established, and for any connection
+		// when it is removed.
 		std::function<void()> established, over;
 	};
 
@@ -118,12 +118,13 @@ public:
 
 	const Pair &pair() const { return setup_.pair; }
 	State state() const { return state_; }
-	// Bytes of a segment at the most.
+	// Maximum number of bytes in a segment.
 	std::size_t mss() const { return mss_; }
-	// With null, nobody is notified any more.
+	// If null, there are no more callbacks.
 	void set_user(User *user) { user_ = user; }
 
-	// All of @bytes, or, where there is no room or nothing may be sent any more, none.
+	// Takes all of @bytes, or nothing if there is too little space or the connection cannot
+	// send any more.
 	bool write(View bytes);
 	std::size_t room() const
 	{
@@ -133,16 +134,16 @@ public:
 		const std::size_t most = std::min(kMostQueued, setup_.share());
 		return most - std::min(most, queued_);
 	}
-	// Bytes that came early, and wait for those before them.
+	// Number of bytes that were received out of order and wait for earlier ones.
 	std::size_t early() const { return early_bytes_; }
-	// Sends only the data that was already written, and then closes.
+	// Closes the connection after the data that was already written has been sent.
 	void close();
 	// Resets the connection at once; the peer is notified.
 	void abort();
-	// Called by the stack: the connection ends for a reason of the stack's.
+	// Called by the stack to end the connection.
 	void fail(End how);
 
-	// A segment of this connection, whole and with its check.
+	// Handles a segment of this connection, whose checksum is correct.
 	void take(const Segment &segment);
 
 private:
@@ -177,7 +178,7 @@ private:
 
 	std::uint32_t in_flight() const { return next_ - first_; }
 	bool opening() const { return state_ == State::syn_sent || state_ == State::syn_received; }
-	// The timer is not an acknowledgement's.
+	// True in states in which the timer is not for retransmissions.
 	bool waiting() const { return state_ == State::fin_wait2 || state_ == State::time_wait; }
 	bool may_send() const
 	{
@@ -194,21 +195,21 @@ private:
 	// to send, and of the one behind the last byte that was sent.
 	std::uint32_t first_, next_, highest_;
 	std::uint32_t peer_window_ = 0, window_sequence_ = 0, window_acknowledgement_ = 0;
-	std::deque<Bytes> written_; // from first_ on, each a segment
+	std::deque<Bytes> written_; // from first_ on, one entry per segment
 	std::size_t queued_ = 0;
 	bool blocked_ = false; // a write() was refused
 	bool closing_ = false; // a FIN follows
 	Congestion congestion_;
-	std::uint32_t recover_ = 0; // highest_ when a loss was seen; never far behind first_
+	std::uint32_t recover_ = 0; // highest_ at the detection of a loss; never far behind first_
 	RoundTrip round_trip_;
-	// The segment that is timed: where it ends, and when it was sent.
+	// The segment whose round trip is measured: its end, and the time when it was sent.
 	std::optional<std::pair<std::uint32_t, Clock::time_point>> timed_;
 	unsigned tries_ = 0;
 
 	// In.
 	std::uint32_t expected_ = 0;
-	std::uint64_t received_ = 0;           // bytes: the offset of expected_
-	std::map<std::uint64_t, Bytes> early_; // by offset; no byte twice
+	std::uint64_t received_ = 0;           // number of bytes up to expected_
+	std::map<std::uint64_t, Bytes> early_; // keyed by offset, without overlaps
 	std::size_t early_bytes_ = 0;
 	std::optional<std::uint64_t> fin_at_;
 	unsigned unacknowledged_ = 0; // segments

@@ -79,7 +79,8 @@ Neighbours::Neighbour &Neighbours::place_for(Ip address)
 	return known_[address];
 }
 
-// Drops the neighbour that this host wanted longest ago, and of several, heard of longest ago.
+// Drops the neighbour to which this host has not sent for the longest time; among several, the one
+// from which nothing was received for the longest time.
 void Neighbours::make_room(bool unknown)
 {
 	auto oldest = known_.end();

@@ -18,29 +18,30 @@ class Neighbours
 {
 public:
 	static constexpr std::size_t kMostNeighbours = 256;
-	// Limit of those among them that are wanted but not known.
+	// Limit of neighbours whose address was requested and is not known yet.
 	static constexpr std::size_t kMostUnknown = 64;
-	// Frames that wait for one's address, the newest; times that it is asked for, and how long
-	// an answer is waited for.
+	// Limit of frames that wait for an address (the newest are kept), number of requests, and
+	// time to wait for each answer.
 	static constexpr std::size_t kMostWaiting = 4;
 	static constexpr unsigned kMostTries = 3;
 	static constexpr Clock::duration kPatience = std::chrono::seconds(1);
-	// After which an address is asked for again.
+	// Age after which an address is requested again.
 	static constexpr Clock::duration kAgeing = std::chrono::seconds(60);
 
-	// @ask: sends a request for the address. @unreachable: nobody has answered.
+	// @ask sends a request for the address. @unreachable is called if there was no answer.
 	Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<void(Ip)> unreachable);
 
-	// Purpose of a frame: an answer, which anybody can provoke with any source address, or own
-	// traffic of this host. Answers take no place from own traffic.
+	// Purpose of a frame: an answer, which any host can provoke with any source address, or
+	// traffic of this host. Entries for answers never replace those for this host's traffic.
 	enum class For { answer, self };
 
-	// Calls @send with the neighbour's hardware address, now or when it is known, if it ever
-	// is.
+	// Calls @send with the neighbour's hardware address, at once or when it becomes known; not
+	// at all if it never does.
 	void reach(Ip address, For what, std::function<void(Mac)> send);
-	// Takes an ARP reply, if the address was asked for or is known.
+	// Handles an ARP reply, if the address was requested or is known.
 	void learn(Ip address, Mac mac);
-	// Takes the sender of an ARP request for this host, which is about to send to it.
+	// Records the sender of an ARP request for this host, because it is about to send to this
+	// host.
 	void learn_anew(Ip address, Mac mac);
 
 	// Returns true if a host has announced that it has this address.
@@ -50,9 +51,9 @@ public:
 private:
 	struct Neighbour {
 		Mac mac = 0;                // 0: not known
-		Clock::time_point since{};  // known, or asked last
-		Clock::time_point wanted{}; // for this host itself, last
-		unsigned tries = 0;         // while it is asked for
+		Clock::time_point since{};  // time when it became known, or of the last request
+		Clock::time_point wanted{}; // last use for this host's own traffic
+		unsigned tries = 0;         // number of requests so far
 		std::vector<std::function<void(Mac)>> waiting{};
 	};
 

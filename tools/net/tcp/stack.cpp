@@ -53,7 +53,8 @@ bool Stack::add_address(Ip address, Ip mask)
 	if (!address || addresses_.size() == kMostAddresses)
 		return false;
 	addresses_.push_back({address, mask});
-	// Corrects the entry of hosts that know another one by it (RFC 5227 section 2.3).
+	// Announces the address, so that hosts with an outdated entry correct it (RFC 5227 section
+	// 2.3).
 	send_(encode({kBroadcast, config_.mac, kTypeArp},
 		     Arp{false, config_.mac, 0, address, address}));
 	return true;
@@ -78,7 +79,7 @@ bool Stack::owns(Ip address) const
 				   [&](const Address &each) { return each.address == address; });
 }
 
-// Returns true if it may be the address of one host, as far as the own networks tell.
+// Returns false for addresses that cannot be those of a single host on the own networks.
 bool Stack::is_host(Ip address) const
 {
 	return address && address < kFirstGroup &&
@@ -125,7 +126,8 @@ Stack::Listener *Stack::listener_of(const Endpoint &local)
 	return nullptr;
 }
 
-// From a place that cannot be guessed, as the first sequence number (RFC 6056, RFC 6528).
+// The search starts at a random port, so that ports cannot be guessed, like the first sequence
+// number (RFC 6056, RFC 6528).
 std::uint16_t Stack::unused_port(Ip local, const Endpoint &remote)
 {
 	const auto first = static_cast<std::uint32_t>(loop_.random());
@@ -175,7 +177,7 @@ Connection::Setup Stack::setup_for(const Pair &pair)
 				std::erase(unfinished_, pair);
 				const ConnectionPtr connection = connections_.at(pair);
 				if (Listener *const listener = listener_of(pair.local)) {
-					// It may stop listening.
+					// The callback may stop listening.
 					const auto accept = listener->accept;
 					accept(connection);
 				} else
@@ -207,7 +209,7 @@ void Stack::receive(View frame)
 			take_arp(*arp);
 		return;
 	}
-	// Nothing that is for all is for a connection.
+	// Broadcast frames do not belong to connections.
 	if (ethernet->type != kTypeIp || ethernet->destination == kBroadcast)
 		return;
 	const auto packet = parse_packet(payload);
@@ -260,7 +262,8 @@ void Stack::take_segment(const Packet &packet)
 	const Pair pair{{packet.destination, segment->destination},
 			{packet.source, segment->source}};
 	if (const auto found = connections_.find(pair); found != connections_.end()) {
-		// The connection may end when it handles the segment.
+		// Keep a reference, because the connection may be removed while it handles the
+		// segment.
 		const ConnectionPtr connection = found->second;
 		return connection->take(*segment);
 	}
@@ -299,7 +302,7 @@ void Stack::make_room_for_unfinished()
 	connection->fail(End::timed_out);
 }
 
-// Places of closed connections are reused first.
+// Connections in TIME_WAIT are removed first.
 bool Stack::has_room_for_connection()
 {
 	if (connections_.size() < kMostConnections)
@@ -340,14 +343,15 @@ void Stack::send_packet(const Packet &packet, Neighbours::For what)
 {
 	if (!source_towards(packet.destination) || packet.payload.size() + kIpHeader > config_.mtu)
 		return;
-	// To oneself: not within the sending of it, and not by the cable.
+	// A packet to the host itself is queued and not sent on the cable; delivering it here would
+	// reenter the sender.
 	if (owns(packet.destination)) {
 		if (own_.size() < kMostOwn)
 			own_.push_back(encode({config_.mac, config_.mac, kTypeIp}, packet));
 		return own_wakeup_.signal();
 	}
 	Bytes frame = encode({0, config_.mac, kTypeIp}, packet);
-	// It is called once.
+	// @send is called at most once.
 	neighbours_.reach(packet.destination, what,
 			  [this, frame = std::move(frame)](Mac mac) mutable {
 				  for (std::size_t i = 0; i < 6; ++i)
@@ -356,7 +360,7 @@ void Stack::send_packet(const Packet &packet, Neighbours::For what)
 			  });
 }
 
-// Frames that these cause are handled after other work of the loop.
+// Packets that are sent meanwhile are handled after other work of the loop.
 void Stack::receive_own()
 {
 	for (std::size_t left = own_.size(); left; --left) {

@@ -26,15 +26,15 @@ class Stack
 {
 public:
 	static constexpr std::size_t kMostAddresses = 16;
-	// Limits of connections in all states, and of those that a listener's callers have not
-	// finished. Newer ones replace the latter: first those of addresses that no host has
-	// announced, and of these, the oldest of the address that has the most of them.
+	// Limits of connections in all states, and of half-open connections of listeners. At the
+	// latter limit, a new one replaces an existing one: first one with an address that no host
+	// has announced, and of these, the oldest of the address that has the most.
 	static constexpr std::size_t kMostConnections = 4096;
 	static constexpr std::size_t kMostUnfinished = 128;
 	static constexpr std::size_t kMostListeners = 1024;
-	// Bytes that all connections hold in a direction, shared out among those that there are.
+	// Limit of the bytes that all connections buffer in a direction, which is shared equally.
 	static constexpr std::size_t kMostHeld = 64 << 20;
-	// The number of frames to the own address that wait for the loop. More are lost.
+	// Limit of queued frames to the own address. More are dropped.
 	static constexpr std::size_t kMostOwn = 256;
 
 	struct Config {
@@ -42,7 +42,7 @@ public:
 		std::size_t mtu = 1500;
 	};
 
-	// @send: puts a frame on the cable.
+	// @send sends a frame on the cable.
 	Stack(Loop &loop, const Config &config, std::function<void(Bytes frame)> send);
 	// All connections end without notifying their users. Peers are reset when they send to the
 	// next stack with this address.
@@ -50,22 +50,23 @@ public:
 	Stack(const Stack &) = delete;
 	Stack &operator=(const Stack &) = delete;
 
-	// False: there are enough.
+	// Returns false if there are too many addresses.
 	bool add_address(Ip address, Ip mask);
-	// Connections of it end: End::Unreachable.
+	// The connections of the address end with End::unreachable.
 	void remove_address(Ip address);
 	bool owns(Ip address) const;
 
-	// @accept: gets each connection of somebody's to @local (address 0: to any), established,
-	// whose user it sets. False: the place is taken, or there are enough.
+	// @accept is called with each established connection to @local (any address if it is 0),
+	// and must set its user. Returns false if the endpoint is in use, or there are too many
+	// listeners.
 	bool listen(const Endpoint &local, std::function<void(const ConnectionPtr &)> accept);
-	// Its connections that are not established end.
+	// Half-open connections of the listener are dropped.
 	void stop_listening(const Endpoint &local);
 	// The local port is an unused one. Returns null if no own address has a route there, or if
 	// there is no space.
 	ConnectionPtr connect(const Endpoint &remote, User &user);
 
-	// A frame of the cable.
+	// Handles a frame from the cable.
 	void receive(View frame);
 
 	std::size_t connections() const { return connections_.size(); }
@@ -78,8 +79,8 @@ private:
 		std::function<void(const ConnectionPtr &)> accept;
 	};
 
-	// The own address on the network that @destination is on; nothing: it is on none, and there
-	// is no way to it.
+	// Returns the own address on the network of @destination; nothing if there is none, because
+	// there are no routers.
 	std::optional<Ip> source_towards(Ip destination) const;
 	bool is_host(Ip address) const;
 	std::uint16_t unused_port(Ip local, const Endpoint &remote);
@@ -106,9 +107,9 @@ private:
 	std::vector<Address> addresses_;
 	std::map<Endpoint, Listener> listeners_;
 	std::map<Pair, ConnectionPtr> connections_;
-	// Not established yet, the oldest first.
+	// Half-open connections, oldest first.
 	std::deque<Pair> unfinished_;
-	// Over, and perhaps in one of their functions still.
+	// Connections that have ended, and may still be executing one of their functions.
 	std::vector<ConnectionPtr> buried_;
 	Wakeup burial_;
 	std::deque<Bytes> own_;

@@ -14,14 +14,14 @@ class RoundTrip
 {
 public:
 	using Duration = Clock::duration;
-	// The RFC requires a second at least, because clocks were coarse. This is the common value
-	// now.
+	// The RFC requires at least a second, because clocks were coarse. Today's implementations
+	// use this value.
 	static constexpr Duration kLeast = std::chrono::milliseconds(200);
 	static constexpr Duration kMost = std::chrono::seconds(60);
-	// Behind an opening that had to be sent again (section 5.7).
+	// Initial timeout after a SYN was retransmitted (section 5.7).
 	static constexpr Duration kAfterOpening = std::chrono::seconds(3);
 
-	// A segment that was sent once was acknowledged after @sample.
+	// Handles the round-trip time of a segment that was sent once.
 	void sample(Duration sample)
 	{
 		if (smoothed_ == Duration::zero()) {
@@ -37,7 +37,7 @@ public:
 	}
 	// Doubles the timeout when no acknowledgement came in time.
 	void back_off() { timeout_ = std::min(2 * timeout_, kMost); }
-	// The peer has answered in time after all; it had no room.
+	// Undoes back_off(): the peer has answered, and only had no space.
 	void forget_back_off() { timeout_ = measured(); }
 	void opened_late() { timeout_ = kAfterOpening; }
 	Duration timeout() const { return timeout_; }

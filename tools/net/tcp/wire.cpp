@@ -36,7 +36,7 @@ void put_at(Bytes &out, std::size_t offset, std::uint16_t value)
 	out[offset + 1] = static_cast<std::uint8_t>(value);
 }
 
-// With room for @more behind the header.
+// Returns a header, with capacity for @more bytes after it.
 Bytes begin(const EthernetHeader &ethernet, std::size_t more)
 {
 	Bytes frame;
@@ -47,14 +47,15 @@ Bytes begin(const EthernetHeader &ethernet, std::size_t more)
 	return frame;
 }
 
-// Sum of the addresses, the protocol and the length, which a segment's checksum covers too.
+// Returns the sum of the addresses, the protocol and the length, which the checksum of a segment
+// also covers.
 std::uint32_t pseudo_header(Ip source, Ip destination, std::size_t length)
 {
 	return (source >> 16) + (source & 0xffff) + (destination >> 16) + (destination & 0xffff) +
 	       kProtocolTcp + static_cast<std::uint32_t>(length);
 }
 
-// False if the options are none.
+// Returns false if the options are malformed.
 bool parse_options(View options, Segment &segment)
 {
 	while (!options.empty() && options[0] != kOptionEnd) {
@@ -73,8 +74,8 @@ bool parse_options(View options, Segment &segment)
 
 } // namespace
 
-// The sum is the same whichever end of the words comes first, but for its own order (RFC 1071
-// section 2): so four bytes are taken at a time, as they lie in memory.
+// The byte order only affects the order of the result's bytes (RFC 1071 section 2), so four bytes
+// are added at a time in host order.
 std::uint16_t checksum(View bytes, std::uint32_t begin)
 {
 	const auto fold = [](std::uint64_t sum) {
@@ -145,7 +146,7 @@ Bytes encode(Ip source, Ip destination, const Segment &segment)
 	put(out, header / 4 << 4, 1);
 	put(out, segment.flags, 1);
 	put(out, segment.window, 2);
-	put(out, 0, 4); // check, urgent pointer
+	put(out, 0, 4); // checksum, urgent pointer
 	if (segment.mss) {
 		put(out, kOptionMss, 1);
 		put(out, kMssOption, 1);
@@ -181,7 +182,7 @@ std::optional<Packet> parse_packet(View payload)
 		return std::nullopt;
 	const std::size_t header = std::size_t{payload[0]} % 16 * 4;
 	const std::size_t length = get(payload, 2, 2);
-	// A frame may be longer than its packet: there is a least frame.
+	// A frame may be longer than its packet, because short frames are padded.
 	if (header < kIpHeader || length < header || length > payload.size())
 		return std::nullopt;
 	const bool fragment = get(payload, 6, 2) & 0x3fff;

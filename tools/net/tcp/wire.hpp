@@ -14,7 +14,8 @@ namespace weft::tcp
 
 using Bytes = std::vector<std::uint8_t>;
 using View = std::span<const std::uint8_t>;
-// 48 bits, and an address of IPv4: the first octet on the wire uppermost.
+// A 48-bit hardware address and an IPv4 address; the first octet on the wire is the most
+// significant one.
 using Mac = std::uint64_t;
 using Ip = std::uint32_t;
 
@@ -67,10 +68,10 @@ struct Segment {
 	}
 };
 
-// Frames, whole.
+// These return whole frames.
 Bytes encode(const EthernetHeader &ethernet, const Arp &arp);
 Bytes encode(const EthernetHeader &ethernet, const Packet &packet);
-// A packet's payload, with its check.
+// Returns the payload of a packet, with its checksum.
 Bytes encode(Ip source, Ip destination, const Segment &segment);
 
 // Return nothing for incomplete packets, fragments, and packets with a wrong checksum. Views are
@@ -80,7 +81,8 @@ std::optional<Arp> parse_arp(View payload);
 std::optional<Packet> parse_packet(View payload);
 std::optional<Segment> parse_segment(const Packet &packet);
 
-// The internet's (RFC 1071), of what begins at an even place: 0 over what holds its own.
+// The internet checksum (RFC 1071) of bytes that start at an even offset. It is 0 for data that
+// includes a correct checksum.
 std::uint16_t checksum(View bytes, std::uint32_t begin = 0);
 
 } // namespace weft::tcp

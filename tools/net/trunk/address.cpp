@@ -77,7 +77,7 @@ Address Address::peer(int socket)
 
 bool Address::has_port() const
 {
-	// The port is in the same place for both families.
+	// The port has the same offset in both structures.
 	return reinterpret_cast<const sockaddr_in *>(&storage_)->sin_port != 0;
 }
 

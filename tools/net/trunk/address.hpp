@@ -24,10 +24,11 @@ public:
 	static Address peer(int socket);
 
 	std::string text() const;
-	// What counts as one client when clients are limited: the IPv4 address, or the first 64
-	// bits of the IPv6 address, because a host can have all addresses that begin with them.
+	// Returns the part of the address that identifies a client for limits: the IPv4 address, or
+	// the first 64 bits of the IPv6 address, because a host can have all addresses with the
+	// same first 64 bits.
 	std::string network() const;
-	// False for port 0, which stands for any port where one listens.
+	// Returns false for port 0, with which a listener gets any free port.
 	bool has_port() const;
 
 	// Both return non-blocking sockets and throw std::system_error. connect() does not wait for

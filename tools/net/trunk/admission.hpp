@@ -14,10 +14,11 @@ namespace weft::trunk
 {
 
 constexpr std::chrono::milliseconds kAdmissionWindow{100};
-// Connections accepted in a window. More wait in the kernel, which holds kBacklog of them.
+// Connections accepted in a window. Further ones wait in the kernel, whose queue has kBacklog
+// entries.
 constexpr unsigned kMostAccepted = 500;
-// Handshakes in a window: of all networks, of each network, and those that a network may begin
-// whatever others do.
+// Handshakes in a window: in total, for one network, and the number that every network may start in
+// any case.
 constexpr unsigned kMostAdmitted = 50;
 constexpr unsigned kMostOfNetwork = 25;
 constexpr unsigned kAlwaysOfNetwork = 2;
@@ -25,7 +26,7 @@ constexpr unsigned kAlwaysOfNetwork = 2;
 class Admission
 {
 public:
-	// Counts one more connection. Returns false if it is to be closed at once.
+	// Counts one more connection. Returns false if it must be closed at once.
 	bool admit(const std::string &network)
 	{
 		accepted_++;

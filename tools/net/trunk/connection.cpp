@@ -16,9 +16,9 @@ namespace weft::trunk
 namespace
 {
 
-// Reads and writes before the loop does something else.
+// Number of reads and writes before the loop runs other tasks.
 constexpr unsigned kSlice = 8;
-// Records are made until so many bytes wait for the socket.
+// Records are created until this number of bytes waits for the socket.
 constexpr std::size_t kEnoughToSend = 64 << 10;
 
 std::string text_of_error(int error)
@@ -57,7 +57,7 @@ bool Connection::read()
 		const auto got = ::recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
 		if (got < 0 && (errno == EAGAIN || errno == EINTR))
 			return true;
-		// It is still connecting.
+		// The connection is still being established.
 		if (got < 0 && errno == ENOTCONN)
 			return true;
 		if (got < 0)
@@ -107,7 +107,8 @@ bool Connection::greet(const Frame &frame)
 	const auto progress = handshake_.take(frame, answers);
 	if (progress == Handshake::Progress::refused)
 		return close(handshake_.why(), handshake_.reason());
-	// Before the answer: a listener that refuses a client proves nothing to it.
+	// Checked before the answer is sent, so that a listener that refuses a client proves
+	// nothing to it.
 	const bool done = progress == Handshake::Progress::done;
 	if (done)
 		if (const Reason refusal = handlers_.authenticated(); refusal != Reason::none)
@@ -195,7 +196,7 @@ void Connection::say_goodbye(Reason reason) noexcept
 {
 	try {
 		append(make_frame(FrameType::bye, ByeBody{reason, {}}));
-		// Behind what has been sent in part.
+		// The reason follows a record that was sent in part.
 		static_cast<void>(::send(socket_.get(), wire_.data() + wire_sent_,
 					 wire_.size() - wire_sent_, MSG_NOSIGNAL | MSG_DONTWAIT));
 	} catch (const std::bad_alloc &) {

@@ -28,7 +28,7 @@ constexpr std::chrono::seconds kHandshakeTime{5};
 constexpr std::chrono::seconds kAlivePeriod{1};
 // A peer that sends nothing, or reads nothing of what waits for it, is lost after this time.
 constexpr std::chrono::seconds kSilenceTime{10};
-// Once so many bytes wait for the socket, no more packets are taken from the fabric.
+// While more bytes than this wait for the socket, no packets are taken from the fabric.
 constexpr std::size_t kMostUnsent = 256 << 10;
 
 // Made, used and destroyed on the loop's thread.
@@ -61,7 +61,8 @@ public:
 	const std::string &peer() const { return peer_; }
 	const std::string &network() const { return network_; }
 	Clock::time_point last_received() const { return last_received_; }
-	// There is something to send: calls fill() until it has no more, or the socket is full.
+	// Called if there may be something to send: calls fill() until it returns nothing or the
+	// socket is full.
 	void send();
 	// Notifies the peer of the reason, if the socket takes it. The owner destroys the
 	// connection then.
@@ -87,17 +88,17 @@ private:
 	const Handlers handlers_;
 	Handshake handshake_;
 	FrameReader reader_;
-	// After the handshake: frames that wait for a record.
+	// Frames that wait for a record, after the handshake.
 	std::deque<Buffer> out_;
 	std::size_t out_bytes_ = 0;
 	std::optional<RecordSealer> sealer_;
-	// What goes to the socket next, and how much of it has been sent.
+	// Data for the socket, and how much of it was sent.
 	Buffer wire_;
 	std::size_t wire_sent_ = 0;
 	bool authenticated_ = false;
 	bool sent_lately_ = false; // since the last tick
 	Clock::time_point last_received_;
-	Clock::time_point last_sent_; // or nothing was waiting
+	Clock::time_point last_sent_; // or the last time when nothing was waiting
 	Timer timer_;
 	Watch watch_;
 };

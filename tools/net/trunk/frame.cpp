@@ -18,7 +18,7 @@ bool all_zero(const T &bytes)
 	return std::ranges::all_of(bytes, [](auto byte) { return byte == 0; });
 }
 
-// The body as a structure of exactly its size.
+// Reads the body as a structure, whose size must match exactly.
 template<class Body>
 std::optional<Body> read_body(std::span<const std::byte> bytes)
 {

@@ -30,8 +30,8 @@ constexpr std::size_t kNonceBytes = 32;
 constexpr std::size_t kPublicKeyBytes = 32;
 constexpr std::size_t kMacBytes = 32;
 
-// Packets of one virtual lane that a sender may have outstanding. A run counts as many packets as
-// it stands for.
+// Packets of one virtual lane that a sender may have outstanding. A run counts as the number of
+// packets that it represents.
 constexpr unsigned kWindow = 256;
 constexpr std::size_t kMostRunBytes = 64 << 10;
 
@@ -45,7 +45,7 @@ enum class FrameType : std::uint8_t {
 	bye = 7,
 };
 
-// Why an end closes the connection, for the other end's log.
+// Reason for which an end closes the connection, for the log of the other end.
 enum class Reason : std::uint8_t {
 	none = 0,
 	version = 1,  // it speaks another version of the protocol
@@ -110,7 +110,7 @@ struct LinkBody {
 	ib::be32 attempt;
 	ib::be32 seen; // the last attempt of the other end
 	std::uint8_t ready;
-	// What the half can train to: bits of PortInfo.
+	// Rates that the half supports: bits of PortInfo.
 	std::uint8_t widths;
 	std::uint8_t speeds;
 	std::uint8_t speeds_ext;

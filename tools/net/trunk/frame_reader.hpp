@@ -18,18 +18,18 @@ class FrameReader
 {
 public:
 	FrameReader();
-	// All that follows the last frame that next() has returned is in records.
+	// All data after the last frame that next() has returned is in records.
 	void decrypt(const SessionKey &key);
 
-	// Where the next bytes of the stream go; never empty while next() has no frame.
+	// Buffer for the next bytes of the stream; never empty while next() has no frame.
 	std::span<std::byte> room();
 	void added(std::size_t bytes) { end_ += bytes; }
 
-	// The next whole frame. Nothing if more bytes are needed, or if the stream is wrong: then
-	// wrong() gives the reason, and nothing more can be read.
+	// Returns the next frame. Returns nothing if more bytes are needed, or if the stream is
+	// invalid; wrong() then gives the reason, and nothing more can be read.
 	std::optional<Frame> next();
 	Reason wrong() const { return wrong_; }
-	// The stream would end in the middle of a frame or record here.
+	// Returns true if the stream would end in the middle of a frame or record here.
 	bool partial() const { return begin_ != end_; }
 
 private:
@@ -40,7 +40,7 @@ private:
 	std::optional<RecordOpener> opener_;
 	Buffer buffer_;
 	std::size_t begin_ = 0, end_ = 0;
-	// What next() has not returned of the open record.
+	// The rest of the open record.
 	std::span<const std::byte> frames_;
 	Reason wrong_ = Reason::none;
 };

@@ -13,7 +13,7 @@ namespace weft::trunk
 namespace
 {
 
-// These keep the uses of the shared key apart.
+// Different constants for each use of the shared key, so that one result cannot stand for another.
 constexpr std::string_view kProofPurpose = "weft trunk proof 2";
 constexpr std::string_view kSessionPurpose = "weft trunk session 2";
 
@@ -75,7 +75,7 @@ Handshake::Progress Handshake::take(const Frame &frame, std::vector<Buffer> &ans
 Handshake::Progress Handshake::take_hello(std::span<const std::byte> body,
 					  std::vector<Buffer> &answers)
 {
-	// Other versions have these two, and may differ in the rest.
+	// All versions have these two fields, and may differ in the rest.
 	constexpr std::size_t version_end = offsetof(HelloBody, role);
 	if (body.size() < version_end || std::memcmp(body.data(), own_.magic, kMagic.size()) != 0)
 		return refuse(Reason::protocol);

@@ -25,7 +25,7 @@
 namespace weft::trunk
 {
 
-// Of one connection, for one end.
+// The keys of one end of a connection.
 struct SessionKeys {
 	SessionKey sending, receiving;
 };
@@ -39,18 +39,18 @@ public:
 	Handshake(const Handshake &) = delete;
 	Handshake &operator=(const Handshake &) = delete;
 
-	// The first frame to send.
+	// Returns the first frame to send.
 	Buffer hello() const { return make_frame(FrameType::hello, own_); }
 
 	enum class Progress { goes_on, done, refused };
 	// Takes the peer's next frame and appends the frames that answer it. After `refused` the
 	// owner closes the connection.
 	Progress take(const Frame &frame, std::vector<Buffer> &answers);
-	// Why it is refused.
+	// Valid after `refused`.
 	Reason reason() const { return reason_; }
 	// The same as text for this end's log.
 	std::string why() const;
-	// After `done`.
+	// Valid after `done`.
 	const SessionKeys &session_keys() const { return *session_keys_; }
 
 private:
@@ -62,7 +62,7 @@ private:
 			 std::span<const std::byte> secret = {}) const;
 	Mac proof_of(Role role) const;
 	Buffer own_proof() const;
-	// Returns false if the peer's public key is not one.
+	// Returns false if the peer's public key is invalid.
 	bool agree_on_keys();
 
 	const Key &key_;

@@ -37,14 +37,14 @@ public:
 	// Returns the HMAC-SHA-256 of the concatenated parts.
 	Mac authenticate(std::initializer_list<std::span<const std::byte>> parts) const;
 
-	// Returns what differs for different keys and reveals nothing about them.
+	// Returns a value that differs between keys and reveals nothing about them.
 	Mac fingerprint() const;
 
 private:
 	std::vector<std::byte> bytes_;
 };
 
-// Takes the same time wherever they differ.
+// Takes the same time wherever the values differ.
 bool equal(const Mac &a, const Mac &b);
 
 } // namespace weft::trunk

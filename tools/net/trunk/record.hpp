@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// What the two ends of a trunk send after the handshake: records, each of one or more whole frames,
+// After the handshake, both ends of a trunk send records, each of one or more whole frames,
 // encrypted and authenticated with ChaCha20-Poly1305 (RFC 8439). Each direction has a key of its
 // own, new for each connection. The nonce is the number of the record, which is not sent. A record
 // that is forged, altered, repeated, left out or out of order therefore fails to authenticate.
@@ -19,7 +19,7 @@
 namespace weft::trunk
 {
 
-// In front of each record, and authenticated with it.
+// Precedes each record, and is authenticated with it.
 struct RecordHeader {
 	ib::be32 bytes; // of the encrypted frames and the tag
 };
@@ -45,8 +45,9 @@ class RecordSealer
 public:
 	explicit RecordSealer(const SessionKey &key) : key_(key) {}
 
-	// Appends to @wire one record of frames from the front of @frames, as many as fit; returns
-	// the bytes of these frames. There is a frame, and none is larger than kMostRecord.
+	// Appends one record to @wire, with as many frames from the front of @frames as fit;
+	// returns the total size of these frames. @frames must not be empty, and no frame may be
+	// larger than kMostRecord.
 	std::size_t seal(std::deque<Buffer> &frames, Buffer &wire);
 
 private:

@@ -23,7 +23,7 @@
 namespace weft::trunk
 {
 
-// Runs on the loop, except state().
+// Runs on the loop, except for state().
 class Trunk::Impl
 {
 public:
@@ -61,18 +61,18 @@ private:
 	const Key key_;
 	Wakeup wakeup_;
 	TrunkPort port_;
-	// Connections in the handshake, oldest first, and the one that is in use.
+	// Connections in the handshake, oldest first, and the authenticated one.
 	Connections connections_;
 	Connection *current_ = nullptr;
 	FileDescriptor listener_;
 	std::optional<Watch> listening_;
 	Admission admission_;
-	// At the end that listens: a window of admission_ has passed. At the other end: time to
-	// connect again.
+	// At the listening end, the end of a window of admission_; at the other end, the time of
+	// the next connection attempt.
 	Timer timer_;
 	std::chrono::milliseconds retry_ = kFirstRetry;
 	Clock::time_point connected_at_{};
-	// Clients without the key use up only their own.
+	// Separate limits, so that clients without the key cannot suppress other lines.
 	LineBudget log_budget_, refusals_log_budget_;
 
 	mutable Mutex mutex_;
@@ -108,7 +108,7 @@ Trunk::Impl::Impl(Loop &loop, fabric::Port &port, Config config, Key key)
 		listening_.emplace(loop, listener_.get(), Watch::kReadable,
 				   [this](unsigned) { accept(); });
 	}
-	// Last, because the constructor may throw until here.
+	// This must come last, because the constructor may throw before.
 	loop_.contain([this](const std::string &what) { failed(what); });
 }
 
@@ -127,7 +127,7 @@ void Trunk::Impl::accept()
 	if (!timer_.armed())
 		timer_.arm(kAdmissionWindow);
 	if (!socket) {
-		// Without a descriptor or memory for it the connection stays in the queue.
+		// If there is no descriptor or memory for it, the connection stays in the queue.
 		if (error != EAGAIN && error != EINTR && error != ECONNABORTED)
 			listening_->want(Watch::kNothing);
 		return;
@@ -139,7 +139,7 @@ void Trunk::Impl::accept()
 		else
 			refused(peer.text(), "it opens too many connections", false);
 	} catch (const std::exception &reason) {
-		// For instance, there is no memory for it.
+		// For example, there is not enough memory.
 		refused("a client", reason.what(), false);
 	}
 	if (admission_.full())
@@ -182,7 +182,7 @@ void Trunk::Impl::start(FileDescriptor socket, const Address &peer)
 {
 	if (connections_.size() - (current_ ? 1 : 0) >= kMostHandshakes)
 		closed(most_crowded(), "too many connections are in the handshake", false);
-	// The handlers need the iterator, which exists once the connection does.
+	// The handlers need the iterator, which only exists after the connection.
 	const auto self = std::make_shared<Connections::iterator>();
 	connections_.emplace_back(
 		loop_, std::move(socket), peer, config_.role, config_.name, key_,
@@ -231,11 +231,12 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 	const bool was_current = &*connection == current_;
 	if (was_current) {
 		current_ = nullptr;
-		// A peer that closes each connection is not tried four times a second.
+		// If a peer closes each connection at once, the interval must increase, too.
 		if (loop_.now() - connected_at_ > kLastRetry)
 			retry_ = kFirstRetry;
 	}
-	// Anyone can connect to the end that listens; only the configured address is connected to.
+	// Any client can connect to the listening end, but the other end connects only to the
+	// configured address.
 	const bool from_client = !was_current && config_.role == Role::listens;
 	if (from_client) {
 		connections_.erase(connection);
@@ -250,7 +251,7 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 			state.peer.clear();
 		}
 	});
-	// After the state, so that a client that sees the link go down finds the reason.
+	// After the state was set, so that the reason is available when the link goes down.
 	if (was_current)
 		port_.disconnected();
 	connections_.erase(connection);
@@ -259,8 +260,8 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 		retry_later();
 }
 
-// A client that is not, or not yet, known to have the key. What is shown about the trunk itself
-// does not change.
+// Handles a client that has not proved that it has the key. The displayed state of the trunk does
+// not change.
 void Trunk::Impl::refused(const std::string &peer, const std::string &why, bool violation)
 {
 	change([&](State &state) {
@@ -271,9 +272,9 @@ void Trunk::Impl::refused(const std::string &peer, const std::string &why, bool 
 	log_failure(refusals_log_budget_, peer, why);
 }
 
-// A handler of the loop has let an exception escape: there was no memory, or there is a defect here
-// or in the fabric behind the port. All that it may have left half done belongs to connections, so
-// the trunk begins again without any.
+// A handler of the loop has thrown an exception: there was no memory, or there is a defect here or
+// in the fabric. All state that may be inconsistent belongs to connections, so the trunk restarts
+// without any.
 void Trunk::Impl::failed(const std::string &what)
 {
 	const std::string why = fmt::format("internal error: {}", what);
@@ -290,7 +291,7 @@ void Trunk::Impl::failed(const std::string &what)
 			      withheld_text(taken.withheld));
 	if (config_.role == Role::connects)
 		return retry_later();
-	// The handler may have been the one that accepts connections again.
+	// The exception may have come from the handler that resumes accepting.
 	admission_.begin_window();
 	listening_->want(Watch::kReadable);
 }

@@ -20,9 +20,10 @@
 namespace weft::trunk
 {
 
-// Connections in the handshake; one more closes the oldest of the network that has most of them.
+// Limit of connections in the handshake. Above it, the oldest one of the network that has most of
+// them is closed.
 constexpr std::size_t kMostHandshakes = 32;
-// Connections that wait in the kernel to be accepted.
+// Limit of connections that wait in the kernel to be accepted.
 constexpr int kBacklog = 256;
 // Delay before another attempt to connect: doubles from the first to the last.
 constexpr std::chrono::milliseconds kFirstRetry{250};
@@ -39,10 +40,11 @@ struct Config {
 // For users and tests.
 struct State {
 	bool connected = false;
-	std::string address;           // that it listens at or connects to
-	std::string peer;              // of the connection
-	std::string last_reason;       // why there is no connection, or why the last was closed
-	std::string last_refusal;      // of the last client that was refused: its address and why
+	std::string address; // own address or the address of the listener
+	std::string peer;    // of the connection
+	// reason why there is no connection, or why the last one was closed
+	std::string last_reason;
+	std::string last_refusal;      // address of the last refused client, and the reason
 	std::uint64_t connections = 0; // accepted after authentication
 	std::uint64_t refused = 0;     // not accepted
 	std::uint64_t violations = 0;  // closed because the peer broke the protocol

@@ -18,7 +18,7 @@ namespace
 constexpr std::array<std::uint8_t, fabric::Port::kVls> kOrder{15, 0, 1, 2,  3,  4,  5,  6,
 							      7,  8, 9, 10, 11, 12, 13, 14};
 
-// The bits that the best one includes.
+// Returns a mask of all bits up to this one.
 std::uint8_t up_to(std::uint8_t best)
 {
 	return best == 0 ? 0 : static_cast<std::uint8_t>(2 * best - 1);
@@ -51,8 +51,8 @@ TrunkPort::~TrunkPort()
 	disconnected();
 }
 
-// The packet is serialized here, on the sender's thread: its payload may be leased, and must not be
-// referred to while waiting for the network.
+// The packet is serialized on the sender's thread, because its payload may be leased and must not
+// be referred to while waiting for the network.
 void TrunkPort::receive(fabric::Packet &&arriving)
 {
 	fabric::Packet packet(std::move(arriving));
@@ -80,7 +80,7 @@ void TrunkPort::receive(fabric::Packet &&arriving)
 void TrunkPort::went_down_locked()
 {
 	attempt_++;
-	// At once, so that the link does not come up again before the peer knows.
+	// Withhold at once, so that the link does not come up again before the peer knows.
 	port_.withhold(true);
 }
 
@@ -103,7 +103,7 @@ void TrunkPort::link_settled(bool trained)
 			went_down_locked();
 		ready_ = trained;
 	}
-	// Even if none of this has changed, because the capabilities of the port may have.
+	// Wake even if nothing of this has changed, because the port's capabilities may have.
 	wake_();
 }
 
@@ -132,7 +132,8 @@ void TrunkPort::disconnected()
 	drop_waiting();
 	for (unsigned vl = 0; vl < kVls; vl++) {
 		outstanding_packets_[vl] = owed_[vl] = 0;
-		// Emptied before the packets are destroyed, because their credits let others enter.
+		// Empty the queue before the packets are destroyed, because returned credits let
+		// others enter it.
 		auto sent = std::exchange(outstanding_[vl], {});
 	}
 	sent_.reset();
@@ -150,7 +151,7 @@ void TrunkPort::drop_waiting()
 {
 	for (unsigned vl = 0; vl < kVls; vl++) {
 		owed_[vl] += std::exchange(waiting_packets_[vl], 0);
-		// Emptied before the packets are destroyed, as above.
+		// Empty the queue before the packets are destroyed, as above.
 		auto arrived = std::exchange(waiting_[vl], {});
 	}
 }
@@ -178,7 +179,7 @@ const char *TrunkPort::take_packet(const Frame &frame)
 		return "a malformed packet";
 	const std::uint8_t vl = packet->lrh().vl();
 	const unsigned packets = packet->packets();
-	// The peer has not got the credits of these back.
+	// These packets' credits have not been returned to the peer.
 	if (waiting_packets_[vl] + owed_[vl] + packets > kWindow)
 		return "a packet without credit";
 	waiting_packets_[vl] += packets;
@@ -190,7 +191,7 @@ const char *TrunkPort::take_packet(const Frame &frame)
 bool TrunkPort::enter(std::uint8_t vl, fabric::Packet &packet)
 {
 	const unsigned before = packet.packets();
-	// A run may be split on its way, and its rest find no credit.
+	// A run may be split, and the rest of it may find no credit.
 	const bool entered = port_.send(packet) != fabric::Sent::no_credit;
 	const unsigned gone = entered ? before : before - packet.packets();
 	waiting_packets_[vl] -= gone;
@@ -254,8 +255,8 @@ TrunkPort::Half TrunkPort::own_half()
 		half = {attempt_, ready_};
 	}
 	if (half.attempt != dropped_to_) {
-		// Those from the peer too: the port that they waited for may not be there any more,
-		// and after the next training they may not arrive.
+		// Also drop packets from the peer: the port for which they wait may have been
+		// removed, and they must not arrive after the next training.
 		drop_queued();
 		drop_waiting();
 		dropped_to_ = half.attempt;
@@ -296,12 +297,12 @@ void TrunkPort::agree(const Half &half)
 		return go_down();
 	if (agreed_ || !may)
 		return;
-	// The peer would train to what the capabilities of this half were.
+	// The peer would train with outdated capabilities of this half.
 	if (!sent_ || !same(*sent_, offer(half)))
 		return wake_();
 	{
 		const MutexLock lock(mutex_);
-		// It went down meanwhile, and serve() will be called again.
+		// The link went down meanwhile, and serve() will be called again.
 		if (attempt_ != half.attempt)
 			return;
 		port_.withhold(false);
@@ -327,7 +328,7 @@ std::size_t TrunkPort::serve(std::deque<Buffer> &out, std::size_t room)
 	     back &= back - 1)
 		enter_waiting(static_cast<std::uint8_t>(std::countr_zero(back)));
 
-	// Before the first packet of a link that comes up.
+	// The state must be sent before the first packet after the link came up.
 	if (const LinkBody body = offer(half); !sent_ || !same(*sent_, body)) {
 		append(make_frame(FrameType::link, body));
 		sent_ = body;

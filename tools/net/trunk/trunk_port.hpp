@@ -33,14 +33,14 @@ namespace weft::trunk
 class TrunkPort final : private fabric::PortSink
 {
 public:
-	// Attaches to @port and enables it. @wake: serve() has something to do; called on any
-	// thread, with locks held: it only notifies the owner. Both outlive this.
+	// Attaches to @port and enables it. @wake is called when serve() should be called; it runs
+	// on any thread, with locks held, so it may only notify the owner. Both outlive this.
 	TrunkPort(fabric::Port &port, std::function<void()> wake);
 	~TrunkPort() override;
 	TrunkPort(const TrunkPort &) = delete;
 	TrunkPort &operator=(const TrunkPort &) = delete;
 
-	// All of the following on one thread, the owner's.
+	// The following functions are called on the owner's thread only.
 
 	// A connection to an authenticated peer exists, or no longer exists. Then all packets in
 	// transit are lost, and all credits are available again.
@@ -49,8 +49,8 @@ public:
 	// Takes a frame from the peer. Returns what is wrong with it, and the owner disconnects;
 	// null if it is valid.
 	const char *take(const Frame &frame);
-	// Does what has become due, and appends frames to be sent while they have fewer than @room
-	// bytes. Returns the number of bytes appended.
+	// Does pending work, and appends frames to be sent while they have fewer than @room bytes.
+	// Returns the number of bytes appended.
 	std::size_t serve(std::deque<Buffer> &out, std::size_t room);
 
 	bool link_up() const { return port_.link_up(); }
@@ -58,13 +58,13 @@ public:
 private:
 	static constexpr unsigned kVls = fabric::Port::kVls;
 
-	// A packet in the form of a frame.
+	// A packet encoded as a frame.
 	struct Outgoing {
 		Buffer frame;
 		fabric::Packet credit; // stripped
 		unsigned packets;
 	};
-	// A frame that was sent, until the peer has returned its credits.
+	// A frame that was sent and whose credits the peer has not returned.
 	struct Outstanding {
 		fabric::Packet credit;
 		unsigned packets;
@@ -83,17 +83,19 @@ private:
 	const char *take_packet(const Frame &frame);
 	const char *take_credits(const Frame &frame);
 	const char *take_link(const Frame &frame);
-	// Sends a packet into the fabric; false if there is no credit for it, or its rest.
+	// Sends a packet into the fabric; returns false if there is no credit for all of it.
 	bool enter(std::uint8_t vl, fabric::Packet &packet);
 	void enter_waiting(std::uint8_t vl);
 	struct Half {
 		std::uint32_t attempt;
 		bool ready;
 	};
-	// Returns the state of this half, after dropping what it has lost by going down.
+	// Returns the state of this half. Before, drops the packets that were lost when it went
+	// down.
 	Half own_half();
 	void drop_queued();
-	// Drops what has arrived and not found a credit; the peer gets its credits back.
+	// Drops packets from the peer that have found no credit; their credits are returned to the
+	// peer.
 	void drop_waiting();
 	LinkBody offer(const Half &half) const;
 	// Brings the link up or down according to both halves.
@@ -106,13 +108,13 @@ private:
 	Mutex mutex_;
 	bool connected_ WEFT_GUARDED_BY(mutex_) = false;
 	bool ready_ WEFT_GUARDED_BY(mutex_) = false;
-	// Changes each time that this half goes down. 0 is none.
+	// Incremented each time that this half goes down. 0 means that there is no attempt.
 	std::uint32_t attempt_ WEFT_GUARDED_BY(mutex_) = 1;
 	Queues queues_ WEFT_GUARDED_BY(mutex_);
-	// A bit for each VL of which the port's peer has credit again.
+	// A bit for each VL on which the port's peer has credits again.
 	std::atomic<std::uint32_t> credit_back_{0};
 
-	// The owner's thread.
+	// Used on the owner's thread.
 	std::array<std::deque<Outstanding>, kVls> outstanding_;
 	std::array<unsigned, kVls> outstanding_packets_{};
 	// Packets from the peer that wait for a credit of the port at this end.
@@ -121,8 +123,8 @@ private:
 	// Credits to be returned to the peer.
 	std::array<unsigned, kVls> owed_{};
 	std::optional<LinkBody> sent_, received_;
-	std::uint32_t dropped_to_ = 1; // the attempt that drop_queued() has been called for
-	// The peer's attempt that this half is up with; nothing while it is withheld.
+	std::uint32_t dropped_to_ = 1; // the last attempt for which drop_queued() was called
+	// The peer's attempt for which this half is up; nothing while it is withheld.
 	std::optional<std::uint32_t> agreed_;
 };
 

@@ -59,7 +59,7 @@ public:
 	Loop &loop() override { return loop_; }
 	GuestMemory &dma() override { return dma_; }
 	bool bus_master() const override { return bus_master_; }
-	// BARs are above all memory, as in real machines.
+	// BARs are above all memory, as on real hosts.
 	std::uint64_t bar_address(unsigned bar) const override
 	{
 		return kBarBase + (std::uint64_t{bar} << 32);

@@ -115,7 +115,7 @@ private:
 		case 6:
 			any_access(input);
 			break;
-		case 7: { // writes directly to the tables in guest memory
+		case 7: { // the guest writes directly to the tables in its memory
 			const std::span<std::byte> table =
 				subject_.table(input.take<std::uint8_t>() & 1);
 			const std::size_t at = input.take<std::uint16_t>() % (table.size() - 8);
@@ -191,7 +191,7 @@ private:
 		case 0:
 			host.set_bus_master(input.take<std::uint8_t>() & 1);
 			break;
-		case 1: // the machine takes its memory away under the card
+		case 1: // the guest removes memory that the card uses
 			if (host.dma().unmap(0, Subject::kMemorySize))
 				subject_.card().memory_changed();
 			break;

@@ -52,7 +52,7 @@ std::vector<FileDescriptor> descriptors(const Fixture &world)
 	return fds;
 }
 
-// A client's whole life, fed from @input.
+// Runs the whole life of a client with the input.
 class Client
 {
 public:
@@ -87,7 +87,7 @@ public:
 		}
 	}
 
-	// Messages from @input: command, flags, a size, as much payload.
+	// Sends messages from @input: command, flags, a size, and that many bytes of payload.
 	void feed_framed(std::span<const std::byte> input)
 	{
 		constexpr std::size_t head = 4;
@@ -114,7 +114,7 @@ private:
 			if (session_.ended())
 				return;
 			check(*message, reply);
-			// The device uses what it was given.
+			// The device uses the memory and interrupts that it was given.
 			endpoint_.raise_msix(0);
 			endpoint_.set_intx(true);
 			endpoint_.dma().fetch_add(0x1000, 1);

@@ -24,7 +24,7 @@ public:
 		Header header;
 		Bytes payload;
 
-		// 0 if the request was met, else the errno value.
+		// Returns 0 if the request succeeded, or else the errno value.
 		std::uint32_t error() const { return header.error; }
 		template<typename T>
 		T as(std::size_t offset = 0) const
@@ -45,7 +45,7 @@ public:
 	// Returns the next reply. Throws HungUp, or another std::runtime_error if there is none in
 	// time or it is malformed.
 	Reply receive();
-	// Sends a request and takes its reply, which must belong to it.
+	// Sends a request and receives the next reply, which must belong to it.
 	Reply call(Command command, const Bytes &payload = {}, const std::vector<int> &fds = {});
 	// Sends the first request of every session as QEMU 11.1 does.
 	Reply greet();

@@ -111,7 +111,7 @@ TEST_F(ClientConnection, TruncatedGuestMemoryDisconnectsTheClient)
 }
 
 // If a client sends a descriptor and this process cannot open more, the client gets no error
-// message, and the log says that it was not the client's fault.
+// message, and the log reports that it was not the client's fault.
 TEST_F(ClientConnection, FileDescriptorExhaustionIsReported)
 {
 	const CapturedLog log;
@@ -257,7 +257,8 @@ TEST_F(ClientConnection, SlowlyClosingFileDescriptorsAreLimited)
 	client().map(0, 4096, file.get());
 }
 
-// The log output that a client can cause is bounded, and the log says how much was left out.
+// The log output that a client can cause is limited, and the log reports how many lines were
+// omitted.
 TEST_F(ClientConnection, LogLinesPerClientAreLimited)
 {
 	const CapturedLog log;

@@ -27,13 +27,13 @@ using testing::bytes_of;
 constexpr std::uint64_t kGuestMemory = 64 << 10;
 
 // Bits of the first byte.
-constexpr unsigned kGreet = 1 << 0; // both queues work already
+constexpr unsigned kGreet = 1 << 0; // both queues are set up already
 constexpr unsigned kFramed =
-	1 << 1; // requests with right sizes, and changes of memory between them
-constexpr unsigned kDescriptors = 1 << 2; // each read brings a descriptor
-constexpr unsigned kSmallReads = 1 << 3;  // the stream comes in small reads
+	1 << 1; // requests of the right size, and changes of memory between them
+constexpr unsigned kDescriptors = 1 << 2; // each read returns a descriptor
+constexpr unsigned kSmallReads = 1 << 3;  // the stream is read in small parts
 
-// Where the queues are, once greeted.
+// Locations of the queues, if they are set up.
 constexpr std::uint64_t kRing[kQueues] = {0x0000, 0x3000};
 constexpr std::uint32_t kEntries = 16;
 
@@ -62,7 +62,7 @@ struct Fixture {
 	std::span<std::byte> memory;
 };
 
-// The input determines all that a guest does.
+// The input determines all actions of the guest.
 class Machine
 {
 public:
@@ -178,7 +178,7 @@ private:
 			if (session_.ended())
 				return;
 			check(header, reply);
-			// The device uses what it was given.
+			// The device uses the memory and interrupts that it was given.
 			endpoint_.raise_msix(0);
 			endpoint_.set_intx(true);
 			endpoint_.dma().fetch_add(0x1000, 1);

@@ -26,7 +26,7 @@ FileDescriptor make_file(std::uint64_t size)
 	return fd;
 }
 
-// Addresses of the command, of its answer, and of the buffers for messages.
+// Addresses of the command, of the answer, and of buffers for messages.
 constexpr std::uint64_t kCommandPlace = FakeGuest::kBuffers;
 constexpr std::uint64_t kAnswerPlace = FakeGuest::kBuffers + 0x8000;
 constexpr std::uint64_t kMessagePlace = FakeGuest::kBuffers + 0x10000;

@@ -111,9 +111,9 @@ public:
 	// The offset of a capability, found as a driver finds it; 0 if there is none.
 	std::uint8_t find_capability(std::uint8_t id);
 
-	// Gives the message queue a buffer of @size bytes.
+	// Posts a buffer of @size bytes to the message queue.
 	void give_buffer(std::uint32_t size = sizeof(vhost_user::Command) + 4);
-	// The address and the data of the next message.
+	// Address and data of a message.
 	struct Msi {
 		std::uint64_t address;
 		std::uint32_t data;
@@ -134,7 +134,7 @@ private:
 
 	FileDescriptor file_;
 	std::shared_ptr<const MemoryMapping> memory_;
-	FileDescriptor calls_; // where calls arrive
+	FileDescriptor calls_; // read end of the queues' calls
 	std::vector<Queue> queues_;
 	std::uint16_t next_buffer_ = 0;
 };

@@ -192,7 +192,7 @@ TEST_F(MsixMessages, FullBackendChannelDoesNotBlockTheServer)
 	EXPECT_TRUE(guest().take_message());
 }
 
-// A guest that never reads its calls misses none that matters, and blocks nobody.
+// A guest that never reads its calls misses no message, and does not block the device.
 TEST_F(MsixMessages, GuestThatIgnoresInterruptsDoesNotBlockTheDevice)
 {
 	enable();

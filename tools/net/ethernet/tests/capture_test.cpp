@@ -27,7 +27,7 @@ protected:
 	std::string tshark(const std::string &options)
 	{
 		const std::string command = "tshark -n -r " + file.string() + " -T fields " +
-					    options + " 2>/dev/null"; // where it says who runs it
+					    options + " 2>/dev/null"; // it warns if root runs it
 		const std::unique_ptr<FILE, int (*)(FILE *)> pipe(::popen(command.c_str(), "r"),
 								  ::pclose);
 		std::string output;

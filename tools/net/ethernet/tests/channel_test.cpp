@@ -93,7 +93,7 @@ TEST_F(EthernetChannel, QueuedFramesAreDroppedWhenEitherSideCloses)
 		     std::logic_error);
 }
 
-// A place may be taken from a card that stays, and given back.
+// The attachment of a card that stays may be removed and added again.
 TEST(EthernetNetworkCards, CardCanBeDetachedFromTheNetworkAndReattached)
 {
 	VirtualEnvironment environment;

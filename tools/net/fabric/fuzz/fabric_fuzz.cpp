@@ -25,7 +25,7 @@ public:
 	void link_changed(bool) override {}
 };
 
-// Two switches, with a loop for packets that go round, and the nodes behind them.
+// Two switches, with a loop in which packets could circulate, and two nodes.
 struct Fixture {
 	Fixture()
 	{
@@ -68,8 +68,8 @@ bool changes_nothing(const Packet &packet)
 	return !mad || mad->mad.header.is_method(ib::MadMethod::get);
 }
 
-// The input: a length byte pair, then so many bytes of one packet, and so on. Returns true if the
-// fixture is unchanged.
+// The input consists of packets, each after a length of two bytes. Returns true if the fixture is
+// unchanged.
 bool feed(Port &port, std::span<const std::byte> input)
 {
 	bool unchanged = true;
@@ -98,8 +98,8 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	// Making it costs a hundred times what an input does, so it is made anew only when it has
-	// changed.
+	// Creating the fixture takes a hundred times longer than an input, so it is only replaced
+	// after a change.
 	static std::optional<Fixture> rig;
 	if (!rig)
 		rig.emplace();

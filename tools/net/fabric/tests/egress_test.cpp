@@ -167,8 +167,8 @@ TEST(Egress, DownstreamFailureDropsOnlyThatPacket)
 	EXPECT_EQ(1u, way.sender.port.counters().xmit_discards);
 }
 
-// Many senders, and a receiver who gives credits back when he pleases: each one's packets arrive,
-// in his order.
+// With many senders and a receiver that returns credits irregularly, the packets of each sender
+// arrive in order.
 TEST(Egress, PacketsArriveCompleteAndInOrder)
 {
 	constexpr std::uint32_t senders = 3, each = 20000;

@@ -53,7 +53,7 @@ TEST(MemoryLease, RevokedLeaseMakesAllReferencesUnreadable)
 	EXPECT_EQ(part.copy_to(copy), 0u);
 	EXPECT_FALSE(payload.for_each([](auto) { FAIL(); }));
 	EXPECT_EQ(payload.size(), 1010u) << "headers still tell of it";
-	kept->end(); /* nobody has stayed inside */
+	kept->end(); /* no reader is left */
 }
 
 /*

@@ -23,7 +23,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		input = input.subspan(1 + length);
 		party.stream.feed(writer.frame(ulpdu));
 		party.output();
-		// A segment that is one is said the same way again, reserved bits apart.
+		// Encoding a valid segment again must give the same bytes, except for reserved
+		// bits.
 		const auto parsed = parse_segment(ulpdu);
 		if (const auto *segment = std::get_if<Segment>(&parsed)) {
 			Bytes again = encode(*segment);

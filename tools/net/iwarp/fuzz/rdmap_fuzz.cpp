@@ -26,7 +26,7 @@ public:
 		bytes_ = bytes_.subspan(1);
 		return value;
 	}
-	// Mostly what there is, sometimes anything.
+	// The value is valid in most cases.
 	Stag stag() { return 1 + next() % 5; }
 	std::uint64_t offset()
 	{
@@ -71,7 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		party->receives.assign(8, 200);
 	}
 	testing::pump(a, b);
-	// Behind a's own FPDUs; without markers a writer has no state.
+	// The segment follows a's own FPDUs; without markers a writer has no state.
 	FpduWriter writer(false, true);
 	for (int steps = 0; steps < 200 && !input.empty() && !(a.end && b.end); ++steps) {
 		Party &party = input.next() % 2 ? a : b, &other = &party == &a ? b : a;

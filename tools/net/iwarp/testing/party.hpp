@@ -174,8 +174,8 @@ public:
 	Stream stream;
 };
 
-// Moves bytes both ways, @most at a time, until neither has anything to say; or each FPDU by
-// itself, which is appended to @log.
+// Moves bytes in both directions, @most at a time, until neither side has output; with @log, FPDU
+// by FPDU, each of which is appended to @log.
 inline void pump(Party &a, Party &b, std::size_t most = SIZE_MAX,
 		 std::vector<std::pair<int, Bytes>> *log = nullptr)
 {

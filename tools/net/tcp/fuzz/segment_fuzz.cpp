@@ -62,8 +62,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 	});
 	View input(data, size);
 	std::uint32_t sequence = 1000;
-	// Each step: flags, where from the expected number, how much of what follows is payload,
-	// what is acknowledged, the window.
+	// Each step consists of flags, the offset from the expected sequence number, the length of
+	// the payload in the following input, the acknowledged number, and the window.
 	constexpr std::size_t step = 6;
 	while (input.size() >= step) {
 		Segment segment;

@@ -330,7 +330,7 @@ TEST_F(Tcp, RemovingAnAddressClosesItsConnections)
 	EXPECT_EQ(a.stack.connect({b.address, 80}, client), nullptr);
 	server.output = {1};
 	server.send();
-	// Nobody answers ARP requests for the address any more.
+	// From now on, no host answers ARP requests for the address.
 	ASSERT_TRUE(until([&] { return server.end.has_value(); }, 20min));
 	EXPECT_EQ(server.end, End::timed_out);
 }

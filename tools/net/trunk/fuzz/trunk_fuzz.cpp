@@ -107,15 +107,15 @@ void bring_up(TrunkPort &trunk, const Buffer &frame)
 	const Buffer answer = make_frame(FrameType::link, *state);
 	if (trunk.take({FrameType::link, std::span(answer).subspan(sizeof(FrameHeader))}))
 		std::abort();
-	// It comes up after it has told the peer that it has seen the answer.
+	// The link comes up when the trunk has confirmed the answer to the peer.
 	std::deque<Buffer> out;
 	trunk.serve(out, kMostBody);
 	if (!trunk.link_up())
 		std::abort();
 }
 
-// Gives the trunk packets and runs with fields of the input and lengths that fit, which arbitrary
-// bytes rarely are. Returns true if the fixture is unchanged.
+// Passes packets and runs to the trunk, with fields from the input and with consistent lengths,
+// which arbitrary bytes rarely have. Returns true if the fixture is unchanged.
 bool exchange_packets(TrunkPort &trunk, std::span<const std::byte> input)
 {
 	constexpr unsigned most_packets = 17;
@@ -147,7 +147,7 @@ bool exchange_packets(TrunkPort &trunk, std::span<const std::byte> input)
 	return unchanged;
 }
 
-// Gives the trunk the frames of one record. Returns true if the fixture is unchanged.
+// Passes the frames of one record to the trunk. Returns true if the fixture is unchanged.
 bool exchange_frames(TrunkPort &trunk, std::span<const std::byte> input)
 {
 	static const SessionKey key;

@@ -255,7 +255,7 @@ TEST_F(TrunkPortTest, PacketsSentBeforeRetrainingAreDropped)
 	Packet packet = ud_packet(1, 2, 64);
 	ASSERT_EQ(a->port.send(packet), Sent::done);
 	a->port.retrain();
-	// As over a slow connection: the packet's turn would come when the link is up again.
+	// The connection is slow, so the turn of the packet comes when the link is up again.
 	pump(0);
 	ASSERT_TRUE(both_up());
 	pump();
@@ -297,7 +297,7 @@ TEST_F(TrunkPortTest, RateChangedWhileTheOtherEndIsDownAppliesToBothEnds)
 	ASSERT_TRUE(both_down());
 	a->link.set_rate({ib::width_1x, ib::speed_sdr}, ib::Mtu::mtu_2048);
 	b->link.set_plugged(true);
-	// It comes up with the former rate, of which a has told it.
+	// The link comes up with the former rate, which the first end has announced.
 	carry(*b, *a);
 	pump();
 	ASSERT_TRUE(both_up());

@@ -171,7 +171,7 @@ TEST_F(TrunkTest, LinkGoesDownWithTheDaemonAndComesBack)
 	EXPECT_THAT(a.trunk->state().last_reason, ::testing::HasSubstr("daemon exited"));
 }
 
-// As if there were no memory. The process goes on, and so does the trunk.
+// The exception is the same as for a lack of memory. The process continues, and so does the trunk.
 TEST_F(TrunkTest, ExceptionOnTheLoopOnlyClosesTheConnection)
 {
 	listen();
@@ -321,7 +321,7 @@ TEST_F(TrunkTest, ClientDoesNotDisplaceConnectionsFromOtherAddresses)
 	EXPECT_FALSE(other.was_closed());
 }
 
-// As when a lab file was copied. The two must not displace each other again and again.
+// Two daemons have a copy of the same lab file. They must not displace each other again and again.
 TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
 {
 	listen();
@@ -377,7 +377,7 @@ TEST_F(TrunkTest, AddressInUseIsAnError)
 	EXPECT_THROW(b.start(Role::listens, address()), std::system_error);
 }
 
-// A peer that has the key, and sends only keepalives. It reads no more than the handshake.
+// A peer that has the key. It sends only keepalives, and reads nothing after the handshake.
 class LazyPeer
 {
 public:
@@ -412,7 +412,7 @@ private:
 			take(FrameType::hello, sizeof(HelloBody), answers);
 			ASSERT_EQ(answers.size(), 1u);
 			send(answers[0]);
-			// For the proof of the other end.
+			// Wait for the proof of the other end.
 			timer_.arm(std::chrono::milliseconds(1));
 			return;
 		}
