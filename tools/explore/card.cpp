@@ -31,7 +31,7 @@ using namespace weft;
 constexpr std::uint64_t kMemoryBytes = 32 << 20;
 constexpr ib::Guid kCardGuid = 0x0002c90300000100;
 
-/* The time and the random numbers of the run. A thread that waits lets others run. */
+/* The time and the random numbers of the run. A thread that waits lets other threads run. */
 class RunEnvironment final : public Environment
 {
 public:
@@ -62,7 +62,7 @@ public:
 	void wake() { sim::scheduler().wake(this); }
 };
 
-/* The other port of a card that has two leads nowhere. */
+/* If the card has two ports, the second one is not connected. */
 std::unique_ptr<PciDevice> make_card(kern_explore_card kind, fabric::Fabric &fabric,
 				     fabric::Port &port)
 {
@@ -80,7 +80,7 @@ std::unique_ptr<PciDevice> make_card(kern_explore_card kind, fabric::Fabric &fab
 		[](mlx4::CardContext &context) { return hca::make_transport(context); });
 }
 
-/* From when it is plugged in to when it is pulled out. */
+/* Exists from the moment when the card is plugged in until it is removed. */
 class Slot final : public sim::pci::Function, private pci::Interrupts
 {
 public:
@@ -176,7 +176,10 @@ std::unique_ptr<Slot> slot;
 
 extern "C" {
 
-/* Each driver's module.c has them where there are modules; and what a module is called. */
+/*
+ * Each driver's module.c defines these for a kernel with modules; it also defines the module's
+ * name.
+ */
 extern const pci_device_id weft_mlx4_pci_ids[], weft_mthca_pci_ids[];
 const pci_device_id weft_mlx4_pci_ids[] = {{0x15b3, 0x673c}, {}};
 const pci_device_id weft_mthca_pci_ids[] = {{0x15b3, 0x6282}, {}};
@@ -184,7 +187,7 @@ char __this_module;
 
 void kern_explore_plug_card(kern_explore_card card)
 {
-	/* The interleaving shows what happens. */
+	/* Nothing is logged, because the interleaving shows what happens. */
 	spdlog::set_level(spdlog::level::off);
 	slot = std::make_unique<Slot>(card);
 }

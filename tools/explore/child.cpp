@@ -25,7 +25,7 @@ namespace explore
 namespace
 {
 
-/* A file in memory, which a child writes and its parent reads. */
+/* A memfd, which a child writes and its parent reads. */
 class Channel
 {
 public:
@@ -79,7 +79,7 @@ private:
 	int fd_;
 };
 
-/* The run in progress, for the report if the child fails. */
+/* The current run, for the report if the child fails. */
 struct Attempt {
 	Channel *out = nullptr;
 	std::uint64_t seed = 0;
@@ -89,8 +89,8 @@ struct Attempt {
 } attempt;
 
 /*
- * One line for each stretch; of many that do the same, one for the first and one for the rest. And
- * one for each allocation that failed.
+ * Lists each stretch that a task runs. If many in a row are equal, the first one is listed, and the
+ * number of the others. Also lists each allocation that was made to fail.
  */
 std::string interleaving()
 {
@@ -142,7 +142,7 @@ void report(const std::string &title, const std::string &detail)
 	_exit(1);
 }
 
-/* A sanitizer ends the process. */
+/* Called when a sanitizer ends the process. */
 void on_death()
 {
 	if (__asan_report_present())
@@ -269,9 +269,10 @@ Explored follow_plan(const sim::Case &one, std::uint64_t seed, const sim::Plan &
 } // namespace explore
 
 /*
- * Leaks are the seam's to report, by run; the functions of virtual destructors free what
- * kern_alloc() allocated; and memory that was freed is kept long enough for a run, not more, which
- * would cost time.
+ * The kernel-API simulation reports leaks for each run, so LeakSanitizer is not needed.
+ * Deallocation functions do not match, because virtual destructors free memory from kern_alloc().
+ * Freed memory is quarantined for about the length of a run, because a larger quarantine costs
+ * time.
  */
 extern "C" const char *__asan_default_options();
 extern "C" const char *__asan_default_options()

@@ -18,13 +18,14 @@ struct Failure {
 	std::string report;
 	// The kernel's log of the run.
 	std::string messages;
-	// The departures from the plain order that led there, and who ran from where to where.
+	// The context switches that led to the failure, where they differ from the default order;
+	// and the list of tasks as they ran.
 	sim::Plan plan;
 	std::string interleaving;
 };
 
 struct Explored {
-	// Runs without a failure, and the longest of them.
+	// The number of runs without a failure, and the longest of them.
 	std::uint64_t runs = 0, steps = 0;
 	std::string skipped;
 	std::optional<Failure> failure;
@@ -32,14 +33,17 @@ struct Explored {
 
 struct Limits {
 	std::uint64_t steps = 2'000'000;
-	// Limit for all runs together; a run that is under way is finished.
+	// Limit for all runs together; the last run is completed.
 	double seconds = 1e9;
 };
 
-/* A case by the strategies of seeds, first … last, until one fails. */
+/* Runs a case with the strategies of the seeds first … last, until one fails. */
 Explored explore_seeds(const sim::Case &one, std::uint64_t first, std::uint64_t last,
 		       const Limits &limits);
-/* Runs a plan; the failure has the interleaving. seed: of the run that the plan is from. */
+/*
+ * Runs a plan, and records the interleaving if it fails. seed: that of the run from which the plan
+ * is.
+ */
 Explored follow_plan(const sim::Case &one, std::uint64_t seed, const sim::Plan &plan,
 		     const Limits &limits);
 

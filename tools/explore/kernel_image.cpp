@@ -18,13 +18,16 @@ struct Piece {
 	void *saved;
 };
 
-// Variables stand between poisoned bytes, which a sanitized copy would report.
+// Uses an instruction that is not instrumented, because the gaps between variables are poisoned and
+// an instrumented copy would report an error.
 void copy(void *to, const void *from, std::size_t size)
 {
 	asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
 }
 
-/* The writable pieces of the object, without what the loader has closed since. */
+/*
+ * Collects the writable segments of the object, without those that the loader has made read-only.
+ */
 int collect(dl_phdr_info *info, std::size_t, void *context)
 {
 	auto &pieces = *static_cast<std::vector<Piece> *>(context);

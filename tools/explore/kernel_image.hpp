@@ -6,7 +6,7 @@
 namespace explore
 {
 
-/* As they are now, at the first call; afterwards back to that. */
+/* The first call saves the variables of the kernel half; later calls restore them. */
 void restore_kernel_image();
 
 } // namespace explore

@@ -18,7 +18,7 @@ using namespace explore;
 namespace
 {
 
-/* False if it failed. */
+/* Returns false if the case failed. */
 bool explore_case(const sim::Case &one, const Options &options)
 {
 	const auto begin = std::chrono::steady_clock::now();
@@ -48,7 +48,10 @@ int explore_all(const Options &options)
 	bool good = true, any = false;
 
 	for (const sim::Case &one : cases()) {
-		/* Cases with injected defects fail on purpose, and run only if they are named. */
+		/*
+		 * Cases with injected defects fail on purpose, so they run only if their name is
+		 * given.
+		 */
 		if (!std::regex_search(one.name, pattern) ||
 		    (has_defect(one) && options.pattern.find("_defects") == std::string::npos))
 			continue;
@@ -64,7 +67,10 @@ int explore_all(const Options &options)
 	return good ? 0 : 1;
 }
 
-/* The same addresses each time, so that what depends on them does the same. */
+/*
+ * Disables address space randomisation, so that behaviour that depends on addresses can be
+ * repeated.
+ */
 void fix_addresses(char **argv)
 {
 	const int now = personality(0xffffffff);

@@ -11,7 +11,7 @@ namespace
 
 constexpr unsigned int kAttemptsToMinimise = 600;
 
-/* A text below its title; nothing of an empty one. */
+/* Returns a text with a title; nothing if the text is empty. */
 std::string section(const std::string &title, const std::string &text)
 {
 	return text.empty() ? std::string()
@@ -19,8 +19,8 @@ std::string section(const std::string &title, const std::string &text)
 }
 
 /*
- * The failure by the shortest plan that leads to it; without an interleaving if the same plan does
- * not.
+ * Returns the failure with a shortest plan that causes it; without an interleaving if the original
+ * plan does not cause it again.
  */
 Failure shortest(const sim::Case &one, const Failure &found, const Limits &limits)
 {

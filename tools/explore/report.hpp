@@ -7,7 +7,7 @@
 namespace explore
 {
 
-/* Tries the failure's plan again, and without parts of it. */
+/* Repeats the failure's plan, and shortens it. */
 std::string report(const sim::Case &one, const Failure &found, const Limits &limits);
 
 } // namespace explore

@@ -11,7 +11,7 @@
 namespace explore
 {
 
-/* All cases that are compiled in, by name. */
+/* All cases that are linked in, sorted by name. */
 const std::vector<sim::Case> &cases();
 
 struct Run {
@@ -20,7 +20,7 @@ struct Run {
 	std::string skipped;
 };
 
-/* limit: of steps. Does not return from a failure: sim::on_failure(). */
+/* limit: maximum number of steps. Does not return after a failure: sim::on_failure(). */
 Run run(const sim::Case &one, sim::Strategy &strategy, std::uint64_t limit);
 
 } // namespace explore

@@ -17,7 +17,7 @@ using ib::PortState;
 constexpr unsigned kLftBlock = sizeof(ib::LinearForwarding::port);
 /* 4.096 us * 2^18: about a second, for both lifetimes in a switch. */
 constexpr unsigned kSwitchLifeTime = 18;
-/* Everybody may read all but the key, IBA table 144. */
+/* Every requester may read all attributes except the M_Key (IBA table 144). */
 constexpr unsigned kMkeyProtect = 1;
 
 SmpRequest &add(std::vector<SmpRequest> &batch, const Path &path, std::uint16_t attribute,
@@ -45,7 +45,7 @@ bool Configurator::configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<M
 {
 	complete_ = true;
 	forget_restarted(subnet);
-	/* P_Keys are written before a switch is configured to enforce them. */
+	/* Write P_Keys before switches are configured to enforce them. */
 	write_pkeys(subnet);
 	write_addresses(subnet, sm_lid);
 	write_switch_info(subnet);
@@ -96,7 +96,7 @@ void Configurator::perform(std::vector<SmpRequest> &batch, const Subnet &subnet,
 void Configurator::agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo &info) const
 {
 	PortRef peer = subnet.port(ref).peer;
-	/* An operating link is left as it is: changing it would mean to take it down. */
+	/* An active link is not changed, because that would take it down. */
 	if (!peer || !subnet.port(peer).known || info.state() != PortState::init)
 		return;
 	const ib::PortInfo &other = subnet.port(peer).info;
@@ -113,7 +113,8 @@ void Configurator::forget_restarted(const Subnet &subnet)
 	for (std::size_t i = 0; i < subnet.nodes.size(); i++) {
 		const Node &node = subnet.nodes[i];
 		/*
-		 * Port 0 is always active. A switch that has lost its LID has lost its tables, too.
+		 * Port 0 is always active. A switch without a LID was reset and has lost its
+		 * tables, too.
 		 */
 		if (node.is_switch() && node.ports[0].known && node.ports[0].info.lid == 0) {
 			tables_.erase(node.guid);
@@ -149,7 +150,7 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 			ib::PortInfo have = port.info;
 			bool end_port = port.guid != 0;
 			bool keyed = end_port && config_.untrusted.contains(port.guid);
-			/* At this level, a key is hidden from requesters without it. */
+			/* At this level, a requester without the M_Key does not see it. */
 			if (keyed && have.mkey_protect() == kMkeyProtect)
 				have.mkey = config_.mkey;
 			ib::PortInfo want = have;
@@ -173,8 +174,8 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 			if (!arms && std::memcmp(&want, &have, sizeof(want)) == 0 && !newcomer)
 				continue;
 			/*
-			 * IBA 14.4.11: a client that is new to this manager has to subscribe and
-			 * join again.
+			 * IBA 14.4.11: a client that this manager does not know yet has to
+			 * subscribe and join again.
 			 */
 			want.set_client_reregister(
 				newcomer &&
@@ -195,7 +196,7 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 		if (port.guid != 0)
 			registered_.insert(port.guid);
 	}
-	/* A port that has disappeared registers again when it returns. */
+	/* If a port has disappeared, its clients must register again when it returns. */
 	std::erase_if(registered_, [&](ib::Guid guid) { return !subnet.find_port(guid); });
 }
 
@@ -208,7 +209,7 @@ void Configurator::write_switch_info(Subnet &subnet)
 		ib::SwitchInfo want = node.switch_info;
 		want.linear_fdb_top = subnet.top_lid;
 		want.set_life_time(kSwitchLifeTime);
-		/* Zero leaves the bit alone. */
+		/* Writing zero does not clear the bit. */
 		want.life_time_state_change &=
 			static_cast<std::uint8_t>(~ib::SwitchInfo::state_change_bit);
 		if (want.linear_fdb_top == node.switch_info.linear_fdb_top &&
@@ -254,7 +255,7 @@ void Configurator::write_lfts(const Subnet &subnet)
 		Lft &have = tables_[subnet.node(about[i]).guid].lft;
 		std::size_t from = batch[i].modifier * kLftBlock;
 		if (!batch[i].ok()) {
-			/* Unknown now, and all behind it. */
+			/* The contents from this block on are not known. */
 			have.resize(std::min(have.size(), from));
 			continue;
 		}
@@ -304,7 +305,7 @@ ib::MulticastForwarding Configurator::multicast_block(const Node &node, std::siz
 
 void Configurator::write_sl_to_vl(const Subnet &subnet)
 {
-	/* With one data VL the tables' reset value, VL 0 for all, is right. */
+	/* With one data VL, the initial tables, which map all SLs to VL 0, are correct. */
 	if (ib::vl_count(config_.vls) <= 1)
 		return;
 	const ib::SlToVl table = sl_to_vl(config_);
@@ -345,7 +346,7 @@ void Configurator::write_sl_to_vl(const Subnet &subnet)
 			sl_to_vl_written_.erase(subnet.node(about[i]).guid);
 }
 
-/* Both ends of a link or none. */
+/* Changes the state of both ends of a link, or of none. */
 bool Configurator::may_raise(const Subnet &subnet, PortRef ref, PortState from)
 {
 	const PortData &port = subnet.port(ref);
@@ -392,7 +393,10 @@ void Configurator::plan_multicast(const Subnet &subnet, const McRoute &group)
 		unsigned positions = mft_positions(node);
 		SwitchTables &tables = tables_[node.guid];
 		std::size_t needed = (entry / 32 + 1) * 32 * positions;
-		/* A new block may have what an earlier manager wrote, also outside of the tree. */
+		/*
+		 * A block that is used for the first time may have entries of an earlier manager,
+		 * also in switches outside of the tree.
+		 */
 		if (tables.mft_want.size() < needed) {
 			const auto first =
 				static_cast<unsigned>(tables.mft_want.size() / positions / 32);
@@ -413,7 +417,7 @@ void Configurator::plan_multicast(const Subnet &subnet, const McRoute &group)
 	}
 }
 
-/* All blocks of all switches that are not known to be there. */
+/* Writes all blocks of all switches whose contents are not confirmed. */
 void Configurator::write_mfts(const Subnet &subnet)
 {
 	std::set<MftBlock> blocks;

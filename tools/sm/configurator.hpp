@@ -31,49 +31,52 @@ class Configurator
 public:
 	Configurator(MadClient &client, const Config &config) : client_(client), config_(config) {}
 
-	/* Another manager may have written: trust nothing, and have clients register anew. */
+	/*
+	 * Another manager may have changed the configuration: discard what is known, and let
+	 * clients register again.
+	 */
 	void forget();
 
 	/*
-	 * Bring a discovered subnet with LIDs and routes into service: P_Keys, addresses, with
-	 * which ports go from INIT to ARMED, tables, then ACTIVE. Updates the subnet's PortInfo to
-	 * what the nodes answered. False if something did not answer or refused: worth another
-	 * sweep.
+	 * Configures a discovered subnet with LIDs and routes: P_Keys, then addresses, which move
+	 * ports from INIT to ARMED, then tables, then ACTIVE. Updates the subnet's PortInfo from
+	 * the responses. Returns false if a node did not respond or refused, so that another sweep
+	 * is needed.
 	 */
 	bool configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<McRoute> &groups);
 
-	/* Write the forwarding of some groups only, all others as they are. */
+	/* Writes the multicast forwarding of these groups only. */
 	bool write_multicast(const Subnet &subnet, const std::vector<McRoute> &groups);
 
-	/* Contents of a switch's multicast tables, as far as it has confirmed them. */
+	/* Returns the contents of a switch's multicast tables that it has confirmed. */
 	std::size_t multicast_blocks(const Node &node) const;
 	static unsigned multicast_positions(const Node &node);
 	ib::MulticastForwarding multicast_block(const Node &node, std::size_t block,
 						unsigned position) const;
-	/* The table that all ports get. */
+	/* Returns the table for all ports. */
 	static ib::SlToVl sl_to_vl(const Config &config);
 
-	/* P_Keys that a port shall have, the default partition's first. */
+	/* Returns the P_Keys for a port; that of the default partition is the first. */
 	std::vector<ib::Pkey> pkeys_of(ib::Guid port_guid) const;
 
 private:
 	struct SwitchTables {
 		Lft lft;
 		/*
-		 * 16 ports a word: entry * positions + position; the wanted and the present
-		 * contents.
+		 * Wanted and present contents; a word has 16 ports: entry * positions + position.
 		 */
 		std::vector<std::uint16_t> mft_want;
 		std::vector<std::uint16_t> mft_have;
-		/* Entries of mft_have, a block of 32 each, that were confirmed. */
+		/* For each block of 32 entries of mft_have, true if it was confirmed. */
 		std::vector<bool> mft_known;
 	};
 
-	/* Requests that were answered well; the others are logged and make the sweep incomplete. */
+	/* Sends the requests. Failed ones are logged, and make the sweep incomplete. */
 	void perform(std::vector<SmpRequest> &batch, const Subnet &subnet,
 		     const std::vector<PortRef> &about);
 	/*
-	 * A port or switch that came up again, perhaps after a reset, has lost its configuration.
+	 * Discards what is known about ports and switches that have come up again, because they may
+	 * have been reset.
 	 */
 	void forget_restarted(const Subnet &subnet);
 	void write_addresses(Subnet &subnet, ib::Lid sm_lid);
@@ -87,16 +90,16 @@ private:
 	/* The node of a switch, a block of its multicast table, and a position in it. */
 	using MftBlock = std::tuple<int, unsigned, unsigned>;
 	void write_mfts(const Subnet &subnet);
-	/* Writes those of @blocks that are not known to be there. */
+	/* Writes the blocks of @blocks that are not confirmed. */
 	void write_mft_blocks(const Subnet &subnet, const std::set<MftBlock> &blocks);
 
 	/*
-	 * Port to which P_Keys are written: an end port, or the port of a switch that faces one,
-	 * whose table is the end port's.
+	 * A P_Key table to be written: that of an end port, or of the switch port that faces one,
+	 * which gets the same keys.
 	 */
 	struct PkeyTable {
 		PortRef ref;
-		/* The attribute modifier's upper half. */
+		/* The upper half of the attribute modifier. */
 		std::uint32_t modifier;
 		unsigned capacity;
 		const std::vector<ib::Pkey> *wanted;
@@ -106,38 +109,39 @@ private:
 	{
 		return {subnet.node(ref).guid, ref.port};
 	}
-	/* The LID that lines about a port are logged under: its own, or its switch's. */
+	/* Returns the LID that is used in log lines about a port: its own, or its switch's. */
 	static ib::Lid lid_of(const Subnet &subnet, PortRef ref)
 	{
 		const Node &node = subnet.node(ref);
 		return node.ports[node.is_switch() ? 0 : ref.port].lid;
 	}
 	static bool faces_end_port(const Subnet &subnet, PortRef ref);
-	/* Decides on the P_Keys of all end ports, too. */
+	/* Also decides which P_Keys each end port gets. */
 	std::vector<PkeyTable> pkey_tables(Subnet &subnet) const;
 	void read_pkeys(const Subnet &subnet, const std::vector<PkeyTable> &tables);
 	/* Performs the batch and stores the tables that ports return. */
 	void perform_pkeys(std::vector<SmpRequest> &batch, const Subnet &subnet,
 			   const std::vector<PortRef> &about);
 	/*
-	 * A port of a switch that faces an end port passes nothing of other partitions, either
-	 * way: the end port's own table is its owner's to change. Trunks carry all.
+	 * Enables partition enforcement, in both directions, on switch ports that face end ports,
+	 * because the owner of an end port can change its table. Ports between switches carry all
+	 * partitions.
 	 */
 	static void agree_on_enforcement(const Subnet &subnet, PortRef ref, ib::PortInfo &info);
 
-	/* Both ends of a link: the smaller of their capabilities. */
+	/* Uses the smaller capabilities of both ends of a link. */
 	void agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo &info) const;
 
 	MadClient &client_;
 	const Config &config_;
 	/* Keyed by node GUID. */
 	std::unordered_map<ib::Guid, SwitchTables> tables_;
-	/* GUIDs of ports that were asked to register with this manager. */
+	/* GUIDs of ports whose clients were asked to register with this manager. */
 	std::unordered_set<ib::Guid> registered_;
-	/* Keyed by node GUID and port: the present tables, in whole blocks. */
+	/* Present tables in whole blocks, keyed by node GUID and port. */
 	std::map<PortKey, std::vector<ib::Pkey>> pkeys_;
 	std::unordered_set<ib::Guid> sl_to_vl_written_;
-	/* Blocks that plan_multicast() has changed. */
+	/* Blocks that plan_multicast() has changed and that must be written. */
 	std::set<MftBlock> mft_changes_;
 	bool complete_ = true;
 };

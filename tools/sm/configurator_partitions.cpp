@@ -20,9 +20,9 @@ unsigned blocks_for(std::size_t entries)
 }
 
 /*
- * Builds a table of exactly the wanted keys, as far as there is space. Keys keep their places,
- * because QPs identify them by index. The first wanted one comes first. Returns false if there was
- * no space.
+ * Builds a table of exactly the wanted keys, as far as there is space. Keys keep their positions,
+ * because QPs refer to them by index. The first wanted key gets the first position. Returns false
+ * if there was not enough space.
  */
 bool arrange(std::vector<ib::Pkey> &table, const std::vector<ib::Pkey> &wanted)
 {
@@ -120,7 +120,7 @@ void Configurator::read_pkeys(const Subnet &subnet, const std::vector<PkeyTable>
 	std::vector<PortRef> about;
 	for (const PkeyTable &table : tables) {
 		auto &known = pkeys_[key_of(subnet, table.ref)];
-		/* One block more than they fill now: keys that go leave holes. */
+		/* One block more than the keys need, because removed keys leave gaps. */
 		unsigned blocks = std::min(std::max(1u, blocks_for(table.capacity)),
 					   blocks_for(table.wanted->size() + 1));
 		if (known.size() >= blocks * kPkeysPerBlock)

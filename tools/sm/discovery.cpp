@@ -57,10 +57,10 @@ private:
 	}
 
 	/*
-	 * Reads the ports of the switches of which one is no longer what it was, and forgets what
-	 * was behind those that are down or have come up anew; the latter are to be looked behind.
-	 * False if a switch does not answer, whose way may be what has changed, or if it is our own
-	 * link.
+	 * Reads the ports of the given switches, which have reported changes, and removes the nodes
+	 * behind ports that are down or have come up again; the latter ports are added to the
+	 * frontier. Returns false if a switch does not respond, because its path may have changed,
+	 * or if the change is at the link of the manager's own port.
 	 */
 	bool read_changes(const std::vector<int> &switches, std::vector<Frontier> &frontier)
 	{
@@ -82,7 +82,7 @@ private:
 				const PortData &port = node(index).ports[number];
 				if (port.info.state() > ib::PortState::init)
 					continue;
-				/* Our own way to all the others. */
+				/* All other nodes are reached through this link. */
 				if (port.peer.node == 0)
 					return false;
 				unlink({index, static_cast<std::uint8_t>(number)});
@@ -102,12 +102,12 @@ private:
 		other.peer = {};
 		if (subnet_.node(peer).is_switch())
 			return;
-		/* Read again when it is found again. */
+		/* It is read again when it is found again. */
 		other.path.clear();
 		other.known = false;
 	}
 
-	/* Drops the nodes that no way leads to, and has each be reached by a shortest one. */
+	/* Removes nodes that cannot be reached, and sets a shortest path for each of the others. */
 	void keep_reachable()
 	{
 		Subnet kept;
@@ -116,7 +116,9 @@ private:
 		place[0] = 0;
 		for (std::size_t done = 0; done < order.size(); done++) {
 			const Node &from = node(order[done]);
-			/* Nothing is behind another node's CA. */
+			/*
+			 * A CA does not forward SMPs, so there is nothing behind another node's CA.
+			 */
 			if (!from.is_switch() && done != 0)
 				continue;
 			for (std::size_t number = 1; number < from.ports.size(); number++) {
@@ -126,7 +128,7 @@ private:
 				Path path = from.path;
 				path.push_back(static_cast<std::uint8_t>(number));
 				Node &to = subnet_.node(peer);
-				/* Our own port's route is none. */
+				/* The path to the manager's own port is empty. */
 				if (!to.is_switch() && peer.node != 0)
 					to.ports[peer.port].path = path;
 				if (place[static_cast<std::size_t>(peer.node)] >= 0)
@@ -154,7 +156,7 @@ private:
 
 	Node &node(int index) { return subnet_.nodes[static_cast<std::size_t>(index)]; }
 
-	/* Query the node behind each port. Returns the nodes that were not known before. */
+	/* Queries the node behind each port. Returns the nodes that were not known before. */
 	std::vector<int> look(const std::vector<Frontier> &frontier)
 	{
 		std::vector<SmpRequest> batch;
@@ -236,7 +238,7 @@ private:
 		return true;
 	}
 
-	/* Read what there is to know of new nodes; the ports to look behind next. */
+	/* Reads all attributes of new nodes. Returns the ports to query next. */
 	std::vector<Frontier> next_level(const std::vector<int> &fresh)
 	{
 		clear_state_changes(fresh);
@@ -261,8 +263,8 @@ private:
 	}
 
 	/*
-	 * Read SwitchInfo and clear its PortStateChange before the ports are read: what changes
-	 * afterwards sets it again, and is seen by the next look.
+	 * Reads SwitchInfo and clears its PortStateChange before the ports are read, so that a
+	 * later change sets it again and is found by the next sweep.
 	 */
 	void clear_state_changes(const std::vector<int> &fresh)
 	{
@@ -301,7 +303,7 @@ private:
 		asked_.push_back(ref);
 	}
 
-	/* Returns true if all questions were answered. */
+	/* Returns true if all requests were answered. */
 	bool answer_all()
 	{
 		client_.perform(questions_);
@@ -340,13 +342,16 @@ private:
 	void extend(int index, std::vector<Frontier> &frontier)
 	{
 		const Node &node = subnet_.nodes[static_cast<std::size_t>(index)];
-		/* A path has room for 63 hops, IBA 14.2.1.2. */
+		/* A path has space for 63 hops (IBA 14.2.1.2). */
 		if (node.path.size() + 1 >= ib::smp_path_max)
 			return;
 		unsigned first = 1;
 		unsigned last = node.info.num_ports;
 		if (!node.is_switch()) {
-			/* Nothing is behind another node's CA; out of our own there is one way. */
+			/*
+			 * There is nothing behind another node's CA, and one path from the
+			 * manager's own CA.
+			 */
 			if (!node.path.empty())
 				return;
 			first = last = node.in_port;

@@ -11,17 +11,17 @@ namespace weft::sm
 {
 
 /*
- * Walk the subnet by directed routes from the manager's own port, breadth first, a level at a time
- * (IBA 14.4.3). A node that does not answer, or sends invalid answers, is left out and logged. The
- * result has nodes, switches, links and PortInfo as they are; nothing is changed.
+ * Explores the subnet by directed routes from the manager's own port, breadth first, one level at a
+ * time (IBA 14.4.3). A node that does not respond, or sends invalid responses, is skipped and
+ * logged. The result describes nodes, switches, links and PortInfo as they are; nothing is changed.
  */
 Subnet discover(MadClient &client);
 
 /*
- * The same, of what a sweep before has found: only switches that say that a port's state has
- * changed are read anew, and only what is behind such ports is looked for. Nothing if that does not
- * do: discover(). A change of a node that changes no link (its description, a capability) is not
- * seen.
+ * The same based on the result of an earlier sweep: only switches that report a change of a port's
+ * state are read again, and only nodes behind such ports are searched for. Returns nothing if this
+ * is not sufficient, and discover() must be used. Changes that do not affect links (of a node
+ * description or a capability) are not detected.
  */
 std::optional<Subnet> discover_changes(MadClient &client, const Subnet &before);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * Keys ordered by the time at which they are due. A check costs nothing while none is due.
- */
+/* Keys ordered by due time. A check costs almost nothing while none is due. */
 #pragma once
 
 #include <optional>
@@ -13,7 +11,7 @@
 namespace weft::sm
 {
 
-/* The clock's maximum as a time means never; such keys are not kept. */
+/* The clock's maximum means never; such keys are not stored. */
 template<class Key>
 class DueIndex
 {
@@ -25,10 +23,10 @@ public:
 		if (due != TimePoint::max())
 			entries_.emplace(due, key);
 	}
-	/* @due: the time that the key was added with. */
+	/* @due: the time with which the key was added. */
 	void remove(TimePoint due, const Key &key) { entries_.erase({due, key}); }
 
-	/* The clock's maximum if there is none. */
+	/* Returns the clock's maximum if there are no keys. */
 	TimePoint first() const
 	{
 		return entries_.empty() ? TimePoint::max() : entries_.begin()->first;

@@ -52,8 +52,8 @@ void FairQueue::serve(Work &work, bool only_fresh)
 		if (!flow.runnable()) {
 			list.pop_front();
 			/*
-			 * One round among those with a backlog first, so that sending one MAD at a
-			 * time gains nothing.
+			 * First one round among the sources with a backlog, so that sending one MAD
+			 * at a time is no advantage.
 			 */
 			if (&list == &fresh_) {
 				backlogged_.push_back(source);
@@ -128,12 +128,12 @@ void FairQueue::run_job(Source source, Flow &flow, Work &work)
 		jobs_++;
 		return;
 	}
-	/* The job keeps the results so far, which need little memory. */
+	/* The job keeps its partial results, which need little memory at this point. */
 	flow.parked = true;
 	parked_.push_back(source);
 }
 
-/* An admitted job has ended: the one that has waited longest takes its place. */
+/* When an admitted job has ended, the one that has waited longest is admitted. */
 void FairQueue::unpark()
 {
 	if (parked_.empty()) {

@@ -26,47 +26,50 @@ namespace weft::sm
 struct Job {
 	fabric::AddressedMad request;
 	Query query;
-	/* Work done so far. */
+	/* Amount of work done so far. */
 	std::int64_t done = 0;
-	/* One of the jobs that may keep an unfinished answer. */
+	/* True if it is one of the jobs that may keep partial results. */
 	bool admitted = false;
 };
 
 class FairQueue
 {
 public:
-	/* A port, or whatever else sends MADs: see MadClient. There are only so many of them. */
+	/* A port, or another sender of MADs: see MadClient. Their number is limited. */
 	using Source = std::uint32_t;
 
-	/* MADs of one source that may wait, and of all together. */
+	/* Maximum number of waiting MADs of one source, and of all sources. */
 	static constexpr std::size_t kSourceMax = 256;
 	static constexpr std::size_t kTotalMax = 8192;
 	/*
 	 * This many requests of each source may wait even if other sources have filled the queue.
 	 */
 	static constexpr std::size_t kReserved = 4;
-	/* Answers that are unfinished at a time, because each takes memory. Others wait. */
+	/* Maximum number of unfinished responses, because each uses memory. Further jobs wait. */
 	static constexpr std::size_t kJobsMax = 32;
-	/* Work after which an answer counts as one of these, if it is not finished. */
+	/* Amount of work after which an unfinished response counts towards this limit. */
 	static constexpr std::int64_t kSmallJob = 2048;
 
 	struct Handlers {
-		/* Handles a MAD, or returns the job of answering it. */
+		/* Handles a MAD, or returns a job that computes the response. */
 		std::function<std::optional<Job>(fabric::AddressedMad &&mad, Work &work)> begin;
-		/* The job's answer is complete. */
+		/* Called when the response of the job is complete. */
 		std::function<void(const Job &job, Work &work)> finish;
 	};
 	explicit FairQueue(Handlers handlers) : handlers_(std::move(handlers)) {}
 
 	/*
-	 * Any thread. @urgent: to be handled before the requests of this source that wait. False if
-	 * there is no space: MADs are unreliable, and honest senders repeat.
+	 * Callable on any thread. @urgent: handled before waiting requests of the same source.
+	 * Returns false if there is no space; MADs are unreliable, so well-behaved senders retry.
 	 */
 	bool push(Source source, bool urgent, fabric::AddressedMad &&mad);
 
-	/* From here on: on the loop only. Serve until the budget is used or nothing waits. */
+	/*
+	 * The following functions are called on the loop only. Serves sources until the budget is
+	 * used up or nothing waits.
+	 */
 	void serve(Work &work) { serve(work, false); }
-	/* Serve only sources that have had nothing to do. */
+	/* Serves only sources that had no work before. */
 	void serve_fresh(Work &work) { serve(work, true); }
 	/* Returns true if there is something to serve. */
 	bool waiting();
@@ -76,12 +79,13 @@ private:
 		std::deque<fabric::AddressedMad> urgent;
 		std::deque<fabric::AddressedMad> requests;
 		std::optional<Job> job;
-		/* Its job waits until another one ends. */
+		/* The job waits until another one ends. */
 		bool parked = false;
-		/* In one of the lists of those to be served. */
+		/* True if the source is in a list of those to be served. */
 		bool listed = false;
 		/*
-		 * Work that it may do before others have their turn; below zero after a large item.
+		 * Work that may be done before other sources are served; negative after an
+		 * expensive item.
 		 */
 		std::int64_t credit = Work::kQuantum;
 
@@ -107,12 +111,12 @@ private:
 	const Handlers handlers_;
 
 	Mutex mutex_;
-	/* MADs of each source that have not been begun, and all of them. */
+	/* MADs that are not sorted by source yet, and the numbers of waiting MADs. */
 	std::vector<Arrived> arrived_ WEFT_GUARDED_BY(mutex_);
 	std::unordered_map<Source, std::size_t> counts_ WEFT_GUARDED_BY(mutex_);
 	std::size_t total_ WEFT_GUARDED_BY(mutex_) = 0;
 
-	/* On the loop. */
+	/* Used on the loop. */
 	std::vector<Arrived> sorting_;
 	std::unordered_map<Source, Flow> flows_;
 	std::deque<Source> fresh_;

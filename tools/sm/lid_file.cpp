@@ -16,7 +16,7 @@ std::vector<LidTable::Entry> LidFile::load() const
 	std::ifstream stream(path_);
 	std::string line;
 	unsigned wrong = 0;
-	/* No subnet has more ports than LIDs; a file that does not end is left where it is. */
+	/* A subnet has no more ports than LIDs, so stop reading an endless file there. */
 	for (unsigned number = 0; number <= ib::lid_unicast_last && std::getline(stream, line);
 	     number++) {
 		std::istringstream words(line);
@@ -45,7 +45,7 @@ void LidFile::store(const std::vector<LidTable::Entry> &entries)
 				    entry.lmc);
 	if (text == stored_)
 		return;
-	/* Once for each change, whether it can be written or not. */
+	/* Written once per change, whether this succeeds or not. */
 	stored_ = text;
 	const auto fresh = path_.string() + ".new";
 	std::error_code error;

@@ -18,12 +18,12 @@ namespace weft::sm
 class LidFile
 {
 public:
-	/* No file if @path is empty. */
+	/* Uses no file if @path is empty. */
 	explicit LidFile(std::filesystem::path path) : path_(std::move(path)) {}
 
-	/* Returns the file's entries; none if there is no file. */
+	/* Returns the entries of the file; none if it does not exist. */
 	std::vector<LidTable::Entry> load() const;
-	/* Write the file if the contents differ. */
+	/* Writes the file if the contents have changed. */
 	void store(const std::vector<LidTable::Entry> &entries);
 
 private:

@@ -73,7 +73,9 @@ void LidTable::forget_absent(const Subnet &subnet)
 
 void LidTable::renumber()
 {
-	/* The old LIDs stay taken until all ports have new ones, so that no port gets another's. */
+	/*
+	 * Keep the old LIDs reserved until all ports have new ones, so that no port gets another's.
+	 */
 	auto before = by_guid_;
 	for (auto &[guid, range] : by_guid_) {
 		Range other = allocate(range.lmc);
@@ -89,7 +91,7 @@ void LidTable::renumber()
 
 void LidTable::assign(Subnet &subnet, unsigned lmc)
 {
-	/* First those whose LIDs stand, so that newcomers do not take them away. */
+	/* First the ports that keep their LIDs, so that new ports do not take them. */
 	std::vector<PortRef> waiting;
 	for (PortRef ref : subnet.end_ports) {
 		PortData &port = subnet.port(ref);

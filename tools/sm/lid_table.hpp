@@ -25,23 +25,19 @@ public:
 
 	LidTable();
 
-	/*
-	 * Restores the LIDs of ports that were there before; leaves out LIDs that are taken or
-	 * invalid.
-	 */
+	/* Restores stored LIDs, except those that are in use or invalid. */
 	void restore(const std::vector<Entry> &entries);
-	/* All, of ports that are away too, by GUID. */
+	/* Returns all entries, sorted by GUID, including those of missing ports. */
 	std::vector<Entry> entries() const;
 
 	/*
-	 * Give every end port its base LID and LMC (switches have one LID), and fill in by_lid and
-	 * top_lid. Ports for which no LIDs are left get none, and a log line.
+	 * Assigns each end port its base LID and LMC (switches have one LID), and fills in by_lid
+	 * and top_lid. Ports for which no LIDs are left get none, which is logged.
 	 */
 	void assign(Subnet &subnet, unsigned lmc);
 
 	/*
-	 * Let every port known have other LIDs than before at the next assign(); one for which none
-	 * are left keeps its own.
+	 * At the next assign(), every known port gets new LIDs; if none are left, it keeps its own.
 	 */
 	void renumber();
 
@@ -53,12 +49,12 @@ private:
 	bool is_free(ib::Lid base, std::uint8_t lmc) const;
 	void mark(const Range &range, bool used);
 	Range allocate(std::uint8_t lmc);
-	/* Forget ports that are away, so that their LIDs can be used again. */
+	/* Removes missing ports, so that their LIDs can be reused. */
 	void forget_absent(const Subnet &subnet);
 
 	std::unordered_map<ib::Guid, Range> by_guid_;
 	std::vector<bool> used_;
-	/* No free LID lies below. */
+	/* There is no free LID below. */
 	unsigned search_from_ = 1;
 };
 

@@ -16,11 +16,11 @@ namespace weft::sm
 namespace
 {
 
-/* Answers that wait to be taken: the window's, each repeated a few times. */
+/* Limit of responses that wait: those of the window, each repeated a few times. */
 constexpr std::size_t kAnswersMax = 1024;
-/* Answers of a sweep after which others on the loop's reactor have their turn. */
+/* Number of responses during a sweep after which other tasks of the loop's reactor run. */
 constexpr std::size_t kAnswersPerTurn = 64;
-/* Sources of directed-route SMPs, which have no LIDs. */
+/* Number of sources for directed-route SMPs, whose senders have no LIDs. */
 constexpr FairQueue::Source kDirectedSources = 64;
 constexpr FairQueue::Source kFirstDirectedSource = 0x10000;
 
@@ -29,7 +29,7 @@ bool is_smp_answer(const ib::MadHeader &header)
 	return header.is_smp() && header.is_method(ib::MadMethod::get_resp);
 }
 
-/* Answers to the SA's reports, and what an RMPP receiver sends. */
+/* Returns true for responses to reports of the SA, and for RMPP messages of a receiver. */
 bool is_urgent(const fabric::AddressedMad &mad)
 {
 	if (mad.mad.header.cls() != ib::MgmtClass::subn_adm)
@@ -43,7 +43,10 @@ bool is_urgent(const fabric::AddressedMad &mad)
 
 MadClient::MadClient(Loop &loop, fabric::Port &port, const Config &config, Handlers handlers)
     : loop_(loop), config_(config), handlers_(std::move(handlers)), requests_(handlers_.requests),
-      /* Late answers to an earlier manager on this port must not match, nor guessed ones. */
+      /*
+       * A random start, so that neither late responses to an earlier manager on this port nor
+       * forged ones match.
+       */
       first_tid_(loop.random()), end_tid_(first_tid_.load()),
       arrived_(std::in_place, loop, handlers_.arrived),
       mads_(std::in_place, port,
@@ -61,7 +64,7 @@ MadClient::MadClient(Loop &loop, fabric::Port &port, const Config &config, Handl
 void MadClient::received(fabric::AddressedMad &&mad)
 {
 	if (is_smp_answer(mad.mad.header)) {
-		/* Anyone may send answers: only what may be one is kept. */
+		/* Any port can send responses, so keep only those that may match a request. */
 		if (!is_awaited(mad.mad.header.tid))
 			return;
 		const MutexLock lock(mutex_);
@@ -77,12 +80,12 @@ void MadClient::received(fabric::AddressedMad &&mad)
 	wake();
 }
 
-/* Finds the port that has sent a MAD, under any of its LIDs. */
+/* Returns the source for the port that has sent a MAD, under any of its LIDs. */
 FairQueue::Source MadClient::source_of(const fabric::AddressedMad &mad) const
 {
 	if (mad.mad.header.cls() != ib::MgmtClass::subn_directed_route)
 		return mad.address.slid >> config_.lmc;
-	/* The switches on the way have filled in as many ports as there were hops. */
+	/* Each switch on the route has filled in a port of the return path. */
 	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
 	const std::string_view route(
 		reinterpret_cast<const char *>(smp.return_path),
@@ -100,7 +103,7 @@ bool MadClient::is_awaited(std::uint64_t tid) const
 
 void MadClient::close()
 {
-	/* After the first reset no MAD arrives; after the second nobody is notified. */
+	/* After the first reset no MAD arrives; after the second there are no more callbacks. */
 	mads_.reset();
 	arrived_.reset();
 }
@@ -146,7 +149,7 @@ void MadClient::perform(std::vector<SmpRequest> &batch)
 			transmit(pending_.back());
 			++next;
 		}
-		/* Most answers are there before the request's transmission ends. */
+		/* Most responses arrive while the request is being sent. */
 		const std::size_t answered = take_answers();
 		serve_others(answered);
 		if (!pending_.empty())
@@ -157,8 +160,8 @@ void MadClient::perform(std::vector<SmpRequest> &batch)
 }
 
 /*
- * While answers come in, others get a share of the time, so that neither keeps the other waiting;
- * while none do, all of it.
+ * While responses arrive, other requesters get a share of the time, so that neither blocks the
+ * other; otherwise they get all of it.
  */
 void MadClient::serve_others(std::size_t answered)
 {
@@ -170,7 +173,7 @@ void MadClient::serve_others(std::size_t answered)
 		handlers_.serve(work);
 		credit_ -= work.done();
 	}
-	/* Credit is not saved up for a burst. */
+	/* Unused credit is limited, so that there are no bursts. */
 	credit_ = std::min(credit_, Work::kQuantum);
 	if (answered == 0)
 		return wait_for_answer();
@@ -237,7 +240,7 @@ void MadClient::take_answer(const fabric::AddressedMad &mad)
 {
 	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
 	const auto found = std::ranges::find(pending_, smp.header.tid.value(), &Pending::tid);
-	/* The answer to a repetition, for example. */
+	/* It may be a second response to a repeated request. */
 	if (found == pending_.end())
 		return;
 	SmpRequest &request = *found->request;
@@ -250,7 +253,7 @@ void MadClient::take_answer(const fabric::AddressedMad &mad)
 	request.answered = true;
 	request.status = static_cast<std::uint16_t>(smp.header.status & ~ib::mad_status_direction);
 	std::memcpy(request.data, smp.data, sizeof(request.data));
-	/* Keeps the order: the request that waits longest is first. */
+	/* The order is kept: the request that has waited longest is first. */
 	pending_.erase(found);
 }
 

@@ -27,7 +27,7 @@
 namespace weft::sm
 {
 
-/* A directed-route request and, after perform(), its answer. */
+/* A directed-route request and, after perform(), its response. */
 struct SmpRequest {
 	SmpRequest() = default;
 	SmpRequest(const Path &to, ib::MadMethod m, std::uint16_t attr, std::uint32_t mod = 0)
@@ -66,53 +66,54 @@ class MadClient
 {
 public:
 	struct Handlers {
-		/* Handlers of MADs that answer no request. */
+		/* Handlers of MADs that are no responses to own requests. */
 		FairQueue::Handlers requests;
 		/*
-		 * Does work for others, requests() included, until the budget is used or there is
-		 * nothing to do. Called within perform(), so that others do not wait for a sweep.
+		 * Works for other requesters, including requests(), until the budget is used up or
+		 * there is nothing to do. Called within perform(), so that they do not wait for a
+		 * sweep.
 		 */
 		std::function<void(Work &work)> serve;
 		/* Returns true if serve() has something to do. */
 		std::function<bool()> busy;
-		/* Something has arrived, or wake() was called. */
+		/* Called when a MAD has arrived, or wake() was called. */
 		std::function<void()> arrived;
 	};
 	/* All handlers run on the loop. */
 	MadClient(Loop &loop, fabric::Port &port, const Config &config, Handlers handlers);
 
 	fabric::MadPort &mads() { return *mads_; }
-	/* On the loop, outside of all the others, as the last. */
+	/* Must be the last call, on the loop, and not within another function. */
 	void close();
 
 	Clock::time_point now() const { return loop_.now(); }
 
 	/*
-	 * Send the requests and wait until each was answered or given up. Whatever else is on the
-	 * loop's reactor has its turns meanwhile.
+	 * Sends the requests and waits until each was answered or has timed out. Other tasks of the
+	 * loop's reactor run meanwhile.
 	 */
 	void perform(std::vector<SmpRequest> &batch);
 	void perform(SmpRequest &request);
 
-	/* Take the answers that have arrived; returns how many there were. */
+	/* Handles the responses that have arrived; returns their number. */
 	std::size_t take_answers();
-	/* Lines about what ports send. */
+	/* Log lines about MADs from ports. */
 	SourceLog &log() { return log_; }
-	/* Requests that others have sent. */
+	/* Requests from other nodes. */
 	FairQueue &requests() { return requests_; }
 	/* Any thread. */
 	void wake() { arrived_->signal(); }
-	/* Any thread: perform() gives up at once from now on. */
+	/* Callable on any thread. perform() returns early from now on. */
 	void stop();
 	bool stopped() const { return stopped_.load(std::memory_order_acquire); }
 
-	/* Send a MAD by LID to a QP1 (or QP0 for SMPs) without waiting for anything. */
+	/* Sends a MAD by LID to a QP1 (or QP0 for SMPs) without waiting. */
 	void send(const fabric::MadAddress &address, const ib::Mad &mad)
 	{
 		mads_->send(address, mad);
 	}
 
-	/* SMPs sent since the start, and how many of them were given up. */
+	/* Number of SMPs sent since the start, and of those that timed out. */
 	std::uint64_t smps() const { return smps_; }
 	std::uint64_t timeouts() const { return timeouts_; }
 
@@ -126,7 +127,7 @@ private:
 
 	void received(fabric::AddressedMad &&mad);
 	FairQueue::Source source_of(const fabric::AddressedMad &mad) const;
-	/* Any thread. Returns true if a request with that TID may be unanswered. */
+	/* Callable on any thread. Returns true if a request with that TID may be outstanding. */
 	bool is_awaited(std::uint64_t tid) const;
 	void transmit(const Pending &pending);
 	void take_answer(const fabric::AddressedMad &mad);
@@ -141,22 +142,20 @@ private:
 	SourceLog log_;
 	Mutex mutex_;
 	std::vector<fabric::AddressedMad> answers_ WEFT_GUARDED_BY(mutex_);
-	/* TIDs of the present batch: from the first on, below the end. */
+	/* The TIDs of the current batch: from the first one up to, but not including, the end. */
 	std::atomic<std::uint64_t> first_tid_;
 	std::atomic<std::uint64_t> end_tid_;
 	std::optional<Wakeup> arrived_; /* until close() */
 	std::atomic<bool> stopped_{false};
 
-	/* On the loop only. */
-	/* No more than the window. */
+	/* Used on the loop only. */
+	/* At most as many as the window. */
 	std::vector<Pending> pending_;
-	/* Buffer of take_answers(), kept to reuse its memory. */
+	/* Buffer of take_answers(); a member so that its memory is reused. */
 	std::vector<fabric::AddressedMad> taken_;
 	std::uint64_t smps_ = 0;
 	std::uint64_t timeouts_ = 0;
-	/*
-	 * Work that others may have done in the course of a sweep; below zero after a large item.
-	 */
+	/* Work that other requesters may use during a sweep; negative after an expensive item. */
 	std::int64_t credit_ = 0;
 	std::size_t answered_since_turn_ = 0;
 

@@ -27,8 +27,7 @@ constexpr Field kMemberFields[] = {
 };
 
 /*
- * The partition that is named in the MGID of an IPoIB network (RFC 4391 section 4), of any scope
- * and with any flags.
+ * Returns the P_Key in the MGID of an IPoIB network (RFC 4391 section 4), for any scope and flags.
  */
 std::optional<ib::Pkey> ipoib_pkey(const ib::Gid &mgid)
 {
@@ -141,7 +140,7 @@ bool McGroups::request_fits(const ib::SaMad &mad, const Group &group) const
 {
 	const auto &wanted = record_of<McMemberRecord>(mad);
 	const McMemberRecord &record = group.record;
-	/* An MLID in a join is the group's or nothing. */
+	/* If a join contains an MLID, it must be that of the group. */
 	if (!fields_match(kMemberFields,
 			  mad.component_mask & ~ib::component(McMemberRecord::c_pkey), &wanted,
 			  &record))
@@ -167,7 +166,10 @@ ib::Gid McGroups::unused_mgid(std::uint8_t scope, ib::Lid mlid) const
 {
 	const auto prefix = 0xff10a01b00000000 | std::uint64_t{scope} << 48;
 	std::uint64_t low = mlid;
-	/* Anybody may have made what looks like ours: no more of them than there are groups. */
+	/*
+	 * Hosts can create groups with MGIDs of this form, but not more than the maximum number of
+	 * groups, so the loop ends.
+	 */
 	while (groups_.contains(ib::Gid::from_parts(prefix, low)))
 		low += std::uint64_t{1} << 16;
 	return ib::Gid::from_parts(prefix, low);
@@ -199,8 +201,8 @@ const McGroups::Group *McGroups::network_of(const ib::Gid &mgid) const
 
 /*
  * The hosts of an IPoIB network join its groups with the parameters of its broadcast group, and no
- * others (RFC 4391 sections 5 and 6): a group made with others would keep them out. For the rate,
- * they use the value of the time when they joined.
+ * others (RFC 4391 sections 5 and 6), so a group with other parameters would exclude them. For the
+ * rate, they use the value at the time when they joined.
  */
 bool McGroups::is_of_its_network(const McMemberRecord &record, const Group *network)
 {
@@ -242,7 +244,7 @@ void McGroups::set_join_state(Group &group, std::map<ib::Guid, Member>::iterator
 
 void McGroups::charge_for_tree(const Group &group, Work &work) const
 {
-	/* Looking at all members and switches, and writing to about two of the latter. */
+	/* All members and switches are visited, and about two switches are written. */
 	work.charge(cost::kCompared * static_cast<std::int64_t>(group.members.size() + switches_) +
 		    2 * cost::kSmp);
 }
@@ -251,7 +253,7 @@ McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib
 					    Clock::time_point now, std::uint16_t &status)
 {
 	const auto &wanted = record_of<McMemberRecord>(mad);
-	/* o15-0.2.1: what a creator has to state. */
+	/* o15-0.2.1: the components that a creator must specify. */
 	for (unsigned needed :
 	     {McMemberRecord::c_qkey, McMemberRecord::c_traffic_class, McMemberRecord::c_pkey,
 	      McMemberRecord::c_sl, McMemberRecord::c_flow_label}) {
@@ -260,7 +262,10 @@ McGroups::Groups::iterator McGroups::create(const Requester &requester, const ib
 			return groups_.end();
 		}
 	}
-	/* Only a full member may create; a send-only full member is one, IBA 15.2.5.17.3. */
+	/*
+	 * Only a full member may create a group, which includes send-only full members (IBA
+	 * 15.2.5.17.3).
+	 */
 	if ((wanted.join_state() &
 	     (McMemberRecord::full_member | McMemberRecord::send_only_full_member)) == 0) {
 		status = ib::sa_status_req_invalid;
@@ -379,7 +384,10 @@ RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const
 		memberships_[guid]++;
 	Member &member = place->second;
 	set_join_state(group, place, static_cast<std::uint8_t>(member.join_state | state));
-	/* IBA 15.2.5.17: what a port has joined itself is not a proxy's any more. */
+	/*
+	 * IBA 15.2.5.17: a membership that the port itself has joined does not belong to a proxy
+	 * any more.
+	 */
 	member.by_proxy = !requester.is(guid) && (fresh || member.by_proxy);
 	dirty_.insert(group.record.mlid);
 	charge_for_tree(group, work);
@@ -432,7 +440,7 @@ void McGroups::erase(Groups::iterator group)
 
 void McGroups::remove_if_unused(Groups::iterator group)
 {
-	/* A group ends with its last full member, IBA 15.2.5.17.3. */
+	/* A group is deleted with its last full member (IBA 15.2.5.17.3). */
 	if (group->second.full_members != 0 || group->second.broadcast_of)
 		return;
 	const ib::Gid mgid = group->first;
@@ -453,7 +461,7 @@ McMemberRecord McGroups::member_record(const Group &group, ib::Guid guid,
 
 Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 {
-	/* A group after the other. */
+	/* One group in each step. */
 	return Query([this, requester, mad, last = std::optional<ib::Gid>()](RecordSet &answer,
 									     Work &work) mutable {
 		const auto &wanted = record_of<McMemberRecord>(mad);
@@ -466,8 +474,8 @@ Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 		if (!request_fits(mad, group))
 			return Query::Step::more;
 		/*
-		 * Members are only reported to trusted requesters, and to a requester that asks for
-		 * itself.
+		 * Members are only reported to trusted requesters, and to a requester that queries
+		 * its own port.
 		 */
 		if (has_component(mad, McMemberRecord::c_port_gid)) {
 			ib::Guid guid = wanted.port_gid.interface_id();
@@ -486,7 +494,7 @@ Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 
 /*
  * A slower port must be able to join, so the rate can be lowered at any time. It is raised only
- * while the group has no members, because members know it from their join.
+ * while the group has no members, because members use the rate of their join.
  */
 void McGroups::adjust_rate(Group &group)
 {
@@ -546,7 +554,7 @@ std::vector<McRoute> McGroups::take_changes(const Subnet &subnet)
 	std::vector<McRoute> routes;
 	for (ib::Lid mlid : std::exchange(dirty_, {})) {
 		const auto group = by_mlid_.find(mlid);
-		/* One that has ended leads nowhere. */
+		/* The route of a deleted group is empty. */
 		routes.push_back(group == by_mlid_.end()
 					 ? McRoute{mlid, McTree(subnet.switches.size())}
 					 : route_of(subnet, group->second->second));

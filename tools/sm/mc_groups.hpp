@@ -44,43 +44,52 @@ public:
 	Query query(const Requester &requester, const ib::SaMad &mad) const;
 
 	/*
-	 * A new view of the subnet: ports that have disappeared leave their groups, and every tree
-	 * is recomputed.
+	 * Uses a new subnet: ports that have disappeared leave their groups, and every tree is
+	 * recomputed.
 	 */
 	void subnet_changed(const Subnet &subnet);
-	/* The trees of groups whose members changed since the last call; and of all groups. */
+	/*
+	 * Returns the trees of groups whose members have changed since the last call; or of all
+	 * groups.
+	 */
 	std::vector<McRoute> take_changes(const Subnet &subnet);
 	std::vector<McRoute> all_routes(const Subnet &subnet);
 	bool changed() const { return !dirty_.empty(); }
 
-	/* For PathRecord: the group's record without a member; false if there is none. */
+	/*
+	 * For path records: copies the group's record without a member; returns false if there is
+	 * no such group.
+	 */
 	bool find(const ib::Gid &mgid, ib::McMemberRecord &record) const;
 	std::size_t size() const { return groups_.size(); }
 
 private:
 	struct Member {
 		std::uint8_t join_state = 0;
-		/* Somebody else made it a member, and may take it out again. */
+		/* A proxy has joined for the port, and may leave for it. */
 		bool by_proxy = false;
 	};
 	struct Group {
 		/* PortGID, JoinState and ProxyJoin are zero. */
 		ib::McMemberRecord record{};
-		/* Kept though empty: the broadcast group of IPoIB of this partition. */
+		/* For the IPoIB broadcast group of a partition, which is kept when it is empty. */
 		const Partition *broadcast_of = nullptr;
 		/*
-		 * For a broadcast group: the rate with which its first member joined, which may not
-		 * know that the rate has fallen since.
+		 * For a broadcast group: the rate with which its first member joined; that member
+		 * may not know that the rate has decreased since.
 		 */
 		unsigned joined_rate = 0;
 		/* Keyed by port GUID. */
 		std::map<ib::Guid, Member> members;
-		/* Number of full members among them, including those that only send. */
+		/* Number of full members, including send-only full members. */
 		std::size_t full_members = 0;
 	};
 	using Groups = std::map<ib::Gid, Group>;
 
-	/* Rate of a partition's groups that request none: all its members' links have it. */
+	/*
+	 * Returns the rate of a partition's groups without a requested rate: the highest that the
+	 * links of all members support.
+	 */
 	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
 	void adjust_rate(Group &group);
 	ib::Rate usual_rate(const Partition &partition) const;
@@ -88,23 +97,26 @@ private:
 				Clock::time_point now, std::uint16_t &status);
 	void erase(Groups::iterator group);
 	static bool is_full(const Member &member);
-	/* Sets what a member has joined as; 0 takes it out. */
+	/* Sets the join state of a member; 0 removes it. */
 	void set_join_state(Group &group, std::map<ib::Guid, Member>::iterator member,
 			    std::uint8_t join_state);
-	/* The work of writing a group's tree again. */
+	/* Charges for writing a group's tree again. */
 	void charge_for_tree(const Group &group, Work &work) const;
-	/* The broadcast group of the IPoIB network that a group is of; null if there is none. */
+	/*
+	 * Returns the broadcast group of the IPoIB network to which a group belongs; null if there
+	 * is none.
+	 */
 	const Group *network_of(const ib::Gid &mgid) const;
-	/* Returns true if a new group is of no network, or has its network's parameters. */
+	/* Returns true if a new group belongs to no network, or has its network's parameters. */
 	static bool is_of_its_network(const ib::McMemberRecord &record, const Group *network);
-	/* One that no group has, of the SA's own prefix (IBA 15.2.5.17.2). */
+	/* Returns an MGID with the SA's own prefix that no group has (IBA 15.2.5.17.2). */
 	ib::Gid unused_mgid(std::uint8_t scope, ib::Lid mlid) const;
 	/* Returns true if the port is in the group, or may join one more. */
 	bool have_room(ib::Guid port, const Group *group) const;
-	/* The port is in one group less. */
+	/* Decrements the number of groups of the port. */
 	void forget_membership(ib::Guid port);
 	void remove_if_unused(Groups::iterator group);
-	/* The next group's; 0 if the switches have tables for no more. */
+	/* Returns the MLID for the next group; 0 if the switches' tables are full. */
 	ib::Lid free_mlid() const;
 	bool port_can_join(const Subnet &subnet, PortRef port, const Group &group) const;
 	bool request_fits(const ib::SaMad &mad, const Group &group) const;
@@ -119,14 +131,14 @@ private:
 	std::unordered_map<ib::Lid, Groups::iterator> by_mlid_;
 	/* Broadcast groups by the base of their P_Key. */
 	std::unordered_map<ib::Pkey, const Group *> broadcasts_;
-	/* Derived from the subnet, once, by subnet_changed(). */
+	/* Computed from the subnet by subnet_changed(). */
 	std::unordered_map<const Partition *, ib::Rate> rates_;
 	unsigned mlid_capacity_ = 0;
 	std::size_t switches_ = 0;
-	/* Number of groups of each port that is in any. */
+	/* Number of groups of each port; ports without groups have no entry. */
 	std::map<ib::Guid, std::size_t> memberships_;
 	MlidPool mlids_;
-	/* Groups whose tree is due, and MLIDs that lead nowhere from now on. */
+	/* MLIDs of groups whose trees must be written, and of deleted groups. */
 	std::set<ib::Lid> dirty_;
 };
 

@@ -10,16 +10,16 @@ namespace weft::sm
 {
 
 /*
- * Multicast LIDs, the lowest free one first, at a cost that the number of those in use is no part
- * of.
+ * Allocates the lowest free multicast LID, in a time that does not depend on the number of those in
+ * use.
  */
 class MlidPool
 {
 public:
-	/* The lowest free one; beyond ib::lid_multicast_last if there is none. */
+	/* Returns the lowest free one; if there is none, a value above ib::lid_multicast_last. */
 	ib::Lid lowest() const { return returned_.empty() ? next_ : *returned_.begin(); }
 
-	/* Takes lowest(), which there must be. */
+	/* Allocates lowest(), which must exist. */
 	void take_lowest()
 	{
 		if (returned_.empty())
@@ -31,9 +31,9 @@ public:
 	void give_back(ib::Lid mlid) { returned_.insert(mlid); }
 
 private:
-	/* No MLID from here on was ever taken. */
+	/* No MLID from here on was ever allocated. */
 	ib::Lid next_ = ib::lid_multicast_first;
-	/* MLIDs below that are free again. */
+	/* Free MLIDs below that. */
 	std::set<ib::Lid> returned_;
 };
 

@@ -12,15 +12,15 @@
 namespace weft::sm
 {
 
-/* 4.096 us * 2^18, about a second: the longest time that a packet spends in the subnet. */
+/* The longest time that a packet spends in the subnet: 4.096 us * 2^18, about a second. */
 inline constexpr std::uint8_t kPacketLifetime = 18;
 
-/* Codes of rates are not in the order of the rates. */
+/* The codes of rates are not sorted by rate. */
 inline unsigned rate_order(unsigned code)
 {
 	return ib::rate_tenths(static_cast<ib::Rate>(code));
 }
-/* The codes of MTUs and of lifetimes are in the order of the values. */
+/* The codes of MTUs and lifetimes are sorted by value. */
 inline unsigned plain_order(unsigned code)
 {
 	return code;

@@ -17,10 +17,10 @@ namespace
 
 using ib::PathRecord;
 
-/* A table of all paths of a large subnet would be too long for any buffer. */
+/* Limit of records in an answer: all paths of a large subnet would not fit into any buffer. */
 constexpr std::size_t kRecordsMax = 65536;
 
-/* True if a path that carries no more than @best may meet a request's selector. */
+/* Returns true if a path whose value is at most @best may meet a request's selector. */
 template<class Order>
 bool may_meet(std::uint8_t byte, bool has_selector, unsigned best, Order order)
 {
@@ -63,7 +63,7 @@ public:
 	{
 		if (status_ != 0)
 			return refuse(answer, status_);
-		/* The same for all paths. */
+		/* The lifetime is the same for all paths. */
 		if (!meets(wanted_.lifetime_selector, PathRecord::c_lifetime_selector,
 			   PathRecord::c_lifetime, kPacketLifetime, plain_order))
 			return Query::Step::done;
@@ -88,9 +88,9 @@ public:
 	}
 
 private:
-	/* The ports that may be one end of a path. */
+	/* The ports that may be one end of a path, as far as they have been filtered. */
 	struct End {
-		/* Any port, as far as they have been filtered. */
+		/* True if every port may be. */
 		bool all = false;
 		std::vector<PortRef> ports;
 		std::size_t filtered = 0;
@@ -104,7 +104,7 @@ private:
 
 	bool names(unsigned component) const { return has_component(mad_, component); }
 
-	/* The end ports that a GID and a LID of the request leave. */
+	/* Selects the end ports that match a GID and a LID of the request. */
 	bool select(unsigned gid_component, const ib::Gid &gid, unsigned lid_component, ib::Lid lid,
 		    End &end)
 	{
@@ -114,7 +114,7 @@ private:
 				    gid.subnet_prefix() == ib::gid_prefix_link_local;
 			by_gid = here ? subnet_->find_port(gid.interface_id()) : PortRef{};
 			if (!by_gid) {
-				/* IBA 15.2.5.16: a GID that is not of this subnet. */
+				/* IBA 15.2.5.16: the GID does not belong to this subnet. */
 				status_ = here ? std::uint16_t{ib::sa_status_no_records}
 					       : std::uint16_t{ib::sa_status_invalid_gid};
 				return false;
@@ -135,9 +135,7 @@ private:
 		return true;
 	}
 
-	/*
-	 * Takes the next ports that a path may begin or end at; returns whether there are no more.
-	 */
+	/* Filters the next ports; returns true if there are no more. */
 	bool filter(End &end, bool is_source, Work &work)
 	{
 		while (end.all && end.filtered < subnet_->end_ports.size()) {
@@ -177,7 +175,7 @@ private:
 		const auto found = sls_.find(ib::pkey_base(pkey));
 		return found == sls_.end() ? std::uint8_t{0} : found->second;
 	}
-	/* The request allows a path with that P_Key, and with its SL. */
+	/* Returns true if the request permits a path with that P_Key and its SL. */
 	bool fits(ib::Pkey pkey) const
 	{
 		return (!names(PathRecord::c_pkey) ||
@@ -185,7 +183,10 @@ private:
 		       (!names(PathRecord::c_sl) || wanted_.sl() == sl_of(pkey));
 	}
 
-	/* The P_Key that both ends share, one of them as a full member; 0 if none. */
+	/*
+	 * Returns a P_Key that both ends have, at least one of them as a full member; 0 if there is
+	 * none.
+	 */
 	ib::Pkey shared_pkey(const PortData &a, const PortData &b, Work &work) const
 	{
 		for (ib::Pkey mine : a.pkeys) {
@@ -200,9 +201,9 @@ private:
 	}
 
 	/*
-	 * Adds the next path between two ports, if it is one that the request describes; returns
-	 * whether there are more. With an LMC there is one for each of the destination's LIDs, and
-	 * back by the same.
+	 * Adds the next path between two ports if the request matches it; returns true if there are
+	 * more. With an LMC there is one path for each of the destination's LIDs, and the path back
+	 * uses the same offset.
 	 */
 	bool next_path(PortRef source, PortRef destination, RecordSet &answer, Work &work)
 	{
@@ -295,21 +296,21 @@ private:
 	const ib::SaMad mad_;
 	const PathRecord &wanted_ = record_of<PathRecord>(mad_);
 	const bool single_;
-	/* SLs that are not 0, keyed by base of the P_Key. */
+	/* SLs except 0, keyed by the base of the P_Key. */
 	std::unordered_map<ib::Pkey, std::uint8_t> sls_;
-	/* The status of the answer if there are no paths. */
+	/* Status of the answer if there are no paths. */
 	std::uint16_t status_ = 0;
 	End sources_;
 	End destinations_;
-	/* The present pair of ports, their P_Key, and the next path between them. */
+	/* The current pair of ports, their P_Key, and the number of the next path between them. */
 	std::size_t pair_ = 0;
 	ib::Pkey pkey_ = 0;
 	unsigned path_ = 0;
-	/* Paths between them that may still be added. */
+	/* Number of paths between them that may still be added. */
 	unsigned limit_ = 0;
 };
 
-/* The path to a multicast group is the group's own parameters. */
+/* Returns the path to a multicast group, which has the parameters of the group. */
 RecordSet group_path(const Subnet &subnet, const Config &config, const McGroups &groups,
 		     const ib::SaMad &mad, PortRef requester)
 {

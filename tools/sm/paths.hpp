@@ -12,13 +12,13 @@
 namespace weft::sm
 {
 
-/* Pairs of ports that one request may cover. A client has no use for more. */
+/* Limit of port pairs of one request, which no client needs to exceed. */
 constexpr std::size_t kPathPairsMax = 262144;
 
 /*
- * PathRecords that match a request, IBA 15.2.5.16. @requester: where it came from; a Get without a
- * source is about that port. Ports that no record can be about are sorted out before any route is
- * walked; a request that covers too many pairs all the same is refused.
+ * Answers a request with matching PathRecords (IBA 15.2.5.16). @requester: the sender's port; a Get
+ * without a source is about that port. Ports that cannot match are excluded before any route is
+ * followed. A request that still covers too many pairs is refused.
  */
 Query find_paths(std::shared_ptr<const Subnet> subnet, const Config &config, const McGroups &groups,
 		 const ib::SaMad &mad, PortRef requester);

@@ -17,14 +17,14 @@ class Query
 {
 public:
 	enum class Step : std::uint8_t { more, done };
-	/* Adds the next few records, and charges for it. Called until it returns done. */
+	/* Adds the next few records, and charges for them. Called until it returns done. */
 	using Next = std::function<Step(RecordSet &answer, Work &work)>;
 
-	/* An answer that is complete. */
+	/* Creates a query that is already complete. */
 	explicit Query(RecordSet answer) : answer_(std::move(answer)), done_(true) {}
 	explicit Query(Next next) : next_(std::move(next)) {}
 
-	/* One step for each of @count items. */
+	/* Creates a query with one step for each of @count items. */
 	static Query each(std::size_t count,
 			  std::function<void(std::size_t, RecordSet &, Work &)> visit)
 	{
@@ -37,7 +37,7 @@ public:
 		});
 	}
 
-	/* Goes on while there is work left; returns whether the answer is complete. */
+	/* Continues until the work budget is used up; returns true if the answer is complete. */
 	bool run(Work &work)
 	{
 		while (!done_ && work.left()) {
@@ -54,7 +54,7 @@ public:
 	const RecordSet &answer() const { return answer_; }
 
 private:
-	/* More than any table of 10,000 ports has. */
+	/* Larger than any table of a subnet with 10,000 ports. */
 	static constexpr std::size_t kAnswerBytesMax = std::size_t{16} << 20;
 
 	Next next_;

@@ -21,11 +21,14 @@ struct Field {
 	std::uint16_t bits;
 };
 
-/* True if `candidate` equals `wanted` in all the listed components that the mask names. */
+/*
+ * Returns true if `candidate` equals `wanted` in all listed components whose bits are set in the
+ * mask.
+ */
 bool fields_match(std::span<const Field> fields, std::uint64_t mask, const void *wanted,
 		  const void *candidate);
 
-/* An answer: records of one size, and a status other than 0 after an error. */
+/* An answer: records of one size, and a status that is not 0 after an error. */
 class RecordSet
 {
 public:
@@ -60,7 +63,7 @@ private:
 	std::vector<std::uint8_t> bytes_;
 };
 
-/* A request's record. */
+/* Returns the record in a request. */
 template<class Record>
 const Record &record_of(const ib::SaMad &mad)
 {
@@ -73,12 +76,15 @@ inline bool has_component(const ib::SaMad &mad, unsigned number)
 	return (mad.component_mask & ib::component(number)) != 0;
 }
 
-/* True if an encoded value meets a request's selector; `order` maps encodings to what counts. */
+/*
+ * Returns true if an encoded value meets a request's selector; `order` maps an encoding to its
+ * rank.
+ */
 template<class Order>
 bool selector_allows(std::uint8_t byte, bool has_selector, unsigned actual, Order &&order)
 {
 	unsigned wanted = ib::selected_value(byte);
-	/* Without a selector the value is meant exactly. */
+	/* Without a selector, the value must match exactly. */
 	switch (has_selector ? ib::selector_of(byte) : ib::Selector::exactly) {
 	case ib::Selector::greater:
 		return order(actual) > order(wanted);

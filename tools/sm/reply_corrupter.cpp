@@ -32,21 +32,21 @@ void ReplyCorrupter::pass(ib::SaMad &answer)
 		return;
 	auto byte = [this] { return static_cast<std::uint8_t>(below(0x100)); };
 	switch (below(5)) {
-	case 0: /* A record of noise. */
+	case 0: /* A record with random contents. */
 		std::ranges::generate(answer.data, byte);
 		break;
-	case 1: /* One that is wrong here and there. */
+	case 1: /* A record with some wrong bytes. */
 		for (std::uint32_t i = below(16) + 1; i > 0; i--)
 			answer.data[below(64)] ^= static_cast<std::uint8_t>(below(0xff) + 1);
 		break;
-	case 2: /* Success, and nothing in it. */
+	case 2: /* Success without a record. */
 		std::ranges::fill(answer.data, 0);
 		answer.header.status = std::uint16_t{0};
 		break;
-	case 3: /* A refusal for no reason that exists. */
+	case 3: /* An error status that does not exist. */
 		answer.header.status = static_cast<std::uint16_t>(below(0xffff) + 1);
 		break;
-	default: /* Another record than was asked for, or a part of a transfer. */
+	default: /* Another record than the requested one, or a part of an RMPP transfer. */
 		answer.header.attr_id = static_cast<std::uint16_t>(below(0x10000));
 		answer.attr_offset = static_cast<std::uint16_t>(below(0x10000));
 		answer.rmpp.type = byte();

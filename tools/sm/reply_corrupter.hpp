@@ -18,16 +18,17 @@ class ReplyCorrupter
 {
 public:
 	/*
-	 * From now on one answer in `one_in` is corrupted, by `seed`; 0 stops this. Any thread.
+	 * From now on one answer in `one_in` is corrupted, selected by `seed`; 0 stops this.
+	 * Callable on any thread.
 	 */
 	void randomise(std::uint64_t seed, std::uint32_t one_in);
-	/* Returns the number of corrupted answers. Context: any thread. */
+	/* Returns the number of corrupted answers. Callable on any thread. */
 	std::uint64_t corrupted() const { return corrupted_.load(std::memory_order_relaxed); }
 
 	/*
 	 * Corrupts the answer if it is selected. The fields that match it to its request stay valid
-	 * (class, method and transaction), so that it passes the matching of requests, IBA
-	 * 13.4.6.4, and reaches the client. Context: the manager's thread.
+	 * (class, method and transaction), so that it passes the matching of requests (IBA
+	 * 13.4.6.4) and reaches the client. Called on the manager's thread.
 	 */
 	void pass(ib::SaMad &answer);
 
@@ -37,7 +38,7 @@ private:
 	std::atomic<std::uint32_t> one_in_{0};
 	std::atomic<std::uint64_t> seed_{0};
 	std::atomic<std::uint64_t> corrupted_{0};
-	/* The manager's thread only; begins anew with every seed. */
+	/* Used on the manager's thread only; restarted with every seed. */
 	std::optional<std::uint64_t> drawn_from_;
 	std::mt19937_64 random_;
 };

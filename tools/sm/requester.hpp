@@ -11,11 +11,11 @@ namespace weft::sm
 {
 
 struct Requester {
-	/* GUID of the port with the LID that the request came from; 0 if no port has it. */
+	/* GUID of the port with the source LID of the request; 0 if no port has it. */
 	ib::Guid port_guid = 0;
-	/* The request holds the manager's SM_Key. */
+	/* The request contains the manager's SM_Key. */
 	bool trusted = false;
-	/* The LID that the request came from, for the log. */
+	/* The source LID of the request, for the log. */
 	ib::Lid lid = 0;
 
 	bool is(ib::Guid guid) const { return port_guid != 0 && port_guid == guid; }

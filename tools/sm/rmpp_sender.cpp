@@ -17,9 +17,9 @@ using ib::RmppHeader;
 
 constexpr auto kResponseTimeout = 500ms;
 constexpr unsigned kRetriesMax = 6;
-/* More than this many requesters at once have to ask again. */
+/* Maximum number of transfers. Above it, requesters must repeat their requests later. */
 constexpr std::size_t kTransfersMax = 1024;
-/* Segments in flight, however large a window the receiver opens. */
+/* Maximum number of segments in flight, even if the receiver's window is larger. */
 constexpr std::uint32_t kWindowMax = 64;
 /* The SA header is repeated in each segment and counts as payload, IBA 15.2.1.1. */
 constexpr std::uint32_t kSaHeader = ib::rmpp_mad_data_bytes - ib::sa_data_bytes;
@@ -30,12 +30,10 @@ void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, co
 		       RecordSet records)
 {
 	const Key key{to.dlid, head.header.tid};
-	/*
-	 * The same request has arrived again while its answer is being sent. The answer continues.
-	 */
+	/* The request was repeated while its answer is being sent. The transfer continues. */
 	if (transfers_.contains(key))
 		return;
-	/* Count for each port, not for each LID: a port may have many. */
+	/* Count per port, not per LID, because a port may have many LIDs. */
 	const auto known = requesters_.find(requester);
 	const Requester its = known == requesters_.end() ? Requester{} : known->second;
 	const std::size_t size = records.bytes().size();
@@ -74,7 +72,9 @@ void RmppSender::set_due(const Key &key, Transfer &transfer, Clock::time_point d
 	due_.add(due, key);
 }
 
-/* Has run() send what the window allows. With nothing to send, the timeout begins again. */
+/*
+ * Lets run() send what the window permits. If there is nothing to send, the timeout is restarted.
+ */
 void RmppSender::begin_sending(const Key &key, Transfer &transfer)
 {
 	if (transfer.sending)
@@ -156,7 +156,7 @@ void RmppSender::send_segment(const Transfer &transfer, std::uint32_t segment)
 						      (last ? unsigned{RmppHeader::last} : 0u));
 	mad.rmpp.status = 0;
 	mad.rmpp.segment = segment;
-	/* The whole length in the first segment, its own in the last. */
+	/* The first segment contains the total length, and the last one its own. */
 	mad.rmpp.length_or_window = last    ? kSaHeader + part
 				    : first ? size + transfer.segments * kSaHeader
 					    : 0u;
@@ -215,10 +215,10 @@ void RmppSender::handle(const fabric::AddressedMad &mad)
 		end(found);
 		return;
 	}
-	/* An old ACK, overtaken by a later one. */
+	/* An old ACK that arrives after a later one. */
 	if (segment < transfer.acknowledged)
 		return;
-	/* One that acknowledges nothing new does not postpone the end of a receiver's time. */
+	/* An ACK without progress does not extend the receiver's timeout. */
 	if (segment == transfer.acknowledged && window_last == transfer.window_last)
 		return;
 	if (segment > transfer.acknowledged)
@@ -232,7 +232,7 @@ void RmppSender::handle(const fabric::AddressedMad &mad)
 	begin_sending(found->first, transfer);
 }
 
-/* The key was taken out of the index. */
+/* The key was already removed from the index. */
 void RmppSender::expire(const Key &key, Work &work)
 {
 	const auto found = transfers_.find(key);

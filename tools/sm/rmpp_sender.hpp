@@ -22,8 +22,8 @@ class RmppSender
 {
 public:
 	/*
-	 * A requester that asks for more tables at once must repeat its request, and so must every
-	 * requester while this many bytes of answers wait for acknowledgement.
+	 * Limits of transfers to one requester, and of unacknowledged bytes of all transfers. Above
+	 * them, requests must be repeated.
 	 */
 	static constexpr std::size_t kTransfersOfOne = 16;
 	static constexpr std::size_t kBytesMax = std::size_t{256} << 20;
@@ -32,19 +32,18 @@ public:
 	explicit RmppSender(MadClient &client) : client_(client) {}
 
 	/*
-	 * Begin a transfer of records to a requester, which the GUID of its port identifies. `head`
-	 * has everything but the RMPP fields.
+	 * Begins a transfer of records to a requester, which is identified by the GUID of its port.
+	 * `head` has everything except the RMPP fields.
 	 */
 	void start(const fabric::MadAddress &to, std::uint64_t requester, const ib::SaMad &head,
 		   RecordSet records);
-	/* An ACK, STOP or ABORT arrived. */
+	/* Handles an ACK, STOP or ABORT. */
 	void handle(const fabric::AddressedMad &mad);
 	/*
-	 * Send segments, one for each requester in rotation; repeat and abandon what is due at
-	 * @now.
+	 * Sends segments, one for each requester in rotation; repeats or drops what is due at @now.
 	 */
 	void run(Clock::time_point now, Work &work);
-	/* When run() has something to do; the clock's maximum with no transfer under way. */
+	/* Returns when run() has something to do; the clock's maximum if there is no transfer. */
 	Clock::time_point due() const;
 	std::size_t transfers() const { return transfers_.size(); }
 
@@ -57,14 +56,19 @@ private:
 		ib::SaMad head{};
 		RecordSet records;
 		std::uint32_t segments = 0;
-		/* The last segment that was acknowledged, sent, and that may be sent. */
+		/*
+		 * Numbers of the last segments that were acknowledged, were sent, and may be sent.
+		 */
 		std::uint32_t acknowledged = 0;
 		std::uint32_t sent = 0;
 		std::uint32_t window_last = 1;
 		unsigned retries = 0;
-		/* In the requester's list of those that have segments to send. */
+		/* True if it is in the requester's list of transfers with segments to send. */
 		bool sending = false;
-		/* When the acknowledgement is overdue; never, while it is sending. */
+		/*
+		 * Time at which the acknowledgement is overdue; the clock's maximum while segments
+		 * are being sent.
+		 */
 		Clock::time_point due = Clock::time_point::max();
 	};
 	struct Requester {

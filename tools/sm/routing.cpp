@@ -27,7 +27,7 @@ Edges switch_edges(const Subnet &subnet)
 			if (!peer || !subnet.node(peer).is_switch())
 				continue;
 			int to = subnet.node(peer).switch_index;
-			/* A cable back to the same switch leads nowhere. */
+			/* Ignore cables back to the same switch. */
 			if (to != static_cast<int>(index))
 				edges[index].push_back(
 					{static_cast<std::uint8_t>(number), peer.port, to});
@@ -36,7 +36,7 @@ Edges switch_edges(const Subnet &subnet)
 	return edges;
 }
 
-/* Breadth first from each switch. */
+/* Computes distances by breadth-first search from each switch. */
 void measure(Subnet &subnet, const Edges &edges)
 {
 	std::size_t count = edges.size();
@@ -64,7 +64,7 @@ void measure(Subnet &subnet, const Edges &edges)
 
 struct Target {
 	ib::Lid lid;
-	/* The port at the switch that it is attached to; 0 for the switch itself. */
+	/* The port of the switch to which it is connected; 0 for the switch itself. */
 	std::uint8_t port;
 };
 
@@ -90,15 +90,15 @@ void route(Subnet &subnet)
 				{static_cast<ib::Lid>(port.lid + i), at.port});
 	}
 
-	/* LIDs that a port carries, by switch and port. */
+	/* Number of LIDs routed through a port, by switch and port. */
 	std::vector<std::vector<unsigned>> load(count);
 	for (std::size_t index = 0; index < count; index++)
 		load[index].resize(subnet.nodes[static_cast<std::size_t>(subnet.switches[index])]
 					   .ports.size());
 
 	/*
-	 * Only switches with end ports count, because packets of the other switches themselves fill
-	 * no buffers.
+	 * Only switches with end ports matter, because the few packets of other switches do not
+	 * fill buffers.
 	 */
 	std::vector<bool> ends(count);
 	for (std::size_t index = 0; index < count; index++)
@@ -108,7 +108,7 @@ void route(Subnet &subnet)
 	if (may_lock_up(subnet, edges, ends))
 		up_down.emplace(subnet, edges);
 
-	/* The ports that lead nearer, and what each of them carries. */
+	/* The ports on shortest paths, and their numbers of LIDs. */
 	struct Route {
 		unsigned carries;
 		std::uint8_t port;
@@ -172,12 +172,12 @@ std::optional<PathLimits> walk(const Subnet &subnet, PortRef from, ib::Lid to)
 			if (!at)
 				return std::nullopt;
 		}
-		/* The same limits apply to a path from a port to itself. */
+		/* The limits of the port itself also apply to a path back to itself. */
 		pass(from);
 	}
 	while (at != target && at.node != target.node) {
 		const Node &node = subnet.node(at);
-		/* More hops than switches: a loop. */
+		/* A path with more hops than switches is a loop. */
 		if (!node.is_switch() || limits.hops > subnet.switches.size() + 1)
 			return std::nullopt;
 		const Lft &lft = subnet.lfts[static_cast<std::size_t>(node.switch_index)];
@@ -187,7 +187,7 @@ std::optional<PathLimits> walk(const Subnet &subnet, PortRef from, ib::Lid to)
 		pass({at.node, out});
 		at = node.ports[out].peer;
 	}
-	/* The right node by the wrong port. */
+	/* The packet reaches the node by another port. */
 	if (at != target && !subnet.node(target).is_switch())
 		return std::nullopt;
 	if (limits.hops == 0) {
@@ -210,7 +210,7 @@ McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members)
 
 	/*
 	 * Branches of the spanning tree that have members and are not connected yet, by the depth
-	 * and index of their upper end; and how many of them each part of the subnet has.
+	 * and index of their upper end; and the number of them in each part of the subnet.
 	 */
 	std::priority_queue<std::pair<unsigned, std::size_t>> branches;
 	std::vector<bool> is_branch(count);
@@ -230,7 +230,7 @@ McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members)
 		set(index, at.port);
 		add(index);
 	}
-	/* Always the lowest branch is followed upwards, until all branches meet. */
+	/* Follow the lowest branch upwards, until all branches have met. */
 	while (!branches.empty()) {
 		const std::size_t index = branches.top().second;
 		branches.pop();

@@ -10,11 +10,11 @@ namespace weft::sm
 {
 
 /*
- * Fill in the links, hop counts and spanning tree between switches and every switch's linear
- * forwarding table: shortest paths, or, where these could lock up, with each other or with
- * multicast along the spanning tree, those that go up and down (up_down.hpp); spread over equal
- * ones by how many LIDs a port carries already. LIDs must be assigned. Costs switches * links for
- * the distances and LIDs * switches for the tables.
+ * Fills in the links, hop counts and spanning tree between switches, and the linear forwarding
+ * table of every switch. Routes are shortest paths; if these could deadlock, with each other or
+ * with multicast along the spanning tree, up/down routes are used (up_down.hpp). Among equal paths,
+ * the port with the fewest LIDs is chosen. LIDs must be assigned. Costs switches * links for the
+ * distances and LIDs * switches for the tables.
  */
 void route(Subnet &subnet);
 
@@ -25,17 +25,17 @@ struct PathLimits {
 	unsigned hops = 0;
 };
 
-/* Follow the forwarding tables; empty if they do not lead there. */
+/* Follows the forwarding tables; returns nothing if they do not lead to the LID. */
 std::optional<PathLimits> walk(const Subnet &subnet, PortRef from, ib::Lid to);
 
-/* The ports of a multicast tree, by switch index: a bit for each port (bit n: port n). */
+/* The ports of a multicast tree, by switch index: bit n stands for port n. */
 using PortMask = std::vector<std::uint64_t>;
 using McTree = std::vector<PortMask>;
 
 /*
- * The smallest part of the subnet's spanning tree that connects the members' ports. Switches
- * outside of it have an empty mask. Members in unconnected parts of the subnet are connected part
- * by part. The subnet is routed.
+ * Returns the smallest part of the subnet's spanning tree that connects the members' ports.
+ * Switches outside of it have an empty mask. If the subnet has unconnected parts, each has a tree
+ * of its own. The subnet must be routed.
  */
 McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members);
 

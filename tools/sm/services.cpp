@@ -16,7 +16,7 @@ using ib::ServiceRecord;
 
 constexpr std::size_t kServicesMax = 65536;
 
-/* Identity, name and each element of the data arrays is a component of its own. */
+/* Identity, name and each element of the data arrays is a separate component. */
 constexpr auto make_fields()
 {
 	std::array<Field, 5 + 16 + 8 + 4 + 2> fields{};
@@ -47,7 +47,7 @@ Services::Identity Services::identity(const ServiceRecord &record)
 	return {record.gid.interface_id(), record.gid, record.id.value(), record.pkey.value()};
 }
 
-/* Returns true if there is room for one more service, in total and for its port. */
+/* Returns true if one more service is permitted, in total and for its port. */
 bool Services::have_room(const ServiceRecord &record) const
 {
 	const auto its = counts_.find(record.gid.interface_id());
@@ -72,10 +72,10 @@ RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock:
 				ServiceRecord::c_lease})
 		if (!has_component(mad, needed))
 			return RecordSet::failure(ib::sa_status_insufficient_components);
-	/* The service must be on the registrant's port, unless a trusted requester registers it. */
+	/* The service must be on the requester's own port, unless the requester is trusted. */
 	if (!requester.may_act_for(wanted.gid.interface_id()))
 		return RecordSet::failure(ib::sa_status_denied);
-	/* P_Key 0 means any; a lease of zero ends at once. */
+	/* P_Key 0 matches any P_Key; a lease of zero expires at once. */
 	auto existing = services_.find(identity(wanted));
 	if (existing != services_.end() && !std::equal(std::begin(wanted.key), std::end(wanted.key),
 						       std::begin(existing->second.record.key)))
@@ -122,11 +122,11 @@ Query Services::query(const ib::SaMad &mad) const
 		if (at == services_.end())
 			return Query::Step::done;
 		last = at->first;
-		/* It has many fields. */
+		/* The comparison has many fields. */
 		work.charge(2 * cost::kCompared);
 		if (!fields_match(kServiceFields, mad.component_mask, mad.data, &at->second.record))
 			return Query::Step::more;
-		/* The key is the registrant's secret. */
+		/* The key is a secret of the port that registered the service. */
 		ServiceRecord shown = at->second.record;
 		if (!has_component(mad, ServiceRecord::c_key))
 			std::fill(std::begin(shown.key), std::end(shown.key), std::uint8_t{0});

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * Services that nodes have registered, with their leases, IBA 15.2.5.14.
- */
+/* Services that nodes have registered, and their leases (IBA 15.2.5.14). */
 #pragma once
 
 #include <cstdint>
@@ -21,18 +19,21 @@ namespace weft::sm
 class Services
 {
 public:
-	/* The number of one port's services, of 65,536, so that no port can take all. */
+	/*
+	 * Maximum number of services of one port, out of 65,536 in total, so that no port can use
+	 * all.
+	 */
 	static constexpr std::size_t kServicesOfOne = 1024;
 
 	/* Set, Delete, Get and GetTable of ServiceRecord. */
 	RecordSet add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now);
 	RecordSet remove(const Requester &requester, const ib::SaMad &mad);
 	Query query(const ib::SaMad &mad) const;
-	/* Removes services whose port has disappeared, too. */
+	/* Also removes services whose port has disappeared. */
 	void subnet_changed(const Subnet &subnet);
 	/* Removes services whose lease has expired. */
 	void run(Clock::time_point now, Work &work);
-	/* When the first lease expires. */
+	/* Returns when the first lease expires. */
 	Clock::time_point due() const { return due_.first(); }
 	std::size_t size() const { return services_.size(); }
 

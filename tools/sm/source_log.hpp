@@ -20,7 +20,7 @@ namespace weft::sm
 class SourceLog
 {
 public:
-	/* For lines about nodes whose LID is not known. */
+	/* Used for lines about nodes whose LID is not known. */
 	static constexpr ib::Lid kNoLid = 0;
 
 	template<class... Args>
@@ -48,7 +48,7 @@ private:
 				    withheld_text(taken.withheld));
 	}
 
-	/* No more of them than LIDs. */
+	/* At most one entry per LID. */
 	std::unordered_map<ib::Lid, LineBudget> budgets_;
 };
 

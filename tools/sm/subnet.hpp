@@ -21,8 +21,8 @@ namespace weft::sm
 {
 
 /*
- * A directed route, by the ports out of each node: in place, for a large subnet has tens of
- * thousands.
+ * A directed route, as the output port of each node. It is stored in place, because a large subnet
+ * has tens of thousands of routes.
  */
 class Path
 {
@@ -34,7 +34,7 @@ public:
 			push_back(port);
 	}
 
-	/* No more than an SMP has room for, IBA 14.2.1.2. */
+	/* The length is limited to the space in an SMP (IBA 14.2.1.2). */
 	void push_back(std::uint8_t port)
 	{
 		assert(size_ < ports_.size());
@@ -60,17 +60,17 @@ struct PortRef {
 };
 
 struct PortData {
-	/* PortInfo was read. */
+	/* True if PortInfo was read. */
 	bool known = false;
 	ib::PortInfo info{};
-	/* The other end of the link; empty if there is none that answered. */
+	/* The other end of the link; empty if no node has responded there. */
 	PortRef peer{};
 	/* End ports only: CA ports and port 0 of switches. */
 	ib::Guid guid = 0;
 	ib::Lid lid = 0;
 	std::uint8_t lmc = 0;
 	std::vector<ib::Pkey> pkeys;
-	/* CA ports: the directed route by this very port. */
+	/* For CA ports: the directed route through this port. */
 	Path path;
 };
 
@@ -79,7 +79,7 @@ struct Node {
 	ib::NodeInfo info{};
 	ib::NodeDescription description{};
 	ib::SwitchInfo switch_info{};
-	/* The directed route from the manager, and the port that it enters by. */
+	/* The directed route from the manager, and the port by which it enters the node. */
 	Path path;
 	std::uint8_t in_port = 0;
 	/* Indexed by number, from 0. */
@@ -88,7 +88,7 @@ struct Node {
 	int switch_index = -1;
 
 	bool is_switch() const { return info.type() == ib::NodeType::switch_; }
-	/* Its description, for the log: a guest chooses the text. */
+	/* The description for log lines, escaped because a guest chooses the text. */
 	std::string printable_name() const
 	{
 		const std::string_view text(description.text, sizeof(description.text));
@@ -96,10 +96,10 @@ struct Node {
 	}
 };
 
-/* Forwarding port of each LID; index beyond the end means drop. */
+/* Output port of each LID; LIDs beyond the end are dropped. */
 using Lft = std::vector<std::uint8_t>;
 
-/* A link between two switches, seen from one. */
+/* A link from one switch to another. */
 struct Edge {
 	std::uint8_t port;
 	std::uint8_t peer_port;
@@ -109,17 +109,17 @@ struct Edge {
 /* Indexed by switch. */
 using Edges = std::vector<std::vector<Edge>>;
 
-/* A switch's way towards the root of a spanning tree, one for each part of the subnet. */
+/* A switch's link towards the root of the spanning tree of its part of the subnet. */
 struct TreeLink {
 	int root = -1;
-	/* Hops to the root; and the link of the first of them, which the root does not have. */
+	/* Hops to the root, and the link for the first hop, which the root does not have. */
 	unsigned depth = 0;
 	Edge up{0, 0, -1};
 };
 
 struct Subnet {
 	std::vector<Node> nodes;
-	/* Nodes of the switches, by switch index. */
+	/* Node index of each switch, by switch index. */
 	std::vector<int> switches;
 	std::unordered_map<ib::Guid, int> by_guid;
 	/* End ports. */
@@ -129,11 +129,11 @@ struct Subnet {
 	ib::Lid top_lid = 0;
 	/* Indexed by switch. */
 	std::vector<Lft> lfts;
-	/* Links between switches; route() finds them, and the distances. */
+	/* Links between switches; route() computes them, and the distances. */
 	Edges edges;
-	/* Indexed by switch: the tree that contains the trees of all multicast groups. */
+	/* The tree that contains the trees of all multicast groups; indexed by switch. */
 	std::vector<TreeLink> spanning_tree;
-	/* Hops between switches, row by row; 0xff for unreachable. */
+	/* Hops between switches, as rows of a matrix; 0xff if unreachable. */
 	std::vector<std::uint8_t> distance;
 
 	std::uint8_t hops(int from, int to) const
@@ -155,14 +155,14 @@ struct Subnet {
 		auto found = by_lid.find(lid);
 		return found == by_lid.end() ? PortRef{} : found->second;
 	}
-	/* The directed route to a port's agent. */
+	/* Returns the directed route to the agent of a port. */
 	const Path &route(PortRef ref) const
 	{
 		return node(ref).is_switch() ? node(ref).path : port(ref).path;
 	}
 	/*
-	 * Returns the fabric's end of an end port's link: the switch and its port; for a switch's
-	 * port 0, that port itself. Empty for two CAs back to back.
+	 * Returns the switch port to which an end port is connected; for a switch's port 0, that
+	 * port itself. Empty for two CAs without a switch.
 	 */
 	PortRef attachment(PortRef end_port) const
 	{

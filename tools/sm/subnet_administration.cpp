@@ -33,7 +33,7 @@ void SubnetAdministration::publish(std::shared_ptr<const Subnet> subnet)
 	groups_.subnet_changed(*subnet_);
 	services_.subnet_changed(*subnet_);
 	subscriptions_.subnet_changed(*subnet_);
-	/* Traps 64 and 65: ports that have appeared and disappeared, IBA 14.2.5.1. */
+	/* Traps 64 and 65 report ports that have appeared and disappeared (IBA 14.2.5.1). */
 	auto announce = [&](std::uint16_t trap, ib::Guid guid) {
 		ib::Notice notice{};
 		notice.generic_type = static_cast<std::uint8_t>(ib::Notice::generic_bit) |
@@ -92,7 +92,7 @@ std::optional<Job> SubnetAdministration::handle(fabric::AddressedMad &&received,
 {
 	auto &mad = reinterpret_cast<ib::SaMad &>(received.mad);
 	const ib::MadHeader &header = mad.header;
-	/* Nobody is master here: silence, so that clients try the real one. */
+	/* This manager is not master, so do not answer; clients then find the master. */
 	if (!subnet_)
 		return std::nullopt;
 	if (header.is_method(MadMethod::report_resp)) {
@@ -193,7 +193,7 @@ ib::ClassPortInfo SubnetAdministration::class_port_info()
 	info.class_version = ib::sa_class_version;
 	info.capability_mask =
 		static_cast<std::uint16_t>(ib::sa_cap_ud_multicast | ib::sa_cap_optional_records);
-	/* Answers within 4.096 us * 2^18, about a second. */
+	/* Response time: 4.096 us * 2^18, about a second. */
 	info.capability2_resp_time = std::uint32_t{ib::sa_cap2_send_only_full_member} << 5 | 18;
 	return info;
 }
@@ -234,7 +234,7 @@ void SubnetAdministration::answer(const fabric::MadAddress &from, const ib::SaMa
 	std::uint16_t status = records.status();
 	if (status == 0 && !table && records.count() == 0)
 		status = ib::sa_status_no_records;
-	/* One was asked for and there are several, IBA 15.4.5. */
+	/* A Get requires exactly one record, and several match (IBA 15.4.5). */
 	if (status == 0 && !table && records.count() > 1)
 		status = ib::sa_status_too_many_records;
 	mad.attr_offset = static_cast<std::uint16_t>(records.stride() / 8);

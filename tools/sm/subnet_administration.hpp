@@ -26,7 +26,7 @@ namespace weft::sm
 class SubnetAdministration
 {
 public:
-	/* An answer to a join or leave, and its requester. */
+	/* A delayed answer to a join or leave, and its requester. */
 	struct Waiting {
 		fabric::MadAddress to;
 		ib::SaMad mad;
@@ -36,23 +36,23 @@ public:
 			     const Configurator &configurator);
 
 	/*
-	 * A MAD of class SubnAdm. Returns the job of answering it, for finish() once its query is
-	 * complete; nothing if it is handled. Joins and leaves are answered by release(), when the
-	 * switches have learned of them.
+	 * Handles a MAD of class SubnAdm. Returns a job that computes the response, for finish()
+	 * when its query is complete; nothing if no job is needed. Joins and leaves are answered by
+	 * release(), after the switches have been programmed.
 	 */
 	std::optional<Job> handle(fabric::AddressedMad &&mad, Work &work);
 	void finish(const Job &job, Work &work);
-	/* The answers that wait for the present multicast tables, to be sent by release(). */
+	/* Returns the answers that wait for the present multicast tables, for release(). */
 	std::vector<Waiting> take_waiting() { return std::exchange(waiting_, {}); }
 	void release(const std::vector<Waiting> &answers);
-	/* A sweep is complete; null while there is none (another manager is master). */
+	/* Uses the result of a complete sweep; null while another manager is master. */
 	void publish(std::shared_ptr<const Subnet> subnet);
-	/* A trap came from a node, or something happened that subscribers may want to know. */
+	/* Reports a trap of a node, or another event, to subscribers. */
 	void report(const ib::Notice &notice);
 
-	/* Send segments and reports, and do what is due at @now. */
+	/* Sends segments and reports, and does what is due at @now. */
 	void run(Clock::time_point now, Work &work);
-	/* When run() has something to do. */
+	/* Returns when run() has something to do. */
 	Clock::time_point due() const;
 
 	McGroups &groups() { return groups_; }
@@ -64,7 +64,9 @@ private:
 	void send(const fabric::MadAddress &to, ib::SaMad mad);
 	void answer_status(const fabric::MadAddress &from, ib::SaMad mad, std::uint16_t status,
 			   Work &work);
-	/* The query that answers the request; none if that has been done. */
+	/*
+	 * Returns the query that answers the request; nothing if the request was already handled.
+	 */
 	std::optional<Query> dispatch(const fabric::MadAddress &from, ib::SaMad &mad, Work &work);
 	Requester requester_of(const fabric::MadAddress &from, const ib::SaMad &mad) const;
 	void report_group(const ib::Gid &mgid, bool created);

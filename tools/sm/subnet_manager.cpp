@@ -22,9 +22,12 @@ using ib::SmState;
 
 constexpr auto kRetryDelayFirst = 500ms;
 constexpr auto kRetryDelayMax = 30s;
-/* Polls of a manager that is not master before its claim is forgotten. */
+/*
+ * Number of polls without answer from an active master after which another manager is no longer
+ * considered.
+ */
 constexpr unsigned kPatienceWithMaster = 3;
-/* A manager that queries this one is examined, but not more often than this. */
+/* Minimum interval between checks of managers that have queried this one. */
 constexpr auto kCuriosityInterval = 2s;
 
 Loop make_loop(Reactor *reactor)
@@ -89,7 +92,9 @@ SubnetManager::SubnetManager(fabric::Port &port, Config config, Reactor *reactor
 SubnetManager::~SubnetManager()
 {
 	client_.stop();
-	/* Work that is under way gives up; what runs meanwhile may run within it. */
+	/*
+	 * Work in progress stops early; this task may run within it, so repeat until it has ended.
+	 */
 	for (bool ended = false; !ended;)
 		loop_.run([&] {
 			ended = turn_ != Turn::working;
@@ -141,7 +146,7 @@ void SubnetManager::become(SmState state)
 {
 	if (state_ != state)
 		spdlog::info("sm: {} is {}", config_.name, state_name(state));
-	/* A new master trusts nothing that was there before. */
+	/* A new master discards the results of earlier sweeps. */
 	if (state_ != state && state != SmState::master) {
 		configurator_.forget();
 		sa_.publish(nullptr);
@@ -168,12 +173,12 @@ void SubnetManager::work()
 {
 	if (turn_ == Turn::not_begun || client_.stopped())
 		return;
-	/* Within perform(), which sees to what has arrived. */
+	/* perform() is running, which handles what has arrived. */
 	if (turn_ == Turn::working)
 		return;
 	turn_ = Turn::working;
 	client_.take_answers();
-	/* In small parts: a request that arrives meanwhile may go first. */
+	/* Work in small slices, so that a request that arrives meanwhile may be served first. */
 	Work slice(Work::kSlice);
 	while (slice.left() && busy() && !client_.stopped()) {
 		Work part(Work::kQuantum);
@@ -186,8 +191,8 @@ void SubnetManager::work()
 	step();
 	turn_ = Turn::waiting;
 	/*
-	 * The rest runs after other work on the loop's reactor, and so do the consequences of traps
-	 * and joins that were handled during a sweep.
+	 * The rest runs after other work on the loop's reactor, and so do the effects of traps and
+	 * joins that were handled during a sweep.
 	 */
 	if (busy() || served_.load(std::memory_order_relaxed) != served ||
 	    state_ == SmState::discovering)
@@ -236,14 +241,16 @@ void SubnetManager::step()
 		return;
 	}
 	if (state_ == SmState::not_active) {
-		/* Another manager's DISABLE holds until its STANDBY, or until set_enabled(). */
+		/*
+		 * After DISABLE from another manager, wait for its STANDBY, or for set_enabled().
+		 */
 		if (disabled_by_order_)
 			return;
 		client_.mads().set_is_sm(true);
 		become(SmState::discovering);
 	}
 
-	/* The own link came (back). */
+	/* The own link came up. */
 	ib::PortState own = client_.mads().port_info().state();
 	if (own == ib::PortState::init && own_state_ != ib::PortState::init)
 		sweep_requested_.store(true);
@@ -326,7 +333,7 @@ void SubnetManager::sweep(Extent extent)
 		next_retry_ = last_sweep_ + retry_delay_;
 	}
 	auto took = std::chrono::duration_cast<std::chrono::microseconds>(last_sweep_ - begin);
-	/* A guest may take its link down and up as fast as it can. */
+	/* A guest can take its link down and up at any rate, so the log lines are limited. */
 	if (const auto taken = sweep_log_.take(last_sweep_); taken.allowed)
 		spdlog::info("sm: sweep of {}{} nodes, {} switches, {} end ports in {} us{}{}",
 			     extent == Extent::changes ? "changes among " : "",
@@ -358,7 +365,7 @@ void SubnetManager::flush_multicast()
 {
 	if (!subnet_)
 		return;
-	/* Writing serves further requests, whose answers wait for the next tables. */
+	/* During the write, further requests are served, whose answers wait for the next tables. */
 	const auto answers = sa_.take_waiting();
 	if (sa_.groups().changed()) {
 		auto changes = sa_.groups().take_changes(*subnet_);
@@ -370,7 +377,7 @@ void SubnetManager::flush_multicast()
 
 bool SubnetManager::outranks(const ib::SmInfo &other) const
 {
-	/* IBA 14.4.1.2: the higher priority, then the lower GUID. */
+	/* IBA 14.4.1.2: the higher priority wins, then the lower GUID. */
 	if (other.priority() != config_.priority)
 		return config_.priority > other.priority();
 	return config_.guid + 1 < other.guid;
@@ -392,7 +399,7 @@ SubnetManager::Verdict SubnetManager::meet_others(const Subnet &subnet)
 		const auto other = request.answer<ib::SmInfo>();
 		bool we_manage = state_ == SmState::master;
 		if (handover_from_ != 0 && other.guid == handover_from_) {
-			/* Its handover is acknowledged once we are at work, IBA 14.4.1.1. */
+			/* HANDOVER is acknowledged when this manager is active (IBA 14.4.1.1). */
 			handover_from_ = 0;
 			SmpRequest acknowledge(request.path, MadMethod::set, ib::attr_sm_info,
 					       ib::sm_info_acknowledge);
@@ -437,10 +444,10 @@ void SubnetManager::poll_master()
 		polls_without_master_ = 0;
 		return;
 	}
-	/* One that answers, but is not master yet, gets some time after a handover. */
+	/* After a handover, a manager that responds but is not master yet gets some time. */
 	if (request.ok() && ++polls_without_master_ < kPatienceWithMaster)
 		return;
-	/* A HANDOVER may have come in meanwhile. */
+	/* A HANDOVER may have arrived meanwhile. */
 	if (state_ == SmState::standby) {
 		spdlog::info("sm: the master is gone");
 		become(SmState::discovering);
@@ -452,7 +459,8 @@ ib::SmInfo SubnetManager::sm_info() const
 	ib::SmInfo info{};
 	info.guid = config_.guid + 1;
 	/*
-	 * SM_Key stays zero: it is hidden from managers that have not sent their own, IBA 14.4.7.
+	 * SM_Key stays zero, because it is only sent to managers that have sent their own (IBA
+	 * 14.4.7).
 	 */
 	info.act_count = act_count_;
 	info.priority_state =
@@ -498,21 +506,18 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	std::memcpy(&notice, smp.data, ib::notice_smp_bytes);
 	ib::Mad repress = mad.mad;
 	repress.header.method = static_cast<std::uint8_t>(MadMethod::trap_repress);
-	/* A port that has our key accepts no TrapRepress without it. */
+	/* A port with this manager's M_Key accepts no TrapRepress without it. */
 	PortRef sender = subnet_ ? subnet_->find_lid(mad.address.slid) : PortRef{};
 	reinterpret_cast<ib::Smp &>(repress).mkey =
 		sender ? config_.key_of(subnet_->port(sender).guid) : 0;
 	client_.send(mad.address.reversed(), repress);
-	/*
-	 * A notice is only accepted from its issuer, because nobody forwards notices of others (IBA
-	 * 13.4.8.2).
-	 */
+	/* A notice must come from its issuer, because no node forwards notices (IBA 13.4.8.2). */
 	if (subnet_ && subnet_->find_lid(notice.issuer_lid) != sender)
 		return;
 	if (notice.is_generic())
 		client_.log().info(mad.address.slid, loop_.now(), "trap {} from LID {}",
 				   notice.trap_number.value(), notice.issuer_lid.value());
-	/* Only the manager itself reports changes of GIDs and groups (IBA 14.2.5.1). */
+	/* Only the manager itself may report changes of GIDs and groups (IBA 14.2.5.1). */
 	if (notice.is_generic() && notice.trap_number >= ib::trap_gid_in_service &&
 	    notice.trap_number <= ib::trap_mcast_group_deleted)
 		return;
@@ -550,14 +555,14 @@ void SubnetManager::receive_sm_info(fabric::AddressedMad &&mad)
 		client_.mads().send_directed(smp);
 	else
 		client_.send(mad.address.reversed(), mad.mad);
-	/* The sender may be a manager that is not known yet. */
+	/* The sender may be a manager that is not known yet, so check soon. */
 	if (!set && before == SmState::master)
 		next_retry_ = std::min(next_retry_, last_sweep_ + kCuriosityInterval);
 }
 
 std::uint16_t SubnetManager::control(std::uint32_t order, const ib::SmInfo &from)
 {
-	/* IBA 14.4.1.1, table 187: which order moves which state. */
+	/* IBA 14.4.1.1, table 187: the state transition for each control request. */
 	switch (order) {
 	case ib::sm_info_handover:
 		if (state_ != SmState::standby && state_ != SmState::master)

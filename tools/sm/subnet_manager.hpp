@@ -25,15 +25,15 @@
 namespace weft::sm
 {
 
-/* A key that nobody can predict; not 0. */
+/* Returns an unpredictable key that is not 0. */
 std::uint64_t random_mkey(Environment &environment = Environment::host());
 
 class SubnetManager
 {
 public:
 	/*
-	 * Starts at once, on @reactor, or with a thread of its own. The port must outlive this, and
-	 * have no other node attached.
+	 * Starts at once, on @reactor or with a thread of its own. The port must outlive this, and
+	 * must have no other node attached.
 	 */
 	SubnetManager(fabric::Port &port, Config config, Reactor *reactor = nullptr);
 	SubnetManager(const SubnetManager &) = delete;
@@ -42,14 +42,14 @@ public:
 
 	struct Status {
 		ib::SmState state = ib::SmState::discovering;
-		/* Complete sweeps so far, and whether the last one reached everything. */
+		/* Number of complete sweeps, and whether the last one reached everything. */
 		std::uint64_t sweeps = 0;
 		bool complete = false;
-		/* SMPs that sweeps have asked for, in all. */
+		/* Total number of SMPs that sweeps have requested. */
 		std::uint64_t requests = 0;
 		/*
-		 * Work done for others since the start, above all for requests to the subnet
-		 * administration, in units of work.hpp; and the most at a time.
+		 * Work done for other nodes since the start, mainly for requests to subnet
+		 * administration, in units of work.hpp; and the maximum without a pause.
 		 */
 		std::int64_t served = 0;
 		std::int64_t served_at_once = 0;
@@ -59,29 +59,29 @@ public:
 
 	/* Any thread. */
 	void request_sweep();
-	/* A sweep that gives every port new LIDs, the manager's own included. */
+	/* Requests a sweep that gives every port new LIDs, including the manager's own. */
 	void request_renumbering();
-	/* Off: the port stays, but manages nothing (SMInfo state not-active). */
+	/* If disabled, the port stays, but manages nothing (SMInfo state not-active). */
 	void set_enabled(bool enabled);
-	/* For answers of the subnet administration that are wrong on purpose. */
+	/* Corrupts answers of subnet administration, to test clients. */
 	ReplyCorrupter &reply_corrupter() { return sa_.reply_corrupter(); }
 	Status status() const;
 	/*
-	 * Wait until the status satisfies `condition`; returns false after the time limit. If no
-	 * other thread drives the manager, this does.
+	 * Waits until the status satisfies `condition`; returns false after the time limit. If no
+	 * other thread runs the manager, this function does.
 	 */
 	bool wait_for(const std::function<bool(const Status &)> &condition,
 		      std::chrono::milliseconds timeout);
 
 private:
-	/* Do what is due and handle what has arrived. */
+	/* Do what is due, and handle what has arrived. */
 	void work();
 	void step();
 	void wait_for_work();
-	/* Extent of a sweep: changes of links, or everything. */
+	/* Extent of a sweep: only changes of links, or everything. */
 	enum class Extent : std::uint8_t { changes, everything };
 	void sweep(Extent extent);
-	/* Discovers as much as @extent requests and earlier results permit. */
+	/* Discovers as little as @extent and earlier results permit. */
 	Subnet look(Extent extent);
 	void light_sweep();
 	void poll_master();
@@ -89,12 +89,12 @@ private:
 	void become(ib::SmState state);
 	void publish(std::shared_ptr<const Subnet> subnet, bool complete);
 
-	/* The decision after a query of the other managers. */
+	/* Decision after querying the other managers. */
 	enum class Verdict { manage, stand_by };
 	Verdict meet_others(const Subnet &subnet);
 	bool outranks(const ib::SmInfo &other) const;
 
-	/* Work for others, until the budget is used or there is nothing to do. */
+	/* Works for other nodes, until the budget is used up or there is nothing to do. */
 	void serve(Work &work);
 	bool busy();
 	std::optional<Job> receive(fabric::AddressedMad &&mad, Work &work);
@@ -105,7 +105,7 @@ private:
 
 	Loop loop_;
 	const Config config_;
-	/* On the loop only. Before the client, which may call at once. */
+	/* Used on the loop only. Declared before the client, which may call at once. */
 	enum class Turn : std::uint8_t { not_begun, waiting, working };
 	Turn turn_ = Turn::not_begun;
 	MadClient client_;
@@ -125,13 +125,13 @@ private:
 	std::atomic<std::int64_t> served_{0};
 	std::atomic<std::int64_t> served_at_once_{0};
 
-	/* On the loop only. */
+	/* Used on the loop only. */
 
 	ib::SmState state_ = ib::SmState::discovering;
 	std::shared_ptr<const Subnet> subnet_;
 	/* The last sweep was complete, so the next one can be incremental. */
 	bool well_known_ = false;
-	/* A link has changed since it was. */
+	/* A link has changed since then. */
 	bool link_changed_ = false;
 	bool disabled_by_order_ = false;
 	/* The manager whose HANDOVER is not acknowledged yet. */
@@ -142,7 +142,7 @@ private:
 	std::uint32_t act_count_ = 0;
 	Clock::time_point next_light_sweep_{};
 	Clock::time_point next_poll_{};
-	/* An incomplete sweep is repeated, less and less often. */
+	/* An incomplete sweep is repeated, at increasing intervals. */
 	Clock::time_point next_retry_ = Clock::time_point::max();
 	std::chrono::milliseconds retry_delay_{0};
 	Clock::time_point last_sweep_{};
@@ -151,7 +151,7 @@ private:
 	/* True if requests are served before their results are sent; alternates. */
 	bool requests_first_ = false;
 
-	std::optional<Timer> timer_; /* until the end */
+	std::optional<Timer> timer_; /* until the manager stops */
 };
 
 } // namespace weft::sm

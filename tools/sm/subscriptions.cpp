@@ -20,7 +20,10 @@ constexpr auto kReportTimeout = 1000ms;
 constexpr unsigned kReportRetries = 3;
 constexpr std::size_t kSubscribersMax = 65536;
 
-/* Compares all fields that identify a subscription, but not the order to subscribe or not. */
+/*
+ * Compares all fields that identify a subscription; the field that subscribes or unsubscribes is
+ * not among them.
+ */
 bool same_interest(const InformInfo &a, const InformInfo &b)
 {
 	return a.gid == b.gid && a.lid_begin == b.lid_begin && a.lid_end == b.lid_end &&
@@ -70,7 +73,7 @@ std::uint16_t Subscriptions::set(const Subnet &subnet, const fabric::MadAddress 
 	return ib::mad_status_ok;
 }
 
-/* From its bucket; it is still among its port's. */
+/* Removes it from its bucket, but not from the list of its port. */
 void Subscriptions::remove(const Subscriber &subscriber)
 {
 	const auto bucket = buckets_.find(subscriber.bucket);
@@ -87,7 +90,7 @@ void Subscriptions::remove(const Subscriber &subscriber)
 
 Query Subscriptions::query(std::shared_ptr<const Subnet> subnet, const ib::SaMad &mad) const
 {
-	/* A port after the other. */
+	/* One port in each step. */
 	return Query([this, subnet = std::move(subnet), mad,
 		      last = std::optional<ib::Guid>()](RecordSet &answer, Work &work) mutable {
 		static constexpr Field kFields[] = {
@@ -130,7 +133,7 @@ bool Subscriptions::wants(const Subscriber &subscriber, const ib::Notice &notice
 		return false;
 	if (!info.gid.is_zero())
 		return info.gid == notice.issuer_gid;
-	/* FFFFh begins the range "all". */
+	/* FFFFh at the beginning of a range means all LIDs. */
 	return info.lid_begin == InformInfo::any || info.lid_begin == 0 ||
 	       (notice.issuer_lid >= info.lid_begin && notice.issuer_lid <= info.lid_end);
 }
@@ -162,8 +165,8 @@ void Subscriptions::begin_notice()
 	const ib::Notice &notice = notices_.front();
 	begun_ = true;
 	/*
-	 * Subscribers to any trap come second, unless the number of the trap is itself the one that
-	 * means any.
+	 * Subscribers to any trap come second. If the number in the trap is itself the value for
+	 * any, they are the only ones.
 	 */
 	last_bucket_ = notice.trap_number == InformInfo::any;
 	begin_bucket(bucket_of(notice.is_generic(), notice.trap_number));
@@ -194,7 +197,7 @@ bool Subscriptions::report_next(const Subnet &subnet, Work &work)
 		if (taken.allowed)
 			spdlog::warn("sm: too many reports under way{}",
 				     withheld_text(taken.withheld));
-		/* The subscribers that miss this report are the first to get the next one. */
+		/* Subscribers that miss this report are first for the next one. */
 		bucket_->splice(bucket_->end(), *bucket_, bucket_->begin(), at);
 		return false;
 	}
@@ -241,7 +244,9 @@ void Subscriptions::end(Reports::iterator report)
 void Subscriptions::acknowledged(const fabric::AddressedMad &mad)
 {
 	auto report = reports_.find(mad.mad.header.tid);
-	/* Transactions can be guessed, so only the receiver of a report may acknowledge it. */
+	/*
+	 * Transaction IDs can be guessed, so a response must come from the receiver of the report.
+	 */
 	if (report != reports_.end() && report->second.to.dlid == mad.address.slid)
 		end(report);
 }

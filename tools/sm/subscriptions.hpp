@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Subscriptions to traps (InformInfo, IBA 13.4.8.3), and the reports sent to subscribers until they
- * acknowledge (IBA 13.4.11).
+ * Subscriptions to traps (InformInfo, IBA 13.4.8.3), and the reports, which are repeated until
+ * subscribers acknowledge them (IBA 13.4.11).
  */
 #pragma once
 
@@ -24,37 +24,46 @@ namespace weft::sm
 class Subscriptions
 {
 public:
-	/* One port's of 65,536, and reports to it, which it may not answer. */
+	/*
+	 * Maximum number of subscriptions of one port, out of 65,536 in total, and of unanswered
+	 * reports to it.
+	 */
 	static constexpr std::size_t kSubscriptionsOfOne = 256;
 	static constexpr std::size_t kReportsToOne = 256;
-	/* Reports that wait for their answer; beyond that subscribers miss some, each in turn. */
+	/* Maximum number of unanswered reports. Above it, subscribers miss reports in rotation. */
 	static constexpr std::size_t kReportsMax = 4096;
-	/* Notices that wait to be reported: as many as ports of a large switch's subtree. */
+	/*
+	 * Maximum number of notices that wait to be reported, enough for all ports behind a large
+	 * switch.
+	 */
 	static constexpr std::size_t kNoticesMax = 16384;
 
 	Subscriptions(MadClient &client, const Config &config) : client_(client), config_(config) {}
 
-	/* Set(InformInfo): subscribe or unsubscribe. Returns the MAD status; edits the answer. */
+	/*
+	 * Handles Set(InformInfo), which subscribes or unsubscribes. Returns the MAD status, and
+	 * updates the response.
+	 */
 	std::uint16_t set(const Subnet &subnet, const fabric::MadAddress &from, ib::SaMad &mad);
 	/* Get and GetTable of InformInfoRecord. */
 	Query query(std::shared_ptr<const Subnet> subnet, const ib::SaMad &mad) const;
 
 	/* Queues the notice for run(), which reports it to all subscribers. */
 	void report(const ib::Notice &notice);
-	/* A ReportResp arrived. */
+	/* Handles a ReportResp. */
 	void acknowledged(const fabric::AddressedMad &mad);
 	void subnet_changed(const Subnet &subnet);
-	/* Send reports; repeat and abandon those that are due at @now. */
+	/* Sends reports; repeats or drops those that are due at @now. */
 	void run(const Subnet &subnet, Clock::time_point now, Work &work);
-	/* When run() has something to do. */
+	/* Returns when run() has something to do. */
 	Clock::time_point due() const;
 	std::size_t size() const { return count_; }
 
 private:
 	struct Subscriber;
-	/* In the order in which they are reported to. */
+	/* In the order in which they get reports. */
 	using Bucket = std::list<Subscriber *>;
-	/* A notice with the bits of is_generic and the number of the trap, or any number. */
+	/* The trap number or a wildcard, with the bits of is_generic. */
 	using BucketKey = std::uint32_t;
 	struct Subscriber {
 		ib::Guid port_guid;
@@ -78,10 +87,12 @@ private:
 	}
 	static bool wants(const Subscriber &subscriber, const ib::Notice &notice);
 	void remove(const Subscriber &subscriber);
-	/* The subscribers that the first notice may be for, one bucket after the other. */
+	/*
+	 * Iterate over the subscribers that the first notice may match, one bucket after the other.
+	 */
 	void begin_notice();
 	void begin_bucket(BucketKey key);
-	/* One of them; false if the notice is done with. */
+	/* Sends one report; returns false if the notice is done. */
 	bool report_next(const Subnet &subnet, Work &work);
 	void send(const Subnet &subnet, PortRef port, const Subscriber &subscriber,
 		  const ib::Notice &notice);
@@ -90,11 +101,11 @@ private:
 
 	MadClient &client_;
 	const Config &config_;
-	/* Keyed by port; in the order in which they came. */
+	/* Keyed by port, in the order of subscription. */
 	std::map<ib::Guid, std::list<Subscriber>> ports_;
 	std::map<BucketKey, Bucket> buckets_;
 	std::size_t count_ = 0;
-	/* Subscribers see them: no SMP's may follow from one. */
+	/* Subscribers see these TIDs, so they must not allow conclusions about those of SMPs. */
 	std::uint64_t tid_ = 0;
 	/* Keyed by transaction. */
 	Reports reports_;
@@ -103,7 +114,7 @@ private:
 	LineBudget overflow_log_;
 
 	std::deque<ib::Notice> notices_;
-	/* These record the progress of the report of the first notice. */
+	/* Progress of reporting the first notice. */
 	bool begun_ = false;
 	bool last_bucket_ = false;
 	Bucket *bucket_ = nullptr;

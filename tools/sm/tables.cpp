@@ -74,7 +74,7 @@ constexpr Field kSmFields[] = {{ib::SmInfoRecord::c_lid, 0, 16},
 			       {ib::SmInfoRecord::c_priority, 192, 4},
 			       {ib::SmInfoRecord::c_state, 196, 4}};
 
-/* The records of one table, item by item: a node, an end port or a switch. */
+/* Returns the records of one table, item by item: a node, an end port or a switch. */
 class Tables
 {
 public:
@@ -102,7 +102,10 @@ public:
 
 	void ports(std::size_t index, RecordSet &answer, Work &work) const
 	{
-		/* Options name a comparison by bits in the capability mask, IBA 15.2.5.3. */
+		/*
+		 * The options contain a bit that selects a bitwise comparison of the capability
+		 * mask (IBA 15.2.5.3).
+		 */
 		constexpr std::uint8_t by_bits = 0x80;
 		const auto &wanted = record_of<ib::PortInfoRecord>(mad_);
 		bool masked = has_component(mad_, ib::PortInfoRecord::c_capability_mask);
@@ -162,7 +165,10 @@ public:
 		}
 	}
 
-	/* One block of a switch, in all positions; false if the table has no such block. */
+	/*
+	 * Adds one block of a switch, in all positions; returns false if the table has no such
+	 * block.
+	 */
 	bool multicast_table(std::size_t index, std::size_t block, RecordSet &answer,
 			     Work &work) const
 	{
@@ -181,8 +187,8 @@ public:
 	}
 
 	/*
-	 * The tables of one input of a node, for all its outputs; false if it has no such input. A
-	 * channel adapter has one, with number 0.
+	 * Adds the tables of one input port of a node, for all its outputs; returns false if there
+	 * is no such input. A channel adapter has one, with number 0.
 	 */
 	bool sl_to_vl(std::size_t index, std::size_t in, RecordSet &answer, Work &work) const
 	{

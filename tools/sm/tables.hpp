@@ -21,8 +21,8 @@ struct TableSources {
 };
 
 /*
- * The records that mirror what the sweep found and wrote: nodes, ports, links, switches and their
- * tables (IBA 15.2.5.2 to 15.2.5.18). Nothing if the attribute is none of them.
+ * Answers requests for records of what the sweep has found and written: nodes, ports, links,
+ * switches and their tables (IBA 15.2.5.2 to 15.2.5.18). Returns nothing for other attributes.
  * @trusted: the requester knows the SM_Key; others do not see M_Keys.
  */
 std::optional<Query> query_table(const TableSources &from, const ib::SaMad &mad, bool trusted);

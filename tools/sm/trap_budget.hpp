@@ -20,17 +20,17 @@ class TrapBudget
 {
 public:
 	using TimePoint = Clock::time_point;
-	/* At once, and one more in each interval. */
+	/* Size of a burst; one more trap is handled in each interval. */
 	static constexpr unsigned kBurst = 8;
 	static constexpr std::chrono::seconds kInterval{1};
 
 	enum class Verdict {
 		heed,
-		/* The last one for now. */
+		/* the last one that is handled for now */
 		heed_last,
 		ignore,
 	};
-	/* A trap came from a port. There are no more accounts than LIDs. */
+	/* Counts a trap of a port. There is at most one account per LID. */
 	Verdict take(ib::Lid sender, TimePoint now)
 	{
 		Account &account =

@@ -41,15 +41,17 @@ public:
 	const std::vector<std::size_t> &neighbours(std::size_t at) const { return neighbours_[at]; }
 
 	/*
-	 * Records that packets on the way from the @from th neighbour of @at may wait for room on
-	 * the way to its @to th.
+	 * Records that packets from the @from-th neighbour of @at may wait for buffer space in the
+	 * channel to its @to-th neighbour.
 	 */
 	void wait(std::size_t from, std::size_t at, std::size_t to)
 	{
 		waits_[arriving_[at][from]][to] = true;
 	}
 
-	/* Takes away what waits for nothing that is left, until no more can be. */
+	/*
+	 * Removes channels for which no other waits, repeatedly; returns true if a cycle is left.
+	 */
 	bool go_round() const
 	{
 		std::vector<unsigned> waiting_for_it(waits_.size());
@@ -92,18 +94,21 @@ private:
 
 	std::vector<std::vector<std::size_t>> neighbours_;
 	std::vector<std::size_t> first_;
-	/* Indexed by switch: the channels from its neighbours. */
+	/* Indexed by switch: the channels from its neighbours to it. */
 	std::vector<std::vector<std::size_t>> arriving_;
-	/* Indexed by channel: true for channels from its far end that it waits for. */
+	/* Indexed by channel: whether it waits for each channel that leaves its far end. */
 	std::vector<std::vector<bool>> waits_;
 };
 
-/* Multicast may take any turn of the tree that leads from one of the ends to another. */
+/* Multicast may take any path of the tree between switches with end ports. */
 void wait_along_tree(Channels &channels, const std::vector<TreeLink> &tree,
 		     const std::vector<bool> &ends)
 {
 	const std::size_t count = tree.size();
-	/* Ends of the whole part, and those in the branch of each switch; the lowest come first. */
+	/*
+	 * Number of such switches in the branch of each switch, computed from the lowest ones
+	 * upwards.
+	 */
 	std::vector<std::size_t> lowest_first(count);
 	std::iota(lowest_first.begin(), lowest_first.end(), 0);
 	std::ranges::sort(lowest_first, std::ranges::greater(),
@@ -195,7 +200,7 @@ bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<boo
 			if (hops(at) != kUnreachable)
 				by_hops[hops(at)].push_back(at);
 		/*
-		 * Only packets that pass through a switch, or start at it, can wait. So the
+		 * Only packets that pass through a switch or start at it can wait there, so the
 		 * farthest switches are processed first.
 		 */
 		std::vector<bool> passes = ends;

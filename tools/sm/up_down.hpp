@@ -13,44 +13,48 @@ namespace weft::sm
 {
 
 /*
- * Trees that reach all switches by fewest hops from a root, one for each part of the subnet. The
- * root is the switch with the fewest hops to all others. The subnet's distances are known.
+ * Returns trees of shortest paths from a root to all switches, one for each part of the subnet. The
+ * root is the switch with the smallest total of hops to the others. The subnet's distances must be
+ * known.
  */
 std::vector<TreeLink> spanning_tree(const Subnet &subnet, const Edges &edges);
 
 /*
- * Returns true if packets could wait for each other in a circle: unicast by fewest hops, by any of
- * equal paths, and multicast along the spanning tree. Both go from and to the switches in @ends, by
+ * Returns true if packets could deadlock: unicast along shortest paths, by any of equal ones,
+ * together with multicast along the spanning tree. Both go from and to the switches in @ends, by
  * index. The subnet's distances and spanning tree must be known.
  */
 bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends);
 
 /*
- * Up and down (up*-down*) routing: links have an upper and a lower end, nearer to a root and
- * farther from it, and no way goes up again once it has gone down. So it does not go round: what
- * waits for a link down waits only for links below. The root is that of the spanning tree; so a
- * path along that tree is a legal one, and multicast does not close a circle either. Ways are the
- * shortest that there are under this rule, except that a switch that can go down does.
+ * Up/down routing (up*-down*): each link has an upper end, which is nearer to the root, and a lower
+ * end. A path never goes up after it has gone down. So there are no cycles: a packet that waits for
+ * a link down waits only for links further down. The root is that of the spanning tree, so paths
+ * along the tree are valid, and multicast creates no cycle either. Paths are the shortest ones
+ * under this rule, except that a switch goes down if it can.
  */
 class UpDown
 {
 public:
-	/* The subnet's spanning tree is known. @edges outlives this. */
+	/* The subnet's spanning tree must be known. @edges outlives this. */
 	UpDown(const Subnet &subnet, const Edges &edges);
 
 	/* Selects the destination switch of the following queries. */
 	void aim(std::size_t destination);
-	/* Returns true if a path continues by @edge of the switch @at. */
+	/* Returns true if a path to the destination may continue by @edge of the switch @at. */
 	bool leads(std::size_t at, const Edge &edge) const;
 
 private:
-	/* Nearer to the root; of two equally near, the first. */
+	/*
+	 * Returns true if the first switch is nearer to the root; at equal distance, if its index
+	 * is lower.
+	 */
 	bool above(std::size_t a, std::size_t b) const;
 
 	const Edges &edges_;
 	std::vector<unsigned> rank_;
 	std::vector<std::size_t> from_the_top_;
-	/* Hops of the way down, if there is one, and of the way. */
+	/* Number of hops of the way down, if there is one, and of the shortest way. */
 	std::vector<std::uint16_t> down_;
 	std::vector<std::uint16_t> hops_;
 };

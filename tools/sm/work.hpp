@@ -16,15 +16,15 @@ namespace weft::sm
 /* Costs of operations, in units. */
 namespace cost
 {
-/* A switch on a route, a record that is compared, a subscription that is looked at. */
+/* Costs of a switch on a route, of a record comparison, and of checking a subscription. */
 constexpr std::int64_t kRouteHop = 1;
 constexpr std::int64_t kCompared = 2;
-/* Two ports that are matched before their routes are walked. */
+/* Cost of matching two ports before their routes are followed. */
 constexpr std::int64_t kPortPair = 2;
-/* A MAD that is parsed and dispatched; one that is built and sent. */
+/* Costs of parsing and dispatching a MAD, and of building and sending one. */
 constexpr std::int64_t kMadReceived = 16;
 constexpr std::int64_t kMadSent = 128;
-/* An SMP of a sweep, with its answer. */
+/* Cost of an SMP of a sweep and its response. */
 constexpr std::int64_t kSmp = 256;
 
 constexpr std::int64_t copied(std::size_t bytes)
@@ -33,13 +33,16 @@ constexpr std::int64_t copied(std::size_t bytes)
 }
 } // namespace cost
 
-/* Counts what is done against a budget, which the last item may overdraw. */
+/* Counts work against a budget, which the last item may exceed. */
 class Work
 {
 public:
 	/* Budget of one requester before others are served. */
 	static constexpr std::int64_t kQuantum = 128;
-	/* Budget of all requesters before the manager does its own tasks and its loop others. */
+	/*
+	 * Budget of all requesters before the manager's own tasks, and other tasks of the loop,
+	 * run.
+	 */
 	static constexpr std::int64_t kSlice = 32 * kQuantum;
 	/* Budget of all requesters for each SMP of a sweep that is answered meanwhile. */
 	static constexpr std::int64_t kShareOfSmp = cost::kSmp / 2;

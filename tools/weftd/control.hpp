@@ -19,12 +19,12 @@ class LogHistory;
 class LabRuntime;
 class StateFile;
 
-// Requests and running captures of one client. Independent of sockets.
+// Handles the requests and captures of one client. Does not depend on sockets.
 class ControlSession
 {
 public:
-	// @log, which may be null, is what the client may read of the daemon's log. @state, which
-	// may be null, records the client's changes.
+	// @log contains the log lines that clients can read; it may be null. @state records the
+	// client's changes; it may be null.
 	ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
 		       std::shared_ptr<LogHistory> log = {}, std::shared_ptr<StateFile> state = {});
 	// Stops the captures that the client started.
@@ -43,12 +43,12 @@ private:
 	std::unique_ptr<Captures> captures_;
 };
 
-// Serves clients of @path on @loop, each with a session of its own.
+// Serves clients of the socket @path on @loop; each has a session of its own.
 class ControlServer
 {
 public:
-	// Throws std::system_error as UnixListener does. Made and destroyed on any thread but the
-	// loop's; @world and @loop outlive it.
+	// Throws std::system_error as UnixListener does. Created and destroyed on any thread except
+	// the loop's; @runtime and @loop outlive it.
 	ControlServer(Loop &loop, LabRuntime &runtime, const std::filesystem::path &path,
 		      std::function<void()> shut_down, std::shared_ptr<LogHistory> log = {},
 		      std::shared_ptr<StateFile> state = {});

@@ -20,10 +20,10 @@ namespace weft::weftd
 namespace
 {
 
-// Beyond this a line is not a request: the lab file of some thousand hosts fits.
+// Maximum length of a line; a lab file with about a thousand hosts fits.
 constexpr std::size_t kLongestLine = 1 << 20;
 
-// Clients at a time; one more is turned away.
+// Maximum number of clients; further ones are refused.
 constexpr std::size_t kMostClients = 64;
 
 } // namespace
@@ -65,8 +65,8 @@ private:
 		// others.
 		void work()
 		{
-			// With the client's session go the captures that it began. The last, as it
-			// ends this.
+			// This also stops the client's captures. It must be the last call, because
+			// it destroys this object.
 			if (!go_on())
 				return gone_();
 			watch_.want(output_.empty() && !has_line() ? Watch::kReadable
@@ -84,7 +84,8 @@ private:
 
 		bool has_line() const { return line_end_ != std::string::npos; }
 
-		// False: there will be no more, or no line ever.
+		// Returns false if no further line can be read: the client has disconnected, or the
+		// line is too long.
 		bool read()
 		{
 			std::array<char, 4096> bytes;
@@ -124,8 +125,9 @@ private:
 		ControlSession session_;
 		const std::function<void()> gone_;
 		std::string input_;
-		std::size_t line_end_ = std::string::npos; // of its first line, once that is whole
-		std::string output_; // not empty while an answer is on its way
+		// length of its first line, once that is complete
+		std::size_t line_end_ = std::string::npos;
+		std::string output_; // not empty while an answer is being sent
 		std::size_t sent_ = 0;
 		Watch watch_;
 	};

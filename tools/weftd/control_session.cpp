@@ -154,7 +154,7 @@ json set_link_state(LabRuntime &runtime, const json &request, bool up)
 	return describe(link);
 }
 
-// All settings are checked before the first takes effect.
+// All settings are checked before the first one is applied.
 json set_link(LabRuntime &runtime, const json &request)
 {
 	const auto settings = request.find("settings");
@@ -179,7 +179,8 @@ json set_link(LabRuntime &runtime, const json &request)
 	return describe(link);
 }
 
-// Returns the counters of all linked ports, or of those that "port" names: one, or a node's.
+// Returns the counters of all linked ports, or only those of the port or node that "port"
+// specifies.
 json counters(LabRuntime &runtime, const json &request)
 {
 	const bool all = !request.contains("port");
@@ -339,7 +340,7 @@ json read_log(const LabRuntime &runtime, LogHistory *log, const json &request)
 		throw BadRequest("this weftd keeps no log");
 	const auto after = number_of(request, "after", 0, ~std::uint64_t{0});
 	const auto part = request.contains("part") ? text_of(request, "part") : std::string();
-	// Lines of a host that was removed may still be there.
+	// The log may still contain lines of a host that was removed.
 	if (!part.empty() && !is_part(part) &&
 	    std::ranges::none_of(runtime.hosts(),
 				 [&](const auto &host) { return host->name == part; }) &&
@@ -347,8 +348,8 @@ json read_log(const LabRuntime &runtime, LogHistory *log, const json &request)
 		throw BadRequest(fmt::format("the log has no part '{}'; its parts are sm, link, "
 					     "trunk, switch, fabric, control, weftd, and the hosts",
 					     part));
-	// The last number is read before the lines: a line that is added in between is reported
-	// twice, not lost.
+	// The last number is read first, so a line that is added meanwhile is reported twice and
+	// not lost.
 	json result{{"last", log->last()}, {"lines", json::array()}};
 	for (const auto &line : log->after(after, part)) {
 		const auto level = spdlog::level::to_string_view(line.level);
@@ -373,7 +374,7 @@ json enable_manager(LabRuntime &runtime, bool enable)
 } // namespace
 
 struct ControlSession::Captures {
-	// Keyed by link; several links may record into one file.
+	// Keyed by link; several links may be recorded to one file.
 	std::map<fabric::Link *, std::shared_ptr<fabric::Capture>> running;
 	EthernetCaptures ethernet;
 
@@ -384,7 +385,7 @@ struct ControlSession::Captures {
 		const auto found = running.find(link);
 		if (found == running.end())
 			return;
-		// Another client may have begun one of its own since.
+		// Another client may have started a capture there since.
 		if (link->capture() == found->second)
 			link->set_capture(nullptr);
 		found->second->flush();
@@ -432,7 +433,7 @@ struct ControlSession::Captures {
 		return {{"links", names}};
 	}
 
-	// Packets recorded so far, and everything written out.
+	// Writes out all packets, and returns their number.
 	json progress() const
 	{
 		std::uint64_t packets = ethernet.flush();
@@ -462,11 +463,11 @@ struct ControlSession::Captures {
 namespace
 {
 
-// A request has no more levels than these: the JSON library copies and writes a value with a frame
-// of the stack for each, and a line has room for tens of thousands.
+// Maximum nesting of a request. The JSON library needs a stack frame per level to copy and write a
+// value, and a line has space for tens of thousands of levels.
 constexpr int kMostLevels = 8;
 
-// No object if @line is none, or has more levels.
+// Returns a value that is no object if @line is not valid JSON or has too many levels.
 json parse_request(std::string_view line)
 {
 	bool too_deep = false;
@@ -539,15 +540,15 @@ std::string ControlSession::handle(std::string_view line)
 		if (command == commands.end())
 			throw BadRequest(fmt::format("there is no command '{}'", name));
 		answer["result"] = command->second(request);
-		// The request is recorded before the client is answered, so that all changes that
-		// the client knows of can be restored.
+		// The request is recorded before the client is answered, so that every change that
+		// was confirmed can be restored.
 		if (state_)
 			state_->record(request, answer["result"]);
 		answer["ok"] = true;
 	} catch (const std::exception &reason) {
 		answer["error"] = reason.what();
 	}
-	// A client may send text that is not UTF-8, and get it back in an error.
+	// An error may contain text of the client that is not valid UTF-8.
 	return answer.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

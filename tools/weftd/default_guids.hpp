@@ -11,15 +11,16 @@ namespace weft::weftd
 {
 
 /*
- * They look like a vendor's: 00:02:c9 is a company's identifier, 03 what its adapters have next.
- * Locally administered ones (0x02 in the top byte) will not do, for software listens on its node's
- * GUID as a service ID (SRP targets do), and service IDs with that top byte are those which
- * communication managers assign themselves (IBA A3.2.3.3).
+ * Default GUIDs look like those of a vendor: 00:02:c9 identifies a company, and its adapters have
+ * 03 next. Locally administered GUIDs (0x02 in the top byte) cannot be used, because some software
+ * listens on its node's GUID as a service ID (SRP targets do), and service IDs with that top byte
+ * are assigned by communication managers (IBA A3.2.3.3).
  *
- * 18 bits of the rest are made from the lab's name, so that labs differ and a lab is the same at
- * each start; 14 bits number the nodes. The subnet manager has the lowest, because among managers
- * of equal priority the lower GUID is master. Hosts beyond those that 14 bits number, as subnets
- * without machines have them, have 04 instead of 03, 16 bits of the name's and 16 of their own.
+ * 18 bits of the rest are derived from the lab's name, so that labs differ, and a lab has the same
+ * GUIDs at each start; 14 bits are the number of the node. The subnet manager has the lowest
+ * number, because among managers of equal priority the lower GUID is master. Further hosts, which
+ * only subnets without guests have, have 04 instead of 03, 16 bits from the name and 16 bits for
+ * the number.
  */
 class DefaultGuids
 {
@@ -29,9 +30,9 @@ public:
 
 	explicit DefaultGuids(std::string_view lab_name);
 
-	// Each has room for the ports' own, which follow.
+	// The GUIDs of a node's ports follow its own.
 	ib::Guid subnet_manager() const { return base_ + kPerEndNode - 2; }
-	// 0 if there is none for host @index or switch @index.
+	// These return 0 if there is no GUID left for host or switch @index.
 	ib::Guid host(std::size_t index) const
 	{
 		if (index < kFirstHosts)
@@ -45,7 +46,7 @@ public:
 
 private:
 	static constexpr unsigned kNodeBits = 14;
-	static constexpr std::size_t kPerEndNode = 4; // a host has two ports at the most
+	static constexpr std::size_t kPerEndNode = 4; // a host has at most two ports
 	static constexpr std::size_t kFirstHosts = 3071;
 	static_assert((kFirstHosts + 1) * kPerEndNode + kSwitches == std::size_t{1} << kNodeBits);
 	static constexpr unsigned kFurtherBits = 16;

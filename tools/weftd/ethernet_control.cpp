@@ -57,7 +57,7 @@ json describe_attachment(const ethernet::AttachmentState &attachment)
 		    {"network", attachment.network},
 		    {"guest", attachment.connected},
 		    {"link", attachment.link.name}};
-	// A card's place has none.
+	// The attachment of a card has no socket.
 	if (!attachment.socket.empty())
 		result["socket"] = attachment.socket.string();
 	return result;
@@ -152,7 +152,7 @@ bool EthernetCaptures::full() const
 
 void EthernetCaptures::stop()
 {
-	// A link may have been removed since, or have another client's capture.
+	// The link may have been removed, or may have another client's capture.
 	for (const auto &attachment : network_.state().attachments)
 		if (std::ranges::find(running_, attachment.link.capture) != running_.end())
 			network_.set_capture(attachment.name, nullptr);

@@ -15,31 +15,31 @@
 namespace weft::weftd
 {
 
-// A link, as InfiniBand's are described, but for the settings that it has not.
+// Describes a link like an InfiniBand link, without settings that it does not have.
 nlohmann::json describe_ethernet_link(const ethernet::LinkState &link);
-// "ethernet" of "fabric.show": switches, attachments, links.
+// Returns "ethernet" of "fabric.show": switches, attachments, links.
 nlohmann::json describe_ethernet(const ethernet::NetworkState &state);
 // Describes an attachment: "ethernet" of its host.
 nlohmann::json describe_attachment(const ethernet::AttachmentState &attachment);
-// "ethernet" of "fabric.sample": the names of what ports count, the ports with their numbers,
+// Returns "ethernet" of "fabric.sample": the names of the counters, the ports with their values,
 // whether each link is up, and the links that have a guest or a card at their end.
 nlohmann::json observe_ethernet(const ethernet::NetworkState &state);
-// Port: counter: value.
+// Returns values by port and counter.
 nlohmann::json ethernet_counters(const ethernet::NetworkState &state);
 
-// The captures of Ethernet links that one client has begun.
+// The captures of Ethernet links that one client has started.
 class EthernetCaptures
 {
 public:
 	explicit EthernetCaptures(ethernet::Network &network) : network_(network) {}
 
-	// Returns the attachments that @name means: one attachment's link, or all of the Ethernet
-	// of that name; none if there is no such.
+	// Returns the attachments that @name selects: that of one link, or all of the Ethernet with
+	// that name; none if there is no such link or Ethernet.
 	std::vector<ethernet::AttachmentState> find(const std::string &name) const;
-	// Records the links of @attachments into @file. Throws std::runtime_error.
+	// Records the links of @attachments to @file. Throws std::runtime_error.
 	void start(const std::vector<ethernet::AttachmentState> &attachments,
 		   const std::filesystem::path &file, std::uint64_t most_bytes, bool at_once);
-	// Frames so far, written out.
+	// Writes out all frames, and returns their number.
 	std::uint64_t flush() const;
 	bool full() const;
 	void stop();

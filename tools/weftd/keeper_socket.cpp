@@ -21,10 +21,10 @@ namespace weft::weftd
 namespace
 {
 
-// A record is a line with a verb and the card's name, and the message if it is about one. The
-// largest message is that with the client's version.
+// A record is a line with a verb and the card's name, followed by the message if the record has
+// one. The largest message contains the client's version data.
 constexpr std::size_t kLongestRecord = 16 << 10;
-// Characters of an invalid record that are logged.
+// Number of characters of an invalid record that are logged.
 constexpr std::size_t kMostLogged = 64;
 constexpr std::string_view kConnected = "connected", kReceived = "received", kGone = "gone",
 			   kRestore = "restore", kAdopt = "adopt";
@@ -62,7 +62,7 @@ void KeeperSocket::gone(const std::string &name)
 	send(kGone, name, {}, {});
 }
 
-// Waits if the program is slow: it has to know of a message before the client is answered.
+// Waits if the program is slow, because it must have the message before the client gets a reply.
 void KeeperSocket::send(std::string_view what, const std::string &name,
 			const std::vector<std::span<const std::byte>> &parts,
 			const std::vector<int> &fds)
@@ -140,8 +140,8 @@ void KeeperSocket::receive(LabRuntime &runtime)
 	     std::move(fds), header.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
 }
 
-// A client is adopted with all its messages or not at all: without some of its memory, the guest
-// would see errors that nothing explains.
+// A client is adopted with all its messages or not at all: with only a part of its memory mapped,
+// the guest would see inexplicable errors.
 void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 			std::vector<FileDescriptor> fds, bool cut)
 {
@@ -163,8 +163,8 @@ void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 		else if (!kept.mapped().refused)
 			return (*host)->server->adopt(std::move(fds.front()),
 						      std::move(kept.mapped().messages));
-		// The program would keep the connection open, and the client would wait for
-		// answers.
+		// Otherwise the program would keep the connection open, and the client would wait
+		// for replies.
 		gone(name);
 	} else if (!served) {
 		spdlog::warn("keeper: it sent an invalid record, '{}'",

@@ -21,11 +21,11 @@ class LabRuntime;
 class KeeperSocket final : public pci::Keeper
 {
 public:
-	// Messages that the program may send for one card before it passes the connection on.
+	// Maximum number of messages for one card that the program may send before the connection.
 	static constexpr std::size_t kMostRestored = 512;
 
-	// @fd is a connected socket of the type SOCK_SEQPACKET, which this owns. Throws
-	// std::system_error if it is none.
+	// Takes ownership of @fd, which must be a connected socket of type SOCK_SEQPACKET; throws
+	// std::system_error otherwise.
 	explicit KeeperSocket(int fd);
 	~KeeperSocket() override;
 
@@ -33,8 +33,7 @@ public:
 	void received(const std::string &name, const pci::Message &message) override;
 	void gone(const std::string &name) override;
 
-	// Serves the clients that the program passes on, from now to end(). @runtime is used on
-	// @loop.
+	// Serves the clients that the program passes on, until end(). @runtime is used on @loop.
 	void begin(Loop &loop, LabRuntime &runtime);
 	void end();
 
@@ -43,17 +42,17 @@ private:
 		  const std::vector<std::span<const std::byte>> &parts,
 		  const std::vector<int> &fds);
 	void receive(LabRuntime &runtime);
-	// @cut: the record or its descriptors were longer than any valid one's.
+	// @cut: the record or its descriptors were longer than any valid one and were truncated.
 	void take(LabRuntime &runtime, std::string_view record, std::vector<FileDescriptor> fds,
 		  bool cut);
 	void keep(const std::string &name, std::string_view message,
 		  std::vector<FileDescriptor> fds);
 	void refuse(const std::string &name, std::string_view reason);
 
-	// The messages that the program has sent for a client that is about to be adopted.
+	// Messages that the program has sent for a client whose connection follows.
 	struct Setup {
 		std::vector<pci::KeptMessage> messages;
-		bool refused = false; // something of it was invalid
+		bool refused = false; // a part of it was invalid
 	};
 
 	const FileDescriptor socket_;

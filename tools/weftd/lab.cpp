@@ -27,9 +27,9 @@ namespace
 {
 
 /*
- * The time in which the ports of a real cable find each other, roughly. Drivers rely on it: if a
- * port becomes active while Linux still registers the device, the device's SA client never learns
- * the address of the subnet manager.
+ * Approximate training time of a real link. Drivers rely on it: if a port becomes active while
+ * Linux is still registering the device, the device's SA client never learns the address of the
+ * subnet manager.
  */
 constexpr std::chrono::milliseconds kTraining{250};
 
@@ -66,7 +66,7 @@ std::string scalar_text(const toml::node &node)
 	return {};
 }
 
-// "node" or "node/port".
+// Parses "node" or "node/port".
 LabEnd parse_end(const LabSection &section, const toml::node &node)
 {
 	const auto text = node.value_exact<std::string>();
@@ -105,7 +105,7 @@ LabLink parse_link(LabSection &section)
 	return link;
 }
 
-// A trunk, and the link between it and its end.
+// Parses a trunk, and the link between it and its local end.
 void parse_trunk(LabSection &section, Lab &lab)
 {
 	LabTrunk trunk;
@@ -141,8 +141,8 @@ void parse_trunk(LabSection &section, Lab &lab)
 }
 
 /*
- * GUIDs for nodes that the file gives none: that of the running lab's node of the same name, or
- * else the next of the default ones that the running lab does not use.
+ * Chooses GUIDs for nodes without one in the file: that of the running lab's node with the same
+ * name, or else the next default GUID that the running lab does not use.
  */
 class GuidChoice
 {
@@ -157,7 +157,7 @@ public:
 			used_.insert(config.guid);
 	}
 
-	// For the node that is @index in the file; 0 if there are no more.
+	// Returns the GUID for host @index of the file; 0 if no default GUID is left.
 	ib::Guid host(const std::string &name, std::size_t index)
 	{
 		return choose(running_ ? &running_->hosts : nullptr, name, index,
@@ -240,7 +240,7 @@ LabBoot parse_boot(LabSection &section)
 	return boot;
 }
 
-// A host's `ethernet`: the name of one, or a table with it and the link's settings.
+// Parses `ethernet` of a host: a name, or a table with a name and link settings.
 LabAttachment parse_attachment(LabSection &section, const std::string &host)
 {
 	LabAttachment attachment;
@@ -275,7 +275,7 @@ bool is_file_name(const std::string &name)
 	       std::ranges::find(taken, name) == taken.end();
 }
 
-// Parses a host's settings for its guest, and for how the guest has the card.
+// Parses a host's settings for its guest, and for the guest's connection to the card.
 void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 {
 	host.bus = parse_bus(section, lab.bus);
@@ -300,7 +300,7 @@ void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 
 LabHost parse_host(LabSection &section, GuidChoice &guids, std::size_t index, Lab &lab)
 {
-	// Service IDs that communication managers keep for themselves (default_guids.hpp).
+	// Top byte of service IDs that are reserved for communication managers (default_guids.hpp).
 	constexpr unsigned assigned_service_id = 0x02;
 
 	LabHost host;
@@ -310,7 +310,7 @@ LabHost parse_host(LabSection &section, GuidChoice &guids, std::size_t index, La
 	host.ports = static_cast<unsigned>(
 		section.integer("ports", model.least_ports, model.most_ports)
 			.value_or(std::clamp(1u, model.least_ports, model.most_ports)));
-	// A card's ports have the numbers after its own.
+	// The GUIDs of a card's ports are those that follow its own.
 	host.guid = section.guid("guid", guids.host(host.name, index));
 	if (host.guid > std::numeric_limits<ib::Guid>::max() - host.ports)
 		section.fail("guid must leave space for the ports' GUIDs");
@@ -350,7 +350,7 @@ sm::Partition parse_partition(LabSection &section, const std::vector<LabHost> &h
 	sm::Partition partition;
 	partition.name = section.name("name");
 	if (const auto pkey = section.integer("pkey", 1, 0xffff)) {
-		/* IBA 10.9.1.1: 0 apart from the membership bit. */
+		/* IBA 10.9.1.1: P_Key 0 is invalid, with or without the membership bit. */
 		if (*pkey == full_member)
 			section.fail(*section.find("pkey"), "0x8000 is not a P_Key");
 		partition.pkey = static_cast<ib::Pkey>(*pkey | full_member);
@@ -431,7 +431,8 @@ void parse_sm(LabSection &section, Lab &lab)
 	section.finish();
 }
 
-// Where the sections of nodes are, for errors that show later: as many as the lab has of each.
+// Positions of the sections of nodes, for errors that are detected later; in the order of the lab's
+// nodes.
 struct Places {
 	std::vector<std::string> switches;
 	std::vector<std::string> hosts;
@@ -439,7 +440,7 @@ struct Places {
 	std::string sm;
 };
 
-// Names, sockets and GUIDs are given once.
+// Checks that no name, socket or GUID is used twice.
 void check_unique(const Lab &lab, const Places &places)
 {
 	std::set<std::string> names;
@@ -571,7 +572,7 @@ void resolve_paths(Lab &lab, const std::filesystem::path &folder)
 		for (auto *path : {&boot.modules, &boot.initrd, &boot.share})
 			if (*path)
 				*path = (folder / **path).lexically_normal().string();
-		// A name without a slash is that of a kernel.
+		// A name without a slash is the name of a kernel, not a path.
 		if (boot.kernel && boot.kernel->find('/') != std::string::npos)
 			boot.kernel = (folder / *boot.kernel).lexically_normal().string();
 	}

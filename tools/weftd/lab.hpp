@@ -23,14 +23,14 @@
 namespace weft::weftd
 {
 
-// A lab file that cannot be followed: "FILE:LINE: reason".
+// An error in a lab file: "FILE:LINE: reason".
 class LabError : public std::runtime_error
 {
 public:
 	using std::runtime_error::runtime_error;
 };
 
-// The node that the subnet manager runs on.
+// The name of the subnet manager's node.
 constexpr const char *kSmNode = "sm";
 
 // The way in which a host's guest is connected to its card.
@@ -39,9 +39,9 @@ enum class LabBus {
 	vhost_user, // User-Mode Linux
 };
 
-// Settings of a host's guest, for the program that starts it; the daemon only passes them on.
+// Settings of a host's guest, for the program that starts it; the daemon does not use them.
 struct LabBoot {
-	// A name of Debian's or a test kernel, or a path.
+	// The name of one of Debian's kernels or of a test kernel, or a path.
 	std::optional<std::string> kernel;
 	std::optional<std::string> stack;                  // "linux" or "weft"
 	std::optional<std::string> modules, initrd, share; // paths
@@ -56,13 +56,13 @@ struct LabHost {
 	ib::Guid guid = 0;
 	LabBus bus = LabBus::vfio_user;
 	std::string socket;  // a file name in the socket directory
-	bool trusted = true; // its machine may manage the subnet
+	bool trusted = true; // its guest may manage the subnet
 	const cards::Model *model = nullptr;
-	std::set<std::string, std::less<>> flags; // the model's own that are true
+	std::set<std::string, std::less<>> flags; // the model's own settings that are true
 	LabBoot boot;
 };
 
-// One end of a link: a node and its port, 0 for the first that is free.
+// One end of a link: a node and its port; 0 is the first free port.
 struct LabEnd {
 	std::string node;
 	unsigned port = 0;
@@ -72,44 +72,44 @@ struct LabEnd {
 struct LabLink {
 	LabEnd ends[2];
 	fabric::LinkConfig config;
-	std::string where; // FILE:LINE, for errors that show later
+	std::string where; // FILE:LINE, for errors that are detected later
 
-	// The fabric's for it.
+	// Its name in the fabric.
 	std::string name() const;
 };
 
-// The far end of a link whose other half is in another daemon. Its own half is one of the lab's
-// links, to port 1 of the trunk.
+// A link whose other half is in another daemon. The local half is one of the lab's links, to port 1
+// of the trunk.
 struct LabTrunk {
 	std::string name;
 	trunk::Role role = trunk::Role::connects;
 	trunk::Address address;
 	std::string key_file;
-	// Of the key in the file. The runtime sets it when it reads the file.
+	// Fingerprint of the key in the file; set by the runtime when it reads the file.
 	std::optional<trunk::Mac> key_fingerprint;
-	std::string where; // FILE:LINE, for errors that show later
+	std::string where; // FILE:LINE, for errors that are detected later
 };
 
-// An Ethernet: a switch, and the hosts that are on it.
+// An Ethernet: a switch, and the hosts that are attached to it.
 struct LabEthernet {
 	std::string name;
 };
 
-// A host's place on an Ethernet.
+// The attachment of a host to an Ethernet.
 struct LabAttachment {
 	std::string host;
 	std::string network;
 	ethernet::LinkSettings link;
 
-	// The attachment's, and the file's of its socket.
+	// The names of the attachment and of its socket's file.
 	std::string name() const { return host + "/eth0"; }
 	std::string socket() const { return host + "-eth0.sock"; }
 };
 
 struct Lab {
-	std::string name; // that default GUIDs are made from
+	std::string name; // default GUIDs are derived from it
 	std::uint64_t seed = fabric::Fabric::kDefaultSeed;
-	LabBus bus = LabBus::vfio_user; // of hosts for which the file gives none
+	LabBus bus = LabBus::vfio_user; // default for hosts without a bus in the file
 	std::vector<fabric::SwitchConfig> switches;
 	std::vector<LabHost> hosts;
 	std::vector<LabLink> links;
@@ -117,32 +117,32 @@ struct Lab {
 	std::vector<LabEthernet> ethernets;
 	std::vector<LabAttachment> attachments;
 	bool sm_enabled = true;
-	std::string sm_switch; // that the subnet manager is plugged into
+	std::string sm_switch; // the switch to which the subnet manager is connected
 	sm::Config sm;
-	std::vector<std::string> warnings; // "FILE:LINE: what may not be meant"
+	std::vector<std::string> warnings; // "FILE:LINE: setting that is probably a mistake"
 };
 
-// A lab file's contents. Paths in it are relative to the folder.
+// The contents of a lab file. Paths in it are relative to the folder.
 struct LabText {
-	std::string source; // names it in errors
+	std::string source; // name for error messages
 	std::string folder;
 	std::string text;
 };
 
 // Reads the file. Throws LabError.
 LabText read_lab_text(const std::filesystem::path &file);
-// Reads @text; @source names it in errors. @default_name is the lab's name if the file gives none:
-// GUIDs that it does not give are made from the name. @running: a lab that this one is to take the
-// place of: nodes of the same name keep their GUIDs and links their ports where the file gives
-// none; @bus is then that of @running. Throws LabError.
+// Parses @text; @source is its name in errors. @default_name is the lab's name if the file has
+// none; default GUIDs are derived from the name. @running is a lab that this one will replace:
+// nodes with the same name keep their GUIDs, and links their ports, if the file does not specify
+// them; @bus is then that of @running. Throws LabError.
 Lab parse_lab(std::string_view text, const std::string &source,
 	      const std::string &default_name = {}, const Lab *running = nullptr,
 	      LabBus bus = LabBus::vfio_user);
-// Paths in @lab are relative to @folder.
+// Makes paths in @lab, which are relative to @folder, absolute.
 void resolve_paths(Lab &lab, const std::filesystem::path &folder);
 // See parse_lab(); paths in the file are relative to its folder.
 Lab load_lab(const std::filesystem::path &file, const std::string &default_name = {});
-// One switch, two hosts, a subnet manager.
+// Returns a lab with one switch, two hosts and a subnet manager.
 Lab default_lab(const std::string &name = {}, LabBus bus = LabBus::vfio_user);
 // The name of a bus in lab files and options.
 std::string_view text_of(LabBus bus);

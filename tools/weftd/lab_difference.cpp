@@ -84,7 +84,7 @@ std::map<string, const Node *> by_name(const std::vector<Node> &nodes)
 	return result;
 }
 
-// @kind: of node, for people. @loss: what else a change of one means.
+// @kind: of node, for messages. @loss: additional effects of a change.
 template<typename Node>
 void compare_nodes(const std::vector<Node> &now, const std::vector<Node> &wanted,
 		   const string &kind, const string &loss, std::set<string> &out,
@@ -118,7 +118,7 @@ string end_text(const LabEnd &end)
 	return fmt::format("{}/{}", end.node, end.port);
 }
 
-// The same for both directions.
+// Returns the ends in an order that does not depend on the direction.
 std::pair<string, string> ends_of(const LabLink &link)
 {
 	auto a = end_text(link.ends[0]), b = end_text(link.ends[1]);

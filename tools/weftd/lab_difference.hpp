@@ -11,24 +11,24 @@
 namespace weft::weftd
 {
 
-// A node whose own properties change is removed and added, and so are its links.
+// If the properties of a node change, it is removed and added again with its links.
 struct LabDifference {
 	std::set<std::string> hosts_out, hosts_in;
 	std::set<std::string> switches_out, switches_in;
 	std::set<std::string> trunks_out, trunks_in;
 	std::vector<LabLink> links_out, links_in;
-	// These links stay, with new settings.
+	// Links that stay, with new settings.
 	std::vector<LabLink> links_set;
 	std::set<std::string> ethernets_out, ethernets_in;
 	std::vector<LabAttachment> attachments_out, attachments_in;
-	// These attachments stay, with new settings of their links.
+	// Attachments that stay, with new settings of their links.
 	std::vector<LabAttachment> attachments_set;
-	// The subnet manager starts, stops, or restarts.
+	// True if the subnet manager starts, stops, or restarts.
 	bool manager = false;
-	// The same for people, a line for each change; nothing changes if there is none.
+	// Description for users, with a line for each change; empty if nothing changes.
 	std::vector<std::string> lines;
 
-	// Hosts that are there before and after, and whose machines lose their card in between.
+	// Hosts that exist before and after, but whose guests lose their cards in between.
 	std::vector<std::string> replaced_hosts() const;
 };
 

@@ -39,14 +39,14 @@ public:
 				fmt::format("{}: there is no node '{}'", link.where, end.node));
 		return found->second;
 	}
-	// Returns whether the node has the port and nothing is connected to it.
+	// Returns true if the node has the port and nothing is connected to it.
 	bool free(const std::string &node, unsigned port) const
 	{
 		const auto found = taken_.find(node);
 		return found != taken_.end() && port >= 1 && port <= found->second.size() &&
 		       !found->second[port - 1];
 	}
-	// 0 if none is.
+	// Returns 0 if there is none.
 	unsigned first_free(const std::string &node) const
 	{
 		const auto &ports = taken_.at(node);
@@ -59,15 +59,15 @@ private:
 	std::map<std::string, std::vector<bool>> taken_;
 };
 
-// An end that the file gives no port may have that of @old.
+// Returns true if an end without a port number in the file can use the port of @old.
 bool may_be(const Ports &ports, const LabEnd &end, const LabEnd &old)
 {
 	return end.node == old.node &&
 	       (end.port ? end.port == old.port : ports.free(old.node, old.port));
 }
 
-// Links between the same nodes have the ports that they have in the running lab: nothing is plugged
-// elsewhere only because the file has a link more before it.
+// Links between the same nodes keep the ports of the running lab, so that an additional link
+// earlier in the file does not move them.
 void keep_ports(Lab &lab, Ports &ports, const Lab &running)
 {
 	std::set<std::string> used;
@@ -99,7 +99,7 @@ void keep_ports(Lab &lab, Ports &ports, const Lab &running)
 	}
 }
 
-// Where the running lab has the subnet manager, if it may be there in this one.
+// Returns the port of the running lab's subnet manager, if it is possible in this lab.
 std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &ports,
 					       const Lab &running)
 {
@@ -114,7 +114,7 @@ std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &port
 	return std::nullopt;
 }
 
-// Where the subnet manager is plugged in: a switch that has a port for it.
+// Returns the port for the subnet manager: a free port of a switch.
 LabEnd place_of_manager(Lab &lab, const Ports &ports, const std::string &section)
 {
 	if (!lab.sm_switch.empty() && !ports.first_free(lab.sm_switch))
@@ -163,7 +163,7 @@ void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running)
 			if (end.port)
 				continue;
 			end.port = ports.first_free(end.node);
-			// The manager makes room.
+			// The subnet manager's port can be used by this link; the manager moves.
 			if (!end.port && manager && manager->node == end.node) {
 				end.port = manager->port;
 				manager.reset();

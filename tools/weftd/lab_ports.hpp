@@ -10,10 +10,10 @@ namespace weft::weftd
 {
 
 /*
- * Every end must name a port that exists and is free. Ends without a number get the port that they
- * have in the @running lab, if there is one, or the first that no link requests. The subnet manager
- * is connected last, to a port that is left; @sm_section is the place in the file that configures
- * it, for errors. Throws LabError.
+ * Assigns a port to each end of a link. A port number in the file must exist and be free. Ends
+ * without a number get the port that they have in the @running lab, if there is one, or else the
+ * first port that no link requests. The subnet manager is connected last, to a remaining port;
+ * @sm_section is the location of its settings, for errors. Throws LabError.
  */
 void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running);
 

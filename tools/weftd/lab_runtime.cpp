@@ -23,8 +23,8 @@ namespace weft::weftd
 namespace
 {
 
-// Threads that cards share when there are more cards: more than can run at a time, so that a
-// machine which keeps its card busy holds up few others.
+// Maximum number of threads, which cards share if there are more cards. It is usually larger than
+// the number of CPUs, so that a guest which keeps its card busy delays few others.
 constexpr std::size_t kMostCardThreads = 32;
 
 std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop *loop, PciDevice *card,
@@ -42,7 +42,7 @@ std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop *loop, PciD
 	throw std::logic_error("bus of a host");
 }
 
-// A switch is asked to pass no management of an untrusted host's: there has to be one.
+// An untrusted host must be connected to a switch, which drops its management packets.
 void check_trust(const Lab &lab)
 {
 	std::set<std::string> untrusted, switches;
@@ -122,8 +122,7 @@ Environment &LabRuntime::environment() const
 Lab LabRuntime::lab() const
 {
 	Lab lab = lab_;
-	// Look up by either port: the file may name them the other way round than when the link was
-	// made.
+	// Look up by either port, because the file may list them in another order.
 	std::map<std::string_view, const fabric::Link *> links;
 	for (const fabric::Link *link : fabric_.links())
 		for (const unsigned side : {0u, 1u})
@@ -174,7 +173,7 @@ Lab LabRuntime::complete(Lab wanted) const
 			    running->address.text() != config.address.text() ||
 			    running->key_file != config.key_file)
 				throw LabError(error_of(config, reason));
-			// The trunk keeps the key that it has.
+			// The trunk continues with its present key.
 			spdlog::warn("{}", error_of(config, reason));
 			config.key_fingerprint = running->key_fingerprint;
 		}
@@ -183,8 +182,8 @@ Lab LabRuntime::complete(Lab wanted) const
 
 LabDifference LabRuntime::apply(const Lab &wanted)
 {
-	// Once, before anything is changed: an unsuitable key file changes nothing, and one that is
-	// replaced meanwhile is noticed by the next apply().
+	// Keys are read once, before any change: an unsuitable key file has no effect, and if a
+	// file is replaced meanwhile, the next apply() notices it.
 	const Lab completed = complete(wanted);
 	const LabDifference changes = compare_complete(completed);
 	const Lab before = lab();
@@ -205,8 +204,8 @@ LabDifference LabRuntime::apply(const Lab &wanted)
 	return changes;
 }
 
-// Removals come before additions, which may need the same names, sockets or ports. lab_ follows
-// step by step, so that each step can be undone.
+// Parts are removed first, because new ones may need the same names, sockets or ports. lab_ is
+// updated in each step, so that each step can be undone.
 void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 {
 	if (changes.manager && subnet_manager_)
@@ -267,7 +266,7 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 		start_manager();
 	else if (subnet_manager_ && !changes.lines.empty())
 		subnet_manager_->request_sweep();
-	// Last, because it fails if an address is in use.
+	// This comes last, because it fails if an address is in use.
 	add_trunks(changes, wanted);
 }
 
@@ -323,7 +322,7 @@ void LabRuntime::remove_hosts(const std::set<std::string> &names)
 		      [&](const LabHost &config) { return names.contains(config.name); });
 }
 
-// The hosts' links are there already.
+// The links of the hosts have already been added.
 void LabRuntime::add_hosts(const LabDifference &changes, const Lab &wanted)
 {
 	const std::size_t most_mappings = share_of_mappings(changes, wanted);
@@ -356,8 +355,8 @@ void LabRuntime::remove_trunks(const std::set<std::string> &names)
 		      [&](const LabTrunk &config) { return names.contains(config.name); });
 }
 
-// The trunks' links are there already. A trunk that cannot be started is removed with its link, so
-// that applying the file again starts it; the others are started nevertheless.
+// The links of the trunks have already been added. A trunk that cannot be started is removed with
+// its link, so that applying the file again starts it; the others are started nevertheless.
 void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 {
 	std::string failure;
@@ -367,7 +366,7 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 		fabric::Port &port = port_of({config.name, 1}, config.where);
 		try {
 			trunk::Key key = trunk::Key::load(config.key_file);
-			// The file may have changed since it was compared.
+			// The file may have changed since the comparison.
 			std::ranges::find(lab_.trunks, config.name, &LabTrunk::name)
 				->key_fingerprint = key.fingerprint();
 			trunks_.push_back(
@@ -435,8 +434,9 @@ void LabRuntime::start_manager()
 		port_of({kSmNode, 1}, "the subnet manager"), std::move(config), reactor_);
 }
 
-// No client can take another's share of the process's mappings. Half of the rest is left to later
-// clients, unless that would make the share small.
+// Each host gets an equal share of the mappings that the process may have, so that no client can
+// use another's. Half of the rest is left for hosts that are added later, unless the share would
+// become too small.
 std::size_t LabRuntime::share_of_mappings(const LabDifference &changes, const Lab &wanted) const
 {
 	constexpr std::size_t enough = 64, least = 4;

@@ -29,8 +29,8 @@ class SubnetManager;
 namespace weft::weftd
 {
 
-// A host as the fabric sees it: one card, which a machine may or may not have plugged in, or never
-// can.
+// A host in the fabric: one card, which may or may not be plugged into a guest, or which no guest
+// can have.
 struct Host {
 	Host(const LabHost &config, std::filesystem::path socket_path,
 	     std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
@@ -45,9 +45,10 @@ struct Host {
 	const LabBus bus;
 	const std::filesystem::path socket; // empty if no guest can have it
 	const std::size_t most_mappings;
-	LabBoot boot; // changed by LabRuntime alone
+	LabBoot boot; // changed by LabRuntime only
 	const std::vector<fabric::Port *> ports;
-	const std::shared_ptr<ethernet::Channel> ethernet; // the card's, if it has one
+	// the card's channel, if the card is attached to an Ethernet
+	const std::shared_ptr<ethernet::Channel> ethernet;
 	// Reactor of the card; null, like the server, if no guest can have it.
 	const std::shared_ptr<Reactor> reactor;
 	const std::unique_ptr<Loop> loop;
@@ -55,7 +56,7 @@ struct Host {
 	const std::unique_ptr<pci::Server> server;
 };
 
-// A trunk, on a thread of its own: its packets enter the fabric there.
+// A trunk, with a thread of its own, on which its packets enter the fabric.
 struct RunningTrunk {
 	RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Key key);
 
@@ -65,29 +66,29 @@ struct RunningTrunk {
 };
 
 /*
- * Called by one thread at a time: the control loop, once there is one. Its parts exist until the
- * next apply().
+ * Used by one thread at a time, which is that of the control loop once it exists. References to its
+ * parts are valid until the next apply().
  */
 class LabRuntime
 {
 public:
 	// Builds @lab and listens for guests in @socket_directory. Throws LabError for errors that
-	// are only found while building, std::system_error for sockets. Everything is driven by
-	// @reactor, in its time; with null, each card is driven by a thread of its own, in real
-	// time. @keeper, which may be null, is notified of the cards' clients.
+	// are only detected here, and std::system_error for sockets. @reactor runs everything and
+	// provides the time; if null, cards have threads of their own and use real time. @keeper is
+	// notified of the cards' clients; it may be null.
 	LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
 		   Reactor *reactor = nullptr, pci::Keeper *keeper = nullptr);
 	~LabRuntime();
 	LabRuntime(const LabRuntime &) = delete;
 	LabRuntime &operator=(const LabRuntime &) = delete;
 
-	// The present lab: as it was built or applied last, with the changes to its links since.
+	// Returns the present lab: as built or applied last, with later changes of its links.
 	Lab lab() const;
 	// Returns the changes that apply() would make. Throws LabError if it would refuse.
 	LabDifference compare(const Lab &wanted) const;
 	// Changes the lab to @wanted. Cards that do not change stay in their guests. Throws
-	// LabError; everything is then as before, except that cards that were to be replaced have
-	// been removed from their guests.
+	// LabError; the lab is then unchanged, except that cards that were to be replaced have been
+	// removed from their guests.
 	LabDifference apply(const Lab &wanted);
 
 	// Environment that provides the lab's time.
@@ -95,16 +96,16 @@ public:
 	fabric::Fabric &fabric() { return fabric_; }
 	const std::vector<std::unique_ptr<Host>> &hosts() const { return hosts_; }
 	const std::vector<std::unique_ptr<RunningTrunk>> &trunks() const { return trunks_; }
-	// Null if the lab has none.
+	// Returns null if the lab has none.
 	sm::SubnetManager *subnet_manager() { return subnet_manager_.get(); }
 
-	// The link that @name means: a link's own name ("node1/1-switch1/1"), a port ("node1/1"),
-	// or a node that has one link. Throws std::invalid_argument with the reason.
+	// Finds a link by its own name ("node1/1-switch1/1"), by a port ("node1/1"), or by a node
+	// that has one link. Throws std::invalid_argument with the reason.
 	fabric::Link &find_link(std::string_view name) const;
 
 	ethernet::Network &ethernet() { return ethernet_; }
-	// The attachment whose link @name means: the link's own name ("node1/eth0-lan/1") or either
-	// port's. Nothing if none is.
+	// Finds an attachment by the name of its link ("node1/eth0-lan/1") or of either port.
+	// Returns nothing if there is none.
 	std::optional<ethernet::AttachmentState> find_attachment(std::string_view name) const;
 
 private:
@@ -122,7 +123,7 @@ private:
 	void remove_link(const LabLink &link);
 	void add_link(const LabLink &link);
 	void start_manager();
-	// Programs may be attached to the node, or no longer.
+	// Allow programs to attach to the node, or forbid it.
 	void allow_attaching(const std::string &node, std::vector<fabric::LocalAccess *> ports,
 			     std::uint32_t first_number, bool trusted);
 	void end_attached(const std::string &node);
@@ -131,7 +132,8 @@ private:
 	// Returns the number of mappings of guest memory that each added host may have. Throws
 	// LabError if few are left.
 	std::size_t share_of_mappings(const LabDifference &changes, const Lab &wanted) const;
-	// Sets if the switch that faces an untrusted host restricts its management packets.
+	// Makes the switch of an untrusted host restrict the host's management packets, or stops
+	// this.
 	void restrict(const LabLink &link, bool restricted);
 	fabric::Port &port_of(const LabEnd &end, const std::string &where);
 	std::shared_ptr<Reactor> thread_for_card();
@@ -139,10 +141,10 @@ private:
 	const std::filesystem::path socket_directory_;
 	Reactor *const reactor_;
 	pci::Keeper *const keeper_;
-	// Threads of the cards: if there are few cards, each has its own.
+	// Threads of the cards; if there are few cards, each card has its own.
 	ReactorPool threads_;
-	// The present lab, at each moment of a change; a host that could not be made may be in it
-	// and not in hosts_.
+	// The present lab, updated in each step of a change. A host that could not be created may
+	// be in it and not in hosts_.
 	Lab lab_;
 	// The hosts of lab_ that are not trusted, by name.
 	std::set<std::string, std::less<>> untrusted_;
@@ -151,10 +153,11 @@ private:
 	std::vector<std::unique_ptr<Host>> hosts_;
 	std::vector<std::unique_ptr<RunningTrunk>> trunks_;
 	std::unique_ptr<sm::SubnetManager> subnet_manager_;
-	// Attached programs, on a thread of their own; null in virtual time.
+	// The server for attached programs has a thread of its own; null in virtual time.
 	std::unique_ptr<Loop> attach_loop_;
 	std::unique_ptr<attach::Server> attach_;
-	// Every manager's, one after the other, where the lab names none.
+	// The M_Key of every subnet manager, also after a restart of the manager, if the lab
+	// specifies none.
 	const std::uint64_t mkey_;
 };
 

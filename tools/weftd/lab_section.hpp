@@ -29,8 +29,8 @@ inline std::string place(const std::string &source, const toml::source_region &r
 	return fmt::format("{}:{}", source, region.begin.line);
 }
 
-// A table of the file. Every key that is asked for is known; finish() refuses all others, so that a
-// misspelt key is not silently without effect.
+// A table of the file. Keys that were requested are known; finish() refuses all others, so that a
+// misspelt key is not silently ignored.
 class LabSection
 {
 public:
@@ -40,7 +40,7 @@ public:
 	}
 
 	std::string where() const { return place(source_, table_.source()); }
-	// Returns the place of @key, which must exist.
+	// Returns the location of @key, which must exist.
 	std::string where(std::string_view key) { return place(source_, find(key)->source()); }
 	[[noreturn]] void fail(const std::string &reason) const
 	{
@@ -81,8 +81,8 @@ public:
 			fail(*find(key), fmt::format("{} must be {} to {}", key, least, most));
 		return value;
 	}
-	// 64 bits, which a TOML integer cannot hold all of: a string with a hexadecimal number
-	// does.
+	// Reads a 64-bit number. A TOML integer cannot hold all values, so a string with a
+	// hexadecimal number is accepted, too.
 	std::optional<std::uint64_t> word(std::string_view key)
 	{
 		const toml::node *node = find(key);
@@ -100,7 +100,8 @@ public:
 			     fmt::format("{} must be a number, as in \"0x0002c90300001000\"", key));
 		return value;
 	}
-	// 0, which is no GUID, is a @fallback that there is not.
+	// Returns @fallback if there is no such key; 0 means that there is no fallback, and is an
+	// error.
 	ib::Guid guid(std::string_view key, ib::Guid fallback)
 	{
 		const auto value = word(key);
@@ -119,7 +120,7 @@ public:
 		setting(config, "mtu", *find(key), std::to_string(*value));
 		return config.mtu;
 	}
-	// In Gb/s, of those that links can have.
+	// Reads a rate in Gb/s, which must be one that links can have.
 	std::optional<ib::Rate> rate(std::string_view key)
 	{
 		const toml::node *node = find(key);
@@ -157,7 +158,7 @@ public:
 		}
 	}
 
-	// The tables under @key, an array of tables; none if it is not there.
+	// Returns the tables under @key, which is an array of tables; none if it does not exist.
 	std::vector<LabSection> sections(std::string_view key)
 	{
 		std::vector<LabSection> result;

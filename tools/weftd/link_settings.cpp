@@ -33,7 +33,7 @@ struct Speed {
 	std::uint8_t ext;
 	bool operator==(const Speed &) const = default;
 };
-// A port with an extended speed reports QDR in the field that cannot express more (IBA 14.2.5.6).
+// If a port has an extended speed, the field that cannot express it contains QDR (IBA 14.2.5.6).
 constexpr Choice<Speed> kSpeeds[] = {{"SDR", {ib::speed_sdr, ib::speed_ext_none}},
 				     {"DDR", {ib::speed_ddr, ib::speed_ext_none}},
 				     {"QDR", {ib::speed_qdr, ib::speed_ext_none}},
@@ -78,7 +78,7 @@ string name_of(const Choice<T> (&choices)[N], const T &value)
 	return "?";
 }
 
-// A number, and what follows it.
+// Returns a number and the text after it.
 std::pair<double, string_view> number(string_view text)
 {
 	double value = 0;
@@ -166,7 +166,7 @@ constexpr Setting kSettings[] = {
 	 [](const LinkConfig &c) { return fmt::format("{}", c.faults.silent_corruption); }},
 };
 
-// InfiniBand's alone.
+// Returns true for settings that only InfiniBand links have.
 bool is_of_infiniband(string_view name)
 {
 	return name == "width" || name == "speed" || name == "mtu" || name == "training";

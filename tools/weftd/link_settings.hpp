@@ -14,21 +14,21 @@ namespace weft::weftd
 
 // Returns the present settings of @link.
 fabric::LinkConfig config_of(const fabric::Link &link);
-// Changes @link to @wanted. Only differences take effect, so that a link is not trained again
-// without need.
+// Changes @link to @wanted. Settings that do not differ are not set again, so that a link does not
+// retrain unnecessarily.
 void change_link(fabric::Link &link, const fabric::LinkConfig &wanted);
 
-// The names, in the order in which they are best shown.
+// Names of the settings, in display order.
 const std::vector<std::string_view> &link_setting_names();
 
 // Sets @name to @value, both as text. Throws std::invalid_argument with the reason if there is no
 // such setting or no such value.
 void apply_link_setting(fabric::LinkConfig &config, std::string_view name, std::string_view value);
 
-// The value of @name as text that apply_link_setting() takes.
+// Returns the value of @name in the form that apply_link_setting() accepts.
 std::string link_setting(const fabric::LinkConfig &config, std::string_view name);
 
-// The same of an Ethernet link, which has some of these settings.
+// The same for Ethernet links, which have some of these settings.
 const std::vector<std::string_view> &ethernet_setting_names();
 void apply_ethernet_setting(ethernet::LinkSettings &settings, std::string_view name,
 			    std::string_view value);

@@ -92,7 +92,7 @@ void JsonFormatter::format(const spdlog::details::log_msg &message, spdlog::memo
 					  {"level", std::string(level.data(), level.size())},
 					  {"part", part_of(view(message.logger_name), text)},
 					  {"text", text}};
-	// Names come from lab files, and need not be UTF-8.
+	// Names come from lab files and may not be valid UTF-8.
 	const auto written =
 		line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
 	out.append(written.data(), written.data() + written.size());

@@ -20,13 +20,13 @@
 namespace weft::weftd
 {
 
-// Returns the subject of a line: a card by its logger's name, else the part of the fabric that the
-// text begins with ("sm", "link", "switch", "fabric", "control"), else "weftd".
+// Returns the component of a line: the logger's name for a card, else the first word of the text if
+// it is a part of the fabric ("sm", "link", "switch", "fabric", "control"), else "weftd".
 std::string_view part_of(std::string_view logger, std::string_view text);
-// Returns true if a line that is not about a card can be about @part.
+// Returns true if @part is a component other than a card.
 bool is_part(std::string_view part);
 
-// Keeps the latest lines. Any thread.
+// Keeps the latest lines. Callable on any thread.
 class LogHistory final : public spdlog::sinks::sink
 {
 public:
@@ -34,11 +34,11 @@ public:
 	static constexpr std::size_t kLongestText = 512;
 
 	struct Line {
-		std::uint64_t number; // of all lines since the start, from 1
+		std::uint64_t number; // number of the line since the start, counted from 1
 		std::chrono::system_clock::time_point time;
 		spdlog::level::level_enum level;
 		std::string part;
-		std::string text; // cut at kLongestText
+		std::string text; // truncated to kLongestText
 	};
 
 	~LogHistory() override;
@@ -48,10 +48,10 @@ public:
 	void set_pattern(const std::string &) override {}
 	void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
 
-	// The kept lines whose number is greater than @number, in order; with a @part only those
-	// about it.
+	// Returns the stored lines with numbers above @number, in order; with @part, only those of
+	// this component.
 	std::vector<Line> after(std::uint64_t number, std::string_view part = {});
-	// The number of the latest line.
+	// Returns the number of the latest line.
 	std::uint64_t last();
 
 private:
@@ -60,7 +60,7 @@ private:
 	std::uint64_t last_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
-// A line as a JSON object: time (UTC), level, part, text.
+// Formats a line as a JSON object: time (UTC), level, part, text.
 class JsonFormatter final : public spdlog::formatter
 {
 public:
@@ -68,13 +68,14 @@ public:
 	std::unique_ptr<spdlog::formatter> clone() const override;
 };
 
-// "2026-01-31T23:59:59.123456Z".
+// Returns a time as "2026-01-31T23:59:59.123456Z".
 std::string utc_text(std::chrono::system_clock::time_point time);
 
 enum class LogForm { text, json_lines };
 
-// Has the default logger write to standard error in that form, and to the history that it returns.
-// The whole daemon writes so many lines a second; those beyond are counted, as RatedSink does.
+// Makes the default logger write to standard error in this format, and to the history that is
+// returned. The number of lines per second is limited for the whole daemon; further lines are
+// counted, as in RatedSink.
 constexpr unsigned kMostLogLines = 500;
 std::shared_ptr<LogHistory> set_up_log(LogForm form, spdlog::level::level_enum level);
 

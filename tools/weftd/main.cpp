@@ -139,7 +139,8 @@ FileDescriptor claim(const std::filesystem::path &directory, bool with_group)
 	return lock;
 }
 
-// The signals that end the daemon: before any thread is made, which inherits that they are blocked.
+// Blocks the signals that stop the daemon. This must happen before threads are created, because
+// they inherit the mask.
 FileDescriptor take_signals()
 {
 	sigset_t ending;
@@ -153,8 +154,8 @@ FileDescriptor take_signals()
 	return signals;
 }
 
-// The name of a lab that has none in its file: no other daemon has it, and the same lab has it
-// again.
+// Returns the name of a lab without a name in its file, which is derived from the directory: no
+// other daemon uses the same directory, and a restarted lab gets the same name.
 std::string place_of_lab(const std::filesystem::path &directory)
 {
 	std::array<char, HOST_NAME_MAX + 1> host{};
@@ -162,8 +163,8 @@ std::string place_of_lab(const std::filesystem::path &directory)
 	return std::string(host.data()) + ":" + directory.string();
 }
 
-// The file of the lab to start with: of the one that @state continues, or the one given. Nothing
-// for the default lab.
+// Returns the file of the lab to start with: that of the lab which @state continues, or that of the
+// options. Nothing for the default lab.
 std::optional<weftd::LabText> choose_lab(const Options &options, const weftd::StateFile *state)
 {
 	if (state && state->continues())
@@ -199,7 +200,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 {
 	const auto directory =
 		std::filesystem::absolute(options.socket_directory).lexically_normal();
-	// A lab that does the same again has its GUIDs again, wherever it runs.
+	// In virtual time, the GUIDs must not depend on the directory, so that runs are repeatable.
 	const auto name = options.time_server ? "time server" : place_of_lab(directory);
 	const auto state =
 		options.state.empty() ? nullptr : std::make_shared<weftd::StateFile>(options.state);
@@ -234,7 +235,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		spdlog::info("ends on {}", ::strsignal(static_cast<int>(signal.ssi_signo)));
 		if (scheduler && !scheduler->awaited().empty())
 			spdlog::info("waited for {}", scheduler->awaited());
-		scheduler.reset(); // nobody's turn is waited for any more
+		scheduler.reset(); // from now on, no guest's time slice is waited for
 		ended = true;
 	});
 
@@ -266,7 +267,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		for (const weftd::LabHost &host : lab.hosts)
 			if (host.model->pluggable)
 				names.push_back(host.name);
-		// A guest that panics closes its connection as one does that powers off.
+		// A guest that panics closes its connection like one that is powered off.
 		scheduler.emplace(
 			main_loop, *time, std::move(names), directory / "time.sock",
 			[&](const std::string &reason) {
@@ -299,7 +300,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		reactor.turn(Clock::time_point::max());
 	if (keeper)
 		keeper->end();
-	scheduler.reset(); // its members are not notified of what goes now
+	scheduler.reset(); // members are not notified of the following destruction
 	return status;
 }
 

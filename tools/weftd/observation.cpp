@@ -91,7 +91,7 @@ json state_of(const sm::SubnetManager &manager)
 
 json observe(LabRuntime &runtime)
 {
-	// This is real time, even for a lab in virtual time, because the user who watches lives in
+	// Real time is used even for a lab in virtual time, because the user's display updates in
 	// real time.
 	const std::chrono::duration<double> now = Environment::host().now().time_since_epoch();
 	json result{{"time", now.count()},     {"columns", json::array()},

@@ -25,13 +25,13 @@ namespace weft::weftd
 
 class LabRuntime;
 
-// The counters by their names on the control socket.
+// Returns counters by their names on the control socket.
 nlohmann::json counters_of(const fabric::Port &port);
-// Every port of the fabric: the switches' and the end nodes'.
+// Returns all ports of the fabric, of switches and of end nodes.
 std::vector<fabric::Port *> all_ports(LabRuntime &runtime);
 nlohmann::json state_of(const sm::SubnetManager &manager);
 
-// "fabric.sample": weftd(1) documents the contents.
+// Answers "fabric.sample"; weftd(1) documents the contents.
 nlohmann::json observe(LabRuntime &runtime);
 
 } // namespace weft::weftd

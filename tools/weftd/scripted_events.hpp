@@ -19,12 +19,12 @@ namespace weft::weftd
 class LabRuntime;
 
 struct ScriptedEvent {
-	std::chrono::nanoseconds at{0}; // since the beginning
-	std::string request;            // as to the control socket
+	std::chrono::nanoseconds at{0}; // since the start of the lab
+	std::string request;            // in the format of the control socket
 };
 
-// Reads a file of events, one a line: {"at": SECONDS, "command": ...}. Throws std::runtime_error
-// with the line that is none.
+// Reads a file of events, one per line: {"at": SECONDS, "command": ...}. Throws std::runtime_error
+// with the number of an invalid line.
 std::vector<ScriptedEvent> load_events(const std::filesystem::path &file);
 
 class ScriptedEvents
@@ -34,8 +34,8 @@ public:
 	enum class End { Requested, Failed };
 	using Ended = std::function<void(End end, const std::string &reason)>;
 
-	// Begins now, on @loop. The first event that is refused stops it; the reason names it.
-	// @runtime and @loop outlive the object.
+	// Starts at once, on @loop. An event that is refused stops the script; the reason contains
+	// its request. @runtime and @loop outlive the object.
 	ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
 		       Ended ended);
 

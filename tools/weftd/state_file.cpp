@@ -77,7 +77,7 @@ void StateFile::record(const json &request, const json &result)
 {
 	const auto command = request.at("command").get<std::string>();
 	if (command == "link.set" || command == "link.up" || command == "link.down") {
-		// All settings, whichever of them the request changed.
+		// Store all settings of the link, not only those that the request has changed.
 		const auto name = result.at("name").get<std::string>();
 		keep(fmt::format("{}{}", kLink, name), {{"command", "link.set"},
 							{"link", name},
@@ -91,8 +91,8 @@ void StateFile::record(const json &request, const json &result)
 	} else if (command == kApply) {
 		if (!result.at("applied").get<bool>() || result.at("changes").empty())
 			return;
-		// The file has set all links. Earlier files still decide the GUIDs of nodes to
-		// which no file gives one.
+		// The file has set all links, so earlier settings are dropped. Earlier files are
+		// kept, because they determine the GUIDs of nodes without a GUID in the file.
 		std::erase_if(requests_,
 			      [](const auto &each) { return each.first.starts_with(kLink); });
 		const auto is_applied = [](const auto &each) { return each.first == kApply; };

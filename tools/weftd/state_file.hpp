@@ -21,24 +21,24 @@ namespace weft::weftd
 class StateFile
 {
 public:
-	// Applied lab files that are kept. If there were more, the oldest are forgotten: nodes to
-	// which the last file gives no GUID may then have other GUIDs.
+	// Maximum number of applied lab files that are kept. Above it, the oldest are dropped;
+	// nodes without a GUID in the last file may then get other GUIDs.
 	static constexpr std::size_t kMostApplied = 64;
 
-	// Reads @path if it is there. Throws std::runtime_error if it is no such file.
+	// Reads @path if it exists. Throws std::runtime_error if it is not a state file.
 	explicit StateFile(std::filesystem::path path);
 
-	// Returns true if the file was there: its lab is to be continued.
+	// Returns true if the file existed, so that its lab is continued.
 	bool continues() const { return continues_; }
-	// The lab at the start; nothing if it was the default lab.
+	// Returns the lab at the start; nothing if it was the default lab.
 	const std::optional<LabText> &lab() const { return lab_; }
-	// Requests to the control socket that restore the lab, in this order.
+	// Returns the requests to the control socket that restore the lab, in order.
 	std::vector<std::string> requests() const;
 
-	// Writes the file for a lab that starts now.
+	// Writes the file for a new lab.
 	void begin(std::optional<LabText> lab);
-	// Writes the file if the request changed something that is to be restored. The file is
-	// replaced as a whole, so that a process that is killed leaves a valid one.
+	// Writes the file if the request has made a change that must be restored. The file is
+	// replaced as a whole, so that it is valid even if the process is killed.
 	void record(const nlohmann::json &request, const nlohmann::json &result);
 
 private:
@@ -47,9 +47,9 @@ private:
 
 	const std::filesystem::path path_;
 	bool continues_ = false;
-	bool failed_ = false; // to write it, which is logged once
+	bool failed_ = false; // a write has failed, which is logged once
 	std::optional<LabText> lab_;
-	// The key is the setting: a later request for the same setting replaces the earlier one.
+	// Keyed by setting, because a later request for the same setting replaces the earlier one.
 	std::vector<std::pair<std::string, nlohmann::json>> requests_;
 };
 

@@ -20,12 +20,14 @@ namespace weft::weftd
 
 class LabRuntime;
 
-// Null unless the lab's own manager is the master: another one's LIDs are not known here.
+// Returns null unless the lab's own subnet manager is master, because LIDs of another one are not
+// known here.
 std::shared_ptr<const sm::Subnet> managed_subnet(LabRuntime &runtime);
-// The LID of a port, numbered from 1, of an end node; 0 if there is none, or @subnet is null.
+// Returns the LID of a port of an end node, numbered from 1; 0 if there is none, or @subnet is
+// null.
 ib::Lid lid_of(const sm::Subnet *subnet, ib::Guid node, std::size_t port);
-// "fabric.subnet": weftd(1) documents the contents. Throws std::invalid_argument for the name of a
-// node that does not exist.
+// Answers "fabric.subnet"; weftd(1) documents the contents. Throws std::invalid_argument if there
+// is no node with this name.
 nlohmann::json describe_subnet_node(LabRuntime &runtime, const std::string &name);
 
 } // namespace weft::weftd

@@ -34,10 +34,7 @@ struct Fixture {
 								  answered = mad.mad.header.tid;
 							  },
 						  .port_changed = {}});
-		/*
-		 * On this thread: each input then does the same every time, and waits for no other
-		 * thread.
-		 */
+		/* It runs on this thread, so that each input has the same effect every time. */
 		manager = std::make_unique<sm::SubnetManager>(own, sm::Config{}, &reactor);
 		const auto swept = [](const sm::SubnetManager::Status &status) {
 			return status.sweeps != 0;
@@ -56,7 +53,7 @@ struct Fixture {
 		return to;
 	}
 
-	// Ask a plain question until it is answered.
+	// Repeats a simple request until it is answered.
 	void expect_alive()
 	{
 		ib::Mad mad{};
@@ -107,7 +104,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 			if ((kind & 2) == 0)
 				mad.header.class_version = 2;
 		} else {
-			// Sets that the node's own agent would obey are not the manager's matter.
+			// Skip Sets that the node's own agent, and not the manager, would execute.
 			mad.header.mgmt_class =
 				static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
 			mad.header.class_version = 1;

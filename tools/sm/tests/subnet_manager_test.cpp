@@ -404,7 +404,7 @@ TEST(LargeSubnet, PartialSweepHasTheSameResultAsAFullSweep)
 			EXPECT_EQ(all->route(ref).size(), changes->route(found).size());
 		}
 	}
-	// With all in place again, everybody is served.
+	// When all links are plugged in again, all hosts become active.
 	for (fabric::Link *link : links)
 		link->set_plugged(true);
 	EXPECT_TRUE(sm.wait_for(

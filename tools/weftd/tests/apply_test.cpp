@@ -460,7 +460,7 @@ TEST_F(Apply, ConcurrentAppliesAreSerialised)
 	EXPECT_TRUE(hosts == 3 || hosts == 1) << "one file or the other";
 }
 
-// The mappings of memory that the process has are shared by those who come later, too.
+// Hosts that are added later share the mappings of the process, too.
 TEST_F(Apply, MemoryMappingLimitIsSharedByAllHosts)
 {
 	std::size_t sum = 0;

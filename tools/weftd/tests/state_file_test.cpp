@@ -91,7 +91,7 @@ protected:
 		session_.reset();
 		runtime_.reset();
 	}
-	// As after a SIGKILL: only the file is left.
+	// As after a SIGKILL, only the file is left.
 	void start_again()
 	{
 		stop();
