@@ -8,14 +8,14 @@ import subprocess
 
 from lab import cache, image, kernels, qemu
 
-# All features that QEMU emulates, except the flags that string instructions are fast. With them the kernel would copy and clear memory byte by
-# byte, and a byte takes the emulated CPU as long as a word of eight bytes does.
+# All features that QEMU emulates, except the flags for fast string instructions: with these, the kernel would copy and clear memory by single bytes,
+# and the emulated CPU takes as long for one byte as for eight.
 EMULATED = ["-accel", "tcg,thread=multi", "-cpu", "max,erms=off,fsrm=off,fzrm=off,fsrs=off"]
 KVM = ["-accel", "kvm", "-cpu", "host"]
 
 
 def _trial_boot():
-    """Returns whether a kernel starts its first program under KVM: it finds no root disk and reports that, or panics."""
+    """Boots a kernel under KVM without a root disk; returns whether it gets as far as reporting the missing disk, or panics for that reason."""
     program = qemu.find()
     kernel = kernels.find("stock")
     try:
@@ -31,7 +31,7 @@ def _trial_boot():
 
 @functools.cache
 def kvm_works():
-    """Returns whether KVM works here; the trial's outcome is remembered until the next boot of this host."""
+    """Returns whether KVM works here. The result is cached until the host reboots."""
     if os.environ.get("WEFT_KVM") == "0" or not qemu.kvm_flags():
         return False
     boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -39,7 +39,7 @@ def kvm_works():
     if not record.exists():
         works = _trial_boot()
         temporary = record.with_suffix(f".{os.getpid()}")
-        # A cache that cannot be written, as in a container's read-only image, costs a trial each time.
+        # If the cache cannot be written, as in a container's read-only image, each run repeats the trial boot.
         with contextlib.suppress(OSError):
             temporary.write_text("yes" if works else "no")
             temporary.rename(record)

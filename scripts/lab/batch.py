@@ -23,7 +23,8 @@ from lab.results import FAILED, PASSED, Result
 
 MODULE_LIMIT = 120  # seconds of real time for all suites of one module
 MEMORY = "384M"
-# The kernels share the modules by their part of a run's 80 seconds of CPU on um-debug; modules that are not listed take one second at most.
+# CPU time of modules on um-debug, by which they are divided between the kernels; all modules together take 80 seconds. Modules that are not listed
+# take at most one second.
 KERNELS = 2
 SECONDS = {"weft_cm_test": 18, "weft_mad_test": 15, "weft_ipoib_test": 15, "weft_rdma_cm_test": 11, "weft_context_test": 6, "weft_recovery_test": 6,
            "weft_umad_test": 5, "weft_amso1100_test": 2}
@@ -55,7 +56,7 @@ $b poweroff -f
 
 
 def shares(paths):
-    """The modules, shared out to kernels so that these take about as long; in each the order stays."""
+    """Divides the modules between kernels so that these take about as long, and keeps their order."""
     found = [[] for _ in range(min(KERNELS, len(paths)))]
 
     def seconds(share):
@@ -67,7 +68,7 @@ def shares(paths):
 
 
 class Runner:
-    """One run of test modules on such kernels; the outcomes go to `results`."""
+    """A run of test modules on such kernels; adds the results to `results`."""
 
     def __init__(self, kernel, results, log_directory, seed=0, limit=MODULE_LIMIT):
         self.kernel = kernel
@@ -77,7 +78,7 @@ class Runner:
         self._seed = seed
         self._limit = limit
         self._given_up = threading.Event()
-        self._unloads = []      # a description of the error of each
+        self._unloads = []      # errors of the modules, by module
 
     def run(self, paths):
         """Runs the test modules, in this order in each kernel."""
@@ -100,7 +101,7 @@ class Runner:
             name = f"{self.group}-{number}-{again}"
 
     def _boot(self, paths, name):
-        """Runs them in one kernel until one fails; returns the number of those with results."""
+        """Runs modules in one kernel until one fails; returns the number of modules with results."""
         folder = self._logs / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -138,7 +139,7 @@ class Runner:
         return "\n".join([*lines, EPILOGUE])
 
     def _execute(self, folder, log):
-        """Lets the kernel run to its end; returns how it ended, as words."""
+        """Waits until the kernel has exited; returns the kind of its exit in words."""
         limit = self._limit * slowness(self.kernel.variant)
         words = [*uml.VIRTUAL_TIME, f"weft.batch={folder}"]
         with tempfile.TemporaryDirectory(prefix="weft-um-", ignore_cleanup_errors=True) as state:
@@ -160,7 +161,7 @@ class Runner:
 
     @staticmethod
     def _part(name, text, folder, ended):
-        """Returns the output from a part's beginning to its end, and the error if it did not end."""
+        """Returns the output of a module from its beginning to its end, and an error if there is no end."""
         begin = re.search(rf"^.*weft-batch: begin {name}$", text, re.M)
         if not begin:
             return "", f"{ended} before it began:\n" + "\n".join(text.splitlines()[-15:])
@@ -173,7 +174,7 @@ class Runner:
         return text[begin.end():], "\n".join(filter(None, (error, ended, *text.splitlines()[-15:])))
 
     def _unload_trouble(self, text, folder, ended):
-        """Returns what went wrong when all modules were removed, in reverse order, or what they left behind."""
+        """Returns errors that occurred when all modules were removed in reverse order, and what the modules left behind."""
         said, problem = self._part("unload", text, folder, ended)
         trouble = [problem] if problem else []
         for file, what in (("left", "left after rmmod"), ("leaks-loaded", "kmemleak, with the modules loaded"), ("leaks-unloaded", "kmemleak, after rmmod")):

@@ -33,7 +33,7 @@ class Figure:
     ours: float
     reference: float | None
     ratio: float | None     # ours over reference
-    spread: float           # of ours: (largest - smallest) / median
+    spread: float           # of weft's samples: (largest - smallest) / median
     samples: list
     reference_samples: list
 
@@ -44,8 +44,8 @@ class Figure:
 
 
 def benchmark(*, figures, kernel="plain", needs=None):
-    """Marks a benchmark. figures: the names it measures, as patterns ("kern.*"); kernel: what lab.kernel shall be; needs: a variable of the environment
-    without which it is left out."""
+    """Marks a function as a benchmark. figures: the names that it measures, as patterns ("kern.*"); kernel: the variant for lab.kernel; needs: an
+    environment variable without which the benchmark is skipped."""
     def mark(wrapped):
         if needs and not os.environ.get(needs):
             return wrapped
@@ -62,7 +62,7 @@ class Bench(Lab):
         self._figures = figures
 
     def figure(self, name, unit, ours, reference=()):
-        """Takes a figure and prints its line. ours, reference: samples, or one number."""
+        """Adds a figure and prints its line. ours, reference: samples, or one number."""
         ours = [ours] if isinstance(ours, (int, float)) else list(ours)
         reference = [reference] if isinstance(reference, (int, float)) else list(reference)
         median = statistics.median(ours)
@@ -75,7 +75,7 @@ class Bench(Lab):
 
 
 def discover():
-    """All (function, figure patterns, kernel) of benchmarks in the tree."""
+    """Returns all (function, figure patterns, kernel) of benchmarks in the tree."""
     files = sorted(path for path in cache.TREE.glob("*/**/tests/bench/*.py") if path.relative_to(cache.TREE).parts[0] != "build")
     for path in files:
         for _, function in inspect.getmembers(load(path), inspect.isfunction):
@@ -84,7 +84,7 @@ def discover():
 
 
 def selected(only, patterns):
-    """Returns whether ONLY (a figure's name, a pattern of names, or their first words) may choose one of the patterns."""
+    """Returns whether ONLY (the name of a figure, a pattern, or the first words of a name) can select one of the patterns."""
     return not only or any(fnmatch.fnmatch(pattern, only) or fnmatch.fnmatch(only, pattern) or pattern.startswith(only) for pattern in patterns)
 
 
@@ -116,7 +116,7 @@ def surroundings(seed):
 
 
 def write_json(path, figures, context):
-    """Figures of earlier runs stay unless they were measured again: each keeps the surroundings it was measured in."""
+    """Figures of earlier runs stay until they are measured again, and each keeps the circumstances of its measurement."""
     kept = []
     if path.exists():
         fresh = {figure.name for figure in figures}

@@ -3,12 +3,12 @@
 import contextlib
 import time
 
-# Seconds on two cores with all caches warm. A part that needs more takes it from another one.
+# Budgets in seconds on two cores with all caches warm. If one is raised, another must be lowered.
 PARTS = {
-    "host": 180,            # building it, and its tests
-    "host-tsan": 900,       # with --full only, and mostly compiling
+    "host": 180,            # build and tests
+    "host-tsan": 900,       # only with --full; mostly compilation
     "fuzz": 60,
-    "kunit-um-debug": 90,   # each kernel's with the building of its modules
+    "kunit-um-debug": 90,   # for each kernel, including the build of its modules
     "guest-um-debug": 240,
     "guest-stock": 720,
     "build": 120,
@@ -19,7 +19,7 @@ SLOWEST = 10
 
 
 class Clock:
-    """Time that each part of a run has taken so far."""
+    """The time that each part of a run has taken so far."""
 
     def __init__(self, now=time.monotonic):
         self._now = now
@@ -27,7 +27,7 @@ class Clock:
 
     @contextlib.contextmanager
     def part(self, name):
-        """Counts the CPU time inside as that of the part."""
+        """Adds the CPU time spent in the context to the part."""
         begun = self._now()
         try:
             yield
@@ -35,7 +35,7 @@ class Clock:
             self._spent[name] = self._spent.get(name, 0.0) + self._now() - begun
 
     def lines(self, results):
-        """The parts against their budgets, and the tests that took longest, as a run prints them."""
+        """Returns the parts with their budgets, and the slowest tests, as text."""
         said = ["time, in seconds     took  budget"]
         for name, spent in self._spent.items():
             budget = PARTS.get(name)

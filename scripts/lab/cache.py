@@ -25,7 +25,7 @@ def root():
 
 
 def key_of(*parts):
-    """A key over strings and files (given as Path: their contents)."""
+    """Returns a key for strings and files (a Path stands for its contents)."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.read_bytes() if isinstance(part, pathlib.Path) else str(part).encode()
@@ -35,7 +35,7 @@ def key_of(*parts):
 
 @contextlib.contextmanager
 def locked(name):
-    """Holds the cache's lock of that name; waits for another process that has it."""
+    """Holds the cache's lock with that name; waits while another process holds it."""
     root().mkdir(parents=True, exist_ok=True)
     with open(root() / f".lock-{name}", "w") as lock:
         try:
@@ -53,10 +53,10 @@ def present(kind, key, product):
 
 
 def entry(kind, key, make, need_mib, product):
-    """The directory of the entry `kind`-`key`; make(directory) fills it if it is not there yet.
+    """Returns the directory of the entry `kind`-`key`; make(directory) fills it if it is not there yet.
 
-    Older entries of the kind stay: another tree may be using them. need_mib: what making it takes.
-    product: the file that all is about; without it (a power cut, a helping hand) the entry is made again.
+    Older entries of the kind stay: another tree may be using them. need_mib: the free space that making it takes.
+    product: the entry's main file; if it is missing (after a power cut, or because someone deleted it), the entry is made again.
     """
     path = root() / f"{kind}-{key}"
     if present(kind, key, product):
@@ -82,7 +82,8 @@ def entry(kind, key, make, need_mib, product):
 
 
 def keep_newest(kind, count):
-    """Removes a kind's entries, the oldest first by their directory's time, until so many are left. A process with a file of one open keeps it."""
+    """Removes entries of a kind, the oldest first by the time of their directories, until this number is left. A process that has a file of an entry
+    open can still use it."""
     with locked(kind):
         entries = sorted(root().glob(f"{kind}-*"), key=lambda path: path.stat().st_mtime, reverse=True)
         for path in entries[count:]:
@@ -103,7 +104,7 @@ def output_of(*argv, remedy="run scripts/setup"):
 def tool(*argv, remedy=None, **options):
     """Runs a program; returns its output; a failure becomes a LabError with the output's last lines."""
     options.setdefault("stdin", subprocess.DEVNULL)
-    # Directories of system administration, which are not in every user's PATH.
+    # Directories with programs for administrators, which are not in every user's PATH.
     options.setdefault("env", {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"})
     try:
         done = subprocess.run([str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)

@@ -7,14 +7,14 @@ import shlex
 import subprocess
 
 CLANG = "clang++-19"
-# Instead of what the kernel's flags say of code generation.
+# Replaces the kernel's flags for code generation.
 FREESTANDING = ["-ffreestanding", "-fno-exceptions", "-fno-rtti", "-mno-sse", "-mcmodel=kernel"]
 
 GCC_ALONE = {"-fno-gnu-unique"}
 
 
 def recorded(objects):
-    """(source, words of its command line) of each C++ object below Kbuild's folder of objects."""
+    """Returns (source, words of the command line) for each C++ object below Kbuild's object directory."""
     for path in sorted(objects.rglob(".*.o.cmd")):
         words = shlex.split(path.read_text().split("\n", 1)[0].split(":=", 1)[1])
         source = words[words.index("-c") + 3].rstrip(";") if "-c" in words else ""
@@ -23,7 +23,7 @@ def recorded(objects):
 
 
 def meaning(words):
-    """Returns the words of a command line that determine the meaning of the source, without options that only gcc knows."""
+    """Returns the words of a command line that affect the meaning of the source, without options that only gcc supports."""
     kept = []
     at = iter(words)
     for word in at:
@@ -35,7 +35,7 @@ def meaning(words):
 
 
 def of_modules(kdir, objects, clang=CLANG):
-    """(source, arguments for clang), to be run in `kdir`, of each C++ source of the modules."""
+    """Returns (source, arguments for clang, to be run in `kdir`) for each C++ source of the modules."""
     resources = subprocess.run([clang, "-print-resource-dir"], capture_output=True, text=True, check=True).stdout.strip()
     for source, words in recorded(objects):
         yield source, ["-x", "c++", "-nostdinc", *meaning(words), "-isystem", f"{resources}/include", *FREESTANDING]

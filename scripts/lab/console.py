@@ -10,7 +10,7 @@ import time
 
 BEGINNING = 1 << 20     # bytes that stay
 MOST = 8 << 20          # bytes of the file
-RATE = 4 << 20          # bytes a second; the guest waits
+RATE = 4 << 20          # bytes per second; above this the guest has to wait
 PIECE = 65536
 OMISSION = b"\n[weft: %d bytes of the console are left out here]\n"
 
@@ -22,18 +22,18 @@ class Reader:
         self._path = path
 
     def end(self):
-        """The position behind the last byte, for since()."""
+        """Returns the position after the last byte, for since()."""
         try:
             return self._path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def text(self):
-        """Everything that is kept."""
+        """Returns everything that is kept."""
         return self._path.read_text(errors="replace")
 
     def since(self, position, end=None):
-        """Returns the text behind a position, up to another. If the file has been shortened meanwhile, returns everything that is kept."""
+        """Returns the text after a position, up to another one. If the file was shortened meanwhile, returns everything that is kept."""
         with open(self._path, "rb") as file:
             if position > os.fstat(file.fileno()).st_size:
                 position = 0
@@ -42,10 +42,10 @@ class Reader:
 
 
 class Recorder:
-    """Writes what comes out of a pipe into a file of MOST bytes, on a thread of its own, until the pipe's other end is closed."""
+    """Copies a pipe to a file of at most MOST bytes, on a thread of its own, until all writers have closed the pipe."""
 
     def __init__(self, path):
-        self.error = None       # why the file is not complete, such as a full disk: the rest of the console is dropped
+        self.error = None       # the reason why the file is incomplete, for example a full disk; the rest of the console is dropped
         self._path = path
         self._size = self._omitted = 0
         reader, self.writer = os.pipe()
@@ -54,11 +54,11 @@ class Recorder:
         self._thread.start()
 
     def close_writer(self):
-        """After the guest has started, which has a copy."""
+        """Called after the guest was started, because it has a copy of the descriptor."""
         os.close(self.writer)
 
     def join(self, timeout=5):
-        """Waits until everything is in the file, after the guest has ended."""
+        """Waits until everything is in the file, after the guest has exited."""
         self._thread.join(timeout)
 
     def _record(self, reader):
@@ -87,7 +87,7 @@ class Recorder:
         self._size += len(data)
 
     def _shorten(self):
-        """Keeps the beginning and the latter half of the rest."""
+        """Keeps the beginning, and the second half of the rest."""
         self._file.seek(BEGINNING)
         rest = self._file.read()
         if self._omitted:

@@ -17,22 +17,21 @@ from lab.errors import LabError
 
 HERE = cache.TREE / "scripts/ci/container"
 MOST_MIB = 400
-# The same restrictions as in an unprivileged `podman run`: no capability outside, only the usual devices, no network, and a file system that is
-# read-only except for /tmp.
+# The rights of `podman run` without privileges: no capabilities, the usual devices only, no network, and a read-only file system except for /tmp.
 CONFINED = ("setpriv", "--reuid", packages.NOBODY, "--regid", packages.NOBODY, "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all",
             "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv")
 PING = ("ping", "-c", "1", "10.1.0.2")
 
 
 def _settings(containerfile):
-    """The environment that the image gives to programs, and the steps that make it."""
+    """Returns the environment of programs in the image, and the steps that build it."""
     text = containerfile.read_text()
     return dict(re.findall(r"^ENV (\w+)=(.*)$", text, re.MULTILINE)), re.findall(r"^(?:RUN|   ) /context/step (\w+)", text, re.MULTILINE)
 
 
 @contextlib.contextmanager
 def _stage(lower, step, *given):
-    """A chroot in which a step has been run on files and directories that it is given; it left its product, if there is one, in /out."""
+    """Returns a chroot in which a step was run with the given files and directories; its product, if any, is in /out."""
     with packages.copy(lower) as root:
         context = root / "context"
         context.mkdir()
@@ -46,7 +45,7 @@ def _stage(lower, step, *given):
 
 
 def size_mib(root):
-    """The size of an image's regular files together, as container tools count it."""
+    """Returns the size of an image's regular files, as container tools count it."""
     listed = cache.tool("find", root, "-xdev", "-type", "f", "-printf", "%i %s\n").splitlines()
     return sum(int(size) for size in dict(line.split() for line in listed).values()) >> 20
 
@@ -67,7 +66,7 @@ def image():
     environment, steps = _settings(HERE / "Containerfile")
     if steps != ["packages", "guests", "install"]:
         raise LabError(f"the Containerfile has the steps {' '.join(steps)}, which differ from those of this test")
-    # The first step has no more in it than building the packages, which has tests of its own.
+    # The first step only builds the packages, which have their own tests.
     deb, bare = packages.deb_of("weft"), packages.chroot(())
     with _stage(bare, "guests", deb) as guests, _stage(bare, "install", deb, guests / "out") as root:
         size = size_mib(root)

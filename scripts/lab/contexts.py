@@ -9,13 +9,14 @@ import re
 from lab import kernel_doc
 
 CHECK = re.compile(r"\b(?:KERN_MIGHT_SLEEP|may_sleep)\(")
-# A definition at the left margin, with its body up to the brace that closes at the left margin.
+# A definition that begins at the left margin, up to the closing brace at the left margin.
 DEFINITION = re.compile(r"^(?:[\w:<>*&~ ]+[ *&])?((?:\w+::)*~?\w+)\([^;{}]*\)(?: const)?(?: [A-Z_]+(?:\([^)]*\))?)*\n\{\n(.*?)^\}", re.DOTALL | re.MULTILINE)
 PROCESS = re.compile(r"Context:\s+process\b")
 
 
 def documented(text):
-    """The functions of a header that are documented to run in process context, and whether the header itself defines them inline.
+    """Returns the functions of a header that are documented to run in process context, and whether the header defines them inline. Types of handlers
+    and macros are excluded: handlers are defined by consumers, and the function behind a macro has the check.
 
     Types of handlers and macros are none: a consumer defines the one, and the function behind the other checks.
     """
@@ -25,7 +26,7 @@ def documented(text):
 
 
 def checked(texts):
-    """Returns the names of all functions in the sources that check, themselves or by calls in the same text."""
+    """Returns the names of all functions in the sources that check, directly or by calls of functions in the same text."""
     found = set()
     for text in texts:
         bodies = {}
@@ -43,7 +44,7 @@ def checked(texts):
 
 
 def complaints(tree):
-    """Functions that say they need process context, and do not check it."""
+    """Returns the functions that are documented to need process context and do not check it."""
     directories = {}
     for path in sorted(tree.glob("core/**/*.cpp")):
         if not {"tests", "sim", "bench"} & set(path.parts):

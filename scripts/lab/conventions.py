@@ -6,10 +6,10 @@ import subprocess
 
 LICENCE = "SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB"
 LICENCE_LINES = 3
-# Format that licence scanners expect: in sources, only the end of a comment may follow it.
+# The format that licence scanners expect: in sources, only the end of the comment may follow.
 LICENCE_ALONE = re.compile(re.escape(LICENCE) + r"(?: \*/)?$")
 SOURCES = (".c", ".h", ".cpp", ".hpp")
-# Files that an apply script copies into the kernel's own source are under the kernel's licence.
+# Files that an apply script copies into the kernel's source have the kernel's licence.
 NOT_OURS = re.compile(r"LICENSES/|scripts/kernel/um(?:-debug)?/(?:irq_work|frames)\.[ch]$")
 SUBSYSTEM = r"[a-z][\w./-]*"
 SUBJECT = re.compile(rf"{SUBSYSTEM}(?:, {SUBSYSTEM})*: \S.*[^.\s]")
@@ -24,7 +24,7 @@ def _git(tree, *words):
 
 
 def _files(tree):
-    """The names of the tree's files: those that git knows or would take, or, without git, those that are there."""
+    """Returns the names of the tree's files: those that git tracks or would add, or, without git, all files."""
     listed = _git(tree, "ls-files", "--cached", "--others", "--exclude-standard")
     if listed is not None:
         return listed.splitlines()
@@ -32,13 +32,13 @@ def _files(tree):
 
 
 def unlicensed(tree):
-    """Complaints about files that do not say their licence where it is looked for."""
+    """Returns errors for files without a licence in the expected place."""
     complaints = []
     for name in _files(tree):
         path = pathlib.Path(tree) / name
         if NOT_OURS.match(name) or not path.is_file():
             continue
-        # The licence is in the first text element of a picture, whose lines end by a line feed alone.
+        # A picture has its licence in the first text element, and its lines end with a line feed only.
         with path.open(errors="replace", newline="\n") as file:
             says = LICENCE_ALONE if name.endswith(SOURCES) else re.compile(re.escape(LICENCE))
             if not any(says.search(line.rstrip("\n")) for line, _ in zip(file, range(LICENCE_LINES))):
@@ -47,7 +47,7 @@ def unlicensed(tree):
 
 
 def subject_complaint(subject):
-    """Returns the fault of a commit's subject; None if there is none."""
+    """Returns the error in a commit's subject; None if there is none."""
     if MADE_BY_GIT.match(subject):
         return None
     if not SUBJECT.fullmatch(subject):
@@ -61,7 +61,7 @@ def subject_complaint(subject):
 
 
 def subjects(tree):
-    """Complaints about the subjects of commits that the upstream branch, or main, does not have."""
+    """Returns errors in the subjects of commits that are neither on the upstream branch nor on main."""
     listed = _git(tree, "log", "--format=%s", "@{upstream}..HEAD")
     if listed is None:
         listed = _git(tree, "log", "--format=%s", "main..HEAD")

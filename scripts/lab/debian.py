@@ -15,7 +15,7 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 def mirrors():
-    """The mirrors of the system's sources, the security archive apart."""
+    """Returns the mirrors in the system's sources, except the security archive."""
     uris = cache.tool("apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages").split()
     mirrors = sorted({uri for uri in uris if uri.rstrip("/").endswith("/debian")})
     if not mirrors:
@@ -24,7 +24,8 @@ def mirrors():
 
 
 class Apt:
-    """An apt with its own lists, status and cache in `directory`.
+    """Returns an apt with its own lists, status and cache in `directory`. suites: suites of the system's mirror; if none, the system's own sources
+    are used.
 
     suites: suites of the system's mirror; none means the system's own sources.
     """
@@ -55,13 +56,13 @@ class Apt:
         cache.tool("apt-get", *self._options, "-o", "APT::Update::Error-Mode=any", "update", remedy=NETWORK)
 
     def download(self, packages, target_release=None):
-        """Downloads the packages with all that they depend on; returns the .deb files."""
+        """Downloads packages with all their dependencies; returns the .deb files."""
         release = ["-t", target_release] if target_release else []
         cache.tool("apt-get", *self._options, *release, "-y", "--download-only", "install", *packages, remedy=NETWORK)
         return sorted((self.directory / "cache/archives").glob("*.deb"))
 
     def newest(self, pattern):
-        """The first group of a pattern that matches a whole package name; of several, the highest version's."""
+        """Returns the first group of a pattern that matches a whole package name; among several, that of the highest version."""
         names = cache.tool("apt-cache", *self._options, "pkgnames", remedy=NETWORK).split()
         found = [match[1] for match in (re.fullmatch(pattern, name) for name in names) if match]
         if not found:
@@ -69,7 +70,7 @@ class Apt:
         return max(found, key=lambda text: [int(number) for number in re.findall(r"\d+", text)])
 
     def has(self, package):
-        """Returns whether there is a package of that name."""
+        """Returns whether a package with that name exists."""
         return package in cache.tool("apt-cache", *self._options, "pkgnames", package, remedy=NETWORK).split()
 
     def download_alone(self, package):
@@ -95,6 +96,6 @@ def unpack(deb, directory, *members):
 
 
 def packages_in(list_file):
-    """The names in one of scripts/packages/*.list."""
+    """Returns the package names in one of scripts/packages/*.list."""
     lines = (line.split("#")[0].strip() for line in list_file.read_text().splitlines())
     return [line for line in lines if line]

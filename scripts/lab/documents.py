@@ -8,7 +8,7 @@ from lab.errors import LabError
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
 OF_RULE = r"(?:notify|lock|event|chan|mgmt|rcm|cm|ipoib)_\d\d"
 TEST_OF_RULE = re.compile(OF_RULE)
-# A file by its path from the top of the tree; with a pattern in it, or a word for any name, it is none.
+# A path relative to the top of the tree. A path with a pattern or a placeholder in it is not checked.
 NAMED_FILE = re.compile(r"`((?:core|hw|ulp|include|tools|scripts|Documentation)/[\w./+-]*)`")
 
 
@@ -17,7 +17,7 @@ def _texts(pattern, below=("core", "hw", "ulp", "tools")):
 
 
 def _tests():
-    """The names of all tests: of KUnit and GoogleTest, and (file, function) of those in guests."""
+    """Returns the names of all tests: of KUnit and GoogleTest, and (file, function) of guest tests."""
     units, guests = set(), set()
     # A header has the cases that several suites share.
     for text in (*_texts("**/tests/**/*.cpp").values(), *_texts("**/tests/**/*.hpp").values()):
@@ -40,14 +40,14 @@ def missing_functions(tree, rule, text):
 
 
 def _rules(text):
-    """(rule, its text) in order."""
+    """Returns (rule, text) in order."""
     found = list(RULE.finditer(text))
     for this, following in zip(found, found[1:] + [None]):
         yield this[1], text[this.end():following.start() if following else len(text)]
 
 
 def check_rules():
-    """Complaints about Documentation/rules.rst."""
+    """Returns errors in Documentation/rules.rst."""
     units, guests = _tests()
     complaints, named = [], {}
     for rule, text in _rules((cache.TREE / "Documentation/rules.rst").read_text()):
@@ -78,13 +78,13 @@ def check_rules():
 
 
 def check_functions():
-    """Complaints about functions, structures and methods of include/rdma that kernel-doc does not describe, or not wholly."""
+    """Returns errors for functions, structures and methods of include/rdma without a complete kernel-doc description."""
     headers = {str(path.relative_to(cache.TREE)): path.read_text() for path in sorted((cache.TREE / "include/rdma").glob("**/*.h"))}
     return kernel_doc.complaints(headers)
 
 
 def missing_files(tree):
-    """Complaints about files that a document names and that are not there: "``core/verbs/qp.cpp``"."""
+    """Returns errors for references to files that do not exist: "``core/verbs/qp.cpp``"."""
     found = []
     for page in [*sorted(tree.glob("*.md")), *sorted(tree.glob("*.rst")), *sorted((tree / "Documentation").glob("*.rst"))]:
         for name in NAMED_FILE.findall(page.read_text()):
@@ -93,12 +93,12 @@ def missing_files(tree):
     return found
 
 
-# The list in testing.rst of what only --full runs: whole tests, and those that repeat more often there.
+# Returns the lists in testing.rst of tests that run only with --full, and of tests that repeat more often then.
 FULL_SECTION = re.compile(r"^What only --full shows\n=+\n(.*?)(?=^\S[^\n]*\n=+\n)", re.MULTILINE | re.DOTALL)
 
 
 def check_full():
-    """The list of what only --full shows names all tests of guests that no other run has, and all that repeat more often there, and no others."""
+    """Checks that these lists contain all such guest tests, and no others."""
     section = FULL_SECTION.search((cache.TREE / "Documentation/testing.rst").read_text())
     named = set(re.findall(r"``(\w+\.\w+)``", section[1])) if section else set()
     texts = _texts("**/tests/guest/*.py", ("core", "hw", "ulp", "tools", "scripts"))
@@ -108,7 +108,7 @@ def check_full():
             + [f"testing.rst lists {name} as run only with --full, which is wrong" for name in sorted(named - there)])
 
 
-# The comment of a state machine's figure contains its source: "// states: ulp/ipoib/queues.hpp State".
+# The comment with the source of a figure of a state machine: "// states: ulp/ipoib/queues.hpp State".
 FIGURE = re.compile(r"^ *// states: (\S+) (\w+)\n(.*?)^ *}$", re.MULTILINE | re.DOTALL)
 
 
@@ -131,6 +131,6 @@ def complaints():
 
 
 def check():
-    """Raises with all differences that were found."""
+    """Raises an exception with all errors that were found."""
     if found := complaints():
         raise LabError("the documentation and the sources differ", "\n".join(found))

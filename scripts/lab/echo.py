@@ -10,20 +10,21 @@ from lab.waiting import DeadlineExceeded, wait_until
 
 
 def icmp(node):
-    """The kernel's counters of ICMP messages, by name."""
+    """Returns the kernel's ICMP counters by name."""
     names, values = (line.split()[1:] for line in node.run("grep ^Icmp: /proc/net/snmp").out.splitlines())
     return dict(zip(names, map(int, values)))
 
 
 class Echoes:
-    """Counts the pings from source to target since this object was created. Meanwhile no other program may ping the two or be pinged by them."""
+    """Counts the pings from source to target since the creation of this object. Meanwhile no other program may ping either of the two, or be pinged
+    by them."""
 
     def __init__(self, source, target):
         self._source, self._target = source, target
         self._before = icmp(source), icmp(target)
 
     def _since(self):
-        # The source is read last, because an answer is counted when it leaves before it is counted when it arrives.
+        # The source is read last, because an answer is counted as sent before it is counted as received.
         target = icmp(self._target)
         source = icmp(self._source)
         before_source, before_target = self._before
@@ -31,10 +32,10 @@ class Echoes:
         return asked, answered, given_up, source["InEchoReps"] - before_source["InEchoReps"]
 
     def check(self, sent):
-        """All of `sent` requests have arrived, each was answered or given up by the target's kernel itself, and every answer has arrived."""
+        """Returns whether all `sent` requests have arrived, the target's kernel has answered or dropped each, and every answer has arrived."""
         def complete():
             asked, answered, given_up, arrived = self._since()
-            # The answer to a ping that was given up before may arrive in this period.
+            # The answer to an earlier ping, for which the wait has timed out, may arrive in this period.
             return asked >= sent and answered + given_up >= asked and arrived >= answered
         try:
             wait_until("the last answers", complete, 10 * max(self._source.slowness, self._target.slowness))
@@ -46,7 +47,8 @@ class Echoes:
 
 
 def ping(source, target, address, count, options="-f", timeout=120, on=""):
-    """Sends count pings from one guest to an address of another; the link loses none of them, and no answer. on: what runs ping (`taskset`)."""
+    """Sends count pings from one guest to an address of another; fails if the link loses a request or an answer. on: a command that runs ping
+    (`taskset`)."""
     echoes = Echoes(source, target)
     out = source.run(f"{on} ping -q -c {count} {options} {address}".lstrip(), timeout, check=False).out
     assert f"{count} packets transmitted" in out, out

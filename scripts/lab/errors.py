@@ -8,14 +8,14 @@ import sys
 
 
 def printable(text):
-    """Returns text that a guest may have chosen, made safe for a terminal: each unprintable character except newline and tab is replaced by its number
-    (as in base/printable.hpp)."""
+    """Returns text that a guest may have chosen, for output on a terminal: control characters are replaced by their numbers, except line feeds and
+    tabs (base/printable.hpp)."""
     return "".join(letter if letter in "\n\t" or letter.isprintable() else "".join(f"\\x{byte:02x}" for byte in letter.encode(errors="surrogatepass"))
                    for letter in text)
 
 
 class LabError(Exception):
-    """Something outside a test's subject is wrong: a package, the network, the disk, a broken cache."""
+    """Something that is not under test has failed: a package, the network, the disk, a broken cache."""
 
     def __init__(self, what, remedy=None):
         super().__init__(what if remedy is None else f"{what}: {remedy}")
@@ -28,7 +28,7 @@ def in_one_line(error):
 
 @contextlib.contextmanager
 def reported(program):
-    """Turns the errors that a user can do something about into one line and exit status 1; SIGTERM ends as Ctrl-C does."""
+    """Prints errors that a user can fix as one line, and exits with status 1. SIGTERM has the same effect as Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -19,7 +19,7 @@ ends = ["node1", "switch1"]
 ends = ["node2", "switch1"]
 """
 
-# Two hosts with cards of two ports, each port on a switch of its own.
+# Two hosts with two-port cards; each port is connected to a switch of its own.
 TWO_PORTS = """
 [[switch]]
 name = "switch1"
@@ -48,8 +48,8 @@ BY_VHOST_USER = '\nbus = "vhost-user"'
 
 
 class Fabric:
-    """A weftd that is stopped when the test finishes. lab_file: the text of a lab file, weft-lab.toml(5). kernel_of: the kernels of guests that do not
-    have the test's kernel ({"node2": "stock"}); the kernel determines the bus of a host's card."""
+    """A weftd that is stopped at the end of the test; lab_file is a lab as weft-lab.toml(5) describes it. The cards are for guests with the test's
+    kernel; kernel_of lists hosts whose guests have another one ({"node2": "stock"})."""
 
     def __init__(self, lab, lab_file=PAIR, log_level="info", kernel_of=None):
         self._lab = lab
@@ -62,11 +62,11 @@ class Fabric:
                                  "--log-level", log_level, until=self._answers)
 
     def netdev(self, host):
-        """The QEMU option that attaches a guest to the host's Ethernet segment, for lab.guest(netdevs=[...])."""
+        """Returns a guest's connection to the Ethernet of this host, for lab.guest(netdevs=[...])."""
         return machine.ethernet_netdev(self.directory / f"{host}-eth0.sock")
 
     def _answers(self):
-        # The socket's existence would not suffice, because a weftd that was killed leaves it.
+        # It is not sufficient that the socket exists, because a killed daemon leaves it behind.
         return subprocess.run(self._command("fabric", "show"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20,
                               check=False).returncode == 0
 
@@ -74,7 +74,7 @@ class Fabric:
         return [self._lab.program("weft"), "--socket-dir", self.directory, *map(str, arguments)]
 
     def weft(self, *arguments, **options):
-        """Runs the command line `weft` on this fabric; returns what it printed. options: subprocess.run()'s, as its input."""
+        """Runs the program `weft` on this fabric; returns its output. options: of subprocess.run(), such as input."""
         return subprocess.run(self._command(*arguments), check=True, stdout=subprocess.PIPE, text=True, timeout=60, **options).stdout
 
     def log(self):

@@ -12,7 +12,7 @@ from lab.errors import LabError
 from lab.results import FAILED, PASSED, Result
 
 BUILD = host.SANITIZED.directory
-SECONDS = 2     # for each; scripts/fuzz runs a given number of inputs instead
+SECONDS = 2     # of each target; scripts/fuzz runs as many inputs as requested
 MEMORY = 2048   # MiB
 
 
@@ -21,7 +21,7 @@ def build(tree=host.SANITIZED):
 
 
 def targets(only=None, directory=BUILD):
-    """Names of the targets whose full name matches, in order."""
+    """Returns the names of the targets whose full names match, in order."""
     names = sorted(path.name for path in (directory / "fuzz").glob("*_fuzz"))
     if not names:
         raise LabError(f"there are no fuzz targets in {directory}", "scripts/test without --no-build makes them")
@@ -29,7 +29,7 @@ def targets(only=None, directory=BUILD):
 
 
 def run(results, only, seed):
-    """A short run of each target that is chosen, one on each CPU at a time; returns their number."""
+    """Runs each selected target briefly, one per CPU at a time; returns their number."""
     chosen = targets(only)
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for result in pool.map(lambda name: _run(name, seed), chosen):
@@ -53,7 +53,7 @@ def _run(name, seed):
         output, status = (error.stdout or b"").decode(errors="replace"), "a timeout"
     seconds = time.monotonic() - begun
     pathlib.Path(directory / "log").write_text(output, encoding="utf-8")
-    # Without an input it has shown nothing.
+    # A run without a single input proves nothing.
     if status == 0 and "stat::number_of_executed_units: 0" not in output:
         return Result("fuzz", name, PASSED, seconds=seconds)
     return Result("fuzz", name, FAILED, f"ended with {status} (seed {seed}); the input is in {directory}\n{output[-20000:]}", seconds)

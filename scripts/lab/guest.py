@@ -26,11 +26,11 @@ from lab.process import (BEGIN, CONSUMED, ERR, EXECUTE, EXIT, GET, HEADER, LINE_
 from lab.waiting import DeadlineExceeded, wait_until
 
 PANIC = "Kernel panic - not syncing"
-BUSYBOX = "/.weft/busybox"      # a program without libraries, which begins several times as fast
+BUSYBOX = "/.weft/busybox"      # a program without shared libraries, which starts several times as fast
 
 
 def slowness(kernel):
-    """Returns the factor for every time limit in a guest; WEFT_SLOWNESS is a further factor, for a busy host."""
+    """Returns the factor for every time limit in a guest. WEFT_SLOWNESS is a further factor, for a busy host."""
     return {"debug": 4.0, "um-debug": 2.0}.get(kernel, 1.0) * float(os.environ.get("WEFT_SLOWNESS", "1"))
 
 
@@ -46,21 +46,21 @@ class Guest:
     """A virtual machine. Use as a context manager: leaving the context stops the guest, and raises if its kernel reported anything.
 
     name        host name, and what messages call it
-    kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" and "um-debug"
-                are like these two, but User-Mode Linux: one CPU, and no QEMU, so parameters for QEMU do not apply; or a Kernel that
-                own_kernel.find() has returned
+    kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" and "um-debug" are plain and debug
+                as User-Mode Linux, which runs as a process of the host, with one CPU, and refuses the options below that are QEMU's;
+                or a Kernel, as own_kernel.find() returns it
     cpus        virtual CPUs; memory: in QEMU's notation
-    cards       sockets of a Fabric's cards: each is a function on the guest's PCI bus, over vfio-user in QEMU, over vhost-user in
+    cards       sockets of a Fabric's cards: each is a function on the guest's PCI bus, by vfio-user in QEMU, by vhost-user in
                 User-Mode Linux
     vfio_user   sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
     spare_ports empty root ports, for plug()
     share       a host folder that the guest sees as /share, read and write; it can make no file there set-user-ID (no_setuid.py)
     netdevs     virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…")
     append      more words for the kernel's command line; qemu_args: more of QEMU's options
-    icount      one instruction takes one nanosecond; one CPU. An idle guest's clock jumps to its next timer. With "sleep" it advances
-                with the host's clock instead, which a guest needs that waits for another guest
-    log         the file of the console, which is kept; without it the console is deleted with the guest
-    bounded_log the log keeps only its beginning and its end (console.py): for a guest that is not trusted
+    icount      one instruction is one nanosecond; one CPU. An idle guest's clock jumps to its next timer, or with "sleep" goes
+                on with the host's, as a guest needs that waits for another
+    log         the file that keeps the console's output; without it, the output is deleted with the guest
+    bounded_log keep only the log's beginning and end (console.py), for a guest whose output is not trusted to be short
     allowed     regular expressions of kernel reports that the test provokes on purpose
     firmware_script  a script for iPXE, which then boots in the kernel's place; it must end in the kernel's boot (see ipxe.network_boot())
     may_reboot  the guest may reboot (see reboot()); else a reboot ends it, and so does a panic
@@ -85,24 +85,24 @@ class Guest:
         self.allowed = [re.compile(pattern) for pattern in allowed]
         self.firmware_script = firmware_script
         self.may_reboot = may_reboot
-        self.release = None     # what uname -r says, once it is up
-        self.last_lines = []    # of the console, once the guest is closed
+        self.release = None     # output of uname -r, after the boot
+        self.last_lines = []    # of the console, after the guest was closed
         self._keep_log = log is not None
         if log is None:
             handle, log = tempfile.mkstemp(prefix=f"weft-{name}-", suffix=".log")
             os.close(handle)
         self.log = pathlib.Path(log)
         self._bounded_log = bounded_log
-        self._recorder = None       # what writes the log, if that is bounded
+        self._recorder = None       # the Recorder of the log, if it is bounded
         self._console = Reader(self.log)
-        self._boot_begins = 0   # where the console of the boot begins that ready() waits for
+        self._boot_begins = 0   # start of the console output of the boot for which ready() waits
         self._errors = tempfile.TemporaryFile()
         self.changed = threading.Condition()
-        self._broken = None         # why nothing more is read from the agent
+        self._broken = None         # the reason why the agent's frames are not read any more
         self._processes = {}
         self._next = 1
-        self._sending = threading.Lock()    # a frame of one thread at a time
-        self._sent = 0      # bytes sent to the agent, and those that it has reported as read, if it reports
+        self._sending = threading.Lock()    # held while a frame is sent
+        self._sent = 0      # bytes sent to the agent, and bytes that it has reported as read, if it reports them
         self._taken = 0
         self._marks = 0
         self._checked = 0
@@ -111,7 +111,7 @@ class Guest:
         self._state = None
         self._agent = None
         self._monitor = None
-        self._closed = False        # by close(), before the machine ends: a wait that ends with it gives this as its reason
+        self._closed = False        # set by close() before the guest exits: the reason that waits report if they end because of that
         self._boots = 0             # that were seen
         self._expected_boots = 1
 
@@ -142,7 +142,7 @@ class Guest:
                 argv = ["setpriv", "--pdeathsig", "KILL", *confine, *program.argv, *machine.options(self, *fds)]
                 if self._recorder:
                     fds.append(self._recorder.writer)
-                # A process group of its own: Ctrl-C is for the program that drives the guest.
+                # In a process group of its own, because Ctrl-C is for the program that controls the guest.
                 self._machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
                                                  pass_fds=fds, env={**os.environ, **program.environment}, process_group=0)
         if self._recorder:
@@ -153,7 +153,7 @@ class Guest:
         return self
 
     def ready(self, timeout=90):
-        """Waits until the guest takes commands. A kernel that panics before it has parsed its command line does not know panic=, and stays there."""
+        """Waits until the guest executes commands. A kernel that panics before it has parsed its command line does not know panic=, and hangs."""
         what = "the guest to be up"
         read = self._boot_begins
 
@@ -179,7 +179,7 @@ class Guest:
         return self.ready(timeout)
 
     def power_off(self, timeout=30):
-        """Powers the guest off, drivers' shutdown included, and waits for its end."""
+        """Powers the guest off, including its drivers' shutdown, and waits for its exit."""
         self.spawn([BUSYBOX, "poweroff", "-f"])
         wait_until(f"{self.name}: its virtual machine to end", lambda: not self.alive(), timeout * self.slowness)
 
@@ -188,7 +188,7 @@ class Guest:
         return self._monitor.command(command, **arguments)
 
     def plug(self, path):
-        """Hot-adds the device of a vfio-user server to the next spare root port."""
+        """Hot-plugs the device of a vfio-user server into the next free root port."""
         bus, self._plugged = f"{machine.EMPTY_PORT_ID}{self._plugged}", self._plugged + 1
         return self.qmp("device_add", id=f"plugged-{bus}", **machine.vfio_user_device(bus, path))
 
@@ -236,18 +236,20 @@ class Guest:
 
     @property
     def card(self):
-        """Where the guest's sysfs has its first card; the path's name is the card's address."""
+        """Returns the directory of the first card in the guest's sysfs; its name is the card's PCI address."""
         return pathlib.PurePosixPath("/sys/bus/pci/devices", "0000:00:00.0" if self.kernel.native else "0000:01:00.0")
 
     @property
     def accelerator(self):
-        """The kind of its CPU, in words."""
+        """Returns the type of its CPU, in words."""
         return "with KVM" if not self.icount and accelerator.kvm_works() else "on an emulated CPU"
 
     # -- commands -----------------------------------------------------------------------------
 
     def spawn(self, command):
-        """Starts a command (a line for bash, or a list of words, a program and its arguments); returns its Process at once.
+        """Starts a command (a line for bash, or a list with a program and its arguments); returns its Process at once. In a User-Mode Linux kernel
+        with debug checks, starting a process takes a quarter of a second, and bash takes three. So put() and get() should be used to read and write
+        files: they take a millisecond.
 
         On the kernel um-debug, starting a process takes a quarter of a second, and starting bash three times as long. To write or read a
         file, use put() and get(), which take a millisecond.
@@ -296,15 +298,15 @@ class Guest:
         return self._request(PUT, str(path).encode() + b"\0" + data, f"put {path}").wait(timeout, check)
 
     def get(self, path, timeout=60):
-        """A guest file's contents, as bytes. No command runs meanwhile."""
+        """Returns the contents of a guest's file as bytes. No command runs meanwhile."""
         return self._request(GET, str(path).encode(), f"get {path}").wait(timeout).raw
 
     def read(self, path):
-        """A short file's text, without the line's end."""
+        """Returns the text of a short file, without the end of the line."""
         return self.get(path).decode(errors="replace").strip()
 
     def wait_for_text(self, path, text, timeout=30, what=None):
-        """Waits until a file is there, and has this text."""
+        """Waits until a file exists, and has this text."""
         said = [None]
 
         def attempt():
@@ -320,7 +322,7 @@ class Guest:
             raise DeadlineExceeded(f"{error}; its last output:\n{said[0]}") from None
 
     def wait_for_carrier(self, interface="ib0", there=True, timeout=60):
-        """Waits until an interface that is up has a carrier, or none."""
+        """Waits until an interface, which is up, has a carrier, or has none."""
         self.wait_for_text(f"/sys/class/net/{interface}/carrier", str(int(there)), timeout, f"{'the' if there else 'no'} carrier of {interface}")
 
     def insmod(self, *paths, timeout=60):
@@ -330,7 +332,7 @@ class Guest:
     # -- the kernel's log ---------------------------------------------------------------------
 
     def sync_log(self):
-        """Waits until all that the kernel has logged so far is in the log file; returns the file's text."""
+        """Waits until everything that the kernel has logged so far is in the log file; returns the file's text."""
         self._marks += 1
         mark = f"weft-mark {self._marks}."
         before = self._console.end()
@@ -339,21 +341,21 @@ class Guest:
         return self.console()
 
     def console(self):
-        """The text on the console so far."""
+        """Returns the console's text so far."""
         return self._console.text()
 
     def console_error(self):
-        """Why the log does not have all of the console, or None."""
+        """Returns the reason why the log is incomplete, or None."""
         return self._recorder.error if self._recorder else None
 
     def new_reports(self):
-        """The kernel's reports since the last call, each as its text."""
+        """Returns the texts of the kernel's reports since the last call."""
         end = self._console.end()
         fresh, self._checked = self._console.since(self._checked, end), end
         return reports.find(fresh, self.allowed)
 
     def check_log(self):
-        """Raises KernelReport if the kernel has reported anything since the last check."""
+        """Raises KernelReport if the kernel has reported an error since the last check."""
         if self._machine.poll() is None:
             self.sync_log()
         found = self.new_reports()
@@ -370,7 +372,7 @@ class Guest:
     # -- below --------------------------------------------------------------------------------
 
     def log_target(self):
-        """The path that the console is written to: the log, or a pipe to the recorder that bounds it."""
+        """Returns the path to which the console is written: that of the log, or of a pipe to the Recorder that limits it."""
         return f"/dev/fd/{self._recorder.writer}" if self._recorder else self.log
 
     def closed(self):
@@ -437,7 +439,7 @@ class Guest:
         return f"{self.name} {ended} while waiting for {what}\n{said}\n{tail}".strip()
 
     def _read_frames(self, agent):
-        """Reads the agent's frames, until one is invalid. On a thread of its own."""
+        """Reads the agent's frames until one is invalid. Runs on a thread of its own."""
         stream = agent.makefile("rb")
         why = None
         try:
@@ -459,7 +461,7 @@ class Guest:
             self._boots += 1
         elif kind == TAKEN:
             self._taken = struct.unpack("<I", data)[0]
-        # Belongs to a command that has exited, or that does not exist.
+        # The frame belongs to a command that has exited or does not exist.
         elif (process := self._processes.get(number)) is None:
             pass
         elif kind in (OUT, ERR):

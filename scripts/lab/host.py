@@ -23,18 +23,18 @@ from lab.results import FAILED, PASSED, SKIPPED, Result
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """One build tree of tools/. group: what its tests' full names begin with."""
+    """A build tree of tools/. group: the first word of its tests' full names."""
     directory: pathlib.Path
     group: str = "host"
     options: tuple = ()
     optimise: str = "-O1"
 
     def configure(self):
-        """Makes the tree. One with sanitizers is compiled by clang: only clang has libFuzzer and checks lock annotations."""
+        """Configures the tree. With sanitizers, clang compiles it, because only clang has libFuzzer and checks lock annotations."""
         words = ["cmake", "-S", cache.TREE / "tools", "-B", self.directory, "-G", "Ninja", *self.options]
         if self.options:
             words += [f"-DCMAKE_CXX_COMPILER={clang()}", f"-DCMAKE_CXX_FLAGS_RELWITHDEBINFO={self.optimise} -g1"]
-        # Ninja runs CMake again where a listing has changed.
+        # Ninja runs CMake again if a CMakeLists.txt has changed.
         made, command = self.directory / "configured-by", "\n".join(map(str, words))
         if made.exists() and made.read_text() == command:
             return
@@ -42,7 +42,7 @@ class Tree:
         made.write_text(command)
 
     def build(self, targets=()):
-        """Builds those targets, or all. The output of CMake and Ninja is printed if they fail."""
+        """Builds these targets, or all. The output of CMake and Ninja is printed if they fail."""
         self.configure()
         _command("the host side does not build", "cmake", "--build", self.directory, *(("--target", *sorted(targets)) if targets else ()))
 
@@ -50,14 +50,14 @@ class Tree:
 PLAIN = Tree(cache.TREE / "build/tools")
 SANITIZED = Tree(cache.TREE / "build/sanitized", options=("-DWEFT_SANITIZE=address,undefined", "-DWEFT_FUZZ=ON"))
 THREADS = Tree(cache.TREE / "build/tsan", group="host-tsan", options=("-DWEFT_SANITIZE=thread",))
-# A report stops the test, and is its output.
+# A sanitizer report stops the test and is its output.
 SANITIZER_OPTIONS = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
 
-# Parts that only the tree without sanitizers has: a directory, and in other listings the text within these conditions.
+# Parts that exist only in the tree without sanitizers: a directory, and text of other CMakeLists.txt within these conditions.
 UNSANITIZED = "explore"
 UNSANITIZED_PART = re.compile(r"^if\(NOT WEFT_SANITIZE\)\n(.*?)^endif\(\)", re.S | re.M)
 # Programs that guest tests start.
@@ -70,7 +70,7 @@ CASE = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.M)
 
 
 def clang():
-    """The newest clang++ there is."""
+    """Returns the newest clang++ that is installed."""
     for name in ("clang++-19", "clang++"):
         if path := shutil.which(name):
             return path
@@ -85,8 +85,8 @@ def _command(complaint, *words):
 
 
 def programs_of(only, tree=SANITIZED):
-    """The test programs of that tree whose sources have a case that matches `only`, and the programs that a test of another kind runs; none if the
-    sources do not show it."""
+    """Returns the test programs of that tree whose sources have a case that matches `only`, and the programs that a test of another kind runs; None
+    if the sources are not sufficient to decide."""
     found = set()
     for listing in (*(cache.TREE / "tools").glob("**/CMakeLists.txt"), *(cache.TREE / "core").glob("*/CMakeLists.txt")):
         text = LOOP.sub(lambda loop: "".join(loop[3].replace(f"${{{loop[1]}}}", word) for word in loop[2].split()), listing.read_text())
@@ -106,7 +106,7 @@ def programs_of(only, tree=SANITIZED):
 
 
 def build(targets=None):
-    """Builds those programs in the tree without sanitizers, or all; they are copied to build/bin."""
+    """Builds these programs, or all, in the tree without sanitizers, and copies them to build/bin."""
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", "tools", f"TARGETS={' '.join(sorted(targets or ()))}"], stdin=subprocess.DEVNULL, env=environment, check=False)
     if done.returncode != 0:
@@ -119,7 +119,7 @@ def _names(tree):
 
 
 def run(results, only=None, tree=SANITIZED):
-    """Runs the tree's tests whose full name matches `only`; each that ctest knows of gets a result. Returns their number."""
+    """Runs the tree's tests whose full names match `only`, and adds a result for each test that ctest lists. Returns their number."""
     if not (tree.directory / "CTestTestfile.cmake").exists():
         return 0
     numbered = enumerate(_names(tree), 1)
@@ -143,14 +143,14 @@ def run(results, only=None, tree=SANITIZED):
 
 
 def _result(group, name, case):
-    # gtest appends a dump of the parameter's bytes when it has no better text for it.
+    # GoogleTest appends a dump of the parameter's bytes if it cannot print the parameter.
     name = name.split("  # GetParam()")[0]
     if case is None:
         return Result(group, name, FAILED, "it did not run")
     seconds = float(case.get("time", 0))
     output = (case.findtext("system-out") or "")[-20000:]
     status = case.get("status")
-    # ctest calls a test that ran and passed "run"; GoogleTest's skipped ones are "notrun" with a skipped element.
+    # ctest reports "run" for a test that ran and passed. Tests that GoogleTest skips are "notrun" with a skipped element.
     if status == "run":
         return Result(group, name, PASSED, seconds=seconds)
     skipped = case.find("skipped")

@@ -14,14 +14,14 @@ from lab.errors import LabError
 ANNOTATED = re.compile(r"\bWEFT_(?:PT_)?GUARDED_BY\(|\bWEFT_REQUIRES\(")
 TEST = re.compile(r"(?:^|/)(?:tests|testing|fuzz|bench)/")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
-# The build defines the version of the programs; which one does not matter here.
+# The build sets the version of the programs; its value is irrelevant here.
 COMMAND = ("-std=c++20", "-fsyntax-only", "-Werror=thread-safety", "-pthread", '-DWEFT_VERSION="0"')
-# As the targets of tools/CMakeLists.txt have them; the last is the explorer's, which compiles the kernel half as a program.
+# The include directories of tools/CMakeLists.txt. The last one is for the explorer, which compiles the kernel half as a program.
 INCLUDES = ("tools", "include", ".", "core", "core/kern/sim/include")
 
 
 def sources(tree):
-    """The sources below tools that include a header with annotations, or have some; of tests, those that have some."""
+    """Returns the sources below tools that include a header with annotations, or have annotations; of tests, only those that have annotations."""
     tools = tree / "tools"
     annotated = {path.relative_to(tools).as_posix() for path in tools.rglob("*.hpp") if ANNOTATED.search(path.read_text())}
     for path in sorted(tools.rglob("*.cpp")):
@@ -31,7 +31,7 @@ def sources(tree):
 
 
 def complaint(path, tree=cache.TREE):
-    """Returns clang's diagnostics for one source; nothing if its locks are as annotated."""
+    """Returns clang's diagnostics for one source; nothing if its locks match the annotations."""
     includes = [f"-I{tree / directory}" for directory in INCLUDES]
     done = subprocess.run([host.clang(), *COMMAND, *includes, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)
@@ -39,7 +39,7 @@ def complaint(path, tree=cache.TREE):
 
 
 def check(tree=cache.TREE):
-    """Raises with everything that clang finds."""
+    """Raises an exception with all of clang's diagnostics."""
     found = list(sources(tree))
     if not found:
         raise LabError("no source of the host half has lock annotations", f"is {tree} the right directory?")

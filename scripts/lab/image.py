@@ -14,14 +14,14 @@ import stat
 from lab import cache, debian, kernels
 from lab.errors import LabError
 
-ROOT_FORMAT = 6     # raised when the root image is made differently
+ROOT_FORMAT = 6     # incremented when the root image is built differently
 ROOT_IMAGE = "root.img"
 COMPRESSED_ROOT_IMAGE = "root.qcow2"    # made by scripts/ci/container/step
 HERE = pathlib.Path(__file__).resolve().parent
 PYVERBS_TESTS = "usr/share/rdma-core/tests"
 GUEST_PACKAGES = cache.TREE / "scripts/packages/guests.list"
 
-# Directories of the stock kernel's modules that guests use; modules that they depend on are added.
+# Directories of the stock kernel's modules that guests use; the modules on which they depend are added.
 STOCK_MODULES = (
     "kernel/drivers/infiniband", "kernel/drivers/net/ethernet/mellanox/mlx4", "kernel/drivers/virtio", "kernel/drivers/block/virtio_blk.ko",
     "kernel/drivers/char/virtio_console.ko", "kernel/drivers/char/hw_random/virtio-rng.ko", "kernel/drivers/net/virtio_net.ko",
@@ -32,8 +32,8 @@ STOCK_MODULES = (
     "kernel/net/netfilter/nf_tables.ko", "kernel/net/sunrpc", "kernel/fs/nfs", "kernel/fs/nfsd", "kernel/fs/9p", "kernel/fs/ext4", "kernel/fs/overlayfs",
     "kernel/crypto", "kernel/drivers/pci", "kernel/drivers/iommu", "kernel/drivers/vfio", "kernel/lib",
 )
-# Kernel modules of a guest's initramfs, by the list in it: for each guest, for those with a shared folder, and for those whose card is
-# to be driven at once (weft.early).
+# Kernel modules in a guest's initramfs, listed in it: for every guest, for those with a shared folder, and for those whose card's driver is loaded
+# early (weft.early).
 BOOT_MODULES = {
     "order": ("crc32c_generic", "virtio_pci", "virtio_blk", "ext4", "overlay", "virtio_console"),
     "order-share": ("9p", "9pnet_virtio"),
@@ -42,7 +42,7 @@ BOOT_MODULES = {
 
 
 def module_closure(modules, wanted):
-    """The paths (relative to lib/modules/<release>) of wanted modules and of all they depend on, dependencies first."""
+    """Returns the paths (relative to lib/modules/<release>) of the given modules and of all modules on which they depend, dependencies first."""
     needs = {}
     for line in (modules / "modules.dep").read_text().splitlines():
         path, _, deps = line.partition(":")
@@ -63,12 +63,12 @@ def module_closure(modules, wanted):
 
 
 def depmod(tree, release):
-    """Writes which module needs which, for those in a tree's lib/modules/RELEASE."""
+    """Writes the dependencies of the modules in a tree's lib/modules/RELEASE."""
     cache.tool("depmod", "-b", tree, release)
 
 
 def filesystem(tree, file, label, size):
-    """Makes an ext4 file system of what is in a folder, all of it root's."""
+    """Creates an ext4 file system with the contents of a directory, all owned by root."""
     cache.tool("mke2fs", "-q", "-t", "ext4", "-d", tree, "-O", "^has_journal,^metadata_csum", "-m", "0", "-E", "root_owner=0:0", "-L", label, file, size)
 
 
@@ -83,7 +83,7 @@ def _make_root(directory):
     for deb in apt.download(debian.packages_in(GUEST_PACKAGES)):
         debian.unpack(deb, tree)
     shutil.rmtree(directory / "apt")
-    # rdma-core's own tests, which Debian ships as an example, packed.
+    # Returns rdma-core's own tests, which Debian ships as an example, as an archive.
     shutil.move(tree / "usr/share/doc/rdma-core/tests", tree / PYVERBS_TESTS)
     for packed in (tree / PYVERBS_TESTS).glob("*.gz"):
         packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
@@ -91,7 +91,7 @@ def _make_root(directory):
     for unused in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/i18n"):
         shutil.rmtree(tree / unused, ignore_errors=True)
 
-    # Files that the packages' scripts would have made, as far as a guest needs them.
+    # Creates files that the packages' scripts would have created, as far as guests need them.
     for name in ("passwd", "group"):
         shutil.copy(tree / f"usr/share/base-passwd/{name}.master", tree / f"etc/{name}")
     for name, account in (("passwd", "tcpdump:x:100:100::/nonexistent:/usr/sbin/nologin"), ("group", "tcpdump:x:100:")):
@@ -103,9 +103,9 @@ def _make_root(directory):
         link = tree / name
         if not link.exists():
             link.symlink_to(target if (link.parent / target).exists() else "busybox")
-    for library in tree.glob("usr/lib/libpsm1/libpsm_infinipath.so.1.*"):   # of several that there could be (update-alternatives)
+    for library in tree.glob("usr/lib/libpsm1/libpsm_infinipath.so.1.*"):   # selects one of several alternatives (update-alternatives)
         (tree / "usr/lib/x86_64-linux-gnu/libpsm_infinipath.so.1").symlink_to(f"../libpsm1/{library.name}")
-    for path in tree.rglob("*"):    # the user who makes the image must be able to read all files
+    for path in tree.rglob("*"):    # the image is built by the user, who must be able to read it
         mode = path.lstat().st_mode
         if not stat.S_ISLNK(mode) and mode & 0o400 == 0:
             path.chmod(stat.S_IMODE(mode) | 0o400)
@@ -130,19 +130,19 @@ def root_image_present():
 
 
 def root_image():
-    """The root image's path; made first if it is not there."""
+    """Returns the path of the root image; builds it first if it does not exist."""
     return cache.entry("guest-root", _root_key(), _make_root, need_mib=2500, product=ROOT_IMAGE) / ROOT_IMAGE
 
 
 def root_disk():
-    """The root image for QEMU: its path, and its format. A container image has it compressed, and in no other way."""
+    """Returns the path and the format of the root image for QEMU. A container image has only a compressed one."""
     if cache.present("guest-root", _root_key(), COMPRESSED_ROOT_IMAGE):
         return cache.root() / f"guest-root-{_root_key()}" / COMPRESSED_ROOT_IMAGE, "qcow2"
     return root_image(), "raw"
 
 
 ROOT_TREE = "tree"
-TREE_IS_WHOLE = "whole"     # a file that is written last
+TREE_IS_WHOLE = "whole"     # this file is written last
 
 
 def _unpack_root(directory):
@@ -152,12 +152,12 @@ def _unpack_root(directory):
 
 
 def root_tree():
-    """The root image's contents as a folder, for kernels that must not wait for a disk; made first if it is not there."""
+    """Returns a directory with the contents of the root image, for kernels that must not wait for a disk; creates it first if it does not exist."""
     return cache.entry("guest-tree", _root_key(), _unpack_root, need_mib=2500, product=TREE_IS_WHOLE) / ROOT_TREE
 
 
 def _cpio(entries):
-    """A newc cpio archive of (name, mode, data) entries."""
+    """Returns a newc cpio archive of (name, mode, data) entries."""
     out = bytearray()
 
     def member(number, name, mode, data):
@@ -175,7 +175,7 @@ def _cpio(entries):
 
 
 def compile_agent(program):
-    """Compiles process 1 of guests; returns where."""
+    """Compiles process 1 of guests; returns its path."""
     cache.tool("g++", "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o", program, HERE / "agent/agent.cpp", remedy="run scripts/setup")
     return program
 
@@ -186,7 +186,7 @@ def module_name(path):
 
 
 def module_bytes(path):
-    """A module's contents, unpacked if it is compressed."""
+    """Returns the contents of a module, uncompressed."""
     if path.suffix == ".xz":
         return lzma.decompress(path.read_bytes())
     if path.suffix == ".gz":
@@ -198,7 +198,7 @@ def module_bytes(path):
 
 def _make_initramfs(kernel):
     def make(directory):
-        agent = HERE / "agent/agent"      # a package brings it compiled
+        agent = HERE / "agent/agent"      # a package contains it as a binary
         if not agent.is_file():
             agent = compile_agent(directory / "agent")
         busybox = pathlib.Path("/bin/busybox")
@@ -220,7 +220,7 @@ def _make_initramfs(kernel):
                     packed.add(name)
                     entries.append((f"modules/{name}", stat.S_IFREG | 0o644, module_bytes(kernel.modules / path)))
             entries.append((f"modules/{list_name}", stat.S_IFREG | 0o644, "".join(f"{name}\n" for name in order).encode()))
-        # The kernel unpacks one archive after the other: files of the guest's own win.
+        # The kernel unpacks the archives in order, so files of the guest's own archive replace those of the others.
         given = kernel.initrd.read_bytes() if kernel.initrd else b""
         (directory / "initramfs.cpio").write_bytes(given + bytes(-len(given) % 4) + _cpio(entries))
         (directory / "agent").unlink(missing_ok=True)
@@ -228,7 +228,7 @@ def _make_initramfs(kernel):
 
 
 def initramfs(kernel):
-    """The initramfs' path for that kernel; made first if it is not there."""
+    """Returns the path of the initramfs for that kernel; builds it first if it does not exist."""
     parts = [HERE / "agent" / name for name in ("agent.cpp", "init", "start")]
     given = cache.key_of(kernel.initrd) if kernel.initrd else ""
     key = cache.key_of(1, kernel.release if kernel.modules else "", kernel.identity, given, HERE / "image.py", *parts)

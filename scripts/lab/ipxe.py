@@ -4,7 +4,7 @@ from lab import cache, debian
 
 PACKAGE = "ipxe"
 PRODUCT = "boot/ipxe.lkrn"
-FORMAT = 1      # raised when the entry is made differently
+FORMAT = 1      # incremented when the entry is created differently
 KEY = cache.key_of(FORMAT, PACKAGE)
 
 
@@ -14,12 +14,12 @@ def _make(directory):
 
 
 def image():
-    """The file that QEMU boots; a script for it goes in the place of the initial RAM disk."""
+    """Returns the file that QEMU boots; a script for it takes the place of the initial RAM disk."""
     return cache.entry("ipxe", KEY, _make, need_mib=100, product=PRODUCT) / PRODUCT
 
 
 def present():
-    """Returns whether image() would have nothing to fetch."""
+    """Returns whether image() needs no download."""
     return cache.present("ipxe", KEY, PRODUCT)
 
 
@@ -31,7 +31,7 @@ def network_boot(address, server, files, command_line):
     kernel, initramfs = (f"http://{server}/{file}" for file in files)
     return "\n".join((
         "#!ipxe", "ifopen net0", f"set net0/ip {address}", "set net0/netmask 255.255.255.0",
-        # If the last command of the script fails, the script exits, and the machine stops.
+        # If the last command of the script fails, the script exits, and the guest stops.
         ":kernel", f"kernel {kernel} {command_line} || goto kernel",
         ":initramfs", f"initrd {initramfs} || goto initramfs",
         "ifstat", "boot", ""))

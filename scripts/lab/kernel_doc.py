@@ -23,24 +23,24 @@ STRUCTURE = re.compile(r"^(?:struct|union) (\w+) \{", re.MULTILINE)
 TITLE = re.compile(r"(?:(struct|enum|union) )?(\w+)(?:\(\))? -\s*(.*)", re.DOTALL)
 ARGUMENT = re.compile(r"@([\w.]+):\s*(.*)", re.DOTALL)
 METHOD = re.compile(r"\(\*(\w+)\)\(")
-# Declarations that are in headers for macros and debug builds, and that one comment describes together.
+# Declarations in headers for macros and debug builds that share one comment.
 NOT_FOR_USE = re.compile(r"ib_checked_")
 
 
 @dataclasses.dataclass
 class Block:
-    """One comment. kind: struct, enum, union, method, or empty: a function, a macro or a type."""
+    """One comment. kind: struct, enum, union, method, or empty for a function, a macro or a type."""
     kind: str
-    name: str           # of a method: STRUCTURE.METHOD
+    name: str           # for a method: STRUCTURE.METHOD
     summary: str
     arguments: dict     # name: text, in order
     text: str           # paragraphs
-    declaration: str    # what follows, up to the first ; or {, in one line
+    declaration: str    # the following declaration up to the first ; or {, in one line
 
 
 def _parse(comment, declaration):
     lines = [line.removeprefix(" *").removeprefix(" ").rstrip() for line in comment.splitlines()]
-    # The title and the arguments go on until the next argument or an empty line; the rest is text.
+    # The title and the arguments continue until the next argument or an empty line; the rest is text.
     entries, at = [], 0
     while at < len(lines) and (lines[at] or at + 1 < len(lines) and lines[at + 1].startswith("@")):
         if lines[at].startswith("@") or not entries:
@@ -70,7 +70,7 @@ def blocks(text):
 
 
 def _inline(text):
-    """Plain text as markup: nothing in it is markup but @argument, function() and constants, which become literals."""
+    """Converts plain text to markup: @argument, function() and constants become literals, and everything else is escaped."""
     words = re.split(r"(@\w+|\b\w+\(\)|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b)", text)
     return "".join(f"``{word.removeprefix('@')}``" + ("\\ " if after[:1].isalnum() else "") if at % 2 else
                    re.sub(r"([\\*`|])", r"\\\1", re.sub(r"_(?!\w)", r"\\_", word))
@@ -78,7 +78,7 @@ def _inline(text):
 
 
 def _paragraphs(text):
-    """The text's paragraphs as markup; what is indented stands as it is; Context and Return have paragraphs of their own."""
+    """Converts the text's paragraphs to markup. Indented lines are kept, and Context and Return are separate paragraphs."""
     for paragraph in re.split(r"\n{2,}", text):
         if not paragraph.strip():
             continue
@@ -104,7 +104,7 @@ def _directive(block):
 
 
 def render(block):
-    """The block as reStructuredText."""
+    """Returns the block as reStructuredText."""
     parts = [_inline(block.summary[:1].upper() + block.summary[1:]) + "."]
     if block.arguments:
         parts.append("\n".join(f"``{name}``\n   {_inline(text) or chr(92)}" for name, text in block.arguments.items()))
@@ -124,7 +124,7 @@ class Declared:
 
 
 def arguments(declaration):
-    """The names of a function's arguments."""
+    """Returns the names of a function's arguments."""
     depth, found, this = 0, [], ""
     for letter in declaration.split("(", 1)[1]:
         depth += {"(": 1, ")": -1}.get(letter, 0)
@@ -140,7 +140,8 @@ def arguments(declaration):
 
 
 def _statements(code):
-    """(text before the body or the semicolon, body or None, text between the body and the semicolon), of what is not inside other braces."""
+    """Yields (text before the body or the semicolon, body or None, text between the body and the semicolon) of declarations that are not inside other
+    braces."""
     at = 0
     while match := re.compile(r"[;{}]").search(code, at):
         head = " ".join(code[at:match.start()].split())
@@ -161,7 +162,7 @@ def _statements(code):
 
 
 def _members(body):
-    """(name, declaration) of the members of a structure, those of nested ones with a name as OUTER.INNER."""
+    """Yields (name, declaration) of the members of a structure; members of named nested ones are OUTER.INNER."""
     for head, inner, tail in _statements(body):
         if inner is None:
             name = METHOD.search(head) or re.search(r"(\w+)(?:\[[^]]*\])*$", head)
@@ -173,7 +174,7 @@ def _members(body):
 
 
 def declarations(text):
-    """The functions and structures that a header declares for use, in order."""
+    """Yields the functions and structures that a header declares for its users, in order."""
     code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text, flags=re.DOTALL)
     code = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", "", code, flags=re.MULTILINE)
     code = re.sub(r"\bRDMA_(?:C_BEGIN|C_END|MUST_CHECK)\b", "", code)
@@ -210,7 +211,8 @@ def complaints(headers):
     for path, text in headers.items():
         for declared in declarations(text):
             if declared.kind == "function":
-                # A function that takes its caller's name, or serves several, is called by a wrapper without the underscores, which is described.
+                # A function that takes its caller's name, or that serves several functions, is called by a documented wrapper without the
+                # underscores.
                 block, name = described.get(("", declared.name.removeprefix("__"))), declared.name.removeprefix("__")
                 lacks = _of_function(f"{name}()", block, declared.text) if name == declared.name or not block else []
                 if block and name not in block.declaration:

@@ -12,7 +12,7 @@ from lab import cache, debian
 from lab.errors import LabError
 
 VARIANTS = ("stock", "plain", "debug", "um", "um-debug")
-BUILT = VARIANTS[1:]    # by scripts/kernel/build
+BUILT = VARIANTS[1:]    # built by scripts/kernel/build
 STOCK_FORMAT = 1
 BACKPORT_FORMAT = 1
 PACKAGED_FORMAT = 1
@@ -20,7 +20,7 @@ BACKPORT_SUITES = ("bookworm", "bookworm-backports")
 
 
 def is_native(variant):
-    """Returns whether the kernel of that name runs as a process of the host (User-Mode Linux), without an emulated machine."""
+    """Returns whether the kernel with that name is a process of the host (User-Mode Linux), without an emulated machine."""
     return variant.startswith("um")
 
 
@@ -28,12 +28,12 @@ def is_native(variant):
 class Kernel:
     variant: str
     release: str            # as uname -r says
-    image: pathlib.Path     # what QEMU boots, or the program that it is
-    kdir: pathlib.Path      # what modules build against
+    image: pathlib.Path     # the file that QEMU boots, or the program of User-Mode Linux
+    kdir: pathlib.Path      # the tree for building modules
     modules: pathlib.Path | None    # the kernel's own modules (lib/modules/<release>), if it has any
     modules_disk: pathlib.Path | None = None    # an image of lib/modules, if they are not in the root image
-    initrd: pathlib.Path | None = None          # unpacked before the guest's initramfs
-    identity: str = ""                          # tells kernels of one release apart
+    initrd: pathlib.Path | None = None          # an initramfs to unpack before the guest's own
+    identity: str = ""                          # distinguishes kernels of the same release
 
     @property
     def native(self):
@@ -41,12 +41,13 @@ class Kernel:
 
     @property
     def checked(self):
-        """True if it has KASAN, lockdep and the like."""
+        """Returns True if it has KASAN, lockdep and similar checks."""
         return self.variant.endswith("debug")
 
 
 def _kept_release():
-    """A release of the stock kernel in the cache, in the first group of a match: a container image has one, and no lists of packages."""
+    """Returns the release of a stock kernel in the cache, as the first group of a match, because a container image has a kernel and no package
+    lists."""
     for modules in sorted(cache.root().glob("kernel-stock-*/lib/modules/*")):
         if cache.present("kernel-stock", cache.key_of(STOCK_FORMAT, modules.name), "vmlinux"):
             return re.fullmatch(r"(.*)", modules.name)
@@ -54,12 +55,12 @@ def _kept_release():
 
 
 def stock_release():
-    """The release of the stock kernel whose headers are installed: the one that modules can be built for."""
+    """Returns the release of the stock kernel whose headers are installed, for which modules can be built."""
     done = subprocess.run(["dpkg-query", "-W", "-f", "${Depends}", "linux-headers-amd64"],
                           capture_output=True, text=True, check=False)
     found = re.search(r"linux-headers-(\S+-amd64)", done.stdout)
     if not found and not (cache.TREE / "Kbuild").is_file():
-        # weft as a package builds no modules: Debian's newest kernel will do.
+        # The package of weft builds no modules, so Debian's newest kernel is sufficient.
         done = subprocess.run(["apt-cache", "depends", "--important", "linux-image-amd64"], capture_output=True, text=True, check=False)
         found = re.search(r"linux-image-(\S+-amd64)", done.stdout) or _kept_release()
         if not found:
@@ -70,7 +71,7 @@ def stock_release():
 
 
 def _unpacked_vmlinux(bzimage):
-    """The ELF image inside a bzImage compressed with xz, as Debian's is (Linux x86 boot protocol, payload_offset)."""
+    """Returns the ELF image inside a bzImage that is compressed with xz, as Debian's is (Linux x86 boot protocol, payload_offset)."""
     data = bzimage.read_bytes()
     setup_sectors = data[0x1F1] or 4
     offset = int.from_bytes(data[0x248:0x24C], "little") + (setup_sectors + 1) * 512
@@ -127,7 +128,7 @@ def _make_backport_headers(directory):
     for package in (f"linux-headers-{release}-amd64", f"linux-headers-{release}-common", f"linux-kbuild-{release}"):
         debian.unpack(apt.download_alone(package), directory)
     tree = directory / f"usr/src/linux-headers-{release}-amd64"
-    # The package's Makefile includes the common headers by the path at which they would be installed; this one uses a relative path.
+    # It refers to its other half by the path where the package would have installed it.
     (tree / "Makefile").write_text(f"include $(dir $(lastword $(MAKEFILE_LIST)))../linux-headers-{release}-common/Makefile\n")
     (directory / "tree").symlink_to(tree.relative_to(directory))
     cache.tool("rm", "-r", directory / "apt", directory / "usr/share", directory / "lib")
@@ -140,7 +141,7 @@ def packaged(suite, pattern):
         release = apt.newest(pattern)
 
         def make(directory):
-            # Until Linux 6.16 one package has the image and the modules.
+            # Up to Linux 6.16, one package has both the image and the modules.
             parts = [f"linux-{part}-{release}" for part in ("binary", "modules")]
             for package in parts if apt.has(parts[0]) else (f"linux-image-{release}",):
                 debian.unpack(apt.download_alone(package), directory)
@@ -155,13 +156,13 @@ def packaged(suite, pattern):
 
 
 def backport_headers():
-    """A tree of the 6.12 headers of Debian's backports: modules must build against it, nothing boots it."""
+    """Returns a tree with the 6.12 headers of Debian's backports; modules must compile against it, but it is not booted."""
     key = cache.key_of(BACKPORT_FORMAT, *BACKPORT_SUITES)
     return cache.entry("headers-6.12", key, _make_backport_headers, need_mib=300, product="tree/.config") / "tree"
 
 
 def find(variant, build=True):
-    """The kernel of that variant; built or fetched first if it is not in the cache (and build is true)."""
+    """Returns the kernel of that variant; builds or downloads it first if it is not in the cache (and build is true)."""
     if variant == "stock":
         return _stock()
     if variant in BUILT:
@@ -170,7 +171,7 @@ def find(variant, build=True):
 
 
 def main():
-    """Prints what a Makefile needs: the KDIR of a variant."""
+    """Prints the KDIR of a variant, for a Makefile."""
     if len(sys.argv) != 2:
         sys.exit("usage: python3 -m lab.kernels VARIANT")
     print(find(sys.argv[1]).kdir)

@@ -34,10 +34,10 @@ class Suite:
     planned: int | None = None
     cases: list = dataclasses.field(default_factory=list)
     closed: bool = False
-    errors: list = dataclasses.field(default_factory=list)    # ways in which the output is not as it must be
+    errors: list = dataclasses.field(default_factory=list)    # violations of the format
 
     def outcomes(self):
-        """The cases, and one failed case more for each thing that is wrong with the output."""
+        """Returns the cases, and one more failed case for each error in the output."""
         missing = (self.planned or 0) - len(self.cases)
         problems = list(self.errors)
         if self.planned is None:
@@ -56,7 +56,7 @@ class Suite:
 
 
 def parse(text):
-    """The suites in a piece of a console log, in order."""
+    """Returns the suites in a part of a console log, in order."""
     suites = []
     current = None
     notes = []

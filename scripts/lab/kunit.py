@@ -14,7 +14,7 @@ from lab.process import CommandFailed
 from lab.results import FAILED, PASSED, Result
 from lab.waiting import DeadlineExceeded
 
-# Its interrupts are for the tests of weft_kern.
+# Its interrupts are used by the tests of weft_kern.
 NIC = ("-device", "e1000e,romfile=")
 MODULE_LIMIT = 400  # seconds on a plain kernel for all suites of one module
 
@@ -41,7 +41,7 @@ def could_choose(variant, only):
 
 
 class Runner:
-    """One run of test modules on one kernel that QEMU boots; the outcomes go to `results`."""
+    """A run of test modules on a kernel that QEMU boots; adds the results to `results`."""
 
     def __init__(self, kernel, results, log_directory, seed=0, limit=MODULE_LIMIT, memory="1G", cpus=2):
         self.kernel = kernel
@@ -102,7 +102,7 @@ class Runner:
         text = self._guest.console()[start_offset:] if self._guest else ""
         reports = self._guest.new_reports() if self._guest else []
         suites.add_results(self.results, self.group, path, text, problem, reports, time.monotonic() - started)
-        # After a report lockdep is off, and memory may be damaged: what follows would prove nothing.
+        # After a report, lockdep is disabled and memory may be damaged, so further results would prove nothing.
         if problem or reports:
             self._drop_guest()
 
@@ -118,7 +118,7 @@ class Runner:
             self._loaded = [name for name in self._loaded if name in needed]
 
     def _where_it_hangs(self):
-        """Returns the blocked tasks and the CPUs' backtraces, if the guest can still print them."""
+        """Returns the blocked tasks and the state of the CPUs, if the guest can still report them."""
         before = len(self._guest.console())
         with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
             self._guest.run("echo w >/proc/sysrq-trigger; echo l >/proc/sysrq-trigger", 10)
@@ -144,7 +144,7 @@ class Runner:
 
 
 def runner_for(kernel):
-    """The class that runs modules on that kernel."""
+    """Returns the class that runs modules on that kernel."""
     return batch.Runner if kernel.native else Runner
 
 

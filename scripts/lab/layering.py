@@ -14,9 +14,9 @@ TOP = ("core", "hw", "ulp", "include", "tools")
 KERNEL = re.compile(r"(?:linux|asm|asm-generic|net|uapi|trace|kunit|crypto)/")
 LIBRARIES = re.compile(r"(?:fmt|spdlog|nlohmann|CLI|toml\+\+|gtest|gmock|ibverbs|infiniband)/|sodium\.h$")
 TESTS = {"tests", "testing", "fuzz", "bench"}
-# Benchmarks measure the kernel's own InfiniBand stack too, and programs for guests are no part of a module.
+# Benchmarks also measure the kernel's own InfiniBand stack, and programs for guests are not part of a module.
 EXEMPT = re.compile(r"(?:core|hw|ulp)/.*/bench/|.*/tests/guest/")
-# Directories that the compilers of the two halves search, and the one of generated headers that the simulated kernel has instead.
+# Include directories of the compilers of the two halves, and the one with generated headers that replaces them for the simulated kernel.
 SEARCHED = ("tools", "include", ".", "core", "core/kern/sim/include")
 LIST = re.compile(r"^\.\. layering\n\n::\n\n((?:    .*\n|\n)+)", re.MULTILINE)
 
@@ -33,7 +33,7 @@ def allowed(tree):
 
 
 def component(path, rows):
-    """The directory of the list that the file belongs to; None if the list has none."""
+    """Returns the directory of the list to which the file belongs; None if it belongs to none."""
     parts = path.split("/")
     for length in range(len(parts), 0, -1):
         directory = "/".join(parts[:length])
@@ -45,7 +45,7 @@ def component(path, rows):
 
 
 def _included(name, include, files):
-    """The tree's file that the #include takes; None if it is not the tree's."""
+    """Returns the file of the tree that the #include refers to; None if it is outside of the tree."""
     for directory in (os.path.dirname(name), *SEARCHED):
         path = os.path.normpath(os.path.join(directory, include))
         if path in files:
@@ -63,7 +63,7 @@ def permitted(directory, rows):
 
 
 def complaints(tree, rows=None):
-    """The includes that the list does not permit, one line each, and the files that it does not cover."""
+    """Returns the includes that the list does not permit, one line each, and the files that it does not cover."""
     rows = allowed(tree) if rows is None else rows
     if not rows:
         return ["Documentation/architecture.rst has no list of permitted includes after `.. layering`"]

@@ -8,43 +8,45 @@ import pathlib
 from lab import accelerator, image, ipxe
 
 EMPTY_PORT_ID = "spare"
-TEST_MEMORY = 4 << 30   # bytes that a guest test may take, its host programs included
+TEST_MEMORY = 4 << 30   # bytes of memory per guest test, including its host programs
 _nics = itertools.count(1)
 
-# Linux calls the time-stamp counters of several CPUs of AMD's unsynchronised, and an emulated CPU is one of those. QEMU takes all from one clock. The
-# HPET, which the kernel would read instead, is a device: with all checks on two CPUs, interrupts of the timer would leave no time for anything else.
+# Linux considers the time-stamp counters of several AMD CPUs unsynchronised, and an emulated CPU is one of those, although QEMU derives all from one
+# clock. The kernel would then read the HPET, which is an emulated device: with all debug checks on two CPUs, timer interrupts would leave no time for
+# anything else.
 EMULATED_WORDS = ("tsc=reliable",)
 KERNEL_WORDS = (
     "console=ttyS0,115200", "earlyprintk=ttyS0,115200", "ignore_loglevel",
     "oops=panic", "panic=-1",                       # a crash stops the guest at once, and is detected
-    "no_timer_check",                               # the check panics if an emulated CPU gets too little time
-    # With five levels of page tables, the kernel clears the CPU's feature bit for a moment with interrupts enabled. KASAN then reports valid accesses.
+    "no_timer_check",                               # it panics if an emulated CPU gets too little time
+    # For a moment, with interrupts enabled, the kernel does not use the fact that the CPU has five levels of page tables, and KASAN then takes all
+    # memory for invalid.
     "no5lvl",
     "mitigations=off", "random.trust_cpu=on", "audit=0", "apparmor=0", "8250.nr_uarts=1",     # a quick boot
     "cryptomgr.notests",                            # the same: 0.3 s of an emulated CPU
     "net.ifnames=0",
-    "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a starved virtual CPU is no lock-up
+    "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a virtual CPU that gets no time is not a lock-up
 )
 
 
 def guest_tests_at_a_time():
-    """Returns how many guest tests run at once. Most are two guests that wait for each other, which keeps one CPU busy."""
+    """Returns how many guest tests run at once. Most have two guests that wait for each other, so that one CPU is busy."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(os.cpu_count() or 1, memory // TEST_MEMORY))
 
 
 def quoted(path):
-    """A path as a value in one of QEMU's options, where a comma is doubled."""
+    """Returns a path as a value of a QEMU option, in which commas are doubled."""
     return str(path).replace(",", ",,")
 
 
 def root_port(identity, number):
-    """A PCIe root port with room for a card's BARs."""
+    """Returns options for a PCIe root port with space for a card's BARs."""
     return ["-device", f"pcie-root-port,id={identity},chassis={number},slot={number},mem-reserve=4M,pref64-reserve=32M"]
 
 
 def vfio_user_device(bus, path):
-    """The properties of a device that a vfio-user server implements."""
+    """Returns the properties of a device that a vfio-user server implements."""
     return {"driver": "vfio-user-pci", "bus": bus, "rombar": 0, "socket": {"type": "unix", "path": str(pathlib.Path(path).resolve())}}
 
 
@@ -54,7 +56,7 @@ def ethernet_netdev(socket):
 
 
 def command_line(guest):
-    """The kernel's command line for a Guest."""
+    """Returns the kernel's command line for a Guest."""
     words = [*KERNEL_WORDS, *(() if accelerator.kvm_works() else EMULATED_WORDS), f"weft.name={guest.name}"]
     if guest.share:
         words.append("weft.share=1")
@@ -67,7 +69,7 @@ def command_line(guest):
 
 
 def options(guest, agent_fd, monitor_fd):
-    """QEMU's options for a Guest (see there what its parameters mean)."""
+    """Returns QEMU's options for a Guest, which documents the parameters."""
     if guest.firmware_script:
         # Without graphics, iPXE prints to the serial port.
         boots, kind = ["-kernel", str(ipxe.image()), "-initrd", str(guest.firmware_script)], "q35,graphics=off"
@@ -96,7 +98,7 @@ def options(guest, agent_fd, monitor_fd):
         number = next(port)
         argv += root_port(f"rp{number}", number) + ["-device", json.dumps(vfio_user_device(f"rp{number}", path))]
     if guest.spare_ports:
-        # Hot-plug as the ports themselves do it: the test kernels have no ACPI hot-plug.
+        # Native PCIe hot-plug, because the test kernels have no ACPI hot-plug.
         argv += ["-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"]
     for spare in range(guest.spare_ports):
         argv += root_port(f"{EMPTY_PORT_ID}{spare}", next(port))

@@ -12,12 +12,12 @@ ENVIRONMENT = {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/s
 
 
 def directory(kernel):
-    """Where `make modules` puts the modules for that kernel."""
+    """Returns the directory of the modules that `make modules` has built for that kernel."""
     return cache.TREE / "build/modules" / kernel.release
 
 
 def make(target, complaint, *variables):
-    """Runs make for a target of the tree, with all CPUs; its output goes to the terminal."""
+    """Runs make for a target of the tree on all CPUs; its output is printed to the terminal."""
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", f"-j{os.cpu_count()}", target, *variables],
                           stdin=subprocess.DEVNULL, env=environment, check=False)
@@ -26,14 +26,14 @@ def make(target, complaint, *variables):
 
 
 def shipped():
-    """The names of the modules in the package weft-dkms."""
+    """Returns the names of the modules in the package weft-dkms."""
     return re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(\w+)"$', (cache.TREE / "debian/weft-dkms.dkms").read_text(), re.MULTILINE)
 
 
 def build(kdir, names=()):
-    """Builds all modules, or those with these names, against that kernel tree; the build's output goes to the terminal."""
+    """Builds all modules, or those with these names, for that kernel tree; the output is printed to the terminal."""
     make("modules", f"the modules do not build against {kdir}", f"KDIR={kdir}", *([f"MODULES={' '.join(names)}"] if names else []))
-    # The directory has the name that scripts/make/kbuild/run gives it. User-Mode Linux does not have all modules.
+    # The name of the directory is the one that scripts/make/kbuild/run uses. Not all modules exist for User-Mode Linux.
     release = re.search(r'"(.*)"', (kdir / "include/generated/utsrelease.h").read_text())[1]
     built = [path for path in (cache.TREE / "build/modules" / release / f"{name}.ko" for name in names or shipped()) if path.exists()]
     version = cache.tool(cache.TREE / "scripts/make/version").strip()
@@ -44,7 +44,7 @@ def build(kdir, names=()):
 
 
 def check_locks(kdir):
-    """Lets clang check the lock annotations of the modules built against that tree."""
+    """Runs clang's check of lock annotations on the modules that were built for that tree."""
     make("check-locks", "clang reports violations of lock annotations", f"KDIR={kdir}")
 
 
@@ -53,7 +53,7 @@ def _field(path, name):
 
 
 def in_order(paths):
-    """The modules of the list, each after those of the list that it depends on."""
+    """Yields the modules of the list, each after those on which it depends."""
     by_name = {path.stem: path for path in paths}
     needs = {name: [need for need in _field(path, "depends").split(",") if need in by_name] for name, path in by_name.items()}
     ordered = []
@@ -70,14 +70,14 @@ def in_order(paths):
 
 
 def all_of(kernel, tests):
-    """The modules built for that kernel in loading order: the suite's own, or (tests) the KUnit suites."""
+    """Returns the modules that were built for that kernel in loading order: weft's own, or (tests) the KUnit suites."""
     folder = directory(kernel)
     paths = [path for path in folder.glob("weft_*.ko") if path.stem.endswith("_test") == tests]
     return in_order(paths)
 
 
 def needed_by(path, folder):
-    """weft's modules that this one needs, in loading order, itself not included."""
+    """Returns weft's modules on which this one depends, in loading order, without the module itself."""
     found = []
 
     def add(name):

@@ -6,7 +6,7 @@ from lab.errors import LabError
 
 
 class Monitor:
-    """Speaks QMP over a connected socket; the handshake is made at the first command."""
+    """Speaks QMP over a connected socket; the first command starts with the handshake."""
 
     def __init__(self, sock, timeout=60):
         sock.settimeout(timeout)
@@ -15,7 +15,7 @@ class Monitor:
         self._greeted = False
 
     def command(self, name, **arguments):
-        """Executes a command; returns its result. Raises LabError with QEMU's words if it refuses."""
+        """Executes a command; returns its result. Raises LabError with QEMU's message if it fails."""
         if not self._greeted:
             self._stream.readline()
             self._greeted = True

@@ -20,9 +20,9 @@ from lab.results import FAILED, PASSED, Result, Results
 
 LIST = cache.TREE / "scripts/mutations.toml"
 WORK = cache.TREE / "build/mutate"
-LIMIT = 20      # seconds for the suites of a mutant's module on User-Mode Linux, which take three; a mutant that hangs counts as detected
-HOST_LIMIT = 300   # seconds for one test of a host program: as long as ctest gives it
-REPAIR = "REPAIR"   # in place of a rule: a defect that was fixed once, and has no rule number
+LIMIT = 20      # time limit in seconds for the suites of a mutant's module on User-Mode Linux, which take three; a mutant that hangs exceeds it
+HOST_LIMIT = 300   # time limit in seconds for one test of a host program, the same as ctest's
+REPAIR = "REPAIR"   # in place of a rule: a defect that was fixed in the past, and has no rule number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Mutant:
         return f"{self.rule}.{self.test}"
 
     def text(self, tree):
-        """The file's text with the defect."""
+        """Returns the text of the file with the defect."""
         text = (tree / self.file).read_text()
         if (count := text.count(self.find)) != 1:
             raise LabError(f"the text of the mutant {self.name} occurs {count} times in {self.file}", "update scripts/mutations.toml")
@@ -53,7 +53,7 @@ class Mutant:
 
     @property
     def of_host(self):
-        """True if its test is one of a host program, not of a module."""
+        """Returns True if its test belongs to a host program and not to a module."""
         return not self.module.startswith("weft_")
 
 
@@ -84,7 +84,7 @@ def copy_tree(to=WORK / "tree"):
 
 
 class Trial:
-    """Mutants against one kernel."""
+    """Tests mutants on one kernel."""
 
     def __init__(self, kernel, seed):
         self._kernel = kernel
@@ -106,7 +106,7 @@ class Trial:
             raise LabError(f"{what} does not build", "\n".join(done.stdout.splitlines()[-20:]))
 
     def modules(self, mutant, folder):
-        """Builds a mutant and puts what its suite needs into the folder; returns the suite's module there."""
+        """Builds a mutant and copies the modules of its suite to the folder; returns the suite's module there."""
         path = self._tree / mutant.file
         whole = path.read_text()
         try:
@@ -122,7 +122,7 @@ class Trial:
         return folder / suite.name
 
     def run(self, suite):
-        """Returns the results of the suite: the one place that knows where it runs."""
+        """Returns the results of the suite. Only this function depends on where the suite runs."""
         seen = Results(quiet=True)
         if self._kernel.native:
             batch.Runner(self._kernel, seen, WORK / "logs", self._seed, limit=LIMIT).run([suite])
@@ -131,7 +131,7 @@ class Trial:
         return seen.all
 
     def run_on_host(self, mutant):
-        """Returns the result of the one test in the host program."""
+        """Returns the result of the single test in the host program."""
         path = self._tree / mutant.file
         whole = path.read_text()
         environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
@@ -156,7 +156,7 @@ class Trial:
         return [Result("host", name, FAILED if done.returncode else PASSED, done.stdout)]
 
     def verdict(self, mutant):
-        """Returns whether the named test finds the mutant, as a result of its own."""
+        """Returns whether the given test detects the mutant by failing itself."""
         begun = time.monotonic()
         try:
             said = self.run_on_host(mutant) if mutant.of_host else self.run(self.modules(mutant, WORK / "modules"))
@@ -174,7 +174,7 @@ class Trial:
 
 
 def places():
-    """Where each KUnit case is: (suite, number of cases before it) for each suite that has one of that name."""
+    """Returns the position of each KUnit case: (suite, number of cases before it) for each suite that has a case with that name."""
     found = {}
     for names, cases in kunit.suites_of_sources():
         for index, case in enumerate(cases):
@@ -183,7 +183,8 @@ def places():
 
 
 def ended_in(mutant, said):
-    """Returns whether the named test was running when the kernel hung, or died: the first of its suite that has no outcome."""
+    """Returns whether the given test was running when the kernel hung or crashed, that is, whether it is the first case of its suite without a
+    result."""
     if mutant.of_host:
         return False
     failed = {result.name for result in said if result.outcome == FAILED}
@@ -192,7 +193,7 @@ def ended_in(mutant, said):
 
 
 def one_for_each_module(mutants):
-    """Returns for each module the first mutant that is quick to build, because it changes a source file and not a header, and that does not hang."""
+    """First the mutants that are quick to build, because they change a source file and not a header, and that do not hang."""
     found = {}
     for mutant in mutants:
         if mutant.file.endswith(".cpp") and not mutant.hangs and mutant.kernel == "any" and not mutant.of_host:
@@ -201,7 +202,7 @@ def one_for_each_module(mutants):
 
 
 def choose(mutants, kernel, full, only, seed):
-    """Returns the mutations to try, in their order. The seed decides which are left out if there is no time for all."""
+    """Returns the mutations to be tested, in order. If there is not enough time for all, the seed decides which are omitted."""
     chosen = [mutant for mutant in mutants if mutant.shows_on(kernel) and (full or not mutant.hangs) and (not only or only.search(mutant.name))]
     random.Random(seed).shuffle(chosen)
     return chosen

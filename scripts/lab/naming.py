@@ -15,16 +15,16 @@ from lab.errors import LabError
 
 TIDY = "clang-tidy-19"
 COMMAND = ("--checks=-*,readability-identifier-naming", "--quiet")
-# Without options that decide about code or warnings.
+# Options without those that affect code generation or warnings.
 FLAGS = ("-std=gnu++20", "-ferror-limit=0", "-Wno-everything", "-pthread")
-# As the targets of tools/CMakeLists.txt have them; the last are the explorer's, which compiles the kernel half as a program.
+# The include directories of tools/CMakeLists.txt. The last ones are for the explorer, which compiles the kernel half as a program.
 HOST_FLAGS = ("-DWEFT_VERSION=\"0\"", "-DFMT_SHARED", "-DSPDLOG_SHARED_LIB", "-DSPDLOG_COMPILED_LIB", "-DSPDLOG_FMT_EXTERNAL",
               "-I{tree}/tools", "-I{tree}/include", "-I{tree}", "-I{tree}/core", "-I{tree}/core/kern/sim/include")
 KERNEL_FLAGS = ("-DCONFIG_WEFT_DEBUG", "-DCONFIG_KUNIT", "-DKBUILD_MODNAME=\"weft\"", "-fno-exceptions", "-fno-rtti",
                 "-I{tree}/core/kern/sim/include", "-I{tree}/include", "-I{tree}")
 # The simulated kernel is a program, except for what it is linked with.
 SIMULATOR = re.compile(r"core/kern/sim/(?!image/|tests/)")
-# This many sources keep each of two cores busy for the same time.
+# Number of sources per unit with which two cores are busy for the same time.
 MOST = 150
 
 DEFINED = tuple(re.compile(pattern, re.MULTILINE) for pattern in (
@@ -33,7 +33,7 @@ DEFINED = tuple(re.compile(pattern, re.MULTILINE) for pattern in (
     r"^using (\w+) =",
     r"^(?:static |constexpr |const |inline |thread_local )+[\w:<>,&*\[\] ]+?[ *&](\w+)(?:\[.*\])? ?[={;]"))
 TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
-# Functions that each program has once. A unit renames each.
+# Functions that each program defines once, and that are renamed in a unit.
 ONE_EACH = ("main", "LLVMFuzzerTestOneInput", "LLVMFuzzerInitialize")
 NOT_A_NAME = {*ONE_EACH, "TEST", "TEST_F", "TEST_P", "TYPED_TEST", "INSTANTIATE_TEST_SUITE_P", "MATCHER", "MATCHER_P"}
 DIAGNOSTIC = re.compile(r"^(/[^:\n]+):(\d+):(\d+): (?:error|warning): (.*?) \[([\w.,-]+)\]$", re.MULTILINE)
@@ -50,13 +50,14 @@ def sources(tree):
 
 
 def defined(text):
-    """Returns names that a source defines, as far as its layout shows: those that it cannot share a unit by."""
+    """Returns names that a source defines, as far as its layout shows; sources with a common name cannot be in the same unit."""
     names = {name for pattern in DEFINED for name in pattern.findall(text)}
     return (names | {f"{suite}_{name}" for suite, name in TEST.findall(text)}) - NOT_A_NAME
 
 
 def components(tree, paths):
-    """Returns the sources of the kernel half by component. They take clang no longer, and others' using directives disturb them."""
+    """Returns the sources of the kernel half by component: there they take no longer together, and using directives of other components would
+    conflict."""
     found = {}
     for path in paths:
         found.setdefault(path.relative_to(tree).parts[:2], []).append(path)
@@ -76,12 +77,12 @@ def units(paths):
                 break
         else:
             found.append((set(names[path]), [path]))
-    # A source that changes names for those behind it should precede few.
+    # Sources that affect the names of the following ones go last.
     return [sorted(members, key=lambda path: ("\nusing namespace " in texts[path], path)) for _, members in found]
 
 
 class Found:
-    """Returns clang-tidy's output for one unit."""
+    """Returns the output of clang-tidy for one unit."""
 
     def __init__(self, members, tidied):
         self.names = {}
@@ -96,7 +97,7 @@ class Found:
         self.errors = sorted(text for _, text in errors)
         at = {path for path, _ in errors}
         if at - inside and len(members) > 1:
-            # An error in a header may be caused by any source of the unit.
+            # An error in a header may be caused by any of the sources.
             self.again = [members[0::2], members[1::2]]
         else:
             self.again = [[path] for path in members if os.path.realpath(path) in at]
@@ -122,7 +123,7 @@ def _tidy(tree, number, members, flags):
 
 
 def complaints(tree=cache.TREE):
-    """Returns a line for each name that is not in its half's style."""
+    """Returns a line for each name that violates the style of its half."""
     tree = tree.resolve()
     kernel, host = sources(tree)
     if not kernel + host:
@@ -146,7 +147,7 @@ def complaints(tree=cache.TREE):
 
 
 def check(tree=cache.TREE):
-    """Raises with every name that is not in its half's style."""
+    """Raises an exception with all names that violate the style of their half."""
     said = complaints(tree)
     if said:
         raise LabError("names that are not in the style of Documentation/style.rst", "\n" + "\n".join(said))

@@ -15,7 +15,7 @@ EPERM, ENOSYS = 1, 38
 O_CREAT, O_TMPFILE = 0o100, 0o20000000
 AUDIT_ARCH_X86_64 = 0xC000003E
 X32 = 0x40000000
-# System calls of x86-64, and which argument is the mode.
+# System calls of x86-64, with the index of the mode argument.
 MODE_OF = {
     90: 1,      # chmod
     91: 1,      # fchmod
@@ -25,9 +25,9 @@ MODE_OF = {
     133: 1,     # mknod
     259: 2,     # mknodat
 }
-# The same of those whose mode counts with certain flags: (argument with flags, argument with the mode).
+# System calls whose mode argument is used only with certain flags: (argument with flags, argument with the mode).
 OPEN = {2: (1, 2), 257: (2, 3)}     # open, openat
-# Their arguments are in memory, where no filter looks: openat2, and a ring's open and the like.
+# Their arguments are in memory, which a filter cannot read: openat2, and operations of io_uring.
 UNKNOWN = (437, 425)
 
 LOAD, JUMP_EQUAL, JUMP_GREATER_EQUAL, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -49,7 +49,7 @@ def _argument(number):
 
 
 def instructions():
-    """The filter as (code, jump if true, jump if false, value)."""
+    """Returns the filter as (code, jump if true, jump if false, value)."""
     made = [(LOAD, 0, 0, ARCHITECTURE), (JUMP_EQUAL, 1, 0, AUDIT_ARCH_X86_64), (RETURN, 0, 0, ERROR | EPERM),
             (LOAD, 0, 0, NUMBER), (JUMP_GREATER_EQUAL, 0, 1, X32), (RETURN, 0, 0, ERROR | EPERM)]
     for number in UNKNOWN:

@@ -16,11 +16,11 @@ from lab.errors import LabError
 from lab.kernels import Kernel
 
 VARIANT = "own"
-FORMAT = 1          # raised when the disk of modules is made differently
-KEPT_DISKS = 4      # of modules: a tree that is built again and again leaves no more
+FORMAT = 1          # incremented when the disk of modules is created differently
+KEPT_DISKS = 4      # maximum number of module disks in the cache, so that a tree that is rebuilt often does not fill it
 MODULES_DISK = "modules.img"
 
-# Module, its option, and what a guest has it for.
+# Module, its option, and the purpose for which guests need it.
 CARRIES_A_GUEST = (
     ("virtio_pci", "VIRTIO_PCI", "its devices"),
     ("virtio_blk", "VIRTIO_BLK", "its root disk"),
@@ -40,7 +40,7 @@ CARRIES_IB0 = (
     ("ib_umad", "INFINIBAND_USER_MAD", "MADs of programs"),
     ("ib_ipoib", "INFINIBAND_IPOIB", "ib0"),
 )
-# Options without a module of their own, which only the configuration shows.
+# Options without a module, which are only visible in the configuration.
 ALWAYS_BUILT_IN = (
     ("BLK_DEV_INITRD", "its first programs"), ("DEVTMPFS", "its device files"), ("TMPFS", "a writable root"), ("PCI_MSI", "the card"),
 )
@@ -56,14 +56,14 @@ SAYS_NOTHING = "it prints nothing on its console: it is not an x86-64 kernel, or
 
 
 def why_not_up(console):
-    """Returns what a kernel that did not come up lacks, by its console; None if that does not show it."""
+    """Returns the cause for which a kernel did not boot, according to its console; None if the console does not show it."""
     if not console.strip():
         return SAYS_NOTHING
     return next((reason for pattern, reason in CONSOLE_SAYS if re.search(pattern, console)), None)
 
 
 def release_of(bzimage):
-    """The release that a bzImage is of (Linux' x86 boot protocol, field kernel_version), or a vmlinux, which boots sooner if it can (CONFIG_PVH)."""
+    """Returns the release of a bzImage (Linux boot protocol, field kernel_version), or of a vmlinux, which boots sooner if it has CONFIG_PVH."""
     with bzimage.open("rb") as file:
         data = file.read(1 << 16)
         if data.startswith(b"\x7fELF"):
@@ -79,12 +79,12 @@ def release_of(bzimage):
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """A kernel and what belongs to it, where they lie."""
+    """The paths of a kernel and of its files."""
 
     image: pathlib.Path
     release: str
     modules: tuple = ()                     # (path below lib/modules/RELEASE, file)
-    builtin: frozenset | None = None        # names of modules that are in the image; None: not known
+    builtin: frozenset | None = None        # names of built-in modules; None: not known
     config: dict | None = None              # options by name; None: not known
     order: tuple = ()                       # modules.builtin and the like, which depmod reads
 
@@ -109,7 +109,7 @@ class Found:
 
 
 def configuration(path):
-    """The options in a .config file, by their names without CONFIG_; None if there is no such file."""
+    """Returns the options in a .config file by name without CONFIG_; None if there is no such file."""
     if not path.is_file():
         return None
     return dict(re.findall(r"^CONFIG_(\w+)=(.*)$", path.read_text(errors="replace"), re.MULTILINE))
@@ -127,7 +127,7 @@ def _found_in_tree(tree):
     order = tree / "modules.order"
     modules = []
     for line in order.read_text().split() if order.is_file() else ():
-        path = pathlib.PurePath(line.removeprefix("kernel/")).with_suffix(".ko")     # it names .ko or .o, by the kernel's age
+        path = pathlib.PurePath(line.removeprefix("kernel/")).with_suffix(".ko")     # named .ko or .o, depending on the kernel's version
         if not (tree / path).is_file():
             raise LabError(f"{tree} lacks the module {path}", "run make modules in it")
         modules.append((f"kernel/{path}", tree / path))
@@ -136,7 +136,7 @@ def _found_in_tree(tree):
 
 
 def _module_folder(given, release, bzimage):
-    """lib/modules/RELEASE, below or at what was given; without that, where an installed kernel has it. None if there is none."""
+    """Returns lib/modules/RELEASE: at or below the given path, or else where an installed kernel has it. None if it does not exist."""
     if given:
         for place in (given, given / release, given / "lib/modules" / release):
             if (place / "modules.order").is_file() or (place / "modules.dep").is_file():
@@ -195,12 +195,12 @@ def _make_modules(found):
 
 
 def _identity(files):
-    """A key of files by name, size and time: there may be thousands."""
+    """Returns a key for files from names, sizes and times, because there may be thousands."""
     return cache.key_of(FORMAT, *(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in files))
 
 
 def required(share, card):
-    """Returns the requirements of a guest: (module, its option, purpose) each. share, card: as find()'s."""
+    """Returns the requirements of a guest as (module, option, purpose). share, card: see find()."""
     return CARRIES_A_GUEST + (CARRIES_A_SHARE if share else ()) + ((*DRIVERS[card], *CARRIES_IB0) if card in DRIVERS else ())
 
 

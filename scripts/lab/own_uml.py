@@ -8,10 +8,10 @@ import subprocess
 from lab import cache, image, kernels, own_kernel, uml
 from lab.errors import LabError
 
-FORMAT = 1          # raised when the directory of modules is made differently
-KEPT = 4            # directories of modules in the cache
-VARIANT, CHECKED = "um-own", "um-own-debug"     # the latter has KASAN; lab.kernels tells both apart by their names
-# Option, its value, and what a guest has it for.
+FORMAT = 1          # incremented when the directory of modules is created differently
+KEPT = 4            # maximum number of module directories in the cache
+VARIANT, CHECKED = "um-own", "um-own-debug"     # the second one has KASAN; lab.kernels distinguishes them by name
+# Option, its value, and the purpose for which guests need it.
 NEEDED = (
     ("UML", "y", "a program of the host, instead of another architecture"),
     ("UML_TIME_TRAVEL_SUPPORT", "y", "virtual time"),
@@ -22,16 +22,16 @@ NEEDED = (
     ("UML_PCI_OVER_VIRTIO", "y", "the card"),
     ("UML_PCI_OVER_VIRTIO_DEVICE_ID", str(uml.PCI_DEVICE_ID), "the card"),
 )
-# Options that only some users of a kernel need.
+# Options that only some guests need.
 FAILING_ALLOCATIONS = (("FAILSLAB", "y", "failing allocations"), ("FAULT_INJECTION_DEBUG_FS", "y", "failing allocations"))
 LISTS = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
 
 
 def _modules_of_build(tree):
-    """The modules that a build has left in its tree: (path below lib/modules/RELEASE, file)."""
+    """Yields the modules that a build has left in its tree: (path below lib/modules/RELEASE, file)."""
     result = []
     for line in (tree / "modules.order").read_text().split():
-        path = pathlib.PurePath(line.removeprefix("kernel/")).with_suffix(".ko")     # it names .ko or .o, by the kernel's age
+        path = pathlib.PurePath(line.removeprefix("kernel/")).with_suffix(".ko")     # named .ko or .o, depending on the kernel's version
         if not (tree / path).is_file():
             raise LabError(f"{tree} lacks the module {path}", "run make ARCH=um modules in it")
         result.append((f"kernel/{path}", tree / path))
@@ -39,7 +39,7 @@ def _modules_of_build(tree):
 
 
 def _make_modules(tree, release, modules):
-    """Fills a directory as modules_install would, with modules without debugging information."""
+    """Fills a directory as modules_install does, with modules that have no debugging information."""
     def make(directory):
         base = directory / "lib/modules" / release
         for path, file in modules:
@@ -48,7 +48,7 @@ def _make_modules(tree, release, modules):
             try:
                 subprocess.run(["objcopy", "--strip-debug", base / path], stdin=subprocess.DEVNULL, capture_output=True, check=False)
             except FileNotFoundError:
-                pass    # no binutils: it is larger
+                pass    # without binutils, the debugging information stays
         for name in LISTS:
             if (tree / name).is_file():
                 shutil.copyfile(tree / name, base / name)
@@ -57,12 +57,12 @@ def _make_modules(tree, release, modules):
 
 
 def _identity(tree, files):
-    """A key of files by name, size and time. A build of the same tree that changes none of them keeps it."""
+    """Returns a key for files from names, sizes and times. A rebuild that changes no file keeps the key."""
     return cache.key_of(FORMAT, str(tree), *(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in files))
 
 
 def look(path, needed=()):
-    """The Kernel in a directory. needed: options beyond those that each guest needs, as in NEEDED. Raises LabError with what it lacks."""
+    """Returns the Kernel in a directory. needed: options in addition to those of NEEDED. Raises LabError if something is missing."""
     tree = pathlib.Path(path).absolute()
     release = tree / "include/config/kernel.release"
     program = next((file for file in (tree / "vmlinux", tree / "linux") if file.is_file()), None)
@@ -90,7 +90,7 @@ def look(path, needed=()):
 
 
 def named(name, needed=()):
-    """The kernel with that name: one of lab.kernels that is native, or the directory of one that the user has built."""
+    """Returns the kernel with that name: a native one of lab.kernels, or the directory of one that the user has built."""
     if name not in kernels.VARIANTS:
         return look(name, needed)
     if not kernels.is_native(name):

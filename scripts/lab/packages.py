@@ -15,19 +15,19 @@ from lab.errors import LabError
 
 DEBS = cache.TREE / "build/packages"
 SUITE, NEXT_SUITE = "bookworm", "trixie"
-# The kernels on which the modules are tried: (suite of the root, suite of the kernel, pattern of the kernel's package). The newest match is used.
+# The kernels with which modules are tested: (suite, suite of the kernel, name). The newest ones that exist.
 KERNELS = (
     ("bookworm", "bookworm", r"linux-image-(6\.1\.\d[^-]*-\d+-amd64)"),
     ("trixie", "trixie", r"linux-image-(6\.12\.\d[^-]*-amd64)"),
     ("trixie", "trixie-backports", r"linux-image-(\d+\.\d+\.\d[^-]*-amd64)"),
 )
-# Files that the package weft must contain.
+# Files without which the package would not work.
 MUST_HAVE = (
     "./usr/bin/weft", "./usr/bin/weftd", "./usr/lib/weft/tools/weft/session/weft-session", "./usr/lib/weft/tools/weft/web/weft-web", "./usr/lib/weft/tools/weft/web/page/app.js", "./usr/lib/weft/scripts/lab/agent/agent",
     "./usr/share/man/man1/weft.1.gz", "./usr/share/man/man1/weftd.1.gz", "./usr/share/man/man5/weft-lab.toml.5.gz", "./etc/weft/lab.toml",
     "./usr/share/bash-completion/completions/weft", "./lib/systemd/system/weftd.service",
 )
-# Files that may remain after a package has been removed, because other packages own them, such as DKMS's key for all modules.
+# Files of other packages that stay, such as the key that DKMS creates.
 LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/|^/var/lib/(?:dpkg|systemd)/|^/var/lib/dkms/mok\.|^/etc/ld\.so\.cache$|^/etc/g(?:roup|shadow)-$")
 
 MOST_EXPOSURE = 10      # of 100; it has 9
@@ -44,7 +44,7 @@ def deb_of(package):
 
 
 def build():
-    """Builds the packages; lintian must find no error, and what makes the product must be in them."""
+    """Builds the packages; checks that lintian finds no error, and that the required files are in them."""
     modules.make("packages", "the packages do not build")
     found = subprocess.run(["lintian", "--fail-on", "error", *sorted(DEBS.glob("*.deb"))], capture_output=True, text=True, check=False)
     if found.returncode != 0:
@@ -58,7 +58,7 @@ def build():
 
 
 def _compare_versions():
-    """Raises unless every version in the packages is the version of debian/changelog."""
+    """Raises an exception unless every version in the packages is that of debian/changelog."""
     version, date = (cache.tool(cache.TREE / "scripts/make/version", *words).strip() for words in ((), ("--date",)))
     with tempfile.TemporaryDirectory() as folder:
         said = {}
@@ -81,7 +81,7 @@ def _compare_versions():
 
 
 def _check_service_sandbox():
-    """Checks the permissions of the service with systemd-analyze, whose scale goes from 0 (none) to 100 (all permissions of root)."""
+    """Maximum exposure of the service according to `systemd-analyze security`: 0 is no access, 100 is all that root may do."""
     with tempfile.TemporaryDirectory() as folder:
         unit = shutil.copy(cache.TREE / "debian/weft.weftd.service", pathlib.Path(folder) / "weftd.service")
         found = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSURE}", unit], capture_output=True,
@@ -90,7 +90,7 @@ def _check_service_sandbox():
         raise LabError(f"the sandbox of the service is too permissive:\n{found.stdout[-2000:]}{found.stderr}")
 
 
-# Installs packages in a chroot after debootstrap, which does not resolve virtual packages. No initramfs is made, because guests have their own.
+# Packages that a chroot gets after debootstrap, which cannot resolve virtual packages. No initramfs is made, because guests have their own.
 INSTALL = """
 set -e
 export DEBIAN_FRONTEND=noninteractive INITRD=No
@@ -101,8 +101,8 @@ apt-get clean
 
 
 def chroot(needs, suite=SUITE, source=None):
-    """Returns a minimal Debian with these packages and without weft, made by debootstrap and kept in the cache. source: the suite of the packages, if it is
-    not the suite of the root."""
+    """Returns a minimal Debian with packages, and without weft, made by debootstrap; the packages are from another suite, if that is given. It is
+    kept in the cache."""
     def make(directory):
         root = directory / "root"
         mirror = debian.mirrors()[0]
@@ -115,12 +115,12 @@ def chroot(needs, suite=SUITE, source=None):
 
 
 def _needs(deb):
-    """The names of what a package depends on."""
+    """Returns the names of a package's dependencies."""
     return sorted(part.split()[0] for part in cache.tool("dpkg-deb", "-f", deb, "Depends").split(","))
 
 
 def _files(root):
-    # Not what is mounted in it.
+    # Do not enter mounted file systems.
     listed = cache.tool("find", root, "-xdev", "-not", "-type", "d", "-printf", "/%P\n").splitlines()
     return {path for path in listed if not LEFT_BEHIND.search(path)}
 
@@ -131,17 +131,17 @@ def need_root():
 
 
 def within(root, command):
-    """Runs a command in a chroot; returns what it prints."""
-    # A namespace of its own: what it leaves running or mounted goes with it.
+    """Runs a command in a chroot; returns its output."""
+    # In namespaces of its own, so that its processes and mounts disappear with it.
     return cache.tool("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
                       f"mount -t proc proc {root}/proc && exec chroot {root} bash -c \"$0\"", command)
 
 
 @contextlib.contextmanager
 def copy(root):
-    """A root as it is, which may be written to, until it is left."""
+    """A writable overlay of a root, which is dropped at the end."""
     with tempfile.TemporaryDirectory(prefix="weft-chroot-") as folder:
-        pathlib.Path(folder).chmod(0o755)       # others than root go there, too
+        pathlib.Path(folder).chmod(0o755)       # other users need access, too
         places = [pathlib.Path(folder) / name for name in ("root", "upper", "work")]
         for place in places:
             place.mkdir()
@@ -154,7 +154,7 @@ def copy(root):
 
 
 def _autopkgtests():
-    """The tests of debian/tests/control: (name, packages, whether root runs it) each."""
+    """Returns the tests of debian/tests/control as (name, packages, whether root runs it)."""
     for paragraph in re.split(r"\n\s*\n", (TESTS / "control").read_text()):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.MULTILINE))
         if "Tests" in fields:
@@ -162,7 +162,7 @@ def _autopkgtests():
 
 
 def install():
-    """In a bare chroot of Debian 12: installed by dpkg, tried by its autopkgtests, removed with its configuration; nothing stays."""
+    """In a minimal chroot of Debian 12, dpkg installs the packages, their autopkgtests pass, and after a purge nothing remains."""
     need_root()
     _install(deb_of("weft"), SUITE)
 
@@ -178,11 +178,11 @@ def _install(deb, suite):
         for name, _, as_root in tests:
             user = "" if as_root else f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups --no-new-privs "
             try:
-                # Each line that is run is shown, so that the last one says what failed.
+                # Each line is printed before it runs, so that the last one shows what has failed.
                 within(root, f"cd /tmp/tests && {user}sh -x ./{name}")
             except LabError as error:
                 raise LabError(f"debian/tests/{name} fails in {suite}: {error}") from None
-        # After removal, configuration, state and group stay for a later installation; a purge removes them.
+        # A removed package leaves its configuration, state and group, and uses them again when it is reinstalled; a purge removes them.
         within(root, f"set -e; echo '# mine' >>/etc/weft/lab.toml; dpkg --remove weft; getent group weft; test -d /var/lib/weft; dpkg -i /tmp/{deb.name}; "
                       "grep -q mine /etc/weft/lab.toml; dpkg --purge weft; ! getent group weft")
         if left := _files(root) - before:
@@ -192,32 +192,31 @@ def _install(deb, suite):
 
 
 def _build_needs():
-    """The packages that building the packages takes."""
+    """Returns the build dependencies of the packages."""
     control = (cache.TREE / "debian/control").read_text()
     needs = re.findall(r"[a-z][a-z0-9+.-]+", re.sub(r"\([^)]*\)", "", re.search(r"^Build-Depends:(.*(?:\n .*)*)", control, re.MULTILINE)[1]))
     return sorted({need for need in needs if need != "debhelper-compat"} | {"debhelper", "make", "dpkg-dev", "xz-utils"})
 
 
 def _unpacked(archive, directory):
-    """The source tree that an archive of `make dist` has, in a directory."""
+    """Returns the source tree from an archive of `make dist`, unpacked in a directory."""
     cache.tool("tar", "-xf", archive, "-C", directory)
     return pathlib.Path(directory) / archive.name.removesuffix(".tar.xz")
 
 
 def _dist(tree=cache.TREE):
-    """The archive that `make dist` writes in a tree."""
+    """Returns the archive that `make dist` writes in a tree."""
     return pathlib.Path(_in_archive(tree, "scripts/make/dist").splitlines()[-1])
 
 
 def _in_archive(tree, *words, **environment):
-    """Runs a program in an unpacked archive and returns its output. The program sees no git repository in a parent directory, and no variables of an outer
-    make."""
+    """Runs a program in an unpacked archive, isolated from any git directory above it and from another make; returns its output."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "MAKE", "MFLAGS"))}
     return cache.tool(*words, cwd=tree, env={**kept, "GIT_CEILING_DIRECTORIES": str(tree.parent), **environment})
 
 
 def dist():
-    """The archive of the sources is configured without git, and another user's clone of it, of other times, makes the same archive."""
+    """The archive of the sources is configured without git, and another user's clone with other time stamps makes an identical archive."""
     with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
         archive = _dist()
         tree = _unpacked(archive, folder)
@@ -231,13 +230,13 @@ def dist():
 
 
 def dist_builds():
-    """Packages that are built from the archive, in another directory and without git, are byte for byte the same as the packages of this tree."""
+    """Packages that are built from the archive in another directory, without git and without cached objects, are identical to those of this tree."""
     build()
     ours = {deb.name: deb.read_bytes() for deb in DEBS.glob("*.deb")}
     with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
         tree = _unpacked(_dist(), folder)
         _in_archive(tree, "scripts/check")
-        # An object that ccache has kept would be the same in any case.
+        # An object from ccache would be identical in any case.
         _in_archive(tree, "sh", "-c", "umask 077 && make packages", CCACHE_DISABLE="1", TZ="Asia/Tokyo")
         theirs = {deb.name: deb.read_bytes() for deb in (tree / "build/packages").glob("*.deb")}
     if ours != theirs:
@@ -246,7 +245,7 @@ def dist_builds():
 
 
 def install_on_next():
-    """The same on Debian 13, whose libraries are others: built there of the archive of the sources, in minutes."""
+    """The same on Debian 13, which has other libraries: the packages are built there from the archive of the sources."""
     need_root()
     with copy(chroot(_build_needs(), NEXT_SUITE)) as root, tempfile.TemporaryDirectory() as folder:
         tree = _unpacked(_dist(), root / "tmp")
@@ -276,20 +275,20 @@ ip address add 10.0.0.2/24 dev ib0
 rping -s -C 3 >&2
 until test -e /share/done; do sleep 0.1; done
 """
-# A kernel may do without IPv6: the newest, that has no stub in its place, must not be led into tables that are not there.
+# A kernel may be configured without IPv6. The newest ones have no stub for it, and must not access tables that do not exist.
 WITHOUT_IPV6 = ("--append", "ipv6.disable=1")
 
 
 def _chroot_with_kernel(suite, source, pattern):
-    """A minimal Debian with the newest kernel of a name, its headers and DKMS; kept in the cache. Returns (root, release)."""
+    """Returns (root, release) of a minimal Debian with the newest kernel of a name, its headers and DKMS; kept in the cache."""
     with tempfile.TemporaryDirectory() as folder:
         release = debian.Apt(pathlib.Path(folder) / "apt", (source,)).newest(pattern)
     return chroot([f"linux-image-{release}", f"linux-headers-{release}", "dkms", "g++", "make", "xz-utils"], suite, source), release
 
 
 def dkms():
-    """weft-dkms builds modules for Debian's kernels with the compilers of these kernels. The modules work in guests that boot the kernels, and after removal of
-    the package no file stays."""
+    """The package weft-dkms builds its modules for Debian's kernels with their own compilers; the modules work in guests that boot these kernels; and
+    after its removal, nothing remains."""
     need_root()
     deb = deb_of("weft-dkms")
     version = cache.tool("dpkg-deb", "-f", deb, "Version").strip()

@@ -6,20 +6,20 @@ import struct
 HEADER = struct.Struct("<III")  # size, id, type
 RUN, PUT, GET, KILL, EXECUTE, START, INPUT, RESIZE = 1, 2, 3, 4, 5, 6, 7, 8
 READY, OUT, ERR, EXIT, TAKEN, CONSUMED = 16, 17, 18, 19, 20, 21
-BEGIN = struct.Struct("<IHH")   # Start of agent.cpp: kind of standard input; rows and columns of a terminal
+BEGIN = struct.Struct("<IHH")   # Header of agent.cpp's start frame: kind of standard input; rows and columns of a terminal
 SIZE = struct.Struct("<HH")
 PIPE, TERMINAL = 1, 2
 
-# A serial line's buffer has 4095 bytes, and must never be full when the kernel writes to it (agent.cpp explains why). The agent reports the bytes that it
-# has read in steps of LINE_STEP, so less than one step is unreported.
+# A serial line has a buffer of 4095 bytes, which must never be full when the kernel reads it (for the reason, see agent.cpp). The agent reports what
+# it has read in steps; what it has not reported is less than one step.
 LINE_STEP = 1024
 LINE_MOST = 3 * LINE_STEP
 
-# The agent belongs to the guest, and so may send anything.
-MOST_FRAME = 1 << 20        # bytes; agent.cpp sends 64 KiB at most, and get() a file in several
+# The agent is under the guest's control, so it may send anything.
+MOST_FRAME = 1 << 20        # bytes; agent.cpp sends at most 64 KiB, and a file for get() in several frames
 MOST_OUTPUT = 64 << 20      # bytes of a command that are kept; the rest is dropped, and the command fails
-MOST_UNREAD = 1 << 20       # bytes of a command whose output is drained: the guest waits until it is
-INPUT_MOST = 64 << 10       # bytes of a command's input that the agent has and the command has not taken
+MOST_UNREAD = 1 << 20       # bytes of a command whose output is drained: above this the guest waits
+INPUT_MOST = 64 << 10       # bytes of a command's input that were sent to the agent and that the command has not read
 INPUT_PIECE = 16 << 10      # bytes of input in one frame
 
 
@@ -32,7 +32,7 @@ class BadFrame(Exception):
 
 
 def read_frame(stream):
-    """(number, kind, data) of the next frame; None at the stream's end. Raises BadFrame."""
+    """Returns (number, kind, data) of the next frame; None at the end of the stream. Raises BadFrame."""
     header = stream.read(HEADER.size)
     if len(header) < HEADER.size:
         return None
@@ -79,13 +79,13 @@ class Process:
         self._number = number
         self._out = bytearray()
         self._err = bytearray()
-        self._drained = False       # its output is taken as it comes
-        self._abandoned = False     # its output is of no use any more
+        self._drained = False       # its output is read while it runs
+        self._abandoned = False     # its output is not needed any more
         self._dropped = 0           # bytes
         self.window = InputWindow()
 
     def take(self, kind, data):
-        """Adds output. On the thread that reads the agent's frames, with the guest's lock."""
+        """Adds output. Called on the thread that reads the agent's frames, with the guest's lock."""
         if self._abandoned:
             return
         room = MOST_OUTPUT - len(self._out) - len(self._err)
@@ -93,13 +93,14 @@ class Process:
         self._dropped += max(0, len(data) - room)
 
     def give(self, data):
-        """Gives it input, no more than there is space in the window; after the command has exited it is dropped. b"": end of file. Any thread."""
+        """Sends input, at most as much as fits the window; after the command has exited it is dropped. b"" means end of file. Callable on any
+        thread."""
         if self.status is None:
             self.window.give(len(data))
             self.guest.send(self._number, INPUT, data)
 
     def resize(self, rows, columns):
-        """Sets the size of the command's terminal. Any thread."""
+        """Sets the size of its terminal. Callable on any thread."""
         if self.status is None:
             self.guest.send(self._number, RESIZE, SIZE.pack(rows, columns))
 
@@ -108,13 +109,14 @@ class Process:
         return self._drained and not self._abandoned and len(self._out) + len(self._err) >= MOST_UNREAD
 
     def is_ready(self):
-        """Returns whether there is output, or the command has exited. From the first call on its output is drained, and the guest waits for it."""
+        """Returns whether there is output, or the command has exited. After the first call, the output must be drained, and the guest waits for
+        that."""
         self._drained = True
         return bool(self._out or self._err or self.status is not None)
 
     @property
     def raw(self):
-        """Standard output so far, as bytes."""
+        """Returns standard output so far, as bytes."""
         return bytes(self._out)
 
     @property
@@ -143,7 +145,7 @@ class Process:
         self.kill()
 
     def wait(self, timeout=60, check=True):
-        """Waits for its end. A status other than 0 raises CommandFailed unless check is False."""
+        """Waits until it has exited. A status other than 0 raises CommandFailed unless check is False."""
         self.guest.wait_for_event(f"the end of `{self.command}`", lambda: self.status is not None, timeout)
         if self._dropped:
             raise CommandFailed(f"{self.guest.name}: `{self.command}` wrote {MOST_OUTPUT + self._dropped} bytes, of which {MOST_OUTPUT} are kept")
@@ -168,6 +170,6 @@ class Process:
         return found[0]
 
     def kill(self, signal=9):
-        """Sends a signal to the command and its children, if it still runs."""
+        """Sends a signal to the command and its children, if it is still running."""
         self.guest.send(self._number, KILL, struct.pack("<I", signal))
         return self

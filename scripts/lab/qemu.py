@@ -15,15 +15,15 @@ from lab.errors import LabError
 
 MINIMUM = (10, 1)
 SUITES = ("trixie", "trixie-backports")
-FORMAT = 2      # raised when the copy is made differently
+FORMAT = 2      # incremented when the copy is created differently
 KEY = cache.key_of(FORMAT, *SUITES)
 PROGRAM = "usr/bin/qemu-system-x86_64"
 
 
 @dataclasses.dataclass(frozen=True)
 class Qemu:
-    argv: tuple         # the command, to which options are appended
-    environment: dict   # to be added to the environment
+    argv: tuple         # the command line, to which options are appended
+    environment: dict   # additional environment variables
     version: tuple
 
 
@@ -65,7 +65,7 @@ def _make(directory):
 
 
 def find():
-    """The QEMU to use; brought into the cache first if it must be."""
+    """Returns the QEMU to use; downloads it to the cache first if necessary."""
     system = shutil.which("qemu-system-x86_64")
     if system:
         version = _version([system], {})
@@ -75,13 +75,13 @@ def find():
 
 
 def version():
-    """The version of find()'s QEMU, as text."""
+    """Returns the version of find()'s QEMU, as text."""
     program = find()
     return ".".join(map(str, _version(program.argv, program.environment)))
 
 
 def present():
-    """Returns whether find() would have nothing to fetch."""
+    """Returns whether find() needs no download."""
     system = shutil.which("qemu-system-x86_64")
     if system and _version([system], {}) >= MINIMUM:
         return True

@@ -10,7 +10,7 @@ from lab import cache, reports
 # Format of the kernel log line for each figure, of weft's module and of the reference.
 LINE = re.compile(r"^\w+: figure (\S+) (-?\d+)$")
 COUNTING = "core/kern/bench"
-HEADERS = "include/kern/types.h", "include/kern/errno.h"     # in C, the kernel's own
+HEADERS = "include/kern/types.h", "include/kern/errno.h"     # for C sources: the kernel's own stack
 
 
 def build(kernel, directory, room):
@@ -27,6 +27,6 @@ def build(kernel, directory, room):
 
 
 def figures(text):
-    """Returns the figures in a kernel's log, by name. If one was measured more than once, its last value is returned."""
+    """Returns the figures in a kernel's log by name; for repeated ones, the last."""
     lines = [LINE.match(reports.message(line)) for line in text.splitlines()]
     return {match.group(1): int(match.group(2)) for match in lines if match}

@@ -4,7 +4,7 @@ import re
 
 STAMP = re.compile(r"^\[\s*\d+\.\d+\](?:\[\s*[TC]\d+\])? ?")
 
-# The first line of a report. Anchored to a message's start where the words could be quoted elsewhere.
+# The first line of a report. Patterns are anchored to the start of a message if the words could also be quoted elsewhere.
 STARTS = re.compile(r"""
       ^BUG:\s | ^kernel\ BUG\ at | ^Oops | ^Kernel\ panic | ^general\ protection\ fault | ^traps:.*kernel
     | ^WARNING:\s | ^={3,}\[\ BUG | ^UBSAN:\s | ^ODEBUG:\s | ^refcount_t:\s
@@ -21,7 +21,7 @@ STARTS = re.compile(r"""
     | ^INFO:\ lockdep\ is\ turned\ off
 """, re.VERBOSE)
 
-# Messages of weft's own modules about a defect of theirs, or of a driver's: the formats, as they stand in the sources.
+# Formats, as in the sources, of messages of weft's own modules about a defect in them or in a driver.
 OWN = (
     "%s: %s left %u %s%s behind\n",
     "%s: cannot %s from within a callback\n",
@@ -39,13 +39,14 @@ CONVERSION = re.compile(r"%[#0-9l]*[a-z]")
 
 
 def _expression(form):
-    """A format as an expression. Every message has its module's name in front, and of a device the driver's and the device's."""
+    """Returns a format as a regular expression. Each message starts with the module's name; for a device, with the names of the driver and the
+    device."""
     return ".+".join(map(re.escape, CONVERSION.split(form.rstrip("\n"))))
 
 
 OWN_STARTS = re.compile(r"^weft_\w+(?: \S+)?: (?:" + "|".join(map(_expression, OWN)) + r")$")
 ENDS = re.compile(r"^---\[ end |^={10,}$|^Rebooting|^\s*(?:ok|not ok) \d+")
-LONGEST = 90    # lines of one report that are shown
+LONGEST = 90    # maximum number of lines shown of one report
 
 # User-Mode Linux maps kernel memory lazily, and takes the fault with interrupts enabled, also in an interrupt handler. Lockdep reports that, rarely.
 # A report of a handler that enables interrupts itself has the same first lines, but is not from within the handler of a fault.
@@ -54,7 +55,7 @@ IN_FAULT = "Received SIGSEGV in SIGSEGV handler, aborting stack trace!"
 
 
 def message(line):
-    """A console line without its time stamp."""
+    """Returns a console line without its time stamp."""
     return STAMP.sub("", line.rstrip("\r\n"))
 
 
@@ -63,7 +64,8 @@ def _is_fault_of_uml(lines):
 
 
 def find(text, allowed=()):
-    """The reports in a piece of a console log, each as its text.
+    """Returns the texts of the reports in a part of a console log. allowed: compiled patterns; a report whose first line matches one was provoked by
+    the test on purpose.
 
     allowed: compiled patterns; a report with a match in its first line is one that the test provoked on purpose.
     """
@@ -72,7 +74,7 @@ def find(text, allowed=()):
     for line in text.splitlines():
         words = message(line)
         if current is not None:
-            # KASAN and lockdep print rules of '=' at both ends, and lockdep more lines that look like starts.
+            # KASAN and lockdep print lines of '=' at both ends, and further lines of lockdep look like the start of a report.
             if ENDS.match(words) and len(current) > 2:
                 if words.startswith("---"):
                     current.append(words)

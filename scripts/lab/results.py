@@ -16,7 +16,7 @@ class Result:
     group: str          # "host", "kunit-plain", "guest-debug", …
     name: str
     outcome: str
-    detail: str = ""    # why it failed or was skipped: shown in full
+    detail: str = ""    # the reason of a failure or skip, which is printed in full
     seconds: float = 0.0
 
     @property
@@ -25,7 +25,7 @@ class Result:
 
 
 class Results:
-    """All outcomes of a run. Several threads may add theirs."""
+    """All results of a run. Several threads may add results."""
 
     def __init__(self, quiet=False):
         self.all = []
@@ -59,7 +59,7 @@ class Results:
 
     @property
     def good(self):
-        """True if something ran, and nothing failed."""
+        """Returns True if something ran, and nothing failed."""
         return self.count(FAILED) == 0 and self.count(PASSED) > 0
 
     def write_junit(self, path):

@@ -7,7 +7,8 @@ PORT = 7174     # rping's
 
 
 def lab(*nodes, others=(), ethernet='"lan"'):
-    """One Ethernet, with an RNIC for each of `nodes` and a virtio-net for each of `others`; `ethernet`: how the last RNIC's cable is."""
+    """Returns a lab file with one Ethernet, an RNIC for each of `nodes` and a virtio-net device for each of `others`; `ethernet`: link settings of
+    the last RNIC."""
     cables = ['"lan"'] * (len(nodes) - 1) + [ethernet]
     hosts = [f'name = "{node}"\nmodel = "amso1100"\nethernet = {cable}' for node, cable in zip(nodes, cables, strict=True)]
     hosts += [f'name = "{other}"\nethernet = "lan"' for other in others]
@@ -15,18 +16,18 @@ def lab(*nodes, others=(), ethernet='"lan"'):
 
 
 def begin(guest, address):
-    """Loads the modules, and sets an address (with the length of its network) of the RNIC's own, for which the kernel does not answer on eth0."""
+    """Loads the modules, and gives the RNIC an address (with prefix length), for which the kernel does not answer on eth0."""
     guest.run("set -e; " + "; ".join(f"insmod /share/{name}.ko" for name in MODULES) + f"; sysctl -qw net.ipv4.conf.all.arp_ignore=1; "
               f"ip address add {address} dev iw0; ip link set iw0 up; mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
 
 
 def tell(guest, command, **options):
-    """Sends a command to weft_talk; returns the Process. options: Guest.run()'s."""
+    """Sends a command to weft_talk; returns the Process. options: of Guest.run()."""
     return guest.run(f"echo {command} > {CONTROL}", **options)
 
 
 def serve(guest):
-    """From now on, one connection at a time."""
+    """Serves from now on, one connection at a time."""
     tell(guest, f"serve port={PORT}")
 
 
@@ -36,25 +37,25 @@ def _ask(guest, command, address, words, options):
 
 
 def talk(guest, address, words, **options):
-    """Connects to an address and has its exchanges compared (count=, size=, …); returns the Process."""
+    """Connects to an address, and compares the data that is exchanged (count=, size=, …); returns the Process."""
     return _ask(guest, "talk", address, words, options)
 
 
 def measure(guest, address, words):
-    """Connects to an address that serves as a meter (what=, count=, size=)."""
+    """Connects to an address and measures (what=, count=, size=)."""
     return _ask(guest, "measure", address, words, {"timeout": 300})
 
 
 def connect(guest, address, words):
-    """Connects to an address and disconnects again, one after the other (count=)."""
+    """Connects to an address and disconnects again, repeatedly (count=)."""
     return _ask(guest, "connect", address, words, {"timeout": 120})
 
 
 def said(guest):
-    """Returns its counters, as numbers by name."""
+    """Returns its counters by name."""
     return {name: int(value) for name, value in (word.split("=") for word in guest.run(f"cat {CONTROL}").out.split())}
 
 
 def end(guest):
-    """Takes the modules out again."""
+    """Unloads the modules."""
     guest.run("rmmod " + " ".join(reversed(MODULES)))

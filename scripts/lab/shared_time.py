@@ -25,21 +25,22 @@ from lab.errors import LabError
 from lab.waiting import wait_until
 
 SOCKETS, WORK, SHARE, MODULES, EVENTS, FINISHED = "lab", "work", "share", "modules", "events", "finished"
-# Reasons of tools/weftd/scripted_events.cpp: a shutdown, and the beginning of the reason if a request failed.
+# Reasons from tools/weftd/scripted_events.cpp: a shutdown, and the start of the reason if a request failed.
 TIME_IS_UP = "a scheduled event requests it"
 EVENT_REFUSED = "a scheduled event was refused: "
 LEFT_ALONE = (re.compile("time-travel external link is broken"),)      # a kernel whose time server has exited
-GRACE = 30      # seconds of real time in which weftd must detect the exit of a kernel, and a kernel the exit of its time server
+GRACE = 30      # seconds of real time until weftd detects that a kernel has exited, and a kernel that its time server has
 
 
 class Stopped(Exception):
-    """The caller stopped the lab."""
+    """The caller has stopped the lab."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Lab:
-    """A lab to run. kernel: of lab.kernels, a native one; scripts(fabric): for each host, for bash; hosts without one wait for the others. share: a folder that
-    the hosts have as /share; modules: one that a script may mount; events: (seconds, request) as for weftd's control socket."""
+    """A lab to run. kernel: one of lab.kernels that is native (User-Mode Linux); scripts(fabric) returns a bash script for each host; hosts without
+    one wait for the others. share: a folder that the hosts see as /share; modules: a folder that a script may mount; events: pairs of seconds
+    and a request to weftd's control socket."""
 
     directory: pathlib.Path
     weftd: pathlib.Path
@@ -57,9 +58,9 @@ class Lab:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """Result for each host: its script's output, and its status; None if it did not finish; and the kernels' reports. reason: why the lab ended;
-    left: the hosts whose kernels did not end with it by themselves; failed: whether weftd ended with a failure, as a guest died or a scheduled event was
-    refused."""
+    """The result of a lab. For each host it has the script's output and its status, which is None if the script did not finish, and the kernel's
+    reports. reason: why the lab ended; left: the hosts whose kernels did not end with the lab by themselves; failed: weftd ended with a failure,
+    because a guest died or a scheduled event was refused."""
 
     out: dict
     err: dict
@@ -79,7 +80,7 @@ def _words(lab, name, number):
 
 
 def hosts_of(fabric):
-    """The hosts that have guests, in the lab's order."""
+    """Returns the hosts that have guests, in the lab's order."""
     return [host for host in fabric["hosts"] if host["socket"]]
 
 
@@ -88,7 +89,7 @@ def _fabric(lab):
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         here = os.open(lab.directory / SOCKETS, os.O_PATH)
         try:
-            client.connect(f"/proc/self/fd/{here}/control.sock")    # the folder's name may be longer than a socket's may be
+            client.connect(f"/proc/self/fd/{here}/control.sock")    # the folder's path may be longer than the path of a socket may be
         finally:
             os.close(here)
         client.sendall(b'{"command": "fabric.show"}\n')
@@ -117,14 +118,14 @@ def _said_last(lab):
 
 
 def _awaited(lab):
-    """Returns the guests that the time server waited for when weftd was stopped, as far as it reported them."""
+    """Returns the guests for which the time server was waiting when weftd was stopped, as far as it has reported them."""
     said = re.findall(r"waited for (.*)", _read(lab.directory / "weftd.log"))
     return f"; waited for {said[-1]}" if said else ""
 
 
 def run(lab, timeout, stopped=lambda: False):
-    """Runs the lab until the first host exits because all scripts have finished; returns Done. timeout: seconds of real time; stopped: returns True to stop the lab
-    early, by raising Stopped."""
+    """Runs it until the first host detects that all scripts have ended; returns Done. timeout: seconds of real time; stopped: returns True to end the
+    lab early, by Stopped."""
     weftd = _start_weftd(lab)
     keepers = {}
     try:
@@ -167,7 +168,7 @@ def _wait_for_end(lab, weftd, keepers, timeout, stopped):
         if gone and now > gone[1] + GRACE:
             raise LabError(f"{gone[0]} has ended, and the others wait for it", "see its console")
         if now > end:
-            # Only while its guests are connected, because a guest that has exited was not the one waited for.
+            # Only guests that are still connected count, because a guest that has exited was not the one that was waited for.
             weftd.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 weftd.wait(GRACE)

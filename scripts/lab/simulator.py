@@ -9,7 +9,7 @@ from lab.errors import LabError
 
 PACKAGES = ("ibsim-utils", "opensm")
 PRODUCT = "usr/bin/ibsim"
-FORMAT = 2      # raised when the entry is made differently
+FORMAT = 2      # incremented when the entry is created differently
 KEY = cache.key_of(FORMAT, *PACKAGES)
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
@@ -23,7 +23,7 @@ def _make(directory):
 
 
 def root():
-    """The folder that both are in."""
+    """Returns the directory with both."""
     return cache.entry("ibsim", KEY, _make, need_mib=50, product=PRODUCT)
 
 
@@ -43,10 +43,10 @@ def net_of(topology):
 
 
 class Simulator:
-    """ibsim with a subnet, and OpenSM on it."""
+    """An ibsim with a subnet, on which OpenSM can run."""
 
     def __init__(self, topology, directory, net=None, host=None):
-        """net: instead of what net_of() makes, the output of ibnetdiscover; host: the node in it that programs run on."""
+        """net: the output of ibnetdiscover, instead of a generated topology; host: the node on which programs run."""
         self.directory = directory
         self._root = root()
         libraries = self._root / LIBRARIES
@@ -60,7 +60,7 @@ class Simulator:
         nodes = len(topology.hosts) + len(topology.switches)
         ports = sum(node.ports + 1 for node in topology.switches.values()) + 2 * len(topology.hosts)
         self._log = open(directory / "ibsim.log", "w")
-        # It ends with its input.
+        # It exits at the end of its input.
         self._ibsim = subprocess.Popen([self._root / PRODUCT, "-s", "-N", str(nodes + 16), "-S", str(len(topology.switches) + 16), "-P", str(2 * ports),
                                         str(file)], env=self._environment, stdin=subprocess.PIPE, stdout=self._log, stderr=subprocess.STDOUT)
 
@@ -73,7 +73,7 @@ class Simulator:
 
     @property
     def environment(self):
-        """The environment of programs on the subnet."""
+        """Returns the environment of programs on the subnet."""
         return {**self._environment, "LD_PRELOAD": str(self._preload)}
 
     @property
@@ -84,7 +84,7 @@ class Simulator:
         return str(self._root / "usr/sbin" / name)
 
     def opensm(self, timeout):
-        """Seconds that OpenSM takes from its start until the subnet is up, when it ends (-o)."""
+        """Returns the seconds from OpenSM's start until the subnet is up and OpenSM exits (-o)."""
         log = self.directory / "opensm.log"
         log.unlink(missing_ok=True)
         began = time.monotonic()

@@ -28,7 +28,7 @@ def _make(kdir):
 
 
 def module():
-    """siw.ko for the stock kernel, as bytes; made first if it is not in the cache."""
+    """Returns siw.ko for the stock kernel, as bytes; builds it first if it is not in the cache."""
     stock = kernels.find("stock")
     key = cache.key_of(FORMAT, stock.release, _source_version())
     return (cache.entry("siw", key, _make(stock.kdir), need_mib=100, product=MODULE) / MODULE).read_bytes()

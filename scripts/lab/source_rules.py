@@ -4,18 +4,18 @@ much C a module has. lab/layering.py checks what sources include, and scripts/ma
 import re
 
 SOURCES = {".c", ".cpp", ".h", ".hpp"}
-# Benchmarks measure the kernel's own InfiniBand stack too, and programs for guests are no part of a module.
+# Benchmarks also measure the kernel's own InfiniBand stack, and programs for guests are not part of a module.
 EXEMPT = re.compile(r"/bench/|/tests/guest/")
-# Rule 10: calls that take time, threads or random numbers from the host, and the files that may have them: the interface to the host itself, and
+# Rule 10: calls that get time, threads or random numbers from the host, and the files that may use them: the interface to the host itself, and
 # programs and the library that are not linked into a daemon.
 HOST_CALLS = re.compile(r"\b(?:steady_clock|system_clock|high_resolution_clock)::now\b|\bstd::j?thread\b|\brandom_device\b"
                              r"|\bsleep_(?:for|until)\b|\b(?:clock_gettime|gettimeofday|nanosleep|usleep|getrandom|pthread_create)\(")
 MAY_CALL_THE_HOST = re.compile(r"tools/base/(?:environment|reactor|closing)\.|/(?:tests|testing|fuzz|bench)/|tools/(?:explore|tests|attach/umad)/")
-# Rule 11: mutexes without annotations, and the declaration of one with them.
+# Rule 11: mutexes without annotations, and a declaration of an annotated one.
 BARE_MUTEX = re.compile(r"\bstd::(?:(?:recursive_|shared_|timed_)*mutex|lock_guard|unique_lock|scoped_lock|shared_lock|condition_variable(?:_any)?)\b")
 MAY_USE_BARE_MUTEXES = re.compile(r"tools/base/mutex\.hpp|tools/(?:explore|tests)/")
 MUTEX = re.compile(r"^\s*(?:mutable |constinit |static )*Mutex (\w+);", re.MULTILINE)
-# Rule 1: the C files that a module may have (X_module.c where a directory has several modules), and what their lines may be.
+# Rule 1: the C files that a module may have (X_module.c if a directory has several modules), and the lines that they may contain.
 BOILERPLATE = re.compile(r"(?:\w+_)?module\.c|exports\.c")
 BOILERPLATE_LINES = re.compile(
     r"""(?: /\*.*?\*/ | //[^\n]* | \s
@@ -49,7 +49,7 @@ def _module_complaints(name, path, text):
 
 
 def complaints(tree):
-    """The violations of a rule in that tree, one line each."""
+    """Returns the violations of a rule in that tree, one line each."""
     found = []
     for name, path in _files(tree):
         text = path.read_text()

@@ -7,7 +7,7 @@ SEED = "/sys/module/weft_kern/parameters/kunit_seed"     # for the cases that us
 
 
 def add_results(results, group, path, text, problem, reports, seconds=0.0):
-    """Adds what a module's suites printed (text), and other errors."""
+    """Adds the results in the output of a module's suites (text), and other errors."""
     found = ktap.parse(text)
     for suite in found:
         for case in suite.outcomes():

@@ -36,7 +36,7 @@ from lab.waiting import wait_until
 MARK = "_weft_test"
 
 
-FULL_PATIENCE = 10      # a full run may take so many times as long
+FULL_PATIENCE = 10      # factor of the time limit in a full run
 
 
 def full():
@@ -61,9 +61,8 @@ class Options:
 
 
 def test(function=None, *, kernels=("plain", "debug"), timeout=180, also=(), full_timeout=None):
-    """Marks a guest test. kernels: the kernels on which every run tests it; also: kernels on which it takes too long for that, so that it runs there only with
-    --full or if it is selected by name; timeout: seconds for the whole test on a plain kernel; full_timeout: the same with --full, by default FULL_PATIENCE
-    times timeout."""
+    """Marks a guest test. kernels: those on which it runs; also: further ones with --full or when selected by name, because it takes too long there;
+    timeout: seconds for the whole test on a plain kernel; full_timeout: the same with --full, if it is not FULL_PATIENCE times timeout."""
     def mark(wrapped):
         setattr(wrapped, MARK, Options(tuple(kernels), timeout, tuple(also), full_timeout or timeout * FULL_PATIENCE))
         return wrapped
@@ -88,11 +87,11 @@ class Lab:
 
     @property
     def modules(self):
-        """The directory of weft's modules for this kernel; a guest of lab.guest() sees it as /share."""
+        """Returns the directory of weft's modules for this kernel; a guest of lab.guest() sees it as /share."""
         return modules.directory(kernels.find(self.kernel))
 
     def guest(self, name="node1", **options):
-        """A Guest (not started) with this test's kernel, the modules as its /share, and its log among the test's files."""
+        """Returns a Guest (not started) with this test's kernel, with the modules as its /share, and with its log among the test's files."""
         if modules.is_built(kernels.find(options.get("kernel", self.kernel))):
             options.setdefault("share", modules.directory(kernels.find(options.get("kernel", self.kernel))))
         return Guest(name, **{"kernel": self.kernel, "log": self.directory / f"{name}.log", **options})
@@ -101,11 +100,11 @@ class Lab:
         return boot(*guests)
 
     def socket_path(self, name):
-        """A short path for a Unix socket."""
+        """Returns a short path for a Unix socket."""
         return pathlib.Path(self._sockets) / name
 
     def program(self, name):
-        """The path of one of the host programs in build/bin."""
+        """Returns the path of a host program in build/bin."""
         path = cache.TREE / "build/bin" / name
         if not path.exists():
             raise LabError(f"{path} is missing", "run make tools")
@@ -149,7 +148,7 @@ def _end(process):
 
 
 def discover():
-    """All (file, name, options) of guest tests in the tree."""
+    """Returns all (file, name, options) of guest tests in the tree."""
     found = []
     files = sorted(path for path in cache.TREE.glob("*/**/tests/guest/*.py") if "build" not in path.relative_to(cache.TREE).parts[:1])
     for path in files:
@@ -160,7 +159,7 @@ def discover():
 
 
 def load(path):
-    """A Python file as a module; its own folder is where it may import from."""
+    """Loads a Python file as a module, which can import from its own directory."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent))
@@ -171,19 +170,19 @@ def load(path):
     return module
 
 
-# The processes of tests that run now.
+# The processes of running tests.
 _running = set()
 
 
 def end_all():
-    """Kills the tests that run; their run_one() returns. From any thread."""
+    """Kills the running tests; their run_one() returns. Callable on any thread."""
     for child in list(_running):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
 
 
 def run_one(path, name, options, kernel, seed):
-    """Runs one test in a process of its own; returns its Result. Several threads may."""
+    """Runs one test in a process of its own; returns its Result. Callable on several threads."""
     directory = cache.TREE / "build/test" / kernel / path.stem / name
     subprocess.run(["rm", "-rf", directory], check=True)
     directory.mkdir(parents=True)
@@ -222,7 +221,7 @@ def run_one(path, name, options, kernel, seed):
 
 
 def main():
-    """The child: runs one test and leaves its outcome in a file."""
+    """In the child: runs one test and writes its result to a file."""
     path, name, kernel, directory, seed = sys.argv[1:]
     lab = Lab(kernel, pathlib.Path(directory), int(seed))
     outcome, detail = PASSED, ""
@@ -242,6 +241,6 @@ def main():
 
 
 if __name__ == "__main__":
-    # The tests import this file as lab.testing: run that one, so that there is one class Skip.
+    # The tests import this file as lab.testing; use that module, so that there is only one class Skip.
     from lab import testing
     testing.main()

@@ -14,21 +14,22 @@ from lab import image
 from lab.errors import LabError
 
 SHARED_MEMORY = "/dev/shm"
-ROOM = 4 << 30      # for the memory of some of them
+ROOM = 4 << 30      # memory for some of them
 
 KEEPER = """ulimit -c 0; set -m; "$@" & kernel=$!; trap 'kill -KILL -- -$kernel 2>/dev/null' EXIT; trap 'exit 143' TERM; wait $kernel; exit $?"""
 
 KERNEL_WORDS = (
     "console=tty0", "con=null", "con0=null,fd:1", "ignore_loglevel", "printk.devkmsg=on",
-    "oops=panic", "panic=-1", "noreboot",           # a crash stops the guest at once, and is detected
-    "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a kernel that gets no processor is no lock-up
+    "oops=panic", "panic=-1", "noreboot",           # a crash stops it at once, and is detected
+    "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a kernel that gets no CPU time is not in a lock-up
 )
 
-# If the host's CPU has more registers than the kernel can save (scripts/kernel/um/apply, 3), the registers beyond SSE are lost at a page fault. This
-# variable makes the C library copy memory without them; the kernel passes it to the first process.
+# If the host's CPU has more registers than the kernel can save (scripts/kernel/um/apply, 3), those beyond SSE are lost at a page fault. The C library
+# would use them for copying, so it is configured not to; the kernel passes this to the first process.
 ENVIRONMENT = ("GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-AVX_Fast_Unaligned_Load,-XSAVE,-XSAVEC",)
 
-# The clock jumps to the next timer when all is idle, and stands while anything runs: what a kernel does then depends on nothing outside.
+# The clock jumps to the next timer when the guest is idle, and stands still while anything runs, so the kernel's behaviour does not depend on the
+# host.
 VIRTUAL_TIME = ("time-travel=inf-cpu", "time-travel-start=1700000000000000000")
 
 
@@ -42,7 +43,8 @@ MOST_CARDS = 8
 
 
 def _one_word(path, state):
-    """The path, or a link to it: a word of the kernel's command line has neither blanks nor quotes, and no comma where it is an option of mount."""
+    """Returns the path, or a link to it, because a word of the kernel's command line can contain neither blanks nor quotes, and no comma in a mount
+    option."""
     if not re.search(r"[\s,\"'\\]", str(path)):
         return path
     link = state / "share"
@@ -51,12 +53,12 @@ def _one_word(path, state):
 
 
 def guest_words(guest, agent_fd, state):
-    """The kernel's command line for a Guest: Debian's root image as a disk, a folder of the host as its share, the agent's port, its cards.
-    state: the guest's own folder."""
+    """Returns the kernel's command line for a Guest, with Debian's root image as a disk, a folder of the host as its share, the agent's port,
+    and its cards. state: the guest's own folder."""
     for what in ("vfio_user", "spare_ports", "netdevs", "qemu_args", "icount", "firmware_script", "may_reboot"):
         if getattr(guest, what):
             raise LabError(f"{guest.name}: a guest of kernel {guest.kernel.variant} has no {what}", "use one that QEMU boots")
-    # "c" stands for unlocked: if UML locked the whole file, QEMU could not open it at the same time.
+    # c: without a lock. A lock of the whole file would prevent QEMU from reading it.
     words = [f"ubd0rc={image.root_image()}", "ssl=null", f"ssl0=fd:{agent_fd}", "weft.port=/dev/ttyS0", f"weft.name={guest.name}"]
     if guest.share:
         words.append(f"weft.share={_one_word(guest.share, state)}")
@@ -69,18 +71,18 @@ def guest_words(guest, agent_fd, state):
 
 
 def repeatable_words(name, seed, work, time=VIRTUAL_TIME):
-    """The command line of a kernel that does the same again (start(repeatable_in=…)), by virtual time, with all that it is to do in a folder: work/NAME
-    has its script, and gets what that printed (out, err), and its status; it is called work by a name that any folder has.
-    time: another one to live in."""
+    """Returns the command line of a kernel that runs the same each time (start(repeatable_in=…)), in virtual time. The folder work/NAME has
+    the script to run, and then gets the script's output (out, err) and status. `work` is relative to the kernel's working directory, so that the
+    command line is the same in each folder. time: other words for the kernel's clock."""
     return [*time, f"weft.seed={seed:#x}", f"weft.tree={image.root_tree()}", f"weft.name={name}", f"weft.work=/proc/self/cwd/{work}"]
 
 
 def start(kernel, words, *, memory, log, state, pass_fds=(), repeatable_in=None, no_setuid=False):
     """Starts a kernel; returns its keeper, to be ended by end().
 
-    words: for its command line; memory: in its notation (512M); log: the file of its console; state: a directory for this guest only;
-    repeatable_in: the directory to start it in for a repeatable run: it gets no random numbers of the host, and its memory has the same addresses in
-    each run; no_setuid: it shares a directory of the host (no_setuid.py).
+    words: for its command line; memory: in the kernel's notation (512M); log: the file for its console; state: a folder for it alone;
+    repeatable_in: the folder to start it in; it then reads no random numbers from the host, and its memory has the same addresses each time;
+    no_setuid: keep it from making files set-user-ID, because it shares a folder of the host (no_setuid.py).
     """
     confine = [sys.executable, "-B", str(NO_SETUID)] if no_setuid else []
     repeat = ["setarch", "-R", sys.executable, str(NO_RANDOMNESS)] if repeatable_in else []
@@ -92,8 +94,8 @@ def start(kernel, words, *, memory, log, state, pass_fds=(), repeatable_in=None,
 
 
 def _memory_folder():
-    """The directory for the unnamed file of its memory: in memory if there is space and pages there may be executed. If it has cards,
-    weftd also accepts files of a disk or of its own file system (is_of_the_kernel() in tools/base/memory_mapping.cpp)."""
+    """Returns the directory for the unnamed file with the kernel's memory: /dev/shm if it has space and its pages may be executed, else None.
+    If the kernel has cards, weftd also accepts files of a disk or of its own file system (is_of_the_kernel() in tools/base/memory_mapping.cpp)."""
     place = os.statvfs(SHARED_MEMORY)
     if place.f_flag & os.ST_NOEXEC or place.f_bavail * place.f_frsize < ROOM or not os.access(SHARED_MEMORY, os.W_OK):
         return None
@@ -101,7 +103,7 @@ def _memory_folder():
 
 
 def end(keeper):
-    """Kills a kernel at once, like a power cut: nothing in it is notified."""
+    """Kills a kernel at once, like a power cut: nothing in the guest is notified."""
     if keeper.poll() is None:
         keeper.terminate()
         keeper.wait()

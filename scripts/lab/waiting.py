@@ -8,7 +8,8 @@ class DeadlineExceeded(Exception):
 
 
 def wait_until(what, condition, timeout, interval=0.05):
-    """Calls condition() until it returns something true, and returns that.
+    """Calls condition() until it returns a true value, which is returned. what: the state in words ("node1 has an address on ib0"), for the error
+    message. timeout, interval: seconds.
 
     what: the state in words ("node1 has an address on ib0"), for the error's message.
     timeout, interval: seconds.

@@ -26,7 +26,7 @@ def call(name, *arguments):
 
 
 def hide_device():
-    """Mounts /dev/zero over /dev/random, for this process and its children."""
+    """Replaces /dev/random by /dev/zero for this process and its children."""
     user, group = os.geteuid(), os.getegid()
     call("unshare", CLONE_NEWNS | (CLONE_NEWUSER if user else 0))
     if user:
@@ -38,7 +38,7 @@ def hide_device():
 
 
 def deny_call():
-    """Makes getrandom(2) fail with ENOSYS, for this process and its children."""
+    """Makes getrandom(2) fail as not implemented for this process and its children."""
     program = b"".join(struct.pack("HBBI", *each) for each in (
         (LOAD_WORD, 0, 0, 0),               # the call's number
         (JUMP_IF_EQUAL, 0, 1, GETRANDOM),

@@ -16,7 +16,7 @@ def timed(function):
 
 @benchmark(figures=("boot.stock", "boot.plain", "boot.debug"))
 def boot(bench):
-    """From starting QEMU to the first command's answer."""
+    """The time from starting QEMU to the answer of the first command."""
     qemu.find()
     image.root_image()
 
@@ -32,9 +32,9 @@ def boot(bench):
 
 @benchmark(figures=("build.modules.one-cpp", "build.modules.nothing"))
 def incremental_build(bench):
-    """The modules again after one C++ file was touched (each of three files), and after nothing was."""
+    """The time to build the modules again after one C++ file was touched (each of three files), and after no change."""
     kernel = kernels.find("plain")
-    # The touched files go through the compiler, not through its cache.
+    # Touched files are compiled, and not taken from the compiler cache.
     os.environ["CCACHE_DISABLE"] = "1"
     try:
         modules.build(kernel.kdir)
@@ -54,7 +54,7 @@ def incremental_build(bench):
 
 @benchmark(figures=("test.warm",))
 def whole_test(bench):
-    """make test, with everything built and cached."""
+    """The time of make test with everything built and cached."""
     host.build()
     host.SANITIZED.build({"all", "fuzzers"})
     for variant in ("plain", "stock"):

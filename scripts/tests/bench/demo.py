@@ -8,13 +8,13 @@ from lab.benchmarks import benchmark
 
 RUNS = 3
 TIMES = cache.TREE / "build/demo/times.json"
-# The image is fetched while the programs are compiled: only the wait for it adds to the whole.
+# The image is downloaded while the programs are compiled, so only the additional wait for it counts.
 CONCURRENT = "image (concurrent)"
 
 
 @benchmark(figures=("demo.first-ping", "demo.part.*"), kernel="stock")
 def demo(bench):
-    """From the start of make demo to the answer of the first ping, as a whole and by part."""
+    """The time from the start of make demo to the answer of the first ping, in total and by part."""
     def once():
         subprocess.run([cache.TREE / "scripts/demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
         times = json.loads(TIMES.read_text())

@@ -5,9 +5,9 @@ import re
 from lab import kernels, modules, reports
 from lab.benchmarks import benchmark
 
-# Output of a weft_*_bench.ko for each operation when it is inserted: weft's in C++, next to the same in C.
+# Output of a weft_*_bench.ko for each operation when it is inserted: that of weft's C++ code, next to that of the same code in C.
 LINE = re.compile(r"^(?:weft_\w+: )?figure (\S+) (\S+) (\d+) (\d+)$")
-BOOTS = 2   # the counts of both must agree: the spread shows whether they do
+BOOTS = 2   # both counts must agree, as the spread shows
 
 
 @benchmark(figures=("kern.*",))

@@ -12,7 +12,8 @@ MOUNT_HERE = MOUNT.format(modules=f"/proc/self/cwd/{shared_time.MODULES}")
 
 
 class Setup:
-    """Modules of one stack for the guests of a lab. weft's modules are copied into a directory of the lab, because the kernel's own directory does not have them."""
+    """Modules of one stack for the guests of a lab. Weft's modules are copied into a directory of the lab, because the kernel's own directory does
+    not have them."""
 
     def __init__(self, name, kernel, directory):
         self._name = name
@@ -20,7 +21,7 @@ class Setup:
         self.modules = kernel.modules if name == stack.LINUX else pathlib.Path(directory)
 
     def _load(self, model):
-        """(lines that load modules, names for modprobe)."""
+        """Returns (lines that load modules, names for modprobe)."""
         if self._name == stack.LINUX:
             return "", stack.modules_of(self._kernel, model)
         modules = stack.weft_modules(model, self._kernel.release)
@@ -30,7 +31,7 @@ class Setup:
         return "".join(f"insmod {MODULES_DIRECTORY}/{name}.ko || exit 1\n" for name, _ in modules), ()
 
     def scripts(self, fabric):
-        """The script of each host, given the fabric as weftd shows it. It ends with the addresses of `weft run`."""
+        """Returns the script of each host, given the fabric as weftd shows it. It ends by setting the addresses of `weft run`."""
         result = {}
         for number, host in enumerate(shared_time.hosts_of(fabric), 1):
             lines, names = self._load(host["model"])

@@ -15,10 +15,10 @@ import struct
 import threading
 
 MOST_DESCRIPTORS = 16
-REST_SECONDS = 5        # for the rest of a message when weftd is about to take over
+REST_SECONDS = 5        # time limit in seconds for the rest of a message when weftd is about to take over
 LONGEST_RECORD = 16 << 10
 LONGEST_MESSAGE = 2 << 20
-MOST_MAPS = 256         # of a card; weftd itself accepts 64 or fewer
+MOST_MAPS = 256         # limit of mappings per card; weftd itself accepts at most 64
 # The protocol (tools/bus/vfio-user/protocol.hpp).
 HEADER = struct.Struct("<HHIII")
 VERSION, DMA_MAP, DMA_UNMAP, SET_IRQS, REGION_READ, REGION_WRITE, RESET, REGION_WRITE_MULTI = 1, 2, 3, 8, 9, 10, 13, 15
@@ -52,14 +52,14 @@ class Card:
     """A guest's connection to its card: the socket, and the messages with which a server that continues the connection must begin."""
 
     def __init__(self, descriptor, number=b""):
-        self.number = number    # that weftd uses for the connection; an earlier weftd has none
+        self.number = number    # number that weftd uses for the connection; an earlier weftd has none
         self._socket = socket.socket(fileno=descriptor)
         self._version = None
         self._maps = {}         # by address: (size, message, descriptors)
         self._intx = None       # (message, descriptors)
-        self._dead = None       # the thread that answers in the place of weftd, and what stops it
+        self._dead = None       # the thread that answers in place of weftd, and the socket that stops it
         self._wake = None
-        self._lock = threading.RLock()      # while the connection is passed on
+        self._lock = threading.RLock()      # held while the connection is passed on
 
     def close(self):
         with self._lock:
@@ -71,7 +71,8 @@ class Card:
                 _close(self._intx[1])
 
     def note(self, message, descriptors):
-        """Notes a message of the guest's QEMU that sets its session up, or undoes what one did. Takes the descriptors."""
+        """Records a message of the guest's QEMU that sets up its session, or removes the record of one that is undone. Takes ownership of the
+        descriptors."""
         _, command, *_ = HEADER.unpack_from(message)
         body = message[HEADER.size:]
         if command == VERSION:
@@ -97,14 +98,14 @@ class Card:
         _close(descriptors)
 
     def pass_on(self, name, keeper):
-        """Gives the connection to the weftd at the other end of the keeper's socket. OSError: weftd has exited."""
+        """Passes the connection to the weftd at the other end of the keeper's socket. OSError: weftd has exited."""
         def send(verb, message, descriptors):
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
             keeper.sendmsg([f"{verb} {name}\n".encode() + message], rights)
 
         with self._lock:
             self.stop()
-            version = [(self._version, [])] if self._version else []    # none if weftd exited before the client had sent it
+            version = [(self._version, [])] if self._version else []    # there is none if weftd exited before it was sent
             try:
                 for message, descriptors in [*version, *((message, held) for _, message, held in self._maps.values()), *([self._intx] if self._intx else [])]:
                     send("restore", message, descriptors)
@@ -119,10 +120,10 @@ class Card:
         poller.register(self._socket, select.POLLRDHUP)
         return bool(poller.poll(0))
 
-    # -- in the place of weftd ------------------------------------------------------------------
+    # -- answers in place of weftd --------------------------------------------------------------
 
     def stand_in(self):
-        """Begins to answer as a card that has failed."""
+        """Starts to answer like a card that has failed."""
         with self._lock:
             if not self._dead:
                 wake = os.eventfd(0)
@@ -154,7 +155,7 @@ class Card:
                     break
 
     def _answer_one(self, wake):
-        """Answers a message. False: there are no more, or the thread is to stop and the rest of the message does not come."""
+        """Answers a message. Returns False if there are no more, or if the thread must stop and the rest of the message does not arrive."""
         descriptors = []
         try:
             message = self._read(HEADER.size, descriptors, wake)
@@ -176,14 +177,16 @@ class Card:
         return True
 
     def _read(self, size, descriptors, wake):
-        """Returns so many bytes, and adds what comes with them to the descriptors. b"": the connection has been closed, or the thread is to stop."""
+        """Returns this many bytes, and appends received descriptors to the list. Returns b"" if the connection was closed, or if the thread must
+        stop."""
         either, rest = select.poll(), select.poll()
         for poller in (either, rest):
             poller.register(self._socket, select.POLLIN)
         either.register(wake, select.POLLIN)
         data = b""
         while len(data) < size:
-            # A message that has begun is read to its end: the next weftd could not understand the rest. A client that does not send it is not waited for.
+            # A message that has begun is read to its end, because the next weftd could not interpret the rest. There is a time limit for clients that
+            # do not send it.
             either.poll()
             if not rest.poll(REST_SECONDS * 1000):
                 return b""
@@ -196,7 +199,7 @@ class Card:
 
     @staticmethod
     def _answer_to(command, body):
-        """Returns (what follows the header, the error's number)."""
+        """Returns (the data after the header, the number of the error)."""
         if command == REGION_READ:
             _, _, count = ACCESS.unpack_from(body)
             return body[:ACCESS.size] + b"\xff" * min(count, LONGEST_MESSAGE), 0
@@ -213,14 +216,14 @@ class Keeper:
     """All connections of a lab."""
 
     def __init__(self):
-        self._cards = collections.defaultdict(dict)     # by host, and by a number for each connection of this object's; the oldest first
+        self._cards = collections.defaultdict(dict)     # keyed by host, and by a number for each connection; the oldest first
         self._count = itertools.count()
         self._lock = threading.Lock()
         self._socket = None
         self._reader = None
 
     def open(self):
-        """For a weftd that is to be started: returns its end of a new socket."""
+        """Creates a socket for a weftd that will be started; returns its end."""
         if self._socket:
             self._socket.close()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -230,10 +233,10 @@ class Keeper:
 
     def stand_in(self):
         """Answers QEMU in place of weftd after weftd has exited."""
-        self._reader.join()     # until everything that it has passed on is known
+        self._reader.join()     # until everything that weftd has passed on has been read
         with self._lock:
             for cards in self._cards.values():
-                # A card has one client. Another program can have connected to weftd before the guest's connection was passed on.
+                # A card has one client. Another program may have connected to weftd before the guest's connection was passed on.
                 living = [number for number, card in cards.items() if not card.hung_up()]
                 for number in list(cards):
                     if number not in living[:1]:
@@ -242,7 +245,7 @@ class Keeper:
                     try:
                         card.stand_in()
                     except (OSError, RuntimeError):
-                        # There is no descriptor or thread for it. The guest loses this card, and the others keep theirs.
+                        # There is no descriptor or thread for it. The guest loses this card and keeps the others.
                         cards.pop(key).close()
 
     def close(self):
@@ -260,11 +263,11 @@ class Keeper:
             return bool(self._cards.get(host))
 
     def pass_on(self, host):
-        """Passes a guest's connection to the running weftd, unless it is served already. OSError: weftd has exited."""
+        """Passes a guest's connection to the running weftd, unless weftd serves it already. OSError: weftd has exited."""
         with self._lock:
             waiting = [card for card in self._cards[host].values() if card.stands_in()]
             keeper = self._socket
-        # Without the lock: weftd may wait until the reader has taken another record.
+        # The lock is not held, because weftd may wait until the reader has taken another record.
         for card in waiting:
             card.pass_on(host, keeper)
 
@@ -274,7 +277,7 @@ class Keeper:
                 try:
                     record, descriptors = _receive(connection, LONGEST_RECORD)
                 except ConnectionResetError:
-                    continue    # weftd was killed before it had read all records. Its own ones follow this error.
+                    continue    # weftd was killed before it had read all records. Its own records follow after this error.
                 if not record:
                     break
                 line, _, message = record.partition(b"\n")
@@ -294,6 +297,6 @@ class Keeper:
             else:
                 _close(descriptors)
                 if verb == "gone":
-                    # Without a number it is a client that this weftd serves, and not one that waits for being passed on.
+                    # Without a number, it is a client that this weftd serves, and not one that waits to be passed on.
                     for key in [key for key, card in cards.items() if card.number == message] if message else served:
                         cards.pop(key).close()

@@ -20,8 +20,9 @@ from lab.guest import BUSYBOX
 from lab.machine import ethernet_netdev
 from weftd_process import Daemon, is_served
 
-# Waits for a line of a file. It uses bash only, because on an emulated CPU starting a program takes longer than the event waited for. The limit is a time and
-# not a number of tries: on a busy host each try takes several times as long, and SETUP_TIMEOUT would end the script before it can report what is missing.
+# Waits for a line of a file. It uses bash only, because on an emulated CPU starting a program takes longer than the event that is waited for. The
+# limit is a time and not a number of attempts: on a busy host each attempt takes several times as long, and SETUP_TIMEOUT would stop the script
+# before it can report what is missing.
 AWAIT = """
 exec {never}<> <(:)
 await() {
@@ -33,7 +34,7 @@ await() {
 	return 0	# not that of the last read
 }
 """
-# User-Mode Linux has a directory of the host with the kernel's own modules, where modprobe looks for them.
+# A User-Mode Linux guest has a directory of the host with the kernel's own modules, in which modprobe looks for them.
 MODULES_DIRECTORY = '"/usr/lib/modules/$(uname -r)"'
 MOUNT = f"mkdir -p {MODULES_DIRECTORY} && mount -t hostfs -o {{modules}} modules {MODULES_DIRECTORY} || exit 1\n"
 # The arguments: the interface's address, its name, and the modules to load.
@@ -49,14 +50,15 @@ address add $address/24 dev $interface
 link set $interface up
 END
 """
-# Makes a guest a node of the subnet. ib0 has a carrier once it has joined its broadcast group. It is brought up once the port is active: an interface that
-# is up before may query the SA before the kernel knows where the subnet manager is, and repeats the query only after a second.
+# Makes a guest a node of the subnet. ib0 has a carrier once it has joined its broadcast group. It is brought up after the port has become active: an
+# interface that is up earlier may query the SA before the kernel knows where the subnet manager is, and repeats the query only after a second.
 NODE_SETUP = AWAIT + LOAD + """
 await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
 """ + SET_UP + """
 await /sys/class/net/$interface/carrier 1 "$interface did not get a carrier"
 """
-# The same as NODE_SETUP for a card that is back: its driver is loaded, and works on it meanwhile. The first argument is 1 if the subnet has a manager.
+# The same as NODE_SETUP for a card that has been plugged in again: its driver is loaded, and initialises it meanwhile. The first argument is 1 if the
+# subnet has a subnet manager.
 SETUP_AGAIN = AWAIT + """
 managed=$1
 address=$2
@@ -72,23 +74,25 @@ appear "/sys/class/infiniband/*/ports/1/state" "the card"
 [ $managed = 0 ] || await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
 appear /sys/class/net/$interface "$interface"
 """ + SET_UP
-# The same without a subnet manager: the port becomes active when one comes, and the interface gets its carrier then.
+# The same without a subnet manager: when one is started, the port becomes active, and the interface gets its carrier.
 UNMANAGED_SETUP = LOAD + SET_UP
-# Allocated pages are not zeroed, which takes 0.4 s of the 4.4 s that an emulated CPU needs to boot; and the initramfs loads Debian's driver first.
+# Allocated pages are not zeroed, which would take 0.4 s of the 4.4 s that an emulated CPU needs to boot. The initramfs loads Debian's driver early.
 QUICKLY = "init_on_alloc=0"
 EARLY_DRIVER = "weft.early=1"
 # The same on the lab's Ethernet.
 ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/24 dev eth0 && ip link set eth0 up"
-MOST_ADDRESSES = 254    # of 10.1.0.0/24, and of 10.2.0.0/24
-BOOT_TIMEOUT = 120      # seconds, of a machine with an emulated CPU
-SETUP_TIMEOUT = 200     # seconds: longer than the waits of a script together, and the modules take a while
-CARRIER_TIMEOUTS = (5, 20, 60)  # seconds until ib0 of a card that is back has a carrier; its link is pulled and plugged in again after each but the last
+MOST_ADDRESSES = 254    # number of addresses in 10.1.0.0/24 and 10.2.0.0/24
+BOOT_TIMEOUT = 120      # seconds, for a guest with an emulated CPU
+SETUP_TIMEOUT = 200     # seconds: longer than all waits of a script together, because loading modules takes a while
+# seconds until ib0 of a card that was plugged in again has a carrier; after each of these times but the last, its link is unplugged and plugged in
+# again
+CARRIER_TIMEOUTS = (5, 20, 60)
 RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
 
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Settings of a host's guest. kernel: a name of lab.kernels, or a path, as own_kernel.find() takes it; stack: one of stack.NAMES."""
+    """Settings of a host's guest. kernel: a name of lab.kernels, or a path for own_kernel.find(); stack: one of stack.NAMES."""
 
     kernel: str = "stock"
     modules: str | None = None
@@ -100,7 +104,7 @@ class Machine:
     stack: str = stack.LINUX
 
     def but(self, settings):
-        """Returns this one with the lab file's settings of a host. A kernel brings its own modules and initramfs, or none."""
+        """Returns these settings with those of a host in the lab file. A kernel in the file has its own modules and initramfs, or none."""
         if "kernel" in settings:
             settings = {"modules": None, "initrd": None, **settings}
         return dataclasses.replace(self, **settings)
@@ -117,7 +121,7 @@ class Machine:
 
 
 def bus_of(native):
-    """The name of the protocol by which a guest has its card: User-Mode Linux takes another one than QEMU."""
+    """Returns the name of the protocol by which a guest has its card, which differs between User-Mode Linux and QEMU."""
     return "vhost-user" if native else "vfio-user"
 
 
@@ -131,7 +135,7 @@ class Fabric:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A host's guest before it boots. stack: the modules that it loads for its card, or None."""
+    """A host's guest before its boot. stack: the modules that it loads for its card, or None."""
 
     host: dict
     machine: Machine
@@ -158,8 +162,9 @@ def warnings_of(log):
 
 
 class Interruption:
-    """Ctrl-C, SIGTERM and SIGHUP: each raises KeyboardInterrupt on the main thread, and is remembered. Python drops an exception that a handler raises
-    while a finalizer or a callback of a weak reference runs, so a wait on the main thread looks whether one has come (check())."""
+    """Handles Ctrl-C, SIGTERM and SIGHUP: each raises KeyboardInterrupt on the main thread, and is recorded. Python drops an exception that a handler
+    raises while a finalizer or a callback of a weak reference runs, so a wait on the main thread also checks whether one has been recorded
+    (check())."""
 
     def __init__(self):
         self.came = False
@@ -167,7 +172,7 @@ class Interruption:
         self._watched = ()
 
     def forget(self):
-        """Clears an interruption that has been handled; the next one counts."""
+        """Clears an interruption that has been handled; the next one takes effect again."""
         self.came = False
 
     def watch(self, *numbers):
@@ -177,7 +182,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def diverted(self, handler):
-        """Has handler(number, frame) called instead, by those that are watched."""
+        """Calls handler(number, frame) for these signals instead."""
         before = {number: signal.signal(number, handler) for number in self._watched}
         try:
             yield
@@ -199,7 +204,8 @@ interruption = Interruption()
 
 
 def _next(done, meanwhile):
-    """The next result. A signal may have woken another thread than the main thread, on which its handler runs: twice a second this one wakes too."""
+    """Returns the next result. A signal may wake another thread than the main thread, on which its handler runs, so this thread wakes twice a second,
+    too."""
     while True:
         try:
             return done.get(timeout=0.5)
@@ -209,8 +215,8 @@ def _next(done, meanwhile):
 
 
 def together(guests, work, meanwhile=lambda: None):
-    """Calls work(guest) for all at once, a thread each, on the main thread; returns what each returned. The first that fails ends it, and so does
-    meanwhile(), which is called on the main thread about twice a second, if it raises."""
+    """Calls work(guest) for all guests at once, each on a thread; returns all results. Called on the main thread. The first exception stops the wait,
+    and so does one of meanwhile(), which is called on the main thread about twice a second."""
     done = queue.SimpleQueue()
 
     def one(guest):
@@ -237,11 +243,11 @@ class Lab:
         self.directory = directory
         self.logs = logs
         self.guests = {}
-        self._numbers = {}      # the last part of each machine's address, for as long as it is there
+        self._numbers = {}      # the last part of each guest's address, while the guest exists
         self._loaded = {}       # the stack.Stack of each guest, or None
         self.weftd = Daemon(weftd, directory, logs, restart, bus_of(machine.is_native()))
         self._lab_file = lab_file
-        self._card = card       # without a lab file: the model of its hosts' cards
+        self._card = card       # without a lab file: the card model of its hosts
         self._machine = machine
         self._bare = bare
         self._tell = tell
@@ -251,14 +257,14 @@ class Lab:
         self._tell(f"[{time.monotonic() - self._begun:5.1f} s] {text}")
 
     def up(self, check=lambda _: None):
-        """Starts weftd and the machines. check(names of hosts): called before any machine boots, may raise."""
+        """Starts weftd and the guests. check(names of hosts): called before any guest boots; it may raise an exception."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.logs.mkdir(parents=True, exist_ok=True)
         if is_served(self.weftd.control):
             raise LabError(f"a weftd that this command did not start serves {self.directory}",
                            f"end it with `weft --socket-dir {self.directory} shutdown`, or choose another --socket-dir")
         if self._card:
-            # No name that a user gives a file: the directory may be one of the user's.
+            # The name must not be one that a user would give a file, because the directory may belong to the user.
             self._lab_file = self.directory / ".weft-card.toml"
             self._lab_file.write_text(stack.two_hosts(self._card))
         self.weftd.start(self._lab_file)
@@ -270,12 +276,13 @@ class Lab:
         self._start_guests(fabric.hosts, fabric.managed)
 
     def _fabric(self):
-        # The state of a subnet manager is "not active" until it has taken its first turn.
+        # The state of a subnet manager is "not active" until it has run for the first time.
         shown = ask_weftd(self.directory, "fabric.show")
         return Fabric([host for host in shown["hosts"] if host["socket"]], shown["subnet_manager"] is not None)
 
     def settle(self, replaced, tell):
-        """Makes the machines those of the hosts that weftd has now; machines of hosts in `replaced` start again, for their card is another."""
+        """Starts and stops guests so that they are those of the present hosts of weftd. Guests of hosts in `replaced` are restarted, because their
+        cards are new."""
         self._tell = tell
         fabric = self._fabric()
         names = [host["name"] for host in fabric.hosts]
@@ -300,8 +307,8 @@ class Lab:
         return path
 
     def look_after(self, tell=None):
-        """If weftd has exited, starts it again with the state that it had, and gives the guests cards again. tell(text) reports what was lost. Raises
-        LabError if weftd is not to be started again, or exits too often."""
+        """If weftd has exited, starts it again with its former state, and gives the guests cards again. tell(text) reports what was lost. Raises
+        LabError if weftd must not be started again, or exits too often."""
         while not self.weftd.alive():
             tell = tell or self.tell
             tell(self.weftd.start_again())
@@ -319,9 +326,10 @@ class Lab:
         self.look_after(self.tell)
 
     def _give_cards_again(self, tell):
-        """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Stops early if weftd exits again."""
+        """Each guest removes its card from its kernel, and finds a card again after weftd has got its connection. Returns early if weftd exits
+        again."""
         fabric = self._fabric()
-        # A port whose cable is unplugged does not become active.
+        # A port whose cable was unplugged does not become active.
         pulled = {link["name"] for link in ask_weftd(self.directory, "fabric.show")["links"] if link["settings"]["state"] == "down"}
         for host in fabric.hosts:
             guest = self.guests.get(host["name"])
@@ -344,7 +352,7 @@ class Lab:
         together(hosts, give)
 
     def _give_card_again(self, guest, host, managed):
-        """Returns what to add to the message about it; None if weftd has exited meanwhile."""
+        """Returns an addition to the message about it; None if weftd has exited meanwhile."""
         if not self.weftd.keeper.has(guest.name):
             raise LabError("its connection is not known")
 
@@ -352,7 +360,7 @@ class Lab:
             guest.wait_for_event(what, lambda: process.status is not None or not self.weftd.alive(), seconds)
             return process.status is not None
 
-        # The driver finds that the card has failed, and that it is another one then.
+        # The driver detects that the card has failed, and later that it is a new one.
         removal = guest.spawn([BUSYBOX, "sh", "-c", f"if [ -e {guest.card} ]; then echo 1 >{guest.card}/remove; fi"])
         if not waited_for(removal, "its driver to release the card", RELEASE_TIMEOUT):
             return None
@@ -379,7 +387,8 @@ class Lab:
                 guest.wait_for_carrier(loaded.interface, timeout=timeout)
                 break
             except DeadlineExceeded:
-                # Linux's SA client learns from a change of the port where the subnet manager is. If it comes after the port has become active, it misses that.
+                # Linux's SA client learns the location of the subnet manager from a change of the port. If the client is registered after the port
+                # has become active, it misses the change.
                 if timeout == CARRIER_TIMEOUTS[-1]:
                     raise
                 for command in ("link.down", "link.up"):
@@ -490,7 +499,7 @@ class Lab:
 
 
 def program_in_same_directory(path):
-    """The path of weftd, given by the caller: it is in the directory of weft."""
+    """The path of weftd is given by the caller, because weftd is in the same directory as weft."""
     path = pathlib.Path(path)
     if not path.is_file():
         raise LabError(f"there is no {path}", "weftd must be in the same directory as weft: build both, or install the package weft")

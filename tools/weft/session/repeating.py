@@ -16,7 +16,7 @@ from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, TIMED_OUT, Printer, ch
 
 DEFAULT_KERNEL = "um"
 LARGEST_SEED = 0xFFFFFFFF
-MOST_SECONDS = 600      # of this machine's time
+MOST_SECONDS = 600      # of real time
 
 
 def event(text):
@@ -44,7 +44,7 @@ def _kernel(machine):
 
 
 def _run(lab, logs):
-    """Runs the lab. Its logs are kept however it ends: in the directory that was requested or, if the run failed, in one that the error message contains."""
+    """Runs the lab. Its logs are always kept: in the requested directory, or, if the lab did not finish, in one that the error message contains."""
     try:
         return shared_time.run(lab, MOST_SECONDS)
     except LabError as error:
@@ -98,7 +98,7 @@ def run(args, machine):
 
 
 def _status(done, scripts):
-    """Prints what went wrong; returns the status, as that of any other `weft run`."""
+    """Prints the errors; returns the exit status, as for any other `weft run`."""
     cut_short = [host for host in scripts if done.status[host] is None]
     if cut_short:
         print(f"weft run: {cut_short[0]} did not finish: {done.reason}", file=sys.stderr)

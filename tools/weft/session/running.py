@@ -20,14 +20,14 @@ from labs import Lab, interruption, together
 
 PART = re.compile(r"^#@[ \t]*(.*)$")
 REFUSED, KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, SIGNALLED = 1, 125, 124, 126, 128
-# Signals that a program gets for a defect of its own.
+# Signals that the kernel sends to a program because of a defect in it.
 CRASHES = {int(number): number.name for number in (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)}
-NO_LIMIT = 1e6      # seconds, where there is no --timeout
-GRACE = 10      # seconds that commands have to end by themselves after a signal
+NO_LIMIT = 1e6      # seconds, if there is no --timeout
+GRACE = 10      # seconds that commands have to exit after a signal
 
 
 def parts_of(script, hosts):
-    """Splits a script by host: the lines before its first line `#@ HOST…` are for all hosts, the lines after such a line for those it names."""
+    """Splits a script by host: the lines before the first line `#@ HOST…` are for all hosts, and the lines after such a line for the hosts in it."""
     parts = {host: [] for host in hosts}
     whose = list(hosts)
     for number, line in enumerate(script.splitlines(), 1):
@@ -44,7 +44,7 @@ def parts_of(script, hosts):
 
 
 def crash_of(status):
-    """The name of the signal that killed a defective program, by its exit status; None if it exited otherwise."""
+    """Returns the name of the signal that killed a defective program, by its exit status; None if it exited for another reason."""
     return CRASHES.get(status - SIGNALLED)
 
 
@@ -67,7 +67,7 @@ class Printer:
                 self._streams[number].flush()
 
     def finish(self, name):
-        """Writes the last line of each guest whose output does not end with a newline."""
+        """Writes the last line of a guest that did not end it with a line feed."""
         for number in range(len(self._streams)):
             if self._rest.get((name, number)):
                 self.write(name, *(b"\n" if number == each else b"" for each in range(len(self._streams))))
@@ -91,7 +91,7 @@ def scripts_of(args, hosts):
 
 
 def _start(guest, script, alone, from_input):
-    """Starts a script. If it is the only one, it has the caller's standard input or terminal."""
+    """Starts a script. If it runs in only one guest, it has the caller's standard input or terminal."""
     guest.put("/run/weft-script", script)
     if not alone or from_input:
         return guest.spawn("exec bash /run/weft-script")
@@ -128,7 +128,7 @@ def _pass_on_signal(processes, tell):
 
 
 def execute(lab, args, scripts, printer_of):
-    """Runs the scripts in a lab that is up; returns the status: the first host's that is not 0, in the lab's order."""
+    """Runs the scripts in a lab that is up; returns the first status, in the order of hosts, that is not 0."""
     printer = printer_of(len(scripts) > 1)
     processes = {host: _start(lab.guests[host], script, len(scripts) == 1, args.script == "-") for host, script in scripts.items()}
     timeout = args.timeout or NO_LIMIT
@@ -160,12 +160,12 @@ def execute(lab, args, scripts, printer_of):
 
 
 def _warn(text):
-    """Prints what has happened to weftd, with --quiet, too."""
+    """Prints what has happened to weftd, even with --quiet."""
     print(printable(f"weft run: {text}"), file=sys.stderr, flush=True)
 
 
 def report_kernels(guests, printed=""):
-    """Prints what the guests' kernels have reported, as far as it is not in `printed`; returns the status of it, or 0."""
+    """Prints reports of the guests' kernels that are not in `printed`; returns the exit status for them, or 0."""
     status = 0
     for guest in guests:
         if found := guest.new_reports():
@@ -184,7 +184,7 @@ def check_command(args):
 
 
 def report_incomplete_logs(guests, asked_for):
-    """Reports guests whose console could not be written; returns the resulting status if logs were requested."""
+    """Prints whose console could not be written; returns the exit status for that if the logs were requested."""
     incomplete = [guest for guest in guests if guest.console_error()]
     for guest in incomplete:
         print(f"weft run: {guest.log} does not contain the whole console of {guest.name}: {guest.console_error()}", file=sys.stderr)
@@ -193,7 +193,7 @@ def report_incomplete_logs(guests, asked_for):
 
 def run(args, machine):
     check_command(args)
-    # Sockets have short paths; consoles are kept where that was asked for, or where something went wrong.
+    # The paths of sockets must be short. Consoles are kept if that was requested, or after an error.
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
     logs = args.logs or directory / "logs"
     keeping = args.logs is None
@@ -207,7 +207,7 @@ def run(args, machine):
     try:
         with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, tell, args.card, not args.no_restart) as lab:
             try:
-                # A host that is not there is reported before any guest boots.
+                # A missing host is reported before any guest boots.
                 lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))
                 status = execute(lab, args, scripts, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer))
             except GuestDied as error:
@@ -215,14 +215,14 @@ def run(args, machine):
                 print(printable(f"weft run: {error}"), file=sys.stderr)
                 status = report_kernels(lab.guests.values(), str(error)) or MACHINE_DIED
     except LabError as error:
-        # The error message may contain the path of a console, which changes here.
+        # The console to which it refers will be moved.
         kept = keeping and not interruption.came and _keep(logs)
         raise LabError(str(error).replace(str(logs), str(kept)) if kept else str(error)) from None
     except DeadlineExceeded as error:
         print(printable(f"weft run: {error}"), file=sys.stderr)
         status = TIMED_OUT
     except BrokenPipeError:
-        raise   # the reader of the output has enough
+        raise   # the reader has closed the output
     except Exception:
         # It is a defect of weft, or an error of the host. The consoles show what the guests did until then.
         if keeping and not interruption.came:

@@ -32,14 +32,14 @@ from running import KERNEL_REPORT, MACHINE_DIED
 from streams import Terminal
 from weftd_process import is_served
 
-FOLLOW_INTERVAL = 0.5   # seconds between two looks at a console's file
-RETRY_SECONDS = 0.1     # until a client is accepted again after a failure
+FOLLOW_INTERVAL = 0.5   # seconds between two checks of a console's file
+RETRY_SECONDS = 0.1     # seconds until a client is accepted again after a failure
 OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
-FAILED = 32     # a frame with the reason why there is no status
+FAILED = 32     # a frame with the reason why there is no exit status
 IS_UP = "up"
 # Contains the reason why the last lab of the directory stopped, unless a client requested it.
 ENDED = "lab-ended"
-LOG = "lab.log"         # what has happened to weftd
+LOG = "lab.log"         # events of weftd
 MOST_MESSAGES = 100     # for one check
 WAKE = object()
 
@@ -84,14 +84,15 @@ class Server:
         self.path = path
         self.done = threading.Event()
         self.checking = threading.Lock()
-        self.changes = queue.SimpleQueue()  # (Lab.settle, restart or upgrade, what for, send, event): processes are started on the main thread; WAKE
-        self.messages = []      # about weftd, which the next check() passes on
+        # (Lab.settle, restart or upgrade, its argument, send, event), because processes are started on the main thread; WAKE
+        self.changes = queue.SimpleQueue()
+        self.messages = []      # messages about weftd for the next check()
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(str(path))
         self.listener.listen()
 
     def serve(self):
-        """Serves until a client stops the lab, or weftd has exited and is not started again; returns the reason in the latter case."""
+        """Serves until a client stops the lab, or until weftd has exited and is not started again; returns the reason in the latter case."""
         self.lab.weftd.notify = lambda: self.changes.put(WAKE)
         threading.Thread(target=self.accept, daemon=True).start()
         while not self.done.is_set() and not interruption.came:
@@ -119,7 +120,7 @@ class Server:
         return None
 
     def note(self, text):
-        """Keeps a message for the log, and for the next check()."""
+        """Stores a message for the log, and for the next check()."""
         with self.checking:
             self.messages = [*self.messages, text][-MOST_MESSAGES:]
         with contextlib.suppress(OSError), open(self.lab.logs / LOG, "a") as log:
@@ -133,7 +134,7 @@ class Server:
             except OSError as error:
                 if error.errno in (errno.EBADF, errno.EINVAL):
                     return
-                # EMFILE, for example: the client waits in the socket's queue until another one has left.
+                # For example EMFILE: the client waits in the socket's queue until another one has disconnected.
                 self.done.wait(RETRY_SECONDS)
                 continue
             try:
@@ -219,7 +220,7 @@ class Server:
 
     @staticmethod
     def report(guest, process, send):
-        """Sends what a command prints and takes, until it exits; it is stopped if the client disconnects."""
+        """Sends a command's output and the bytes that it has consumed, until it exits; the command is killed if the client disconnects."""
         taken, ended = 0, False
         try:
             while not ended:
@@ -228,7 +229,7 @@ class Server:
                 if process.window.taken != taken:
                     taken = process.window.taken
                     send(CONSUMED, struct.pack("<I", taken))
-                # Without the guest's lock: a client may take its time, and more than a frame may have come meanwhile.
+                # The guest's lock is not held, because a client may be slow. More than one frame may be pending.
                 for kind, data in zip((OUT, ERR), process.drain()):
                     for begin in range(0, len(data), OUTPUT_PIECE):
                         send(kind, data[begin:begin + OUTPUT_PIECE])
@@ -239,7 +240,7 @@ class Server:
 
     @staticmethod
     def listen(stream, process):
-        """Passes a client's input on to its command, until the client disconnects, which hangs the command up, or violates the protocol."""
+        """Passes a client's input on to its command, until the client disconnects, which hangs up the command, or violates the protocol."""
         try:
             while frame := read_frame(stream):
                 _, kind, data = frame
@@ -323,7 +324,7 @@ def _wait_until_up(reader, child):
 
 
 def settle(args):
-    """Starts guests of new hosts and stops those of removed hosts after `weft lab apply`."""
+    """Called after `weft lab apply`: starts and stops guests for added and removed hosts."""
     return _pass_on(args, {"settle": args.words})["status"]
 
 
@@ -341,7 +342,7 @@ def check(args):
 
 
 def console(args):
-    """Prints a guest's console; with --follow also later output, until Ctrl-C, or until the lab has ended or the reader has exited."""
+    """Prints a guest's console; with --follow, also later output, until Ctrl-C, the end of the lab, or the exit of the reader."""
     path = _pass_on(args, {"log": args.host})["path"]
     with contextlib.suppress(KeyboardInterrupt):
         _print_console(args, path)
@@ -354,7 +355,7 @@ def _print_console(args, path):
     with open(path, "rb") as log:
         while True:
             while piece := log.read(OUTPUT_PIECE):
-                # The guest's text does not steer the caller's terminal.
+                # Control characters in the guest's text must not affect the caller's terminal.
                 streams.write(printable(piece.decode(errors="replace").replace("\r\n", "\n")).encode() if sys.stdout.isatty() else piece, b"")
             if not args.follow or not is_served(args.socket_dir / "lab.sock"):
                 return
@@ -374,12 +375,12 @@ def _pass_on(args, message):
 
 
 class Client:
-    """A command in a guest of a lab that is up, as its caller sees it."""
+    """The client's side of a command in a guest of a lab that is up."""
 
     def __init__(self, directory, host, words, terminal):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         _connect(self._socket, directory)
-        self._changed = threading.Condition()   # also: a frame of one thread at a time
+        self._changed = threading.Condition()   # also held while a frame is sent
         self._window = InputWindow()
         self._ended = self._signalled = False
         request_line = {"host": host, "words": words, "terminal": Terminal.size() if terminal else None, "environment": Terminal.environment() if terminal else ()}
@@ -397,7 +398,8 @@ class Client:
         self._send(RESIZE, SIZE.pack(rows, columns))
 
     def run(self):
-        """Passes everything on until the command exits; returns its status. The first signal goes to the command, the second stops waiting."""
+        """Passes all data on until the command exits; returns its status. The first signal is sent to the command, and the second one stops the
+        wait."""
         streams.feed(self._changed, self._window.space, lambda: self._ended, self._give)
         stream = self._socket.makefile("rb")
         with interruption.diverted(self._on_signal):
@@ -416,7 +418,7 @@ class Client:
         raise LabError("the lab has ended")
 
     def _on_signal(self, number, _):
-        """Nothing is raised by the first one: half a frame may have been read."""
+        """The first signal raises no exception, because half a frame may have been read."""
         if self._signalled:
             sys.exit(128 + number)
         self._signalled = True
@@ -430,7 +432,7 @@ class Client:
 
 
 def shell(args):
-    """A command, or a shell: on the caller's terminal an interactive one, else one that reads commands from standard input."""
+    """Runs a command or a shell: on the caller's terminal an interactive one, otherwise one that reads commands from standard input."""
     terminal = Terminal.there()
     if args.words:
         words = ["bash", "-c", shlex.join(args.words) if len(args.words) > 1 else args.words[0]]

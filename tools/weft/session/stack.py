@@ -14,14 +14,14 @@ IPOIB = "ib0"       # the interface that has no carrier without a subnet manager
 NAMES = (LINUX, WEFT)
 # Debian's driver of each model.
 IN_TREE = {"mlx4": "mlx4_ib", "mlx5": "mlx5_ib", "mthca": "ib_mthca"}
-# In the order of their dependencies: modules below the driver, and modules above it.
+# Modules below the driver and above it, in the order of their dependencies.
 BELOW = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_rdma_ucm", "weft_netlink")
 ABOVE = {"mlx4": ("weft_ipoib",), "mthca": ("weft_ipoib",), "amso1100": ()}
 
 
 @dataclasses.dataclass(frozen=True)
 class Stack:
-    """Modules that a guest loads for its card. in_tree: names of modules that its image has; own: weft's, (name, bytes) each."""
+    """Modules that a guest loads for its card. in_tree: names of modules in its image; own: (name, bytes) of weft's."""
 
     interface: str
     in_tree: tuple = ()
@@ -29,7 +29,7 @@ class Stack:
 
 
 def two_hosts(model):
-    """A lab file: two hosts with cards of that model on one switch, as weftd has them without a file."""
+    """Returns a lab file with two hosts with cards of that model on one switch, like weftd's default lab."""
     ports = 2 if model == "mthca" else 1
     hosts = "".join(f'[[host]]\nname = "{name}"\nmodel = "{model}"\nports = {ports}\n' for name in ("node1", "node2"))
     links = "".join(f'[[link]]\nends = ["{name}/1", "switch1"]\n' for name in ("node1", "node2"))
@@ -37,7 +37,7 @@ def two_hosts(model):
 
 
 def interface(model):
-    """The name of the card's network interface."""
+    """Returns the name of the card's network interface."""
     return "iw0" if model == "amso1100" else IPOIB
 
 
@@ -59,7 +59,7 @@ def modules_of(kernel, model):
 
 
 def _find(name, release):
-    """A module as a source tree's `make modules` has built it, or DKMS for the package weft-dkms."""
+    """Returns the path of a module that `make modules` has built in a source tree, or DKMS for the package weft-dkms."""
     for folder in (cache.TREE / "build/modules" / release, pathlib.Path("/lib/modules") / release / "updates/dkms"):
         for path in (folder / f"{name}.ko", folder / f"{name}.ko.xz"):
             if path.is_file():
@@ -69,19 +69,19 @@ def _find(name, release):
 
 
 def _without_symbols(path):
-    """The module's bytes, without what only a debugger reads: nine tenths of it."""
+    """Returns the module without debugging information, which is nine tenths of it."""
     with tempfile.TemporaryDirectory(prefix="weft-modules-") as folder:
         module = pathlib.Path(folder) / "module.ko"
         module.write_bytes(lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes())
         try:
             subprocess.run(["objcopy", "--strip-debug", module], stdin=subprocess.DEVNULL, capture_output=True, check=False)
         except FileNotFoundError:
-            pass    # no binutils: it is larger
+            pass    # without binutils, the debugging information stays
         return module.read_bytes()
 
 
 def weft_modules(model, release):
-    """(name, bytes) of each of weft's modules for a card and a kernel, in loading order."""
+    """Returns (name, bytes) of each of weft's modules for a card and a kernel, in loading order."""
     if model not in ABOVE:
         raise LabError(f"weft has no driver for {model}", "--bare loads none")
     return tuple((name, _without_symbols(_find(name, release))) for name in (*BELOW, f"weft_{model}", *ABOVE[model]))

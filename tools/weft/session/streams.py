@@ -22,7 +22,7 @@ class Terminal:
 
     @staticmethod
     def there():
-        """Returns whether the command is to have a terminal: input and output are one, and this is not a background job."""
+        """Returns whether the command should have a terminal: input and output are the same terminal, and this is not a background job."""
         return os.isatty(0) and os.isatty(1) and in_foreground()
 
     @staticmethod
@@ -32,7 +32,7 @@ class Terminal:
 
     @staticmethod
     def environment():
-        """Returns the environment that describes it to programs in the guest."""
+        """Returns environment variables that describe the terminal to programs in the guest."""
         return (f"TERM={os.environ.get('TERM', 'dumb')}",)
 
     def __enter__(self):
@@ -48,7 +48,7 @@ class Terminal:
 
 
 def in_foreground():
-    """Returns whether this may read its terminal: a background job would be stopped. A terminal of another session stops no process."""
+    """Returns whether this process may read its terminal: a background job would be stopped. A terminal of another session stops no process."""
     try:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
@@ -56,7 +56,8 @@ def in_foreground():
 
 
 def feed(changed, space, ended, give):
-    """Passes standard input on, on a thread of its own, until its end or the command's.
+    """Passes standard input on, on a thread of its own, until it ends or the command exits. changed: a condition that is notified when space() or
+    ended() may have changed; space(): number of bytes that can be sent now; give(bytes): sends them, and b"" at the end of the input.
 
     changed: a condition that is notified when space() or ended() may have changed; space(): bytes that can be given now;
     give(bytes): gives them, b"" at the end of the input.
@@ -74,7 +75,7 @@ def feed(changed, space, ended, give):
                 if data:
                     give(data)
         except (OSError, GuestDied, DeadlineExceeded):
-            pass    # a terminal that was closed, or a guest
+            pass    # the terminal or the guest was closed
         with contextlib.suppress(OSError, GuestDied, DeadlineExceeded):
             give(b"")
 
@@ -82,7 +83,7 @@ def feed(changed, space, ended, give):
 
 
 def write(out, err):
-    """Writes what a command has printed, as it is."""
+    """Writes a command's output unchanged."""
     for stream, data in ((sys.stdout, out), (sys.stderr, err)):
         if data:
             stream.buffer.write(data)

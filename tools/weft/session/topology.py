@@ -9,24 +9,24 @@ import sys
 
 from lab.errors import LabError, printable
 
-MOST_HOSTS = 19455       # that weftd has default GUIDs for
+MOST_HOSTS = 19455       # maximum number for which weftd has default GUIDs
 MOST_SWITCHES = 4096
 MOST_PORTS = 254        # of a switch
-PORTS = 36              # of a switch, where there is no --ports
+PORTS = 36              # ports of a switch, without --ports
 MOST_CARD_PORTS = 2
-MOST_TEXT = 64 << 20    # of an ibnetdiscover file
+MOST_TEXT = 64 << 20    # maximum length of an ibnetdiscover file
 
 
 @dataclasses.dataclass
 class Node:
     name: str
-    ports: int = 0      # of a switch: the number that its links need, or more if a number was given
+    ports: int = 0      # of a switch: the number of ports that links use so far, or a larger given number
     guid: str | None = None
 
 
 @dataclasses.dataclass
 class Topology:
-    """Contents of a lab file. Switches have as many ports as they need, and one of them has one more for the subnet manager."""
+    """The contents of a lab file. Switches have as many ports as they need, and one of them has one more for the subnet manager."""
 
     title: str
     model: str | None = None    # of the hosts' cards
@@ -38,7 +38,7 @@ class Topology:
         return self.switches.setdefault(name, Node(name))
 
     def link(self, a, b):
-        """Between two nodes, by the next ports of switches."""
+        """Adds a link between two nodes, at the next free ports of switches."""
         ends = []
         for node in (a, b):
             if node.name in self.switches:
@@ -49,7 +49,7 @@ class Topology:
         self.links.append((*ends, ""))
 
     def populate(self, switches, hosts):
-        """Hosts node1 and so on, spread evenly over switches, consecutive ones next to each other."""
+        """Adds hosts node1 and so on, spread evenly over the switches, with consecutive hosts next to each other."""
         for number in range(hosts):
             host = Node(f"node{number + 1}")
             self.hosts[host.name] = host
@@ -84,8 +84,9 @@ class Topology:
 
 
 def fat_tree(hosts, ports, each=None, spines=None):
-    """Leaves with half their ports down and half up, and as many spines as take these: any half of the hosts can send to the other at full rate.
-    With `each` hosts at a leaf and so many spines instead: a link from each leaf to each spine."""
+    """A fat tree: half of a leaf's ports go down and half up, and there are as many spines as this needs, so that any half of the hosts can send to
+    the other half at full rate. If `each` is given, there are `each` hosts at a leaf and the given number of spines, with a link from each leaf to
+    each spine."""
     if each or spines:
         if not (each and spines):
             raise LabError("--each and --spines go together")
@@ -105,7 +106,7 @@ def fat_tree(hosts, ports, each=None, spines=None):
     leaves = [topology.switch(f"leaf{number + 1}") for number in range(math.ceil(hosts / down))]
     if len(leaves) > ports:
         raise LabError(f"two levels of switches with {ports} ports reach {ports * down} hosts", "use larger switches (--ports)")
-    # Each leaf has as many links to one spine as to another.
+    # Each leaf has the same number of links to each spine.
     spines = min(count for count in range(1, up + 1) if up % count == 0 and len(leaves) * (up // count) <= ports)
     topology.populate(leaves, hosts)
     for spine in [topology.switch(f"spine{number + 1}") for number in range(spines)]:
@@ -125,22 +126,22 @@ def ring(switches, hosts):
 
 
 def torus(size, hosts):
-    """A switch at every place of a grid, linked to the next in each direction, and the last to the first."""
+    """A torus: a switch at each position of a grid, linked to the next one in each direction, and the last to the first."""
     topology = Topology(f"A torus of {'x'.join(map(str, size))} switches with {hosts} hosts")
     places = {place: topology.switch("switch" + "-".join(str(each + 1) for each in place))
               for place in itertools.product(*map(range, size))}
     topology.populate(list(places.values()), hosts)
     for place, switch in places.items():
         for axis, length in enumerate(size):
-            # If there are two, link the first to the second, but not the second to the first again.
+            # If there are only two, link them once and not twice.
             if length > 2 or place[axis] + 1 < length:
                 topology.link(switch, places[place[:axis] + ((place[axis] + 1) % length,) + place[axis + 1:]])
     return topology
 
 
 def dragonfly(hosts):
-    """Groups of switches, all linked within, and a link between any two groups: the balanced kind (hosts, and links out of the group, are half as
-    many at each switch as there are switches in a group), the smallest that has room."""
+    """A dragonfly: groups of fully connected switches, with one link between any two groups. It is the smallest balanced one with enough space (each
+    switch has half as many hosts, and half as many links to other groups, as its group has switches)."""
     half = next(half for half in itertools.count(1) if half * 2 * half * (2 * half * half + 1) >= hosts)
     each = 2 * half
     groups = max(math.ceil(hosts / (half * each)), 2)
@@ -151,7 +152,8 @@ def dragonfly(hosts):
         for a, b in itertools.combinations(group, 2):
             topology.link(a, b)
     for a, b in itertools.combinations(range(groups), 2):
-        # A group's links to other groups are distributed over its switches: the link from a to b is number b - 1 of group a and number a of group b.
+        # The links to other groups are distributed over the switches of a group in order: the link to group b is number b - 1 of group a, and the
+        # link to group a is number a of group b.
         topology.link(members[a][(b - 1) % each], members[b][a % each])
     return topology
 
@@ -162,15 +164,15 @@ PORT_GUID = r"(?:\([0-9a-fA-F]+\))?"
 NODE = re.compile(rf'(Switch|Ca|Hca|Rt)\s+(\d+)\s+{ID}\s*(?:#\s*"(.*)")?')
 PORT = re.compile(rf'\[(\d+)\]{EXTERNAL}{PORT_GUID}\s+{ID}\s*\[(\d+)\]{EXTERNAL}{PORT_GUID}\s*(?:w=(\d+))?(?:\s*#.*?(\d+x)(\w+)?\s*$)?')
 GUID = re.compile(r"[SHR]-([0-9a-fA-F]{1,16})")
-# Lines that say nothing of how nodes are linked: identities, and the headings of `ibnetdiscover --grouping`.
+# Lines that do not describe links: identities, and the headings of `ibnetdiscover --grouping`.
 HEADING = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|hcaguid|rtguid)=|Chassis \d+|Non-Chassis Nodes$")
-# Lines that look like a node or a port, and so must be one.
+# Lines that look like a node or a port, and are errors if they are malformed.
 MEANT = re.compile(r"(Switch|Ca|Hca|Rt)\s|\[")
-MOST_WARNINGS = 10          # of lines that are left out
+MOST_WARNINGS = 10          # of lines that are ignored
 WIDTHS = ("1x", "4x", "8x", "12x")
 SPEEDS = {"SDR": "SDR", "DDR": "DDR", "QDR": "QDR", "FDR10": "QDR", "FDR": "FDR", "EDR": "EDR"}
 FASTEST = "EDR"
-OWN_MANAGER = "weft SM"     # a lab's own, which the file leaves to the next lab
+OWN_MANAGER = "weft SM"     # names that a lab itself uses, which the file must not contain
 
 
 def _name(description, fallback, taken):
@@ -185,7 +187,7 @@ def _name(description, fallback, taken):
 
 @dataclasses.dataclass
 class Line:
-    """A port's line. peer, other: the node at the other end, and its port."""
+    """The line of a port. peer, other: the node at the other end, and its port."""
     number: int
     peer: str
     other: int
@@ -194,12 +196,12 @@ class Line:
 
 
 class Reader:
-    """Reads what ibnetdiscover printed, or a network of ibsim."""
+    """Parses the output of ibnetdiscover, or a network of ibsim."""
 
     def __init__(self, source):
         self._source = source
         self._topology = Topology(f"From {source}")
-        self._nodes = {}            # by what the file calls them; none: left out
+        self._nodes = {}            # keyed by the name in the file; None: omitted
         self._taken = set()
         self._ports = {}            # (node, port): Line
         self._left_out = 0          # lines
@@ -212,7 +214,7 @@ class Reader:
         print(printable(f"weft: {text}"), file=sys.stderr)
 
     def _node(self, number, kind, count, key, description):
-        """Takes a node's line; returns it, or none if it is left out."""
+        """Parses the line of a node; returns the node, or None if it is omitted."""
         if key in self._nodes:
             self._fail(number, f"the node {key} is there twice")
         self._nodes[key] = None
@@ -253,7 +255,7 @@ class Reader:
             self._warn(f"{self._source}: {self._left_out - MOST_WARNINGS} more lines are left out")
 
     def _settings(self, line):
-        """Returns a link's settings for the lab file."""
+        """Returns the settings of a link for the lab file."""
         if line.width and line.width not in WIDTHS:
             self._reduced[f"of width {line.width}", "the width that a lab's links have"] += 1
         if line.width not in WIDTHS:
@@ -282,7 +284,7 @@ class Reader:
                 continue
             back = self._ports.get((peer.name, line.other))
             node = back and self._nodes.get(back.peer)
-            # ibsim takes a link that one of its ends names.
+            # ibsim accepts a link that is listed at one of its ends only.
             if back and (node is None or (node.name, back.other) != (name, own)) or not back and GUID.fullmatch(line.peer):
                 self._fail(line.number, f"port {line.other} of {peer.name} does not name port {own} of {name}")
             self._check_port(line.number, name, own)
@@ -300,13 +302,13 @@ class Reader:
 
 
 def _key(text):
-    """A node's name in the file, the same for the same GUID."""
+    """Returns a node's name in the file, which is the same for the same GUID."""
     guid = GUID.fullmatch(text)
     return f"{text[0]}-{int(guid[1], 16):016x}" if guid else text
 
 
 def read(text, source):
-    """The topology that ibnetdiscover printed, or that is a network of ibsim."""
+    """Returns the topology from the output of ibnetdiscover, or from a network of ibsim."""
     reader = Reader(source)
     reader.lines(text)
     reader.links()

@@ -13,9 +13,9 @@ from lab.errors import LabError
 from lab.waiting import DeadlineExceeded, wait_until
 
 STATE = "weftd-state.json"
-MOST_RESTARTS = 10      # in a row, of a weftd that exits SOON each time; then it is not started again
+MOST_RESTARTS = 10      # maximum number of consecutive weftds that exit within SOON; then it is not started again
 SOON = 10               # seconds after it began to serve
-MOST_LOGS = 10          # of weftds that have exited, the newest
+MOST_LOGS = 10          # logs of weftds that have exited, of which the newest are kept
 START_TIMEOUT = 30      # seconds
 END_TIMEOUT = 10
 CORE_PATTERN = "/proc/sys/kernel/core_pattern"
@@ -43,12 +43,12 @@ class Daemon:
         self._program = program
         self._directory = directory
         self._restart = restart
-        self._bus = bus                 # of hosts for which the lab file gives none
+        self._bus = bus                 # default for hosts without a bus in the lab file
         self._lab_file = None
         self._process = None
         self._ended = threading.Event()
         self._dumped = False            # core
-        self._served_since = 0.0        # when the present weftd began to serve; 0: it does not yet
+        self._served_since = 0.0        # time when the present weftd began to serve; 0: it does not serve yet
         self._ended_at = 0.0
         self._early_ends = 0            # in a row
 
@@ -59,11 +59,11 @@ class Daemon:
         self._start()
 
     def start_again(self):
-        """After its end: starts it with the same lab, links and faults; returns what happened, for the user. Raises LabError if it may not be started, or has
-        exited too often soon after its start."""
+        """Starts it again after it has exited, with the same lab, links and faults; returns a message for the user. Raises LabError if it must not be
+        started, or has exited too often soon after its start."""
         how = self.how_it_ended()
         while True:
-            # 0: by `weft shutdown`, or a SIGTERM.
+            # 0: stopped by `weft shutdown` or SIGTERM.
             if not self._restart or self._process.returncode == 0:
                 raise LabError(self.how_it_ended())
             self._count_end()
@@ -78,8 +78,8 @@ class Daemon:
                     "programs, armed faults of cards and connections of guests are lost")
 
     def replace(self, program):
-        """Replaces weftd by a program (None: the same one), which continues its lab; returns what happened. If that fails, the former program
-        is started again, and LabError is raised."""
+        """Replaces weftd by a program (None: the same one), which continues its lab; returns a message. If that fails, the former program is started
+        again, and LabError is raised."""
         before, self._program = self._program, program or self._program
         self.end()
         self._keep_log()
@@ -100,7 +100,7 @@ class Daemon:
         return self._ended.wait(END_TIMEOUT)
 
     def how_it_ended(self):
-        """For a user: by which signal or with which status, and where its log is."""
+        """Returns a message with the signal or status with which it exited, and the path of its log."""
         status = self._process.returncode
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         core = f" (with a core dump, see {CORE_PATTERN})" if self._dumped else ""
@@ -115,18 +115,18 @@ class Daemon:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        # The keeper has to have read the records of this weftd before it reads those of another.
+        # The keeper must have read all records of this weftd before it reads those of the next one.
         self._ended.wait()
 
     def _start(self):
-        self.control.unlink(missing_ok=True)     # of a weftd that was killed
+        self.control.unlink(missing_ok=True)     # left by a weftd that was killed
         command = ["setpriv", "--pdeathsig", "TERM", self._program, "--socket-dir", str(self._directory)]
         if self._lab_file:
             command += ["--lab", str(self._lab_file)]
         command += ["--bus", self._bus, "--state", str(self._directory / STATE)]
         with open(self.log, "w") as log, self.keeper.open() as keeper:
             command += ["--keeper", str(keeper.fileno())]
-            # Ctrl-C is for this program, which then ends its children.
+            # Ctrl-C is for this program, which then stops its children.
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, pass_fds=[keeper.fileno()])
         self._ended = threading.Event()
         threading.Thread(target=self._watch, args=(self._process, self._ended), daemon=True).start()
@@ -136,7 +136,7 @@ class Daemon:
 
     def _watch(self, process, ended):
         try:
-            # It is left for the Popen object, which does not report a core dump.
+            # It is not reaped here but by the Popen object, although that does not report a core dump.
             self._dumped = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT).si_code == os.CLD_DUMPED
         except ChildProcessError:
             self._dumped = False    # end() was faster

@@ -158,7 +158,7 @@ class Agent(unittest.TestCase):
         self.assertEqual(said, ["node1 has been closed"])
 
     def close_guest(self, wait):
-        """Closes the guest; wait() is called as soon as its machine has ended."""
+        """Closes the guest; wait() is called as soon as its QEMU has ended."""
         def kill():
             self.guest._machine.poll = lambda: -9
 

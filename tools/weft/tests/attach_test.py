@@ -84,7 +84,7 @@ class Programs(Attached):
         routes = self.run_on("node1", "ibroute", str(lids["switch1"]))
         for name, lid in lids.items():
             self.assertRegex(routes, rf"{lid:#06x} \d+ : \(.* '{name}'\)")
-        # A table that takes RMPP, and one record.
+        # Queries a table that needs RMPP, and a single record.
         records = self.run_on("node2", "saquery", "NR")
         for name in ("node1", "node2", "node3", "switch1", "switch3"):
             self.assertIn(name, records)
@@ -98,7 +98,7 @@ class Programs(Attached):
         for _ in range(5):
             self.await_answer("node2", "sminfo")
         self.set_link("node2", "corruption=0")
-        # The manager may have taken the node out of the routes meanwhile.
+        # The subnet manager may have removed the node from the routes meanwhile.
         self.await_answer("node1", "perfquery", "-G", self.guid_of("node2"), "1")
         found = self.run_on("node1", "ibqueryerrors", status=1)
         self.assertRegex(found, r'Errors for "node2"\n.*port 1: \[SymbolErrorCounter == \d+\]')
@@ -231,7 +231,7 @@ class OwnProgram(Attached):
                        stdin=subprocess.DEVNULL, check=True)
 
     def setUp(self):
-        # Memory that the sanitizer holds back is not weftd's.
+        # Memory that the sanitizer quarantines is not counted.
         options = os.pathsep.join(filter(None, (os.environ.get("ASAN_OPTIONS"), "quarantine_size_mb=1")))
         self.enterContext(unittest.mock.patch.dict(os.environ, ASAN_OPTIONS=options))
         super().setUp()
@@ -241,7 +241,7 @@ class OwnProgram(Attached):
 
     @contextlib.contextmanager
     def program_running(self, node, *words):
-        """The program once it has printed a line; yields it and the line."""
+        """Starts the program and waits until it has printed a line; yields both."""
         with self.running_on(node, self.program, *words, stdout=subprocess.PIPE, text=True) as running:
             yield running, running.stdout.readline().strip()
 
@@ -253,7 +253,7 @@ class OwnProgram(Attached):
 
 
 class OwnPrograms(OwnProgram):
-    """Threads, fork(), agents, the end of a lab, floods."""
+    """Tests threads, fork(), agents, the removal of a lab, and floods."""
 
     def apply(self, lab):
         file = self.directory / "applied.toml"
@@ -271,7 +271,7 @@ class OwnPrograms(OwnProgram):
         self.assertEqual(self.run_program("node1", "fork"), "fork beside a thread: done\n")
 
     def test_killed_program_leaves_no_agents(self):
-        # Another program on the node keeps what belongs to the port.
+        # Another program on the node does not affect the subnet manager of the port.
         self.enterContext(self.program_running("node1", "wait", "poll"))
         for _ in range(20):
             with self.program_running("node1", "agents") as (running, said):
@@ -353,7 +353,7 @@ class OwnPrograms(OwnProgram):
         return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
 
     def time_used(self):
-        """weftd's CPU time in seconds."""
+        """Returns weftd's CPU time in seconds."""
         fields = pathlib.Path(f"/proc/{self.weftd.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

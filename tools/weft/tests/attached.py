@@ -98,7 +98,7 @@ class Attached(unittest.TestCase):
         return [WEFT, "--socket-dir", str(self.directory), "attach", node, "--", *words]
 
     def run_on(self, node, *words, status=0):
-        """Standard output of a program on a node, which ends with that status."""
+        """Returns the standard output of a program on a node, which must exit with that status."""
         done = subprocess.run(self.command(node, *words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               env=self.environment(), timeout=daemon.PATIENCE)
         self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
@@ -116,7 +116,7 @@ class Attached(unittest.TestCase):
         return json.loads(done.stdout)
 
     def lids(self):
-        """{node: its LID} of hosts and switches, as they are discovered; 0 before a manager has assigned it."""
+        """Returns {node: LID} of hosts and switches, as they are discovered; 0 before a subnet manager has assigned it."""
         text = self.run_on("node1", "ibnetdiscover")
         found = {name: int(lid) for name, lid in re.findall(r'^Switch\s.*# "([^"]*)".* lid (\d+)', text, re.MULTILINE)}
         return found | {name: int(lid) for name, lid in re.findall(r'^Ca\s.*# "([^"]*)"\n\[1\].*?# lid (\d+)', text, re.MULTILINE) if name in NODES}
@@ -125,7 +125,7 @@ class Attached(unittest.TestCase):
         return re.search(r"Port GUID: (\w+)", self.run_on(node, "ibstat"))[1]
 
     def await_subnet(self):
-        """Waits until all links are active at both ends: then all nodes have LIDs and routes. A link that still trains is not up yet."""
+        """Waits until all links are active at both ends: then all nodes have LIDs and routes. A link that is still training is not up yet."""
         ends = 2 * sum(link["settings"]["state"] == "up" for link in self.fabric()["links"])
 
         def is_up():
@@ -135,7 +135,7 @@ class Attached(unittest.TestCase):
         daemon.await_that("all links to become active", is_up)
 
     def opensm(self, node, *words):
-        """An OpenSM on the node, which is not stopped before the test ends."""
+        """Returns an OpenSM on the node, which is not stopped before the test ends."""
         room = self.enterContext(tempfile.TemporaryDirectory(prefix="weft-opensm-"))
         return self.enterContext(self.running_on(node, "env", f"OSM_TMP_DIR={room}", f"OSM_CACHE_DIR={room}", "opensm", "-f", f"{room}/log",
                                                  "--dump_files_dir", room, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))

@@ -35,7 +35,7 @@ class TestCase(unittest.TestCase):
         self.addCleanup(self.forget)
 
     def forget(self):
-        """Nothing of a test is left to the next one."""
+        """No state of one test remains for the next."""
         self.browser.get("about:blank")
         self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
@@ -61,7 +61,7 @@ class TestCase(unittest.TestCase):
         return self.browser.execute_script(script, *arguments)
 
     def texts(self, selector):
-        """All at one moment: between two queries, an element may have been removed."""
+        """Evaluated in one script, because an element may be removed between two queries."""
         return self.run_script("return [...document.querySelectorAll(arguments[0])].map((each) => each.textContent)", selector)
 
     def text(self, selector):
@@ -77,11 +77,11 @@ class TestCase(unittest.TestCase):
         return self.run_script("return document.querySelector(arguments[0]).checkVisibility()", selector)
 
     def click(self, selector):
-        """As a user does, but also where another line lies above."""
+        """Clicks like a user, even if another line lies above."""
         self.run_script("document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('click', {bubbles: true}))", selector)
 
     def click_text(self, selector, text):
-        """The element whose text that is, once it is there."""
+        """Waits for the element with that text, and returns it."""
         script = """const found = [...document.querySelectorAll(arguments[0])].find((each) => each.textContent === arguments[1]);
             found?.click();
             return Boolean(found)"""
@@ -106,5 +106,5 @@ class TestCase(unittest.TestCase):
         await_that("the drawing", lambda: self.find("#fabric .node"))
 
     def quiet(self):
-        """No script failed, and nothing was fetched from elsewhere."""
+        """Checks that no script has failed, and that nothing was fetched from elsewhere."""
         self.assertEqual([entry for entry in self.browser.get_log("browser") if entry["level"] == "SEVERE"], [])

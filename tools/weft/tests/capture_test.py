@@ -37,7 +37,7 @@ switch = "switch1"
 
 
 def block(stream):
-    """The type and the body of the next block of a pcapng file."""
+    """Returns the type and the body of the next block of a pcapng file."""
     kind, length = struct.unpack("<II", stream.read(8))
     return kind, stream.read(length - 8)[:-4]
 
@@ -53,7 +53,7 @@ class Capture(unittest.TestCase):
         return self.enterContext(daemon.process(WEFT, "--socket-dir", str(self.directory), "capture", *words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
 
     def captured(self):
-        """Packets recorded so far; none if nothing is captured."""
+        """Returns the number of packets recorded so far; None if nothing is captured."""
         links = json.loads(self.weft("--json", "fabric", "show"))["links"]
         return max((link["captured_packets"] for link in links if "captured_packets" in link), default=None)
 

@@ -28,7 +28,7 @@ def process(*command, **options):
             yield running
         finally:
             if running.stdout:
-                running.stdout.close()      # it has no reader any more, and may be full
+                running.stdout.close()      # no process reads it any more, and it may be full
             running.terminate()
             try:
                 running.wait(PATIENCE)
@@ -62,7 +62,7 @@ def web(weft, directory, *options):
 
 
 def fat_tree(leaves=12, spines=6, hosts=215, each=18, lines=3):
-    """A lab file of two tiers of switches."""
+    """Returns a lab file with two tiers of switches."""
     parts = [f'[[switch]]\nname = "leaf{leaf + 1}"\nports = 36' for leaf in range(leaves)]
     parts += [f'[[switch]]\nname = "spine{spine + 1}"\nports = 40' for spine in range(spines)]
     parts += [f'[[host]]\nname = "node{host + 1}"' for host in range(hosts)]

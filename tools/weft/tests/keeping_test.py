@@ -243,7 +243,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n", 1))
 
     def test_connection_within_a_message_is_passed_on(self):
-        """The guest's QEMU has sent a part of a message. The session does not wait for the rest. weftd reads it later, and refuses the message."""
+        """The guest's QEMU has sent a part of a message. weftd will read the rest, and then refuse the message, but no request waits for its reply."""
         self.die()
         self.qemu.sendall(message(keeping.RESET)[:5])
         daemon.await_that("the part to be read", lambda: not select.select([next(iter(self.keeper._cards["node1"].values()))._socket], [], [], 0)[0])

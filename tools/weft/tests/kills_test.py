@@ -55,7 +55,7 @@ BAR0, CONFIG = 0, 7
 MELLANOX = 0x15b3
 # The command register (include/hw/mellanox_icm/commands.hpp).
 COMMAND, GO, STATUS, NOP = 0x80680, 1 << 23, 24, 0x31
-ABANDONED = 0.5     # seconds after which a client takes a read for lost; QEMU waits for five
+ABANDONED = 0.5     # seconds after which a client considers a read lost; QEMU waits for five
 
 
 class Client(threading.Thread):
@@ -112,7 +112,7 @@ class Client(threading.Thread):
             raise self.error
 
     def ask(self, command, body, descriptors=(), patience=PATIENCE):
-        """Returns the body of the reply; None if there is none in time, as when weftd was killed after it had read the request."""
+        """Returns the body of the reply; None if there is none in time, for example if weftd was killed after it had read the request."""
         self._socket.settimeout(patience)
         self._number = self._number % 0xffff + 1
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
@@ -167,8 +167,8 @@ class Kills(unittest.TestCase):
         return answer["result"]
 
     def test_clients_and_links_survive_ten_kills(self):
-        """Each client gets an answer to nearly all requests, from its card or as of a failed one, and its card works after each kill. A link that was down
-        is down."""
+        """Each client gets a reply to nearly all requests, from its card or like that of a failed one, and its card works after each kill. A link
+        that was down stays down."""
         seed = int.from_bytes(os.urandom(4), "little")
         moments = random.Random(seed)
         clients = {host: Client(self.folder / f"{host}.sock") for host in HOSTS}
@@ -193,7 +193,7 @@ class Kills(unittest.TestCase):
             client.end()
 
     def test_client_survives_replacements_of_weftd(self):
-        """It is answered as by a failed card after each, until its connection is passed on."""
+        """After each kill it gets replies like those of a failed card, until its connection is passed on."""
         client = Client(self.folder / "a.sock")
         client.start()
         for _ in range(KILLS):

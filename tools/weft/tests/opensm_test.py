@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True
 import daemon
 from attached import FABRIC, NO_MANAGER, Attached
 
-# A standby asks the master twice a second, and takes over when two answers are missing; its default is 40 seconds.
+# A standby manager polls the master twice a second, and takes over when two answers are missing; the default is 40 seconds.
 STANDBY = "sminfo_polling_timeout 500\npolling_retry_number 2\n"
 UNMANAGED = "[sm]\nenabled = false\n"
 RING = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n[[host]]\nname = "node{number}"\nmodel = "endpoint"\n'
@@ -49,12 +49,12 @@ class Configured(Attached):
         return done.stdout if done.returncode == 0 else ""
 
     def path_record(self, source, destination, *options):
-        """{field: value} of the SA's record of a path, or nothing."""
+        """Returns {field: value} of the SA's record of a path, or None."""
         text = self.answer(source, "saquery", "-p", "--src-to-dst", f"{self.lid(source)}:{self.lid(destination)}", *options)
         return dict(re.findall(r"(\w+)\.+(\S+)", text))
 
     def route(self, source, destination):
-        """The switches on the way between two nodes, by the routing tables; nothing if they do not lead there."""
+        """Returns the switches on the path between two nodes, according to the routing tables; None if they do not lead there."""
         return re.findall(r'switch port .* "(switch\d+)"', self.answer(source, "ibtracert", str(self.lid(source)), str(self.lid(destination))))
 
     def await_managed(self, *nodes):
@@ -94,7 +94,7 @@ class Files(Configured):
         switch = str(self.lid("switch3"))
 
         def maps_to_four_lanes():
-            # OpenSM computes the tables before it raises OperationalVLs: they are complete after another sweep only.
+            # OpenSM computes the tables before it raises OperationalVLs, so they are complete only after another sweep.
             manager.send_signal(signal.SIGHUP)
             return "| 0| 1| 2| 3| 0| 1| 2| 3| 0| 1| 2| 3| 0| 1| 2| 3|" in self.answer("node1", "smpquery", "sl2vl", switch, "1")
         daemon.await_that("SL to VL tables for four lanes", maps_to_four_lanes)

@@ -159,7 +159,7 @@ class Confirmation(browser.TestCase):
             leave()
             self.await_text("#said", "not injected")
             self.assertEqual(self.faults(address)["catastrophic"], 0)
-            # Esc has closed only the question.
+            # Esc has closed only the confirmation.
             self.assertTrue(self.shown("aside"))
         self.click_text("#actions button", "catastrophic")
         await_that("the question", lambda: self.shown("#confirm"))

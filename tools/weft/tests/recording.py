@@ -18,7 +18,7 @@ CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.4, 17, 12       # of a 14 pixel monospaced f
 COLOURS = {"default": "#d6deeb", "black": "#011627", "red": "#ef5350", "green": "#22da6e", "brown": "#c5e478", "blue": "#82aaff", "magenta": "#c792ea",
            "cyan": "#21c7a8", "white": "#ffffff"}
 PAPER = "#011627"
-# Frames closer together than this are one, and pauses are no longer than that, in seconds.
+# Frames that are closer together than this are merged, and pauses are shortened to at most that, in seconds.
 LEAST_STEP, MOST_PAUSE = 0.25, 1.5
 LAST_FRAME = 4.0
 MOST_FRAMES = 120
@@ -27,7 +27,7 @@ LICENCE = "<!-- SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB -->\n"
 
 @dataclasses.dataclass
 class Recording:
-    """The output of a program, with its times: (seconds since the start, bytes)."""
+    """The output of a program with time stamps: (seconds since the start, bytes)."""
     rows: int
     columns: int
     output: list
@@ -41,13 +41,13 @@ class Recording:
         return screen
 
     def asciicast(self):
-        """The recording as asciinema plays it (asciicast, version 2)."""
+        """Returns the recording in the format of asciinema (asciicast, version 2)."""
         lines = [{"version": 2, "width": self.columns, "height": self.rows}]
         lines += [[round(when, 3), "o", data.decode(errors="replace")] for when, data in self.output]
         return "".join(json.dumps(line) + "\n" for line in lines)
 
     def frames(self):
-        """[(seconds, screen)], each for as long as it is shown: what came within LEAST_STEP is one frame."""
+        """Returns [(seconds, screen)] with the duration of each screen: changes within LEAST_STEP are one frame."""
         screen = pyte.Screen(self.columns, self.rows)
         stream = pyte.ByteStream(screen)
         frames = []
@@ -60,8 +60,8 @@ class Recording:
 
 
 def record(words, rows, columns, until=None, timeout=600, **options):
-    """Runs a program on a pseudo-terminal until it ends, or until its screen satisfies until(text); returns the recording and its exit status,
-    which is None for a program that had to be ended."""
+    """Runs a program on a pseudo-terminal until it exits, or until its screen satisfies until(text); returns the recording and its exit status, which
+    is None for a program that had to be stopped."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     begun = time.monotonic()
@@ -73,7 +73,7 @@ def record(words, rows, columns, until=None, timeout=600, **options):
                 if select.select([master], [], [], 0.1)[0]:
                     try:
                         data = os.read(master, 65536)
-                    except OSError:     # the terminal's last user has closed it
+                    except OSError:     # the last process with the terminal has closed it
                         data = b""
                     if not data:
                         return recording, running.wait(timeout)
@@ -87,7 +87,7 @@ def record(words, rows, columns, until=None, timeout=600, **options):
 
 
 def _rows(screen):
-    """A screen as rows of (text, colour, bold, reversed)."""
+    """Returns a screen as rows of (text, colour, bold, reversed)."""
     rows = []
     for y in range(screen.lines):
         runs = []
@@ -103,7 +103,7 @@ def _rows(screen):
 
 
 def _drawn(rows):
-    """The SVG elements of one screen."""
+    """Returns the SVG elements of one screen."""
     parts = []
     for y, runs in enumerate(rows):
         x = 0
@@ -123,7 +123,7 @@ def _drawn(rows):
 
 
 def svg(frames, title):
-    """A picture of [(seconds, rows)]: still if there is one frame, else an animation that begins again at its end."""
+    """Returns a picture of [(seconds, rows)]: a still one for one frame, otherwise an animation that repeats."""
     rows, columns = len(frames[0][1]), sum(len(run[0]) for run in frames[0][1][0])
     width, height = columns * CELL_WIDTH + 2 * MARGIN, rows * CELL_HEIGHT + 2 * MARGIN
     total = sum(seconds for seconds, _ in frames)
@@ -142,5 +142,5 @@ def svg(frames, title):
 
 
 def still(recording, title):
-    """The last screen as a picture."""
+    """Returns the last screen as a picture."""
     return svg([(1, _rows(recording.screen()))], title)

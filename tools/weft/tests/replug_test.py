@@ -30,8 +30,8 @@ class Replug(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-replug-")))
         self.control, self.qmp = self.folder / "control.sock", self.folder / "qmp.sock"
-        self.commands = []      # that the monitor has got
-        self.answers = {}       # by command: a list of lists of lines; None ends the connection
+        self.commands = []      # commands that the monitor has received
+        self.answers = {}       # by command: a list of lists of lines; None closes the connection
         self.greeting = {"QMP": {"version": {"qemu": {"major": 11, "minor": 1}}, "capabilities": []}}
         self.monitor = self.listener(self.qmp)
         self.monitor.settimeout(None)       # with one, accept() does not return after shutdown()
@@ -133,7 +133,7 @@ class Replug(unittest.TestCase):
             self.assertEqual(self.commands, [("device_del", {"id": "a"}), self.added("a", "root0", "/run/a.sock")])
 
     def test_card_is_not_added_before_the_former_one_is_deleted(self):
-        """The guest may not release it."""
+        """The guest may refuse to release it."""
         self.answers = {"device_del": [[OK, deleted("b")]]}
         status, _, err = self.run_once("--device-del", "--timeout", str(PATIENCE / 20), "a@root0=/run/a.sock")
         self.assertEqual((status, err), (1, "replug-cards: QEMU has not completed device_del of a in time\n"))

@@ -5,7 +5,7 @@ import pathlib
 import tempfile
 import unittest
 
-# Guests fail as the files in its directory say: `report`, `dead`, `no-up`; with `no-guests` there are none.
+# A file in the stub's directory makes it fail in one way: `report`, `dead`, `no-up`; with `no-guests` the fabric has no guests.
 STAND_IN = """#!/usr/bin/python3
 import json, os, pathlib, sys
 own = pathlib.Path(__file__).parent

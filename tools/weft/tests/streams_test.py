@@ -99,7 +99,7 @@ class AgentCase(unittest.TestCase):
         self.agent.wait()
         self.guest._agent.shutdown(socket.SHUT_RDWR)
         self.guest._agent.close()
-        # The terminal's number is free for another one once it is closed: nobody may read it then.
+        # The terminal's number may be given to another one once it is closed, so that no thread may still read from it.
         for relay in self.relays:
             relay.join(PATIENCE)
             self.assertFalse(relay.is_alive())

@@ -58,7 +58,7 @@ Ca\t1 "H-0002c90300000c10"\t\t# "weft SM"
 [1](2c90300000c11) \t"S-0002c90200000001"[35]\t\t# lid 3 lmc 0 "MF0;rack-1:SX6036/U1" lid 1 4xQDR
 """
 
-# The form of a network of ibsim; the link to "third" is named by one end.
+# The format of a network of ibsim; the link to "third" is listed at one end only.
 IBSIM = """# Net configuration file
 Switch\t8 "Switch1"
 [1]\t"Hca1"[1]
@@ -96,7 +96,7 @@ def degrees(made):
 
 
 def hops(made):
-    """The most links between any two nodes; None if they are not all connected."""
+    """Returns the maximum number of links between any two nodes; None if they are not all connected."""
     near = collections.defaultdict(set)
     for a, b, _ in made.links:
         a, b = a.split("/")[0], b.split("/")[0]
@@ -249,7 +249,7 @@ class Accepted(unittest.TestCase):
     """The commands and the daemon accept the generated files."""
 
     def setUp(self):
-        # As build/bin lies in a tree, from where weft finds its other half.
+        # The directory has the layout of build/bin in a tree, where weft finds the other programs.
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.weft = self.folder / "build/bin/weft"
         self.weft.parent.mkdir(parents=True)

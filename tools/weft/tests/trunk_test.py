@@ -77,7 +77,7 @@ class Daemon:
         return done.stdout if done.returncode == 0 else ""
 
     def attached(self, *words):
-        """Standard output of a program on this half's node; empty if it fails."""
+        """Returns the standard output of a program on this half's node; empty if it fails."""
         return self.weft("attach", self.node, "--", *words)
 
     def fabric(self):
@@ -94,7 +94,7 @@ class Daemon:
         return json.loads(self.weft("--json", "counters", port))[port][name]
 
     def lids(self):
-        """{node: LID} of all nodes that ibnetdiscover finds from here."""
+        """Returns {node: LID} of all nodes that ibnetdiscover finds from here."""
         text = self.attached("ibnetdiscover")
         found = {name: int(lid) for name, lid in re.findall(r'^Switch\s.*# "([^"]*)".* lid (\d+)', text, re.MULTILINE)}
         return found | {name: int(lid) for name, lid in re.findall(r'^Ca\s.*# "([^"]*)"\n\[1\].*?# lid (\d+)', text, re.MULTILINE)}
@@ -111,7 +111,7 @@ def frame(kind, body=b""):
 
 
 def x25519(private, public=None):
-    """The shared secret with another's public key, or the own public key."""
+    """Returns the shared secret with a peer's public key, or the own public key."""
     result = ctypes.create_string_buffer(32)
     failed = SODIUM.crypto_scalarmult(result, private, public) if public else SODIUM.crypto_scalarmult_base(result, private)
     assert not failed
@@ -146,12 +146,12 @@ class Records:
 
 
 class Peer:
-    """An independent implementation of the end that connects, after Documentation/trunks.rst. It has exchanged hellos."""
+    """An independent implementation of the connecting end, after Documentation/trunks.rst. It has exchanged hellos."""
 
     def __init__(self, test, address, key, hello=None):
         self.key = key
         self.sending = self.receiving = None
-        self.frames = b""       # of the last record, not received yet
+        self.frames = b""       # rest of the last record that was not returned yet
         host, port = address.rsplit(":", 1)
         self.socket = test.enterContext(socket.create_connection((host, int(port)), timeout=daemon.PATIENCE))
         self.private = secrets.token_bytes(32)
@@ -161,14 +161,14 @@ class Peer:
         test.assertEqual(kind, HELLO)
 
     def receive(self):
-        """(type, body) of the next frame; None at the end of the stream."""
+        """Returns (type, body) of the next frame; None at the end of the stream."""
         if (header := self.take(8)) is None:
             return None
         size, kind = struct.unpack(">IB3x", header)
         return kind, self.take(size)
 
     def take(self, size):
-        """The next bytes of frames."""
+        """Returns the next bytes of frames."""
         if not self.receiving:
             return self.read(size)
         if not self.frames and size:
@@ -196,7 +196,7 @@ class Peer:
         self.socket.sendall(self.sending.seal(b"".join(frames)))
 
     def goodbye(self):
-        """The reason with which weftd closes the connection; frames before it are ignored."""
+        """Returns the reason with which weftd closes the connection; frames before it are ignored."""
         reason = None
         while (received := self.receive()) is not None:
             if received[0] == BYE:
@@ -255,7 +255,7 @@ class Trunk(unittest.TestCase):
         with self.second(first).start() as second:
             lids = self.await_subnet(first, second)
             self.assertEqual(first.lids(), second.lids())
-            # The manager of the first half has assigned the LIDs of the second.
+            # The subnet manager of the first half has assigned the LIDs of the second half.
             self.assertEqual([node["lid"] for node in second.fabric()["switches"]], [lids["leaf-second"]])
             self.assertIn(f"connected to {first.trunk()['address']}", second.weft("fabric", "show"))
             route = first.attached("ibtracert", str(lids["node-first"]), str(lids["node-second"]))
@@ -300,11 +300,11 @@ class Trunk(unittest.TestCase):
             self.await_subnet(first, second)
             address, key = first.trunk()["address"], self.key.read_bytes()
             self.assertEqual(self.refusal_of_proof(address, secrets.token_bytes(32)), BYE_KEY)
-            # Another daemon with the key, as when a lab file was copied.
+            # Another daemon with the key, as if a lab file was copied.
             other = Peer(self, address, key)
             other.socket.sendall(frame(PROOF, recorded := other.proof(CONNECTS)))
             self.assertEqual(other.goodbye(), BYE_IN_USE)
-            # Its frames, repeated by a client that has recorded them.
+            # Its frames are repeated by a client that has recorded them.
             replay = Peer(self, address, key, hello=other.hello)
             replay.socket.sendall(frame(PROOF, recorded))
             self.assertEqual(replay.goodbye(), BYE_KEY)
@@ -319,7 +319,7 @@ class Trunk(unittest.TestCase):
             self.assertEqual(first.counter("link_downed"), 0)
             self.assertEqual((first.trunk()["connections"], first.trunk()["violations"]), (1, 1))
             self.assertIn("last refused 127.0.0.1:", first.weft("fabric", "show"))
-        # What they did is not the reason why the trunk is not connected.
+        # Their failures are not the reason why the trunk is not connected.
         daemon.await_that("the end of the connection", lambda: not first.trunk()["connected"])
         self.assertEqual(self.refusal_of_proof(address, secrets.token_bytes(32)), BYE_KEY)
         daemon.await_that("the refusal to be counted", lambda: first.trunk()["refused"] == 6)
@@ -334,7 +334,7 @@ class Trunk(unittest.TestCase):
         first = self.first()
         address, key = first.trunk()["address"], self.key.read_bytes()
         descriptors = pathlib.Path(f"/proc/{first.process.pid}/fd")
-        # May include the control connection of the command before; a leak would be one for each of the peers.
+        # The count may include the control connection of the previous command. A leak would be one descriptor for each peer.
         before = len(list(descriptors.iterdir()))
         wrong = {
             "unknown type": frame(42),

@@ -37,7 +37,7 @@ class Client:
         self.token = parts.fragment
 
     def ask(self, method, path, body=None, **headers):
-        """(status, headers, body)."""
+        """Returns (status, headers, body)."""
         connection = http.client.HTTPConnection(self.where, timeout=daemon.PATIENCE)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
@@ -91,7 +91,7 @@ def listening(where):
     return {local.split(":")[0] for _, local, _, state, *_ in lines if state == "0A" and local.endswith(f":{port}")}
 
 
-# The default lab, whose hosts are on an Ethernet, too.
+# Returns the default lab, whose hosts are also attached to an Ethernet.
 LAB = """
 [[switch]]
 name = "switch1"

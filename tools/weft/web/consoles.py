@@ -7,12 +7,12 @@ import pathlib
 import re
 import stat
 
-MOST = 64 << 10             # bytes in one answer: the latest
-AT_ONCE = 4                 # questions to the lab's process
+MOST = 64 << 10             # maximum number of bytes in one answer; the latest are sent
+AT_ONCE = 4                 # maximum number of requests to the lab's process
 ANSWER_TIMEOUT = 5          # seconds
 LONGEST_ANSWER = 16 << 10   # bytes
 
-# A terminal's sequences; and the rest of what does not belong into text, marks that turn the direction of writing among it.
+# Escape sequences of terminals, and other characters that do not belong into text, such as those that change the text direction.
 SEQUENCES = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]{0,256}(?:\x07|\x1b\\\\)|[@-_])?")
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -37,7 +37,7 @@ class Consoles:
         return (self._directory / "lab.sock").is_socket()
 
     async def read(self, host, after):
-        """The text behind the byte `after` of a host's console, or its end if that is more than MOST bytes away; {"from", "to", "text"}."""
+        """Returns the text after the byte `after` of a host's console, or its end if that is more than MOST bytes away; {"from", "to", "text"}."""
         async with self._asking:
             try:
                 path = await asyncio.wait_for(self._path_of(host), ANSWER_TIMEOUT)
@@ -57,7 +57,7 @@ class Consoles:
         return path
 
     def _piece(self, path, host, after):
-        # The file must be one of the lab's own: no link, no pipe, and owned by the same user.
+        # The file must belong to the lab: no link, no pipe, and owned by the same user.
         if path.name != f"{host}.log" or not path.is_absolute():
             raise NoConsole(f"{host} has no console")
         try:

@@ -3,9 +3,9 @@
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-# Names say the unit, in bytes; data is counted in words of four.
+# Names contain the unit, which is bytes; InfiniBand counts data in words of four.
 DATA = {"xmit_data": "transmit_bytes", "rcv_data": "receive_bytes"}
-# These counters do not count packets or errors, as their names would say of others; data is in bytes here.
+# Counters that do not count packets or errors, which their names would suggest; data is in bytes here.
 HELP = {
     "xmit_data": "Bytes sent by the port, headers included.",
     "rcv_data": "Bytes received by the port, headers included.",
@@ -14,7 +14,7 @@ HELP = {
     "link_downed": "How many times the link failed to recover, and went down.",
     "vl15_dropped": "Packets of subnet management that the port dropped because it had no buffer.",
 }
-# A lane carries so much data, in bit/s, after the line coding; by the name of a link's speed.
+# Data rate of a lane in bit/s after the line coding, by the name of the link's speed.
 LANE = {"SDR": 2e9, "DDR": 4e9, "QDR": 8e9, "FDR": 14.0625e9 * 64 / 66, "EDR": 25.78125e9 * 64 / 66}
 STATES = ("not active", "discovering", "standby", "master")
 
@@ -29,7 +29,7 @@ def _help(column):
 
 
 def speed(settings):
-    """Bytes a second that a link carries at most, one way; none if its names are not known."""
+    """Returns the maximum data rate of a link in bytes per second and direction; None if the names of its rate are not known."""
     width, lane = settings.get("width", ""), LANE.get(settings.get("speed"))
     return int(width[:-1]) * lane / 8 if lane and width[:-1].isdigit() else None
 

@@ -10,16 +10,16 @@ MAPPED = "0000000000000000" + f"{int.from_bytes(bytes.fromhex('0000ffff'), sys.b
 
 
 def _as_in_table(address, port):
-    """An end of a connection as the kernel's tables have it: words of 32 bits in the host's byte order."""
+    """Formats an end of a connection as in the kernel's tables: words of 32 bits in the host's byte order."""
     packed = ipaddress.ip_address(address.partition("%")[0]).packed
     words = (int.from_bytes(packed[i:i + 4], sys.byteorder) for i in range(0, len(packed), 4))
     return "".join(f"{word:08X}" for word in words) + f":{port:04X}"
 
 
 def uid_of(peer, own):
-    """The user of the socket whose address is `peer`, connected to `own`, each (address, port, …); none if it is not on this host."""
+    """Returns the user of the socket with the address `peer` that is connected to `own`, each (address, port, …); None if it is not on this host."""
     ends = _as_in_table(*peer[:2]), _as_in_table(*own[:2])
-    # A socket of both protocols that talks IPv4 is listed by the IPv6 form of its addresses.
+    # A socket for both protocols that uses IPv4 is listed by the IPv6 form of its addresses.
     wanted = {ends, tuple(MAPPED + end for end in ends)}
     for table in TABLES:
         try:

@@ -25,7 +25,7 @@ PAGE = pathlib.Path(__file__).resolve().parent / "page"
 PAGE_FILES = (".css", ".js", ".svg")
 D3 = pathlib.Path("/usr/share/javascript/d3/d3.min.js")
 MOST_CONNECTIONS = 64
-LONGEST_CONNECTION = 120        # seconds; then it ends with the request that is under way, or, so much later, without
+LONGEST_CONNECTION = 120        # seconds; then the connection ends with the current request, or this much later without one
 LONGEST_ENDING = 30
 LONGEST_REQUEST = 4096          # bytes of a body
 LONGEST_CAPTURE = 60            # seconds
@@ -53,7 +53,7 @@ class Guard:
         self._users = {0, os.getuid()} if is_loopback(address) and "reading" not in allowed else None
 
     def read(self, request):
-        """Raises unless the client's program belongs to this user, if access is restricted to this user."""
+        """Raises an exception unless the requesting program belongs to this user, if that is required."""
         if self._users is None:
             return
         transport = request.transport
@@ -85,7 +85,7 @@ class Guard:
         return f"http://{text}"
 
     def write(self, request, what):
-        """Raises unless the request may change something."""
+        """Raises an exception unless the request may make changes."""
         if what not in self.allowed:
             raise web.HTTPForbidden(text=f"weft web was started without --allow {what}\n")
         if request.headers.get("Origin") != self.host(request):
@@ -95,12 +95,12 @@ class Guard:
 
 
 async def _body(request, **kinds):
-    """The request's object, whose keys and their types are these and no others."""
+    """Returns the request's object, which must have exactly these keys with these types."""
     try:
         body = await request.json()
     except (ValueError, UnicodeDecodeError, RecursionError):
         raise web.HTTPBadRequest(text="the body is not JSON\n") from None
-    # In Python a bool is an int, but it is not accepted as a number here.
+    # For Python a bool is an int, but here it is not a number.
     if not isinstance(body, dict) or set(body) != set(kinds) or not all(isinstance(body[key], kind) and not isinstance(body[key], bool) for key, kind in kinds.items()):
         raise web.HTTPBadRequest(text=f"the body must be an object of {', '.join(kinds)}\n")
     return body
@@ -120,7 +120,7 @@ def _name(request, key, known):
 
 
 class Pages:
-    """Handlers. `weft` is the program that draws the pictures."""
+    """The request handlers. `weft` is the program that creates the pictures."""
 
     def __init__(self, watch, directory, weft, version):
         self._watch = watch
@@ -135,7 +135,7 @@ class Pages:
         self._capturing = asyncio.Lock()
 
     def set_guard(self, guard):
-        """Before the first request."""
+        """Must be called before the first request."""
         self._guard = guard
 
     def application(self):
@@ -230,7 +230,7 @@ class Pages:
         return self._json([line for line in self._watch.log if line["number"] > after and part in (None, line["part"])])
 
     async def ports(self, request):
-        """The counters of a node's or an Ethernet segment's ports, or of a link's ends."""
+        """Returns the counters of the ports of a node or an Ethernet segment, or of a link's ends."""
         self._there()
         watch = self._watch
         if "segment" in request.query:
@@ -279,7 +279,7 @@ class Pages:
         if self._capturing.locked():
             raise web.HTTPConflict(text="there is a capture already\n")
         async with self._capturing:
-            # weftd and this program share only this directory, and no other program writes there.
+            # weftd writes the file in a directory to which only weftd and this process have access.
             file = self._directory / f"web-{secrets.token_hex(8)}.pcap"
             control = Control(self._directory)
             try:
@@ -302,7 +302,7 @@ class _Turned(asyncio.Protocol):
 
 
 class Door:
-    """Lets so many connections in, each for so long."""
+    """Limits the number of connections, and the duration of each."""
 
     def __init__(self, server):
         self._server = server

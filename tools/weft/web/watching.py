@@ -11,13 +11,13 @@ LONGEST_ANSWER = 64 << 20
 ANSWER_TIMEOUT = 10         # seconds
 KEPT = 600                  # samples
 LOG_KEPT = 1000             # lines
-FABRIC_AGE = 2              # seconds for which a description is good
-SETTINGS_AGE = 10           # seconds after which links' settings are read, if no line of the log has reported a change
-SUBNET_AGE = 2              # seconds for which the subnet manager's view of a node is good
+FABRIC_AGE = 2              # seconds for which a description is valid
+SETTINGS_AGE = 10           # seconds after which links' settings are read again, if no log line has reported a change
+SUBNET_AGE = 2              # seconds for which the subnet manager's view of a node is valid
 SUBNETS_KEPT = 64           # nodes
 NO_ERRORS = {"xmit_packets", "rcv_packets", "xmit_data", "rcv_data", "multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait",
              "xmit_frames", "rcv_frames", "xmit_bytes", "rcv_bytes", "rcv_group_frames"}
-# Settings of a link without an injected fault.
+# Settings of a link that are normal; others are injected faults.
 USUAL = {"state": "up", "delay": "0ms", "jitter": "0ms",
          "loss": "0", "duplication": "0", "reordering": "0", "corruption": "0", "silent_corruption": "0"}
 
@@ -46,7 +46,7 @@ class Control:
                 self.close()
                 raise Gone(f"no weftd serves {self._path} ({error or 'no answer'})") from None
             except asyncio.CancelledError:
-                # An answer may be on its way, and would be taken for the next one's.
+                # A response may be in transit, and would be taken for that of the next request.
                 self.close()
                 raise
 
@@ -71,7 +71,7 @@ class Control:
 
 
 class Series:
-    """Rates of many things over time, in little memory: numbers of four bytes."""
+    """Stores rates of many objects over time in little memory, as numbers of four bytes."""
 
     def __init__(self, names, width):
         self.width = width
@@ -85,13 +85,13 @@ class Series:
         self._samples.append((moment, values))
 
     def of(self, name):
-        """[[time, value, ...], ...] of one thing."""
+        """Returns [[time, value, ...], ...] of one object."""
         first = self.place[name] * self.width
         return [[moment, *(round(value, 2) for value in values[first:first + self.width])] for moment, values in self._samples]
 
 
 class Watch:
-    """The latest of everything. `number` grows with each sample, `version` with each change of the topology."""
+    """The latest data. `number` is incremented with each sample, `version` with each change of the topology."""
 
     def __init__(self, directory, interval):
         self.control = Control(directory)
@@ -102,12 +102,12 @@ class Watch:
         self.sample = self.cards = self.fabric = None
         self.rates = {}                     # link, Ethernet links last: [bit/s and packets/s of either end, errors, errors/s]
         self.links = self.hosts = None      # Series
-        self.faulty = {}                    # link: {setting: value} of those that are not as usual
-        self.moment = None                  # of the latest sample, in seconds of the wall clock
+        self.faulty = {}                    # link: {setting: value} of the settings that are not normal
+        self.moment = None                  # real time of the latest sample, in seconds
         self.card_columns = []
         self.log = collections.deque(maxlen=LOG_KEPT)
         self._lines = self._last_line = 0
-        self._subnets = collections.OrderedDict()   # node: (moment, what the subnet manager has configured there)
+        self._subnets = collections.OrderedDict()   # node: (time, configuration by the subnet manager)
         self._fabric_taken = float("-inf")
         self._fabric_lock = asyncio.Lock()
 
@@ -118,7 +118,7 @@ class Watch:
                 await self._look()
                 self.there = True
             except (Gone, Refused, KeyError, TypeError):
-                # Another daemon may follow, with lines and counters of its own.
+                # Another daemon may follow, with log lines and counters of its own.
                 self.there, self._last_line, self.sample, self.cards, self.fabric = False, 0, None, None, None
             self.number += 1
             await asyncio.sleep(max(0.05, self.interval - (time.monotonic() - begun)))
@@ -144,7 +144,7 @@ class Watch:
         log = await self.control.ask("log", after=self._last_line)
         for line in log["lines"]:
             self._lines += 1
-            # A restarted daemon counts its lines from one again; the numbers for clients of weft web continue.
+            # A daemon that was restarted numbers its lines from one again, but clients of this object see increasing numbers.
             self.log.append({**line, "number": self._lines})
         self._last_line = log["last"]
         await self.describe(0 if any(line["part"] == "link" for line in log["lines"]) else max(SETTINGS_AGE, 5 * self.interval))
@@ -153,7 +153,7 @@ class Watch:
         self.faulty = {name: unusual for name, unusual in faulty.items() if unusual}
 
     async def describe(self, age=FABRIC_AGE):
-        """"fabric.show", not older than `age` seconds."""
+        """Returns "fabric.show", at most `age` seconds old."""
         async with self._fabric_lock:
             if self.fabric is None or time.monotonic() - self._fabric_taken >= age:
                 self.fabric = await self.control.ask("fabric.show")
@@ -161,11 +161,12 @@ class Watch:
         return self.fabric
 
     def all_links(self):
-        """InfiniBand links, then Ethernet links."""
+        """Returns InfiniBand links, followed by Ethernet links."""
         return [*self.fabric["links"], *self.fabric["ethernet"]["links"]] if self.fabric else []
 
     def down(self):
-        """The links that carry nothing: InfiniBand links without a trained link, Ethernet links that are unplugged or have nothing attached."""
+        """Returns the links that carry no traffic: InfiniBand links that are not trained, and Ethernet links that are unplugged or have nothing
+        attached."""
         ethernet = self.sample["ethernet"]
         attached = set(ethernet["attached"])
         return [*self.sample["down"], *(link for link, up in ethernet["links"].items() if not up or link not in attached)]
@@ -184,7 +185,7 @@ class Watch:
         return {"columns": sample["columns"], "ports": {port: values for port, values in sample["ports"].items() if wanted(port)}}
 
     async def subnet(self, node):
-        """"fabric.subnet" of a node, not asked more often than it is worth."""
+        """Returns "fabric.subnet" of a node, which is cached because it is expensive."""
         kept = self._subnets.get(node)
         if not kept or time.monotonic() - kept[0] >= SUBNET_AGE:
             kept = self._subnets[node] = (time.monotonic(), await self.control.ask("fabric.subnet", node=node))
@@ -194,14 +195,14 @@ class Watch:
         return kept[1]
 
     def _changed(self, sample, cards):
-        """True if the series are of another topology. The description may be newer than they are: others ask for it, too."""
+        """Returns True if the series belong to another topology. The description may be newer than they are, because other functions request it, too."""
         links = self.all_links()
         if {end for link in links for end in link["ends"]} != {*sample["ports"], *sample["ethernet"]["ports"]}:
             return True
         return list(self.links.place) != [link["name"] for link in links] or list(self.hosts.place) != list(cards)
 
     def _rate(self, before, sample, seconds):
-        # InfiniBand counts words of four bytes, an Ethernet port bytes.
+        # InfiniBand counts words of four bytes, and an Ethernet port counts bytes.
         self.rates = _rates(self.fabric["links"], before, sample, seconds, "xmit_data", 32, "xmit_packets")
         self.rates |= _rates(self.fabric["ethernet"]["links"], before and before["ethernet"], sample["ethernet"], seconds, "xmit_bytes", 8, "xmit_frames")
 
@@ -211,7 +212,7 @@ class Watch:
 
 
 def _rates(links, before, sample, seconds, data, bits_each, packets):
-    """link: [bit/s and packets/s of either end, errors, errors/s], of links whose ports count as `data` and `packets` say."""
+    """Returns link: [bit/s and packets/s of either end, errors, errors/s], for links whose ports count data as `data` and packets as `packets`."""
     column = {name: number for number, name in enumerate(sample["columns"])}
     data, packets = column[data], column[packets]
     errors = [number for name, number in column.items() if name not in NO_ERRORS]
@@ -233,5 +234,5 @@ def _rates(links, before, sample, seconds, data, bits_each, packets):
 
 
 def _rate(before, after, seconds):
-    """A counter that only increases, although a restarted daemon counts from zero."""
+    """Returns the rate of a counter that only increases. A daemon that was restarted counts from zero; the rate is then 0."""
     return (after - before) / seconds if seconds > 0 and after > before else 0

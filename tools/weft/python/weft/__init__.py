@@ -24,7 +24,7 @@ import tempfile
 import time
 
 KERNEL_REPORT, GUEST_DIED = 125, 126    # exit statuses of `weft lab check`
-GRACE = 10      # seconds that an attached program has for its end after SIGTERM
+GRACE = 10      # seconds that an attached program has to exit after SIGTERM
 # Debian's infiniband-diags and OpenSM, which are in a user's $PATH only if the user has added it.
 SYSTEM_PROGRAMS = ("/usr/sbin", "/sbin")
 
@@ -34,7 +34,7 @@ class WeftError(Exception):
 
 
 class CommandFailed(WeftError):
-    """A command in a guest, or an attached program, ended with a status other than 0. result: its Result, with its output."""
+    """A command in a guest, or an attached program, exited with a status other than 0. result: its Result, with its output."""
 
     def __init__(self, host, command, result):
         super().__init__(f"{host}: `{command}` exited with status {result.status}\n{result.stdout}{result.stderr}".rstrip())
@@ -43,7 +43,7 @@ class CommandFailed(WeftError):
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """The outcome of a command in a guest, or of an attached program."""
+    """The result of a command in a guest, or of an attached program."""
 
     status: int
     stdout: str
@@ -51,7 +51,7 @@ class Result:
 
 
 def find_program():
-    """The program weft: $WEFT, the one in the source tree of this file, or the one in $PATH."""
+    """Returns the path of the program weft: $WEFT, the one in the source tree of this file, or the one in $PATH."""
     built = pathlib.Path(__file__).resolve().parents[4] / "build/bin/weft"
     found = os.environ.get("WEFT") or (str(built) if built.is_file() else shutil.which("weft"))
     if not found:
@@ -60,7 +60,7 @@ def find_program():
 
 
 class Process:
-    """A command that runs in a guest. Use as a context manager: leaving it ends the command."""
+    """A command that runs in a guest. Use as a context manager, which kills the command at its end."""
 
     def __init__(self, host, command, popen):
         self._host, self._command, self._popen = host, command, popen
@@ -69,7 +69,8 @@ class Process:
         return self._popen.poll() is None
 
     def wait(self, timeout=None, check=True):
-        """Waits for the command's end; returns its Result. Raises CommandFailed if its status is not 0, subprocess.TimeoutExpired after `timeout` seconds."""
+        """Waits until the command has exited; returns its Result. Raises CommandFailed if its status is not 0, subprocess.TimeoutExpired after
+        `timeout` seconds."""
         stdout, stderr = self._popen.communicate(timeout=timeout)
         result = Result(self._popen.returncode, stdout, stderr)
         if check and result.status != 0:
@@ -77,7 +78,7 @@ class Process:
         return result
 
     def stop(self, number=signal.SIGTERM):
-        """Sends the command a signal, and waits for its end; returns its Result."""
+        """Sends the command a signal, and waits until it has exited; returns its Result."""
         if self.running():
             self._popen.send_signal(number)
         return self.wait(check=False)
@@ -90,7 +91,7 @@ class Process:
 
 
 class AttachedProcess(Process):
-    """A program of this host that runs on a node. Its output is kept in files, so a program that prints much does not wait for a reader."""
+    """A program of this host that runs on a node. Its output is kept in files, so that a program with much output does not wait for a reader."""
 
     def __init__(self, node, command, popen, stdout, stderr):
         super().__init__(node, command, popen)
@@ -98,7 +99,7 @@ class AttachedProcess(Process):
         self._result = None
 
     def wait(self, timeout=None, check=True):
-        """Waits for the program's end; returns its Result. Raises as Process.wait() does."""
+        """Waits until the program has exited; returns its Result. Raises the same exceptions as Process.wait()."""
         status = self._popen.wait(timeout)
         if not self._result:
             self._result = Result(status, _text_of(self._stdout), _text_of(self._stderr))
@@ -113,7 +114,7 @@ class AttachedProcess(Process):
         return self._result.stdout if self._result else _text_of(self._stdout)
 
     def end(self):
-        """Sends SIGTERM, and SIGKILL to a program that still runs after GRACE seconds; returns its Result."""
+        """Sends SIGTERM, and SIGKILL if the program still runs after GRACE seconds; returns its Result."""
         if self.running():
             self._popen.terminate()
         try:
@@ -124,7 +125,7 @@ class AttachedProcess(Process):
 
 
 def _text_of(file):
-    # The program writes at the position that it shares with this descriptor.
+    # The program writes at the file position that it shares with this descriptor.
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
 
 
@@ -136,13 +137,13 @@ class Attachment:
         self.node = node
 
     def start(self, *argv, input=None):
-        """Starts a program: its name and its arguments, which may be paths and numbers. input: text for its standard input. It ends with its context, and at
-        the latest with the lab."""
+        """Starts a program, given its name and its arguments, which may be paths and numbers. input: text for its standard input. It is stopped at
+        the end of the context, and at the latest with the lab."""
         return self._lab.start_attached(self.node, [str(word) for word in argv], input)
 
     def run(self, *argv, check=True, timeout=None, input=None):
-        """Runs a program to its end; returns its Result. Raises CommandFailed if its status is not 0, unless check=False. After `timeout` seconds it is ended,
-        and subprocess.TimeoutExpired raised."""
+        """Runs a program until it exits; returns its Result. Raises CommandFailed if its status is not 0, unless check=False. After `timeout` seconds
+        it is stopped, and subprocess.TimeoutExpired is raised."""
         process = self.start(*argv, input=input)
         try:
             return process.wait(timeout, check)
@@ -166,12 +167,12 @@ class Host:
         self.name = name
 
     def start(self, command, stdin=subprocess.DEVNULL):
-        """Starts a command as root: text for a shell, or a list of words. stdin: as of subprocess.Popen."""
+        """Starts a command as root: text for a shell, or a list of words. stdin: see subprocess.Popen."""
         text = command if isinstance(command, str) else shlex.join(command)
         return Process(self.name, text, self._lab.start_program("lab", "shell", self.name, "--", text, stdin=stdin))
 
     def run(self, command, timeout=None, check=True):
-        """Runs a command to its end; returns its Result. After `timeout` seconds it is ended, and subprocess.TimeoutExpired raised."""
+        """Runs a command until it exits; returns its Result. After `timeout` seconds it is stopped, and subprocess.TimeoutExpired is raised."""
         process = self.start(command)
         try:
             return process.wait(timeout, check)
@@ -211,7 +212,7 @@ class Link:
 
     @property
     def settings(self):
-        """The current values of all settings, by name."""
+        """Returns the current values of all settings by name."""
         for link in self._lab.fabric["links"]:
             ports = link["ends"]
             if self.name in (link["name"], *ports, *(port.rpartition("/")[0] for port in ports)):
@@ -240,7 +241,7 @@ class Lab:
         self._program = program or find_program()
         # Sockets have short paths.
         self._directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-"))
-        self._attached = []     # programs that may still run
+        self._attached = []     # programs that may still be running
         self._words = []
         for name, value in {"lab": lab, "logs": logs, **options}.items():
             if value is True:
@@ -281,7 +282,7 @@ class Lab:
             raise
 
     def down(self):
-        """Ends attached programs, the guests and weftd."""
+        """Stops attached programs, the guests and weftd."""
         for process in self._attached:
             process.end()
         with contextlib.suppress(WeftError):
@@ -289,7 +290,7 @@ class Lab:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def check(self):
-        """Returns the reports of the guests' kernels since the last check, and which guests have ended; "" for nothing."""
+        """Returns the reports of the guests' kernels since the last check, and which guests have exited; "" if there are none."""
         process = self.start_program("lab", "check")
         _, stderr = process.communicate()
         if process.returncode not in (0, KERNEL_REPORT, GUEST_DIED):
@@ -298,21 +299,21 @@ class Lab:
 
     @property
     def fabric(self):
-        """The topology with its state, as `weft --json fabric show` prints it."""
+        """Returns the topology with its state, as `weft --json fabric show` prints it."""
         return json.loads(self.call("--json", "fabric", "show"))
 
     @property
     def hosts(self):
-        """The names of the hosts."""
+        """Returns the names of the hosts."""
         return [host["name"] for host in self.fabric["hosts"]]
 
     @property
     def guests(self):
-        """The names of the hosts that have a guest: all but those of the model `endpoint`."""
+        """Returns the names of the hosts that have a guest: all except those of the model `endpoint`."""
         return [host["name"] for host in self.fabric["hosts"] if host["socket"]]
 
     def counters(self, *ports):
-        """Counters by port and name, of all ports or of the given ones."""
+        """Returns counters by port and name, of all ports or of the given ones."""
         asked = [(name,) for name in ports] or [()]
         return {port: counters for words in asked for port, counters in json.loads(self.call("--json", "counters", *words)).items()}
 
@@ -327,9 +328,9 @@ class Lab:
 
     @contextlib.contextmanager
     def capture(self, link, file):
-        """Records the packets of a link, or of all links ("all"), into a file within a context."""
+        """Records the packets of a link, or of all links ("all"), to a file within a context."""
         process = self.start_program("capture", link, "-w", str(file))
-        # Its first line of progress reports that it records.
+        # The first line of progress shows that the capture has started.
         first = process.stderr.readline()
         try:
             if process.poll() is not None:

@@ -15,7 +15,7 @@ import pytest
 
 from weft import Lab, WeftError
 
-CONSOLE_LINES = 60      # of each guest, in the report of a test that has failed
+CONSOLE_LINES = 60      # lines of each guest's console in the report of a failed test
 
 
 def pytest_addoption(parser):
@@ -48,7 +48,7 @@ class _Labs:
             self.discard()
         if not self._lab:
             self._number += 1
-            # A process of pytest-xdist has a name.
+            # Each process of pytest-xdist has a name.
             logs = self._folder / f"{os.environ.get('PYTEST_XDIST_WORKER', '')}lab{self._number}"
             logs.mkdir(parents=True, exist_ok=True)
             lab = Lab(program=self._config.getoption("--weft"), logs=logs, **options)

@@ -62,7 +62,7 @@ class Jobs:
                 self._done.put((seed, self._work(seed, self._stop.is_set), None))
             except shared_time.Stopped:
                 return
-            except Exception as error:     # of any type: the main thread raises it
+            except Exception as error:     # an exception of any type, which the main thread raises again
                 self._done.put((seed, None, error))
 
 
@@ -71,7 +71,7 @@ def _tell(text):
 
 
 def _prepare(args):
-    """Returns the guests' kernel. Builds the images that all labs need, before several labs would build them at the same time."""
+    """Returns the guests' kernel. Builds the images that all labs need first, because several labs would otherwise build them at the same time."""
     kernel = own_uml.named(args.kernel or trial.KERNEL, own_uml.FAILING_ALLOCATIONS)
     image.initramfs(kernel)
     image.root_tree()
@@ -109,7 +109,7 @@ def hunt(args):
     if seeds[-1] > schedules.LARGEST_SEED:
         raise LabError(f"seeds are at most {schedules.LARGEST_SEED}")
     table = signature.known(directory / "known.txt")
-    # A report may have become known since its seed was run.
+    # A report may have been added to the known ones after its seed was run.
     verdicts = {seed: {**verdict, "page": signature.page_of(verdict["signature"], table)} for seed in seeds if (verdict := corpus.verdict(seed))}
     began = time.monotonic()
 

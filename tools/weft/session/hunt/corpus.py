@@ -8,7 +8,7 @@ from lab.errors import LabError
 
 
 class Corpus:
-    """A hunt that was interrupted continues with the seeds that have no verdict. settings: those that all its seeds share."""
+    """The results of a hunt. A hunt that was interrupted continues with the seeds that have no verdict. settings: those that all its seeds share."""
 
     def __init__(self, directory, settings):
         self.found = directory / "found"
@@ -22,12 +22,12 @@ class Corpus:
             raise LabError(f"{directory} has the results of another hunt: {others}", "choose another directory with --out")
 
     def verdict(self, seed):
-        """The verdict of a seed, or None."""
+        """Returns the verdict of a seed, or None."""
         file = self._seeds / f"{seed}.json"
         return _read(file) if file.exists() else None
 
     def add(self, seed, verdict, schedule):
-        """Keeps a verdict, and the schedule of a seed that did not pass."""
+        """Stores a verdict, and the schedule of a seed that did not pass."""
         if verdict["verdict"] != "passed":
             (self.found / f"{seed}.hunt").write_text(str(schedule))
         _write(self._seeds / f"{seed}.json", verdict)

@@ -3,7 +3,8 @@
 
 
 def reduce(steps, fails):
-    """The smallest part of a sequence, in its order, of which no element can be removed so that fails(part) stays true. It begins with large parts.
+    """Returns a smallest part of a sequence, in its order, for which fails(part) is true: no single element can be removed. It tries to remove large
+    parts first. fails() must be true for the whole sequence; it is not called twice for the same part.
 
     fails(part): has been seen to be true for all of it; it is not called twice for one part.
     """
@@ -18,7 +19,7 @@ def reduce(steps, fails):
     size = max(1, len(steps) // 2)
     while steps:
         before = steps
-        # From the end, because the steps that a report needs often begin early.
+        # Start at the end, because the steps that a report needs are often early ones.
         for end in range(len(steps), 0, -size):
             shorter = steps[:max(0, end - size)] + steps[end:]
             if still_fails(shorter):
@@ -30,8 +31,8 @@ def reduce(steps, fails):
 
 
 def candidates(schedule, until):
-    """Schedules that may suffice, the shortest first: without the steps after the report (and without the check, unless the report occurred there),
-    and without the other hosts."""
+    """Yields schedules that may be sufficient, the shortest first: without the steps after the report (and without the check, unless the report
+    occurred there), and without the other hosts."""
     if until is not None and until <= schedule.steps[-1].at:
         schedule = schedule.but(steps=tuple(step for step in schedule.steps if step.at <= until), check=False)
     for host in schedule.hosts:
@@ -41,7 +42,7 @@ def candidates(schedule, until):
 
 
 def shortest(schedule, until, fails):
-    """The reduced schedule. fails(schedule): whether it leads to the same report. until: the time of the step in which
-    the report occurred, or None."""
+    """Returns the reduced schedule. fails(schedule): whether it causes the same report. until: the time of the step in which the report occurred, or
+    None."""
     schedule = next((each for each in candidates(schedule, until) if each.steps and fails(each)), schedule)
     return schedule.but(steps=reduce(schedule.steps, lambda steps: bool(steps) and fails(schedule.but(steps=steps))))

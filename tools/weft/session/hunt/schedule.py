@@ -55,7 +55,7 @@ class Schedule:
 
     @property
     def hosts(self):
-        """The hosts that the steps mention. The lab has no others."""
+        """Returns the hosts in the steps. The lab has no others."""
         named = {word for step in self.steps for word in (step.host, *step.words) if HOST.fullmatch(word)}
         return sorted(named) or ["node1"]
 
@@ -79,7 +79,7 @@ def _step(line):
 
 
 def read(file):
-    """The schedule in a file, whose errors are reported with the number of the line."""
+    """Reads the schedule in a file; errors contain the number of the line."""
     settings, steps = dict(SETTINGS), []
     for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
         line = line.partition("#")[0].strip()

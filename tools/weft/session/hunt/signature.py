@@ -12,21 +12,21 @@ KNOWN = pathlib.Path(__file__).resolve().parent / "known.txt"
 FRAMES = 4
 MAPPED = "DMA-API: Mapped at:"
 FRAME = re.compile(r"^\s*(?:\[<[0-9a-f]+>\]\s*)?(?P<maybe>\? )?(?P<name>[a-zA-Z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+")
-# Functions that report, on the way from the defect to the message.
+# Functions that report errors, which are on the stack between the defect and the message.
 REPORTING = re.compile(r"(?:show_stack|dump_stack|print_|kasan_|__asan_|__kasan|panic|segv|sig_handler|hard_handler|hard_sig|relay_signal|fatal_sig|bad_segv"
                        r"|__warn|warn_slowpath|report_bug|lock_acquire|__lock_acquire|validate_chain|check_|mark_lock|get_signal|userspace|set_signals|unblock"
                        r"|__schedule|schedule|block_signals|do_op|debug_dma|refcount_warn|__refcount_|dma_map|_printk|vprintk|memset|memcpy|memmove)\w*")
 
 
-REFCOUNT = "refcount_t: "     # the second line of a warning of lib/refcount.c, which says what is wrong
-# A report of kmemleak begins with these words; its stack is that of the allocation, which begins with the functions that allocate.
+REFCOUNT = "refcount_t: "     # the second line of a warning of lib/refcount.c, which describes the error
+# A report of kmemleak begins with these words. Its stack is that of the allocation, and begins with allocation functions.
 UNREFERENCED = "unreferenced object"
 ALLOCATING = re.compile(r"_*(?:kmem|kmalloc|kzalloc|kcalloc|krealloc|kvmalloc|kmemdup|kstrdup|kvasprintf|kasprintf|vmalloc|vzalloc|slab_|alloc_skb|netdev_alloc|napi_alloc|"
                         r"pcpu_alloc|alloc_percpu|alloc_pages|get_free_pages)\w*")
 
 
 def _kind(line):
-    """The first line of a report without what differs from run to run: addresses, numbers, names of files and processes."""
+    """Returns the first line of a report without the parts that differ between runs: addresses, numbers, names of files and processes."""
     kind = re.sub(r"^WARNING: CPU.* at ([^ :]+):.*", r"WARNING at \1", line)
     kind = re.sub(r"^(?:BUG|INFO|WARNING|Kernel panic - not syncing): ", "", kind)
     kind = re.sub(r" (?:in|at addr|by task) .*", "", kind)
@@ -35,7 +35,7 @@ def _kind(line):
 
 
 def of(report):
-    """The signature of a report of lab.reports: its kind and the top of its stack."""
+    """Returns the signature of a report of lab.reports: its kind and the top of its stack."""
     lines = report.splitlines()
     # For a leaked mapping, the stack that created it is more useful than the stack that detected it.
     stack = report.partition(MAPPED)[2].splitlines() or lines
@@ -49,7 +49,7 @@ def of(report):
 
 
 def each_leak(report):
-    """Returns the reports in a report of lab.reports, which takes objects that kmemleak reports one after the other for one."""
+    """Splits a report of lab.reports, which takes consecutive objects that kmemleak reports for one report."""
     begin = report.find(UNREFERENCED) if report.startswith((UNREFERENCED, "kmemleak: ")) else -1
     if begin < 0:
         return [report]
@@ -66,7 +66,7 @@ def with_mapping(report, console):
 
 
 def known(more=None):
-    """Returns a list of (beginning of a signature, page that describes it), also of those in a file of the user's, if it exists."""
+    """Returns a list of (beginning of a signature, page that describes it), including those in a file of the user, if it exists."""
     rows = []
     for file in (KNOWN, more) if more and more.exists() else (KNOWN,):
         for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):

@@ -18,15 +18,15 @@ from hunt.schedule import FABRIC
 from lab import shared_time
 from lab.errors import LabError
 
-KERNEL = "um-debug"     # the default: has KASAN, lockdep and failing allocations
+KERNEL = "um-debug"     # the default: has KASAN, lockdep and fault injection for allocations
 TIME_FOR_CHECK = 400    # virtual seconds after the last step
-MOST_SECONDS = 600      # of this machine's time
+MOST_SECONDS = 600      # of real time
 STAMP = re.compile(r"^\[ *(\d+\.\d+)\]")
 COMPLAINT = re.compile(r"weft-hunt: complaint: (.*)")
 DONE = re.compile(r"weft-hunt: (\d+\.\d+) ")
-# dma-debug counts the mappings of a page no further than this. A program may register its memory as often as it likes.
+# Maximum number of mappings of one page that dma-debug can count. A program may register its memory any number of times.
 OFTEN_MAPPED = "DMA-API: exceeded 7 overlapping mappings"
-PROBE = "weft-uverbs-probe"     # a program of the source tree, which scenario verbs runs
+PROBE = "weft-uverbs-probe"     # a program of the source tree that the scenario verbs runs
 PASSED, REPORT, STUCK, NO_END = "passed", "report", "stuck", "no end"
 
 LAB = """
@@ -85,19 +85,19 @@ def _events(schedule):
 
 
 def _seconds(console):
-    """Returns the last time stamp on a console; the guest's clock and the lab's start together."""
+    """Returns the last time stamp on a console; the guest's clock starts together with the lab's."""
     return max((float(match[1]) for match in map(STAMP.match, console.splitlines()) if match), default=0.0)
 
 
 def _judge(done, consoles, table, scenario):
-    """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over a complaint."""
+    """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over another error."""
     every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in
              itertools.chain.from_iterable(map(signature.each_leak, reports)) if scenario != "verbs" or OFTEN_MAPPED not in report]
-    # The kernel's count of leaked objects is followed by a report of each.
+    # After the kernel's count of leaked objects, each object is reported separately.
     if any(report.startswith(signature.UNREFERENCED) for report, _ in every):
         every = [(report, host) for report, host in every if not report.startswith("kmemleak: ")]
     found = [(signature.of(report), report, host) for report, host in every]
-    # A fault in the kernel enables interrupts before it panics, so lockdep may report the locks that are held: an effect of the fault.
+    # A fault in the kernel enables interrupts before it panics, so lockdep may report locks that are held. That is a consequence of the fault.
     found.sort(key=lambda each: (signature.page_of(each[0], table) is not None, not each[0].startswith("Kernel mode fault")))
     if found:
         name, report, host = found[0]

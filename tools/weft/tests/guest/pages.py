@@ -63,8 +63,9 @@ def _succeed(shell, commands):
 
 
 def follow(lab, page, *titles, before=(), after=(), replaced=()):
-    """The sections in one folder, with commands before and after them; returns what they said. A lab that one leaves to the next is brought up and down once.
-    replaced: (text, other text) in commands and in what they say, for what the page lets a user vary."""
+    """Runs the commands of sections of a page in one folder, with commands before and after them; returns their output. A lab that several sections
+    use is brought up and down once. replaced: pairs (text, other text) to replace in commands and in expected output, where the page lets a user
+    choose."""
     def varied(text):
         for each, other in replaced:
             text = text.replace(each, other)
