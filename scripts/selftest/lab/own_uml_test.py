@@ -56,7 +56,7 @@ class OwnUml(unittest.TestCase):
         (self.tree / "vmlinux").rename(self.tree / "linux")
         self.assertEqual(own_uml.look(self.tree).image, self.tree / "linux")
 
-    def test_kernel_with_kasan_is_a_checked_one(self):
+    def test_kernel_with_kasan_counts_as_checked(self):
         self.configure((), ("KASAN", "y", ""))
         self.assertTrue(own_uml.look(self.tree).checked)
 
@@ -68,7 +68,7 @@ class OwnUml(unittest.TestCase):
         self.configure(("FAILSLAB",))
         self.assertTrue(own_uml.look(self.tree).native, "only a hunt needs failing allocations")
 
-    def test_directory_without_a_whole_kernel_is_refused(self):
+    def test_incomplete_kernel_directory_is_refused(self):
         for name in (".config", "include/config/kernel.release", "vmlinux"):
             kept = (self.tree / name).read_text()
             (self.tree / name).unlink()
@@ -79,7 +79,7 @@ class OwnUml(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "lacks the module one.ko"):
             own_uml.look(self.tree)
 
-    def test_name_is_that_of_a_test_kernel_or_of_a_directory(self):
+    def test_kernel_is_found_by_name_or_by_directory(self):
         with unittest.mock.patch.object(kernels, "find", lambda name: f"found {name}"):
             self.assertEqual(own_uml.named("um-debug"), "found um-debug")
             with self.assertRaisesRegex(LabError, "plain is none"):

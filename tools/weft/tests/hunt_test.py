@@ -121,7 +121,7 @@ class Schedules(unittest.TestCase):
             self.assertTrue({"connect", "disconnect"} <= {step.words[0] for step in steps})
             self.assertIn(f" own={own}\n", trial.script(schedule.Schedule("verbs", 1, (), card=card), "node1"))
 
-    def test_verbs_without_its_program_is_refused(self):
+    def test_scenario_verbs_requires_its_program(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
         for settings, said in (({}, "there is no .*/weft-uverbs-probe"), ({"stack": "weft"}, "Linux's stack")):
             with self.subTest(settings), self.assertRaisesRegex(LabError, said):
@@ -251,7 +251,7 @@ class Verdicts(unittest.TestCase):
         fault = "Kernel panic - not syncing: Kernel mode fault at addr 0x10, ip 0x78d4af23\nCall Trace:\n [<78d5cf62>] mlx4_ib_post_send+0x12/0x20"
         self.assertEqual(self.judge([lockdep, fault], f"{lockdep}\n{fault}")[1], "Kernel mode fault: mlx4_ib_post_send")
 
-    def test_page_that_a_program_registers_often_is_no_report(self):
+    def test_dma_debug_limit_of_overlapping_mappings_is_ignored(self):
         often = "WARNING: CPU: 0 PID: 94 at kernel/dma/debug.c:499 add_dma_entry+0x54b/0x680\nDMA-API: exceeded 7 overlapping mappings of cacheline 0x12b"
         self.assertEqual(self.judge([often], often)[0], "passed")
         self.assertEqual(self.judge([often, OOPS], f"{often}\n{OOPS}")[0], "report")
@@ -344,7 +344,7 @@ class Hunting(unittest.TestCase):
         self.assertEqual(schedule.read(self.folder / "out/found/2.hunt"), scenarios.generate("ipoib", 2).but(expect="other: f"))
         self.assertEqual(json.loads((self.folder / "out/seeds/2.json").read_text())["signature"], "other: f")
 
-    def test_report_that_the_user_knows_is_set_aside(self):
+    def test_report_in_the_users_file_counts_as_known(self):
         """Also for a seed that has already been run."""
         self.by_seed = {7: "known: f", 8: "other: f"}
         self.assertEqual(self.hunt(seed=5)[0], 125)

@@ -177,7 +177,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.ask(message(keeping.RESET)), (7, keeping.RESET, keeping.REPLY, 0, b""))
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n1", 1))
 
-    def test_end_of_another_client_keeps_the_connection_of_the_guest(self):
+    def test_disconnect_of_another_client_keeps_the_guests_connection(self):
         """Another program is connected, and disconnects, before the guest's connection is passed on, and weftd's records about it are read later."""
         self.tell("received", body=VERSION)
         self.die()
@@ -249,7 +249,7 @@ class Kept(unittest.TestCase):
         daemon.await_that("the part to be read", lambda: not select.select([next(iter(self.keeper._cards["node1"].values()))._socket], [], [], 0)[0])
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n1", 1))
 
-    def test_shortage_of_descriptors_costs_only_the_connection_of_the_card(self):
+    def test_shortage_of_descriptors_disconnects_only_one_card(self):
         with unittest.mock.patch.object(os, "eventfd", side_effect=OSError(errno.EMFILE, "Too many open files")):
             self.die()
         self.assertEqual(self.qemu.recv(1), b"")
@@ -267,7 +267,7 @@ class Kept(unittest.TestCase):
         self.die()
         self.assertEqual(len(self.passed_on()), 102)
 
-    def test_connection_that_is_served_is_not_passed_on(self):
+    def test_connection_that_weftd_serves_is_not_passed_on_again(self):
         self.passed()
         self.keeper.pass_on("node1")
         self.weftd.setblocking(False)

@@ -246,7 +246,7 @@ class Awaited(Folder):
         waiting.stderr.close()
         subprocess.run(["bash", "-c", script, "bash", file], check=True)
 
-    def test_limit_of_await_is_a_time(self):
+    def test_await_has_the_same_timeout_on_a_slow_cpu(self):
         """On a slow CPU, await gives up after the same time as on a fast one, and not after the same number of tries."""
         slow = 'read() { [[ $1 != -rt ]] || { echo pause; builtin read -rt 0.3 -u $never; }; builtin read "$@"; }'
         script = f'{labs.AWAIT.replace("60", "1")}\n{slow}\nawait "$1" "*ACTIVE" "no state"'

@@ -250,7 +250,7 @@ class Trunk(unittest.TestCase):
                 daemon.await_that(f"{each.node} to reach {name}", lambda of=each, lid=lids[name]: of.attached("perfquery", str(lid), "1"))
         return lids
 
-    def test_two_daemons_are_one_subnet(self):
+    def test_two_daemons_form_one_subnet(self):
         first = self.first()
         with self.second(first).start() as second:
             lids = self.await_subnet(first, second)
@@ -286,7 +286,7 @@ class Trunk(unittest.TestCase):
             self.assertEqual(first.trunk()["violations"], 0)
             self.assertEqual(first.trunk()["connections"], 3)
 
-    def test_other_key_is_refused(self):
+    def test_different_key_is_refused(self):
         first = self.first()
         with self.second(first, key=self.write_key("other")).start() as second:
             daemon.await_that("a refusal", lambda: second.trunk()["refused"])
@@ -363,7 +363,7 @@ class Trunk(unittest.TestCase):
         with self.second(first).start() as second:
             self.await_subnet(first, second)
 
-    def test_records_that_an_attacker_changes_end_the_connection(self):
+    def test_altered_records_close_the_connection(self):
         first = self.first()
         address, key = first.trunk()["address"], self.key.read_bytes()
 

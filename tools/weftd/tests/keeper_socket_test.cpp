@@ -226,7 +226,7 @@ TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 }
 
 // The client gets no reply to messages that another process has answered, and its memory is mapped.
-TEST_F(Keeping, ClientThatWasPassedOnContinues)
+TEST_F(Keeping, AdoptedClientContinuesWithItsMemory)
 {
 	const auto memory = make_memory();
 	tell("restore node1\n" + kVersion);
@@ -251,7 +251,7 @@ TEST_F(Keeping, UnknownHostIsRefused)
 
 // A record that is too long or has too many descriptors is not used in part, and the client is not
 // adopted without it. The next one is.
-TEST_F(Keeping, CutRecordRefusesTheClient)
+TEST_F(Keeping, TruncatedRecordRefusesTheClient)
 {
 	tell("restore node1\n" + std::string(kLongest, 'x'));
 	expect_refused("node1");
@@ -316,7 +316,7 @@ TEST_F(Keeping, NumberOfRestoredMessagesIsLimited)
 }
 
 // weftd continues without the program, and does not spin on the closed socket.
-TEST_F(Keeping, EndOfTheProgramIsNoticedOnce)
+TEST_F(Keeping, ExitOfTheKeeperIsHandledOnce)
 {
 	auto client = connect("node1");
 	client.greet();
@@ -330,7 +330,7 @@ TEST_F(Keeping, EndOfTheProgramIsNoticedOnce)
 	EXPECT_EQ(next.greet().error(), 0u);
 }
 
-TEST(KeeperOption, OtherDescriptorsAreRefused)
+TEST(KeeperOption, KeeperMustBeASeqpacketSocket)
 {
 	auto [stream, other] = FakeClient::make_sockets();
 	EXPECT_THROW(KeeperSocket{::dup(stream.get())}, std::system_error);

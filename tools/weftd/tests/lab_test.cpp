@@ -106,7 +106,7 @@ TEST(Lab, HostCanSelectTheBus)
 
 // A program that starts User-Mode Linux guests need not write the bus into each host's section. A
 // lab that takes the place of another one keeps this default.
-TEST(Lab, BusOfHostsWithoutOneCanBeChosen)
+TEST(Lab, DefaultBusOfHostsCanBeSelected)
 {
 	const std::string text = std::string(kTwoNodes) + "bus = \"vfio-user\"\n";
 	const Lab lab = parse_lab(text, "lab.toml", "", nullptr, LabBus::vhost_user);
@@ -517,7 +517,7 @@ key-file = "key"
 )";
 
 // A trunk is the far end of an ordinary link.
-TEST(Lab, TrunkHasALinkWithItsSettings)
+TEST(Lab, TrunkSettingsAreParsed)
 {
 	const auto file = std::filesystem::path(::testing::TempDir()) / "trunk.toml";
 	std::ofstream(file) << kTwoNodes << kTrunk << "delay = \"2ms\"\n"
@@ -536,7 +536,7 @@ TEST(Lab, TrunkHasALinkWithItsSettings)
 	EXPECT_EQ(lab.links.at(1).name(), "s/1-east/1");
 }
 
-TEST(Lab, TrunkErrorsNameTheirLine)
+TEST(Lab, TrunkErrorsReportTheLine)
 {
 	const std::string good = std::string(kTwoNodes) + kTrunk;
 	EXPECT_EQ(complaint(good), "");

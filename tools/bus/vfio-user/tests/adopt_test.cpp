@@ -104,7 +104,7 @@ protected:
 
 // The client keeps its memory and its interrupt pin. It gets no reply twice, and the device is in
 // its state after power-on.
-TEST_F(Adopting, ClientGoesOnWithMemoryAndInterrupt)
+TEST_F(Adopting, AdoptedClientKeepsItsMemoryAndInterrupt)
 {
 	const auto file = make_memory(2 * kPage), event = make_event();
 	note_version();
@@ -136,7 +136,7 @@ TEST_F(Adopting, ClientGoesOnWithMemoryAndInterrupt)
 }
 
 // When the client disconnects, its memory and descriptors are released, and the keeper is notified.
-TEST_F(Adopting, AdoptedClientThatLeavesIsForgotten)
+TEST_F(Adopting, DisconnectOfAnAdoptedClientReleasesItsMemory)
 {
 	const auto file = make_memory(kPage);
 	note_version();
@@ -151,7 +151,7 @@ TEST_F(Adopting, AdoptedClientThatLeavesIsForgotten)
 }
 
 // Sections beyond the limit are refused, as for any client. The others stay.
-TEST_F(Adopting, SectionsBeyondTheLimitAreLeftOut)
+TEST_F(Adopting, MemorySectionsAboveTheLimitAreRefused)
 {
 	const auto file = make_memory(kPage);
 	note_version();
@@ -216,7 +216,7 @@ TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
 
 // A card that fails while it receives the memory loses its client. Its caller continues, because it
 // also hands over the clients of other cards.
-TEST_F(Adopting, CardThatFailsLosesItsClientOnly)
+TEST_F(Adopting, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
 {
 	const auto file = make_memory(kPage);
 	device_.fail_next_memory_change = true;
@@ -232,7 +232,7 @@ TEST_F(Adopting, CardThatFailsLosesItsClientOnly)
 }
 
 // If the card cannot serve the client, the keeper must not keep the connection open.
-TEST_F(Adopting, CardThatCannotBeHadRefusesTheClient)
+TEST_F(Adopting, ClientOfAnUnavailableCardIsRefused)
 {
 	device_.fail_next_memory_change = true;
 	device_.failing_resets = ~0u;
@@ -251,7 +251,7 @@ TEST_F(Adopting, CardThatCannotBeHadRefusesTheClient)
 }
 
 // The same holds if the client's session cannot be created, so that there is no connection yet.
-TEST_F(Adopting, ClientWithoutSessionIsRefused)
+TEST_F(Adopting, ClientIsRefusedIfItsSessionCannotBeCreated)
 {
 	class NoMemory final : public pci::Protocol
 	{
@@ -299,7 +299,7 @@ TEST_F(Adopting, ClientOfACardInUseIsRefused)
 }
 
 // A client that has disconnected before the handover leaves nothing behind.
-TEST_F(Adopting, ClientThatHasLeftIsForgotten)
+TEST_F(Adopting, AdoptionOfADisconnectedClientLeavesNothingBehind)
 {
 	const auto file = make_memory(kPage);
 	auto [ours, theirs] = FakeClient::make_sockets();

@@ -56,7 +56,7 @@ protected:
 	RawDriver driver;
 };
 
-TEST(Mlx5, EnhancedIpoibIsOffUnlessTheCardHasIt)
+TEST(Mlx5, EnhancedIpoibIsReportedOnlyIfEnabled)
 {
 	TinyDriver driver;
 	driver.bring_up();
@@ -77,7 +77,7 @@ TEST(Mlx5, EnhancedIpoibIsOffUnlessTheCardHasIt)
 		  Status::bad_parameter);
 }
 
-TEST(Mlx5, EnhancedIpoibIsOfACardWithOnePort)
+TEST(Mlx5, EnhancedIpoibRequiresASinglePort)
 {
 	fabric::Fabric fabric;
 	EXPECT_THROW(Card({"test",
@@ -88,7 +88,7 @@ TEST(Mlx5, EnhancedIpoibIsOfACardWithOnePort)
 		     std::invalid_argument);
 }
 
-TEST_F(Mlx5EnhancedIpoib, CapabilitiesNameTheLimits)
+TEST_F(Mlx5EnhancedIpoib, CapabilitiesReportTheLimits)
 {
 	const auto page = [&](std::uint32_t kind) {
 		return driver.command(Opcode::query_hca_cap, Bytes(16), 0x1010, kind << 1 | 1).out;
@@ -129,7 +129,7 @@ TEST_F(Mlx5EnhancedIpoib, InvalidReceiveQueuesAreRefused)
 	EXPECT_EQ(driver.command(Opcode::create_rq, Bytes(0x100)).status, Status::bad_input_length);
 }
 
-TEST_F(Mlx5EnhancedIpoib, ReceiveQueuesHaveStates)
+TEST_F(Mlx5EnhancedIpoib, InvalidRqStateTransitionsAreRefused)
 {
 	const auto cq = driver.make_cq(4);
 	const auto queue = driver.make_rq(cq.number);
@@ -176,7 +176,7 @@ TEST_F(Mlx5EnhancedIpoib, InvalidSendQueuesAreRefused)
 }
 
 // A send queue has a number like a queue pair, but commands for queue pairs refuse it.
-TEST_F(Mlx5EnhancedIpoib, SendQueuesHaveStatesAndAreNoQueuePairs)
+TEST_F(Mlx5EnhancedIpoib, InvalidSqStateTransitionsAndQpCommandsAreRefused)
 {
 	const auto cq = driver.make_cq(4);
 	const auto queue = driver.make_sq(cq.number, 0);
@@ -232,7 +232,7 @@ TEST_F(Mlx5EnhancedIpoib, SendQueueWithoutAnInterfaceSendsNothing)
 	EXPECT_EQ(Cqe::opcode.get(driver.entry(cq, 3).bytes), opcode_code(CqeOpcode::requester));
 }
 
-TEST_F(Mlx5EnhancedIpoib, InterfacesAndTablesNameWhatIsThere)
+TEST_F(Mlx5EnhancedIpoib, TisRqtAndTirMustReferToExistingObjects)
 {
 	const auto cq = driver.make_cq(4);
 	const auto queue = driver.make_rq(cq.number);
@@ -320,7 +320,7 @@ TEST_F(Mlx5EnhancedIpoib, ObjectsOfEachKindAreLimited)
 		  1u << limits::kLogRawQueues);
 }
 
-TEST_F(Mlx5EnhancedIpoib, RegistersTellThePortsMtuAndSpeed)
+TEST_F(Mlx5EnhancedIpoib, RegistersReportThePortsMtuAndSpeed)
 {
 	const auto read = [&](std::uint32_t number, std::size_t out, std::uint32_t port = 1) {
 		return driver.command(Opcode::access_register,
@@ -407,7 +407,7 @@ protected:
 };
 
 // The packet is the header bytes of the request and then its data, after the space for a GRH.
-TEST_F(Mlx5EnhancedTraffic, DatagramGoesThroughInterfacesAndTable)
+TEST_F(Mlx5EnhancedTraffic, DatagramIsSteeredToTheReceiveQueue)
 {
 	steer_to(direct(1));
 	const std::uint64_t buffer = driver.allocate(4096);
@@ -435,7 +435,7 @@ TEST_F(Mlx5EnhancedTraffic, DatagramGoesThroughInterfacesAndTable)
 	EXPECT_EQ(drops(1), 0u);
 }
 
-TEST_F(Mlx5EnhancedTraffic, DatagramWithoutRoomIsDroppedAndCounted)
+TEST_F(Mlx5EnhancedTraffic, DatagramWithoutAFittingReceiveIsDroppedAndCounted)
 {
 	steer_to(direct(0));
 	send(RawDriver::ipv4(6, 1, 2, 3, 4), 64);
@@ -466,7 +466,7 @@ TEST_F(Mlx5EnhancedTraffic, DatagramWithoutRoomIsDroppedAndCounted)
 }
 
 // The queue pair and its other queues continue to work.
-TEST_F(Mlx5EnhancedTraffic, InaccessibleMemoryStopsOnlyTheQueue)
+TEST_F(Mlx5EnhancedTraffic, InaccessibleReceiveBufferFailsOnlyItsQueue)
 {
 	steer_to(direct(0));
 	driver.post_receive(queues[0], 0, TinyDriver::kMemorySize + 4096, 4096);
@@ -487,7 +487,7 @@ TEST_F(Mlx5EnhancedTraffic, InaccessibleMemoryStopsOnlyTheQueue)
 }
 
 // The driver may destroy objects in any order.
-TEST_F(Mlx5EnhancedTraffic, DatagramIsDroppedWhereAnObjectIsGone)
+TEST_F(Mlx5EnhancedTraffic, DatagramIsDroppedIfASteeringObjectWasDestroyed)
 {
 	const std::uint32_t table =
 		driver.try_rqt(2, {queues[0].number, queues[1].number}).number();
@@ -512,7 +512,7 @@ TEST_F(Mlx5EnhancedTraffic, DatagramIsDroppedWhereAnObjectIsGone)
 }
 
 // A symmetric hash selects the same queue for both directions of a connection.
-TEST_F(Mlx5EnhancedTraffic, HashChoosesTheQueue)
+TEST_F(Mlx5EnhancedTraffic, RssHashSelectsTheReceiveQueue)
 {
 	const std::uint32_t table =
 		driver.try_rqt(2, {queues[0].number, queues[1].number}).number();

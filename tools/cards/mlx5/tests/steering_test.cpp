@@ -75,7 +75,7 @@ protected:
 	const Bytes udp = RawDriver::ipv4(17, 1, 2, 3, 4);
 };
 
-TEST(Mlx5Headers, AreReadOfBothProtocols)
+TEST(Mlx5Headers, Ipv4AndIpv6HeadersAreParsed)
 {
 	const auto four =
 		read_headers(as_payload(RawDriver::ipv4(6, 0x0a000001, 0x0a000002, 80, 99)));
@@ -98,7 +98,7 @@ TEST(Mlx5Headers, AreReadOfBothProtocols)
 	EXPECT_EQ(FlowHeaders::tcp_source.get(part.bytes), 0u);
 }
 
-TEST(Mlx5Headers, OfACutPacketAreZero)
+TEST(Mlx5Headers, HeadersOfTruncatedPacketsAreZero)
 {
 	for (const Bytes &whole : {RawDriver::ipv4(6, 1, 2, 3, 4), ipv6(17)})
 		for (std::size_t size = 0; size <= whole.size(); ++size) {
@@ -115,7 +115,7 @@ TEST(Mlx5Headers, OfACutPacketAreZero)
 }
 
 // A published test vector of receive-side scaling: 66.9.149.187:2794 to 161.142.100.80:1766.
-TEST(Mlx5Hash, ToeplitzAgreesWithThePublishedVectors)
+TEST(Mlx5Hash, ToeplitzHashMatchesPublishedVectors)
 {
 	constexpr std::uint8_t key[] = {0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67,
 					0x25, 0x3d, 0x43, 0xa3, 0x8f, 0xb0, 0xd0, 0xca, 0x2b, 0xcb,
@@ -144,7 +144,7 @@ TEST(Mlx5Hash, ToeplitzAgreesWithThePublishedVectors)
 	EXPECT_EQ(hash(rule, headers).value, 0u);
 }
 
-TEST_F(Mlx5Steering, EntriesMatchInTheOrderOfTheirIndexes)
+TEST_F(Mlx5Steering, FlowEntriesMatchInIndexOrder)
 {
 	const FlowHeaders mask = protocol_of(0xff);
 	const std::uint32_t some = driver.try_group(table, 0, 7, mask).number();
@@ -179,7 +179,7 @@ TEST_F(Mlx5Steering, EntriesMatchInTheOrderOfTheirIndexes)
 }
 
 // So there is no loop.
-TEST_F(Mlx5Steering, TablesLeadToHigherLevels)
+TEST_F(Mlx5Steering, FlowTablesForwardOnlyToHigherLevels)
 {
 	const std::uint32_t above = driver.try_table(3, 0).number();
 	const std::uint32_t group = driver.try_group(above, 0, 0, {}).number();

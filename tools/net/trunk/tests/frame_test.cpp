@@ -55,7 +55,7 @@ Packet write_run(unsigned packets, unsigned mtu)
 
 } // namespace
 
-TEST(TrunkFrame, PacketIsTheSameAtTheOtherEnd)
+TEST(TrunkFrame, PacketIsUnchangedByTheTrunkEncoding)
 {
 	for (const std::size_t size : {0u, 1u, 255u, 4096u}) {
 		const Packet sent = ud_packet(1, 2, size, 5);
@@ -75,7 +75,7 @@ TEST(TrunkFrame, PacketKeepsItsIcrcError)
 	EXPECT_TRUE(received->icrc_error());
 }
 
-TEST(TrunkFrame, RunIsTheSameAtTheOtherEnd)
+TEST(TrunkFrame, PacketRunIsUnchangedByTheTrunkEncoding)
 {
 	const Packet sent = write_run(16, 4096);
 	const auto received = read_packet(body_of(*make_packet_frame(sent)));
@@ -167,7 +167,7 @@ TEST(TrunkFrameReader, FramesAreReadFromSingleBytes)
 	EXPECT_EQ(types[199], FrameType::alive);
 }
 
-TEST(TrunkFrameReader, TooLargeUnknownOrReservedIsMalformed)
+TEST(TrunkFrameReader, OversizedUnknownAndReservedFramesAreMalformed)
 {
 	const auto malformed = [](std::uint32_t size, unsigned type, std::uint8_t zero = 0) {
 		const FrameHeader header{size, static_cast<FrameType>(type), {0, 0, zero}};

@@ -179,7 +179,7 @@ TEST(TrunkHandshake, FramesOutOfOrderAreRefused)
 	EXPECT_EQ(other.reason(), Reason::protocol);
 }
 
-TEST(TrunkHandshake, RefusalGivesBothVersions)
+TEST(TrunkHandshake, RefusalReportsBothProtocolVersions)
 {
 	const Key key = key_of(1);
 	Buffer hello = Handshake(Role::connects, "west", key).hello();
@@ -204,7 +204,7 @@ TEST(TrunkKey, AuthenticatesByHmacSha256)
 	EXPECT_EQ(mac[31], std::byte{0xfe});
 }
 
-TEST(TrunkKey, FingerprintTellsKeysApart)
+TEST(TrunkKey, DifferentKeysHaveDifferentFingerprints)
 {
 	EXPECT_EQ(key_of(1).fingerprint(), key_of(1).fingerprint());
 	EXPECT_NE(key_of(1).fingerprint(), key_of(2).fingerprint());

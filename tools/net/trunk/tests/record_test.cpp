@@ -68,7 +68,7 @@ using Packets = std::vector<unsigned>;
 
 } // namespace
 
-TEST_F(RecordTest, FramesThatAreReadyShareARecord)
+TEST_F(RecordTest, QueuedFramesShareARecord)
 {
 	const Buffer wire = seal({credits(1), credits(2), credits(3)});
 	EXPECT_EQ(wire.size(), sizeof(RecordHeader) + 3 * credits(1).size() + kTagBytes);
@@ -88,14 +88,14 @@ TEST_F(RecordTest, LargestFramesAreReadFromRecordsOfBoundedLength)
 	EXPECT_EQ(reader_.wrong(), Reason::none);
 }
 
-TEST_F(RecordTest, FramesAreNotReadableOnTheWire)
+TEST_F(RecordTest, FramesAreEncryptedOnTheWire)
 {
 	const Buffer frame = credits(0x1234);
 	const Buffer wire = seal({frame});
 	EXPECT_TRUE(std::ranges::search(wire, std::span(frame).first(4)).empty());
 }
 
-TEST_F(RecordTest, EveryAlteredBitIsNoticed)
+TEST_F(RecordTest, EveryFlippedBitIsDetected)
 {
 	const Buffer good = seal({credits(1)});
 	for (std::size_t bit = 0; bit < 8 * good.size(); bit++) {
@@ -110,7 +110,7 @@ TEST_F(RecordTest, EveryAlteredBitIsNoticed)
 	}
 }
 
-TEST_F(RecordTest, RepeatedRecordIsNoticed)
+TEST_F(RecordTest, ReplayedRecordIsDetected)
 {
 	const Buffer first = seal({credits(1)});
 	EXPECT_EQ(read(first), Packets{1});
@@ -118,7 +118,7 @@ TEST_F(RecordTest, RepeatedRecordIsNoticed)
 	EXPECT_EQ(reader_.wrong(), Reason::record);
 }
 
-TEST_F(RecordTest, ReorderedRecordIsNoticed)
+TEST_F(RecordTest, ReorderedRecordIsDetected)
 {
 	const Buffer first = seal({credits(1)});
 	EXPECT_EQ(read(seal({credits(2)})), Packets{});
@@ -126,7 +126,7 @@ TEST_F(RecordTest, ReorderedRecordIsNoticed)
 	EXPECT_EQ(read(first), Packets{}) << "nothing can be read after that";
 }
 
-TEST_F(RecordTest, MissingRecordIsNoticed)
+TEST_F(RecordTest, MissingRecordIsDetected)
 {
 	EXPECT_EQ(read(seal({credits(1)})), Packets{1});
 	seal({credits(2)});
@@ -134,7 +134,7 @@ TEST_F(RecordTest, MissingRecordIsNoticed)
 	EXPECT_EQ(reader_.wrong(), Reason::record);
 }
 
-TEST_F(RecordTest, RecordOfAnotherConnectionIsNoticed)
+TEST_F(RecordTest, RecordOfAnotherConnectionIsDetected)
 {
 	sealer_ = RecordSealer(key_of(2));
 	EXPECT_EQ(read(seal({credits(1)})), Packets{});
@@ -150,7 +150,7 @@ TEST_F(RecordTest, TruncatedRecordIsIncomplete)
 	EXPECT_TRUE(reader_.partial());
 }
 
-TEST_F(RecordTest, LengthBeyondTheBoundsIsNoticedAtOnce)
+TEST_F(RecordTest, InvalidRecordLengthIsDetectedImmediately)
 {
 	const auto wrong = [](std::uint32_t bytes) {
 		FrameReader reader;
@@ -170,7 +170,7 @@ TEST_F(RecordTest, LengthBeyondTheBoundsIsNoticedAtOnce)
 }
 
 // The peer is authenticated, and breaks the protocol.
-TEST_F(RecordTest, FrameThatItsRecordDoesNotContainIsMalformed)
+TEST_F(RecordTest, TruncatedFrameInARecordIsMalformed)
 {
 	Buffer cut = credits(2);
 	cut.pop_back();

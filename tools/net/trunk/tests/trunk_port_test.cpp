@@ -127,7 +127,7 @@ TEST_F(TrunkPortTest, PacketsCrossInOrderAndAreCounted)
 		EXPECT_EQ(port->counters().rcv_packets, 100u) << port->name();
 }
 
-TEST_F(TrunkPortTest, RunCrossesUnsplit)
+TEST_F(TrunkPortTest, PacketRunIsTransmittedUnsplit)
 {
 	build();
 	connect();
@@ -334,7 +334,7 @@ TEST_F(TrunkPortTest, EndsTrainToTheBestCommonRateAndMtu)
 	EXPECT_EQ(b->port.rate(), slow.rate);
 }
 
-TEST_F(TrunkPortTest, MoreThanTheWindowIsAViolation)
+TEST_F(TrunkPortTest, PacketsBeyondTheWindowAreAViolation)
 {
 	build();
 	connect();

@@ -136,7 +136,7 @@ private:
 
 } // namespace
 
-TEST_F(TrunkTest, ManagementReachesTheOtherFabric)
+TEST_F(TrunkTest, MadsReachTheOtherFabric)
 {
 	listen();
 	b.start(Role::connects, address());
@@ -172,7 +172,7 @@ TEST_F(TrunkTest, LinkGoesDownWithTheDaemonAndComesBack)
 }
 
 // The exception is the same as for a lack of memory. The process continues, and so does the trunk.
-TEST_F(TrunkTest, ExceptionOnTheLoopOnlyClosesTheConnection)
+TEST_F(TrunkTest, ExceptionInAHandlerOnlyClosesTheConnection)
 {
 	listen();
 	b.start(Role::connects, address());
@@ -195,7 +195,7 @@ TEST_F(TrunkTest, ExceptionOnTheLoopOnlyClosesTheConnection)
 		[&] { return a.trunk->state().last_reason == "internal error: injected"; }));
 }
 
-TEST_F(TrunkTest, OtherKeyOrNameIsRefused)
+TEST_F(TrunkTest, DifferentKeyOrTrunkNameIsRefused)
 {
 	listen();
 	b.start(Role::connects, address(), key_of(2));
@@ -339,7 +339,7 @@ TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
 	EXPECT_TRUE(becomes_true([&] { return a.trunk_link.up() && c.trunk_link.up(); }));
 }
 
-TEST(TrunkAdmission, NetworksShareAWindowAndEachMayBeginAFew)
+TEST(TrunkAdmission, EachNetworkMayStartSomeHandshakesInAFullWindow)
 {
 	Admission admission;
 	unsigned first = 0, second = 0;
@@ -364,7 +364,7 @@ TEST(TrunkAdmission, NetworksShareAWindowAndEachMayBeginAFew)
 	EXPECT_TRUE(admission.admit("192.0.2.1"));
 }
 
-TEST(TrunkAddress, NetworkIsWhatOneClientCanHave)
+TEST(TrunkAddress, NetworkIsTheIpv4AddressOrTheIpv6Prefix)
 {
 	EXPECT_EQ(Address::parse("192.0.2.1:7470").network(), "192.0.2.1");
 	EXPECT_EQ(Address::parse("[2001:db8:1:2:3:4:5:6]:7470").network(), "2001:db8:1:2::/64");
@@ -498,7 +498,7 @@ TEST(TrunkConnection, SilentPeerIsDisconnected)
 	connection.reset();
 }
 
-TEST(TrunkConnection, AuthenticatedPeersKeepEachOtherAliveUntilOneIsSilent)
+TEST(TrunkConnection, KeepalivesPreventTheSilenceTimeout)
 {
 	VirtualEnvironment environment;
 	Reactor reactor("test", Reactor::Drive::manual, environment);
