@@ -27,7 +27,9 @@ MUST_HAVE = (
     "./usr/share/man/man1/weft.1.gz", "./usr/share/man/man1/weftd.1.gz", "./usr/share/man/man5/weft-lab.toml.5.gz", "./etc/weft/lab.toml",
     "./usr/share/bash-completion/completions/weft", "./lib/systemd/system/weftd.service",
 )
-# Files of other packages that stay, such as the key that DKMS creates.
+# Directories that the DKMS source must not contain.
+NOT_FOR_USERS = {"tests", "bench", "fuzz", "sim", "soft", "example"}
+# Files that may remain after a package has been removed, because other packages own them, such as DKMS's key for all modules.
 LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/|^/var/lib/(?:dpkg|systemd)/|^/var/lib/dkms/mok\.|^/etc/ld\.so\.cache$|^/etc/g(?:roup|shadow)-$")
 
 MOST_EXPOSURE = 10      # of 100; it has 9
@@ -53,8 +55,26 @@ def build():
     if missing := [path for path in MUST_HAVE if path not in contents]:
         raise LabError(f"the package weft lacks {' '.join(missing)}")
     _compare_versions()
+    _check_dkms_source()
     if shutil.which("systemd-analyze"):
         _check_service_sandbox()
+
+
+def dkms_complaints(source):
+    """Returns what the DKMS source of a package contains that users need not build: tests, examples, and modules that dkms.conf does not install."""
+    paths = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_dir())
+    found = [f"{path} is not for users" for path in paths if path.rpartition("/")[2] in NOT_FOR_USERS]
+    installed = set(re.findall(r'^BUILT_MODULE_NAME\[\d+\]="(\w+)"', (source / "dkms.conf").read_text(), re.MULTILINE))
+    built = {name for path in source.rglob("Kbuild") for name in re.findall(r"^obj-m \+= (\w+)\.o", path.read_text(), re.MULTILINE)}
+    return found + [f"{name} is either built or installed, not both" for name in sorted(installed ^ built)]
+
+
+def _check_dkms_source():
+    """Raises if DKMS would build more or other modules on users' hosts than those that the package installs."""
+    with tempfile.TemporaryDirectory() as folder:
+        cache.tool("dpkg-deb", "-x", deb_of("weft-dkms"), folder)
+        if found := dkms_complaints(next(pathlib.Path(folder).glob("usr/src/weft-*"))):
+            raise LabError(f"the package weft-dkms is wrong: {'; '.join(found[:10])}")
 
 
 def _compare_versions():
