@@ -62,7 +62,7 @@ void Id::run()
 			delivery = events_.pop();
 			listener = listener_;
 			if (listener)
-				listener->listening_->telling.fetch_add(1);
+				listener->listening_->handlers_running.fetch_add(1);
 			running_in_.store_relaxed(kern_context());
 		}
 		ib_cm_event event{};
@@ -81,7 +81,7 @@ void Id::run()
 				 * The listener may be destroyed as soon as the count is
 				 * decremented.
 				 */
-				listener->listening_->telling.fetch_sub(1);
+				listener->listening_->handlers_running.fetch_sub(1);
 				device_->handlers_done.wake_all();
 			}
 			ends = said != 0 && life_ != Life::ended;
@@ -121,7 +121,7 @@ void Id::wait_for_handlers()
 {
 	if (listening_)
 		device_->handlers_done.wait(
-			[this] { return listening_->telling.load_acquire() == 0; });
+			[this] { return listening_->handlers_running.load_acquire() == 0; });
 }
 
 /*

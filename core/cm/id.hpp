@@ -208,7 +208,7 @@ private:
 		unsigned int backlog = 256;
 		unsigned int pending = 0, turns = 0;
 		kern::List<Id, &Id::new_node> new_ids;
-		kern::Atomic<unsigned int> telling{0};
+		kern::Atomic<unsigned int> handlers_running{0};
 	};
 
 	/*

@@ -153,22 +153,22 @@ int Id::handle_request(const iw_cm_event &event)
 		fresh->post(IW_CM_EVENT_CONNECT_REQUEST, 0);
 	}
 	kern::Guard guard(lock_);
-	if (untold_ >= backlog_ || !take(Event::request)) {
+	if (unreported_ >= backlog_ || !take(Event::request)) {
 		fresh->listener_.reset();
 		return -ECONNREFUSED;
 	}
-	untold_++;
+	unreported_++;
 	/* The consumer's reference, if it takes it. */
 	Manager::get().queue().queue(kern::Ref<Id>(fresh).release()->work_);
 	return 0;
 }
 
 /* The driver's further event is not passed on by an id that is being destroyed and waits for it. */
-int Id::handle_reply(const iw_cm_event &event, Event word)
+int Id::handle_reply(const iw_cm_event &event, Event step)
 {
-	const bool last = word == Event::refused || word == Event::close;
+	const bool last = step == Event::refused || step == Event::close;
 	kern::Guard guard(lock_);
-	if (take(word)) {
+	if (take(step)) {
 		if (event.event == IW_CM_EVENT_CONNECT_REPLY)
 			remember(event);
 		post(event.event, event.status);
@@ -185,7 +185,7 @@ void Id::post(iw_cm_event_type type, int status)
 {
 	lock_.assert_held();
 	/* The table has no way to more of them. */
-	kern_assert(posted_ - told_ < most_notices);
+	kern_assert(posted_ - reported_ < most_notices);
 	notices_[posted_++ % most_notices] = {type, status};
 }
 
@@ -194,9 +194,9 @@ void Id::post(iw_cm_event_type type, int status)
 bool Id::next(iw_cm_event &event)
 {
 	kern::Guard guard(lock_);
-	if (told_ == posted_ || state_ == State::destroying)
+	if (reported_ == posted_ || state_ == State::destroying)
 		return false;
-	const Notice &notice = notices_[told_++ % most_notices];
+	const Notice &notice = notices_[reported_++ % most_notices];
 	event = {};
 	event.event = notice.event;
 	event.status = notice.status;
@@ -237,7 +237,7 @@ void Id::run()
 			Manager::get().reap(*this);
 		{
 			kern::Guard guard(listener.lock_);
-			listener.untold_--;
+			listener.unreported_--;
 			listener.changed_.wake_all();
 		}
 		listener_.reset();
@@ -267,7 +267,7 @@ void Id::release_stream(State from)
 	}
 	changed_.wait([&] {
 		kern::Guard guard(lock_);
-		return !promised_ && untold_ == 0;
+		return !promised_ && unreported_ == 0;
 	});
 }
 

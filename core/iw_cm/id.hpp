@@ -53,7 +53,7 @@ private:
 
 	static int handle_event(iw_cm_id *id, const iw_cm_event *event);
 	int handle_request(const iw_cm_event &event);
-	int handle_reply(const iw_cm_event &event, Event word);
+	int handle_reply(const iw_cm_event &event, Event step);
 	bool take(Event event) KERN_REQUIRES(lock_);
 	kern::Result<> begin(Event event);
 	void post(iw_cm_event_type type, int status) KERN_REQUIRES(lock_);
@@ -67,10 +67,10 @@ private:
 	kern::SpinLock lock_{KERN_LOCK_CLASS("iw_cm.id")};
 	State state_ KERN_GUARDED_BY(lock_) = State::idle;
 	Notice notices_[most_notices] KERN_GUARDED_BY(lock_) = {};
-	u32 posted_ KERN_GUARDED_BY(lock_) = 0, told_ KERN_GUARDED_BY(lock_) = 0;
-	bool promised_ KERN_GUARDED_BY(lock_) = false; /* the driver has something to tell yet */
+	u32 posted_ KERN_GUARDED_BY(lock_) = 0, reported_ KERN_GUARDED_BY(lock_) = 0;
+	bool promised_ KERN_GUARDED_BY(lock_) = false; /* the driver will report another event */
 	/* For a listener: the requests not yet reported, and their limit. */
-	u32 untold_ KERN_GUARDED_BY(lock_) = 0, backlog_ = 0;
+	u32 unreported_ KERN_GUARDED_BY(lock_) = 0, backlog_ = 0;
 	kern::WaitQueue changed_{KERN_LOCK_CLASS("iw_cm.changed")};
 	/* For a request that was not reported yet: the listener whose handler will be called. */
 	kern::Ref<Id> listener_;

@@ -97,7 +97,7 @@ int rdma_init_qp_attr(rdma_cm_id *cm_id, ib_qp_attr *qp_attr, int *qp_attr_mask)
 int rdma_connect(rdma_cm_id *cm_id, const rdma_conn_param *conn_param)
 {
 	KERN_MIGHT_SLEEP();
-	kern::Guard telling(Id::of(cm_id).handler_lock());
+	kern::Guard handling(Id::of(cm_id).handler_lock());
 	return rdma_connect_locked(cm_id, conn_param);
 }
 

@@ -213,72 +213,72 @@ kern::Result<> IbConnection::disconnect()
 TransportEvent IbConnection::read_resolution(const ib_cm_event &event) const
 {
 	const auto &rep = event.param.sidr_rep_rcvd;
-	TransportEvent word{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
-	word.param.ud.private_data = event.private_data;
-	word.param.ud.private_data_len = event.private_data_len;
+	TransportEvent report{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
+	report.param.ud.private_data = event.private_data;
+	report.param.ud.private_data_len = event.private_data_len;
 	if (rep.status != IB_SIDR_SUCCESS) {
-		word.status = rep.status;
-		return word;
+		report.status = rep.status;
+		return report;
 	}
 	if (rep.qkey != id_.qkey()) {
-		word.type = RDMA_CM_EVENT_ADDR_ERROR;
-		word.status = -EINVAL;
-		return word;
+		report.type = RDMA_CM_EVENT_ADDR_ERROR;
+		report.status = -EINVAL;
+		return report;
 	}
 	sa_path_rec path = id_.route.path_rec;
 	if (int error = ib_init_ah_attr_from_path(id_.device, id_.port_num, &path,
-						  &word.param.ud.ah_attr)) {
-		word.type = RDMA_CM_EVENT_ADDR_ERROR;
-		word.status = error;
-		return word;
+						  &report.param.ud.ah_attr)) {
+		report.type = RDMA_CM_EVENT_ADDR_ERROR;
+		report.status = error;
+		return report;
 	}
-	word.event = Event::established;
-	word.type = RDMA_CM_EVENT_ESTABLISHED;
-	word.param.ud.qp_num = rep.qpn;
-	word.param.ud.qkey = rep.qkey;
-	return word;
+	report.event = Event::established;
+	report.type = RDMA_CM_EVENT_ESTABLISHED;
+	report.param.ud.qp_num = rep.qpn;
+	report.param.ud.qkey = rep.qkey;
+	return report;
 }
 
 /* The CM keeps its ID whatever the consumer returns: it is destroyed with this one. */
 int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 {
 	auto &self = *static_cast<IbConnection *>(cm_id->context);
-	TransportEvent word{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
+	TransportEvent report{Event::failed, RDMA_CM_EVENT_UNREACHABLE};
 	switch (event->event) {
 	case IB_CM_REQ_ERROR:
 	case IB_CM_REP_ERROR:
 	case IB_CM_SIDR_REQ_ERROR:
-		word.status = -ETIMEDOUT;
+		report.status = -ETIMEDOUT;
 		break;
 	case IB_CM_REP_RECEIVED: {
 		const auto &rep = event->param.rep_rcvd;
 		/* The peer need not repeat itself while the consumer thinks. */
 		(void)ib_send_cm_mra(cm_id, service_timeout | IB_CM_MRA_FLAG_DELAY, nullptr, 0);
-		word = {Event::responded, RDMA_CM_EVENT_CONNECT_RESPONSE};
-		word.param.conn.responder_resources = rep.responder_resources;
-		word.param.conn.initiator_depth = rep.initiator_depth;
-		word.param.conn.flow_control = rep.flow_control;
-		word.param.conn.rnr_retry_count = rep.rnr_retry_count;
-		word.param.conn.srq = rep.srq;
-		word.param.conn.qp_num = rep.remote_qpn;
+		report = {Event::responded, RDMA_CM_EVENT_CONNECT_RESPONSE};
+		report.param.conn.responder_resources = rep.responder_resources;
+		report.param.conn.initiator_depth = rep.initiator_depth;
+		report.param.conn.flow_control = rep.flow_control;
+		report.param.conn.rnr_retry_count = rep.rnr_retry_count;
+		report.param.conn.srq = rep.srq;
+		report.param.conn.qp_num = rep.remote_qpn;
 		break;
 	}
 	case IB_CM_RTU_RECEIVED:
 	case IB_CM_USER_ESTABLISHED:
-		word = {Event::established, RDMA_CM_EVENT_ESTABLISHED};
+		report = {Event::established, RDMA_CM_EVENT_ESTABLISHED};
 		break;
 	case IB_CM_DREQ_ERROR:
 	case IB_CM_DREQ_RECEIVED:
 	case IB_CM_DREP_RECEIVED:
-		word = {Event::disconnected, RDMA_CM_EVENT_DISCONNECTED};
-		word.status = event->event == IB_CM_DREQ_ERROR ? -ETIMEDOUT : 0;
+		report = {Event::disconnected, RDMA_CM_EVENT_DISCONNECTED};
+		report.status = event->event == IB_CM_DREQ_ERROR ? -ETIMEDOUT : 0;
 		break;
 	case IB_CM_TIMEWAIT_EXIT:
-		word = {Event::waited_enough, RDMA_CM_EVENT_TIMEWAIT_EXIT};
+		report = {Event::waited_enough, RDMA_CM_EVENT_TIMEWAIT_EXIT};
 		break;
 	case IB_CM_REJ_RECEIVED:
-		word.type = RDMA_CM_EVENT_REJECTED;
-		word.status = event->param.rej_rcvd.reason;
+		report.type = RDMA_CM_EVENT_REJECTED;
+		report.status = event->param.rej_rcvd.reason;
 		break;
 	case IB_CM_SIDR_REP_RECEIVED:
 		self.id_.handle(self.read_resolution(*event));
@@ -288,13 +288,13 @@ int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 		return 0;
 	}
 	if (self.datagrams()) {
-		word.param.ud.private_data = event->private_data;
-		word.param.ud.private_data_len = event->private_data_len;
+		report.param.ud.private_data = event->private_data;
+		report.param.ud.private_data_len = event->private_data_len;
 	} else {
-		word.param.conn.private_data = event->private_data;
-		word.param.conn.private_data_len = event->private_data_len;
+		report.param.conn.private_data = event->private_data;
+		report.param.conn.private_data_len = event->private_data_len;
 	}
-	self.id_.handle(word);
+	self.id_.handle(report);
 	return 0;
 }
 

@@ -143,7 +143,7 @@ int Id::deliver(rdma_cm_event &event)
 void Id::run()
 {
 	for (;;) {
-		kern::Guard telling(handler_lock_);
+		kern::Guard handling(handler_lock_);
 		rdma_cm_event event{};
 		{
 			kern::Guard guard(lock_);
@@ -155,7 +155,7 @@ void Id::run()
 			if (result == Event::addr_found &&
 			    transition(state_, result).action == Action::take) {
 				/* The device may have been removed meanwhile. */
-				if (const auto taken = take_way(); !taken.ok()) {
+				if (const auto taken = apply_route(); !taken.ok()) {
 					result = Event::addr_failed;
 					event.status = taken.error();
 				}
@@ -169,38 +169,38 @@ void Id::run()
 				fill_group(event, *notice->group);
 		}
 		if (deliver(event) != 0) {
-			give_back();
+			destroy_after_handler();
 			return;
 		}
 	}
 }
 
-void Id::handle(const TransportEvent &word)
+void Id::handle(const TransportEvent &report)
 {
-	kern::Guard telling(handler_lock_);
+	kern::Guard handling(handler_lock_);
 	rdma_cm_event event{};
 	{
 		kern::Guard guard(lock_);
-		if (!take(word.event))
+		if (!take(report.event))
 			return;
-		event.event = word.type;
-		event.status = word.status;
-		event.param = word.param;
-		if (word.event == Event::responded && qp) {
+		event.event = report.type;
+		event.status = report.status;
+		event.param = report.param;
+		if (report.event == Event::responded && qp) {
 			const auto connected = connect_qp();
 			/* As below: the connection existed, and its end will be reported. */
 			const bool was = connected.ok() || connection_->leads_qp();
 			event.event = was ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
 			event.status = was ? 0 : connected.error();
 		}
-		/* If it has ended meanwhile, that is the next word. */
-		if (word.event == Event::established && qp && connection_->leads_qp())
+		/* If it has ended meanwhile, that is the next report. */
+		if (report.event == Event::established && qp && connection_->leads_qp())
 			(void)modify_qp(IB_QPS_RTS);
-		if (word.event == Event::failed)
+		if (report.event == Event::failed)
 			fail_qp();
 	}
 	if (deliver(event) != 0)
-		give_back();
+		destroy_after_handler();
 }
 
 int Id::offer(Id &fresh, rdma_cm_event &event)
@@ -212,7 +212,7 @@ int Id::offer(Id &fresh, rdma_cm_event &event)
 	return said;
 }
 
-void Id::give_back()
+void Id::destroy_after_handler()
 {
 	if (begin_end())
 		Manager::get().reap(*this);
@@ -256,10 +256,10 @@ bool Id::begin_end()
 
 void Id::end()
 {
-	Manager &world = Manager::get();
-	world.stop_waiting(*this);
+	Manager &manager = Manager::get();
+	manager.stop_waiting(*this);
 	timer_.cancel();
-	world.unlisten(*this);
+	manager.unlisten(*this);
 	/* Ends it as its state requires, and waits for events that are being delivered. */
 	kern::Owned<Connection> connection;
 	{
@@ -271,10 +271,10 @@ void Id::end()
 	work_.cancel();
 	/* A listener's handler, or who has locked it. */
 	{
-		kern::Guard telling(handler_lock_);
+		kern::Guard handling(handler_lock_);
 	}
-	world.release(*this);
-	world.detach(*this);
+	manager.release(*this);
+	manager.detach(*this);
 	kern::Ref<Id>::adopt(this).reset();
 }
 

@@ -136,7 +136,7 @@ public:
 	/*
 	 * The transport reports an event of this ID's connection. Context: process, without locks.
 	 */
-	void handle(const TransportEvent &word);
+	void handle(const TransportEvent &report);
 	/*
 	 * Offers a new id to the consumer of this listener, whose handler lock is held. Returns the
 	 * handler's result.
@@ -197,8 +197,8 @@ private:
 	void post(Notice &notice, Event event, int status);
 	void run();
 	int deliver(rdma_cm_event &event);
-	/* The handler has returned something. */
-	void give_back();
+	/* The handler has returned an error, which destroys the ID. */
+	void destroy_after_handler();
 	kern::Result<> modify_qp(ib_qp_state state, const rdma_conn_param *param = nullptr);
 	void fail_qp();
 	void name_qp(u32 number);
@@ -216,7 +216,7 @@ private:
 	 * With the handler lock, too: what has been found becomes the id's. Errors: ENODEV; those
 	 * of the verbs.
 	 */
-	kern::Result<> take_way();
+	kern::Result<> apply_route();
 	void take_path();
 	void on_time() { retry(); }
 	void find_path(int status, const sa_path_rec *path);

@@ -157,28 +157,28 @@ private:
 int IwConnection::on_event(iw_cm_id *iw_id, const iw_cm_event *event)
 {
 	auto &self = *static_cast<IwConnection *>(iw_id->context);
-	TransportEvent word{Event::failed, RDMA_CM_EVENT_CONNECT_ERROR, event->status};
+	TransportEvent report{Event::failed, RDMA_CM_EVENT_CONNECT_ERROR, event->status};
 	switch (event->event) {
 	case IW_CM_EVENT_CONNECT_REPLY:
 		if (event->status == 0)
-			word = {Event::responded, RDMA_CM_EVENT_ESTABLISHED};
+			report = {Event::responded, RDMA_CM_EVENT_ESTABLISHED};
 		else if (event->status == -ECONNREFUSED || event->status == -ECONNRESET)
-			word.type = RDMA_CM_EVENT_REJECTED;
+			report.type = RDMA_CM_EVENT_REJECTED;
 		else if (event->status == -ETIMEDOUT || event->status == -EHOSTUNREACH)
-			word.type = RDMA_CM_EVENT_UNREACHABLE;
+			report.type = RDMA_CM_EVENT_UNREACHABLE;
 		break;
 	case IW_CM_EVENT_ESTABLISHED:
-		word = {Event::established, RDMA_CM_EVENT_ESTABLISHED};
+		report = {Event::established, RDMA_CM_EVENT_ESTABLISHED};
 		break;
 	case IW_CM_EVENT_CLOSE:
-		word = {Event::disconnected, RDMA_CM_EVENT_DISCONNECTED};
+		report = {Event::disconnected, RDMA_CM_EVENT_DISCONNECTED};
 		break;
 	default:
 		return 0;
 	}
-	word.param.conn.private_data = event->private_data;
-	word.param.conn.private_data_len = event->private_data_len;
-	self.id_.handle(word);
+	report.param.conn.private_data = event->private_data;
+	report.param.conn.private_data_len = event->private_data_len;
+	self.id_.handle(report);
 	return 0;
 }
 

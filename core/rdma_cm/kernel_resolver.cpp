@@ -67,9 +67,9 @@ kern::Result<Interface> KernelResolver::route(kern_net &net, const Address &to, 
 	kern_ip_address from = to_ip(source);
 	kern_ip_interface found;
 	KERN_TRY_ERRNO(kern_ip_route(&net, &ip, &from, &found));
-	const Interface way = KERN_TRY(read(found));
+	const Interface outgoing = KERN_TRY(read(found));
 	set_host(source, from);
-	return way;
+	return outgoing;
 }
 
 kern::Result<ib_gid> KernelResolver::neighbour(kern_net &net, const Address &to,

@@ -10,26 +10,26 @@ namespace rdma_cm
 namespace
 {
 
-constinit kern::Static<Manager> world;
+constinit kern::Static<Manager> instance;
 
 int add_device(ib_device *ib)
 {
-	return world->add(*ib).error();
+	return instance->add(*ib).error();
 }
 
 void remove_device(ib_device *ib, void *)
 {
-	world->remove(*ib);
+	instance->remove(*ib);
 }
 
 u32 count_ids(ib_device *ib)
 {
-	return world->count(*ib);
+	return instance->count(*ib);
 }
 
 int next_id(ib_device *ib, u32 number, ib_resource_info *info)
 {
-	return world->show(*ib, number, *info).error();
+	return instance->show(*ib, number, *info).error();
 }
 
 constexpr ib_resource_source shown_ids = {.count = count_ids, .next = next_id};
@@ -55,15 +55,15 @@ std::size_t index_of(rdma_ucm_port_space space)
 
 Manager &Manager::get()
 {
-	return *world;
+	return *instance;
 }
 
 kern::Result<> Manager::start(Resolver &resolver, Transport &infiniband, Transport &iwarp)
 {
-	Manager &made = world.construct(resolver, infiniband, iwarp);
+	Manager &made = instance.construct(resolver, infiniband, iwarp);
 	const auto begun = made.open();
 	if (!begun.ok())
-		world.destruct();
+		instance.destruct();
 	return begun;
 }
 
@@ -86,8 +86,8 @@ void Manager::stop()
 {
 	/* Only setting it can fail. */
 	(void)ib_set_resource_source(IB_RESOURCE_CM_ID, nullptr);
-	world->close();
-	world.destruct();
+	instance->close();
+	instance.destruct();
 }
 
 void Manager::close()
@@ -165,7 +165,7 @@ void Manager::remove(ib_device &ib)
 			Id *next = device->ids.pop_front();
 			if (!next)
 				break;
-			device->told_ids.push_back(*next);
+			device->notified_ids.push_back(*next);
 			id = kern::Ref<Id>::share(*next);
 		}
 		id->lose_device();
@@ -308,7 +308,7 @@ u32 Manager::count(ib_device &ib)
 	return device ? device->bound.load_acquire() : 0;
 }
 
-kern::Ref<Id> Manager::look(ib_device &ib, u32 number, ib_resource_info &info)
+kern::Ref<Id> Manager::find_id(ib_device &ib, u32 number, ib_resource_info &info)
 {
 	kern::Guard guard(lock_);
 	Device *device = find(ib);
@@ -325,7 +325,7 @@ kern::Ref<Id> Manager::look(ib_device &ib, u32 number, ib_resource_info &info)
 
 kern::Result<> Manager::show(ib_device &ib, u32 number, ib_resource_info &info)
 {
-	while (const auto id = look(ib, number, info)) {
+	while (const auto id = find_id(ib, number, info)) {
 		if (id->show(info))
 			return {};
 		number = info.number + 1;

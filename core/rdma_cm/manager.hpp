@@ -36,7 +36,7 @@ public:
 	/* All members are protected by the manager's lock. */
 	kern::ListNode node;
 	kern::List<Id, &Id::device_node> ids;
-	kern::List<Id, &Id::device_node> told_ids; /* that it goes */
+	kern::List<Id, &Id::device_node> notified_ids; /* of the device's removal */
 	/* Both, by their numbers: none has the greatest of all. */
 	kern_xarray numbers;
 	u32 next_number = 0;
@@ -150,7 +150,7 @@ private:
 	kern::Result<> open();
 	void close();
 	Device *find(ib_device &ib) KERN_REQUIRES(lock_);
-	kern::Ref<Id> look(ib_device &ib, u32 number, ib_resource_info &info);
+	kern::Ref<Id> find_id(ib_device &ib, u32 number, ib_resource_info &info);
 	kern::Result<> attach_locked(Id &id, Device &device, u32 port_num) KERN_REQUIRES(lock_);
 	template<class Suits>
 	Device *find_port(u64 net, u32 caps, u16 pkey, u32 &port, Suits suits) KERN_REQUIRES(lock_);
@@ -177,7 +177,7 @@ private:
 	NetNamespaces namespaces_;
 	ib_sa_client sa_{};
 	kern::WorkQueue queue_;
-	kern::NoIoMutex lock_{KERN_LOCK_CLASS("rdma_cm.world")};
+	kern::NoIoMutex lock_{KERN_LOCK_CLASS("rdma_cm.manager")};
 	kern::WaitQueue ids_gone_{KERN_LOCK_CLASS("rdma_cm.ids_gone")};
 	kern::List<Device, &Device::node> devices_ KERN_GUARDED_BY(lock_);
 	kern::XArray<Service> services_[4];

@@ -129,7 +129,7 @@ void Id::fill_group(rdma_cm_event &event, Group &group)
 }
 
 /*
- * The membership ends with its object; it waits for the word that is under way, so no lock is held.
+ * The membership ends with its object; it waits for a report that is under way, so no lock is held.
  */
 Group::~Group()
 {
@@ -155,7 +155,7 @@ void Id::leave(const Address &address)
 		return;
 	ib_sa_free_multicast(std::exchange(left->membership, nullptr));
 	/* It cannot be posted any more. */
-	kern::Guard telling(handler_lock_);
+	kern::Guard handling(handler_lock_);
 	kern::Guard guard(lock_);
 	left->node.unlink();
 }

@@ -10,13 +10,13 @@ namespace rdma_cm
 /* To an interface's device; "any" and loopback addresses are no interface's. */
 kern::Result<> Id::bind_host(const Address &address)
 {
-	Manager &world = Manager::get();
+	Manager &manager = Manager::get();
 	if (is_any(address) || is_loopback(address))
 		return {};
 	if (address.family == RDMA_AF_IB)
-		return world.attach(*this, address.ib.addr, pkey_of(address));
-	const Interface own = KERN_TRY(world.resolver().owner(net().native(), address));
-	KERN_TRY(world.attach(*this, own.gid, 0));
+		return manager.attach(*this, address.ib.addr, pkey_of(address));
+	const Interface own = KERN_TRY(manager.resolver().owner(net().native(), address));
+	KERN_TRY(manager.attach(*this, own.gid, 0));
 	interface = own;
 	route.addr.pkey = own.pkey;
 	return {};
@@ -28,18 +28,18 @@ kern::Result<> Id::bind(const Address &address)
 	if (!is_family(address.family) || (is_link_local(address) && address.in6.scope_id == 0))
 		return kern::Error{-EINVAL};
 	port_space = KERN_TRY(space_of(ps, address));
-	Manager &world = Manager::get();
+	Manager &manager = Manager::get();
 	if (!has_afonly_)
-		afonly =
-			address.family == RDMA_AF_INET || (address.family == RDMA_AF_INET6 &&
-							   world.resolver().v6only(net().native()));
+		afonly = address.family == RDMA_AF_INET ||
+			 (address.family == RDMA_AF_INET6 &&
+			  manager.resolver().v6only(net().native()));
 	const auto bound = [&]() -> kern::Result<> {
 		KERN_TRY(bind_host(address));
 		route.addr.src_addr = address;
-		return world.bind(*this);
+		return manager.bind(*this);
 	}();
 	if (!bound.ok()) {
-		world.detach(*this);
+		manager.detach(*this);
 		interface = {};
 		route.addr = {};
 		return bound;
@@ -92,7 +92,7 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 	return resolve_ip(timeout_ms);
 }
 
-/* The way to oneself leads by any port. */
+/* The route to an own address may use any port. */
 kern::Result<> Id::resolve_loopback()
 {
 	if (!device)
@@ -124,19 +124,20 @@ kern::Result<> Id::resolve_gid()
 
 kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 {
-	Manager &world = Manager::get();
+	Manager &manager = Manager::get();
 	Address from = source();
-	const Interface way = KERN_TRY(world.resolver().route(net().native(), destination(), from));
-	/* Bound to one interface, and the way leads by another. */
-	if (device && way.gid != route.addr.sgid)
+	const Interface outgoing =
+		KERN_TRY(manager.resolver().route(net().native(), destination(), from));
+	/* Bound to one interface, and the route leads through another. */
+	if (device && outgoing.gid != route.addr.sgid)
 		return kern::Error{-EHOSTUNREACH};
 	/* An Ethernet interface without an RNIC is an ordinary interface. */
-	if (way.ethernet && !world.has(net().number, way.gid))
+	if (outgoing.ethernet && !manager.has(net().number, outgoing.gid))
 		return kern::Error{-ENODEV};
-	auto neighbour = world.resolver().neighbour(net().native(), destination(), way);
+	auto neighbour = manager.resolver().neighbour(net().native(), destination(), outgoing);
 	if (!neighbour.ok() && neighbour.error() != -EAGAIN)
 		return kern::Error{neighbour.error()};
-	route_ = KERN_TRY(kern::make<Route>(kern::Gfp::kernel, way, from));
+	route_ = KERN_TRY(kern::make<Route>(kern::Gfp::kernel, outgoing, from));
 	change(Event::resolve_addr);
 	if (neighbour.ok()) {
 		find_neighbour(neighbour.value());
@@ -145,13 +146,13 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	constexpr unsigned long longest = 3'600'000;
 	const auto ms = static_cast<unsigned int>(timeout_ms < longest ? timeout_ms : longest);
 	deadline_ = kern::now_ns() + u64{ms} * 1'000'000;
-	world.wait_for_neighbour(*this);
+	manager.wait_for_neighbour(*this);
 	/*
 	 * The timer runs at once because the answer may have arrived in between. Only this ID must
 	 * check that: a program that creates and destroys IDs all the time must not make all
 	 * waiting IDs check each time.
 	 */
-	world.queue().reschedule(timer_, 0);
+	manager.queue().reschedule(timer_, 0);
 	return {};
 }
 
@@ -161,30 +162,30 @@ void Id::find_neighbour(const ib_gid &gid)
 	post(resolved_, Event::addr_found, 0);
 }
 
-kern::Result<> Id::take_way()
+kern::Result<> Id::apply_route()
 {
 	handler_lock_.assert_held();
 	lock_.assert_held();
-	const kern::Owned<Route> way = std::move(route_);
-	if (!way)
+	const kern::Owned<Route> found = std::move(route_);
+	if (!found)
 		return {};
 	if (!device)
-		KERN_TRY(Manager::get().attach(*this, way->interface.gid, 0));
-	interface = way->interface;
-	route.addr.pkey = way->interface.pkey;
-	route.addr.src_addr = way->source;
-	route.addr.dgid = way->neighbour;
+		KERN_TRY(Manager::get().attach(*this, found->interface.gid, 0));
+	interface = found->interface;
+	route.addr.pkey = found->interface.pkey;
+	route.addr.src_addr = found->source;
+	route.addr.dgid = found->neighbour;
 	return {};
 }
 
 void Id::retry()
 {
-	Manager &world = Manager::get();
+	Manager &manager = Manager::get();
 	kern::Guard guard(lock_);
 	if (state_ != State::addr_query || resolved_.node.linked())
 		return;
 	auto neighbour =
-		world.resolver().neighbour(net().native(), destination(), route_->interface);
+		manager.resolver().neighbour(net().native(), destination(), route_->interface);
 	if (neighbour.ok()) {
 		find_neighbour(neighbour.value());
 	} else if (neighbour.error() != -EAGAIN) {
@@ -192,15 +193,15 @@ void Id::retry()
 	} else if (kern::now_ns() >= deadline_) {
 		post(resolved_, Event::addr_failed, -ETIMEDOUT);
 	} else {
-		world.wait_for_neighbour(*this);
+		manager.wait_for_neighbour(*this);
 		/*
 		 * The timer may have run early compared with the clock. If this is the timer,
 		 * nothing else would start it again.
 		 */
-		world.queue().reschedule(timer_, kern::rest_ms(deadline_));
+		manager.queue().reschedule(timer_, kern::rest_ms(deadline_));
 		return;
 	}
-	world.stop_waiting(*this);
+	manager.stop_waiting(*this);
 }
 
 void Id::check_address()

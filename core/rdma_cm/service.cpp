@@ -100,16 +100,16 @@ kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, I
 
 int take_request(Service &service, Request &request)
 {
-	Manager &world = Manager::get();
+	Manager &manager = Manager::get();
 	const auto taken = [&]() -> kern::Result<> {
 		Interface interface;
-		const Ends ends = KERN_TRY(request.arrive(service, world.resolver(), interface));
-		const auto listener = world.find_listener(service, ends, interface, *request.device,
-							  request.qp_type);
+		const Ends ends = KERN_TRY(request.arrive(service, manager.resolver(), interface));
+		const auto listener = manager.find_listener(service, ends, interface,
+							    *request.device, request.qp_type);
 		if (!listener)
 			return kern::Error{-EINVAL};
 
-		kern::Guard telling(listener->handler_lock());
+		kern::Guard handling(listener->handler_lock());
 		/*
 		 * One that is about to listen has still to find out if it can. On InfiniBand the
 		 * peer repeats its request; an RNIC's peer is refused, and has to connect again.
@@ -146,7 +146,7 @@ int take_request(Service &service, Request &request)
 		}
 		request.given_back();
 		if (fresh->begin_end())
-			world.reap(*fresh);
+			manager.reap(*fresh);
 		return kern::Error{said};
 	}();
 	return taken.error();

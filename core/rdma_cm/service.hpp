@@ -83,7 +83,7 @@ class Request
 {
 public:
 	virtual kern::Result<kern::Owned<Connection>> take(Id &id) = 0;
-	/* The consumer has it now: the peer should wait for its word. */
+	/* The consumer has it now: the peer should wait for its answer. */
 	virtual void kept() = 0;
 	/* Nobody has it: the new id's end of the connection is the manager's again. */
 	virtual void given_back() = 0;

@@ -62,7 +62,7 @@ enum class Event : std::uint8_t {
 inline constexpr std::size_t event_count = 25;
 
 enum class Action : std::uint8_t {
-	ignore, /* a result or a word that comes too late */
+	ignore, /* a result or a report that arrives too late */
 	refuse, /* a call in the wrong state: EINVAL */
 	take,
 };

@@ -51,7 +51,7 @@ public:
 		first = first_port;
 		last = last_port;
 	}
-	/* The world is locked then. */
+	/* The manager is locked then. */
 	bool may_use_low_ports(kern_net &) override
 	{
 		if (holding_ports.load_acquire()) {
@@ -95,7 +95,7 @@ private:
 	Entry entries_[4];
 };
 
-/* The world, for as long as a test. */
+/* The manager, for the duration of a test. */
 class Ground
 {
 public:

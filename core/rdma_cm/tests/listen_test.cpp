@@ -324,7 +324,7 @@ void rcm_07_failed_listen_keeps_the_shared_port(Test &test)
 	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&decltype(listening)::run>,
 					   &listening);
 	ASSERT_OK(thread);
-	/* It waits for the world, with its own lock. */
+	/* It waits for the manager's lock, and holds its own. */
 	kern::NoIoMutex &lock = rdma_cm::Id::of(listener.id).lock();
 	EXPECT_TRUE(eventually([&] {
 		if (!lock.try_lock())
@@ -515,7 +515,7 @@ public:
 		pair.ground.addresses.move(2, pair.a);
 		rdma_cm::check_interfaces();
 		if (id.handler_lock().try_lock()) {
-			can_be_told = true;
+			could_be_notified = true;
 			id.handler_lock().unlock();
 		}
 		auto made = KERN_TRY(kern::make<Loose>(kern::Gfp::kernel));
@@ -526,8 +526,8 @@ public:
 
 	Pair &pair;
 	const rdma_cm::IpHeader header;
-	/* Set while the id could get an event, and nobody knows it yet. */
-	bool can_be_told = false;
+	/* Set if the id could get an event before the consumer knows it. */
+	bool could_be_notified = false;
 };
 
 /*
@@ -545,7 +545,7 @@ void rcm_08_request_event_is_the_first_event_of_a_new_id(Test &test)
 		const auto service = kern::Ref<rdma_cm::Service>::share(
 			*rdma_cm::Id::of(pair->listener.id).service);
 		EXPECT_EQ(rdma_cm::take_request(*service, request), wanted ? 0 : -EPERM);
-		EXPECT_FALSE(request.can_be_told);
+		EXPECT_FALSE(request.could_be_notified);
 		if (wanted)
 			EXPECT_TRUE(pair->passive.receives(RDMA_CM_EVENT_ADDR_CHANGE));
 		EXPECT_EQ(pair->passive.all(), wanted ? 2u : 0u);

@@ -8,8 +8,8 @@ using rdma_cm::State;
 namespace
 {
 
-/* One look at the ids of a device. */
-struct Look {
+/* Lists the ids of a device. */
+struct Listing {
 	ib_resource_info info;
 
 	bool at(ib_device *device, u32 number)
@@ -32,31 +32,31 @@ struct Look {
 void rcm_15_only_ids_bound_to_the_device_are_listed(Test &test)
 {
 	Boxed<Pair> pair;
-	Boxed<Look> look;
-	ASSERT_TRUE(pair.there() && look.there() && pair->ok());
+	Boxed<Listing> listing;
+	ASSERT_TRUE(pair.there() && listing.there() && pair->ok());
 	ib_device *a = pair->a.device(), *b = pair->b.device();
 	/* The listener is for all devices, and the other one for none as yet. */
 	EXPECT_EQ(ib_count_resources(a, IB_RESOURCE_CM_ID) +
 			  ib_count_resources(b, IB_RESOURCE_CM_ID),
 		  0u);
-	EXPECT_FALSE(look->at(a, 0) || look->at(b, 0));
+	EXPECT_FALSE(listing->at(a, 0) || listing->at(b, 0));
 
 	ASSERT_TRUE(pair->establish());
 	const rdma_addr &ends = pair->active.id->route.addr;
-	ASSERT_TRUE(look->at(a, 0));
-	EXPECT_TRUE(look->says(State::connect, ends.src_addr, ends.dst_addr));
-	EXPECT_TRUE(look->info.cm_id.has_qp && look->info.cm_id.qp_number == 0x123 &&
-		    look->info.cm_id.qp_type == IB_QPT_RC);
-	EXPECT_EQ(look->info.cm_id.port, 1u);
-	EXPECT_EQ(look->info.cm_id.port_space, u32{RDMA_PS_TCP});
-	EXPECT_EQ(__builtin_strcmp(look->info.owner, "weft_rdma_cm_test"), 0);
-	EXPECT_EQ(look->info.process, 0u);
-	EXPECT_FALSE(look->at(a, look->info.number + 1));
-	ASSERT_TRUE(look->at(b, 0));
-	EXPECT_TRUE(look->info.cm_id.has_qp && look->info.cm_id.qp_number == 0x456);
+	ASSERT_TRUE(listing->at(a, 0));
+	EXPECT_TRUE(listing->says(State::connect, ends.src_addr, ends.dst_addr));
+	EXPECT_TRUE(listing->info.cm_id.has_qp && listing->info.cm_id.qp_number == 0x123 &&
+		    listing->info.cm_id.qp_type == IB_QPT_RC);
+	EXPECT_EQ(listing->info.cm_id.port, 1u);
+	EXPECT_EQ(listing->info.cm_id.port_space, u32{RDMA_PS_TCP});
+	EXPECT_EQ(__builtin_strcmp(listing->info.owner, "weft_rdma_cm_test"), 0);
+	EXPECT_EQ(listing->info.process, 0u);
+	EXPECT_FALSE(listing->at(a, listing->info.number + 1));
+	ASSERT_TRUE(listing->at(b, 0));
+	EXPECT_TRUE(listing->info.cm_id.has_qp && listing->info.cm_id.qp_number == 0x456);
 
 	pair->active.close();
-	EXPECT_FALSE(look->at(a, 0));
+	EXPECT_FALSE(listing->at(a, 0));
 	EXPECT_EQ(ib_count_resources(a, IB_RESOURCE_CM_ID), 0u);
 }
 
@@ -64,8 +64,8 @@ void rcm_15_only_ids_bound_to_the_device_are_listed(Test &test)
 void rcm_15_ids_are_listed_with_their_process(Test &test)
 {
 	Boxed<Pair> pair;
-	Boxed<Look> look;
-	ASSERT_TRUE(pair.there() && look.there() && pair->stand());
+	Boxed<Listing> listing;
+	ASSERT_TRUE(pair.there() && listing.there() && pair->stand());
 	kern_process *self = kern_process_get();
 	const u32 own = kern_process_number(self);
 	kern_process_put(self);
@@ -78,10 +78,10 @@ void rcm_15_ids_are_listed_with_their_process(Test &test)
 	ASSERT_EQ(rdma_listen(pair->listener.id, 0), 0);
 	ASSERT_TRUE(pair->request());
 	unsigned int seen = 0;
-	for (u32 number = 0; look->at(pair->b.device(), number);
-	     number = look->info.number + 1, seen++) {
-		EXPECT_EQ(look->info.process, own);
-		EXPECT_EQ(look->info.cm_id.state,
+	for (u32 number = 0; listing->at(pair->b.device(), number);
+	     number = listing->info.number + 1, seen++) {
+		EXPECT_EQ(listing->info.process, own);
+		EXPECT_EQ(listing->info.cm_id.state,
 			  static_cast<u8>(seen == 0 ? State::listen : State::connect));
 	}
 	EXPECT_EQ(seen, 2u);
