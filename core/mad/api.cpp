@@ -198,8 +198,8 @@ int ib_modify_mad(ib_mad_send_buf *send_buf, u32 timeout_ms)
 void ib_free_recv_mad(ib_mad_recv_wc *mad_recv_wc)
 {
 	auto *receive = static_cast<Receive *>(mad_recv_wc);
-	ib_links *head = &receive->rmpp_list;
-	for (ib_links *link = head->next; link != head;) {
+	ib_list_head *head = &receive->rmpp_list;
+	for (ib_list_head *link = head->next; link != head;) {
 		Receive *segment = Receive::of_link(link);
 		link = link->next;
 		if (segment != receive)

@@ -7,12 +7,12 @@
 namespace mad
 {
 
-inline void links_init(ib_links &head)
+inline void links_init(ib_list_head &head)
 {
 	head.next = head.prev = &head;
 }
 
-inline void links_push_back(ib_links &head, ib_links &item)
+inline void links_push_back(ib_list_head &head, ib_list_head &item)
 {
 	item.prev = head.prev;
 	item.next = &head;

@@ -88,7 +88,7 @@ struct Receive : ib_mad_recv_wc, ib_cqe {
 	/* Fills in what a consumer sees of a single MAD. */
 	void present();
 	/* The receive whose recv_buf.list this is. */
-	static Receive *of_link(ib_links *link);
+	static Receive *of_link(ib_list_head *link);
 };
 
 static_assert(sizeof(Receive::Buffer) == sizeof(ib_grh) + ib::mad_bytes);

@@ -24,7 +24,7 @@ void Receive::present()
 	mad_seg_size = ib::mad_bytes;
 }
 
-Receive *Receive::of_link(ib_links *link)
+Receive *Receive::of_link(ib_list_head *link)
 {
 	constexpr auto offset = __builtin_offsetof(ib_mad_recv_wc, recv_buf) +
 				__builtin_offsetof(ib_mad_recv_buf, list);

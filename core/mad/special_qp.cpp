@@ -55,7 +55,7 @@ SpecialQp::SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type
 		      static_cast<SpecialQp *>(cq->cq_context)->on_receive_done(wc);
 	      },
 	      kern::method<&SpecialQp::kick>, this),
-      port_check_(device, port_num)
+      smp_snoop_(device, port_num)
 {
 }
 
@@ -139,7 +139,7 @@ SpecialQp::~SpecialQp()
 	while (Receive *receive = received_.pop_front())
 		kern::destroy(receive);
 	receive_queue_.close();
-	port_check_.stop();
+	smp_snoop_.stop();
 }
 
 void SpecialQp::kick()

@@ -19,7 +19,7 @@
 
 #include "agent_table.hpp"
 #include "local_queue.hpp"
-#include "port_check.hpp"
+#include "smp_snoop.hpp"
 #include "recovery.hpp"
 #include "send_queue.hpp"
 #include "smi.hpp"
@@ -223,7 +223,7 @@ private:
 	int received_count_ = 0;                       /* run()'s: how many they are */
 	unsigned long running_in_ = 0;                 /* run()'s context, in builds with checks */
 	ib_mad_counters counters_{};
-	PortCheck port_check_;
+	SmpSnoop smp_snoop_;
 	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */
 
 	kern::Work work_{kern::method<&SpecialQp::run>, this};

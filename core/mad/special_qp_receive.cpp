@@ -140,7 +140,7 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 	if (!(result & IB_MAD_RESULT_SUCCESS))
 		return DeviceAnswer::not_mine;
 	if (result & (IB_MAD_RESULT_CONSUMED | IB_MAD_RESULT_REPLY))
-		port_check_.suspect(receive.header());
+		smp_snoop_.observe(receive.header());
 	if (result & IB_MAD_RESULT_CONSUMED)
 		return DeviceAnswer::consumed;
 	return result & IB_MAD_RESULT_REPLY ? DeviceAnswer::answered : DeviceAnswer::not_mine;

@@ -36,7 +36,7 @@ protected:
 private:
 	friend class Table;
 	/* Its part of the table's limit; held from when it has a number. */
-	kern::Portion of_all_;
+	kern::BudgetCharge of_all_;
 	/* To its user, as long as it is known. */
 	kern::Charge of_user_;
 

@@ -34,10 +34,10 @@ kern::Result<> add_device(ib_device &device, const char *name)
 		return kern::Error{attached.error()};
 	}
 	device.registry->events.start();
-	const auto introduced = registry::instance->introduce(*device.registry);
-	if (!introduced)
+	const auto added = registry::instance->add_client_contexts(*device.registry);
+	if (!added)
 		end_device(device);
-	return introduced;
+	return added;
 }
 
 } // namespace

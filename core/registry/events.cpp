@@ -25,7 +25,7 @@ bool same(const ib_event &a, const ib_event &b)
 	return a.event == b.event && a.element.port_num == b.element.port_num;
 }
 
-ib_event_handler &handler_of(ib_links *links)
+ib_event_handler &handler_of(ib_list_head *links)
 {
 	return *reinterpret_cast<ib_event_handler *>(reinterpret_cast<char *>(links) -
 						     __builtin_offsetof(ib_event_handler, links));
@@ -112,7 +112,7 @@ void EventQueue::push(const ib_event &event)
 		work_queue->queue(work_);
 }
 
-void EventQueue::give_back(Entry &entry)
+void EventQueue::release_entry(Entry &entry)
 {
 	if (entry.reserved)
 		free_.push_back(entry);
@@ -128,7 +128,7 @@ bool EventQueue::pop(ib_event &event)
 		return false;
 	event = entry->event;
 	kern::write_once(waiting_, waiting_ - 1);
-	give_back(*entry);
+	release_entry(*entry);
 	return true;
 }
 
@@ -139,7 +139,7 @@ void EventQueue::deliver()
 	while (pop(event)) {
 		verbs::refresh_cache(event);
 		kern::Guard guard(handlers_lock_);
-		for (ib_links *at = handlers_.next, *next; at != &handlers_; at = next) {
+		for (ib_list_head *at = handlers_.next, *next; at != &handlers_; at = next) {
 			next = at->next;
 			ib_event_handler &handler = handler_of(at);
 			ib_event copy = event;
@@ -166,7 +166,7 @@ void EventQueue::report_left()
 	const char *const owner = handler_of(handlers_.next).owner;
 	unsigned int count = 0;
 
-	for (ib_links *at = handlers_.next, *next; at != &handlers_; at = next) {
+	for (ib_list_head *at = handlers_.next, *next; at != &handlers_; at = next) {
 		next = at->next;
 		if (__builtin_strcmp(handler_of(at).owner, owner) != 0)
 			continue;

@@ -53,7 +53,7 @@ private:
 	void deliver();
 	void report_left() KERN_REQUIRES(handlers_lock_);
 	bool pop(ib_event &event);
-	void give_back(Entry &entry) KERN_REQUIRES(lock_);
+	void release_entry(Entry &entry) KERN_REQUIRES(lock_);
 
 	ib_device &device_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("registry.events")};
@@ -65,7 +65,7 @@ private:
 	kern::OwnedArray<Entry> reserve_;
 	/* Held while handlers run. */
 	kern::Mutex handlers_lock_{KERN_LOCK_CLASS("registry.handlers")};
-	ib_links handlers_ KERN_GUARDED_BY(handlers_lock_);
+	ib_list_head handlers_ KERN_GUARDED_BY(handlers_lock_);
 	kern::Work work_{kern::method<&EventQueue::deliver>, this};
 };
 

@@ -14,7 +14,7 @@ KERN_EXPORT(ib_device_put);
 KERN_EXPORT(ib_device_get_by_name);
 KERN_EXPORT(ib_device_get_from);
 KERN_EXPORT(ib_device_index);
-KERN_EXPORT(ib_set_name_viewer);
+KERN_EXPORT(ib_set_rename_notifier);
 KERN_EXPORT(ib_rename_device);
 KERN_EXPORT(ib_copy_device_name);
 KERN_EXPORT(ib_devices_are_shared);

@@ -84,7 +84,8 @@ kern::Result<> Registry::rename(ib_device &device, const char *name)
 		former_name_ = former;
 		__builtin_memcpy(device.name, name, __builtin_strlen(name) + 1);
 	}
-	const auto shown = kern::check(viewer_ ? viewer_->rename(&device, name) : 0);
+	const auto shown =
+		kern::check(rename_notifier_ ? rename_notifier_->rename(&device, name) : 0);
 
 	kern::Guard guard(lock_);
 	former_name_ = nullptr;
@@ -93,12 +94,12 @@ kern::Result<> Registry::rename(ib_device &device, const char *name)
 	return shown;
 }
 
-kern::Result<> Registry::set_viewer(const ib_name_viewer *viewer)
+kern::Result<> Registry::set_rename_notifier(const ib_rename_notifier *notifier)
 {
 	kern::Guard renaming(names_lock_);
-	if (viewer && viewer_)
+	if (notifier && rename_notifier_)
 		return kern::Error{-EBUSY};
-	viewer_ = viewer;
+	rename_notifier_ = notifier;
 	return {};
 }
 
@@ -112,10 +113,10 @@ void Registry::copy_name(const ib_device &device, char *name)
 
 extern "C" {
 
-int ib_set_name_viewer(const ib_name_viewer *viewer)
+int ib_set_rename_notifier(const ib_rename_notifier *notifier)
 {
 	KERN_MIGHT_SLEEP();
-	return registry::instance->set_viewer(viewer).error();
+	return registry::instance->set_rename_notifier(notifier).error();
 }
 
 int ib_rename_device(ib_device *device, const char *name)

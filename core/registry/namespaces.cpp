@@ -34,10 +34,10 @@ kern::Result<> Registry::move_device(ib_device_registry &device, u64 from, u64 t
 	{
 		kern::Guard guard(lock_);
 		device.net.store_relaxed(to);
-		device.introduced = 0;
+		device.last_client = 0;
 	}
 	// As after a registration: a client that has no memory for it is reported in the log.
-	return introduce(device);
+	return add_client_contexts(device);
 }
 
 kern::Result<> Registry::set_shared(bool shared)

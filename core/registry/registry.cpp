@@ -21,7 +21,7 @@ bool Registry::inside_callback()
  * As the device's worker, calls add of all clients that have not been added to it, then stops being
  * the worker. The last check and the end of the role are one step, so that no client is missed.
  */
-kern::Result<> Registry::introduce(ib_device_registry &device)
+kern::Result<> Registry::add_client_contexts(ib_device_registry &device)
 {
 	while (true) {
 		ib_client_registry *next = nullptr;
@@ -30,13 +30,13 @@ kern::Result<> Registry::introduce(ib_device_registry &device)
 			kern::Guard guard(lock_);
 			if (!device.leaving)
 				for (ib_client_registry &client : clients_)
-					if (client.number > device.introduced && !client.leaving) {
+					if (client.number > device.last_client && !client.leaving) {
 						next = &client;
 						break;
 					}
 			device.usable = !device.leaving;
 			if (next) {
-				device.introduced = next->number;
+				device.last_client = next->number;
 				next->calls++;
 			} else {
 				status = std::exchange(device.status, 0);
@@ -214,7 +214,7 @@ kern::Result<> Registry::add_client(kern::Owned<ib_client_registry> owned)
 		{
 			kern::Guard guard(lock_);
 			for (ib_device_registry &device : devices_)
-				if (device.introduced < client.number && !device.leaving &&
+				if (device.last_client < client.number && !device.leaving &&
 				    device.worker == 0) {
 					device.worker = kern_context();
 					workers_.acquired();
@@ -226,7 +226,7 @@ kern::Result<> Registry::add_client(kern::Owned<ib_client_registry> owned)
 			break;
 		// The device is registered: what fails is this registration, or that of a client
 		// which waits for it.
-		(void)introduce(*idle);
+		(void)add_client_contexts(*idle);
 	}
 	// Two registrations from within callbacks that wait for each other's devices would never
 	// end; workers do not wait.
@@ -236,7 +236,7 @@ kern::Result<> Registry::add_client(kern::Owned<ib_client_registry> owned)
 	workers_.wait();
 	wait([&]() KERN_REQUIRES(lock_) {
 		for (ib_device_registry &device : devices_)
-			if (device.introduced < client.number && !device.leaving)
+			if (device.last_client < client.number && !device.leaving)
 				return false;
 		if (client.calls > 0)
 			return false;
@@ -285,7 +285,7 @@ void Registry::end_client(ib_client_registry &client)
 		ib_device_registry &device = last->device;
 		call_remove(*last);
 		// See add_client().
-		(void)introduce(device);
+		(void)add_client_contexts(device);
 	}
 	{
 		kern::Guard guard(lock_);

@@ -31,7 +31,7 @@
 namespace registry
 {
 
-/* A client that was introduced to a device: from before add until after remove. */
+/* A client that was added to a device: from before add until after remove. */
 struct Pair {
 	Pair(ib_device_registry &d, ib_client_registry &c) : device(d), client(c) {}
 
@@ -68,8 +68,8 @@ struct ib_device_registry {
 	u32 index = 0;
 	/* The task that calls clients for this device, 0 for none. */
 	unsigned long worker = 0;
-	/* All clients up to this number have been introduced. */
-	unsigned long introduced = 0;
+	/* All clients up to this number have been added. */
+	unsigned long last_client = 0;
 	/* Able to work, and not leaving: it may be found. */
 	bool usable = false;
 	bool leaving = false;
@@ -102,12 +102,12 @@ class Registry
 public:
 	/*
 	 * Gives the device its name and a place, with the caller as its worker: it is not visible
-	 * yet, but its events are queued. Then either introduce() or remove_device(). Errors:
-	 * EEXIST.
+	 * yet, but its events are queued. Then either add_client_contexts() or remove_device().
+	 * Errors: EEXIST.
 	 */
 	kern::Result<> enlist(kern::Owned<ib_device_registry> device, const char *name);
 	/* Lets all clients have it. Errors, of a device that is being registered: ENOMEM. */
-	kern::Result<> introduce(ib_device_registry &device);
+	kern::Result<> add_client_contexts(ib_device_registry &device);
 	/*
 	 * Returns when no client has it, nor anyone a reference, and no event handler runs. Ends
 	 * the state. False, with nothing changed, from within a callback for this device, where it
@@ -139,14 +139,14 @@ public:
 	}
 
 	/*
-	 * To a valid name, which it has while the viewer shows it, who may refuse it. May sleep.
-	 * Errors: EEXIST, and the viewer's.
+	 * To a valid name, which it has while the notifier shows it, who may refuse it. May sleep.
+	 * Errors: EEXIST, and the notifier's.
 	 */
 	kern::Result<> rename(ib_device &device, const char *name);
 	/* IB_DEVICE_NAME_MAX bytes. */
 	void copy_name(const ib_device &device, char *name);
 	/* Or none. May sleep. Errors: EBUSY. */
-	kern::Result<> set_viewer(const ib_name_viewer *viewer);
+	kern::Result<> set_rename_notifier(const ib_rename_notifier *notifier);
 
 	/* True if tasks of a network namespace may use a device. Context: any. */
 	bool accessible(const ib_device_registry &device, u64 net) const
@@ -204,9 +204,9 @@ private:
 	/* Tasks of all network namespaces may use all devices. */
 	kern::Atomic<bool> shared_{true};
 
-	/* One is renamed at a time; held while the viewer is called. */
+	/* One is renamed at a time; held while the notifier is called. */
 	kern::Mutex names_lock_{KERN_LOCK_CLASS("registry.names")};
-	const ib_name_viewer *viewer_ KERN_GUARDED_BY(names_lock_) = nullptr;
+	const ib_rename_notifier *rename_notifier_ KERN_GUARDED_BY(names_lock_) = nullptr;
 };
 
 extern kern::Static<Registry> instance;

@@ -32,7 +32,7 @@ void show_counters(const ib_port_counters *counters)
 		device.show(counters);
 }
 
-constexpr ib_port_counters_viewer viewer = {.show = show_counters};
+constexpr ib_port_counters_notifier notifier = {.show = show_counters};
 
 int rename(ib_device *device, const char *name)
 {
@@ -43,7 +43,7 @@ int rename(ib_device *device, const char *name)
 	return 0;
 }
 
-constexpr ib_name_viewer name_viewer = {.rename = rename};
+constexpr ib_rename_notifier rename_notifier = {.rename = rename};
 
 int add(ib_device *device);
 
@@ -84,15 +84,15 @@ kern::Result<> start()
 	device_class.construct(made.take());
 	all.construct();
 	const auto begun = [&]() -> kern::Result<> {
-		KERN_TRY_ERRNO(ib_set_port_counters_viewer(&viewer));
-		auto registered = kern::check(ib_set_name_viewer(&name_viewer));
+		KERN_TRY_ERRNO(ib_set_port_counters_notifier(&notifier));
+		auto registered = kern::check(ib_set_rename_notifier(&rename_notifier));
 		if (registered) {
 			registered = kern::check(ib_register_client(&client));
 			if (!registered)
-				(void)ib_set_name_viewer(nullptr);
+				(void)ib_set_rename_notifier(nullptr);
 		}
 		if (!registered)
-			(void)ib_set_port_counters_viewer(nullptr);
+			(void)ib_set_port_counters_notifier(nullptr);
 		return registered;
 	}();
 	if (!begun) {
@@ -117,8 +117,8 @@ extern "C" int weft_sysfs_init()
 extern "C" void weft_sysfs_exit()
 {
 	ib_unregister_client(&client);
-	(void)ib_set_name_viewer(nullptr);
-	(void)ib_set_port_counters_viewer(nullptr);
+	(void)ib_set_rename_notifier(nullptr);
+	(void)ib_set_port_counters_notifier(nullptr);
 	all.destruct();
 	device_class.destruct();
 }

@@ -40,7 +40,7 @@ kern::Result<> describe(const ib_mad_agent &mad, const ib_mad_recv_wc &received,
 	return {};
 }
 
-ib_mad_recv_buf &segment_of(ib_links *link)
+ib_mad_recv_buf &segment_of(ib_list_head *link)
 {
 	return *reinterpret_cast<ib_mad_recv_buf *>(reinterpret_cast<char *>(link) -
 						    __builtin_offsetof(ib_mad_recv_buf, list));
@@ -174,7 +174,7 @@ kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) con
 	/* Behind the first segment, each without the headers of its class. */
 	const auto headers = static_cast<size_t>(
 		ib_get_mad_data_offset(received.recv_buf.mad->mad_hdr.mgmt_class));
-	ib_links *link = &received.recv_buf.list;
+	ib_list_head *link = &received.recv_buf.list;
 	for (size_t at = first; at < size;) {
 		link = link->next;
 		const size_t room = IB_MGMT_MAD_SIZE - headers,

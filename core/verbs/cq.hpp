@@ -34,7 +34,7 @@ void stop_poller(ib_cq &cq);
  * (MGMT-09). It has no effect on a CQ without a poller. Context: process, and not a done function
  * of this CQ.
  */
-void catch_up(ib_cq &cq);
+void flush_cq(ib_cq &cq);
 /* Ends it; nothing schedules it any more. Nothing for a CQ without one. */
 void destroy_poller(ib_cq &cq);
 

@@ -117,20 +117,20 @@ struct ib_cq_poller {
 	}
 
 	/*
-	 * See verbs::catch_up(). The queue is first in, first out, so polling as many as it can
+	 * See verbs::flush_cq(). The queue is first in, first out, so polling as many as it can
 	 * hold includes all that are in it now.
 	 */
-	void catch_up()
+	void flush()
 	{
 		if (KERN_WARN_ON(called_by_itself()))
 			return;
-		kern::Guard one_at_a_time(catch_up_lock_);
-		caught_up_.reinit();
+		kern::Guard one_at_a_time(flush_lock_);
+		flushed_.reinit();
 		to_take_ = cq_->cqe;
-		asked_.fetch_or(to_catch_up);
+		asked_.fetch_or(to_flush);
 		cq_->poll_ctx == IB_POLL_SOFTIRQ ? schedule_softirq(cq_, nullptr)
 						 : schedule_work(cq_, nullptr);
-		caught_up_.wait();
+		flushed_.wait();
 	}
 
 	/* Completion handlers. */
@@ -209,26 +209,26 @@ private:
 						 : schedule_work(cq_, nullptr);
 	}
 
-	/* Lets catch_up() through when enough has been taken, or nothing is left. */
+	/* Lets flush() through when enough has been taken, or nothing is left. */
 	void advance(int taken, bool empty)
 	{
 		to_take_ -= taken;
 		if (!empty && to_take_ > 0)
 			return;
-		asked_.fetch_and(static_cast<u8>(~to_catch_up));
-		caught_up_.complete();
+		asked_.fetch_and(static_cast<u8>(~to_flush));
+		flushed_.complete();
 	}
 
 	ib_cq *cq_;
 	kern::WorkQueue *queue_ = nullptr;
 	/* Requests to a run other than polling: rare, so one read checks for all of them. */
-	static constexpr u8 to_stop = 1, to_catch_up = 2;
+	static constexpr u8 to_stop = 1, to_flush = 2;
 	kern::Atomic<u8> asked_{0};
 	/*
-	 * Serialises catch_up(), which sets to_catch_up; the run that clears it uses `to_take_`.
+	 * Serialises flush(), which sets to_flush; the run that clears it uses `to_take_`.
 	 */
-	kern::Mutex catch_up_lock_{KERN_LOCK_CLASS("verbs.catch_up")};
-	kern::Completion caught_up_;
+	kern::Mutex flush_lock_{KERN_LOCK_CLASS("verbs.flush_cq")};
+	kern::Completion flushed_;
 	int to_take_ = 0;
 	/* For a workqueue: the context that runs it now, 0 for none. */
 	unsigned long polling_ = 0;
@@ -263,10 +263,10 @@ void verbs::stop_poller(ib_cq &cq)
 		cq.poller->stop();
 }
 
-void verbs::catch_up(ib_cq &cq)
+void verbs::flush_cq(ib_cq &cq)
 {
 	if (is_polled_for(cq))
-		cq.poller->catch_up();
+		cq.poller->flush();
 	else if (cq.poller)
 		ib_process_cq_direct(&cq, cq.cqe);
 }

@@ -92,7 +92,7 @@ KERN_EXPORT(ib_resize_cq);
 KERN_EXPORT(ib_resize_cq_user);
 KERN_EXPORT(ib_set_hw_stats_lifespan);
 KERN_EXPORT(ib_set_port_counters);
-KERN_EXPORT(ib_set_port_counters_viewer);
+KERN_EXPORT(ib_set_port_counters_notifier);
 KERN_EXPORT(ib_set_resource_source);
 KERN_EXPORT(ib_sg_to_pages);
 KERN_EXPORT(ib_wc_status_msg);

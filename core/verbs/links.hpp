@@ -8,32 +8,32 @@
 namespace verbs
 {
 
-inline void ring_init(ib_links &head)
+inline void ring_init(ib_list_head &head)
 {
 	head = {&head, &head};
 }
 
-inline bool ring_empty(const ib_links &head)
+inline bool ring_empty(const ib_list_head &head)
 {
 	return head.next == &head;
 }
 
-inline void ring_push(ib_links &head, ib_links &links)
+inline void ring_push(ib_list_head &head, ib_list_head &links)
 {
 	kern_assert(!links.next);
-	ib_links *const last = head.prev;
+	ib_list_head *const last = head.prev;
 	links = {&head, last};
 	last->next = &links;
 	head.prev = &links;
 }
 
 /* Has no effect on an element that is in no ring. */
-inline void ring_remove(ib_links &links)
+inline void ring_remove(ib_list_head &links)
 {
-	ib_links *const next = links.next;
+	ib_list_head *const next = links.next;
 	if (!next)
 		return;
-	ib_links *const prev = links.prev;
+	ib_list_head *const prev = links.prev;
 	prev->next = next;
 	next->prev = prev;
 	links = {};
@@ -54,9 +54,9 @@ T &whole_of(Part &part)
  * remove its element.
  */
 template<class T, auto Member, class Body>
-bool ring_any_of(ib_links &head, Body body)
+bool ring_any_of(ib_list_head &head, Body body)
 {
-	for (ib_links *links = head.next, *next; links != &head; links = next) {
+	for (ib_list_head *links = head.next, *next; links != &head; links = next) {
 		next = links->next;
 		if (body(whole_of<T, Member>(*links)))
 			return true;

@@ -11,7 +11,7 @@ namespace
 {
 
 struct Group {
-	ib_links links;
+	ib_list_head links;
 	ib_gid gid;
 	u16 lid;
 	unsigned int attachments;

@@ -352,9 +352,9 @@ int ib_destroy_qp(struct ib_qp *qp)
 	}
 	/* MGMT-09: done functions that access the QP must still find it. */
 	if (left > 0 && qp->send_cq)
-		catch_up(*qp->send_cq);
+		flush_cq(*qp->send_cq);
 	if (left > 0 && qp->recv_cq && qp->recv_cq != qp->send_cq)
-		catch_up(*qp->recv_cq);
+		flush_cq(*qp->recv_cq);
 	if (qp->core)
 		qp->core->~ib_qp_core();
 	end.remove();

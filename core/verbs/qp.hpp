@@ -17,14 +17,14 @@ struct ib_qp_core {
 	}
 
 	ib_qp &qp;
-	ib_links in_domain{}; /* among the domain's target_qps */
+	ib_list_head in_domain{}; /* among the domain's target_qps */
 	/*
 	 * Held across attach_mcast and detach_mcast, so that the driver sees one at a time of each
 	 * group.
 	 */
 	kern::Mutex groups_lock{KERN_LOCK_CLASS("verbs.mcast")};
-	ib_links groups;
+	ib_list_head groups;
 	/* Handlers run under it: an event and the end of a handle exclude each other. */
 	kern::IrqSpinLock handles_lock{KERN_LOCK_CLASS("verbs.handles")};
-	ib_links handles;
+	ib_list_head handles;
 };

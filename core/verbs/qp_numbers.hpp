@@ -20,7 +20,7 @@ class QpNumbers
 public:
 	explicit QpNumbers(ResourceTable &table) : table_(table)
 	{
-		for (ib_links &ring : rings_)
+		for (ib_list_head &ring : rings_)
 			ring_init(ring);
 	}
 	QpNumbers(const QpNumbers &) = delete;
@@ -47,7 +47,7 @@ public:
 	{
 		kern::Guard guard(table_.lock_);
 		return ring_any_of<ib_qp, &ib_qp::links>(rings_[number % rings], [&](ib_qp &qp) {
-			if (qp.qp_num != number || !Record::of(qp.res).sight.hold())
+			if (qp.qp_num != number || !Record::of(qp.res).tracking.hold())
 				return false;
 			const bool answer = body(qp);
 			table_.release(Record::of(qp.res));
@@ -65,7 +65,7 @@ public:
 		ib_qp *found = nullptr;
 		(void)any_of(number, [&](ib_qp &qp) {
 			/* A second time: any_of() gives its own back. */
-			if (suits(qp) && Record::of(qp.res).sight.hold())
+			if (suits(qp) && Record::of(qp.res).tracking.hold())
 				found = &qp;
 			return found != nullptr;
 		});
@@ -77,7 +77,7 @@ private:
 	static constexpr u32 rings = 256;
 
 	ResourceTable &table_;
-	ib_links rings_[rings] KERN_GUARDED_BY(table_.lock_);
+	ib_list_head rings_[rings] KERN_GUARDED_BY(table_.lock_);
 };
 
 } // namespace verbs

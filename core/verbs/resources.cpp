@@ -47,7 +47,7 @@ bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
 			   : former->number < NumberBlock::last ? former->number + 1
 								: 0;
 	/* Behind the former; the first of all where the numbers begin anew. */
-	ib_links *behind = former && number ? former->links.next : blocks_.next;
+	ib_list_head *behind = former && number ? former->links.next : blocks_.next;
 
 	/* All of its numbers came and went: its memory serves the next ones. */
 	if (former && !former->taken) {
@@ -74,7 +74,7 @@ bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
 Record *ResourceTable::find(u32 from)
 {
 	const u32 number = from / NumberBlock::size;
-	ib_links *links = found_ && found_->number <= number ? &found_->links : blocks_.next;
+	ib_list_head *links = found_ && found_->number <= number ? &found_->links : blocks_.next;
 
 	for (; links != &blocks_; links = links->next) {
 		NumberBlock &block = whole_of<NumberBlock, &NumberBlock::links>(*links);
@@ -110,7 +110,7 @@ Record *ResourceTable::find(u32 from)
 
 void ResourceTable::wait_for_readers(const Record &record)
 {
-	released_.wait([&] { return record.sight.is_free(); });
+	released_.wait([&] { return record.tracking.is_free(); });
 }
 
 Record *ResourceTable::hold(u32 from)
@@ -118,7 +118,7 @@ Record *ResourceTable::hold(u32 from)
 	/* The block cannot be freed before the number is released, which takes the lock. */
 	kern::Guard guard(lock_);
 	for (Record *found = find(from); found; found = find(found->number + 1))
-		if (found->sight.hold())
+		if (found->tracking.hold())
 			return found;
 	return nullptr;
 }
@@ -129,7 +129,7 @@ void ResourceTable::release(Record &record)
 	 * From here on the task that destroys it may free it. The table belongs to the caller's
 	 * device.
 	 */
-	if (record.sight.release())
+	if (record.tracking.release())
 		released_.wake_all();
 }
 
@@ -154,7 +154,7 @@ void ResourceTable::report_leaks(const ib_device &device, const char *kind)
 				from = record->number + 1;
 				if (!same(owner, record->resource->owner))
 					continue;
-				empty = give_back(*record);
+				empty = release_number(*record);
 			}
 			forget(*record);
 			count++;

@@ -33,7 +33,7 @@ struct NumberBlock;
  * once, and a separate lock cost a tenth of creating a QP. Once hidden, only earlier holders may
  * still access it; when they have left, it belongs to the task that destroys it.
  */
-class Sight
+class TrackingRef
 {
 public:
 	/* There must be no holders. */
@@ -87,7 +87,7 @@ struct Record {
 	void belong_to(ib_resource &its)
 	{
 		resource = &its;
-		its.links.next = reinterpret_cast<ib_links *>(this);
+		its.links.next = reinterpret_cast<ib_list_head *>(this);
 	}
 
 	ib_resource *resource;
@@ -96,7 +96,7 @@ struct Record {
 	NumberBlock *block; /* of its number; nullptr while it has none */
 	u32 context;
 	u32 number;
-	Sight sight;
+	TrackingRef tracking;
 };
 
 /*
@@ -109,7 +109,7 @@ struct NumberBlock {
 	/* The first of the greatest block: every number has one behind it. */
 	static constexpr u32 last = ~u32{0} / size - 1;
 
-	ib_links links{};
+	ib_list_head links{};
 	u64 taken = 0;  /* a bit for each number that somebody has */
 	u32 number = 0; /* of the block: its own numbers begin at `size` times it */
 	Record *records[size]{};
@@ -143,7 +143,7 @@ public:
 	{
 		resource.owner = owner;
 		shown_.add_relaxed(1);
-		Record::of(resource).sight.show();
+		Record::of(resource).tracking.show();
 	}
 	/* Waits until no reader holds it. */
 	void hide(ib_resource &resource)
@@ -151,7 +151,7 @@ public:
 		Record &record = Record::of(resource);
 
 		shown_.add_relaxed(-1);
-		if (!record.sight.hide()) [[unlikely]]
+		if (!record.tracking.hide()) [[unlikely]]
 			wait_for_readers(record);
 	}
 
@@ -187,7 +187,7 @@ private:
 	bool go_on(kern::Owned<NumberBlock> &fresh) KERN_REQUIRES(lock_);
 	void take_out(NumberBlock &block) KERN_REQUIRES(lock_);
 	/* Releases the number. The caller frees the block that it returns. */
-	kern::Owned<NumberBlock> give_back(Record &record) KERN_REQUIRES(lock_);
+	kern::Owned<NumberBlock> release_number(Record &record) KERN_REQUIRES(lock_);
 	/* The first of that number or a greater one. */
 	Record *find(u32 from) KERN_REQUIRES(lock_);
 
@@ -196,7 +196,7 @@ private:
 	/*
 	 * In the order of their numbers. None is empty but the one that the next number comes from.
 	 */
-	ib_links blocks_ KERN_GUARDED_BY(lock_);
+	ib_list_head blocks_ KERN_GUARDED_BY(lock_);
 	const u32 first_;
 	NumberBlock *current_ KERN_GUARDED_BY(lock_) = nullptr;
 	u32 next_ KERN_GUARDED_BY(lock_) = NumberBlock::size; /* of its places, or its size */
@@ -226,7 +226,7 @@ private:
 	return true;
 }
 
-[[gnu::always_inline]] inline kern::Owned<NumberBlock> ResourceTable::give_back(Record &record)
+[[gnu::always_inline]] inline kern::Owned<NumberBlock> ResourceTable::release_number(Record &record)
 {
 	NumberBlock &block = *record.block;
 
@@ -265,11 +265,11 @@ template<class Also>
 	Record &record = Record::of(resource);
 	kern::Owned<NumberBlock> empty;
 
-	kern_assert(record.sight.is_free());
+	kern_assert(record.tracking.is_free());
 	{
 		kern::Guard guard(lock_);
 		also();
-		empty = give_back(record);
+		empty = release_number(record);
 	}
 	forget(record);
 }
@@ -287,7 +287,7 @@ public:
 
 private:
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("verbs.address_handles")};
-	ib_links head_;
+	ib_list_head head_;
 };
 
 } // namespace verbs

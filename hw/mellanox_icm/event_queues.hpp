@@ -26,7 +26,7 @@ constexpr u32 qp_events = 3, srq_events = 2, cq_events = 2, cq_errors = 1;
 
 /* Entries of an event queue that an object has for its events, until it ends. */
 struct EventCapacity {
-	kern::Portion portion;
+	kern::BudgetCharge entries;
 	/* To the user, if it is a program's object. */
 	kern::Charge charge;
 };
@@ -99,11 +99,11 @@ public:
 		if (for_program)
 			room.charge =
 				KERN_TRY(async_for_programs_->take(kern_current_user(), events));
-		room.portion = KERN_TRY(take_room(async(), events, for_program));
+		room.entries = KERN_TRY(take_room(async(), events, for_program));
 		return room;
 	}
-	kern::Result<kern::Portion> take_completion_room(unsigned int vector, u32 events,
-							 bool for_program)
+	kern::Result<kern::BudgetCharge> take_completion_room(unsigned int vector, u32 events,
+							      bool for_program)
 	{
 		return take_room(completion(vector), events, for_program);
 	}
@@ -165,7 +165,7 @@ public:
 
 private:
 	static constexpr u32 reserve(u32 entries) { return entries / 16; }
-	static kern::Result<kern::Portion> take_room(Eq &eq, u32 events, bool for_program)
+	static kern::Result<kern::BudgetCharge> take_room(Eq &eq, u32 events, bool for_program)
 	{
 		return eq.room().take(events, for_program ? reserve(eq.room().limit()) : 0);
 	}
@@ -183,7 +183,7 @@ private:
 	}
 
 	typename InterruptLine<Eq>::Vectors vectors_;
-	kern::Portion own_events_;
+	kern::BudgetCharge own_events_;
 	kern::Owned<kern::SharedPool> async_for_programs_;
 	// Where there is but the interrupt pin; before the queues go.
 	kern::Owned<InterruptLine<Eq>> line_;

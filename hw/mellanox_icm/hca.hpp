@@ -58,7 +58,7 @@ public:
 	MulticastGroups &multicast() { return *multicast_; }
 	Port &port(u32 number) { return *ports_[number - 1]; }
 	bool failed() const { return commands_->failed(); }
-	/* For a caller that has rung a doorbell: see attend(). */
+	/* For a caller that has rung a doorbell: see post_slow_path(). */
 	bool wants_attention() const { return commands_->wants_attention(); }
 
 	NumberAllocator &qpns() { return *qpns_; }

@@ -177,7 +177,7 @@ template<u32 head_bytes, class Hca>
 
 /* A doorbell has been rung, and the card has failed or tracing is enabled. */
 template<class Hca>
-[[gnu::noinline, gnu::cold]] void attend(Hca &hca, const ib_qp &qp)
+[[gnu::noinline, gnu::cold]] void post_slow_path(Hca &hca, const ib_qp &qp)
 {
 	if (hca.failed())
 		hca.announce_failure();

@@ -47,7 +47,7 @@ public:
 	u64 events() const { return consumer_; }
 
 	/*
-	 * Its entries. The card does not wait for room: what may raise events has its portion of
+	 * Its entries. The card does not wait for room: what may raise events has its share of
 	 * them before it is made. Errors of taking: ENOMEM.
 	 */
 	kern::Budget &room() { return room_; }

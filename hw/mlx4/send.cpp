@@ -223,7 +223,7 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		kern::write_once(sq.head, head);
 		uar_.write32(wire::uar::send_doorbell, sq.doorbell_value);
 		if (hca_.wants_attention()) [[unlikely]]
-			attend(hca_, verbs_);
+			post_slow_path(hca_, verbs_);
 	}
 	if (error) [[unlikely]]
 		*bad = wr;

@@ -182,7 +182,7 @@ private:
 	ib_cq &verbs_;
 	Hca &hca_;
 	// Room for its completion events, and for its one asynchronous event.
-	kern::Portion event_capacity_;
+	kern::BudgetCharge event_capacity_;
 	mellanox_icm::EventCapacity error_room_;
 	Number number_;
 	Record consumer_held_, arm_held_;

@@ -113,7 +113,7 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 	const u32 low = sq.doorbell_value | (size & units_mask);
 	uar_.write64(send_doorbell, u64{low} << 32 | high);
 	if (hca_.wants_attention()) [[unlikely]]
-		attend(hca_, verbs_);
+		post_slow_path(hca_, verbs_);
 }
 
 /*

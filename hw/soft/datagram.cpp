@@ -119,15 +119,15 @@ void deliver_to_port(Datagram &datagram, SoftDevice &device, u32 port_num)
 
 void deliver_to_group(Datagram &datagram)
 {
-	for (ib_links *links = fabric->devices.next; links != &fabric->devices;
+	for (ib_list_head *links = fabric->devices.next; links != &fabric->devices;
 	     links = links->next) {
 		SoftDevice &device = device_at(links);
 		device.qps->for_each([&](unsigned long number, ib_qp &qp) {
 			if (datagram.block_loopback && &device == datagram.source &&
 			    number == datagram.source_qp)
 				return;
-			ib_links &head = Qp::state(&qp).groups;
-			for (ib_links *at = head.next; at != &head; at = at->next) {
+			ib_list_head &head = Qp::state(&qp).groups;
+			for (ib_list_head *at = head.next; at != &head; at = at->next) {
 				auto *group = reinterpret_cast<McastGroup *>(at);
 				if (group->lid == datagram.dlid &&
 				    group->gid == datagram.grh.dgid) {

@@ -117,7 +117,7 @@ struct SoftDevice {
 	u64 random;
 	bool (*lose)(void *context, const void *payload, size_t length);
 	void *lose_context;
-	ib_links fabric_links;
+	ib_list_head fabric_links;
 	kern::Atomic<bool> completes_late;
 	kern::Atomic<bool> holds_datagrams;
 	kern::Atomic<unsigned long> addresses_lost;
@@ -152,7 +152,7 @@ inline SoftDevice &of(ib_device *device)
 /* All devices, and what excludes messages. */
 struct Fabric {
 	kern::Mutex lock{KERN_LOCK_CLASS("soft.fabric")};
-	ib_links devices = {&devices, &devices};
+	ib_list_head devices = {&devices, &devices};
 	kern::Atomic<soft_behaviour> behaviour{SOFT_PLAIN};
 	kern::WorkQueue engine;
 };
@@ -286,7 +286,7 @@ struct SrqState {
 using Srq = rdma::DriverObject<ib_srq, SrqState>;
 
 struct McastGroup {
-	ib_links links;
+	ib_list_head links;
 	ib_gid gid;
 	u16 lid;
 };
@@ -318,7 +318,7 @@ public:
 	Datagram *held = nullptr;
 	/* iWARP: the other end of its stream. */
 	QpState *stream = nullptr;
-	ib_links groups;
+	ib_list_head groups;
 	RecvQueue recv;
 	kern::IrqSpinLock send_lock{KERN_LOCK_CLASS("soft.send")};
 	Ring<SendEntry> send;

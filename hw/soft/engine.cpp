@@ -23,7 +23,7 @@ bool chance(SoftDevice &device, unsigned int per_thousand)
 
 SoftDevice *find_port(u32 lid, u32 &port_num)
 {
-	for (ib_links *links = fabric->devices.next; links != &fabric->devices;
+	for (ib_list_head *links = fabric->devices.next; links != &fabric->devices;
 	     links = links->next) {
 		SoftDevice &device = device_at(links);
 		kern::Guard guard(*device.ports_lock);

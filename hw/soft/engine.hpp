@@ -6,7 +6,7 @@
 namespace soft
 {
 
-inline SoftDevice &device_at(ib_links *links)
+inline SoftDevice &device_at(ib_list_head *links)
 {
 	return *reinterpret_cast<SoftDevice *>(reinterpret_cast<char *>(links) -
 					       __builtin_offsetof(SoftDevice, fabric_links));

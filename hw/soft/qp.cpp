@@ -386,7 +386,7 @@ int attach_mcast(ib_qp *qp, const ib_gid *gid, u16 lid, ib_mcast_owner)
 		return made.error();
 	McastGroup *group = made.take().release();
 	kern::Guard guard(fabric->lock);
-	ib_links &head = Qp::state(qp).groups;
+	ib_list_head &head = Qp::state(qp).groups;
 	group->links = {&head, head.prev};
 	head.prev->next = &group->links;
 	head.prev = &group->links;
@@ -399,8 +399,8 @@ int detach_mcast(ib_qp *qp, const ib_gid *gid, u16)
 	if (int error = of(qp->device).fault(SOFT_DETACH_MCAST))
 		return error;
 	kern::Guard guard(fabric->lock);
-	ib_links &head = Qp::state(qp).groups;
-	for (ib_links *links = head.next; links != &head; links = links->next) {
+	ib_list_head &head = Qp::state(qp).groups;
+	for (ib_list_head *links = head.next; links != &head; links = links->next) {
 		auto *group = reinterpret_cast<McastGroup *>(links);
 		if (group->gid == *gid) {
 			links->prev->next = links->next;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A limited number of some resource that several owners share, and the portions of it that they
+ * A limited number of some resource that several owners share, and the charges of it that they
  * hold. Context: any.
  */
 #pragma once
@@ -10,7 +10,7 @@
 namespace kern
 {
 
-class Portion;
+class BudgetCharge;
 
 class Budget
 {
@@ -20,15 +20,15 @@ public:
 
 	/*
 	 * keep: how much must be left after that. Errors: the refusal. The budget must outlive its
-	 * portions.
+	 * charges.
 	 */
-	Result<Portion> take(u32 amount = 1, u32 keep = 0);
+	Result<BudgetCharge> take(u32 amount = 1, u32 keep = 0);
 
 	u32 limit() const { return limit_; }
 	u32 taken() const { return taken_.load_relaxed(); }
 
 private:
-	friend class Portion;
+	friend class BudgetCharge;
 
 	const u32 limit_;
 	const int refusal_;
@@ -36,21 +36,21 @@ private:
 };
 
 /* It is returned when its owner is destroyed. */
-class Portion
+class BudgetCharge
 {
 public:
-	Portion() = default;
-	Portion(Portion &&other) noexcept
+	BudgetCharge() = default;
+	BudgetCharge(BudgetCharge &&other) noexcept
 	    : budget_(std::exchange(other.budget_, nullptr)), amount_(other.amount_)
 	{
 	}
-	Portion &operator=(Portion &&other) noexcept
+	BudgetCharge &operator=(BudgetCharge &&other) noexcept
 	{
 		std::swap(budget_, other.budget_);
 		std::swap(amount_, other.amount_);
 		return *this;
 	}
-	~Portion()
+	~BudgetCharge()
 	{
 		if (budget_)
 			budget_->taken_.fetch_sub(amount_);
@@ -62,13 +62,13 @@ public:
 
 private:
 	friend class Budget;
-	Portion(Budget &budget, u32 amount) : budget_(&budget), amount_(amount) {}
+	BudgetCharge(Budget &budget, u32 amount) : budget_(&budget), amount_(amount) {}
 
 	Budget *budget_ = nullptr;
 	u32 amount_ = 0;
 };
 
-inline Result<Portion> Budget::take(u32 amount, u32 keep)
+inline Result<BudgetCharge> Budget::take(u32 amount, u32 keep)
 {
 	u32 taken = taken_.load_relaxed();
 
@@ -76,7 +76,7 @@ inline Result<Portion> Budget::take(u32 amount, u32 keep)
 		if (u64{amount} + keep > limit_ - taken)
 			return Error{refusal_};
 	} while (!taken_.compare_exchange(taken, taken + amount));
-	return Portion(*this, amount);
+	return BudgetCharge(*this, amount);
 }
 
 } // namespace kern

@@ -10,25 +10,25 @@
 RDMA_C_BEGIN
 
 /**
- * struct ib_name_viewer - a module that shows devices by their names
+ * struct ib_rename_notifier - a module that shows devices by their names
  * @rename: called in process context, one call at a time; may sleep. Shows a device by another
  * name, if it shows the device, and returns 0 or a negative errno. The device has the new name
  * already, and gets the former one back upon an error; no other device gets the former one until
- * this returns. If the viewer is beginning or ceasing to show the device, it completes that first
+ * this returns. If the notifier is beginning or ceasing to show the device, it completes that first
  */
-struct ib_name_viewer {
+struct ib_rename_notifier {
 	int (*rename)(struct ib_device *device, const char *name);
 };
 
 /**
- * ib_set_name_viewer - register the viewer of names
- * @viewer: the viewer, which the caller keeps; NULL to unregister it. When this has returned, the
- * former viewer is not called any more
+ * ib_set_rename_notifier - register the notifier of names
+ * @notifier: the notifier, which the caller keeps; NULL to unregister it. When this has returned,
+ * the former notifier is not called any more
  *
- * Context: process, not from the viewer's rename. Return: 0; -EBUSY if another viewer is
+ * Context: process, not from the notifier's rename. Return: 0; -EBUSY if another notifier is
  * registered.
  */
-RDMA_MUST_CHECK int ib_set_name_viewer(const struct ib_name_viewer *viewer);
+RDMA_MUST_CHECK int ib_set_rename_notifier(const struct ib_rename_notifier *notifier);
 
 /**
  * ib_rename_device - give a device another name
@@ -37,7 +37,7 @@ RDMA_MUST_CHECK int ib_set_name_viewer(const struct ib_name_viewer *viewer);
  * shorter than IB_DEVICE_NAME_MAX
  *
  * Context: process. Return: 0, also if the device has that name; -EINVAL for a name that is not
- * allowed; -EEXIST for one that another device has; the errors of the viewer's rename.
+ * allowed; -EEXIST for one that another device has; the errors of the notifier's rename.
  */
 RDMA_MUST_CHECK int ib_rename_device(struct ib_device *device, const char *name);
 

@@ -463,7 +463,7 @@ struct ib_mad_send_wc {
  * @mad: the MAD
  */
 struct ib_mad_recv_buf {
-	struct ib_links list;
+	struct ib_list_head list;
 	struct ib_grh *grh;
 	struct ib_mad *mad;
 };
@@ -481,7 +481,7 @@ struct ib_mad_recv_buf {
 struct ib_mad_recv_wc {
 	struct ib_wc *wc;
 	struct ib_mad_recv_buf recv_buf;
-	struct ib_links rmpp_list;
+	struct ib_list_head rmpp_list;
 	int mad_len;
 	size_t mad_seg_size;
 };

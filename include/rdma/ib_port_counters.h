@@ -28,11 +28,11 @@ struct ib_port_counters {
 };
 
 /**
- * struct ib_port_counters_viewer - a module that shows counters of ports
+ * struct ib_port_counters_notifier - a module that shows counters of ports
  * @show: shows counters from now on; with NULL, it stops showing them, and nothing reads them when
  * it returns. Called in process context, one call at a time
  */
-struct ib_port_counters_viewer {
+struct ib_port_counters_notifier {
 	void (*show)(const struct ib_port_counters *counters);
 };
 
@@ -48,12 +48,12 @@ RDMA_C_BEGIN
 RDMA_MUST_CHECK int ib_set_port_counters(const struct ib_port_counters *counters);
 
 /**
- * ib_set_port_counters_viewer - register the viewer of counters
- * @viewer: the viewer, which the caller keeps, and which is called at once if counters are
+ * ib_set_port_counters_notifier - register the notifier of counters
+ * @notifier: the notifier, which the caller keeps, and which is called at once if counters are
  * registered; NULL to unregister it. When this has returned, the former one is not called any more
  *
- * Context: process, without locks that @viewer takes. Return: 0; -EBUSY if another is registered.
+ * Context: process, without locks that @notifier takes. Return: 0; -EBUSY if another is registered.
  */
-RDMA_MUST_CHECK int ib_set_port_counters_viewer(const struct ib_port_counters_viewer *viewer);
+RDMA_MUST_CHECK int ib_set_port_counters_notifier(const struct ib_port_counters_notifier *notifier);
 
 RDMA_C_END

@@ -163,7 +163,7 @@ struct ib_node {
 	u32 major;
 	u32 minor;
 	u64 abi_version;
-	struct ib_links links;
+	struct ib_list_head links;
 };
 
 /**

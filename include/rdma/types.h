@@ -7,7 +7,7 @@
  *
  *   Linux                     here
  *   struct scatterlist        struct ib_dma_segment   (an address range that is already mapped for the device)
- *   struct list_head          struct ib_links         (two pointers, meaningful to the midlayer only)
+ *   struct list_head          struct ib_list_head     (two pointers, meaningful to the midlayer only)
  *   atomic_t                  int, changed by kern/use_count.hpp inside the midlayer only
  *   IS_ERR, PTR_ERR           the same in C; rdma::is_err, rdma::ptr_err, rdma::err_ptr in C++
  *   gfp_t                     unsigned int
@@ -55,13 +55,13 @@ typedef ib::be64 __be64 __attribute__((aligned(8)));
 #endif
 
 /**
- * struct ib_links - links of a list, which only the midlayer uses
+ * struct ib_list_head - links of a list, which only the midlayer uses
  * @next: the next element
  * @prev: the previous element
  */
-struct ib_links {
-	struct ib_links *next;
-	struct ib_links *prev;
+struct ib_list_head {
+	struct ib_list_head *next;
+	struct ib_list_head *prev;
 };
 
 /**

@@ -29,7 +29,7 @@ def _tests():
     return units, guests
 
 
-# Functions behind the file that has them: "``core/verbs/cq.cpp`` (``catch_up``, ``Cq::poll()``)".
+# Functions behind the file that has them: "``core/verbs/cq.cpp`` (``flush_cq``, ``Cq::poll()``)".
 FUNCTIONS = re.compile(r"``([\w/.]+\.[ch]p?p?)`` \(((?:``[\w:]+(?:\(\))?``(?:, | and )?)+)\)")
 
 

@@ -34,7 +34,7 @@ void Multicast::start()
 		table_.insert(broadcast_, hash_of(broadcast_.address.gid));
 		broadcast_.retry_at = 0;
 		broadcast_.failures = 0;
-		attend_locked(broadcast_);
+		queue_locked(broadcast_);
 	}
 	work_.reschedule(0);
 }
@@ -119,7 +119,7 @@ void Multicast::want_to_send(const HardwareAddress &address)
 			if (group->state == Group::State::joined && !group->has_outcome) {
 				group->has_outcome = true;
 				group->outcome = 0;
-				attend_locked(*group);
+				queue_locked(*group);
 			}
 			work_.reschedule(0);
 		}
@@ -205,11 +205,11 @@ void Multicast::set_use_locked(Group &group, Group::Use use)
 	} else if (use == Group::Use::listen) {
 		listened_.push_back(group);
 	}
-	attend_locked(group);
+	queue_locked(group);
 }
 
 /* Queues the group for run(), which the caller must have run. */
-void Multicast::attend_locked(Group &group)
+void Multicast::queue_locked(Group &group)
 {
 	group.due_node.unlink();
 	due_.push_back(group);
@@ -235,7 +235,7 @@ Group *Multicast::next_due()
 	const u64 now = kern::now_ns();
 	for (auto &retries : retries_)
 		if (Group *group = retries.front(); group && group->retry_at <= now)
-			attend_locked(*group);
+			queue_locked(*group);
 	Group *group = due_.pop_front();
 	if (!group && broadcast_.state == Group::State::joined)
 		group = held_.pop_front();
@@ -538,7 +538,7 @@ int Multicast::on_join(int status, ib_sa_multicast *multicast)
 	group.outcome = status;
 	if (status == 0)
 		group.record = multicast->rec;
-	self.attend_locked(group);
+	self.queue_locked(group);
 	if (self.running_)
 		self.work_.reschedule(0);
 	return 0;

@@ -139,7 +139,7 @@ private:
 	Group *find_locked(const ib::Gid &gid) KERN_REQUIRES(lock_);
 	void add_locked(Group &group) KERN_REQUIRES(lock_);
 	void set_use_locked(Group &group, Group::Use use) KERN_REQUIRES(lock_);
-	void attend_locked(Group &group) KERN_REQUIRES(lock_);
+	void queue_locked(Group &group) KERN_REQUIRES(lock_);
 	void fail(Group &group);
 	void put_off_locked(Group &group) KERN_REQUIRES(lock_);
 

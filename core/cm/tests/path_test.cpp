@@ -271,13 +271,13 @@ void cm_12_each_message_is_counted_as_sent_and_received(Test &test)
 void cm_12_counters_are_exported_under_linux_names(Test &test)
 {
 	static const ib_port_counters *seen;
-	static constexpr ib_port_counters_viewer viewer = {
+	static constexpr ib_port_counters_notifier notifier = {
 		.show = [](const ib_port_counters *counters) { seen = counters; }};
 	seen = nullptr;
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok() && pair->connect());
-	ASSERT_EQ(ib_set_port_counters_viewer(&viewer), 0);
-	EXPECT_EQ(ib_set_port_counters_viewer(nullptr), 0);
+	ASSERT_EQ(ib_set_port_counters_notifier(&notifier), 0);
+	EXPECT_EQ(ib_set_port_counters_notifier(nullptr), 0);
 	ASSERT_TRUE(seen && seen->directory_count == 4 && seen->count == IB_CM_COUNTER_KINDS);
 	const auto place = [](const char *const *names, u32 count, const char *name) {
 		u32 i = 0;

@@ -31,18 +31,18 @@ void budget_is_never_exceeded(kern::kunit::Test &test)
 	EXPECT_OK(budget.take(7, 3));
 }
 
-/* A portion is returned once, by its last owner. A lost portion is not returned. */
-void budget_portion_is_returned_once(kern::kunit::Test &test)
+/* A charge is returned once, by its last owner. A lost charge is not returned. */
+void budget_charge_is_returned_once(kern::kunit::Test &test)
 {
 	kern::Budget budget(2, -ENOMEM);
-	kern::Portion kept;
+	kern::BudgetCharge kept;
 	{
-		kern::Portion first = budget.take().take();
+		kern::BudgetCharge first = budget.take().take();
 		kept = std::move(first);
 	}
 	EXPECT_EQ(budget.taken(), 1u);
 	{
-		kern::Portion lost = budget.take().take();
+		kern::BudgetCharge lost = budget.take().take();
 		lost.lose();
 	}
 	EXPECT_EQ(budget.taken(), 2u);
@@ -53,4 +53,4 @@ void budget_portion_is_returned_once(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(kern_budget, KUNIT_CASE(budget_is_never_exceeded),
-	    KUNIT_CASE(budget_portion_is_returned_once));
+	    KUNIT_CASE(budget_charge_is_returned_once));

@@ -127,7 +127,7 @@ std::size_t Groups::longest()
 }
 
 /* Queues the group for run(). */
-void Groups::attend_locked(Group &group)
+void Groups::queue_locked(Group &group)
 {
 	group.due_node.unlink();
 	due_.push_back(group);
@@ -171,7 +171,7 @@ kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component
 	group->fresh.push_back(*member);
 	group->count(*member, true);
 	members_++;
-	attend_locked(*group);
+	queue_locked(*group);
 	return member.release();
 }
 
@@ -187,7 +187,7 @@ void Groups::leave(Member &member)
 		member.notify_node.unlink();
 		members_--;
 		wait = member.told.leave_locked();
-		attend_locked(*member.group);
+		queue_locked(*member.group);
 	}
 	if (wait)
 		member.told.wait();
@@ -227,7 +227,7 @@ bool Groups::mark_rejoins()
 		all_.push_back(*group);
 		group->rejoins = rejoins_;
 		group->rejoin = group->joined != 0;
-		attend_locked(*group);
+		queue_locked(*group);
 	}
 	return true;
 }
@@ -381,7 +381,7 @@ void Groups::notify(Group &group)
 			due->node.unlink();
 			due->notify_node.unlink();
 			members_--;
-			attend_locked(group);
+			queue_locked(group);
 		}
 		kern::destroy(due);
 	}
@@ -431,7 +431,7 @@ void Groups::on_answer(Group &group, bool joining, u8 states, int status,
 		group.joined |= states;
 		group.fresh.splice_back(group.waiting);
 	}
-	attend_locked(group);
+	queue_locked(group);
 }
 
 /*

@@ -139,7 +139,7 @@ private:
 	void serve(Group &group);
 	Step next_step_locked(Group &group) KERN_REQUIRES(lock_);
 	void settle_fresh_locked(Group &group) KERN_REQUIRES(lock_);
-	void attend_locked(Group &group) KERN_REQUIRES(lock_);
+	void queue_locked(Group &group) KERN_REQUIRES(lock_);
 	void decide_locked(Group &group, Member &member, Member::State state, int outcome)
 		KERN_REQUIRES(lock_);
 	void end_members_locked(Group &group, u8 states, int outcome) KERN_REQUIRES(lock_);

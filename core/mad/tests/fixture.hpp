@@ -139,7 +139,7 @@ private:
 	{
 		constexpr int header = IB_MGMT_VENDOR_HDR, payload = IB_MGMT_VENDOR_DATA;
 		int offset = 0;
-		for (ib_links *at = wc.rmpp_list.next; at != &wc.rmpp_list; at = at->next) {
+		for (ib_list_head *at = wc.rmpp_list.next; at != &wc.rmpp_list; at = at->next) {
 			const auto *buf = reinterpret_cast<const ib_mad_recv_buf *>(at);
 			const auto *bytes = reinterpret_cast<const u8 *>(buf->mad) + header;
 			for (int i = 0; i < payload && offset < wc.mad_len - header; i++, offset++)

@@ -77,13 +77,14 @@ void lock_08_functions_that_sleep_check_their_context(kern::kunit::Test &test)
 	checks("ib_device_get_from", [] { (void)ib_device_get_from(~0u, KERN_NET_INITIAL); });
 	checks("ib_share_devices", [] { (void)ib_share_devices(true); });
 	checks("ib_move_device", [&] { (void)ib_move_device(device.ib(), 0, 0); });
-	checks("ib_set_name_viewer", [] { (void)ib_set_name_viewer(nullptr); });
+	checks("ib_set_rename_notifier", [] { (void)ib_set_rename_notifier(nullptr); });
 	checks("ib_rename_device", [&] { (void)ib_rename_device(device.ib(), "a/b"); });
 	checks("ib_copy_device_name", [&] { ib_copy_device_name(device.ib(), name); });
 	checks("ib_set_resource_source",
 	       [] { (void)ib_set_resource_source(IB_RESOURCE_PD, nullptr); });
 	checks("ib_set_port_counters", [] { (void)ib_set_port_counters(nullptr); });
-	checks("ib_set_port_counters_viewer", [] { (void)ib_set_port_counters_viewer(nullptr); });
+	checks("ib_set_port_counters_notifier",
+	       [] { (void)ib_set_port_counters_notifier(nullptr); });
 	checks("ib_find_node",
 	       [&] { (void)ib_find_node(IB_NODE_UVERBS, device.ib(), 1, nullptr); });
 }

@@ -286,7 +286,7 @@ void device_gets_the_lowest_free_name_of_its_pattern(kern::kunit::Test &test)
 }
 
 /* Stands for sysfs: records the last name that it was asked to show. */
-struct Viewer {
+struct RenameNotifier {
 	static inline int answer = 0;
 	static inline unsigned int asked = 0;
 	static inline char shown[IB_DEVICE_NAME_MAX];
@@ -315,7 +315,7 @@ struct Viewer {
 		}
 		return answer;
 	}
-	static constexpr ib_name_viewer viewer{.rename = rename};
+	static constexpr ib_rename_notifier notifier{.rename = rename};
 };
 
 bool is_called(const ib_device *device, const char *name)
@@ -333,45 +333,45 @@ bool is_called(const ib_device *device, const char *name)
  */
 void device_rename_reserves_both_names_until_it_is_finished(kern::kunit::Test &test)
 {
-	Viewer::answer = 0;
-	Viewer::asked = 0;
-	Viewer::thief = nullptr;
+	RenameNotifier::answer = 0;
+	RenameNotifier::asked = 0;
+	RenameNotifier::thief = nullptr;
 	FakeDeviceOwner a, b, c;
 	ASSERT_EQ(a.add("before%d"), 0);
 	ASSERT_EQ(b.add("before%d"), 0);
 	EXPECT_EQ(ib_rename_device(a.ib(), "nobody-looks"), 0);
 	EXPECT_TRUE(is_called(a.ib(), "nobody-looks"));
 
-	ASSERT_EQ(ib_set_name_viewer(&Viewer::viewer), 0);
-	EXPECT_EQ(ib_set_name_viewer(&Viewer::viewer), -EBUSY);
+	ASSERT_EQ(ib_set_rename_notifier(&RenameNotifier::notifier), 0);
+	EXPECT_EQ(ib_set_rename_notifier(&RenameNotifier::notifier), -EBUSY);
 	for (const char *bad :
 	     {"", ".", "..", "a%d", "100%", "a/b", "a b", "\x80",
 	      "long-long-long-long-long-long-long-long-long-long-long-long-long-long"})
 		EXPECT_EQ(ib_rename_device(a.ib(), bad), -EINVAL);
 	EXPECT_EQ(ib_rename_device(a.ib(), "before1"), -EEXIST);
 	EXPECT_EQ(ib_rename_device(a.ib(), "nobody-looks"), 0);
-	EXPECT_EQ(Viewer::asked, 0u);
+	EXPECT_EQ(RenameNotifier::asked, 0u);
 
-	Viewer::answer = -ENOMEM;
+	RenameNotifier::answer = -ENOMEM;
 	EXPECT_EQ(ib_rename_device(a.ib(), "after"), -ENOMEM);
 	EXPECT_TRUE(is_called(a.ib(), "nobody-looks"));
-	Viewer::answer = 0;
-	Viewer::thief = &c;
-	Viewer::old = "nobody-looks";
+	RenameNotifier::answer = 0;
+	RenameNotifier::thief = &c;
+	RenameNotifier::old = "nobody-looks";
 	EXPECT_EQ(ib_rename_device(a.ib(), "after"), 0);
-	EXPECT_EQ(__builtin_strcmp(Viewer::shown, "after"), 0);
-	EXPECT_EQ(__builtin_strcmp(Viewer::read, "after"), 0);
-	EXPECT_EQ(Viewer::stolen, -EEXIST);
-	EXPECT_EQ(Viewer::stolen_old, -EEXIST);
-	Viewer::thief = nullptr;
+	EXPECT_EQ(__builtin_strcmp(RenameNotifier::shown, "after"), 0);
+	EXPECT_EQ(__builtin_strcmp(RenameNotifier::read, "after"), 0);
+	EXPECT_EQ(RenameNotifier::stolen, -EEXIST);
+	EXPECT_EQ(RenameNotifier::stolen_old, -EEXIST);
+	RenameNotifier::thief = nullptr;
 	EXPECT_TRUE(is_called(a.ib(), "after"));
-	EXPECT_EQ(Viewer::asked, 2u);
+	EXPECT_EQ(RenameNotifier::asked, 2u);
 	ib_device *found = ib_device_get_by_name("after");
 	EXPECT_EQ(found, a.ib());
 	if (found)
 		ib_device_put(found);
 	EXPECT_EQ(ib_device_get_by_name("nobody-looks"), nullptr);
-	EXPECT_EQ(ib_set_name_viewer(nullptr), 0);
+	EXPECT_EQ(ib_set_rename_notifier(nullptr), 0);
 	EXPECT_EQ(c.add("nobody-looks"), 0);
 }
 

@@ -186,7 +186,7 @@ void port_counters_reach_the_module_that_shows_them(Test &test)
 {
 	static const ib_port_counters *seen;
 	static unsigned int times;
-	static constexpr ib_port_counters_viewer viewer = {
+	static constexpr ib_port_counters_notifier notifier = {
 		.show = [](const ib_port_counters *counters) {
 			seen = counters;
 			times++;
@@ -194,20 +194,20 @@ void port_counters_reach_the_module_that_shows_them(Test &test)
 	static constexpr ib_port_counters counters{};
 	seen = nullptr;
 	times = 0;
-	ASSERT_EQ(ib_set_port_counters_viewer(&viewer), 0);
-	EXPECT_EQ(ib_set_port_counters_viewer(&viewer), -EBUSY);
+	ASSERT_EQ(ib_set_port_counters_notifier(&notifier), 0);
+	EXPECT_EQ(ib_set_port_counters_notifier(&notifier), -EBUSY);
 	EXPECT_EQ(times, 0u);
 	EXPECT_EQ(ib_set_port_counters(&counters), 0);
 	EXPECT_EQ(ib_set_port_counters(&counters), -EBUSY);
 	EXPECT_TRUE(seen == &counters && times == 1);
 	EXPECT_EQ(ib_set_port_counters(nullptr), 0);
 	EXPECT_TRUE(seen == nullptr && times == 2);
-	EXPECT_EQ(ib_set_port_counters_viewer(nullptr), 0);
+	EXPECT_EQ(ib_set_port_counters_notifier(nullptr), 0);
 	EXPECT_EQ(ib_set_port_counters(&counters), 0);
 	EXPECT_EQ(times, 2u);
-	EXPECT_EQ(ib_set_port_counters_viewer(&viewer), 0);
+	EXPECT_EQ(ib_set_port_counters_notifier(&notifier), 0);
 	EXPECT_TRUE(seen == &counters && times == 3);
-	EXPECT_EQ(ib_set_port_counters_viewer(nullptr), 0);
+	EXPECT_EQ(ib_set_port_counters_notifier(nullptr), 0);
 	EXPECT_EQ(ib_set_port_counters(nullptr), 0);
 	EXPECT_EQ(times, 3u);
 }

@@ -67,7 +67,7 @@ struct ib_event_handler {
 	struct ib_device *device;
 	void (*handler)(struct ib_event_handler *handler, struct ib_event *event);
 	const char *owner;
-	struct ib_links links;
+	struct ib_list_head links;
 };
 
 #ifdef __cplusplus

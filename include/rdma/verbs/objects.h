@@ -19,7 +19,7 @@ struct ib_qp_core;
  * @user: whether the object belongs to a program
  */
 struct ib_resource {
-	struct ib_links links;
+	struct ib_list_head links;
 	const char *owner;
 	bool user;
 };
@@ -62,7 +62,7 @@ struct ib_pd {
 struct ib_xrcd {
 	struct ib_device *device;
 	int usecnt;
-	struct ib_links target_qps;
+	struct ib_list_head target_qps;
 	struct ib_resource res;
 };
 
@@ -271,7 +271,7 @@ struct ib_qp {
 	enum ib_sig_type sq_sig_type;
 	int usecnt;
 	struct ib_qp_core *core;
-	struct ib_links links;
+	struct ib_list_head links;
 	struct ib_resource res;
 };
 

@@ -115,7 +115,7 @@ static uint64_t idle(void)
 	return strtoull(strchr(found, ':') + 1, NULL, 10);
 }
 
-struct world {
+struct resources {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
@@ -127,14 +127,14 @@ struct world {
 	uint32_t agent;
 };
 
-static struct ibv_qp *new_qp(struct world *world)
+static struct ibv_qp *new_qp(struct resources *resources)
 {
-	struct ibv_qp_init_attr wanted = {.send_cq = world->cq,
-					  .recv_cq = world->cq,
+	struct ibv_qp_init_attr wanted = {.send_cq = resources->cq,
+					  .recv_cq = resources->cq,
 					  .cap = {16, 16, 1, 1, 0},
 					  .qp_type = IBV_QPT_RC};
 
-	return need(ibv_create_qp(world->pd, &wanted), "ibv_create_qp");
+	return need(ibv_create_qp(resources->pd, &wanted), "ibv_create_qp");
 }
 
 /* Allocates memory, and touches each of its 4 KiB pages. */
@@ -151,52 +151,52 @@ static char *new_memory(size_t size)
 
 /* --- the operations that are counted; each undoes its changes --- */
 
-static void reg_mr(struct world *world, size_t size)
+static void reg_mr(struct resources *resources, size_t size)
 {
-	struct ibv_mr *mr = need(ibv_reg_mr(world->pd, world->memory, size,
+	struct ibv_mr *mr = need(ibv_reg_mr(resources->pd, resources->memory, size,
 					    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
 				 "ibv_reg_mr");
 
 	done(ibv_dereg_mr(mr), "ibv_dereg_mr");
 }
 
-static void reg_4k(struct world *world)
+static void reg_4k(struct resources *resources)
 {
-	reg_mr(world, 4 * KIB);
+	reg_mr(resources, 4 * KIB);
 }
 
-static void reg_1m(struct world *world)
+static void reg_1m(struct resources *resources)
 {
-	reg_mr(world, MIB);
+	reg_mr(resources, MIB);
 }
 
-static void reg_64m(struct world *world)
+static void reg_64m(struct resources *resources)
 {
-	reg_mr(world, 64 * MIB);
+	reg_mr(resources, 64 * MIB);
 }
 
-static void cq(struct world *world)
+static void cq(struct resources *resources)
 {
 	struct ibv_cq *made =
-		need(ibv_create_cq(world->context, 100, NULL, NULL, 0), "ibv_create_cq");
+		need(ibv_create_cq(resources->context, 100, NULL, NULL, 0), "ibv_create_cq");
 
 	done(ibv_destroy_cq(made), "ibv_destroy_cq");
 }
 
-static void qp(struct world *world)
+static void qp(struct resources *resources)
 {
-	done(ibv_destroy_qp(new_qp(world)), "ibv_destroy_qp");
+	done(ibv_destroy_qp(new_qp(resources)), "ibv_destroy_qp");
 }
 
 /* Requests the NodeInfo of the neighbour, which is a switch, by a directed route. */
-static void umad(struct world *world)
+static void umad(struct resources *resources)
 {
 	static uint32_t tid;
 	struct {
 		struct ib_user_mad_hdr header;
 		uint8_t mad[256];
-	} record = {.header = {.id = world->agent, .timeout_ms = 1000}};
-	struct pollfd waiting = {.fd = world->umad, .events = POLLIN};
+	} record = {.header = {.id = resources->agent, .timeout_ms = 1000}};
+	struct pollfd waiting = {.fd = resources->umad, .events = POLLIN};
 
 	record.mad[0] = 1;    /* base version */
 	record.mad[1] = 0x81; /* directed routes */
@@ -209,37 +209,37 @@ static void umad(struct world *world)
 	memset(record.mad + 32, 0xff, 4); /* DrSLID and DrDLID: permissive */
 	record.mad[128 + 1] = 1;          /* out of port 1 */
 	record.header.lid = 0xffff;
-	if (write(world->umad, &record, sizeof(record)) != sizeof(record))
+	if (write(resources->umad, &record, sizeof(record)) != sizeof(record))
 		fail("write of a MAD");
 	const uint64_t begin = ticks();
 	poll(&waiting, 1, 5000);
 	inside += ticks() - begin;
-	if (read(world->umad, &record, sizeof(record)) < 0)
+	if (read(resources->umad, &record, sizeof(record)) < 0)
 		fail("read of a MAD");
 	if (record.header.status)
 		errno = (int)record.header.status, fail("a MAD");
 }
 
-static void send_one(struct world *world)
+static void send_one(struct resources *resources)
 {
-	struct ibv_sge sge = {(uintptr_t)world->memory, 8, world->mr->lkey};
+	struct ibv_sge sge = {(uintptr_t)resources->memory, 8, resources->mr->lkey};
 	struct ibv_send_wr request = {.sg_list = &sge,
 				      .num_sge = 1,
 				      .opcode = IBV_WR_RDMA_WRITE,
 				      .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
 
-	request.wr.rdma.remote_addr = (uintptr_t)world->memory + 64;
-	request.wr.rdma.rkey = world->mr->rkey;
-	done(ibv_post_send(world->qp, &request, &bad), "ibv_post_send");
+	request.wr.rdma.remote_addr = (uintptr_t)resources->memory + 64;
+	request.wr.rdma.rkey = resources->mr->rkey;
+	done(ibv_post_send(resources->qp, &request, &bad), "ibv_post_send");
 }
 
-static void take_one(struct world *world)
+static void take_one(struct resources *resources)
 {
 	struct ibv_wc wc;
 	int got;
 
-	while ((got = ibv_poll_cq(world->cq, 1, &wc)) == 0)
+	while ((got = ibv_poll_cq(resources->cq, 1, &wc)) == 0)
 		;
 	if (got < 0 || wc.status != IBV_WC_SUCCESS)
 		fail("a completion");
@@ -249,28 +249,28 @@ static void take_one(struct world *world)
  * A program that sleeps until its event arrives. All that the kernel does is counted, including
  * sleep and wakeup.
  */
-static void event_slept_for(struct world *world)
+static void event_slept_for(struct resources *resources)
 {
 	struct ibv_cq *from;
 	void *context;
 
-	done(ibv_req_notify_cq(world->cq, 0), "ibv_req_notify_cq");
-	send_one(world);
-	done(ibv_get_cq_event(world->channel, &from, &context), "ibv_get_cq_event");
+	done(ibv_req_notify_cq(resources->cq, 0), "ibv_req_notify_cq");
+	send_one(resources);
+	done(ibv_get_cq_event(resources->channel, &from, &context), "ibv_get_cq_event");
 	ibv_ack_cq_events(from, 1);
-	take_one(world);
+	take_one(resources);
 }
 
 /* --- counting --- */
 
 /* Instructions that the kernel needs for @times calls of @what. */
-static uint64_t counted(struct world *world, void (*what)(struct world *), int times)
+static uint64_t counted(struct resources *resources, void (*what)(struct resources *), int times)
 {
 	const uint64_t slept = idle();
 
 	inside = 0;
 	for (int i = 0; i < times; i++)
-		what(world);
+		what(resources);
 	const uint64_t within = inside;
 
 	return within - (idle() - slept);
@@ -284,14 +284,15 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The median of several rounds; a tick of the clock falls into few of them. */
-static void count(struct world *world, const char *name, void (*what)(struct world *), int times)
+static void count(struct resources *resources, const char *name, void (*what)(struct resources *),
+		  int times)
 {
 	enum { ROUNDS = 9 };
 	uint64_t taken[ROUNDS];
 
-	what(world);
+	what(resources);
 	for (int round = 0; round < ROUNDS; round++)
-		taken[round] = counted(world, what, times) / (uint64_t)times;
+		taken[round] = counted(resources, what, times) / (uint64_t)times;
 	qsort(taken, ROUNDS, sizeof(*taken), ascending);
 	printf("figure %s %lu\n", name, (unsigned long)taken[ROUNDS / 2]);
 	fflush(stdout);
@@ -302,7 +303,7 @@ static void count(struct world *world, const char *name, void (*what)(struct wor
  * by polling, and watches the clock until the interrupt has come, which is the time that it does
  * not see pass. Then it reads the event.
  */
-static void count_event(struct world *world)
+static void count_event(struct resources *resources)
 {
 	enum { ROUNDS = 200, SPIN = 4000000, UNSEEN = 200 };
 	uint64_t smallest = UINT64_MAX;
@@ -312,8 +313,8 @@ static void count_event(struct world *world)
 	for (int round = 0; round < ROUNDS; round++) {
 		uint64_t unseen = 0, before, now;
 
-		done(ibv_req_notify_cq(world->cq, 0), "ibv_req_notify_cq");
-		send_one(world);
+		done(ibv_req_notify_cq(resources->cq, 0), "ibv_req_notify_cq");
+		send_one(resources);
 		const uint64_t begin = before = ticks();
 		while (before - begin < SPIN) {
 			now = ticks();
@@ -322,33 +323,33 @@ static void count_event(struct world *world)
 			before = now;
 		}
 		inside = 0;
-		done(ibv_get_cq_event(world->channel, &from, &context), "ibv_get_cq_event");
+		done(ibv_get_cq_event(resources->channel, &from, &context), "ibv_get_cq_event");
 		ibv_ack_cq_events(from, 1);
 		if (unseen && unseen + inside < smallest)
 			smallest = unseen + inside;
-		take_one(world);
+		take_one(resources);
 	}
 	printf("figure user.insn-event %lu\n", (unsigned long)smallest);
 }
 
-static void connect_to_itself(struct world *world)
+static void connect_to_itself(struct resources *resources)
 {
 	struct ibv_port_attr port;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
 				   .port_num = 1,
 				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
 
-	done(ibv_query_port(world->context, 1, &port), "ibv_query_port");
-	done(ibv_modify_qp(world->qp, &attr,
+	done(ibv_query_port(resources->context, 1, &port), "ibv_query_port");
+	done(ibv_modify_qp(resources->qp, &attr,
 			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 	     "to INIT");
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
 				    .path_mtu = IBV_MTU_2048,
-				    .dest_qp_num = world->qp->qp_num,
+				    .dest_qp_num = resources->qp->qp_num,
 				    .max_dest_rd_atomic = 1,
 				    .min_rnr_timer = 12,
 				    .ah_attr = {.dlid = port.lid, .port_num = 1}};
-	done(ibv_modify_qp(world->qp, &attr,
+	done(ibv_modify_qp(resources->qp, &attr,
 			   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 				   IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
 				   IBV_QP_MIN_RNR_TIMER),
@@ -358,7 +359,7 @@ static void connect_to_itself(struct world *world)
 				    .retry_cnt = 7,
 				    .rnr_retry = 7,
 				    .max_rd_atomic = 1};
-	done(ibv_modify_qp(world->qp, &attr,
+	done(ibv_modify_qp(resources->qp, &attr,
 			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
 	     "to RTS");
@@ -377,32 +378,35 @@ static struct ibv_context *open_device(void)
 static void counts(void)
 {
 	struct ib_user_mad_reg_req request = {.qpn = 0};
-	struct world world = {.context = open_device()};
+	struct resources resources = {.context = open_device()};
 
-	world.pd = need(ibv_alloc_pd(world.context), "ibv_alloc_pd");
-	world.memory = new_memory(64 * MIB);
-	world.channel = need(ibv_create_comp_channel(world.context), "ibv_create_comp_channel");
-	world.cq = need(ibv_create_cq(world.context, 100, NULL, world.channel, 0), "ibv_create_cq");
-	world.qp = new_qp(&world);
-	world.mr = need(ibv_reg_mr(world.pd, world.memory, 4 * KIB,
-				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
-			"ibv_reg_mr");
-	connect_to_itself(&world);
-	world.umad = open("/dev/infiniband/umad0", O_RDWR);
-	if (world.umad < 0)
+	resources.pd = need(ibv_alloc_pd(resources.context), "ibv_alloc_pd");
+	resources.memory = new_memory(64 * MIB);
+	resources.channel =
+		need(ibv_create_comp_channel(resources.context), "ibv_create_comp_channel");
+	resources.cq = need(ibv_create_cq(resources.context, 100, NULL, resources.channel, 0),
+			    "ibv_create_cq");
+	resources.qp = new_qp(&resources);
+	resources.mr = need(ibv_reg_mr(resources.pd, resources.memory, 4 * KIB,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+			    "ibv_reg_mr");
+	connect_to_itself(&resources);
+	resources.umad = open("/dev/infiniband/umad0", O_RDWR);
+	if (resources.umad < 0)
 		fail("umad0");
-	done(ioctl(world.umad, IB_USER_MAD_ENABLE_PKEY), "IB_USER_MAD_ENABLE_PKEY");
-	done(ioctl(world.umad, IB_USER_MAD_REGISTER_AGENT, &request), "IB_USER_MAD_REGISTER_AGENT");
-	world.agent = request.id;
+	done(ioctl(resources.umad, IB_USER_MAD_ENABLE_PKEY), "IB_USER_MAD_ENABLE_PKEY");
+	done(ioctl(resources.umad, IB_USER_MAD_REGISTER_AGENT, &request),
+	     "IB_USER_MAD_REGISTER_AGENT");
+	resources.agent = request.id;
 
-	count(&world, "user.insn-reg-4k", reg_4k, 20);
-	count(&world, "user.insn-reg-1m", reg_1m, 10);
-	count(&world, "user.insn-reg-64m", reg_64m, 1);
-	count(&world, "user.insn-cq", cq, 20);
-	count(&world, "user.insn-qp", qp, 20);
-	count(&world, "user.insn-umad", umad, 20);
-	count(&world, "user.insn-event-slept", event_slept_for, 20);
-	count_event(&world);
+	count(&resources, "user.insn-reg-4k", reg_4k, 20);
+	count(&resources, "user.insn-reg-1m", reg_1m, 10);
+	count(&resources, "user.insn-reg-64m", reg_64m, 1);
+	count(&resources, "user.insn-cq", cq, 20);
+	count(&resources, "user.insn-qp", qp, 20);
+	count(&resources, "user.insn-umad", umad, 20);
+	count(&resources, "user.insn-event-slept", event_slept_for, 20);
+	count_event(&resources);
 }
 
 /* --- memory --- */
@@ -435,13 +439,13 @@ static void memory(void)
 	static struct ibv_qp *qps[QPS];
 	static struct ibv_mr *mrs[MRS];
 	const struct rlimit files = {4096, 4096};
-	struct world world = {.context = open_device()};
+	struct resources resources = {.context = open_device()};
 	long before;
 
 	done(setrlimit(RLIMIT_NOFILE, &files), "RLIMIT_NOFILE");
-	world.pd = need(ibv_alloc_pd(world.context), "ibv_alloc_pd");
-	world.cq = need(ibv_create_cq(world.context, 100, NULL, NULL, 0), "ibv_create_cq");
-	world.memory = new_memory(4 * KIB);
+	resources.pd = need(ibv_alloc_pd(resources.context), "ibv_alloc_pd");
+	resources.cq = need(ibv_create_cq(resources.context, 100, NULL, NULL, 0), "ibv_create_cq");
+	resources.memory = new_memory(4 * KIB);
 
 	before = kernels_memory();
 	for (int i = 0; i < CONTEXTS; i++)
@@ -452,15 +456,16 @@ static void memory(void)
 
 	before = kernels_memory();
 	for (int i = 0; i < QPS; i++)
-		qps[i] = new_qp(&world);
+		qps[i] = new_qp(&resources);
 	printf("figure user.memory-qp %ld\n", (kernels_memory() - before) * KIB / QPS);
 	for (int i = 0; i < QPS; i++)
 		ibv_destroy_qp(qps[i]);
 
 	before = kernels_memory();
 	for (int i = 0; i < MRS; i++)
-		mrs[i] = need(ibv_reg_mr(world.pd, world.memory, 4 * KIB, IBV_ACCESS_LOCAL_WRITE),
-			      "ibv_reg_mr");
+		mrs[i] = need(
+			ibv_reg_mr(resources.pd, resources.memory, 4 * KIB, IBV_ACCESS_LOCAL_WRITE),
+			"ibv_reg_mr");
 	printf("figure user.memory-mr %ld\n", (kernels_memory() - before) * KIB / MRS);
 	for (int i = 0; i < MRS; i++)
 		ibv_dereg_mr(mrs[i]);

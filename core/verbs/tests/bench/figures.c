@@ -35,71 +35,73 @@ static struct ib_qp *new_qp(struct ib_pd *pd, struct ib_cq *cq)
 	return ib_create_qp(pd, &attr);
 }
 
-static void data_path(struct ib_qp *qp, struct ib_cq *cq, const struct figures_environment *world)
+static void data_path(struct ib_qp *qp, struct ib_cq *cq,
+		      const struct figures_environment *environment)
 {
 	struct ib_send_wr send = {.opcode = IB_WR_SEND};
 	struct ib_recv_wr recv = {};
 
-	world->print("post-send", BENCH(bench_ignore(ib_post_send(qp, &send, (void *)0))));
-	world->print("post-recv", BENCH(bench_ignore(ib_post_recv(qp, &recv, (void *)0))));
-	world->print("poll-cq-of-16", BENCH({
-			     noop_pending = BATCH;
-			     bench_ignore(ib_poll_cq(cq, BATCH, wcs));
-		     }));
-	world->print("req-notify", BENCH(bench_ignore(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP))));
-	world->print("req-notify-report",
-		     BENCH(bench_ignore(
-			     ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS))));
-	world->print("process-direct-of-16", BENCH({
-			     noop_pending = BATCH;
-			     ib_process_cq_direct(cq, -1);
-		     }));
+	environment->print("post-send", BENCH(bench_ignore(ib_post_send(qp, &send, (void *)0))));
+	environment->print("post-recv", BENCH(bench_ignore(ib_post_recv(qp, &recv, (void *)0))));
+	environment->print("poll-cq-of-16", BENCH({
+				   noop_pending = BATCH;
+				   bench_ignore(ib_poll_cq(cq, BATCH, wcs));
+			   }));
+	environment->print("req-notify",
+			   BENCH(bench_ignore(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP))));
+	environment->print("req-notify-report",
+			   BENCH(bench_ignore(ib_req_notify_cq(
+				   cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS))));
+	environment->print("process-direct-of-16", BENCH({
+				   noop_pending = BATCH;
+				   ib_process_cq_direct(cq, -1);
+			   }));
 }
 
-static int dispatch(struct ib_device *device, const struct figures_environment *world)
+static int dispatch(struct ib_device *device, const struct figures_environment *environment)
 {
 	struct ib_cq *cq = ib_alloc_cq(device, (void *)0, BATCH, 0, IB_POLL_SOFTIRQ);
 
 	if (failed(cq))
 		return (int)(long)cq;
 	/* From the driver's call to the end of the soft interrupt, with one completion found. */
-	world->print("dispatch-softirq", BENCH({
-						 noop_pending = 1;
-						 world->hold();
-						 cq->comp_handler(cq, cq->cq_context);
-						 world->release();
-					 }) - BENCH({
-						 world->hold();
-						 world->release();
-					 }));
+	environment->print("dispatch-softirq", BENCH({
+						       noop_pending = 1;
+						       environment->hold();
+						       cq->comp_handler(cq, cq->cq_context);
+						       environment->release();
+					       }) - BENCH({
+						       environment->hold();
+						       environment->release();
+					       }));
 	ib_free_cq(cq);
 	/* The part of the kernel itself, to be subtracted. */
-	world->print("softirq-alone", BENCH({
-					      world->hold();
-					      bench_soft_interrupt();
-					      world->release();
-				      }) - BENCH({
-					      world->hold();
-					      world->release();
-				      }));
+	environment->print("softirq-alone", BENCH({
+						    environment->hold();
+						    bench_soft_interrupt();
+						    environment->release();
+					    }) - BENCH({
+						    environment->hold();
+						    environment->release();
+					    }));
 	return 0;
 }
 
 static void objects(struct ib_device *device, struct ib_pd *pd, struct ib_cq *cq,
-		    const struct figures_environment *world)
+		    const struct figures_environment *environment)
 {
 	int count;
 
-	world->print("cq-create-destroy",
-		     BENCH(ib_free_cq(ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT))));
-	world->print("qp-create-destroy", BENCH(bench_ignore(ib_destroy_qp(new_qp(pd, cq)))));
+	environment->print("cq-create-destroy",
+			   BENCH(ib_free_cq(ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT))));
+	environment->print("qp-create-destroy", BENCH(bench_ignore(ib_destroy_qp(new_qp(pd, cq)))));
 	for (count = 0; count < MANY; count++) {
 		alive[count] = ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT);
 		if (failed(alive[count]))
 			break;
 	}
-	world->print("cq-create-destroy-among-10000",
-		     BENCH(ib_free_cq(ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT))));
+	environment->print("cq-create-destroy-among-10000",
+			   BENCH(ib_free_cq(ib_alloc_cq(device, (void *)0, 1, 0, IB_POLL_DIRECT))));
 	while (count > 0)
 		ib_free_cq(alive[--count]);
 	for (count = 0; count < MANY; count++) {
@@ -107,13 +109,13 @@ static void objects(struct ib_device *device, struct ib_pd *pd, struct ib_cq *cq
 		if (failed(alive_qps[count]))
 			break;
 	}
-	world->print("qp-create-destroy-among-10000",
-		     BENCH(bench_ignore(ib_destroy_qp(new_qp(pd, cq)))));
+	environment->print("qp-create-destroy-among-10000",
+			   BENCH(bench_ignore(ib_destroy_qp(new_qp(pd, cq)))));
 	while (count > 0)
 		bench_ignore(ib_destroy_qp(alive_qps[--count]));
 }
 
-int figures_run(struct ib_device *device, const struct figures_environment *world)
+int figures_run(struct ib_device *device, const struct figures_environment *environment)
 {
 	struct ib_pd *pd = ib_alloc_pd(device, 0);
 	struct ib_cq *cq;
@@ -129,9 +131,9 @@ int figures_run(struct ib_device *device, const struct figures_environment *worl
 		qp = new_qp(pd, cq);
 		error = failed(qp) ? (int)(long)qp : 0;
 		if (!error) {
-			data_path(qp, cq, world);
-			objects(device, pd, cq, world);
-			error = dispatch(device, world);
+			data_path(qp, cq, environment);
+			objects(device, pd, cq, environment);
+			error = dispatch(device, environment);
 			bench_ignore(ib_destroy_qp(qp));
 		}
 		ib_free_cq(cq);

@@ -22,10 +22,10 @@ struct figures_environment {
 /*
  * Measures all figures on a registered device of the no-op driver. Returns 0 or a negative errno.
  */
-int figures_run(struct ib_device *device, const struct figures_environment *world);
+int figures_run(struct ib_device *device, const struct figures_environment *environment);
 
 /* Measures the figures of a MAD. The device has registered with the MAD layer. */
-int figures_mad(struct ib_device *device, const struct figures_environment *world);
+int figures_mad(struct ib_device *device, const struct figures_environment *environment);
 
 /* The CQE of the last send that was posted. */
 extern struct ib_cqe *noop_sent;

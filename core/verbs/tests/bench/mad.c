@@ -59,7 +59,7 @@ static u64 work_alone(void)
 	return smallest;
 }
 
-int figures_mad(struct ib_device *device, const struct figures_environment *world)
+int figures_mad(struct ib_device *device, const struct figures_environment *environment)
 {
 	const u64 nothing = BENCH_SMALLEST((void)0);
 	u64 post = ~0ull, whole = ~0ull;
@@ -93,13 +93,13 @@ int figures_mad(struct ib_device *device, const struct figures_environment *worl
 		if (completed_at - begin < whole)
 			whole = completed_at - begin;
 	}
-	world->print("mad-post", (long)(post - nothing));
-	world->print("mad-send-to-completion", (long)(whole - nothing));
+	environment->print("mad-post", (long)(post - nothing));
+	environment->print("mad-send-to-completion", (long)(whole - nothing));
 	/*
 	 * The part of the kernel itself: queueing work, and switching to the thread that runs it.
 	 */
-	world->print("work-alone", (long)(work_alone() - nothing));
-	world->print("mad-create-free", BENCH(ib_free_send_mad(new_mad(agent))));
+	environment->print("work-alone", (long)(work_alone() - nothing));
+	environment->print("mad-create-free", BENCH(ib_free_send_mad(new_mad(agent))));
 	ib_free_send_mad(mad);
 	ib_unregister_mad_agent(agent);
 	return error ? error : bad_status;

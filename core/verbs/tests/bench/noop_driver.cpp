@@ -84,7 +84,7 @@ constexpr ib_device_ops ops = {
 
 constinit kern::Static<kern::BhSpinLock> held;
 
-constexpr figures_environment world = {
+constexpr figures_environment environment = {
 	.print = [](const char *name,
 		    long instructions) { kern_info("figure verbs.%s %ld\n", name, instructions); },
 	.hold = []() KERN_NO_THREAD_SAFETY_ANALYSIS { (void)held->lock(); },
@@ -105,9 +105,9 @@ int weft_verbs_figures_init()
 	ib_set_device_ops(&device->ib, &ops);
 	int error = ib_register_device(&device->ib, "noop%d", nullptr);
 	if (!error) {
-		error = figures_run(&device->ib, &world);
+		error = figures_run(&device->ib, &environment);
 		if (!error)
-			error = figures_mad(&device->ib, &world);
+			error = figures_mad(&device->ib, &environment);
 		ib_unregister_device(&device->ib);
 	}
 	rdma::dealloc_device(device);

@@ -177,7 +177,8 @@ static void print(const char *name, long instructions)
 	pr_info("verbs_reference: figure verbs.%s %ld\n", name, instructions);
 }
 
-static const struct figures_environment world = {.print = print, .hold = hold, .release = release};
+static const struct figures_environment environment = {
+	.print = print, .hold = hold, .release = release};
 
 static int __init noop_init(void)
 {
@@ -192,9 +193,9 @@ static int __init noop_init(void)
 	ib_set_device_ops(&device->ib, &ops);
 	error = ib_register_device(&device->ib, "noop%d", NULL);
 	if (!error) {
-		error = figures_run(&device->ib, &world);
+		error = figures_run(&device->ib, &environment);
 		if (!error)
-			error = figures_mad(&device->ib, &world);
+			error = figures_mad(&device->ib, &environment);
 		ib_unregister_device(&device->ib);
 	}
 	ib_dealloc_device(&device->ib);

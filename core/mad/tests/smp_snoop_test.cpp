@@ -134,5 +134,5 @@ void mgmt_04_device_is_queried_only_when_needed(Test &test)
 
 } // namespace
 
-SOFT_SUITES(mad_port_check, KUNIT_CASE(mgmt_04_changes_by_set_mads_are_reported_as_events),
+SOFT_SUITES(mad_smp_snoop, KUNIT_CASE(mgmt_04_changes_by_set_mads_are_reported_as_events),
 	    KUNIT_CASE(mgmt_04_device_is_queried_only_when_needed));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "port_check.hpp"
+#include "smp_snoop.hpp"
 
 #include <ib/smp.hpp>
 #include <rdma/driver.hpp>
@@ -30,7 +30,7 @@ constexpr u32 touched_by(const ib::MadHeader &header)
 
 } // namespace
 
-void PortCheck::suspect(const ib::MadHeader &header)
+void SmpSnoop::observe(const ib::MadHeader &header)
 {
 	if (const u32 touched = touched_by(header)) {
 		suspected_.fetch_or(touched);
@@ -38,7 +38,7 @@ void PortCheck::suspect(const ib::MadHeader &header)
 	}
 }
 
-void PortCheck::run()
+void SmpSnoop::run()
 {
 	const u32 suspected = suspected_.exchange(0);
 
@@ -51,7 +51,7 @@ void PortCheck::run()
 }
 
 /* A port that cannot be read now is read at the next event. */
-void PortCheck::check_port()
+void SmpSnoop::check_port()
 {
 	ib_port_attr now;
 	ib_port_cache before;
@@ -71,7 +71,7 @@ void PortCheck::check_port()
 		report(IB_EVENT_GID_CHANGE);
 }
 
-void PortCheck::check_pkeys()
+void SmpSnoop::check_pkeys()
 {
 	for (int i = 0; i < device_->port_immutable[port_num_].pkey_tbl_len; i++) {
 		u16 now, before;
@@ -83,7 +83,7 @@ void PortCheck::check_pkeys()
 	}
 }
 
-void PortCheck::check_gids()
+void SmpSnoop::check_gids()
 {
 	for (int i = 0; i < device_->port_immutable[port_num_].gid_tbl_len; i++) {
 		ib_gid now, before;
@@ -95,7 +95,7 @@ void PortCheck::check_gids()
 	}
 }
 
-void PortCheck::report(ib_event_type type)
+void SmpSnoop::report(ib_event_type type)
 {
 	rdma::dispatch(type, device_, port_num_);
 }

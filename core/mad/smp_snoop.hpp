@@ -14,13 +14,13 @@
 namespace mad
 {
 
-class PortCheck
+class SmpSnoop
 {
 public:
-	PortCheck(ib_device *device, u32 port_num) : device_(device), port_num_(port_num) {}
+	SmpSnoop(ib_device *device, u32 port_num) : device_(device), port_num_(port_num) {}
 
 	/* The device's agent has been given this MAD. Context: any. */
-	void suspect(const ib::MadHeader &header);
+	void observe(const ib::MadHeader &header);
 	/* Waits for a check that runs. Nothing is suspected any more. Context: process. */
 	void stop() { work_.cancel(); }
 
@@ -34,7 +34,7 @@ private:
 	ib_device *const device_;
 	const u32 port_num_;
 	kern::Atomic<u32> suspected_{0};
-	kern::Work work_{kern::method<&PortCheck::run>, this};
+	kern::Work work_{kern::method<&SmpSnoop::run>, this};
 };
 
 } // namespace mad

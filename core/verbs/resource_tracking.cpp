@@ -23,12 +23,12 @@ struct Shown {
 	/* Held while the source is called. */
 	kern::Mutex source_lock{KERN_LOCK_CLASS("verbs.source")};
 	const ib_resource_source *cm_ids KERN_GUARDED_BY(source_lock) = nullptr;
-	/* Held while the viewer is called. */
+	/* Held while the notifier is called. */
 	kern::Mutex counter_lock{KERN_LOCK_CLASS("verbs.port_counters")};
 	const ib_port_counters *counters KERN_GUARDED_BY(counter_lock) = nullptr;
-	const ib_port_counters_viewer *viewer KERN_GUARDED_BY(counter_lock) = nullptr;
+	const ib_port_counters_notifier *notifier KERN_GUARDED_BY(counter_lock) = nullptr;
 	kern::Mutex node_lock{KERN_LOCK_CLASS("verbs.nodes")};
-	ib_links nodes KERN_GUARDED_BY(node_lock);
+	ib_list_head nodes KERN_GUARDED_BY(node_lock);
 };
 
 constinit kern::Static<Shown> shown;
@@ -317,20 +317,20 @@ int ib_set_port_counters(const struct ib_port_counters *counters)
 	if (counters && shown->counters)
 		return -EBUSY;
 	shown->counters = counters;
-	if (shown->viewer)
-		shown->viewer->show(counters);
+	if (shown->notifier)
+		shown->notifier->show(counters);
 	return 0;
 }
 
-int ib_set_port_counters_viewer(const struct ib_port_counters_viewer *viewer)
+int ib_set_port_counters_notifier(const struct ib_port_counters_notifier *notifier)
 {
 	KERN_MIGHT_SLEEP();
 	kern::Guard guard(shown->counter_lock);
-	if (viewer && shown->viewer)
+	if (notifier && shown->notifier)
 		return -EBUSY;
-	shown->viewer = viewer;
-	if (viewer && shown->counters)
-		viewer->show(shown->counters);
+	shown->notifier = notifier;
+	if (notifier && shown->counters)
+		notifier->show(shown->counters);
 	return 0;
 }
 
