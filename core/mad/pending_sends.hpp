@@ -21,15 +21,15 @@ public:
 	/* From here on it is found, until it has ended and is taken out by its node. */
 	void add(Send &send) { outstanding_[bucket_of(send.header())].push_back(send); }
 	/*
-	 * Calls look for each send, which may take that one out. The caller holds the locks it
+	 * Calls body for each send, which may take that one out. The caller holds the locks it
 	 * needs.
 	 */
-	template<class Look>
-	void each(Look look) const KERN_NO_THREAD_SAFETY_ANALYSIS
+	template<class Body>
+	void each(Body body) const KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
 		for (const SendList &bucket : outstanding_)
 			for (Send &send : bucket)
-				look(send);
+				body(send);
 	}
 
 	/*

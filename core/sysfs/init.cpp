@@ -76,7 +76,7 @@ int add(ib_device *device)
 kern::Result<> start()
 {
 	auto made = kern::DeviceClass::create(
-		"infiniband", {.abi_version = nullptr, .node_mode = 0, .tells_name = true});
+		"infiniband", {.abi_version = nullptr, .node_mode = 0, .reports_name = true});
 	if (!made) {
 		kern_error("class infiniband cannot be made: %d\n", made.error());
 		return kern::Error{made.error()};

@@ -30,7 +30,7 @@ public:
 		KERN_TRY(service->issm.create(major, first_issm, "infiniband_mad"));
 		service->mad_class = KERN_TRY(kern::DeviceClass::create(
 			"infiniband_mad",
-			{.abi_version = abi::version, .node_mode = 0600, .tells_name = false}));
+			{.abi_version = abi::version, .node_mode = 0600, .reports_name = false}));
 		return service;
 	}
 	~Service()

@@ -29,7 +29,7 @@ public:
 		KERN_TRY(service->region.create(major, first_minor, "infiniband_verbs"));
 		service->verbs_class = KERN_TRY(kern::DeviceClass::create(
 			"infiniband_verbs",
-			{.abi_version = abi::version, .node_mode = 0666, .tells_name = false}));
+			{.abi_version = abi::version, .node_mode = 0666, .reports_name = false}));
 		return service;
 	}
 	~Service()

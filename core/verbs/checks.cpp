@@ -67,11 +67,11 @@ void verbs::exit_checks()
 
 bool verbs::notify_observer(Rule rule, const char *who, const char *what)
 {
-	Observer tell = observer.load_acquire();
+	Observer notify = observer.load_acquire();
 
-	if (tell)
-		tell(static_cast<int>(rule), who, what);
-	return tell;
+	if (notify)
+		notify(static_cast<int>(rule), who, what);
+	return notify;
 }
 
 void verbs::report_misuse(Rule rule, const ib_device *device, const char *who, const char *what)

@@ -25,7 +25,7 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 	{
 		auto kept = KERN_TRY(kern::make_array<SavedCompletions>(kern::Gfp::kernel, depth_));
 		kern::Guard guard(lock_);
-		kept_ = std::move(kept);
+		saved_ = std::move(kept);
 	}
 	word_ = KERN_TRY(rnic_.words().alloc(kern::Gfp::kernel));
 	number_ = KERN_TRY(rnic_.handlers().alloc(this, 1, ~0u >> 1));
@@ -119,7 +119,7 @@ int Cq::poll(int count, ib_wc *wc)
 	const u32 first = consumer_, end = produced();
 	int got = 0;
 	while (got < count && consumer_ != end) {
-		SavedCompletions &kept = kept_[consumer_];
+		SavedCompletions &kept = saved_[consumer_];
 		bool good;
 		if (kept.place == Place::card) [[likely]] {
 			u8 entry[wire::completion::size];
@@ -136,7 +136,7 @@ int Cq::poll(int count, ib_wc *wc)
 	}
 	if (consumer_ != first)
 		write_be16(shared_, wire::shared::index, static_cast<u16>(consumer_));
-	if (consumer_ != first && std::exchange(owes_, false)) [[unlikely]]
+	if (consumer_ != first && std::exchange(flush_pending_, false)) [[unlikely]]
 		rnic_.flush_more();
 	return got;
 }
@@ -197,7 +197,7 @@ void Cq::for_each(const Qp &qp, Body body)
 {
 	lock_.assert_held();
 	for (u32 at = consumer_, end = produced(); at != end; at = following(at)) {
-		SavedCompletions &kept = kept_[at];
+		SavedCompletions &kept = saved_[at];
 		if (kept.place != Place::card)
 			continue;
 		u8 entry[wire::completion::size];
@@ -220,7 +220,7 @@ u32 Cq::detach(QpEntry &entry, const Cq *QpEntry::*place)
 	u32 left = 0;
 	keep(qp);
 	for (u32 at = consumer_, end = produced(); at != end; at = following(at)) {
-		SavedCompletions &kept = kept_[at];
+		SavedCompletions &kept = saved_[at];
 		if (kept.place != Place::kept || kept.left || kept.wc.qp != &qp.verbs())
 			continue;
 		kept.wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
@@ -256,10 +256,10 @@ void Cq::flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place)
 	while (following(end_) != consumer_) {
 		if (!qp.flush_one(receives, wc))
 			return;
-		kept_[end_] = {Place::kept, false, wc};
+		saved_[end_] = {Place::kept, false, wc};
 		end_ = following(end_);
 	}
-	owes_ = true;
+	flush_pending_ = true;
 }
 
 void Cq::purge(const Qp &qp)

@@ -105,14 +105,14 @@ private:
 	u32 end_ KERN_GUARDED_BY(lock_) = 0;
 	bool given_up_ KERN_GUARDED_BY(lock_) = false;
 	/* There was no room to flush all of it. */
-	bool owes_ KERN_GUARDED_BY(lock_) = false;
+	bool flush_pending_ KERN_GUARDED_BY(lock_) = false;
 	Armed armed_ KERN_GUARDED_BY(lock_) = Armed::no;
 	u32 depth_ = 0;
 	kern::Mmio shared_;
 	kern::DmaPool::Piece word_{};
 	kern::DmaBuffer ring_;
 	/* Indexed by slot; the card cannot access it. */
-	kern::OwnedArray<SavedCompletions> kept_ KERN_GUARDED_BY(lock_);
+	kern::OwnedArray<SavedCompletions> saved_ KERN_GUARDED_BY(lock_);
 	unsigned long looks_ = 0;
 	unsigned long nonsense_ = 0;
 

@@ -18,7 +18,7 @@ struct RdmaNetdevOps {
 	{
 		RdmaInterface &self = of(owner);
 		self.up_ = true;
-		kern_ip_tell_addresses(self.watcher_, true);
+		kern_ip_report_addresses(self.watcher_, true);
 		kern_netdev_start_queues(self.dev_);
 		return 0;
 	}
@@ -26,7 +26,7 @@ struct RdmaNetdevOps {
 	{
 		RdmaInterface &self = of(owner);
 		kern_netdev_stop_queues(self.dev_);
-		kern_ip_tell_addresses(self.watcher_, false);
+		kern_ip_report_addresses(self.watcher_, false);
 		self.up_ = false;
 	}
 	static void set_rx_mode(void *) {}

@@ -21,7 +21,7 @@ namespace mellanox_icm
  *		using IbDevice = …;		// as the midlayer sees it
  *		static constexpr const char *name;	// of the driver
  *		static constexpr size_t bar0_bytes, bar2_bytes;	// that it has at least
- *		static constexpr u32 telling_words;		// see ErrorBuffer
+ *		static constexpr u32 error_words;		// see ErrorBuffer
  *		// Claim the function; release it; prepare a reset. May sleep.
  *		static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0);
  *		static void release(const kern::Mmio &bar0);
@@ -277,8 +277,8 @@ void Adapter<Card>::check_health()
 		return;
 	const auto &firmware = hca_->firmware();
 	const ErrorBuffer errors(bar0_, firmware.error_buffer_offset, firmware.error_buffer_dwords,
-				 Card::telling_words);
-	if (const u32 said = errors.look()) {
+				 Card::error_words);
+	if (const u32 said = errors.first_error()) {
 		if (said != silence)
 			errors.for_each([this](u32 index, u32 word) {
 				kern_dev_error(pci_.dev(), "error buffer %02x: %08x\n", index,

@@ -13,12 +13,12 @@ class ErrorBuffer
 {
 public:
 	/*
-	 * dwords from offset on, of which any of the first `telling` may report an error; the
+	 * dwords from offset on, of which any of the first `error_dwords` may report an error; the
 	 * others are details. Both must be within the window.
 	 */
-	ErrorBuffer(const kern::Mmio &bar, u64 offset, u32 dwords, u32 telling)
+	ErrorBuffer(const kern::Mmio &bar, u64 offset, u32 dwords, u32 error_dwords)
 	    : bar_(bar), offset_(offset), dwords_(dwords),
-	      telling_(telling < dwords ? telling : dwords)
+	      error_dwords_(error_dwords < dwords ? error_dwords : dwords)
 	{
 	}
 
@@ -26,30 +26,30 @@ public:
 	 * Returns 0 as long as there is no error, and otherwise the first word that reports one.
 	 * Context: any.
 	 */
-	u32 look() const
+	u32 first_error() const
 	{
-		for (u32 i = 0; i < telling_; i++)
+		for (u32 i = 0; i < error_dwords_; i++)
 			if (const u32 said = word(i))
 				return said;
 		return 0;
 	}
-	/* body(index, word) for each that is worth telling a person of. */
+	/* body(index, word) for each word that is worth a line of the log. */
 	template<class Body>
 	void for_each(Body body) const
 	{
-		for (u32 i = 0; i < dwords_ && i < most_told; i++)
+		for (u32 i = 0; i < dwords_ && i < most_reported; i++)
 			body(i, word(i));
 	}
 
 private:
-	static constexpr u32 most_told = 16;
+	static constexpr u32 most_reported = 16;
 
 	u32 word(u32 index) const { return bar_.read_be32(offset_ + index * sizeof(u32)); }
 
 	const kern::Mmio &bar_;
 	u64 offset_;
 	u32 dwords_;
-	u32 telling_;
+	u32 error_dwords_;
 };
 
 } // namespace mellanox_icm

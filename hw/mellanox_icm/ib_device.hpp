@@ -94,8 +94,10 @@ struct CommonMethods {
 	static int query_pkey(ib_device *device, u32 port, u16 index, u16 *pkey);
 	static int create_ah(ib_ah *ah, rdma_ah_init_attr *init, ib_udata *);
 	static int modify_ah(ib_ah *ah, rdma_ah_attr *attr);
-	/* Told: the response to the card's library about a domain, constructed from its number. */
-	template<class Told>
+	/*
+	 * Response: the response to the card's library about a domain, constructed from its number.
+	 */
+	template<class Response>
 	static int alloc_pd(ib_pd *pd, ib_udata *udata);
 
 	/* Without those that a card does in its own way, or may lack: these it puts in. */
@@ -434,15 +436,15 @@ int CommonMethods<Verbs>::modify_ah(ib_ah *ah, rdma_ah_attr *attr)
 }
 
 template<class Verbs>
-template<class Told>
+template<class Response>
 int CommonMethods<Verbs>::alloc_pd(ib_pd *pd, ib_udata *udata)
 {
 	auto number = Number::create(hca_of(pd->device).pdns());
 	if (!number)
 		return number.error() == -ENOSPC ? -ENOMEM : number.error();
 	if (udata) {
-		const Told told{number.value().value()};
-		if (const int error = ib_copy_to_udata(udata, &told, sizeof(told)))
+		const Response response{number.value().value()};
+		if (const int error = ib_copy_to_udata(udata, &response, sizeof(response)))
 			return error;
 	}
 	Pd::Object::construct(pd, Pd{number.take()});

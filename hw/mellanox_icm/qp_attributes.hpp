@@ -142,17 +142,17 @@ u32 put_access(u8 *context, u32 access, u32 reads)
 }
 
 /*
- * The driver keeps these attributes of a QP because later transitions need some of them again, and
+ * The driver saves these attributes of a QP because later transitions need some of them again, and
  * special QPs build their packets from others.
  */
-struct KeptAttributes {
+struct SavedAttributes {
 	u32 port = 0;
 	u32 qkey = 0;
 	u32 psn = 0; // of the next packet of a special QP
 	u8 access_flags = 0;
 	u8 max_dest_reads = 0;
 
-	void keep(const ib_qp_attr &attr, int mask)
+	void save(const ib_qp_attr &attr, int mask)
 	{
 		if (mask & IB_QP_PORT)
 			port = attr.port_num;

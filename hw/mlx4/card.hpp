@@ -19,7 +19,7 @@ struct Card {
 	static constexpr size_t bar2_bytes =
 		(wire::uar::first_usable_page + 1) * wire::uar::page_size;
 	/* Words of the error buffer that signal an error: the first; the others describe it. */
-	static constexpr u32 telling_words = 1;
+	static constexpr u32 error_words = 1;
 
 	/* A read acquires the semaphore; a value other than 0 means that somebody else has it. */
 	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)

@@ -308,7 +308,7 @@ void Cq::detach(Srq &srq)
 		    cqe.remote_qpn() != srq.number() ||
 		    !(kern::read_once(qps_[cqe.qpn() & qp_mask_].recv_cqn) & QpEntry::xrc_target))
 			return false;
-		give_back(cqe, &srq);
+		release_wqe(cqe, &srq);
 		return true;
 	});
 	SrqEntry &entry = *hca_.srq_entry(srq.number());
@@ -322,12 +322,12 @@ void Cq::purge_locked(const Qp &qp)
 		if (!is_of(cqe, qp))
 			return false;
 		if (!cqe.is_send())
-			give_back(cqe, shared_queue(cqe, qp));
+			release_wqe(cqe, shared_queue(cqe, qp));
 		return true;
 	});
 }
 
-void Cq::give_back(const wire::Cqe &cqe, Srq *srq)
+void Cq::release_wqe(const wire::Cqe &cqe, Srq *srq)
 {
 	u64 id;
 	if (srq)

@@ -149,7 +149,7 @@ private:
 	template<class Predicate>
 	void purge_locked(Predicate unwanted) KERN_REQUIRES(lock_);
 	void purge_locked(const Qp &qp) KERN_REQUIRES(lock_);
-	static void give_back(const wire::Cqe &cqe, Srq *srq);
+	static void release_wqe(const wire::Cqe &cqe, Srq *srq);
 	/* The SRQ that a receive of the QP came through, or nullptr. */
 	Srq *shared_queue(const wire::Cqe &cqe, const Qp &qp);
 	/* The QP of an entry, or nullptr. */

@@ -108,7 +108,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 		KERN_TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
 	if (kind_ == QpKind::special) {
 		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
-		kept_.port = attr.port_num;
+		saved_.port = attr.port_num;
 		if (hca_.find_qp(number_))
 			return kern::Error{-EBUSY};
 		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
@@ -268,9 +268,9 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 	if (opcode == Opcode::rst2init_qp)
 		fill_static_context(context);
 	Context::local_qpn.set(context, number_);
-	const u32 port = kind_ == QpKind::special ? kept_.port
+	const u32 port = kind_ == QpKind::special ? saved_.port
 			 : mask & IB_QP_PORT      ? attr.port_num
-						  : kept_.port;
+						  : saved_.port;
 	u32 optional = KERN_TRY(put_attributes(context, cap, attr, mask,
 					       to == IB_QPS_INIT ? 0 : port, verbs_.qp_type));
 
@@ -284,7 +284,7 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 									       : 13);
 	}
 	if (kind_ == QpKind::connected)
-		optional |= kept_.put_access_change<Context>(context, attr, mask);
+		optional |= saved_.put_access_change<Context>(context, attr, mask);
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
 	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
 			  attr.en_sqd_async_notify;
@@ -315,7 +315,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 		KERN_TRY(command(opcode, from, to, attr, mask));
 	}
 	state_ = to;
-	kept_.keep(attr, mask);
+	saved_.save(attr, mask);
 	if (to == IB_QPS_RESET) {
 		if (verbs_.recv_cq)
 			Cq::of(verbs_.recv_cq).purge(*this);
@@ -355,7 +355,7 @@ kern::Result<> Qp::query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init)
 			attr.alt_port_num = attr.alt_ah_attr.port_num;
 		}
 		attr.port_num =
-			state_ == IB_QPS_INIT ? kept_.port : Path::sched_port.get(primary) + 1;
+			state_ == IB_QPS_INIT ? saved_.port : Path::sched_port.get(primary) + 1;
 		attr.alt_timeout = static_cast<u8>(Path::ack_timeout.get(alternate));
 		attr.rnr_retry = static_cast<u8>(Context::rnr_retry.get(context));
 	}

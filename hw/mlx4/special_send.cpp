@@ -66,11 +66,12 @@ int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 			const Ah::Address to = Ah::of(ud_wr(wr)->ah).address();
 			const bool smi = verbs_.qp_type == IB_QPT_SMI;
 			SpecialPacket packet;
-			const auto built = packet.build({.smi = smi,
-							 .qpn = verbs_.qp_num,
-							 .qkey = kept_.qkey,
-							 .psn = kept_.psn++},
-							hca_.port(kept_.port), *ud_wr(wr), to.attr);
+			const auto built =
+				packet.build({.smi = smi,
+					      .qpn = verbs_.qp_num,
+					      .qkey = saved_.qkey,
+					      .psn = saved_.psn++},
+					     hca_.port(saved_.port), *ud_wr(wr), to.attr);
 			if (!built) {
 				error = built.error();
 				break;

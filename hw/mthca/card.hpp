@@ -17,7 +17,7 @@ struct Card {
 	static constexpr size_t bar0_bytes = wire::bar0::size;
 	static constexpr size_t bar2_bytes = 1 << 20;
 	/* Words of the error buffer that signal an error: all. */
-	static constexpr u32 telling_words = ~0u;
+	static constexpr u32 error_words = ~0u;
 
 	/* There is no semaphore of ownership, so a driver simply resets the card. */
 	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)

@@ -142,7 +142,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 		KERN_TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
 	if (kind_ == QpKind::special) {
 		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
-		kept_.port = attr.port_num;
+		saved_.port = attr.port_num;
 		if (hca_.find_qp(number_))
 			return kern::Error{-EBUSY};
 		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
@@ -312,9 +312,9 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 		Context::requester_atomic.set(context, 1);
 	}
 	Context::local_qpn.set(context, number_);
-	const u32 port = kind_ == QpKind::special ? kept_.port
+	const u32 port = kind_ == QpKind::special ? saved_.port
 			 : mask & IB_QP_PORT      ? attr.port_num
-						  : kept_.port;
+						  : saved_.port;
 	u32 optional = KERN_TRY(put_attributes(context, cap, attr, mask, port));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
@@ -322,7 +322,7 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 		Context::log_max_message.set(context, log_max_datagram);
 	}
 	if (kind_ == QpKind::connected)
-		optional |= kept_.put_access_change<Context>(context, attr, mask);
+		optional |= saved_.put_access_change<Context>(context, attr, mask);
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
 	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
 			  attr.en_sqd_async_notify;
@@ -351,7 +351,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 		KERN_TRY(command(opcode, to, attr, mask));
 	}
 	state_ = to;
-	kept_.keep(attr, mask);
+	saved_.save(attr, mask);
 	if (to == IB_QPS_RESET) {
 		Cq::of(verbs_.recv_cq).purge(*this);
 		if (verbs_.send_cq != verbs_.recv_cq)

@@ -95,7 +95,7 @@ private:
 
 	kern::Mutex state_lock_;
 	ib_qp_state state_ KERN_GUARDED_BY(state_lock_) = IB_QPS_RESET;
-	KeptAttributes kept_;
+	SavedAttributes saved_;
 
 	QpGeometry geometry_{};
 	ib_qp_cap cap_{};

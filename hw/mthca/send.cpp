@@ -135,9 +135,11 @@ kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 		const Ah::Address to = Ah::of(ud_wr(&wr)->ah).address();
 		const bool smi = verbs_.qp_type == IB_QPT_SMI;
 		SpecialPacket packet;
-		KERN_TRY(packet.build(
-			{.smi = smi, .qpn = verbs_.qp_num, .qkey = kept_.qkey, .psn = kept_.psn++},
-			hca_.port(kept_.port), *ud_wr(&wr), to.attr));
+		KERN_TRY(packet.build({.smi = smi,
+				       .qpn = verbs_.qp_num,
+				       .qkey = saved_.qkey,
+				       .psn = saved_.psn++},
+				      hca_.port(saved_.port), *ud_wr(&wr), to.attr));
 		at = put_inline(at, packet.headers(), packet.header_bytes());
 		at = put_data(at, wr.sg_list, wr.num_sge);
 		// The pad, and the place of the ICRC, which the card computes.

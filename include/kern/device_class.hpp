@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A class of devices in /sys/class, and its devices, each with files of its own.
 //
-//	class_ = KERN_TRY(kern::DeviceClass::create("infiniband", {.tells_name = true}));
+//	class_ = KERN_TRY(kern::DeviceClass::create("infiniband", {.reports_name = true}));
 //	kern::sysfs::File type_{kern::method<&Shown::type>, this};
 //	const kern_class_file files[] = {{"node_type", &type_.native()}};
 //	entry_ = KERN_TRY(kern::ClassDevice::create(class_, parent, "mlx4_0", files));

@@ -47,22 +47,22 @@ rdma_ah_attr address_of(const Said &said)
 }
 
 /* Fills in a zeroed address for a program. Without a GRH, the members of the GRH stay zero. */
-template<class Told>
-void fill_address(const rdma_ah_attr &attr, Told &told)
+template<class Record>
+void fill_address(const rdma_ah_attr &attr, Record &record)
 {
 	if (attr.ah_flags & IB_AH_GRH) {
-		__builtin_memcpy(told.dgid, attr.grh.dgid.raw, sizeof(told.dgid));
-		told.flow_label = attr.grh.flow_label;
-		told.sgid_index = attr.grh.sgid_index;
-		told.hop_limit = attr.grh.hop_limit;
-		told.traffic_class = attr.grh.traffic_class;
-		told.is_global = 1;
+		__builtin_memcpy(record.dgid, attr.grh.dgid.raw, sizeof(record.dgid));
+		record.flow_label = attr.grh.flow_label;
+		record.sgid_index = attr.grh.sgid_index;
+		record.hop_limit = attr.grh.hop_limit;
+		record.traffic_class = attr.grh.traffic_class;
+		record.is_global = 1;
 	}
-	told.dlid = static_cast<u16>(rdma_ah_get_dlid(&attr));
-	told.sl = attr.sl;
-	told.src_path_bits = rdma_ah_get_path_bits(&attr);
-	told.static_rate = attr.static_rate;
-	told.port_num = static_cast<u8>(attr.port_num);
+	record.dlid = static_cast<u16>(rdma_ah_get_dlid(&attr));
+	record.sl = attr.sl;
+	record.src_path_bits = rdma_ah_get_path_bits(&attr);
+	record.static_rate = attr.static_rate;
+	record.port_num = static_cast<u8>(attr.port_num);
 }
 
 } // namespace rdma

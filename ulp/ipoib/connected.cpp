@@ -165,9 +165,9 @@ void Connected::end_what_is_over()
 		return;
 	}
 	bool ended = false;
-	while (passive_.quieten()) {
+	while (passive_.begin_teardown()) {
 		pause();
-		passive_.end_quiet();
+		passive_.finish_teardown();
 		enable();
 		/* Schedule requests made meanwhile were ignored. */
 		schedule_from_task();
@@ -177,12 +177,12 @@ void Connected::end_what_is_over()
 		next_round_ = kern::now_ns() + round_interval_ns;
 }
 
-void Connected::tend()
+void Connected::end_idle()
 {
 	if (state() != State::running)
 		return;
 	active_.end_unused();
-	passive_.tend();
+	passive_.end_idle();
 }
 
 /* Context: handler of the listener. */

@@ -54,7 +54,7 @@ public:
 	/* Where packets went is void. Context: any but hard interrupt. */
 	void end_active() { active_.end_all(); }
 	/* Each half minute. Context: any but hard interrupt. */
-	void tend();
+	void end_idle();
 
 	/* Context: any. */
 	const ReceiveCounters &received() const { return receive_.counters(); }

@@ -22,7 +22,7 @@ constexpr unsigned short arphrd_infiniband = 32;
 constexpr unsigned watchdog_ms = 10'000;
 constexpr unsigned tx_queue_len = 1000;
 /* A destination that was not used in four rounds of half a minute is forgotten. */
-constexpr unsigned tend_ms = 30'000;
+constexpr unsigned periodic_ms = 30'000;
 constexpr unsigned idle_rounds = 4;
 /*
  * Rounds after which no request refers to an address any more: a datagram needs no response, and
@@ -144,9 +144,9 @@ kern::Result<> Interface::step_up(State to)
 	case State::gone:
 		break;
 	case State::down:
-		return settle_in();
+		return create_resources();
 	case State::halted:
-		tend_work_.queue(tend_ms);
+		periodic_work_.queue(periodic_ms);
 		break;
 	case State::waiting:
 		return start_queues();
@@ -163,10 +163,10 @@ Interface::State Interface::step_down(State from)
 	case State::gone:
 		break;
 	case State::down:
-		clear_out();
+		destroy_resources();
 		break;
 	case State::halted:
-		tend_work_.cancel();
+		periodic_work_.cancel();
 		return State::down;
 	case State::waiting:
 		stop_queues();
@@ -178,7 +178,7 @@ Interface::State Interface::step_down(State from)
 	return State::gone;
 }
 
-kern::Result<> Interface::settle_in()
+kern::Result<> Interface::create_resources()
 {
 	pd_ = KERN_TRY(rdma::check(ib_alloc_pd(device_, 0)));
 	queues_.set_pd(pd_);
@@ -191,7 +191,7 @@ kern::Result<> Interface::settle_in()
 	return {};
 }
 
-void Interface::clear_out()
+void Interface::destroy_resources()
 {
 	kern::ignore(queues_.to(Queues::State::none));
 	queues_.displace();
@@ -440,15 +440,15 @@ void Interface::try_again_later(int error)
 	recover_work_.reschedule(restart_ms);
 }
 
-/* Looks after what time brings. Context: work queue. */
-void Interface::tend()
+/* Work that is done every periodic_ms. Context: work queue. */
+void Interface::run_periodic()
 {
 	__atomic_fetch_add(&tx_dropped_, destinations_.remove_unused(idle_rounds),
 			   __ATOMIC_RELAXED);
 	destinations_.end_rested(rest_rounds);
 	multicast_.leave_unused();
-	connected_.tend();
-	tend_work_.queue(tend_ms);
+	connected_.end_idle();
+	periodic_work_.queue(periodic_ms);
 }
 
 /*

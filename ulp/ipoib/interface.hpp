@@ -153,8 +153,8 @@ private:
 
 	kern::Result<> step_up(State to);
 	State step_down(State from);
-	kern::Result<> settle_in();
-	void clear_out();
+	kern::Result<> create_resources();
+	void destroy_resources();
 	kern::Result<> start_queues();
 	kern::Result<> start_connections();
 	void stop_queues();
@@ -202,7 +202,7 @@ private:
 	void recover();
 	void restart();
 	void try_again_later(int error);
-	void tend();
+	void run_periodic();
 
 	ib_device *const device_;
 	const u32 port_num_;
@@ -240,7 +240,7 @@ private:
 	u64 tx_dropped_ = 0;
 	u64 path_queries_ = 0;
 	kern::Work refresh_work_{kern::method<&Interface::refresh>, this};
-	kern::DelayedWork tend_work_{kern::method<&Interface::tend>, this};
+	kern::DelayedWork periodic_work_{kern::method<&Interface::run_periodic>, this};
 
 	kern::BhSpinLock too_big_lock_{KERN_LOCK_CLASS("ipoib.too_big")};
 	kern_skb_queue too_big_ KERN_GUARDED_BY(too_big_lock_){};

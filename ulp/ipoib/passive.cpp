@@ -181,7 +181,7 @@ PassiveConnection *PassiveConnections::take_over()
  * The id first: its handler uses the connection and its QP. That is what may take long; what peers
  * send to others is received meanwhile.
  */
-u32 PassiveConnections::quieten()
+u32 PassiveConnections::begin_teardown()
 {
 	u32 taken = 0;
 	while (taken < batch_max) {
@@ -196,16 +196,16 @@ u32 PassiveConnections::quieten()
 		/* One that cannot be moved receives until it is destroyed. */
 		if (connection->qp_)
 			(void)ib_modify_qp(connection->qp_, &attr, IB_QP_STATE);
-		quiet_.push_back(*connection);
+		torn_down_.push_back(*connection);
 		taken++;
 	}
 	return taken;
 }
 
-void PassiveConnections::end_quiet()
+void PassiveConnections::finish_teardown()
 {
 	u32 ended = 0;
-	while (PassiveConnection *connection = quiet_.pop_front()) {
+	while (PassiveConnection *connection = torn_down_.pop_front()) {
 		if (connection->qp_)
 			KERN_WARN_ON(ib_destroy_qp(connection->qp_));
 		kern::destroy(connection);
@@ -222,7 +222,7 @@ void PassiveConnections::end_all()
 		(void)move_locked(connection, State::over);
 }
 
-void PassiveConnections::tend()
+void PassiveConnections::end_idle()
 {
 	kern::Guard guard(lock_);
 	for (PassiveConnection &connection : connections_) {

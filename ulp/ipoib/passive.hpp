@@ -96,14 +96,14 @@ public:
 	static constexpr u32 batch_max = 16;
 	/*
 	 * Begins to end some: they receive nothing from their peers any more. How many they are,
-	 * for the caller to end them all by end_quiet(), nothing being polled meanwhile. Context:
-	 * process, one at a time.
+	 * for the caller to end them all by finish_teardown(), nothing being polled meanwhile.
+	 * Context: process, one at a time.
 	 */
-	u32 quieten();
-	void end_quiet();
+	u32 begin_teardown();
+	void finish_teardown();
 	void end_all();
 	/* Checks the connections on which nothing arrives. Context: any but hard interrupt. */
-	void tend();
+	void end_idle();
 
 	u64 accepted() const { return __atomic_load_n(&accepted_, __ATOMIC_RELAXED); }
 	u64 refused() const { return __atomic_load_n(&refused_, __ATOMIC_RELAXED); }
@@ -134,8 +134,8 @@ private:
 		connections_ KERN_GUARDED_BY(lock_);
 	u32 count_ KERN_GUARDED_BY(lock_) = 0;
 	bool takes_unsummed_ = true; /* written under the lock */
-	/* Between quieten() and end_quiet(), the caller's of these. */
-	kern::List<PassiveConnection, &PassiveConnection::node_> quiet_;
+	/* Between begin_teardown() and finish_teardown(), the caller's of these. */
+	kern::List<PassiveConnection, &PassiveConnection::node_> torn_down_;
 	u64 accepted_ = 0, refused_ = 0;
 };
 

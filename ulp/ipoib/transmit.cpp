@@ -234,7 +234,7 @@ void TransmitQueue::post_chain()
 	}
 }
 
-void TransmitQueue::give_back(Slot &slot, int budget)
+void TransmitQueue::release_slot(Slot &slot, int budget)
 {
 	if (!slot.skb)
 		return;
@@ -255,7 +255,7 @@ u32 TransmitQueue::complete_to(u32 end, int budget)
 			continue;
 		packets++;
 		bytes += done.bytes;
-		give_back(done, budget);
+		release_slot(done, budget);
 	}
 	__atomic_store_n(&tail_, tail, __ATOMIC_RELEASE);
 	if (packets)
@@ -349,7 +349,7 @@ void TransmitQueue::reclaim()
 {
 	chain_first_ = chain_last_ = nullptr;
 	for (u32 tail = tail_; tail != head_; tail++)
-		give_back(slot(tail), 0);
+		release_slot(slot(tail), 0);
 	tail_ = head_;
 	kern_txq_reset(queue_);
 	/* Drop completions from before the RESET, so that they are not taken for new requests. */

@@ -105,7 +105,7 @@ private:
 	void append(Slot &slot);
 	void post_chain();
 	void wake_if_room();
-	void give_back(Slot &slot, int budget);
+	void release_slot(Slot &slot, int budget);
 	u32 complete_to(u32 end, int budget);
 	/* For each completion: a call more would be felt. */
 	[[gnu::always_inline]] inline void complete(const ib_wc &wc, int budget);

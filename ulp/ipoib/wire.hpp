@@ -126,9 +126,9 @@ struct ChecksumPlace {
 
 /*
  * Finds the checksum of TCP or UDP directly behind the header of a complete IP packet. Both ends
- * check the position: if a receiver accepted the peer's, a stranger could have two bytes anywhere
- * in the packet overwritten after all filters have passed it. size is the number of bytes of the
- * packet that can be read.
+ * check the position: if a receiver accepted the peer's, a malicious peer could have two bytes
+ * anywhere in the packet overwritten after all filters have passed it. size is the number of bytes
+ * of the packet that can be read.
  */
 constexpr ChecksumPlace checksum_place(std::uint16_t type, const std::uint8_t *packet,
 				       std::size_t size)

@@ -42,7 +42,7 @@ static int event_text(KERN_CLASS_CONST struct device *native, struct kobj_uevent
 	struct kern_class_device *device = container_of(native, struct kern_class_device, native);
 	char name[sizeof(device->name)];
 
-	if (!options_of(native)->tells_name)
+	if (!options_of(native)->reports_name)
 		return 0;
 	spin_lock(&device->name_lock);
 	strscpy(name, device->name, sizeof(name));

@@ -79,7 +79,7 @@ static bool is_first(const struct in_device *in_dev, const struct in_ifaddr *add
 	return other == address;
 }
 
-void kern_ip_tell_addresses(struct kern_ip_address_watcher *watcher, bool added)
+void kern_ip_report_addresses(struct kern_ip_address_watcher *watcher, bool added)
 {
 	const struct in_device *in_dev = __in_dev_get_rtnl(watcher->dev);
 	const struct in_ifaddr *next = in_dev ? rtnl_dereference(in_dev->ifa_list) : NULL;
@@ -89,4 +89,4 @@ void kern_ip_tell_addresses(struct kern_ip_address_watcher *watcher, bool added)
 			watcher->changed(watcher->context, (__force u32)next->ifa_local,
 					 (__force u32)next->ifa_mask, added);
 }
-EXPORT_SYMBOL_GPL(kern_ip_tell_addresses);
+EXPORT_SYMBOL_GPL(kern_ip_report_addresses);

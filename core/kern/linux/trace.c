@@ -21,7 +21,7 @@ static struct list_head *links_of(struct kern_trace_listener *listener)
 	return (struct list_head *)&listener->links;
 }
 
-static void tell(enum kern_trace_point point, bool is_watched)
+static void notify(enum kern_trace_point point, bool is_watched)
 {
 	struct kern_trace_listener *listener;
 	struct list_head *at;
@@ -38,7 +38,7 @@ static int begin(enum kern_trace_point point)
 {
 	mutex_lock(&lock);
 	if (watched[point]++ == 0)
-		tell(point, true);
+		notify(point, true);
 	mutex_unlock(&lock);
 	return 0;
 }
@@ -47,7 +47,7 @@ static void end(enum kern_trace_point point)
 {
 	mutex_lock(&lock);
 	if (--watched[point] == 0)
-		tell(point, false);
+		notify(point, false);
 	mutex_unlock(&lock);
 }
 

@@ -43,8 +43,8 @@ std::string where(const void *address)
 		if (found.find("/include/kern/") == std::string::npos)
 			break;
 	}
-	for (const char *room : {"/core/", "/include/", "/hw/", "/ulp/", "/tools/"})
-		if (const auto at = found.rfind(room), space = found.rfind(" /");
+	for (const char *directory : {"/core/", "/include/", "/hw/", "/ulp/", "/tools/"})
+		if (const auto at = found.rfind(directory), space = found.rfind(" /");
 		    at != std::string::npos && space != std::string::npos && at > space)
 			return found.substr(0, space + 1) + found.substr(at + 1);
 	return found;

@@ -13,7 +13,7 @@ namespace sim
 /* Sets the function that is called on failure, and has to end the process. */
 void on_failure(std::function<void(const std::string &title, const std::string &detail)> told);
 
-/* A code address as "function file:line", without the frames of the seam's own headers. */
+/* A code address as "function file:line", without the frames of the simulation's own headers. */
 std::string where(const void *address);
 /* "call in function file:line" */
 std::string describe(const Place &place);

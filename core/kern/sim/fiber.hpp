@@ -76,7 +76,8 @@ public:
 	std::uint64_t section = 0;
 	std::vector<HeldLock> held;
 	Place place;
-	// Calls of the seam and atomic accesses that it has made, and allocations.
+	// Calls of the simulation's interface and atomic accesses that it has made, and
+	// allocations.
 	std::uint64_t steps = 0, allocations = 0;
 	// For a blocked fiber.
 	const volatile void *waits_for = nullptr;

@@ -120,7 +120,10 @@ void leave_section(unsigned int Fiber::*counter);
 /* Waiters for a grace period wait on this. */
 inline char grace_periods;
 
-/* First line of a function of the seam: where the caller is, and a chance for others. */
+/*
+ * First line of a function of the simulation's interface: where the caller is, and a chance for
+ * others.
+ */
 #define SIM_STEP(object)                                                                           \
 	do {                                                                                       \
 		if (::sim::scheduler().inside())                                                   \

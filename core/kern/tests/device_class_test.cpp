@@ -32,7 +32,8 @@ void device_class_name_can_be_reused_after_removal(kern::kunit::Test &test)
 	ASSERT_TRUE(parent.native() != nullptr);
 	for (int round = 0; round < 2; round++) {
 		auto made = kern::DeviceClass::create(
-			"weft_kern_test", {.abi_version = "6", .node_mode = 0, .tells_name = true});
+			"weft_kern_test",
+			{.abi_version = "6", .node_mode = 0, .reports_name = true});
 		ASSERT_OK(made);
 		const kern::DeviceClass kind = made.take();
 		Value value;

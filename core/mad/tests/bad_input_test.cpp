@@ -17,12 +17,12 @@ constexpr unsigned int more_than_a_queue = 600;
 /* A malicious node, and a node with an agent of each kind. */
 struct Scene {
 	Node a{1}, b{2};
-	Agent hostile{a}, server{b}, rmpp_server{b};
+	Agent invalid_peer{a}, server{b}, rmpp_server{b};
 
 	bool ok()
 	{
 		server.answering = true;
-		return a.ok() && b.ok() && hostile.open() == 0 &&
+		return a.ok() && b.ok() && invalid_peer.open() == 0 &&
 		       server.open(vendor_class, get) == 0 &&
 		       rmpp_server.open(vendor_rmpp_class, 1ul << method_get_multi, 1,
 					IB_MGMT_RMPP_VERSION) == 0;
@@ -30,7 +30,7 @@ struct Scene {
 	/* Returns true if the attacked node still responds. */
 	bool answers()
 	{
-		Sent sent(hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 100, 10);
+		Sent sent(invalid_peer, 2, vendor_class, IB_MGMT_METHOD_GET, 100, 10);
 		return sent.ok() && sent.post() == 0 && sent.ended() &&
 		       sent.status() == IB_WC_SUCCESS;
 	}
@@ -53,7 +53,7 @@ void mgmt_03_malformed_mads_are_dropped_and_counted(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
-	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2});
+	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.invalid_peer, u16{2});
 	ASSERT_OK(made);
 	Raw &raw = *made.value();
 	u64 malformed = 0;
@@ -85,16 +85,16 @@ void mgmt_03_unserved_mads_are_rejected_or_counted(Test &test)
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
 	for (u8 method : {u8{IB_MGMT_METHOD_GET}, u8{IB_MGMT_METHOD_SET}}) {
-		Sent sent(scene.hostile, 2, 0x0a, method, 5000, 0);
+		Sent sent(scene.invalid_peer, 2, 0x0a, method, 5000, 0);
 		ASSERT_TRUE(sent.ok());
 		ASSERT_EQ(sent.post(), 0);
 		ASSERT_TRUE(sent.ended());
 		EXPECT_EQ(sent.status(), IB_WC_SUCCESS);
 	}
-	EXPECT_EQ(scene.hostile.answers.load_acquire(), 2u);
-	EXPECT_EQ(scene.hostile.last_status, IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB);
-	Sent other(scene.hostile, 2, 0x0a, IB_MGMT_METHOD_SEND, 20, 0);
-	Sent response(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET_RESP, 0, 0);
+	EXPECT_EQ(scene.invalid_peer.answers.load_acquire(), 2u);
+	EXPECT_EQ(scene.invalid_peer.last_status, IB_MGMT_MAD_STATUS_UNSUPPORTED_METHOD_ATTRIB);
+	Sent other(scene.invalid_peer, 2, 0x0a, IB_MGMT_METHOD_SEND, 20, 0);
+	Sent response(scene.invalid_peer, 2, vendor_class, IB_MGMT_METHOD_GET_RESP, 0, 0);
 	ASSERT_TRUE(other.ok() && response.ok());
 	ASSERT_EQ(other.post(), 0);
 	ASSERT_EQ(response.post(), 0);
@@ -125,7 +125,7 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 	};
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
-	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2});
+	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.invalid_peer, u16{2});
 	ASSERT_OK(made);
 	Raw &raw = *made.value();
 	Spy spy(scene.b.device());
@@ -212,7 +212,7 @@ void mgmt_03_flood_keeps_at_most_a_receive_queue_of_mads(Test &test)
 		&slow);
 	ASSERT_FALSE(rdma::is_err(agent));
 	bool sent = true;
-	if (auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2}); made.ok()) {
+	if (auto made = kern::make<Raw>(kern::Gfp::kernel, scene.invalid_peer, u16{2}); made.ok()) {
 		begin(made.value()->mad().mad_hdr, vendor_class, IB_MGMT_METHOD_SEND);
 		for (unsigned int n = 0; n < 2 * more_than_a_queue; n++)
 			sent = made.value()->send(IB_MGMT_MAD_SIZE) && sent;
@@ -249,7 +249,7 @@ void mgmt_12_bursts_are_received_while_a_handler_is_slow(Test &test)
 		&slow);
 	ASSERT_FALSE(rdma::is_err(agent));
 	bool sent = false;
-	if (auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2}); made.ok()) {
+	if (auto made = kern::make<Raw>(kern::Gfp::kernel, scene.invalid_peer, u16{2}); made.ok()) {
 		begin(made.value()->mad().mad_hdr, vendor_class, IB_MGMT_METHOD_SEND);
 		sent = made.value()->send(IB_MGMT_MAD_SIZE);
 		for (unsigned int n = 0; n < 2; n++) {
@@ -383,7 +383,7 @@ void mgmt_03_invalid_sends_are_rejected(Test &test)
 		{IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE, 10, 0},
 	};
 	for (const auto &row : wrong) {
-		Sent sent(scene.hostile, 2, row.mgmt_class, IB_MGMT_METHOD_GET, row.timeout_ms,
+		Sent sent(scene.invalid_peer, 2, row.mgmt_class, IB_MGMT_METHOD_GET, row.timeout_ms,
 			  row.retries);
 		ASSERT_TRUE(sent.ok());
 		EXPECT_EQ(sent.post(), -EINVAL);
@@ -418,9 +418,9 @@ void mgmt_03_invalid_sends_are_rejected(Test &test)
 	/*
 	 * The first MAD of the list is sent, the second is refused, and the third is not examined.
 	 */
-	Sent first(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
-	Sent second(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET, -1, 0);
-	Sent third(scene.hostile, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
+	Sent first(scene.invalid_peer, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
+	Sent second(scene.invalid_peer, 2, vendor_class, IB_MGMT_METHOD_GET, -1, 0);
+	Sent third(scene.invalid_peer, 2, vendor_class, IB_MGMT_METHOD_GET, 5000, 0);
 	ASSERT_TRUE(first.ok() && second.ok() && third.ok());
 	first.buf()->next = second.buf();
 	second.buf()->next = third.buf();
@@ -439,7 +439,7 @@ void mgmt_03_mads_from_a_multicast_lid_are_dropped(Test &test)
 	ib_port_attr port;
 	ASSERT_EQ(ib_query_port(scene.a.device(), 1, &port), 0);
 	const u32 lid = port.lid;
-	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2});
+	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.invalid_peer, u16{2});
 	ASSERT_OK(made);
 	begin(made.value()->mad().mad_hdr, 0x0a, IB_MGMT_METHOD_GET);
 	port.lid = 0xc123;
@@ -505,7 +505,7 @@ void mgmt_03_segments_for_a_send_only_agent_are_dropped(Test &test)
 		scene.b.device(), 1, IB_QPT_GSI, nullptr, 0,
 		[](ib_mad_agent *, ib_mad_send_wc *) {}, nullptr, nullptr, 0);
 	ASSERT_FALSE(rdma::is_err(deaf));
-	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.hostile, u16{2});
+	auto made = kern::make<Raw>(kern::Gfp::kernel, scene.invalid_peer, u16{2});
 	ASSERT_OK(made);
 	Raw &raw = *made.value();
 	begin(raw.mad().mad_hdr, vendor_rmpp_class, method_get_multi | IB_MGMT_METHOD_RESP);

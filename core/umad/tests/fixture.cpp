@@ -26,7 +26,7 @@ bool Service::begin()
 	    !shared->issm.create(231, 64, "infiniband_mad"))
 		return false;
 	auto made = kern::DeviceClass::create(
-		"infiniband_mad", {.abi_version = "5", .node_mode = 0600, .tells_name = false});
+		"infiniband_mad", {.abi_version = "5", .node_mode = 0600, .reports_name = false});
 	if (!made)
 		return false;
 	shared->mad_class = made.take();

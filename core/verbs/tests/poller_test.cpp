@@ -53,12 +53,12 @@ void cq_rejects_invalid_arguments(Test &test)
  */
 void chan_01_events_use_the_vector_of_their_cq(Test &test)
 {
-	struct Told {
+	struct Notified {
 		kern::Atomic<unsigned int> interrupts{0}, other{0};
 
-		static void handler(ib_cq *, void *told)
+		static void handler(ib_cq *, void *notified)
 		{
-			auto &self = *static_cast<Told *>(told);
+			auto &self = *static_cast<Notified *>(notified);
 			(kern_in_hard_irq() ? self.interrupts : self.other).fetch_add(1);
 		}
 	};
@@ -68,10 +68,10 @@ void chan_01_events_use_the_vector_of_their_cq(Test &test)
 	EXPECT_EQ(device.get()->num_comp_vectors, vectors);
 	unsigned long raised[vectors] = {};
 	for (int vector = -1; vector <= vectors; vector++) {
-		Told told;
+		Notified notified;
 		const ib_cq_init_attr attr = {
 			.cqe = 1, .comp_vector = static_cast<u32>(vector), .flags = 0};
-		ib_cq *own = ib_create_cq(device, Told::handler, nullptr, &told, &attr);
+		ib_cq *own = ib_create_cq(device, Notified::handler, nullptr, &notified, &attr);
 		ib_cq *polled = ib_alloc_cq(device, nullptr, 1, vector, IB_POLL_SOFTIRQ);
 		if (vector < 0 || vector == vectors) {
 			EXPECT_EQ(rdma::ptr_err(own), -EINVAL);
@@ -87,11 +87,12 @@ void chan_01_events_use_the_vector_of_their_cq(Test &test)
 		EXPECT_TRUE(soft_complete(own, &wc, false));
 		EXPECT_TRUE(soft_complete(polled, &wc, false));
 		EXPECT_TRUE(eventually([&] {
-			return told.interrupts.load_relaxed() + told.other.load_relaxed() > 0;
+			return notified.interrupts.load_relaxed() + notified.other.load_relaxed() >
+			       0;
 		}));
 		EXPECT_TRUE(eventually([&] { return request.completions.load_relaxed() == 1; }));
-		EXPECT_EQ(told.interrupts.load_relaxed(), 1u);
-		EXPECT_EQ(told.other.load_relaxed(), 0u);
+		EXPECT_EQ(notified.interrupts.load_relaxed(), 1u);
+		EXPECT_EQ(notified.other.load_relaxed(), 0u);
 		raised[vector] = 2;
 		for (unsigned int i = 0; i < vectors; i++)
 			EXPECT_EQ(soft_interrupts(device, i), raised[i]);

@@ -203,10 +203,10 @@ void Card::reply(const Message &message)
 void Card::say(const Message &event)
 {
 	const auto memory = rnic->channel().card_memory();
-	__builtin_memcpy(memory.events + size_t{told_} * memory.event_bytes, event.bytes(),
+	__builtin_memcpy(memory.events + size_t{reported_} * memory.event_bytes, event.bytes(),
 			 wire::message_size);
-	told_ = (told_ + 1) % entries;
-	__atomic_store_n(memory.event_word, swap_be(static_cast<u16>(told_)), __ATOMIC_RELEASE);
+	reported_ = (reported_ + 1) % entries;
+	__atomic_store_n(memory.event_word, swap_be(static_cast<u16>(reported_)), __ATOMIC_RELEASE);
 }
 
 bool Card::complete(CardQp &qp, bool receive, u32 bytes, wire::Status status, u32 silent,

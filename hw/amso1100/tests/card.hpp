@@ -119,7 +119,7 @@ private:
 
 	const unsigned int patience_ms_;
 	bool started_ = false;
-	u32 consumer_ = 0, replied_ = 0, told_ = 0;
+	u32 consumer_ = 0, replied_ = 0, reported_ = 0;
 	u32 cqs_given_ = 0, qps_given_ = 0, next_place_ = queues_at;
 	Cq *cqs_[8] = {};
 	CardQp qps_[most_qps];

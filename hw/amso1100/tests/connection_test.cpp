@@ -15,9 +15,9 @@ namespace
 {
 
 /* An ID on the fixture's card, and the events that it received. */
-struct Told {
-	explicit Told(Bed &bed) : id(iw_create_cm_id(&bed.card->ib->ib, handle, this)) {}
-	~Told() { close(); }
+struct Consumer {
+	explicit Consumer(Bed &bed) : id(iw_create_cm_id(&bed.card->ib->ib, handle, this)) {}
+	~Consumer() { close(); }
 	void close()
 	{
 		if (fresh)
@@ -27,7 +27,7 @@ struct Told {
 	}
 	static int handle(iw_cm_id *id, const iw_cm_event *event)
 	{
-		auto &self = *static_cast<Told *>(id->context);
+		auto &self = *static_cast<Consumer *>(id->context);
 		self.status = event->status;
 		self.port = event->remote.port;
 		self.data_length = event->private_data_len;
@@ -82,23 +82,23 @@ void report(Bed &bed, Message &event)
 }
 
 /* Starts a connection to 10.0.0.2, and waits until the card has received the request. */
-[[gnu::noinline]] bool connect(Bed &bed, Told &told)
+[[gnu::noinline]] bool connect(Bed &bed, Consumer &consumer)
 {
-	told.id->remote = {{10, 0, 0, 2}, false, 7174};
+	consumer.id->remote = {{10, 0, 0, 2}, false, 7174};
 	const iw_cm_param param = param_of(bed);
-	return iw_cm_connect(told.id, &param) == 0 &&
+	return iw_cm_connect(consumer.id, &param) == 0 &&
 	       eventually([&] { return bed.card->asked(wire::MessageId::qp_connect) == 1; });
 }
 
-[[gnu::noinline]] bool establish(Bed &bed, Told &told)
+[[gnu::noinline]] bool establish(Bed &bed, Consumer &consumer)
 {
-	if (!connect(bed, told))
+	if (!connect(bed, consumer))
 		return false;
 	Message event = of_qp(bed, wire::EventId::connect_result);
 	event.put(wire::connect_result::remote_port, u16{7174});
 	event.put(wire::connect_result::private_length, u32{9});
 	report(bed, event);
-	return told.receives(IW_CM_EVENT_CONNECT_REPLY) && told.status == 0;
+	return consumer.receives(IW_CM_EVENT_CONNECT_REPLY) && consumer.status == 0;
 }
 
 /*
@@ -109,13 +109,13 @@ void iwcm_01_close_event_is_delivered_once(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
-	Told told(*bed);
+	Consumer consumer(*bed);
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_INIT;
 	ASSERT_OK(bed->qp.modify(attr, IB_QP_STATE));
 	attr.qp_state = IB_QPS_RTS;
 	EXPECT_ERROR(bed->qp.modify(attr, IB_QP_STATE), -ENOTCONN);
-	ASSERT_TRUE(establish(*bed, told));
+	ASSERT_TRUE(establish(*bed, consumer));
 	const Message &asked = bed->card->last(wire::MessageId::qp_connect);
 	EXPECT_EQ(asked.get<u32>(wire::qp_connect::remote_address), 0x0a000002u);
 	EXPECT_EQ(asked.get<u16>(wire::qp_connect::remote_port), 7174u);
@@ -123,25 +123,25 @@ void iwcm_01_close_event_is_delivered_once(Test &test)
 	const Message &reads = bed->card->last(wire::MessageId::qp_modify);
 	EXPECT_EQ(reads.get<u32>(wire::qp_modify::ord), 128u);
 	EXPECT_EQ(reads.get<u32>(wire::qp_modify::ird), 3u);
-	EXPECT_EQ(told.port, 7174u);
-	EXPECT_EQ(told.data_length, 9u);
+	EXPECT_EQ(consumer.port, 7174u);
+	EXPECT_EQ(consumer.data_length, 9u);
 	EXPECT_OK(bed->qp.modify(attr, IB_QP_STATE));
 	/* The same QP cannot be connected a second time, and a second reply has no effect. */
-	Told second(*bed);
+	Consumer second(*bed);
 	const iw_cm_param param = param_of(*bed);
 	EXPECT_EQ(iw_cm_connect(second.id, &param), -EISCONN);
 	report_to_qp(*bed, wire::EventId::connect_result);
-	ASSERT_EQ(iw_cm_disconnect(told.id, false), 0);
+	ASSERT_EQ(iw_cm_disconnect(consumer.id, false), 0);
 	EXPECT_EQ(bed->card->last(wire::MessageId::qp_modify).get<u32>(wire::qp_modify::next_state),
 		  static_cast<u32>(wire::QpState::closing));
 	for (const auto id : {wire::EventId::close_complete, wire::EventId::connection_reset,
 			      wire::EventId::bad_close})
 		report_to_qp(*bed, id);
-	ASSERT_TRUE(told.receives(IW_CM_EVENT_CLOSE));
+	ASSERT_TRUE(consumer.receives(IW_CM_EVENT_CLOSE));
 	bed->qp = {};
-	told.close();
-	EXPECT_EQ(told.count(IW_CM_EVENT_CLOSE), 1u);
-	EXPECT_EQ(told.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
+	consumer.close();
+	EXPECT_EQ(consumer.count(IW_CM_EVENT_CLOSE), 1u);
+	EXPECT_EQ(consumer.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
 }
 
 /* Destroying a QP reports the end of its connection in each state. */
@@ -150,24 +150,24 @@ void iwcm_01_destroying_a_qp_reports_the_end_of_its_connection(Test &test)
 	for (const bool established : {true, false}) {
 		Boxed<Bed> bed;
 		ASSERT_TRUE(bed.ok());
-		Told told(*bed);
-		ASSERT_TRUE(established ? establish(*bed, told) : connect(*bed, told));
+		Consumer consumer(*bed);
+		ASSERT_TRUE(established ? establish(*bed, consumer) : connect(*bed, consumer));
 		bed->qp = {};
-		ASSERT_TRUE(
-			told.receives(established ? IW_CM_EVENT_CLOSE : IW_CM_EVENT_CONNECT_REPLY));
-		EXPECT_EQ(told.status, established ? 0 : -ECONNABORTED);
-		told.close();
-		EXPECT_EQ(told.count(IW_CM_EVENT_CLOSE), established ? 1u : 0u);
+		ASSERT_TRUE(consumer.receives(established ? IW_CM_EVENT_CLOSE
+							  : IW_CM_EVENT_CONNECT_REPLY));
+		EXPECT_EQ(consumer.status, established ? 0 : -ECONNABORTED);
+		consumer.close();
+		EXPECT_EQ(consumer.count(IW_CM_EVENT_CLOSE), established ? 1u : 0u);
 	}
 	/* Destroying an ID also ends its connection. */
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
-	Told told(*bed);
-	ASSERT_TRUE(establish(*bed, told));
-	told.close();
+	Consumer consumer(*bed);
+	ASSERT_TRUE(establish(*bed, consumer));
+	consumer.close();
 	EXPECT_EQ(bed->card->last(wire::MessageId::qp_modify).get<u32>(wire::qp_modify::next_state),
 		  static_cast<u32>(wire::QpState::error));
-	EXPECT_EQ(told.count(IW_CM_EVENT_CLOSE), 0u);
+	EXPECT_EQ(consumer.count(IW_CM_EVENT_CLOSE), 0u);
 }
 
 /* Errors of a failed connect; the QP may connect again. */
@@ -184,17 +184,17 @@ void failed_connect_reports_its_reason_and_can_be_repeated(Test &test)
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
 	for (const auto &[said, expected] : results) {
-		Told told(*bed);
-		told.id->remote.port = 1;
+		Consumer consumer(*bed);
+		consumer.id->remote.port = 1;
 		const iw_cm_param param = param_of(*bed);
-		ASSERT_EQ(iw_cm_connect(told.id, &param), 0);
+		ASSERT_EQ(iw_cm_connect(consumer.id, &param), 0);
 		report_to_qp(*bed, wire::EventId::connect_result, said);
-		ASSERT_TRUE(told.receives(IW_CM_EVENT_CONNECT_REPLY));
-		EXPECT_EQ(told.status, expected);
+		ASSERT_TRUE(consumer.receives(IW_CM_EVENT_CONNECT_REPLY));
+		EXPECT_EQ(consumer.status, expected);
 	}
-	Told told(*bed);
+	Consumer consumer(*bed);
 	iw_cm_param param = param_of(*bed, 201);
-	EXPECT_EQ(iw_cm_connect(told.id, &param), -EINVAL);
+	EXPECT_EQ(iw_cm_connect(consumer.id, &param), -EINVAL);
 }
 
 /* Connection requests reach the listener and are accepted or rejected; invalid ones are refused. */
@@ -203,7 +203,7 @@ void iwcm_03_valid_requests_are_delivered_and_others_rejected(Test &test)
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
 	Card &card = *bed->card;
-	Told listener(*bed);
+	Consumer listener(*bed);
 	listener.id->local.port = 7174;
 	ASSERT_EQ(iw_cm_listen(listener.id, 4), 0);
 	const Message &asked = card.last(wire::MessageId::listen_create);
@@ -262,7 +262,7 @@ void reject_does_not_wait_for_its_reply(Test &test)
 	Boxed<Bed> bed(200u);
 	ASSERT_TRUE(bed.ok());
 	Card &card = *bed->card;
-	Told listener(*bed);
+	Consumer listener(*bed);
 	listener.id->local.port = 7174;
 	ASSERT_EQ(iw_cm_listen(listener.id, 4), 0);
 	card.answers(wire::MessageId::request_reject, wire::Status::pending);
@@ -294,18 +294,18 @@ void iwcm_01_events_during_qp_destroy_are_reported_once(Test &test)
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
 	for (u32 round = 1; round < 60; round++) {
-		Told told(*bed);
-		told.id->remote = {{10, 0, 0, 2}, false, 7174};
+		Consumer consumer(*bed);
+		consumer.id->remote = {{10, 0, 0, 2}, false, 7174};
 		const iw_cm_param param = param_of(*bed);
-		ASSERT_EQ(iw_cm_connect(told.id, &param), 0);
+		ASSERT_EQ(iw_cm_connect(consumer.id, &param), 0);
 		report_soon(*bed, wire::EventId::connect_result, round);
 		if (round % 3 == 0)
 			report_soon(*bed, wire::EventId::connection_lost, round);
 		bed->qp = {};
-		ASSERT_TRUE(told.receives(IW_CM_EVENT_CONNECT_REPLY));
-		told.close();
-		EXPECT_EQ(told.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
-		EXPECT_LE(told.count(IW_CM_EVENT_CLOSE), 1u);
+		ASSERT_TRUE(consumer.receives(IW_CM_EVENT_CONNECT_REPLY));
+		consumer.close();
+		EXPECT_EQ(consumer.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
+		EXPECT_LE(consumer.count(IW_CM_EVENT_CLOSE), 1u);
 		ASSERT_TRUE(bed->add(bed->qp, IB_SIGNAL_ALL_WR));
 	}
 }
@@ -326,7 +326,7 @@ void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
-	Told first(*bed), second(*bed);
+	Consumer first(*bed), second(*bed);
 	Ear ear(*bed);
 	ASSERT_TRUE(ear.ok() && establish(*bed, first));
 	const auto move = [&](ib_qp_state state) {
@@ -360,16 +360,16 @@ void iwcm_01_card_failure_closes_each_connection_once(Test &test)
 	for (const bool established : {true, false}) {
 		Boxed<Bed> bed;
 		ASSERT_TRUE(bed.ok());
-		Told told(*bed);
-		ASSERT_TRUE(established ? establish(*bed, told) : connect(*bed, told));
+		Consumer consumer(*bed);
+		ASSERT_TRUE(established ? establish(*bed, consumer) : connect(*bed, consumer));
 		bed->card->rnic->channel().fail("is broken by a test");
-		ASSERT_TRUE(
-			told.receives(established ? IW_CM_EVENT_CLOSE : IW_CM_EVENT_CONNECT_REPLY));
-		EXPECT_EQ(told.status, established ? 0 : -EIO);
+		ASSERT_TRUE(consumer.receives(established ? IW_CM_EVENT_CLOSE
+							  : IW_CM_EVENT_CONNECT_REPLY));
+		EXPECT_EQ(consumer.status, established ? 0 : -EIO);
 		bed->qp = {};
-		told.close();
-		EXPECT_EQ(told.count(IW_CM_EVENT_CLOSE), established ? 1u : 0u);
-		EXPECT_EQ(told.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
+		consumer.close();
+		EXPECT_EQ(consumer.count(IW_CM_EVENT_CLOSE), established ? 1u : 0u);
+		EXPECT_EQ(consumer.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
 	}
 }
 

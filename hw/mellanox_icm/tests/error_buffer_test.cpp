@@ -17,15 +17,15 @@ void any_error_word_marks_the_card_as_failed(kern::kunit::Test &test)
 	u32 memory[20] = {};
 	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
 	const ErrorBuffer all(bar, 4 * sizeof(u32), 16, ~0u), first(bar, 4 * sizeof(u32), 16, 1);
-	EXPECT_EQ(all.look(), 0u);
+	EXPECT_EQ(all.first_error(), 0u);
 	for (u32 i = 0; i < 16; i++) {
 		memory[4 + i] = __builtin_bswap32(said);
-		EXPECT_EQ(all.look(), said);
-		EXPECT_EQ(first.look(), i == 0 ? said : 0u);
+		EXPECT_EQ(all.first_error(), said);
+		EXPECT_EQ(first.first_error(), i == 0 ? said : 0u);
 		memory[4 + i] = 0;
 	}
 	memory[3] = ~0u;
-	EXPECT_EQ(all.look(), 0u);
+	EXPECT_EQ(all.first_error(), 0u);
 }
 
 /* Without a buffer no error is reported; at most one screen of words is logged. */
@@ -34,8 +34,8 @@ void error_buffer_is_not_read_beyond_its_bounds(kern::kunit::Test &test)
 	u32 memory[32] = {};
 	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
 	__builtin_memset(memory, 0xff, sizeof(memory));
-	EXPECT_EQ(ErrorBuffer(bar, 0, 0, ~0u).look(), 0u);
-	EXPECT_EQ(ErrorBuffer(bar, 0, 32, 1).look(), mellanox_icm::silence);
+	EXPECT_EQ(ErrorBuffer(bar, 0, 0, ~0u).first_error(), 0u);
+	EXPECT_EQ(ErrorBuffer(bar, 0, 32, 1).first_error(), mellanox_icm::silence);
 	u32 told = 0;
 	ErrorBuffer(bar, 0, 32, ~0u).for_each([&](u32 index, u32) { told = index + 1; });
 	EXPECT_EQ(told, 16u);

@@ -17,8 +17,8 @@ struct kern_class_options {
 	const char *abi_version;
 	/* Permissions of its devices' nodes, which are in /dev/infiniband. */
 	unsigned short node_mode;
-	/* An event of a device says NAME=…, as udev's rules for InfiniBand devices expect. */
-	bool tells_name;
+	/* Uevents of devices contain NAME=…, as udev's rules for InfiniBand devices expect. */
+	bool reports_name;
 };
 
 /*

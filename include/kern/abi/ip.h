@@ -100,6 +100,6 @@ void kern_ip_unwatch_addresses(struct kern_ip_address_watcher *watcher);
  * Reports all addresses of the interface as if they were added or removed. Caller holds the rtnl
  * lock.
  */
-void kern_ip_tell_addresses(struct kern_ip_address_watcher *watcher, bool added);
+void kern_ip_report_addresses(struct kern_ip_address_watcher *watcher, bool added);
 
 KERN_C_END

@@ -8,7 +8,7 @@
 namespace ipoib
 {
 struct TimePasses {
-	static void on(Interface &interface) { interface.tend(); }
+	static void on(Interface &interface) { interface.run_periodic(); }
 };
 } // namespace ipoib
 

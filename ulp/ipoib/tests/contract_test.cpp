@@ -11,7 +11,7 @@ using namespace ipoib::fixture;
 namespace ipoib
 {
 struct TimePasses {
-	static void on(Interface &interface) { interface.tend(); }
+	static void on(Interface &interface) { interface.run_periodic(); }
 };
 } // namespace ipoib
 

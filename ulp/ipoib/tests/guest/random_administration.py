@@ -15,7 +15,7 @@ from lab.process import CommandFailed
 from lab.testing import full, test
 from lab.waiting import DeadlineExceeded
 
-import acts
+import scripted_commands
 from administration import install_tool
 from debian_outcomes import OUTCOMES
 from pair import interfaces_up, mixed_pair, reachable, weft
@@ -82,12 +82,12 @@ class Administrator:
         self.has = (lambda option: f"CONFIG_{option}=" in config) if config else lambda option: True
 
     def script(self, script):
-        target = f"{acts.ADDRESS}.{3 - self.number}"
-        return self.node.run(f"NUMBER={self.number} PEER={target}{acts.PRELUDE}{script}\ntrue", timeout=120)
+        target = f"{scripted_commands.ADDRESS}.{3 - self.number}"
+        return self.node.run(f"NUMBER={self.number} PEER={target}{scripted_commands.PRELUDE}{script}\ntrue", timeout=120)
 
     def answers(self):
         """Waits until the peer answers. If Debian's stack has missed that its port came up (a race), the port is taken down and up again."""
-        target = f"{acts.ADDRESS}.{3 - self.number}"
+        target = f"{scripted_commands.ADDRESS}.{3 - self.number}"
         try:
             reachable(self.node, target, timeout=60 if self.must_answer else 5)
         except (CommandFailed, DeadlineExceeded):
@@ -113,7 +113,7 @@ class Administrator:
         """Yields rounds of all actions in the seed's order as lists of (name, needs, script); the script is None for a method of this class."""
         draw = randoms.Random(self.lab.seed)
         while True:
-            listing = [act for act in acts.drawn(draw) if not act[1] or self.has(act[1])]
+            listing = [act for act in scripted_commands.drawn(draw) if not act[1] or self.has(act[1])]
             for name in ("link_pulled", "manager_away"):
                 listing.insert(draw.randrange(len(listing) + 1), (name, None, None))
             yield listing
@@ -125,7 +125,7 @@ class Administrator:
         if script is None:
             getattr(self, name)()
         else:
-            outcome = acts.outcome_of(self.script(script).out)
+            outcome = scripted_commands.outcome_of(self.script(script).out)
             print(json.dumps(outcome), flush=True)
         self.answers()
         return outcome
@@ -133,7 +133,7 @@ class Administrator:
     def run(self, listing, without=()):
         """Performs all actions except some, under traffic; returns {(number, action): outcome}."""
         outcomes, done = {}, []
-        traffic = self.peer.spawn(f"ping -i 0.02 -q {acts.ADDRESS}.{self.number}")
+        traffic = self.peer.spawn(f"ping -i 0.02 -q {scripted_commands.ADDRESS}.{self.number}")
         reader = self.node.spawn("while :; do cat /proc/net/dev /sys/class/net/ib0/statistics/* /sys/class/net/ib0/mtu; ip -s link show; sleep 0.05; done >/dev/null 2>&1")
         for number, (name, _, script) in enumerate(listing):
             if name in without:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """An administrator's actions on ib0, of a few shell commands each, in a random order that depends on a seed.
 
-An action is a script for bash. `try NAME command…` runs a command and prints `NAME: ok`, or `NAME: ` and Linux's error message; `tell` always prints the
+An action is a script for bash. `try NAME command…` runs a command and prints `NAME: ok`, or `NAME: ` and Linux's error message; `report` always prints the
 command's output. These lines are the action's outcome, which is compared between stacks. An action that changes settings on which others depend restores
 them.
 """
@@ -13,7 +13,7 @@ TOOL = "/tmp/administrator"
 PRELUDE = f"""
 A={TOOL}
 try() {{ local name=$1 out; shift; if out=$("$@" 2>&1); then echo "$name: ok"; else echo "$name: $(tail -n 1 <<<"$out")"; fi; }}
-tell() {{ local name=$1; shift; echo "$name: $("$@" 2>&1 | tail -n 1)"; }}
+report() {{ local name=$1; shift; echo "$name: $("$@" 2>&1 | tail -n 1)"; }}
 await() {{ for i in $(seq 600); do eval "$1" >/dev/null 2>&1 && return 0; sleep 0.1; done; echo "never: $1"; }}
 home() {{ ip link set ib0 up; ip addr replace {ADDRESS}.$NUMBER/24 dev ib0; }}
 """
@@ -70,15 +70,15 @@ def packet_sockets(random):
     nobody = "0000055f fe800000 00000000 0202c903 00dead01".replace(" ", "")
     foreign = "00ffffff ff12401b 80090000 00000000 00000001".replace(" ", "")
     return f"""broadcast=$(tr -d : </sys/class/net/ib0/broadcast)
-tell raw $A packet ib0 raw {length}
-tell empty $A packet ib0 raw 0
-tell short $A packet ib0 raw {random.randrange(1, 24)}
+report raw $A packet ib0 raw {length}
+report empty $A packet ib0 raw 0
+report short $A packet ib0 raw {random.randrange(1, 24)}
 # Debian's module reads the missing address and crashes the kernel.
-test $NUMBER = 1 && tell dgram-nowhere $A packet ib0 dgram {length}
-tell dgram-broadcast $A packet ib0 dgram {length} $broadcast
-tell dgram-nobody $A packet ib0 dgram {length} {nobody}
-tell dgram-foreign $A packet ib0 dgram {length} {foreign}
-tell long $A packet ib0 dgram 5000 $broadcast"""
+test $NUMBER = 1 && report dgram-nowhere $A packet ib0 dgram {length}
+report dgram-broadcast $A packet ib0 dgram {length} $broadcast
+report dgram-nobody $A packet ib0 dgram {length} {nobody}
+report dgram-foreign $A packet ib0 dgram {length} {foreign}
+report long $A packet ib0 dgram 5000 $broadcast"""
 
 
 def vlan(_):
@@ -208,7 +208,7 @@ await 'test -s /tmp/listen'
 echo "join: $(cat /tmp/listen)"
 {random.choice(("", "ip link set ib0 down; home"))}
 kill $tool; wait $tool 2>/dev/null
-tell send $A send ib0 239.3.{random.randrange(250)}.0 20"""
+report send $A send ib0 239.3.{random.randrange(250)}.0 20"""
 
 
 def neighbours(random):
