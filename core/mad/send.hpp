@@ -29,7 +29,7 @@ public:
 	unsigned holds = 0; /* packets busy, and handlers running, that keep it from completing */
 	SendState state = SendState::decided;
 	bool awaits_answer = false; /* a response is due after the message is out */
-	bool reply = false;   /* the suite's own answer: freed on completion, nobody is told */
+	bool reply = false; /* an answer of the MAD layer: freed on completion without a callback */
 	bool transit = false; /* another node's SMP, whose next hop has been decided */
 
 	RmppSender rmpp{0}; /* count() 0: no RMPP */

@@ -224,7 +224,7 @@ private:
 	unsigned long running_in_ = 0;                 /* run()'s context, in builds with checks */
 	ib_mad_counters counters_{};
 	SmpSnoop smp_snoop_;
-	kern::Owned<Agent> internal_agent_; /* sends what the suite itself answers */
+	kern::Owned<Agent> internal_agent_; /* sends the answers of the MAD layer itself */
 
 	kern::Work work_{kern::method<&SpecialQp::run>, this};
 	/* After work_, which it queues, and which so ends last. */

@@ -21,19 +21,19 @@ def begin(guest, address):
               f"ip address add {address} dev iw0; ip link set iw0 up; mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug")
 
 
-def tell(guest, command, **options):
-    """Sends a command to weft_talk; returns the Process. options: of Guest.run()."""
+def send_command(guest, command, **options):
+    """Sends a command to weft_talk; returns the Process. options: Guest.run()'s."""
     return guest.run(f"echo {command} > {CONTROL}", **options)
 
 
 def serve(guest):
-    """Serves from now on, one connection at a time."""
-    tell(guest, f"serve port={PORT}")
+    """From now on, one connection at a time."""
+    send_command(guest, f"serve port={PORT}")
 
 
 def _ask(guest, command, address, words, options):
     to = " ".join(f"{letter}={part}" for letter, part in zip("abcd", address.split("."), strict=True))
-    return tell(guest, f"{command} {to} port={PORT} {words}", **options)
+    return send_command(guest, f"{command} {to} port={PORT} {words}", **options)
 
 
 def talk(guest, address, words, **options):

@@ -92,7 +92,7 @@ Timer::~Timer()
 	state_->stop_waiting();
 	// Its handler may be what destroys it.
 	Reactor &reactor = state_->loop.reactor();
-	reactor.bury(std::move(state_));
+	reactor.destroy_later(std::move(state_));
 }
 
 void Timer::arm(Clock::duration after)
@@ -130,7 +130,7 @@ Watch::~Watch()
 {
 	want(kNothing);
 	Reactor &reactor = state_->loop.reactor();
-	reactor.bury(std::move(state_));
+	reactor.destroy_later(std::move(state_));
 }
 
 // One that wants nothing is not registered: an end of the file would be reported again and again.

@@ -88,11 +88,11 @@ bool MemoryLender::take(std::uint64_t size)
 		bytes_.fetch_add(size, std::memory_order_relaxed) <= most_bytes() - size;
 	if (one_more && so_large)
 		return true;
-	give_back(size);
+	release(size);
 	return false;
 }
 
-void MemoryLender::give_back(std::uint64_t size)
+void MemoryLender::release(std::uint64_t size)
 {
 	mappings_.fetch_sub(1, std::memory_order_relaxed);
 	bytes_.fetch_sub(size, std::memory_order_relaxed);
@@ -122,12 +122,12 @@ public:
 		// From when it has addresses until they are anybody else's.
 		if (number_ >= 0)
 			shared_memory::remove(number_);
-		lender_->give_back(size_);
+		lender_->release(size_);
 	}
 	Loan(const Loan &) = delete;
 	Loan &operator=(const Loan &) = delete;
 
-	// Adds the addresses to the table of lent memory.
+	// Adds the addresses to the table of shared memory.
 	void place(const Pages &pages)
 	{
 		number_ = shared_memory::add(reinterpret_cast<std::uintptr_t>(pages.data()), size_,

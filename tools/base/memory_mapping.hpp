@@ -21,27 +21,27 @@
 namespace weft
 {
 
-// The number of mappings of lent memory in the process: half of what Linux permits by default
+// The number of mappings of shared memory in the process: half of what Linux permits by default
 // (vm.max_map_count is 65530), so that threads and the heap always get theirs.
-constexpr std::size_t kMostLentMappings = 32768;
+constexpr std::size_t kMaxSharedMappings = 32768;
 
 // A lender's mappings are so many bytes at the most, for each that it may have: all together a
 // quarter of a process's addresses (47 bits). Files cost nothing until they are touched, so that
 // one client could map all there is.
-constexpr std::uint64_t kLentBytesPerMapping = 1ull << 30;
-static_assert(kMostLentMappings * kLentBytesPerMapping == 1ull << 45);
+constexpr std::uint64_t kSharedBytesPerMapping = 1ull << 30;
+static_assert(kMaxSharedMappings * kSharedBytesPerMapping == 1ull << 45);
 
 // MemoryLender - one client's mappings: how many and how large they may be, and whether one of them
 // was lost.
 class MemoryLender
 {
 public:
-	explicit MemoryLender(std::size_t most_mappings = kMostLentMappings);
+	explicit MemoryLender(std::size_t most_mappings = kMaxSharedMappings);
 
 	std::size_t most_mappings() const { return most_; }
 	// Number of existing mappings. They may outlive the client: data sent from one keeps it.
 	std::size_t mappings() const { return mappings_.load(std::memory_order_relaxed); }
-	std::uint64_t most_bytes() const { return most_ * kLentBytesPerMapping; }
+	std::uint64_t most_bytes() const { return most_ * kSharedBytesPerMapping; }
 	std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 	// A page could not be read; all data that was written to its mapping since is lost. Any
 	// thread.
@@ -52,7 +52,7 @@ public:
 	// Only for mappings, of @size bytes. take(): false, and nothing is taken, if it would be
 	// more than may be.
 	bool take(std::uint64_t size);
-	void give_back(std::uint64_t size);
+	void release(std::uint64_t size);
 	// Async-signal-safe.
 	void fail() noexcept;
 

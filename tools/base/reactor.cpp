@@ -36,9 +36,9 @@ FileDescriptor opened(int fd, const char *what)
 Reactor::Reactor(const std::string &name, Drive drive, Environment &environment)
     : drive_(drive), environment_(environment),
       poll_(opened(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
-      bell_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"))
+      wakeup_fd_(opened(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd"))
 {
-	control(EPOLL_CTL_ADD, bell_.get(), EPOLLIN | EPOLLET, nullptr);
+	control(EPOLL_CTL_ADD, wakeup_fd_.get(), EPOLLIN | EPOLLET, nullptr);
 	if (drive == Drive::manual)
 		return;
 	thread_ = std::thread([this] {
@@ -60,7 +60,7 @@ Reactor::~Reactor()
 void Reactor::wake() const
 {
 	const std::uint64_t one = 1;
-	[[maybe_unused]] const auto written = ::write(bell_.get(), &one, sizeof(one));
+	[[maybe_unused]] const auto written = ::write(wakeup_fd_.get(), &one, sizeof(one));
 }
 
 void Reactor::post(Loop &loop, Task task)
@@ -102,10 +102,10 @@ void Reactor::control(int operation, int fd, std::uint32_t events, WatchState *s
 		throw std::system_error(errno, std::generic_category(), "epoll_ctl");
 }
 
-void Reactor::bury(std::shared_ptr<void> state)
+void Reactor::destroy_later(std::shared_ptr<void> state)
 {
 	if (depth_)
-		buried_.push_back(std::move(state));
+		to_destroy_.push_back(std::move(state));
 }
 
 template<typename Handler>
@@ -134,7 +134,7 @@ std::size_t Reactor::turn(Clock::time_point until)
 		~Depth()
 		{
 			if (--reactor.depth_ == 0)
-				std::exchange(reactor.buried_, {}).clear();
+				std::exchange(reactor.to_destroy_, {}).clear();
 		}
 		Reactor &reactor;
 	} const depth(*this);
@@ -165,7 +165,7 @@ std::size_t Reactor::turn(Clock::time_point until)
 	for (int i = 0; i < count; ++i) {
 		auto *const watch =
 			static_cast<WatchState *>(events[static_cast<std::size_t>(i)].data.ptr);
-		// The bell; or one that a handler before has ended.
+		// wakeup_fd_; or one that a handler before has ended.
 		if (!watch || !watch->wanted)
 			continue;
 		const std::uint32_t seen = events[static_cast<std::size_t>(i)].events;

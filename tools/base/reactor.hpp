@@ -77,7 +77,7 @@ private:
 	// Destroys tasks that were posted to @loop and have not run.
 	void forget(const Loop &loop);
 	void control(int operation, int fd, std::uint32_t events, WatchState *state);
-	void bury(std::shared_ptr<void> state);
+	void destroy_later(std::shared_ptr<void> state);
 	template<typename Handler>
 	void call(Loop &loop, Handler &&handler);
 	std::size_t run_timers();
@@ -86,18 +86,18 @@ private:
 	const Drive drive_;
 	Environment &environment_;
 	const FileDescriptor poll_;
-	const FileDescriptor bell_; // an eventfd, watched by edge: it is never read
+	const FileDescriptor wakeup_fd_; // an eventfd, watched by edge: it is never read
 
 	// Reactor's thread only.
 	std::map<Due, TimerState *> timers_;
 	std::uint64_t armed_ = 0; // timers that were put among them
 	std::deque<Posted> ready_;
-	std::vector<std::shared_ptr<void>> buried_;
+	std::vector<std::shared_ptr<void>> to_destroy_;
 	unsigned depth_ = 0; // of turn()
 
 	Mutex mutex_;
 	std::deque<Posted> posted_ WEFT_GUARDED_BY(mutex_);
-	// The poster has to ring the bell.
+	// The poster has to write to wakeup_fd_.
 	bool asleep_ WEFT_GUARDED_BY(mutex_) = false;
 	std::atomic<bool> stopping_{false};
 	std::atomic<std::thread::id> id_{};

@@ -41,7 +41,7 @@ struct Range {
 };
 
 // Constant-initialised: the handler needs no constructor to have run.
-constinit std::array<Slot, kMostLentMappings> slots{};
+constinit std::array<Slot, kMaxSharedMappings> slots{};
 constinit std::atomic<std::size_t> slots_used{0}; // those beyond were never in use
 
 constinit Mutex free_mutex;
@@ -115,7 +115,8 @@ void bus_error(int number, siginfo_t *info, void *)
 	const int saved = errno;
 	const bool by_access = info->si_code == BUS_ADRERR || info->si_code == BUS_MCEERR_AR;
 	if (!by_access || !replace(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
-		// The fault is not in lent memory. The access is repeated, with the former handler.
+		// The fault is not in shared memory. The access is repeated, with the former
+		// handler.
 		::sigaction(number, &previous, nullptr);
 		if (!by_access)
 			::raise(number);

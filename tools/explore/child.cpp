@@ -269,10 +269,9 @@ Explored follow_plan(const sim::Case &one, std::uint64_t seed, const sim::Plan &
 } // namespace explore
 
 /*
- * The kernel-API simulation reports leaks for each run, so LeakSanitizer is not needed.
- * Deallocation functions do not match, because virtual destructors free memory from kern_alloc().
- * Freed memory is quarantined for about the length of a run, because a larger quarantine costs
- * time.
+ * The simulation reports leaks, for each run; the functions of virtual destructors free what
+ * kern_alloc() allocated; and memory that was freed is kept long enough for a run, not more, which
+ * would cost time.
  */
 extern "C" const char *__asan_default_options();
 extern "C" const char *__asan_default_options()

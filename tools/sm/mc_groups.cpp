@@ -435,7 +435,7 @@ void McGroups::erase(Groups::iterator group)
 		forget_membership(guid);
 	groups_.erase(group);
 	by_mlid_.erase(mlid);
-	mlids_.give_back(mlid);
+	mlids_.release(mlid);
 }
 
 void McGroups::remove_if_unused(Groups::iterator group)

@@ -28,7 +28,7 @@ public:
 			returned_.erase(returned_.begin());
 	}
 
-	void give_back(ib::Lid mlid) { returned_.insert(mlid); }
+	void release(ib::Lid mlid) { returned_.insert(mlid); }
 
 private:
 	/* No MLID from here on was ever allocated. */

@@ -446,7 +446,7 @@ std::size_t LabRuntime::share_of_mappings(const LabDifference &changes, const La
 		}));
 	if (come == 0)
 		return 0;
-	std::size_t left = kMostLentMappings;
+	std::size_t left = kMaxSharedMappings;
 	for (const auto &host : hosts_)
 		if (!changes.hosts_out.contains(host->name))
 			left -= host->most_mappings;

@@ -116,7 +116,7 @@ public:
 		port_ = open(port, O_RDWR | O_CLOEXEC | O_NOCTTY);
 		if (port_ < 0)
 			fail(port);
-		// On a kernel that is a program it is a serial line, which would edit what passes.
+		// In a UML guest it is a serial line, which would change the data.
 		termios line;
 		if (tcgetattr(port_, &line) == 0) {
 			cfmakeraw(&line);
@@ -181,10 +181,11 @@ private:
 	void took(uint32_t size)
 	{
 		taken_ += size;
-		if (!is_line_ || taken_ - told_ < taken_step)
+		if (!is_line_ || taken_ - reported_ < taken_step)
 			return;
-		told_ = taken_;
-		send(0, Type::taken, {reinterpret_cast<const char *>(&told_), sizeof(told_)});
+		reported_ = taken_;
+		send(0, Type::taken,
+		     {reinterpret_cast<const char *>(&reported_), sizeof(reported_)});
 	}
 
 	// read() gives 0 while the host has its end closed; it only reopens it after a reset of
@@ -562,7 +563,7 @@ private:
 	int port_;
 	bool is_line_ = false;
 	uint32_t taken_ = 0; // of what the host has sent
-	uint32_t told_ = 0;
+	uint32_t reported_ = 0;
 	int child_events_;
 	std::map<uint32_t, Command> commands_;
 };

@@ -26,8 +26,8 @@
 
 using weft::FileDescriptor;
 using weft::GuestMemory;
-using weft::kLentBytesPerMapping;
-using weft::kMostLentMappings;
+using weft::kSharedBytesPerMapping;
+using weft::kMaxSharedMappings;
 using weft::MemoryLender;
 using weft::MemoryMapping;
 
@@ -361,7 +361,7 @@ TEST(MemoryMapping, MappingsPerOwnerAreLimited)
 // never accessed costs a client nothing, but all clients share the address space.
 TEST(MemoryMapping, MappedBytesPerOwnerAreLimited)
 {
-	constexpr std::uint64_t most = 2 * kLentBytesPerMapping;
+	constexpr std::uint64_t most = 2 * kSharedBytesPerMapping;
 	const auto file = make_file(1ull << 46);
 	const auto lender = std::make_shared<MemoryLender>(2);
 	EXPECT_EQ(lender->most_bytes(), most);
@@ -390,11 +390,11 @@ TEST(MemoryMapping, MappingsPerProcessAreLimited)
 {
 	const auto file = make_file(kPage);
 	std::vector<std::shared_ptr<const MemoryMapping>> mappings;
-	const auto lender = std::make_shared<MemoryLender>(2 * kMostLentMappings);
-	for (std::size_t i = 0; i < kMostLentMappings; ++i)
+	const auto lender = std::make_shared<MemoryLender>(2 * kMaxSharedMappings);
+	for (std::size_t i = 0; i < kMaxSharedMappings; ++i)
 		ASSERT_EQ(error_of_mapping(file, lender, mappings), 0) << i;
 	EXPECT_EQ(error_of_mapping(file, lender, mappings), ENOSPC);
-	EXPECT_EQ(lender->mappings(), kMostLentMappings);
+	EXPECT_EQ(lender->mappings(), kMaxSharedMappings);
 	// The process has not reached the limit of the kernel itself.
 	void *const own = ::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, file.get(), 0);
 	EXPECT_NE(own, MAP_FAILED);

@@ -67,16 +67,16 @@ std::uint64_t count_of(const FileDescriptor &event)
 TEST(Notifier, EventfdCountsEachNotification)
 {
 	const auto event = make_event();
-	const auto bell = Notifier::take(duplicate(event), Notifier::Kind::event);
-	ASSERT_TRUE(bell);
+	const auto notifier = Notifier::take(duplicate(event), Notifier::Kind::event);
+	ASSERT_TRUE(notifier);
 	for (int i = 0; i < 5000; ++i)
-		bell->ring();
+		notifier->ring();
 	EXPECT_EQ(count_of(event), 5000u);
 	ASSERT_EQ(::eventfd_write(event.get(), ~0ull - 1), 0);
 	for (int i = 0; i < 5000; ++i)
-		bell->ring();
+		notifier->ring();
 	EXPECT_GE(count_of(event), ~0ull - 1);
-	bell->ring();
+	notifier->ring();
 	EXPECT_EQ(count_of(event), 1u);
 }
 
@@ -86,8 +86,8 @@ TEST(Notifier, ThousandThreadsNotifyConcurrently)
 {
 	constexpr int thread_count = 1100;
 	const auto event = make_event();
-	const auto bell = Notifier::take(duplicate(event), Notifier::Kind::event);
-	ASSERT_TRUE(bell);
+	const auto notifier = Notifier::take(duplicate(event), Notifier::Kind::event);
+	ASSERT_TRUE(notifier);
 	const auto next_descriptor = make_event().get();
 	std::atomic<int> lacking = 0;
 	{
@@ -96,7 +96,7 @@ TEST(Notifier, ThousandThreadsNotifyConcurrently)
 		for (int i = 0; i < thread_count; ++i)
 			threads.emplace_back([&] {
 				try {
-					bell->ring();
+					notifier->ring();
 				} catch (const std::system_error &) {
 					++lacking;
 				}
@@ -114,11 +114,11 @@ TEST(Notifier, ThousandThreadsNotifyConcurrently)
 TEST(Notifier, MessagesAreWrittenToAPipe)
 {
 	const auto [reader, writer] = make_pipe();
-	const auto bell = Notifier::take(duplicate(writer), Notifier::Kind::channel);
-	ASSERT_TRUE(bell);
+	const auto notifier = Notifier::take(duplicate(writer), Notifier::Kind::channel);
+	ASSERT_TRUE(notifier);
 	const std::array<std::byte, 3000> message{};
 	for (int i = 0; i < 1000; ++i)
-		bell->ring(message);
+		notifier->ring(message);
 	EXPECT_FALSE(::fcntl(writer.get(), F_GETFL) & O_NONBLOCK);
 	ASSERT_EQ(::fcntl(reader.get(), F_SETFL, O_NONBLOCK), 0);
 	std::array<std::byte, 3000> read;
@@ -134,11 +134,11 @@ TEST(Notifier, MessagesAreWrittenToAPipe)
 TEST(Notifier, MessagesAreWrittenToASocket)
 {
 	auto [ours, theirs] = make_pair();
-	const auto bell = Notifier::take(duplicate(ours), Notifier::Kind::channel);
-	ASSERT_TRUE(bell);
+	const auto notifier = Notifier::take(duplicate(ours), Notifier::Kind::channel);
+	ASSERT_TRUE(notifier);
 	const std::array<std::byte, 3000> message{};
 	for (int i = 0; i < 1000; ++i)
-		bell->ring(message);
+		notifier->ring(message);
 	EXPECT_FALSE(::fcntl(ours.get(), F_GETFL) & O_NONBLOCK);
 	std::array<std::byte, 3000> read;
 	std::size_t messages = 0;
@@ -152,7 +152,7 @@ TEST(Notifier, MessagesAreWrittenToASocket)
 	EXPECT_EQ(::send(theirs.get(), "x", 1, MSG_NOSIGNAL), -1);
 	EXPECT_EQ(errno, EPIPE);
 	theirs.reset();
-	bell->ring(message);
+	notifier->ring(message);
 }
 
 // Sockets with pending data or descriptors, listening sockets, datagram sockets and sockets of

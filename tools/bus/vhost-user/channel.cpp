@@ -44,20 +44,20 @@ std::optional<Channel> Channel::take(FileDescriptor fd, Environment &environment
 			return std::nullopt;
 		return Channel(Answering{std::move(fd), &environment});
 	}
-	auto bell = Notifier::take(std::move(fd), Notifier::Kind::channel);
-	if (!bell)
+	auto notifier = Notifier::take(std::move(fd), Notifier::Kind::channel);
+	if (!notifier)
 		return std::nullopt;
-	return Channel(std::move(*bell));
+	return Channel(std::move(*notifier));
 }
 
 bool Channel::call(std::uint32_t queue) const
 {
-	if (const auto *bell = std::get_if<Notifier>(&way_)) {
+	if (const auto *notifier = std::get_if<Notifier>(&target_)) {
 		const Call call = make_call(queue, 0);
-		bell->ring(std::as_bytes(std::span(&call, 1)));
+		notifier->ring(std::as_bytes(std::span(&call, 1)));
 		return true;
 	}
-	const auto &[socket, environment] = std::get<Answering>(way_);
+	const auto &[socket, environment] = std::get<Answering>(target_);
 	const Call call = make_call(queue, kFlagNeedReply);
 	Answer answer;
 	return ::send(socket.get(), &call, sizeof(call), MSG_DONTWAIT | MSG_NOSIGNAL) ==

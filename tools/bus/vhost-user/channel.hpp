@@ -37,9 +37,9 @@ private:
 		Environment *environment;
 	};
 
-	explicit Channel(std::variant<Notifier, Answering> way) : way_(std::move(way)) {}
+	explicit Channel(std::variant<Notifier, Answering> target) : target_(std::move(target)) {}
 
-	std::variant<Notifier, Answering> way_;
+	std::variant<Notifier, Answering> target_;
 };
 
 } // namespace weft::vhost_user

@@ -106,7 +106,7 @@ Ring::Taken Ring::walk(Chain &chain, std::uint64_t most)
 	return broken("a chain of descriptors without an end");
 }
 
-bool Ring::give_back(const Chain &chain, std::uint32_t written)
+bool Ring::return_chain(const Chain &chain, std::uint32_t written)
 {
 	const UsedElement element{chain.head, written};
 	const std::uint64_t place = (next_ - 1u) % entries_;

@@ -58,9 +58,8 @@ public:
 	// before the next one is taken.
 	Taken take(Chain &chain, std::uint64_t most);
 	const char *trouble() const { return trouble_; }
-	// Returns a chain to the guest, with @written bytes in its writable part. Returns false if
-	// the ring is broken.
-	bool give_back(const Chain &chain, std::uint32_t written);
+	// Returns a chain with @written bytes of its writable part. False if the ring is broken.
+	bool return_chain(const Chain &chain, std::uint32_t written);
 	// Returns true if the guest wants a notification about used buffers.
 	bool wants_call() const;
 

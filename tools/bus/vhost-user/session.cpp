@@ -347,7 +347,7 @@ unsigned Session::run_commands()
 		const auto answer = commands_.execute(std::span(buffer_).first(*size), room);
 		if (!scatter(endpoint_.dma(), chain_.writable, answer))
 			return broken("it takes an answer where it has no memory");
-		if (!ring.give_back(chain_, static_cast<std::uint32_t>(answer.size())))
+		if (!ring.return_chain(chain_, static_cast<std::uint32_t>(answer.size())))
 			return broken(ring.trouble());
 		posted |= chain_.writable.empty();
 	}
@@ -374,7 +374,7 @@ bool Session::send_message(std::uint64_t address, std::uint32_t data)
 		end("it has no room for a message where it takes one");
 		return false;
 	}
-	if (!ring.give_back(chain, message.size())) {
+	if (!ring.return_chain(chain, message.size())) {
 		end(ring.trouble());
 		return false;
 	}

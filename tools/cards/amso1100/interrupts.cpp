@@ -70,7 +70,7 @@ void Interrupts::write(std::uint64_t offset, std::uint32_t value)
 		break;
 	case wire::reg::nisr0:
 		nisr_ &= ~value | unread_;
-		network_told_ &= ~value;
+		network_notified_ &= ~value;
 		break;
 	case wire::reg::nimr0:
 		nimr_ = value;
@@ -90,8 +90,8 @@ void Interrupts::write(std::uint64_t offset, std::uint32_t value)
 void Interrupts::evaluate()
 {
 	const std::uint32_t network = idis_ ? 0 : nisr_ & ~nimr_, rnic = idis_ ? 0 : disr_ & ~dimr_;
-	raise(wire::Vector::network, network, network_told_);
-	raise(wire::Vector::rnic, rnic, rnic_told_);
+	raise(wire::Vector::network, network, network_notified_);
+	raise(wire::Vector::rnic, rnic, rnic_notified_);
 	const bool drive = network || rnic;
 	if (std::exchange(driven_, drive) != drive)
 		drive_(drive);

@@ -230,12 +230,12 @@ Verbs::Answer Verbs::modify_qp(const Message &request, Message &reply)
 	const std::uint32_t next = word(field::next_state);
 	Answer answer;
 	if (next != wire::no_change) {
-		const bool could_tell =
+		const bool could_notify =
 			qp->state() == QpState::connecting || qp->state() == QpState::closing;
 		answer.status = qp->modify(static_cast<QpState>(next));
-		// The host must read the events of this change before the reply, and all events of
-		// a stream before another stream can start.
-		if ((could_tell && qp->state() == QpState::error) || qp->state() == QpState::idle)
+		// The host reads events of this change before the answer, and events of a stream
+		// before another one can begin.
+		if ((could_notify && qp->state() == QpState::error) || qp->state() == QpState::idle)
 			answer.after = qp->last_event();
 	}
 	if (answer.status == Status::ok)

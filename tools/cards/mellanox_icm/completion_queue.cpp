@@ -39,7 +39,7 @@ std::uint32_t CompletionQueue::state() const
 	return notifier_.fired() ? cq_state::fired : cq_state::idle;
 }
 
-void CompletionQueue::look_at_record()
+void CompletionQueue::read_consumer_record()
 {
 	if (const auto record = services_.memory.load_record(record_))
 		consumer_ = *record & index_mask_;
@@ -51,7 +51,7 @@ bool CompletionQueue::full()
 {
 	if (((producer_ - consumer_) & index_mask_) < size())
 		return false;
-	look_at_record();
+	read_consumer_record();
 	return ((producer_ - consumer_) & index_mask_) >= size();
 }
 

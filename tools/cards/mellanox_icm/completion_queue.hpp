@@ -67,7 +67,7 @@ protected:
 
 	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
 	bool full();
-	void look_at_record();
+	void read_consumer_record();
 	bool store(std::uint32_t index, QueueEntry entry, bool wrong_owner = false);
 	std::uint32_t state() const;
 	// Puts the queue into the error state, because its buffer cannot be written.

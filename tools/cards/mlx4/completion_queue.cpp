@@ -113,7 +113,7 @@ CompletionQueue::ResizeResult CompletionQueue::resize(const QueueBuffer &buffer,
 	if (failed() || full())
 		return ResizeResult::too_small;
 	const std::uint32_t new_size = std::uint32_t{1} << log_size;
-	look_at_record();
+	read_consumer_record();
 	const std::uint32_t held = (producer_ + 1 - consumer_) & kIndexMask;
 	if (held > new_size || held > std::uint32_t{1} << limits::kLogMarkedEntries)
 		return ResizeResult::too_small;

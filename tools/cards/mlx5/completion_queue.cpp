@@ -46,7 +46,7 @@ CompletionQueue::CompletionQueue(const Services &services, std::uint32_t number,
 {
 }
 
-void CompletionQueue::look_at_record()
+void CompletionQueue::read_consumer_record()
 {
 	const GuestMemory *const memory = services_.memory.memory();
 	const auto record = memory ? memory->load<std::uint32_t>(settings_.record) : std::nullopt;
@@ -60,7 +60,7 @@ bool CompletionQueue::full()
 {
 	if (((producer_ - consumer_) & kIndexMask) < size())
 		return false;
-	look_at_record();
+	read_consumer_record();
 	return ((producer_ - consumer_) & kIndexMask) >= size();
 }
 
@@ -114,7 +114,7 @@ void CompletionQueue::arm(bool solicited, std::uint32_t consumer_index)
 
 CompletionQueue::Resized CompletionQueue::resize(PageList pages, unsigned log_size)
 {
-	look_at_record();
+	read_consumer_record();
 	const std::uint32_t held = (producer_ - consumer_) & kIndexMask;
 	if (failed() || held + 1 > size() || held + 1 > std::uint32_t{1} << log_size)
 		return Resized::too_small;

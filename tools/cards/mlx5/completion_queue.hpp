@@ -77,7 +77,7 @@ public:
 
 private:
 	std::uint32_t size() const { return std::uint32_t{1} << settings_.log_size; }
-	void look_at_record();
+	void read_consumer_record();
 	bool full();
 	bool store(std::uint32_t index, hw::mlx5::Cqe entry, std::span<const std::byte> front = {},
 		   bool wrong_owner = false);

@@ -25,8 +25,7 @@ public:
 	std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
 private:
-	// Limit of different requests that are logged, because a malicious driver can invent any
-	// number.
+	// Kinds that are logged: a malicious driver may make up any number of them.
 	static constexpr std::size_t kMostLogged = 256;
 
 	const std::string card_;

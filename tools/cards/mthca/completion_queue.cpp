@@ -65,7 +65,7 @@ bool CompletionQueue::resize(std::uint32_t lkey, std::uint64_t start, unsigned l
 {
 	if (failed())
 		return false;
-	look_at_record();
+	read_consumer_record();
 	const std::uint32_t held = producer_ - consumer_;
 	if (held > std::uint32_t{1} << log_size)
 		return false;

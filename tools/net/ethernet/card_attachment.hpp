@@ -29,7 +29,7 @@ public:
 	}
 
 	Port &port() override { return port_; }
-	bool connected() const override { return end_.other_attends(); }
+	bool connected() const override { return end_.peer_is_attached(); }
 
 private:
 	Port port_;

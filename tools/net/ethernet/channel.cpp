@@ -8,7 +8,7 @@
 namespace weft::ethernet
 {
 
-bool Channel::attended(Side side) const
+bool Channel::is_attached(Side side) const
 {
 	const MutexLock lock(mutex_);
 	return inboxes_[side].reader != nullptr;
@@ -67,9 +67,9 @@ bool Channel::End::send(const FramePtr &frame)
 	return true;
 }
 
-bool Channel::End::other_attends() const
+bool Channel::End::peer_is_attached() const
 {
-	return channel_->attended(side_ == kCard ? kNetwork : kCard);
+	return channel_->is_attached(side_ == kCard ? kNetwork : kCard);
 }
 
 void Channel::End::drain()

@@ -26,7 +26,7 @@ public:
 	static constexpr std::size_t kOverhead = 64;
 
 	// Returns true if @side has opened its end. Any thread.
-	bool attended(Side side) const;
+	bool is_attached(Side side) const;
 
 	// One end of the channel, of which there is one at a time on each side. It is created, used
 	// and destroyed on @loop's thread.
@@ -46,7 +46,7 @@ public:
 		// Returns whether any frame would fit. It is true if the other side is closed, too,
 		// because a frame is then dropped at once.
 		bool has_room();
-		bool other_attends() const;
+		bool peer_is_attached() const;
 
 	private:
 		// This many frames are delivered before the loop handles other events.

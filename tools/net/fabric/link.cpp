@@ -368,14 +368,14 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		std::swap(remains->credit_vl_, packet.credit_vl_);
 		packet = std::move(*remains);
 	}
-	std::optional<Packet> twin;
+	std::optional<Packet> duplicate;
 	if (fate.doubled) {
-		twin = packet.clone();
-		/* A duplicate needs a credit of the receiver like any packet. */
+		duplicate = packet.clone();
+		/* A duplicate needs a place in the receiver's buffer like any packet. */
 		if (to.take_credit(packet.lrh().vl()))
-			twin->hold_credit(to, packet.lrh().vl());
+			duplicate->hold_credit(to, packet.lrh().vl());
 		else
-			twin.reset();
+			duplicate.reset();
 	}
 
 	std::optional<Packet> overtaken;
@@ -388,11 +388,11 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 			timeline_.after(kReorderingPatience,
 					[this, side, number] { release_held(side, number); });
 			slow_.store(true, std::memory_order_release);
-			if (!twin)
+			if (!duplicate)
 				return;
-			/* The duplicate is not held back. */
-			packet = std::move(*twin);
-			twin.reset();
+			/* The duplicate does not wait. */
+			packet = std::move(*duplicate);
+			duplicate.reset();
 		} else {
 			overtaken = std::exchange(held_[side], std::nullopt);
 		}
@@ -401,16 +401,16 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 			TimePoint due = std::max(timeline_.now() + fate.delay, last_due_[side]);
 			last_due_[side] = due;
 			fly(to, std::move(packet), due);
-			if (twin)
-				fly(to, std::move(*twin), due);
+			if (duplicate)
+				fly(to, std::move(*duplicate), due);
 			if (overtaken)
 				fly(to, std::move(*overtaken), due);
 		}
 	}
 	if (at_once) {
 		arrive(to, std::move(packet));
-		if (twin)
-			arrive(to, std::move(*twin));
+		if (duplicate)
+			arrive(to, std::move(*duplicate));
 		if (overtaken)
 			arrive(to, std::move(*overtaken));
 	}

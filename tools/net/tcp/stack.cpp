@@ -32,7 +32,8 @@ Stack::Stack(Loop &loop, const Config &config, std::function<void(Bytes frame)> 
 					   Arp{false, config_.mac, 0, *source, wanted}));
 	      },
 	      [this](Ip address) { unreachable(address); }),
-      burial_(loop, [this] { buried_.clear(); }), own_wakeup_(loop, [this] { receive_own(); })
+      destruction_(loop, [this] { to_destroy_.clear(); }),
+      own_wakeup_(loop, [this] { receive_own(); })
 {
 }
 
@@ -183,18 +184,18 @@ Connection::Setup Stack::setup_for(const Pair &pair)
 				} else
 					connection->abort();
 			},
-		.over = [this, pair] { bury(pair); }};
+		.over = [this, pair] { destroy_later(pair); }};
 }
 
-void Stack::bury(const Pair &pair)
+void Stack::destroy_later(const Pair &pair)
 {
 	std::erase(unfinished_, pair);
 	const auto found = connections_.find(pair);
 	if (found == connections_.end())
 		return;
-	buried_.push_back(std::move(found->second));
+	to_destroy_.push_back(std::move(found->second));
 	connections_.erase(found);
-	burial_.signal();
+	destruction_.signal();
 }
 
 void Stack::receive(View frame)

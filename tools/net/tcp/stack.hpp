@@ -96,7 +96,7 @@ private:
 	void send_segment(const Pair &pair, const Segment &segment, Neighbours::For what);
 	void send_packet(const Packet &packet, Neighbours::For what);
 	Connection::Setup setup_for(const Pair &pair);
-	void bury(const Pair &pair);
+	void destroy_later(const Pair &pair);
 	void unreachable(Ip neighbour);
 	void receive_own();
 
@@ -109,9 +109,9 @@ private:
 	std::map<Pair, ConnectionPtr> connections_;
 	// Half-open connections, oldest first.
 	std::deque<Pair> unfinished_;
-	// Connections that have ended, and may still be executing one of their functions.
-	std::vector<ConnectionPtr> buried_;
-	Wakeup burial_;
+	// Over, and perhaps in one of their functions still.
+	std::vector<ConnectionPtr> to_destroy_;
+	Wakeup destruction_;
 	std::deque<Bytes> own_;
 	Wakeup own_wakeup_;
 };

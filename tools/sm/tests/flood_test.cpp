@@ -23,13 +23,14 @@ using Path = ib::PathRecord;
 constexpr ib::Pkey kSmallPartition = 0x8005;
 constexpr std::size_t kSmallPartitionPorts = 500;
 
-// A thousand hosts on 25 switches, one of which is hostile, and another one that is not.
+// A thousand hosts on 25 switches, one of which floods the subnet manager, and another one that
+// does not.
 struct Flood : ::testing::Test {
 	Lab lab;
 	BigSubnet subnet{lab.fabric, 25, 40, 4};
 	fabric::Switch &near = *subnet.leaves[1];
 	fabric::Switch &far = *subnet.leaves[2];
-	Host hostile{add_port("hostile", near), 0x3000, lab.loop};
+	Host flooder{add_port("flooder", near), 0x3000, lab.loop};
 	Host honest{add_port("honest", far), 0x4000, lab.loop};
 	SubnetManager &sm = start();
 
@@ -61,7 +62,7 @@ struct Flood : ::testing::Test {
 	ib::SaMad worst_request()
 	{
 		ib::SaMad mad =
-			hostile.request(MadMethod::get_table, ib::attr_path_record,
+			flooder.request(MadMethod::get_table, ib::attr_path_record,
 					component(Path::c_pkey) | component(Path::c_rate_selector) |
 						component(Path::c_rate));
 		auto &record = Host::record<Path>(mad);
@@ -74,7 +75,7 @@ struct Flood : ::testing::Test {
 	{
 		for (unsigned i = 0; i < count; i++) {
 			ib::SaMad mad = worst_request();
-			hostile.send_sa(mad);
+			flooder.send_sa(mad);
 		}
 	}
 	ib::SaMad path_request()
@@ -94,17 +95,17 @@ TEST_F(Flood, OtherHostsAreAnsweredBeforeTheFlood)
 	const auto answer = honest.ask_sa(path_request());
 	ASSERT_TRUE(answer);
 	EXPECT_EQ(0, answer->header.status);
-	EXPECT_EQ(0u, hostile.received.size()) << "requests of the flood that were answered first";
+	EXPECT_EQ(0u, flooder.received.size()) << "requests of the flood that were answered first";
 }
 
 TEST_F(Flood, LargeRequestsAreProcessedInSlices)
 {
 	flood(2);
 	lab.reactor.turn(Clock::time_point::min());
-	EXPECT_EQ(0u, hostile.received.size()) << "requests answered in one go";
+	EXPECT_EQ(0u, flooder.received.size()) << "requests answered in one go";
 	// All of them are answered in the end.
 	std::size_t answers = 0;
-	while (answers < 2 && hostile.next_sa())
+	while (answers < 2 && flooder.next_sa())
 		answers++;
 	EXPECT_EQ(2u, answers);
 }
@@ -115,7 +116,7 @@ TEST_F(Flood, SweepIsNotDelayedByTheFlood)
 	flood();
 	sm.request_sweep();
 	ASSERT_TRUE(Lab::settled(sm, before.sweeps));
-	EXPECT_EQ(0u, hostile.received.size()) << "requests answered before the sweep ended";
+	EXPECT_EQ(0u, flooder.received.size()) << "requests answered before the sweep ended";
 }
 
 // A host sends while another one gets a new LID, in the middle of the sweep.
@@ -194,7 +195,7 @@ TEST_F(Flood, FloodDelaysOtherHostsByLessThanAFactorOfTwo)
 	flood();
 	// The last response arrives in the middle of a slice, whose rest is counted here.
 	EXPECT_LE(pinger.run(), 2 * quiet + Work::kSlice);
-	EXPECT_EQ(0u, hostile.received.size()) << "the flood has ended";
+	EXPECT_EQ(0u, flooder.received.size()) << "the flood has ended";
 }
 
 TEST_F(Flood, FloodSlowsTheSweepByLessThanAFactorOfTwo)
@@ -212,7 +213,7 @@ TEST_F(Flood, FloodSlowsTheSweepByLessThanAFactorOfTwo)
 	const std::int64_t quiet = sweep();
 	flood();
 	EXPECT_LE(sweep(), 2 * quiet);
-	EXPECT_EQ(0u, hostile.received.size()) << "the flood has ended";
+	EXPECT_EQ(0u, flooder.received.size()) << "the flood has ended";
 }
 
 // A subnet manager that is being stopped, and other tasks of its loop, wait for at most one slice.
@@ -223,7 +224,7 @@ TEST_F(Flood, EventLoopRunsAfterEachSlice)
 	lab.reactor.turn(Clock::time_point::min());
 	EXPECT_LE(sm.status().served - before, 2 * Work::kSlice);
 	lab.managers.clear();
-	EXPECT_EQ(0u, hostile.received.size());
+	EXPECT_EQ(0u, flooder.received.size());
 }
 
 TEST_F(Flood, ResponsesInProgressAreLimited)

@@ -31,7 +31,7 @@ TEST(MlidPool, AllocatesTheLowestFreeMlid)
 		} else {
 			auto which =
 				std::next(used.begin(), static_cast<int>(draw() % used.size()));
-			pool.give_back(*which);
+			pool.release(*which);
 			used.erase(which);
 		}
 	}
@@ -47,7 +47,7 @@ TEST(MlidPool, AllocationFailsAfterTheLastMlid)
 		pool.take_lowest();
 	}
 	EXPECT_FALSE(ib::lid_is_multicast(pool.lowest()));
-	pool.give_back(0xcafe);
+	pool.release(0xcafe);
 	EXPECT_EQ(0xcafe, pool.lowest());
 }
 

@@ -28,7 +28,7 @@ weft::malicious_guest::Victim parse_victim(const std::string &text)
 int main(int argc, char **argv)
 {
 	CLI::App app(
-		"Plays a hostile guest at a card of a lab: large sends without end, memory that is not there or goes away, "
+		"Plays a malicious guest at a card of a lab: large sends without end, memory that is not there or goes away, "
 		"traps, joins and leaves for others, P_Keys and keys that are not its own, floods of queries, multicast and Ethernet. The daemon has to have fewer than sixteen "
 		"descriptors left. Prints how often it did each, and what came of it.",
 		"weft-intruder");

@@ -61,7 +61,7 @@ class SchedulerTest : public testing::Test
 protected:
 	SchedulerTest()
 	{
-		char name[] = "/tmp/weft-calendar-XXXXXX";
+		char name[] = "/tmp/weft-scheduler-XXXXXX";
 		directory = ::mkdtemp(name);
 		start({"node1", "node2"});
 	}

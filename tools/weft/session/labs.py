@@ -237,9 +237,9 @@ def together(guests, work, meanwhile=lambda: None):
 
 
 class Lab:
-    """weftd and the guests. Created, started and closed on the main thread. tell(text) is called with reports of the progress."""
+    """weftd and the guests. Created, started and closed on the main thread. report(text) is called with reports of the progress."""
 
-    def __init__(self, directory, logs, weftd, lab_file, machine, bare, tell, card=None, restart=True):
+    def __init__(self, directory, logs, weftd, lab_file, machine, bare, report, card=None, restart=True):
         self.directory = directory
         self.logs = logs
         self.guests = {}
@@ -250,11 +250,11 @@ class Lab:
         self._card = card       # without a lab file: the card model of its hosts
         self._machine = machine
         self._bare = bare
-        self._tell = tell
+        self._report = report
         self._begun = time.monotonic()
 
-    def tell(self, text):
-        self._tell(f"[{time.monotonic() - self._begun:5.1f} s] {text}")
+    def report(self, text):
+        self._report(f"[{time.monotonic() - self._begun:5.1f} s] {text}")
 
     def up(self, check=lambda _: None):
         """Starts weftd and the guests. check(names of hosts): called before any guest boots; it may raise an exception."""
@@ -270,7 +270,7 @@ class Lab:
         self.weftd.start(self._lab_file)
         with open(self.weftd.log) as log:
             for warning in warnings_of(log.read()):
-                self.tell(f"warning: {printable(warning)}")
+                self.report(f"warning: {printable(warning)}")
         fabric = self._fabric()
         check([host["name"] for host in fabric.hosts])
         self._start_guests(fabric.hosts, fabric.managed)
@@ -280,24 +280,23 @@ class Lab:
         shown = ask_weftd(self.directory, "fabric.show")
         return Fabric([host for host in shown["hosts"] if host["socket"]], shown["subnet_manager"] is not None)
 
-    def settle(self, replaced, tell):
-        """Starts and stops guests so that they are those of the present hosts of weftd. Guests of hosts in `replaced` are restarted, because their
-        cards are new."""
-        self._tell = tell
+    def settle(self, replaced, report):
+        """Makes the machines those of the hosts that weftd has now; machines of hosts in `replaced` start again, for their card is another."""
+        self._report = report
         fabric = self._fabric()
         names = [host["name"] for host in fabric.hosts]
         for name in [name for name in self.guests if name not in names or name in replaced]:
             self._end(name)
-            self.tell(f"{name}: has ended")
+            self.report(f"{name}: has ended")
         self._start_guests([host for host in fabric.hosts if host["name"] not in self.guests], fabric.managed)
 
-    def restart(self, names, tell):
+    def restart(self, names, report):
         """Stops the guests of hosts, whatever state they are in, and starts them again with the same cards."""
         hosts = [host["name"] for host in self._fabric().hosts]
         unknown = [name for name in names if name not in hosts]
         if unknown:
             raise LabError(f"there is no host {unknown[0]}", f"there is {', '.join(hosts)}")
-        self.settle(names, tell)
+        self.settle(names, report)
 
     def log_of(self, name):
         """The path of a host's console, also after its guest has exited."""
@@ -306,28 +305,27 @@ class Lab:
             raise LabError(f"there is no host {name}", f"there is {', '.join(self.guests)}")
         return path
 
-    def look_after(self, tell=None):
-        """If weftd has exited, starts it again with its former state, and gives the guests cards again. tell(text) reports what was lost. Raises
-        LabError if weftd must not be started again, or exits too often."""
+    def look_after(self, report=None):
+        """If weftd has exited, starts it again with the state that it had, and gives the guests cards again. report(text) reports what was lost. Raises
+        LabError if weftd is not to be started again, or exits too often."""
         while not self.weftd.alive():
-            tell = tell or self.tell
-            tell(self.weftd.start_again())
+            report = report or self.report
+            report(self.weftd.start_again())
             try:
-                self._give_cards_again(tell)
+                self._give_cards_again(report)
             except LabError:
                 if not self.weftd.ends_soon():
                     raise
 
-    def upgrade(self, program, tell):
+    def upgrade(self, program, report):
         """Replaces weftd by another program, or by a new process of the same."""
-        self._tell = tell
-        self.tell(self.weftd.replace(program))
-        self._give_cards_again(self.tell)
-        self.look_after(self.tell)
+        self._report = report
+        self.report(self.weftd.replace(program))
+        self._give_cards_again(self.report)
+        self.look_after(self.report)
 
-    def _give_cards_again(self, tell):
-        """Each guest removes its card from its kernel, and finds a card again after weftd has got its connection. Returns early if weftd exits
-        again."""
+    def _give_cards_again(self, report):
+        """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Stops early if weftd exits again."""
         fabric = self._fabric()
         # A port whose cable was unplugged does not become active.
         pulled = {link["name"] for link in ask_weftd(self.directory, "fabric.show")["links"] if link["settings"]["state"] == "down"}
@@ -336,18 +334,18 @@ class Lab:
             if not guest or guest.alive() and not guest.kernel.native:
                 continue
             why = "User-Mode Linux cannot connect again" if guest.alive() else "the guest has ended"
-            tell(f"{guest.name}: has lost its card: {why}; `weft lab restart {guest.name}` starts the guest again")
+            report(f"{guest.name}: has lost its card: {why}; `weft lab restart {guest.name}` starts the guest again")
 
         hosts = {guest: host for host in fabric.hosts if (guest := self.guests.get(host["name"])) and guest.alive() and not guest.kernel.native}
 
         def give(guest):
             try:
                 if address := self._give_card_again(guest, hosts[guest], fabric.managed and hosts[guest]["ports"][0]["link"] not in pulled):
-                    tell(f"{guest.name}: has its card again{address}")
+                    report(f"{guest.name}: has its card again{address}")
             except (CommandFailed, DeadlineExceeded, GuestDied, LabError) as error:
                 if self.weftd.alive():
                     reason, _, _ = str(error).partition("\n")
-                    tell(f"{guest.name}: has lost its card: {reason}; `weft lab restart {guest.name}` starts the guest again")
+                    report(f"{guest.name}: has lost its card: {reason}; `weft lab restart {guest.name}` starts the guest again")
 
         together(hosts, give)
 
@@ -417,7 +415,7 @@ class Lab:
             self._numbers[guest.name] = next(number for number in itertools.count(1) if number not in self._numbers.values())
             guest.start()
             started[guest] = self._loaded[guest.name] = plan.stack
-            self.tell(f"{guest.name}: boots {plan.kernel.release}, {'as a program' if plan.kernel.native else guest.accelerator}")
+            self.report(f"{guest.name}: boots {plan.kernel.release}, {'as a program' if plan.kernel.native else guest.accelerator}")
         try:
             together(started, lambda guest: self._bring_up(guest, started[guest], self._numbers[guest.name], managed), self._weftd_is_there)
         except BaseException:
@@ -458,7 +456,7 @@ class Lab:
         except (GuestDied, DeadlineExceeded) as error:
             reason = own_kernel.why_not_up(guest.console()) if guest.kernel.variant == own_kernel.VARIANT else None
             raise LabError(f"{guest.name}: {reason}\n(its console: {guest.log})" if reason else f"{error}\n(its console: {guest.log})") from None
-        self.tell(f"{guest.name}: is up")
+        self.report(f"{guest.name}: is up")
         if loaded:
             if loaded.own:
                 self._load_own(guest, loaded.own)
@@ -469,19 +467,19 @@ class Lab:
                              SETUP_TIMEOUT, check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no {interface}: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
-            self.tell(f"{guest.name}: 10.1.0.{number} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")
+            self.report(f"{guest.name}: 10.1.0.{number} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")
         if not self._bare and guest.netdevs:
             done = guest.run(ETHERNET_SETUP.format(address=f"10.2.0.{number}"), SETUP_TIMEOUT, check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no eth0: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
-            self.tell(f"{guest.name}: 10.2.0.{number} on eth0")
+            self.report(f"{guest.name}: 10.2.0.{number} on eth0")
 
     def _load_own(self, guest, modules):
         try:
             stack.load(guest, modules)
         except CommandFailed as error:
             raise LabError(f"{guest.name}: {error}\n(its console: {guest.log})") from None
-        self.tell(f"{guest.name}: has weft's modules")
+        self.report(f"{guest.name}: has weft's modules")
 
     def close(self):
         for guest in self.guests.values():

@@ -114,9 +114,9 @@ def _collect(guest, process, deadline, timeout, printer):
     return process.status
 
 
-def _pass_on_signal(processes, tell):
+def _pass_on_signal(processes, report):
     """Passes the received signal on to the commands, and waits until they exit; a second signal does not wait."""
-    tell(f"{signal.Signals(interruption.number).name}: passed on; send it again to end the lab immediately")
+    report(f"{signal.Signals(interruption.number).name}: passed on; send it again to end the lab immediately")
     interruption.forget()
     for process in processes.values():
         if process.status is None:
@@ -133,7 +133,7 @@ def execute(lab, args, scripts, printer_of):
     processes = {host: _start(lab.guests[host], script, len(scripts) == 1, args.script == "-") for host, script in scripts.items()}
     timeout = args.timeout or NO_LIMIT
     deadline = time.monotonic() + timeout
-    lab.tell(f"runs in {', '.join(scripts)}")
+    lab.report(f"runs in {', '.join(scripts)}")
     with contextlib.ExitStack() as stack:
         if len(scripts) == 1 and args.script != "-":
             (process,) = processes.values()
@@ -144,9 +144,9 @@ def execute(lab, args, scripts, printer_of):
             statuses = together([lab.guests[host] for host in scripts],
                                 lambda guest: _collect(guest, processes[guest.name], deadline, timeout, printer), lambda: lab.look_after(_warn))
         except KeyboardInterrupt:
-            _pass_on_signal(processes, lab.tell)
+            _pass_on_signal(processes, lab.report)
             raise
-    lab.tell("has run")
+    lab.report("has run")
     together(lab.guests.values(), lambda guest: guest.sync_log())
     if status := report_kernels(lab.guests.values()):
         return status
@@ -198,14 +198,14 @@ def run(args, machine):
     logs = args.logs or directory / "logs"
     keeping = args.logs is None
 
-    def tell(text):
+    def report(text):
         if not args.quiet:
             print(printable(text), file=sys.stderr, flush=True)
 
     status = None
     scripts = {}
     try:
-        with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, tell, args.card, not args.no_restart) as lab:
+        with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, report, args.card, not args.no_restart) as lab:
             try:
                 # A missing host is reported before any guest boots.
                 lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))

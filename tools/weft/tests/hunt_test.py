@@ -226,45 +226,45 @@ class Signatures(unittest.TestCase):
 
 
 class Verdicts(unittest.TestCase):
-    def judge(self, reports=(), console="", status=0, reason="", table=()):
+    def verdict_of(self, reports=(), console="", status=0, reason="", table=()):
         done = types.SimpleNamespace(reports={"node1": list(reports)}, status={"node1": status}, reason=reason)
-        return trial._judge(done, {"node1": console}, table, "verbs")
+        return trial._verdict_of(done, {"node1": console}, table, "verbs")
 
     def test_report_includes_the_time_of_its_step(self):
         console = f"[    9.1] weft-hunt: 9.100000 up ib0 fail=0\n[    9.5] weft-hunt: 9.500000 bind fail=2\n{OOPS}\n[   11.0] weft-hunt: 11.000000 unbind fail=0\n"
-        self.assertEqual(self.judge([OOPS], console), ("report", signature.of(OOPS), OOPS, 9.5))
+        self.assertEqual(self.verdict_of([OOPS], console), ("report", signature.of(OOPS), OOPS, 9.5))
 
     def test_new_report_takes_precedence_over_a_known_one(self):
         other = "WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"
-        self.assertEqual(self.judge([OOPS, other], f"{OOPS}\n{other}", table=[(signature.of(OOPS), "page")])[1], signature.of(other))
+        self.assertEqual(self.verdict_of([OOPS, other], f"{OOPS}\n{other}", table=[(signature.of(OOPS), "page")])[1], signature.of(other))
 
     def test_peer_that_does_not_answer_is_reported_as_stuck(self):
-        self.assertEqual(self.judge(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
+        self.assertEqual(self.verdict_of(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
 
     def test_unfinished_script_is_reported_as_stuck_or_no_end(self):
-        self.assertEqual(self.judge(status=None, reason="a scheduled event requests it")[0], "stuck")
-        self.assertEqual(self.judge(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
+        self.assertEqual(self.verdict_of(status=None, reason="a scheduled event requests it")[0], "stuck")
+        self.assertEqual(self.verdict_of(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
                          ("no end", "not finished: node1 has left the time server at N s"))
 
     def test_fault_takes_precedence_over_the_lockdep_report_that_it_causes(self):
         lockdep = "WARNING: possible irq lock inversion dependency detected\nCall Trace:\n [<60182bf0>] _raw_spin_lock+0x1/0x2"
         fault = "Kernel panic - not syncing: Kernel mode fault at addr 0x10, ip 0x78d4af23\nCall Trace:\n [<78d5cf62>] mlx4_ib_post_send+0x12/0x20"
-        self.assertEqual(self.judge([lockdep, fault], f"{lockdep}\n{fault}")[1], "Kernel mode fault: mlx4_ib_post_send")
+        self.assertEqual(self.verdict_of([lockdep, fault], f"{lockdep}\n{fault}")[1], "Kernel mode fault: mlx4_ib_post_send")
 
     def test_dma_debug_limit_of_overlapping_mappings_is_ignored(self):
         often = "WARNING: CPU: 0 PID: 94 at kernel/dma/debug.c:499 add_dma_entry+0x54b/0x680\nDMA-API: exceeded 7 overlapping mappings of cacheline 0x12b"
-        self.assertEqual(self.judge([often], often)[0], "passed")
-        self.assertEqual(self.judge([often, OOPS], f"{often}\n{OOPS}")[0], "report")
+        self.assertEqual(self.verdict_of([often], often)[0], "passed")
+        self.assertEqual(self.verdict_of([often, OOPS], f"{often}\n{OOPS}")[0], "report")
 
     def test_leaked_objects_take_precedence_over_their_count(self):
         counted, each = LEAKS.partition("\n")[::2]
         for reports in ([LEAKS], [counted, each]):
-            self.assertEqual(self.judge(reports, LEAKS)[:2], ("report", "unreferenced object N (size N): ipoib_create, do_one_initcall"))
+            self.assertEqual(self.verdict_of(reports, LEAKS)[:2], ("report", "unreferenced object N (size N): ipoib_create, do_one_initcall"))
         known = [("unreferenced object N (size N): ipoib_create", "page")]
-        self.assertEqual(self.judge([LEAKS], LEAKS, table=known)[1], "unreferenced object N (size N): other")
+        self.assertEqual(self.verdict_of([LEAKS], LEAKS, table=known)[1], "unreferenced object N (size N): other")
 
     def test_lab_without_a_report_passes(self):
-        self.assertEqual(self.judge(), ("passed", "", "", None))
+        self.assertEqual(self.verdict_of(), ("passed", "", "", None))
 
 
 class Reduction(unittest.TestCase):

@@ -324,20 +324,20 @@ class Shell(AgentCase):
 
     def test_stalled_guest_does_not_delay_others(self):
         """The agent of a malicious guest does not read, so its port is full."""
-        hostile = Guest("hostile", kernel=types.SimpleNamespace(variant="stock", native=False))
-        self.addCleanup(hostile.log.unlink)
-        self.addCleanup(hostile._errors.close)
-        hostile._machine = types.SimpleNamespace(poll=lambda: None, wait=lambda timeout: None)
-        hostile._agent, far = socket.socketpair()
-        self.addCleanup(hostile._agent.close)
+        malicious = Guest("malicious", kernel=types.SimpleNamespace(variant="stock", native=False))
+        self.addCleanup(malicious.log.unlink)
+        self.addCleanup(malicious._errors.close)
+        malicious._machine = types.SimpleNamespace(poll=lambda: None, wait=lambda timeout: None)
+        malicious._agent, far = socket.socketpair()
+        self.addCleanup(malicious._agent.close)
         self.addCleanup(far.close)
-        self.server.lab.guests["hostile"] = hostile
+        self.server.lab.guests["malicious"] = malicious
         clients = []
         for _ in range(16):     # each with a line that is longer than the socket's buffer in all
-            clients.append(subprocess.Popen(self.words("hostile", "true", "x" * 100_000), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+            clients.append(subprocess.Popen(self.words("malicious", "true", "x" * 100_000), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             self.addCleanup(clients[-1].wait)
             self.addCleanup(clients[-1].kill)
-        wait_until("the port to be full", hostile._sending.locked, PATIENCE)
+        wait_until("the port to be full", malicious._sending.locked, PATIENCE)
         self.assertEqual(self.shell("node1", "echo here").stdout, b"here\n")
 
     def test_client_that_violates_the_protocol_is_disconnected(self):

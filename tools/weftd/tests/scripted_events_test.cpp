@@ -33,7 +33,7 @@ class ScriptedEventsTest : public ::testing::Test
 protected:
 	ScriptedEventsTest()
 	    : directory_(std::filesystem::temp_directory_path() /
-			 ("weft-acts-" + std::to_string(::getpid())))
+			 ("weft-events-" + std::to_string(::getpid())))
 	{
 		std::filesystem::remove_all(directory_);
 		std::filesystem::create_directory(directory_);
@@ -42,8 +42,8 @@ protected:
 
 	std::vector<ScriptedEvent> load(const std::string &text)
 	{
-		std::ofstream(directory_ / "acts") << text;
-		return load_events(directory_ / "acts");
+		std::ofstream(directory_ / "events") << text;
+		return load_events(directory_ / "events");
 	}
 	std::string trouble(const std::string &text)
 	{

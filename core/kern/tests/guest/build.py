@@ -8,7 +8,7 @@ from lab.testing import test
 MODULE = '#include <kern/module.h>\n\nKERN_MODULE_INFO("Injected");\n'
 
 # Injected defects, and the message with which the build must fail.
-PLANTS = {
+DEFECTS = {
     "dynamic initialisation of a global":
         'extern "C" int source();\nint injected;\nstatic int begun = injected = source();\nint *keep() { return &begun; }\n',
     "needs a C++ runtime that a kernel module does not have: abort":
@@ -32,16 +32,16 @@ class Tree:
     def __init__(self, directory, source):
         self.root = directory
         (directory / "core/kern/linux").mkdir(parents=True)
-        (directory / "core/plant").mkdir()
+        (directory / "core/injected").mkdir()
         for name in ("scripts", "include", "core/kern/linux/layout.c"):
             (directory / name).symlink_to(cache.TREE / name)
         (directory / "Kbuild").write_text((cache.TREE / "Kbuild").read_text())
-        (directory / "core/plant/Kbuild").write_text(
-            "obj-m += weft_plant.o\nweft_plant-y += core/plant/module.o core/plant/plant.o core/plant/other.o\n")
-        (directory / "core/plant/module.c").write_text(MODULE)
-        (directory / "core/plant/plant.cpp").write_text(source)
-        (directory / "core/plant/own.hpp").write_text("#pragma once\nint other();\n")
-        (directory / "core/plant/other.cpp").write_text('#include "own.hpp"\nint other() { return 1; }\n')
+        (directory / "core/injected/Kbuild").write_text(
+            "obj-m += weft_injected.o\nweft_injected-y += core/injected/module.o core/injected/defect.o core/injected/other.o\n")
+        (directory / "core/injected/module.c").write_text(MODULE)
+        (directory / "core/injected/defect.cpp").write_text(source)
+        (directory / "core/injected/own.hpp").write_text("#pragma once\nint other();\n")
+        (directory / "core/injected/other.cpp").write_text('#include "own.hpp"\nint other() { return 1; }\n')
 
     def build(self, kdir, *arguments):
         done = subprocess.run([self.root / "scripts/make/kbuild/run", kdir, *arguments, "modules"], stdin=subprocess.DEVNULL,
@@ -53,8 +53,8 @@ class Tree:
 def build_rejects_unsupported_language_features(lab):
     """Each injected defect fails the build every time it is built, with the reason."""
     kdir = kernels.find(lab.kernel).kdir
-    for number, (reason, source) in enumerate(PLANTS.items()):
-        tree = Tree(lab.directory / f"plant{number}", source)
+    for number, (reason, source) in enumerate(DEFECTS.items()):
+        tree = Tree(lab.directory / f"injected{number}", source)
         for _ in range(2):
             status, output = tree.build(kdir)
             assert status != 0 and reason in output, f"{reason}: status {status}\n{output}"
@@ -68,12 +68,12 @@ def touched_header_rebuilds_only_its_users(lab):
     before = sorted(tree.root.rglob("*"))
     status, output = tree.build(kernel.kdir)
     assert status == 0, output
-    assert (tree.root / "build/modules" / kernel.release / "weft_plant.ko").exists()
+    assert (tree.root / "build/modules" / kernel.release / "weft_injected.ko").exists()
     assert [path for path in sorted(tree.root.rglob("*")) if tree.root / "build" not in (path, *path.parents)] == before
     assert tree.build(kernel.kdir) == (0, "")
-    (tree.root / "core/plant/own.hpp").touch()
+    (tree.root / "core/injected/own.hpp").touch()
     status, output = tree.build(kernel.kdir)
-    assert status == 0 and "other.o" in output and "plant/plant.o" not in output, output
+    assert status == 0 and "other.o" in output and "injected/defect.o" not in output, output
 
 
 @test(kernels=("stock",), also=("plain",), timeout=60)

@@ -6,7 +6,7 @@ import json
 from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_netlink", "weft_mlx4")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_netlink", "weft_mlx4")
 DEVICE = "/sys/class/infiniband/mlx4_0"
 NOBODY = "setpriv --reuid 65534 --clear-groups --inh-caps=-all"
 
@@ -43,11 +43,11 @@ def suite(lab, memory=None):
     """Yields a guest with weft's modules loaded; they can be unloaded at the end."""
     options = {"memory": memory} if memory else {}
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], **options)) as (node,):
-        node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+        node.insmod(*(f"/share/{name}.ko" for name in STACK))
         node.wait_for(f"grep -q ACTIVE {DEVICE}/ports/1/state", timeout=60, what="the port to be active")
         yield node
         node.wait_for("rmmod weft_netlink", what="the end of all who ask")
-        node.run("rmmod " + " ".join(name for name in reversed(SUITE) if name != "weft_netlink"))
+        node.run("rmmod " + " ".join(name for name in reversed(STACK) if name != "weft_netlink"))
 
 
 @test(kernels=("um-debug",), also=("stock", "plain", "debug"), timeout=150)

@@ -10,7 +10,7 @@ import subprocess
 from lab import cache, kernels, modules
 from lab.benchmarks import benchmark
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_mlx4", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_rdma_ucm")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_mlx4", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_rdma_ucm")
 DEBIANS = ("mlx4_ib", "ib_uverbs", "ib_ipoib", "rdma_ucm")
 LISTENS = "ls -l /proc/*/fd 2>/dev/null | grep -q infiniband/rdma_cm"
 ROUNDS = 3
@@ -42,7 +42,7 @@ def start_fabric(bench, names):
 def begin(node, stack, address):
     """ib0 of the stack, with its address, going up."""
     if stack == "ours":
-        node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+        node.insmod(*(f"/share/{name}.ko" for name in STACK))
     else:
         node.run(f"modprobe mlx4_core && modprobe -a {' '.join(DEBIANS)}", timeout=60)
     node.wait_for("test -e /sys/class/net/ib0", timeout=20, what="ib0")

@@ -9,7 +9,7 @@ from lab.testing import test
 
 from connecting import ALL, FEW, LISTENS, check_programs
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_netlink", "weft_mlx4", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_rdma_ucm")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_netlink", "weft_mlx4", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_rdma_ucm")
 
 # node1 is a full member of the second partition, and node2 a limited one.
 PARTITIONS = PAIR + """
@@ -33,7 +33,7 @@ def pair(lab, ipv6=False):
               for number, (socket, append) in enumerate(zip(fabric.sockets, ("", "" if ipv6 else "ipv6.disable=1")), 1)]
     with lab.boot(*guests) as nodes:
         for number, node in enumerate(nodes, 1):
-            node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+            node.insmod(*(f"/share/{name}.ko" for name in STACK))
             node.run(f"ip link set ib0 up && ip addr add 10.0.0.{number}/24 dev ib0")
             if ipv6:
                 node.run(f"ip addr add fd00::{number}/64 dev ib0 nodad")
@@ -42,7 +42,7 @@ def pair(lab, ipv6=False):
         nodes[0].wait_for("ping -c 1 -W 1 -q 10.0.0.2", timeout=60, what="an answer of node2")
         yield nodes
         for node in nodes:
-            node.run("rmmod " + " ".join(reversed(SUITE)))
+            node.run("rmmod " + " ".join(reversed(STACK)))
             node.run("! ls -d /dev/infiniband/rdma_cm /sys/class/misc/rdma_cm")
 
 

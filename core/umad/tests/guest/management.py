@@ -6,7 +6,7 @@ import re
 from lab.fabric import PAIR, Fabric
 from lab.testing import test
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_umad", "weft_mlx4")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_umad", "weft_mlx4")
 PROBE = "/tmp/weft-uverbs-probe"
 PORT = "/sys/class/infiniband/mlx4_0/ports/1"
 # By default OpenSM writes its log when a buffer is full, and a standby manager polls its master four times in 40 s.
@@ -53,10 +53,10 @@ def guests(lab, lab_file, count, **options):
     with lab.boot(*(lab.guest(f"node{number}", vfio_user=[socket], **options)
                     for number, socket in enumerate(fabric.sockets[:count], 1))) as nodes:
         for node in nodes:
-            node.insmod(*(f"/share/{name}.ko" for name in SUITE))
+            node.insmod(*(f"/share/{name}.ko" for name in STACK))
         yield nodes
         for node in nodes:
-            node.run("rmmod " + " ".join(reversed(SUITE)))
+            node.run("rmmod " + " ".join(reversed(STACK)))
             node.run("! ls -d /dev/infiniband/umad* /dev/infiniband/issm* /sys/class/infiniband_mad")
 
 

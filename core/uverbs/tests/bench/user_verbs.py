@@ -14,7 +14,7 @@ from lab.benchmarks import benchmark
 from card import DEVICES, bandwidth, latency, pingpong, take_turns
 from programs import load
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_mlx4", "weft_ipoib")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_mlx4", "weft_ipoib")
 STOCK = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
 PROGRAM = "/tmp/verbs_figures"
 LINE = re.compile(r"^figure (\S+) (-?\d+)$", re.MULTILINE)
@@ -49,7 +49,7 @@ def load_stock(node):
 
 def start(node, ours, program):
     if ours:
-        load(node, names=SUITE)
+        load(node, names=STACK)
     else:
         load_stock(node)
     node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=60, what="the port to be active")
@@ -83,11 +83,11 @@ def time_to_load(node, command):
 @benchmark(figures=("user.usable",), kernel="stock")
 def modules_until_usable(bench):
     """Samples of both stacks are interleaved, each on its own guest, with files that both guests have read before."""
-    files = [f"/tmp/{name}.ko" for name in SUITE]
+    files = [f"/tmp/{name}.ko" for name in STACK]
     sockets = start_fabric(bench, ("ours", "theirs"))
     with bench.boot(*(bench.guest(name, vfio_user=[socket]) for name, socket in zip(("ours", "theirs"), sockets))) as (ours, theirs):
-        ours.run(f"cp {' '.join(f'/share/{name}.ko' for name in SUITE)} /tmp")
-        loads = ((ours, " && ".join(f"insmod {file}" for file in files), f"rmmod {' '.join(reversed(SUITE))}"),
+        ours.run(f"cp {' '.join(f'/share/{name}.ko' for name in STACK)} /tmp")
+        loads = ((ours, " && ".join(f"insmod {file}" for file in files), f"rmmod {' '.join(reversed(STACK))}"),
                  (theirs, f"modprobe -a {' '.join(STOCK)}", "modprobe -r ib_ipoib ib_umad && modprobe -r mlx4_ib && modprobe -r mlx4_core && modprobe -r ib_core"))
         samples = ([], [])
         for round_ in range(4):
@@ -113,7 +113,7 @@ def two_pairs(bench):
         for place, node in enumerate(nodes):
             node.run(f"modprobe virtio_net && ip link set eth0 up && ip addr add 10.0.0.{place % 2 + 1}/24 dev eth0")
             if place < 2:
-                load(node, names=SUITE)
+                load(node, names=STACK)
             else:
                 load_stock(node)
             node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", timeout=60, what="the port to be active")

@@ -10,7 +10,7 @@ from lab.testing import test
 
 from programs import load, served, unload
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_mlx4", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_rdma_ucm")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_mlx4", "weft_ipoib", "weft_iw_cm", "weft_rdma_cm", "weft_rdma_ucm")
 NAMES = ("ours1", "ours2", "debian")
 TRIO = '[[switch]]\nname = "switch1"\n' + "".join(f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in NAMES)
 # Server and client, as indices of nodes.
@@ -32,7 +32,7 @@ def trio(lab, numbers=(0, 1, 2)):
     with lab.boot(*guests) as nodes:
         for number, node in zip(numbers, nodes):
             if number < 2:
-                load(node, names=SUITE)
+                load(node, names=STACK)
             else:
                 node.run("modprobe -a mlx4_ib ib_uverbs ib_ipoib rdma_ucm", timeout=60)
                 node.wait_for("ip link show dev ib0", what="ib0 of the stock stack")
@@ -45,7 +45,7 @@ def trio(lab, numbers=(0, 1, 2)):
         yield nodes
         for number, node in zip(numbers, nodes):
             if number < 2:
-                unload(node, names=SUITE)
+                unload(node, names=STACK)
 
 
 @contextlib.contextmanager

@@ -8,13 +8,13 @@ import subprocess
 from lab.fabric import PAIR, TWO_PORTS, Fabric
 from lab.testing import test
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_mlx4", "weft_ipoib")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_mlx4", "weft_ipoib")
 PROBE = "/tmp/weft-uverbs-probe"
 CHANNELS = pathlib.Path(__file__).with_name("channels.c")
 EXCHANGES = 200
 
 
-def load(node, *, names=SUITE):
+def load(node, *, names=STACK):
     node.insmod(*(f"/share/{name}.ko" for name in names))
     # Announced, with everything behind it there.
     node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state", what="the port to be active")
@@ -25,7 +25,7 @@ def await_active_ports(node):
     node.wait_for("! grep -L ACTIVE /sys/class/infiniband/mlx4_0/ports/*/state | grep -q .", timeout=60, what="both ports to be active")
 
 
-def unload(node, *, names=SUITE):
+def unload(node, *, names=STACK):
     """Unloads the modules, which works because no program has a device open."""
     node.run("rmmod " + " ".join(reversed(names)))
     node.run("! ls -d /dev/infiniband/uverbs* /sys/class/infiniband_verbs /sys/class/infiniband")
@@ -115,7 +115,7 @@ def pingpong_and_perftest_run_between_weft_guests(lab):
 def invalid_verbs_commands_are_refused_and_leave_nothing_behind(lab):
     """Invalid commands fail with their specific errors, random commands do no harm to the kernel, and everything that a program leaves behind is
     released."""
-    names = SUITE[:-1]
+    names = STACK[:-1]
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, TWO_PORTS).sockets[:1])) as (node,):
         load(node, names=names)
         await_active_ports(node)
@@ -158,7 +158,7 @@ def invalid_verbs_commands_are_refused_and_leave_nothing_behind(lab):
 
 
 # With MADs, and without IPoIB.
-WITH_MADS = (*SUITE[:-2], "weft_umad", "weft_mlx4")
+WITH_MADS = (*STACK[:-2], "weft_umad", "weft_mlx4")
 # dma-debug counts at most 7 mappings of a page, but a program may register a page any number of times.
 OFTEN_MAPPED = ("DMA-API: exceeded 7 overlapping mappings", "WARNING: .* add_dma_entry")
 
@@ -198,7 +198,7 @@ def cqs_of_both_vectors_share_a_completion_channel(lab):
     unacknowledged events in the library only."""
     program = lab.directory / "channels"
     subprocess.run(["gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", CHANNELS, "-o", program, "-libverbs"], check=True)
-    names = SUITE[:-1]
+    names = STACK[:-1]
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="512M", cpus=2)) as (node,):
         load(node, names=names)
         node.put("/tmp/channels", program.read_bytes())
@@ -214,7 +214,7 @@ def one_user_cannot_take_all_resources_of_a_device(lab):
     """A user, including all UIDs of its user namespaces, leaves a part of a device's resources to other users and to root, who can create as many
     objects as are reported. A resource that the card does not release is lost, and the module that the card may still call stays loaded."""
     fabric = Fabric(lab, PAIR)
-    names = SUITE[:-1]
+    names = STACK[:-1]
     with lab.boot(lab.guest("node1", vfio_user=[fabric.sockets[0]], allowed=["which is lost$"])) as (node,):
         load(node, names=names)
         node.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())
@@ -236,7 +236,7 @@ def one_user_cannot_take_all_resources_of_a_device(lab):
 def rdma_cgroup_limits_objects(lab):
     """rdma.max limits the contexts and objects of a control group, rdma.current counts them, and the objects of a removed device are no longer
     counted."""
-    names = SUITE[:-1]
+    names = STACK[:-1]
     group = "/sys/fs/cgroup/limited"
 
     def current(node):

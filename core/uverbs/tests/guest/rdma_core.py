@@ -6,12 +6,12 @@ import subprocess
 from lab.fabric import Fabric
 from lab.testing import test
 
-from applications import SUITE
+from applications import STACK
 from programs import load, unload
 
 NAMES = ("ours", "debian")
 PAIR = '[[switch]]\nname = "switch1"\n' + "".join(f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in NAMES)
-OURS = (*SUITE, "weft_netlink")     # libibverbs asks by netlink whether a forked child gets copies of pinned pages
+OURS = (*STACK, "weft_netlink")     # libibverbs asks by netlink whether a forked child gets copies of pinned pages
 TESTS = "/usr/share/rdma-core/tests"
 WRITES = "/tmp/writes.so"
 # libibverbs uses write() if the kernel does not support this ioctl(); other ioctl() requests are passed on.

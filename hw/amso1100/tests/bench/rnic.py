@@ -38,7 +38,7 @@ def pairs(bench):
 
 def by_kernel(server, client, what, size, count):
     """The nanoseconds of all."""
-    rnic.tell(server, f"serve port={rnic.PORT} as=meter")
+    rnic.send_command(server, f"serve port={rnic.PORT} as=meter")
     rnic.measure(client, "10.2.0.1", f"what={what} size={size} count={count}")
     return rnic.said(client)["ns"]
 
@@ -66,7 +66,7 @@ def by_perftest(server, client, words, column):
 
 def connections(server, client):
     """Measures the connections a second that weft's RNICs establish, one after the other."""
-    rnic.tell(server, f"serve port={rnic.PORT}")
+    rnic.send_command(server, f"serve port={rnic.PORT}")
     rnic.connect(client, "10.2.0.1", f"count={CONNECTIONS}")
     said = rnic.said(client)
     return said["good"] / said["ns"] * 1e9

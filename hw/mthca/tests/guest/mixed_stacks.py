@@ -42,7 +42,7 @@ sm_key = 1
 """
 # On an untrusted host the driver gets no SMPs, so it reads its LID from the card.
 STRANGE = THREE.replace('model = "mthca"\n', 'model = "mthca"\ntrusted = false\n')
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_mthca", "weft_ipoib")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_mthca", "weft_ipoib")
 PROBE = "/tmp/weft-uverbs-probe"
 DEBIANS = {2: "ib_mthca", 3: "mlx4_ib"}
 PING_PONGS = tuple(f"ibv_{transport}_pingpong -c {events} {size}" for transport, size in
@@ -59,7 +59,7 @@ def three(lab, lab_file=THREE):
     fabric = FaultyFabric(lab, lab_file)
     machines = [lab.guest(f"node{number}", vfio_user=[socket], memory="768M") for number, socket in enumerate(fabric.sockets, 1)]
     with lab.boot(*machines) as nodes:
-        nodes[0].insmod(*(f"/share/{name}.ko" for name in SUITE))
+        nodes[0].insmod(*(f"/share/{name}.ko" for name in STACK))
         for number, driver in DEBIANS.items():
             nodes[number - 1].run(f"modprobe {driver} && modprobe -a ib_uverbs ib_umad ib_ipoib", timeout=60)
         interfaces_up(*nodes)
@@ -128,7 +128,7 @@ def mthca_interoperates_with_stock_drivers(lab):
             ours.wait_for(f"test $({starts}) -gt {before}", timeout=60, what="the card's new start")
             ours.wait_for("ip link set ib0 up && ip addr replace 10.0.0.1/24 dev ib0", timeout=60, what="the new ib0")
             ours.wait_for("ping -q -c 1 -W 1 10.0.0.2", timeout=60, what="an answer of node2")
-        ours.run("rmmod " + " ".join(reversed(SUITE)))
+        ours.run("rmmod " + " ".join(reversed(STACK)))
 
 
 @test(kernels=(), also=("stock", "plain"), timeout=300)
@@ -148,7 +148,7 @@ def opensm_on_mthca_takes_over_the_fabric(lab):
                 witness.wait_for(f"sminfo | grep MASTER | grep -vq 'sm lid {own} '", timeout=60, what="weft's manager to be the master again")
                 for node in (ours, theirs):
                     node.wait_for("ping -q -c 1 -W 1 10.0.0.3", timeout=60, what="an answer of node3")
-        ours.run("rmmod " + " ".join(reversed(SUITE)))
+        ours.run("rmmod " + " ".join(reversed(STACK)))
 
 
 def ping_pong(node, device, other):
@@ -163,7 +163,7 @@ def ping_pong(node, device, other):
 @test(kernels=(), also=("stock",), timeout=240)
 def three_cards_in_one_guest_exchange_messages(lab):
     """Two InfiniHosts and a ConnectX in one guest, first with weft's drivers and then with Debian's: each pair of them exchanges messages."""
-    names = [*(name for name in SUITE if name not in ("weft_ipoib", "weft_umad")), "weft_mlx4"]
+    names = [*(name for name in STACK if name not in ("weft_ipoib", "weft_umad")), "weft_mlx4"]
     with lab.guest("node1", vfio_user=Fabric(lab, THREE).sockets, memory="768M") as node:
         for whose, begin, end in (("our", lambda: node.insmod(*(f"/share/{name}.ko" for name in names)), "rmmod " + " ".join(reversed(names))),
                                   ("Debian's", lambda: node.run("modprobe -a ib_mthca mlx4_ib ib_uverbs", timeout=60), "true")):

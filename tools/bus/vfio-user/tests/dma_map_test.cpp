@@ -106,7 +106,7 @@ TEST_F(DmaMapMessage, NumberOfSectionsIsLimited)
 // cannot be accessed use no addresses of the process.
 TEST_F(DmaMapMessage, MappedBytesAreLimited)
 {
-	constexpr std::uint64_t most = kMaxDmaMaps * kLentBytesPerMapping;
+	constexpr std::uint64_t most = kMaxDmaMaps * kSharedBytesPerMapping;
 	const auto fd = make_memory(2 * most);
 	EXPECT_EQ(map({0, 3, 0, 0, 2 * most}, {fd.get()}), ENOSPC);
 	EXPECT_EQ(map({0, 3, 0, 0, most}, {fd.get()}), 0u);

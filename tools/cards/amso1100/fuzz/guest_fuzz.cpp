@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cards/amso1100/testing/two_cards.hpp"
-#include "bus/pci/testing/hostile_guest.hpp"
+#include "bus/pci/testing/malicious_guest.hpp"
 
 namespace weft::amso1100::testing
 {

@@ -163,31 +163,33 @@ void Engine::stop_send_queue(Qp &qp)
 
 void Engine::raise(Qp &qp, Event event)
 {
-	/* Keep the order of events. */
-	if (!qp.untold && card_.completions.raise(event, qp.pair.qpn))
+	/* In the order in which they came. */
+	if (!qp.pending_events && card_.completions.raise(event, qp.pair.qpn))
 		return;
-	qp.untold = static_cast<std::uint8_t>(qp.untold | 1u << static_cast<unsigned>(event));
-	if (!qp.has_untold.linked())
-		untold_.push_back(qp, qp.has_untold);
+	qp.pending_events =
+		static_cast<std::uint8_t>(qp.pending_events | 1u << static_cast<unsigned>(event));
+	if (!qp.pending_events_link.linked())
+		pending_events_.push_back(qp, qp.pending_events_link);
 }
 
 /* Raises a QP's pending events in the order of their kinds; false if one cannot be raised. */
 bool Engine::report(Qp &qp)
 {
-	while (qp.untold) {
-		const auto first = static_cast<unsigned>(std::countr_zero(qp.untold));
+	while (qp.pending_events) {
+		const auto first = static_cast<unsigned>(std::countr_zero(qp.pending_events));
 		if (!card_.completions.raise(static_cast<Event>(first), qp.pair.qpn))
 			return false;
-		qp.untold = static_cast<std::uint8_t>(qp.untold & (qp.untold - 1));
+		qp.pending_events =
+			static_cast<std::uint8_t>(qp.pending_events & (qp.pending_events - 1));
 	}
-	qp.has_untold.leave();
+	qp.pending_events_link.leave();
 	return true;
 }
 
 void Engine::events_wanted()
 {
-	for (unsigned i = 0; i < kSliceEvents && !untold_.empty(); i++)
-		if (!report(untold_.front()))
+	for (unsigned i = 0; i < kSliceEvents && !pending_events_.empty(); i++)
+		if (!report(pending_events_.front()))
 			break;
 }
 

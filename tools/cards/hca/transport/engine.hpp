@@ -143,9 +143,9 @@ private:
 		return 1 + (port - 1) * fabric::Port::kVls + vl % fabric::Port::kVls;
 	}
 	std::array<QpList, 1 + kPortsMax * fabric::Port::kVls> blocked_;
-	/* QPs with events for which the event queue had no space. */
-	QpList untold_;
-	/* Ordered by time; at most one entry per QP, at Qp::timer. */
+	/* QPs with events for which there was no room. */
+	QpList pending_events_;
+	/* Ordered by time; one a QP, at Qp::timer. */
 	std::set<std::pair<TimePoint, Qp *>> timers_;
 	/* More timers were due than fit a slice; run() continues. */
 	bool timers_left_ = false;

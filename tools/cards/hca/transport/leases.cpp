@@ -11,21 +11,19 @@ namespace weft::hca::transport
 std::shared_ptr<fabric::Lease> Leases::get(Qp &qp, std::uint32_t key,
 					   const std::shared_ptr<const MemoryMapping> &mapping)
 {
-	Qp::Lent *free = nullptr;
-	for (Qp::Lent &lent : qp.lent) {
-		/*
-		 * The lease keeps its mapping alive, so no other mapping can have the same address.
-		 */
-		if (lent.key == key && lent.mapping == mapping.get())
-			if (auto lease = lent.lease.lock())
+	Qp::LeasedMemory *free = nullptr;
+	for (Qp::LeasedMemory &leased : qp.leased) {
+		/* While the lease is there so is its mapping: no other has the same address. */
+		if (leased.key == key && leased.mapping == mapping.get())
+			if (auto lease = leased.lease.lock())
 				return lease;
-		if (lent.lease.expired())
-			free = &lent;
+		if (leased.lease.expired())
+			free = &leased;
 	}
 	if (!free) {
-		if (qp.lent.size() >= kQpMax)
+		if (qp.leased.size() >= kQpMax)
 			return nullptr;
-		free = &qp.lent.emplace_back();
+		free = &qp.leased.emplace_back();
 	}
 	lenders_.insert(&qp);
 	const std::uint32_t before = std::exchange(free->key, key);
@@ -39,20 +37,21 @@ std::shared_ptr<fabric::Lease> Leases::get(Qp &qp, std::uint32_t key,
 
 void Leases::drop_if_unused(Qp &qp, std::uint32_t key)
 {
-	const bool used = std::ranges::any_of(
-		qp.lent, [&](const Qp::Lent &lent) { return slot(lent.key) == slot(key); });
+	const bool used = std::ranges::any_of(qp.leased, [&](const Qp::LeasedMemory &leased) {
+		return slot(leased.key) == slot(key);
+	});
 	if (!used)
 		by_key_.erase({slot(key), &qp});
 }
 
 void Leases::end(Qp &qp)
 {
-	for (const Qp::Lent &lent : qp.lent) {
-		if (auto lease = lent.lease.lock())
+	for (const Qp::LeasedMemory &leased : qp.leased) {
+		if (auto lease = leased.lease.lock())
 			lease->end();
-		by_key_.erase({slot(lent.key), &qp});
+		by_key_.erase({slot(leased.key), &qp});
 	}
-	qp.lent.clear();
+	qp.leased.clear();
 	lenders_.erase(&qp);
 }
 
@@ -61,10 +60,10 @@ void Leases::end_key(std::uint32_t index)
 	const std::uint32_t place = memory_.slot(index);
 	auto at = by_key_.lower_bound({place, nullptr});
 	while (at != by_key_.end() && at->first == place) {
-		std::erase_if(at->second->lent, [&](const Qp::Lent &lent) {
-			if (slot(lent.key) != place)
+		std::erase_if(at->second->leased, [&](const Qp::LeasedMemory &leased) {
+			if (slot(leased.key) != place)
 				return false;
-			if (auto lease = lent.lease.lock())
+			if (auto lease = leased.lease.lock())
 				lease->end();
 			return true;
 		});
@@ -81,24 +80,24 @@ void Leases::end_keys_unless(const std::function<bool(std::uint32_t)> &holds)
 	for (auto at = lenders_.begin(); at != lenders_.end();) {
 		Qp &qp = **at;
 		end_keys_of(qp, holds);
-		at = qp.lent.empty() ? lenders_.erase(at) : std::next(at);
+		at = qp.leased.empty() ? lenders_.erase(at) : std::next(at);
 	}
 }
 
 void Leases::end_keys_of(Qp &qp, const std::function<bool(std::uint32_t)> &holds)
 {
-	for (const Qp::Lent &lent : qp.lent)
-		by_key_.erase({slot(lent.key), &qp});
-	std::erase_if(qp.lent, [&](const Qp::Lent &lent) {
-		const auto lease = lent.lease.lock();
-		if (lease && holds(lent.key))
+	for (const Qp::LeasedMemory &leased : qp.leased)
+		by_key_.erase({slot(leased.key), &qp});
+	std::erase_if(qp.leased, [&](const Qp::LeasedMemory &leased) {
+		const auto lease = leased.lease.lock();
+		if (lease && holds(leased.key))
 			return false;
 		if (lease)
 			lease->end();
 		return true;
 	});
-	for (const Qp::Lent &lent : qp.lent)
-		by_key_.emplace(slot(lent.key), &qp);
+	for (const Qp::LeasedMemory &leased : qp.leased)
+		by_key_.emplace(slot(leased.key), &qp);
 }
 
 } // namespace weft::hca::transport

@@ -167,14 +167,14 @@ struct Qp final : TransportState {
 
 	/* A packet without credit; no further packets are created before it is sent. */
 	std::optional<fabric::Packet> waiting;
-	/* Guest memory that packets in flight may refer to; maintained by Leases. */
-	struct Lent {
+	/* Guest memory that packets under way may refer to; kept by Leases. */
+	struct LeasedMemory {
 		std::uint32_t key = 0;
 		const MemoryMapping *mapping = nullptr;
 		std::weak_ptr<fabric::Lease> lease;
 	};
-	std::vector<Lent> lent;
-	/* Membership in the engine's run queue. */
+	std::vector<LeasedMemory> leased;
+	/* In the engine's run queue. */
 	QpLink queued;
 	/*
 	 * The lane of the engine for which the QP waits, if any, and its membership in the list of
@@ -182,13 +182,10 @@ struct Qp final : TransportState {
 	 */
 	std::optional<std::size_t> blocked;
 	QpLink on_lane;
-	/*
-	 * A bit for each event for which the event queue had no space, and membership in the list
-	 * of such QPs.
-	 */
-	std::uint8_t untold = 0;
-	QpLink has_untold;
-	/* The completion queue has failed, so the QP will be moved to the error state. */
+	/* Events that the guest's queue had no room for, a bit each; then it is among those. */
+	std::uint8_t pending_events = 0;
+	QpLink pending_events_link;
+	/* Must fail at the next occasion: its completion queue has. */
 	bool broken = false;
 
 	/* Time at which the QP is to be called; see Engine::set_deadline(). */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fuzzes an emulated ConnectX-2 as a malicious guest (hostile_guest.hpp).
+// Fuzzes an emulated ConnectX-2 as a malicious guest (malicious_guest.hpp).
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -9,7 +9,7 @@
 #include "cards/mlx4/limits.hpp"
 #include "cards/mlx4/tests/tiny_driver.hpp"
 #include "cards/hca/transport.hpp"
-#include "bus/pci/testing/hostile_guest.hpp"
+#include "bus/pci/testing/malicious_guest.hpp"
 
 namespace weft::mlx4::testing
 {
@@ -39,7 +39,7 @@ constexpr Opcode kOpcodes[] = {
 	Opcode::map_fa,
 };
 
-// Subject - the driver that HostileGuest requires.
+// Subject - what MaliciousGuest asks for.
 class Subject
 {
 public:
@@ -200,7 +200,7 @@ public:
 	}
 
 private:
-	static constexpr std::size_t kScratch = weft::testing::kHostileScratch;
+	static constexpr std::size_t kScratch = weft::testing::kMaliciousScratch;
 	static constexpr std::uint32_t kPd = 7;
 	static constexpr std::uint32_t kKey = 20 << 8;
 
@@ -227,7 +227,7 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	static weft::testing::HostileGuest<weft::mlx4::testing::Subject> guest;
+	static weft::testing::MaliciousGuest<weft::mlx4::testing::Subject> guest;
 	guest.run(weft::testing::Input({data, size}));
 	return 0;
 }

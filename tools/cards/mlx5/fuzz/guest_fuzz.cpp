@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fuzzes an emulated ConnectX-5 as a malicious guest (hostile_guest.hpp).
+// Fuzzes an emulated ConnectX-5 as a malicious guest (malicious_guest.hpp).
 #include <cstddef>
 #include <cstdint>
 
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	static weft::testing::HostileGuest<weft::mlx5::testing::MaliciousDriver> guest;
+	static weft::testing::MaliciousGuest<weft::mlx5::testing::MaliciousDriver> guest;
 	guest.run(weft::testing::Input({data, size}));
 	return 0;
 }

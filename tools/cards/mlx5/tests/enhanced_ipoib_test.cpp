@@ -232,7 +232,7 @@ TEST_F(Mlx5EnhancedIpoib, SendQueueWithoutAnInterfaceSendsNothing)
 	EXPECT_EQ(Cqe::opcode.get(driver.entry(cq, 3).bytes), opcode_code(CqeOpcode::requester));
 }
 
-TEST_F(Mlx5EnhancedIpoib, TisRqtAndTirMustReferToExistingObjects)
+TEST_F(Mlx5EnhancedIpoib, InterfacesAndTablesReferToExistingObjects)
 {
 	const auto cq = driver.make_cq(4);
 	const auto queue = driver.make_rq(cq.number);
@@ -487,7 +487,7 @@ TEST_F(Mlx5EnhancedTraffic, InaccessibleReceiveBufferFailsOnlyItsQueue)
 }
 
 // The driver may destroy objects in any order.
-TEST_F(Mlx5EnhancedTraffic, DatagramIsDroppedIfASteeringObjectWasDestroyed)
+TEST_F(Mlx5EnhancedTraffic, DatagramIsDroppedIfAnObjectWasDestroyed)
 {
 	const std::uint32_t table =
 		driver.try_rqt(2, {queues[0].number, queues[1].number}).number();

@@ -18,7 +18,7 @@ namespace umr = hw::mlx5::umr;
 namespace
 {
 
-constexpr std::uint8_t kLent = 0x11, kSecret = 0x77;
+constexpr std::uint8_t kLeased = 0x11, kSecret = 0x77;
 
 } // namespace
 
@@ -40,7 +40,7 @@ protected:
 		to = driver.allocate(kSize);
 		region = make_region(from);
 		window = make_list(region, from);
-		std::fill_n(driver.bytes(from, kSize), kSize, kLent);
+		std::fill_n(driver.bytes(from, kSize), kSize, kLeased);
 	}
 	MkeyContext context(MkeyMode mode, std::uint64_t start)
 	{
@@ -88,7 +88,7 @@ protected:
 		unsigned turns = 0;
 		driver.host.loop().run_until([&] { return turns++ == 1; });
 		const std::uint8_t *const begin = driver.bytes(to, kSize);
-		const auto arrived = std::count(begin, begin + kSize, kLent);
+		const auto arrived = std::count(begin, begin + kSize, kLeased);
 		ASSERT_GT(arrived, 0);
 		ASSERT_LT(arrived, kSize);
 	}
@@ -239,7 +239,7 @@ TEST_F(Mlx5Lease, DestroyingAnMrDoesNotAffectOtherMrs)
 		  MemoryError::none);
 	ASSERT_EQ(driver.command_at_once(Opcode::destroy_mkey, region >> 8), Status::ok);
 	driver.host.loop().poll();
-	EXPECT_EQ(*driver.bytes(to + kWindow - 1, 1), kLent) << "they were not sent again";
+	EXPECT_EQ(*driver.bytes(to + kWindow - 1, 1), kLeased) << "they were not sent again";
 	EXPECT_EQ(next_syndrome(), 0u);
 }
 

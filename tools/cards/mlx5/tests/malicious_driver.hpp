@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "bus/pci/testing/hostile_guest.hpp"
+#include "bus/pci/testing/malicious_guest.hpp"
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/raw_driver.hpp"
 
@@ -138,8 +138,8 @@ inline constexpr QpService kServices[] = {QpService::rc,     QpService::uc,  QpS
 					  QpService::xrc,    QpService::qp0, QpService::qp1,
 					  QpService::reg_umr};
 
-// MaliciousDriver - the driver that HostileGuest requires. Queue pairs are identified by their
-// index in qps_; packets to the port's own address stay inside the card.
+// MaliciousDriver - what MaliciousGuest asks for. Queue pairs are known by their places in qps_;
+// packets to the port's own address stay inside the card.
 class MaliciousDriver
 {
 	using Input = weft::testing::Input;
@@ -166,8 +166,8 @@ public:
 		driver_.bring_up();
 		if (victim_lid_)
 			set_cable(true);
-		scratch_ = driver_.allocate(weft::testing::kHostileScratch);
-		everything_ = driver_.allocate(weft::testing::kHostileScratch);
+		scratch_ = driver_.allocate(weft::testing::kMaliciousScratch);
+		everything_ = driver_.allocate(weft::testing::kMaliciousScratch);
 		cq_ = driver_.make_cq(6);
 		large_cq_ = driver_.make_cq(6, true);
 		driver_.xrc_domain = driver_.command(Opcode::alloc_xrcd).number();
@@ -196,7 +196,7 @@ public:
 	// Returns the command queue, or the memory of the QPs and their records.
 	std::span<std::byte> table(bool which)
 	{
-		return driver_.host.memory(which ? everything_ + weft::testing::kHostileScratch
+		return driver_.host.memory(which ? everything_ + weft::testing::kMaliciousScratch
 						 : TinyDriver::kCommandQueue,
 					   4096);
 	}
@@ -376,10 +376,10 @@ private:
 		for (const auto *field : {&MkeyContext::local_read, &MkeyContext::local_write})
 			field->set(context.bytes, 1);
 		MkeyContext::start.set(context.bytes, everything_);
-		MkeyContext::length.set(context.bytes, weft::testing::kHostileScratch);
+		MkeyContext::length.set(context.bytes, weft::testing::kMaliciousScratch);
 		MkeyContext::octwords.set(context.bytes, 8);
 		Bytes list;
-		driver_.append_pages(list, everything_, weft::testing::kHostileScratch);
+		driver_.append_pages(list, everything_, weft::testing::kMaliciousScratch);
 		make(kRegion, MkeyMode::pages, 8, list);
 		for (const auto *field :
 		     {&MkeyContext::remote_read, &MkeyContext::remote_write, &MkeyContext::atomic})

@@ -138,7 +138,7 @@ private:
 
 } // namespace
 
-// Memory errors in the daemon are found by the sanitizers. HostileGuest checks that a reset
+// Memory errors in the daemon are found by the sanitizers. MaliciousGuest checks that a reset
 // recovers the malicious guest's card after each input.
 TEST(Mlx5Malicious, RandomOperationsDoNotAffectAnotherGuest)
 {
@@ -153,7 +153,7 @@ TEST(Mlx5Malicious, RandomOperationsDoNotAffectAnotherGuest)
 		fabric.connect(mine, other);
 		BusyHost host(seed);
 		Victim victim(other, host);
-		weft::testing::HostileGuest<MaliciousDriver> guest(
+		weft::testing::MaliciousGuest<MaliciousDriver> guest(
 			mine, 0x0002c90500000100, kVictimLid, [&] { victim.work(); }, host);
 		std::mt19937 random(seed);
 		std::vector<std::uint8_t> input(kInputBytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fuzzes an emulated InfiniHost as a malicious guest (hostile_guest.hpp).
+// Fuzzes an emulated InfiniHost as a malicious guest (malicious_guest.hpp).
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 #include "cards/hca/transport.hpp"
 #include "cards/mthca/limits.hpp"
 #include "cards/mthca/tests/tiny_driver.hpp"
-#include "bus/pci/testing/hostile_guest.hpp"
+#include "bus/pci/testing/malicious_guest.hpp"
 
 namespace weft::mthca::testing
 {
@@ -43,7 +43,7 @@ constexpr Opcode kOpcodes[] = {
 	Opcode::map_icm_aux,   Opcode::set_icm_size, Opcode::unmap_fa,    Opcode::map_fa,
 };
 
-// Subject - the driver that HostileGuest requires. The card's ports are cabled to each other.
+// Subject - what MaliciousGuest asks for. The card's ports are cabled to each other.
 class Subject
 {
 public:
@@ -55,8 +55,8 @@ public:
 	{
 		std::ranges::fill(rung_, 0);
 		driver_.bring_up();
-		scratch_ = driver_.allocate(weft::testing::kHostileScratch);
-		everything_ = driver_.allocate(weft::testing::kHostileScratch);
+		scratch_ = driver_.allocate(weft::testing::kMaliciousScratch);
+		everything_ = driver_.allocate(weft::testing::kMaliciousScratch);
 		const std::uint64_t cq = driver_.allocate(32 << kLogCq);
 		for (std::uint32_t i = 0; i < 1u << kLogCq; ++i)
 			driver_.host.memory(cq + 32 * i + 31, 1)[0] = std::byte{0x80};
@@ -255,7 +255,7 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	static weft::testing::HostileGuest<weft::mthca::testing::Subject> guest;
+	static weft::testing::MaliciousGuest<weft::mthca::testing::Subject> guest;
 	guest.run(weft::testing::Input({data, size}));
 	return 0;
 }

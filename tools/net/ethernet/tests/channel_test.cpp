@@ -110,7 +110,7 @@ TEST(EthernetNetworkCards, CardCanBeDetachedFromTheNetworkAndReattached)
 	network.remove_attachment("a/eth0");
 	EXPECT_FALSE(card.send(frame_to(kBroadcast, 0x020000000001)));
 	network.add_card("a/eth0", "lan", channel, {});
-	EXPECT_TRUE(card.other_attends());
+	EXPECT_TRUE(card.peer_is_attached());
 }
 
 // A busy handler on one Ethernet does not delay another Ethernet.

@@ -234,10 +234,10 @@ TEST_F(EthernetLink, FramesDueTogetherAreDeliveredInSlices)
 TEST_F(EthernetLink, SameSeedGivesTheSameFaults)
 {
 	Node c("c"), d("d");
-	Link twin(loop, c.port, d.port, {}, 1);
+	Link other(loop, c.port, d.port, {}, 1);
 	const LinkSettings settings{true, {.loss = 0.5}};
 	link.set(settings);
-	twin.set(settings);
+	other.set(settings);
 	for (char filler = 'a'; filler <= 'z'; ++filler) {
 		send(a, static_cast<std::uint8_t>(filler));
 		send(c, static_cast<std::uint8_t>(filler));

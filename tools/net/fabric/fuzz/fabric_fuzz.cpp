@@ -98,12 +98,12 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	// Creating the fixture takes a hundred times longer than an input, so it is only replaced
-	// after a change.
-	static std::optional<Fixture> rig;
-	if (!rig)
-		rig.emplace();
-	if (!feed(rig->from, std::as_bytes(std::span(data, size))))
-		rig.reset();
+	// Making it costs a hundred times what an input does, so it is made anew only when it has
+	// changed.
+	static std::optional<Fixture> fixture;
+	if (!fixture)
+		fixture.emplace();
+	if (!feed(fixture->from, std::as_bytes(std::span(data, size))))
+		fixture.reset();
 	return 0;
 }

@@ -35,8 +35,8 @@ protected:
 		b.receives = {100};
 		before = b.regions[kRegion].bytes;
 	}
-	void tell(const Segment &segment) { tell(encode(segment)); }
-	void tell(const Bytes &ulpdu) { b.stream.feed(writer.frame(ulpdu)); }
+	void deliver(const Segment &segment) { deliver(encode(segment)); }
+	void deliver(const Bytes &ulpdu) { b.stream.feed(writer.frame(ulpdu)); }
 	// Checks the error of the stream, and the Terminate message that the peer receives.
 	void expect(const Error &error)
 	{
@@ -94,7 +94,7 @@ protected:
 
 TEST_F(Refusal, TruncatedTaggedHeaderIsRefused)
 {
-	tell(Bytes{0xc1, 0x40, 0});
+	deliver(Bytes{0xc1, 0x40, 0});
 	expect(errors::kDdpCatastrophic);
 }
 
@@ -102,7 +102,7 @@ TEST_F(Refusal, TruncatedUntaggedHeaderIsRefused)
 {
 	Bytes ulpdu = encode(send({}));
 	ulpdu.resize(kUntaggedHeader - 1);
-	tell(ulpdu);
+	deliver(ulpdu);
 	expect(errors::kDdpCatastrophic);
 }
 
@@ -123,7 +123,7 @@ TEST_P(HeaderRefusal, InvalidHeaderFieldTerminatesTheStream)
 	const Edit &edit = GetParam();
 	Bytes ulpdu = encode(edit.tagged ? write(data, kRegion, kBase) : send(data));
 	ulpdu[edit.at] = edit.value;
-	tell(ulpdu);
+	deliver(ulpdu);
 	expect(edit.error);
 }
 
@@ -153,50 +153,50 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(Refusal, WriteBeyondTheRegionIsRefused)
 {
-	tell(write(data, kRegion, kBase + 951));
+	deliver(write(data, kRegion, kBase + 951));
 	expect(errors::kTaggedBounds);
 }
 
 TEST_F(Refusal, WriteThatWrapsAroundIsRefused)
 {
-	tell(write(data, kRegion, ~0ull - 10));
+	deliver(write(data, kRegion, ~0ull - 10));
 	expect(errors::kTaggedWrapped);
 }
 
 TEST_F(Refusal, WriteWithoutAccessRightIsRefused)
 {
-	tell(write(data, kReadOnly, kBase));
+	deliver(write(data, kReadOnly, kBase));
 	expect(errors::kAccess);
 }
 
 TEST_F(Refusal, MessageLongerThanItsReceiveIsRefused)
 {
-	tell(send(pattern(60), 1, 0, false));
+	deliver(send(pattern(60), 1, 0, false));
 	EXPECT_FALSE(b.end);
-	tell(send(pattern(41), 1, 60));
+	deliver(send(pattern(41), 1, 60));
 	expect(errors::kMessageTooLong);
 }
 
 TEST_F(Refusal, MessageWithoutAReceiveIsRefused)
 {
 	b.receives.clear();
-	tell(send(data));
+	deliver(send(data));
 	expect(errors::kNoBuffer);
 }
 
 TEST_F(Refusal, MessageWithAGapIsRefused)
 {
-	tell(send(data, 1, 0, false));
-	tell(send(data, 1, 51));
+	deliver(send(data, 1, 0, false));
+	deliver(send(data, 1, 51));
 	expect(errors::kMessageOffset);
 }
 
 TEST_F(Refusal, OpcodeChangeWithinAMessageIsRefused)
 {
-	tell(send(data, 1, 0, false));
+	deliver(send(data, 1, 0, false));
 	Segment other = send(data, 1, 50);
 	other.opcode = Opcode::send_solicited;
-	tell(other);
+	deliver(other);
 	expect(errors::kUnexpectedOpcode);
 }
 
@@ -205,42 +205,42 @@ TEST_F(Refusal, InvalidationOfAnUnknownStagIsRefused)
 	Segment segment = send(data);
 	segment.opcode = Opcode::send_invalidate;
 	segment.stag = 0x999;
-	tell(segment);
+	deliver(segment);
 	expect(errors::kCannotInvalidate);
 }
 
 TEST_F(Refusal, ReadOfAnUnknownStagIsRefused)
 {
-	tell(ask({.sink = 1, .length = 10, .source = 0x999, .source_offset = kBase}));
+	deliver(ask({.sink = 1, .length = 10, .source = 0x999, .source_offset = kBase}));
 	b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kInvalidStag}));
 }
 
 TEST_F(Refusal, ReadBeyondTheRegionIsRefused)
 {
-	tell(ask({.sink = 1, .length = 1001, .source = kRegion, .source_offset = kBase}));
+	deliver(ask({.sink = 1, .length = 1001, .source = kRegion, .source_offset = kBase}));
 	b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kBounds}));
 }
 
 TEST_F(Refusal, ReadWithoutAccessRightIsRefused)
 {
-	tell(ask({.sink = 1, .length = 10, .source = kWriteOnly, .source_offset = kBase}));
+	deliver(ask({.sink = 1, .length = 10, .source = kWriteOnly, .source_offset = kBase}));
 	b.output();
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kAccess}));
 }
 
 TEST_F(Refusal, ReadThatWrapsAroundIsRefused)
 {
-	tell(ask({.sink = 1, .length = 100, .source = kRegion, .source_offset = ~0ull - 10}));
+	deliver(ask({.sink = 1, .length = 100, .source = kRegion, .source_offset = ~0ull - 10}));
 	expect(errors::kWrapped);
 }
 
 TEST_F(Refusal, ReadsAboveTheNegotiatedDepthAreRefused)
 {
 	for (const std::uint32_t sequence : {1u, 2u, 3u})
-		tell(ask({.sink = 1, .length = 10, .source = kRegion, .source_offset = kBase},
-			 sequence));
+		deliver(ask({.sink = 1, .length = 10, .source = kRegion, .source_offset = kBase},
+			    sequence));
 	expect(errors::kNoBuffer);
 }
 
@@ -248,7 +248,7 @@ TEST_F(Refusal, ReadRequestOfInvalidLengthIsRefused)
 {
 	Segment segment = ask({});
 	segment.payload = View(kept).first(27);
-	tell(segment);
+	deliver(segment);
 	expect(errors::kStreamCatastrophic);
 }
 
@@ -256,7 +256,7 @@ TEST_F(Refusal, FragmentedReadRequestIsRefused)
 {
 	Segment segment = ask({});
 	segment.last = false;
-	tell(segment);
+	deliver(segment);
 	expect(errors::kMessageTooLong);
 }
 
@@ -311,7 +311,7 @@ class ResponseRefusal : public Refusal
 protected:
 	ResponseRefusal()
 	{
-		tell(write({}, 0, 0)); // it may speak
+		deliver(write({}, 0, 0)); // it may speak
 		b.read({.sink = kRegion,
 			.sink_offset = kBase,
 			.length = 60,
@@ -331,40 +331,40 @@ protected:
 
 TEST_F(ResponseRefusal, MatchingReadResponseIsAccepted)
 {
-	tell(response(pattern(50), kBase, false));
-	tell(response(pattern(10), kBase + 50, true));
+	deliver(response(pattern(50), kBase, false));
+	deliver(response(pattern(10), kBase + 50, true));
 	EXPECT_EQ(b.done.size(), 1u);
 	EXPECT_FALSE(b.end);
 }
 
 TEST_F(ResponseRefusal, ReadResponseToAnotherStagIsRefused)
 {
-	tell(response(data, kBase, false, kWriteOnly));
+	deliver(response(data, kBase, false, kWriteOnly));
 	expect(errors::kTaggedInvalidStag);
 }
 
 TEST_F(ResponseRefusal, ReadResponseAtAnotherOffsetIsRefused)
 {
-	tell(response(data, kBase + 1, false));
+	deliver(response(data, kBase + 1, false));
 	expect(errors::kTaggedBounds);
 }
 
 TEST_F(ResponseRefusal, OverlongReadResponseIsRefused)
 {
-	tell(response(pattern(61), kBase, true));
+	deliver(response(pattern(61), kBase, true));
 	expect(errors::kTaggedBounds);
 }
 
 TEST_F(ResponseRefusal, ShortReadResponseIsRefused)
 {
-	tell(response(pattern(59), kBase, true));
+	deliver(response(pattern(59), kBase, true));
 	expect(errors::kTaggedBounds);
 }
 
 TEST_F(ResponseRefusal, ReadResponseToAnInvalidatedStagIsRefused)
 {
 	b.regions.erase(kRegion);
-	tell(response(data, kBase, false));
+	deliver(response(data, kBase, false));
 	EXPECT_EQ(b.end, (End{End::Kind::failed, errors::kTaggedInvalidStag}));
 	EXPECT_TRUE(b.done.empty());
 }
@@ -372,11 +372,11 @@ TEST_F(ResponseRefusal, ReadResponseToAnInvalidatedStagIsRefused)
 TEST_F(Refusal, ReceivedTerminateClosesTheStream)
 {
 	const Bytes payload = encode(errors::kTaggedBounds);
-	tell(Segment{.opcode = Opcode::terminate,
-		     .last = true,
-		     .queue = kTerminateQueue,
-		     .sequence = 1,
-		     .payload = payload});
+	deliver(Segment{.opcode = Opcode::terminate,
+			.last = true,
+			.queue = kTerminateQueue,
+			.sequence = 1,
+			.payload = payload});
 	EXPECT_EQ(b.end, (End{End::Kind::terminated, errors::kTaggedBounds}));
 	EXPECT_TRUE(b.output().empty());
 	EXPECT_TRUE(b.stream.finished());
@@ -385,7 +385,7 @@ TEST_F(Refusal, ReceivedTerminateClosesTheStream)
 // A message whose source cannot be read is not sent in part. The FPDUs before it are complete.
 TEST_F(Refusal, UnreadableSendSourceTerminatesTheStream)
 {
-	tell(write({}, 0, 0));
+	deliver(write({}, 0, 0));
 	b.stream.post({.opcode = Opcode::send,
 		       .id = 1,
 		       .source = {.length = 3000,

@@ -89,8 +89,8 @@ def _seconds(console):
     return max((float(match[1]) for match in map(STAMP.match, console.splitlines()) if match), default=0.0)
 
 
-def _judge(done, consoles, table, scenario):
-    """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over another error."""
+def _verdict_of(done, consoles, table, scenario):
+    """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over a complaint."""
     every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in
              itertools.chain.from_iterable(map(signature.each_leak, reports)) if scenario != "verbs" or OFTEN_MAPPED not in report]
     # After the kernel's count of leaked objects, each object is reported separately.
@@ -145,7 +145,7 @@ def run(schedule, kernel, weftd, logs=None, stopped=lambda: False, table=(), kee
         try:
             done = shared_time.run(lab, MOST_SECONDS, stopped)
             consoles = {host: (lab.directory / f"console-{host}.log").read_text(errors="replace") for host in schedule.hosts}
-            verdict, name, report, until = _judge(done, consoles, table, schedule.scenario)
+            verdict, name, report, until = _verdict_of(done, consoles, table, schedule.scenario)
         except LabError as error:
             consoles = {path.stem: path.read_text(errors="replace") for path in lab.directory.glob("console-*.log")}
             if not consoles:

@@ -45,25 +45,25 @@ def known_fault_of_umad_is_replayed(lab):
     assert "Kernel mode fault" in done.stdout and "ib_umad_write" in done.stdout, done.stdout
 
 
-# The signature that the hunt reports for each planted defect.
-PLANTED = {
+# The signature that the hunt reports for each injected defect.
+INJECTED = {
     "hang": r"task modprobe:N blocked for more than N seconds",
     "wait": r"not finished: a scheduled event requests it",
-    "refcount": r"refcount_t: underflow; use-after-free: .*planted_begin",
-    "leak": r"unreferenced object N \(size N\): planted_allocate",
+    "refcount": r"refcount_t: underflow; use-after-free: .*injected_begin",
+    "leak": r"unreferenced object N \(size N\): injected_allocate",
 }
 
 
 def _kernel_with(lab, names):
-    """A directory as that of a kernel which a user has built: um-debug, with planted modules in addition to its own."""
+    """A directory as that of a kernel which a user has built: um-debug, with injected modules in addition to its own."""
     base = kernels.find(lab.kernel)
-    tree, source = lab.directory / "kernel", lab.directory / "planted"
-    shutil.copytree(HERE / "planted", source)
+    tree, source = lab.directory / "kernel", lab.directory / "injected"
+    shutil.copytree(HERE / "injected", source)
     cache.tool("make", "-C", base.kdir, f"M={source}", "modules")
     installed = tree / "lib/modules" / base.release
     shutil.copytree(base.modules, installed)
     for name in names:
-        shutil.copy(source / f"planted_{name}.ko", installed)
+        shutil.copy(source / f"injected_{name}.ko", installed)
     image.depmod(tree, base.release)
     (tree / "include/config").mkdir(parents=True)
     for name in ("vmlinux", ".config", "include/config/kernel.release"):
@@ -72,13 +72,13 @@ def _kernel_with(lab, names):
 
 
 @test(kernels=(), also=("um-debug",), timeout=600)
-def planted_defects_are_reported(lab):
+def injected_defects_are_reported(lab):
     """A kernel of the user's own has a task that hangs, one that waits for a lost wake-up, a reference count that falls below zero, and memory that is not
     freed at the module's removal. Each gets its signature, and the same schedule without the module passes."""
-    tree = _kernel_with(lab, PLANTED)
-    for name, signature in {**PLANTED, "none": ""}.items():
+    tree = _kernel_with(lab, INJECTED)
+    for name, signature in {**INJECTED, "none": ""}.items():
         schedule = lab.directory / f"{name}.hunt"
-        step = "unload ib_umad" if name == "none" else f"load planted_{name}"
+        step = "unload ib_umad" if name == "none" else f"load injected_{name}"
         schedule.write_text(f"scenario verbs\nseed 1\n4.0 node1 {step}\n")
         done = _hunt(lab, "replay", schedule, "--kernel", tree, "--logs", lab.directory / name, status=3 if signature else 0)
         said = done.stderr.splitlines()[0]

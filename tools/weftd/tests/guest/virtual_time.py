@@ -8,7 +8,7 @@ from lab import kernels, shared_time
 from lab.testing import test
 
 BOOTED = 1700000000      # by the machines' clocks (tools/virtual_time/shared_time.hpp)
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_mlx4", "weft_ipoib")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_mlx4", "weft_ipoib")
 LAB = """
 [[switch]]
 name = "switch1"
@@ -23,7 +23,7 @@ delay = "20us"
 ends = ["node2", "switch1"]
 delay = "20us"
 """
-BEGIN = "".join(f"insmod /share/{name}.ko || exit 1\n" for name in SUITE) + """
+BEGIN = "".join(f"insmod /share/{name}.ko || exit 1\n" for name in STACK) + """
 ip address add 10.0.0.${HOSTNAME#node}/24 dev ib0; ip link set ib0 up
 until [ "$(cat /sys/class/net/ib0/carrier 2>/dev/null)" = 1 ]; do sleep 0.1; done
 date +%s.%N

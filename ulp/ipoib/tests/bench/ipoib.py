@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "guest")
 
 from lab import cache, kernels, modules
 from lab.benchmarks import benchmark
-from pair import iperf3, load_stock, load_suite
+from pair import iperf3, load_stock, load_stack
 
 PORT = 9000
 ROUNDS = 5
@@ -72,7 +72,7 @@ def pairs(bench, counted=None, cpus=1, card=MLX4):
             node.put("/tmp/datagrams", (bench.directory / "datagrams").read_bytes())
             node.run("chmod +x /tmp/datagrams")
         for node in nodes[:2]:
-            load_suite(node, card.ours)
+            load_stack(node, card.ours)
         for node in nodes[2:]:
             load_stock(node, card.theirs)
         for number, node in enumerate(nodes):

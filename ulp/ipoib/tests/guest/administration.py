@@ -9,7 +9,7 @@ from lab.process import CommandFailed
 from lab.testing import full, test
 from lab.waiting import DeadlineExceeded, wait_until
 
-from pair import SUITE, interfaces_up, mixed_pair, reachable, weft
+from pair import STACK, interfaces_up, mixed_pair, reachable, weft
 
 TOOL = "/tmp/administrator"
 # A subnet manager that shows all memberships to clients with its key.
@@ -150,12 +150,12 @@ def removal_does_not_wait_for_the_sa(lab, node1, node2):
         times.append(int(took))
         if len(times) < 2:
             weft(lab, "sm", "enable")
-            node1.insmod(f"/share/{SUITE[-1]}.ko")
+            node1.insmod(f"/share/{STACK[-1]}.ko")
             interfaces_up(node1)
             reachable(node1, "10.0.0.2")
             weft(lab, "sm", "disable")
     weft(lab, "sm", "enable")
-    node1.insmod(f"/share/{SUITE[-1]}.ko")
+    node1.insmod(f"/share/{STACK[-1]}.ko")
     interfaces_up(node1)
     reachable(node1, "10.0.0.2")
     # An SA query times out only after three seconds.

@@ -8,7 +8,7 @@ from lab.fabric import PAIR
 from lab.testing import test
 from lab.waiting import wait_until
 
-from pair import interfaces_up, iperf3, load_suite, mixed_pair, reachable, weft, weft_pair
+from pair import interfaces_up, iperf3, load_stack, mixed_pair, reachable, weft, weft_pair
 
 MODULES = "weft_mlx4 weft_cm weft_mad weft_core weft_kern"
 
@@ -74,7 +74,7 @@ def modules_reload(lab, node1, node2):
         node1.run(f"rmmod {MODULES}", timeout=60)
         flood.kill()
         back.kill()
-        load_suite(node1)
+        load_stack(node1)
         interfaces_up(node1)
         reachable(node1, "10.0.0.2")
 

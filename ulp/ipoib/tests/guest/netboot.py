@@ -4,7 +4,7 @@ from lab import image, ipxe, kernels, machine
 from lab.fabric import PAIR
 from lab.testing import test
 
-from pair import interfaces_up, load_stock, load_suite, reachable, start_fabric, unload_suite
+from pair import interfaces_up, load_stock, load_stack, reachable, start_fabric, unload_stack
 
 FILES = ("kernel", "initramfs")
 # The guest that boots has an InfiniHost; iPXE's driver requires two ports.
@@ -23,12 +23,12 @@ def boots_from(lab, server, socket, driver="weft_mlx4"):
     script.write_text(ipxe.network_boot("10.0.0.2", "10.0.0.1", FILES, machine.command_line(diskless)))
     with lab.boot(diskless) as (client,):
         assert "weft.fetched=1" in client.run("cat /proc/cmdline").out
-        load_suite(client, driver)
+        load_stack(client, driver)
         client.run("ip link set ib0 up && ip addr add 10.0.0.2/24 dev ib0")
         reachable(client, "10.0.0.1")
         # The firmware's interface had the same address, and another queue pair.
         reachable(server, "10.0.0.2")
-        unload_suite(client, driver)
+        unload_stack(client, driver)
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)
@@ -36,10 +36,10 @@ def guest_boots_from_a_server_on_weft_stack(lab):
     """A guest boots from a server on weft's stack."""
     sockets = start_fabric(lab)
     with lab.boot(lab.guest("node1", cards=[sockets[0]])) as (server,):
-        load_suite(server)
+        load_stack(server)
         interfaces_up(server)
         boots_from(lab, server, sockets[1])
-        unload_suite(server)
+        unload_stack(server)
 
 
 @test(kernels=(), also=("plain", "debug"), timeout=300)

@@ -5,7 +5,7 @@ import re
 
 from lab.testing import test
 
-from pair import SUITE, interfaces_up, start_fabric, unload_suite
+from pair import STACK, interfaces_up, start_fabric, unload_stack
 
 EVENTS = "/sys/kernel/tracing/events/weft/enable"
 POINTS = {"post_send", "doorbell", "completion", "mad_sent", "mad_received", "async_event"}
@@ -54,7 +54,7 @@ def tracepoints_show_each_step_of_a_ping(lab):
         for node in (node1, node2):
             node.insmod("/share/weft_kern.ko")
             node.run(f"mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing; echo 1 > {EVENTS}")
-            node.insmod(*(f"/share/{name}.ko" for name in SUITE if name != "weft_kern"))
+            node.insmod(*(f"/share/{name}.ko" for name in STACK if name != "weft_kern"))
         interfaces_up(node1, node2)
         for node in (node1, node2):
             before = trace(node)
@@ -77,4 +77,4 @@ def tracepoints_show_each_step_of_a_ping(lab):
         assert " 0% packet loss" in node1.run("ping -c 1 -W 5 10.0.0.2").out
         assert not trace(node1) and not trace(node2)
         for node in (node1, node2):
-            unload_suite(node)
+            unload_stack(node)

@@ -7,7 +7,7 @@ import subprocess
 from lab.fabric import PAIR, Fabric
 from lab.waiting import DeadlineExceeded
 
-SUITE = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_mlx4", "weft_ipoib")
+STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_mlx4", "weft_ipoib")
 
 
 def start_fabric(lab, lab_file=PAIR, **kernel_of):
@@ -21,8 +21,8 @@ def weft(lab, *arguments):
                           check=True, capture_output=True, text=True, timeout=60).stdout
 
 
-def load_suite(node, driver="weft_mlx4"):
-    node.insmod(*(f"/share/{driver if name == 'weft_mlx4' else name}.ko" for name in SUITE))
+def load_stack(node, driver="weft_mlx4"):
+    node.insmod(*(f"/share/{driver if name == 'weft_mlx4' else name}.ko" for name in STACK))
 
 
 def load_stock(node, driver="mlx4_ib"):
@@ -31,7 +31,7 @@ def load_stock(node, driver="mlx4_ib"):
     node.wait_for("ip link show dev ib0", timeout=60, what="ib0 of the stock stack")
 
 
-def unload_suite(node, driver="weft_mlx4"):
+def unload_stack(node, driver="weft_mlx4"):
     node.run(f"rmmod weft_ipoib {driver} weft_cm weft_mad weft_core weft_kern", timeout=60)
 
 
@@ -42,10 +42,10 @@ def weft_pair(lab, lab_file=PAIR, **options):
     guests = [lab.guest(f"node{number}", cards=[socket], **options) for number, socket in enumerate(sockets, 1)]
     with lab.boot(*guests) as nodes:
         for node in nodes:
-            load_suite(node)
+            load_stack(node)
         yield nodes
         for node in nodes:
-            unload_suite(node)
+            unload_stack(node)
 
 
 @contextlib.contextmanager
@@ -55,10 +55,10 @@ def mixed_pair(lab, lab_file=PAIR, peer_share=None):
     ours = lab.guest("node1", cards=[sockets[0]])
     theirs = lab.guest("node2", cards=[sockets[1]], kernel="stock", share=peer_share)
     with lab.boot(ours, theirs) as (node1, node2):
-        load_suite(node1)
+        load_stack(node1)
         load_stock(node2)
         yield node1, node2
-        unload_suite(node1)
+        unload_stack(node1)
 
 
 def reachable(source, target, timeout=60):

@@ -108,12 +108,12 @@ private:
 	std::array<Ends, kKinds> pairs_{};
 };
 
-inline FuzzFixture &fuzz_rig()
+inline FuzzFixture &fuzz_fixture()
 {
 	/* Initialise the logger first, so that at exit it outlives the fabric, which logs. */
 	spdlog::set_level(spdlog::level::off);
-	static FuzzFixture rig;
-	return rig;
+	static FuzzFixture fixture;
+	return fixture;
 }
 
 } // namespace weft::mlx4::transport

@@ -15,7 +15,7 @@ using namespace weft::mlx4::transport;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	FuzzFixture &rig = fuzz_rig();
+	FuzzFixture &fixture = fuzz_fixture();
 	std::span<const std::uint8_t> input(data, size);
 	for (unsigned count = 0; count < 24 && input.size() > 3; count++) {
 		const unsigned choice = input[0], offset = input[1];
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 			std::memcpy(into, input.data(), bytes);
 			input = input.subspan(bytes);
 		};
-		const auto &pair = rig.pair(choice % FuzzFixture::kKinds);
+		const auto &pair = fixture.pair(choice % FuzzFixture::kKinds);
 		take(&headers.bth, sizeof(headers.bth));
 		take(&headers.deth, sizeof(headers.deth));
 		take(&headers.reth, sizeof(headers.reth));
@@ -40,17 +40,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 			headers.bth.pkey = 0xffff;
 			headers.bth.set_dest_qp(pair[1]->qpn);
 			headers.deth.qkey = 0x1111;
-			headers.xrceth.srq = rig.srq.number();
-			auto progress = rig.b.transport().progress(*pair[1]);
+			headers.xrceth.srq = fixture.srq.number();
+			auto progress = fixture.b.transport().progress(*pair[1]);
 			std::uint32_t base =
 				choice & 0x40 ? progress.last_acked_psn : progress.next_receive_psn;
 			headers.bth.set_psn(base + (offset & 0xf) - (offset >> 4));
 		}
 		if (choice & 0x20) {
-			headers.reth.address = rig.memory_b.address + offset;
-			headers.reth.rkey = rig.memory_b.key;
-			headers.atomic.address = rig.memory_b.address + (offset & ~7u);
-			headers.atomic.rkey = rig.memory_b.key;
+			headers.reth.address = fixture.memory_b.address + offset;
+			headers.reth.rkey = fixture.memory_b.key;
+			headers.atomic.address = fixture.memory_b.address + (offset & ~7u);
+			headers.atomic.rkey = fixture.memory_b.key;
 		}
 		std::vector<std::byte> payload(payload_bytes);
 		const unsigned packets = choice & 0x10 ? 1 + offset % 5 : 1;
@@ -62,17 +62,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 					nullptr});
 		/* An outstanding request, so that responses are accepted. */
 		if (choice & 0x08)
-			rig.b.post_send(*pair[1],
-					WqeBuilder(WqeOpcode::rdma_read)
-						.add(WqeRemoteAddress{rig.memory_a.address,
-								      rig.memory_a.key, 0})
-						.add(rig.memory_b.piece(0, 1000))
-						.done());
+			fixture.b.post_send(*pair[1],
+					    WqeBuilder(WqeOpcode::rdma_read)
+						    .add(WqeRemoteAddress{fixture.memory_a.address,
+									  fixture.memory_a.key, 0})
+						    .add(fixture.memory_b.piece(0, 1000))
+						    .done());
 		auto packet = fabric::Packet::make_run(headers, std::move(all), packets);
 		if (packet)
-			rig.b.transport().receive(1, std::move(*packet));
-		rig.settle();
+			fixture.b.transport().receive(1, std::move(*packet));
+		fixture.settle();
 	}
-	rig.finish();
+	fixture.finish();
 	return 0;
 }

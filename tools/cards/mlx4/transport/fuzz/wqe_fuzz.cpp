@@ -15,8 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 {
 	if (size < 2)
 		return 0;
-	FuzzFixture &rig = fuzz_rig();
-	const auto &pair = rig.pair(data[0] % FuzzFixture::kKinds);
+	FuzzFixture &fixture = fuzz_fixture();
+	const auto &pair = fixture.pair(data[0] % FuzzFixture::kKinds);
 	std::span<const std::uint8_t> input(data + 1, size - 1);
 	for (unsigned count = 0; count < 12 && input.size() > 1; count++) {
 		std::size_t units = 1 + input[0] % 63;
@@ -31,25 +31,25 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 			for (std::size_t at = 16; at + 16 <= wqe.size(); at += 16) {
 				auto marker = std::to_integer<unsigned>(wqe[at]);
 				if (marker == 0xa1) {
-					WqeData piece = rig.memory_a.piece(
+					WqeData piece = fixture.memory_a.piece(
 						std::to_integer<unsigned>(wqe[at + 1]),
 						std::to_integer<unsigned>(wqe[at + 2]) * 37);
 					std::memcpy(wqe.data() + at, &piece, 16);
 				} else if (marker == 0xb2) {
 					WqeRemoteAddress remote{
-						rig.memory_b.address +
+						fixture.memory_b.address +
 							std::to_integer<unsigned>(wqe[at + 1]),
-						rig.memory_b.key, 0};
+						fixture.memory_b.key, 0};
 					std::memcpy(wqe.data() + at, &remote, 16);
 				} else if (marker == 0xc3) {
-					const ib::be32 key = rig.free_key;
+					const ib::be32 key = fixture.free_key;
 					std::memcpy(wqe.data() + at + 4, &key, sizeof(key));
 				}
 			}
 		}
-		rig.a.post_send(*pair[0], wqe);
-		rig.settle();
+		fixture.a.post_send(*pair[0], wqe);
+		fixture.settle();
 	}
-	rig.finish();
+	fixture.finish();
 	return 0;
 }

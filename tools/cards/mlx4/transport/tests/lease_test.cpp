@@ -17,10 +17,10 @@ namespace
 class GuestMemoryLease : public ConnectedPair
 {
 protected:
-	static constexpr std::byte kLent{0x11}, kSecret{0x77};
+	static constexpr std::byte kLeased{0x11}, kSecret{0x77};
 	static constexpr std::uint64_t kSize = 4096;
 
-	GuestMemoryLease() { std::ranges::fill(a.bytes(from), kLent); }
+	GuestMemoryLease() { std::ranges::fill(a.bytes(from), kLeased); }
 	static std::vector<std::byte> write(const Region &to, const WqeData &data)
 	{
 		return WqeBuilder(WqeOpcode::rdma_write)
@@ -149,7 +149,7 @@ TEST_F(GuestMemoryLease, DestroyingAKeyDoesNotAffectOtherKeys)
 	a.post_send(*qp_a, write(to, from.piece()));
 	a.destroy_key(other.key);
 	wait_good(a, cq_a, 1);
-	EXPECT_EQ(std::ranges::count(b.bytes(to), kLent), static_cast<long>(kSize));
+	EXPECT_EQ(std::ranges::count(b.bytes(to), kLeased), static_cast<long>(kSize));
 }
 
 /* A request that may not invalidate a key ends no lease. */
@@ -170,7 +170,7 @@ TEST_F(GuestMemoryLease, RejectedInvalidationRevokesNoLease)
 	a.post_send(outsider, WqeBuilder(WqeOpcode::local_invalidate).add(invalidate).done());
 	EXPECT_TRUE(wait_alone().is_error);
 	wait_good(a, cq_a, 1);
-	EXPECT_EQ(std::ranges::count(b.bytes(to), kLent), static_cast<long>(kSize));
+	EXPECT_EQ(std::ranges::count(b.bytes(to), kLeased), static_cast<long>(kSize));
 }
 
 /* Data sent with more keys than a QP may have leases for is copied, and arrives. */

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Planted defect: the waker of a task has been forgotten. A signal would interrupt the wait, so the
- * kernel does not report it.
+ * Injected defect: the waker of a task has been forgotten. A signal would interrupt the wait, so
+ * the kernel does not report it.
  */
 #include <linux/completion.h>
 #include <linux/module.h>
 
 static DECLARE_COMPLETION(never);
 
-static int __init planted_begin(void)
+static int __init injected_begin(void)
 {
 	return wait_for_completion_interruptible(&never);
 }
-module_init(planted_begin);
+module_init(injected_begin);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Planted defect: a wait that never ends and that no signal interrupts. */
+/* Injected defect: a wait that never ends and that no signal interrupts. */
 #include <linux/completion.h>
 #include <linux/module.h>
 
 static DECLARE_COMPLETION(never);
 
-static int __init planted_begin(void)
+static int __init injected_begin(void)
 {
 	wait_for_completion(&never);
 	return 0;
 }
-module_init(planted_begin);
+module_init(injected_begin);
 
-MODULE_DESCRIPTION("A planted defect");
+MODULE_DESCRIPTION("An injected defect");
 MODULE_LICENSE("Dual BSD/GPL");

@@ -18,7 +18,7 @@ namespace weft::testing
 {
 
 // Size of the area for mailboxes, and of the area for queues and data.
-constexpr std::size_t kHostileScratch = 64 << 10;
+constexpr std::size_t kMaliciousScratch = 64 << 10;
 
 class Input
 {
@@ -50,8 +50,8 @@ private:
 	std::span<const std::uint8_t> bytes_;
 };
 
-// HostileGuest - a driver that is mostly correct, so that its errors reach deep code paths. Subject
-// is a driver of the card under test:
+// MaliciousGuest - a driver that is mostly correct, so that its errors reach deep code paths.
+// Subject is a driver of the card under test:
 //
 //	static constexpr std::uint64_t kMemorySize;		// of the guest
 //	static constexpr std::uint64_t kBarSizes[6];			// 0: no BAR
@@ -66,11 +66,11 @@ private:
 //	void create_qp(qpn, Input &), post(qpn, Input &), ring(qpn), end(qpn, bool by_error), arm(Input &), consume(Input &);
 //	void set_port_active(); void set_cable(bool);
 template<class Subject>
-class HostileGuest
+class MaliciousGuest
 {
 public:
 	template<class... Arguments>
-	explicit HostileGuest(Arguments &&...arguments)
+	explicit MaliciousGuest(Arguments &&...arguments)
 	    : subject_(std::forward<Arguments>(arguments)...)
 	{
 	}
@@ -96,7 +96,7 @@ private:
 			break;
 		case 1: // queue and data content
 		case 2: {
-			const auto at = input.take<std::uint16_t>() % kHostileScratch;
+			const auto at = input.take<std::uint16_t>() % kMaliciousScratch;
 			const std::uint64_t place = input.take<std::uint8_t>() % 2
 							    ? subject_.scratch()
 							    : subject_.everything();
