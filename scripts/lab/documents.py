@@ -127,7 +127,7 @@ def check_figures(tree):
 
 def complaints():
     """Returns the complaints of all checks."""
-    return check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
+    return check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + layering.python_complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
 
 
 def check():

@@ -3,10 +3,13 @@
 
 A line of the list is `DIRECTORY: PERMITTED ...`. A file belongs to the longest DIRECTORY that its path begins with, or, below that, to
 `DIRECTORY/tests` if one of the directories in between holds tests. It may include its own directory, what the line permits (directories of the
-list, or single files), the standard library, and for a test whatever the directory that it tests may include.
+list, or single files), the standard library, and for a test whatever the directory that it tests may include. A second list is for imports of
+Python files.
 """
+import ast
 import os.path
 import re
+import sys
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
 SOURCES = {".c", ".cpp", ".h", ".hpp"}
@@ -18,12 +21,13 @@ TESTS = {"tests", "testing", "fuzz", "bench"}
 EXEMPT = re.compile(r"(?:core|hw|ulp)/.*/bench/|.*/tests/guest/")
 # Include directories of the compilers of the two halves, and the one with generated headers that replaces them for the simulated kernel.
 SEARCHED = ("tools", "include", ".", "core", "core/kern/sim/include")
-LIST = re.compile(r"^\.\. layering\n\n::\n\n((?:    .*\n|\n)+)", re.MULTILINE)
+LIST = r"^\.\. {}\n\n::\n\n((?:    .*\n|\n)+)"
+PYTHON = ("Documentation", "core", "hw", "scripts", "tools", "ulp")
 
 
-def allowed(tree):
+def allowed(tree, label="layering"):
     """Returns {directory: set of directories that it may include}, as the architecture page documents it."""
-    listed = LIST.search((tree / "Documentation/architecture.rst").read_text())
+    listed = re.search(LIST.format(label), (tree / "Documentation/architecture.rst").read_text(), re.MULTILINE)
     rows = {}
     for line in listed[1].splitlines() if listed else ():
         directory, _, permitted = line.strip().partition(":")
@@ -90,4 +94,36 @@ def complaints(tree, rows=None):
                 continue
             if wanted not in may and taken not in may:
                 found.append(f"{name} includes {include}: {own} may not include {wanted} (Documentation/architecture.rst, Layering)")
+    return found
+
+
+def _imported(source):
+    """The first parts of the names of the modules that a Python file imports, except relative imports and the standard library."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names
+
+
+def python_complaints(tree, rows=None):
+    """The imports that the list does not permit, one line each, and the Python files that it does not cover."""
+    rows = allowed(tree, "layering-python") if rows is None else rows
+
+    def row_of(name):
+        return max((row for row in rows if name.startswith(f"{row}/")), key=len, default=None)
+    files = {path.relative_to(tree).as_posix(): path for top in PYTHON for path in sorted((tree / top).rglob("*.py"))}
+    found = []
+    for name, path in files.items():
+        own = row_of(name)
+        if own is None:
+            found.append(f"{name} is in no directory that Documentation/architecture.rst lists for Python")
+            continue
+        for module in sorted(_imported(path.read_text())):
+            # A module is a file, or a directory with files.
+            owners = {row_of(other) for other in files if module in (other.split("/")[-2], other.split("/")[-1].removesuffix(".py"))} or {module}
+            if not owners & {own, *rows[own]}:
+                found.append(f"{name} imports {module}: {own} may not import {' or '.join(sorted(map(str, owners)))} (Documentation/architecture.rst, Layering)")
     return found

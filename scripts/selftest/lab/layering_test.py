@@ -88,5 +88,38 @@ class Layering(unittest.TestCase):
         self.assert_refused("core/mad/agent.cpp", '#include "../verbs/tests/fixture.hpp"\n', "core/verbs/tests")
 
 
+PYTHON_ROWS = {"scripts": {"scripts/lab"}, "scripts/lab": set(), "tools/session": {"scripts/lab"}, "tools/python": {"pytest"}}
+PYTHON_FILES = ("scripts/lab/guest.py", "scripts/lab/cache.py", "tools/session/labs.py", "tools/session/hunt/trial.py", "tools/python/weft/plugin.py")
+
+
+class PythonLayering(unittest.TestCase):
+    def complaints(self, name, text):
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (*PYTHON_FILES, name):
+                path = pathlib.Path(folder) / file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text if file == name else "")
+            return layering.python_complaints(pathlib.Path(folder), PYTHON_ROWS)
+
+    def test_tree_has_only_permitted_imports(self):
+        self.assertEqual(layering.python_complaints(cache.TREE), [])
+        rows = layering.allowed(cache.TREE, "layering-python")
+        directories = set(rows) | {name for permitted in rows.values() for name in permitted if "/" in name}
+        self.assertEqual([name for name in sorted(directories) if not (cache.TREE / name).is_dir()], [])
+
+    def test_permitted_imports(self):
+        self.assertEqual(self.complaints("tools/session/labs.py", "import json, os.path\nfrom lab import guest\nimport hunt.trial\n"), [])
+        self.assertEqual(self.complaints("tools/python/weft/plugin.py", "import pytest\nfrom weft import plugin\nfrom . import plugin\n"), [])
+
+    def test_other_imports_are_reported(self):
+        for name, text, wanted in (("scripts/lab/guest.py", "def boot():\n    import labs\n", "may not import tools/session"),
+                                   ("tools/python/weft/plugin.py", "from lab import guest\n", "may not import scripts/lab"),
+                                   ("tools/session/labs.py", "import pytest\n", "may not import pytest"),
+                                   ("hw/new.py", "", "is in no directory")):
+            found = self.complaints(name, text)
+            self.assertEqual(len(found), 1, found)
+            self.assertIn(wanted, found[0])
+
+
 if __name__ == "__main__":
     unittest.main()
