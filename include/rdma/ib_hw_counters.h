@@ -44,7 +44,7 @@ const struct rdma_hw_counters *ib_hw_counters(struct ib_device *device, u32 port
  * not again before the sample, or its error, is older than the lifespan.
  *
  * Context: process. Return: 0; -EINVAL for counters that do not exist; -EOPNOTSUPP if the device or
- * the port has no counters; the driver's errors.
+ * the port has no counters; the command errors of rdma/ib_verbs.h.
  */
 RDMA_MUST_CHECK int ib_get_hw_stats(struct ib_device *device, u32 port_num, u32 first, u32 count,
 				    u64 *values);

@@ -13,6 +13,20 @@
  *   of the data path do not check this.
  * - The caller owns an object that a function has created. It destroys the object before those
  *   that it was created in, and before its client's remove returns (LOCK-10).
+ * - The errors of a driver's method are those of the drivers in hw/. Another driver may return
+ *   other negative errnos.
+ * - Command errors, of functions that execute a command of the device, are: -EIO if the device has
+ *   failed, does not answer in time, is no longer on the bus, or reports an error without an errno;
+ *   -ENOMEM if there is no memory for the command, or the device lacks a resource; -EINVAL if the
+ *   device refuses a value or the state of the object; -EBUSY if the device still uses the object;
+ *   -EOPNOTSUPP if the device does not know the command; -EAGAIN, -EBADF, -EFAULT or -ENXIO for
+ *   other statuses of mlx4 and mthca (Documentation/connectx.rst, "Status codes").
+ * - Program errors, of functions that create an object for a program, are: -EFAULT if memory of the
+ *   program cannot be read or written; -EINVAL if the request of its library is too short or has a
+ *   value that the device cannot use; -EDQUOT if the user has used up the share that the driver
+ *   grants; -EPERM if the program may not lock memory, and -ENOMEM if it would exceed
+ *   RLIMIT_MEMLOCK; -EINTR if the program is killed meanwhile; -EAGAIN if the limit of its rdma
+ *   cgroup is reached.
  */
 #pragma once
 #include <kern/errno.h>
@@ -255,7 +269,7 @@ RDMA_C_BEGIN
  *
  * Asks the device; rdma/ib_cache.h has the values that are needed often.
  *
- * Context: process. Return: 0; -EINVAL for a port that does not exist; the driver's errors.
+ * Context: process. Return: 0; -EINVAL for a port that does not exist; command errors.
  */
 RDMA_MUST_CHECK int ib_query_port(struct ib_device *device, u32 port_num,
 				  struct ib_port_attr *port_attr);
@@ -267,8 +281,7 @@ RDMA_MUST_CHECK int ib_query_port(struct ib_device *device, u32 port_num,
  * @index: the entry, from 0
  * @pkey: filled in, host order (IBA 10.9)
  *
- * Context: process. Return: 0; -EINVAL for a port or an entry that does not exist; the driver's
- * errors.
+ * Context: process. Return: 0; -EINVAL for a port or an entry that does not exist; command errors.
  */
 RDMA_MUST_CHECK int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
 
@@ -279,7 +292,7 @@ RDMA_MUST_CHECK int ib_query_pkey(struct ib_device *device, u32 port_num, u16 in
  * @port_num: filled in
  * @index: filled in; may be NULL
  *
- * Context: process. Return: 0; -ENOENT if no port has the GID; the driver's errors.
+ * Context: process. Return: 0; -ENOENT if no port has the GID; command errors.
  */
 RDMA_MUST_CHECK int ib_find_gid(struct ib_device *device, const union ib_gid *gid, u32 *port_num,
 				u16 *index);
@@ -292,7 +305,7 @@ RDMA_MUST_CHECK int ib_find_gid(struct ib_device *device, const union ib_gid *gi
  * @index: filled in: the first entry with full membership, else the first one
  *
  * Context: process. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not
- * have the P_Key; the driver's errors.
+ * have the P_Key; command errors.
  */
 RDMA_MUST_CHECK int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pkey, u16 *index);
 
@@ -302,7 +315,9 @@ RDMA_MUST_CHECK int ib_find_pkey(struct ib_device *device, u32 port_num, u16 pke
  * @device_modify_mask: enum ib_device_modify_flags: the values to set
  * @device_modify: the values
  *
- * Context: process. Return: 0; -EINVAL for an unknown flag; the driver's errors.
+ * Context: process. Return: 0; -EINVAL for an unknown flag; -EOPNOTSUPP for a flag that the device
+ * does not support (mlx4 and mthca have IB_DEVICE_MODIFY_NODE_DESC only); -ENOMEM if there is no
+ * memory.
  */
 RDMA_MUST_CHECK int ib_modify_device(struct ib_device *device, int device_modify_mask,
 				     struct ib_device_modify *device_modify);
@@ -314,8 +329,8 @@ RDMA_MUST_CHECK int ib_modify_device(struct ib_device *device, int device_modify
  * @port_modify_mask: enum ib_port_modify_flags: what to do
  * @port_modify: the values; its capability masks always count
  *
- * Context: process. Return: 0; -EINVAL for a port that does not exist or an unknown flag; the
- * driver's errors.
+ * Context: process. Return: 0; -EINVAL for a port that does not exist or an unknown flag; command
+ * errors.
  */
 RDMA_MUST_CHECK int ib_modify_port(struct ib_device *device, u32 port_num, int port_modify_mask,
 				   struct ib_port_modify *port_modify);
@@ -356,9 +371,9 @@ RDMA_MUST_CHECK struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned i
  *
  * ib_dealloc_pd() ends it.
  *
- * Context: process. Return: the domain; -EINVAL for an unknown flag; -ENOMEM if there is no memory;
- * -EOPNOTSUPP if it needs a region of all memory, which the driver cannot create; the driver's
- * errors.
+ * Context: process. Return: the domain; -EINVAL for an unknown flag; -ENOMEM if there is no memory
+ * or all domains of the device are in use; if the domain needs a region of all memory, -EOPNOTSUPP
+ * if the driver cannot create one, and the errors of ib_get_dma_mr().
  */
 RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd(struct ib_device *device,
 							unsigned int flags)
@@ -373,8 +388,9 @@ RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd(struct ib_device *device
  *
  * The domain has neither of the keys for all memory. ib_dealloc_pd_user() ends it.
  *
- * Context: process, the program's. Return: the domain; -ENOMEM if there is no memory; the driver's
- * errors.
+ * Context: process, the program's. Return: the domain; -ENOMEM if there is no memory or all domains
+ * of the device are in use; -EFAULT and -EINVAL if the response cannot be written; -EAGAIN if the
+ * limit of the program's rdma cgroup is reached.
  */
 RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *device,
 							     struct ib_udata *udata)
@@ -399,7 +415,9 @@ RDMA_MUST_CHECK struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct
  *
  * ib_dealloc_xrcd() ends it.
  *
- * Context: process. Return: the domain; -ENOMEM if there is no memory; the driver's errors.
+ * Context: process. Return: the domain; -EOPNOTSUPP if the device does not have XRC; -ENOMEM if
+ * there is no memory; -ENOSPC if all XRC domains of the device are in use; the errors of
+ * ib_create_cq(), because mlx4 creates a CQ for the domain.
  */
 RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd(struct ib_device *device)
 {
@@ -413,7 +431,8 @@ RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd(struct ib_device *de
  *
  * ib_dealloc_xrcd() ends it.
  *
- * Context: process, the program's. Return: as ib_alloc_xrcd().
+ * Context: process, the program's. Return: as ib_alloc_xrcd(); -EAGAIN if the limit of the
+ * program's rdma cgroup is reached.
  */
 RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd_user(struct ib_device *device,
 								 struct ib_udata *udata)
@@ -425,7 +444,8 @@ RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd_user(struct ib_devic
  * ib_dealloc_xrcd - undo ib_alloc_xrcd() (IBA annex A14)
  * @xrcd: the domain
  *
- * Context: process. Return: 0; -EBUSY if SRQs or target QPs are left in it; the driver's errors.
+ * Context: process. Return: 0; -EBUSY if SRQs or target QPs are left in it; the drivers in hw/
+ * return no error.
  */
 RDMA_MUST_CHECK int ib_dealloc_xrcd(struct ib_xrcd *xrcd);
 
@@ -450,7 +470,7 @@ RDMA_MUST_CHECK struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_
  * Return: the handle; -EINVAL for an unknown flag, a port or GID index that does not exist, a
  * service level above 15, an unknown static rate, a flow label of more than 20 bits, DLID 0, or a
  * missing GRH where the port or a multicast destination needs one (IBA 9.8.2.1); -ENOMEM if there
- * is no memory; the driver's errors.
+ * is no memory.
  */
 RDMA_MUST_CHECK static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd,
 							   struct rdma_ah_attr *ah_attr, u32 flags)
@@ -521,7 +541,7 @@ RDMA_MUST_CHECK static inline struct ib_ah *ib_create_ah_from_wc(struct ib_pd *p
  * @ah: the handle; requests posted with it and not completed use the old or the new address
  * @ah_attr: the address; copied
  *
- * Context: any. Return: 0; -EINVAL as for rdma_create_ah(); the driver's errors.
+ * Context: any. Return: 0; -EINVAL as for rdma_create_ah().
  */
 RDMA_MUST_CHECK int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
@@ -530,7 +550,7 @@ RDMA_MUST_CHECK int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_att
  * @ah: the handle
  * @ah_attr: filled in
  *
- * Context: any. Return: 0; the driver's errors.
+ * Context: any. Return: 0. The drivers in hw/ return no error.
  */
 RDMA_MUST_CHECK int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
@@ -565,7 +585,8 @@ __ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
  * Context: process.
  *
  * Return: the queue; -EINVAL for 0 entries or more than max_cqe, a vector that does not exist, or
- * flags; -ENOMEM if there is no memory; the driver's errors.
+ * flags; -ENOMEM if there is no memory, or no room in the event queue of the vector; -ENOSPC if all
+ * queues or translation entries of the device are in use; command errors.
  */
 RDMA_MUST_CHECK static inline struct ib_cq *
 ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
@@ -587,7 +608,7 @@ ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
  *
  * ib_destroy_cq_user() ends it.
  *
- * Context: process, the program's. Return: as ib_create_cq().
+ * Context: process, the program's. Return: as ib_create_cq(); program errors.
  */
 RDMA_MUST_CHECK static inline struct ib_cq *
 ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
@@ -614,7 +635,8 @@ void ib_destroy_cq(struct ib_cq *cq);
  * @cqe: completions that it must hold, 1 to max_cqe of the device
  *
  * Context: process. Return: 0; -EINVAL for a size out of range, or smaller than the number of
- * completions that are in the queue; -ENOMEM if there is no memory; the driver's errors.
+ * completions that are in the queue; -ENOMEM if there is no memory; -ENOSPC if all translation
+ * entries of the device are in use; command errors.
  */
 RDMA_MUST_CHECK int ib_resize_cq(struct ib_cq *cq, int cqe);
 
@@ -624,8 +646,7 @@ RDMA_MUST_CHECK int ib_resize_cq(struct ib_cq *cq, int cqe);
  * @cq_count: completions that an event waits for, at most
  * @cq_period: microseconds that it waits, at most
  *
- * Context: process. Return: 0; -EINVAL beyond the limits in the device's cq_caps; the driver's
- * errors.
+ * Context: process. Return: 0; -EINVAL beyond the limits in the device's cq_caps; command errors.
  */
 RDMA_MUST_CHECK int rdma_set_cq_moderation(struct ib_cq *cq, u16 cq_count, u16 cq_period);
 
@@ -643,8 +664,8 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *priv
  *
  * Every request that completes here must have a wr_cqe. ib_free_cq() frees the queue.
  *
- * Context: process. Return: as ib_create_cq(); -EINVAL for an unknown @poll_ctx; the driver's error
- * if the queue cannot be armed.
+ * Context: process. Return: as ib_create_cq(); -EINVAL for an unknown @poll_ctx; the error of
+ * ib_req_notify_cq() if the queue cannot be armed.
  */
 RDMA_MUST_CHECK static inline struct ib_cq *ib_alloc_cq(struct ib_device *device,
 							void *private_data, int nr_cqe,
@@ -712,8 +733,9 @@ RDMA_MUST_CHECK struct ib_srq *__ib_create_srq(struct ib_pd *pd,
  * Context: process.
  *
  * Return: the queue; -EINVAL for 0 requests, sizes beyond the device's, a limit above the size, a
- * type that is neither IB_SRQT_BASIC nor IB_SRQT_XRC, or XRC without CQ or domain; -ENOMEM if there
- * is no memory; the driver's errors.
+ * type that is neither IB_SRQT_BASIC nor IB_SRQT_XRC, or XRC without CQ or domain; -EOPNOTSUPP if
+ * the device does not have XRC; -ENOMEM if there is no memory; -ENOSPC if all queues or translation
+ * entries of the device are in use; command errors.
  */
 RDMA_MUST_CHECK static inline struct ib_srq *ib_create_srq(struct ib_pd *pd,
 							   struct ib_srq_init_attr *srq_init_attr)
@@ -729,7 +751,7 @@ RDMA_MUST_CHECK static inline struct ib_srq *ib_create_srq(struct ib_pd *pd,
  *
  * ib_destroy_srq_user() ends it.
  *
- * Context: process, the program's. Return: as ib_create_srq().
+ * Context: process, the program's. Return: as ib_create_srq(); program errors.
  */
 RDMA_MUST_CHECK static inline struct ib_srq *
 ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, struct ib_udata *udata)
@@ -743,8 +765,9 @@ ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, str
  * @srq_attr: the values
  * @srq_attr_mask: enum ib_srq_attr_mask: the values to set
  *
- * Context: process. Return: 0; -EINVAL for an unknown flag, a size of 0, or a value beyond
- * max_srq_wr of the device; the driver's errors.
+ * Context: process. Return: 0; -EINVAL for an unknown flag, a size of 0, a value beyond max_srq_wr
+ * of the device, a limit that is not below the queue's size, or IB_SRQ_MAX_WR, because no driver in
+ * hw/ resizes SRQs; command errors.
  */
 RDMA_MUST_CHECK int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 				  enum ib_srq_attr_mask srq_attr_mask);
@@ -754,7 +777,7 @@ RDMA_MUST_CHECK int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_at
  * @srq: the queue
  * @srq_attr: filled in
  *
- * Context: process. Return: 0; the driver's errors.
+ * Context: process. Return: 0; command errors.
  */
 RDMA_MUST_CHECK int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
 
@@ -782,7 +805,9 @@ RDMA_MUST_CHECK struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init
  *
  * Return: the QP; -EINVAL for a type that the device's protocol does not have (RNICs have RC only),
  * sizes beyond the device's, an unknown flag or signalling type, or a CQ, SRQ, XRC domain or port
- * that is missing or does not fit the type; -ENOMEM if there is no memory; the driver's errors.
+ * that is missing or does not fit the type; -EOPNOTSUPP for a type that the device does not have;
+ * -EBUSY if the port's special QP exists already; -ENOMEM if there is no memory, or no room in the
+ * event queue; -ENOSPC if all QPs or translation entries of the device are in use; command errors.
  */
 RDMA_MUST_CHECK static inline struct ib_qp *ib_create_qp(struct ib_pd *pd,
 							 struct ib_qp_init_attr *qp_init_attr)
@@ -798,8 +823,8 @@ RDMA_MUST_CHECK static inline struct ib_qp *ib_create_qp(struct ib_pd *pd,
  *
  * ib_destroy_qp() ends it.
  *
- * Context: process, the program's. Return: as ib_create_qp(); -EINVAL for the types SMI and GSI,
- * and for any flag but IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK.
+ * Context: process, the program's. Return: as ib_create_qp(); program errors; -EINVAL for the types
+ * SMI and GSI, and for any flag but IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK.
  */
 RDMA_MUST_CHECK static inline struct ib_qp *
 ib_create_qp_user(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct ib_udata *udata)
@@ -835,7 +860,8 @@ RDMA_MUST_CHECK bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_s
  *
  * Return: 0; -EINVAL for a transition or a mask that the device's protocol does not allow, a value
  * out of its range (struct ib_qp_attr), an alternate path without IB_DEVICE_AUTO_PATH_MIG, or a
- * cur_qp_state that the QP cannot be in; the driver's errors.
+ * cur_qp_state that the QP cannot be in; -ENOTCONN if an RNIC's QP has no connection; -EOPNOTSUPP
+ * for a state that an RNIC's QP does not have; command errors.
  */
 RDMA_MUST_CHECK int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask);
 
@@ -846,7 +872,7 @@ RDMA_MUST_CHECK int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, i
  * @qp_attr_mask: enum ib_qp_attr_mask: the values to read
  * @qp_init_attr: filled in with what it was created with
  *
- * Context: process. Return: 0; the driver's errors.
+ * Context: process. Return: 0; command errors.
  */
 RDMA_MUST_CHECK int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 				struct ib_qp_init_attr *qp_init_attr);
@@ -868,8 +894,8 @@ RDMA_MUST_CHECK int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, in
  * Context: process. Unless the QP has been drained: not from a done function of its CQs, and
  * without a lock that one of them takes.
  *
- * Return: 0; -EBUSY if it is attached to a multicast group, or open by ib_open_qp(); the driver's
- * errors.
+ * Return: 0; -EBUSY if it is attached to a multicast group, or open by ib_open_qp(). The drivers in
+ * hw/ return no error.
  */
 RDMA_MUST_CHECK int ib_destroy_qp(struct ib_qp *qp);
 
@@ -938,7 +964,8 @@ void ib_drain_qp(struct ib_qp *qp);
  * Attachments are counted: each needs an ib_detach_mcast().
  *
  * Context: process. Return: 0; -EINVAL for a QP that is not UD, or addresses that are not
- * multicast; -ENOMEM if there is no memory; the driver's errors.
+ * multicast; -ENOMEM if there is no memory, or the device's table or the group's list of QPs is
+ * full; -EPROTO if the device's table is inconsistent; command errors.
  */
 RDMA_MUST_CHECK int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
@@ -961,8 +988,8 @@ RDMA_MUST_CHECK int ib_attach_mcast_for_user(struct ib_qp *qp, const union ib_gi
  * @gid: the group's GID
  * @lid: its LID, host order
  *
- * Context: process. Return: 0; -EINVAL if it is not attached by this GID and LID; the driver's
- * errors.
+ * Context: process. Return: 0; -EINVAL if it is not attached by this GID and LID; -EPROTO if the
+ * device's table is inconsistent; command errors.
  */
 RDMA_MUST_CHECK int ib_detach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
@@ -989,7 +1016,7 @@ RDMA_MUST_CHECK struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_fl
  * Most consumers use the PD's local_dma_lkey instead. ib_dereg_mr() ends the region.
  *
  * Context: process. Return: the region; -EINVAL for flags that ib_check_mr_access() refuses;
- * -ENOMEM if there is no memory; the driver's errors.
+ * -ENOMEM if there is no memory; -ENOSPC if all keys of the device are in use; command errors.
  */
 RDMA_MUST_CHECK static inline struct ib_mr *ib_get_dma_mr(struct ib_pd *pd, int mr_access_flags)
 {
@@ -1012,7 +1039,9 @@ RDMA_MUST_CHECK struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 
  *
  * Context: process. Return: the region; -EINVAL for flags that ib_check_mr_access() refuses, no
  * bytes on a page border, a range that wraps, or a @virt_addr at another offset in its page than
- * @start; -ENOMEM if there is no memory; the driver's errors.
+ * @start; -EFAULT if the memory is not mapped, or not writable as the flags require; -ENOMEM if
+ * there is no memory; -EPERM, -ENOMEM, -EDQUOT and -EINTR as program errors; -ENOSPC if all keys or
+ * translation entries of the device are in use; command errors.
  */
 RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 							   u64 virt_addr, int mr_access_flags)
@@ -1032,7 +1061,7 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64
  *
  * ib_dereg_mr() ends it.
  *
- * Context: process, the program's. Return: as ib_reg_user_mr().
+ * Context: process, the program's. Return: as ib_reg_user_mr(); program errors.
  */
 RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr_user(struct ib_pd *pd, u64 start,
 								u64 length, u64 virt_addr,
@@ -1055,7 +1084,9 @@ RDMA_MUST_CHECK struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr
  * makes it invalid again. ib_dereg_mr() ends it.
  *
  * Context: process. Return: the region; -EINVAL for another type, or a number of pages out of
- * range; -ENOMEM if there is no memory; the driver's errors.
+ * range; -EOPNOTSUPP for IB_MR_TYPE_SG_GAPS, or without IB_DEVICE_MEM_MGT_EXTENSIONS; -ENOMEM if
+ * there is no memory; -ENOSPC if all keys or translation entries of the device are in use; command
+ * errors.
  */
 RDMA_MUST_CHECK static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 							u32 max_num_sg)
@@ -1079,7 +1110,7 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum i
  *
  * Context: any. Return: number of segments taken whole, which may be fewer than given; -EINVAL for
  * no segments, a page size that the device does not have, a region that is not from ib_alloc_mr(),
- * or if nothing could be taken; the driver's errors.
+ * or if nothing could be taken.
  */
 RDMA_MUST_CHECK int ib_map_mr_sg(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nents,
 				 unsigned int *sg_offset, unsigned int page_size);
@@ -1103,7 +1134,8 @@ RDMA_MUST_CHECK int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment
  * ib_dereg_mr - undo ib_get_dma_mr(), ib_reg_user_mr() or ib_alloc_mr() (IBA 11.2.7)
  * @mr: the region
  *
- * Context: process. Return: 0; -EBUSY if the device finds windows bound to it; the driver's errors.
+ * Context: process. Return: 0; -EBUSY if the device finds windows bound to it; command errors, from
+ * an RNIC only.
  */
 RDMA_MUST_CHECK int ib_dereg_mr(struct ib_mr *mr);
 
@@ -1117,8 +1149,9 @@ RDMA_MUST_CHECK struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type ty
  *
  * ib_dealloc_mw() ends it.
  *
- * Context: process. Return: the window; -EINVAL for an unknown type; -ENOMEM if there is no memory;
- * the driver's errors.
+ * Context: process. Return: the window; -EINVAL for an unknown type; -EOPNOTSUPP for a type that
+ * the device does not have; -ENOMEM if there is no memory; -ENOSPC if all keys of the device are in
+ * use; command errors.
  */
 RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 {
@@ -1133,7 +1166,8 @@ RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum i
  *
  * ib_dealloc_mw() ends it.
  *
- * Context: process, the program's. Return: as ib_alloc_mw().
+ * Context: process, the program's. Return: as ib_alloc_mw(); -EAGAIN if the limit of the program's
+ * rdma cgroup is reached.
  */
 RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, enum ib_mw_type type,
 							     struct ib_udata *udata)
@@ -1145,7 +1179,7 @@ RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, e
  * ib_dealloc_mw - undo ib_alloc_mw() (IBA 11.2.7)
  * @mw: the window
  *
- * Context: process. Return: 0; the driver's errors.
+ * Context: process. Return: 0; -EBUSY if the device still uses it, and nothing has changed.
  */
 RDMA_MUST_CHECK int ib_dealloc_mw(struct ib_mw *mw);
 
@@ -1209,7 +1243,8 @@ ib_process_mad(struct ib_device *device, int process_mad_flags, u32 port_num,
  * Requests before @bad_send_wr are posted even on an error.
  *
  * Context: any. Return: 0; -EINVAL if the QP's state or the request does not allow it; -ENOMEM if
- * the queue is full; the driver's errors.
+ * the queue is full; -EIO if an RNIC has failed. On mlx4 and mthca, requests that are posted after
+ * a failure complete with a flush error.
  */
 RDMA_MUST_CHECK static inline int ib_post_send(struct ib_qp *qp, const struct ib_send_wr *send_wr,
 					       const struct ib_send_wr **bad_send_wr)
@@ -1263,7 +1298,7 @@ RDMA_MUST_CHECK static inline int ib_post_srq_recv(struct ib_srq *srq,
  * (LOCK-04).
  *
  * Context: any. Return: number of completions taken; fewer than @num_entries means that the queue
- * was found empty; the driver's errors.
+ * was found empty. The drivers in hw/ return no error.
  */
 RDMA_MUST_CHECK static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, struct ib_wc *wc)
 {
@@ -1279,8 +1314,7 @@ RDMA_MUST_CHECK static inline int ib_poll_cq(struct ib_cq *cq, int num_entries, 
  *
  * Context: any. Return: 0 if the queue is armed, and with IB_CQ_REPORT_MISSED_EVENTS every
  * completion since the last poll raises an event; a positive number, only with that flag, if there
- * may be completions without an event, so that the caller must poll again; -EINVAL for other flags;
- * the driver's errors.
+ * may be completions without an event, so that the caller must poll again; -EINVAL for other flags.
  */
 RDMA_MUST_CHECK static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
 {
@@ -1292,7 +1326,7 @@ RDMA_MUST_CHECK static inline int ib_req_notify_cq(struct ib_cq *cq, enum ib_cq_
  * @cq: the queue
  * @wc_cnt: number at which to stop counting
  *
- * Context: any. Return: number of completions, at most @wc_cnt; the driver's errors.
+ * Context: any. Return: number of completions, at most @wc_cnt. The drivers in hw/ return no error.
  */
 RDMA_MUST_CHECK static inline int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
 {

@@ -227,7 +227,7 @@ void iw_destroy_cm_id(struct iw_cm_id *id);
  * consumer holds no lock that the handler takes when it destroys the ID.
  *
  * Context: process. Return: 0; -EINVAL if the ID is not new; -EADDRINUSE if the address is in use;
- * -EADDRNOTAVAIL if the device does not have it; the driver's errors.
+ * -EADDRNOTAVAIL if the device does not have it; -EPROTONOSUPPORT for an IPv6 address on a device without IPv6; -ENOMEM if there is no memory; the command errors of rdma/ib_verbs.h.
  */
 RDMA_MUST_CHECK int iw_cm_listen(struct iw_cm_id *id, unsigned int backlog);
 
@@ -248,8 +248,10 @@ void iw_cm_stop_listening(struct iw_cm_id *id);
  *
  * Ends by the event IW_CM_EVENT_CONNECT_REPLY.
  *
- * Context: process. Return: 0; -EINVAL if the ID is not new, or for no QP, or a length without
- * private data; the driver's errors.
+ * Context: process. Return: 0; -EINVAL if the ID is not new, for no QP, a length without private
+ * data, or more private data than the device can send; -EPROTONOSUPPORT for an IPv6 address on a
+ * device without IPv6; -EISCONN if the QP has a connection already; the command errors of
+ * rdma/ib_verbs.h.
  */
 RDMA_MUST_CHECK int iw_cm_connect(struct iw_cm_id *id, const struct iw_cm_param *param);
 
@@ -260,8 +262,10 @@ RDMA_MUST_CHECK int iw_cm_connect(struct iw_cm_id *id, const struct iw_cm_param 
  *
  * Ends by the event IW_CM_EVENT_ESTABLISHED.
  *
- * Context: process. Return: 0; -EINVAL if the ID has no request to accept, or for no QP, or a
- * length without private data; the driver's errors, and then the request has ended.
+ * Context: process. Return: 0; -EINVAL if the ID has no request to accept, for no QP, a length
+ * without private data, or more private data than the device can send; and, after which the request
+ * has ended, -EISCONN if the QP has a connection already, -ECONNRESET if the peer has ended the
+ * request, and the command errors of rdma/ib_verbs.h.
  */
 RDMA_MUST_CHECK int iw_cm_accept(struct iw_cm_id *id, const struct iw_cm_param *param);
 
@@ -272,7 +276,7 @@ RDMA_MUST_CHECK int iw_cm_accept(struct iw_cm_id *id, const struct iw_cm_param *
  * @private_data_len: bytes of it, 0 to IW_CM_PRIVATE_DATA_SIZE
  *
  * Context: process. Return: 0; -EINVAL if the ID has no request to refuse, or for a length without
- * private data; the driver's errors.
+ * private data; the drivers in hw/ return no error.
  */
 RDMA_MUST_CHECK int iw_cm_reject(struct iw_cm_id *id, const void *private_data,
 				 u8 private_data_len);

@@ -74,7 +74,7 @@ public:
 	/* Number of buffers that the QP lacks. */
 	int missing() const { return depth_ - count_; }
 
-	/* Posts the missing buffers. Errors: ENOMEM; the driver's errors. Context: process. */
+	/* Posts the missing buffers. Errors: ENOMEM; those of ib_post_recv(). Context: process. */
 	kern::Result<> fill()
 	{
 		while (!full())

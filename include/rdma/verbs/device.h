@@ -823,8 +823,9 @@ void ib_set_device_ops(struct ib_device *device, const struct ib_device_ops *ops
  * Return: 0; -EINVAL for a missing mandatory method, node type or vector count, which the log
  * names, for a port that does not fit the node type, and for a bad name or port count; -EEXIST if
  * the name is taken or the device is registered already; -ENOMEM if there is no memory for the
- * device, or to add it to a client; the errors of the driver's query_device, get_port_immutable,
- * query_port, query_gid and query_pkey.
+ * device, or to add it to a client; the errors that the driver's query_device, get_port_immutable,
+ * query_port, query_gid and query_pkey return, which from the drivers in hw/ are the command errors
+ * of rdma/ib_verbs.h.
  */
 RDMA_MUST_CHECK int ib_register_device(struct ib_device *device, const char *name,
 				       struct device *dma_device);

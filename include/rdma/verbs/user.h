@@ -121,7 +121,9 @@ RDMA_MUST_CHECK struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device
  * ib_dealloc_ucontext() undoes it.
  *
  * Context: process, the program's. Return: the context; -EOPNOTSUPP if the driver does not serve
- * programs; -ENOMEM if there is no memory; the driver's errors.
+ * programs; -ENOMEM if there is no memory, or all doorbell pages of the device are in use; -EFAULT
+ * and -EINVAL if the response cannot be written; -EAGAIN if the limit of the program's rdma cgroup
+ * is reached.
  */
 RDMA_MUST_CHECK static inline struct ib_ucontext *ib_alloc_ucontext(struct ib_device *device,
 								    struct ib_udata *udata)
@@ -160,7 +162,8 @@ RDMA_MUST_CHECK int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offse
  * @attr: filled in
  * @udata: the command, if it is the extended one, else NULL; then the driver is not called
  *
- * Context: process, the program's. Return: 0; the driver's errors.
+ * Context: process, the program's. Return: 0; -EFAULT and -EINVAL if the response cannot be
+ * written.
  */
 RDMA_MUST_CHECK int ib_query_device_user(struct ib_device *device, struct ib_device_attr *attr,
 					 struct ib_udata *udata);
@@ -171,7 +174,8 @@ RDMA_MUST_CHECK int ib_query_device_user(struct ib_device *device, struct ib_dev
  * @cqe: completions that it must hold, 1 to max_cqe of the device
  * @udata: the command; the library passes the new memory in it
  *
- * Context: process, the program's. Return: as ib_resize_cq().
+ * Context: process, the program's. Return: as ib_resize_cq(); the program errors of
+ * rdma/ib_verbs.h.
  */
 RDMA_MUST_CHECK int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata);
 
@@ -219,7 +223,8 @@ RDMA_MUST_CHECK int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_at
  *
  * Return: 0; -EINVAL for no flags, a region that is not a program's memory, a domain of another
  * device, or as ib_reg_user_mr(); -EOPNOTSUPP for unknown flags; -EBUSY while windows are known to
- * be bound to it; the driver's errors.
+ * be bound to it; -EPERM for access that writes, without IB_MR_REREG_TRANS, to memory that the
+ * program may only read; the other errors of ib_reg_user_mr_user().
  */
 RDMA_MUST_CHECK int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length,
 				     u64 virt_addr, int mr_access_flags, struct ib_pd *pd,
@@ -238,7 +243,8 @@ RDMA_MUST_CHECK int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64
  *
  * Context: process, any: the program may have exited.
  *
- * Return: 0; -EBUSY if objects are left in it, and nothing has changed; the driver's errors.
+ * Return: 0; -EBUSY if objects are left in it, and nothing has changed. The drivers in hw/ return
+ * no error.
  */
 RDMA_MUST_CHECK int ib_dealloc_pd_user(struct ib_pd *pd);
 
@@ -250,7 +256,8 @@ RDMA_MUST_CHECK int ib_dealloc_pd_user(struct ib_pd *pd);
  *
  * Context: process, any: the program may have exited.
  *
- * Return: 0; -EBUSY if a QP or SRQ uses it, and nothing has changed; the driver's errors.
+ * Return: 0; -EBUSY if a QP or SRQ uses it, and nothing has changed. The drivers in hw/ return no
+ * error.
  */
 RDMA_MUST_CHECK int ib_destroy_cq_user(struct ib_cq *cq);
 
@@ -260,7 +267,7 @@ RDMA_MUST_CHECK int ib_destroy_cq_user(struct ib_cq *cq);
  *
  * Context: process, any: the program may have exited.
  *
- * Return: 0; -EBUSY if a QP uses it, and nothing has changed; the driver's errors.
+ * Return: 0; -EBUSY if a QP uses it, and nothing has changed. The drivers in hw/ return no error.
  */
 RDMA_MUST_CHECK int ib_destroy_srq_user(struct ib_srq *srq);
 
