@@ -60,7 +60,7 @@ RDMA_MUST_CHECK int ib_get_cached_port_state(struct ib_device *device, u32 port_
 					     enum ib_port_state *port_state);
 
 /**
- * ib_get_cached_lmc - get the number of low bits of LIDs that select a path to a port
+ * ib_get_cached_lmc - get the number of low bits of LIDs that select a path to a port (IBA 4.1.3)
  * @device: the device
  * @port_num: the port
  * @lmc: filled in, 0 to 7
@@ -70,7 +70,7 @@ RDMA_MUST_CHECK int ib_get_cached_port_state(struct ib_device *device, u32 port_
 RDMA_MUST_CHECK int ib_get_cached_lmc(struct ib_device *device, u32 port_num, u8 *lmc);
 
 /**
- * ib_get_cached_lid - get a port's LID
+ * ib_get_cached_lid - get a port's LID (IBA 4.1.3)
  * @device: the device
  * @port_num: the port
  * @lid: filled in, host order; 0 if it has none
@@ -101,7 +101,7 @@ RDMA_MUST_CHECK int ib_get_cached_subnet_prefix(struct ib_device *device, u32 po
 						u64 *subnet_prefix);
 
 /**
- * rdma_query_gid - get an entry of the GID table
+ * rdma_query_gid - get an entry of the GID table (IBA 4.1.1)
  * @device: the device
  * @port_num: the port
  * @index: the entry, from 0
@@ -113,7 +113,7 @@ RDMA_MUST_CHECK int rdma_query_gid(struct ib_device *device, u32 port_num, int i
 				   union ib_gid *gid);
 
 /**
- * ib_find_cached_gid_by_port - find the index of a GID
+ * ib_find_cached_gid_by_port - find the index of a GID (IBA 4.1.1)
  * @device: the device
  * @gid: the GID to find
  * @port_num: the port
@@ -126,7 +126,7 @@ RDMA_MUST_CHECK int ib_find_cached_gid_by_port(struct ib_device *device, const u
 					       u32 port_num, u16 *index);
 
 /**
- * ib_find_cached_gid - find the port and index of a GID
+ * ib_find_cached_gid - find the port and index of a GID (IBA 4.1.1)
  * @device: the device
  * @gid: the GID to find
  * @port_num: filled in
@@ -138,7 +138,7 @@ RDMA_MUST_CHECK int ib_find_cached_gid(struct ib_device *device, const union ib_
 				       u32 *port_num, u16 *index);
 
 /**
- * ib_get_cached_pkey - get an entry of the P_Key table
+ * ib_get_cached_pkey - get an entry of the P_Key table (IBA 10.9)
  * @device: the device
  * @port_num: the port
  * @index: the entry, from 0
@@ -150,7 +150,7 @@ RDMA_MUST_CHECK int ib_get_cached_pkey(struct ib_device *device, u32 port_num, i
 				       u16 *pkey);
 
 /**
- * ib_find_cached_pkey - find the index of a P_Key, preferably with full membership
+ * ib_find_cached_pkey - find the index of a P_Key, preferably with full membership (IBA 10.9)
  * @device: the device
  * @port_num: the port
  * @pkey: the P_Key to find, host order; its membership bit does not count
@@ -163,7 +163,7 @@ RDMA_MUST_CHECK int ib_find_cached_pkey(struct ib_device *device, u32 port_num, 
 					u16 *index);
 
 /**
- * ib_find_exact_cached_pkey - find the index of a P_Key with the same membership bit
+ * ib_find_exact_cached_pkey - find the index of a P_Key with the same membership bit (IBA 10.9)
  * @device: the device
  * @port_num: the port
  * @pkey: the P_Key to find, host order

@@ -780,7 +780,7 @@ RDMA_MUST_CHECK int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr
 void ib_end_cm_id(struct ib_cm_id *cm_id);
 
 /**
- * ib_cm_query_state - get the state of an ID
+ * ib_cm_query_state - get the state of an ID (IBA 12.9)
  * @cm_id: the ID
  *
  * Context: process. Return: enum ib_cm_state; IB_CM_ESTABLISHED for an established connection, also
@@ -801,7 +801,7 @@ RDMA_MUST_CHECK int ib_cm_query_counters(struct ib_device *device, u32 port_num,
 					 struct ib_cm_counters *counters);
 
 /**
- * ibcm_reject_msg - describe a reason of a REJ in words
+ * ibcm_reject_msg - describe a reason of a REJ in words (IBA 12.6.7.2)
  * @reason: enum ib_cm_rej_reason, or any number
  *
  * Context: any. Return: a constant string, never NULL.

@@ -297,7 +297,7 @@ static inline u8 ib_get_rmpp_resptime(const struct ib_rmpp_hdr *rmpp_hdr)
 }
 
 /**
- * ib_get_rmpp_flags - get the flags of an RMPP header
+ * ib_get_rmpp_flags - get the flags of an RMPP header (IBA 13.6)
  * @rmpp_hdr: the header
  *
  * Context: any. Return: IB_MGMT_RMPP_FLAG_*, or-ed.
@@ -308,7 +308,7 @@ static inline u8 ib_get_rmpp_flags(const struct ib_rmpp_hdr *rmpp_hdr)
 }
 
 /**
- * ib_set_rmpp_resptime - set the response time of an RMPP header
+ * ib_set_rmpp_resptime - set the response time of an RMPP header (IBA 13.6)
  * @rmpp_hdr: the header; its flags stay as they are
  * @rtime: 4.096 us * 2^n, n is 0 to 31; IB_MGMT_RMPP_NO_RESPTIME for none
  *
@@ -320,7 +320,7 @@ static inline void ib_set_rmpp_resptime(struct ib_rmpp_hdr *rmpp_hdr, u8 rtime)
 }
 
 /**
- * ib_set_rmpp_flags - set the flags of an RMPP header
+ * ib_set_rmpp_flags - set the flags of an RMPP header (IBA 13.6)
  * @rmpp_hdr: the header; its response time stays as it is
  * @flags: IB_MGMT_RMPP_FLAG_*, or-ed
  *
@@ -537,7 +537,7 @@ RDMA_MUST_CHECK int ib_query_mad_counters(struct ib_device *device, u32 port_num
 					  struct ib_mad_counters *counters);
 
 /**
- * ib_register_mad_agent - get access to SMI or GSI
+ * ib_register_mad_agent - get access to SMI or GSI (IBA 13.4)
  * @device: the device; the caller is a client of it
  * @port_num: the port
  * @qp_type: IB_QPT_SMI or IB_QPT_GSI
@@ -597,7 +597,7 @@ ib_register_mad_snoop(struct ib_device *device, u32 port_num, enum ib_qp_type qp
 void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
 
 /**
- * ib_create_send_mad - allocate a MAD to send
+ * ib_create_send_mad - allocate a MAD to send (IBA 13.4)
  * @mad_agent: the agent that sends it
  * @remote_qpn: number of the receiving QP: 0 or 1, for GSI also that of a redirection
  * @pkey_index: GSI: index of the P_Key
@@ -626,7 +626,7 @@ ib_create_send_mad(struct ib_mad_agent *mad_agent, u32 remote_qpn, u16 pkey_inde
 void ib_free_send_mad(struct ib_mad_send_buf *send_buf);
 
 /**
- * ib_post_send_mad - send a list of MADs
+ * ib_post_send_mad - send a list of MADs (IBA 13.4)
  * @send_buf: the first MAD of the list. An accepted one belongs to the midlayer until the send
  * handler is called, which may be before this returns
  * @bad_send_buf: set to the first MAD that was not accepted, on an error; may be NULL

@@ -126,7 +126,7 @@ static inline bool rdma_protocol_ib(const struct ib_device *device, u32 port_num
 }
 
 /**
- * rdma_cap_ib_mad - test for a port that sends and receives MADs
+ * rdma_cap_ib_mad - test for a port that sends and receives MADs (IBA 13)
  * @device: a registered device
  * @port_num: a valid port
  *
@@ -138,7 +138,7 @@ static inline bool rdma_cap_ib_mad(const struct ib_device *device, u32 port_num)
 }
 
 /**
- * rdma_cap_ib_smi - test for a port with a subnet management interface
+ * rdma_cap_ib_smi - test for a port with a subnet management interface (IBA 14)
  * @device: a registered device
  * @port_num: a valid port
  *
@@ -150,7 +150,7 @@ static inline bool rdma_cap_ib_smi(const struct ib_device *device, u32 port_num)
 }
 
 /**
- * rdma_cap_ib_cm - test for a port with a communication manager
+ * rdma_cap_ib_cm - test for a port with a communication manager (IBA 12)
  * @device: a registered device
  * @port_num: a valid port
  *
@@ -162,7 +162,7 @@ static inline bool rdma_cap_ib_cm(const struct ib_device *device, u32 port_num)
 }
 
 /**
- * rdma_cap_ib_sa - test for a port that queries the SA
+ * rdma_cap_ib_sa - test for a port that queries the SA (IBA 15)
  * @device: a registered device
  * @port_num: a valid port
  *
@@ -235,7 +235,7 @@ static inline void ib_update_fast_reg_key(struct ib_mr *mr, u8 newkey)
 }
 
 /**
- * ib_access_writable - test whether a region is written to
+ * ib_access_writable - test whether a region is written to (IBA 10.6)
  * @access_flags: enum ib_access_flags
  *
  * Context: any. Return: true if the device, a peer or a window may write to the region.
@@ -286,7 +286,7 @@ RDMA_MUST_CHECK int ib_query_port(struct ib_device *device, u32 port_num,
 RDMA_MUST_CHECK int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
 
 /**
- * ib_find_gid - find the port and index of a GID, by asking the device
+ * ib_find_gid - find the port and index of a GID, by asking the device (IBA 4.1.1)
  * @device: the device
  * @gid: the GID to find
  * @port_num: filled in
@@ -298,7 +298,7 @@ RDMA_MUST_CHECK int ib_find_gid(struct ib_device *device, const union ib_gid *gi
 				u16 *index);
 
 /**
- * ib_find_pkey - find the index of a P_Key, by asking the device
+ * ib_find_pkey - find the index of a P_Key, by asking the device (IBA 10.9)
  * @device: the device
  * @port_num: the port
  * @pkey: the P_Key to find, host order; its membership bit does not count
@@ -365,7 +365,7 @@ RDMA_MUST_CHECK struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned i
 					    struct ib_udata *udata, const char *caller);
 
 /**
- * ib_alloc_pd - create a protection domain
+ * ib_alloc_pd - create a protection domain (IBA 11.2.1)
  * @device: the device
  * @flags: enum ib_pd_flags
  *
@@ -382,7 +382,7 @@ RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd(struct ib_device *device
 }
 
 /**
- * ib_alloc_pd_user - create a protection domain for a program
+ * ib_alloc_pd_user - create a protection domain for a program (IBA 11.2.1)
  * @device: the device
  * @udata: the command
  *
@@ -399,7 +399,7 @@ RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *d
 }
 
 /**
- * ib_dealloc_pd - undo ib_alloc_pd()
+ * ib_dealloc_pd - undo ib_alloc_pd() (IBA 11.2.1)
  * @pd: the domain; if objects are left in it, or the driver fails, that is logged and it stays
  *
  * Context: process.
@@ -425,7 +425,7 @@ RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd(struct ib_device *de
 }
 
 /**
- * ib_alloc_xrcd_user - create an XRC domain for a program
+ * ib_alloc_xrcd_user - create an XRC domain for a program (IBA annex A14)
  * @device: the device
  * @udata: the command
  *
@@ -479,7 +479,7 @@ RDMA_MUST_CHECK static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd,
 }
 
 /**
- * ib_create_ah_user - create an address handle for a program
+ * ib_create_ah_user - create an address handle for a program (IBA 11.2.2)
  * @pd: the protection domain
  * @ah_attr: the address; copied
  * @udata: the command
@@ -518,7 +518,7 @@ RDMA_MUST_CHECK struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const str
 						     const char *caller);
 
 /**
- * ib_create_ah_from_wc - create an address handle for the answer to a datagram
+ * ib_create_ah_from_wc - create an address handle for the answer to a datagram (IBA 11.2.2)
  * @pd: the protection domain
  * @wc: the completion of the datagram
  * @grh: its GRH, as for ib_init_ah_attr_from_wc()
@@ -598,7 +598,7 @@ ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
 }
 
 /**
- * ib_create_cq_user - create a completion queue for a program
+ * ib_create_cq_user - create a completion queue for a program (IBA 11.2.8)
  * @device: the device
  * @comp_handler: called on a completion event, as for ib_create_cq()
  * @event_handler: called on IB_EVENT_CQ_ERR, as for ib_create_cq()
@@ -655,7 +655,7 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *priv
 					    enum ib_poll_context poll_ctx, const char *caller);
 
 /**
- * ib_alloc_cq - create a completion queue that the midlayer polls
+ * ib_alloc_cq - create a completion queue that the midlayer polls (IBA 11.2.8)
  * @device: the device
  * @private_data: becomes cq_context
  * @nr_cqe: completions that it must hold, 1 to max_cqe of the device
@@ -680,7 +680,8 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *
 						const char *caller);
 
 /**
- * ib_alloc_cq_any - create a completion queue as ib_alloc_cq() does, and choose its vector
+ * ib_alloc_cq_any - create a completion queue as ib_alloc_cq() does, and choose its vector (IBA
+ * 11.2.8)
  * @device: the device
  * @private_data: becomes cq_context
  * @nr_cqe: completions that it must hold, 1 to max_cqe of the device
@@ -698,7 +699,7 @@ RDMA_MUST_CHECK static inline struct ib_cq *ib_alloc_cq_any(struct ib_device *de
 }
 
 /**
- * ib_free_cq - undo ib_alloc_cq()
+ * ib_free_cq - undo ib_alloc_cq() (IBA 11.2.8)
  * @cq: the queue; if a QP or SRQ uses it, or the driver fails, that is logged and it stays
  *
  * When this has returned, no done function of the queue runs.
@@ -744,7 +745,7 @@ RDMA_MUST_CHECK static inline struct ib_srq *ib_create_srq(struct ib_pd *pd,
 }
 
 /**
- * ib_create_srq_user - create a shared receive queue for a program
+ * ib_create_srq_user - create a shared receive queue for a program (IBA 11.2.3)
  * @pd: the protection domain
  * @srq_init_attr: the attributes; the granted sizes are written back
  * @udata: the command; the library passes the queue's memory in it
@@ -816,7 +817,7 @@ RDMA_MUST_CHECK static inline struct ib_qp *ib_create_qp(struct ib_pd *pd,
 }
 
 /**
- * ib_create_qp_user - create a queue pair for a program
+ * ib_create_qp_user - create a queue pair for a program (IBA 11.2.4, 11.2.5)
  * @pd: the protection domain; for XRC_TGT it is not used, and may be NULL
  * @qp_init_attr: the attributes; the granted sizes are written back
  * @udata: the command; the library passes the queues' memory in it
@@ -919,7 +920,7 @@ RDMA_MUST_CHECK static inline struct ib_qp *ib_open_qp(struct ib_xrcd *xrcd,
 }
 
 /**
- * ib_close_qp - undo ib_open_qp()
+ * ib_close_qp - undo ib_open_qp() (IBA annex A14)
  * @qp: the handle
  *
  * Context: process. Return: 0; -EINVAL if @qp is not such a handle.
@@ -938,7 +939,7 @@ RDMA_MUST_CHECK int ib_close_qp(struct ib_qp *qp);
 void ib_drain_sq(struct ib_qp *qp);
 
 /**
- * ib_drain_rq - wait until all receives of a QP have completed
+ * ib_drain_rq - wait until all receives of a QP have completed (IBA 10.3.1.5)
  * @qp: the QP, which is moved to state ERR and has no SRQ; its receive CQ is from ib_alloc_cq()
  *
  * As ib_drain_sq(); the caller posts no receives meanwhile.
@@ -948,7 +949,7 @@ void ib_drain_sq(struct ib_qp *qp);
 void ib_drain_rq(struct ib_qp *qp);
 
 /**
- * ib_drain_qp - wait until all sends and receives of a QP have completed
+ * ib_drain_qp - wait until all sends and receives of a QP have completed (IBA 10.3.1.5)
  * @qp: the QP, as for ib_drain_sq() and ib_drain_rq(); receives of an SRQ are not drained
  *
  * Context: process, not from a done function of its CQs.
@@ -970,7 +971,8 @@ void ib_drain_qp(struct ib_qp *qp);
 RDMA_MUST_CHECK int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 /**
- * ib_attach_mcast_for_user - attach a kernel's QP to a group that a program has asked for
+ * ib_attach_mcast_for_user - attach a kernel's QP to a group that a program has asked for (IBA
+ * 11.3)
  * @qp: the kernel's QP
  * @gid: the group's GID
  * @lid: its LID, host order
@@ -1051,7 +1053,7 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64
 }
 
 /**
- * ib_reg_user_mr_user - create a region of a program's memory for the program
+ * ib_reg_user_mr_user - create a region of a program's memory for the program (IBA 11.2.7)
  * @pd: the protection domain
  * @start: address in the process
  * @length: bytes; 0 only if @start is not on a page border
@@ -1095,7 +1097,7 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum i
 }
 
 /**
- * ib_map_mr_sg - give a region from ib_alloc_mr() its memory
+ * ib_map_mr_sg - give a region from ib_alloc_mr() its memory (IBA 10.6)
  * @mr: the region, which is not valid now; the midlayer does not serialize changes of it
  * @sg: the memory
  * @sg_nents: number of segments
@@ -1159,7 +1161,7 @@ RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum i
 }
 
 /**
- * ib_alloc_mw_user - create a memory window for a program
+ * ib_alloc_mw_user - create a memory window for a program (IBA 11.2.7)
  * @pd: the protection domain
  * @type: enum ib_mw_type
  * @udata: the command
@@ -1334,7 +1336,7 @@ RDMA_MUST_CHECK static inline int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
 }
 
 /**
- * ib_map_mr_sg_zbva - give a region its memory as ib_map_mr_sg() does, with an iova of 0
+ * ib_map_mr_sg_zbva - give a region its memory as ib_map_mr_sg() does, with an iova of 0 (IBA 10.6)
  * @mr: the region
  * @sg: the memory
  * @sg_nents: number of segments

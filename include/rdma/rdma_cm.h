@@ -453,7 +453,7 @@ RDMA_MUST_CHECK int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *
 				      int *qp_attr_mask);
 
 /**
- * rdma_connect - ask for a connection, or for the peer's QP of datagrams
+ * rdma_connect - ask for a connection, or for the peer's QP of datagrams (IBA annex A11)
  * @id: an ID whose route is resolved
  * @conn_param: the parameters; private data at most enum rdma_cm_data_size
  *
@@ -480,7 +480,7 @@ RDMA_MUST_CHECK int rdma_connect_locked(struct rdma_cm_id *id,
 					const struct rdma_conn_param *conn_param);
 
 /**
- * rdma_listen - listen for requests
+ * rdma_listen - listen for requests (IBA annex A11)
  * @id: a bound ID, or an idle one, which is then bound to IPv4's "any" and a free port
  * @backlog: number of requests of each device that may wait for the handler to return; more than
  * 4096 counts as 4096, 0 and less as 256

@@ -141,7 +141,7 @@ struct rdma_ah_init_attr {
 };
 
 /**
- * rdma_ah_set_dlid - set the destination LID of an address vector
+ * rdma_ah_set_dlid - set the destination LID of an address vector (IBA 4.1.3)
  * @attr: the address vector
  * @dlid: destination LID, host order; the upper 16 bits are dropped
  *
@@ -153,7 +153,7 @@ static inline void rdma_ah_set_dlid(struct rdma_ah_attr *attr, u32 dlid)
 }
 
 /**
- * rdma_ah_get_dlid - get the destination LID of an address vector
+ * rdma_ah_get_dlid - get the destination LID of an address vector (IBA 4.1.3)
  * @attr: the address vector
  *
  * Context: any. Return: the destination LID, host order.
@@ -233,7 +233,7 @@ static inline u32 rdma_ah_get_port_num(const struct rdma_ah_attr *attr)
 }
 
 /**
- * rdma_ah_set_static_rate - set the static rate of an address vector
+ * rdma_ah_set_static_rate - set the static rate of an address vector (IBA 9.11)
  * @attr: the address vector
  * @static_rate: enum ib_rate
  *
@@ -245,7 +245,7 @@ static inline void rdma_ah_set_static_rate(struct rdma_ah_attr *attr, u8 static_
 }
 
 /**
- * rdma_ah_get_static_rate - get the static rate of an address vector
+ * rdma_ah_get_static_rate - get the static rate of an address vector (IBA 9.11)
  * @attr: the address vector
  *
  * Context: any. Return: the enum ib_rate.
@@ -324,7 +324,7 @@ static inline void rdma_ah_set_grh(struct rdma_ah_attr *attr, const union ib_gid
 }
 
 /**
- * rdma_is_zero_gid - test for an unused GID
+ * rdma_is_zero_gid - test for an unused GID (IBA 4.1.1)
  * @gid: the GID
  *
  * Context: any. Return: true if all of its bytes are 0.
@@ -339,7 +339,7 @@ static inline bool rdma_is_zero_gid(const union ib_gid *gid)
 }
 
 /**
- * rdma_is_multicast_gid - test for the GID of a multicast group
+ * rdma_is_multicast_gid - test for the GID of a multicast group (IBA 4.1.1)
  * @gid: the GID
  *
  * Context: any. Return: true if it is one of ff00::/8.

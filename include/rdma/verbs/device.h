@@ -89,7 +89,7 @@ struct ib_device_ops {
 	int (*post_send)(struct ib_qp *qp, const struct ib_send_wr *send_wr,
 			 const struct ib_send_wr **bad_send_wr);
 	/**
-	 * post_recv - post a list of buffers to a receive queue
+	 * post_recv - post a list of buffers to a receive queue (IBA 11.4)
 	 * @qp: the QP, which has no SRQ
 	 * @recv_wr: the first request of the list; kept until the method returns
 	 * @bad_recv_wr: set to the first request that was not posted, on an error; never NULL
@@ -99,7 +99,7 @@ struct ib_device_ops {
 	int (*post_recv)(struct ib_qp *qp, const struct ib_recv_wr *recv_wr,
 			 const struct ib_recv_wr **bad_recv_wr);
 	/**
-	 * poll_cq - take completions from a queue
+	 * poll_cq - take completions from a queue (IBA 11.4)
 	 * @cq: the queue
 	 * @num_entries: number of completions to take, at most
 	 * @wc: array of that many completions, filled in from the first
@@ -111,7 +111,7 @@ struct ib_device_ops {
 	 */
 	int (*poll_cq)(struct ib_cq *cq, int num_entries, struct ib_wc *wc);
 	/**
-	 * req_notify_cq - arm a completion queue for one event
+	 * req_notify_cq - arm a completion queue for one event (IBA 11.4)
 	 * @cq: the queue
 	 * @flags: IB_CQ_SOLICITED or IB_CQ_NEXT_COMP, with or without IB_CQ_REPORT_MISSED_EVENTS
 	 *
@@ -123,7 +123,7 @@ struct ib_device_ops {
 	 */
 	int (*req_notify_cq)(struct ib_cq *cq, enum ib_cq_notify_flags flags);
 	/**
-	 * post_srq_recv - post a list of buffers to a shared receive queue
+	 * post_srq_recv - post a list of buffers to a shared receive queue (IBA 11.4)
 	 * @srq: the queue
 	 * @recv_wr: the first request of the list; kept until the method returns
 	 * @bad_recv_wr: set to the first request that was not posted, on an error; never NULL
@@ -170,7 +170,7 @@ struct ib_device_ops {
 	 */
 	int (*create_ah)(struct ib_ah *ah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
 	/**
-	 * destroy_ah - end an address handle
+	 * destroy_ah - end an address handle (IBA 11.2.2)
 	 * @ah: the handle
 	 * @flags: enum rdma_destroy_ah_flags
 	 *
@@ -181,7 +181,7 @@ struct ib_device_ops {
 	 */
 	int (*destroy_ah)(struct ib_ah *ah, u32 flags);
 	/**
-	 * modify_ah - change the address of a handle
+	 * modify_ah - change the address of a handle (IBA 11.2.2)
 	 * @ah: the handle
 	 * @ah_attr: the new address, which is checked already
 	 *
@@ -189,7 +189,7 @@ struct ib_device_ops {
 	 */
 	int (*modify_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 	/**
-	 * query_ah - read the address of a handle
+	 * query_ah - read the address of a handle (IBA 11.2.2)
 	 * @ah: the handle
 	 * @ah_attr: filled in
 	 *
@@ -212,7 +212,7 @@ struct ib_device_ops {
 	int (*query_device)(struct ib_device *device, struct ib_device_attr *device_attr,
 			    struct ib_udata *udata);
 	/**
-	 * modify_device - change what a device reports about itself
+	 * modify_device - change what a device reports about itself (IBA 11.2.1)
 	 * @device: the device
 	 * @device_modify_mask: enum ib_device_modify_flags, with no other bits
 	 * @device_modify: the values
@@ -259,7 +259,7 @@ struct ib_device_ops {
 	 */
 	enum rdma_link_layer (*get_link_layer)(struct ib_device *device, u32 port_num);
 	/**
-	 * query_port - read the present attributes of a port
+	 * query_port - read the present attributes of a port (IBA 11.2.1)
 	 * @device: the device
 	 * @port_num: the port, which exists
 	 * @port_attr: zeroed; filled in. If subnet_prefix stays 0, ib_query_port() takes it from
@@ -269,7 +269,7 @@ struct ib_device_ops {
 	 */
 	int (*query_port)(struct ib_device *device, u32 port_num, struct ib_port_attr *port_attr);
 	/**
-	 * modify_port - change a port
+	 * modify_port - change a port (IBA 11.2.1)
 	 * @device: the device
 	 * @port_num: the port, which exists
 	 * @port_modify_mask: enum ib_port_modify_flags, with no other bits
@@ -280,7 +280,7 @@ struct ib_device_ops {
 	int (*modify_port)(struct ib_device *device, u32 port_num, int port_modify_mask,
 			   struct ib_port_modify *port_modify);
 	/**
-	 * query_gid - read an entry of a port's GID table
+	 * query_gid - read an entry of a port's GID table (IBA 11.2.1)
 	 * @device: the device
 	 * @port_num: the port, which exists
 	 * @index: the entry, from 0; less than gid_tbl_len of the port
@@ -356,7 +356,7 @@ struct ib_device_ops {
 			   size_t *out_mad_size, u16 *out_mad_pkey_index);
 
 	/**
-	 * alloc_pd - create a protection domain
+	 * alloc_pd - create a protection domain (IBA 11.2.1)
 	 * @pd: the domain
 	 * @udata: the command of a program, or NULL
 	 *
@@ -364,7 +364,7 @@ struct ib_device_ops {
 	 */
 	int (*alloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
 	/**
-	 * dealloc_pd - end a protection domain
+	 * dealloc_pd - end a protection domain (IBA 11.2.1)
 	 * @pd: the domain; no object is left in it
 	 * @udata: NULL
 	 *
@@ -382,7 +382,7 @@ struct ib_device_ops {
 	 */
 	int (*alloc_xrcd)(struct ib_xrcd *xrcd, struct ib_udata *udata);
 	/**
-	 * dealloc_xrcd - end an XRC domain
+	 * dealloc_xrcd - end an XRC domain (IBA annex A14)
 	 * @xrcd: the domain; no SRQ and no target QP is left in it
 	 * @udata: NULL
 	 *
@@ -412,7 +412,7 @@ struct ib_device_ops {
 	 */
 	int (*modify_cq)(struct ib_cq *cq, u16 cq_count, u16 cq_period);
 	/**
-	 * resize_cq - change the size of a completion queue
+	 * resize_cq - change the size of a completion queue (IBA 11.2.8)
 	 * @cq: the queue, in use; the method sets its cqe
 	 * @cqe: completions that it must hold, 1 to max_cqe of the device
 	 * @udata: the command of a program, or NULL
@@ -422,7 +422,7 @@ struct ib_device_ops {
 	 */
 	int (*resize_cq)(struct ib_cq *cq, int cqe, struct ib_udata *udata);
 	/**
-	 * destroy_cq - end a completion queue
+	 * destroy_cq - end a completion queue (IBA 11.2.8)
 	 * @cq: the queue; no QP and no SRQ uses it
 	 * @udata: NULL
 	 *
@@ -445,7 +445,7 @@ struct ib_device_ops {
 	int (*create_srq)(struct ib_srq *srq, struct ib_srq_init_attr *srq_init_attr,
 			  struct ib_udata *udata);
 	/**
-	 * modify_srq - resize a shared receive queue, or arm its limit
+	 * modify_srq - resize a shared receive queue, or arm its limit (IBA 11.2.3)
 	 * @srq: the queue
 	 * @srq_attr: the values, which are at most those of the device
 	 * @srq_attr_mask: enum ib_srq_attr_mask, with no other bits
@@ -456,7 +456,7 @@ struct ib_device_ops {
 	int (*modify_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 			  enum ib_srq_attr_mask srq_attr_mask, struct ib_udata *udata);
 	/**
-	 * query_srq - read the sizes and the limit of a shared receive queue
+	 * query_srq - read the sizes and the limit of a shared receive queue (IBA 11.2.3)
 	 * @srq: the queue
 	 * @srq_attr: filled in
 	 *
@@ -464,7 +464,7 @@ struct ib_device_ops {
 	 */
 	int (*query_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
 	/**
-	 * destroy_srq - end a shared receive queue
+	 * destroy_srq - end a shared receive queue (IBA 11.2.3)
 	 * @srq: the queue; no QP uses it
 	 * @udata: NULL
 	 *
@@ -501,7 +501,7 @@ struct ib_device_ops {
 	int (*modify_qp)(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 			 struct ib_udata *udata);
 	/**
-	 * query_qp - read the attributes of a queue pair
+	 * query_qp - read the attributes of a queue pair (IBA 11.2.5)
 	 * @qp: the QP
 	 * @qp_attr: filled in: at least what @qp_attr_mask asks for
 	 * @qp_attr_mask: enum ib_qp_attr_mask
@@ -512,7 +512,7 @@ struct ib_device_ops {
 	int (*query_qp)(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 			struct ib_qp_init_attr *qp_init_attr);
 	/**
-	 * destroy_qp - end a queue pair, and flush its requests
+	 * destroy_qp - end a queue pair, and flush its requests (IBA 11.2.5)
 	 * @qp: the QP; it is in no multicast group and has no handles
 	 * @udata: NULL
 	 *
@@ -562,7 +562,7 @@ struct ib_device_ops {
 	int (*attach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid,
 			    enum ib_mcast_owner owner);
 	/**
-	 * detach_mcast - undo attach_mcast
+	 * detach_mcast - undo attach_mcast (IBA 11.3)
 	 * @qp: the QP
 	 * @gid: the group's GID
 	 * @lid: the last LID that a consumer had for it, host order
@@ -572,7 +572,7 @@ struct ib_device_ops {
 	int (*detach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 	/**
-	 * get_dma_mr - create a region of all DMA addresses
+	 * get_dma_mr - create a region of all DMA addresses (IBA 11.2.7)
 	 * @mr: the region; the method sets lkey and rkey
 	 * @mr_access_flags: enum ib_access_flags, as ib_check_mr_access() allows
 	 *
@@ -580,7 +580,7 @@ struct ib_device_ops {
 	 */
 	int (*get_dma_mr)(struct ib_mr *mr, int mr_access_flags);
 	/**
-	 * reg_user_mr - create a region of the calling process's memory
+	 * reg_user_mr - create a region of the calling process's memory (IBA 11.2.7)
 	 * @mr: the region, with iova and length; the method sets lkey and rkey
 	 * @start: address in the process
 	 * @length: bytes
@@ -593,7 +593,7 @@ struct ib_device_ops {
 	int (*reg_user_mr)(struct ib_mr *mr, u64 start, u64 length, u64 virt_addr,
 			   int mr_access_flags, struct ib_udata *udata);
 	/**
-	 * alloc_mr - create a region for fast registration
+	 * alloc_mr - create a region for fast registration (IBA 11.2.7)
 	 * @mr: the region; the method sets lkey and rkey
 	 * @mr_type: IB_MR_TYPE_MEM_REG or IB_MR_TYPE_SG_GAPS
 	 * @max_num_sg: pages or segments that it must hold, 1 to max_fast_reg_page_list_len of the
@@ -603,7 +603,7 @@ struct ib_device_ops {
 	 */
 	int (*alloc_mr)(struct ib_mr *mr, enum ib_mr_type mr_type, u32 max_num_sg);
 	/**
-	 * rereg_user_mr - change a region of a program's memory
+	 * rereg_user_mr - change a region of a program's memory (IBA 11.2.7)
 	 * @mr: the region; no window is bound to it
 	 * @flags: enum ib_mr_rereg_flags, at least one
 	 * @start: as for ib_rereg_user_mr()
@@ -622,7 +622,7 @@ struct ib_device_ops {
 	int (*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr,
 			     int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata);
 	/**
-	 * dereg_mr - end a memory region
+	 * dereg_mr - end a memory region (IBA 11.2.7)
 	 * @mr: the region
 	 * @udata: NULL
 	 *
@@ -631,7 +631,7 @@ struct ib_device_ops {
 	 */
 	int (*dereg_mr)(struct ib_mr *mr, struct ib_udata *udata);
 	/**
-	 * alloc_mw - create a memory window
+	 * alloc_mw - create a memory window (IBA 11.2.7)
 	 * @mw: the window, with its type; the method sets rkey
 	 * @udata: the command of a program, or NULL
 	 *
@@ -639,7 +639,7 @@ struct ib_device_ops {
 	 */
 	int (*alloc_mw)(struct ib_mw *mw, struct ib_udata *udata);
 	/**
-	 * dealloc_mw - end a memory window
+	 * dealloc_mw - end a memory window (IBA 11.2.7)
 	 * @mw: the window
 	 *
 	 * Context: process. Return: 0; a negative errno, and then nothing has changed.

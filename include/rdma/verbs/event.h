@@ -108,7 +108,7 @@ inline void ib_init_event_handler(ib_event_handler *handler, ib_device *device,
 RDMA_C_BEGIN
 
 /**
- * ib_event_msg - describe an event in words
+ * ib_event_msg - describe an event in words (IBA 11.6.3)
  * @event: enum ib_event_type, or any number
  *
  * Context: any. Return: a constant string, never NULL.
@@ -116,7 +116,7 @@ RDMA_C_BEGIN
 const char *ib_event_msg(enum ib_event_type event);
 
 /**
- * ib_register_event_handler - receive the unaffiliated events of a device
+ * ib_register_event_handler - receive the unaffiliated events of a device (IBA 11.5)
  * @event_handler: the handler, initialized by INIT_IB_EVENT_HANDLER(); the caller keeps it until
  * ib_unregister_event_handler() has returned
  *

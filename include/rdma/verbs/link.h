@@ -120,7 +120,7 @@ enum {
 };
 
 /**
- * ib_mtu_enum_to_int - convert an MTU code to bytes of payload
+ * ib_mtu_enum_to_int - convert an MTU code to bytes of payload (IBA 14.2.5.6)
  * @mtu: enum ib_mtu, or any number
  *
  * Context: any. Return: bytes, 256 to 4096; -1 if @mtu is not an MTU code.
@@ -131,7 +131,7 @@ static inline int ib_mtu_enum_to_int(enum ib_mtu mtu)
 }
 
 /**
- * ib_mtu_int_to_enum - get the largest MTU code that fits into a number of bytes
+ * ib_mtu_int_to_enum - get the largest MTU code that fits into a number of bytes (IBA 14.2.5.6)
  * @mtu: bytes
  *
  * Context: any. Return: the code; IB_MTU_256 for anything smaller than 512.
@@ -146,7 +146,7 @@ static inline enum ib_mtu ib_mtu_int_to_enum(int mtu)
 }
 
 /**
- * ib_width_enum_to_int - convert a link width to a number of lanes
+ * ib_width_enum_to_int - convert a link width to a number of lanes (IBA 14.2.5.6)
  * @width: one bit of enum ib_port_width
  *
  * Context: any. Return: lanes, 1 to 12; -1 if @width is not exactly one known width.
@@ -171,7 +171,7 @@ static inline int ib_width_enum_to_int(enum ib_port_width width)
 RDMA_C_BEGIN
 
 /**
- * ib_rate_to_mult - convert a static rate to a multiple of 2.5 Gbit/s
+ * ib_rate_to_mult - convert a static rate to a multiple of 2.5 Gbit/s (IBA 9.11)
  * @rate: enum ib_rate, or any number
  *
  * Context: any. Return: the multiple; -1 for IB_RATE_PORT_CURRENT and unknown codes.
@@ -179,7 +179,7 @@ RDMA_C_BEGIN
 int ib_rate_to_mult(enum ib_rate rate);
 
 /**
- * mult_to_ib_rate - convert a multiple of 2.5 Gbit/s to a static rate
+ * mult_to_ib_rate - convert a multiple of 2.5 Gbit/s to a static rate (IBA 9.11)
  * @mult: the multiple
  *
  * Context: any. Return: the code; IB_RATE_PORT_CURRENT if there is none.
@@ -187,7 +187,7 @@ int ib_rate_to_mult(enum ib_rate rate);
 enum ib_rate mult_to_ib_rate(int mult);
 
 /**
- * ib_rate_to_mbps - convert a static rate to Mbit/s of signalling
+ * ib_rate_to_mbps - convert a static rate to Mbit/s of signalling (IBA 9.11)
  * @rate: enum ib_rate, or any number
  *
  * Context: any. Return: Mbit/s; -1 for IB_RATE_PORT_CURRENT and unknown codes.

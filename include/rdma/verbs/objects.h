@@ -81,7 +81,7 @@ struct ib_ah {
 };
 
 /**
- * ib_comp_handler - called on a completion event of a CQ
+ * ib_comp_handler - called on a completion event of a CQ (IBA 11.5)
  * @cq: the CQ
  * @cq_context: argument that the CQ was created with
  *

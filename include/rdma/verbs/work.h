@@ -423,7 +423,7 @@ struct ib_wc {
 RDMA_C_BEGIN
 
 /**
- * ib_wc_status_msg - describe a completion status in words
+ * ib_wc_status_msg - describe a completion status in words (IBA 11.6.2)
  * @status: enum ib_wc_status, or any number
  *
  * Context: any. Return: a constant string, never NULL.
