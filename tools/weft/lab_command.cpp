@@ -240,8 +240,7 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 		become_session(socket_directory, words);
 	});
 
-	auto *restart =
-		lab->add_subcommand("restart", "start guests again, also if they have died");
+	auto *restart = lab->add_subcommand("restart", "restart guests, also if they have crashed");
 	auto again = std::make_shared<Words>();
 	restart->add_option("HOST", *again, "hosts' names in the lab")->required();
 	restart->callback([&socket_directory, again] {
@@ -253,7 +252,8 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	auto *upgrade = lab->add_subcommand(
 		"upgrade", "replace the running weftd, and hot-plug the guests' cards again");
 	auto program = std::make_shared<std::string>();
-	upgrade->add_option("--weftd", *program, "the new weftd (default: the one beside weft)")
+	upgrade->add_option("--weftd", *program,
+			    "the new weftd (default: weftd in the directory of weft)")
 		->type_name("BINARY")
 		->check(CLI::ExistingFile);
 	upgrade->callback([&socket_directory, program] {
@@ -290,7 +290,7 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 		apply(socket_directory, *file, *dry_run, as_json);
 	});
 
-	lab->add_subcommand("down", "end the guests and weftd")->callback([&socket_directory] {
+	lab->add_subcommand("down", "stop the guests and weftd")->callback([&socket_directory] {
 		become_session(socket_directory, {"down"});
 	});
 }

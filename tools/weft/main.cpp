@@ -67,7 +67,8 @@ void add_fabric(CLI::App &app, const Options &options)
 	fabric->require_subcommand(1);
 	auto *show = fabric->add_subcommand("show", "hosts, switches and links, with their state");
 	auto svg = std::make_shared<std::string>();
-	show->add_option("--svg", *svg, "draw it into this file instead; - is standard output");
+	show->add_option("--svg", *svg,
+			 "write the topology as a picture to this file; - is standard output");
 	show->callback([&options, svg] {
 		const auto result = ControlClient(options.socket_directory).call("fabric.show");
 		if (svg->empty())
@@ -168,7 +169,8 @@ void add_card(CLI::App &app, const Options &options)
 					    "make random operations fail, chosen by a seed");
 	random->add_option("HOST", *host, "the host of the card")->required();
 	random->add_option("--seed", *seed, "seed of the random choices")->capture_default_str();
-	random->add_option("--one-in", *one_in, "one in this number of operations fails; 0 ends it")
+	random->add_option("--one-in", *one_in,
+			   "one in this number of operations fails; 0 turns this off")
 		->capture_default_str();
 	random->callback([&options, host, seed, one_in] {
 		const auto result =
@@ -226,7 +228,7 @@ void add_sm(CLI::App &app, const Options &options)
 		->capture_default_str();
 	corrupt_replies
 		->add_option("--one-in", *one_in,
-			     "one in this number of replies is corrupt; 0 ends it")
+			     "one in this number of replies is corrupt; 0 turns this off")
 		->capture_default_str();
 	corrupt_replies->callback([&options, seed, one_in] {
 		const auto result =
@@ -245,7 +247,7 @@ void add_top(CLI::App &app, const Options &options)
 	top->add_option("--interval", *interval, "seconds between two samples")
 		->check(CLI::Range(0.1, 3600.0))
 		->capture_default_str();
-	top->add_option("--count", *count, "end after this number of samples")
+	top->add_option("--count", *count, "exit after this number of samples")
 		->check(CLI::Range(1, 1000000));
 	top->add_option("--sort", *order, "the sort order: rate, errors or name")
 		->transform(CLI::CheckedTransformer(
@@ -274,7 +276,7 @@ void add_log(CLI::App &app, const Options &options)
 
 void add_shutdown(CLI::App &app, const Options &options)
 {
-	app.add_subcommand("shutdown", "end weftd; guests lose their cards")->callback([&options] {
+	app.add_subcommand("shutdown", "stop weftd; guests lose their cards")->callback([&options] {
 		ControlClient(options.socket_directory).call("shutdown");
 	});
 }

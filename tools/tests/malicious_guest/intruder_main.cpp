@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 	app.add_option("--card", options.card, "the card's socket")
 		->required()
 		->check(CLI::ExistingFile);
-	app.add_option("--victim", victims, "LID:GUID of a port whose traffic to disturb")
+	app.add_option("--victim", victims, "LID:GUID of a port whose traffic is disturbed")
 		->required();
 	app.add_option("--ethernet", options.ethernet, "the socket of its Ethernet attachment")
 		->required()
