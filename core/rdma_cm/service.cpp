@@ -137,7 +137,7 @@ int take_request(Service &service, Request &request)
 		 * The id gets events about its interface only after that of the request, and none
 		 * at all if it is refused.
 		 */
-		kern::Guard telling_fresh(fresh->handler_lock());
+		kern::Guard handling_fresh(fresh->handler_lock());
 		const auto begun = fresh->begin(ends, interface, request);
 		const int said = begun.ok() ? listener->offer(*fresh, event) : begun.error();
 		if (said == 0) {

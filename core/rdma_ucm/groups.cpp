@@ -41,12 +41,12 @@ Result<> join(Call &call, const Join &wanted)
 		return kern::check(
 			rdma_join_multicast(&cm, &wanted.address, wanted.state, membership.get()));
 	});
-	const Result<> told =
+	const Result<> responded =
 		done ? call.respond(wanted.response, abi::Made{.id = membership->number()})
 		     : kern::Error{done.error()};
-	if (!told)
+	if (!responded)
 		abandon(*membership);
-	return told;
+	return responded;
 }
 
 } // namespace

@@ -81,36 +81,36 @@ void Id::discard(kern::Owned<Event> event)
 		end(std::move(fresh));
 }
 
-kern::Result<kern::Owned<Event>> Id::make_event(const rdma_cm_event &told)
+kern::Result<kern::Owned<Event>> Id::make_event(const rdma_cm_event &cm_event)
 {
 	auto event = KERN_TRY(kern::make<Event>(kern::Gfp::kernel));
 
 	event->id = kern::Ref<Id>::share(*this);
-	if (told.event == RDMA_CM_EVENT_MULTICAST_JOIN ||
-	    told.event == RDMA_CM_EVENT_MULTICAST_ERROR)
-		event->membership =
-			kern::Ref<Membership>::share(*static_cast<Membership *>(told.join_context));
-	event->record.event = told.event;
-	event->record.status = told.status;
+	if (cm_event.event == RDMA_CM_EVENT_MULTICAST_JOIN ||
+	    cm_event.event == RDMA_CM_EVENT_MULTICAST_ERROR)
+		event->membership = kern::Ref<Membership>::share(
+			*static_cast<Membership *>(cm_event.join_context));
+	event->record.event = cm_event.event;
+	event->record.status = cm_event.status;
 	if (type_ == IB_QPT_UD)
-		show(told.param.ud, event->record.param.ud);
+		show(cm_event.param.ud, event->record.param.ud);
 	else
-		show(told.param.conn, event->record.param.conn);
+		show(cm_event.param.conn, event->record.param.conn);
 	return event;
 }
 
-void Id::deliver(const rdma_cm_event &told)
+void Id::deliver(const rdma_cm_event &cm_event)
 {
-	auto made = make_event(told);
+	auto made = make_event(cm_event);
 	if (!made)
 		return;
 	kern::Owned<Event> event = made.take();
 	table().push(event);
 }
 
-kern::Result<> Id::take_request(rdma_cm_id &cm, const rdma_cm_event &told)
+kern::Result<> Id::take_request(rdma_cm_id &cm, const rdma_cm_event &cm_event)
 {
-	auto event = KERN_TRY(make_event(told));
+	auto event = KERN_TRY(make_event(cm_event));
 	event->fresh = KERN_TRY(create_fresh(cm));
 	const kern::Ref<Id> fresh = event->fresh;
 

@@ -34,14 +34,14 @@ Result<> create_id(Call &call, const abi::CreateId &request)
 	const ib_qp_type type = KERN_TRY(type_of(request));
 	const auto id = KERN_TRY(Id::create(call.file, request.uid,
 					    static_cast<rdma_ucm_port_space>(request.ps), type));
-	const Result<> told = call.respond(request.response, abi::Made{.id = id->number()});
+	const Result<> responded = call.respond(request.response, abi::Made{.id = id->number()});
 
-	if (!told) {
+	if (!responded) {
 		/* Unless the program has guessed the number, and done so itself. */
 		if (kern::Ref<Id> claimed = table().claim(*id))
 			Id::end(std::move(claimed));
 	}
-	return told;
+	return responded;
 }
 
 Result<> destroy_id(Call &call, const abi::DestroyId &request)
@@ -63,13 +63,13 @@ Result<> migrate_id(Call &call, const abi::MigrateId &request)
 Result<> get_event(Call &call, const abi::GetEvent &request)
 {
 	kern::Owned<Event> event = KERN_TRY(call.file.next_event());
-	const Result<> told = call.respond(request.response, event->record);
+	const Result<> responded = call.respond(request.response, event->record);
 
-	if (!told) {
+	if (!responded) {
 		table().put_back(event);
 		Id::discard(std::move(event));
 	}
-	return told;
+	return responded;
 }
 
 } // namespace rdma_ucm

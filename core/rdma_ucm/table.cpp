@@ -332,16 +332,16 @@ kern::Owned<Event> Table::pop(File &file)
 	return kern::Owned<Event>::adopt(event);
 }
 
-void Table::put_back(kern::Owned<Event> &told)
+void Table::put_back(kern::Owned<Event> &unread)
 {
 	kern::Guard guard(lock_);
-	Source &source = source_of(*told);
-	told->id->read_--;
-	if (told->membership)
-		told->membership->read_--;
-	if (source.state_ != State::known || told->id->state_ != State::known)
+	Source &source = source_of(*unread);
+	unread->id->read_--;
+	if (unread->membership)
+		unread->membership->read_--;
+	if (source.state_ != State::known || unread->id->state_ != State::known)
 		return;
-	Event &event = *told.release();
+	Event &event = *unread.release();
 	if (event.fresh) {
 		event.id->waiting_++;
 		/* Its listener may have moved meanwhile. */

@@ -142,10 +142,10 @@ kern::Result<> File::remove_agent(u32 id)
 
 kern::Result<> File::answer_agent(u64 to, u32 id)
 {
-	const kern::Result<> told = kern::copy_out(to, &id, sizeof(id));
-	if (!told)
+	const kern::Result<> copied = kern::copy_out(to, &id, sizeof(id));
+	if (!copied)
 		kern::ignore(remove_agent(id)); // the program may have done so itself
-	return told;
+	return copied;
 }
 
 kern::Result<> File::register_agent(u64 argument)

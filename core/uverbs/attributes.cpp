@@ -30,11 +30,11 @@ kern::Result<> check_inline(const Attribute &known, u16 size, u64 &data)
 
 kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t size)
 {
-	const size_t told = room_size < size ? room_size : size;
+	const size_t copied = room_size < size ? room_size : size;
 
-	KERN_TRY(kern::copy_out(room, answer, told));
+	KERN_TRY(kern::copy_out(room, answer, copied));
 	static constexpr u64 zeros[8] = {};
-	for (size_t at = told; at < room_size;) {
+	for (size_t at = copied; at < room_size;) {
 		const size_t step = room_size - at < sizeof(zeros) ? room_size - at : sizeof(zeros);
 		KERN_TRY(kern::copy_out(room + at, zeros, step));
 		at += step;

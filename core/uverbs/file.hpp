@@ -142,9 +142,9 @@ kern::Result<> File::make_context(ib_udata &udata, Respond respond)
 	auto cgroup_charge = KERN_TRY(charge_context());
 	ib_ucontext *const context = ib_alloc_ucontext(device_, &udata);
 	KERN_TRY_ERRNO(kern::pointer_error(context));
-	if (const kern::Result<> told = respond(); !told) {
+	if (const kern::Result<> responded = respond(); !responded) {
 		ib_dealloc_ucontext(context);
-		return told;
+		return responded;
 	}
 	context_charge_ = std::move(charge);
 	context_cgroup_charge_ = std::move(cgroup_charge);

@@ -70,11 +70,11 @@ kern::Result<> Device::send_locked(u32 from, u32 to, u32 length)
 	// The write must come after all earlier writes to memory.
 	registers_.write64(wire::doorbell, queue_.address() | (posted_ & wire::count_mask));
 
-	const bool told = interrupted_.wait_for(patience_ms);
+	const bool interrupted = interrupted_.wait_for(patience_ms);
 	const u32 status =
 		__atomic_load_n(reinterpret_cast<const u32 *>(&request.status), __ATOMIC_ACQUIRE);
 	if (static_cast<wire::Status>(status) == wire::Status::done) {
-		if (told)
+		if (interrupted)
 			return {};
 		return kern::Error{-ETIMEDOUT};
 	}

@@ -110,8 +110,8 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	}
 	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
 	if (udata) {
-		const u32 told = number();
-		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+		const u32 response = number();
+		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &response, sizeof(response)));
 	}
 	return {};
 }

@@ -146,8 +146,8 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	}
 	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
 	if (udata) {
-		const user_abi::Number told{.value = number(), .reserved = 0};
-		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+		const user_abi::Number response{.value = number(), .reserved = 0};
+		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &response, sizeof(response)));
 	}
 	return {};
 }

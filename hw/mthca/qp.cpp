@@ -324,10 +324,10 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 	if (kind_ == QpKind::connected)
 		optional |= saved_.put_access_change<Context>(context, attr, mask);
 	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
-	const bool tell = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
-			  attr.en_sqd_async_notify;
+	const bool notify = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
+			    attr.en_sqd_async_notify;
 	return hca_.commands().execute_in({.opcode = opcode,
-					   .in_modifier = number_ | (tell ? wire::sqd_event : 0),
+					   .in_modifier = number_ | (notify ? wire::sqd_event : 0),
 					   .answer = answer_of(opcode)},
 					  mailbox);
 }

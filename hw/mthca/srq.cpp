@@ -104,8 +104,8 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	if (attr.attr.srq_limit)
 		KERN_TRY(modify(attr.attr, IB_SRQ_LIMIT));
 	if (udata) {
-		const user_abi::Number told{.value = number(), .reserved = 0};
-		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &told, sizeof(told)));
+		const user_abi::Number response{.value = number(), .reserved = 0};
+		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &response, sizeof(response)));
 	}
 	return {};
 }

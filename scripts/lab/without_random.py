@@ -31,8 +31,8 @@ def hide_device():
     call("unshare", CLONE_NEWNS | (CLONE_NEWUSER if user else 0))
     if user:
         for file, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            with open(f"/proc/self/{file}", "w") as told:
-                told.write(text)
+            with open(f"/proc/self/{file}", "w") as out:
+                out.write(text)
     call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
     call("mount", b"/dev/zero", b"/dev/random", None, MS_BIND, None)
 

@@ -85,7 +85,7 @@ struct Attempt {
 	std::uint64_t seed = 0;
 	const sim::Recorder *recorder = nullptr;
 	Explored done;
-	bool told = false;
+	bool reported = false;
 } attempt;
 
 /*
@@ -123,9 +123,9 @@ std::string interleaving()
 
 void report(const std::string &title, const std::string &detail)
 {
-	if (attempt.told)
+	if (attempt.reported)
 		_exit(1);
-	attempt.told = true;
+	attempt.reported = true;
 	Channel &out = *attempt.out;
 	out.put(attempt.done.runs);
 	out.put(attempt.done.steps);

@@ -352,7 +352,7 @@ void cm_02_only_valid_messages_change_the_state(Test &test)
 				walk->end();
 				continue;
 			}
-			const unsigned int told = walk->one.all();
+			const unsigned int delivered = walk->one.all();
 			const u64 before = duplicates(walk->node);
 			ASSERT_TRUE(walk->peer.says(walk->node, of_kind(*walk, kind)));
 			const bool taken = expected.action == Action::take;
@@ -360,13 +360,13 @@ void cm_02_only_valid_messages_change_the_state(Test &test)
 					   expected.action == Action::answer_again ||
 					   expected.action == Action::reject_again;
 			if (taken)
-				eventually([&] { return walk->one.all() > told; });
+				eventually([&] { return walk->one.all() > delivered; });
 			const bool right = walk->one.state() == shown(expected.next) &&
-					   walk->one.all() == told + taken &&
+					   walk->one.all() == delivered + taken &&
 					   duplicates(walk->node) == before + again;
 			if (!right) {
 				EXPECT_EQ(walk->one.state(), shown(expected.next));
-				EXPECT_EQ(walk->one.all(), told + taken);
+				EXPECT_EQ(walk->one.all(), delivered + taken);
 				EXPECT_EQ(duplicates(walk->node), before + again);
 				/* These two print the state and the event that failed. */
 				EXPECT_EQ(s, cm::state_count);
@@ -406,7 +406,7 @@ void cm_02_messages_of_other_connections_are_ignored(Test &test)
 			    State::lap_sent, State::timewait}) {
 		for (const Kind &kind : kinds) {
 			ASSERT_TRUE(walk->reach(state));
-			const unsigned int told = walk->one.all();
+			const unsigned int delivered = walk->one.all();
 			ib::Mad mad = of_kind(*walk, kind);
 			auto &pair = ib::cm_message<ib::CmPair>(mad);
 			pair.local_id = their_id + 1;
@@ -416,7 +416,7 @@ void cm_02_messages_of_other_connections_are_ignored(Test &test)
 				ib::cm_message<ib::CmReq>(mad).qpn = 0x999;
 			ASSERT_TRUE(walk->peer.says(walk->node, mad));
 			EXPECT_EQ(walk->one.state(), shown(state));
-			EXPECT_EQ(walk->one.all(), told);
+			EXPECT_EQ(walk->one.all(), delivered);
 			walk->end();
 		}
 	}
@@ -435,13 +435,13 @@ void cm_02_messages_from_a_third_node_are_ignored(Test &test)
 			    State::dreq_sent, State::lap_sent, State::timewait}) {
 		for (const Kind &kind : kinds) {
 			ASSERT_TRUE(walk->reach(state));
-			const unsigned int told = walk->one.all();
+			const unsigned int delivered = walk->one.all();
 			ASSERT_TRUE(third->says(walk->node, of_kind(*walk, kind)));
 			ib::Mad req = walk->peer.make_req(walk->node, their_id + 1, other_qpn,
 							  service + 1);
 			ASSERT_TRUE(third->says(walk->node, req));
 			EXPECT_EQ(walk->one.state(), shown(state));
-			EXPECT_EQ(walk->one.all(), told);
+			EXPECT_EQ(walk->one.all(), delivered);
 			walk->end();
 		}
 	}
@@ -585,10 +585,10 @@ void cm_11_device_removal_is_the_last_event(Test &test)
 		Boxed<Walk> walk;
 		ASSERT_TRUE(walk.ok());
 		ASSERT_TRUE(walk->reach(static_cast<State>(s)));
-		const unsigned int told = walk->one.all();
+		const unsigned int delivered = walk->one.all();
 		walk->node.leave();
 		EXPECT_EQ(walk->one.delivered(IB_CM_DEVICE_REMOVAL), 1u);
-		EXPECT_EQ(walk->one.all(), told + 1);
+		EXPECT_EQ(walk->one.all(), delivered + 1);
 		EXPECT_EQ(walk->one.state(), IB_CM_IDLE);
 		EXPECT_EQ(ib_send_cm_dreq(walk->one.id, nullptr, 0), -ENODEV);
 		EXPECT_EQ(ib_cm_listen(walk->one.id, service + 5, u64{0}), -ENODEV);

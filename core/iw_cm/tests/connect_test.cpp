@@ -55,7 +55,7 @@ struct End {
 		auto *end = static_cast<End *>(id->context);
 		if (event->event == IW_CM_EVENT_CONNECT_REQUEST) {
 			End *const taker = end->fresh;
-			end->told[event->event].fetch_add(1);
+			end->received[event->event].fetch_add(1);
 			__builtin_memcpy(end->data, event->private_data, event->private_data_len);
 			if (!taker)
 				return -ECONNREFUSED;
@@ -68,10 +68,10 @@ struct End {
 		end->status = event->status;
 		if (event->private_data_len)
 			__builtin_memcpy(end->data, event->private_data, event->private_data_len);
-		end->told[event->event].fetch_add(1);
+		end->received[event->event].fetch_add(1);
 		return 0;
 	}
-	unsigned int count(iw_cm_event_type type) const { return told[type].load_acquire(); }
+	unsigned int count(iw_cm_event_type type) const { return received[type].load_acquire(); }
 	bool receives(iw_cm_event_type type) const
 	{
 		return eventually([&] { return count(type) == 1; });
@@ -115,7 +115,7 @@ struct End {
 	kern::Atomic<bool> asked{false};
 	int status = 0;
 	char data[IW_CM_PRIVATE_DATA_SIZE] = {};
-	kern::Atomic<unsigned int> told[4];
+	kern::Atomic<unsigned int> received[4];
 };
 
 /* A network with a listening end, a connecting end, and an end that takes the request. */

@@ -14,9 +14,9 @@ std::function<void(const std::string &, const std::string &)> reporter;
 
 } // namespace
 
-void on_failure(std::function<void(const std::string &title, const std::string &detail)> told)
+void on_failure(std::function<void(const std::string &title, const std::string &detail)> handler)
 {
-	reporter = std::move(told);
+	reporter = std::move(handler);
 }
 
 void fail(const std::string &title, const std::string &detail)

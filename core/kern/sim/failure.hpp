@@ -11,7 +11,7 @@ namespace sim
 /* Reports, and does not return. title: the same for the same defect. */
 [[noreturn]] void fail(const std::string &title, const std::string &detail);
 /* Sets the function that is called on failure, and has to end the process. */
-void on_failure(std::function<void(const std::string &title, const std::string &detail)> told);
+void on_failure(std::function<void(const std::string &title, const std::string &detail)> handler);
 
 /* A code address as "function file:line", without the frames of the simulation's own headers. */
 std::string where(const void *address);

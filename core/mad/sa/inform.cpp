@@ -102,11 +102,11 @@ void Informs::leave(Listener &listener)
 		kern::Guard guard(lock_);
 		listener.state = Listener::State::ended;
 		listener.node.unlink();
-		wait = listener.told.leave_locked();
+		wait = listener.callback_guard.leave_locked();
 		kick_locked(*listener.topic);
 	}
 	if (wait)
-		listener.told.wait();
+		listener.callback_guard.wait();
 	kern::destroy(&listener);
 }
 
@@ -269,14 +269,14 @@ Informs::Due Informs::next_due()
 			if (!listener.to_notify)
 				continue;
 			listener.to_notify = false;
-			listener.told.begin_locked();
+			listener.callback_guard.begin_locked();
 			return {&listener, listener.outcome, nullptr};
 		}
 	}
 	while (Report *report = reports_.front()) {
 		if (Listener *listener = next_to_notify_locked(*report)) {
 			listener->notified_of = report->number;
-			listener->told.begin_locked();
+			listener->callback_guard.begin_locked();
 			return {listener, 0, &report->notice};
 		}
 		report->node.unlink();
@@ -293,7 +293,7 @@ void Informs::notify(const Due &due)
 	{
 		kern::Guard guard(lock_);
 		/* A caller that unsubscribes meanwhile waits, and destroys it. */
-		if (listener.told.end_locked() || !refused)
+		if (listener.callback_guard.end_locked() || !refused)
 			return;
 		listener.node.unlink();
 		kick_locked(*listener.topic);

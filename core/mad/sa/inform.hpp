@@ -47,7 +47,7 @@ public:
 	bool to_notify = false; /* of the outcome */
 	u64 notified_of =
 		0; /* the number of the last report that it was told of, or that came before it */
-	CallbackGuard told;
+	CallbackGuard callback_guard;
 
 	bool counts() const { return state != State::ended; }
 };

@@ -186,11 +186,11 @@ void Groups::leave(Member &member)
 		member.node.unlink();
 		member.notify_node.unlink();
 		members_--;
-		wait = member.told.leave_locked();
+		wait = member.callback_guard.leave_locked();
 		queue_locked(*member.group);
 	}
 	if (wait)
-		member.told.wait();
+		member.callback_guard.wait();
 	kern::destroy(&member);
 }
 
@@ -368,13 +368,13 @@ void Groups::notify(Group &group)
 			due = group.to_notify.pop_front();
 			if (!due)
 				return;
-			due->told.begin_locked();
+			due->callback_guard.begin_locked();
 		}
 		const bool refused = due->callback(due->outcome, due) != 0;
 		{
 			kern::Guard guard(lock_);
 			/* A caller that leaves meanwhile waits, and destroys it. */
-			if (due->told.end_locked() || !refused)
+			if (due->callback_guard.end_locked() || !refused)
 				continue;
 			if (due->counts())
 				group.count(*due, false);

@@ -38,7 +38,7 @@ public:
 	State state = State::waiting;
 	int outcome = 0; /* for the callback */
 	Patience patience;
-	CallbackGuard told;
+	CallbackGuard callback_guard;
 
 	bool counts() const { return state != State::ended; }
 };

@@ -304,7 +304,7 @@ void mgmt_03_stalled_sends_complete_when_the_qp_fails(Test &test)
 
 /* Posts a MAD again each time it completes, and checks the context of the handler. */
 struct Insistent {
-	kern::Atomic<unsigned int> told{}, in_atomic{}, depth{}, deepest{};
+	kern::Atomic<unsigned int> notified{}, in_atomic{}, depth{}, deepest{};
 	unsigned int rounds;
 	ib_mad_agent *agent = nullptr;
 	ib_mad_send_buf *send = nullptr;
@@ -318,8 +318,8 @@ struct Insistent {
 			self.deepest.store_relaxed(depth);
 		if (!kern_may_sleep())
 			self.in_atomic.fetch_add(1);
-		const unsigned int told = self.told.fetch_add(1) + 1;
-		if (told < self.rounds)
+		const unsigned int notified = self.notified.fetch_add(1) + 1;
+		if (notified < self.rounds)
 			(void)ib_post_send_mad(wc->send_buf, nullptr);
 		self.depth.fetch_sub(1);
 	}
@@ -367,7 +367,7 @@ void mgmt_03_handlers_run_in_a_task_and_never_recursively(Test &test)
 		posted = ib_post_send_mad(insistent.send, nullptr);
 	}
 	EXPECT_EQ(posted, 0);
-	EXPECT_TRUE(eventually([&] { return insistent.told.load_acquire() == rounds; }));
+	EXPECT_TRUE(eventually([&] { return insistent.notified.load_acquire() == rounds; }));
 	EXPECT_EQ(insistent.in_atomic.load_acquire(), 0u);
 	EXPECT_EQ(insistent.deepest.load_acquire(), 1u);
 
@@ -406,7 +406,7 @@ void mgmt_03_send_cancelled_under_a_lock_completes_in_a_task(Test &test)
 		kern::Guard guard(lock);
 		ib_cancel_mad(send);
 	}
-	EXPECT_TRUE(eventually([&] { return insistent.told.load_acquire() == 1; }));
+	EXPECT_TRUE(eventually([&] { return insistent.notified.load_acquire() == 1; }));
 	EXPECT_EQ(insistent.in_atomic.load_acquire(), 0u);
 	ib_unregister_mad_agent(insistent.agent);
 	ib_free_send_mad(send);

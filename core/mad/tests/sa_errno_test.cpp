@@ -16,7 +16,7 @@ struct Bench {
 	Device without_sa{{.lid = 3, .lacks = RDMA_CORE_CAP_IB_SA}};
 	Administrator sa{manager};
 	Client client;
-	static inline constinit kern::Atomic<unsigned int> told{};
+	static inline constinit kern::Atomic<unsigned int> callbacks{};
 
 	bool ok() const { return manager.ok() && node.ok() && without_sa.ok() && sa.ok(); }
 
@@ -25,7 +25,9 @@ struct Bench {
 	{
 		sa_path_rec rec{};
 		ib_sa_query *query;
-		const PathCallback callback = [](int, sa_path_rec *, void *) { told.fetch_add(1); };
+		const PathCallback callback = [](int, sa_path_rec *, void *) {
+			callbacks.fetch_add(1);
+		};
 		return ib_sa_path_rec_get(who ? who : &client, device ? device : node.device(),
 					  port, &rec, IB_SA_PATH_REC_DGID, timeout_ms, retries, gfp,
 					  listens ? callback : nullptr, nullptr, &query);
@@ -34,7 +36,9 @@ struct Bench {
 	{
 		ib_sa_service_rec rec{};
 		ib_sa_query *query;
-		const auto callback = [](int, ib_sa_service_rec *, void *) { told.fetch_add(1); };
+		const auto callback = [](int, ib_sa_service_rec *, void *) {
+			callbacks.fetch_add(1);
+		};
 		return ib_sa_service_rec_query(&client, node.device(), port, method, &rec, 0,
 					       timeout_ms, 0, gfp, listens ? +callback : nullptr,
 					       nullptr, &query);
@@ -42,7 +46,9 @@ struct Bench {
 	int class_info(u32 port, unsigned long timeout_ms, int retries, bool listens = true)
 	{
 		ib_sa_query *query;
-		const auto callback = [](int, ib_class_port_info *, void *) { told.fetch_add(1); };
+		const auto callback = [](int, ib_class_port_info *, void *) {
+			callbacks.fetch_add(1);
+		};
 		return ib_sa_class_port_info_query(&client, node.device(), port, timeout_ms,
 						   retries, gfp, listens ? +callback : nullptr,
 						   nullptr, &query);
@@ -181,14 +187,14 @@ void mgmt_03_sa_invalid_queries_are_rejected(Test &test)
 	ASSERT_OK(made);
 	Bench &bench = *made.value();
 	ASSERT_TRUE(bench.ok());
-	Bench::told.store_release(0);
+	Bench::callbacks.store_release(0);
 	for (const auto &row : cases) {
 		const int result = row.call(bench);
 		if (!EXPECT_EQ(result, row.expected))
 			kern_kunit_note(test.native(), "%s", row.what);
 	}
 	/* No callback runs for a call that was refused. */
-	EXPECT_EQ(Bench::told.load_acquire(), 0u);
+	EXPECT_EQ(Bench::callbacks.load_acquire(), 0u);
 	EXPECT_EQ(bench.sa.gets.load_acquire() + bench.sa.joins.load_acquire(), 0u);
 }
 

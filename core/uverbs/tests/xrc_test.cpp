@@ -12,14 +12,14 @@ namespace
 /* Holder of a handle on a target, with the events that it got. */
 struct Holder {
 	ib_qp *handle = nullptr;
-	u32 told = 0;
+	u32 events = 0;
 	/* Events for another QP than the handle's, or received without a handle. */
 	u32 misled = 0;
 
 	static void handle_event(ib_event *event, void *context)
 	{
 		Holder &holder = *static_cast<Holder *>(context);
-		holder.told++;
+		holder.events++;
 		holder.misled += event->element.qp != holder.handle;
 	}
 	kern::Result<> create(XrcDomain &domain)
@@ -78,17 +78,17 @@ void xrc_target_events_reach_each_holder_of_a_handle_once(kern::kunit::Test &tes
 	 */
 	EXPECT_TRUE(maker.handle->res.user);
 	raise(real);
-	EXPECT_EQ(maker.told, 1u);
+	EXPECT_EQ(maker.events, 1u);
 	ASSERT_OK(heir.open(domain, maker.handle->qp_num));
 	raise(real);
-	EXPECT_EQ(maker.told, 2u);
-	EXPECT_EQ(heir.told, 1u);
+	EXPECT_EQ(maker.events, 2u);
+	EXPECT_EQ(heir.events, 1u);
 	EXPECT_TRUE(heir.handle->res.user);
 
 	maker.close(domain);
 	raise(real);
-	EXPECT_EQ(maker.told, 2u);
-	EXPECT_EQ(heir.told, 2u);
+	EXPECT_EQ(maker.events, 2u);
+	EXPECT_EQ(heir.events, 2u);
 	EXPECT_EQ(maker.misled + heir.misled, 0u);
 
 	/* The last handle takes the QP with it, and so the domain can go. */

@@ -270,20 +270,20 @@ void mgmt_09_destroy_calls_an_armed_completion_handler_once(Test &test)
 		Device device({.context = context, .lid = 1});
 		ASSERT_TRUE(device.ok());
 		auto pd = rdma::Pd::create(device);
-		kern::Atomic<unsigned int> told{0};
+		kern::Atomic<unsigned int> notified{0};
 		auto cq = rdma::CompletionQueue::create(
 			device,
 			[](ib_cq *, void *of) {
 				static_cast<kern::Atomic<unsigned int> *>(of)->fetch_add(1);
 			},
-			&told, 64);
+			&notified, 64);
 		ASSERT_TRUE(pd.ok() && cq.ok());
 		Laden laden(pd.value(), cq.value()->get(), cq.value()->get());
 		ASSERT_TRUE(laden.ok);
 		ASSERT_EQ(laden.post(), 0);
 		EXPECT_EQ(cq.value()->request_notification(IB_CQ_NEXT_COMP), 0);
 		EXPECT_EQ(laden.destroy(), 0);
-		EXPECT_TRUE(eventually([&] { return told.load_relaxed() == 1; }));
+		EXPECT_TRUE(eventually([&] { return notified.load_relaxed() == 1; }));
 		EXPECT_EQ(soft_events(cq.value()->get()), 1ul);
 	}
 }

@@ -135,7 +135,7 @@ void chan_05_no_handler_runs_after_the_queue_is_destroyed(Test &test)
 {
 	struct Consumer {
 		kern::Atomic<bool> entered{}, ended{};
-		kern::Atomic<unsigned int> told{}, late{};
+		kern::Atomic<unsigned int> notified{}, late{};
 	};
 	constexpr unsigned int short_us = 20, turns = 50;
 	for (soft_context context : {SOFT_HARD_INTERRUPT, SOFT_SOFT_INTERRUPT, SOFT_TASK}) {
@@ -152,7 +152,7 @@ void chan_05_no_handler_runs_after_the_queue_is_destroyed(Test &test)
 					for (unsigned int i = 0;
 					     i < turns && !self.ended.load_acquire(); i++)
 						kern::delay_us(short_us);
-					(self.ended.load_acquire() ? self.late : self.told)
+					(self.ended.load_acquire() ? self.late : self.notified)
 						.fetch_add(1);
 				},
 				nullptr, &consumer, &attr);
@@ -177,17 +177,19 @@ void chan_05_no_handler_runs_after_the_queue_is_destroyed(Test &test)
 		Consumer last;
 		ib_cq *cq = ib_create_cq(
 			device,
-			[](ib_cq *, void *of) { static_cast<Consumer *>(of)->told.fetch_add(1); },
+			[](ib_cq *, void *of) {
+				static_cast<Consumer *>(of)->notified.fetch_add(1);
+			},
 			nullptr, &last, &attr);
 		ASSERT_FALSE(rdma::is_err(cq));
 		EXPECT_EQ(ib_req_notify_cq(cq, IB_CQ_NEXT_COMP), 0);
 		const ib_wc wc = {};
 		EXPECT_TRUE(soft_complete(cq, &wc, false));
-		EXPECT_TRUE(eventually([&] { return last.told.load_acquire() == 1; }));
+		EXPECT_TRUE(eventually([&] { return last.notified.load_acquire() == 1; }));
 		ib_destroy_cq(cq);
 		for (const Consumer &consumer : consumers) {
 			EXPECT_EQ(consumer.late.load_acquire(), 0u);
-			EXPECT_LE(consumer.told.load_acquire(), 1u);
+			EXPECT_LE(consumer.notified.load_acquire(), 1u);
 		}
 	}
 }

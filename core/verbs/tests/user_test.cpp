@@ -37,21 +37,21 @@ struct Bench {
 	ib_ucontext *context = nullptr;
 
 	static inline ib_ucontext *alive;
-	static inline ib_udata *told;
+	static inline ib_udata *passed;
 	static inline int flags;
 	static inline int answer;
 
 	Bench()
 	{
 		alive = nullptr;
-		told = nullptr;
+		passed = nullptr;
 		flags = answer = 0;
 		if (!device.ok())
 			return;
 		ib_device_ops &ops = device.get()->ops;
 		ops.size_ib_ucontext = sizeof(ib_ucontext);
 		ops.alloc_ucontext = [](ib_ucontext *own, ib_udata *udata) {
-			told = udata;
+			passed = udata;
 			if (answer == 0)
 				alive = own;
 			return answer;
@@ -61,14 +61,14 @@ struct Bench {
 				alive = nullptr;
 		};
 		ops.reg_user_mr = [](ib_mr *mr, u64, u64, u64, int, ib_udata *udata) {
-			told = udata;
+			passed = udata;
 			mr->lkey = mr->rkey = 0x100;
 			return 0;
 		};
 		ops.dereg_mr = [](ib_mr *, ib_udata *) { return 0; };
 		ops.rereg_user_mr = [](ib_mr *, int asked, u64, u64, u64, int, ib_pd *,
 				       ib_udata *udata) {
-			told = udata;
+			passed = udata;
 			flags = asked;
 			return answer;
 		};
@@ -320,7 +320,7 @@ void failed_reregistration_leaves_the_region_unchanged(Test &test)
 	ASSERT_FALSE(rdma::is_err(pd) || rdma::is_err(other));
 	ib_mr *mr = ib_reg_user_mr_user(pd, 0x1000, 0x800, 0x5000, 0, bench.udata());
 	ASSERT_FALSE(rdma::is_err(mr));
-	EXPECT_TRUE(Bench::told == bench.udata() && mr->res.user);
+	EXPECT_TRUE(Bench::passed == bench.udata() && mr->res.user);
 	const auto change = [&](int flags, u64 start, u64 length, u64 iova, int access, ib_pd *to) {
 		return ib_rereg_user_mr(mr, flags, start, length, iova, access, to, bench.udata());
 	};

@@ -13,7 +13,7 @@ namespace
  * released.
  */
 struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
-	kern::Completion told, may_return;
+	kern::Completion notified, may_return;
 	kern::Atomic<unsigned int> calls{0}, too_late{0};
 
 	bool begin() { return CardOfMemory::begin(mellanox_icm::GoBit::go_and_toggle, *this, ~0u); }
@@ -22,7 +22,7 @@ struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
 		if (commands->failed())
 			too_late.fetch_add(1);
 		if (calls.fetch_add(1) == 0) {
-			told.complete();
+			notified.complete();
 			may_return.wait();
 		}
 	}
@@ -40,7 +40,7 @@ void no_caller_gets_an_error_before_the_card_lost_dma(kern::kunit::Test &test)
 	ASSERT_TRUE(card.begin());
 	auto first = kern::Thread::create("weft-first", kern::method<&Gone::run>, &card);
 	ASSERT_OK(first);
-	card.told.wait();
+	card.notified.wait();
 	EXPECT_FALSE(card.commands->failed());
 	EXPECT_EQ(card.run(), -EIO);
 	EXPECT_EQ(card.calls.load_acquire(), 2u);

@@ -36,9 +36,9 @@ void error_buffer_is_not_read_beyond_its_bounds(kern::kunit::Test &test)
 	__builtin_memset(memory, 0xff, sizeof(memory));
 	EXPECT_EQ(ErrorBuffer(bar, 0, 0, ~0u).first_error(), 0u);
 	EXPECT_EQ(ErrorBuffer(bar, 0, 32, 1).first_error(), mellanox_icm::silence);
-	u32 told = 0;
-	ErrorBuffer(bar, 0, 32, ~0u).for_each([&](u32 index, u32) { told = index + 1; });
-	EXPECT_EQ(told, 16u);
+	u32 reported = 0;
+	ErrorBuffer(bar, 0, 32, ~0u).for_each([&](u32 index, u32) { reported = index + 1; });
+	EXPECT_EQ(reported, 16u);
 }
 
 KUNIT_SUITE(mellanox_error_buffer, KUNIT_CASE(any_error_word_marks_the_card_as_failed),

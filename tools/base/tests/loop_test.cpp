@@ -257,10 +257,10 @@ TEST(Watch, ReportsReadyDescriptors)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
 	Pipe pipe;
-	unsigned told = 0, times = 0;
+	unsigned reported = 0, times = 0;
 	auto watch = std::make_unique<weft::Watch>(loop, pipe.ends[0], weft::Watch::kReadable,
 						   [&](unsigned ready) {
-							   told = ready;
+							   reported = ready;
 							   ++times;
 						   });
 	const auto turn = [&] { loop.reactor().turn(weft::Clock::time_point::min()); };
@@ -270,7 +270,7 @@ TEST(Watch, ReportsReadyDescriptors)
 	turn();
 	turn();
 	EXPECT_EQ(times, 2u) << "it is still ready";
-	EXPECT_EQ(told, unsigned{weft::Watch::kReadable});
+	EXPECT_EQ(reported, unsigned{weft::Watch::kReadable});
 	watch->want(weft::Watch::kNothing);
 	turn();
 	EXPECT_EQ(times, 2u);

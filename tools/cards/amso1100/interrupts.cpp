@@ -97,9 +97,9 @@ void Interrupts::evaluate()
 		drive_(drive);
 }
 
-void Interrupts::raise(wire::Vector vector, std::uint32_t causes, std::uint32_t &told)
+void Interrupts::raise(wire::Vector vector, std::uint32_t causes, std::uint32_t &notified)
 {
-	if (causes & ~std::exchange(told, causes))
+	if (causes & ~std::exchange(notified, causes))
 		send_(vector);
 }
 

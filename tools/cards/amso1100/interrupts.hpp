@@ -39,7 +39,7 @@ public:
 
 private:
 	void evaluate();
-	void raise(hw::amso1100::Vector vector, std::uint32_t causes, std::uint32_t &told);
+	void raise(hw::amso1100::Vector vector, std::uint32_t causes, std::uint32_t &notified);
 
 	const std::function<void(bool)> drive_;
 	const std::function<void(hw::amso1100::Vector)> send_;

@@ -212,10 +212,10 @@ std::optional<Error> FpduReader::feed(View bytes, const std::function<bool(View 
 			sum_ = crc32c(part.first(std::min(size, covered - before)), sum_);
 		if (fpdu_.size() < wanted())
 			continue;
-		std::uint32_t told = 0;
+		std::uint32_t received = 0;
 		for (unsigned i = 0; i < kCrcBytes; ++i)
-			told |= std::uint32_t{fpdu_[covered + i]} << 8 * i;
-		if (crc_ && told != sum_) {
+			received |= std::uint32_t{fpdu_[covered + i]} << 8 * i;
+		if (crc_ && received != sum_) {
 			failed_ = errors::kCrc;
 			break;
 		}

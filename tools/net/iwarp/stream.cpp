@@ -174,11 +174,11 @@ void Stream::feed_start(View &bytes)
 	// A reply may have an older revision, but not a newer one.
 	if (frame->revision > config_.start.revision)
 		return end({End::Kind::failed, errors::kStartFrame});
-	if (const auto &told = frame->enhanced) {
-		ird_ = std::min<std::size_t>(ird_,
-					     told->ord == Enhanced::kUnlimited ? ird_ : told->ord);
-		ord_ = std::min<std::size_t>(ord_,
-					     told->ird == Enhanced::kUnlimited ? ord_ : told->ird);
+	if (const auto &received = frame->enhanced) {
+		ird_ = std::min<std::size_t>(
+			ird_, received->ord == Enhanced::kUnlimited ? ird_ : received->ord);
+		ord_ = std::min<std::size_t>(
+			ord_, received->ird == Enhanced::kUnlimited ? ord_ : received->ird);
 	}
 	begin(config_.start, *frame);
 	host_.established(*frame);
@@ -331,11 +331,12 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 // A Terminate closes the stream, whatever its contents.
 void Stream::take_terminate(const Segment &segment)
 {
-	Error told = errors::kStreamCatastrophic;
+	Error received = errors::kStreamCatastrophic;
 	if (segment.payload.size() >= 4)
-		told = {static_cast<std::uint8_t>(segment.payload[0] >> 4),
-			static_cast<std::uint8_t>(segment.payload[0] & 0xf), segment.payload[1]};
-	end({End::Kind::terminated, told});
+		received = {static_cast<std::uint8_t>(segment.payload[0] >> 4),
+			    static_cast<std::uint8_t>(segment.payload[0] & 0xf),
+			    segment.payload[1]};
+	end({End::Kind::terminated, received});
 }
 
 std::size_t Stream::take(std::span<std::uint8_t> into)

@@ -32,7 +32,7 @@ constexpr unsigned kChainMax = 24;
 class Companion
 {
 public:
-	/* @act is the function that the process calls. told() returns its result. */
+	/* @act is the function that the process calls. result() returns its result. */
 	explicit Companion(const std::function<long()> &act)
 	{
 		std::array<int, 2> answers{}, go{};
@@ -73,7 +73,7 @@ public:
 
 	pid_t pid() const { return pid_; }
 	/* Waits for the result of the process. */
-	long told()
+	long result()
 	{
 		long done = -1;
 		expect("an answer of another process",
@@ -136,10 +136,10 @@ void try_pds()
 {
 	const long all = limits_of_device().max_pd;
 	Companion one([] { return take_pds_as(kSomebody); });
-	const long of_one = one.told();
+	const long of_one = one.result();
 	expect("a half of the PDs for one user", is_about(of_one, all * 15 / 32), 1);
 	Companion other([] { return take_pds_as(kSomebodyElse); });
-	const long of_other = other.told();
+	const long of_other = other.result();
 	expect("a quarter of the PDs for the next user", is_about(of_other, all * 15 / 64), 1);
 	const Program privileged;
 	const long rest = take_pds(privileged, ENOMEM);
@@ -188,7 +188,7 @@ void try_user_namespace()
 				Companion::at_end = nullptr;
 				return take_pds_as(user);
 			}));
-			sum += users.back()->told();
+			sum += users.back()->result();
 		}
 		return sum;
 	});
@@ -197,11 +197,11 @@ void try_user_namespace()
 	expect("its UIDs", map_users(contained.pid()), 1);
 	expect("go", ::write(mapped[1], &byte, 1), 1);
 	expect("a half of the PDs for all UIDs of a namespace",
-	       is_about(contained.told(), all * 15 / 32), 1);
+	       is_about(contained.result(), all * 15 / 32), 1);
 	Companion outside([] { return take_pds_as(kSomebody); });
-	expect("a PD for the owner of the namespace", outside.told(), 0);
+	expect("a PD for the owner of the namespace", outside.result(), 0);
 	Companion other([] { return take_pds_as(kSomebodyElse); });
-	expect("a quarter of the PDs for another user", is_about(other.told(), all * 15 / 64), 1);
+	expect("a quarter of the PDs for another user", is_about(other.result(), all * 15 / 64), 1);
 	const Program privileged;
 	std::uint32_t pd;
 	expect("a PD for root", privileged.alloc_pd(pd), 0);
@@ -232,7 +232,7 @@ void try_files()
 				}) +
 		       contexts;
 	});
-	expect("contexts and channels", is_about(one.told(), 8192 * 15 / 32), 1);
+	expect("contexts and channels", is_about(one.result(), 8192 * 15 / 32), 1);
 	const Program privileged;
 	Descriptor channel;
 	expect("a channel of root", privileged.create_channel(channel), 0);
@@ -273,10 +273,10 @@ void try_a_group()
 {
 	const long all = limits_of_device().max_mcast_qp_attach;
 	Companion one([] { return fill_group_as(kSomebody); });
-	const long of_one = one.told();
+	const long of_one = one.result();
 	expect("a half of a group for one user", of_one, (all - all / 16 + 1) / 2);
 	Companion other([] { return fill_group_as(kSomebodyElse); });
-	const long of_other = other.told();
+	const long of_other = other.result();
 	expect("a part of the rest for the next", of_other, (all - all / 16 - of_one + 1) / 2);
 	const Datagrams privileged;
 	expect("all of the rest for root", privileged.fill_group(ENOMEM), all - of_one - of_other);
@@ -338,7 +338,7 @@ void try_memory()
 		return take_all("a region", EDQUOT,
 				[&] { return program.register_memory(pd, memory, bytes, region); });
 	});
-	const long got = user.told() * entries;
+	const long got = user.result() * entries;
 	expect("a half of the table of pages for one user", got >= table * 7 / 16, 1);
 }
 
@@ -366,7 +366,7 @@ void try_shares()
 		try_chain();
 		return 0L;
 	});
-	expect("a chain of groups", user.told(), 0);
+	expect("a chain of groups", user.result(), 0);
 }
 
 void try_control_group()

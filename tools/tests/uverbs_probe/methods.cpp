@@ -342,7 +342,7 @@ long create_qp(const Program &program, std::uint32_t pd, std::uint32_t cq, std::
 				.max_send_sge = 1,
 				.max_recv_sge = 1,
 				.max_inline_data = 0};
-	ib_uverbs_qp_cap told{};
+	ib_uverbs_qp_cap capabilities{};
 	std::uint32_t number = 0;
 
 	const ib_uverbs_attr &handle = method.handle(UVERBS_ATTR_CREATE_QP_HANDLE, 0);
@@ -355,13 +355,14 @@ long create_qp(const Program &program, std::uint32_t pd, std::uint32_t cq, std::
 	method.constant(UVERBS_ATTR_CREATE_QP_TYPE, kQpTypeRc);
 	if (flags)
 		method.add(UVERBS_ATTR_CREATE_QP_FLAGS, 4, flags);
-	method.memory(UVERBS_ATTR_CREATE_QP_RESP_CAP, told);
+	method.memory(UVERBS_ATTR_CREATE_QP_RESP_CAP, capabilities);
 	method.memory(UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, number);
 	method.memory(UVERBS_ATTR_UHW_IN, driver);
 	const long error = method.call(program);
 	made = static_cast<std::uint32_t>(handle.data);
 	if (!error)
-		expect("a QP says its number and size", number != 0 && told.max_recv_wr >= 4, 1);
+		expect("a QP says its number and size",
+		       number != 0 && capabilities.max_recv_wr >= 4, 1);
 	return error;
 }
 

@@ -171,8 +171,8 @@ void try_deaths(std::uint64_t seed, unsigned long times)
 				const Program program;
 				for (int made = 0; made < 40; made++)
 					call_rightly(program, random);
-				for (bool told = false;; told = true) {
-					if (!told && ::write(ready[1], "", 1) != 1)
+				for (bool notified = false;; notified = true) {
+					if (!notified && ::write(ready[1], "", 1) != 1)
 						_exit(1);
 					if (number < 0)
 						call(program, random);

@@ -47,9 +47,9 @@ TEST(Member, StartIsAnsweredWithTheFirstTimeSlice)
 	EXPECT_EQ(member.state(), State::ready);
 	EXPECT_EQ(member.number(), 3u);
 	EXPECT_EQ(member.due(), kNow);
-	const auto told = member.run(kNow + 1);
-	EXPECT_EQ(told.operation, Operation::ack);
-	EXPECT_EQ(told.sequence, 9u);
+	const auto message = member.run(kNow + 1);
+	EXPECT_EQ(message.operation, Operation::ack);
+	EXPECT_EQ(message.sequence, 9u);
 	EXPECT_EQ(member.state(), State::running);
 	EXPECT_FALSE(member.due());
 }
@@ -66,11 +66,11 @@ TEST(Member, WaitingMemberGetsATimeSliceAtItsDeadline)
 	expect_answer(say(member, Operation::request, kNow - 50), 0); // which is past
 	EXPECT_EQ(member.due(), kNow);
 	expect_answer(say(member, Operation::get), kNow);
-	const auto told = member.run(kNow);
-	EXPECT_EQ(told.operation, Operation::run);
-	EXPECT_EQ(told.time, kNow);
+	const auto message = member.run(kNow);
+	EXPECT_EQ(message.operation, Operation::run);
+	EXPECT_EQ(message.time, kNow);
 	EXPECT_FALSE(member.due());
-	EXPECT_EQ(say(member, Operation::ack, 0, told.sequence).trouble, nullptr);
+	EXPECT_EQ(say(member, Operation::ack, 0, message.sequence).trouble, nullptr);
 	// A request from an earlier time slice stays in force until its time.
 	expect_answer(say(member, Operation::request, kNow + 1), 0);
 	expect_answer(say(member, Operation::time_of_day), kTimeOfDay);

@@ -276,20 +276,20 @@ def up(args, machine):
     os.close(reader)
     os.setsid()
     signal.signal(signal.SIGTERM, _leave)
-    with os.fdopen(writer, "w", buffering=1) as told:
+    with os.fdopen(writer, "w", buffering=1) as progress:
         lab = Lab(args.socket_dir, args.logs or args.socket_dir, args.weftd, args.lab, machine, args.bare,
-                  lambda text: told.write(f"{text}\n"), args.card, not args.no_restart)
+                  lambda text: progress.write(f"{text}\n"), args.card, not args.no_restart)
         try:
             lab.up()
             server = Server(lab, path)
         except Exception as error:
             lab.close()
-            told.write(f"weft lab: {in_one_line(error)}\n")
+            progress.write(f"weft lab: {in_one_line(error)}\n")
             return 1
         except BaseException:
             lab.close()
             raise
-        told.write(f"{IS_UP}\n")
+        progress.write(f"{IS_UP}\n")
     with open(os.devnull, "r+") as nothing:
         for number in range(3):
             os.dup2(nothing.fileno(), number)
@@ -311,8 +311,8 @@ def _leave(*_):
 def _wait_until_up(reader, child):
     """Runs in the process that the user called. It exits when the lab is up, or has failed with a message. Ctrl-C stops a lab that is not up yet."""
     try:
-        with os.fdopen(reader) as told:
-            for line in told:
+        with os.fdopen(reader) as progress:
+            for line in progress:
                 if line.rstrip("\n") == IS_UP:
                     return 0
                 print(printable(line), end="", file=sys.stderr, flush=True)

@@ -230,10 +230,10 @@ class Console(unittest.TestCase):
 class Located(unittest.TestCase):
     def test_console_path_is_absolute(self):
         """Readers have another working directory than the process whose --logs was relative."""
-        told = {}
+        answer = {}
         server = types.SimpleNamespace(lab=types.SimpleNamespace(log_of=lambda host: pathlib.Path("logs", f"{host}.log")))
-        serving.Server.find_log(server, "node1", lambda **message: told.update(message))
-        self.assertEqual(told, {"status": 0, "path": os.path.join(os.getcwd(), "logs/node1.log")})
+        serving.Server.find_log(server, "node1", lambda **message: answer.update(message))
+        self.assertEqual(answer, {"status": 0, "path": os.path.join(os.getcwd(), "logs/node1.log")})
 
 
 LOSES_IT = """

@@ -45,7 +45,7 @@ class Kept(unittest.TestCase):
         self.qemu, theirs = socket.socketpair()
         self.enterContext(self.qemu)
         self.qemu.settimeout(60)
-        self.tell("connected", [theirs.fileno()], b"1")
+        self.notify("connected", [theirs.fileno()], b"1")
         theirs.close()
         self.addCleanup(self.end)
 
@@ -54,7 +54,7 @@ class Kept(unittest.TestCase):
         self.keeper.stand_in()
         self.keeper.close()
 
-    def tell(self, verb, descriptors=(), body=b""):
+    def notify(self, verb, descriptors=(), body=b""):
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
         self.weftd.sendmsg([f"{verb} node1\n".encode() + body], rights)
 
@@ -115,12 +115,12 @@ class Kept(unittest.TestCase):
 
     def test_next_weftd_gets_connection_memory_and_interrupt_pin(self):
         """The next weftd does not get memory that was unmapped, before or after weftd exited, nor MSI-X, which the driver sets up again."""
-        self.tell("received", body=VERSION)
+        self.notify("received", body=VERSION)
         for address in (0x0, 0x1000, 0x2000):
-            self.tell("received", [self.memory()], mapping(address))
-        self.tell("received", body=unmapping(0x1000, 0x1000))
-        self.tell("received", [self.memory()], irqs(keeping.INTX, 1))
-        self.tell("received", [self.memory()] * 3, irqs(2, 3))
+            self.notify("received", [self.memory()], mapping(address))
+        self.notify("received", body=unmapping(0x1000, 0x1000))
+        self.notify("received", [self.memory()], irqs(keeping.INTX, 1))
+        self.notify("received", [self.memory()] * 3, irqs(2, 3))
         self.die()
         self.assertEqual(self.ask(unmapping(0x2000, 0x1000))[3], 0)
         self.qemu.sendmsg([mapping(0x8000)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [self.memory()]))])
@@ -130,16 +130,16 @@ class Kept(unittest.TestCase):
 
     def test_descriptors_of_old_mappings_are_closed(self):
         """Many mappings and unmappings leave no descriptor open, and neither does a guest that has disconnected."""
-        self.tell("received", body=VERSION)
+        self.notify("received", body=VERSION)
         before = len(os.listdir("/proc/self/fd"))
         memory = self.memory()
         for _ in range(100):
-            self.tell("received", [memory], mapping(0))
-            self.tell("received", [memory], irqs(keeping.INTX, 1))
-            self.tell("received", body=unmapping(0, 0, keeping.UNMAP_ALL))
-            self.tell("received", [memory], b"short")
-            self.tell("nonsense", [memory])
-        self.tell("gone", body=b"1")
+            self.notify("received", [memory], mapping(0))
+            self.notify("received", [memory], irqs(keeping.INTX, 1))
+            self.notify("received", body=unmapping(0, 0, keeping.UNMAP_ALL))
+            self.notify("received", [memory], b"short")
+            self.notify("nonsense", [memory])
+        self.notify("gone", body=b"1")
         self.die()
         # The descriptors of the connection and of weftd's socket are closed; the one of the memory is new.
         self.assertLessEqual(len(os.listdir("/proc/self/fd")), before)
@@ -157,7 +157,7 @@ class Kept(unittest.TestCase):
         program, theirs = socket.socketpair()
         self.enterContext(program)
         program.settimeout(60)
-        self.tell("connected", [theirs.fileno()], number)
+        self.notify("connected", [theirs.fileno()], number)
         theirs.close()
         return program
 
@@ -179,14 +179,14 @@ class Kept(unittest.TestCase):
 
     def test_disconnect_of_another_client_keeps_the_guests_connection(self):
         """Another program is connected, and disconnects, before the guest's connection is passed on, and weftd's records about it are read later."""
-        self.tell("received", body=VERSION)
+        self.notify("received", body=VERSION)
         self.die()
         self.weftd = self.enterContext(self.keeper.open())
         other = self.other(b"2")
-        self.tell("received", body=b"x" * HEADER.size)
+        self.notify("received", body=b"x" * HEADER.size)
         self.keeper.pass_on("node1")
-        self.tell("gone", body=b"2")
-        self.tell("received", [self.memory()], mapping(0))
+        self.notify("gone", body=b"2")
+        self.notify("received", [self.memory()], mapping(0))
         self.assertEqual(other.recv(1), b"")
         self.die()
         self.assertEqual(self.passed_on(), [(b"restore node1\n" + VERSION, 0), (b"restore node1\n" + mapping(0), 1), (b"adopt node1\n1", 1)])
@@ -194,7 +194,7 @@ class Kept(unittest.TestCase):
     def test_refusal_of_the_guest_keeps_the_connection_of_another_client(self):
         self.passed()
         other = self.other(b"2")
-        self.tell("gone", body=b"1")
+        self.notify("gone", body=b"1")
         self.assertEqual(self.qemu.recv(1), b"")
         self.die()
         other.sendall(message(keeping.RESET))
@@ -221,9 +221,9 @@ class Kept(unittest.TestCase):
 
     def test_records_of_an_earlier_weftd_are_understood(self):
         """It sends no numbers. A record about an unknown connection does nothing."""
-        self.tell("gone", body=b"3")
+        self.notify("gone", body=b"3")
         self.passed()
-        self.tell("gone")
+        self.notify("gone")
         self.assertEqual(self.qemu.recv(1), b"")
         self.qemu = self.other(b"")
         self.die()
@@ -231,12 +231,12 @@ class Kept(unittest.TestCase):
 
     def test_unnumbered_client_does_not_replace_the_waiting_guest(self):
         """A program connects to the card, and disconnects, before the guest's connection is passed on to a weftd that sends no numbers."""
-        self.tell("gone", body=b"1")
+        self.notify("gone", body=b"1")
         self.qemu = self.other(b"")
         self.die()
         self.weftd = self.enterContext(self.keeper.open())
         other = self.other(b"")
-        self.tell("gone")
+        self.notify("gone")
         self.assertEqual(other.recv(1), b"")
         self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
         self.die()
@@ -257,13 +257,13 @@ class Kept(unittest.TestCase):
 
     def test_records_of_a_killed_weftd_are_read(self):
         """Also if it has not read all that was sent to it."""
-        self.tell("received", body=VERSION)
+        self.notify("received", body=VERSION)
         self.die()
         self.weftd = self.enterContext(self.keeper.open())
         self.keeper.pass_on("node1")
         memory = self.memory()
         for number in range(100):
-            self.tell("received", [memory], mapping(number * 0x1000))
+            self.notify("received", [memory], mapping(number * 0x1000))
         self.die()
         self.assertEqual(len(self.passed_on()), 102)
 

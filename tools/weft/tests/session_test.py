@@ -421,14 +421,14 @@ class Settled(unittest.TestCase):
         patch = unittest.mock.patch.object(Machine, "find_kernel", lambda *_, **__: FakeGuest("").kernel)
         patch.start()
         self.addCleanup(patch.stop)
-        self.told = []
+        self.reports = []
         self.manager = {"state": "master"}
         self.bus = "vfio-user"
-        self.lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, self.told.append)
+        self.lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, self.reports.append)
 
     def settle(self, hosts, replaced=()):
         self.hosts = [{"name": name, "socket": name, "bus": self.bus, "model": "mlx4"} for name in hosts]
-        self.lab.settle(replaced, self.told.append)
+        self.lab.settle(replaced, self.reports.append)
         return [guest.name for guest in FakeGuest.made if guest.running]
 
     def test_guests_are_started_and_stopped_as_the_lab_changes(self):
@@ -446,7 +446,7 @@ class Settled(unittest.TestCase):
                 self.settle([])
                 self.settle(["a"])
                 self.assertEqual("ACTIVE" in self.lab.guests["a"].script, awaited)
-                self.assertEqual("without a carrier until a subnet manager runs" in self.told[-1], not awaited)
+                self.assertEqual("without a carrier until a subnet manager runs" in self.reports[-1], not awaited)
 
     def test_kernel_that_cannot_use_the_bus_of_its_card_is_refused(self):
         self.bus = "vhost-user"
@@ -465,19 +465,19 @@ class Settled(unittest.TestCase):
     def test_restart_replaces_the_guest_and_keeps_its_address(self):
         self.settle(["a", "b"])
         first = self.lab.guests["a"]
-        self.lab.restart(["a"], self.told.append)
+        self.lab.restart(["a"], self.reports.append)
         self.assertFalse(first.running)
         self.assertEqual([guest.name for guest in FakeGuest.made if guest.running], ["b", "a"])
         self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})     # it keeps its address
         with self.assertRaisesRegex(LabError, "there is no host c: there is a, b"):
-            self.lab.restart(["b", "c"], self.told.append)
+            self.lab.restart(["b", "c"], self.reports.append)
         self.assertEqual([guest.name for guest in FakeGuest.made if guest.name], ["a", "b", "a"])
         # A host whose guest failed to restart can be restarted again.
         FakeGuest.broken = {"a"}
         with self.assertRaisesRegex(LabError, "it broke"):
-            self.lab.restart(["a"], self.told.append)
+            self.lab.restart(["a"], self.reports.append)
         FakeGuest.broken = set()
-        self.lab.restart(["a"], self.told.append)
+        self.lab.restart(["a"], self.reports.append)
         self.assertTrue(self.lab.guests["a"].running)
 
     def test_guest_that_fails_to_boot_is_stopped(self):

@@ -399,8 +399,8 @@ class Writing(unittest.TestCase):
             self.assertEqual(client.get("/api/fabric")["hosts"][0]["name"], "node1")
             # The page gets the list of permitted actions, so that it offers no others.
             self.assertEqual([client.get("/api/fabric")[key] for key in ("allowed", "locked")], [[], True])
-            told = json.loads(client.ask("GET", "/api/fabric", X_Weft_Token=client.token)[2])
-            self.assertEqual([told[key] for key in ("allowed", "locked")], [["faults"], False])
+            shown = json.loads(client.ask("GET", "/api/fabric", X_Weft_Token=client.token)[2])
+            self.assertEqual([shown[key] for key in ("allowed", "locked")], [["faults"], False])
             # Requests that weftd refuses, and malformed ones, return 400.
             for path, body in (("/api/link", {"link": "nowhere", "settings": {"state": "up"}}), ("/api/link", {"link": "sm", "settings": {"loss": "9"}}),
                                ("/api/card", {"host": "node1", "fault": "a-headache", "count": 1}), ("/api/card", {"host": "node1", "fault": "catastrophic", "count": True}),

@@ -114,13 +114,13 @@ protected:
 	}
 
 	// Sends a record, which weftd then handles. Descriptors are lent for the call.
-	void tell(const std::string &record, const std::vector<int> &fds = {})
+	void notify(const std::string &record, const std::vector<int> &fds = {})
 	{
 		ours_->send_raw(std::as_bytes(std::span(record)), fds);
 		EXPECT_EQ(loop_.poll(), 1u);
 	}
 	// Returns the next record of weftd, or an empty one if none arrives in time.
-	Record told()
+	Record next_record()
 	{
 		std::array<char, kLongest> bytes;
 		iovec data{bytes.data(), bytes.size()};
@@ -159,24 +159,24 @@ protected:
 	FakeClient adopt(const std::string &host)
 	{
 		auto [client, server] = FakeClient::make_sockets();
-		tell("adopt " + host + "\n", {server.get()});
+		notify("adopt " + host + "\n", {server.get()});
 		return {std::move(client), kPatience};
 	}
 	void expect_refused(const std::string &host)
 	{
 		auto client = adopt(host);
 		EXPECT_TRUE(client.wait_closed());
-		EXPECT_EQ(told().text, "gone " + host + "\n");
+		EXPECT_EQ(next_record().text, "gone " + host + "\n");
 	}
 	// Checks that a client can be handed over.
 	void expect_adopting(const std::string &host)
 	{
-		tell("restore " + host + "\n" + kVersion);
+		notify("restore " + host + "\n" + kVersion);
 		auto client = adopt(host);
 		EXPECT_EQ(client.call(Command::reset).error(), 0u);
 		EXPECT_TRUE(quiet());
 		client.close();
-		EXPECT_EQ(told().text, "gone " + host + "\n");
+		EXPECT_EQ(next_record().text, "gone " + host + "\n");
 		synchronise();
 	}
 	// Waits until the cards have finished their pending work.
@@ -204,13 +204,13 @@ TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 	const auto memory = make_memory();
 	client.map(0, kPage, memory.get());
 
-	const auto connected = told();
+	const auto connected = next_record();
 	EXPECT_EQ(connected.text, "connected node2\n");
 	ASSERT_EQ(connected.fds.size(), 1u);
 	ASSERT_EQ(::send(connected.fds[0].get(), "here", 4, 0), 4);
 	EXPECT_THAT((client.receive_as<std::array<char, 4>>()), ElementsAre('h', 'e', 'r', 'e'));
 
-	const auto version = told(), map = told();
+	const auto version = next_record(), map = next_record();
 	EXPECT_THAT(version.text, StartsWith("received node2\n"));
 	EXPECT_EQ(version.text.substr(version.text.find('\n') + 1 + sizeof(Header)),
 		  text_of(greeting));
@@ -222,27 +222,27 @@ TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 
 	EXPECT_TRUE(quiet());
 	client.close();
-	EXPECT_EQ(told().text, "gone node2\n");
+	EXPECT_EQ(next_record().text, "gone node2\n");
 }
 
 // The client gets no reply to messages that another process has answered, and its memory is mapped.
 TEST_F(Keeping, AdoptedClientContinuesWithItsMemory)
 {
 	const auto memory = make_memory();
-	tell("restore node1\n" + kVersion);
-	tell("restore node1\n" + message(Command::dma_map, bytes_of(section(kPage))),
-	     {memory.get()});
+	notify("restore node1\n" + kVersion);
+	notify("restore node1\n" + message(Command::dma_map, bytes_of(section(kPage))),
+	       {memory.get()});
 	auto client = adopt("node1");
 	EXPECT_TRUE(client.quiet());
 	EXPECT_EQ(client.call(Command::dma_map, bytes_of(section(kPage)), {memory.get()}).error(),
 		  static_cast<std::uint32_t>(EEXIST));
-	EXPECT_THAT(told().text, StartsWith("received node1\n"));
+	EXPECT_THAT(next_record().text, StartsWith("received node1\n"));
 	EXPECT_TRUE(quiet());
 }
 
 TEST_F(Keeping, UnknownHostIsRefused)
 {
-	tell("restore nobody\n" + kVersion);
+	notify("restore nobody\n" + kVersion);
 	expect_refused("nobody");
 	expect_refused("sm");
 	expect_refused("");
@@ -253,37 +253,37 @@ TEST_F(Keeping, UnknownHostIsRefused)
 // adopted without it. The next one is.
 TEST_F(Keeping, TruncatedRecordRefusesTheClient)
 {
-	tell("restore node1\n" + std::string(kLongest, 'x'));
+	notify("restore node1\n" + std::string(kLongest, 'x'));
 	expect_refused("node1");
 	expect_adopting("node1");
 
 	const auto memory = make_memory();
-	tell("restore node1\n" + kVersion);
-	tell("restore node1\n" + message(Command::dma_map, bytes_of(section(0))),
-	     std::vector<int>(kMaxMessageFds + 1, memory.get()));
+	notify("restore node1\n" + kVersion);
+	notify("restore node1\n" + message(Command::dma_map, bytes_of(section(0))),
+	       std::vector<int>(kMaxMessageFds + 1, memory.get()));
 	expect_refused("node1");
 	expect_adopting("node1");
 
-	tell("restore node1\n" + kVersion);
-	tell("adopt node1\n" + std::string(kLongest, 'x'), {memory.get()});
-	EXPECT_EQ(told().text, "gone node1\n");
+	notify("restore node1\n" + kVersion);
+	notify("adopt node1\n" + std::string(kLongest, 'x'), {memory.get()});
+	EXPECT_EQ(next_record().text, "gone node1\n");
 	expect_adopting("node1");
 }
 
 TEST_F(Keeping, InvalidRecordRefusesTheClient)
 {
 	for (const char *record : {"\n", "hello\n", " node1\n", "RESTORE node2\n"}) {
-		tell(record);
+		notify(record);
 		EXPECT_TRUE(quiet()) << record;
 	}
 	expect_refused("node1");
 	expect_refused("node2");
 	const auto memory = make_memory();
-	tell("restore node1\n" + kVersion);
-	tell("adopt node1\n");
-	EXPECT_EQ(told().text, "gone node1\n");
-	tell("adopt node1\n", {memory.get()});
-	EXPECT_EQ(told().text, "gone node1\n") << "it is no socket";
+	notify("restore node1\n" + kVersion);
+	notify("adopt node1\n");
+	EXPECT_EQ(next_record().text, "gone node1\n");
+	notify("adopt node1\n", {memory.get()});
+	EXPECT_EQ(next_record().text, "gone node1\n") << "it is no socket";
 	expect_adopting("node1");
 	expect_adopting("node2");
 }
@@ -300,17 +300,17 @@ TEST_F(Keeping, NumberOfRestoredMessagesIsLimited)
 	const auto before = descriptors();
 	const auto map = message(Command::dma_map, bytes_of(section(0)));
 	for (const char *host : {"node1", "node2"}) {
-		tell(std::string("restore ") + host + "\n" + kVersion);
+		notify(std::string("restore ") + host + "\n" + kVersion);
 		for (std::size_t i = 1; i < KeeperSocket::kMostRestored; ++i)
-			tell(std::string("restore ") + host + "\n" + map, {memory.get()});
+			notify(std::string("restore ") + host + "\n" + map, {memory.get()});
 	}
-	tell("restore node1\n" + map, {memory.get()});
-	tell("restore node1\n" + map, {memory.get()});
+	notify("restore node1\n" + map, {memory.get()});
+	notify("restore node1\n" + map, {memory.get()});
 	expect_refused("node1");
 	auto client = adopt("node2");
 	EXPECT_EQ(client.call(Command::reset).error(), 0u);
 	client.close();
-	EXPECT_EQ(told().text, "gone node2\n");
+	EXPECT_EQ(next_record().text, "gone node2\n");
 	expect_adopting("node1");
 	EXPECT_EQ(descriptors(), before);
 }

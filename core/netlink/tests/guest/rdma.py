@@ -34,7 +34,7 @@ else:
 """
 
 
-def told(node, what, by=""):
+def rdma_json(node, what, by=""):
     return json.loads(node.run(f"{by} rdma -j {what}").out or "[]")
 
 
@@ -55,39 +55,39 @@ def rdma_tool_lists_devices_and_kernel_objects(lab):
     """`rdma` lists devices, ports and the kernel's own objects correctly, and only privileged users can rename a device. A device can be
     removed while it is listed."""
     with suite(lab) as node:
-        device, = told(node, "dev")
+        device, = rdma_json(node, "dev")
         for name, value in (("ifname", "mlx4_0"), ("node_type", "ca")):
             assert device[name] == value, device
         for name in ("node_guid", "sys_image_guid"):
             assert device[name] == node.run(f"cat {DEVICE}/{name}").out.strip(), (name, device)
         assert device["fw"] == node.run(f"cat {DEVICE}/fw_ver").out.strip(), device
-        link, = told(node, "link")
+        link, = rdma_json(node, "link")
         assert (link["ifname"], link["port"], link["state"], link["physical_state"]) == ("mlx4_0", 1, "ACTIVE", "LINK_UP"), link
         for name in ("lid", "sm_lid"):
             assert link[name] == int(node.run(f"cat {DEVICE}/ports/1/{name}").out, 16), (name, link)
         assert "netns shared" in node.run("rdma system").out
 
         # The objects of the management agents are listed.
-        counts, = told(node, "resource")
-        queues = told(node, "resource show qp")
+        counts, = rdma_json(node, "resource")
+        queues = rdma_json(node, "resource show qp")
         assert {queue["type"] for queue in queues} == {"SMI", "GSI"} and {queue["comm"] for queue in queues} == {"weft_mad"}, queues
         for kind in ("pd", "cq", "mr", "qp", "srq"):
-            assert len(told(node, f"resource show {kind}")) == counts[kind], (kind, counts)
-        assert told(node, "resource show cm_id") == []
-        one, = told(node, f"resource show cq cqn {told(node, 'resource show cq')[0]['cqn']}")
+            assert len(rdma_json(node, f"resource show {kind}")) == counts[kind], (kind, counts)
+        assert rdma_json(node, "resource show cm_id") == []
+        one, = rdma_json(node, f"resource show cq cqn {rdma_json(node, 'resource show cq')[0]['cqn']}")
         assert one["comm"] == "weft_mad", one
 
         # `rdma statistic` shows the same hardware counters as sysfs.
-        counted, = told(node, "statistic show")
+        counted, = rdma_json(node, "statistic show")
         assert (counted.pop("ifname"), counted.pop("port")) == ("mlx4_0", 1), counted
         shown = node.run(f"cd {DEVICE}/ports/1/hw_counters && grep -H . *_num_*").out.split()
         assert counted == {name: int(value) for name, value in (line.split(":") for line in shown)} and "rq_num_wrfe" in counted, (counted, shown)
         assert "rq_num_wrfe" not in node.run("rdma statistic qp show 2>&1", check=False).out
 
-        assert len(told(node, "resource show qp", NOBODY)) == counts["qp"]
+        assert len(rdma_json(node, "resource show qp", NOBODY)) == counts["qp"]
         assert "not permitted" in node.run(f"{NOBODY} rdma dev set mlx4_0 name other 2>&1", check=False).out
         node.run("rdma dev set mlx4_0 name other")
-        assert [device["ifname"] for device in told(node, "dev")] == ["other"]
+        assert [device["ifname"] for device in rdma_json(node, "dev")] == ["other"]
         assert node.run("ls /sys/class/infiniband; grep NAME= /sys/class/infiniband/other/uevent").out.split() == ["other", "NAME=other"]
         for wrong in ("a/b", "a%d", "''"):
             assert node.run(f"rdma dev set other name {wrong}", check=False).status != 0, wrong
@@ -100,7 +100,7 @@ def rdma_tool_lists_devices_and_kernel_objects(lab):
         for one in asking:
             one.kill()
         node.run("rmmod weft_mlx4")
-        assert told(node, "dev") == [] and told(node, "resource") == []
+        assert rdma_json(node, "dev") == [] and rdma_json(node, "resource") == []
         node.insmod("/share/weft_mlx4.ko")
 
 
@@ -117,7 +117,7 @@ def exclusive_device_is_hidden_from_other_namespaces(lab):
             return result.out
 
         node.run("ip netns add pod")
-        assert told(node, "dev", pod) == told(node, "dev")
+        assert rdma_json(node, "dev", pod) == rdma_json(node, "dev")
         node.run(f"{pod} ibv_devinfo -d mlx4_0")
         # As long as another namespace exists, the mode cannot be changed, and no device can be moved.
         assert "busy" in refused("rdma system set netns exclusive")
@@ -127,9 +127,9 @@ def exclusive_device_is_hidden_from_other_namespaces(lab):
         assert "netns exclusive" in node.run("rdma system").out
 
         node.run("ip netns add pod")
-        device, = told(node, "dev")
+        device, = rdma_json(node, "dev")
         for what in ("dev", "link", "resource"):
-            assert told(node, what, pod) == [], what
+            assert rdma_json(node, what, pod) == [], what
         for path in ("uverbs0", "umad0", "issm0"):
             assert "Operation not permitted" in refused(f"{pod} dd of=/dev/infiniband/{path} count=0 conv=notrunc"), path
         assert "not permitted" in refused(f"{NOBODY} rdma dev set mlx4_0 netns pod")
@@ -140,9 +140,9 @@ def exclusive_device_is_hidden_from_other_namespaces(lab):
         program = node.spawn("exec ibv_rc_pingpong")
         node.wait_for("rdma resource show qp | grep -q pingpong", timeout=20, what="the program's queue pair")
         node.run("rdma dev set mlx4_0 netns pod")
-        assert told(node, "dev") == []
-        assert told(node, "dev", pod) == [device]
-        assert told(node, "resource show ctx", pod) == []
+        assert rdma_json(node, "dev") == []
+        assert rdma_json(node, "dev", pod) == [device]
+        assert rdma_json(node, "resource show ctx", pod) == []
         node.run(f"{pod} ibv_devinfo -d mlx4_0 && {pod} sminfo")
         for path in ("uverbs0", "umad0", "issm0"):
             assert "Operation not permitted" in refused(f"dd of=/dev/infiniband/{path} count=0 conv=notrunc"), path
@@ -151,7 +151,7 @@ def exclusive_device_is_hidden_from_other_namespaces(lab):
         # When the namespace is deleted, the objects of its programs are released, and the device returns to the first namespace.
         node.run("ip netns del pod")
         node.wait_for("rdma dev show mlx4_0", what="the device's return")
-        assert told(node, "dev") == [device]
+        assert rdma_json(node, "dev") == [device]
         node.run("ibv_devinfo -d mlx4_0")
         # The device is moved back and forth while programs query it, and the driver is removed.
         asking = [node.spawn(f"while :; do rdma {what}; ibv_devinfo; done >/dev/null 2>&1") for what in ("resource show qp", "link")]
@@ -169,13 +169,13 @@ def exclusive_device_is_hidden_from_other_namespaces(lab):
 def rdma_tool_lists_user_objects_with_their_process(lab):
     """A program's objects are listed with their process as long as they exist. Only administrators see keys."""
     with suite(lab, memory="768M") as node:
-        counts, = told(node, "resource")
+        counts, = rdma_json(node, "resource")
         server = node.spawn("exec ibv_srq_pingpong -q 3")
         node.wait_for("ss -ltn | grep -q :18515", timeout=20, what="ibv_srq_pingpong to listen")
         pid = int(node.run("pidof ibv_srq_pingpong").out)
 
         def of_program(kind, by=""):
-            return [one for one in told(node, f"resource show {kind}", by) if one.get("pid") == pid]
+            return [one for one in rdma_json(node, f"resource show {kind}", by) if one.get("pid") == pid]
 
         for kind, count in (("qp", 3), ("cq", 1), ("mr", 1), ("pd", 1), ("ctx", 1), ("srq", 1)):
             own = of_program(kind)
@@ -183,7 +183,7 @@ def rdma_tool_lists_user_objects_with_their_process(lab):
             assert len(own) == count and (kind == "srq" or {one["comm"] for one in own} == {"ibv_srq_pingpong"[:15]}), (kind, own)
         queues = of_program("qp")
         assert {one["type"] for one in queues} == {"RC"} and {one["state"] for one in queues} == {"INIT"}, queues
-        found, = told(node, f"resource show qp lqpn {queues[1]['lqpn']}")
+        found, = rdma_json(node, f"resource show qp lqpn {queues[1]['lqpn']}")
         assert found["pid"] == pid, found
         # Consecutive QP numbers are listed as one range.
         takers = json.dumps(of_program("srq")[0]["lqpn"])
@@ -194,8 +194,8 @@ def rdma_tool_lists_user_objects_with_their_process(lab):
         assert region["mrlen"] == 4096 and not region.keys() & {"rkey", "lkey"}, region
 
         # All counters of a port that has counters are always enabled.
-        device, = told(node, "dev")
-        counters = [name for name in told(node, "statistic show")[0] if name not in ("ifname", "port")]
+        device, = rdma_json(node, "dev")
+        counters = [name for name in rdma_json(node, "statistic show")[0] if name not in ("ifname", "port")]
         assert "rq_num_wrfe" in counters, counters
         for port, expected in ((1, [f"{name} {number} False" for number, name in enumerate(counters)]), (2, ["error -22"])):
             node.put("/tmp/status.py", STATUS.format(device=device["ifindex"], port=port))
@@ -204,5 +204,5 @@ def rdma_tool_lists_user_objects_with_their_process(lab):
 
         server.kill()
         node.wait_for(f"! rdma resource show qp | grep -q 'pid {pid} '", what="the end of the program's QPs")
-        after, = told(node, "resource")
+        after, = rdma_json(node, "resource")
         assert after == counts, (counts, after)

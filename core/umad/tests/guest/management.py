@@ -117,9 +117,9 @@ def opensm_and_diagnostics_work_through_weft_umad(lab):
         server.kill()
         switch = int(re.search(r"^Switch\s.* lid (\d+) ", node1.run("ibswitches").out, re.MULTILINE)[1])
         lids = {"one": one, "two": two, "switch": switch}
-        told = [(command.format(**lids), pattern.format(**lids)) for command, pattern in DIAGNOSTICS]
-        heard = [(command, pattern, node1.run(f"{command} 2>&1", check=False)) for command, pattern in told]
-        wrong = [f"{command}: status {said.status}, {pattern} sought in\n{said.out}" for command, pattern, said in heard
+        commands = [(command.format(**lids), pattern.format(**lids)) for command, pattern in DIAGNOSTICS]
+        results = [(command, pattern, node1.run(f"{command} 2>&1", check=False)) for command, pattern in commands]
+        wrong = [f"{command}: status {said.status}, {pattern} sought in\n{said.out}" for command, pattern, said in results
                  if said.status != 0 or not re.search(pattern, said.out, re.MULTILINE)]
         assert not wrong, "\n".join(wrong)
         standby_opensm_takes_over(manager, node1, node2)

@@ -233,7 +233,7 @@ def check_events(lab, node1, node2, fabric, srq_error="SRQ error"):
             one.join(two)
         return one, two
 
-    def told(endpoint, *names):
+    def expect_events(endpoint, *names):
         """It is notified of these events, once each, and of no others."""
         wait_until(f"the events {names}", lambda: set(names) <= set(endpoint.events()), 10 * lab.slowness)
         assert endpoint.events() == {name: 1 for name in names}, endpoint.events()
@@ -244,13 +244,13 @@ def check_events(lab, node1, node2, fabric, srq_error="SRQ error"):
     two.post(count=1, size=64)
     assert two.events() == {}
     assert one.send(count=1, size=64, seed=1)["done"] == "1"
-    told(two, "communication established")
+    expect_events(two, "communication established")
     assert two.receive(count=1, size=64, seed=1)["good"] == "1"
 
     one, two = fresh()
     assert one.events() == {}
     assert one.state(to="sqd")["state"] == "4"
-    told(one, "send queue drained")
+    expect_events(one, "send queue drained")
     one.state(to="rts")
     exchange(one, two, 4, 100)
 
@@ -260,32 +260,32 @@ def check_events(lab, node1, node2, fabric, srq_error="SRQ error"):
     for already in (4, 1):
         assert two.events() == {}
         assert one.send(count=already, size=64, seed=1)["done"] == str(already)
-    told(two, "SRQ limit reached")
+    expect_events(two, "SRQ limit reached")
     assert one.send(count=2, size=64, seed=1)["done"] == "2"
     two.state(to="err")
-    told(two, "SRQ limit reached", "last WQE reached")
+    expect_events(two, "SRQ limit reached", "last WQE reached")
 
     one, two = fresh()
     misaligned = one.send(op="add", size=8, compare_add=1, addr=hex(int(two.memory["addr"], 16) + 4), rkey=two.memory["rkey"])
     assert misaligned["status"] == "remote invalid request", misaligned[""]
-    told(two, "QP request error")
+    expect_events(two, "QP request error")
 
     one, two = fresh()
     assert one.send(op="write", size=64, addr=two.memory["addr"], rkey="0x7fffff00")["status"] == "remote access error"
-    told(two, "QP access error")
+    expect_events(two, "QP access error")
 
     # A CQ overflow also moves the QP to the error state.
     one, two = fresh(cqe=7)
     two.post(count=16, size=64)
     one.send(count=16, size=64)
-    told(two, "CQ error", "QP fatal error")
+    expect_events(two, "CQ error", "QP fatal error")
 
     # If the card cannot read an SRQ, the QP that needed it also fails.
     one, two = fresh(srq=1)
     two.post(count=8, size=64)
     fabric.fault(node2.guest.name, "srq-list")
     one.send(count=1, size=64)
-    told(two, *filter(None, [srq_error]), "QP fatal error", "last WQE reached")
+    expect_events(two, *filter(None, [srq_error]), "QP fatal error", "last WQE reached")
 
 
 def check_no_migration(node1, node2):

@@ -83,15 +83,15 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 			kern::delay_us(random.below(longest_gap_us));
 		// A consumer that does not request a report of missed completions polls again
 		// itself. A burst ends with a solicited message.
-		const bool told = random.below(2);
+		const bool report_missed = random.below(2);
 		const int kind = random.below(2) ? IB_CQ_NEXT_COMP : IB_CQ_SOLICITED;
 		const int armed = ib_req_notify_cq(
 			recv_cq_, static_cast<ib_cq_notify_flags>(
-					  kind | (told ? IB_CQ_REPORT_MISSED_EVENTS : 0)));
+					  kind | (report_missed ? IB_CQ_REPORT_MISSED_EVENTS : 0)));
 		arms++;
 		if (armed < 0)
 			return kern::Error{armed};
-		if (armed > 0 || (!told && ib_peek_cq(recv_cq_, 1) > 0)) {
+		if (armed > 0 || (!report_missed && ib_peek_cq(recv_cq_, 1) > 0)) {
 			missed++;
 			continue;
 		}

@@ -104,9 +104,9 @@ def mthca_interoperates_with_stock_drivers(lab):
         for program in programs:
             program.serve()
         # Debian's ib_mthca has no case for an SRQ's failure: "Unhandled event 12".
-        for told, srq_error in ((programs[0], "SRQ error"), (programs[1], None)):
-            with check(f"events of queues on {told.guest.name} reach the program that owns them"):
-                verbs.check_events(lab, programs[2], told, fabric, srq_error)
+        for owner, srq_error in ((programs[0], "SRQ error"), (programs[1], None)):
+            with check(f"events of queues on {owner.guest.name} reach the program that owns them"):
+                verbs.check_events(lab, programs[2], owner, fabric, srq_error)
         for program in programs:
             program.unload()
         with check("ib0 carries 60,000 bytes in connected mode, and 56 bytes after it returns to datagram mode"):

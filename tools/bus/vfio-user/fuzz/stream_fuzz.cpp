@@ -45,10 +45,10 @@ struct Fixture {
 	FileDescriptor event{::eventfd(0, EFD_CLOEXEC)};
 };
 
-std::vector<FileDescriptor> descriptors(const Fixture &world)
+std::vector<FileDescriptor> descriptors(const Fixture &fixture)
 {
 	std::vector<FileDescriptor> fds;
-	fds.emplace_back(::dup(world.guest.get()));
+	fds.emplace_back(::dup(fixture.guest.get()));
 	return fds;
 }
 
@@ -56,10 +56,10 @@ std::vector<FileDescriptor> descriptors(const Fixture &world)
 class Client
 {
 public:
-	Client(Fixture &world, unsigned how)
-	    : world_(world), how_(how),
-	      interrupts_(world.loop, world.device.description().msix.vectors, true),
-	      endpoint_(world.loop, world.device, interrupts_, spdlog::default_logger(),
+	Client(Fixture &fixture, unsigned how)
+	    : fixture_(fixture), how_(how),
+	      interrupts_(fixture.loop, fixture.device.description().msix.vectors, true),
+	      endpoint_(fixture.loop, fixture.device, interrupts_, spdlog::default_logger(),
 			kMaxDmaMaps),
 	      reader_(kFraming), session_(endpoint_, interrupts_, spdlog::default_logger())
 	{
@@ -69,7 +69,7 @@ public:
 	~Client()
 	{
 		endpoint_.release();
-		world_.loop.poll();
+		fixture_.loop.poll();
 	}
 
 	void feed(std::span<const std::byte> bytes)
@@ -81,7 +81,7 @@ public:
 				size = std::min<std::size_t>(size, 7);
 			std::memcpy(space.data(), bytes.data(), size);
 			bytes = bytes.subspan(size);
-			reader_.filled(size, how_ & kDescriptors ? descriptors(world_)
+			reader_.filled(size, how_ & kDescriptors ? descriptors(fixture_)
 								 : std::vector<FileDescriptor>());
 			handle();
 		}
@@ -140,7 +140,7 @@ private:
 			std::abort();
 	}
 
-	Fixture &world_;
+	Fixture &fixture_;
 	unsigned how_;
 	Interrupts interrupts_;
 	pci::Endpoint endpoint_;
@@ -152,19 +152,19 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	static Fixture world;
+	static Fixture fixture;
 	if (!size)
 		return 0;
 	const std::span input(reinterpret_cast<const std::byte *>(data) + 1, size - 1);
 	{
-		Client client(world, data[0]);
+		Client client(fixture, data[0]);
 		if (data[0] & kFramed)
 			client.feed_framed(input);
 		else
 			client.feed(input);
 	}
-	world.device.writes.clear();
-	world.device.resets.clear();
-	world.device.bus_master.clear();
+	fixture.device.writes.clear();
+	fixture.device.resets.clear();
+	fixture.device.bus_master.clear();
 	return 0;
 }

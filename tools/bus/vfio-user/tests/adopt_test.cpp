@@ -26,15 +26,15 @@ constexpr std::size_t kFewMappings = 3;
 class RecordingKeeper final : public pci::Keeper
 {
 public:
-	void connected(const std::string &name, int) override { told.push_back("+" + name); }
+	void connected(const std::string &name, int) override { calls.push_back("+" + name); }
 	void received(const std::string &, const pci::Message &message) override
 	{
-		told.push_back(std::to_string(message.header<Header>().command) + "/" +
-			       std::to_string(message.fds.size()));
+		calls.push_back(std::to_string(message.header<Header>().command) + "/" +
+				std::to_string(message.fds.size()));
 	}
-	void gone(const std::string &name) override { told.push_back("-" + name); }
+	void gone(const std::string &name) override { calls.push_back("-" + name); }
 
-	std::vector<std::string> told;
+	std::vector<std::string> calls;
 };
 
 class Adopting : public ::testing::Test
@@ -131,7 +131,7 @@ TEST_F(Adopting, AdoptedClientKeepsItsMemoryAndInterrupt)
 	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, 0), 0x1af4);
 	EXPECT_EQ(client().greet().error(), EINVAL) << "it was greeted by the former process";
 	client().map(0, kPage, file.get());
-	EXPECT_THAT(keeper_.told, ElementsAre("1/0", "2/1"))
+	EXPECT_THAT(keeper_.calls, ElementsAre("1/0", "2/1"))
 		<< "the keeper knows of the client and of what it was handed over with";
 }
 
@@ -146,7 +146,7 @@ TEST_F(Adopting, DisconnectOfAnAdoptedClientReleasesItsMemory)
 	client().close();
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	expect_serving();
 }
 
@@ -210,7 +210,7 @@ TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_FALSE(server_.connected());
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	expect_serving();
 }
 
@@ -227,7 +227,7 @@ TEST_F(Adopting, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
 	EXPECT_FALSE(server_.connected());
 	EXPECT_TRUE(device_.attached());
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	expect_serving();
 }
 
@@ -241,10 +241,10 @@ TEST_F(Adopting, ClientOfAnUnavailableCardIsRefused)
 	note_memory(0, kPage, file);
 	adopt();
 	ASSERT_FALSE(device_.attached());
-	keeper_.told.clear();
+	keeper_.calls.clear();
 	note_version();
 	EXPECT_TRUE(adopt().wait_closed());
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	device_.failing_resets = 0;
 	ASSERT_TRUE(loop_.run_until([&] { return device_.attached(); }));
 	expect_serving();
@@ -280,7 +280,7 @@ TEST_F(Adopting, ClientIsRefusedIfItsSessionCannotBeCreated)
 	EXPECT_TRUE(client.wait_closed());
 	EXPECT_FALSE(server.connected());
 	EXPECT_TRUE(device.attached());
-	EXPECT_THAT(keeper_.told, ElementsAre("-other"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-other"));
 }
 
 // A client that has connected in the meantime keeps the card, and the keeper knows only about it.
@@ -288,14 +288,14 @@ TEST_F(Adopting, ClientOfACardInUseIsRefused)
 {
 	expect_serving();
 	auto &present = client();
-	keeper_.told.clear();
+	keeper_.calls.clear();
 	auto [ours, theirs] = FakeClient::make_sockets();
 	FakeClient late(loop_, std::move(ours));
 	note_version();
 	server_.adopt(std::move(theirs), std::exchange(setup_, {}));
 	EXPECT_TRUE(late.wait_closed());
 	EXPECT_EQ(present.call(Command::reset).error(), 0u);
-	EXPECT_THAT(keeper_.told, IsEmpty());
+	EXPECT_THAT(keeper_.calls, IsEmpty());
 }
 
 // A client that has disconnected before the handover leaves nothing behind.
@@ -309,7 +309,7 @@ TEST_F(Adopting, AdoptionOfADisconnectedClientLeavesNothingBehind)
 	server_.adopt(std::move(theirs), std::exchange(setup_, {}));
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	expect_serving();
 }
 

@@ -66,20 +66,20 @@ struct Fixture {
 class Machine
 {
 public:
-	Machine(Fixture &world, unsigned how)
-	    : world_(world), how_(how), interrupts_(world.device.description().msix.vectors),
-	      endpoint_(world.loop, world.device, interrupts_, spdlog::default_logger(),
+	Machine(Fixture &fixture, unsigned how)
+	    : fixture_(fixture), how_(how), interrupts_(fixture.device.description().msix.vectors),
+	      endpoint_(fixture.loop, fixture.device, interrupts_, spdlog::default_logger(),
 			kMaxRegions),
 	      session_(endpoint_, interrupts_, spdlog::default_logger()), reader_(kFraming)
 	{
-		std::memset(world.memory.data(), 0, world.memory.size());
+		std::memset(fixture.memory.data(), 0, fixture.memory.size());
 		if (how & kGreet)
 			greet();
 	}
 	~Machine()
 	{
 		endpoint_.release();
-		world_.loop.poll();
+		fixture_.loop.poll();
 		drain();
 	}
 
@@ -94,7 +94,7 @@ public:
 			bytes = bytes.subspan(size);
 			std::vector<FileDescriptor> fds;
 			if (how_ & kDescriptors)
-				fds.emplace_back(::dup(world_.guest.get()));
+				fds.emplace_back(::dup(fixture_.guest.get()));
 			reader_.filled(size, std::move(fds));
 			handle();
 		}
@@ -137,8 +137,9 @@ private:
 		const auto place = (std::to_integer<std::size_t>(data[0]) |
 				    std::to_integer<std::size_t>(data[1]) << 8);
 		data = data.subspan(2);
-		data = data.first(std::min(data.size(), world_.memory.size() - place));
-		std::ranges::copy(data, world_.memory.begin() + static_cast<std::ptrdiff_t>(place));
+		data = data.first(std::min(data.size(), fixture_.memory.size() - place));
+		std::ranges::copy(data,
+				  fixture_.memory.begin() + static_cast<std::ptrdiff_t>(place));
 	}
 
 	void with_descriptor(Request request, const testing::Bytes &payload, int fd)
@@ -157,10 +158,10 @@ private:
 	void greet()
 	{
 		request(Request::set_protocol_features, Integer{kProtocolFeatures});
-		with_descriptor(Request::set_backend_request_fd, {}, world_.writer.get());
+		with_descriptor(Request::set_backend_request_fd, {}, fixture_.writer.get());
 		with_descriptor(Request::set_mem_table,
 				bytes_of(MemoryTable{1, 0}, MemoryRegion{0, kGuestMemory, 0, 0}),
-				world_.guest.get());
+				fixture_.guest.get());
 		for (std::uint32_t queue = 0; queue < kQueues; ++queue) {
 			request(Request::set_vring_num, VringState{queue, kEntries});
 			request(Request::set_vring_addr,
@@ -204,11 +205,11 @@ private:
 	void drain()
 	{
 		char bytes[4096];
-		while (::read(world_.reader.get(), bytes, sizeof(bytes)) > 0) {
+		while (::read(fixture_.reader.get(), bytes, sizeof(bytes)) > 0) {
 		}
 	}
 
-	Fixture &world_;
+	Fixture &fixture_;
 	unsigned how_;
 	Interrupts interrupts_;
 	pci::Endpoint endpoint_;
@@ -220,19 +221,19 @@ private:
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	static Fixture world;
+	static Fixture fixture;
 	if (!size)
 		return 0;
 	const std::span input(reinterpret_cast<const std::byte *>(data) + 1, size - 1);
 	{
-		Machine machine(world, data[0]);
+		Machine machine(fixture, data[0]);
 		if (data[0] & kFramed)
 			machine.feed_framed(input);
 		else
 			machine.feed(input);
 	}
-	world.device.writes.clear();
-	world.device.resets.clear();
-	world.device.bus_master.clear();
+	fixture.device.writes.clear();
+	fixture.device.resets.clear();
+	fixture.device.bus_master.clear();
 	return 0;
 }

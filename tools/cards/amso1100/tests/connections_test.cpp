@@ -91,13 +91,13 @@ protected:
 			  Status::ok);
 		const auto result = a.wait_event();
 		ASSERT_EQ(Driver::id_of(result), EventId::connect_result);
-		namespace told = wire::connect_result;
+		namespace field_of = wire::connect_result;
 		EXPECT_EQ(Driver::result(result), Status::ok);
 		EXPECT_EQ(Driver::state_of(result), QpState::rts);
-		EXPECT_EQ(Driver::field(result, told::remote_address), kAddressB);
+		EXPECT_EQ(Driver::field(result, field_of::remote_address), kAddressB);
 		EXPECT_TRUE(std::ranges::equal(
-			std::span(result).subspan(told::private_data,
-						  Driver::field(result, told::private_length)),
+			std::span(result).subspan(field_of::private_data,
+						  Driver::field(result, field_of::private_length)),
 			answer));
 	}
 	// Executes a Write, a Read and a Send, and compares the data.

@@ -73,7 +73,7 @@ TEST_F(MthcaShared, LimitEventIsRaisedOncePerArm)
 		ASSERT_EQ(driver.command(Opcode::arm_srq, kSrqn, 0, {}, 0, least).status,
 			  Status::ok);
 	};
-	const auto told = [this](EventType type) {
+	const auto reported = [this](EventType type) {
 		const Eqe event = driver.next_event();
 		return Eqe::type.get(event.bytes) == unsigned(type) &&
 		       Eqe::number.get(event.bytes) == kSrqn;
@@ -84,15 +84,15 @@ TEST_F(MthcaShared, LimitEventIsRaisedOncePerArm)
 	EXPECT_TRUE(srq.take());
 	EXPECT_TRUE(silent()) << "three are left";
 	EXPECT_TRUE(srq.take());
-	EXPECT_TRUE(told(EventType::srq_limit));
+	EXPECT_TRUE(reported(EventType::srq_limit));
 	EXPECT_TRUE(srq.take());
 	EXPECT_TRUE(silent());
 	limit(2);
-	EXPECT_TRUE(told(EventType::srq_limit)) << "at once";
+	EXPECT_TRUE(reported(EventType::srq_limit)) << "at once";
 
 	driver.card.faults().arm(Fault::srq_list, 1);
 	EXPECT_FALSE(srq.take());
-	EXPECT_TRUE(told(EventType::srq_catastrophic));
+	EXPECT_TRUE(reported(EventType::srq_catastrophic));
 	EXPECT_EQ(srq.available(), 0u);
 	EXPECT_TRUE(silent());
 }

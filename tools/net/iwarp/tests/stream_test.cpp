@@ -255,11 +255,11 @@ TEST(Stream, PeerToPeerModeIsNegotiated)
 		a.receives = {1};
 		b.send({'x'});
 		pump(a, b);
-		const auto &told = *a.reply->enhanced;
-		EXPECT_TRUE(told.peer_to_peer);
-		EXPECT_EQ(told.by_write, kind == Opcode::write);
-		EXPECT_EQ(told.by_read, kind == Opcode::read_request);
-		EXPECT_EQ(told.by_send, kind == Opcode::send);
+		const auto &received = *a.reply->enhanced;
+		EXPECT_TRUE(received.peer_to_peer);
+		EXPECT_EQ(received.by_write, kind == Opcode::write);
+		EXPECT_EQ(received.by_read, kind == Opcode::read_request);
+		EXPECT_EQ(received.by_send, kind == Opcode::send);
 		if (kind == Opcode::write)
 			a.write({}, 0, 0);
 		else if (kind == Opcode::read_request)

@@ -79,9 +79,9 @@ def _prepare(args):
 
 
 def _line(verdict):
-    told = {trial.PASSED: "passed", trial.REPORT: verdict["signature"]}.get(verdict["verdict"], f"{verdict['verdict']}: {verdict['signature']}")
+    outcome = {trial.PASSED: "passed", trial.REPORT: verdict["signature"]}.get(verdict["verdict"], f"{verdict['verdict']}: {verdict['signature']}")
     known = f" (known: {verdict['page']})" if verdict["page"] else ""
-    return f"{told}{known}, {verdict['virtual']:.1f} s of virtual time in {verdict['real']:.1f} s"
+    return f"{outcome}{known}, {verdict['virtual']:.1f} s of virtual time in {verdict['real']:.1f} s"
 
 
 def _summary(verdicts):

@@ -273,7 +273,7 @@ TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
 	/* Pending events of a destroyed QP are dropped. */
 	const std::uint32_t gone = failing.back()->qpn;
 	b.destroy(*failing.back());
-	std::set<std::uint32_t> told;
+	std::set<std::uint32_t> reported;
 	std::size_t most = 0;
 	for (;;) {
 		const auto events = b.take_events();
@@ -282,12 +282,12 @@ TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
 		most = std::max(most, events.size());
 		for (const Event &event : events) {
 			EXPECT_EQ(event.type, EventType::wq_access_violation);
-			EXPECT_TRUE(told.insert(event.number).second) << event.number;
+			EXPECT_TRUE(reported.insert(event.number).second) << event.number;
 		}
 		b.acknowledge_events();
 	}
-	EXPECT_EQ(told.size(), qps - 1);
-	EXPECT_FALSE(told.contains(gone));
+	EXPECT_EQ(reported.size(), qps - 1);
+	EXPECT_FALSE(reported.contains(gone));
 	EXPECT_EQ(most, (1u << log_queue) - EventQueue::kReserve);
 	EXPECT_EQ(b.event_queue_status(), hw::mlx4::eq_status::ok);
 }
