@@ -103,9 +103,10 @@ Options parse(int argc, char **argv)
 		"run in virtual time, with User-Mode Linux guests that connect to time.sock");
 	state->excludes(time_server);
 	keeper->excludes(time_server)->check(CLI::NonNegativeNumber);
+	// A restarted daemon would execute the events again.
 	app.add_option("--events", options.events, "scheduled requests, see weftd(1)")
 		->check(CLI::ExistingFile)
-		->needs(time_server);
+		->excludes(state);
 	app.add_option("--finished-file", options.finished_file,
 		       "a file that a guest creates when the lab has finished, see weftd(1)")
 		->needs(time_server);
@@ -253,7 +254,8 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	weftd::LabRuntime runtime(lab, directory, time ? &reactor : nullptr, keeper.get());
 	if (state)
 		restore(runtime, *state);
-	std::optional<weftd::ScriptedEvents> events;
+	auto scheduled = options.events.empty() ? std::vector<weftd::ScriptedEvent>{}
+						: weftd::load_events(options.events);
 	int status = EXIT_SUCCESS;
 	const auto end = [&](bool failed, const std::string &reason) {
 		spdlog::log(failed ? spdlog::level::err : spdlog::level::info, "ends: {}", reason);
@@ -276,12 +278,6 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 					    !std::filesystem::exists(options.finished_file, none),
 				    reason);
 			});
-		using Events = weftd::ScriptedEvents;
-		if (!options.events.empty())
-			events.emplace(main_loop, runtime, weftd::load_events(options.events),
-				       [&](Events::End how, const std::string &reason) {
-					       end(how == Events::End::Failed, reason);
-				       });
 	}
 	std::optional<Loop> control_loop;
 	if (time)
@@ -294,6 +290,20 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		[&] { main_loop.post([&] { ended = true; }); }, log, state);
 	if (keeper)
 		keeper->begin(*control_loop, runtime);
+	using Events = weftd::ScriptedEvents;
+	std::optional<Events> events;
+	if (!scheduled.empty())
+		events.emplace(*control_loop, runtime, std::move(scheduled),
+			       [&](Events::End how, const std::string &reason) {
+				       const auto stop = [&end, how, reason] {
+					       end(how == Events::End::Failed, reason);
+				       };
+				       // In virtual time, this is the thread of the main loop.
+				       if (time)
+					       stop();
+				       else
+					       main_loop.post(stop);
+			       });
 	spdlog::info("{} hosts, {} switches, {} links; control socket {}", lab.hosts.size(),
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
 	while (!ended)

@@ -48,17 +48,29 @@ std::vector<ScriptedEvent> load_events(const std::filesystem::path &file)
 
 ScriptedEvents::ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
 			       Ended ended)
-    : ended_(std::move(ended)),
-      session_(runtime, [this] { ended_(End::Requested, "a scheduled event requests it"); }),
-      events_(std::move(events))
+    : loop_(loop), ended_(std::move(ended)), events_(std::move(events))
 {
-	for (const ScriptedEvent &event : events_)
-		timers_.emplace_back(loop, [this, &event] { perform(event); }).arm(event.at);
+	loop_.run([&] {
+		session_.emplace(runtime, [this] {
+			ended_(End::Requested, "a scheduled event requests it");
+		});
+		for (const ScriptedEvent &event : events_)
+			timers_.emplace_back(loop_, [this, &event] { perform(event); })
+				.arm(event.at);
+	});
+}
+
+ScriptedEvents::~ScriptedEvents()
+{
+	loop_.run([this] {
+		timers_.clear();
+		session_.reset();
+	});
 }
 
 void ScriptedEvents::perform(const ScriptedEvent &event)
 {
-	const json answer = json::parse(session_.handle(event.request));
+	const json answer = json::parse(session_->handle(event.request));
 	if (answer.at("ok").get<bool>())
 		return;
 	timers_.clear();

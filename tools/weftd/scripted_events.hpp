@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests that are executed at scheduled times of a lab in virtual time. Requests of a client
-// would arrive at different times in each run.
+// Requests that are executed at scheduled times. In virtual time, requests of a client would arrive
+// at different times in each run.
 #pragma once
 
 #include <chrono>
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,17 +35,24 @@ public:
 	enum class End { Requested, Failed };
 	using Ended = std::function<void(End end, const std::string &reason)>;
 
-	// Starts at once, on @loop. An event that is refused stops the script; the reason contains
-	// its request. @runtime and @loop outlive the object.
+	// The time of the events begins now. @loop executes them: it must be the thread that uses
+	// @runtime. The first event that is refused stops the script; the reason names it. @ended
+	// runs on @loop. The object is created and destroyed on any thread; @runtime and @loop
+	// outlive it.
 	ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
 		       Ended ended);
+	~ScriptedEvents();
+	ScriptedEvents(const ScriptedEvents &) = delete;
+	ScriptedEvents &operator=(const ScriptedEvents &) = delete;
 
 private:
 	void perform(const ScriptedEvent &event);
 
+	Loop &loop_;
 	const Ended ended_;
-	ControlSession session_;
 	const std::vector<ScriptedEvent> events_;
+	// Used on the loop only.
+	std::optional<ControlSession> session_;
 	std::deque<Timer> timers_;
 };
 

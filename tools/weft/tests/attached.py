@@ -84,11 +84,12 @@ enabled = false
 
 class Attached(unittest.TestCase):
     LAB = OWN_MANAGER
+    EVENTS = ()     # scheduled requests
 
     def setUp(self):
         if missing := [name for name in NEEDED if not shutil.which(name, path=SYSTEM)]:
             self.skipTest(f"not installed: {', '.join(missing)}")
-        self.weftd, self.directory = self.enterContext(daemon.weftd(WEFTD, self.LAB))
+        self.weftd, self.directory = self.enterContext(daemon.weftd(WEFTD, self.LAB, events=self.EVENTS))
 
     @staticmethod
     def environment():

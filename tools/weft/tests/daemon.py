@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A weftd for one test, without guests, and its clients."""
 import contextlib
+import json
 import os
 import pathlib
 import subprocess
@@ -37,8 +38,8 @@ def process(*command, **options):
 
 
 @contextlib.contextmanager
-def weftd(program, lab=None, directory=None):
-    """Yields (process, socket directory) once it serves."""
+def weftd(program, lab=None, directory=None, events=()):
+    """Yields (process, socket directory) once it serves. events: requests with the times at which weftd executes them."""
     with contextlib.ExitStack() as stack:
         directory = pathlib.Path(directory or stack.enter_context(tempfile.TemporaryDirectory(prefix="weft-seen-")))
         directory.chmod(0o700)
@@ -46,6 +47,9 @@ def weftd(program, lab=None, directory=None):
         if lab:
             (directory / "lab.toml").write_text(lab)
             command += ["--lab", str(directory / "lab.toml")]
+        if events:
+            (directory / "events").write_text("".join(f"{json.dumps(event)}\n" for event in events))
+            command += ["--events", str(directory / "events")]
         running = stack.enter_context(process(*command, stderr=subprocess.DEVNULL))
         await_that("weftd to serve", lambda: (directory / "control.sock").is_socket() or running.poll() is not None)
         assert running.poll() is None, "weftd ended"

@@ -19,9 +19,17 @@ from attached import FABRIC, NO_MANAGER, Attached
 # A standby manager polls the master twice a second, and takes over when two answers are missing; the default is 40 seconds.
 STANDBY = "sminfo_polling_timeout 500\npolling_retry_number 2\n"
 UNMANAGED = "[sm]\nenabled = false\n"
-RING = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n[[host]]\nname = "node{number}"\nmodel = "endpoint"\n'
-               f'[[link]]\nends = ["node{number}", "switch{number}"]\n[[link]]\nends = ["switch{number}", "switch{number % 4 + 1}"]\n'
-               for number in range(1, 5)) + UNMANAGED
+
+
+def ring(count, manager=UNMANAGED, without=None):
+    """A ring of switches with a host each. Port 1 of a switch leads to its host. without: the number of a switch to leave out, with its host and links."""
+    numbers = [number for number in range(1, count + 1) if number != without]
+    nodes = (f'[[switch]]\nname = "switch{number}"\nports = 8\n[[host]]\nname = "node{number}"\nmodel = "endpoint"\n'
+             f'[[link]]\nends = ["node{number}", "switch{number}/1"]\n' for number in numbers)
+    links = (f'[[link]]\nends = ["switch{number}/2", "switch{number % count + 1}/3"]\n' for number in numbers if number % count + 1 != without)
+    return "".join((*nodes, *links)) + manager
+
+
 # Two switches with two links between them.
 PARALLEL = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n' for number in (1, 2)) + "".join(
     f'[[host]]\nname = "node{number}"\nmodel = "endpoint"\n[[link]]\nends = ["node{number}", "switch{switch}"]\n'
@@ -53,9 +61,9 @@ class Configured(Attached):
         text = self.answer(source, "saquery", "-p", "--src-to-dst", f"{self.lid(source)}:{self.lid(destination)}", *options)
         return dict(re.findall(r"(\w+)\.+(\S+)", text))
 
-    def route(self, source, destination):
-        """Returns the switches on the path between two nodes, according to the routing tables; None if they do not lead there."""
-        return re.findall(r'switch port .* "(switch\d+)"', self.answer(source, "ibtracert", str(self.lid(source)), str(self.lid(destination))))
+    def route(self, source, destination, *options):
+        """The switches on the way between two nodes, by the routing tables; nothing if they do not lead there."""
+        return re.findall(r'switch port .* "(switch\d+)"', self.answer(source, "ibtracert", *options, str(self.lid(source)), str(self.lid(destination))))
 
     def await_managed(self, *nodes):
         """Waits until all these nodes have LIDs and can reach one another."""
@@ -103,7 +111,7 @@ class Files(Configured):
 
 
 class Ring(Configured):
-    LAB = RING
+    LAB = ring(4)
 
     def test_updn_routes_pass_through_the_configured_root(self):
         """Up*/Down* forbids a path that goes down and up again: between two neighbours of the root, all routes pass the root."""
@@ -163,6 +171,71 @@ class WithOwnManager(Configured):
         self.end(manager)
         daemon.await_that("weft's manager to be master again", lambda: re.search(rf"sm lid {own} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
         self.await_managed("node1", "node2", "node3")
+
+
+def event(step, command, **members):
+    """A scheduled request. A test has to see the effect of one before the next, so a step is longer than OpenSM and the programs take on a slow computer."""
+    return {"at": step * daemon.PATIENCE / 15, "command": command, **members}
+
+
+def applied(lab):
+    return {"text": lab, "source": "a scheduled event", "folder": "/"}
+
+
+class Scheduled(Configured):
+    """Events that weftd executes in real time. Between node1 and node3 there is a short way through switch2 and a long one."""
+
+    LAB = ring(5)
+    SHORT = ["switch1", "switch2", "switch3"]
+    LONG = ["switch1", "switch5", "switch4", "switch3"]
+
+    def await_way(self, way):
+        # A query that is lost because the link is down must not take longer than the step.
+        daemon.await_that(f"the route {way}", lambda: self.route("node1", "node3", "-t", "200") == way)
+
+
+class ScheduledLinks(Scheduled):
+    EVENTS = (event(1, "link.down", link="switch1/2"), event(2, "link.up", link="switch1/2"))
+
+    def test_opensm_routes_around_a_link_that_goes_down_and_comes_up(self):
+        self.opensm("node1")
+        for way in (self.SHORT, self.LONG, self.SHORT):
+            self.await_way(way)
+
+
+class ScheduledSwitches(Scheduled):
+    EVENTS = (event(1, "lab.apply", **applied(ring(5, without=2))), event(2, "lab.apply", **applied(ring(5))))
+
+    def test_opensm_routes_around_a_switch_that_goes_and_comes(self):
+        self.opensm("node1")
+        self.await_way(self.SHORT)
+        self.await_way(self.LONG)
+        self.assertNotIn('"node2"', self.run_on("node1", "ibnetdiscover"))
+        self.await_way(self.SHORT)
+        self.await_managed("node1", "node2", "node3")
+
+
+class ScheduledManagers(Scheduled):
+    """weft's own manager has a higher priority than the OpenSM of the test. It is disabled before OpenSM starts. OpenSM finds the enabled manager when it
+    sweeps, for which it needs a trap."""
+
+    LAB = ring(5, '[sm]\nswitch = "switch5"\npriority = 14\n')
+    EVENTS = (event(0, "sm.disable"), event(1, "sm.enable"), event(1.1, "link.down", link="node5"), event(2, "sm.disable"), event(3, "link.down", link="switch1/2"))
+
+    def await_master(self, expected):
+        def is_master():
+            found = re.search(r"sm lid (\d+) .*SMINFO_MASTER", self.answer("node3", "sminfo", "-t", "200"))
+            return found and (int(found[1]) == self.lid("node1")) == expected
+        daemon.await_that(f"{'OpenSM' if expected else 'another manager'} to be master", is_master)
+
+    def test_opensm_routes_again_when_wefts_manager_is_enabled_and_disabled(self):
+        daemon.await_that("weft's manager to be disabled", lambda: "not active" in str(self.fabric()["subnet_manager"]))
+        self.opensm("node1", "-F", self.file("opensm.conf", STANDBY), "-p", "5")
+        self.await_master(True)
+        self.await_way(self.SHORT)
+        self.await_master(False)
+        self.await_master(True)
+        self.await_way(self.LONG)
 
 
 if __name__ == "__main__":

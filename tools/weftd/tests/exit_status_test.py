@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests the exit status of weftd in virtual time.
+"""Tests the exit status of weftd in virtual time, and with scheduled events in real time.
 
     exit_status_test.py WEFTD
 """
@@ -40,11 +40,11 @@ class ExitStatus(unittest.TestCase):
         self.sockets = self.folder / "sockets"
         self.finished = self.folder / "finished"
 
-    def start(self, lab, *events, finished=True):
+    def start(self, lab, *events, finished=True, options=("--time-server",)):
         self.sockets.mkdir(mode=0o700)
         (self.folder / "lab.toml").write_text(lab)
         (self.folder / "events").write_text("".join(f"{json.dumps(event)}\n" for event in events))
-        command = [WEFTD, "--time-server", "--socket-dir", self.sockets, "--lab", self.folder / "lab.toml", "--events", self.folder / "events"]
+        command = [WEFTD, *options, "--socket-dir", self.sockets, "--lab", self.folder / "lab.toml", "--events", self.folder / "events"]
         if finished:
             command += ["--finished-file", self.finished]
         weftd = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -78,6 +78,22 @@ class ExitStatus(unittest.TestCase):
         """The status is also 1 if a guest has finished, because the event is wrong."""
         self.finished.touch()
         self.check(self.start(ENDPOINTS, REFUSED, {**SHUTDOWN, "at": 2}), 1, "ends: a scheduled event was refused")
+
+    def test_scheduled_events_run_in_real_time(self):
+        began = time.monotonic()
+        weftd = self.start(ENDPOINTS, {**REFUSED, "link": "node1", "at": 0.1}, {**SHUTDOWN, "at": 0.5}, finished=False, options=())
+        self.check(weftd, 0, "ends: a scheduled event requests it")
+        self.assertGreaterEqual(time.monotonic() - began, 0.5)
+
+    def test_scheduled_event_that_is_refused_in_real_time_gives_status_1(self):
+        weftd = self.start(ENDPOINTS, {**REFUSED, "at": 0.1}, {**SHUTDOWN, "at": 3600}, finished=False, options=())
+        self.check(weftd, 1, "ends: a scheduled event was refused")
+
+    def test_scheduled_events_and_a_state_file_are_refused(self):
+        weftd = self.start(ENDPOINTS, SHUTDOWN, finished=False, options=("--state", self.folder / "state"))
+        _, err = weftd.communicate(timeout=PATIENCE)
+        self.assertGreater(weftd.returncode, 100, err)
+        self.assertRegex(err, "--(state excludes --events|events excludes --state)")
 
     def test_guest_that_exits_early_gives_status_1(self):
         for finished in (True, False):

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -27,7 +28,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-// A lab in virtual time.
+// A lab in virtual time, unless a test has its own loop.
 class ScriptedEventsTest : public ::testing::Test
 {
 protected:
@@ -106,6 +107,32 @@ TEST_F(ScriptedEventsTest, FirstFailedEventStopsTheScript)
 		    ElementsAre(Pair(ScriptedEvents::End::Failed,
 				     HasSubstr("there is no link, port or node 'nowhere'"))));
 	EXPECT_TRUE(runtime.find_link("sm").plugged());
+}
+
+// The events run on the thread of the control loop, and the object is created and destroyed on
+// another one.
+TEST_F(ScriptedEventsTest, EventsRunInRealTime)
+{
+	LabRuntime runtime(default_lab(), directory_);
+	Loop control("control");
+	const auto plugged = [&] {
+		bool result = false;
+		control.run([&] { result = runtime.find_link("sm").plugged(); });
+		return result;
+	};
+	std::promise<std::string> ended;
+	const auto begin = control.now();
+	ScriptedEvents events(control, runtime,
+			      load("{\"at\": 0.2, \"command\": \"link.down\", \"link\": \"sm\"}\n"
+				   "{\"at\": 0.3, \"command\": \"shutdown\"}\n"
+				   "{\"at\": 3600, \"command\": \"link.up\", \"link\": \"sm\"}\n"),
+			      [&](ScriptedEvents::End, const std::string &reason) {
+				      EXPECT_TRUE(control.in_loop());
+				      ended.set_value(reason);
+			      });
+	EXPECT_EQ(ended.get_future().get(), "a scheduled event requests it");
+	EXPECT_GE(control.now() - begin, 300ms);
+	EXPECT_FALSE(plugged());
 }
 
 TEST_F(ScriptedEventsTest, EventsWithoutAValidTimeAreRefused)
