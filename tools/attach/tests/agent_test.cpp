@@ -271,6 +271,104 @@ TEST_F(MadAgents, ManyExpiredSendsDoNotDelayOtherTasksOfTheLoop)
 		next(*port);
 }
 
+// The index counts in the sender's own table. The receiver reports the index in its table.
+TEST_F(MadAgents, PkeyIndexIsSentAndReported)
+{
+	set_pkeys(a, {0xffff, 0x8001});
+	set_pkeys(b, {0xffff, 0x8002, 0x8001});
+	const auto port = open(node_a), server_port = open(node_b);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	const std::uint32_t answering = add(*server_port, server(kPing, 1, kGet));
+	Message sent = message(agent, kLidB, mad(kPing, 1, kGet, 7), 200);
+	sent.header.pkey_index = 1;
+	port->take(sent);
+	const Message request = next(*server_port);
+	EXPECT_EQ(request.header.pkey_index, 2);
+	ib::Mad answer = mad_in(request);
+	answer.header.method = kGetResp;
+	Message response = message(answering, request.header.lid, answer);
+	response.header.pkey_index = request.header.pkey_index;
+	server_port->take(response);
+	const Message got = next(*port);
+	EXPECT_EQ(got.header.status, 0u);
+	EXPECT_EQ(got.header.pkey_index, 1);
+	// a is no member of this partition, so it does not receive the MAD.
+	response.header.pkey_index = 1;
+	port->take(sent);
+	next(*server_port);
+	server_port->take(response);
+	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+}
+
+TEST_F(MadAgents, PathBitsBeyondTheLmcAreIgnored)
+{
+	const auto port = open(node_a), server_port = open(node_b);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	add(*server_port, server(kPing, 1, kGet));
+	Message sent = message(agent, kLidB, mad(kPing, 1, kGet, 7));
+	sent.header.path_bits = 0x7a;
+	port->take(sent);
+	EXPECT_EQ(next(*server_port).header.lid, kLidA);
+}
+
+// The high half of the transaction ID belongs to the agent, whatever the program has put there.
+TEST_F(MadAgents, RequestWithTheTransactionIdOfAnotherAgentGetsItsOwn)
+{
+	const auto port = open(node_a), other = open(node_a), server_port = open(node_b);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	const std::uint32_t victim = add(*other, client(kPing, 1));
+	const std::uint32_t answering = add(*server_port, server(kPing, 1, kGet));
+	other->take(message(victim, kLidB, mad(kPing, 1, kGet, 7), 200));
+	const std::uint64_t tid = mad_in(next(*server_port)).header.tid;
+	port->take(message(agent, kLidB, mad(kPing, 1, kGet, tid), 200));
+	const Message request = next(*server_port);
+	EXPECT_NE(mad_in(request).header.tid >> 32, tid >> 32);
+	EXPECT_EQ(mad_in(request).header.tid & 0xffffffff, 7u);
+	ib::Mad answer = mad_in(request);
+	answer.header.method = kGetResp;
+	server_port->take(message(answering, request.header.lid, answer));
+	EXPECT_EQ(mad_in(next(*port)).header.method, kGetResp);
+	EXPECT_EQ(next(*other).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+}
+
+TEST_F(MadAgents, ResponseWithoutARequestIsDropped)
+{
+	const auto port = open(node_a), forging = open(node_b);
+	const std::uint32_t agent = add(*port, client(kPing, 1));
+	const std::uint32_t forger = add(*forging, server(kPing, 1, kGet));
+	port->take(message(agent, kLidB, mad(kPing, 1, kGet, 7), 1000));
+	ib::Mad answer = mad_in(next(*forging));
+	answer.header.method = kGetResp;
+	// The agent's transaction IDs are known to the forger, but it has only one request.
+	answer.header.tid = answer.header.tid + 1;
+	forging->take(message(forger, kLidA, answer));
+	answer.header.tid = answer.header.tid - 1;
+	answer.header.mgmt_class = kPerf;
+	forging->take(message(forger, kLidA, answer));
+	EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+	EXPECT_EQ(port->first(), nullptr);
+}
+
+TEST_F(MadAgents, DirectedRouteSmpThatDoesNotBeginAtTheNodeIsDropped)
+{
+	const auto port = open(node_a);
+	const std::uint32_t agent = add(*port, client(kDirected, 1));
+	ib::Mad request = mad(kDirected, 1, kGet, 0x1234);
+	auto &smp = reinterpret_cast<ib::Smp &>(request);
+	smp.header.attr_id = std::uint16_t{ib::attr_node_info};
+	smp.dr_slid = ib::lid_permissive;
+	smp.dr_dlid = ib::lid_permissive;
+	smp.header.hop_cnt = 1;
+	smp.initial_path[1] = 1;
+	const auto sent = port_a.counters().xmit_packets.load();
+	for (const std::uint8_t pointer : {1, 2, 63, 255}) {
+		smp.header.hop_ptr = pointer;
+		port->take(message(agent, ib::lid_permissive, request, 100));
+		EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+	}
+	EXPECT_EQ(port_a.counters().xmit_packets, sent);
+}
+
 TEST_F(MadAgents, GrhIsSentAndReported)
 {
 	const auto port = open(node_a), server_port = open(node_b);

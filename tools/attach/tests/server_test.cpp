@@ -200,6 +200,107 @@ TEST_F(AttachServer, ExitOfAProgramWithTheMaximumOfSendsReleasesItsAgents)
 	EXPECT_EQ(ask(same).error, 0);
 }
 
+// The fixture of RMPP transfers that stop because one of the programs exits. The link is so slow
+// that the message is on its way for long.
+class ExitDuringRmpp : public AttachServer
+{
+protected:
+	static constexpr std::size_t kBytes = 300000;
+	static constexpr std::uint32_t kOutcomeTimeout = 500; // ms
+
+	ExitDuringRmpp()
+	{
+		fabric::Faults faults;
+		faults.delay = std::chrono::milliseconds(1);
+		link.set_faults(faults);
+	}
+
+	struct Program {
+		FileDescriptor connection;
+		std::uint32_t agent;
+	};
+	Program start(const std::string &node, const AgentRequest &agent)
+	{
+		FileDescriptor connection = connect();
+		const Reply reply = ask(connection, request(Kind::open, node));
+		EXPECT_EQ(reply.error, 0);
+		return {std::move(connection), add_agent(reply.token, agent)};
+	}
+	Program start_asking() { return start("a", client(0x03, 2, 1)); }
+	Program start_answering() { return start("b", TwoNodes::server(0x03, 2, 0x12, 1)); }
+
+	static void put(const Program &program, const Message &message)
+	{
+		ASSERT_EQ(send_message(program.connection.get(), message.header,
+				       message.bytes.data(), message.bytes.size()),
+			  0);
+	}
+	Message get(const Program &program)
+	{
+		Message got;
+		EXPECT_TRUE(loop.run_until(
+			[&] { return receive_message(program.connection.get(), got) == 0; },
+			std::chrono::minutes(10)));
+		return got;
+	}
+
+	// Sends a request, and a response of several segments that expects no more than ACKs.
+	void exchange(const Program &asking, const Program &answering)
+	{
+		put(asking, message(asking.agent, kLidB, mad(0x03, 2, 0x12, 5), 60000));
+		ib::Mad head = mad_in(get(answering));
+		head.header.method = 0x92;
+		rmpp_of(head).version = ib::RmppHeader::current_version;
+		rmpp_of(head).type = ib::RmppHeader::data;
+		rmpp_of(head).time_flags = ib::RmppHeader::active;
+		Message answer = message(answering.agent, kLidA, head, kOutcomeTimeout);
+		answer.bytes.resize(kBytes);
+		answer.header.length = static_cast<std::uint32_t>(sizeof(UserMad) + kBytes);
+		put(answering, answer);
+	}
+	void wait_for_the_middle()
+	{
+		const auto sent = [&] { return port_b.counters().xmit_packets.load(); };
+		const auto before = sent();
+		ASSERT_TRUE(loop.run_until([&] { return sent() > before + 100; }));
+		ASSERT_LT(sent() - before, kBytes / sizeof(ib::Mad));
+	}
+};
+
+TEST_F(ExitDuringRmpp, RequestOfTheReceiverTimesOutIfTheSenderExits)
+{
+	const Program asking = start_asking();
+	Program answering = start_answering();
+	exchange(asking, answering);
+	wait_for_the_middle();
+	answering.connection.reset();
+	const Message outcome = get(asking);
+	EXPECT_EQ(outcome.header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+	EXPECT_EQ(outcome.bytes.size(), sizeof(ib::MadHeader));
+	// Another program can serve the same requests, and the same request works.
+	const Program next = start_answering();
+	exchange(asking, next);
+	const Message got = get(asking);
+	EXPECT_EQ(got.header.status, 0u);
+	EXPECT_EQ(got.bytes.size(), kBytes);
+}
+
+TEST_F(ExitDuringRmpp, ResponseOfTheSenderTimesOutIfTheReceiverExits)
+{
+	Program asking = start_asking();
+	const Program answering = start_answering();
+	exchange(asking, answering);
+	wait_for_the_middle();
+	asking.connection.reset();
+	const Message outcome = get(answering);
+	EXPECT_EQ(outcome.header.status, static_cast<std::uint32_t>(ETIMEDOUT));
+	EXPECT_EQ(outcome.bytes.size(), sizeof(ib::MadHeader));
+	// The sender can serve the next program.
+	const Program other = start_asking();
+	exchange(other, answering);
+	EXPECT_EQ(get(other).bytes.size(), kBytes);
+}
+
 TEST_F(AttachServer, UnsealedMemfdClosesTheConnection)
 {
 	for (const int seals : {0, F_SEAL_SHRINK | F_SEAL_GROW}) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <vector>
 
@@ -107,6 +108,16 @@ protected:
 		port.received_first();
 		return first;
 	}
+	// Sets the first entries of the port's P_Key table.
+	static void set_pkeys(fabric::MadPort &port, std::initializer_list<ib::Pkey> pkeys)
+	{
+		ib::PkeyTable table{};
+		std::size_t entry = 0;
+		for (const ib::Pkey pkey : pkeys)
+			table.pkey[entry++] = pkey;
+		set_own(port, ib::attr_pkey_table, table);
+	}
+
 	// Runs all tasks that are ready, and all that are due within @time.
 	void pass(Clock::duration time)
 	{
@@ -141,16 +152,23 @@ private:
 		info.set_state(info.state() == ib::PortState::init ? ib::PortState::armed
 								   : ib::PortState::active);
 		info.set_phys_state(ib::PhysState{});
+		set_own(port, ib::attr_port_info, info);
+	}
+
+	// Sets an attribute of the node itself.
+	template<typename Attribute>
+	static void set_own(fabric::MadPort &port, std::uint16_t id, const Attribute &attribute)
+	{
 		ib::Smp smp{};
 		smp.header.base_version = ib::mad_base_version;
 		smp.header.class_version = 1;
 		smp.header.mgmt_class =
 			static_cast<std::uint8_t>(ib::MgmtClass::subn_directed_route);
 		smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::set);
-		smp.header.attr_id = std::uint16_t{ib::attr_port_info};
+		smp.header.attr_id = id;
 		smp.dr_slid = ib::lid_permissive;
 		smp.dr_dlid = ib::lid_permissive;
-		std::memcpy(smp.data, &info, sizeof(info));
+		std::memcpy(smp.data, &attribute, sizeof(attribute));
 		ASSERT_TRUE(port.send_directed(smp));
 	}
 };
