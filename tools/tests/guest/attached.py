@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Programs of the host and of guests on one fabric: OpenSM on the host manages guests, and the diagnostics print the same on the host and in a guest."""
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+from lab.fabric import PAIR, Fabric
+from lab.testing import Skip, test
+from lab.waiting import wait_until
+
+from stock import active, check, interfaces_up, lid, load, ping
+
+# node3 and node4 have no guest: programs of the host run there.
+LAB = PAIR + "".join(f'[[host]]\nname = "{name}"\nmodel = "endpoint"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in ("node3", "node4")) + """
+[sm]
+enabled = false
+"""
+PATH = os.pathsep.join(("/usr/sbin", "/sbin", os.environ.get("PATH", os.defpath)))
+NEEDED = ("ibnetdiscover", "opensm")
+UNUSED = 999        # no port has this LID
+
+# Programs that must print the same and exit with the same status on every node. The pattern matches the parts of the output that depend on the time, the
+# process or the program's own node; they are left out.
+COMPARED = {
+    "sminfo": r"activity count \d+",
+    "smpquery nodedesc {two}": "",
+    "smpquery nodeinfo {two}": "",
+    "smpquery nodedesc -D 0,1": "",
+    "smpquery portinfo {two} 1": "",
+    "smpquery portinfo {switch} 1": r"LocalPort:\.*\d+",
+    "smpquery switchinfo {switch}": "",
+    "smpquery pkeys {two}": "",
+    "smpquery sl2vl {switch} 1": "",
+    "smpquery vlarb {switch} 1": "",
+    "smpquery guids {two}": "",
+    "smpquery -t 50 nodeinfo {unused}": r"\[\d+\]",
+    "ibnetdiscover": r"# Topology file: .*|# Initiated from .*|# Max of .*",
+    "iblinkinfo": "",
+    "ibqueryerrors": r"== \d+",
+    "perfquery {two} 1": r"\d+$",
+    "perfquery -x {switch} 1": r"\d+$",
+    "ibtracert {one} {two}": "",
+    "ibtracert {two} {unused}": r"\[\d+\]",
+    "ibroute {switch}": "",
+    "saquery NR": "",
+    "saquery PIR {two}": "",
+    "saquery -g": "",
+    "saquery -p --src-to-dst {one}:{two}": "",
+    "saquery -p --src-to-dst {one}:{unused}": r"\[\d+\]",
+    "vendstat -N {two}": "",
+    "ibping -c 2 {two}": r"time [\d.]+ ms|= [\d./]+ ms",
+    "ibsysstat {two}": "",
+    "ibsysstat {two} host": "",
+}
+# What differs between two nodes in the output of ibstat: the values.
+VALUES = r":.*$|'.*'"
+
+
+def run_on(lab, fabric, node, command):
+    """Runs a program of the host on a node. Returns its status and its output."""
+    done = subprocess.run([lab.program("weft"), "--socket-dir", fabric.directory, "attach", node, "--", *shlex.split(command)], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=60 * lab.slowness, env={**os.environ, "PATH": PATH})
+    return done.returncode, done.stdout
+
+
+def run_in(guest, command):
+    """The same in a guest."""
+    done = guest.run(command, check=False)
+    return done.status, done.out + done.err
+
+
+def compared(result, without=""):
+    """A result without the parts that may differ. Nodes are discovered in another order from each node, so the lines are sorted."""
+    status, text = result
+    lines = re.sub(without, "", text, flags=re.MULTILINE).splitlines() if without else text.splitlines()
+    return status, sorted(line.rstrip() for line in lines)
+
+
+@contextlib.contextmanager
+def managed(lab):
+    """Yields the fabric and two guests with their drivers loaded. OpenSM runs on node3, on the host."""
+    if missing := [name for name in NEEDED if not shutil.which(name, path=PATH)]:
+        raise Skip(f"not installed: {', '.join(missing)}")
+    fabric = Fabric(lab, LAB)
+    folder = lab.directory / "opensm"
+    folder.mkdir()
+    lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", "node3", "--", "env", f"OSM_TMP_DIR={folder}", f"OSM_CACHE_DIR={folder}",
+              shutil.which("opensm", path=PATH), "-f", folder / "log", "--dump_files_dir", folder)
+    guests = [lab.guest(name, kernel="stock", vfio_user=[fabric.directory / f"{name}.sock"], share=None) for name in ("node1", "node2")]
+    with lab.boot(*guests) as nodes:
+        load(*nodes)
+        active(*nodes)
+        yield fabric, nodes
+
+
+@test(kernels=("stock",), timeout=180)
+def opensm_on_the_host_manages_guests(lab):
+    """OpenSM, which `weft attach` runs on a node without a guest, activates the ports of two guests, and they ping each other. The programs of
+    infiniband-diags print the same on the host and in a guest, and exit with the same status."""
+    with managed(lab) as (fabric, (node1, node2)):
+        with check("OpenSM on the host is the subnet manager of the guests, and they reach each other"):
+            master = re.search(r"Base lid: (\d+)", run_on(lab, fabric, "node3", "ibstat")[1])[1]
+            assert f"sm lid {master} " in node1.run("sminfo").out
+            interfaces_up(node1, node2)
+            ping(node1, node2, "10.0.0.2", 100)
+            ping(node2, node1, "10.0.0.1", 100)
+        with check("programs print the same on the host and in a guest"):
+            servers = [node2.spawn("ibping -S"), node2.spawn("ibsysstat -S")]
+            wait_until("ibping's server", lambda: " 1 received" in run_on(lab, fabric, "node4", f"ibping -c 1 {lid(node2)}")[1], 30 * lab.slowness)
+            wait_until("ibsysstat's server", lambda: run_on(lab, fabric, "node4", f"ibsysstat {lid(node2)} host")[1].strip(), 30 * lab.slowness)
+            compare(lab, fabric, node1, lid(node1), lid(node2))
+            for server in servers:
+                server.kill()
+
+
+def compare(lab, fabric, guest, one, two):
+    """Compares the programs in a guest with those on node4, which is on the same switch."""
+    assert compared(run_on(lab, fabric, "node4", "ibstat"), VALUES) == compared(run_in(guest, "ibstat"), VALUES)
+    switch = int(re.search(r'# "switch1" .* lid (\d+)', run_on(lab, fabric, "node4", "ibnetdiscover")[1])[1])
+    statuses = set()
+    different = []
+    for command, without in COMPARED.items():
+        words = command.format(one=one, two=two, switch=switch, unused=UNUSED)
+        on_host, in_guest = (compared(result, without) for result in (run_on(lab, fabric, "node4", words), run_in(guest, words)))
+        statuses.add(on_host[0])
+        if on_host != in_guest:
+            different.append(f"{words}: on the host {on_host}, in the guest {in_guest}")
+    assert not different, "\n".join(different)
+    assert len(statuses) > 1, "no program failed"
