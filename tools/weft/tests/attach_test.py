@@ -20,6 +20,7 @@ import unittest
 import unittest.mock
 
 sys.dont_write_bytecode = True
+import cases
 import daemon
 from attached import Attached, NEEDED, NODE1, NODES, NO_MANAGER, SYSTEM, WEFT, WEFTD
 
@@ -419,4 +420,4 @@ class PytestPlugin(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    cases.main([sys.argv[0], *sys.argv[4:]])

@@ -18,6 +18,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
+import cases
 import topology  # noqa: E402
 from daemon import PATIENCE, await_that, weftd  # noqa: E402
 
@@ -85,4 +86,4 @@ class Idle(unittest.TestCase):
 
 if __name__ == "__main__":
     WEFTD = sys.argv.pop()
-    unittest.main()
+    cases.main(sys.argv)

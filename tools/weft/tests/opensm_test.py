@@ -13,6 +13,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
+import cases
 import daemon
 from attached import FABRIC, NO_MANAGER, Attached
 
@@ -239,4 +240,4 @@ class ScheduledManagers(Scheduled):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    cases.main([sys.argv[0], *sys.argv[3:]])

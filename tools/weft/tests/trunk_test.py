@@ -24,6 +24,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
+import cases
 import daemon
 
 WEFT, WEFTD, LIBRARY = sys.argv[1:4]
@@ -412,4 +413,4 @@ class Trunk(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    cases.main([sys.argv[0], *sys.argv[4:]])

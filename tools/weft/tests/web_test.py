@@ -19,6 +19,7 @@ import urllib.parse
 from prometheus_client.parser import text_string_to_metric_families
 
 sys.dont_write_bytecode = True
+import cases
 import daemon
 import stand_in_lab
 
@@ -451,4 +452,4 @@ class Writing(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    cases.main(sys.argv[:1])

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests that a file of test cases exits with a status of its own if cases are skipped, so that ctest does not show the test as passed."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+FILE = """
+import sys
+import unittest
+sys.dont_write_bytecode = True
+sys.path.insert(0, {here!r})
+import cases
+
+class Cases(unittest.TestCase):
+    def test_passes(self):
+        pass
+    def test_is_skipped(self):
+        if {skips}:
+            self.skipTest("not installed: nothing")
+    def test_fails(self):
+        self.assertFalse({fails})
+
+cases.main(sys.argv)
+"""
+USES_CASES = re.compile(r"^import cases$", re.MULTILINE)
+ADDED = re.compile(r"add_test\(NAME (\S+)\s[^)]*?/(\w+_test\.py)")
+
+
+class SkippedCases(unittest.TestCase):
+    def status(self, skips, fails):
+        file = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-skip-"))) / "file.py"
+        file.write_text(FILE.format(here=str(HERE), skips=skips, fails=fails))
+        done = subprocess.run([sys.executable, "-B", file], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60)
+        return done.returncode, done.stdout
+
+    def test_status_is_77_if_a_case_is_skipped(self):
+        self.assertEqual(self.status(False, False), (0, ""))
+        status, said = self.status(True, False)
+        self.assertEqual(status, 77)
+        self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_is_skipped .*: not installed: nothing\n$")
+
+    def test_failure_has_precedence(self):
+        self.assertEqual(self.status(True, True)[0], 1)
+
+    def test_ctest_knows_the_status(self):
+        """Each test whose file uses the status has it as its SKIP_RETURN_CODE, and each file that skips cases uses the status."""
+        listing = (HERE.parent / "CMakeLists.txt").read_text()
+        found = re.findall(r"set_tests_properties\(([^)]*?)\s+PROPERTIES SKIP_RETURN_CODE 77\)", listing)
+        marked = " ".join(found).split()
+        using = set()
+        for name, file in ADDED.findall(listing):
+            if file == pathlib.Path(__file__).name:
+                continue
+            text = (HERE / file).read_text()
+            self.assertEqual(name in marked, bool(USES_CASES.search(text)), file)
+            self.assertTrue(USES_CASES.search(text) or not re.search("skipTest|SkipTest|Attached", text), file)
+            using.add(name)
+        self.assertLessEqual(set(marked), using)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
