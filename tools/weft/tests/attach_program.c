@@ -23,10 +23,13 @@ enum {
 	patience_ms = 20000,
 	directed_route = 0x81,
 	lid_routed = 0x01,
+	performance = 0x04,
 	vendor_first = 0x30, // of the range with RMPP
 	get = 1,
 	get_response = 0x81,
 	node_info = 0x11,
+	class_port_info = 0x01,
+	gsi_qkey = (int)0x80010000,
 };
 
 static void fail(const char *what)
@@ -310,22 +313,23 @@ static void become_manager(void)
 		pause();
 }
 
-// Sends requests without responses forever, as many at a time as the port accepts.
-static void flood(int lid, int timeout_ms, int retries)
+// Sends requests of a class forever, as many at a time as the port accepts. If the class is that of
+// performance management, the MADs are on a lane with flow control.
+static void flood(int lid, int timeout_ms, int retries, int mgmt_class)
 {
-	int port = open_port(), agent = add_agent(port, lid_routed);
+	int port = open_port(), agent = add_agent(port, mgmt_class), smp = mgmt_class == lid_routed;
 	uint32_t sent = 0;
 	void *umad = new_mad(), *received = new_mad();
 	for (;;) {
 		uint8_t *mad = umad_get_mad(umad);
 		mad[0] = 1;
-		mad[1] = lid_routed;
+		mad[1] = mgmt_class;
 		mad[2] = 1;
 		mad[3] = get;
 		uint32_t number = htobe32(++sent);
 		memcpy(mad + 12, &number, sizeof(number));
-		mad[17] = node_info;
-		umad_set_addr(umad, lid, 0, 0, 0);
+		mad[17] = smp ? node_info : class_port_info;
+		umad_set_addr(umad, lid, !smp, 0, smp ? 0 : gsi_qkey);
 		if (umad_send(port, agent, umad, mad_bytes, timeout_ms, retries))
 			fail("umad_send");
 		int length = mad_bytes;
@@ -337,13 +341,7 @@ static void flood(int lid, int timeout_ms, int retries)
 static int get_all_nodes(int port, int agent, int manager)
 {
 	static uint8_t number;
-	enum {
-		most = 1 << 20,
-		gsi_qkey = (int)0x80010000,
-		sa_class = 3,
-		sa_version = 2,
-		get_table = 0x12
-	};
+	enum { most = 1 << 20, sa_class = 3, sa_version = 2, get_table = 0x12 };
 	void *umad = umad_alloc(1, umad_size() + most);
 	if (!umad)
 		fail("umad_alloc");
@@ -399,7 +397,9 @@ int main(int count, char **words)
 	else if (strcmp(what, "manager") == 0)
 		become_manager();
 	else if (strcmp(what, "flood") == 0 && count > 4)
-		flood(atoi(words[2]), atoi(words[3]), atoi(words[4]));
+		flood(atoi(words[2]), atoi(words[3]), atoi(words[4]), lid_routed);
+	else if (strcmp(what, "flood-performance") == 0 && count > 2)
+		flood(atoi(words[2]), patience_ms, 0, performance);
 	else if (strcmp(what, "descriptors") == 0 && count > 2)
 		without_descriptors(atoi(words[2]));
 	else

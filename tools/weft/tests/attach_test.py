@@ -384,6 +384,27 @@ class OwnPrograms(OwnProgram):
         return self.time_used() - before < 0.1
 
 
+class Congestion(OwnProgram):
+    """A scheduled event slows the link of node2 down. Packets in flight hold the receiver's credits, so a flood has to wait for them."""
+
+    EVENTS = ({"at": daemon.PATIENCE / 20, "command": "link.set", "link": "node2", "settings": {"delay": "10ms"}},)
+
+    def waits(self, switch):
+        """The counter PortXmitWait of the switch's port to node2."""
+        return int(re.search(r"PortXmitWait:\.*(\d+)", self.run_on("node1", "perfquery", str(switch), "1"))[1])
+
+    def test_congestion_counter_grows_on_a_slow_link(self):
+        self.await_subnet()
+        lids = self.lids()
+        self.assertIn('"node2"', re.search(r'^Switch.*"switch2".*\n\[1\].*', self.run_on("node1", "ibnetdiscover"), re.MULTILINE)[0])
+        daemon.await_that("the event", lambda: any(link["settings"]["delay"] == "10ms" for link in self.fabric()["links"]))
+        before = self.waits(lids["switch2"])
+        with self.running_on("node3", self.program, "flood-performance", str(lids["node2"])):
+            daemon.await_that("PortXmitWait to grow", lambda: self.waits(lids["switch2"]) > before + 100)
+            # A counter that others have grown is not the slow port's.
+            self.assertEqual(self.run_on("node1", "sminfo").count("SMINFO_MASTER"), 1)
+
+
 class LargeTables(OwnProgram):
     """Records of so many nodes do not fit into a message of the socket."""
 

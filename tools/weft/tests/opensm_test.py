@@ -13,9 +13,12 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
+TREE = pathlib.Path(__file__).resolve().parents[3]
+sys.path[1:1] = [str(TREE / "scripts"), str(TREE / "tools/weft/session")]
 import cases
 import daemon
-from attached import FABRIC, NO_MANAGER, Attached
+import topology  # noqa: E402
+from attached import FABRIC, NO_MANAGER, WEFT, WEFTD, Attached
 
 # A standby manager polls the master twice a second, and takes over when two answers are missing; the default is 40 seconds.
 STANDBY = "sminfo_polling_timeout 500\npolling_retry_number 2\n"
@@ -35,6 +38,10 @@ def ring(count, manager=UNMANAGED, without=None):
 PARALLEL = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n' for number in (1, 2)) + "".join(
     f'[[host]]\nname = "node{number}"\nmodel = "endpoint"\n[[link]]\nends = ["node{number}", "switch{switch}"]\n'
     for number, switch in ((1, 1), (2, 2), (3, 2))) + '[[link]]\nends = ["switch1", "switch2"]\n' * 2 + UNMANAGED
+# A tree: switch1 and switch2 are leaves with two hosts each, switch3 and switch4 are spines.
+FAT_TREE = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n' for number in range(1, 5)) + "".join(
+    f'[[host]]\nname = "node{number}"\nmodel = "endpoint"\n[[link]]\nends = ["node{number}", "switch{(number + 1) // 2}"]\n' for number in range(1, 5)) + "".join(
+    f'[[link]]\nends = ["switch{leaf}", "switch{spine}"]\n' for leaf in (1, 2) for spine in (3, 4)) + UNMANAGED
 # Its priority is below that of the OpenSM which the tests start with 10.
 PASSIVE_MANAGER = FABRIC + '[sm]\nswitch = "switch1"\npriority = 5\n'
 
@@ -56,6 +63,9 @@ class Configured(Attached):
         done = subprocess.run(self.command(node, *words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=self.environment(),
                               timeout=daemon.PATIENCE)
         return done.stdout if done.returncode == 0 else ""
+
+    def weft(self, *words):
+        subprocess.run([WEFT, "--socket-dir", str(self.directory), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
 
     def path_record(self, source, destination, *options):
         """Returns {field: value} of the SA's record of a path, or None."""
@@ -125,6 +135,44 @@ class Ring(Configured):
             self.end(manager)
 
 
+class FatTree(Configured):
+    LAB = FAT_TREE
+
+    def test_ftree_routes_pass_through_the_configured_root(self):
+        """Without the file, both spines are roots and share the routes."""
+        for root in ("switch3", "switch4"):
+            log = str(self.folder / f"log-{root}")
+            manager = self.opensm("node1", "-R", "ftree", "-a", self.file("roots", self.guid_of(root) + "\n"), "-f", log)
+            daemon.await_that(f"routes through {root}", lambda: all(self.lid(node) for node in ("node1", "node2", "node3", "node4")) and all(
+                self.route(*ends) == way for way, pairs in ((["switch1", root, "switch2"], (("node1", "node3"), ("node2", "node4"))),
+                                                            (["switch2", root, "switch1"], (("node3", "node1"), ("node4", "node2")))) for ends in pairs))
+            self.end(manager)
+            # It has not used another engine instead.
+            self.assertIn("ftree tables configured on all switches", pathlib.Path(log).read_text())
+
+
+class Imported(Configured):
+    LAB = ring(4)
+
+    def discovered(self):
+        """What ibnetdiscover prints about nodes and links, without the LIDs."""
+        text = self.run_on("node1", "ibnetdiscover")
+        return text, sorted(re.sub(r"lid \d+", "", line) for line in text.splitlines() if re.match(r"Switch|Ca|\[", line))
+
+    def test_opensm_manages_a_topology_imported_from_ibnetdiscover(self):
+        nodes = ("node1", "node2", "node3", "node4")
+        self.opensm("node1")
+        self.await_managed(*nodes)
+        text, found = self.discovered()
+        made = topology.read(text, "the output of ibnetdiscover")
+        made.model = "endpoint"
+        _, self.directory = self.enterContext(daemon.weftd(WEFTD, made.text().partition("[sm]")[0] + UNMANAGED))
+        self.assertEqual(self.lid("node1"), 0)
+        self.opensm("node1")
+        self.await_managed(*nodes)
+        self.assertEqual(self.discovered()[1], found)
+
+
 class Parallel(Configured):
     LAB = PARALLEL
 
@@ -155,6 +203,19 @@ class Managers(Configured):
         lids = self.lids()
         self.end(master)
         daemon.await_that("the take-over", lambda: re.search(rf"sm lid {self.lid('node2')} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
+        self.await_managed("node1", "node2", "node3")
+        self.assertEqual(self.lids(), lids)
+
+
+    def test_living_master_hands_over_to_a_manager_of_higher_priority(self):
+        options = self.file("opensm.conf", STANDBY)
+        first = self.opensm("node1", "-F", options, "-p", "5")
+        self.await_managed("node1", "node2", "node3")
+        lids = self.lids()
+        self.opensm("node2", "-F", options, "-p", "10")
+        daemon.await_that("the handover", lambda: re.search(rf"sm lid {self.lid('node2')} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
+        daemon.await_that("the first manager to stand by", lambda: "SMINFO_STANDBY" in self.answer("node3", "sminfo", str(self.lid("node1"))))
+        self.assertIsNone(first.poll(), "OpenSM ended")
         self.await_managed("node1", "node2", "node3")
         self.assertEqual(self.lids(), lids)
 
@@ -193,6 +254,18 @@ class Scheduled(Configured):
     def await_way(self, way):
         # A query that is lost because the link is down must not take longer than the step.
         daemon.await_that(f"the route {way}", lambda: self.route("node1", "node3", "-t", "200") == way)
+
+
+class Traps(Scheduled):
+    def test_trap_of_a_switch_reaches_opensm_that_does_not_sweep(self):
+        log = self.folder / "log"
+        self.opensm("node1", "-s", "0", "-f", str(log), "-F", self.file("opensm.conf", "force_log_flush TRUE\n"))
+        self.await_way(self.SHORT)
+        for state, way in (("down", self.LONG), ("up", self.SHORT)):
+            before = log.read_text().count("num:128")
+            self.weft("link", state, "switch1/2")
+            self.await_way(way)
+            self.assertGreater(log.read_text().count("num:128"), before)
 
 
 class ScheduledLinks(Scheduled):
