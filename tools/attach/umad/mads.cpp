@@ -134,9 +134,10 @@ int receive(int port, ib_user_mad &mad, std::size_t data)
 	while (bytes < 0 && errno == EINTR);
 	if (bytes < static_cast<ssize_t>(sizeof(UserMad)))
 		return bytes < 0 ? reason() : EIO;
-	// The process has no free descriptor for the memfd of the message.
+	// The program has no descriptor left for what belongs to the message, so the message is
+	// lost. umad_recv() has no other errno for that.
 	if ((message.msg_flags & MSG_CTRUNC) != 0)
-		return EMFILE;
+		return EIO;
 	const cmsghdr *const part = CMSG_FIRSTHDR(&message);
 	if (!part)
 		return 0;

@@ -417,7 +417,7 @@ class LargeTables(OwnProgram):
         manager = re.search(r"sm lid (\d+)", self.run_on("node1", "sminfo"))[1]
         nodes = self.HOSTS + 20 + 4 + 1
         # A record has 108 bytes, padded to 112; the MAD's headers 56.
-        self.assertEqual(self.run_program("node1", "descriptors", manager), f"without a descriptor: EMFILE\nwith one: {56 + 112 * nodes} bytes\n")
+        self.assertEqual(self.run_program("node1", "descriptors", manager), f"without a descriptor: EIO\nwith one: {56 + 112 * nodes} bytes\n")
 
 
 class PytestPlugin(unittest.TestCase):
