@@ -420,6 +420,24 @@ class LargeTables(OwnProgram):
         self.assertEqual(self.run_program("node1", "descriptors", manager), f"without a descriptor: EIO\nwith one: {56 + 112 * nodes} bytes\n")
 
 
+class MadLibrary(Attached):
+    """attach_mad_program.c, which uses libibmad: that library finds weft's libibumad."""
+
+    def test_program_with_libibmad_queries_the_fabric(self):
+        if not shutil.which("cc") or not os.path.exists("/usr/include/infiniband/mad.h"):
+            self.skipTest("not installed: a C compiler, libibmad-dev")
+        program = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-attach-"))) / "program"
+        subprocess.run(["cc", "-Wall", "-Wextra", "-Werror", "-O1", "-o", program, TREE / "tools/weft/tests/attach_mad_program.c", "-libmad", "-libumad"],
+                       stdin=subprocess.DEVNULL, check=True)
+        self.await_subnet()
+        lids = self.lids()
+        # Counters that are not 0, and a path that the subnet manager knows.
+        self.assertIn("SMINFO_MASTER", self.run_on("node2", "sminfo"))
+        self.assertEqual(self.run_on("node1", program, str(lids["node2"]), self.guid_of("node2")).splitlines(),
+                         [f"own LID {lids['node1']}, port 1", "by LID: node2", "by a directed route: switch1", "packets: some",
+                          f"by a path query: LID {lids['node2']}", "of an unused LID: no answer"])
+
+
 class PytestPlugin(unittest.TestCase):
     def test_plugin_examples_pass_without_guests(self):
         if missing := [name for name in NEEDED if not shutil.which(name, path=SYSTEM)]:
