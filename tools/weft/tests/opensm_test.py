@@ -17,6 +17,7 @@ TREE = pathlib.Path(__file__).resolve().parents[3]
 sys.path[1:1] = [str(TREE / "scripts"), str(TREE / "tools/weft/session")]
 import cases
 import daemon
+import routes
 import topology  # noqa: E402
 from attached import FABRIC, NO_MANAGER, WEFT, WEFTD, Attached
 
@@ -149,6 +150,37 @@ class FatTree(Configured):
             self.end(manager)
             # It has not used another engine instead.
             self.assertIn("ftree tables configured on all switches", pathlib.Path(log).read_text())
+
+
+class Lanes(Configured):
+    """In a ring of five switches, shortest routes wait for one another in a loop, unless they are on several lanes."""
+
+    LAB = ring(5)
+
+    def has_loop(self, engine, with_lanes):
+        log = self.folder / f"log-{engine}"
+        manager = self.opensm("node1", "-R", engine, "-Q", "-f", str(log), "-F", self.file("opensm.conf", "force_log_flush TRUE\n"))
+
+        def is_routed_twice():
+            # Engines and tables take the lanes that ports have from an earlier sweep.
+            manager.send_signal(signal.SIGHUP)
+            return log.exists() and log.read_text().count(f"{engine} tables configured on all switches") > 2
+        daemon.await_that(f"two sweeps with {engine}", is_routed_twice)
+        self.await_managed("node1", "node3")
+
+        def text(*words):
+            return self.run_on("node1", *words)
+        subnet = routes.Subnet(text("ibnetdiscover"))
+        self.assertEqual(len(subnet.hosts), 5)
+        found = routes.has_loop(routes.waits_of(routes.tables(text), subnet, routes.selected_lanes(text, subnet) if with_lanes else routes.one_lane))
+        self.end(manager)
+        return found
+
+    def test_engines_with_lanes_cannot_deadlock(self):
+        self.assertTrue(self.has_loop("minhop", False))
+        for engine in ("lash", "nue", "dfsssp"):
+            with self.subTest(engine):
+                self.assertFalse(self.has_loop(engine, True))
 
 
 class Imported(Configured):

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -17,13 +18,16 @@ from lab import cache, simulator
 from lab.benchmarks import benchmark
 from lab.waiting import wait_until
 
-sys.path.insert(0, str(cache.TREE / "tools/weft/session"))
+sys.path[:0] = [str(cache.TREE / "tools/weft/session"), str(cache.TREE / "tools/weft/tests")]
+import routes  # noqa: E402
 import topology  # noqa: E402
 
-TREE_ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "lash")
-TORUS_ENGINES = ("minhop", "updn", "dor", "lash", "torus-2QoS")
+TREE_ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "sssp", "lash")
+TORUS_ENGINES = ("minhop", "updn", "dor", "sssp", "lash", "torus-2QoS", "nue", "dfsssp")
+# Engines whose routes on a torus have loops, except on several virtual lanes.
+LANE_ENGINES = ("lash", "torus-2QoS", "nue", "dfsssp")
 # Without the help of virtual lanes.
-FREE_OF_LOOPS = {"tree": TREE_ENGINES, "torus": ("updn", "dnup")}
+FREE_OF_LOOPS = {"tree": ("minhop", "updn", "dnup", "ftree", "dor", "lash"), "torus": ("updn", "dnup")}
 ROUNDS = 3
 TIMEOUT = 600
 
@@ -106,27 +110,8 @@ def memory(process):
     return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{process}/status").read_text())[1]) / 1024
 
 
-def tables(on):
-    """{GUID of a switch: {LID: port}}, as they are in the switches."""
-    found = {}
-    for block in re.split(r"^Unicast lids", on.text("/usr/sbin/dump_lfts"), flags=re.MULTILINE)[1:]:
-        guid = int(re.search(r"guid 0x(\w+)", block)[1], 16)
-        found[guid] = {int(lid, 16): int(port) for lid, port in re.findall(r"^(0x\w{4}) (\d+)", block, re.MULTILINE)}
-    return found
-
-
-def neighbours(net):
-    """{GUID of a switch: {port: (GUID of a switch, or None for a host)}}."""
-    found = {}
-    for block in re.split(r"^Switch", net, flags=re.MULTILINE)[1:]:
-        ports = found[int(re.search(r'"S-(\w+)"', block)[1], 16)] = {}
-        for port, kind, guid in re.findall(r'^\[(\d+)\]\s+"(\w)-(\w+)"', block, re.MULTILINE):
-            ports[int(port)] = int(guid, 16) if kind == "S" else None
-    return found
-
-
-def has_loop(lfts, around):
-    """Returns whether routes between hosts make links wait for each other in a loop, if all use one lane."""
+def waits_on_one_lane(lfts, around):
+    """Does the same as routes.waits_of() with one lane, in less time if the switches have many hosts."""
     waits = {}
     leaves = [guid for guid, ports in around.items() if None in ports.values()]
     hosts = {lid for guid in leaves for lid, port in lfts[guid].items() if port and around[guid].get(port, 0) is None}
@@ -140,20 +125,8 @@ def has_loop(lfts, around):
                         break       # from here on it is another's route
                     waits[before].add((at, port))
                 before = (at, port)
-                at = to
-    # A link that waits for none is no part of a loop, and so on.
-    waited_by = {link: [] for link in waits}
-    for link, others in waits.items():
-        for other in others:
-            waited_by[other].append(link)
-    counts = {link: len(others) for link, others in waits.items()}
-    free = [link for link, count in counts.items() if not count]
-    for link in free:
-        for other in waited_by[link]:
-            counts[other] -= 1
-            if not counts[other]:
-                free.append(other)
-    return len(free) < len(waits)
+                at = to[0]
+    return waits
 
 
 def switches(net):
@@ -174,7 +147,7 @@ def options_of(bench, engine, net, sizes):
         torus = bench.directory / "torus.conf"
         torus.write_text("\n".join(lines) + "\n")
         return ["-Q", "--torus_config", str(torus)]
-    return ["-Q"] if engine == "lash" else []       # virtual lanes
+    return ["-Q"] if engine in LANE_ENGINES else []       # virtual lanes
 
 
 def compare(bench, lab, name, kind, engines, sizes=None):
@@ -182,7 +155,7 @@ def compare(bench, lab, name, kind, engines, sizes=None):
     with contextlib.closing(Weft(bench, lab)) as weft:
         wait_until("weftd's links", weft.ready, 120)
         net = weft.text("ibnetdiscover")
-    around = neighbours(net)
+    around = routes.Subnet(net).around
     for engine in engines:
         options = options_of(bench, engine, net, sizes)
         taken, used, sizes_of = ({"weft": [], "ibsim": []} for _ in range(3))
@@ -193,7 +166,7 @@ def compare(bench, lab, name, kind, engines, sizes=None):
                 with contextlib.closing(Weft(bench, lab) if which == "weft" else Ibsim(bench, lab, net)) as on:
                     wait_until(f"{which} to serve", on.ready, 120)
                     program = str(simulator.root() / "usr/sbin/opensm")
-                    if engine == "lash":    # takes the lanes that ports have from an earlier sweep
+                    if engine in LANE_ENGINES:      # they take the lanes that ports have from an earlier sweep
                         run_opensm(on, program, bench.directory / f"{which}-opensm", "minhop", *options)
                     before = cpu(on.process)
                     took, busy, size = run_opensm(on, program, bench.directory / f"{which}-opensm", engine, *options)
@@ -202,12 +175,12 @@ def compare(bench, lab, name, kind, engines, sizes=None):
                     sizes_of[which].append(memory(on.process))
                     managers.append(size)
                     if turn == 0:
-                        set_tables[which] = tables(on)
+                        set_tables[which] = routes.tables(on.text)
         bench.figure(f"opensm.active-{name}-{engine}", "s", taken["weft"], taken["ibsim"])
         bench.figure(f"opensm.cpu-{name}-{engine}", "s", used["weft"], used["ibsim"])
         bench.figure(f"opensm.memory-{name}-{engine}", "MiB", sizes_of["weft"], sizes_of["ibsim"])
         same = set_tables["weft"] == set_tables["ibsim"]
-        loop = has_loop(set_tables["weft"], around)
+        loop = routes.has_loop(waits_on_one_lane(set_tables["weft"], around))
         print(f"{name} {engine}: {'the same tables' if same else 'other tables'}, {'a loop' if loop else 'no loop'} on one lane, "
               f"OpenSM has {max(managers):.0f} MiB", flush=True)
         if loop and engine in FREE_OF_LOOPS[kind]:
@@ -238,3 +211,34 @@ def opensm_tree_10000(bench):
 def opensm_torus(bench):
     """A torus of 5x5x5 switches with 8 hosts each."""
     compare(bench, topology.torus((5, 5, 5), 1000), "torus", "torus", TORUS_ENGINES, (5, 5, 5))
+
+
+@benchmark(figures=("opensm.lanes-torus-*",))
+def opensm_lanes_of_torus(bench):
+    """How many virtual lanes the routes of an engine use on a torus of 5x5x5 switches with a host each, which must have no loops on these lanes."""
+    size = (5, 5, 5)
+    lab = topology.torus(size, 125)
+    lab.model = "endpoint"
+    for engine in LANE_ENGINES:
+        folder = bench.directory / f"lanes-{engine}"
+        folder.mkdir()
+        log = folder / "log"
+        with contextlib.closing(Weft(bench, lab)) as weft:
+            wait_until("weftd's links", weft.ready, 120)
+            options = options_of(bench, engine, weft.text("ibnetdiscover"), size)
+            words = weft.command("env", f"OSM_TMP_DIR={folder}", f"OSM_CACHE_DIR={folder}", "/usr/sbin/opensm", "-f", str(log), "-R", engine, *options)
+            with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as manager:
+                try:
+                    def sweeps():
+                        return log.read_text(errors="replace").count("SUBNET UP") if log.exists() else 0
+                    wait_until("the first sweep", sweeps, 120)
+                    manager.send_signal(signal.SIGHUP)
+                    wait_until("the second sweep", lambda: sweeps() > 1, 120)
+                    assert f"{engine} tables configured on all switches" in log.read_text(errors="replace"), engine
+                    subnet = routes.Subnet(weft.text("ibnetdiscover"))
+                    waits = routes.waits_of(routes.tables(weft.text), subnet, routes.selected_lanes(weft.text, subnet))
+                finally:
+                    manager.kill()
+        bench.figure(f"opensm.lanes-torus-{engine}", "lanes", len({lane for _, _, lane in waits}))
+        if routes.has_loop(waits):
+            raise RuntimeError(f"routes of {engine} on the torus have a loop")
