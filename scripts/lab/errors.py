@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import select
 import signal
 import sys
 
@@ -21,9 +22,29 @@ class LabError(Exception):
         super().__init__(what if remedy is None else f"{what}: {remedy}")
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)    # errors of a file system without space
+# What a user can do about an error of the operating system that concerns no file.
+REMEDIES = {
+    errno.EMFILE: "raise the limit of open files with `ulimit -n`",
+    errno.ENFILE: "the host has too many open files: end other programs",
+    errno.ENOMEM: "free some memory of the host",
+    errno.EAGAIN: "end other programs, or raise the limit of processes with `ulimit -u`",
+}
+
+
 def in_one_line(error):
-    """Returns the text of an exception for users: for one from the operating system, the file and the reason, without Python's notation."""
-    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    """Returns the text of an exception for users: for one from the operating system, the file, the reason and a remedy, without Python's notation."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return ": ".join(str(part) for part in (error.filename, error.strerror, REMEDIES.get(error.errno)) if part)
+
+
+def output_is_closed():
+    """Returns whether the reader of standard output or standard error has exited."""
+    poller = select.poll()
+    for number in (1, 2):
+        poller.register(number, 0)      # POLLERR and POLLHUP are always reported
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poller.poll(0))
 
 
 @contextlib.contextmanager
@@ -34,11 +55,13 @@ def reported(program):
         yield
     except LabError as error:
         sys.exit(f"{program}: {printable(str(error))}")
-    except BrokenPipeError:
+    except BrokenPipeError as error:
+        if not output_is_closed():
+            sys.exit(f"{program}: {in_one_line(error)}: another program has closed a connection")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        if error.errno not in FULL:
             raise
         sys.exit(f"{program}: {error.filename or 'the disk'}: {os.strerror(error.errno)}: free some space "
                  "(the cache is $XDG_CACHE_HOME/weft, results are in build/), then run this again")

@@ -22,7 +22,7 @@ from lab.errors import LabError
 from lab.monitor import Monitor
 from lab.console import Reader, Recorder
 from lab.process import (BEGIN, CONSUMED, ERR, EXECUTE, EXIT, GET, HEADER, LINE_MOST, LINE_STEP, OUT, PIPE, PUT, READY, RUN, START, TAKEN, TERMINAL, BadFrame, CommandFailed,
-                         Process, read_frame)
+                         Process, read_frame, to_bytes)
 from lab.waiting import DeadlineExceeded, wait_until
 
 PANIC = "Kernel panic - not syncing"
@@ -255,14 +255,14 @@ class Guest:
         file, use put() and get(), which take a millisecond.
         """
         if isinstance(command, str):
-            return self._request(RUN, command.encode(), command)
+            return self._request(RUN, to_bytes(command), command)
         words = [str(word) for word in command]
-        return self._request(EXECUTE, b"".join(word.encode() + b"\0" for word in words), shlex.join(words))
+        return self._request(EXECUTE, b"".join(to_bytes(word) + b"\0" for word in words), shlex.join(words))
 
     def start_program(self, words, terminal=None, environment=()):
         """Starts a program that has standard input (Process.give()): a pipe, or a terminal of (rows, columns). environment: NAME=VALUE words for it."""
         words = [*(["env", *environment] if environment else []), *map(str, words)]
-        return self._request(START, BEGIN.pack(TERMINAL if terminal else PIPE, *(terminal or (0, 0))) + b"".join(word.encode() + b"\0" for word in words), shlex.join(words))
+        return self._request(START, BEGIN.pack(TERMINAL if terminal else PIPE, *(terminal or (0, 0))) + b"".join(to_bytes(word) + b"\0" for word in words), shlex.join(words))
 
     def run(self, command, timeout=60, check=True):
         """Runs a command as root and waits for its end; returns its Process (out, err, status).
@@ -294,7 +294,7 @@ class Guest:
 
     def put(self, path, data, timeout=60, check=True):
         """Writes a file in the guest; returns a Process, whose status is the error's number. No command runs meanwhile."""
-        data = data.encode() if isinstance(data, str) else data
+        data = to_bytes(data) if isinstance(data, str) else data
         return self._request(PUT, str(path).encode() + b"\0" + data, f"put {path}").wait(timeout, check)
 
     def get(self, path, timeout=60):

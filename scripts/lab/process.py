@@ -31,6 +31,11 @@ class BadFrame(Exception):
     """The guest's agent sent an invalid frame."""
 
 
+def to_bytes(text):
+    """Returns the UTF-8 of a text. Other bytes, which Python has decoded into surrogates, stay as they are."""
+    return text.encode(errors="surrogateescape")
+
+
 def read_frame(stream):
     """Returns (number, kind, data) of the next frame; None at the end of the stream. Raises BadFrame."""
     header = stream.read(HEADER.size)

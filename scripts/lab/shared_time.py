@@ -22,6 +22,7 @@ import typing
 
 from lab import reports, uml
 from lab.errors import LabError
+from lab.process import to_bytes
 from lab.waiting import wait_until
 
 SOCKETS, WORK, SHARE, MODULES, EVENTS, FINISHED = "lab", "work", "share", "modules", "events", "finished"
@@ -138,7 +139,7 @@ def run(lab, timeout, stopped=lambda: False):
         for name in hosts:
             own = lab.directory / WORK / name
             own.mkdir()
-            (own / "script").write_text(scripts.get(name, "true\n"))
+            (own / "script").write_bytes(to_bytes(scripts.get(name, "true\n")))
         for number, name in enumerate(hosts, 1):
             (lab.directory / f"state-{name}").mkdir()
             keepers[name] = uml.start(lab.kernel, _words(lab, name, number), memory=lab.memory, log=lab.directory / f"console-{name}.log",

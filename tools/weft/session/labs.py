@@ -151,9 +151,12 @@ def ask_weftd(directory, command, **arguments):
             answer = json.loads(client.makefile("rb").readline())
     except (OSError, ValueError):
         raise LabError("weftd has ended") from None
-    if not answer["ok"]:
-        raise LabError(f"weftd: {answer['error']}")
-    return answer["result"]
+    try:
+        if not answer["ok"]:
+            raise LabError(f"weftd: {answer['error']}")
+        return answer["result"]
+    except (KeyError, TypeError):
+        raise LabError(f"the answer from {directory / 'control.sock'} is not weftd's", "end the program that serves it, or choose another --socket-dir") from None
 
 
 def warnings_of(log):

@@ -80,7 +80,8 @@ def scripts_of(args, hosts):
         raise LabError(f"there is no host {unknown[0]}", f"there is {', '.join(hosts)}")
     chosen = args.on or hosts
     if args.script:
-        source = sys.stdin.read() if args.script == "-" else pathlib.Path(args.script).read_text()
+        # Bytes that are not UTF-8 reach the guest as they are.
+        source = (sys.stdin.buffer.read() if args.script == "-" else pathlib.Path(args.script).read_bytes()).decode(errors="surrogateescape")
         scripts = {host: script for host, script in parts_of(source, hosts).items() if host in chosen}
     else:
         command = shlex.join(args.words) if len(args.words) > 1 else args.words[0]

@@ -37,6 +37,8 @@ RETRY_SECONDS = 0.1     # seconds until a client is accepted again after a failu
 OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
 FAILED = 32     # a frame with the reason why there is no exit status
 IS_UP = "up"
+SOCKET = "lab.sock"
+KILLED = "its process was killed"
 # Contains the reason why the last lab of the directory stopped, unless a client requested it.
 ENDED = "lab-ended"
 LOG = "lab.log"         # events of weftd
@@ -51,21 +53,52 @@ def _read(path):
         return ""
 
 
+class NoLab(LabError):
+    """No lab is up in a directory."""
+
+    def __init__(self, directory):
+        ended = _read(directory / ENDED)
+        if not ended and (directory / SOCKET).exists():
+            ended = KILLED      # any other end removes the socket
+        super().__init__(f"no lab is up in {directory}" + (f", since {ended}" if ended else ""), "`weft lab up` starts one")
+
+
+def _disconnected(directory):
+    """Returns the error to raise after the lab's process has closed a connection too early."""
+    if is_served(directory / SOCKET):
+        return LabError(f"the lab in {directory} closed the connection before it answered", "try again")
+    return NoLab(directory)
+
+
+def _not_understood(directory):
+    return LabError(f"the answer from {directory / SOCKET} is not a lab's", "end the program that serves it, or choose another --socket-dir")
+
+
 def _connect(client, directory):
     try:
-        client.connect(str(directory / "lab.sock"))
-    except OSError:
-        ended = _read(directory / ENDED)
-        raise LabError(f"no lab is up in {directory}" + (f", since {ended}" if ended else ""), "`weft lab up` starts one") from None
+        client.connect(str(directory / SOCKET))
+    except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
+        raise NoLab(directory) from None
+    except OSError as error:
+        raise LabError(f"{directory / SOCKET}: {in_one_line(error)}") from None
 
 
 def request(directory, message):
     """Sends a message to the lab's process and yields its answers."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         _connect(client, directory)
-        client.sendall(json.dumps(message).encode() + b"\n")
-        for line in client.makefile("rb"):
-            yield json.loads(line)
+        stream = client.makefile("rb")
+        try:
+            client.sendall(json.dumps(message).encode() + b"\n")
+            while (line := stream.readline()).endswith(b"\n"):
+                answer = json.loads(line)
+                if not isinstance(answer, dict):
+                    raise _not_understood(directory)
+                yield answer
+        except (ValueError, RecursionError):
+            raise _not_understood(directory) from None
+        except ConnectionError:
+            raise _disconnected(directory) from None
 
 
 def quietly(send):
@@ -151,9 +184,10 @@ class Server:
                 stream = client.makefile("rb")
                 message = json.loads(stream.readline())
                 if message.get("down"):
+                    quietly(send)(status=0)     # before this process may exit
                     self.done.set()
                     self.changes.put(None)
-                    return send(status=0)
+                    return None
                 for name in ("settle", "restart", "upgrade"):
                     if name in message:
                         return self.change(getattr(self.lab, name), message[name], quietly(send))
@@ -262,7 +296,7 @@ class Server:
 
 
 def up(args, machine):
-    path = args.socket_dir / "lab.sock"
+    path = args.socket_dir / SOCKET
     if path.exists():
         if is_served(path):
             raise LabError(f"a lab is up in {args.socket_dir} already", "`weft lab down` ends it")
@@ -342,8 +376,10 @@ def check(args):
 
 
 def console(args):
-    """Prints a guest's console; with --follow, also later output, until Ctrl-C, the end of the lab, or the exit of the reader."""
-    path = _pass_on(args, {"log": args.host})["path"]
+    """Prints a guest's console; with --follow also later output, until Ctrl-C, or until the lab has ended or the reader has exited."""
+    path = _pass_on(args, {"log": args.host}).get("path")
+    if not isinstance(path, str):
+        raise _not_understood(args.socket_dir)
     with contextlib.suppress(KeyboardInterrupt):
         _print_console(args, path)
     return 0
@@ -357,7 +393,7 @@ def _print_console(args, path):
             while piece := log.read(OUTPUT_PIECE):
                 # Control characters in the guest's text must not affect the caller's terminal.
                 streams.write(printable(piece.decode(errors="replace").replace("\r\n", "\n")).encode() if sys.stdout.isatty() else piece, b"")
-            if not args.follow or not is_served(args.socket_dir / "lab.sock"):
+            if not args.follow or not is_served(args.socket_dir / SOCKET):
                 return
             if any(events & select.POLLERR for _, events in reader.poll(FOLLOW_INTERVAL * 1000)):
                 return
@@ -366,25 +402,29 @@ def _print_console(args, path):
 def _pass_on(args, message):
     """The last answer."""
     for answer in request(args.socket_dir, message):
-        sys.stderr.write(answer.get("err", ""))
+        sys.stderr.write(str(answer.get("err", "")))
         if "error" in answer:
-            raise LabError(answer["error"])
-        if "status" in answer:
+            raise LabError(str(answer["error"]))
+        if isinstance(answer.get("status"), int):
             return answer
-    raise LabError("the lab has ended")
+    raise _disconnected(args.socket_dir)
 
 
 class Client:
     """The client's side of a command in a guest of a lab that is up."""
 
     def __init__(self, directory, host, words, terminal):
+        self._directory = directory
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         _connect(self._socket, directory)
         self._changed = threading.Condition()   # also held while a frame is sent
         self._window = InputWindow()
         self._ended = self._signalled = False
         request_line = {"host": host, "words": words, "terminal": Terminal.size() if terminal else None, "environment": Terminal.environment() if terminal else ()}
-        self._socket.sendall(json.dumps(request_line).encode() + b"\n")
+        try:
+            self._socket.sendall(json.dumps(request_line).encode() + b"\n")
+        except ConnectionError:
+            raise _disconnected(directory) from None
 
     def _send(self, kind, data):
         with self._changed:
@@ -395,7 +435,9 @@ class Client:
         self._send(INPUT, data)
 
     def resize(self, rows, columns):
-        self._send(RESIZE, SIZE.pack(rows, columns))
+        """Does nothing if the lab's process has ended, which run() finds out."""
+        with contextlib.suppress(OSError):
+            self._send(RESIZE, SIZE.pack(rows, columns))
 
     def run(self):
         """Passes all data on until the command exits; returns its status. The first signal is sent to the command, and the second one stops the
@@ -403,7 +445,7 @@ class Client:
         streams.feed(self._changed, self._window.space, lambda: self._ended, self._give)
         stream = self._socket.makefile("rb")
         with interruption.diverted(self._on_signal):
-            while frame := read_frame(stream):
+            while frame := self._next_frame(stream):
                 _, kind, data = frame
                 if kind in (OUT, ERR):
                     streams.write(data if kind == OUT else b"", data if kind == ERR else b"")
@@ -415,14 +457,25 @@ class Client:
                     return struct.unpack("<I", data)[0]
                 elif kind == FAILED:
                     raise LabError(data.decode(errors="replace"))
-        raise LabError("the lab has ended")
+                else:
+                    raise _not_understood(self._directory)
+        raise _disconnected(self._directory)
+
+    def _next_frame(self, stream):
+        try:
+            return read_frame(stream)
+        except BadFrame:
+            raise _not_understood(self._directory) from None
+        except ConnectionError:
+            raise _disconnected(self._directory) from None
 
     def _on_signal(self, number, _):
         """The first signal raises no exception, because half a frame may have been read."""
         if self._signalled:
             sys.exit(128 + number)
         self._signalled = True
-        self._send(KILL, struct.pack("<I", number))
+        with contextlib.suppress(OSError):      # the lab's process has ended, which run() finds out
+            self._send(KILL, struct.pack("<I", number))
 
     def close(self):
         with self._changed:
@@ -447,8 +500,7 @@ def shell(args):
 
 
 def down(args):
-    for _ in request(args.socket_dir, {"down": True}):
-        pass
+    _pass_on(args, {"down": True})
     try:
         wait_until("the lab to end", lambda: not is_served(args.socket_dir / "control.sock"), 30)
     except DeadlineExceeded:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Tests `weft lab` and `weft run` without guests: finding and checking kernels, scripts with parts, output, refusals."""
 import contextlib
+import errno
 import gzip
 import io
 import lzma
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 import unittest
 import unittest.mock
@@ -22,7 +24,7 @@ import labs  # noqa: E402
 import repeating  # noqa: E402
 import running  # noqa: E402
 import stack  # noqa: E402
-from lab import GuestDied, accelerator, cache, image, machine, own_kernel  # noqa: E402
+from lab import GuestDied, accelerator, cache, errors, image, machine, own_kernel, process  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from labs import Machine, together  # noqa: E402
 
@@ -527,6 +529,109 @@ class Refused(Folder):
                               text=True, check=False, stdin=subprocess.DEVNULL, timeout=60, env={**os.environ, "TMPDIR": str(self.folder)})
         self.assertEqual((done.returncode, done.stderr), (1, "weft: weftd: lab.toml:3: no such thing\n"))
         self.assertEqual([path.name for path in self.folder.glob("weft-*")], [])
+
+
+class Broken(Folder):
+    """Failures of the lab's process, of input and of the host are reported in one line each, and without a traceback."""
+
+    # The latter two stand for all commands that pass one message on.
+    COMMANDS = (["shell", "host=node1", "--", "true"], ["console", "host=node1"], ["down"])
+
+    def run_session(self, *words, **more):
+        return subprocess.run([sys.executable, "-B", SESSION, self.folder, *words], capture_output=True, text=True, check=False,
+                              **{"stdin": subprocess.DEVNULL, "timeout": 60, **more})
+
+    def serve(self, answer, remove=False):
+        """Serves lab.sock for one client: answer(connection). Then closes the socket, and removes it if told so."""
+        path = self.folder / "lab.sock"
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(str(path))
+        listener.listen()
+
+        def serve():
+            with listener:
+                client, _ = listener.accept()
+                # The client does not see the end of the connection before that of the lab.
+                listener.close()
+                if remove:
+                    path.unlink()
+                with client, contextlib.suppress(ConnectionError):
+                    answer(client)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        return thread
+
+    def assert_one_line(self, done, text, status=1):
+        self.assertEqual((done.returncode, done.stdout), (status, ""), done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn(text, done.stderr)
+
+    def test_lab_that_closes_the_connection_is_reported(self):
+        """The process closes the connection at once, without reading the request, after the request, or after a part of an answer."""
+        for answer in (lambda _: None, lambda client: client.recv(1, socket.MSG_PEEK), lambda client: client.recv(65536),
+                       lambda client: (client.recv(65536), client.sendall(b'{"status"'))):
+            for words in self.COMMANDS:
+                with self.subTest(words):
+                    thread = self.serve(answer)
+                    done = self.run_session(*words)
+                    thread.join(60)
+                    self.assert_one_line(done, f"weft: no lab is up in {self.folder}, since its process was killed: `weft lab up` starts one\n")
+
+    def test_lab_that_stops_meanwhile_is_reported(self):
+        self.write("lab-ended", "weftd ended with status 0; its log is LOG")
+        self.serve(lambda _: None, remove=True)
+        self.assert_one_line(self.run_session("check"), f"weft: no lab is up in {self.folder}, since weftd ended with status 0; its log is LOG: `weft lab up` starts one\n")
+
+    def test_lab_that_drops_one_connection_is_still_up(self):
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(listener.close)
+        listener.bind(str(self.folder / "lab.sock"))
+        listener.listen()
+        threading.Thread(target=lambda: listener.accept()[0].close(), daemon=True).start()
+        self.assert_one_line(self.run_session("check"), f"weft: the lab in {self.folder} closed the connection before it answered: try again\n")
+
+    def test_answer_that_is_not_a_labs_is_reported(self):
+        for garbage in (b"\xff\xfe garbage that is longer than a header\n", b"[1, 2]\n" + bytes(20), b"[" * 100000 + b"\n", bytes(12), b'{"status": "x"}\n'):
+            for words in self.COMMANDS:
+                with self.subTest((garbage[:10], words)):
+                    thread = self.serve(lambda client, garbage=garbage: (client.recv(65536), client.sendall(garbage), client.shutdown(socket.SHUT_WR), client.recv(65536)))
+                    done = self.run_session(*words)
+                    thread.join(60)
+                    self.assertRegex(done.stderr, "is not a lab's: end the program that serves it|no lab is up")
+                    self.assert_one_line(done, str(self.folder))
+
+    def test_shortage_of_descriptors_is_reported(self):
+        # After it has read its modules, the program has one descriptor in addition to the standard streams.
+        program = f"import resource, runpy, sys; sys.path[:0] = [{str(SESSION.parent)!r}]; it = runpy.run_path({str(SESSION)!r}); resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))\n" \
+                  "with it['reported']('weft'): it['in_words'](it['main'])"
+        done = subprocess.run([sys.executable, "-Bc", program, self.folder, "up", f"weftd={self.write('weftd')}"], capture_output=True, text=True, check=False, timeout=60)
+        self.assert_one_line(done, "weft: Too many open files: raise the limit of open files with `ulimit -n`\n")
+
+    def test_traceback_of_a_defect_is_kept_in_a_file(self):
+        program = f"import runpy, sys; sys.path[:0] = [{str(SESSION.parent)!r}]; it = runpy.run_path({str(SESSION)!r})\ndef fail(): raise ZeroDivisionError('why')\nwith it['reported']('weft'): it['in_words'](fail)"
+        done = subprocess.run([sys.executable, "-Bc", program], capture_output=True, text=True, check=False, timeout=60, env={**os.environ, "TMPDIR": str(self.folder)})
+        (kept,) = self.folder.glob("weft-traceback-*")
+        self.assertEqual((done.returncode, done.stderr), (1, f"weft: ZeroDivisionError: why: this is a defect of weft; please report it with {kept}\n"))
+        self.assertIn("Traceback", kept.read_text())
+
+    def test_script_may_contain_any_bytes(self):
+        """A script that is not UTF-8 reaches the guest unchanged, from a file and from standard input."""
+        script = b"echo caf\xe9 # \xff\n"
+        args = types.SimpleNamespace(on=[], script=str(self.write("script", script)), words=[])
+        self.assertEqual(process.to_bytes(running.scripts_of(args, ["node1"])["node1"]), script)
+        args.script = "-"
+        with unittest.mock.patch.object(running.sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(script))):
+            self.assertEqual(process.to_bytes(running.scripts_of(args, ["node1"])["node1"]), script)
+
+    def test_broken_connection_is_not_taken_for_a_closed_output(self):
+        for error, text in ((BrokenPipeError(errno.EPIPE, "Broken pipe"), "weft: Broken pipe: another program has closed a connection"),
+                            (BrokenPipeError(), "weft: : another program has closed a connection")):
+            with unittest.mock.patch.object(errors, "output_is_closed", return_value=False), unittest.mock.patch.object(errors.signal, "signal"), \
+                 self.assertRaises(SystemExit) as caught, errors.reported("weft"):
+                raise error
+            self.assertEqual(caught.exception.code, text)
 
 
 class AnotherDaemon(Folder):
