@@ -39,6 +39,16 @@ def in_one_line(error):
     return ": ".join(str(part) for part in (error.filename, error.strerror, REMEDIES.get(error.errno)) if part)
 
 
+def exit_in_words(status):
+    """Returns how a process ended, by its status in Python's notation: minus a signal's number if a signal killed it."""
+    if status >= 0:
+        return f"ended with status {status}"
+    try:
+        return f"was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"was killed by signal {-status}"    # a real-time signal
+
+
 def output_is_closed():
     """Returns whether the reader of standard output or standard error has exited."""
     poller = select.poll()

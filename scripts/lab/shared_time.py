@@ -21,7 +21,7 @@ import time
 import typing
 
 from lab import reports, uml
-from lab.errors import LabError
+from lab.errors import LabError, exit_in_words
 from lab.process import to_bytes
 from lab.waiting import wait_until
 
@@ -118,6 +118,12 @@ def _said_last(lab):
     return ends[-1] if ends else "\n".join(lines[-5:])
 
 
+def _reason(lab, weftd):
+    """Returns why weftd has ended: what it logged last, and the signal or the status if it logged nothing or a signal killed it."""
+    said = _said_last(lab)
+    return "\n".join([*([f"weftd {exit_in_words(weftd.returncode)}"] if weftd.returncode < 0 or not said else []), *([said] if said else [])])
+
+
 def _awaited(lab):
     """Returns the guests for which the time server was waiting when weftd was stopped, as far as it has reported them."""
     said = re.findall(r"waited for (.*)", _read(lab.directory / "weftd.log"))
@@ -132,7 +138,7 @@ def run(lab, timeout, stopped=lambda: False):
     try:
         wait_until("weftd to serve", lambda: weftd.poll() is not None or (lab.directory / SOCKETS / "control.sock").is_socket(), 30)
         if weftd.poll() is not None:
-            raise LabError(_said_last(lab))
+            raise LabError(_reason(lab, weftd))
         fabric = _fabric(lab)
         hosts = [host["name"] for host in hosts_of(fabric)]
         scripts = lab.scripts(fabric)
@@ -154,7 +160,7 @@ def run(lab, timeout, stopped=lambda: False):
         weftd.wait()
     return Done(*({name: _read(lab.directory / WORK / name / what) for name in hosts} for what in ("out", "err")),
                 {name: int(text) if (text := _read(lab.directory / WORK / name / "status")) else None for name in hosts},
-                {name: reports.find(_read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _said_last(lab), left, failed)
+                {name: reports.find(_read(lab.directory / f"console-{name}.log"), LEFT_ALONE) for name in hosts}, _reason(lab, weftd), left, failed)
 
 
 def _wait_for_end(lab, weftd, keepers, timeout, stopped):

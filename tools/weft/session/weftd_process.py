@@ -2,14 +2,13 @@
 """Runs weftd as a child process of the session: starts and watches it, restarts it after a crash, and replaces it by another program."""
 import os
 import pathlib
-import signal
 import socket
 import subprocess
 import threading
 import time
 
 from keeping import Keeper
-from lab.errors import LabError
+from lab.errors import LabError, exit_in_words
 from lab.waiting import DeadlineExceeded, wait_until
 
 STATE = "weftd-state.json"
@@ -18,6 +17,7 @@ SOON = 10               # seconds after it began to serve
 MOST_LOGS = 10          # logs of weftds that have exited, of which the newest are kept
 START_TIMEOUT = 30      # seconds
 END_TIMEOUT = 10
+MOST_LINES = 15         # of a log in a message
 CORE_PATTERN = "/proc/sys/kernel/core_pattern"
 
 
@@ -59,9 +59,9 @@ class Daemon:
         self._start()
 
     def start_again(self):
-        """Starts it again after it has exited, with the same lab, links and faults; returns a message for the user. Raises LabError if it must not be
-        started, or has exited too often soon after its start."""
-        how = self.how_it_ended()
+        """After its end: starts it with the same lab, links and faults; returns what happened, for the user. Raises LabError if it may not be started, or has
+        exited too often soon after its start."""
+        how = self._end_in_words()
         while True:
             # 0: stopped by `weft shutdown` or SIGTERM.
             if not self._restart or self._process.returncode == 0:
@@ -74,7 +74,7 @@ class Daemon:
                 self.end()
                 continue
             self.restarts += 1
-            return (f"{how.partition(';')[0]} and was started again; its log until then is {kept}. Counters start from zero, and captures, attached "
+            return (f"{how} and was started again; its log until then is {kept}. Counters start from zero, and captures, attached "
                     "programs, armed faults of cards and connections of guests are lost")
 
     def replace(self, program):
@@ -100,11 +100,12 @@ class Daemon:
         return self._ended.wait(END_TIMEOUT)
 
     def how_it_ended(self):
-        """Returns a message with the signal or status with which it exited, and the path of its log."""
-        status = self._process.returncode
-        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        """For a user: by which signal or with which status, and where its log is."""
+        return f"{self._end_in_words()}; its log is {self.log}"
+
+    def _end_in_words(self):
         core = f" (with a core dump, see {CORE_PATTERN})" if self._dumped else ""
-        return f"weftd {how}{core}; its log is {self.log}"
+        return f"weftd {exit_in_words(self._process.returncode)}{core}"
 
     def end(self):
         if not self._process:
@@ -150,7 +151,11 @@ class Daemon:
 
     def _serves(self):
         if not self.alive():
-            raise LabError(self.log.read_text().strip() or "weftd ended")
+            # weftd's own message is enough, unless it had no time to log one. The log may not outlive this command.
+            said = self.log.read_text(errors="replace").strip()
+            if self._process.returncode > 0 and said:
+                raise LabError(said)
+            raise LabError("\n".join([f"{self._end_in_words()} before it served the lab", *said.splitlines()[-MOST_LINES:]]))
         return is_served(self.control)
 
     def _count_end(self):

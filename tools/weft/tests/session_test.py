@@ -24,7 +24,7 @@ import labs  # noqa: E402
 import repeating  # noqa: E402
 import running  # noqa: E402
 import stack  # noqa: E402
-from lab import GuestDied, accelerator, cache, errors, image, machine, own_kernel, process  # noqa: E402
+from lab import GuestDied, accelerator, cache, errors, image, machine, own_kernel, process, shared_time  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from labs import Machine, together  # noqa: E402
 
@@ -632,6 +632,34 @@ class Broken(Folder):
                  self.assertRaises(SystemExit) as caught, errors.reported("weft"):
                 raise error
             self.assertEqual(caught.exception.code, text)
+
+
+class EndsEarly(Folder):
+    """A weftd that ends before it serves the lab is reported with its signal or status, and with the end of its log."""
+
+    CASES = (("exit 0", "weft: weftd ended with status 0 before it served the lab\n"), ("exit 3", "weft: weftd ended with status 3 before it served the lab\n"),
+             ("kill -KILL $$", "weft: weftd was killed by SIGKILL before it served the lab\n"),
+             ("echo begun; kill -BUS $$", "weft: weftd was killed by SIGBUS before it served the lab\nbegun\n"),
+             ("kill -35 $$", "weft: weftd was killed by signal 35 before it served the lab\n"))
+
+    def run_weftd(self, script, *options):
+        weftd = self.write("weftd", f"#!/bin/sh\nulimit -c 0\n{script}\n")
+        weftd.chmod(0o755)
+        return subprocess.run([sys.executable, "-B", SESSION, self.folder, "run", f"weftd={weftd}", *options, "--", "true"], capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=60, env={**os.environ, "TMPDIR": str(self.folder)})
+
+    def test_weftd_that_ends_while_it_starts_is_reported(self):
+        for script, said in self.CASES:
+            with self.subTest(script):
+                done = self.run_weftd(script)
+                self.assertEqual((done.returncode, done.stderr), (1, said))
+
+    def test_weftd_that_ends_in_virtual_time_is_reported(self):
+        lab = types.SimpleNamespace(directory=self.folder)
+        for logged, status, said in (("", -9, "weftd was killed by SIGKILL"), ("a\nb", -11, "weftd was killed by SIGSEGV\na\nb"), ("", 1, "weftd ended with status 1"),
+                                     ("x ends: node1 has left", 1, "node1 has left")):
+            self.write("weftd.log", logged)
+            self.assertEqual(shared_time._reason(lab, types.SimpleNamespace(returncode=status)), said)
 
 
 class AnotherDaemon(Folder):
