@@ -332,12 +332,12 @@ class Guest:
     # -- the kernel's log ---------------------------------------------------------------------
 
     def sync_log(self):
-        """Waits until everything that the kernel has logged so far is in the log file; returns the file's text."""
+        """Waits until all that the kernel has logged so far is in the log file, unless the file cannot be written; returns the file's text."""
         self._marks += 1
         mark = f"weft-mark {self._marks}."
         before = self._console.end()
         self.put("/dev/kmsg", f"{mark}\n")
-        wait_until(f"{self.name}: its console to catch up", lambda: mark in self._console.since(before), 30 * self.slowness)
+        wait_until(f"{self.name}: its console to catch up", lambda: self.console_error() or mark in self._console.since(before), 30 * self.slowness)
         return self.console()
 
     def console(self):

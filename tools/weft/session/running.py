@@ -184,12 +184,17 @@ def check_command(args):
         raise LabError(f"there is no script {args.script}")
 
 
+def incomplete_logs(guests):
+    """Returns (guest, message) for each guest whose console could not be written."""
+    return [(guest, f"{guest.log} does not contain the whole console of {guest.name}: {guest.console_error()}") for guest in guests if guest.console_error()]
+
+
 def report_incomplete_logs(guests, asked_for):
-    """Prints whose console could not be written; returns the exit status for that if the logs were requested."""
-    incomplete = [guest for guest in guests if guest.console_error()]
-    for guest in incomplete:
-        print(f"weft run: {guest.log} does not contain the whole console of {guest.name}: {guest.console_error()}", file=sys.stderr)
-    return 1 if incomplete and asked_for else 0
+    """Prints whose console could not be written; returns 1 if that is so and the logs were asked for."""
+    incomplete = incomplete_logs(guests)
+    for _, text in incomplete:
+        print(printable(f"weft run: {text}"), file=sys.stderr)
+    return REFUSED if incomplete and asked_for else 0
 
 
 def run(args, machine):

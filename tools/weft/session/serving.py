@@ -28,7 +28,7 @@ from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
 from labs import Lab, interruption, program_in_same_directory
-from running import KERNEL_REPORT, MACHINE_DIED
+from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, incomplete_logs
 from streams import Terminal
 from weftd_process import is_served
 
@@ -112,9 +112,12 @@ def quietly(send):
 class Server:
     """Serves requests for a lab on a socket."""
 
-    def __init__(self, lab, path):
+    def __init__(self, lab, path, logs_wanted=False):
+        """logs_wanted: the user has given a directory for the logs, so an incomplete one is a failure."""
         self.lab = lab
         self.path = path
+        self.logs_wanted = logs_wanted
+        self.incomplete = []        # guests whose consoles a check() has reported as incomplete
         self.done = threading.Event()
         self.checking = threading.Lock()
         # (Lab.settle, restart or upgrade, its argument, send, event), because processes are started on the main thread; WAKE
@@ -184,7 +187,7 @@ class Server:
                 stream = client.makefile("rb")
                 message = json.loads(stream.readline())
                 if message.get("down"):
-                    quietly(send)(status=0)     # before this process may exit
+                    self.report_logs(quietly(send))     # before this process may exit
                     self.done.set()
                     self.changes.put(None)
                     return None
@@ -223,7 +226,20 @@ class Server:
                 if found:
                     send(err=f"the kernel of {guest.name} reported:\n" + printable("\n".join(found)) + "\n")
                     status = KERNEL_REPORT
+            for guest, text in incomplete_logs(list(self.lab.guests.values())):
+                if any(guest is reported for reported in self.incomplete):
+                    continue
+                self.incomplete.append(guest)
+                send(err=f"{printable(text)}\n")
+                status = status or (REFUSED if self.logs_wanted else 0)
         send(status=status)
+
+    def report_logs(self, send):
+        """Answers a request to end the lab: which consoles are incomplete, and status 1 if the user wanted them."""
+        incomplete = incomplete_logs(list(self.lab.guests.values()))
+        for _, text in incomplete:
+            send(err=f"{printable(text)}\n")
+        send(status=REFUSED if incomplete and self.logs_wanted else 0)
 
     def find_log(self, host, send):
         try:
@@ -315,7 +331,9 @@ def up(args, machine):
                   lambda text: progress.write(f"{text}\n"), args.card, not args.no_restart)
         try:
             lab.up()
-            server = Server(lab, path)
+            server = Server(lab, path, args.logs is not None)
+            for _, text in incomplete_logs(lab.guests.values()):
+                told.write(f"weft lab: warning: {printable(text)}\n")
         except Exception as error:
             lab.close()
             progress.write(f"weft lab: {in_one_line(error)}\n")
@@ -500,9 +518,9 @@ def shell(args):
 
 
 def down(args):
-    _pass_on(args, {"down": True})
+    status = _pass_on(args, {"down": True})["status"]
     try:
         wait_until("the lab to end", lambda: not is_served(args.socket_dir / "control.sock"), 30)
     except DeadlineExceeded:
         raise LabError(f"a weftd still serves {args.socket_dir}", f"end it with `weft --socket-dir {args.socket_dir} shutdown`") from None
-    return 0
+    return status

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import unittest
 import unittest.mock
@@ -203,6 +204,16 @@ class Console(unittest.TestCase):
         recorder.join()
         self.assertFalse(recorder._thread.is_alive())
         self.assertEqual(recorder.error, "No space left on device")
+
+    def test_console_that_cannot_be_written_is_not_waited_for(self):
+        guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.log)
+        self.addCleanup(guest._errors.close)
+        self.log.touch()
+        guest._recorder = types.SimpleNamespace(error="No space left on device")
+        begun = time.monotonic()
+        with unittest.mock.patch.object(guest, "put"):
+            guest.sync_log()
+        self.assertLess(time.monotonic() - begun, 10)
 
     def test_long_console_is_truncated_in_the_middle(self):
         with unittest.mock.patch.multiple(console, BEGINNING=1000, MOST=8000, PIECE=500, RATE=1 << 30):

@@ -23,6 +23,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 import labs  # noqa: E402
 import repeating  # noqa: E402
 import running  # noqa: E402
+import serving  # noqa: E402
 import stack  # noqa: E402
 from lab import GuestDied, accelerator, cache, errors, image, machine, own_kernel, process, shared_time  # noqa: E402
 from lab.errors import LabError  # noqa: E402
@@ -301,6 +302,65 @@ class Incomplete(unittest.TestCase):
             self.assertEqual([running.report_incomplete_logs(guests, logs) for logs in ("/logs", None)], [1, 0])
             self.assertEqual(running.report_incomplete_logs(guests[:1], "/logs"), 0)
         self.assertEqual(said.getvalue(), "weft run: /logs/b does not contain the whole console of b: No space\n" * 2)
+
+
+class IncompleteInLab(Folder):
+    """`weft lab check` and `weft lab down` report consoles that could not be written."""
+
+    SAID = "LOG does not contain the whole console of node1: No space left on device\n"
+
+    def serve(self, error, logs_wanted):
+        guest = types.SimpleNamespace(name="node1", log="LOG", alive=lambda: True, sync_log=lambda: "", new_reports=lambda: [], console_error=lambda: error)
+        server = serving.Server(types.SimpleNamespace(guests={"node1": guest}, logs=self.folder), self.folder / "lab.sock", logs_wanted)
+        self.addCleanup(server.listener.close)
+        threading.Thread(target=server.accept, daemon=True).start()
+        return server
+
+    def call(self, command):
+        return subprocess.run([sys.executable, "-B", SESSION, self.folder, command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
+
+    def test_incomplete_console_sets_the_status_if_logs_were_asked_for(self):
+        for logs_wanted in (True, False):
+            server = self.serve("No space left on device", logs_wanted)
+            for command, said in (("check", self.SAID), ("check", ""), ("down", self.SAID)):
+                with self.subTest((logs_wanted, command, said)):
+                    done = self.call(command)
+                    self.assertEqual((done.returncode, done.stderr), (int(logs_wanted and bool(said)), said))
+            self.assertTrue(server.done.is_set())
+            (self.folder / "lab.sock").unlink()
+
+    def test_complete_console_is_not_reported(self):
+        self.serve(None, True)
+        for command in ("check", "down"):
+            done = self.call(command)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_incomplete_console_of_a_restarted_guest_is_reported_again(self):
+        server = self.serve("No space left on device", True)
+        sent = []
+        server.check(lambda **message: sent.append(message))
+        server.lab.guests = {"node1": types.SimpleNamespace(**vars(server.lab.guests["node1"]))}
+        server.check(lambda **message: sent.append(message))
+        self.assertEqual(sent, [{"err": self.SAID}, {"status": 1}] * 2)
+
+    def test_incomplete_console_is_reported_when_the_lab_is_up(self):
+        script = f"""
+import sys
+sys.path[:0] = {sys.path[:2]!r}
+import pathlib, types
+import serving
+guest = types.SimpleNamespace(name="node1", log="LOG", console_error=lambda: "No space left on device")
+class Lab:
+    def __init__(self, *_): self.guests = dict(node1=guest); self.weftd = types.SimpleNamespace()
+    def up(self): pass
+    def look_after(self, _): raise serving.LabError("enough")
+    def close(self): pass
+serving.Lab = Lab
+args = types.SimpleNamespace(socket_dir=pathlib.Path({str(self.folder)!r}), logs=None, weftd=None, lab=None, bare=None, card=None, no_restart=None)
+sys.exit(serving.up(args, None))
+"""
+        done = subprocess.run([sys.executable, "-Bc", script], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, f"weft lab: warning: {self.SAID}"))
 
 
 class Printed(unittest.TestCase):
