@@ -30,14 +30,14 @@ from lab.waiting import wait_until
 from labs import Lab, interruption, program_in_same_directory
 from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, incomplete_logs
 from streams import Terminal
-from weftd_process import is_served
+from weftd_process import END_TIMEOUT, is_served
 
 FOLLOW_INTERVAL = 0.5   # seconds between two checks of a console's file
 RETRY_SECONDS = 0.1     # seconds until a client is accepted again after a failure
 OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
 FAILED = 32     # a frame with the reason why there is no exit status
 IS_UP = "up"
-SOCKET = "lab.sock"
+SOCKET, CONTROL = "lab.sock", "control.sock"
 KILLED = "its process was killed"
 # Contains the reason why the last lab of the directory stopped, unless a client requested it.
 ENDED = "lab-ended"
@@ -311,12 +311,20 @@ class Server:
                 process.kill(signal.SIGHUP)
 
 
+def _clean_up(directory):
+    """Removes the socket of a lab whose process was killed, and waits for its weftd, which the kernel terminates then (PR_SET_PDEATHSIG)."""
+    (directory / SOCKET).unlink()
+    print(f"weft lab: the former lab in {directory} has ended, since {KILLED}", file=sys.stderr, flush=True)
+    with contextlib.suppress(DeadlineExceeded):     # the caller reports a weftd that still runs
+        wait_until("the former weftd to end", lambda: not is_served(directory / CONTROL), END_TIMEOUT)
+
+
 def up(args, machine):
     path = args.socket_dir / SOCKET
     if path.exists():
         if is_served(path):
             raise LabError(f"a lab is up in {args.socket_dir} already", "`weft lab down` ends it")
-        path.unlink()
+        _clean_up(args.socket_dir)
     (args.socket_dir / ENDED).unlink(missing_ok=True)
     reader, writer = os.pipe()
     child = os.fork()
@@ -518,9 +526,16 @@ def shell(args):
 
 
 def down(args):
-    status = _pass_on(args, {"down": True})["status"]
     try:
-        wait_until("the lab to end", lambda: not is_served(args.socket_dir / "control.sock"), 30)
+        status = _pass_on(args, {"down": True})["status"]
+    except NoLab:
+        path = args.socket_dir / SOCKET
+        if not path.exists() or is_served(path):
+            raise
+        _clean_up(args.socket_dir)
+        status = 0
+    try:
+        wait_until("the lab to end", lambda: not is_served(args.socket_dir / CONTROL), 30)
     except DeadlineExceeded:
         raise LabError(f"a weftd still serves {args.socket_dir}", f"end it with `weft --socket-dir {args.socket_dir} shutdown`") from None
     return status

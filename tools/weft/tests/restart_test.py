@@ -57,6 +57,7 @@ class Restart(unittest.TestCase):
         done = subprocess.run([sys.executable, SESSION, self.folder, "up", f"weftd={weftd or WEFTD}", f"lab={self.lab}", *options],
                               capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stderr
 
     def pid(self):
         """The process that serves the lab's control socket, or None."""
@@ -133,6 +134,31 @@ class Restart(unittest.TestCase):
         os.kill(self.pid(), signal.SIGKILL)
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
         self.assertIn(f"no lab is up in {self.folder}, since weftd was killed by SIGKILL", self.weft("lab", "check", status=1))
+
+    def kill_session(self):
+        """Kills the lab's own process, which leaves its socket behind."""
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.folder / "lab.sock"))
+            os.kill(struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0], signal.SIGKILL)
+            self.assertEqual(client.recv(1), b"")
+
+    def test_lab_is_usable_after_its_process_was_killed(self):
+        """Clients report the kill, `weft lab up` starts a new lab, and `weft lab down` removes what is left."""
+        self.up()
+        former = self.pid()
+        self.kill_session()
+        said = f"weft: no lab is up in {self.folder}, since its process was killed: `weft lab up` starts one\n"
+        for words in (("check",), ("shell", "a", "true"), ("restart", "a")):
+            self.assertEqual(self.weft("lab", *words, status=1), said)
+        self.assertEqual(self.up(), f"weft lab: the former lab in {self.folder} has ended, since its process was killed\n")
+        self.assertNotIn(self.pid(), (None, former))
+        self.assertEqual(self.weft("lab", "check"), "")
+
+        self.kill_session()
+        self.assertEqual(self.weft("lab", "down"), f"weft lab: the former lab in {self.folder} has ended, since its process was killed\n")
+        self.assertEqual(self.pid(), None)
+        self.assertFalse((self.folder / "lab.sock").exists())
+        self.assertEqual(self.weft("lab", "down", status=1), f"weft: no lab is up in {self.folder}: `weft lab up` starts one\n")
 
     def test_shutdown_stops_the_lab(self):
         self.up()

@@ -595,7 +595,7 @@ class Broken(Folder):
     """Failures of the lab's process, of input and of the host are reported in one line each, and without a traceback."""
 
     # The latter two stand for all commands that pass one message on.
-    COMMANDS = (["shell", "host=node1", "--", "true"], ["console", "host=node1"], ["down"])
+    COMMANDS = (["shell", "host=node1", "--", "true"], ["console", "host=node1"], ["check"])
 
     def run_session(self, *words, **more):
         return subprocess.run([sys.executable, "-B", SESSION, self.folder, *words], capture_output=True, text=True, check=False,
@@ -638,6 +638,11 @@ class Broken(Folder):
                     done = self.run_session(*words)
                     thread.join(60)
                     self.assert_one_line(done, f"weft: no lab is up in {self.folder}, since its process was killed: `weft lab up` starts one\n")
+
+    def test_lab_whose_process_is_killed_during_down_is_down(self):
+        self.serve(lambda _: None)
+        self.assert_one_line(self.run_session("down"), f"weft lab: the former lab in {self.folder} has ended, since its process was killed\n", 0)
+        self.assertFalse((self.folder / "lab.sock").exists())
 
     def test_lab_that_stops_meanwhile_is_reported(self):
         self.write("lab-ended", "weftd ended with status 0; its log is LOG")
