@@ -152,18 +152,28 @@ class Guest:
         threading.Thread(target=self._read_frames, args=(agent,), daemon=True).start()
         return self
 
-    def ready(self, timeout=90):
-        """Waits until the guest executes commands. A kernel that panics before it has parsed its command line does not know panic=, and hangs."""
+    def ready(self, timeout=90, silence=None):
+        """Waits until the guest takes commands. A kernel that panics before it has parsed its command line does not know panic=, and stays there.
+
+        timeout, silence: seconds on a plain kernel; silence: so long without a new line on the console counts as a hang.
+        """
         what = "the guest to be up"
         read = self._boot_begins
+        seen, since = self._boot_begins, time.monotonic()
 
         def up():
-            nonlocal read
+            nonlocal read, seen, since
             end = self._console.end()
             fresh, read = self._console.since(read, end), max(self._boot_begins, end - len(PANIC))
-            if self._boots < self._expected_boots and PANIC in fresh:
+            if self._boots >= self._expected_boots:
+                return True
+            if PANIC in fresh:
                 raise GuestDied(self._obituary(what))
-            return self._boots >= self._expected_boots
+            if end != seen:
+                seen, since = end, time.monotonic()
+            elif silence and time.monotonic() - since > silence * self.slowness:
+                raise DeadlineExceeded(f"{self.name}: its console has been silent for {silence * self.slowness:g} s while waiting for {what}")
+            return False
 
         try:
             self.wait_for_event(what, up, timeout)

@@ -5,8 +5,10 @@ import dataclasses
 import functools
 import itertools
 import json
+import os
 import pathlib
 import queue
+import re
 import shlex
 import signal
 import socket
@@ -81,12 +83,15 @@ QUICKLY = "init_on_alloc=0"
 EARLY_DRIVER = "weft.early=1"
 # The same on the lab's Ethernet.
 ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/24 dev eth0 && ip link set eth0 up"
-MOST_ADDRESSES = 254    # number of addresses in 10.1.0.0/24 and 10.2.0.0/24
-BOOT_TIMEOUT = 120      # seconds, for a guest with an emulated CPU
-SETUP_TIMEOUT = 200     # seconds: longer than all waits of a script together, because loading modules takes a while
-# seconds until ib0 of a card that was plugged in again has a carrier; after each of these times but the last, its link is unplugged and plugged in
-# again
-CARRIER_TIMEOUTS = (5, 20, 60)
+MOST_ADDRESSES = 254    # of 10.1.0.0/24, and of 10.2.0.0/24
+BOOT_TIMEOUT = 120      # seconds, of a machine with an emulated CPU
+BOOT_SILENCE = 30       # seconds without output on its console, of a guest that has a CPU of the host for itself: it hangs
+MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT])", re.IGNORECASE)
+MEBIBYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
+LEAST_MEMORY = {"stock": 192}   # MiB, with which Debian's kernel comes up
+LEAST_OF_OTHERS = 32            # no kernel with weft's initramfs comes up with less
+SETUP_TIMEOUT = 200     # seconds: longer than the waits of a script together, and the modules take a while
+CARRIER_TIMEOUTS = (5, 20, 60)  # seconds until ib0 of a card that is back has a carrier; its link is pulled and plugged in again after each but the last
 RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
 
 
@@ -108,6 +113,19 @@ class Machine:
         if "kernel" in settings:
             settings = {"modules": None, "initrd": None, **settings}
         return dataclasses.replace(self, **settings)
+
+    def mebibytes(self):
+        """The memory in MiB, as a whole number. QEMU and User-Mode Linux have different notations, and QEMU a different unit for each option."""
+        match = MEMORY.fullmatch(self.memory)
+        if not match:
+            raise LabError(f"'{self.memory}' is not an amount of memory", "write it as 768M or 2G")
+        return int(float(match[1]) * MEBIBYTES[match[2].upper()])
+
+    def check_memory(self, variant):
+        """Raises LabError if a kernel of a variant does not come up with so little memory."""
+        least = LEAST_MEMORY.get(variant, LEAST_OF_OTHERS)
+        if self.mebibytes() < least:
+            raise LabError(f"{self.memory} of memory are too little for a guest", f"give it {least}M or more")
 
     def is_native(self):
         return self.kernel in kernels.VARIANTS and kernels.is_native(self.kernel)
@@ -420,7 +438,9 @@ class Lab:
             started[guest] = self._loaded[guest.name] = plan.stack
             self.report(f"{guest.name}: boots {plan.kernel.release}, {'as a program' if plan.kernel.native else guest.accelerator}")
         try:
-            together(started, lambda guest: self._bring_up(guest, started[guest], self._numbers[guest.name], managed), self._weftd_is_there)
+            # Guests that share a CPU are silent for longer.
+            silence = BOOT_SILENCE * max(1, len(started) / (os.cpu_count() or 1))
+            together(started, lambda guest: self._bring_up(guest, started[guest], self._numbers[guest.name], managed, silence), self._weftd_is_there)
         except BaseException:
             for guest in started:
                 self._end(guest.name)
@@ -430,6 +450,10 @@ class Lab:
         machine = self._machine.but(host.get("boot", {}))
         own = machine.stack == stack.WEFT
         kernel = machine.find_kernel(None if self._bare or own else host["model"])
+        try:
+            machine.check_memory(kernel.variant)
+        except LabError as error:
+            raise LabError(f"{host['name']}: {error}") from None
         if host["bus"] != bus_of(kernel.native):
             raise LabError(f"{host['name']}: its card is served by {host['bus']}, and the kernel {kernel.release} needs {bus_of(kernel.native)}",
                            f'write bus = "{bus_of(kernel.native)}" in its section of the lab file')
@@ -450,12 +474,12 @@ class Lab:
         if not self._bare:
             append = " ".join((QUICKLY, *((EARLY_DRIVER,) if machine.stack != stack.WEFT else ()), append))
         netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
-        return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=machine.cpus, memory=machine.memory, share=machine.share, append=append,
+        return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=machine.cpus, memory=f"{machine.mebibytes()}M", share=machine.share, append=append,
                      cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)
 
-    def _bring_up(self, guest, loaded, number, managed):
+    def _bring_up(self, guest, loaded, number, managed, silence):
         try:
-            guest.ready(BOOT_TIMEOUT)
+            guest.ready(BOOT_TIMEOUT, silence)
         except (GuestDied, DeadlineExceeded) as error:
             reason = own_kernel.why_not_up(guest.console()) if guest.kernel.variant == own_kernel.VARIANT else None
             raise LabError(f"{guest.name}: {reason}\n(its console: {guest.log})" if reason else f"{error}\n(its console: {guest.log})") from None

@@ -23,7 +23,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 import serving  # noqa: E402
 from lab import console, errors, process, uml  # noqa: E402
 from lab.guest import Guest, GuestDied  # noqa: E402
-from lab.waiting import wait_until  # noqa: E402
+from lab.waiting import DeadlineExceeded, wait_until  # noqa: E402
 
 PATIENCE = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
 OUT, EXIT, READY, TAKEN = process.OUT, process.EXIT, process.READY, process.TAKEN
@@ -204,6 +204,67 @@ class Console(unittest.TestCase):
         recorder.join()
         self.assertFalse(recorder._thread.is_alive())
         self.assertEqual(recorder.error, "No space left on device")
+
+    def stand_in(self):
+        """A guest that boots: its virtual machine is a process of the host, which does nothing, and the test writes its console."""
+        guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.log)
+        self.addCleanup(guest._errors.close)
+        guest._machine = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(guest._machine.wait)
+        self.addCleanup(guest._machine.kill)
+        return guest
+
+    def fails_to_boot(self, kind, *limits):
+        """Returns the error and how long it took."""
+        guest, begun = self.stand_in(), time.monotonic()
+        with self.assertRaises(kind) as caught:
+            guest.ready(*limits)
+        return str(caught.exception), time.monotonic() - begun
+
+    def test_guest_that_hangs_at_boot_is_reported_with_its_console(self):
+        self.log.write_text("".join(f"line {number}\n" for number in range(100)))
+        said, seconds = self.fails_to_boot(DeadlineExceeded, 20, 1)
+        self.assertRegex(said, r"^node1: its console has been silent for \d+ s while waiting for the guest to be up\nline 85\n")
+        self.assertTrue(said.endswith("\nline 99"), said)
+        self.assertLess(seconds, 60)
+
+    def test_guest_that_prints_is_not_taken_for_one_that_hangs(self):
+        self.log.write_text("")
+        ended = threading.Event()
+
+        def write():
+            for number in range(100):
+                with open(self.log, "a") as log:
+                    log.write(f"line {number}\n")
+                if ended.wait(0.1):
+                    return
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        self.addCleanup(writer.join)
+        self.addCleanup(ended.set)
+        said, _ = self.fails_to_boot(DeadlineExceeded, 3, 1)
+        self.assertRegex(said, "^node1: waited 3 s for the guest to be up\nline ")
+
+    def test_panic_at_boot_is_reported_at_once(self):
+        """A kernel that panics before it knows panic= stays as it is. Only a panic of this boot counts."""
+        self.log.write_text("booting\nKernel panic - not syncing: Out of memory and no killable processes...\n---[ end ]---\n")
+        said, seconds = self.fails_to_boot(GuestDied, 20, None)
+        self.assertRegex(said, "(?s)^node1 has panicked while waiting for the guest to be up\n.*Kernel panic - not syncing: Out of memory")
+        self.assertLess(seconds, 60)
+        guest = self.stand_in()
+        guest._boot_begins = guest._console.end()
+        with self.assertRaises(DeadlineExceeded):
+            guest.ready(0.2)
+
+    def test_panic_message_that_arrives_in_two_parts_is_found(self):
+        self.log.write_text("booting\nKernel pa")
+        guest = self.stand_in()
+        timer = threading.Timer(1, lambda: self.log.write_text("booting\nKernel panic - not syncing: VFS\n"))
+        timer.start()
+        self.addCleanup(timer.join)
+        with self.assertRaisesRegex(GuestDied, "has panicked"):
+            guest.ready(20)
 
     def test_console_that_cannot_be_written_is_not_waited_for(self):
         guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.log)

@@ -183,6 +183,20 @@ class MachineTest(unittest.TestCase):
         self.assertEqual(machine.but({"memory": "2G"}), Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2, memory="2G"))
         self.assertEqual(machine.but({"kernel": "stock"}), Machine("stock", cpus=2))
 
+    def test_memory_is_checked(self):
+        for given, mebibytes in (("192M", 192), ("768m", 768), ("1.5G", 1536), ("262144K", 256), ("1T", 1 << 20)):
+            machine = Machine(memory=given)
+            machine.check_memory("stock")
+            self.assertEqual(machine.mebibytes(), mebibytes)
+        for given in ("abc", "", "768", "-1G", "1GB", "2 G", "1G,slots=2", "1e3M", "inf", "٣M"):
+            with self.assertRaisesRegex(LabError, "is not an amount of memory: write it as 768M or 2G"):
+                Machine(memory=given).check_memory("stock")
+        for given, variant, least in (("64M", "stock", 192), ("191.9M", "stock", 192), ("31M", "own", 32), ("0G", "um", 32)):
+            with self.assertRaisesRegex(LabError, f"{given} of memory are too little for a guest: give it {least}M or more"):
+                Machine(memory=given).check_memory(variant)
+        for variant in ("own", "um"):
+            Machine(memory="32M").check_memory(variant)
+
     def test_modules_option_is_refused_for_predefined_kernels(self):
         with self.assertRaisesRegex(LabError, "has its own modules"):
             Machine("stock", modules="/lib/modules").find_kernel("mlx4")
@@ -417,7 +431,7 @@ class FakeGuest:
     def close(self):
         self.running = False
 
-    def ready(self, _):
+    def ready(self, *_):
         if self.name in self.broken:
             raise GuestDied("it broke")
 
@@ -516,6 +530,14 @@ class Settled(unittest.TestCase):
             self.settle(["a"])
         self.assertEqual([guest.name for guest in FakeGuest.made if guest.running], [])
 
+    def test_memory_of_the_lab_file_is_checked_before_a_guest_boots(self):
+        for memory, said in (("64M", "b: 64M of memory are too little for a guest: give it 192M or more"), ("abc", "b: 'abc' is not an amount of memory")):
+            self.hosts = [{"name": name, "socket": name, "bus": self.bus, "model": "mlx4"} for name in ("a", "b")]
+            self.hosts[1]["boot"] = {"memory": memory}
+            with self.assertRaisesRegex(LabError, said):
+                self.lab.settle((), self.told.append)
+            self.assertEqual([guest for guest in FakeGuest.made if guest.name], [])
+
     def test_guest_with_a_changed_card_is_restarted(self):
         self.settle(["a", "b"])
         first = self.lab.guests["a"]
@@ -561,6 +583,12 @@ class Refused(Folder):
     def test_missing_command_or_script_is_refused(self):
         self.assertIn("give either a command after --, or --script FILE", self.fails("run"))
         self.assertIn("there is no script /none", self.fails("run", "script=/none"))
+
+    def test_wrong_memory_is_refused(self):
+        for command in (["up"], ["run", "--", "true"]):
+            for memory, said in (("abc", "weft: --memory: 'abc' is not an amount of memory: write it as 768M or 2G\n"),
+                                 ("64M", "weft: --memory: 64M of memory are too little for a guest: give it 192M or more\n")):
+                self.assertEqual(self.fails(command[0], f"memory={memory}", *command[1:]), said)
 
     def test_missing_share_is_refused(self):
         self.assertIn("--share /none does not exist", self.fails("run", "share=/none", "--", "true"))
