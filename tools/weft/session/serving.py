@@ -28,7 +28,7 @@ from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
 from labs import Lab, interruption, program_in_same_directory
-from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, incomplete_logs
+from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, crash_of, incomplete_logs
 from streams import Terminal
 from weftd_process import END_TIMEOUT, is_served
 
@@ -522,7 +522,11 @@ def shell(args):
         stack.callback(client.close)
         if terminal:
             stack.enter_context(Terminal(client.resize))
-        return client.run()
+        status = client.run()
+    # An interactive shell, and one that reads commands, print this themselves.
+    if args.words and (crash := crash_of(status)):
+        print(f"weft lab shell: the command on {printable(args.host)} was ended by {crash}", file=sys.stderr)
+    return status
 
 
 def down(args):

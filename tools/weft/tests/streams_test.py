@@ -210,6 +210,18 @@ class Shell(AgentCase):
         done = self.shell("node1", "printf '\\377out'; printf '\\376err' >&2; exit 3")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, b"\xffout", b"\xfeerr"))
 
+    def test_crash_of_the_command_is_reported(self):
+        """The status is 128+N, and one line has the signal. Signals that show no defect are not reported."""
+        for name, number in (("SEGV", 11), ("ABRT", 6), ("BUS", 7)):
+            done = self.shell("node1", f"ulimit -c 0; exec bash -c 'kill -{name} $$'")
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (128 + number, b"", f"weft lab shell: the command on node1 was ended by SIG{name}\n".encode()))
+        done = self.shell("node1", "kill -TERM $$")
+        self.assertEqual((done.returncode, done.stderr), (143, b""))
+        # A shell that reads commands reports it itself.
+        done = self.shell("node1", given=b"ulimit -c 0; bash -c 'kill -SEGV $$'\n")
+        self.assertEqual((done.returncode, done.stderr.count(b"\n")), (139, 1))
+        self.assertNotIn(b"weft lab shell", done.stderr)
+
     def test_script_on_standard_input_runs_in_one_shell(self):
         done = self.shell("node1", given=b"x=2\nfor i in 1 2; do\n  echo $((i + x))\ndone\ncat <<END\nhere\nEND\nexit 5\n")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (5, b"3\n4\nhere\n", b""))
