@@ -22,8 +22,9 @@ PART = re.compile(r"^#@[ \t]*(.*)$")
 REFUSED, KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, SIGNALLED = 1, 125, 124, 126, 128
 # Signals that the kernel sends to a program because of a defect in it.
 CRASHES = {int(number): number.name for number in (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)}
-NO_LIMIT = 1e6      # seconds, if there is no --timeout
-GRACE = 10      # seconds that commands have to exit after a signal
+SCRIPT = "/run/weft-script"     # in a guest
+NO_LIMIT = 1e6      # seconds, where there is no --timeout
+GRACE = 10      # seconds that commands have to end by themselves after a signal
 
 
 def parts_of(script, hosts):
@@ -92,13 +93,13 @@ def scripts_of(args, hosts):
 
 
 def _start(guest, script, alone, from_input):
-    """Starts a script. If it runs in only one guest, it has the caller's standard input or terminal."""
-    guest.put("/run/weft-script", script)
+    """Starts a script. Only where it runs in one guest alone it has the caller's standard input, or terminal."""
+    guest.put(SCRIPT, script)
     if not alone or from_input:
-        return guest.spawn("exec bash /run/weft-script")
+        return guest.spawn(f"exec bash {SCRIPT}")
     if streams.Terminal.there():
-        return guest.start_program(["bash", "/run/weft-script"], streams.Terminal.size(), streams.Terminal.environment())
-    return guest.start_program(["bash", "/run/weft-script"])
+        return guest.start_program(["bash", SCRIPT], streams.Terminal.size(), streams.Terminal.environment())
+    return guest.start_program(["bash", SCRIPT])
 
 
 def _collect(guest, process, deadline, timeout, printer):

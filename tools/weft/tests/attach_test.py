@@ -43,6 +43,7 @@ class Programs(Attached):
         self.run_on("node1", "sh", "-c", "exit 37", status=37)
         self.assertEqual(self.run_on("node1", "printf", "%s|", "a b", "--json"), "a b|--json|")
         self.run_on("node1", "/nowhere", status=127)
+        self.run_on("node1", "/etc/passwd", status=126)
         self.run_on("nobody", "true", status=1)
 
     def test_sminfo_finds_the_subnet_manager(self):

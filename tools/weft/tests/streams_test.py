@@ -423,6 +423,98 @@ class Shell(AgentCase):
         self.assertEqual(termios.tcgetattr(near), before)
 
 
+class Run(AgentCase):
+    """`weft run` with one guest, whose agent is a process of this host, in a process of its own."""
+
+    PROGRAM = """
+import pathlib, signal, sys, types
+sys.path[:0] = PATHS
+import running, streams_test
+from lab.errors import reported
+
+class Guest(streams_test.AgentCase):
+    program = pathlib.Path(AGENT)
+    def runTest(self):
+        guest = self.guest
+        guest.sync_log, guest.new_reports = lambda: "", lambda: []
+        class Lab:
+            guests = {"node1": guest}
+            def __init__(self, *_): pass
+            def __enter__(self): return self
+            def __exit__(self, *_): pass
+            def up(self, check): check(["node1"])
+            def tell(self, text): pass
+            def look_after(self, tell): pass
+        running.Lab, running.SCRIPT = Lab, FOLDER + "/script"
+        args = types.SimpleNamespace(on=None, script=None, words=sys.argv[1:], logs=None, weftd=None, lab=None, bare=True, card=None, no_restart=None, timeout=None, quiet=True)
+        running.interruption.watch(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        with reported("weft"):
+            self.status = running.run(args, None)
+
+case = Guest()
+case.setUp()
+try:
+    case.runTest()
+finally:
+    case.doCleanups()
+sys.exit(case.status)
+"""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-run-test-")))
+
+    def command(self, *words):
+        head = f"PATHS = {[str(HERE), *sys.path[:2]]!r}\nAGENT = {str(self.program)!r}\nFOLDER = {str(self.folder)!r}\n"
+        return [sys.executable, "-Bc", head + self.PROGRAM, *words]
+
+    def on_terminal(self, *words):
+        """Starts it on a terminal of its own, as an interactive user does; returns the process and the terminal's other side."""
+        near, far = pty.openpty()
+        self.addCleanup(os.close, near)
+        set_size(near, 33, 101)
+        running = subprocess.Popen(self.command(*words), stdin=far, stdout=far, stderr=far, env={**os.environ, "TERM": "vt100"}, start_new_session=True,
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        os.close(far)
+        return running, near
+
+    def test_interactive_shell_has_the_callers_terminal(self):
+        running, terminal = self.on_terminal("bash", "--norc")
+        before = termios.tcgetattr(terminal)
+        os.write(terminal, b"PS1='<''> '; echo \"$TERM $(stty size)\"\r")
+        read_until(terminal, b"vt100 33 101\r\n")
+        self.assertFalse(termios.tcgetattr(terminal)[3] & termios.ECHO, "the terminal is in raw mode")
+        set_size(terminal, 20, 60)
+        os.kill(running.pid, signal.SIGWINCH)
+        os.write(terminal, b"until [ \"$(stty size)\" = '20 60' ]; do sleep 0.1; done; echo re''sized\r")
+        read_until(terminal, b"resized\r\n")
+        # Ctrl-C interrupts the job in the guest, and neither its shell nor weft.
+        os.write(terminal, b"echo be''gun; sleep 1000\r")
+        read_until(terminal, b"begun\r\n")
+        os.write(terminal, b"\x03")
+        read_until(terminal, b"^C")
+        os.write(terminal, b"echo sta''tus $?; exit 9\r")
+        read_until(terminal, b"status 130\r\n")
+        self.assertEqual(running.wait(PATIENCE), 9)
+        self.assertEqual(termios.tcgetattr(terminal)[3], before[3] | termios.ECHO)
+
+    def test_status_of_a_command_on_a_terminal_is_returned(self):
+        """bash has status 127 for a command that is not found, and 126 for one that cannot be executed."""
+        for words, status, said in ((["exit 5"], 5, b""), (["/nowhere"], 127, b"No such file or directory"), (["/etc/passwd"], 126, b"Permission denied"),
+                                    (["exec bash -c 'ulimit -c 0; kill -SEGV $$'"], 139, b"weft run: the command on node1 was ended by SIGSEGV\r\n")):
+            with self.subTest(words):
+                running, terminal = self.on_terminal(*words)
+                if said:
+                    read_until(terminal, said)
+                self.assertEqual(running.wait(PATIENCE), status)
+
+    def test_status_of_a_command_without_a_terminal_is_returned(self):
+        for word, status in (("/nowhere", 127), ("/etc/passwd", 126)):
+            done = subprocess.run(self.command(word), stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False)
+            self.assertEqual((done.returncode, done.stdout), (status, b""), done.stderr)
+
+
 class Background(unittest.TestCase):
     def test_terminal_that_is_not_the_controlling_terminal_is_read(self):
         """Such a terminal has no foreground process group and does not stop a reader, so it is read."""
