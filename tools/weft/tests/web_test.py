@@ -213,6 +213,8 @@ class Reading(unittest.TestCase):
         # Another test may have sent frames to lan/1.
         self.assertEqual({port: count for port, count in received.items() if port != "lan/1"}, {"node1/eth0": 0, "node2/eth0": 0, "lan/2": 0})
         self.assertIn("lan/1", received)
+        self.assertEqual({sample.labels["port"]: sample.labels["link"] for sample in families["weft_ethernet_receive_bytes"].samples},
+                         {end: link for link in ETHERNET_LINKS for end in link.rsplit("-", 1)})
         self.assertEqual({sample.labels["host"] for sample in families["weft_card_commands"].samples}, {"node1", "node2"})
         at_ports = {sample.labels["port"]: sample.labels["link"] for sample in families["weft_port_transmit_bytes"].samples}
         self.assertEqual((at_ports["sm/1"], at_ports["switch1/3"], at_ports["node1/1"]), ("sm/1-switch1/3", "sm/1-switch1/3", LINK))

@@ -46,12 +46,17 @@ def _links(links):
     yield from (capacity, info)
 
 
-def _ethernet(ethernet):
+def _links_of_ports(links):
+    return {end: link["name"] for link in links for end in link["ends"]}
+
+
+def _ethernet(ethernet, links):
+    link_of = _links_of_ports(links)
     for number, column in enumerate(ethernet["columns"]):
         unit = "Bytes" if column.endswith("bytes") else "Frames"
-        family = CounterMetricFamily(f"weft_ethernet_{_name(column)}", f"{unit} of the Ethernet port that count as {column}.", labels=["port"])
+        family = CounterMetricFamily(f"weft_ethernet_{_name(column)}", f"{unit} of the Ethernet port that count as {column}.", labels=["port", "link"])
         for port, values in ethernet["ports"].items():
-            family.add_metric([port], values[number])
+            family.add_metric([port, link_of.get(port, "")], values[number])
         yield family
 
 
@@ -71,7 +76,7 @@ class Collector:
         if not watch.there or not watch.sample:
             return
         sample = watch.sample
-        link_of = {end: link["name"] for link in watch.fabric["links"] for end in link["ends"]}
+        link_of = _links_of_ports(watch.fabric["links"])
         for number, column in enumerate(sample["columns"]):
             family = CounterMetricFamily(f"weft_port_{_name(column)}", _help(column), labels=["port", "link"])
             factor = 4 if column in DATA else 1
@@ -79,7 +84,7 @@ class Collector:
                 family.add_metric([port, link_of.get(port, "")], values[number] * factor)
             yield family
         yield from _links(watch.fabric["links"])
-        yield from _ethernet(sample["ethernet"])
+        yield from _ethernet(sample["ethernet"], watch.fabric["ethernet"]["links"])
         down, guests = set(sample["down"]), set(sample["guests"])
         up = GaugeMetricFamily("weft_link_up", "Whether the link is up.", labels=["link"])
         for link in watch.fabric["links"]:
