@@ -210,6 +210,10 @@ class Shell(AgentCase):
         done = self.shell("node1", "printf '\\377out'; printf '\\376err' >&2; exit 3")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, b"\xffout", b"\xfeerr"))
 
+    def test_words_that_are_not_utf8_reach_the_command_unchanged(self):
+        done = self.shell("node1", "printf", "%s", b"caf\xe9 \xff")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"caf\xe9 \xff", b""))
+
     def test_crash_of_the_command_is_reported(self):
         """The status is 128+N, and one line has the signal. Signals that show no defect are not reported."""
         for name, number in (("SEGV", 11), ("ABRT", 6), ("BUS", 7)):
