@@ -125,9 +125,35 @@ def check_figures(tree):
     return found
 
 
+# Fedora's names of the packages that scripts/packages lists by Debian's. Ubuntu has Debian's names, and build-essential also contains g++ and make.
+FEDORA = {
+    "build-essential": ("gcc-c++", "make"), "busybox-static": ("busybox",), "debian-archive-keyring": ("debian-keyring",), "dpkg-dev": ("dpkg",),
+    "g++": ("gcc-c++",), "libcli11-dev": ("cli11-devel",), "libfmt-dev": ("fmt-devel",), "libgmock-dev": ("gmock-devel",), "libgtest-dev": ("gtest-devel",),
+    "libibumad-dev": ("rdma-core-devel",), "libibverbs-dev": ("rdma-core-devel",), "libsodium-dev": ("libsodium-devel",), "libspdlog-dev": ("spdlog-devel",),
+    "libtomlplusplus-dev": ("tomlplusplus-devel",), "nlohmann-json3-dev": ("json-devel",), "procps": ("procps-ng",), "xz-utils": ("xz",),
+}
+UBUNTU = {"g++": ("build-essential",), "make": ("build-essential",)}
+
+
+def check_packages(tree):
+    """support.rst lists all packages of programs.list and lab.list for the hosts that have only a list of packages."""
+    text = (tree / "Documentation/support.rst").read_text()
+    needed = {package for name in ("programs", "lab") for package in (tree / f"scripts/packages/{name}.list").read_text().splitlines()
+              if package and not package.startswith("#")}
+    found = []
+    for host, names in (("Ubuntu 24.04", UBUNTU), ("Fedora", FEDORA)):
+        # The entry of a definition list: a line of text, and then indented lines.
+        entry = re.search(rf"^{host}, .*\n((?:   .*\n)+)", text, re.MULTILINE)
+        listed = {word for literal in re.findall(r"``([^`]*)``", entry[1]) for word in literal.split()} if entry else set()
+        for package in sorted(needed):
+            found += [f"support.rst does not list {name} for {host}, which scripts/packages requires"
+                      for name in names.get(package, (package,)) if name not in listed]
+    return found
+
+
 def complaints():
-    """Returns the complaints of all checks."""
-    return check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + layering.python_complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
+    """All that is not so."""
+    return check_packages(cache.TREE) + check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
 
 
 def check():
