@@ -151,9 +151,33 @@ def check_packages(tree):
     return found
 
 
+# Where the names of a card's faults are defined: the array of those that all three models have, and constants of each model.
+SHARED_FAULTS = ("tools/cards/mellanox_icm/faults.cpp", re.compile(r"kNames = \{(.*?)\};", re.DOTALL))
+ONE_FAULT = re.compile(r"^\tstatic constexpr std::string_view k\w+ = \"([a-z-]+)\";$", re.MULTILINE)
+FAULTS_OF = {"mlx4": "tools/cards/mellanox_icm/held_card.hpp", "mthca": "tools/cards/mellanox_icm/held_card.hpp", "mlx5": "tools/cards/mlx5/model.cpp"}
+
+
+def check_faults(tree):
+    """The tables of fault-injection.rst (one for each model), the buttons of the web page, and weft.1 have the faults of the card models, and no others."""
+    path, array = SHARED_FAULTS
+    shared = set(re.findall(r'"([a-z-]+)"', array.search((tree / path).read_text())[1]))
+    models = {model: shared | set(ONE_FAULT.findall((tree / source).read_text())) for model, source in FAULTS_OF.items()}
+    buttons = re.search(r"^const CARD = \{\n(.*?)^\};", (tree / "tools/weft/web/page/faults.js").read_text(), re.MULTILINE | re.DOTALL)[1]
+    manual = (tree / "Documentation/man/weft.1").read_text().split('.BI "card fault ', 1)[1].split("\n.RE\n", 1)[0].replace("\\-", "-")
+    everything = set.union(*models.values())
+    documented = [("faults.js", everything, set(re.findall(r"^  '?([a-z-]+)'?: harm", buttons, re.MULTILINE))),
+                  ("weft.1", everything, {name for line in re.findall(r"^\\fB.*$", manual, re.MULTILINE) for name in re.findall(r"\\fB([a-z-]+)\\fR", line)})]
+    page = (tree / "Documentation/fault-injection.rst").read_text()
+    for model, faults in models.items():
+        section = re.search(rf"^\S*{model}\b.*\n-+\n((?:.*\n)*?)(?=\S.*\n[-=]+\n|\Z)", page, re.MULTILINE)
+        documented.append((f"fault-injection.rst, {model}", faults, set(re.findall(r"^``([a-z-]+)``  ", section[1], re.MULTILINE)) if section else set()))
+    return ([f"{place} does not describe the fault {name}, which the card has" for place, faults, names in documented for name in sorted(faults - names)]
+            + [f"{place} describes the fault {name}, which the card does not have" for place, faults, names in documented for name in sorted(names - faults)])
+
+
 def complaints():
     """All that is not so."""
-    return check_packages(cache.TREE) + check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
+    return check_packages(cache.TREE) + check_faults(cache.TREE) + check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
 
 
 def check():

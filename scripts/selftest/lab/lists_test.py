@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Lists in documents that differ from the sources are reported: packages of other hosts."""
+"""Lists in documents that differ from the sources are reported: packages of other hosts, and faults of the cards."""
 import pathlib
 import shutil
 import tempfile
@@ -8,6 +8,8 @@ import unittest
 from lab import cache, documents
 
 PACKAGES = ("Documentation/support.rst", "scripts/packages/programs.list", "scripts/packages/lab.list")
+FAULTS = ("Documentation/fault-injection.rst", "Documentation/man/weft.1", "tools/weft/web/page/faults.js", "tools/cards/mellanox_icm/faults.cpp",
+          *sorted(set(documents.FAULTS_OF.values())))
 
 
 class Lists(unittest.TestCase):
@@ -15,7 +17,7 @@ class Lists(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.tree = pathlib.Path(folder.name)
-        for path in PACKAGES:
+        for path in (*PACKAGES, *FAULTS):
             (self.tree / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(cache.TREE / path, self.tree / path)
 
@@ -25,7 +27,7 @@ class Lists(unittest.TestCase):
         (self.tree / path).write_text(text.replace(old, new))
 
     def test_lists_of_the_tree_are_complete(self):
-        self.assertEqual(documents.check_packages(self.tree), [])
+        self.assertEqual(documents.check_packages(self.tree) + documents.check_faults(self.tree), [])
 
     def test_package_that_a_list_lacks_is_reported(self):
         self.replace("Documentation/support.rst", "libibumad-dev", "")
@@ -36,6 +38,20 @@ class Lists(unittest.TestCase):
     def test_new_package_is_missed_in_both_lists(self):
         self.replace("scripts/packages/lab.list", "python3\n", "python3\nzstd\n")
         self.assertEqual(len(documents.check_packages(self.tree)), 2)
+
+    def test_fault_that_a_place_does_not_describe_is_reported(self):
+        for path, old, place in (("tools/weft/web/page/faults.js", "'command-nth'", "faults.js"),
+                                 ("Documentation/man/weft.1", "\\fBcommand\\-nth\\fR", "weft.1"),
+                                 ("Documentation/fault-injection.rst", "``command-nth``", "fault-injection.rst, mlx4")):
+            self.replace(path, old, old.replace("nth", "last"))
+            found = documents.check_faults(self.tree)
+            self.assertIn(f"{place} does not describe the fault command-nth, which the card has", found)
+            self.assertIn(f"{place} describes the fault command-last, which the card does not have", found)
+
+    def test_fault_that_a_model_gains_is_missed_everywhere(self):
+        self.replace("tools/cards/mellanox_icm/faults.cpp", '"command-nth"', '"command-nth", "headache"')
+        places = {line.split(" does")[0] for line in documents.check_faults(self.tree)}
+        self.assertEqual(places, {"faults.js", "weft.1", *(f"fault-injection.rst, {model}" for model in documents.FAULTS_OF)})
 
 
 if __name__ == "__main__":
