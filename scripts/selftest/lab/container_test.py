@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A container image has no package lists and a compressed root image; both are found in its cache. Its Containerfile uses only existing files
+"""A container image has no package lists and a compressed root image; both are found in its cache. Its size is counted in bytes. Its Containerfile uses only existing files
 and steps."""
 import pathlib
 import re
@@ -38,6 +38,13 @@ class Container(unittest.TestCase):
         self.assertEqual(image.root_disk(), (raw, "raw"))
         compressed = self.keep("guest-root-key", image.COMPRESSED_ROOT_IMAGE)
         self.assertEqual(image.root_disk(), (compressed, "qcow2"))
+
+    def test_size_is_in_bytes_and_counts_a_file_with_two_links_once(self):
+        first = self.root / "first"
+        first.write_bytes(bytes(3000))
+        (self.root / "second").hardlink_to(first)
+        (self.root / "third").write_bytes(bytes(500))
+        self.assertEqual(container.size_of(self.root), 3500)
 
     def test_containerfile_uses_existing_steps_and_files(self):
         environment, steps = container._settings(HERE / "Containerfile")
