@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests generated and converted topologies: their switches, hosts and links, and that weftd accepts each.
+"""Tests generated and converted topologies: their switches, hosts and links, and that weftd accepts each; and that it accepts the example lab files.
 
     topology_test.py WEFT WEFTD
 """
@@ -267,6 +267,17 @@ class Accepted(unittest.TestCase):
             lab.write_text(made.stdout)
             done = subprocess.run([WEFTD, "--check", "--lab", lab], capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""), words)
+
+    def test_weftd_accepts_all_example_files(self):
+        tree = HERE.parents[2]
+        examples = sorted((HERE.parent / "examples").glob("*.toml"))
+        self.assertEqual([path.name for path in examples], ["lossy-ring.toml", "opensm.toml", "partitions.toml"])
+        for lab in (*examples, *(HERE.parent / "python/examples").glob("*.toml"), tree / "debian/lab.toml"):
+            done = subprocess.run([WEFTD, "--check", "--lab", lab], capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), lab)
+            # A beginner reads them: each begins with what it is for, and with commands to try.
+            if lab in examples:
+                self.assertIn(f"\n#     weft lab up --lab {lab.name}", lab.read_text())
 
     def test_invalid_arguments_are_refused(self):
         for words, reason in ((["fat-tree"], "--hosts is required"), (["ring", "--switches", "0"], "not in range"), (["torus", "--size", "4xx"], "is not the size of a torus"),

@@ -9,12 +9,19 @@ from lab.testing import test
 from pages import follow, sections
 
 PAGE = cache.TREE / "Documentation/tutorials.rst"
+EXAMPLES = cache.TREE / "tools/weft/examples"
 
 
 @test(kernels=("stock",), timeout=300)
 def first_tutorials_show_the_documented_output(lab):
     """The first six tutorials, which share one lab, produce the output that the page shows."""
     follow(lab, PAGE, "Your first lab", "Break a link", "Crash a guest", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
+
+
+@test(kernels=(), also=("stock",), timeout=300)
+def labs_of_the_example_files_work(lab):
+    """The tutorial about the example lab files, with the files of the source tree, produces the output that the page shows."""
+    follow(lab, PAGE, "Labs from example files", replaced=(("/usr/share/doc/weft/examples", str(EXAMPLES)),))
 
 
 @test(kernels=(), also=("stock",), timeout=300)
