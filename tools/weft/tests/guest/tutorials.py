@@ -14,8 +14,8 @@ EXAMPLES = cache.TREE / "tools/weft/examples"
 
 @test(kernels=("stock",), timeout=300)
 def first_tutorials_show_the_documented_output(lab):
-    """The first six tutorials, which share one lab, produce the output that the page shows."""
-    follow(lab, PAGE, "Your first lab", "Break a link", "Crash a guest", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
+    """The first seven tutorials, which share one lab, produce the output that the page shows."""
+    follow(lab, PAGE, "Your first lab", "Your first verbs program", "Break a link", "Crash a guest", "Watch MADs in Wireshark", "Debug a ULP", "Your own subnet manager")
 
 
 @test(kernels=(), also=("stock",), timeout=300)
