@@ -3,6 +3,7 @@
 """Tests the interface to CI systems: scripts/ci/run, and the steps of the GitHub Action and the GitLab template."""
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import unittest
@@ -107,6 +108,35 @@ class Run(Ci):
             self.assertIn(said, done.stderr)
 
 
+    def kvm_of_another_user(self, sudo_status):
+        """Runs a copy of the script whose /dev/kvm is a file that its user may not open, with a stub of sudo."""
+        script, kvm, programs = self.folder / "tree/scripts/ci/run", self.folder / "kvm", self.folder / "programs"
+        for folder in (script.parent, programs):
+            folder.mkdir(parents=True)
+        text = (CI / "run").read_text()
+        self.assertGreaterEqual(text.count("/dev/kvm"), 3)
+        script.write_text(text.replace("/dev/kvm", str(kvm)))
+        kvm.touch(0o400)
+        (programs / "sudo").write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >>{self.folder}/sudo\nexit {sudo_status}\n')
+        for path in (script, programs / "sudo"):
+            path.chmod(0o755)
+        self.folder.chmod(0o777)
+        # Root may write to any file.
+        unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+        done = subprocess.run([*unprivileged, "bash", script, "--artifacts", self.artifacts, "--", "true"], cwd=self.folder,
+                              env={**self.environment, "PATH": f"{programs}:{os.environ['PATH']}"}, capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.folder / "sudo").read_text(), f"-n chmod 0666 {kvm}\n")
+        return done.stderr
+
+    def test_kvm_is_made_accessible_by_sudo(self):
+        self.assertNotIn("may not be opened", self.kvm_of_another_user(0))
+
+    def test_kvm_that_remains_inaccessible_is_reported(self):
+        self.assertIn("may not be opened: guests' CPUs are emulated", self.kvm_of_another_user(1))
+
+
 class Recipes(Ci):
     def test_github_action_passes_its_inputs(self):
         action = yaml.safe_load((CI / "github/action.yml").read_text())
@@ -137,6 +167,41 @@ class Recipes(Ci):
         done = subprocess.run([CI / "prepare"], env={**self.environment, "PATH": f"{self.folder}:{os.environ['PATH']}"}, capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=60)
         self.assertEqual((done.returncode, done.stdout), (0, "scripts/ci/prepare: weft 9 is installed\n"), done.stderr)
+
+    def bare_tree(self):
+        """A tree with the scripts for CI, and stubs of setup and make that record their arguments; returns it and a PATH without weft."""
+        tree, programs = self.folder / "tree", self.folder / "programs"
+        shutil.copytree(CI, tree / "scripts/ci")
+        programs.mkdir()
+        (programs / "dirname").symlink_to(shutil.which("dirname"))
+        for stub in (tree / "scripts/setup", programs / "make"):
+            stub.write_text(f'#!/bin/sh\necho "{stub.name} $* in $PWD" >>{self.folder}/done\ntest ! -e {self.folder}/no-{stub.name}\n')
+            stub.chmod(0o755)
+        return tree, str(programs)
+
+    def test_prepare_installs_packages_and_builds(self):
+        tree, path = self.bare_tree()
+        action = yaml.safe_load((CI / "github/action.yml").read_text())
+        (build,) = [step for step in action["runs"]["steps"] if step.get("name") == "Build weft"]
+        (before,) = yaml.safe_load((CI / "gitlab.yml").read_text())[".weft"]["before_script"]
+        expected = f"setup lab in {tree}\nmake --no-print-directory programs in {tree}\n"
+        for line, environment in ((build["run"], {"GITHUB_ACTION_PATH": str(tree / "scripts/ci/github")}), (before, {"WEFT_TREE": "tree"})):
+            # The line's shell is found by its path, because PATH has only the stubs.
+            done = subprocess.run(["/bin/bash", "-c", line], cwd=self.folder, env={**environment, "PATH": path}, capture_output=True, text=True, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), line)
+            self.assertEqual((self.folder / "done").read_text(), expected, line)
+            (self.folder / "done").unlink()
+
+    def test_prepare_fails_if_a_step_fails(self):
+        tree, path = self.bare_tree()
+        for failing, steps in (("setup", 1), ("make", 2)):
+            (self.folder / f"no-{failing}").touch()
+            done = subprocess.run([tree / "scripts/ci/prepare"], env={"PATH": path}, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(len((self.folder / "done").read_text().splitlines()), steps)
+            (self.folder / "done").unlink()
+            (self.folder / f"no-{failing}").unlink()
 
 
 if __name__ == "__main__":
