@@ -26,7 +26,8 @@ from lab.process import (BEGIN, CONSUMED, ERR, EXECUTE, EXIT, GET, HEADER, LINE_
 from lab.waiting import DeadlineExceeded, wait_until
 
 PANIC = "Kernel panic - not syncing"
-BUSYBOX = "/.weft/busybox"      # a program without shared libraries, which starts several times as fast
+BOOT_WAITS = 4      # of ready(), one after the other, as long as the guest prints something during each
+BUSYBOX = "/.weft/busybox"      # a program without libraries, which begins several times as fast
 
 
 def slowness(kernel):
@@ -152,11 +153,9 @@ class Guest:
         threading.Thread(target=self._read_frames, args=(agent,), daemon=True).start()
         return self
 
-    def ready(self, timeout=90, silence=None):
-        """Waits until the guest takes commands. A kernel that panics before it has parsed its command line does not know panic=, and stays there.
-
-        timeout, silence: seconds on a plain kernel; silence: so long without a new line on the console counts as a hang.
-        """
+    def ready(self, timeout=90):
+        """Waits until the guest takes commands. On a busy host a boot takes several times as long as usual, so the wait is repeated, BOOT_WAITS times at most,
+        if the guest has printed something during it. A kernel that panics before it has parsed its command line does not know panic=, and stays there."""
         what = "the guest to be up"
         read = self._boot_begins
         seen, since = self._boot_begins, time.monotonic()
@@ -175,10 +174,15 @@ class Guest:
                 raise DeadlineExceeded(f"{self.name}: its console has been silent for {silence * self.slowness:g} s while waiting for {what}")
             return False
 
-        try:
-            self.wait_for_event(what, up, timeout)
-        except DeadlineExceeded as error:
-            raise DeadlineExceeded("\n".join([str(error), *self.console().splitlines()[-15:]])) from None
+        for waits in range(1, BOOT_WAITS + 1):
+            before = self._console.end()
+            try:
+                self.wait_for_event(what, up, timeout)
+                break
+            except DeadlineExceeded:
+                if waits == BOOT_WAITS or self._console.end() == before:
+                    waited = f"{self.name}: waited {waits * timeout * self.slowness:g} s for {what}"
+                    raise DeadlineExceeded("\n".join([waited, *self.console().splitlines()[-15:]])) from None
         return self
 
     def reboot(self, timeout=90):

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import unittest
 import unittest.mock
@@ -25,7 +26,7 @@ import repeating  # noqa: E402
 import running  # noqa: E402
 import serving  # noqa: E402
 import stack  # noqa: E402
-from lab import GuestDied, accelerator, cache, errors, image, machine, own_kernel, process, shared_time  # noqa: E402
+from lab import DeadlineExceeded, GuestDied, accelerator, cache, guest, image, machine, own_kernel  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from labs import Machine, together  # noqa: E402
 
@@ -570,6 +571,47 @@ class Settled(unittest.TestCase):
             self.settle(["a", "broken"])
         self.assertEqual([guest.name for guest in FakeGuest.made if guest.running], ["a"])
         self.assertEqual(self.settle(["a", "b"]), ["a", "b"])
+
+
+class Booting(Folder):
+    """Guest.ready() on a busy host, where a boot takes longer than its timeout."""
+
+    TIMEOUT = 0.4
+
+    def boot(self, lines, comes_up=True, pause=0.1):
+        """The guest prints so many lines, one after each pause; returns when ready() does."""
+        made = guest.Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.folder / "node1.log")
+        made.log.write_text("")
+
+        def print_lines():
+            for number in range(lines):
+                time.sleep(pause)
+                with open(made.log, "a") as log:
+                    log.write(f"line {number}\n")
+            if comes_up:
+                with made.changed:
+                    made._boots = 1
+                    made.changed.notify_all()
+
+        with unittest.mock.patch.object(guest.Guest, "alive", return_value=True):
+            printer = threading.Thread(target=print_lines)
+            printer.start()
+            try:
+                made.ready(self.TIMEOUT)
+            finally:
+                printer.join()
+                made._errors.close()
+
+    def test_guest_that_prints_is_waited_for_longer_than_the_timeout(self):
+        self.boot(10)
+
+    def test_silent_guest_is_waited_for_until_the_timeout(self):
+        with self.assertRaisesRegex(DeadlineExceeded, r"node1: waited 0\.4 s for the guest to be up$"):
+            self.boot(1, pause=2)
+
+    def test_wait_for_a_guest_that_only_prints_is_bounded(self):
+        with self.assertRaisesRegex(DeadlineExceeded, r"node1: waited 1\.6 s for the guest to be up\nline \d+\n"):
+            self.boot(20, comes_up=False)
 
 
 class Refused(Folder):
