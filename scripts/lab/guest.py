@@ -35,6 +35,11 @@ def slowness(kernel):
     return {"debug": 4.0, "um-debug": 2.0}.get(kernel, 1.0) * float(os.environ.get("WEFT_SLOWNESS", "1"))
 
 
+def contention():
+    """Returns by how much the host's load delays a guest: the number of processes that want to run for each CPU, or 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 class GuestDied(Exception):
     """The guest exited unexpectedly: its kernel panicked, or QEMU failed. The message has the log's last lines."""
 
@@ -153,9 +158,11 @@ class Guest:
         threading.Thread(target=self._read_frames, args=(agent,), daemon=True).start()
         return self
 
-    def ready(self, timeout=90):
-        """Waits until the guest takes commands. On a busy host a boot takes several times as long as usual, so the wait is repeated, BOOT_WAITS times at most,
-        if the guest has printed something during it. A kernel that panics before it has parsed its command line does not know panic=, and stays there."""
+    def ready(self, timeout=90, silence=None):
+        """Waits until the guest takes commands. A kernel that panics before it has parsed its command line does not know panic=, and stays there.
+
+        timeout, silence: seconds on a plain kernel; silence: so long without output on the console counts as a hang, on a host without other load.
+        """
         what = "the guest to be up"
         read = self._boot_begins
         seen, since = self._boot_begins, time.monotonic()
@@ -170,8 +177,8 @@ class Guest:
                 raise GuestDied(self._obituary(what))
             if end != seen:
                 seen, since = end, time.monotonic()
-            elif silence and time.monotonic() - since > silence * self.slowness:
-                raise DeadlineExceeded(f"{self.name}: its console has been silent for {silence * self.slowness:g} s while waiting for {what}")
+            elif silence and time.monotonic() - since > (limit := silence * self.slowness * contention()):
+                raise DeadlineExceeded(f"{self.name}: its console has been silent for {limit:.3g} s while waiting for {what}")
             return False
 
         for waits in range(1, BOOT_WAITS + 1):

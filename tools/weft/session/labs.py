@@ -85,7 +85,7 @@ EARLY_DRIVER = "weft.early=1"
 ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/24 dev eth0 && ip link set eth0 up"
 MOST_ADDRESSES = 254    # of 10.1.0.0/24, and of 10.2.0.0/24
 BOOT_TIMEOUT = 120      # seconds, of a machine with an emulated CPU
-BOOT_SILENCE = 30       # seconds without output on its console, of a guest that has a CPU of the host for itself: it hangs
+BOOT_SILENCE = 30       # seconds without output on the console of a guest that has a CPU of the host for itself: it hangs
 MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT])", re.IGNORECASE)
 MEBIBYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 LEAST_MEMORY = {"stock": 192}   # MiB, with which Debian's kernel comes up

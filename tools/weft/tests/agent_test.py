@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
 import serving  # noqa: E402
-from lab import console, errors, process, uml  # noqa: E402
+from lab import console, errors, guest, process, uml  # noqa: E402
 from lab.guest import Guest, GuestDied  # noqa: E402
 from lab.waiting import DeadlineExceeded, wait_until  # noqa: E402
 
@@ -223,10 +223,21 @@ class Console(unittest.TestCase):
 
     def test_guest_that_hangs_at_boot_is_reported_with_its_console(self):
         self.log.write_text("".join(f"line {number}\n" for number in range(100)))
-        said, seconds = self.fails_to_boot(DeadlineExceeded, 20, 1)
-        self.assertRegex(said, r"^node1: its console has been silent for \d+ s while waiting for the guest to be up\nline 85\n")
+        with unittest.mock.patch.object(guest, "contention", lambda: 1):
+            said, seconds = self.fails_to_boot(DeadlineExceeded, 20, 1)
+        self.assertRegex(said, r"^node1: its console has been silent for [\d.]+ s while waiting for the guest to be up\nline 85\n")
         self.assertTrue(said.endswith("\nline 99"), said)
         self.assertLess(seconds, 60)
+
+    def test_load_of_the_host_extends_the_limit_of_silence(self):
+        cpus = os.cpu_count()
+        for load, factor in ((0.1, 1), (cpus, 1), (7 * cpus, 7)):
+            with unittest.mock.patch.object(os, "getloadavg", lambda load=load: (load, 0, 0)):
+                self.assertEqual(guest.contention(), factor)
+        self.log.write_text("")
+        with unittest.mock.patch.object(guest, "contention", lambda: 1000):
+            said, _ = self.fails_to_boot(DeadlineExceeded, 2, 1)
+        self.assertRegex(said, "^node1: waited [0-9.]+ s for the guest to be up")
 
     def test_guest_that_prints_is_not_taken_for_one_that_hangs(self):
         self.log.write_text("")
