@@ -200,7 +200,7 @@ def report_incomplete_logs(guests, asked_for):
 
 def run(args, machine):
     check_command(args)
-    # The paths of sockets must be short. Consoles are kept if that was requested, or after an error.
+    # Sockets have short paths; logs are kept where that was asked for, or where something went wrong.
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
     logs = args.logs or directory / "logs"
     keeping = args.logs is None
@@ -241,7 +241,8 @@ def run(args, machine):
         print("weft run: interrupted", file=sys.stderr)
         status = SIGNALLED + interruption.number
     finally:
-        if keeping and status and not interruption.came:
+        # The user has been informed of the log of a weftd that has crashed.
+        if keeping and status is not None and (status or any(logs.glob("weftd-*.log"))) and not interruption.came:
             _keep(logs)
         subprocess.run(["rm", "-rf", directory], check=False)
     return status
@@ -255,5 +256,5 @@ def _keep(logs):
     kept = pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-"))
     for file in files:
         shutil.copy(file, kept)
-    print(f"weft run: consoles are kept in {kept}", file=sys.stderr)
+    print(f"weft run: logs are kept in {kept}", file=sys.stderr)
     return kept

@@ -71,7 +71,7 @@ class Ended(unittest.TestCase):
 
     def kept(self, said):
         """The directory that weft run has printed; it is removed after the test."""
-        self.assertRegex(said, r"^weft run: consoles are kept in /\S+/weft-logs-\w+\n$")
+        self.assertRegex(said, r"^weft run: logs are kept in /\S+/weft-logs-\w+\n$")
         kept = pathlib.Path(said.rstrip("\n").rpartition(" in ")[2])
         self.addCleanup(shutil.rmtree, kept)
         return kept
@@ -85,6 +85,29 @@ class Ended(unittest.TestCase):
     def test_logs_are_kept_after_an_unexpected_exception(self):
         _, said = self.run_and_fail(["weftd.log", "node1.log"], ZeroDivisionError)
         self.assertEqual({path.name: path.read_text() for path in self.kept(said).iterdir()}, dict.fromkeys(("weftd.log", "node1.log"), "the console"))
+
+    def run_and_succeed(self, logs_written):
+        """Runs in a lab that has written these logs; returns the printed text."""
+        def lab_in(_, logs, *__):
+            logs.mkdir()
+            for name in logs_written:
+                (logs / name).write_text("the log")
+            lab = unittest.mock.MagicMock()
+            lab.__exit__.return_value = False
+            return lab
+
+        args = types.SimpleNamespace(script=None, words=["true"], on=None, logs=None, weftd=None, lab=None, bare=True, card=None, quiet=True, no_restart=None,
+                                     timeout=None)
+        said = io.StringIO()
+        with (unittest.mock.patch("running.Lab", side_effect=lab_in), unittest.mock.patch("running.execute", return_value=0), contextlib.redirect_stderr(said)):
+            self.assertEqual(running.run(args, Machine()), 0)
+        return said.getvalue()
+
+    def test_logs_are_kept_if_weftd_was_started_again(self):
+        """Also if the command succeeds: the message about the crash names the log."""
+        self.assertEqual(self.run_and_succeed(["weftd.log", "node1.log"]), "")
+        kept = self.kept(self.run_and_succeed(["weftd.log", "weftd-1.log", "node1.log"]))
+        self.assertEqual((kept / "weftd-1.log").read_text(), "the log")
 
     def test_no_logs_are_kept_if_no_guest_has_booted(self):
         for kind in (LabError, ZeroDivisionError):
