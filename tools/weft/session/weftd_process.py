@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Runs weftd as a child process of the session: starts and watches it, restarts it after a crash, and replaces it by another program."""
+import contextlib
 import os
-import pathlib
+import resource
+import signal
 import socket
 import subprocess
 import threading
@@ -17,7 +19,7 @@ SOON = 10               # seconds after it began to serve
 MOST_LOGS = 10          # logs of weftds that have exited, of which the newest are kept
 START_TIMEOUT = 30      # seconds
 END_TIMEOUT = 10
-MOST_LINES = 15         # of a log in a message
+MOST_CORE = resource.getrlimit(resource.RLIMIT_CORE)[1]
 CORE_PATTERN = "/proc/sys/kernel/core_pattern"
 
 
@@ -35,6 +37,7 @@ class Daemon:
     """Started and stopped on the main thread: the kernel kills weftd when the thread that started it exits (PR_SET_PDEATHSIG)."""
 
     def __init__(self, program, directory, logs, restart, bus="vfio-user"):
+        directory, logs = directory.absolute(), logs.absolute()
         self.control = directory / "control.sock"
         self.log = logs / "weftd.log"
         self.notify = lambda: None      # called on another thread when weftd has exited
@@ -42,20 +45,21 @@ class Daemon:
         self.keeper = Keeper()
         self._program = program
         self._directory = directory
+        self._dump = ""                 # where the core dump is of the weftd that has exited, in words; empty if there is none
         self._restart = restart
         self._bus = bus                 # default for hosts without a bus in the lab file
         self._lab_file = None
         self._process = None
         self._ended = threading.Event()
-        self._dumped = False            # core
-        self._served_since = 0.0        # time when the present weftd began to serve; 0: it does not serve yet
+        self._served_since = 0.0        # when the present weftd began to serve; 0: it does not yet
         self._ended_at = 0.0
         self._early_ends = 0            # in a row
 
     def start(self, lab_file):
         """Starts it with a new lab."""
-        self._lab_file = lab_file
-        (self._directory / STATE).unlink(missing_ok=True)
+        self._lab_file = lab_file and os.path.abspath(lab_file)
+        for former in (self._directory / STATE, self.log.with_suffix(".core")):
+            former.unlink(missing_ok=True)
         self._start()
 
     def start_again(self):
@@ -101,11 +105,9 @@ class Daemon:
 
     def how_it_ended(self):
         """For a user: by which signal or with which status, and where its log is."""
-        return f"{self._end_in_words()}; its log is {self.log}"
-
-    def _end_in_words(self):
-        core = f" (with a core dump, see {CORE_PATTERN})" if self._dumped else ""
-        return f"weftd {exit_in_words(self._process.returncode)}{core}"
+        status = self._process.returncode
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        return f"weftd {how}{self._dump}; its log is {self.log}"
 
     def end(self):
         if not self._process:
@@ -120,15 +122,18 @@ class Daemon:
         self._ended.wait()
 
     def _start(self):
-        self.control.unlink(missing_ok=True)     # left by a weftd that was killed
-        command = ["setpriv", "--pdeathsig", "TERM", self._program, "--socket-dir", str(self._directory)]
+        self.control.unlink(missing_ok=True)     # of a weftd that was killed
+        # Distributions set the soft limit to 0. Without a path in core_pattern, the file is written to the working directory.
+        command = ["prlimit", f"--core={'unlimited' if MOST_CORE == resource.RLIM_INFINITY else MOST_CORE}:"]
+        command += ["setpriv", "--pdeathsig", "TERM", os.path.abspath(self._program), "--socket-dir", str(self._directory)]
         if self._lab_file:
-            command += ["--lab", str(self._lab_file)]
+            command += ["--lab", self._lab_file]
         command += ["--bus", self._bus, "--state", str(self._directory / STATE)]
         with open(self.log, "w") as log, self.keeper.open() as keeper:
             command += ["--keeper", str(keeper.fileno())]
-            # Ctrl-C is for this program, which then stops its children.
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, pass_fds=[keeper.fileno()])
+            # Ctrl-C is for this program, which then ends its children.
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, pass_fds=[keeper.fileno()],
+                                             cwd=self.log.parent)
         self._ended = threading.Event()
         threading.Thread(target=self._watch, args=(self._process, self._ended), daemon=True).start()
         self._served_since = 0.0
@@ -137,10 +142,11 @@ class Daemon:
 
     def _watch(self, process, ended):
         try:
-            # It is not reaped here but by the Popen object, although that does not report a core dump.
-            self._dumped = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT).si_code == os.CLD_DUMPED
+            # It is left for the Popen object, which does not report a core dump.
+            dumped = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT).si_code == os.CLD_DUMPED
         except ChildProcessError:
-            self._dumped = False    # end() was faster
+            dumped = False      # end() was faster
+        self._dump = self._take_core(process.pid) if dumped else ""
         process.wait()
         self._ended_at = time.monotonic()
         try:
@@ -164,11 +170,23 @@ class Daemon:
         if self._early_ends > MOST_RESTARTS:
             raise LabError(f"{self.how_it_ended()}; it ended {self._early_ends} times in a row within {SOON} s and is not started again")
 
+    def _take_core(self, pid):
+        """Renames the core dump of a process if it is in its working directory; returns where it is, in words."""
+        for name in ("core", f"core.{pid}"):
+            with contextlib.suppress(OSError):
+                self.log.with_name(name).rename(self.log.with_suffix(".core"))
+                return " (with a core dump next to the log)"
+        return f" (with a core dump, see {CORE_PATTERN})"
+
     def _keep_log(self):
-        """Renames the log; returns the new path."""
+        """Renames the log, and the core dump next to it; returns the new path of the log."""
         numbers = sorted(int(path.stem.rpartition("-")[2]) for path in self.log.parent.glob("weftd-*.log") if path.stem.rpartition("-")[2].isdecimal())
         for number in numbers[:-MOST_LOGS + 1]:
-            pathlib.Path(self.log.with_name(f"weftd-{number}.log")).unlink(missing_ok=True)
+            for suffix in ("log", "core"):
+                self.log.with_name(f"weftd-{number}.{suffix}").unlink(missing_ok=True)
         kept = self.log.with_name(f"weftd-{numbers[-1] + 1 if numbers else 1}.log")
         self.log.rename(kept)
+        core = self.log.with_suffix(".core")
+        if core.is_file():
+            core.rename(kept.with_suffix(".core"))
         return kept

@@ -126,8 +126,32 @@ class Restart(unittest.TestCase):
         (self.folder / "broken").touch()
         os.kill(self.pid(), signal.SIGKILL)
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())
-        self.assertIn(f"weftd was killed by SIGSEGV; its log is {self.folder}/weftd.log; it ended {MOST_RESTARTS + 1} times", self.weft("lab", "check", status=1))
+        said = self.weft("lab", "check", status=1)
+        self.assertRegex(said, rf"weftd was killed by SIGSEGV( \(with a core dump.*\))?; its log is {self.folder}/weftd\.log; it ended {MOST_RESTARTS + 1} times")
         self.assertEqual((self.folder / "weftd.log").read_text(), "weftd: it is broken\n")
+
+    def test_weftd_that_exits_with_an_error_is_started_again(self):
+        weftd = self.folder / "weftd"
+        weftd.write_text(f'#!/bin/sh\n"{WEFTD}" "$@" &\ntrap "kill $!" TERM\nwait $!\nwait $!\nexit 3\n')
+        weftd.chmod(0o755)
+        self.up(weftd=weftd)
+        self.kill()
+        self.assertIn("weftd ended with status 3 and was started again", self.weft("lab", "check", status=126))
+
+    def test_core_dump_of_weftd_is_kept(self):
+        """weftd runs with the hard limit of core dumps, and the dump is kept next to its log unless the host's core_pattern has another place for it."""
+        weftd = self.folder / "weftd"
+        weftd.write_text(f'#!/bin/sh\nulimit -S -c >"{self.folder}/soft"; ulimit -H -c >"{self.folder}/hard"\n'
+                         f'[ -e "{self.folder}/broken" ] && {{ rm "{self.folder}/broken"; kill -ABRT $$; }}\nexec "{WEFTD}" "$@"\n')
+        weftd.chmod(0o755)
+        self.up(weftd=weftd)
+        self.assertEqual((self.folder / "soft").read_text(), (self.folder / "hard").read_text())
+        (self.folder / "broken").touch()
+        self.kill()
+        kept = sorted(path.name for path in self.folder.glob("weftd-*"))
+        in_working_directory = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip() == "core"
+        dumped = in_working_directory and (self.folder / "hard").read_text().strip() != "0"
+        self.assertEqual(kept, ["weftd-1.log", *(["weftd-2.core"] if dumped else []), "weftd-2.log", "weftd-state.json"])
 
     def test_crash_ends_the_lab_with_no_restart_option(self):
         self.up("no_restart:=true")
