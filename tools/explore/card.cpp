@@ -177,8 +177,8 @@ std::unique_ptr<Slot> slot;
 extern "C" {
 
 /*
- * Each driver's module.c defines these for a kernel with modules; it also defines the module's
- * name.
+ * In a kernel module, the driver's module.c defines the tables of IDs, and the kernel's build
+ * defines __this_module.
  */
 extern const pci_device_id weft_mlx4_pci_ids[], weft_mthca_pci_ids[];
 const pci_device_id weft_mlx4_pci_ids[] = {{0x15b3, 0x673c}, {}};

@@ -89,8 +89,8 @@ struct Attempt {
 } attempt;
 
 /*
- * Lists each stretch that a task runs. If many in a row are equal, the first one is listed, and the
- * number of the others. Also lists each allocation that was made to fail.
+ * Lists what each task runs between two switches. If several in a row are equal, lists the first
+ * one and the number of the others. Also lists each allocation that was made to fail.
  */
 std::string interleaving()
 {

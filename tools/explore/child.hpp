@@ -18,8 +18,8 @@ struct Failure {
 	std::string report;
 	// The kernel's log of the run.
 	std::string messages;
-	// The context switches that led to the failure, where they differ from the default order;
-	// and the list of tasks as they ran.
+	// The decisions that led to the failure: context switches other than the default ones,
+	// advances of time and failed allocations; and the list of tasks as they ran.
 	sim::Plan plan;
 	std::string interleaving;
 };
@@ -41,8 +41,8 @@ struct Limits {
 Explored explore_seeds(const sim::Case &one, std::uint64_t first, std::uint64_t last,
 		       const Limits &limits);
 /*
- * Runs a plan, and records the interleaving if it fails. seed: that of the run from which the plan
- * is.
+ * Runs a plan, and records the interleaving if it fails. seed: the seed of the run in which the
+ * plan was recorded.
  */
 Explored follow_plan(const sim::Case &one, std::uint64_t seed, const sim::Plan &plan,
 		     const Limits &limits);

@@ -19,8 +19,8 @@ std::string section(const std::string &title, const std::string &text)
 }
 
 /*
- * Returns the failure with a shortest plan that causes it; without an interleaving if the original
- * plan does not cause it again.
+ * Returns the failure with the shortest plan found that causes it; without an interleaving if the
+ * original plan does not cause it again.
  */
 Failure shortest(const sim::Case &one, const Failure &found, const Limits &limits)
 {

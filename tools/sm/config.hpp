@@ -30,7 +30,7 @@ struct Partition {
 	/* Create and keep the broadcast group of IPoIB (RFC 4391), with these parameters. */
 	bool ipoib = true;
 	ib::Mtu mtu = ib::Mtu::mtu_2048;
-	/* If empty, 10 Gb/s, or the rate of a member's slowest link. */
+	/* If empty, 10 Gb/s, or the rate of the slowest link of a member if it is lower. */
 	std::optional<ib::Rate> rate{};
 	std::uint8_t sl = 0;
 	std::uint32_t qkey = 0x0b1b;

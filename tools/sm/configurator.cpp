@@ -346,7 +346,10 @@ void Configurator::write_sl_to_vl(const Subnet &subnet)
 			sl_to_vl_written_.erase(subnet.node(about[i]).guid);
 }
 
-/* Changes the state of both ends of a link, or of none. */
+/*
+ * Returns true if the state of the port may be raised from @from. Both ends of a link must be
+ * known, because the states of both are raised, or of none.
+ */
 bool Configurator::may_raise(const Subnet &subnet, PortRef ref, PortState from)
 {
 	const PortData &port = subnet.port(ref);

@@ -57,10 +57,10 @@ private:
 	}
 
 	/*
-	 * Reads the ports of the given switches, which have reported changes, and removes the nodes
-	 * behind ports that are down or have come up again; the latter ports are added to the
-	 * frontier. Returns false if a switch does not respond, because its path may have changed,
-	 * or if the change is at the link of the manager's own port.
+	 * Asks the given switches for changes, and reads the ports of those that report any.
+	 * Removes the links of ports that are down or have come up again; the latter ports are
+	 * added to the frontier. Returns false if a switch does not respond, because its path may
+	 * have changed, or if the change is at the link of the manager's own port.
 	 */
 	bool read_changes(const std::vector<int> &switches, std::vector<Frontier> &frontier)
 	{

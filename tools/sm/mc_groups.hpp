@@ -72,7 +72,10 @@ private:
 	struct Group {
 		/* PortGID, JoinState and ProxyJoin are zero. */
 		ib::McMemberRecord record{};
-		/* For the IPoIB broadcast group of a partition, which is kept when it is empty. */
+		/*
+		 * The partition whose IPoIB broadcast group this is, or null. Broadcast groups are
+		 * kept when they are empty.
+		 */
 		const Partition *broadcast_of = nullptr;
 		/*
 		 * For a broadcast group: the rate with which its first member joined; that member
@@ -87,8 +90,8 @@ private:
 	using Groups = std::map<ib::Gid, Group>;
 
 	/*
-	 * Returns the rate of a partition's groups without a requested rate: the highest that the
-	 * links of all members support.
+	 * Returns the rate of a partition's groups without a requested rate: the configured one, or
+	 * else the highest, up to 10 Gb/s, that the links of all members support.
 	 */
 	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
 	void adjust_rate(Group &group);

@@ -88,9 +88,12 @@ public:
 	}
 
 private:
-	/* The ports that may be one end of a path, as far as they have been filtered. */
+	/* The ports that may be one end of a path. */
 	struct End {
-		/* True if every port may be. */
+		/*
+		 * True if the request selects no port. The first @filtered end ports of the subnet
+		 * have then been checked, and @ports has those that match.
+		 */
 		bool all = false;
 		std::vector<PortRef> ports;
 		std::size_t filtered = 0;

@@ -22,10 +22,7 @@ using ib::SmState;
 
 constexpr auto kRetryDelayFirst = 500ms;
 constexpr auto kRetryDelayMax = 30s;
-/*
- * Number of polls without answer from an active master after which another manager is no longer
- * considered.
- */
+/* Number of polls that a manager may answer without being master before discovery starts again. */
 constexpr unsigned kPatienceWithMaster = 3;
 /* Minimum interval between checks of managers that have queried this one. */
 constexpr auto kCuriosityInterval = 2s;
@@ -146,7 +143,10 @@ void SubnetManager::become(SmState state)
 {
 	if (state_ != state)
 		spdlog::info("sm: {} is {}", config_.name, state_name(state));
-	/* A new master discards the results of earlier sweeps. */
+	/*
+	 * Discard the results of earlier sweeps, because they may be outdated when this manager
+	 * becomes master again.
+	 */
 	if (state_ != state && state != SmState::master) {
 		configurator_.forget();
 		sa_.publish(nullptr);
