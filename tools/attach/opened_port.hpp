@@ -69,10 +69,10 @@ public:
 private:
 	struct Agent {
 		Claim claim;
-		bool does_rmpp = false; // the program does it, for classes that have RMPP
+		bool does_rmpp = false; // if false, the program does it in classes with RMPP
 	};
 	struct Send;
-	// The key is the transaction ID. Requests to different peers may have the same one.
+	// The key is the transaction ID. Responses to different peers may have the same one.
 	using Sends = std::multimap<std::uint64_t, Send>;
 	// A pending send.
 	struct Send {
@@ -80,7 +80,7 @@ private:
 		std::uint32_t agent = 0;
 		UserMad header{};
 		fabric::MadAddress to;
-		ib::Mad mad{};               // for RMPP, its headers
+		ib::Mad mad{};               // for RMPP, the headers
 		std::vector<std::byte> data; // for RMPP, the data after the headers
 		std::optional<mad::RmppSender> rmpp;
 		std::uint32_t tries_left = 0;

@@ -19,8 +19,8 @@ namespace weft::attach
 // Limits of one opened port: messages being reassembled, and the bytes of all of them.
 constexpr std::size_t kMostReceptions = 64;
 constexpr std::size_t kMostReceivedBytes = std::size_t{16} << 20;
-// Timeout after which an incomplete message is dropped. For the same time, repetitions of the last
-// segment are answered.
+// Time without segments after which an incomplete message is dropped, and time for which
+// repetitions of the last segment of a complete one are answered.
 constexpr std::chrono::seconds kReceptionSilence{40};
 constexpr std::chrono::seconds kReceptionLinger{10};
 

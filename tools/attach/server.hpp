@@ -30,7 +30,7 @@ public:
 	Server &operator=(const Server &) = delete;
 
 	// These are called on any thread except the loop's, and wait for the loop. @ports: the
-	// ports from @first_number on, or only port 0 of a switch; they must exist until
+	// ports, numbered from @first_number on; a switch has only port 0. They must exist until
 	// remove_node(). @trusted: programs on the node may use QP0.
 	void add_node(const std::string &name, std::vector<fabric::LocalAccess *> ports,
 		      std::uint32_t first_number, bool trusted);

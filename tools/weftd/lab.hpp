@@ -39,7 +39,7 @@ enum class LabBus {
 	vhost_user, // User-Mode Linux
 };
 
-// Settings of a host's guest, for the program that starts it; the daemon does not use them.
+// Settings of a host's guest, which the daemon only passes on to the program that starts the guest.
 struct LabBoot {
 	// The name of one of Debian's kernels or of a test kernel, or a path.
 	std::optional<std::string> kernel;

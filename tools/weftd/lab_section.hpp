@@ -100,8 +100,8 @@ public:
 			     fmt::format("{} must be a number, as in \"0x0002c90300001000\"", key));
 		return value;
 	}
-	// Returns @fallback if there is no such key; 0 means that there is no fallback, and is an
-	// error.
+	// Returns the GUID, or @fallback if there is no such key. It is an error if the GUID is 0,
+	// or if there is neither a key nor a fallback (0).
 	ib::Guid guid(std::string_view key, ib::Guid fallback)
 	{
 		const auto value = word(key);

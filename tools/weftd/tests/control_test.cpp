@@ -314,7 +314,7 @@ TEST_F(Control, SubnetManagerCanSweepAndBeDisabled)
 	EXPECT_EQ(result({{"command", "sm.enable"}})["enabled"], true);
 }
 
-// An invalid request gets an answer with a reason, which contains the unchanged id.
+// An invalid request gets an answer with a reason and the unchanged id.
 TEST_F(Control, InvalidRequestsGetAnErrorWithTheirId)
 {
 	for (const char *line : {"", "garbage", "[]", "7", "{\"command\":", "{}",
