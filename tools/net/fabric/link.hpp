@@ -28,8 +28,8 @@ class Timeline;
 struct Faults {
 	std::chrono::nanoseconds delay{0};
 	/*
-	 * A random part of this is added to the delay. The order is kept unless reordering is
-	 * requested.
+	 * Maximum of a random addition to the delay, uniformly distributed from 0. The order is
+	 * kept unless reordering is requested.
 	 */
 	std::chrono::nanoseconds jitter{0};
 	double loss = 0;

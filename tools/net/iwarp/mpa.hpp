@@ -49,8 +49,8 @@ class StartReader
 public:
 	explicit StartReader(bool reply) : reply_(reply) {}
 
-	// Removes the bytes of the frame from the front of @bytes. Returns nothing once the frame
-	// is invalid.
+	// Removes the bytes of the frame from the front of @bytes. Returns false once the frame is
+	// invalid.
 	bool feed(View &bytes);
 	// Set when the frame is complete.
 	const std::optional<StartFrame> &frame() const { return frame_; }
@@ -94,7 +94,7 @@ public:
 	// Calls @taken for each ULPDU that @bytes complete, until it returns false. Returns an
 	// error once the stream is invalid; all later calls return it, too.
 	std::optional<Error> feed(View bytes, const std::function<bool(View ulpdu)> &taken);
-	// Returns true inside of an FPDU.
+	// Returns true if an FPDU has begun and is not complete.
 	bool within() const { return position_ != ended_; }
 
 private:

@@ -31,7 +31,7 @@ struct End {
 	enum class Kind {
 		closed,  // by the peer, in an orderly way
 		refused, // the peer has rejected the request
-		lost,    // the connection ended within a message, or with outstanding requests
+		lost,    // the connection was reset, or closed with unfinished work
 		failed,  // by an error on this side; a Terminate reports it if the stream had begun
 		terminated, // by a Terminate of the peer
 	} kind;
@@ -83,10 +83,8 @@ public:
 
 struct StreamConfig {
 	bool initiator = false;
-	StartFrame
-		// own request; or, for a responder, the options: markers, crc, ird and ord of
-		// enhanced
-		start{};
+	// own request; or, for a responder, the options: markers, crc, ird and ord of enhanced
+	StartFrame start{};
 	std::size_t most_ulpdu = 1454; // an FPDU of this length fits into a segment of 1460 bytes
 	// ird limits the number of the peer's Reads that are answered at a time, and ord the number
 	// of this side's outstanding Reads. The values of an enhanced reply can reduce them.

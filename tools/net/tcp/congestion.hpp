@@ -24,7 +24,7 @@ public:
 	std::uint32_t window() const { return window_; }
 	bool recovering() const { return recovering_; }
 
-	// @acked more bytes were acknowledged.
+	// @acked more bytes were acknowledged; not called during recovery.
 	void acknowledged(std::uint32_t acked)
 	{
 		duplicates_ = 0;

@@ -80,7 +80,8 @@ Neighbours::Neighbour &Neighbours::place_for(Ip address)
 }
 
 // Drops the neighbour to which this host has not sent for the longest time; among several, the one
-// from which nothing was received for the longest time.
+// with the oldest address or request. @unknown: drops only one whose address is not known, or only
+// one whose address is known.
 void Neighbours::make_room(bool unknown)
 {
 	auto oldest = known_.end();

@@ -79,8 +79,8 @@ private:
 		std::function<void(const ConnectionPtr &)> accept;
 	};
 
-	// Returns the own address on the network of @destination; nothing if there is none, because
-	// there are no routers.
+	// Returns the own address on the network of @destination. Returns nothing if there is none;
+	// the destination is then unreachable, because the stack uses no routers.
 	std::optional<Ip> source_towards(Ip destination) const;
 	bool is_host(Ip address) const;
 	std::uint16_t unused_port(Ip local, const Endpoint &remote);
