@@ -36,7 +36,7 @@ namespace weft::cards
 struct Settings {
 	std::string name;                  // the host's name, for logs
 	ib::Guid guid = 0;                 // not 0; port n may have the GUID guid + n
-	std::vector<fabric::Port *> ports; // as many as the model requires; they outlive the card
+	std::vector<fabric::Port *> ports; // as many as the model permits; they outlive the card
 	// The channel to the host's Ethernet, which may be attached later; null for models that
 	// have no such channel.
 	std::shared_ptr<ethernet::Channel> ethernet{};

@@ -192,8 +192,7 @@ Verdict MemoryRegions::invalidate_for_peer(std::uint32_t pd, std::uint32_t stag)
 {
 	const Region *const region = find(stag);
 	constexpr std::uint32_t offered = wire::mr_flag::remote_read | wire::mr_flag::remote_write;
-	// Unknown STags and those of another stream are refused by invalidate(), which does not
-	// reveal whether they exist.
+	// invalidate() refuses unknown STags and those of other PDs.
 	if (region && (!region->allocated || !(region->flags & offered)))
 		return Verdict::rights;
 	return invalidate(pd, stag);

@@ -201,7 +201,8 @@ std::uint64_t MessageQueues::events_read()
 	return events_written_ - std::min<std::uint64_t>(events_written_, unread);
 }
 
-// Returns false if the reply queue is full. The reply then stays first in order.
+// Writes the replies that wait for no event. Returns false if one of them finds no space; it is
+// then the first in order. Returns false, too, if host memory is not mapped.
 bool MessageQueues::flush_replies()
 {
 	const std::uint64_t read = events_read();
@@ -231,8 +232,8 @@ void MessageQueues::flush_events()
 	}
 }
 
-// Writes the message, the index and the hint, in this order, and raises the interrupt. Returns
-// false if the queue is full or host memory is not mapped.
+// Writes the message, the index, the hint and the count of hints, in this order, and then raises
+// the interrupt. Returns false if the queue is full or host memory is not mapped.
 bool MessageQueues::put(std::uint64_t pool, std::uint16_t &next, unsigned entries,
 			std::uint64_t word, Queue queue, const Message &message)
 {

@@ -103,8 +103,8 @@ public:
 	virtual bool holds(std::uint32_t key) const = 0;
 	// Returns true if @key refers to parts of other keys' memory.
 	virtual bool has_parts(std::uint32_t /* key */) const { return false; }
-	// Returns true once after a key was destroyed or changed to parts of which other keys
-	// refer.
+	// Returns true once after a key, to whose memory other keys refer, was destroyed or
+	// changed.
 	virtual bool take_lost_parts() { return false; }
 	// Returns the position in the table of a key's index (the key without its low eight bits).
 	// Drivers set bits beyond the table in keys, but not in commands.

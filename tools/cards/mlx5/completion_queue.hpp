@@ -52,8 +52,9 @@ public:
 
 	// Writes an entry and sets its owner bit. All data of the request must be in guest memory
 	// before. @solicited: the entry also satisfies a solicited arm, as an error does. @front:
-	// data for the first half of a slot of 128 bytes. Returns false if slots have no such half,
-	// or if the queue has failed; its asynchronous event was then raised once.
+	// data for the first half of a slot of 128 bytes. Returns false if there is such data and
+	// slots have no such half, or if the queue has failed; its asynchronous event was then
+	// raised once.
 	[[nodiscard]] bool post(hw::mlx5::Cqe entry, bool solicited,
 				std::span<const std::byte> front = {});
 

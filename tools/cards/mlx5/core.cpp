@@ -98,7 +98,8 @@ void Core::open()
 // mlx5_ib handles events of its port only after it has registered its device, and never reads the
 // state that earlier events were about: ib_sa would not know the subnet manager's address. The
 // links of real cards come up seconds after INIT_HCA. Here the training starts again with each
-// command by which the driver creates an object or sends a MAD to the card's agents.
+// command, such as those that create objects or send MADs to the card's agents, except for the
+// queries that drivers repeat while they wait for the link.
 void Core::await_driver()
 {
 	if (link_training_.armed())

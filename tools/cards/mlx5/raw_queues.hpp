@@ -64,7 +64,7 @@ private:
 	std::uint16_t next_ = 0; // free-running
 };
 
-// A TIS: identifies the queue pair whose address send queues use.
+// A TIS: the queue pair whose number and port send queues use as their own.
 struct SendInterface {
 	std::uint32_t underlay_qpn = 0;
 };

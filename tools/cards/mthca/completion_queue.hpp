@@ -16,7 +16,7 @@ namespace weft::mthca
 class CompletionQueue final : public mellanox_icm::CompletionQueue
 {
 public:
-	// @record: index of the doorbell record with the consumer index. @faults outlives it.
+	// @record: location of the doorbell record with the consumer index. @faults outlives it.
 	CompletionQueue(const Services &services, std::uint32_t cqn,
 			const hw::mthca::CqContext &context, RecordPlace record, Faults &faults);
 

@@ -20,7 +20,8 @@ namespace weft::mthca
 class SharedReceiveQueue final : public hca::LinkedReceives<SharedReceiveQueue>
 {
 public:
-	// @record: index of the doorbell record with the count of posted WQEs. @faults outlives it.
+	// @record: location of the doorbell record with the count of posted WQEs. @faults outlives
+	// it.
 	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, std::uint32_t which,
 			   const hw::mthca::SrqContext &context, RecordPlace record,
 			   Faults &faults);

@@ -27,7 +27,7 @@ public:
 	 * @loopback: loop the packet back inside the card, independent of its address
 	 *
 	 * A packet for the port itself is looped back; a multicast packet is looped back and sent.
-	 * If the port is not active, a packet without an SMP is dropped, and the result is
+	 * If the port is not active, only SMPs are sent; other packets are dropped with the result
 	 * link_down.
 	 */
 	fabric::Sent send(unsigned port, fabric::Packet &packet, bool loopback = false);

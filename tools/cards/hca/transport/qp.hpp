@@ -25,8 +25,8 @@ namespace weft::hca::transport
 {
 
 /*
- * Number of packets that are sent as one run (see fabric::Packet). While one card writes a run to
- * its guest, the other prepares the next, so a run should not be longer.
+ * Returns how many of @packets are sent as one run (see fabric::Packet). The length of a run is
+ * limited, so that one card can write a run to its guest while the other prepares the next one.
  */
 constexpr unsigned run_length(std::uint32_t packets, unsigned mtu)
 {

@@ -45,7 +45,10 @@ public:
 	/* Returns true if no started request is outstanding. */
 	static bool idle(const Qp &qp) { return qp.send.work.empty(); }
 
-	/* Number of requests of all QPs between fetch and completion, which limits prefetching. */
+	/*
+	 * Adds a fetched request to a QP. The number of requests between fetch and completion in
+	 * all QPs (held()) limits prefetching.
+	 */
 	SendWork &hold(Qp &qp, std::unique_ptr<SendWork> work);
 	/* Removes the oldest request of the QP, which must exist, for completion. */
 	std::unique_ptr<SendWork> release(Qp &qp);
