@@ -15,7 +15,7 @@ KVM = ["-accel", "kvm", "-cpu", "host"]
 
 
 def _trial_boot():
-    """Boots a kernel under KVM without a root disk; returns whether it gets as far as reporting the missing disk, or panics for that reason."""
+    """Boots a kernel under KVM without a root disk; returns whether its initramfs reports that the disk is missing."""
     program = qemu.find()
     kernel = kernels.find("stock")
     try:

@@ -78,7 +78,7 @@ class Runner:
         self._seed = seed
         self._limit = limit
         self._given_up = threading.Event()
-        self._unloads = []      # errors of the modules, by module
+        self._unloads = []      # for each kernel, the errors at the removal of its modules
 
     def run(self, paths):
         """Runs the test modules, in this order in each kernel."""

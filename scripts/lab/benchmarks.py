@@ -75,7 +75,7 @@ class Bench(Lab):
 
 
 def discover():
-    """Returns all (function, figure patterns, kernel) of benchmarks in the tree."""
+    """Yields all (function, figure patterns, kernel) of benchmarks in the tree."""
     files = sorted(path for path in cache.TREE.glob("*/**/tests/bench/*.py") if path.relative_to(cache.TREE).parts[0] != "build")
     for path in files:
         for _, function in inspect.getmembers(load(path), inspect.isfunction):

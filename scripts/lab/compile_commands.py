@@ -14,7 +14,7 @@ GCC_ALONE = {"-fno-gnu-unique"}
 
 
 def recorded(objects):
-    """Returns (source, words of the command line) for each C++ object below Kbuild's object directory."""
+    """Yields (source, words of the command line) for each C++ object below Kbuild's object directory."""
     for path in sorted(objects.rglob(".*.o.cmd")):
         words = shlex.split(path.read_text().split("\n", 1)[0].split(":=", 1)[1])
         source = words[words.index("-c") + 3].rstrip(";") if "-c" in words else ""
@@ -35,7 +35,7 @@ def meaning(words):
 
 
 def of_modules(kdir, objects, clang=CLANG):
-    """Returns (source, arguments for clang, to be run in `kdir`) for each C++ source of the modules."""
+    """Yields (source, arguments for clang, to be run in `kdir`) for each C++ source of the modules."""
     resources = subprocess.run([clang, "-print-resource-dir"], capture_output=True, text=True, check=True).stdout.strip()
     for source, words in recorded(objects):
         yield source, ["-x", "c++", "-nostdinc", *meaning(words), "-isystem", f"{resources}/include", *FREESTANDING]

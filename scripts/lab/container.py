@@ -33,7 +33,7 @@ def _settings(containerfile):
 
 @contextlib.contextmanager
 def _stage(lower, step, *given):
-    """Returns a chroot in which a step was run with the given files and directories; its product, if any, is in /out."""
+    """Yields a chroot in which a step was run with the given files and directories; its product, if any, is in /out."""
     with packages.copy(lower) as root:
         context = root / "context"
         context.mkdir()

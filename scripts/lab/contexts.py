@@ -15,11 +15,8 @@ PROCESS = re.compile(r"Context:\s+process\b")
 
 
 def documented(text):
-    """Returns the functions of a header that are documented to run in process context, and whether the header defines them inline. Types of handlers
-    and macros are excluded: handlers are defined by consumers, and the function behind a macro has the check.
-
-    Types of handlers and macros are none: a consumer defines the one, and the function behind the other checks.
-    """
+    """Yields the functions of a header that are documented to run in process context, and whether the header defines them inline. Types of handlers
+    and macros are excluded: handlers are defined by consumers, and the function behind a macro has the check."""
     for block in kernel_doc.blocks(text):
         if not block.kind and not block.declaration.startswith(("typedef ", "#define ")) and PROCESS.search(" ".join(block.text.split())) and "(" in block.declaration:
             yield block.name, block.declaration.removeprefix("RDMA_MUST_CHECK ").startswith("static inline")

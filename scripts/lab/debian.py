@@ -24,11 +24,8 @@ def mirrors():
 
 
 class Apt:
-    """Returns an apt with its own lists, status and cache in `directory`. suites: suites of the system's mirror; if none, the system's own sources
-    are used.
-
-    suites: suites of the system's mirror; none means the system's own sources.
-    """
+    """An apt with its own lists, status and cache in `directory`. suites: suites of the system's mirror; if none, the system's own sources are
+    used."""
 
     def __init__(self, directory, suites=()):
         self.directory = pathlib.Path(directory)

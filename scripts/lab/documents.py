@@ -40,7 +40,7 @@ def missing_functions(tree, rule, text):
 
 
 def _rules(text):
-    """Returns (rule, text) in order."""
+    """Yields (rule, text) in order."""
     found = list(RULE.finditer(text))
     for this, following in zip(found, found[1:] + [None]):
         yield this[1], text[this.end():following.start() if following else len(text)]
@@ -93,12 +93,12 @@ def missing_files(tree):
     return found
 
 
-# Returns the lists in testing.rst of tests that run only with --full, and of tests that repeat more often then.
+# The section of testing.rst that lists the tests that run only with --full, and the files whose tests repeat more often then.
 FULL_SECTION = re.compile(r"^What only --full shows\n=+\n(.*?)(?=^\S[^\n]*\n=+\n)", re.MULTILINE | re.DOTALL)
 
 
 def check_full():
-    """Checks that these lists contain all such guest tests, and no others."""
+    """Returns the differences between this list and the guest tests and files that it must contain."""
     section = FULL_SECTION.search((cache.TREE / "Documentation/testing.rst").read_text())
     named = set(re.findall(r"``(\w+\.\w+)``", section[1])) if section else set()
     texts = _texts("**/tests/guest/*.py", ("core", "hw", "ulp", "tools", "scripts"))
@@ -113,7 +113,7 @@ FIGURE = re.compile(r"^ *// states: (\S+) (\w+)\n(.*?)^ *}$", re.MULTILINE | re.
 
 
 def check_figures(tree):
-    """Checks that the figures of state machines have exactly the states of the code."""
+    """Returns errors for figures of state machines whose states are not exactly those of the code."""
     found = []
     for page in sorted((tree / "Documentation").glob("*.rst")):
         for source, name, body in FIGURE.findall(page.read_text()):

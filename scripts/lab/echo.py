@@ -32,7 +32,7 @@ class Echoes:
         return asked, answered, given_up, source["InEchoReps"] - before_source["InEchoReps"]
 
     def check(self, sent):
-        """Returns whether all `sent` requests have arrived, the target's kernel has answered or dropped each, and every answer has arrived."""
+        """Checks that all `sent` requests have arrived, that the target's kernel has answered or dropped each, and that every answer has arrived."""
         def complete():
             asked, answered, given_up, arrived = self._since()
             # The answer to an earlier ping, for which the wait has timed out, may arrive in this period.

@@ -268,9 +268,7 @@ class Guest:
     # -- commands -----------------------------------------------------------------------------
 
     def spawn(self, command):
-        """Starts a command (a line for bash, or a list with a program and its arguments); returns its Process at once. In a User-Mode Linux kernel
-        with debug checks, starting a process takes a quarter of a second, and bash takes three. So put() and get() should be used to read and write
-        files: they take a millisecond.
+        """Starts a command (a line for bash, or a list with a program and its arguments); returns its Process at once.
 
         On the kernel um-debug, starting a process takes a quarter of a second, and starting bash three times as long. To write or read a
         file, use put() and get(), which take a millisecond.

@@ -85,8 +85,8 @@ def _command(complaint, *words):
 
 
 def programs_of(only, tree=SANITIZED):
-    """Returns the test programs of that tree whose sources have a case that matches `only`, and the programs that a test of another kind runs; None
-    if the sources are not sufficient to decide."""
+    """Returns the test programs of that tree whose sources have a case that matches `only`, and the programs that a test of another kind runs. The
+    set is empty if the sources do not show any."""
     found = set()
     for listing in (*(cache.TREE / "tools").glob("**/CMakeLists.txt"), *(cache.TREE / "core").glob("*/CMakeLists.txt")):
         text = LOOP.sub(lambda loop: "".join(loop[3].replace(f"${{{loop[1]}}}", word) for word in loop[2].split()), listing.read_text())

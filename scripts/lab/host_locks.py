@@ -21,7 +21,7 @@ INCLUDES = ("tools", "include", ".", "core", "core/kern/sim/include")
 
 
 def sources(tree):
-    """Returns the sources below tools that include a header with annotations, or have annotations; of tests, only those that have annotations."""
+    """Yields the sources below tools that include a header with annotations, or have annotations; of tests, only those that have annotations."""
     tools = tree / "tools"
     annotated = {path.relative_to(tools).as_posix() for path in tools.rglob("*.hpp") if ANNOTATED.search(path.read_text())}
     for path in sorted(tools.rglob("*.cpp")):

@@ -83,7 +83,7 @@ def _make_root(directory):
     for deb in apt.download(debian.packages_in(GUEST_PACKAGES)):
         debian.unpack(deb, tree)
     shutil.rmtree(directory / "apt")
-    # Returns rdma-core's own tests, which Debian ships as an example, as an archive.
+    # Keep rdma-core's own tests, which Debian ships as examples with compressed files.
     shutil.move(tree / "usr/share/doc/rdma-core/tests", tree / PYVERBS_TESTS)
     for packed in (tree / PYVERBS_TESTS).glob("*.gz"):
         packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
@@ -91,7 +91,7 @@ def _make_root(directory):
     for unused in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/i18n"):
         shutil.rmtree(tree / unused, ignore_errors=True)
 
-    # Creates files that the packages' scripts would have created, as far as guests need them.
+    # Create files that the packages' scripts would have created, as far as guests need them.
     for name in ("passwd", "group"):
         shutil.copy(tree / f"usr/share/base-passwd/{name}.master", tree / f"etc/{name}")
     for name, account in (("passwd", "tcpdump:x:100:100::/nonexistent:/usr/sbin/nologin"), ("group", "tcpdump:x:100:")):

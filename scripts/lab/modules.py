@@ -53,7 +53,7 @@ def _field(path, name):
 
 
 def in_order(paths):
-    """Yields the modules of the list, each after those on which it depends."""
+    """Returns the modules of the list, each after those on which it depends."""
     by_name = {path.stem: path for path in paths}
     needs = {name: [need for need in _field(path, "depends").split(",") if need in by_name] for name, path in by_name.items()}
     ordered = []

@@ -156,7 +156,7 @@ class Trial:
         return [Result("host", name, FAILED if done.returncode else PASSED, done.stdout)]
 
     def verdict(self, mutant):
-        """Returns whether the given test detects the mutant by failing itself."""
+        """Returns a Result for the mutant, which has passed if the mutant's test detects the defect by failing."""
         begun = time.monotonic()
         try:
             said = self.run_on_host(mutant) if mutant.of_host else self.run(self.modules(mutant, WORK / "modules"))
@@ -193,7 +193,7 @@ def ended_in(mutant, said):
 
 
 def one_for_each_module(mutants):
-    """First the mutants that are quick to build, because they change a source file and not a header, and that do not hang."""
+    """Returns the first mutant of each module that is quick to build, because it changes a source file and not a header, and that does not hang."""
     found = {}
     for mutant in mutants:
         if mutant.file.endswith(".cpp") and not mutant.hangs and mutant.kernel == "any" and not mutant.of_host:

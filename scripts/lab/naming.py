@@ -82,7 +82,7 @@ def units(paths):
 
 
 class Found:
-    """Returns the output of clang-tidy for one unit."""
+    """The errors that clang-tidy has reported for one unit."""
 
     def __init__(self, members, tidied):
         self.names = {}

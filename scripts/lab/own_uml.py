@@ -28,7 +28,7 @@ LISTS = ("modules.order", "modules.builtin", "modules.builtin.modinfo")
 
 
 def _modules_of_build(tree):
-    """Yields the modules that a build has left in its tree: (path below lib/modules/RELEASE, file)."""
+    """Returns the modules that a build has left in its tree: (path below lib/modules/RELEASE, file)."""
     result = []
     for line in (tree / "modules.order").read_text().split():
         path = pathlib.PurePath(line.removeprefix("kernel/")).with_suffix(".ko")     # named .ko or .o, depending on the kernel's version

@@ -101,7 +101,7 @@ def _compare_versions():
 
 
 def _check_service_sandbox():
-    """Maximum exposure of the service according to `systemd-analyze security`: 0 is no access, 100 is all that root may do."""
+    """Checks the exposure of the service according to `systemd-analyze security`: 0 is no access, 100 is all that root may do."""
     with tempfile.TemporaryDirectory() as folder:
         unit = shutil.copy(cache.TREE / "debian/weft.weftd.service", pathlib.Path(folder) / "weftd.service")
         found = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSURE}", unit], capture_output=True,
@@ -159,7 +159,7 @@ def within(root, command):
 
 @contextlib.contextmanager
 def copy(root):
-    """A writable overlay of a root, which is dropped at the end."""
+    """Yields a writable overlay of a root, which is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="weft-chroot-") as folder:
         pathlib.Path(folder).chmod(0o755)       # other users need access, too
         places = [pathlib.Path(folder) / name for name in ("root", "upper", "work")]
@@ -174,7 +174,7 @@ def copy(root):
 
 
 def _autopkgtests():
-    """Returns the tests of debian/tests/control as (name, packages, whether root runs it)."""
+    """Yields the tests of debian/tests/control as (name, packages, whether root runs it)."""
     for paragraph in re.split(r"\n\s*\n", (TESTS / "control").read_text()):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", paragraph, re.MULTILINE))
         if "Tests" in fields:

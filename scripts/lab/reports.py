@@ -64,11 +64,8 @@ def _is_fault_of_uml(lines):
 
 
 def find(text, allowed=()):
-    """Returns the texts of the reports in a part of a console log. allowed: compiled patterns; a report whose first line matches one was provoked by
-    the test on purpose.
-
-    allowed: compiled patterns; a report with a match in its first line is one that the test provoked on purpose.
-    """
+    """Returns the texts of the reports in a part of a console log. allowed: compiled patterns; a report with a match in its first line is omitted,
+    because the test provokes it on purpose."""
     found = []
     current = None
     for line in text.splitlines():

@@ -9,11 +9,7 @@ class DeadlineExceeded(Exception):
 
 def wait_until(what, condition, timeout, interval=0.05):
     """Calls condition() until it returns a true value, which is returned. what: the state in words ("node1 has an address on ib0"), for the error
-    message. timeout, interval: seconds.
-
-    what: the state in words ("node1 has an address on ib0"), for the error's message.
-    timeout, interval: seconds.
-    """
+    message. timeout, interval: seconds."""
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
