@@ -524,7 +524,7 @@ class Lab:
 
 
 def program_in_same_directory(path):
-    """The path of weftd is given by the caller, because weftd is in the same directory as weft."""
+    """Returns the path of weftd that weft has passed, which is in the directory of weft. Raises LabError if there is no file."""
     path = pathlib.Path(path)
     if not path.is_file():
         raise LabError(f"there is no {path}", "weftd must be in the same directory as weft: build both, or install the package weft")

@@ -57,11 +57,7 @@ def in_foreground():
 
 def feed(changed, space, ended, give):
     """Passes standard input on, on a thread of its own, until it ends or the command exits. changed: a condition that is notified when space() or
-    ended() may have changed; space(): number of bytes that can be sent now; give(bytes): sends them, and b"" at the end of the input.
-
-    changed: a condition that is notified when space() or ended() may have changed; space(): bytes that can be given now;
-    give(bytes): gives them, b"" at the end of the input.
-    """
+    ended() may have changed; space(): number of bytes that can be sent now; give(bytes): sends them, and b"" at the end of the input."""
     def pump():
         try:
             data = b"" if os.isatty(0) and not in_foreground() else None

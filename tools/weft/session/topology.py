@@ -84,9 +84,9 @@ class Topology:
 
 
 def fat_tree(hosts, ports, each=None, spines=None):
-    """A fat tree: half of a leaf's ports go down and half up, and there are as many spines as this needs, so that any half of the hosts can send to
-    the other half at full rate. If `each` is given, there are `each` hosts at a leaf and the given number of spines, with a link from each leaf to
-    each spine."""
+    """Returns a fat tree: half of a leaf's ports go down and half up, and there are as many spines as this needs, so that any half of the hosts can
+    send to the other half at full rate. If `each` is given, there are `each` hosts at a leaf and the given number of spines, with a link from each
+    leaf to each spine."""
     if each or spines:
         if not (each and spines):
             raise LabError("--each and --spines go together")
@@ -126,7 +126,7 @@ def ring(switches, hosts):
 
 
 def torus(size, hosts):
-    """A torus: a switch at each position of a grid, linked to the next one in each direction, and the last to the first."""
+    """Returns a torus: a switch at each position of a grid, linked to the next one in each direction, and the last to the first."""
     topology = Topology(f"A torus of {'x'.join(map(str, size))} switches with {hosts} hosts")
     places = {place: topology.switch("switch" + "-".join(str(each + 1) for each in place))
               for place in itertools.product(*map(range, size))}
@@ -140,8 +140,8 @@ def torus(size, hosts):
 
 
 def dragonfly(hosts):
-    """A dragonfly: groups of fully connected switches, with one link between any two groups. It is the smallest balanced one with enough space (each
-    switch has half as many hosts, and half as many links to other groups, as its group has switches)."""
+    """Returns a dragonfly: groups of fully connected switches, with one link between any two groups. It is the smallest balanced one with enough
+    space (each switch has half as many hosts, and half as many links to other groups, as its group has switches)."""
     half = next(half for half in itertools.count(1) if half * 2 * half * (2 * half * half + 1) >= hosts)
     each = 2 * half
     groups = max(math.ceil(hosts / (half * each)), 2)
@@ -172,7 +172,7 @@ MOST_WARNINGS = 10          # of lines that are ignored
 WIDTHS = ("1x", "4x", "8x", "12x")
 SPEEDS = {"SDR": "SDR", "DDR": "DDR", "QDR": "QDR", "FDR10": "QDR", "FDR": "FDR", "EDR": "EDR"}
 FASTEST = "EDR"
-OWN_MANAGER = "weft SM"     # names that a lab itself uses, which the file must not contain
+OWN_MANAGER = "weft SM"     # node description of a lab's subnet manager, which is omitted because the new lab has its own
 
 
 def _name(description, fallback, taken):
@@ -214,7 +214,7 @@ class Reader:
         print(printable(f"weft: {text}"), file=sys.stderr)
 
     def _node(self, number, kind, count, key, description):
-        """Parses the line of a node; returns the node, or None if it is omitted."""
+        """Parses the line of a node, and adds the node to the topology unless it is omitted; self._nodes has it, or None."""
         if key in self._nodes:
             self._fail(number, f"the node {key} is there twice")
         self._nodes[key] = None

@@ -136,7 +136,7 @@ class Attached(unittest.TestCase):
         daemon.await_that("all links to become active", is_up)
 
     def opensm(self, node, *words):
-        """Returns an OpenSM on the node, which is not stopped before the test ends."""
+        """Starts an OpenSM on the node, which is not stopped before the test ends."""
         room = self.enterContext(tempfile.TemporaryDirectory(prefix="weft-opensm-"))
         return self.enterContext(self.running_on(node, "env", f"OSM_TMP_DIR={room}", f"OSM_CACHE_DIR={room}", "opensm", "-f", f"{room}/log",
                                                  "--dump_files_dir", room, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))

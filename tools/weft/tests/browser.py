@@ -81,7 +81,7 @@ class TestCase(unittest.TestCase):
         self.run_script("document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('click', {bubbles: true}))", selector)
 
     def click_text(self, selector, text):
-        """Waits for the element with that text, and returns it."""
+        """Waits for the element with that text, and clicks it."""
         script = """const found = [...document.querySelectorAll(arguments[0])].find((each) => each.textContent === arguments[1]);
             found?.click();
             return Boolean(found)"""

@@ -69,7 +69,7 @@ class Configured(Attached):
         subprocess.run([WEFT, "--socket-dir", str(self.directory), *words], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
 
     def path_record(self, source, destination, *options):
-        """Returns {field: value} of the SA's record of a path, or None."""
+        """Returns {field: value} of the SA's record of a path, which is empty if there is none."""
         text = self.answer(source, "saquery", "-p", "--src-to-dst", f"{self.lid(source)}:{self.lid(destination)}", *options)
         return dict(re.findall(r"(\w+)\.+(\S+)", text))
 

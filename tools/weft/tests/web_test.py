@@ -92,7 +92,7 @@ def listening(where):
     return {local.split(":")[0] for _, local, _, state, *_ in lines if state == "0A" and local.endswith(f":{port}")}
 
 
-# Returns the default lab, whose hosts are also attached to an Ethernet.
+# The default lab, whose hosts are also attached to an Ethernet.
 LAB = """
 [[switch]]
 name = "switch1"

@@ -3,11 +3,8 @@
 
 
 def reduce(steps, fails):
-    """Returns a smallest part of a sequence, in its order, for which fails(part) is true: no single element can be removed. It tries to remove large
-    parts first. fails() must be true for the whole sequence; it is not called twice for the same part.
-
-    fails(part): has been seen to be true for all of it; it is not called twice for one part.
-    """
+    """Returns a part of a sequence, in its order, for which fails(part) is true and from which no single element can be removed. It tries to remove
+    large parts first. fails() must be true for the whole sequence; it is not called twice for the same part."""
     tried = {}
 
     def still_fails(part):
