@@ -57,7 +57,7 @@ class Network
 {
 public:
 	// All random choices depend on @seed. @reactor runs all Ethernets; if null, each Ethernet
-	// has a thread of its own, up to kMostThreads.
+	// has a thread of its own; if there are more than kMostThreads, they share threads.
 	static constexpr std::size_t kMostThreads = 16;
 	explicit Network(std::uint64_t seed, Reactor *reactor = nullptr);
 	~Network();
