@@ -8,7 +8,7 @@
 #include "scheduler.hpp"
 
 #if !defined(__x86_64__)
-#error "the change of stacks is not written for this architecture yet"
+#error "switching the stacks of fibers is not implemented for this architecture"
 #endif
 
 namespace sim

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""clang reports a member of the host half that is used without its mutex."""
+"""Tests that clang reports a member of a host program that is accessed without its mutex."""
 import pathlib
 import tempfile
 import unittest

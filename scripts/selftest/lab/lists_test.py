@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Lists in documents that differ from the sources are reported: packages of other hosts, and faults of the cards."""
+"""Tests that lists in documents are compared with the sources: packages for other distributions, and faults that can be injected into cards."""
 import pathlib
 import shutil
 import tempfile

@@ -215,7 +215,7 @@ TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
 
 // A waiting member is called, and requests the time and a time slice before it replies. Nothing
 // else runs meanwhile.
-TEST_F(SchedulerTest, AwaitedMemberRunsAloneUntilItReplies)
+TEST_F(SchedulerTest, OtherProcessesArePausedUntilTheAwaitedOneReplies)
 {
 	start({"node1"});
 	const auto only = join(1);

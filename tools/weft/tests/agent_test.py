@@ -392,7 +392,7 @@ class Confined(unittest.TestCase):
             path.chmod(0o4755)
             self.assertEqual(path.stat().st_mode & 0o7777, 0o4755)
 
-    def test_guest_with_a_share_runs_under_the_setuid_filter(self):
+    def test_qemu_with_a_shared_directory_runs_under_a_filter_of_setuid_modes(self):
         for native in (False, True):
             for share in (None, self.enterContext(tempfile.TemporaryDirectory(prefix="weft share-"))):
                 kernel = types.SimpleNamespace(variant="um" if native else "stock", native=native, image="kernel", checked=False, modules_disk=None)

@@ -74,7 +74,7 @@ class Completion(unittest.TestCase):
         self.assertGreater(len(asked), 5)
         self.assertEqual(self.complete(*asked), expected)
 
-    def test_other_values_are_files(self):
+    def test_options_without_known_values_complete_to_file_names(self):
         self.assertEqual(self.complete(("--socket-dir", ""), ("run", "--logs", ""), ("run", "--lab", ""), ("hunt", "reduce", "x", "--out", ""), ("lab", "upgrade", "--weftd", ""),
                                        ("capture", "node1", "-w", ""), ("capture", "node1", "--write", ""), ("run", "--", ""), ("lab", "shell", "node1", "")), [FILES] * 9)
 

@@ -366,7 +366,7 @@ class Hunting(unittest.TestCase):
             with self.subTest(changed), unittest.mock.patch.multiple(self.kernel, **changed), self.assertRaisesRegex(LabError, "another hunt"):
                 self.hunt()
 
-    def test_damaged_verdict_is_reported(self):
+    def test_corrupt_result_file_is_reported(self):
         self.hunt()
         (self.folder / "out/seeds/2.json").write_text("{")
         with self.assertRaisesRegex(LabError, "2.json is damaged"):

@@ -226,7 +226,7 @@ TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 }
 
 // The client gets no reply to messages that another process has answered, and its memory is mapped.
-TEST_F(Keeping, AdoptedClientContinuesWithItsMemory)
+TEST_F(Keeping, RestoredClientKeepsItsDmaMappings)
 {
 	const auto memory = make_memory();
 	notify("restore node1\n" + kVersion);

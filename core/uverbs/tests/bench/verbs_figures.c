@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Costs of the kernel's part of user verbs and user MADs, by stock libibverbs and by
- * /dev/infiniband/umad0: the same program on each stack.
+ * Measures what the kernel's part of user verbs and user MADs costs, through stock libibverbs and
+ * /dev/infiniband/umad0, with the same program on each stack.
  *
- * `counts` is for a guest whose clock is its instruction counter, so that a tick of the time-stamp
- * counter is an instruction. It counts the instructions that the calls take in the kernel: it
- * replaces the ioctl() and write() that libibverbs calls, and measures inside them. While the CPU
- * is idle (a command waits for the card), the clock continues; /proc/timer_list reports for how
- * long.
+ * The command `counts` is for a guest whose clock is its instruction counter, so that a tick of the
+ * time-stamp counter is an instruction. The program defines ioctl() and write() in place of those
+ * that libibverbs would call, and counts the kernel's instructions in them. While the CPU is idle
+ * because a command waits for the card, the clock continues; /proc/timer_list reports for how long.
  */
 #define _GNU_SOURCE
 #include <errno.h>

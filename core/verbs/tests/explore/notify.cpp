@@ -75,11 +75,11 @@ void workqueue_poller_gets_an_event_if_armed_after_a_completion(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_FIRES, IB_POLL_WORKQUEUE);
 }
-void softirq_poller_polls_again_if_a_completion_is_reported(Test &test)
+void softirq_poller_polls_again_if_arming_reports_missed_completions(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_SOFTIRQ);
 }
-void workqueue_poller_polls_again_if_a_completion_is_reported(Test &test)
+void workqueue_poller_polls_again_if_arming_reports_missed_completions(Test &test)
 {
 	produced_and_polled(test, SOFT_NOTIFY_REPORTS, IB_POLL_WORKQUEUE);
 }
@@ -101,8 +101,8 @@ void missing_check_after_arming_is_detected(Test &test)
 
 KUNIT_SUITE(explore_notify, KUNIT_CASE(softirq_poller_gets_an_event_if_armed_after_a_completion),
 	    KUNIT_CASE(workqueue_poller_gets_an_event_if_armed_after_a_completion),
-	    KUNIT_CASE(softirq_poller_polls_again_if_a_completion_is_reported),
-	    KUNIT_CASE(workqueue_poller_polls_again_if_a_completion_is_reported),
+	    KUNIT_CASE(softirq_poller_polls_again_if_arming_reports_missed_completions),
+	    KUNIT_CASE(workqueue_poller_polls_again_if_arming_reports_missed_completions),
 	    KUNIT_CASE(softirq_poller_gets_one_event_if_armed_after_a_completion),
 	    KUNIT_CASE(workqueue_poller_gets_one_event_if_armed_after_a_completion));
 /* A separate suite, because the explorer must find this case to fail. */

@@ -232,7 +232,7 @@ TEST_F(Mlx5EnhancedIpoib, SendQueueWithoutAnInterfaceSendsNothing)
 	EXPECT_EQ(Cqe::opcode.get(driver.entry(cq, 3).bytes), opcode_code(CqeOpcode::requester));
 }
 
-TEST_F(Mlx5EnhancedIpoib, InterfacesAndTablesReferToExistingObjects)
+TEST_F(Mlx5EnhancedIpoib, CommandsThatReferToMissingObjectsAreRefused)
 {
 	const auto cq = driver.make_cq(4);
 	const auto queue = driver.make_rq(cq.number);

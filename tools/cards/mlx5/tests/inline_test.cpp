@@ -169,7 +169,7 @@ TEST_F(Mlx5Inline, UnsignalledReadResultsAreScatteredToMemory)
 }
 
 // The queue pair fails, because the data does not fit into its completion.
-TEST_F(Mlx5Inline, DataLargerThanTheCqeFailsTheQueuePair)
+TEST_F(Mlx5Inline, ScatterBeyondTheSizeOfTheCqeFailsTheQueuePair)
 {
 	driver.inline_receive = QpContext::receive_64_bytes;
 	connect(CqContext::entry_64);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft hunt` with guests: a known report is replayed, found and reduced."""
+"""Tests `weft hunt` with guests: the schedule of a known kernel error is found, reduced and replayed."""
 import json
 import pathlib
 import re

@@ -29,7 +29,7 @@ def guests_load_the_in_tree_stack(lab):
 
 
 @test(kernels=(), also=("um-debug", "um"), timeout=240)
-def same_seed_gives_identical_captures_on_both_stacks(lab):
+def same_seed_reproduces_the_capture_of_each_stack(lab):
     """Two runs with the same seed print the same times and record the same packets, on Linux's stack and on weft's."""
     for stack in ("linux", "weft"):
         captures = [lab.directory / f"{stack}-{number}.pcap" for number in range(2)]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Removes a destination in weft-explore while all are marked or looked up. All
-// destinations are in the first bucket, so that few scheduling decisions are needed to reach a
-// race.
+// Explores races between the removal of one destination and code that marks all destinations or looks
+// one up. All destinations are in the first bucket, so that few scheduling decisions lead to a race.
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>
