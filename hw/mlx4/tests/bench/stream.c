@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Sends small messages as an upper-level protocol does, in chains of 16 with one completion each. The
- * consumer polls the CQ until it is empty, arms it, and waits for the event. The card model counts the
- * operations that this takes.
+ * Sends small messages as an upper-level protocol does, in chains of 16 with one completion each.
+ * The consumer polls the CQ until it is empty, arms it, and waits for the event. The card model
+ * counts the operations that this takes.
  */
 #include <kern/errno.h>
 #include "loop.h"

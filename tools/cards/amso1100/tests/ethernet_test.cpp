@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the card's Ethernet interface with a minimal driver. An in-memory channel replaces the cable.
+// Tests the card's Ethernet interface with a minimal driver. An in-memory channel replaces the
+// cable.
 #include <algorithm>
 #include <memory>
 #include <optional>

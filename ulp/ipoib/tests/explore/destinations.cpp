@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Explores races between the removal of one destination and code that marks all destinations or looks
-// one up. All destinations are in the first bucket, so that few scheduling decisions lead to a race.
+// Explores races between the removal of one destination and code that marks all destinations or
+// looks one up. All destinations are in the first bucket, so that few scheduling decisions lead to
+// a race.
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>
 #include <kern/memory.hpp>
