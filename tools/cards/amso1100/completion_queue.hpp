@@ -19,8 +19,8 @@ class CompletionQueue
 {
 public:
 	static constexpr unsigned kMostDepth = 4096 + 1;
-	// Offset of the first queue's shared structure from the register page, maximum number of
-	// queues, and index of the first queue in hints.
+	// kShared: offset of the first queue's shared structure from the register page.
+	// kFirstIndex: index of the first queue in hints.
 	static constexpr std::uint64_t kShared = 0x10000;
 	static constexpr std::size_t kMost = 1024;
 	static constexpr std::uint32_t kFirstIndex = hw::amso1100::least_queue_index;

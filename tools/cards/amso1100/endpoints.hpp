@@ -38,7 +38,8 @@ public:
 	// that refers to the listener.
 	hw::amso1100::Status listen(const Message &request, Message &reply);
 	std::optional<std::uint64_t> destroy(std::uint32_t listener);
-	// @qp may be null. The connection request is removed in any case.
+	// @qp may be null. The connection request, if the host was notified of it, is removed even
+	// if an error is returned.
 	hw::amso1100::Status accept(const Message &request, QueuePair *qp);
 	hw::amso1100::Status reject(std::uint32_t request);
 

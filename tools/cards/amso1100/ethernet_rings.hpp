@@ -63,7 +63,7 @@ public:
 	// Written on the loop, read on any thread.
 	struct Counts {
 		std::atomic<std::uint64_t> transmitted{0}, received{0};
-		// empty frames, or memory that is not mapped
+		// Frames with an invalid length, or memory that is not mapped.
 		std::atomic<std::uint64_t> bad_transmits{0};
 		std::atomic<std::uint64_t> missed{0};   // no buffer, or its memory is not mapped
 		std::atomic<std::uint64_t> overlong{0}; // larger than the buffer

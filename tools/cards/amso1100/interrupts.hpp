@@ -16,9 +16,9 @@ namespace weft::amso1100
 class Interrupts
 {
 public:
-	// @drive is called when the level of the interrupt pin changes. @send sends an MSI, if the
-	// driver has enabled them, for each event that was not pending at the last message, and for
-	// each that is still pending after an acknowledgement.
+	// @drive is called with the new level of the interrupt pin when it changes. @send is called
+	// with a vector, to send its MSI-X message, when an event is pending that was not pending
+	// at the last message, or that is still pending after an acknowledgement.
 	Interrupts(std::function<void(bool)> drive, std::function<void(hw::amso1100::Vector)> send)
 	    : drive_(std::move(drive)), send_(std::move(send))
 	{
@@ -33,7 +33,7 @@ public:
 	// Clears all events of the Ethernet function.
 	void clear_network();
 
-	// Registers of BAR 0 by offset; reserved ones read 0.
+	// Registers of BAR 0 by offset; all other offsets read as 0.
 	std::uint32_t read(std::uint64_t offset);
 	void write(std::uint64_t offset, std::uint32_t value);
 

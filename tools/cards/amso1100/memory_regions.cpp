@@ -192,7 +192,8 @@ Verdict MemoryRegions::invalidate_for_peer(std::uint32_t pd, std::uint32_t stag)
 {
 	const Region *const region = find(stag);
 	constexpr std::uint32_t offered = wire::mr_flag::remote_read | wire::mr_flag::remote_write;
-	// invalidate() refuses unknown STags and those of other PDs.
+	// invalidate() refuses an unknown STag, and an allocated one of another PD. Both are
+	// reported to the peer as invalid STags, so that it cannot distinguish them.
 	if (region && (!region->allocated || !(region->flags & offered)))
 		return Verdict::rights;
 	return invalidate(pd, stag);

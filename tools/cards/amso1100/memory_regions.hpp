@@ -100,7 +100,7 @@ private:
 			 Piece &&piece);
 
 	PciHost &host_;
-	// keyed by the STag without its key byte
+	// The key of the map is the STag without its key byte.
 	std::unordered_map<std::uint32_t, Region> regions_;
 	std::size_t entries_ = 0;
 	std::uint32_t last_index_ = 0;

@@ -66,7 +66,7 @@ bool MessageQueues::write(std::uint64_t offset, std::span<const std::byte> data)
 {
 	std::ranges::copy(data, memory_.begin() + static_cast<std::ptrdiff_t>(offset));
 	// A host that was killed sends no TERM, and the next one starts at index 0. Its first write
-	// may not change the index, if the previous host had stopped at the same one.
+	// leaves the index unchanged if the previous host had stopped at the same one.
 	constexpr std::size_t kRequestIndex =
 		static_cast<std::size_t>(Queue::requests) * wire::shared::size +
 		wire::shared::index;
@@ -201,8 +201,8 @@ std::uint64_t MessageQueues::events_read()
 	return events_written_ - std::min<std::uint64_t>(events_written_, unread);
 }
 
-// Writes the replies that wait for no event. Returns false if one of them finds no space; it is
-// then the first in order. Returns false, too, if host memory is not mapped.
+// Returns false if a reply could not be written. It then stays first in order, unless the queue's
+// memory is not mapped.
 bool MessageQueues::flush_replies()
 {
 	const std::uint64_t read = events_read();
@@ -232,8 +232,8 @@ void MessageQueues::flush_events()
 	}
 }
 
-// Writes the message, the index, the hint and the count of hints, in this order, and then raises
-// the interrupt. Returns false if the queue is full or host memory is not mapped.
+// Writes the message and the index, adds a hint, writes the count of hints, and raises the
+// interrupt, in this order. Returns false if the queue is full or host memory is not mapped.
 bool MessageQueues::put(std::uint64_t pool, std::uint16_t &next, unsigned entries,
 			std::uint64_t word, Queue queue, const Message &message)
 {

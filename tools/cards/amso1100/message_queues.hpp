@@ -49,8 +49,8 @@ public:
 	// @host must exist until the second reset() from now.
 	void attach(PciHost &host) { host_ = &host; }
 	void reset();
-	// These access @offset from kShared, up to kEnd. write() returns true if there may be
-	// requests.
+	// These access @offset from kShared, up to kEnd. write() returns true if an index of the
+	// host may have changed: there may be new requests, or space for replies and events.
 	void read(std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(std::uint64_t offset, std::span<const std::byte> data);
 	// HOST_HINT.
@@ -66,7 +66,7 @@ public:
 	std::uint64_t event(const Message &message);
 	// Notifies the host of a change in the queue with this @index.
 	void hint(std::uint32_t index);
-	// Returns true if so many events are pending that nothing that can wait should add more.
+	// Returns true if so many events are pending that work which adds more should wait.
 	bool crowded() const { return events_.size() >= kMostEvents; }
 	// Writes a 16-bit word in the host's memory. Returns false if it is not mapped.
 	bool put_word(std::uint64_t address, std::uint16_t value);

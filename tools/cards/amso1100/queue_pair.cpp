@@ -44,7 +44,7 @@ Access access_of(Verdict verdict)
 	case Verdict::good:
 		return Access::done;
 	case Verdict::invalid_stag:
-	// not reported as such, so that a peer learns nothing about other PDs
+	// Reported as an invalid STag, so that a peer learns nothing about other PDs.
 	case Verdict::other_pd:
 		return Access::invalid_stag;
 	case Verdict::rights:
@@ -56,7 +56,7 @@ Access access_of(Verdict verdict)
 	return Access::refused;
 }
 
-// Event for a refused Write. The events for a refused Read have the same order.
+// Returns the event that reports a refused Write to the host; read_event() is for Reads.
 EventId write_event(Verdict verdict)
 {
 	switch (verdict) {
@@ -176,7 +176,8 @@ Status QueuePair::modify(QpState next)
 	}
 }
 
-// If the host was notified of the connection and not yet of its end, it needs an event for the end.
+// Moves to Error at the host's request. A pending connect or close ends with its event. In RTS
+// there is no event, because the reply to the request already shows the end of the connection.
 void QueuePair::abandon()
 {
 	const QpState before = state_;

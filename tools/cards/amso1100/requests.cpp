@@ -287,7 +287,7 @@ CompletionQueue::Entry QueuePair::entry_of(const Posted &posted, Status result) 
 	return entry;
 }
 
-// Returns false if the entry could not be written; the queue pair is then in the error state.
+// Returns false if the entry could not be written; the queue pair is then in Terminate or Error.
 bool QueuePair::complete_send(const SendWork &work, Status result)
 {
 	if (result == Status::ok && !(work.flags & wire::work::signaled)) {

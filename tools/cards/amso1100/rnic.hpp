@@ -35,7 +35,7 @@ public:
 	// Accesses at @offset from the register page, after the fixed queues.
 	void read(std::uint64_t offset, std::span<std::byte> data);
 	void write(std::uint64_t offset, std::span<const std::byte> data);
-	// Receives a frame for the RNIC's address or for a group.
+	// Receives a frame for the RNIC's address, or a broadcast frame.
 	void receive(const ethernet::Frame &frame);
 
 	MessageQueues queues;

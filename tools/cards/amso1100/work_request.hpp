@@ -14,7 +14,7 @@
 namespace weft::amso1100
 {
 
-// Maximum number of SGEs per request, and slot sizes of the two queues.
+// Maximum number of SGEs per request, and slot sizes of the two queues in bytes.
 constexpr unsigned kMostSges = 4;
 constexpr std::size_t kSendSlot = hw::amso1100::message_size;
 constexpr std::size_t kReceiveSlot = 96;
@@ -80,7 +80,7 @@ struct ReceiveWork : Posted {
 	hw::amso1100::Status fault = hw::amso1100::Status::ok;
 };
 
-// The limits are those that were requested for the queue pair.
+// @most, @most_send, @most_write: the numbers of SGEs that were requested for the queue pair.
 SendWork parse_send_work(std::span<const std::byte> slot, unsigned most_send, unsigned most_write);
 ReceiveWork parse_receive_work(std::span<const std::byte> slot, unsigned most);
 

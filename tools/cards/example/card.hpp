@@ -55,8 +55,8 @@ private:
 
 	State state_ = State::idle;
 	std::uint64_t queue_ = 0;
-	std::uint32_t posted_ = 0; // as reported by the driver
-	std::uint32_t served_ = 0; // of counts
+	std::uint32_t posted_ = 0; // number of requests, modulo counts, as reported by the driver
+	std::uint32_t served_ = 0; // number of executed requests, modulo counts
 
 	// Written on the loop, read on any thread.
 	std::atomic<std::uint64_t> doorbells_{0};

@@ -25,8 +25,9 @@ public:
 	void key_violation(unsigned port, ib::TrapNumber trap,
 			   const packet::Headers &headers) override;
 
-	// MAD_IFC: replaces @mad, addressed to @port, by its response. Returns false if there is no
-	// response. @slid: the source LID that the driver passes if the MAD came from the fabric.
+	// MAD_IFC: replaces @mad, addressed to @port, by its response; a TrapRepress has none.
+	// Returns false if the M_Key is wrong, or if an untrusted driver sends an SMP that is not a
+	// Get. @slid: the source LID that the driver passes if the MAD came from the fabric.
 	bool local_mad(unsigned port, ib::Mad &mad, ib::Lid slid, bool ignore_mkey);
 
 	SubnetAgent &subnet() { return subnet_; }

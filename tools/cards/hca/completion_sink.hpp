@@ -15,8 +15,9 @@ namespace weft::hca
 
 struct QueuePair;
 
-// ChecksumStatus - the checksums of a datagram that the card has found to be correct; all false if
-// it is not IP over InfiniBand, or if its header checksum is wrong.
+// ChecksumStatus - the kind of IP packet in a datagram, and which of its checksums the card has
+// found to be correct; all false if it is not IP over InfiniBand, or if its header checksum is
+// wrong.
 struct ChecksumStatus {
 	bool ipv4 = false;
 	bool ipv4_fragment = false;
@@ -31,7 +32,7 @@ struct ChecksumStatus {
 	bool operator==(const ChecksumStatus &) const = default;
 };
 
-// Maximum data in a completion, which then replaces the memory of the request
+// Maximum number of data bytes in a completion, which then replaces the memory of the request
 // (QueuePairAttributes::inline_receive).
 constexpr std::size_t completion_data_max = 64;
 

@@ -99,12 +99,13 @@ public:
 	virtual MemoryError translate(const KeyUse &use, std::uint64_t address,
 				      std::uint64_t length,
 				      std::vector<MemorySegment> &out) const = 0;
-	// Returns true if an object still uses @key.
+	// Returns true if @key is valid now, so that packets in flight keep their access to its
+	// memory.
 	virtual bool holds(std::uint32_t key) const = 0;
 	// Returns true if @key refers to parts of other keys' memory.
 	virtual bool has_parts(std::uint32_t /* key */) const { return false; }
-	// Returns true once after a key, to whose memory other keys refer, was destroyed or
-	// changed.
+	// Returns true once after a key was destroyed or changed, if other keys have used parts of
+	// its memory.
 	virtual bool take_lost_parts() { return false; }
 	// Returns the position in the table of a key's index (the key without its low eight bits).
 	// Drivers set bits beyond the table in keys, but not in commands.

@@ -31,7 +31,8 @@ public:
 
 	// Runs @task on the loop after the current handler.
 	void later(std::function<void()> task);
-	// Discards packets that have arrived and were not delivered to the handlers.
+	// Discards packets that have arrived and were not delivered to the handlers, and tasks that
+	// have not run.
 	void drop();
 
 private:

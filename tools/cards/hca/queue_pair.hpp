@@ -85,8 +85,8 @@ struct QueuePairAttributes {
 	std::uint8_t log_requester_reads = 0;
 	std::uint8_t log_responder_reads = 0;
 	std::uint8_t ack_request_frequency = 0;
-	// The source QP number of its datagrams. On some cards QP0 and QP1 send like other QPs and
-	// have ordinary numbers for it.
+	// Returns the source QP number of its datagrams. QP0 and QP1 send as 0 and 1, although the
+	// driver may know them by other numbers.
 	std::uint32_t datagram_source() const
 	{
 		if (special >= 0)

@@ -55,7 +55,7 @@ struct UpdateKey {
 	// any protection domain.
 	bool may_name_pages = false;
 	bool any_domain = false;
-	// the part of the request after its control segment, unchanged
+	// The part of the request after its control segment, unchanged.
 	std::vector<std::byte> segments;
 };
 
@@ -69,7 +69,7 @@ struct SendRequest {
 	bool fence = false;
 	bool ip_checksum = false;
 	bool l4_checksum = false;
-	// A packet of a special QP is sent with the permissive LID as source.
+	// True if the packet of a special QP must have the permissive LID as source.
 	bool permissive_source = false;
 	// The immediate data or the key to invalidate, in host byte order.
 	std::uint32_t immediate = 0;

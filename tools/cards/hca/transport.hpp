@@ -38,9 +38,9 @@ public:
 
 	// The send doorbell of @qp was rung on its own UAR page.
 	virtual void send_doorbell(QueuePair &qp) = 0;
-	// The memory key with this index of the table was destroyed or changed; or, for the other
-	// function, any key may have been. After the return, no packet in flight reads memory by it
-	// on any thread, because the guest may then reuse its pages.
+	// key_gone(): the memory key with this index of the table was destroyed or changed.
+	// keys_changed(): any key may have been. After the return, no packet in flight reads memory
+	// of these keys on any thread, because the guest may then reuse the pages.
 	virtual void key_gone(std::uint32_t index) = 0;
 	virtual void keys_changed() = 0;
 

@@ -50,7 +50,9 @@ enum class Syndrome : std::uint8_t {
 	flushed,
 	window_bind,
 	bad_response,
-	local_access, // the remote key of an RDMA WRITE with immediate was invalid
+	// A receive fails with this error if the remote key of its RDMA WRITE with immediate is
+	// invalid.
+	local_access,
 	remote_invalid_request,
 	remote_access,
 	remote_operation,

@@ -44,8 +44,8 @@ private:
 	std::vector<std::uint8_t> out_;
 };
 
-// Returns a context that fills the whole input mailbox, or the output mailbox if the command has
-// one.
+// Returns the context that is in the input mailbox. put() writes one to the output mailbox, if the
+// command has one. In both cases it is the whole contents of the mailbox.
 template<typename Context>
 Context context_of(const Command &command)
 {

@@ -59,7 +59,7 @@ public:
 	// queue that takes no events, or any number of them.
 	bool has_room() const;
 	static constexpr std::uint32_t kReserve = 64;
-	// Marks all entries as owned by the card, because software does not.
+	// Marks all entries as owned by the card, for cards whose drivers do not do this.
 	bool initialise_buffer();
 	// Writes an entry and sets its owner bit. Returns false on overrun, or if the buffer is not
 	// accessible; the queue then takes no more entries.
@@ -86,9 +86,9 @@ private:
 class EventQueues
 {
 public:
-	// @lost is called when the memory of a queue cannot be written, because its owner cannot be
-	// notified by an event. @distort changes entries if a fault is simulated, and may request a
-	// wrong owner bit.
+	// @lost is called when an event was lost and no other event can report this: the memory of
+	// a queue cannot be written, or no other queue receives overflow events. @distort changes
+	// entries if a fault is simulated, and may request a wrong owner bit.
 	using Distort = std::function<hw::mlx4::Eqe(hw::mlx4::Eqe entry, bool &wrong_owner)>;
 	explicit EventQueues(
 		std::function<void(unsigned vector)> interrupt, std::function<void()> lost = [] {},

@@ -50,9 +50,9 @@ public:
 	// Makes the next @count opportunities fail; for command_nth, makes the @count-th command
 	// from now fail, or none if @count is 0.
 	void arm(Fault fault, std::uint32_t count);
-	// From now on one opportunity in @one_in fails, selected by @seed. Counted faults are
-	// excluded, and so are capabilities, because the driver could not start again. 0 stops
-	// this.
+	// From now on one opportunity in @one_in fails, selected by @seed; 0 stops this.
+	// command_nth is excluded, and so is capabilities, with which the driver could not start
+	// again.
 	void randomise(std::uint64_t seed, std::uint32_t one_in);
 
 	bool any() const { return any_.load(std::memory_order_relaxed); }

@@ -101,7 +101,7 @@ std::size_t IcmMap::first_ending_from(std::uint64_t address) const
 		from += chunks_[chunk];
 	if (chunk + 1 < chunks_.size())
 		to = pieces_.begin() + chunks_[chunk + 1] + 1;
-	// In most cases there is one such piece.
+	// In most cases the first piece of the chunk is the right one.
 	if (from != to && from->last() >= address)
 		return static_cast<std::size_t>(from - pieces_.begin());
 	return static_cast<std::size_t>(

@@ -173,7 +173,7 @@ MemoryError MemoryTable::bind_window(const BindWindow &request, std::uint32_t pd
 	}
 
 	release_window(window);
-	// read again, because the region may have lost this window above
+	// Read the region again, because it may have lost this window above.
 	if (!read_entry(lkey >> 8, region))
 		return MemoryError::translation;
 	MptEntry::window_count.set(region.bytes, MptEntry::window_count.get(region.bytes) + 1);

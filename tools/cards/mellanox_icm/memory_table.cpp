@@ -151,8 +151,8 @@ bool MemoryTable::write_mtts(std::uint64_t offset, std::span<const std::byte> en
 std::size_t MemoryTable::mtt_pages(std::uint64_t mtt_offset, std::uint64_t number,
 				   std::span<std::uint64_t> pages) const
 {
-	// The offset has 40 bits and the number at most 52, so the sum does not overflow, and any
-	// wrong sum is just another ICM address.
+	// The offset has 40 bits and the number at most 52. If the driver's base makes the sum wrap
+	// around, the result is just another ICM address, which find() checks.
 	const std::uint64_t address =
 		layout_.mtt_base + (mtt_offset & MttEntry::address_mask) + number * MttEntry::size;
 	const auto place = icm_.find(address);

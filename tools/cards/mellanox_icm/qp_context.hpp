@@ -50,8 +50,9 @@ void encode_address(const hca::AddressPath &path, std::uint8_t *layout)
 	std::memcpy(layout + Path::remote_gid, path.remote_gid.raw, sizeof(path.remote_gid.raw));
 }
 
-// Decodes the attributes that a transition requires or that the opt mask selects. Returns false for
-// migration states other than `migrated`, because these cards do not support path migration.
+// Decodes the attributes that a transition requires or that the opt mask selects. Returns false if
+// the mask selects an alternate path or a migration state other than `migrated`, because these
+// cards do not support path migration.
 template<class Context, class Path>
 bool decode_attributes(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
 		       hca::QueuePairAttributes &qp)

@@ -32,7 +32,7 @@ struct CardConfig {
 	std::vector<fabric::Port *> ports; // one or two; they outlive the card
 	// Makes the BARs too small for the resources that the card reports, to test drivers.
 	bool small_bars = false;
-	// If false, the guest cannot manage the subnet or change the GUIDs and node description.
+	// If false, the guest cannot manage the subnet or change the GUIDs.
 	bool trusted = true;
 };
 

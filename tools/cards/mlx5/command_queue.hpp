@@ -46,9 +46,9 @@ public:
 
 	// The queue's address, from the initialization segment; 0 before it was set.
 	void set_address(std::uint64_t address) { address_ = address; }
-	// Handles the doorbell: the entries of the bits in @slots are ready. The first one is
-	// executed in this call, and one more in each iteration of the loop, because an input may
-	// have 2 MiB.
+	// Handles the doorbell: the entries of the bits in @slots are ready. If no entry was
+	// pending, the first one is executed in this call. Each iteration of the loop executes one
+	// more, because an input may have 2 MiB.
 	void ring(std::uint32_t slots);
 	// Drops entries that are ready.
 	void reset();

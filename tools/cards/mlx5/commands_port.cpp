@@ -24,8 +24,8 @@ Status Commands::mad_ifc(Command &command)
 		return Status::bad_index;
 	ib::Mad mad;
 	std::memcpy(&mad, in + MadIfc::mad, sizeof(mad));
-	// The agents answer unknown requests with a MAD status. The command fails only if there is
-	// no response at all.
+	// The agents answer unknown requests with a MAD status. The command fails only if they
+	// refuse the MAD without a response.
 	const auto slid = static_cast<ib::Lid>(MadIfc::remote_lid.get(in));
 	if (!core_.agents.local_mad(number, mad, slid,
 				    command.op_modifier & MadIfc::op_ignore_mkey))

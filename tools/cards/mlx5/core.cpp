@@ -98,8 +98,8 @@ void Core::open()
 // mlx5_ib handles events of its port only after it has registered its device, and never reads the
 // state that earlier events were about: ib_sa would not know the subnet manager's address. The
 // links of real cards come up seconds after INIT_HCA. Here the training starts again with each
-// command, such as those that create objects or send MADs to the card's agents, except for the
-// queries that drivers repeat while they wait for the link.
+// command except those of is_query(), because a driver that still creates objects or sends MADs to
+// the card's agents has not registered its device.
 void Core::await_driver()
 {
 	if (link_training_.armed())

@@ -25,7 +25,7 @@ namespace weft::mlx5
 
 // The progress of the card's initialisation.
 enum class Stage : std::uint8_t {
-	power_on,    // only ENABLE_HCA is permitted
+	power_on,    // only ENABLE_HCA, DISABLE_HCA and NOP are permitted
 	enabled,     // the driver negotiates capabilities
 	initialised, // after INIT_HCA: objects exist, the link may be up
 };
@@ -50,8 +50,8 @@ public:
 	void set_bus_master(bool on);
 	// Raises interrupts of all vectors without a cause.
 	void interrupt_idly();
-	// Simulates a failure: the health buffer reports @syndrome, and commands are not executed
-	// any more.
+	// Called after an unrecoverable error or for a simulated one: the health buffer reports
+	// @syndrome, and commands are not executed any more.
 	void fail(std::uint32_t syndrome);
 
 	// Registers of the initialization segment.
@@ -59,7 +59,8 @@ public:
 	void write(std::uint32_t offset, std::uint32_t value);
 
 	void destroy_qp(QueuePair &qp);
-	// Removes the queue pair from the transport and from groups, because it is in reset again.
+	// Moves the queue pair to reset, and removes it from the transport and from the special
+	// queue pairs. It stays a member of its multicast groups.
 	void retire_qp(QueuePair &qp);
 
 	PciHost &host;

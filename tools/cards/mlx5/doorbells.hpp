@@ -25,7 +25,7 @@ private:
 	void event_queue(std::uint32_t page, std::uint32_t value, bool arm);
 
 	Core &core_;
-	// First dwords of doorbells with two dwords, by page.
+	// First dwords of doorbells whose second dword has not been written, by page.
 	std::map<std::uint32_t, std::uint32_t> halves_;
 };
 

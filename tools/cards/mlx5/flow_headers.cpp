@@ -27,7 +27,7 @@ constexpr std::uint32_t kUdp = 17;
 constexpr std::uint32_t kIpv6Fragment = 44;
 // Mask of the fragment offset and the flag "more fragments".
 constexpr std::uint32_t kIpv4Fragment = 0x3fff;
-// offset of the word that has the flags in its lower nine bits
+// Offset of the word that has the flags in its lower nine bits.
 constexpr std::size_t kTcpFlags = 12;
 
 // Input of a hash: two addresses and two ports.

@@ -75,7 +75,7 @@ MemoryError MemoryKeys::read_list(const UpdateKey &request, const KeyUse &user,
 	std::memcpy(&segment, rest.data(), sizeof(segment));
 	if (segment.byte_count < size)
 		return MemoryError::bounds;
-	// If the list could be in memory of a key with pieces, it might consist of single bytes.
+	// A list in memory of a key with pieces could consist of single bytes, so it is refused.
 	const MemoryKey *const source = find(segment.lkey >> 8);
 	if (source && source->indirect())
 		return MemoryError::bad_request;

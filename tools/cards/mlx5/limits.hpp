@@ -27,9 +27,10 @@ constexpr std::uint32_t kPbaOffset = 4096;
 constexpr unsigned kLogCommands = 5;
 constexpr unsigned kCommands = 1u << kLogCommands;
 constexpr unsigned kLogCommandStride = 6;
-// Maximum length of an input: a memory key of 2^18 pages, 1 GiB of 4 KiB pages.
+// Maximum length of an input in bytes: a memory key of 2^18 pages, 1 GiB of 4 KiB pages.
 constexpr std::size_t kMostInput = (2 << 20) + 4096;
-// Maximum length of an output: a page of capabilities, or the page addresses that drivers reclaim.
+// Maximum length of an output in bytes: a page of capabilities, or the page addresses that drivers
+// reclaim.
 constexpr std::size_t kMostOutput = 8192;
 
 // Maximum number of objects of each kind, and the first number that the card assigns.
@@ -84,7 +85,7 @@ constexpr unsigned kLogLargeSend = 16;
 
 constexpr unsigned kLogPkeys = 7;
 constexpr unsigned kLogMessage = 30;
-// outstanding reads and atomics of a queue pair, in each direction
+// Outstanding reads and atomics of a queue pair, in each direction.
 constexpr unsigned kLogReads = 4;
 constexpr unsigned kAckDelay = 15;
 

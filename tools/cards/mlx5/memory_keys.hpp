@@ -29,7 +29,8 @@ using hw::mlx5::MkeyMode;
 struct MemoryKey {
 	// A part of the key's range that belongs to another key.
 	struct Piece {
-		// Only used if pieces have different lengths; equal lengths follow from page_shift.
+		// length and end are only used if pieces have different lengths; equal lengths
+		// follow from page_shift.
 		std::uint64_t length = 0;
 		std::uint64_t end = 0; // total length of all pieces up to this one
 		std::uint64_t address = 0;

@@ -44,8 +44,8 @@ std::optional<ServiceType> service_of(QpService kind)
 	return std::nullopt;
 }
 
-// Returns the maximum data in completions for the code of one direction; 0xff if there is no such
-// code.
+// Returns the maximum number of data bytes in completions, from the code of one direction; 0xff if
+// there is no such code.
 std::uint8_t inline_bytes(std::uint32_t code, std::uint32_t code_32, std::uint32_t code_64)
 {
 	return code == 0 ? 0 : code == code_32 ? 32 : code == code_64 ? 64 : 0xff;

@@ -64,7 +64,7 @@ private:
 	std::uint16_t next_ = 0; // free-running
 };
 
-// A TIS: the queue pair whose number and port send queues use as their own.
+// A TIS: identifies the queue pair whose number, path and Q_Key its send queues use.
 struct SendInterface {
 	std::uint32_t underlay_qpn = 0;
 };

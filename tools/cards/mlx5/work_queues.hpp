@@ -15,8 +15,8 @@ class WorkQueues final : public WorkSource
 public:
 	explicit WorkQueues(const CardContext &card) : card_(card) {}
 
-	// The index counts blocks of 64 bytes. The doorbell record limits how many requests are
-	// posted.
+	// The index counts blocks of 64 bytes. The doorbell record has the index after the last
+	// posted block.
 	Taken take_send(const hca::QueuePair &qp, std::uint16_t index, SendRequest &request,
 			Syndrome &failure) override;
 	std::uint32_t receives_posted(const hca::QueuePair &qp, std::uint16_t next) const override;

@@ -29,8 +29,8 @@ struct CardConfig {
 	std::string name;       // for logs, and the end of the node description
 	ib::Guid node_guid = 0; // not 0, and unique among nodes; port n has node_guid + n
 	std::vector<fabric::Port *> ports; // two; they outlive the card
-	bool trusted =
-		true; // if false, the guest cannot manage the subnet or change the node description
+	// If false, the guest cannot manage the subnet or change the GUIDs and node description.
+	bool trusted = true;
 };
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(Context &)>;

@@ -88,8 +88,8 @@ Status Commands::mad_ifc(Command &command)
 	const auto slid = static_cast<ib::Lid>(MadIfc::in_modifier_slid.of(command.in_modifier));
 	ib::Mad mad;
 	std::memcpy(&mad, command.in.data(), sizeof(mad));
-	// The agents answer unknown requests with a MAD status. The command fails only if there is
-	// no response at all.
+	// The agents answer unknown requests with a MAD status. The command fails only if they
+	// refuse the MAD without a response.
 	if (!core_.agents.local_mad(number, mad, slid,
 				    command.op_modifier & MadIfc::op_ignore_mkey))
 		return Status::bad_packet;

@@ -13,8 +13,8 @@
 namespace weft::mthca::qp_context
 {
 
-// Sets the attributes of RST2INIT, which do not change later. Drivers may omit them in later
-// transitions (iPXE).
+// Sets the attributes of RST2INIT. Later transitions change them only if the opt mask selects them,
+// so drivers may omit them there (iPXE).
 hw::mthca::Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mask,
 			 QueuePair &qp);
 // Sets the attributes of other transitions: required ones, and those that @opt_mask selects.

@@ -163,8 +163,8 @@ void Engine::stop_send_queue(Qp &qp)
 
 void Engine::raise(Qp &qp, Event event)
 {
-	/* In the order in which they came. */
-	if (!qp.pending_events && card_.completions.raise(event, qp.pair.qpn))
+	/* A new event must not overtake pending ones. */
+	if (!qp.untold && card_.completions.raise(event, qp.pair.qpn))
 		return;
 	qp.pending_events =
 		static_cast<std::uint8_t>(qp.pending_events | 1u << static_cast<unsigned>(event));
@@ -463,7 +463,10 @@ void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_b
 		deliver_management(port_number, packet);
 		return;
 	}
-	/* IBA 9.6.1: VL 15 is for QP0 only, and its packets are not checked further. */
+	/*
+	 * IBA 9.6.1: VL 15 is for QP0 only. Packets on it skip the checks of data VLs, so drop
+	 * those for other QPs.
+	 */
 	if (packet.lrh().vl() == ib::vl_management)
 		return;
 	if (!port->active() && !looped_back)

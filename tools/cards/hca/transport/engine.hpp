@@ -90,12 +90,12 @@ public:
 
 	/* Number of running timers, at most one per QP. */
 	std::size_t timers() const { return timers_.size(); }
-	/* Number of multicast packets that have not reached all members; it is bounded. */
+	/* Number of multicast packets that have not reached all members, at most kFanOutsMax. */
 	std::size_t fan_outs() const { return fan_outs_.size(); }
 	static constexpr std::size_t kFanOutsMax = 256;
-	/* Timers that are processed before the loop runs other tasks. */
+	/* Maximum number of timers that are processed before the loop runs other tasks. */
 	static constexpr unsigned kSliceTimers = 64;
-	/* Events that are raised at once when the guest has made space. */
+	/* Maximum number of QPs whose pending events one call of events_wanted() raises. */
 	static constexpr unsigned kSliceEvents = 64;
 
 	static Qp *state_of(QueuePair *pair)

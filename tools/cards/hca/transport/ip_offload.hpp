@@ -35,7 +35,8 @@ private:
  * @ip: fill in the header checksum of IPv4
  * @l4: fill in the checksum of TCP or UDP; the previous value of the field is ignored
  *
- * A payload that is not IP, is truncated, is a fragment, or has another protocol is not changed.
+ * A payload that is not IP or is truncated is not changed. The L4 checksum is filled in only for
+ * TCP and UDP, and not in fragments.
  */
 void fill_checksums(std::span<std::byte> payload, bool ip, bool l4);
 

@@ -29,7 +29,7 @@ class Leases
 public:
 	explicit Leases(const Memory &memory) : memory_(memory) {}
 
-	/* Number of keys for which a QP may have leases. Data of further keys is copied. */
+	/* Maximum number of leases of a QP, one per key and mapping. Further data is copied. */
 	static constexpr std::size_t kQpMax = 64;
 
 	/*

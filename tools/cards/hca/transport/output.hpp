@@ -27,8 +27,8 @@ public:
 	 * @loopback: loop the packet back inside the card, independent of its address
 	 *
 	 * A packet for the port itself is looped back; a multicast packet is looped back and sent.
-	 * If the port is not active, only SMPs are sent; other packets are dropped with the result
-	 * link_down.
+	 * If the port is not active, other packets and multicast packets are dropped, except on
+	 * VL 15, and the result is link_down.
 	 */
 	fabric::Sent send(unsigned port, fabric::Packet &packet, bool loopback = false);
 

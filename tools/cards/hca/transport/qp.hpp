@@ -25,8 +25,8 @@ namespace weft::hca::transport
 {
 
 /*
- * Returns how many of @packets are sent as one run (see fabric::Packet). The length of a run is
- * limited, so that one card can write a run to its guest while the other prepares the next one.
+ * Returns how many of @packets are sent as one run (see fabric::Packet). Its length is limited, so
+ * that one card prepares the next run while the other writes the previous one to its guest.
  */
 constexpr unsigned run_length(std::uint32_t packets, unsigned mtu)
 {

@@ -273,8 +273,8 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 			return step(qp, work);
 		}
 		/*
-		 * If the operation was refused, do not do this: the key may be in use by another
-		 * QP, whose packets are in flight.
+		 * This is done only after success: a key for which the operation was refused may be
+		 * in use by another QP, whose packets are in flight.
 		 */
 		if (gone)
 			engine_.key_gone(*gone >> 8);

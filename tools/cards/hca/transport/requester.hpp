@@ -46,8 +46,8 @@ public:
 	static bool idle(const Qp &qp) { return qp.send.work.empty(); }
 
 	/*
-	 * Adds a fetched request to a QP. The number of requests between fetch and completion in
-	 * all QPs (held()) limits prefetching.
+	 * Adds a fetched request to the QP's work, and returns it. held() is the number of such
+	 * requests in all QPs, which limits prefetching.
 	 */
 	SendWork &hold(Qp &qp, std::unique_ptr<SendWork> work);
 	/* Removes the oldest request of the QP, which must exist, for completion. */

@@ -67,7 +67,7 @@ bool CompletionWriter::received(const hca::QueuePair &qp, std::uint32_t cqn,
 	cqe.status = checksum_status(done.checksums);
 	if (done.checksums.l4_checksum_ok()) {
 		cqe.checksum_flags = Cqe::l4_checksum_ok;
-		/* The value that hardware reports for a packet whose L4 checksum is correct. */
+		/* The sum over a packet whose L4 checksum is correct. */
 		cqe.checksum = 0xffff;
 	}
 	cqe.byte_count = done.byte_count;

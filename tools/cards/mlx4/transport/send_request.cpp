@@ -126,7 +126,7 @@ Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest
 	out.immediate = control.immediate;
 	out.permissive_source = MlxFlags{control.flags_word}.permissive_source();
 	out.remote_srq = control.remote_srq();
-	/* The size is smaller than the control segment, or differs from what was read. */
+	/* The size is zero, or differs from the number of bytes that were read. */
 	if (control.units() == 0 || control.units() * wqe_unit != wqe.size())
 		return Syndrome::local_qp_operation;
 	if (!opcode || !opcode_allowed(out.opcode, service) || !take_operands(cursor, service, out))

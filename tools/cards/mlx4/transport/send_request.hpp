@@ -40,7 +40,7 @@ Syndrome decode(std::span<const std::byte> wqe, ServiceType service, SendRequest
  */
 std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out);
 
-/* The same for segments that change keys. */
+/* Decode the segments of requests that change keys. */
 FastRegister decoded(const hw::mlx4::WqeFastRegister &segment);
 BindWindow decoded(const hw::mlx4::WqeBindWindow &segment);
 

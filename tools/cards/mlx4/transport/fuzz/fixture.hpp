@@ -87,7 +87,7 @@ private:
 		options.log_send = 3;
 		options.log_receive = 4;
 		options.xrc_domain = 3;
-		/* Time is real in this test, so no timeout may be long. */
+		/* Time is real in this test, so each timeout must be short or disabled. */
 		options.ack_timeout = 0;
 		options.retry_count = options.rnr_retry = 1;
 		options.first_psn = 0;
