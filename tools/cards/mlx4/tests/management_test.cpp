@@ -362,6 +362,17 @@ TEST(UntrustedCard, DriverCannotManageTheSubnet)
 	EXPECT_EQ(command(kSet, ib::attr_port_info), Status::bad_packet);
 	EXPECT_EQ(command(kSet, ib::attr_pkey_table), Status::bad_packet);
 
+	const auto description = [&] {
+		const ib::Mad answer =
+			driver.ask(1, driver.mad(kLidRouted, kGet, ib::attr_node_description), 3);
+		return std::string(ib::smp_attribute<ib::NodeDescription>(
+					   reinterpret_cast<const ib::Smp &>(answer))
+					   .text);
+	};
+	const std::string given = description();
+	EXPECT_EQ(driver.command(Opcode::set_node, 1, 0, Mailbox(64, 'x')).status, Status::ok);
+	EXPECT_EQ(description(), given);
+
 	Mailbox mailbox(0x100);
 	SetPort::capability_mask.set(mailbox.data(), ib::port_cap_is_sm | ib::port_cap_trap);
 	ASSERT_EQ(driver.command(Opcode::set_port, 1, 0, mailbox).status, Status::ok);
