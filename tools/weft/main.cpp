@@ -129,7 +129,9 @@ void add_counters(CLI::App &app, const Options &options)
 	auto all = std::make_shared<bool>(false);
 	auto cards = std::make_shared<bool>(false);
 	auto *only = counters->add_option(
-		"PORT", *port, "only this port (node1/1), or the ports of this node (node1)");
+		"PORT", *port,
+		"only this port (node1/1), the ports of this node (node1), or both ends of this "
+		"link (node1/1-switch1/1)");
 	counters->add_flag("--all", *all, "include zeros");
 	counters->add_flag("--cards", *cards, "counters of cards instead")->excludes(only);
 	counters->callback([&options, port, all, cards] {

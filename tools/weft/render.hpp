@@ -23,6 +23,8 @@ std::string counters_text(const nlohmann::json &counters, bool all);
 std::string log_text(const nlohmann::json &log);
 // A link's state and settings, on a line.
 std::string link_text(const nlohmann::json &link);
+// Faults that are injected into a link, from its settings: " loss=0.05", or nothing.
+std::string link_faults(const nlohmann::json &settings);
 
 // Sort order of `weft top`.
 enum class TopOrder { rate, errors, name };

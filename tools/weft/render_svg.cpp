@@ -145,14 +145,18 @@ string draw_link(const json &link, const Line &line, bool labelled)
 	const auto &settings = link.at("settings");
 	const bool up = link.at("up").get<bool>();
 	const auto name = escaped(link.at("name").get<string>());
+	const auto faults = escaped(link_faults(settings));
 	string out = fmt::format(
-		"<g class=\"link\" data-name=\"{}\"><title>{}</title><path d=\"{}\" class=\"{}\"/>",
-		name, name, line.path, up ? "up" : "down");
-	if (labelled)
-		out += fmt::format("<text x=\"{}\" y=\"{}\" class=\"detail\">{} {}{}</text>",
-				   line.label_x, line.label_y,
-				   escaped(settings.at("width").get<string>()),
-				   escaped(settings.at("speed").get<string>()), up ? "" : " down");
+		"<g class=\"link\" data-name=\"{}\"><title>{}{}</title><path d=\"{}\" class=\"{}\"/>",
+		name, name, faults, line.path,
+		!up              ? "down"
+		: faults.empty() ? "up"
+				 : "faulty");
+	if (labelled || !faults.empty())
+		out += fmt::format(
+			"<text x=\"{}\" y=\"{}\" class=\"detail\">{} {}{}{}</text>", line.label_x,
+			line.label_y, escaped(settings.at("width").get<string>()),
+			escaped(settings.at("speed").get<string>()), up ? "" : " down", faults);
 	return out + "</g>\n";
 }
 
@@ -162,7 +166,8 @@ constexpr const char *kStyle =
 	".link text{paint-order:stroke;stroke:white;stroke-width:5px}"
 	"rect{stroke:#333}.background{fill:white;stroke:none}"
 	".switch rect{fill:#cfe3ff}.host rect{fill:#eee}.host.on rect{fill:#d3f2d0}.manager rect{fill:#ffe9c7}"
-	"path{fill:none}.up{stroke:#2a7}.down{stroke:#c33;stroke-dasharray:5 4}";
+	"path{fill:none}.up{stroke:#2a7}.down{stroke:#c33;stroke-dasharray:5 4}"
+	".faulty{stroke:#b85c00;stroke-dasharray:3 3}";
 
 } // namespace
 

@@ -105,6 +105,14 @@ string link_text(const json &link)
 	return line + '\n';
 }
 
+string link_faults(const json &settings)
+{
+	json faults = settings;
+	for (const char *const other : {"state", "training"})
+		faults.erase(other);
+	return unusual(faults);
+}
+
 string fabric_text(const json &fabric)
 {
 	string out = fmt::format("seed {}\n", text(fabric, "seed"));

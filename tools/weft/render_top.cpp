@@ -63,7 +63,7 @@ private:
 };
 
 struct Row {
-	string name, rate;
+	string name, rate, faults;
 	bool up;
 	double bits[2]{}, packets[2]{}; // each second, from either end
 	double errors = 0, new_errors = 0, waits = 0;
@@ -81,7 +81,7 @@ Row row_of(const json &link, bool up, const Sample &before, const Sample &now)
 	Row row{link.at("name").get<string>(),
 		fmt::format("{} {}", settings.at("width").get<string>(),
 			    settings.at("speed").get<string>()),
-		up};
+		link_faults(settings), up};
 	const double seconds = now.time() - before.time();
 	for (unsigned side = 0; side < 2; ++side) {
 		const auto port = link.at("ends").at(side).get<string>();
@@ -123,6 +123,14 @@ string scaled(double value)
 	return unit ? fmt::format("{:.{}f}{}", value, value < 99.95 ? 1 : 0, units[unit])
 		    : fmt::format("{:.{}f}", value,
 				  value < 9.95 && value != std::floor(value) ? 1 : 0);
+}
+
+// A link that loses packets does not look like a healthy one.
+const char *state_of(const Row &row)
+{
+	if (!row.up)
+		return "DOWN";
+	return row.faults.empty() ? "up" : "fault";
 }
 
 const char *name_of(TopOrder order)
@@ -191,10 +199,10 @@ string top_text(const json &fabric, const json &before, const json &now, const T
 	for (std::size_t i = 0; i < fits; ++i) {
 		const Row &row = rows[i];
 		lines.push_back(fmt::format(
-			"{:<{}}  {:<5} {:<7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}", row.name,
-			longest, row.up ? "up" : "DOWN", row.rate, scaled(row.bits[0]),
-			scaled(row.bits[1]), scaled(row.packets[0]), scaled(row.packets[1]),
-			scaled(row.errors), scaled(row.new_errors), scaled(row.waits)));
+			"{:<{}}  {:<5} {:<7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}{}", row.name,
+			longest, state_of(row), row.rate, scaled(row.bits[0]), scaled(row.bits[1]),
+			scaled(row.packets[0]), scaled(row.packets[1]), scaled(row.errors),
+			scaled(row.new_errors), scaled(row.waits), row.faults));
 	}
 	if (fits < rows.size())
 		lines.push_back(fmt::format("... and {} more links", rows.size() - fits));

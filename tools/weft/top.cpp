@@ -89,6 +89,9 @@ TopView view_of_terminal(bool terminal)
 	return view;
 }
 
+// A description shows faults that were injected later.
+constexpr auto kDescriptionAge = std::chrono::seconds(5);
+
 // Returns true if the fabric is not the one that was described.
 bool changed(const json &fabric, const json &sample)
 {
@@ -149,7 +152,7 @@ void run_top(const std::filesystem::path &socket_directory, double interval, uns
 		screen.emplace();
 	const auto step = std::chrono::duration_cast<Clock::duration>(
 		std::chrono::duration<double>(interval));
-	auto next = Clock::now() + step;
+	auto next = Clock::now() + step, described = Clock::now();
 	unsigned shown = 0;
 	const auto show = [&] {
 		TopView view = view_of_terminal(terminal);
@@ -174,8 +177,10 @@ void run_top(const std::filesystem::path &socket_directory, double interval, uns
 			next = Clock::now() + step;
 			before = std::move(now);
 			now = client.call("fabric.sample");
-			if (changed(fabric, now))
+			if (changed(fabric, now) || Clock::now() - described >= kDescriptionAge) {
 				fabric = client.call("fabric.show");
+				described = Clock::now();
+			}
 			++shown;
 			break;
 		}

@@ -179,14 +179,28 @@ json set_link(LabRuntime &runtime, const json &request)
 	return describe(link);
 }
 
-// Returns the counters of all linked ports, or only those of the port or node that "port"
-// specifies.
+// Returns the names of the ports at both ends of a link, or nothing if no link has this name.
+std::vector<std::string> ends_of_link(LabRuntime &runtime, const std::string &name)
+{
+	if (const fabric::Link *link = runtime.fabric().find_link(name))
+		return {link->end(0).name(), link->end(1).name()};
+	for (const auto &attachment : runtime.ethernet().state().attachments)
+		if (attachment.link.name == name)
+			return {attachment.link.ends[0].name, attachment.link.ends[1].name};
+	return {};
+}
+
+// Returns the counters of all linked ports, or of those that "port" names: one, a node's, or those
+// at the ends of a link.
 json counters(LabRuntime &runtime, const json &request)
 {
 	const bool all = !request.contains("port");
 	const std::string wanted = all ? std::string() : text_of(request, "port");
+	const std::vector<std::string> ends =
+		all ? std::vector<std::string>() : ends_of_link(runtime, wanted);
 	const auto is_wanted = [&](std::string_view name) {
-		return name == wanted || name.starts_with(wanted + "/");
+		return name == wanted || name.starts_with(wanted + "/") ||
+		       std::ranges::find(ends, name) != ends.end();
 	};
 	json result = json::object();
 	for (const fabric::Port *port : all_ports(runtime))
@@ -197,7 +211,7 @@ json counters(LabRuntime &runtime, const json &request)
 		if (all || is_wanted(name))
 			result[name] = values;
 	if (!all && result.empty())
-		throw BadRequest(fmt::format("there is no port or node '{}'", wanted));
+		throw BadRequest(fmt::format("there is no port, node or link '{}'", wanted));
 	return result;
 }
 

@@ -435,6 +435,28 @@ TEST(TopText, ShowsRatesBetweenSamples)
 	EXPECT_EQ(top_text(two_hosts(), now, before, view).find("3.2M"), std::string::npos);
 }
 
+// A link with an injected fault does not look like a healthy one, and its faults are named.
+TEST(TopText, MarksLinksWithInjectedFaults)
+{
+	json fabric = two_hosts();
+	fabric["links"][0]["settings"]["loss"] = "0.05";
+	fabric["links"][0]["settings"]["delay"] = "1ms";
+	fabric["links"][1]["settings"]["loss"] = "1";
+	const auto now = sample(10, ports_of_two_hosts(0, 0), {"b/1-s1/2"});
+	const auto text = top_text(fabric, now, now, {});
+	EXPECT_THAT(
+		text,
+		HasSubstr(
+			"a/1-s1/1      fault 4x QDR        0       0       0       0       0       0       0 delay=1ms loss=0.05\n"));
+	EXPECT_THAT(text, HasSubstr("\nb/1-s1/2      DOWN "));
+	EXPECT_THAT(text, HasSubstr("\nsm/1-s1/3     up "));
+	// A link that was pulled, or that trains for longer, has no fault.
+	fabric["links"][2]["settings"]["training"] = "1ms";
+	fabric["links"][2]["settings"]["state"] = "down";
+	EXPECT_THAT(top_text(fabric, now, now, {}), HasSubstr("\nsm/1-s1/3     up "));
+	EXPECT_EQ(link_faults(fabric["links"][2]["settings"]), "");
+}
+
 TEST(TopText, FitsTheScreenAndEscapesText)
 {
 	json fabric = two_hosts();
@@ -470,6 +492,26 @@ TEST(FabricSvg, ParallelLinksDoNotOverlap)
 		++paths[(*found)[1]];
 	EXPECT_EQ(paths.size(), 6u);
 	EXPECT_THAT(svg, HasSubstr("Q")) << "hosts side by side: a bow";
+}
+
+// A link with an injected fault has a line of its own kind, and its faults are named, also where
+// other links have no label.
+TEST(FabricSvg, MarksLinksWithInjectedFaults)
+{
+	json fabric = two_hosts();
+	EXPECT_THAT(fabric_svg(fabric), Not(HasSubstr("class=\"faulty\"")));
+	fabric["links"][0]["settings"]["loss"] = "0.05";
+	std::string svg = fabric_svg(fabric);
+	elements(svg);
+	EXPECT_THAT(svg, HasSubstr("<title>a/1-s1/1 loss=0.05</title>"));
+	EXPECT_THAT(svg, HasSubstr(">4x QDR loss=0.05<"));
+	EXPECT_THAT(svg, HasSubstr("class=\"faulty\""));
+	EXPECT_THAT(svg, HasSubstr(".faulty{"));
+	fabric = fat_tree(12, 6, 215);
+	fabric["links"][7]["settings"]["corruption"] = "0.1<";
+	svg = fabric_svg(fabric);
+	elements(svg);
+	EXPECT_THAT(svg, HasSubstr(">4x QDR corruption=0.1&lt;</text>"));
 }
 
 TEST(FabricSvg, EscapesNames)

@@ -103,6 +103,15 @@ class Top(unittest.TestCase):
             terminal.type("q")
             self.assertEqual(terminal.end(), (0, True))
 
+    def test_injected_fault_is_marked_while_top_runs(self):
+        with daemon.weftd(WEFTD) as (_, directory):
+            terminal = Terminal(directory, "--sort", "name")
+            self.assertRegex(terminal.shows("sm/1"), r"sm/1-switch1/3 +up ")
+            subprocess.run([WEFT, "--socket-dir", directory, "link", "set", "sm", "loss=5%"], check=True, stdout=subprocess.DEVNULL)
+            self.assertRegex(terminal.shows("loss=0.05"), r"sm/1-switch1/3 +fault .* loss=0.05")
+            terminal.type("q")
+            self.assertEqual(terminal.end(), (0, True))
+
     def test_signals_restore_the_terminal(self):
         with daemon.weftd(WEFTD) as (_, directory):
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -174,6 +174,12 @@ TEST_F(Control, CountersOfOneOrAllPortsAreReturned)
 	EXPECT_THAT(refusal({{"command", "counters"}, {"port", 3}}), HasSubstr("port"));
 	EXPECT_EQ(result({{"command", "counters"}, {"port", "node1"}}), one);
 	EXPECT_THAT(refusal({{"command", "counters"}, {"port", "node"}}), HasSubstr("no port"));
+	for (const char *link : {"node1/1-switch1/1", "switch1/1-node1/1"}) {
+		const auto ends = result({{"command", "counters"}, {"port", link}});
+		EXPECT_EQ(ends.size(), 2u) << link;
+		EXPECT_EQ(ends["node1/1"]["xmit_packets"], 3);
+		EXPECT_TRUE(ends.contains("switch1/1"));
+	}
 	const auto cards = result({{"command", "counters.cards"}});
 	EXPECT_EQ(cards.size(), 2u);
 	EXPECT_EQ(cards["node1"]["commands"], 0);

@@ -174,6 +174,9 @@ TEST_F(EthernetLab, LinksCanBeChangedByName)
 TEST_F(EthernetLab, CountersAndSamplesIncludeEthernetPorts)
 {
 	EXPECT_EQ(ask({{"command", "counters"}, {"port", "lan/2"}})["lan/2"]["xmit_frames"], 0);
+	const auto ends = ask({{"command", "counters"}, {"port", "a/eth0-lan/1"}});
+	EXPECT_EQ(ends.size(), 2u);
+	EXPECT_TRUE(ends.contains("a/eth0") && ends.contains("lan/1"));
 	const auto sample = ask({{"command", "fabric.sample"}})["ethernet"];
 	EXPECT_EQ(sample["ports"].size(), 4u);
 	EXPECT_EQ(sample["ports"]["a/eth0"].size(), sample["columns"].size());
