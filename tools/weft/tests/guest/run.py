@@ -4,6 +4,7 @@ import hashlib
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 
@@ -134,6 +135,57 @@ def run_loads_only_weft_modules_with_stack_weft(lab):
     assert sorted(done.stdout.split("\n")) == sorted([" 0% packet loss", "weft_mlx4 ", "weft_ipoib ", "mlx4_0", ""]), done.stdout + done.stderr
     assert done.returncode == 0, done.stderr
     assert _started(lab) == []
+
+
+PROGRAM = """
+#include <stdio.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+	(void)words;
+	puts(WORD);
+	fflush(stdout);
+	return count > 1 ? pause() : 0;
+}
+"""
+
+
+@test(kernels=("stock",), timeout=120)
+def guests_load_modules_and_run_a_rebuilt_program(lab):
+    """A guest on the stock kernel has the modules of virtual network devices, and loads one more from the shared directory as weft.1 describes. A program in
+    the shared directory that is rebuilt on the host runs in its new form, under another name also while the former one runs."""
+    share = lab.directory / "share"
+    share.mkdir()
+    shutil.copy(kernels.find("stock").modules / "kernel/drivers/net/geneve.ko", share)
+    file = lab.directory / "lab.toml"
+    file.write_text('[[switch]]\nname = "leaf"\n[[host]]\nname = "node1"\n[[link]]\nends = ["node1", "leaf"]\n')
+    directory = lab.socket_path("control.sock").parent
+
+    def weft(*words):
+        done = subprocess.run([lab.program("weft"), "--socket-dir", directory, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def build(word, program):
+        subprocess.run(["gcc", "-static", "-x", "c", f'-DWORD="{word}"', "-o", program, "-"], input=PROGRAM, text=True, check=True)
+
+    weft("lab", "up", "--bare", "--lab", file, "--share", share, "--logs", lab.directory)
+    try:
+        weft("lab", "shell", "node1", "modprobe -a ipvlan vxlan wireguard && ip link add vx type vxlan id 1 dstport 4789 && ip link add wg type wireguard")
+        weft("lab", "shell", "node1", "! modprobe -q geneve && cp /share/geneve.ko /lib/modules/$(uname -r) && depmod && modprobe geneve && "
+             "ip link add gen type geneve id 1 remote 10.9.9.9")
+        build("one", share / "program")
+        assert weft("lab", "shell", "node1", "/share/program") == "one\n"
+        weft("lab", "shell", "node1", "setsid /share/program stay >/run/said 2>&1 </dev/null & until grep -q one /run/said; do sleep 0.1; done")
+        # Under another name while the former version runs, and under the same name after that.
+        build("two", share / "other")
+        assert weft("lab", "shell", "node1", "/share/other") == "two\n"
+        weft("lab", "shell", "node1", "pkill -x program && while pgrep -x program; do sleep 0.1; done")
+        # Overwritten, as by cp(1).
+        (share / "program").write_bytes((share / "other").read_bytes())
+        assert weft("lab", "shell", "node1", "/share/program") == "two\n"
+    finally:
+        weft("lab", "down")
 
 
 def _marked(lab):
