@@ -21,8 +21,8 @@ namespace weft::weftd
 namespace
 {
 
-// A record is a line with a verb and the card's name, followed by the message if the record has
-// one. The largest message contains the client's version data.
+// A record is a line with a verb and the card's name, and what it is about: a message, or the ID of
+// a connection. The largest message is that with the client's version.
 constexpr std::size_t kLongestRecord = 16 << 10;
 // Number of characters of an invalid record that are logged.
 constexpr std::size_t kMostLogged = 64;
@@ -44,9 +44,9 @@ KeeperSocket::KeeperSocket(int fd) : socket_(fd)
 
 KeeperSocket::~KeeperSocket() = default;
 
-void KeeperSocket::connected(const std::string &name, int socket)
+void KeeperSocket::connected(const std::string &name, const std::string &id, int socket)
 {
-	send(kConnected, name, {}, {socket});
+	send(kConnected, name, {std::as_bytes(std::span(id))}, {socket});
 }
 
 void KeeperSocket::received(const std::string &name, const pci::Message &message)
@@ -57,9 +57,9 @@ void KeeperSocket::received(const std::string &name, const pci::Message &message
 	send(kReceived, name, {message.head, message.payload}, fds);
 }
 
-void KeeperSocket::gone(const std::string &name)
+void KeeperSocket::gone(const std::string &name, const std::string &id)
 {
-	send(kGone, name, {}, {});
+	send(kGone, name, {std::as_bytes(std::span(id))}, {});
 }
 
 // Waits if the program is slow, because it must have the message before the client gets a reply.
@@ -146,6 +146,7 @@ void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 			std::vector<FileDescriptor> fds, bool cut)
 {
 	const auto line = record.substr(0, record.find('\n'));
+	const auto rest = record.substr(std::min(line.size() + 1, record.size()));
 	const auto verb = line.substr(0, line.find(' '));
 	const std::string name(line.substr(std::min(verb.size() + 1, line.size())));
 	const auto host = std::ranges::find(runtime.hosts(), name,
@@ -153,19 +154,21 @@ void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 	const bool served = host != runtime.hosts().end() && (*host)->server;
 	if (verb == kAdopt) {
 		auto kept = setup_.extract(name);
+		// The end of a record that is too long is missing.
+		const std::string id(cut ? std::string_view() : rest);
 		if (!served)
 			spdlog::warn("keeper: '{}' is the name of no card",
 				     std::string_view(name).substr(0, kMostLogged));
 		else if (cut || fds.size() != 1)
 			spdlog::warn("keeper: {} was not passed on with one descriptor", name);
 		else if (kept.empty())
-			return (*host)->server->adopt(std::move(fds.front()), {});
+			return (*host)->server->adopt(std::move(fds.front()), {}, id);
 		else if (!kept.mapped().refused)
 			return (*host)->server->adopt(std::move(fds.front()),
-						      std::move(kept.mapped().messages));
-		// Otherwise the program would keep the connection open, and the client would wait
-		// for replies.
-		gone(name);
+						      std::move(kept.mapped().messages), id);
+		// The program would keep the connection open, and the client would wait for
+		// answers.
+		gone(name, id);
 	} else if (!served) {
 		spdlog::warn("keeper: it sent an invalid record, '{}'",
 			     line.substr(0, kMostLogged));
@@ -174,7 +177,7 @@ void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 	} else if (verb != kRestore) {
 		refuse(name, "a record is invalid");
 	} else {
-		keep(name, record.substr(std::min(line.size() + 1, record.size())), std::move(fds));
+		keep(name, rest, std::move(fds));
 	}
 }
 

@@ -29,9 +29,9 @@ public:
 	explicit KeeperSocket(int fd);
 	~KeeperSocket() override;
 
-	void connected(const std::string &name, int socket) override;
+	void connected(const std::string &name, const std::string &id, int socket) override;
 	void received(const std::string &name, const pci::Message &message) override;
-	void gone(const std::string &name) override;
+	void gone(const std::string &name, const std::string &id) override;
 
 	// Serves the clients that the program passes on, until end(). @runtime is used on @loop.
 	void begin(Loop &loop, LabRuntime &runtime);

@@ -19,19 +19,22 @@ struct KeptMessage {
 	std::vector<FileDescriptor> fds;
 };
 
-// Keeper - is notified of the clients of all servers. A client is identified by the name of its
-// server. The functions are called on the servers' loops.
+// Keeper - is notified of the clients of all servers. A connection is identified by the name of its
+// server and an ID, which the server gives it, or which the keeper has given with an adopted one
+// (Server::adopt()); the ID is empty if that keeper had none. No other connection has the same ID,
+// not even one to another process. The methods are called on the servers' loops.
 class Keeper
 {
 public:
 	virtual ~Keeper() = default;
 
-	// A client has connected. @socket is the server's end of the connection.
-	virtual void connected(const std::string &name, int socket) = 0;
-	// The client has sent a message that sets up its session (Protocol::is_setup()).
+	// A client is connected by @socket, which is the server's.
+	virtual void connected(const std::string &name, const std::string &id, int socket) = 0;
+	// The client has sent a message that sets up its session (Protocol::is_setup()). It needs
+	// no ID, because a server has one client at a time.
 	virtual void received(const std::string &name, const Message &message) = 0;
-	// The client has disconnected.
-	virtual void gone(const std::string &name) = 0;
+	// The client has disconnected, or its adoption was refused.
+	virtual void gone(const std::string &name, const std::string &id) = 0;
 };
 
 } // namespace weft::pci

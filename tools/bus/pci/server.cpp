@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "base/acceptor.hpp"
@@ -60,21 +61,26 @@ public:
 	void serve(FileDescriptor socket)
 	{
 		const int fd = socket.get();
-		if (begin(std::move(socket)) && keeper_)
-			keeper_->connected(name_, fd);
+		// Random, because the keeper has connections of earlier processes as well.
+		std::string id =
+			keeper_ ? fmt::format("{:016x}", loop_.environment().random()) : "";
+		if (begin(std::move(socket), std::move(id)) && keeper_)
+			keeper_->connected(name_, id_, fd);
 	}
 
 	// The keeper still has the messages of the other process. An error of this card must not
 	// reach the caller, who adopts the clients of other cards as well.
-	void adopt(FileDescriptor socket, std::vector<KeptMessage> setup)
+	void adopt(FileDescriptor socket, std::vector<KeptMessage> setup, std::string id)
 	{
 		try {
-			if (begin(std::move(socket)))
+			if (begin(std::move(socket), id))
 				repeat(setup);
 			else
-				refuse_adopted();
+				refuse_adopted(id);
 		} catch (const std::exception &error) {
-			refuse_adopted();
+			// If it is connected already, failed() notifies the keeper.
+			if (!connection_)
+				refuse_adopted(id);
 			failed(error.what());
 		}
 	}
@@ -92,8 +98,8 @@ public:
 	}
 
 private:
-	// Returns true if a client is served over @socket from now on.
-	bool begin(FileDescriptor socket)
+	// Returns true if a client is served over @socket from now on. @id: see pci::Keeper.
+	bool begin(FileDescriptor socket, std::string id)
 	{
 		if (!endpoint_)
 			return false;
@@ -117,19 +123,20 @@ private:
 		callbacks.closed = [this](const std::string &reason) { client_gone(reason); };
 		connection_ = std::make_shared<Connection>(
 			loop_, std::move(socket), protocol_->framing(), std::move(callbacks));
+		id_ = std::move(id);
 		connected_.store(true, std::memory_order_relaxed);
 		connection_->start();
 		watch_memory();
 		return true;
 	}
 
-	// Without a connection, notifies the keeper, which would otherwise keep the client's
-	// connection open, and the client would wait for answers. If another client is connected,
-	// the keeper holds that client's connection, and is not notified.
-	void refuse_adopted()
+	// Notifies the keeper, which would otherwise keep the connection open, and the client would
+	// wait for answers. Without an ID, the keeper could mistake another client, which is
+	// connected, for the refused one.
+	void refuse_adopted(const std::string &id)
 	{
-		if (keeper_ && !connection_)
-			keeper_->gone(name_);
+		if (keeper_ && !(id.empty() && connection_))
+			keeper_->gone(name_, id);
 	}
 
 	// Handles the messages to which another process has already replied, and sends no replies.
@@ -164,7 +171,7 @@ private:
 			// If the keeper did not close its duplicate, the connection would stay open
 			// and the guest would wait for answers.
 			if (keeper_ && connection_)
-				keeper_->gone(name_);
+				keeper_->gone(name_, id_);
 			unplug();
 			plug();
 		} catch (const std::exception &again) {
@@ -217,7 +224,7 @@ private:
 	{
 		log_->info("client gone: {}", reason);
 		if (keeper_)
-			keeper_->gone(name_);
+			keeper_->gone(name_, id_);
 		unwatch_memory();
 		connection_.reset();
 		endpoint_->release();
@@ -238,6 +245,7 @@ private:
 	std::optional<Acceptor> acceptor_;
 	std::unique_ptr<Session> session_; // of the present connection
 	std::shared_ptr<Connection> connection_;
+	std::string id_;                     // of the connection, for the keeper
 	std::atomic<bool> connected_{false}; // true while there is a client; read by other threads
 	std::optional<Watch> memory_lost_;   // while there is a client
 };
@@ -273,9 +281,9 @@ void Server::keep(Keeper &keeper)
 	loop_.run([&] { impl_->keep(keeper); });
 }
 
-void Server::adopt(FileDescriptor socket, std::vector<KeptMessage> setup)
+void Server::adopt(FileDescriptor socket, std::vector<KeptMessage> setup, std::string id)
 {
-	loop_.run([&] { impl_->adopt(std::move(socket), std::move(setup)); });
+	loop_.run([&] { impl_->adopt(std::move(socket), std::move(setup), std::move(id)); });
 }
 
 bool Server::connected() const

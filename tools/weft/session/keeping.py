@@ -51,8 +51,8 @@ def _close(numbers):
 class Card:
     """A guest's connection to its card: the socket, and the messages with which a server that continues the connection must begin."""
 
-    def __init__(self, descriptor, number=b""):
-        self.number = number    # number that weftd uses for the connection; an earlier weftd has none
+    def __init__(self, descriptor, identifier=b""):
+        self.identifier = identifier    # that weftd has given the connection; an earlier weftd gives none
         self._socket = socket.socket(fileno=descriptor)
         self._version = None
         self._maps = {}         # by address: (size, message, descriptors)
@@ -109,7 +109,7 @@ class Card:
             try:
                 for message, descriptors in [*version, *((message, held) for _, message, held in self._maps.values()), *([self._intx] if self._intx else [])]:
                     send("restore", message, descriptors)
-                send("adopt", self.number, [self._socket.fileno()])
+                send("adopt", self.identifier, [self._socket.fileno()])
             except OSError:
                 self.stand_in()
                 raise
@@ -289,7 +289,7 @@ class Keeper:
             cards = self._cards[host]
             served = [key for key, card in cards.items() if not card.stands_in()]
             if verb == "connected" and len(descriptors) == 1:
-                for key in [key for key, card in cards.items() if message and card.number == message]:
+                for key in [key for key, card in cards.items() if message and card.identifier == message]:
                     cards.pop(key).close()
                 cards[next(self._count)] = Card(descriptors[0], message)
             elif verb == "received" and served and len(message) >= HEADER.size:
@@ -297,6 +297,6 @@ class Keeper:
             else:
                 _close(descriptors)
                 if verb == "gone":
-                    # Without a number, it is a client that this weftd serves, and not one that waits to be passed on.
-                    for key in [key for key, card in cards.items() if card.number == message] if message else served:
+                    # Without an ID it is a client that this weftd serves, and not one that waits for being passed on.
+                    for key in [key for key, card in cards.items() if card.identifier == message] if message else served:
                         cards.pop(key).close()

@@ -152,12 +152,12 @@ class Kept(unittest.TestCase):
         thread.join(60)
         self.assertFalse(thread.is_alive())
 
-    def other(self, number):
+    def other(self, identifier):
         """Another program is connected to the card."""
         program, theirs = socket.socketpair()
         self.enterContext(program)
         program.settimeout(60)
-        self.notify("connected", [theirs.fileno()], number)
+        self.tell("connected", [theirs.fileno()], identifier)
         theirs.close()
         return program
 
@@ -220,8 +220,8 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n2", 1))
 
     def test_records_of_an_earlier_weftd_are_understood(self):
-        """It sends no numbers. A record about an unknown connection does nothing."""
-        self.notify("gone", body=b"3")
+        """It sends no IDs. A record about an unknown connection does nothing."""
+        self.tell("gone", body=b"3")
         self.passed()
         self.notify("gone")
         self.assertEqual(self.qemu.recv(1), b"")
@@ -229,9 +229,9 @@ class Kept(unittest.TestCase):
         self.die()
         self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
 
-    def test_unnumbered_client_does_not_replace_the_waiting_guest(self):
-        """A program connects to the card, and disconnects, before the guest's connection is passed on to a weftd that sends no numbers."""
-        self.notify("gone", body=b"1")
+    def test_client_without_an_id_does_not_replace_the_waiting_guest(self):
+        """A program connects to the card, and disconnects, before the guest's connection is passed on to a weftd that sends no IDs."""
+        self.tell("gone", body=b"1")
         self.qemu = self.other(b"")
         self.die()
         self.weftd = self.enterContext(self.keeper.open())

@@ -204,6 +204,24 @@ class Kills(unittest.TestCase):
         for client in clients.values():
             client.end()
 
+    def idle_client(self, host):
+        """A client whose requests the test sends."""
+        client = Client(self.folder / f"{host}.sock")
+        self.addCleanup(client.close)
+        return client
+
+    def test_client_whose_card_another_one_has_taken_is_disconnected(self):
+        """Another client connects to the card before the former one's connection is passed on. The former one does not wait for replies in vain."""
+        client = self.idle_client("a")
+        os.kill(self.weftd._process.pid, signal.SIGKILL)
+        self.assertTrue(self.weftd.ends_soon())
+        self.weftd.start_again()
+        other = self.idle_client("a")
+        self.weftd.keeper.pass_on("a")
+        with self.assertRaises(OSError):
+            client.read(CONFIG, 0, "<H")
+        self.assertEqual(other.read(CONFIG, 0, "<H"), MELLANOX)
+
     def test_client_survives_replacements_of_weftd(self):
         """It is answered as by a failed card after each, until its connection is passed on. The test prints how long the card was not there."""
         client = Client(self.folder / "a.sock")

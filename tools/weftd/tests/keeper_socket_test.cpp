@@ -35,6 +35,7 @@ namespace
 
 using namespace vfio_user;
 using ::testing::ElementsAre;
+using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 using testing::Bytes;
 using testing::bytes_of;
@@ -156,17 +157,18 @@ protected:
 		return {connect_unix(directory_ / (host + ".sock")), kPatience};
 	}
 	// Passes a connection to weftd, and returns the client's end of it.
-	FakeClient adopt(const std::string &host)
+	FakeClient adopt(const std::string &host, const std::string &id = "fed1")
 	{
 		auto [client, server] = FakeClient::make_sockets();
-		notify("adopt " + host + "\n", {server.get()});
+		tell("adopt " + host + "\n" + id, {server.get()});
 		return {std::move(client), kPatience};
 	}
-	void expect_refused(const std::string &host)
+	// Checks that the client is disconnected, and that the program learns which one it was.
+	void expect_refused(const std::string &host, const std::string &id = "fed2")
 	{
-		auto client = adopt(host);
+		auto client = adopt(host, id);
 		EXPECT_TRUE(client.wait_closed());
-		EXPECT_EQ(next_record().text, "gone " + host + "\n");
+		EXPECT_EQ(told().text, "gone " + host + "\n" + id);
 	}
 	// Checks that a client can be handed over.
 	void expect_adopting(const std::string &host)
@@ -176,7 +178,7 @@ protected:
 		EXPECT_EQ(client.call(Command::reset).error(), 0u);
 		EXPECT_TRUE(quiet());
 		client.close();
-		EXPECT_EQ(next_record().text, "gone " + host + "\n");
+		EXPECT_EQ(told().text, "gone " + host + "\nfed1");
 		synchronise();
 	}
 	// Waits until the cards have finished their pending work.
@@ -204,8 +206,8 @@ TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 	const auto memory = make_memory();
 	client.map(0, kPage, memory.get());
 
-	const auto connected = next_record();
-	EXPECT_EQ(connected.text, "connected node2\n");
+	const auto connected = told();
+	EXPECT_THAT(connected.text, MatchesRegex("connected node2\n[0-9a-f]{16}"));
 	ASSERT_EQ(connected.fds.size(), 1u);
 	ASSERT_EQ(::send(connected.fds[0].get(), "here", 4, 0), 4);
 	EXPECT_THAT((client.receive_as<std::array<char, 4>>()), ElementsAre('h', 'e', 'r', 'e'));
@@ -222,7 +224,7 @@ TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 
 	EXPECT_TRUE(quiet());
 	client.close();
-	EXPECT_EQ(next_record().text, "gone node2\n");
+	EXPECT_EQ(told().text, "gone" + connected.text.substr(connected.text.find(' ')));
 }
 
 // The client gets no reply to messages that another process has answered, and its memory is mapped.
@@ -310,9 +312,28 @@ TEST_F(Keeping, NumberOfRestoredMessagesIsLimited)
 	auto client = adopt("node2");
 	EXPECT_EQ(client.call(Command::reset).error(), 0u);
 	client.close();
-	EXPECT_EQ(next_record().text, "gone node2\n");
+	EXPECT_EQ(told().text, "gone node2\nfed1");
 	expect_adopting("node1");
 	EXPECT_EQ(descriptors(), before);
+}
+
+// If another client has the card, the program is notified, because it would otherwise keep the
+// connection open, and the client would wait for replies. An earlier version of the program gives
+// no ID; it is not notified, because it would then disconnect the other client.
+TEST_F(Keeping, ClientOfACardInUseIsRefused)
+{
+	auto present = connect("node1");
+	ASSERT_EQ(present.greet().error(), 0u);
+	const auto connected = told();
+	EXPECT_THAT(told().text, StartsWith("received node1\n"));
+	tell("restore node1\n" + kVersion);
+	expect_refused("node1");
+	tell("restore node1\n" + kVersion);
+	EXPECT_TRUE(adopt("node1", "").wait_closed());
+	EXPECT_TRUE(quiet());
+	EXPECT_EQ(present.call(Command::reset).error(), 0u);
+	present.close();
+	EXPECT_EQ(told().text, "gone" + connected.text.substr(connected.text.find(' ')));
 }
 
 // weftd continues without the program, and does not spin on the closed socket.

@@ -3,6 +3,7 @@
 #include <array>
 #include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,24 +18,37 @@ namespace weft::vfio_user
 namespace
 {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kFewMappings = 3;
+// The keeper's ID of the connections that it hands over.
+const std::string kId = "0123456789abcdef";
 
 class RecordingKeeper final : public pci::Keeper
 {
 public:
-	void connected(const std::string &name, int) override { calls.push_back("+" + name); }
+	void connected(const std::string &name, const std::string &id, int) override
+	{
+		told.push_back("+" + name);
+		ids.push_back(id);
+	}
 	void received(const std::string &, const pci::Message &message) override
 	{
 		calls.push_back(std::to_string(message.header<Header>().command) + "/" +
 				std::to_string(message.fds.size()));
 	}
-	void gone(const std::string &name) override { calls.push_back("-" + name); }
+	void gone(const std::string &name, const std::string &id) override
+	{
+		told.push_back("-" + name);
+		ids.push_back(id);
+	}
 
-	std::vector<std::string> calls;
+	std::vector<std::string> told;
+	std::vector<std::string> ids; // of each that is connected or gone
 };
 
 class Adopting : public ::testing::Test
@@ -80,7 +94,7 @@ protected:
 	{
 		auto [ours, theirs] = FakeClient::make_sockets();
 		client_.emplace(loop_, std::move(ours));
-		server_.adopt(std::move(theirs), std::exchange(setup_, {}));
+		server_.adopt(std::move(theirs), std::exchange(setup_, {}), kId);
 		return *client_;
 	}
 	FakeClient &client() { return *client_; }
@@ -95,7 +109,7 @@ protected:
 	}
 
 	Loop loop_{"test", Loop::Mode::manual};
-	FakeDevice device_;
+	FakeDevice device_, other_device_;
 	RecordingKeeper keeper_;
 	Server server_{loop_, device_, "card", kFewMappings};
 	std::vector<pci::KeptMessage> setup_;
@@ -146,7 +160,8 @@ TEST_F(Adopting, DisconnectOfAnAdoptedClientReleasesItsMemory)
 	client().close();
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
 }
 
@@ -210,7 +225,8 @@ TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_FALSE(server_.connected());
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
 }
 
@@ -227,7 +243,8 @@ TEST_F(Adopting, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
 	EXPECT_FALSE(server_.connected());
 	EXPECT_TRUE(device_.attached());
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
 }
 
@@ -241,10 +258,12 @@ TEST_F(Adopting, ClientOfAnUnavailableCardIsRefused)
 	note_memory(0, kPage, file);
 	adopt();
 	ASSERT_FALSE(device_.attached());
-	keeper_.calls.clear();
+	keeper_.told.clear();
+	keeper_.ids.clear();
 	note_version();
 	EXPECT_TRUE(adopt().wait_closed());
-	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	device_.failing_resets = 0;
 	ASSERT_TRUE(loop_.run_until([&] { return device_.attached(); }));
 	expect_serving();
@@ -276,26 +295,59 @@ TEST_F(Adopting, ClientIsRefusedIfItsSessionCannotBeCreated)
 	server.keep(keeper_);
 	auto [ours, theirs] = FakeClient::make_sockets();
 	FakeClient client(loop_, std::move(ours));
-	server.adopt(std::move(theirs), {});
+	server.adopt(std::move(theirs), {}, kId);
 	EXPECT_TRUE(client.wait_closed());
 	EXPECT_FALSE(server.connected());
 	EXPECT_TRUE(device.attached());
-	EXPECT_THAT(keeper_.calls, ElementsAre("-other"));
+	EXPECT_THAT(keeper_.told, ElementsAre("-other"));
+	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 }
 
-// A client that has connected in the meantime keeps the card, and the keeper knows only about it.
+// A client that has connected in the meantime keeps the card. The keeper is notified of the refused
+// one by its ID; if it has given none, it is not notified, because it would take the present client
+// for the refused one.
 TEST_F(Adopting, ClientOfACardInUseIsRefused)
 {
 	expect_serving();
 	auto &present = client();
-	keeper_.calls.clear();
-	auto [ours, theirs] = FakeClient::make_sockets();
-	FakeClient late(loop_, std::move(ours));
-	note_version();
-	server_.adopt(std::move(theirs), std::exchange(setup_, {}));
-	EXPECT_TRUE(late.wait_closed());
-	EXPECT_EQ(present.call(Command::reset).error(), 0u);
-	EXPECT_THAT(keeper_.calls, IsEmpty());
+	for (const auto &id : {kId, std::string()}) {
+		keeper_.told.clear();
+		keeper_.ids.clear();
+		auto [ours, theirs] = FakeClient::make_sockets();
+		FakeClient late(loop_, std::move(ours));
+		note_version();
+		server_.adopt(std::move(theirs), std::exchange(setup_, {}), id);
+		EXPECT_TRUE(late.wait_closed());
+		EXPECT_EQ(present.call(Command::reset).error(), 0u);
+		if (id.empty())
+			EXPECT_THAT(keeper_.told, IsEmpty());
+		else
+			EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+		EXPECT_THAT(keeper_.ids, Each(id));
+	}
+}
+
+// Each connection has an ID of its own, also if another process serves the card.
+TEST_F(Adopting, IdsAreNotRepeated)
+{
+	Server other(loop_, other_device_, "other", kFewMappings);
+	other.keep(keeper_);
+	for (Server *const server : {&server_, &other})
+		for (unsigned i = 0; i < 2; ++i) {
+			auto [ours, theirs] = FakeClient::make_sockets();
+			FakeClient client(loop_, std::move(ours));
+			server->serve(std::move(theirs));
+			client.close();
+			ASSERT_TRUE(loop_.run_until([&] { return !server->connected(); }));
+		}
+	ASSERT_EQ(keeper_.ids.size(), 8u);
+	std::set<std::string> ids;
+	for (std::size_t i = 0; i < keeper_.ids.size(); i += 2) {
+		EXPECT_EQ(keeper_.ids[i], keeper_.ids[i + 1]) << "of one connection";
+		EXPECT_THAT(keeper_.ids[i], MatchesRegex("[0-9a-f]{16}"));
+		ids.insert(keeper_.ids[i]);
+	}
+	EXPECT_EQ(ids.size(), 4u);
 }
 
 // A client that has disconnected before the handover leaves nothing behind.
@@ -306,10 +358,11 @@ TEST_F(Adopting, AdoptionOfADisconnectedClientLeavesNothingBehind)
 	ours.reset();
 	note_version();
 	note_memory(0, kPage, file);
-	server_.adopt(std::move(theirs), std::exchange(setup_, {}));
+	server_.adopt(std::move(theirs), std::exchange(setup_, {}), kId);
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
 }
 
