@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <list>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/acceptor.hpp"
 #include "weftd/control.hpp"
 #include "weftd/log.hpp"
+#include "weftd/state_file.hpp"
 
 namespace weft::weftd
 {
@@ -26,6 +28,10 @@ constexpr std::size_t kLongestLine = 1 << 20;
 // Maximum number of clients; further ones are refused.
 constexpr std::size_t kMostClients = 64;
 
+// How often the state file gets the counts of armed faults, which decrease as the faults happen.
+// This costs the cards nothing, unlike a notification of each fault.
+constexpr auto kFaultsPeriod = std::chrono::seconds(1);
+
 } // namespace
 
 class ControlServer::Impl
@@ -34,8 +40,18 @@ public:
 	Impl(Loop &loop, LabRuntime &runtime, std::function<void()> shut_down,
 	     std::shared_ptr<LogHistory> log, std::shared_ptr<StateFile> state)
 	    : loop_(loop), runtime_(runtime), shut_down_(std::move(shut_down)),
-	      log_(std::move(log)), state_(std::move(state))
+	      log_(std::move(log)), state_(std::move(state)), faults_timer_(loop, [this] {
+		      record_armed_faults(runtime_, *state_);
+		      watch_faults();
+	      })
 	{
+		watch_faults();
+	}
+
+	~Impl()
+	{
+		if (state_ && state_->has_armed())
+			record_armed_faults(runtime_, *state_);
 	}
 
 	void listen(UnixListener listener)
@@ -53,9 +69,10 @@ private:
 		Client(Loop &loop, FileDescriptor socket, LabRuntime &runtime,
 		       const std::function<void()> &shut_down,
 		       const std::shared_ptr<LogHistory> &log,
-		       const std::shared_ptr<StateFile> &state, std::function<void()> gone)
+		       const std::shared_ptr<StateFile> &state, std::function<void()> answered,
+		       std::function<void()> gone)
 		    : socket_(std::move(socket)), session_(runtime, shut_down, log, state),
-		      gone_(std::move(gone)),
+		      answered_(std::move(answered)), gone_(std::move(gone)),
 		      watch_(loop, socket_.get(), Watch::kReadable, [this](unsigned) { work(); })
 		{
 		}
@@ -102,6 +119,7 @@ private:
 		void answer()
 		{
 			output_ = session_.handle(input_.substr(0, line_end_)) + '\n';
+			answered_();
 			input_.erase(0, line_end_ + 1);
 			line_end_ = input_.find('\n');
 		}
@@ -123,7 +141,7 @@ private:
 
 		const FileDescriptor socket_;
 		ControlSession session_;
-		const std::function<void()> gone_;
+		const std::function<void()> answered_, gone_;
 		std::string input_;
 		// length of its first line, once that is complete
 		std::size_t line_end_ = std::string::npos;
@@ -139,9 +157,16 @@ private:
 			return;
 		}
 		const auto place = clients_.emplace(clients_.end());
-		*place = std::make_unique<Client>(loop_, std::move(socket), runtime_, shut_down_,
-						  log_, state_,
-						  [this, place] { clients_.erase(place); });
+		*place = std::make_unique<Client>(
+			loop_, std::move(socket), runtime_, shut_down_, log_, state_,
+			[this] { watch_faults(); }, [this, place] { clients_.erase(place); });
+	}
+
+	// Without armed faults, an idle daemon does not wake up.
+	void watch_faults()
+	{
+		if (state_ && state_->has_armed() && !faults_timer_.armed())
+			faults_timer_.arm(kFaultsPeriod);
 	}
 
 	Loop &loop_;
@@ -149,6 +174,7 @@ private:
 	std::function<void()> shut_down_;
 	const std::shared_ptr<LogHistory> log_;
 	const std::shared_ptr<StateFile> state_;
+	Timer faults_timer_;
 	std::optional<Acceptor> acceptor_;
 	std::list<std::unique_ptr<Client>> clients_;
 };

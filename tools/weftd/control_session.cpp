@@ -115,6 +115,7 @@ json describe(Host &host, const sm::Subnet *subnet)
 		{"guest", host.has_guest()},
 		{"boot", describe(host.boot)},
 		{"faults", describe(host.card->faults())},
+		{"armed", describe(host.card->armed())},
 		{"ports", ports}};
 }
 
@@ -497,6 +498,15 @@ json parse_request(std::string_view line)
 
 } // namespace
 
+void record_armed_faults(const LabRuntime &runtime, StateFile &state)
+{
+	std::vector<ArmedFault> armed;
+	for (const auto &host : runtime.hosts())
+		for (const cards::Count &fault : host->card->armed())
+			armed.push_back({host->name, std::string(fault.name), fault.value});
+	state.record_armed(std::move(armed));
+}
+
 ControlSession::ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
 			       std::shared_ptr<LogHistory> log, std::shared_ptr<StateFile> state)
     : runtime_(runtime), shut_down_(std::move(shut_down)), log_(std::move(log)),
@@ -558,6 +568,9 @@ std::string ControlSession::handle(std::string_view line)
 		// was confirmed can be restored.
 		if (state_)
 			state_->record(request, answer["result"]);
+		// A lab file may have replaced cards.
+		if (state_ && (name == "card.fault" || name == "lab.apply"))
+			record_armed_faults(runtime_, *state_);
 		answer["ok"] = true;
 	} catch (const std::exception &reason) {
 		answer["error"] = reason.what();

@@ -18,7 +18,7 @@ namespace
 {
 
 constexpr int kVersion = 1;
-constexpr std::string_view kApply = "lab.apply", kLink = "link ";
+constexpr std::string_view kApply = "lab.apply", kFault = "card.fault", kLink = "link ";
 
 std::optional<LabText> lab_of(const json &state)
 {
@@ -36,6 +36,14 @@ json describe(const std::optional<LabText> &lab)
 	return {{"source", lab->source}, {"folder", lab->folder}, {"text", lab->text}};
 }
 
+json request_of(const ArmedFault &armed)
+{
+	return {{"command", kFault},
+		{"host", armed.host},
+		{"fault", armed.fault},
+		{"count", armed.count}};
+}
+
 } // namespace
 
 StateFile::StateFile(std::filesystem::path path) : path_(std::move(path))
@@ -48,9 +56,16 @@ StateFile::StateFile(std::filesystem::path path) : path_(std::move(path))
 		if (state.at("version").get<int>() != kVersion)
 			throw std::runtime_error("it was written by another version of weftd");
 		lab_ = lab_of(state);
-		for (const json &each : state.at("requests"))
-			requests_.emplace_back(each.at("sets").get<std::string>(),
-					       each.at("request"));
+		for (const json &each : state.at("requests")) {
+			const auto key = each.at("sets").get<std::string>();
+			const json &request = each.at("request");
+			if (key == kFault)
+				armed_.push_back({request.at("host").get<std::string>(),
+						  request.at("fault").get<std::string>(),
+						  request.at("count").get<std::uint64_t>()});
+			else
+				requests_.emplace_back(key, request);
+		}
 	} catch (const std::exception &reason) {
 		throw std::runtime_error(fmt::format("{} is not the state of a lab: {}",
 						     path_.string(), reason.what()));
@@ -63,6 +78,8 @@ std::vector<std::string> StateFile::requests() const
 	std::vector<std::string> lines;
 	for (const auto &[key, request] : requests_)
 		lines.push_back(request.dump(-1, ' ', false, json::error_handler_t::replace));
+	for (const ArmedFault &armed : armed_)
+		lines.push_back(request_of(armed).dump());
 	return lines;
 }
 
@@ -70,6 +87,7 @@ void StateFile::begin(std::optional<LabText> lab)
 {
 	lab_ = std::move(lab);
 	requests_.clear();
+	armed_.clear();
 	write();
 }
 
@@ -110,6 +128,14 @@ void StateFile::record(const json &request, const json &result)
 	write();
 }
 
+void StateFile::record_armed(std::vector<ArmedFault> armed)
+{
+	if (armed == armed_)
+		return;
+	armed_ = std::move(armed);
+	write();
+}
+
 void StateFile::keep(std::string key, json request)
 {
 	std::erase_if(requests_, [&](const auto &each) { return each.first == key; });
@@ -121,6 +147,8 @@ void StateFile::write()
 	json state{{"version", kVersion}, {"lab", describe(lab_)}, {"requests", json::array()}};
 	for (const auto &[key, request] : requests_)
 		state["requests"].push_back({{"sets", key}, {"request", request}});
+	for (const ArmedFault &armed : armed_)
+		state["requests"].push_back({{"sets", kFault}, {"request", request_of(armed)}});
 	const auto fresh = path_.string() + ".new";
 	std::error_code error;
 	{

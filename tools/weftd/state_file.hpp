@@ -3,6 +3,7 @@
 // as it was at the start, and the requests since then that still have an effect.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -16,6 +17,15 @@
 
 namespace weft::weftd
 {
+
+// A fault of a card that is armed for its next @count opportunities (cards::Card::armed()).
+struct ArmedFault {
+	std::string host;
+	std::string fault;
+	std::uint64_t count;
+
+	bool operator==(const ArmedFault &) const = default;
+};
 
 // Used by one thread at a time.
 class StateFile
@@ -40,6 +50,11 @@ public:
 	// Writes the file if the request has made a change that must be restored. The file is
 	// replaced as a whole, so that it is valid even if the process is killed.
 	void record(const nlohmann::json &request, const nlohmann::json &result);
+	// Writes the file if @armed, which are all armed faults of the lab, differ from those in
+	// it.
+	void record_armed(std::vector<ArmedFault> armed);
+	// Returns true if the file has armed faults.
+	bool has_armed() const { return !armed_.empty(); }
 
 private:
 	void keep(std::string key, nlohmann::json request);
@@ -51,6 +66,8 @@ private:
 	std::optional<LabText> lab_;
 	// Keyed by setting, because a later request for the same setting replaces the earlier one.
 	std::vector<std::pair<std::string, nlohmann::json>> requests_;
+	// Restored after all requests, when their hosts are there.
+	std::vector<ArmedFault> armed_;
 };
 
 } // namespace weft::weftd

@@ -182,6 +182,14 @@ std::vector<cards::Count> ExampleCard::faults() const
 	return {{kInterruptLost, interrupts_lost_.load(std::memory_order_relaxed)}};
 }
 
+std::vector<cards::Count> ExampleCard::armed() const
+{
+	const auto left = interrupts_to_lose_.load(std::memory_order_relaxed);
+	if (left == 0)
+		return {};
+	return {{kInterruptLost, left}};
+}
+
 bool ExampleCard::arm_fault(std::string_view name, std::uint32_t count)
 {
 	if (name != kInterruptLost)

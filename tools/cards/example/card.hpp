@@ -27,6 +27,7 @@ public:
 	PciDevice *function() override { return this; }
 	std::vector<cards::Count> activity() const override;
 	std::vector<cards::Count> faults() const override;
+	std::vector<cards::Count> armed() const override;
 	bool arm_fault(std::string_view name, std::uint32_t count) override;
 
 private:

@@ -63,6 +63,11 @@ public:
 	{
 		return kinds_[static_cast<unsigned>(fault)].struck.load(std::memory_order_relaxed);
 	}
+	// With this count, arm() would arm it as it is armed now.
+	std::uint32_t armed(Fault fault) const
+	{
+		return kinds_[static_cast<unsigned>(fault)].armed.load(std::memory_order_relaxed);
+	}
 
 	// Returns an EQE with the faults that are due; sets @wrong_owner if the owner bit is to be
 	// wrong too. Called on the loop. The formats of CQEs differ between cards, so each card

@@ -47,6 +47,16 @@ public:
 		return counts;
 	}
 
+	std::vector<cards::Count> armed() const override
+	{
+		std::vector<cards::Count> counts;
+		const auto names = fault_names();
+		for (unsigned kind = 0; kind < names.size(); ++kind)
+			if (const auto left = faults_.armed(static_cast<Fault>(kind)))
+				counts.push_back({names[kind], left});
+		return counts;
+	}
+
 	bool arm_fault(std::string_view name, std::uint32_t count) override
 	{
 		if (name == kCatastrophic) {

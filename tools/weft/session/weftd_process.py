@@ -78,8 +78,8 @@ class Daemon:
                 self.end()
                 continue
             self.restarts += 1
-            return (f"{how} and was started again; its log until then is {kept}. Counters start from zero, and captures, attached "
-                    "programs, armed faults of cards and connections of guests are lost")
+            return (f"{how.partition(';')[0]} and was started again; its log until then is {kept}. Counters start from zero, and captures, attached "
+                    "programs and connections of guests are lost")
 
     def replace(self, program):
         """Replaces weftd by a program (None: the same one), which continues its lab; returns a message. If that fails, the former program is started

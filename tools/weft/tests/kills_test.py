@@ -29,7 +29,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 import keeping  # noqa: E402
 from daemon import PATIENCE, await_that  # noqa: E402
 from keeping import HEADER  # noqa: E402
-from weftd_process import Daemon  # noqa: E402
+from weftd_process import STATE, Daemon  # noqa: E402
 
 KILLS = 10
 HOSTS = ("a", "b")
@@ -209,6 +209,20 @@ class Kills(unittest.TestCase):
         client = Client(self.folder / f"{host}.sock")
         self.addCleanup(client.close)
         return client
+
+    def test_armed_fault_that_has_not_happened_happens_after_the_restart(self):
+        """The fifth command from now on fails. Two commands are run before weftd is killed, so that it is the third one of the next weftd."""
+        client = self.idle_client("a")
+        self.ask("card.fault", host="a", fault="command-nth", count=5)
+        statuses = [client.run_command() for _ in range(2)]
+        await_that("the record of the remaining count", lambda: '"count":3,' in (self.folder / STATE).read_text())
+        os.kill(self.weftd._process.pid, signal.SIGKILL)
+        self.assertTrue(self.weftd.ends_soon())
+        self.weftd.start_again()
+        self.assertEqual([host["armed"] for host in self.ask("fabric.show")["hosts"][:2]], [{"command-nth": 3}, {}])
+        self.weftd.keeper.pass_on("a")
+        statuses += [client.run_command() for _ in range(4)]
+        self.assertEqual([status != 0 for status in statuses], [False] * 4 + [True, False])
 
     def test_client_whose_card_another_one_has_taken_is_disconnected(self):
         """Another client connects to the card before the former one's connection is passed on. The former one does not wait for replies in vain."""

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "weftd/state_file.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -195,6 +197,72 @@ TEST_F(State, RestartRestoresSettingsOfManagerAndCards)
 	result({{"command", "sm.enable"}});
 	EXPECT_EQ(3u, state_->requests().size());
 	EXPECT_THAT(state_->requests().back(), HasSubstr("sm.enable"));
+}
+
+// What has not happened yet happens after the restart. Faults that happen at once are not repeated.
+TEST_F(State, RestartRestoresArmedFaults)
+{
+	const auto arm = [this](const char *host, const char *fault, unsigned count) {
+		result({{"command", "card.fault"},
+			{"host", host},
+			{"fault", fault},
+			{"count", count}});
+	};
+	const auto armed = [this](unsigned host) {
+		return result({{"command", "fabric.show"}})["hosts"][host]["armed"];
+	};
+	arm("a", "catastrophic", 1);
+	arm("a", "interrupt", 3);
+	EXPECT_THAT(state_->requests(), IsEmpty());
+	arm("a", "cqe-owner", 2);
+	arm("a", "cqe-owner", 1);
+	arm("a", "command-nth", 9);
+	arm("b", "eqe-type", 4);
+	EXPECT_EQ(armed(0), (json{{"cqe-owner", 3}, {"command-nth", 9}}));
+	const auto recorded = state_->requests();
+	EXPECT_EQ(recorded.size(), 3u) << "one for each host and fault";
+	for (unsigned i = 0; i < 2; ++i) {
+		start_again();
+		EXPECT_EQ(armed(0), (json{{"cqe-owner", 3}, {"command-nth", 9}}));
+		EXPECT_EQ(armed(1), (json{{"eqe-type", 4}}));
+		EXPECT_EQ(state_->requests(), recorded);
+	}
+	arm("a", "command-nth", 0);
+	start_again();
+	EXPECT_EQ(armed(0), (json{{"cqe-owner", 3}}));
+	// A host of an applied lab exists only after the lab was applied again.
+	apply(kThreeHosts);
+	arm("c", "eqe-type", 1);
+	apply(kTwoHosts);
+	apply(kThreeHosts);
+	EXPECT_EQ(armed(0), json::object()) << "it is another card";
+	arm("c", "eqe-type", 5);
+	start_again();
+	EXPECT_EQ(armed(0), (json{{"eqe-type", 5}}));
+}
+
+// A fault that happens is not repeated: weftd records the decreased count within a second, or when
+// it exits.
+TEST_F(State, CountsOfArmedFaultsAreKeptUpToDate)
+{
+	state_->record_armed({{"a", "cqe-owner", 7}});
+	EXPECT_TRUE(StateFile(file()).has_armed());
+	{
+		Loop loop("control");
+		ControlServer server(
+			loop, *runtime_, directory_ / "control.sock", [] {}, nullptr, state_);
+		const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+		while (StateFile(file()).has_armed() && std::chrono::steady_clock::now() < deadline)
+			std::this_thread::sleep_for(std::chrono::milliseconds(10));
+		EXPECT_FALSE(StateFile(file()).has_armed());
+	}
+	state_->record_armed({{"a", "cqe-owner", 7}});
+	{
+		Loop loop("control");
+		ControlServer server(
+			loop, *runtime_, directory_ / "control.sock", [] {}, nullptr, state_);
+	}
+	EXPECT_FALSE(StateFile(file()).has_armed());
 }
 
 TEST_F(State, NumberOfAppliedLabFilesIsLimited)

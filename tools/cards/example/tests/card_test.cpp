@@ -179,8 +179,13 @@ TEST_F(Example, InterruptFaultDropsTheArmedNumberOfInterrupts)
 {
 	EXPECT_FALSE(card_->arm_fault("a-headache", 1));
 	EXPECT_FALSE(card_->randomise_faults(1, 1));
+	EXPECT_TRUE(card_->armed().empty());
 	ASSERT_TRUE(card_->arm_fault("interrupt-lost", 2));
-	for (int i = 0; i < 3; ++i) {
+	for (unsigned i = 0; i < 3; ++i) {
+		std::uint64_t left = 0;
+		for (const cards::Count &armed : card_->armed())
+			left += armed.value;
+		EXPECT_EQ(left, 2u - std::min(i, 2u));
 		put(kSource, kDestination, 8);
 		ring();
 	}
