@@ -410,8 +410,9 @@ class Lab:
                 # has become active, it misses the change.
                 if timeout == CARRIER_TIMEOUTS[-1]:
                     raise
-                for command in ("link.down", "link.up"):
-                    ask_weftd(self.directory, command, link=port)
+                # If weftd crashes in between, the next one must not take the link for one that a user has pulled.
+                ask_weftd(self.directory, "link.down", link=port, record=False)
+                ask_weftd(self.directory, "link.up", link=port)
         return f", {address} on {loaded.interface}"
 
     def _weftd_is_there(self):

@@ -614,6 +614,21 @@ class Booting(Folder):
             self.boot(20, comes_up=False)
 
 
+class CardAgain(unittest.TestCase):
+    def test_link_that_is_plugged_in_again_is_not_recorded_as_pulled(self):
+        """ib0 has no carrier at first. If weftd crashes while the link is pulled for a moment, the next weftd has it up."""
+        asked = []
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), False, lambda _: None)
+        lab._loaded, lab._numbers = {"a": stack.Stack("ib0")}, {"a": 1}
+        lab.weftd = unittest.mock.Mock()
+        done = types.SimpleNamespace(status=0, out="", err="")
+        node = unittest.mock.Mock(card="/card", spawn=lambda _: done, wait_for_carrier=unittest.mock.Mock(side_effect=[DeadlineExceeded("no carrier"), None]))
+        node.name = "a"
+        with unittest.mock.patch.object(labs, "ask_weftd", lambda _, command, **words: asked.append((command, words))):
+            self.assertEqual(lab._give_card_again(node, {"model": "mlx4", "ports": [{"name": "a/1"}]}, True), ", 10.1.0.1 on ib0")
+        self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
+
+
 class Refused(Folder):
     def fails(self, *words):
         weftd = self.write("weftd")

@@ -161,6 +161,19 @@ TEST_F(State, RestartRestoresLinkSettings)
 	EXPECT_EQ("up", result({{"command", "fabric.show"}})["links"][0]["settings"]["state"]);
 }
 
+// A client that pulls a cable and plugs it in again can crash in between, or weftd can.
+TEST_F(State, UnrecordedChangeIsUndoneByARestart)
+{
+	const json before = shown();
+	result({{"command", "link.down"}, {"link", "a"}, {"record", false}});
+	EXPECT_NE(before, shown());
+	EXPECT_THAT(state_->requests(), IsEmpty());
+	start_again();
+	EXPECT_EQ(before, shown());
+	EXPECT_FALSE(ask({{"command", "link.down"}, {"link", "a"}, {"record", 0}})["ok"]);
+	EXPECT_EQ(before, shown()) << "of a request that was refused";
+}
+
 TEST_F(State, RestartRestoresGuidsOfAppliedLab)
 {
 	result({{"command", "link.down"}, {"link", "b"}});
