@@ -2,6 +2,7 @@
 """The ConnectX-5 with Debian's drivers and programs, connected to another ConnectX-5 and to a ConnectX-2."""
 import json
 import re
+import signal
 import subprocess
 
 from lab import kernels
@@ -12,7 +13,7 @@ import opensm
 import storage
 import two_ports
 from lab.fabric import TWO_PORTS
-from stock import check, complaints, guests, install, ping, programs, served
+from stock import KILLED, check, complaints, guests, install, ping, programs, served
 from stock import interfaces_up as ipoib_up
 
 # node2 has the card of the other model.
@@ -91,7 +92,7 @@ def works(node1, node2, fabric, peer):
         assert "SMINFO_MASTER" in node1.run("sminfo").out
         assert node1.run("saquery NR").out.count("NodeRecord dump") >= 3
     with check("programs that are killed leave nothing behind"):
-        node1.run("timeout -s KILL 1 ibv_rc_pingpong", check=False)
+        assert node1.run("timeout -s KILL 1 ibv_rc_pingpong", check=False).status == KILLED
         for out in served(node1, node2, "ibv_rc_pingpong -c -n 100"):
             assert "100 iters in" in out, out
     with check("the driver used no command that the card lacks, and logged no warning"):
@@ -120,6 +121,11 @@ def recovered(node, kind, act):
         node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx5_0/ports/1/state", timeout=60, what="an active port")
 
 
+def stopped(pinging):
+    """Stops a flood of pings under which something was done, and returns the number of replies: without any, there was no traffic."""
+    return int(re.search(r" (\d+) received", pinging.kill(signal.SIGINT).wait(30, check=False).out)[1])
+
+
 @test(kernels=("stock",), timeout=240)
 def mlx5_core_recovers_from_failure_flr_and_rebind(lab):
     """mlx5_core recovers from a fatal error, from a function-level reset, and, under pings, from unbind and bind and from removal and rescan."""
@@ -142,6 +148,7 @@ def mlx5_core_recovers_from_failure_flr_and_rebind(lab):
                     ipoib_up(node1)
                     node1.run("ip neigh flush dev ib0")
                     ping(node1, node2, "10.0.0.2", 20)
+            assert stopped(pinging) > 0
         finally:
             pinging.kill()
             pinging.wait(30, check=False)
@@ -250,7 +257,8 @@ def carries_ipoib(fabric, node1, node2, peer, devices, mtu):
         for size in (1280, 1500, whole):
             for node in devices:
                 node.run(f"ip link set ib0 mtu {size}")
-        pinging.wait(60, check=False)
+        received = int(re.search(r" (\d+) received", pinging.wait(60, check=False).out)[1])
+        assert received > 0, "no traffic"
         ping(node1, node2, "10.0.0.2", 20, f"-i 0.01 -s {fits} -M do")
         streams(node1, node2, "10.0.0.1", devices)
     with check("rules of ethtool steer and drop packets"):
@@ -287,6 +295,7 @@ def carries_ipoib(fabric, node1, node2, peer, devices, mtu):
             ipoib_up(node1)
             node1.run("ip neigh flush dev ib0")
             ping(node1, node2, "10.0.0.2", 20)
+            assert stopped(pinging) > 0
         finally:
             pinging.kill()
             pinging.wait(30, check=False)
@@ -313,7 +322,7 @@ NEWER_KERNELS = (("trixie", r"linux-image-(6\.12\.\d[^-]*-amd64)"), ("trixie-bac
 # `weft run` has loaded the drivers, and ib0 has its address. A client that connects before its server listens tries again.
 USED_ON_NEWER_KERNELS = f"""
 set -e
-{{ dmesg -l emerg,alert,crit,err,warn | grep mlx5 || true; }} > /run/complaints
+dmesg -l emerg,alert,crit,err,warn > /run/dmesg; grep mlx5 /run/dmesg > /run/complaints || test $? = 1
 again() {{ for i in $(seq 100); do if "$@" > /run/out 2>&1; then cat /run/out; return; fi; sleep 0.2; done; cat /run/out >&2; return 1; }}
 #@ node1
 for type in rc uc ud srq; do ibv_${{type}}_pingpong -c -n {EXCHANGES} -s 1024 > /dev/null; done

@@ -4,7 +4,7 @@ import re
 
 from lab.testing import test
 
-from stock import check, complaints, guests, ping, served
+from stock import KILLED, check, complaints, guests, ping, served
 from stock import interfaces_up as ipoib_up
 
 # node1's second port has no link.
@@ -78,7 +78,7 @@ def stock_ib_mthca_interoperates_with_a_connectx(lab):
             node1.run("perfquery -x -R")
             assert sent(node1) < before
         with check("programs that are killed leave nothing behind"):
-            node1.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
+            assert node1.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False).status == KILLED
             for out in served(node1, node2, "ibv_rc_pingpong -c -n 100"):
                 assert "100 iters in" in out, out
         with check("the driver resets a card with a catastrophic error, and the port becomes active again"):

@@ -20,8 +20,8 @@ TRAP = re.compile(r"Received Generic Notice type:1 num:(\d+).*TID:(0x\w+)")
 
 
 def faults(node):
-    """Returns the errors that OpenSM itself has logged."""
-    return node.run(f"grep -E ' ERR ' {LOG} || true").out
+    """Returns the errors that OpenSM itself has logged. Fails if there is no log (grep's status 2)."""
+    return node.run(f"grep -E ' ERR ' {LOG} || test $? = 1").out
 
 
 def members(manager, group):

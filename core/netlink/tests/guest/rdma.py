@@ -203,6 +203,6 @@ def rdma_tool_lists_user_objects_with_their_process(lab):
             assert status == expected, (port, status, expected)
 
         server.kill()
-        node.wait_for(f"! rdma resource show qp | grep -q 'pid {pid} '", what="the end of the program's QPs")
-        after, = rdma_json(node, "resource")
+        node.wait_for(f"rdma resource show qp >/tmp/qps && ! grep -q 'pid {pid} ' /tmp/qps", what="the end of the program's QPs")
+        after, = told(node, "resource")
         assert after == counts, (counts, after)

@@ -106,7 +106,7 @@ def connections_are_listed_with_their_process(server, client):
     asking.wait(20, check=False)
     listening.kill(2)
     listening.wait(20, check=False)
-    server.wait_for("! rdma resource show cm_id | grep -q .", timeout=20, what="the end of all ids")
+    server.wait_for("rdma resource show cm_id >/tmp/ids && ! test -s /tmp/ids", timeout=20, what="the end of all ids")
 
 
 def module_is_unloaded_while_ids_are_listed(node):

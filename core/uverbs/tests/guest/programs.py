@@ -22,7 +22,7 @@ def load(node, *, names=STACK):
 
 def await_active_ports(node):
     """Waits for the ports, because programs receive port events until they are active."""
-    node.wait_for("! grep -L ACTIVE /sys/class/infiniband/mlx4_0/ports/*/state | grep -q .", timeout=60, what="both ports to be active")
+    node.wait_for("test $(grep -l ACTIVE /sys/class/infiniband/mlx4_0/ports/*/state | wc -l) = 2", timeout=60, what="both ports to be active")
 
 
 def unload(node, *, names=STACK):

@@ -14,7 +14,7 @@ from lab.testing import full, test
 
 import verbs
 from opensm import OPENSM
-from stock import check, interfaces_up, ping, served
+from stock import KILLED, check, interfaces_up, ping, served
 from traffic import FaultyFabric, StockNode
 
 # weft's driver, Debian's ib_mthca and Debian's mlx4 driver.
@@ -92,7 +92,7 @@ def mthca_interoperates_with_stock_drivers(lab):
             exchange(ours, outsider, [f"{command} -n 200" for command in PING_PONGS], "200 iters in")
             exchange(ours, outsider, [f"{command} -F -n 100" for command in (ALL_FIGURES if full() else FEW_FIGURES)], r"^\s*\d+\s+\d+\s+\d+\.\d+|^---")
         with check("a program that is killed leaves nothing behind"):
-            ours.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False)
+            assert ours.run("timeout -s KILL 1 ibv_rc_pingpong -d mthca0", check=False).status == KILLED
             exchange(ours, others[0], ["ibv_rc_pingpong -c -m 2048 -n 100"], "100 iters in")
         with check("limits hold, random commands do no harm, and a killed program leaves nothing behind"):
             ours.put(PROBE, lab.program("weft-uverbs-probe").read_bytes())

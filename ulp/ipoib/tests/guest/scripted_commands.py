@@ -133,8 +133,8 @@ def promiscuous(random):
 try all ip link set ib0 allmulticast on
 tcpdump -i ib0 -n -c {random.randrange(2, 8)} -w /dev/null >/dev/null 2>/tmp/said & tool=$!
 await '! kill -0 $tool'
-kill $tool 2>/dev/null
-if grep -q "Couldn't" /tmp/said; then echo "never: a capture"; fi
+kill $tool 2>/dev/null; wait $tool 2>/dev/null
+grep -Eq '^[1-9][0-9]* packets captured' /tmp/said || echo "never: a capture: $(head -n 1 /tmp/said)"
 try off ip link set ib0 promisc off
 try few ip link set ib0 allmulticast off"""
 
