@@ -76,7 +76,55 @@ appear "/sys/class/infiniband/*/ports/1/state" "the card"
 [ $managed = 0 ] || await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
 appear /sys/class/net/$interface "$interface"
 """ + SET_UP
-# The same without a subnet manager: when one is started, the port becomes active, and the interface gets its carrier.
+# Linux removes the NVMe controllers of a device that is removed, and targets stop listening. A line for each one is noted, with which it can be created again, and lines that an
+# interrupted restart has left are kept. Busybox runs this, because bash would take longer to start: the driver, too, may remove a card that has failed.
+NOTE_NVME = """
+for controller in $nvme/nvme*; do
+	if [ "$(cat $controller/transport 2>/dev/null)" = rdma ]; then
+		line=transport=rdma,$(cat $controller/address),nqn=$(cat $controller/subsysnqn) || continue
+		for option in hostnqn hostid ctrl_loss_tmo reconnect_delay; do
+			value=$(cat $controller/$option 2>/dev/null)
+			case "$value" in
+			"") ;;
+			off) line=$line,$option=-1 ;;
+			*) line=$line,$option=$value ;;
+			esac
+		done
+		[ -d $controller ] || continue	# it has been removed meanwhile, and the line may be incomplete
+		grep -qxF "$line" $note 2>/dev/null || echo "$line" >>$note
+	fi
+done
+if [ -s $note ]; then echo initiator; fi
+if grep -qx rdma $nvmet/ports/*/addr_trtype 2>/dev/null; then echo target; fi
+"""
+# A target has stopped listening: its ports listen again when subsystems are linked to them. Then the controllers are created again. The guest with the target
+# may get its card later.
+CONNECT_NVME = """
+SECONDS=0
+failed=0
+for port in $nvmet/ports/*; do
+	if [[ $(cat $port/addr_trtype 2>/dev/null) == rdma ]]; then
+		subsystems=()
+		for link in $port/subsystems/*; do
+			[[ -L $link ]] && subsystems+=("$(readlink -f "$link")") && rm "$link"
+		done
+		for subsystem in "${subsystems[@]}"; do
+			ln -s "$subsystem" $port/subsystems/ || failed=1
+		done
+	fi
+done
+[[ -s $note ]] || exit $failed
+while read -r line; do
+	until message=$({ echo "$line" >$fabrics; } 2>&1); do
+		((SECONDS < limit)) || { echo "$line: ${message##*: }"; failed=1; break; }
+		sleep 1
+	done
+done <$note
+rm $note
+exit $failed
+"""
+NVME_PLACES = "nvme=/sys/class/nvme nvmet=/sys/kernel/config/nvmet fabrics=/dev/nvme-fabrics note=/run/weft-nvme limit=90\n"
+# The same without a subnet manager: the port becomes active when one comes, and the interface gets its carrier then.
 UNMANAGED_SETUP = LOAD + SET_UP
 # Allocated pages are not zeroed, which would take 0.4 s of the 4.4 s that an emulated CPU needs to boot. The initramfs loads Debian's driver early.
 QUICKLY = "init_on_alloc=0"
@@ -92,6 +140,7 @@ LEAST_MEMORY = {"stock": 192}   # MiB, with which Debian's kernel comes up
 LEAST_OF_OTHERS = 32            # no kernel with weft's initramfs comes up with less
 SETUP_TIMEOUT = 200     # seconds: longer than the waits of a script together, and the modules take a while
 CARRIER_TIMEOUTS = (5, 20, 60)  # seconds until ib0 of a card that is back has a carrier; its link is pulled and plugged in again after each but the last
+NOTE_TIMEOUT = 30       # seconds
 RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
 
 
@@ -266,6 +315,7 @@ class Lab:
         self.guests = {}
         self._numbers = {}      # the last part of each guest's address, while the guest exists
         self._loaded = {}       # the stack.Stack of each guest, or None
+        self._notes = {}        # the Process of each guest that notes its NVMe controllers
         self.weftd = Daemon(weftd, directory, logs, restart, bus_of(machine.is_native()))
         self._lab_file = lab_file
         self._card = card       # without a lab file: the card model of its hosts
@@ -330,8 +380,9 @@ class Lab:
         """If weftd has exited, starts it again with the state that it had, and gives the guests cards again. report(text) reports what was lost. Raises
         LabError if weftd is not to be started again, or exits too often."""
         while not self.weftd.alive():
-            report = report or self.report
-            report(self.weftd.start_again())
+            tell = tell or self.tell
+            self._note_nvme()
+            tell(self.weftd.start_again())
             try:
                 self._give_cards_again(report)
             except LabError:
@@ -340,12 +391,24 @@ class Lab:
 
     def upgrade(self, program, report):
         """Replaces weftd by another program, or by a new process of the same."""
-        self._report = report
-        self.report(self.weftd.replace(program))
-        self._give_cards_again(self.report)
-        self.look_after(self.report)
+        self._tell = tell
+        self._note_nvme()
+        for note in self._notes.values():
+            with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
+                note.wait(NOTE_TIMEOUT)
+        self.tell(self.weftd.replace(program))
+        self._give_cards_again(self.tell)
+        self.look_after(self.tell)
 
-    def _give_cards_again(self, report):
+    def _note_nvme(self):
+        """Has guests note their NVMe controllers, which their drivers may remove soon; does not wait for that."""
+        for name, guest in self.guests.items():
+            loaded = self._loaded.get(name)
+            if loaded and loaded.in_tree and not guest.kernel.native:
+                with contextlib.suppress(GuestDied):
+                    self._notes[name] = guest.spawn([BUSYBOX, "sh", "-c", NVME_PLACES + NOTE_NVME])
+
+    def _give_cards_again(self, tell):
         """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Stops early if weftd exits again."""
         fabric = self._fabric()
         # A port whose cable was unplugged does not become active.
@@ -379,7 +442,10 @@ class Lab:
             guest.wait_for_event(what, lambda: process.status is not None or not self.weftd.alive(), seconds)
             return process.status is not None
 
-        # The driver detects that the card has failed, and later that it is a new one.
+        # The driver finds that the card has failed, and that it is another one then.
+        note = self._notes.pop(guest.name, None)
+        if note and not waited_for(note, "it to note its NVMe controllers", NOTE_TIMEOUT):
+            return None
         removal = guest.spawn([BUSYBOX, "sh", "-c", f"if [ -e {guest.card} ]; then echo 1 >{guest.card}/remove; fi"])
         if not waited_for(removal, "its driver to release the card", RELEASE_TIMEOUT):
             return None
@@ -413,7 +479,15 @@ class Lab:
                 # If weftd crashes in between, the next one must not take the link for one that a user has pulled.
                 ask_weftd(self.directory, "link.down", link=port, record=False)
                 ask_weftd(self.directory, "link.up", link=port)
-        return f", {address} on {loaded.interface}"
+        if not note or not note.out:
+            return f", {address} on {loaded.interface}"
+        process = guest.spawn(NVME_PLACES + CONNECT_NVME)
+        if not waited_for(process, "NVMe over RDMA to connect again", SETUP_TIMEOUT):
+            process.kill()
+            return None
+        if process.status != 0:
+            return f", {address} on {loaded.interface}; NVMe over RDMA has not connected again: {(process.out or process.err).strip()}"
+        return f", {address} on {loaded.interface}, and NVMe over RDMA {'has connected' if 'initiator' in note.out else 'listens'} again"
 
     def _weftd_is_there(self):
         if not self.weftd.alive():

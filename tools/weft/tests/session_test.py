@@ -625,8 +625,71 @@ class CardAgain(unittest.TestCase):
         node = unittest.mock.Mock(card="/card", spawn=lambda _: done, wait_for_carrier=unittest.mock.Mock(side_effect=[DeadlineExceeded("no carrier"), None]))
         node.name = "a"
         with unittest.mock.patch.object(labs, "ask_weftd", lambda _, command, **words: asked.append((command, words))):
-            self.assertEqual(lab._give_card_again(node, {"model": "mlx4", "ports": [{"name": "a/1"}]}, True), ", 10.1.0.1 on ib0")
+            self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True), ", 10.1.0.1 on ib0")
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
+
+
+class Nvme(Folder):
+    """The controllers of NVMe over RDMA of a guest whose card is replaced."""
+
+    def setUp(self):
+        super().setUp()
+        self.places = f"nvme={self.folder}/nvme nvmet={self.folder}/nvmet fabrics={self.folder}/fabrics note={self.folder}/note limit=0\n"
+
+    def controller(self, name, **files):
+        for file, text in files.items():
+            self.write(f"nvme/{name}/{file}", f"{text}\n")
+
+    def note(self):
+        return subprocess.run(["sh", "-c", self.places + labs.NOTE_NVME], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL).stdout
+
+    def connect(self):
+        return subprocess.run(["bash", "-c", self.places + labs.CONNECT_NVME], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+    def test_controllers_are_created_again(self):
+        self.assertEqual(self.note(), "")
+        self.controller("nvme0", transport="pcie")
+        self.assertEqual(self.note(), "")
+        self.controller("nvme1", transport="rdma", address="traddr=10.1.0.1,trsvcid=4420", subsysnqn="disk", hostnqn="me", hostid="5-6", ctrl_loss_tmo="off",
+                        reconnect_delay=10)
+        self.assertEqual(self.note(), "initiator\n")
+        self.assertEqual(self.note(), "initiator\n")
+        self.assertEqual(self.connect().returncode, 0)
+        self.assertEqual((self.folder / "fabrics").read_text(),
+                         "transport=rdma,traddr=10.1.0.1,trsvcid=4420,nqn=disk,hostnqn=me,hostid=5-6,ctrl_loss_tmo=-1,reconnect_delay=10\n")
+        self.assertFalse((self.folder / "note").exists())
+
+    def test_refused_controller_is_reported(self):
+        self.controller("nvme1", transport="rdma", address="traddr=10.1.0.1", subsysnqn="disk")
+        self.note()
+        (self.folder / "fabrics").mkdir()
+        done = self.connect()
+        self.assertEqual((done.returncode, done.stdout), (1, "transport=rdma,traddr=10.1.0.1,nqn=disk: Is a directory\n"))
+        self.assertFalse((self.folder / "note").exists())
+
+    def test_controllers_of_an_interrupted_restart_are_kept(self):
+        """weftd has crashed again after the card was removed, and with it the controller."""
+        self.controller("nvme1", transport="rdma", address="traddr=10.1.0.1", subsysnqn="disk")
+        self.note()
+        subprocess.run(["rm", "-r", self.folder / "nvme"], check=True)
+        self.assertEqual(self.note(), "initiator\n")
+        self.assertEqual(self.connect().returncode, 0)
+
+    def test_subsystems_are_linked_to_ports_of_a_target_again(self):
+        """Only of ports for RDMA: a port listens again when its first subsystem is linked."""
+        links = {}
+        for port, transport in (("1", "rdma"), ("2", "tcp")):
+            self.write(f"nvmet/ports/{port}/addr_trtype", f"{transport}\n")
+            (self.folder / f"nvmet/ports/{port}/subsystems").mkdir()
+            for subsystem in ("a", "b"):
+                self.write(f"nvmet/subsystems/{subsystem}/attr_model")
+                links[port, subsystem] = self.folder / f"nvmet/ports/{port}/subsystems/{subsystem}"
+                links[port, subsystem].symlink_to(f"../../../subsystems/{subsystem}")
+        self.assertEqual(self.note(), "target\n")
+        done = self.connect()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual({key: os.readlink(link)[:1] for key, link in links.items()}, {("1", "a"): "/", ("1", "b"): "/", ("2", "a"): ".", ("2", "b"): "."})
+        self.assertTrue(all(link.is_dir() for link in links.values()))
 
 
 class Refused(Folder):

@@ -9,8 +9,8 @@ import subprocess
 import threading
 import time
 
-from lab import accelerator
-from lab.testing import full, test
+from lab import accelerator, cache
+from lab.testing import full, load, test
 from lab.waiting import wait_until
 
 # Seconds from the daemon's return until each guest reaches the others, on a host that is not busy. Before, mlx4 waits for a command of the failed card, which
@@ -59,6 +59,18 @@ class Running:
         before = self.pid()
         os.kill(before, signal.SIGKILL)
         wait_until("another weftd", lambda: (now := self.pid()) and now != before, 30 * self._slowness)
+
+    def await_cards(self, hosts):
+        """Waits until all hosts have their cards again; returns what `weft lab check` has printed since it was called last."""
+        said = []
+
+        def all_have():
+            said.extend(self.weft("lab", "check", check=False).splitlines())
+            assert not any("has lost its card" in line for line in said), said
+            return all(any(line.startswith(f"{host}: has its card again") for line in said) for host in hosts)
+
+        wait_until("the guests to have their cards again", all_have, PATIENCE * self._slowness, interval=1)
+        return said
 
 
 class Load(threading.Thread):
@@ -138,3 +150,29 @@ def guests_survive_kills_of_weftd(lab):
             assert all("weftd was killed" in line or "has its card again" in line for line in said), said
     finally:
         weft("lab", "down", check=False)
+
+
+@test(kernels=(), also=("stock",), timeout=400)
+def nvme_over_rdma_reconnects(lab):
+    """After weftd was killed, an initiator is connected again to its disk, which has the data that was written before, and can be written."""
+    storage = load(cache.TREE / "tools/tests/guest/storage.py")
+    running = Running(lab)
+    running.weft("lab", "up", "--logs", lab.directory)
+
+    def in_guest(host, script):
+        return running.weft("lab", "shell", host, f"set -e\n{script}")
+
+    try:
+        in_guest("node1", storage.NVME_TARGET.replace("10.0.0.1", "10.1.0.1"))
+        in_guest("node2", f"modprobe nvme-rdma; echo transport=rdma,traddr=10.1.0.1,trsvcid=4420,nqn={storage.NQN},nr_io_queues=1 >/dev/nvme-fabrics")
+        in_guest("node2", f"until test -b /dev/nvme0n1; do sleep 0.1; done; dd if=/dev/urandom of=/tmp/data bs=1M count={storage.MEGABYTES} status=none; "
+                          "dd if=/tmp/data of=/dev/nvme0n1 bs=256k oflag=direct status=none")
+        running.kill()
+        said = running.await_cards(("node1", "node2"))
+        assert "node1: has its card again, 10.1.0.1 on ib0, and NVMe over RDMA listens again" in said, said
+        assert "node2: has its card again, 10.1.0.2 on ib0, and NVMe over RDMA has connected again" in said, said
+        in_guest("node2", "until disk=$(ls /dev/nvme?n1); do sleep 0.1; done; dd if=$disk bs=256k iflag=direct status=none | cmp - /tmp/data; "
+                          "head -c 256k /dev/urandom >/tmp/new; dd if=/tmp/new of=$disk bs=256k oflag=direct status=none; "
+                          "dd if=$disk bs=256k count=1 iflag=direct status=none | cmp - /tmp/new")
+    finally:
+        running.weft("lab", "down", check=False)
