@@ -166,9 +166,10 @@ class Guest:
         what = "the guest to be up"
         read = self._boot_begins
         seen, since = self._boot_begins, time.monotonic()
+        hung = None
 
         def up():
-            nonlocal read, seen, since
+            nonlocal read, seen, since, hung
             end = self._console.end()
             fresh, read = self._console.since(read, end), max(self._boot_begins, end - len(PANIC))
             if self._boots >= self._expected_boots:
@@ -178,7 +179,8 @@ class Guest:
             if end != seen:
                 seen, since = end, time.monotonic()
             elif silence and time.monotonic() - since > (limit := silence * self.slowness * contention()):
-                raise DeadlineExceeded(f"{self.name}: its console has been silent for {limit:.3g} s while waiting for {what}")
+                hung = f"{self.name}: its console has been silent for {limit:.3g} s while waiting for {what}"
+                raise DeadlineExceeded(hung)
             return False
 
         for waits in range(1, BOOT_WAITS + 1):
@@ -187,9 +189,9 @@ class Guest:
                 self.wait_for_event(what, up, timeout)
                 break
             except DeadlineExceeded:
-                if waits == BOOT_WAITS or self._console.end() == before:
+                if hung or waits == BOOT_WAITS or self._console.end() == before:
                     waited = f"{self.name}: waited {waits * timeout * self.slowness:g} s for {what}"
-                    raise DeadlineExceeded("\n".join([waited, *self.console().splitlines()[-15:]])) from None
+                    raise DeadlineExceeded("\n".join([hung or waited, *self.console().splitlines()[-15:]])) from None
         return self
 
     def reboot(self, timeout=90):

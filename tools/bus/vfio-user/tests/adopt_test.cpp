@@ -33,7 +33,7 @@ class RecordingKeeper final : public pci::Keeper
 public:
 	void connected(const std::string &name, const std::string &id, int) override
 	{
-		told.push_back("+" + name);
+		calls.push_back("+" + name);
 		ids.push_back(id);
 	}
 	void received(const std::string &, const pci::Message &message) override
@@ -43,11 +43,11 @@ public:
 	}
 	void gone(const std::string &name, const std::string &id) override
 	{
-		told.push_back("-" + name);
+		calls.push_back("-" + name);
 		ids.push_back(id);
 	}
 
-	std::vector<std::string> told;
+	std::vector<std::string> calls;
 	std::vector<std::string> ids; // of each that is connected or gone
 };
 
@@ -160,7 +160,7 @@ TEST_F(Adopting, DisconnectOfAnAdoptedClientReleasesItsMemory)
 	client().close();
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
 }
@@ -225,7 +225,7 @@ TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_FALSE(server_.connected());
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
 }
@@ -243,7 +243,7 @@ TEST_F(Adopting, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
 	EXPECT_FALSE(server_.connected());
 	EXPECT_TRUE(device_.attached());
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
 }
@@ -258,11 +258,11 @@ TEST_F(Adopting, ClientOfAnUnavailableCardIsRefused)
 	note_memory(0, kPage, file);
 	adopt();
 	ASSERT_FALSE(device_.attached());
-	keeper_.told.clear();
+	keeper_.calls.clear();
 	keeper_.ids.clear();
 	note_version();
 	EXPECT_TRUE(adopt().wait_closed());
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	device_.failing_resets = 0;
 	ASSERT_TRUE(loop_.run_until([&] { return device_.attached(); }));
@@ -299,7 +299,7 @@ TEST_F(Adopting, ClientIsRefusedIfItsSessionCannotBeCreated)
 	EXPECT_TRUE(client.wait_closed());
 	EXPECT_FALSE(server.connected());
 	EXPECT_TRUE(device.attached());
-	EXPECT_THAT(keeper_.told, ElementsAre("-other"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-other"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 }
 
@@ -311,7 +311,7 @@ TEST_F(Adopting, ClientOfACardInUseIsRefused)
 	expect_serving();
 	auto &present = client();
 	for (const auto &id : {kId, std::string()}) {
-		keeper_.told.clear();
+		keeper_.calls.clear();
 		keeper_.ids.clear();
 		auto [ours, theirs] = FakeClient::make_sockets();
 		FakeClient late(loop_, std::move(ours));
@@ -320,9 +320,9 @@ TEST_F(Adopting, ClientOfACardInUseIsRefused)
 		EXPECT_TRUE(late.wait_closed());
 		EXPECT_EQ(present.call(Command::reset).error(), 0u);
 		if (id.empty())
-			EXPECT_THAT(keeper_.told, IsEmpty());
+			EXPECT_THAT(keeper_.calls, IsEmpty());
 		else
-			EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+			EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 		EXPECT_THAT(keeper_.ids, Each(id));
 	}
 }
@@ -361,7 +361,7 @@ TEST_F(Adopting, AdoptionOfADisconnectedClientLeavesNothingBehind)
 	server_.adopt(std::move(theirs), std::exchange(setup_, {}), kId);
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	EXPECT_EQ(memory().sections(), 0u);
-	EXPECT_THAT(keeper_.told, ElementsAre("-card"));
+	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
 }
