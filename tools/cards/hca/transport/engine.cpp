@@ -164,7 +164,7 @@ void Engine::stop_send_queue(Qp &qp)
 void Engine::raise(Qp &qp, Event event)
 {
 	/* A new event must not overtake pending ones. */
-	if (!qp.untold && card_.completions.raise(event, qp.pair.qpn))
+	if (!qp.pending_events && card_.completions.raise(event, qp.pair.qpn))
 		return;
 	qp.pending_events =
 		static_cast<std::uint8_t>(qp.pending_events | 1u << static_cast<unsigned>(event));
