@@ -76,6 +76,15 @@ appear "/sys/class/infiniband/*/ports/1/state" "the card"
 [ $managed = 0 ] || await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
 appear /sys/class/net/$interface "$interface"
 """ + SET_UP
+# mlx4 looks every five seconds whether its card has failed, and then resets it. If that begins while the card is being removed, the two wait for each other
+# for ever (Linux 6.1: catas_reset() for the lock of mlx4_remove_one(), which flushes catas_reset()). So the driver must not look until the removal has
+# stopped that check. Later, the setting is needed: with it, only the first command of the removal waits for the failed card.
+NO_RESET = "if [ -e $reset ] && [ ! -e $former ]; then cat $reset >$former; echo 0 >$reset; fi\n"
+REMOVE = """
+if [ -e $former ]; then (sleep $delay; cat $former >$reset; rm $former) </dev/null >/dev/null 2>&1 & fi
+if [ -e $card ]; then echo 1 >$card/remove; fi
+"""
+RESET_PLACES = "reset=/sys/module/mlx4_core/parameters/internal_err_reset former=/run/weft-reset delay=5\n"
 # Linux removes the NVMe controllers of a device that is removed, and targets stop listening. A line for each one is noted, with which it can be created again, and lines that an
 # interrupted restart has left are kept. Busybox runs this, because bash would take longer to start: the driver, too, may remove a card that has failed.
 NOTE_NVME = """
@@ -315,7 +324,7 @@ class Lab:
         self.guests = {}
         self._numbers = {}      # the last part of each guest's address, while the guest exists
         self._loaded = {}       # the stack.Stack of each guest, or None
-        self._notes = {}        # the Process of each guest that notes its NVMe controllers
+        self._notes = {}        # the Process of each guest that prepares the removal of its card
         self.weftd = Daemon(weftd, directory, logs, restart, bus_of(machine.is_native()))
         self._lab_file = lab_file
         self._card = card       # without a lab file: the card model of its hosts
@@ -381,7 +390,7 @@ class Lab:
         LabError if weftd is not to be started again, or exits too often."""
         while not self.weftd.alive():
             tell = tell or self.tell
-            self._note_nvme()
+            self._prepare_removal()
             tell(self.weftd.start_again())
             try:
                 self._give_cards_again(report)
@@ -392,7 +401,7 @@ class Lab:
     def upgrade(self, program, report):
         """Replaces weftd by another program, or by a new process of the same."""
         self._tell = tell
-        self._note_nvme()
+        self._prepare_removal()
         for note in self._notes.values():
             with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
                 note.wait(NOTE_TIMEOUT)
@@ -400,13 +409,13 @@ class Lab:
         self._give_cards_again(self.tell)
         self.look_after(self.tell)
 
-    def _note_nvme(self):
-        """Has guests note their NVMe controllers, which their drivers may remove soon; does not wait for that."""
+    def _prepare_removal(self):
+        """Has drivers leave their cards alone, and guests note their NVMe controllers; does not wait for that."""
         for name, guest in self.guests.items():
             loaded = self._loaded.get(name)
             if loaded and loaded.in_tree and not guest.kernel.native:
                 with contextlib.suppress(GuestDied):
-                    self._notes[name] = guest.spawn([BUSYBOX, "sh", "-c", NVME_PLACES + NOTE_NVME])
+                    self._notes[name] = guest.spawn([BUSYBOX, "sh", "-c", RESET_PLACES + NO_RESET + NVME_PLACES + NOTE_NVME])
 
     def _give_cards_again(self, tell):
         """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Stops early if weftd exits again."""
@@ -444,9 +453,9 @@ class Lab:
 
         # The driver finds that the card has failed, and that it is another one then.
         note = self._notes.pop(guest.name, None)
-        if note and not waited_for(note, "it to note its NVMe controllers", NOTE_TIMEOUT):
+        if note and not waited_for(note, "it to prepare the removal of its card", NOTE_TIMEOUT):
             return None
-        removal = guest.spawn([BUSYBOX, "sh", "-c", f"if [ -e {guest.card} ]; then echo 1 >{guest.card}/remove; fi"])
+        removal = guest.spawn([BUSYBOX, "sh", "-c", f"{RESET_PLACES}card={guest.card}\n{REMOVE}"])
         if not waited_for(removal, "its driver to release the card", RELEASE_TIMEOUT):
             return None
         try:

@@ -28,6 +28,7 @@ import serving  # noqa: E402
 import stack  # noqa: E402
 from lab import DeadlineExceeded, GuestDied, accelerator, cache, guest, image, machine, own_kernel  # noqa: E402
 from lab.errors import LabError  # noqa: E402
+from lab.waiting import wait_until  # noqa: E402
 from labs import Machine, together  # noqa: E402
 
 SESSION = HERE.parent / "session/weft-session"
@@ -627,6 +628,25 @@ class CardAgain(unittest.TestCase):
         with unittest.mock.patch.object(labs, "ask_weftd", lambda _, command, **words: asked.append((command, words))):
             self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True), ", 10.1.0.1 on ib0")
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
+
+
+class Removal(Folder):
+    def test_mlx4_does_not_reset_the_card_while_it_is_removed(self):
+        """Its setting is the former one afterwards, also if weftd crashes again before the card is removed."""
+        places = f"reset={self.folder}/reset former={self.folder}/former delay=0.1 card={self.folder}/card\n"
+        self.write("reset", "1\n")
+        self.write("card/remove")
+
+        def run(script):
+            subprocess.run(["sh", "-c", places + script], check=True, stdin=subprocess.DEVNULL)
+
+        for _ in range(2):
+            run(labs.NO_RESET)
+            self.assertEqual((self.folder / "reset").read_text(), "0\n")
+        run(labs.REMOVE)
+        self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
+        wait_until("the former setting", lambda: not (self.folder / "former").exists(), 60)
+        self.assertEqual((self.folder / "reset").read_text(), "1\n")
 
 
 class Nvme(Folder):
