@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "sm/subnet_manager.hpp"
 #include "weftd/control.hpp"
 #include "weftd/lab.hpp"
 #include "weftd/lab_runtime.hpp"
@@ -200,12 +201,25 @@ TEST_F(State, RefusedRequestIsNotSavedInTheStateFile)
 TEST_F(State, RestartRestoresSettingsOfManagerAndCards)
 {
 	result({{"command", "sm.disable"}});
-	result({{"command", "sm.corrupt-replies"}, {"one_in", 7}});
+	result({{"command", "sm.corrupt-replies"}, {"one_in", 1}});
 	result({{"command", "card.random_faults"}, {"host", "a"}, {"one_in", 1000000}});
 	const auto recorded = state_->requests();
 	EXPECT_EQ(3u, recorded.size());
 	start_again();
 	EXPECT_EQ(recorded, state_->requests());
+	sm::SubnetManager &manager = *runtime_->subnet_manager();
+	const auto manages = [](const auto &status) { return status.state == ib::SmState::master; };
+	// It may have become master before it was disabled.
+	std::this_thread::sleep_for(std::chrono::seconds(1));
+	EXPECT_TRUE(manager.wait_for([&](const auto &status) { return !manages(status); },
+				     std::chrono::seconds(60)));
+	EXPECT_FALSE(manager.wait_for(manages, std::chrono::milliseconds(500)));
+	// It has no clients, so this is the only thread that uses it.
+	ib::SaMad answer{};
+	manager.reply_corrupter().pass(answer);
+	EXPECT_EQ(1u, manager.reply_corrupter().corrupted());
+	result({{"command", "sm.enable"}});
+	EXPECT_TRUE(manager.wait_for(manages, std::chrono::seconds(60)));
 	// Only the last request counts.
 	result({{"command", "sm.enable"}});
 	EXPECT_EQ(3u, state_->requests().size());
