@@ -152,6 +152,34 @@ def guests_survive_kills_of_weftd(lab):
         weft("lab", "down", check=False)
 
 
+UNTIL_KILLED = "touch /share/ready; until test -e /share/killed; do sleep 0.2; done; until ping -c 1 -W 1 10.1.0.2; do sleep 0.5; done >/dev/null; echo reached"
+
+
+@test(kernels=(), also=("stock",), timeout=300)
+def weft_run_continues_after_a_kill_of_weftd(lab):
+    """The command of `weft run` continues while weftd is started again, and reaches the other guest afterwards. The logs are kept, although it succeeds."""
+    share, temporary = lab.directory / "share", lab.socket_path("run")
+    share.mkdir()
+    temporary.mkdir()
+    with subprocess.Popen([lab.program("weft"), "run", "--quiet", "--on", "node1", "--share", share, "--", UNTIL_KILLED], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)}) as run:
+        try:
+            wait_until("the command to run", lambda: run.poll() is not None or (share / "ready").exists(), 200 * lab.slowness)
+            assert run.poll() is None, run.communicate()
+            (directory,) = temporary.glob("weft-run-*")
+            os.kill(_pid(directory), signal.SIGKILL)
+            (share / "killed").touch()
+            out, err = run.communicate(timeout=120 * lab.slowness)
+        finally:
+            run.terminate()
+    assert (run.returncode, out) == (0, "reached\n"), (run.returncode, out, err)
+    assert "weft run: weftd was killed by SIGKILL and was started again" in err, err
+    assert "weft run: node1: has its card again, 10.1.0.1 on ib0" in err, err
+    (kept,) = temporary.glob("weft-logs-*")
+    assert f"weft run: logs are kept in {kept}\n" in err, err
+    assert {"node1.log", "node2.log", "weftd.log", "weftd-1.log"} <= {path.name for path in kept.iterdir()}
+
+
 @test(kernels=(), also=("stock",), timeout=400)
 def nvme_over_rdma_reconnects(lab):
     """After weftd was killed, an initiator is connected again to its disk, which has the data that was written before, and can be written."""
