@@ -329,28 +329,5 @@ class ScheduledSwitches(Scheduled):
         self.await_managed("node1", "node2", "node3")
 
 
-class ScheduledManagers(Scheduled):
-    """weft's own manager has a higher priority than the OpenSM of the test. It is disabled before OpenSM starts. OpenSM finds the enabled manager when it
-    sweeps, for which it needs a trap."""
-
-    LAB = ring(5, '[sm]\nswitch = "switch5"\npriority = 14\n')
-    EVENTS = (event(0, "sm.disable"), event(1, "sm.enable"), event(1.1, "link.down", link="node5"), event(2, "sm.disable"), event(3, "link.down", link="switch1/2"))
-
-    def await_master(self, expected):
-        def is_master():
-            found = re.search(r"sm lid (\d+) .*SMINFO_MASTER", self.answer("node3", "sminfo", "-t", "200"))
-            return found and (int(found[1]) == self.lid("node1")) == expected
-        daemon.await_that(f"{'OpenSM' if expected else 'another manager'} to be master", is_master)
-
-    def test_opensm_routes_again_when_wefts_manager_is_enabled_and_disabled(self):
-        daemon.await_that("weft's manager to be disabled", lambda: "not active" in str(self.fabric()["subnet_manager"]))
-        self.opensm("node1", "-F", self.file("opensm.conf", STANDBY), "-p", "5")
-        self.await_master(True)
-        self.await_way(self.SHORT)
-        self.await_master(False)
-        self.await_master(True)
-        self.await_way(self.LONG)
-
-
 if __name__ == "__main__":
     cases.main([sys.argv[0], *sys.argv[3:]])
