@@ -126,7 +126,8 @@ class Daemon:
         # Distributions set the soft limit to 0. Without a path in core_pattern, the file is written to the working directory.
         command = ["prlimit", f"--core={'unlimited' if MOST_CORE == resource.RLIM_INFINITY else MOST_CORE}:"]
         command += ["setpriv", "--pdeathsig", "TERM", os.path.abspath(self._program), "--socket-dir", str(self._directory)]
-        if self._lab_file:
+        # weftd refuses a file that is not there. Once there is a state, it has the lab.
+        if self._lab_file and not (self._directory / STATE).exists():
             command += ["--lab", self._lab_file]
         command += ["--bus", self._bus, "--state", str(self._directory / STATE)]
         with open(self.log, "w") as log, self.keeper.open() as keeper:
