@@ -18,7 +18,7 @@ import time
 import stack
 from lab import CommandFailed, DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
 from lab.errors import LabError, printable
-from lab.guest import BUSYBOX
+from lab.guest import BUSYBOX, contention
 from lab.machine import ethernet_netdev
 from weftd_process import Daemon, is_served
 
@@ -30,7 +30,7 @@ exec {never}<> <(:)
 await() {
 	SECONDS=0
 	until read -r said 2>/dev/null <"$1" && [[ $said == $2 ]]; do
-		((SECONDS < 60)) || { echo "$3 within 60 s" >&2; exit 1; }
+		((SECONDS < ${limit:-60})) || { echo "$3 within ${limit:-60} s" >&2; exit 1; }
 		read -rt 0.01 -u $never
 	done
 	return 0	# not that of the last read
@@ -68,7 +68,7 @@ interface=$3
 appear() {
 	SECONDS=0
 	until compgen -G "$1" >/dev/null; do
-		((SECONDS < 60)) || { echo "$2 did not appear within 60 s" >&2; exit 1; }
+		((SECONDS < ${limit:-60})) || { echo "$2 did not appear within ${limit:-60} s" >&2; exit 1; }
 		read -rt 0.01 -u $never
 	done
 }
@@ -389,9 +389,9 @@ class Lab:
         """If weftd has exited, starts it again with the state that it had, and gives the guests cards again. report(text) reports what was lost. Raises
         LabError if weftd is not to be started again, or exits too often."""
         while not self.weftd.alive():
-            tell = tell or self.tell
+            report = report or self.report
             self._prepare_removal()
-            tell(self.weftd.start_again())
+            report(self.weftd.start_again())
             try:
                 self._give_cards_again(report)
             except LabError:
@@ -400,14 +400,14 @@ class Lab:
 
     def upgrade(self, program, report):
         """Replaces weftd by another program, or by a new process of the same."""
-        self._tell = tell
+        self._report = report
         self._prepare_removal()
         for note in self._notes.values():
             with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
                 note.wait(NOTE_TIMEOUT)
-        self.tell(self.weftd.replace(program))
-        self._give_cards_again(self.tell)
-        self.look_after(self.tell)
+        self.report(self.weftd.replace(program))
+        self._give_cards_again(self.report)
+        self.look_after(self.report)
 
     def _prepare_removal(self):
         """Has drivers leave their cards alone, and guests note their NVMe controllers; does not wait for that."""
@@ -417,7 +417,7 @@ class Lab:
                 with contextlib.suppress(GuestDied):
                     self._notes[name] = guest.spawn([BUSYBOX, "sh", "-c", RESET_PLACES + NO_RESET + NVME_PLACES + NOTE_NVME])
 
-    def _give_cards_again(self, tell):
+    def _give_cards_again(self, report):
         """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Stops early if weftd exits again."""
         fabric = self._fabric()
         # A port whose cable was unplugged does not become active.
@@ -470,7 +470,7 @@ class Lab:
         waits = managed or loaded.interface != stack.IPOIB
         port = host["ports"][0]["name"]
         address = f"10.1.0.{self._numbers[guest.name]}"
-        process = guest.spawn(f"set -- {int(waits)} {address} {loaded.interface}\n{SETUP_AGAIN}")
+        process = guest.spawn(f"limit={60 * contention():.0f}\nset -- {int(waits)} {address} {loaded.interface}\n{SETUP_AGAIN}")
         if not waited_for(process, "its card to work again", SETUP_TIMEOUT):
             process.kill()
             return None
@@ -574,8 +574,9 @@ class Lab:
             interface = loaded.interface
             waits = managed or interface != stack.IPOIB
             mount = MOUNT.format(modules=shlex.quote(str(guest.kernel.modules))) if guest.kernel.native and loaded.in_tree else ""
-            done = guest.run(f"{mount}set -- 10.1.0.{number} {interface} {' '.join(loaded.in_tree)}\n{NODE_SETUP if waits else UNMANAGED_SETUP}",
-                             SETUP_TIMEOUT, check=False)
+            scale = contention()
+            done = guest.run(f"{mount}limit={60 * scale:.0f}\nset -- 10.1.0.{number} {interface} {' '.join(loaded.in_tree)}\n"
+                             f"{NODE_SETUP if waits else UNMANAGED_SETUP}", SETUP_TIMEOUT * scale, check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no {interface}: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
             self.report(f"{guest.name}: 10.1.0.{number} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")

@@ -341,7 +341,7 @@ def up(args, machine):
             lab.up()
             server = Server(lab, path, args.logs is not None)
             for _, text in incomplete_logs(lab.guests.values()):
-                told.write(f"weft lab: warning: {printable(text)}\n")
+                progress.write(f"weft lab: warning: {printable(text)}\n")
         except Exception as error:
             lab.close()
             progress.write(f"weft lab: {in_one_line(error)}\n")

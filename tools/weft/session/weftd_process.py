@@ -3,7 +3,6 @@
 import contextlib
 import os
 import resource
-import signal
 import socket
 import subprocess
 import threading
@@ -17,6 +16,7 @@ STATE = "weftd-state.json"
 MOST_RESTARTS = 10      # maximum number of consecutive weftds that exit within SOON; then it is not started again
 SOON = 10               # seconds after it began to serve
 MOST_LOGS = 10          # logs of weftds that have exited, of which the newest are kept
+MOST_LINES = 15         # of a log in a message
 START_TIMEOUT = 30      # seconds
 END_TIMEOUT = 10
 MOST_CORE = resource.getrlimit(resource.RLIMIT_CORE)[1]
@@ -105,9 +105,10 @@ class Daemon:
 
     def how_it_ended(self):
         """For a user: by which signal or with which status, and where its log is."""
-        status = self._process.returncode
-        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        return f"weftd {how}{self._dump}; its log is {self.log}"
+        return f"{self._end_in_words()}; its log is {self.log}"
+
+    def _end_in_words(self):
+        return f"weftd {exit_in_words(self._process.returncode)}{self._dump}"
 
     def end(self):
         if not self._process:

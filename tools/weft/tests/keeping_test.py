@@ -157,7 +157,7 @@ class Kept(unittest.TestCase):
         program, theirs = socket.socketpair()
         self.enterContext(program)
         program.settimeout(60)
-        self.tell("connected", [theirs.fileno()], identifier)
+        self.notify("connected", [theirs.fileno()], identifier)
         theirs.close()
         return program
 
@@ -221,7 +221,7 @@ class Kept(unittest.TestCase):
 
     def test_records_of_an_earlier_weftd_are_understood(self):
         """It sends no IDs. A record about an unknown connection does nothing."""
-        self.tell("gone", body=b"3")
+        self.notify("gone", body=b"3")
         self.passed()
         self.notify("gone")
         self.assertEqual(self.qemu.recv(1), b"")
@@ -231,7 +231,7 @@ class Kept(unittest.TestCase):
 
     def test_client_without_an_id_does_not_replace_the_waiting_guest(self):
         """A program connects to the card, and disconnects, before the guest's connection is passed on to a weftd that sends no IDs."""
-        self.tell("gone", body=b"1")
+        self.notify("gone", body=b"1")
         self.qemu = self.other(b"")
         self.die()
         self.weftd = self.enterContext(self.keeper.open())

@@ -26,7 +26,7 @@ import repeating  # noqa: E402
 import running  # noqa: E402
 import serving  # noqa: E402
 import stack  # noqa: E402
-from lab import DeadlineExceeded, GuestDied, accelerator, cache, guest, image, machine, own_kernel  # noqa: E402
+from lab import DeadlineExceeded, GuestDied, accelerator, cache, errors, guest, image, machine, own_kernel, process, shared_time  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from lab.waiting import wait_until  # noqa: E402
 from labs import Machine, together  # noqa: E402
@@ -537,7 +537,7 @@ class Settled(unittest.TestCase):
             self.hosts = [{"name": name, "socket": name, "bus": self.bus, "model": "mlx4"} for name in ("a", "b")]
             self.hosts[1]["boot"] = {"memory": memory}
             with self.assertRaisesRegex(LabError, said):
-                self.lab.settle((), self.told.append)
+                self.lab.settle((), self.reports.append)
             self.assertEqual([guest for guest in FakeGuest.made if guest.name], [])
 
     def test_guest_with_a_changed_card_is_restarted(self):

@@ -447,8 +447,8 @@ class Guest(streams_test.AgentCase):
             def __enter__(self): return self
             def __exit__(self, *_): pass
             def up(self, check): check(["node1"])
-            def tell(self, text): pass
-            def look_after(self, tell): pass
+            def report(self, text): pass
+            def look_after(self, report): pass
         running.Lab, running.SCRIPT = Lab, FOLDER + "/script"
         args = types.SimpleNamespace(on=None, script=None, words=sys.argv[1:], logs=None, weftd=None, lab=None, bare=True, card=None, no_restart=None, timeout=None, quiet=True)
         running.interruption.watch(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

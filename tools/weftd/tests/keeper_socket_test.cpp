@@ -87,10 +87,10 @@ ino_t file_of(const FileDescriptor &fd)
 	return status.st_ino;
 }
 
-class Keeping : public ::testing::Test
+class KeeperSocketTest : public ::testing::Test
 {
 protected:
-	Keeping()
+	KeeperSocketTest()
 	    : directory_(std::filesystem::temp_directory_path() /
 			 ("weft-keeper-" + std::to_string(::getpid())))
 	{
@@ -107,7 +107,7 @@ protected:
 			std::make_unique<LabRuntime>(default_lab(), directory_, nullptr, &*keeper_);
 		keeper_->begin(loop_, *runtime_);
 	}
-	~Keeping() override
+	~KeeperSocketTest() override
 	{
 		keeper_->end();
 		runtime_.reset();
@@ -160,7 +160,7 @@ protected:
 	FakeClient adopt(const std::string &host, const std::string &id = "fed1")
 	{
 		auto [client, server] = FakeClient::make_sockets();
-		tell("adopt " + host + "\n" + id, {server.get()});
+		notify("adopt " + host + "\n" + id, {server.get()});
 		return {std::move(client), kPatience};
 	}
 	// Checks that the client is disconnected, and that the program learns which one it was.
@@ -168,7 +168,7 @@ protected:
 	{
 		auto client = adopt(host, id);
 		EXPECT_TRUE(client.wait_closed());
-		EXPECT_EQ(told().text, "gone " + host + "\n" + id);
+		EXPECT_EQ(next_record().text, "gone " + host + "\n" + id);
 	}
 	// Checks that a client can be handed over.
 	void expect_adopting(const std::string &host)
@@ -178,7 +178,7 @@ protected:
 		EXPECT_EQ(client.call(Command::reset).error(), 0u);
 		EXPECT_TRUE(quiet());
 		client.close();
-		EXPECT_EQ(told().text, "gone " + host + "\nfed1");
+		EXPECT_EQ(next_record().text, "gone " + host + "\nfed1");
 		synchronise();
 	}
 	// Waits until the cards have finished their pending work.
@@ -197,7 +197,7 @@ protected:
 
 // The program receives the connection, and a copy of each message that sets up the session, with
 // its descriptor. It receives no other message.
-TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
+TEST_F(KeeperSocketTest, ClientIsReportedWithConnectionAndDescriptors)
 {
 	auto client = connect("node2");
 	const auto greeting = bytes_of(VersionHeader{kVersionMajor, kVersionMinor});
@@ -206,7 +206,7 @@ TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 	const auto memory = make_memory();
 	client.map(0, kPage, memory.get());
 
-	const auto connected = told();
+	const auto connected = next_record();
 	EXPECT_THAT(connected.text, MatchesRegex("connected node2\n[0-9a-f]{16}"));
 	ASSERT_EQ(connected.fds.size(), 1u);
 	ASSERT_EQ(::send(connected.fds[0].get(), "here", 4, 0), 4);
@@ -224,11 +224,11 @@ TEST_F(Keeping, ClientIsReportedWithConnectionAndDescriptors)
 
 	EXPECT_TRUE(quiet());
 	client.close();
-	EXPECT_EQ(told().text, "gone" + connected.text.substr(connected.text.find(' ')));
+	EXPECT_EQ(next_record().text, "gone" + connected.text.substr(connected.text.find(' ')));
 }
 
 // The client gets no reply to messages that another process has answered, and its memory is mapped.
-TEST_F(Keeping, RestoredClientKeepsItsDmaMappings)
+TEST_F(KeeperSocketTest, RestoredClientKeepsItsDmaMappings)
 {
 	const auto memory = make_memory();
 	notify("restore node1\n" + kVersion);
@@ -242,7 +242,7 @@ TEST_F(Keeping, RestoredClientKeepsItsDmaMappings)
 	EXPECT_TRUE(quiet());
 }
 
-TEST_F(Keeping, UnknownHostIsRefused)
+TEST_F(KeeperSocketTest, UnknownHostIsRefused)
 {
 	notify("restore nobody\n" + kVersion);
 	expect_refused("nobody");
@@ -253,7 +253,7 @@ TEST_F(Keeping, UnknownHostIsRefused)
 
 // A record that is too long or has too many descriptors is not used in part, and the client is not
 // adopted without it. The next one is.
-TEST_F(Keeping, TruncatedRecordRefusesTheClient)
+TEST_F(KeeperSocketTest, TruncatedRecordRefusesTheClient)
 {
 	notify("restore node1\n" + std::string(kLongest, 'x'));
 	expect_refused("node1");
@@ -272,7 +272,7 @@ TEST_F(Keeping, TruncatedRecordRefusesTheClient)
 	expect_adopting("node1");
 }
 
-TEST_F(Keeping, InvalidRecordRefusesTheClient)
+TEST_F(KeeperSocketTest, InvalidRecordRefusesTheClient)
 {
 	for (const char *record : {"\n", "hello\n", " node1\n", "RESTORE node2\n"}) {
 		notify(record);
@@ -291,7 +291,7 @@ TEST_F(Keeping, InvalidRecordRefusesTheClient)
 }
 
 // Each card has its own limit. What was kept is released.
-TEST_F(Keeping, NumberOfRestoredMessagesIsLimited)
+TEST_F(KeeperSocketTest, NumberOfRestoredMessagesIsLimited)
 {
 	const auto memory = make_memory();
 	const auto descriptors = [this] {
@@ -312,7 +312,7 @@ TEST_F(Keeping, NumberOfRestoredMessagesIsLimited)
 	auto client = adopt("node2");
 	EXPECT_EQ(client.call(Command::reset).error(), 0u);
 	client.close();
-	EXPECT_EQ(told().text, "gone node2\nfed1");
+	EXPECT_EQ(next_record().text, "gone node2\nfed1");
 	expect_adopting("node1");
 	EXPECT_EQ(descriptors(), before);
 }
@@ -320,24 +320,24 @@ TEST_F(Keeping, NumberOfRestoredMessagesIsLimited)
 // If another client has the card, the program is notified, because it would otherwise keep the
 // connection open, and the client would wait for replies. An earlier version of the program gives
 // no ID; it is not notified, because it would then disconnect the other client.
-TEST_F(Keeping, ClientOfACardInUseIsRefused)
+TEST_F(KeeperSocketTest, ClientOfACardInUseIsRefused)
 {
 	auto present = connect("node1");
 	ASSERT_EQ(present.greet().error(), 0u);
-	const auto connected = told();
-	EXPECT_THAT(told().text, StartsWith("received node1\n"));
-	tell("restore node1\n" + kVersion);
+	const auto connected = next_record();
+	EXPECT_THAT(next_record().text, StartsWith("received node1\n"));
+	notify("restore node1\n" + kVersion);
 	expect_refused("node1");
-	tell("restore node1\n" + kVersion);
+	notify("restore node1\n" + kVersion);
 	EXPECT_TRUE(adopt("node1", "").wait_closed());
 	EXPECT_TRUE(quiet());
 	EXPECT_EQ(present.call(Command::reset).error(), 0u);
 	present.close();
-	EXPECT_EQ(told().text, "gone" + connected.text.substr(connected.text.find(' ')));
+	EXPECT_EQ(next_record().text, "gone" + connected.text.substr(connected.text.find(' ')));
 }
 
 // weftd continues without the program, and does not spin on the closed socket.
-TEST_F(Keeping, ExitOfTheKeeperIsHandledOnce)
+TEST_F(KeeperSocketTest, ExitOfTheKeeperIsHandledOnce)
 {
 	auto client = connect("node1");
 	client.greet();

@@ -204,5 +204,5 @@ def rdma_tool_lists_user_objects_with_their_process(lab):
 
         server.kill()
         node.wait_for(f"rdma resource show qp >/tmp/qps && ! grep -q 'pid {pid} ' /tmp/qps", what="the end of the program's QPs")
-        after, = told(node, "resource")
+        after, = rdma_json(node, "resource")
         assert after == counts, (counts, after)

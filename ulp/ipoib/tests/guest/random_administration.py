@@ -82,8 +82,8 @@ class Administrator:
         self.has = (lambda option: f"CONFIG_{option}=" in config) if config else lambda option: True
 
     def script(self, script):
-        target = f"{acts.ADDRESS}.{3 - self.number}"
-        done = self.node.run(f"NUMBER={self.number} PEER={target}{acts.PRELUDE}{script}\ntrue", timeout=120)
+        target = f"{scripted_commands.ADDRESS}.{3 - self.number}"
+        done = self.node.run(f"NUMBER={self.number} PEER={target}{scripted_commands.PRELUDE}{script}\ntrue", timeout=120)
         # A program that the guest lacks would otherwise be an action without an effect, whose outcome is not recorded.
         lacking = re.findall(r"^.*: command not found$", done.out + done.err, re.MULTILINE)
         assert not lacking, lacking
