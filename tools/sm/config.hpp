@@ -44,7 +44,13 @@ struct Config {
 	ib::Guid guid = 0x02000000000000f0;
 	/* 0 to 15; at equal priority the lower GUID is master (IBA 14.4.1). */
 	unsigned priority = 0;
-	std::uint64_t sm_key = 0;
+	/*
+	 * The SM_Key by which managers of the subnet recognise each other. OpenSM ignores managers
+	 * with another key than its own, which is 1 unless it is configured.
+	 */
+	std::uint64_t sm_key = 1;
+	/* A query of the SA with this key in its header is trusted; 0: none is. */
+	std::uint64_t sa_key = 0;
 	std::uint64_t gid_prefix = ib::gid_prefix_link_local;
 	/* LMC of channel adapters' ports. */
 	unsigned lmc = 0;

@@ -85,7 +85,7 @@ Requester SubnetAdministration::requester_of(const fabric::MadAddress &from,
 {
 	PortRef port = subnet_->find_lid(from.slid);
 	return {port ? subnet_->port(port).guid : ib::Guid{0},
-		config_.sm_key != 0 && mad.sm_key == config_.sm_key, from.slid};
+		config_.sa_key != 0 && mad.sm_key == config_.sa_key, from.slid};
 }
 
 std::optional<Job> SubnetAdministration::handle(fabric::AddressedMad &&received, Work &work)

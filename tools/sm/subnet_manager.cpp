@@ -459,9 +459,10 @@ ib::SmInfo SubnetManager::sm_info() const
 	ib::SmInfo info{};
 	info.guid = config_.guid + 1;
 	/*
-	 * SM_Key stays zero, because it is only sent to managers that have sent their own (IBA
-	 * 14.4.7).
+	 * IBA 14.4.7 reserves the key for managers that have sent their own. OpenSM sends it to all,
+	 * and takes the subnet from a master that does not.
 	 */
+	info.sm_key = config_.sm_key;
 	info.act_count = act_count_;
 	info.priority_state =
 		static_cast<std::uint8_t>(config_.priority << 4 | static_cast<unsigned>(state_));

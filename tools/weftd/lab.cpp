@@ -397,6 +397,7 @@ void parse_sm(LabSection &section, Lab &lab)
 	}
 	config.mkey = section.word("m_key").value_or(config.mkey);
 	config.sm_key = section.word("sm_key").value_or(config.sm_key);
+	config.sa_key = section.word("sa_key").value_or(config.sa_key);
 	config.gid_prefix = section.word("gid_prefix").value_or(config.gid_prefix);
 	config.partitions.at(0).rate = section.rate("rate");
 	if (const auto mtu = section.mtu("mtu"))

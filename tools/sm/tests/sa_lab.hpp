@@ -22,11 +22,11 @@ constexpr std::uint64_t kCreateMask =
 struct SaTest : ThreeHosts {
 	SubnetManager &sm = lab.start(left, 7, config());
 
-	static constexpr std::uint64_t kSmKey = 0x5a17;
+	static constexpr std::uint64_t kSaKey = 0x5a17;
 	static Config config()
 	{
 		Config config;
-		config.sm_key = kSmKey;
+		config.sa_key = kSaKey;
 		return config;
 	}
 	void SetUp() override { ASSERT_TRUE(Lab::settled(sm)); }

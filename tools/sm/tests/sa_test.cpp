@@ -190,19 +190,19 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveOnBehalfOfOtherPorts)
 	// A requester with the SM_Key acts as a proxy. It can remove the members that it has added,
 	// and no others.
 	auto joined = request(MadMethod::set, a, group(7));
-	joined.sm_key = kSmKey;
+	joined.sm_key = kSaKey;
 	auto answer = c.ask_sa(joined);
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_EQ(Mc::proxy_join_bit, record_of<Mc>(*answer).proxy_join);
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7))));
-	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, b, group(7)), kSmKey));
-	EXPECT_EQ(0, by_c(request(MadMethod::remove, a, group(7)), kSmKey));
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, b, group(7)), kSaKey));
+	EXPECT_EQ(0, by_c(request(MadMethod::remove, a, group(7)), kSaKey));
 	// A port that joins itself no longer belongs to the proxy.
 	ASSERT_EQ(0, c.ask_sa(joined)->header.status);
 	answer = join(a, group(7), kJoinMask);
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_EQ(0, record_of<Mc>(*answer).proxy_join);
-	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7)), kSmKey));
+	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::remove, a, group(7)), kSaKey));
 	EXPECT_EQ(0, leave(a, group(7))->header.status);
 	EXPECT_EQ(0, leave(b, group(7))->header.status) << "a member all the time";
 }
@@ -217,7 +217,7 @@ TEST_F(SaTest, MembershipsAreHiddenFromOtherHosts)
 	Host::record<Mc>(mad).port_gid = b.gid();
 	EXPECT_EQ(ib::sa_status_no_records, a.ask_sa(mad)->header.status);
 	EXPECT_EQ(0, b.ask_sa(mad)->header.status);
-	mad.sm_key = kSmKey;
+	mad.sm_key = kSaKey;
 	EXPECT_EQ(0, a.ask_sa(mad)->header.status);
 }
 

@@ -275,6 +275,25 @@ class WithOwnManager(Configured):
         self.await_managed("node1", "node2", "node3")
 
 
+    def test_opensm_of_lower_priority_stands_by(self):
+        self.await_subnet()
+        own = int(re.search(r"sm lid (\d+)", self.run_on("node3", "sminfo"))[1])
+        self.opensm("node1", "-F", self.file("opensm.conf", STANDBY), "-p", "1")
+        daemon.await_that("OpenSM to stand by", lambda: "SMINFO_STANDBY" in self.answer("node3", "sminfo", str(self.lid("node1"))))
+        self.assertRegex(self.run_on("node3", "sminfo"), rf"sm lid {own} .*SMINFO_MASTER")
+        self.assertEqual(self.fabric()["subnet_manager"]["state"], "master")
+
+    def test_opensm_hands_over_when_wefts_manager_is_enabled(self):
+        self.await_subnet()
+        self.weft("sm", "disable")
+        self.opensm("node1", "-F", self.file("opensm.conf", STANDBY), "-p", "1")
+        daemon.await_that("OpenSM to be master", lambda: re.search(rf"sm lid {self.lid('node1')} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
+        self.weft("sm", "enable")
+        daemon.await_that("the handover", lambda: self.fabric()["subnet_manager"]["state"] == "master" and
+                          "SMINFO_STANDBY" in self.answer("node3", "sminfo", str(self.lid("node1"))))
+        self.await_managed("node1", "node2", "node3")
+
+
 def event(step, command, **members):
     """A scheduled request. A test has to see the effect of one before the next, so a step is longer than OpenSM and the programs take on a slow computer."""
     return {"at": step * daemon.PATIENCE / 15, "command": command, **members}

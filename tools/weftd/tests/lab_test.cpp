@@ -304,6 +304,7 @@ lmc = 1
 vls = 8
 switch = "s"
 sm_key = "0xffffffffffffffff"
+sa_key = "0x12"
 [[sm.partition]]
 name = "storage"
 pkey = 0x12
@@ -334,6 +335,7 @@ b = "full"
 	EXPECT_EQ(lab.sm.lmc, 1u);
 	EXPECT_EQ(lab.sm.vls, 4u) << "the encoding of eight";
 	EXPECT_EQ(lab.sm.sm_key, ~std::uint64_t{0});
+	EXPECT_EQ(lab.sm.sa_key, 0x12u);
 	ASSERT_EQ(lab.sm.partitions.size(), 1u);
 	const auto &partition = lab.sm.partitions[0];
 	EXPECT_EQ(partition.pkey, 0x8012);
