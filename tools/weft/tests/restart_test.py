@@ -211,7 +211,7 @@ class Restart(unittest.TestCase):
         self.weft("link", "down", "b")
         before = self.shown()
         for script, reason in (("echo 'weftd: no such option'; exit 1", "weftd: no such option"), ("exit 0", "weftd ended with status 0 before it served the lab"),
-                               ("echo begun; kill -SEGV $$", "weftd was killed by SIGSEGV before it served the lab\nbegun")):
+                               ("echo begun; ulimit -c 0; kill -SEGV $$", "weftd was killed by SIGSEGV before it served the lab\nbegun")):
             other = self.folder / "other"
             other.write_text(f"#!/bin/sh\n{script}\n")
             other.chmod(0o755)

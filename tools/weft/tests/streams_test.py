@@ -476,8 +476,12 @@ sys.exit(case.status)
         near, far = pty.openpty()
         self.addCleanup(os.close, near)
         set_size(near, 33, 101)
+
+        def as_from_a_login():
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)    # a test run in the background ignores it
         running = subprocess.Popen(self.command(*words), stdin=far, stdout=far, stderr=far, env={**os.environ, "TERM": "vt100"}, start_new_session=True,
-                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+                                   preexec_fn=as_from_a_login)
         self.addCleanup(running.wait)
         self.addCleanup(running.kill)
         os.close(far)
