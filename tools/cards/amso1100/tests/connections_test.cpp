@@ -549,6 +549,15 @@ TEST_F(Amso1100Connections, RemoteInvalidationWithoutPermissionIsRefused)
 	EXPECT_EQ(a.wait(client.sq_cq).result, Status::ok);
 }
 
+// The peer does not learn whether a region with another key exists.
+TEST_F(Amso1100Connections, RemoteInvalidationWithAWrongKeyIsAnInvalidStag)
+{
+	establish();
+	b.receive(server.qp, 1, {server.piece(0, 10)});
+	a.send(client.qp, 2, {}, wire::work::signaled, WorkId::send_invalidate, server.stag ^ 1);
+	expect_event(b, EventId::tagged_invalid_stag, QpState::terminate);
+}
+
 // Registers by a work request: own page list, new key, invalidation ordered after earlier work.
 TEST_F(Amso1100Connections, FastRegisterWorkRequestMakesAnStagValid)
 {
