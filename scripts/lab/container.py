@@ -6,7 +6,6 @@ podman needs a user namespace with many users, which a test host may not have. b
 unprivileged container.
 """
 import contextlib
-import pathlib
 import re
 import shutil
 import subprocess

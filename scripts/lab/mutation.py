@@ -8,7 +8,6 @@ import dataclasses
 import fcntl
 import os
 import random
-import re
 import shutil
 import subprocess
 import time

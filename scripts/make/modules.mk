@@ -15,7 +15,7 @@ modules_install: modules ## Install the modules of KDIR= (INSTALL_MOD_PATH= for 
 .PHONY: check check-tree check-locks check-host-locks check-names
 check: check-tree check-locks check-host-locks check-names docs ## Run all checks that need no test run: the next four targets, and docs
 
-check-tree: ## Check layering rules, licences, layout, names in documents and subjects of commits, in seconds and without a build
+check-tree: ## Check layering rules, licences, layout, names in documents and Python files, and subjects of commits, in seconds and without a build
 	@scripts/check
 
 check-locks: modules ## Check the lock annotations of all modules of KDIR= with clang -Wthread-safety

@@ -459,8 +459,8 @@ ib::SmInfo SubnetManager::sm_info() const
 	ib::SmInfo info{};
 	info.guid = config_.guid + 1;
 	/*
-	 * IBA 14.4.7 reserves the key for managers that have sent their own. OpenSM sends it to all,
-	 * and takes the subnet from a master that does not.
+	 * IBA 14.4.7 reserves the key for managers that have sent their own. OpenSM sends it to
+	 * all, and takes the subnet from a master that does not.
 	 */
 	info.sm_key = config_.sm_key;
 	info.act_count = act_count_;

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from lab import cache, kernels, qemu
+from lab import cache, kernels
 
 GUEST = cache.TREE / "scripts/guest"
 

@@ -192,8 +192,8 @@ Verdict MemoryRegions::invalidate_for_peer(std::uint32_t pd, std::uint32_t stag)
 {
 	const Region *const region = find(stag);
 	constexpr std::uint32_t offered = wire::mr_flag::remote_read | wire::mr_flag::remote_write;
-	// invalidate() refuses an unknown STag, and one of another PD. Both are reported to the peer
-	// as invalid STags, so that it cannot distinguish them.
+	// invalidate() refuses an unknown STag, and one of another PD. Both are reported to the
+	// peer as invalid STags, so that it cannot distinguish them.
 	if (region && region->key == (stag & 0xff) && region->pd == pd &&
 	    (!region->allocated || !(region->flags & offered)))
 		return Verdict::rights;

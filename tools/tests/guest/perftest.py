@@ -32,9 +32,9 @@ def every_perftest_operation_completes(lab):
                         result(out, size)
         with check("ib_send_bw with a shared receive queue, several queue pairs and events completes"):
             result(served(node1, node2, "ib_send_bw -F --use-srq -q 4 -e -n 300 -s 8192")[1], 8192)
-        for test, size in (("send_lat -s 2", 2), ("read_lat -s 64", 64), ("atomic_lat", 8)):
-            with check(f"ib_{test} with events, which expects a completion for each event, completes"):
-                result(served(node1, node2, f"ib_{test} -F -e -n 300")[1], size)
+        for program, size in (("send_lat -s 2", 2), ("read_lat -s 64", 64), ("atomic_lat", 8)):
+            with check(f"ib_{program} with events, which expects a completion for each event, completes"):
+                result(served(node1, node2, f"ib_{program} -F -e -n 300")[1], size)
         with check("ib_send_bw over XRC completes"):
             result(served(node1, node2, "ib_send_bw -F -c XRC --use-srq -n 300 -s 8192")[1], 8192)
         with check("ib_atomic_bw by compare-and-swap completes"):

@@ -5,7 +5,6 @@ memory or disk space, and cannot disturb other guests."""
 import os
 import pathlib
 import resource
-import signal
 import socket
 import struct
 import subprocess

@@ -18,7 +18,6 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 sys.dont_write_bytecode = True
 
 from hunt import command, reduction, scenarios, schedule, signature, trial  # noqa: E402
-from hunt.corpus import Corpus  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 import stack  # noqa: E402
 

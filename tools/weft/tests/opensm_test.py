@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import unittest
 
 sys.dont_write_bytecode = True
 TREE = pathlib.Path(__file__).resolve().parents[3]

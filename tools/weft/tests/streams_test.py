@@ -28,7 +28,6 @@ sys.path[:0] = [str(SESSION), str(TREE / "scripts")]
 sys.dont_write_bytecode = True
 
 import serving  # noqa: E402
-import streams  # noqa: E402
 from lab import process  # noqa: E402
 from lab.guest import Guest  # noqa: E402
 from lab.waiting import wait_until  # noqa: E402

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Cards that are broken on purpose: the driver reports the fault once and fails the operation, or restarts the device. The peer of a broken card
 is on weft's modules or on Debian's; inconsistent_capabilities_do_not_break_later_probes and probe_refuses_a_card_with_small_bars have no peer."""
-import json
 import pathlib
 import sys
 import time
@@ -10,7 +9,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 
 from lab.fabric import Fabric
 from lab.testing import test
-from lab.waiting import wait_until
 from traffic import Node, Refused, pair
 
 

@@ -2,7 +2,6 @@
 """The life cycle of a card from probe to remove. If there is a peer, it is on weft's modules or, in separate tests, on Debian's;
 the repeated probes have no peer."""
 import pathlib
-import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))

@@ -161,7 +161,7 @@ ip link set ib0 down; home"""
 
 
 def rename(_):
-    return f"""try up ip link set ib0 name other
+    return """try up ip link set ib0 name other
 ip link show other >/dev/null 2>&1 && ip link set other name ib0
 ip link set ib0 down
 try down ip link set ib0 name other
@@ -170,7 +170,7 @@ home"""
 
 
 def hardware_address(_):
-    return f"""old=$(cat /sys/class/net/ib0/address)
+    return """old=$(cat /sys/class/net/ib0/address)
 try same ip link set ib0 address $old
 try short ip link set ib0 address 00:11:22:33:44:55
 home"""
