@@ -111,17 +111,23 @@ if grep -qx rdma $nvmet/ports/*/addr_trtype 2>/dev/null; then echo target; fi
 CONNECT_NVME = """
 SECONDS=0
 failed=0
+# The links are noted before they are removed: this may be interrupted, or a link may fail, and the next restart continues.
 for port in $nvmet/ports/*; do
-	if [[ $(cat $port/addr_trtype 2>/dev/null) == rdma ]]; then
-		subsystems=()
-		for link in $port/subsystems/*; do
-			[[ -L $link ]] && subsystems+=("$(readlink -f "$link")") && rm "$link"
-		done
-		for subsystem in "${subsystems[@]}"; do
-			ln -s "$subsystem" $port/subsystems/ || failed=1
-		done
-	fi
+	[[ $(cat $port/addr_trtype 2>/dev/null) == rdma ]] || continue
+	for link in $port/subsystems/*; do
+		[[ -L $link ]] || continue
+		line="$port $(readlink -f "$link")"
+		grep -qxF "$line" $links 2>/dev/null || echo "$line" >>$links
+		rm "$link"
+	done
 done
+if [[ -s $links ]]; then
+	: >$links.left
+	while read -r port subsystem; do
+		[[ -L $port/subsystems/${subsystem##*/} ]] || ln -s "$subsystem" $port/subsystems/ || { echo "$port $subsystem" >>$links.left; failed=1; }
+	done <$links
+	mv $links.left $links
+fi
 [[ -s $note ]] || exit $failed
 while read -r line; do
 	until message=$({ echo "$line" >$fabrics; } 2>&1); do
@@ -132,7 +138,7 @@ done <$note
 rm $note
 exit $failed
 """
-NVME_PLACES = "nvme=/sys/class/nvme nvmet=/sys/kernel/config/nvmet fabrics=/dev/nvme-fabrics note=/run/weft-nvme limit=90\n"
+NVME_PLACES = "nvme=/sys/class/nvme nvmet=/sys/kernel/config/nvmet fabrics=/dev/nvme-fabrics note=/run/weft-nvme links=/run/weft-nvmet\n"
 # The same without a subnet manager: the port becomes active when one comes, and the interface gets its carrier then.
 UNMANAGED_SETUP = LOAD + SET_UP
 # Allocated pages are not zeroed, which would take 0.4 s of the 4.4 s that an emulated CPU needs to boot. The initramfs loads Debian's driver early.
@@ -147,6 +153,7 @@ MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT])", re.IGNORECASE)
 MEBIBYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
 LEAST_MEMORY = {"stock": 192}   # MiB, with which Debian's kernel comes up
 LEAST_OF_OTHERS = 32            # no kernel with weft's initramfs comes up with less
+NVME_TIMEOUT = 90       # seconds, in which the guest with the target gets its card again
 SETUP_TIMEOUT = 200     # seconds: longer than the waits of a script together, and the modules take a while
 CARRIER_TIMEOUTS = (5, 20, 60)  # seconds until ib0 of a card that is back has a carrier; its link is pulled and plugged in again after each but the last
 NOTE_TIMEOUT = 30       # seconds
@@ -405,7 +412,13 @@ class Lab:
         for note in self._notes.values():
             with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
                 note.wait(NOTE_TIMEOUT)
-        self.report(self.weftd.replace(program))
+        try:
+            self.report(self.weftd.replace(program))
+        except LabError:
+            # The former program serves the lab again, but the cards' clients have been disconnected all the same.
+            if self.weftd.alive():
+                self._give_cards_again(self.report)
+            raise
         self._give_cards_again(self.report)
         self.look_after(self.report)
 
@@ -413,7 +426,8 @@ class Lab:
         """Has drivers leave their cards alone, and guests note their NVMe controllers; does not wait for that."""
         for name, guest in self.guests.items():
             loaded = self._loaded.get(name)
-            if loaded and loaded.in_tree and not guest.kernel.native:
+            # Without a stack of the lab's, the user may have loaded one.
+            if (loaded is None or loaded.in_tree) and not guest.kernel.native:
                 with contextlib.suppress(GuestDied):
                     self._notes[name] = guest.spawn([BUSYBOX, "sh", "-c", RESET_PLACES + NO_RESET + NVME_PLACES + NOTE_NVME])
 
@@ -447,8 +461,14 @@ class Lab:
         if not self.weftd.keeper.has(guest.name):
             raise LabError("its connection is not known")
 
+        scale = contention()
+
         def waited_for(process, what, seconds):
-            guest.wait_for_event(what, lambda: process.status is not None or not self.weftd.alive(), seconds)
+            try:
+                guest.wait_for_event(what, lambda: process.status is not None or not self.weftd.alive(), seconds * scale)
+            except DeadlineExceeded:
+                process.kill()
+                raise
             return process.status is not None
 
         # The driver finds that the card has failed, and that it is another one then.
@@ -470,7 +490,7 @@ class Lab:
         waits = managed or loaded.interface != stack.IPOIB
         port = host["ports"][0]["name"]
         address = f"10.1.0.{self._numbers[guest.name]}"
-        process = guest.spawn(f"limit={60 * contention():.0f}\nset -- {int(waits)} {address} {loaded.interface}\n{SETUP_AGAIN}")
+        process = guest.spawn(f"limit={60 * scale:.0f}\nset -- {int(waits)} {address} {loaded.interface}\n{SETUP_AGAIN}")
         if not waited_for(process, "its card to work again", SETUP_TIMEOUT):
             process.kill()
             return None
@@ -490,7 +510,7 @@ class Lab:
                 ask_weftd(self.directory, "link.up", link=port)
         if not note or not note.out:
             return f", {address} on {loaded.interface}"
-        process = guest.spawn(NVME_PLACES + CONNECT_NVME)
+        process = guest.spawn(f"limit={NVME_TIMEOUT * scale:.0f}\n{NVME_PLACES}{CONNECT_NVME}")
         if not waited_for(process, "NVMe over RDMA to connect again", SETUP_TIMEOUT):
             process.kill()
             return None
@@ -506,6 +526,7 @@ class Lab:
         self.guests.pop(name).close()
         self._numbers.pop(name)
         self._loaded.pop(name, None)
+        self._notes.pop(name, None)
 
     def _start_guests(self, hosts, managed):
         if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
@@ -523,7 +544,7 @@ class Lab:
             self.report(f"{guest.name}: boots {plan.kernel.release}, {'as a program' if plan.kernel.native else guest.accelerator}")
         try:
             # Guests that share a CPU are silent for longer.
-            silence = BOOT_SILENCE * max(1, len(started) / (os.cpu_count() or 1))
+            silence = BOOT_SILENCE * max(1, len(started) / len(os.sched_getaffinity(0)))
             together(started, lambda guest: self._bring_up(guest, started[guest], self._numbers[guest.name], managed, silence), self._weftd_is_there)
         except BaseException:
             for guest in started:

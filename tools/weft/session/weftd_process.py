@@ -51,6 +51,7 @@ class Daemon:
         self._lab_file = None
         self._process = None
         self._ended = threading.Event()
+        self._started_at = 0.0          # the time of the clock, a little before its start
         self._served_since = 0.0        # when the present weftd began to serve; 0: it does not yet
         self._ended_at = 0.0
         self._early_ends = 0            # in a row
@@ -131,6 +132,7 @@ class Daemon:
         if self._lab_file and not (self._directory / STATE).exists():
             command += ["--lab", self._lab_file]
         command += ["--bus", self._bus, "--state", str(self._directory / STATE)]
+        self._started_at = time.time() - 1
         with open(self.log, "w") as log, self.keeper.open() as keeper:
             command += ["--keeper", str(keeper.fileno())]
             # Ctrl-C is for this program, which then ends its children.
@@ -174,10 +176,13 @@ class Daemon:
 
     def _take_core(self, pid):
         """Renames the core dump of a process if it is in its working directory; returns where it is, in words."""
-        for name in ("core", f"core.{pid}"):
+        for name in (f"core.{pid}", "core"):
+            dump = self.log.with_name(name)
             with contextlib.suppress(OSError):
-                self.log.with_name(name).rename(self.log.with_suffix(".core"))
-                return " (with a core dump next to the log)"
+                # The directory may be one of the user's, with another file or directory of that name.
+                if dump.is_file() and dump.stat().st_mtime >= self._started_at:
+                    dump.rename(self.log.with_suffix(".core"))
+                    return " (with a core dump next to the log)"
         return f" (with a core dump, see {CORE_PATTERN})"
 
     def _keep_log(self):

@@ -630,6 +630,16 @@ class CardAgain(unittest.TestCase):
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
 
 
+class FailedUpgrade(unittest.TestCase):
+    def test_guests_get_their_cards_again_from_the_former_weftd(self):
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), False, lambda _: None)
+        for alive in (True, False):
+            lab.weftd = unittest.mock.Mock(replace=unittest.mock.Mock(side_effect=LabError("it does not start")), alive=lambda alive=alive: alive)
+            with unittest.mock.patch.object(lab, "_give_cards_again") as again, self.assertRaisesRegex(LabError, "it does not start"):
+                lab.upgrade("other", lambda _: None)
+            self.assertEqual(again.call_count, int(alive))
+
+
 class Removal(Folder):
     def test_mlx4_does_not_reset_the_card_while_it_is_removed(self):
         """Its setting is the former one afterwards, also if weftd crashes again before the card is removed."""
@@ -654,7 +664,7 @@ class Nvme(Folder):
 
     def setUp(self):
         super().setUp()
-        self.places = f"nvme={self.folder}/nvme nvmet={self.folder}/nvmet fabrics={self.folder}/fabrics note={self.folder}/note limit=0\n"
+        self.places = f"nvme={self.folder}/nvme nvmet={self.folder}/nvmet fabrics={self.folder}/fabrics note={self.folder}/note links={self.folder}/links limit=0\n"
 
     def controller(self, name, **files):
         for file, text in files.items():
@@ -710,6 +720,19 @@ class Nvme(Folder):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual({key: os.readlink(link)[:1] for key, link in links.items()}, {("1", "a"): "/", ("1", "b"): "/", ("2", "a"): ".", ("2", "b"): "."})
         self.assertTrue(all(link.is_dir() for link in links.values()))
+
+    def test_links_of_a_target_survive_a_failure(self):
+        """The subsystem could not be linked, for example because weftd crashed again. The next restart links it."""
+        self.write("nvmet/ports/1/addr_trtype", "rdma\n")
+        self.write("nvmet/subsystems/a/attr_model")
+        link = self.folder / "nvmet/ports/1/subsystems/a"
+        link.parent.mkdir()
+        link.symlink_to("../../../subsystems/a")
+        done = subprocess.run(["bash", "-c", f"ln() {{ return 1; }}\n{self.places}{labs.CONNECT_NVME}"], check=False, stdin=subprocess.DEVNULL)
+        self.assertEqual((done.returncode, link.is_symlink()), (1, False))
+        self.assertEqual(self.connect().returncode, 0)
+        self.assertTrue(link.is_dir())
+        self.assertEqual((self.folder / "links").read_text(), "")
 
 
 class Refused(Folder):
