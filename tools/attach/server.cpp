@@ -320,8 +320,8 @@ private:
 
 		bool exchange(unsigned ready)
 		{
-			// The program has exited. Messages that it has sent are taken first, up to
-			// the limit of sends; those beyond the limit are dropped with the sends.
+			// The program has exited, and its sends are dropped. With fewer than the
+			// maximum, messages that it has sent may still be taken.
 			if ((ready & Watch::kClosed) && !opened_->may_take())
 				return false;
 			Message message;

@@ -241,6 +241,8 @@ public:
 		ib::SmInfoRecord record{};
 		record.lid = subnet_.port(own).lid;
 		record.info.guid = config.guid + 1;
+		if (trusted_)
+			record.info.sm_key = config.sm_key;
 		record.info.priority_state = static_cast<std::uint8_t>(
 			config.priority << 4 | static_cast<unsigned>(ib::SmState::master));
 		offer(kSmFields, record, answer, work);

@@ -130,7 +130,7 @@ void StateFile::record(const json &request, const json &result)
 
 void StateFile::record_armed(std::vector<ArmedFault> armed)
 {
-	if (armed == armed_)
+	if (armed == armed_ && !failed_)
 		return;
 	armed_ = std::move(armed);
 	write();

@@ -262,6 +262,12 @@ class Keeper:
         with self._lock:
             return bool(self._cards.get(host))
 
+    def forget(self, host):
+        """Closes the connections of a host whose guest has exited."""
+        with self._lock:
+            for card in self._cards.pop(host, {}).values():
+                card.close()
+
     def pass_on(self, host):
         """Passes a guest's connection to the running weftd, unless weftd serves it already. OSError: weftd has exited."""
         with self._lock:
@@ -289,7 +295,8 @@ class Keeper:
             cards = self._cards[host]
             served = [key for key, card in cards.items() if not card.stands_in()]
             if verb == "connected" and len(descriptors) == 1:
-                for key in [key for key, card in cards.items() if message and card.identifier == message]:
+                # A host that was replaced has another connection, and nothing reports the end of the former one.
+                for key in [key for key, card in cards.items() if message and card.identifier == message or key in served and card.hung_up()]:
                     cards.pop(key).close()
                 cards[next(self._count)] = Card(descriptors[0], message)
             elif verb == "received" and served and len(message) >= HEADER.size:

@@ -527,6 +527,7 @@ class Lab:
         self._numbers.pop(name)
         self._loaded.pop(name, None)
         self._notes.pop(name, None)
+        self.weftd.keeper.forget(name)
 
     def _start_guests(self, hosts, managed):
         if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:

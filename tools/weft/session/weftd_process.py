@@ -79,7 +79,7 @@ class Daemon:
                 self.end()
                 continue
             self.restarts += 1
-            return (f"{how.partition(';')[0]} and was started again; its log until then is {kept}. Counters start from zero, and captures, attached "
+            return (f"{how} and was started again; its log until then is {kept}. Counters start from zero, and captures, attached "
                     "programs and connections of guests are lost")
 
     def replace(self, program):

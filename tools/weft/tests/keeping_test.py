@@ -161,6 +161,18 @@ class Kept(unittest.TestCase):
         theirs.close()
         return program
 
+    def test_connections_of_a_replaced_or_stopped_guest_are_closed(self):
+        """A host whose card was replaced has another connection. weftd does not report the end of the former one."""
+        first, second = self.other(b"2"), self.other(b"3")
+        self.qemu.close()
+        first.close()
+        third = self.other(b"4")
+        daemon.await_that("the former connections to be closed",
+                          lambda: [card.identifier for card in self.keeper._cards["node1"].values()] == [b"3", b"4"])
+        self.keeper.forget("node1")
+        self.assertFalse(self.keeper.has("node1"))
+        self.assertEqual((second.recv(1), third.recv(1)), (b"", b""))
+
     def passed(self):
         """weftd has been started again, and the guest's connection passed on."""
         self.die()
