@@ -322,6 +322,10 @@ def together(guests, work, meanwhile=lambda: None):
     return results
 
 
+class Stopping(Exception):
+    """The lab is to be stopped while guests get their cards again."""
+
+
 class Lab:
     """weftd and the guests. Created, started and closed on the main thread. report(text) is called with reports of the progress."""
 
@@ -331,6 +335,7 @@ class Lab:
         self.guests = {}
         self._numbers = {}      # the last part of each guest's address, while the guest exists
         self._loaded = {}       # the stack.Stack of each guest, or None
+        self.stopping = threading.Event()   # set to stop waiting for guests whose cards are replaced
         self._notes = {}        # the Process of each guest that prepares the removal of its card
         self.weftd = Daemon(weftd, directory, logs, restart, bus_of(machine.is_native()))
         self._lab_file = lab_file
@@ -454,7 +459,11 @@ class Lab:
                     reason, _, _ = str(error).partition("\n")
                     report(f"{guest.name}: has lost its card: {reason}; `weft lab restart {guest.name}` starts the guest again")
 
-        together(hosts, give)
+        together(hosts, give, self._is_wanted)
+
+    def _is_wanted(self):
+        if self.stopping.is_set():
+            raise Stopping
 
     def _give_card_again(self, guest, host, managed):
         """Returns an addition to the message about it; None if weftd has exited meanwhile."""

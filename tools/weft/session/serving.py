@@ -27,7 +27,7 @@ from lab import DeadlineExceeded, GuestDied
 from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
-from labs import Lab, interruption, program_in_same_directory
+from labs import Lab, Stopping, interruption, program_in_same_directory
 from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, crash_of, incomplete_logs
 from streams import Terminal
 from weftd_process import END_TIMEOUT, is_served
@@ -118,7 +118,7 @@ class Server:
         self.path = path
         self.logs_wanted = logs_wanted
         self.incomplete = []        # guests whose consoles a check() has reported as incomplete
-        self.done = threading.Event()
+        self.done = lab.stopping
         self.checking = threading.Lock()
         # (Lab.settle, restart or upgrade, its argument, send, event), because processes are started on the main thread; WAKE
         self.changes = queue.SimpleQueue()
@@ -129,6 +129,12 @@ class Server:
 
     def serve(self):
         """Serves until a client stops the lab, or until weftd has exited and is not started again; returns the reason in the latter case."""
+        try:
+            return self._serve()
+        except Stopping:
+            return None
+
+    def _serve(self):
         self.lab.weftd.notify = lambda: self.changes.put(WAKE)
         threading.Thread(target=self.accept, daemon=True).start()
         while not self.done.is_set() and not interruption.came:

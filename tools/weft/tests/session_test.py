@@ -327,7 +327,7 @@ class IncompleteInLab(Folder):
 
     def serve(self, error, logs_wanted):
         guest = types.SimpleNamespace(name="node1", log="LOG", alive=lambda: True, sync_log=lambda: "", new_reports=lambda: [], console_error=lambda: error)
-        server = serving.Server(types.SimpleNamespace(guests={"node1": guest}, logs=self.folder), self.folder / "lab.sock", logs_wanted)
+        server = serving.Server(types.SimpleNamespace(guests={"node1": guest}, logs=self.folder, stopping=threading.Event()), self.folder / "lab.sock", logs_wanted)
         self.addCleanup(server.listener.close)
         threading.Thread(target=server.accept, daemon=True).start()
         return server
@@ -363,11 +363,11 @@ class IncompleteInLab(Folder):
         script = f"""
 import sys
 sys.path[:0] = {sys.path[:2]!r}
-import pathlib, types
+import pathlib, threading, types
 import serving
 guest = types.SimpleNamespace(name="node1", log="LOG", console_error=lambda: "No space left on device")
 class Lab:
-    def __init__(self, *_): self.guests = dict(node1=guest); self.weftd = types.SimpleNamespace()
+    def __init__(self, *_): self.guests = dict(node1=guest); self.weftd = types.SimpleNamespace(); self.stopping = threading.Event()
     def up(self): pass
     def look_after(self, _): raise serving.LabError("enough")
     def close(self): pass
@@ -628,6 +628,24 @@ class CardAgain(unittest.TestCase):
         with unittest.mock.patch.object(labs, "ask_weftd", lambda _, command, **words: asked.append((command, words))):
             self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True), ", 10.1.0.1 on ib0")
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
+
+
+class StoppedWhileCardsReturn(Folder):
+    def test_lab_stops_without_waiting_for_guests(self):
+        """A guest whose driver does not release its card for a long time does not delay `weft lab down`."""
+        lab = labs.Lab(self.folder, self.folder, None, None, Machine(), False, lambda _: None)
+        waits = threading.Event()
+        self.addCleanup(waits.set)
+        lab.guests["a"] = unittest.mock.Mock(alive=lambda: True, kernel=types.SimpleNamespace(native=False))
+        lab.weftd = unittest.mock.Mock(alive=lambda: False, start_again=lambda: "weftd was started again")
+        server = serving.Server(lab, self.folder / "lab.sock")
+        self.addCleanup(server.listener.close)
+        fabric = types.SimpleNamespace(hosts=[{"name": "a", "ports": [{"link": "a/1"}]}], managed=True)
+        with unittest.mock.patch.object(lab, "_fabric", lambda: fabric), unittest.mock.patch.object(labs, "ask_weftd", lambda *_: {"links": []}), \
+                unittest.mock.patch.object(lab, "_prepare_removal"), unittest.mock.patch.object(lab, "_give_card_again", lambda *_: waits.wait()):
+            serves = threading.Timer(0.5, server.done.set)
+            serves.start()
+            self.assertIsNone(server.serve())
 
 
 class FailedUpgrade(unittest.TestCase):
@@ -980,13 +998,13 @@ class AnotherDaemon(Folder):
 
 class Terminated(Folder):
     SCRIPT = """
-import os, signal, types
+import os, signal, threading, types
 import serving
 class Dies:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
 signal.signal(signal.SIGTERM, serving._leave)
-server = serving.Server(types.SimpleNamespace(look_after=lambda _: None, weftd=types.SimpleNamespace()), PATH)
+server = serving.Server(types.SimpleNamespace(look_after=lambda _: None, weftd=types.SimpleNamespace(), stopping=threading.Event()), PATH)
 Dies()
 server.serve()
 print("ended")

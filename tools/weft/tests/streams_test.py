@@ -185,7 +185,7 @@ class Shell(AgentCase):
         super().setUp()
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-shell-")))
         self.log = self.folder / "node1.log"
-        self.server = serving.Server(types.SimpleNamespace(guests={"node1": self.guest}, alive=lambda: True, log_of=lambda _: self.log), self.folder / "lab.sock")
+        self.server = serving.Server(types.SimpleNamespace(stopping=threading.Event(), guests={"node1": self.guest}, alive=lambda: True, log_of=lambda _: self.log), self.folder / "lab.sock")
         self.addCleanup(self.server.listener.close)
         threading.Thread(target=self.server.accept, daemon=True).start()
 
