@@ -45,6 +45,13 @@ def known_fault_of_umad_is_replayed(lab):
     assert "Kernel mode fault" in done.stdout and "ib_umad_write" in done.stdout, done.stdout
 
 
+@test(kernels=(), also=("um-debug",), timeout=60)
+def known_fault_of_mlx4_is_replayed(lab):
+    """The driver is bound while an allocation fails, and unbound."""
+    done = _hunt(lab, "replay", REPORTS / "mlx4-crdump-region.hunt", status=0)
+    assert "Kernel mode fault" in done.stdout and "mlx4_crdump_end" in done.stdout, done.stdout
+
+
 # The signature that the hunt reports for each injected defect.
 INJECTED = {
     "hang": r"task modprobe:N blocked for more than N seconds",
