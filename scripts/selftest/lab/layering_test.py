@@ -22,14 +22,19 @@ FILES = ("include/kern/types.h", "include/rdma/verbs.h", "include/rdma/ib_mad.h"
          "tools/cards/card.hpp", "tools/cards/mlx4/core.hpp", "tools/bus/device.hpp", "tools/bus/server.hpp")
 
 
+def complaints_of(check, rows, files, name, text):
+    """Returns the complaints of a check about a tree of empty files and one with a text."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file in (*files, name):
+            path = pathlib.Path(folder) / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text if file == name else "")
+        return check(pathlib.Path(folder), rows)
+
+
 class Layering(unittest.TestCase):
     def complaints(self, name, text):
-        with tempfile.TemporaryDirectory() as folder:
-            for file in (*FILES, name):
-                path = pathlib.Path(folder) / file
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text if file == name else "")
-            return layering.complaints(pathlib.Path(folder), ROWS)
+        return complaints_of(layering.complaints, ROWS, FILES, name, text)
 
     def assert_refused(self, name, text, wanted):
         found = self.complaints(name, text)
@@ -94,12 +99,7 @@ PYTHON_FILES = ("scripts/lab/guest.py", "scripts/lab/cache.py", "tools/session/l
 
 class PythonLayering(unittest.TestCase):
     def complaints(self, name, text):
-        with tempfile.TemporaryDirectory() as folder:
-            for file in (*PYTHON_FILES, name):
-                path = pathlib.Path(folder) / file
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text if file == name else "")
-            return layering.python_complaints(pathlib.Path(folder), PYTHON_ROWS)
+        return complaints_of(layering.python_complaints, PYTHON_ROWS, PYTHON_FILES, name, text)
 
     def test_tree_has_only_permitted_imports(self):
         self.assertEqual(layering.python_complaints(cache.TREE), [])

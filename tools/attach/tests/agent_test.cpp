@@ -17,6 +17,22 @@ constexpr std::uint8_t kGet = 0x01, kSet = 0x02, kGetResp = 0x81;
 
 class MadAgents : public TwoNodes
 {
+protected:
+	// A request for NodeInfo by directed route, with zero hops.
+	static ib::Smp directed_node_info()
+	{
+		const ib::Mad request = mad(kDirected, 1, kGet, 0x1234);
+		auto smp = reinterpret_cast<const ib::Smp &>(request);
+		smp.header.attr_id = std::uint16_t{ib::attr_node_info};
+		smp.dr_slid = ib::lid_permissive;
+		smp.dr_dlid = ib::lid_permissive;
+		return smp;
+	}
+	static Message directed(std::uint32_t agent, const ib::Smp &smp)
+	{
+		return message(agent, ib::lid_permissive, reinterpret_cast<const ib::Mad &>(smp),
+			       100);
+	}
 };
 
 TEST_F(MadAgents, SecondAgentForTheSameMethodIsRefused)
@@ -81,12 +97,8 @@ TEST_F(MadAgents, ZeroHopDirectedRouteSmpIsAnsweredLocally)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kDirected, 1));
-	ib::Mad request = mad(kDirected, 1, kGet, 0x1234);
-	auto &smp = reinterpret_cast<ib::Smp &>(request);
-	smp.header.attr_id = std::uint16_t{ib::attr_node_info};
-	smp.dr_slid = ib::lid_permissive;
-	smp.dr_dlid = ib::lid_permissive;
-	port->take(message(agent, ib::lid_permissive, request, 100));
+	ib::Smp smp = directed_node_info();
+	port->take(directed(agent, smp));
 	const Message answer = next(*port);
 	EXPECT_EQ(answer.header.agent, agent);
 	EXPECT_EQ(answer.header.status, 0u);
@@ -99,7 +111,7 @@ TEST_F(MadAgents, ZeroHopDirectedRouteSmpIsAnsweredLocally)
 	smp.header.tid = std::uint64_t{0x1235};
 	smp.header.hop_cnt = 1;
 	smp.initial_path[1] = 1;
-	port->take(message(agent, ib::lid_permissive, request, 100));
+	port->take(directed(agent, smp));
 	const Message other = next(*port);
 	EXPECT_EQ(ib::smp_attribute<ib::NodeInfo>(reinterpret_cast<const ib::Smp &>(mad_in(other)))
 			  .node_guid,
@@ -353,17 +365,13 @@ TEST_F(MadAgents, DirectedRouteSmpThatDoesNotBeginAtTheNodeIsDropped)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kDirected, 1));
-	ib::Mad request = mad(kDirected, 1, kGet, 0x1234);
-	auto &smp = reinterpret_cast<ib::Smp &>(request);
-	smp.header.attr_id = std::uint16_t{ib::attr_node_info};
-	smp.dr_slid = ib::lid_permissive;
-	smp.dr_dlid = ib::lid_permissive;
+	ib::Smp smp = directed_node_info();
 	smp.header.hop_cnt = 1;
 	smp.initial_path[1] = 1;
 	const auto sent = port_a.counters().xmit_packets.load();
 	for (const std::uint8_t pointer : {1, 2, 63, 255}) {
 		smp.header.hop_ptr = pointer;
-		port->take(message(agent, ib::lid_permissive, request, 100));
+		port->take(directed(agent, smp));
 		EXPECT_EQ(next(*port).header.status, static_cast<std::uint32_t>(ETIMEDOUT));
 	}
 	EXPECT_EQ(port_a.counters().xmit_packets, sent);
