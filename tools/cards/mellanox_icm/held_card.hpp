@@ -9,6 +9,7 @@
 #include "base/loop.hpp"
 #include "cards/card.hpp"
 #include "cards/hca/activity_report.hpp"
+#include "cards/mellanox_icm/fault_counts.hpp"
 #include "cards/mellanox_icm/faults.hpp"
 
 namespace weft::mellanox_icm
@@ -39,23 +40,12 @@ public:
 
 	std::vector<cards::Count> faults() const override
 	{
-		std::vector<cards::Count> counts;
-		const auto names = fault_names();
-		for (unsigned kind = 0; kind < names.size(); ++kind)
-			counts.push_back({names[kind], faults_.struck(static_cast<Fault>(kind))});
+		std::vector<cards::Count> counts = struck_counts(faults_);
 		counts.push_back({kCatastrophic, breakdowns_.load(std::memory_order_relaxed)});
 		return counts;
 	}
 
-	std::vector<cards::Count> armed() const override
-	{
-		std::vector<cards::Count> counts;
-		const auto names = fault_names();
-		for (unsigned kind = 0; kind < names.size(); ++kind)
-			if (const auto left = faults_.armed(static_cast<Fault>(kind)))
-				counts.push_back({names[kind], left});
-		return counts;
-	}
+	std::vector<cards::Count> armed() const override { return armed_counts(faults_); }
 
 	bool arm_fault(std::string_view name, std::uint32_t count) override
 	{
