@@ -121,8 +121,16 @@ def recovered(node, kind, act):
         node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx5_0/ports/1/state", timeout=60, what="an active port")
 
 
-def stopped(pinging):
-    """Stops a flood of pings under which something was done, and returns the number of replies: without any, there was no traffic."""
+def flood(node, address, seconds):
+    """Starts a flood of pings, and returns it after the first replies: what is done next meets traffic."""
+    received = int(node.run("cat /sys/class/net/ib0/statistics/rx_packets").out)
+    pinging = node.spawn(f"ping -q -f -w {seconds} {address}")
+    node.wait_for(f"test $(cat /sys/class/net/ib0/statistics/rx_packets) -gt {received + 20}", what="replies to the flood of pings")
+    return pinging
+
+
+def replies(pinging):
+    """Stops a flood of pings, and returns the number of its replies."""
     return int(re.search(r" (\d+) received", pinging.kill(signal.SIGINT).wait(30, check=False).out)[1])
 
 
@@ -138,7 +146,7 @@ def mlx5_core_recovers_from_failure_flr_and_rebind(lab):
         # Use the other card, because Linux recovers the same card again only after 20 minutes.
         recovered(node2, "a function-level reset", lambda: node2.run(f"echo 1 > /sys/bus/pci/devices/{device}/reset", timeout=60))
         ipoib_up(node1, node2)
-        pinging = node2.spawn("ping -q -f -w 120 10.0.0.1")
+        pinging = flood(node2, "10.0.0.1", 120)
         try:
             for what, command in (("unbound and bound", f"cd /sys/bus/pci/drivers/mlx5_core; echo {device} > unbind; echo {device} > bind"),
                                   ("removed and rescanned", f"echo 1 > /sys/bus/pci/devices/{device}/remove; echo 1 > /sys/bus/pci/rescan")):
@@ -148,7 +156,7 @@ def mlx5_core_recovers_from_failure_flr_and_rebind(lab):
                     ipoib_up(node1)
                     node1.run("ip neigh flush dev ib0")
                     ping(node1, node2, "10.0.0.2", 20)
-            assert stopped(pinging) > 0
+            assert replies(pinging) > 0
         finally:
             pinging.kill()
             pinging.wait(30, check=False)
@@ -288,14 +296,14 @@ def carries_ipoib(fabric, node1, node2, peer, devices, mtu):
                 counted = json.loads(fabric.weft("--json", "counters", "--cards"))[f"node{number}"]
                 assert counted["unsupported"] == 0, counted
     with check("the modules unload under traffic, and load again"):
-        pinging = node2.spawn("ping -q -f -w 60 10.0.0.1")
+        pinging = flood(node2, "10.0.0.1", 60)
         try:
             node1.run("modprobe -r ib_ipoib rdma_ucm ib_umad mlx5_ib; modprobe -r mlx5_core", timeout=90)
             load(node1, "mlx5")
             ipoib_up(node1)
             node1.run("ip neigh flush dev ib0")
             ping(node1, node2, "10.0.0.2", 20)
-            assert stopped(pinging) > 0
+            assert replies(pinging) > 0
         finally:
             pinging.kill()
             pinging.wait(30, check=False)

@@ -93,7 +93,7 @@ def opensm_manages_the_fabric_and_fails_over(lab):
 @test(kernels=("stock",), timeout=120)
 def weft_sm_hands_over_to_opensm(lab):
     """weft's subnet manager, at priority 0, hands the fabric over to an OpenSM of higher priority, and is the master again when OpenSM is killed."""
-    with guests(lab, PAIR + "[sm]\nsm_key = 1\n") as (fabric, (node1, node2)):
+    with guests(lab, PAIR + "[sm]\nsa_key = 1\n") as (fabric, (node1, node2)):
         load(node1, node2)
         active(node1, node2)
         interfaces_up(node1, node2)

@@ -37,8 +37,6 @@ ends = ["node1/1", "switch1"]
 ends = ["node2/1", "switch1"]
 [[link]]
 ends = ["node3", "switch1"]
-[sm]
-sm_key = 1
 """
 # On an untrusted host the driver gets no SMPs, so it reads its LID from the card.
 STRANGE = THREE.replace('model = "mthca"\n', 'model = "mthca"\ntrusted = false\n')

@@ -12,10 +12,10 @@ from lab.waiting import DeadlineExceeded, wait_until
 from pair import STACK, interfaces_up, mixed_pair, reachable, weft
 
 TOOL = "/tmp/administrator"
-# A subnet manager that shows all memberships to clients with its key.
-SM_KEY = 1
+# A subnet administration that shows all memberships to clients with its key.
+SA_KEY = 1
 OPEN = PAIR + f"""[sm]
-sm_key = {SM_KEY}
+sa_key = {SA_KEY}
 """
 SEND_ONLY_MAX = 256     # Multicast::send_only_max
 
@@ -37,7 +37,7 @@ def tool(node, *arguments):
 def memberships(peer, node):
     """Returns the join states that the SA has recorded for a node's port, by MGID, as the peer queries them."""
     guid = node.run("cat /sys/class/net/ib0/address").out.strip().replace(":", "")[-16:]
-    records = re.findall(r"MGID\.*(\S+).*?PortGid\.*(\S+).*?ScopeState\.*0x(\w+)", peer.run(f"saquery --smkey {SM_KEY} --timeout 20000 -m", timeout=30).out, re.DOTALL)
+    records = re.findall(r"MGID\.*(\S+).*?PortGid\.*(\S+).*?ScopeState\.*0x(\w+)", peer.run(f"saquery --smkey {SA_KEY} --timeout 20000 -m", timeout=30).out, re.DOTALL)
 
     def interface_id(gid):
         return "".join(part.zfill(4) for part in gid.split(":")[-4:])
