@@ -47,6 +47,7 @@ def _expression(form):
 OWN_STARTS = re.compile(r"^weft_\w+(?: \S+)?: (?:" + "|".join(map(_expression, OWN)) + r")$")
 ENDS = re.compile(r"^---\[ end |^={10,}$|^Rebooting|^\s*(?:ok|not ok) \d+")
 LONGEST = 90    # maximum number of lines shown of one report
+LEAK = "unreferenced object"    # kmemleak reports each object in a paragraph without a last line
 
 # User-Mode Linux maps kernel memory lazily, and takes the fault with interrupts enabled, also in an interrupt handler. Lockdep reports that, rarely.
 # A report of a handler that enables interrupts itself has the same first lines, but is not from within the handler of a fault.
@@ -70,6 +71,8 @@ def find(text, allowed=()):
     current = None
     for line in text.splitlines():
         words = message(line)
+        if current is not None and words.startswith(LEAK) and current[0].startswith((LEAK, "kmemleak: ")):
+            current = None
         if current is not None:
             # KASAN and lockdep print lines of '=' at both ends, and further lines of lockdep look like the start of a report.
             if ENDS.match(words) and len(current) > 2:

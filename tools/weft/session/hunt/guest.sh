@@ -109,8 +109,21 @@ leaks() {
 	}
 	{ print; fflush() }' /run/hunt-symbols $kmemleak | while IFS= read -r line; do echo "$line" >/dev/kmsg; done
 }
+# Waits until the peer has ended its checks too, because it pings this host until then. A host shows the end of its checks by a second address. The
+# peer looks for it once a second, and must have found it before this host unloads its modules. A peer that does not get so far complains itself.
+await_peer() {
+	local tries=0
+	[ "$hosts" != 1 ] || return
+	ip address add "10.2.0.${HOSTNAME#node}/24" dev ib0
+	until ping -q -c 1 -W 1 "${peer/10.1./10.2.}"; do
+		((++tries < 120)) || return
+		pause 1
+	done
+	pause 5
+}
 finish() {
 	check
+	await_peer
 	leaks
 	log "finished"
 }

@@ -6,7 +6,7 @@ import pathlib
 import re
 
 from lab.errors import LabError
-from lab.reports import message
+from lab.reports import LEAK, message
 
 KNOWN = pathlib.Path(__file__).resolve().parent / "known.txt"
 FRAMES = 4
@@ -19,8 +19,7 @@ REPORTING = re.compile(r"(?:show_stack|dump_stack|print_|kasan_|__asan_|__kasan|
 
 
 REFCOUNT = "refcount_t: "     # the second line of a warning of lib/refcount.c, which describes the error
-# A report of kmemleak begins with these words. Its stack is that of the allocation, and begins with allocation functions.
-UNREFERENCED = "unreferenced object"
+# The stack of a report of kmemleak is that of the allocation, and begins with allocation functions.
 ALLOCATING = re.compile(r"_*(?:kmem|kmalloc|kzalloc|kcalloc|krealloc|kvmalloc|kmemdup|kstrdup|kvasprintf|kasprintf|vmalloc|vzalloc|slab_|alloc_skb|netdev_alloc|napi_alloc|"
                         r"pcpu_alloc|alloc_percpu|alloc_pages|get_free_pages)\w*")
 
@@ -40,21 +39,12 @@ def of(report):
     # For a leaked mapping, the stack that created it is more useful than the stack that detected it.
     stack = report.partition(MAPPED)[2].splitlines() or lines
     frames = [match for match in map(FRAME.match, stack) if match and not REPORTING.fullmatch(match["name"].partition(".")[0])]
-    if report.startswith(UNREFERENCED):
+    if report.startswith(LEAK):
         frames = [frame for frame in frames if not ALLOCATING.fullmatch(frame["name"].partition(".")[0])]
     certain = [frame for frame in frames if not frame["maybe"]]
     names = list(dict.fromkeys(frame["name"].partition(".")[0] for frame in certain or frames))
     kind = _kind(next((line for line in lines[:2] if line.startswith(REFCOUNT)), lines[0]))
     return f"{kind}: {', '.join(names[:FRAMES])}" if names else kind
-
-
-def each_leak(report):
-    """Splits a report of lab.reports, which takes consecutive objects that kmemleak reports for one report."""
-    begin = report.find(UNREFERENCED) if report.startswith((UNREFERENCED, "kmemleak: ")) else -1
-    if begin < 0:
-        return [report]
-    leaks = re.split(rf"^(?={UNREFERENCED})", report.partition("\nweft-hunt: ")[0][begin:], flags=re.MULTILINE)
-    return [leak.rstrip() for leak in leaks if leak]
 
 
 def with_mapping(report, console):

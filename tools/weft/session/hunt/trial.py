@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Runs a schedule once, and determines its verdict."""
 import dataclasses
-import itertools
 import pathlib
 import re
 import shutil
@@ -15,7 +14,7 @@ import stack
 from guest_setup import Setup
 from hunt import scenarios, signature
 from hunt.schedule import FABRIC
-from lab import shared_time
+from lab import reports, shared_time
 from lab.errors import LabError
 
 KERNEL = "um-debug"     # the default: has KASAN, lockdep and fault injection for allocations
@@ -91,10 +90,11 @@ def _seconds(console):
 
 def _verdict_of(done, consoles, table, scenario):
     """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over a complaint."""
-    every = [(signature.with_mapping(report.partition("\nkeeper: ")[0], consoles[host]), host) for host, reports in done.reports.items() for report in
-             itertools.chain.from_iterable(map(signature.each_leak, reports)) if scenario != "verbs" or OFTEN_MAPPED not in report]
+    # What follows a report without a last line does not belong to it: messages of the guest's programs and of its steps.
+    every = [(signature.with_mapping(re.split(r"\n(?:keeper|weft-hunt): ", report)[0], consoles[host]), host) for host, found in done.reports.items()
+             for report in found if scenario != "verbs" or OFTEN_MAPPED not in report]
     # After the kernel's count of leaked objects, each object is reported separately.
-    if any(report.startswith(signature.UNREFERENCED) for report, _ in every):
+    if any(report.startswith(reports.LEAK) for report, _ in every):
         every = [(report, host) for report, host in every if not report.startswith("kmemleak: ")]
     found = [(signature.of(report), report, host) for report, host in every]
     # A fault in the kernel enables interrupts before it panics, so lockdep may report locks that are held. That is a consequence of the fault.
