@@ -296,7 +296,7 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		events.emplace(*control_loop, runtime, std::move(scheduled),
 			       [&](Events::End how, const std::string &reason) {
 				       const auto stop = [&end, how, reason] {
-					       end(how == Events::End::Failed, reason);
+					       end(how == Events::End::failed, reason);
 				       };
 				       // In virtual time, this is the thread of the main loop.
 				       if (time)

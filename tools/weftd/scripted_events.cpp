@@ -52,7 +52,7 @@ ScriptedEvents::ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<Scri
 {
 	loop_.run([&] {
 		session_.emplace(runtime, [this] {
-			ended_(End::Requested, "a scheduled event requests it");
+			ended_(End::requested, "a scheduled event requests it");
 		});
 		for (const ScriptedEvent &event : events_)
 			timers_.emplace_back(loop_, [this, &event] { perform(event); })
@@ -74,7 +74,7 @@ void ScriptedEvents::perform(const ScriptedEvent &event)
 	if (answer.at("ok").get<bool>())
 		return;
 	timers_.clear();
-	ended_(End::Failed, fmt::format("a scheduled event was refused: {}: {}", event.request,
+	ended_(End::failed, fmt::format("a scheduled event was refused: {}: {}", event.request,
 					answer.at("error").get<std::string>()));
 }
 

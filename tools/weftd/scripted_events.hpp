@@ -32,7 +32,7 @@ class ScriptedEvents
 {
 public:
 	// A lab stops because an event requested it or because an event was refused.
-	enum class End { Requested, Failed };
+	enum class End { requested, failed };
 	using Ended = std::function<void(End end, const std::string &reason)>;
 
 	// The time of the events begins now. @loop executes them: it must be the thread that uses

@@ -17,7 +17,7 @@ constexpr std::uint8_t kSa = 0x03, kGetTable = 0x12, kGetTableResp = 0x92;
 
 class Rmpp : public TwoNodes
 {
-protected:
+public:
 	Rmpp()
 	{
 		agent = add(*asking, client(kSa, 2, 1));

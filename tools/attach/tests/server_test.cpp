@@ -23,7 +23,7 @@ using testing::TwoNodes;
 
 class AttachServer : public TwoNodes
 {
-protected:
+public:
 	AttachServer()
 	{
 		// The server opens the nodes itself, so they must not be open here.

@@ -23,7 +23,7 @@ namespace weft::attach::testing
 
 class TwoNodes : public ::testing::Test
 {
-protected:
+public:
 	static constexpr ib::Lid kLidA = 5, kLidB = 9;
 
 	TwoNodes()

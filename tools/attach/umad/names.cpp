@@ -21,7 +21,7 @@ const char *find(const Name (&names)[count], unsigned value, const char *otherwi
 	return otherwise;
 }
 
-constexpr Name classes[] = {
+constexpr Name kClasses[] = {
 	{UMAD_CLASS_SUBN_LID_ROUTED, "Subn"},
 	{UMAD_CLASS_SUBN_DIRECTED_ROUTE, "Subn"},
 	{UMAD_CLASS_SUBN_ADM, "SubnAdm"},
@@ -35,7 +35,7 @@ constexpr Name classes[] = {
 	{UMAD_CLASS_BIS, "BIS"},
 	{UMAD_CLASS_CONG_MGMT, "CongestionManagment"},
 };
-constexpr Name methods[] = {
+constexpr Name kMethods[] = {
 	{UMAD_METHOD_GET, "Get"},
 	{UMAD_METHOD_SET, "Set"},
 	{UMAD_METHOD_GET_RESP, "GetResp"},
@@ -45,7 +45,7 @@ constexpr Name methods[] = {
 	{UMAD_METHOD_REPORT_RESP, "ReportResp"},
 	{UMAD_METHOD_TRAP_REPRESS, "TrapRepress"},
 };
-constexpr Name sa_methods[] = {
+constexpr Name kSaMethods[] = {
 	{UMAD_SA_METHOD_GET_TABLE, "GetTable"},
 	{UMAD_SA_METHOD_GET_TABLE_RESP, "GetTableResp"},
 	{UMAD_SA_METHOD_DELETE, "Delete"},
@@ -54,18 +54,18 @@ constexpr Name sa_methods[] = {
 	{UMAD_SA_METHOD_GET_MULTI_RESP, "GetMultiResp"},
 	{UMAD_SA_METHOD_GET_TRACE_TABLE, "GetTraceTable"},
 };
-constexpr Name statuses[] = {
+constexpr Name kStatuses[] = {
 	{UMAD_STATUS_SUCCESS, "Success"},
 	{UMAD_STATUS_BUSY, "Busy"},
 	{UMAD_STATUS_REDIRECT, "Redirect"},
 };
-constexpr Name invalid_fields[] = {
+constexpr Name kInvalidFields[] = {
 	{UMAD_STATUS_BAD_VERSION, "Bad Version"},
 	{UMAD_STATUS_METHOD_NOT_SUPPORTED, "Method not supported"},
 	{UMAD_STATUS_ATTR_NOT_SUPPORTED, "Method/Attribute combo not supported"},
 	{UMAD_STATUS_INVALID_ATTR_VALUE, "Invalid attribute/modifier field"},
 };
-constexpr Name sa_statuses[] = {
+constexpr Name kSaStatuses[] = {
 	{UMAD_SA_STATUS_SUCCESS, "Success"},
 	{UMAD_SA_STATUS_NO_RESOURCES, "No Resources"},
 	{UMAD_SA_STATUS_REQ_INVALID, "Request Invalid"},
@@ -76,12 +76,12 @@ constexpr Name sa_statuses[] = {
 	{UMAD_SA_STATUS_REQ_DENIED, "Request Denied"},
 	{UMAD_SA_STATUS_PRI_SUGGESTED, "Priority Suggested"},
 };
-constexpr Name common_attributes[] = {
+constexpr Name kCommonAttributes[] = {
 	{UMAD_ATTR_CLASS_PORT_INFO, "Class Port Info"},
 	{UMAD_ATTR_NOTICE, "Notice"},
 	{UMAD_ATTR_INFORM_INFO, "Inform Info"},
 };
-constexpr Name sm_attributes[] = {
+constexpr Name kSmAttributes[] = {
 	{UMAD_SM_ATTR_NODE_DESC, "NodeDescription"},
 	{UMAD_SM_ATTR_NODE_INFO, "NodeInfo"},
 	{UMAD_SM_ATTR_SWITCH_INFO, "SwitchInfo"},
@@ -100,7 +100,7 @@ constexpr Name sm_attributes[] = {
 	{UMAD_SM_ATTR_PORT_INFO_EXT, "PortInfoExtended"},
 	{UMAD_SM_ATTR_MLNX_EXT_PORT_INFO, "MlnxExtPortInfo"},
 };
-constexpr Name sa_attributes[] = {
+constexpr Name kSaAttributes[] = {
 	{UMAD_SA_ATTR_NODE_REC, "NodeRecord"},
 	{UMAD_SA_ATTR_PORT_INFO_REC, "PortInfoRecord"},
 	{UMAD_SA_ATTR_SLVL_REC, "SLtoVLMappingTableRecord"},
@@ -134,7 +134,7 @@ const char *umad_class_str(uint8_t mgmt_class)
 	if (mgmt_class >= UMAD_CLASS_VENDOR_RANGE2_START &&
 	    mgmt_class <= UMAD_CLASS_VENDOR_RANGE2_END)
 		return "Vendor range 2";
-	const char *const name = find(classes, mgmt_class, nullptr);
+	const char *const name = find(kClasses, mgmt_class, nullptr);
 	if (name)
 		return name;
 	return mgmt_class >= UMAD_CLASS_APPLICATION_START &&
@@ -145,10 +145,10 @@ const char *umad_class_str(uint8_t mgmt_class)
 
 const char *umad_method_str(uint8_t mgmt_class, uint8_t method)
 {
-	const char *const name = find(methods, method, nullptr);
+	const char *const name = find(kMethods, method, nullptr);
 	if (name)
 		return name;
-	return mgmt_class == UMAD_CLASS_SUBN_ADM ? find(sa_methods, method, "<unknown>")
+	return mgmt_class == UMAD_CLASS_SUBN_ADM ? find(kSaMethods, method, "<unknown>")
 						 : "<unknown>";
 }
 
@@ -156,27 +156,27 @@ const char *umad_common_mad_status_str(__be16 status)
 {
 	const unsigned value = be16toh(status);
 	if (const unsigned invalid = value & UMAD_STATUS_INVALID_FIELD_MASK)
-		return find(invalid_fields, invalid, "<unknown>");
-	return find(statuses, value & 0x3, "<unknown>");
+		return find(kInvalidFields, invalid, "<unknown>");
+	return find(kStatuses, value & 0x3, "<unknown>");
 }
 
 const char *umad_sa_mad_status_str(__be16 status)
 {
-	return find(sa_statuses, (be16toh(status) & UMAD_STATUS_CLASS_MASK) >> 8, "<unknown>");
+	return find(kSaStatuses, (be16toh(status) & UMAD_STATUS_CLASS_MASK) >> 8, "<unknown>");
 }
 
 const char *umad_attribute_str(uint8_t mgmt_class, __be16 attr_id)
 {
 	const unsigned attribute = be16toh(attr_id);
-	const char *const name = find(common_attributes, attribute, nullptr);
+	const char *const name = find(kCommonAttributes, attribute, nullptr);
 	if (name)
 		return name;
 	switch (mgmt_class) {
 	case UMAD_CLASS_SUBN_LID_ROUTED:
 	case UMAD_CLASS_SUBN_DIRECTED_ROUTE:
-		return find(sm_attributes, attribute, "<unknown>");
+		return find(kSmAttributes, attribute, "<unknown>");
 	case UMAD_CLASS_SUBN_ADM:
-		return find(sa_attributes, attribute, "<unknown>");
+		return find(kSaAttributes, attribute, "<unknown>");
 	default:
 		return "<unknown>";
 	}

@@ -67,11 +67,11 @@ bool MessageQueues::write(std::uint64_t offset, std::span<const std::byte> data)
 	std::ranges::copy(data, memory_.begin() + static_cast<std::ptrdiff_t>(offset));
 	// A host that was killed sends no TERM, and the next one starts at index 0. Its first write
 	// leaves the index unchanged if the previous host had stopped at the same one.
-	constexpr std::size_t kRequestIndex =
+	constexpr std::size_t request_index =
 		static_cast<std::size_t>(Queue::requests) * wire::shared::size +
 		wire::shared::index;
-	const bool says = offset < kRequestIndex + sizeof(std::uint16_t) &&
-			  offset + data.size() > kRequestIndex;
+	const bool says = offset < request_index + sizeof(std::uint16_t) &&
+			  offset + data.size() > request_index;
 	if (says && host_index(Queue::requests) == 1 &&
 	    id_of(std::span(memory_).subspan(kRequests - kShared)) == MessageId::init)
 		next_request_ = 0;

@@ -308,10 +308,10 @@ bool Verbs::serve()
 
 CompletionQueue *Verbs::shared_at(std::uint64_t offset, std::size_t size) const
 {
-	constexpr std::uint64_t kEnd =
+	constexpr std::uint64_t end =
 		CompletionQueue::kShared + CompletionQueue::kMost * wire::shared::size;
 	const std::uint64_t within = offset - CompletionQueue::kShared;
-	if (offset < CompletionQueue::kShared || offset >= kEnd ||
+	if (offset < CompletionQueue::kShared || offset >= end ||
 	    within % wire::shared::size + size > wire::shared::size)
 		return nullptr;
 	return cqs_.at(within / wire::shared::size);

@@ -34,7 +34,7 @@ struct ChecksumStatus {
 
 // Maximum number of data bytes in a completion, which then replaces the memory of the request
 // (QueuePairAttributes::inline_receive).
-constexpr std::size_t completion_data_max = 64;
+constexpr std::size_t kCompletionDataMax = 64;
 
 // SendDone - a completed send request; byte_count is valid for reads and atomics only.
 struct SendDone {

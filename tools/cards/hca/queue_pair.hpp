@@ -70,7 +70,7 @@ struct QueuePairAttributes {
 	bool remote_write = false;
 	bool remote_atomic = false;
 	// Received messages, and results of reads and atomics, of up to this many bytes are stored
-	// in the completion and not in memory; at most completion_data_max, and 0 for none.
+	// in the completion and not in memory; at most kCompletionDataMax, and 0 for none.
 	std::uint8_t inline_receive = 0;
 	std::uint8_t inline_response = 0;
 

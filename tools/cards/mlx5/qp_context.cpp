@@ -164,8 +164,8 @@ Created create(const std::uint8_t *context, QueuePair &qp)
 	if (qp.steered)
 		qp.has_send_queue = qp.has_receive_queue = qp.uses_srq = false;
 	const bool fits = receive <= QpContext::no_queue && qp.record % 8 == 0 &&
-			  qp.inline_receive <= hca::completion_data_max &&
-			  qp.inline_response <= hca::completion_data_max &&
+			  qp.inline_receive <= hca::kCompletionDataMax &&
+			  qp.inline_response <= hca::kCompletionDataMax &&
 			  qp.log_receive_stride <= 9; // limits::kReceiveWqeBytes
 	return fits ? Created::done : Created::bad_field;
 }

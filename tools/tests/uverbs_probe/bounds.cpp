@@ -329,14 +329,15 @@ void try_memory()
 	expect("setrlimit", error_of(::setrlimit(RLIMIT_MEMLOCK, &unlimited)), 0);
 	Companion user([] {
 		expect("setuid", error_of(setuid(kSomebody)), 0);
-		static const Program program;
+		static const Program kProgram;
 		std::uint32_t pd = 0, region;
-		expect("ALLOC_PD", program.alloc_pd(pd), 0);
+		expect("ALLOC_PD", kProgram.alloc_pd(pd), 0);
 		void *const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
 					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		expect("madvise", error_of(madvise(memory, bytes, MADV_NOHUGEPAGE)), 0);
-		return take_all("a region", EDQUOT,
-				[&] { return program.register_memory(pd, memory, bytes, region); });
+		return take_all("a region", EDQUOT, [&] {
+			return kProgram.register_memory(pd, memory, bytes, region);
+		});
 	});
 	const long got = user.result() * entries;
 	expect("a half of the table of pages for one user", got >= table * 7 / 16, 1);

@@ -112,9 +112,9 @@ long Program::plain(unsigned number, const void *request, std::size_t size,
 
 std::uint64_t Program::ring()
 {
-	static void *const memory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE,
-					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return reinterpret_cast<std::uintptr_t>(memory);
+	static void *const kMemory = mmap(nullptr, kRingBytes, PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return reinterpret_cast<std::uintptr_t>(kMemory);
 }
 
 std::uint64_t Program::doorbells()

@@ -105,8 +105,8 @@ public:
 
 const Provider &Provider::of_node()
 {
-	static const ConnectX mlx4;
-	static const Mthca mthca;
+	static const ConnectX kMlx4;
+	static const Mthca kMthca;
 	static const bool kIsMthca = [] {
 		std::string device;
 		std::ifstream("/sys/class/infiniband_verbs/uverbs0/ibdev") >> device;
@@ -114,8 +114,8 @@ const Provider &Provider::of_node()
 	}();
 
 	if (kIsMthca)
-		return mthca;
-	return mlx4;
+		return kMthca;
+	return kMlx4;
 }
 
 } // namespace weft::uverbs

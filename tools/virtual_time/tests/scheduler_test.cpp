@@ -58,7 +58,7 @@ TEST(SharedTime, TimeJumpsToTheNextDeadline)
 
 class SchedulerTest : public testing::Test
 {
-protected:
+public:
 	SchedulerTest()
 	{
 		char name[] = "/tmp/weft-scheduler-XXXXXX";

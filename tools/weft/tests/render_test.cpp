@@ -76,14 +76,14 @@ json two_hosts()
 // Returns the names of the elements of a document, and fails if it is not well-formed.
 std::map<std::string, int> elements(const std::string &document)
 {
-	static const std::regex tag("<(/?)([a-z]+)((?: [a-zA-Z-]+=\"[^\"<]*\")*)(/?)>");
-	static const std::regex reference("&(?:lt|gt|amp|quot);");
+	static const std::regex kTag("<(/?)([a-z]+)((?: [a-zA-Z-]+=\"[^\"<]*\")*)(/?)>");
+	static const std::regex kReference("&(?:lt|gt|amp|quot);");
 	std::map<std::string, int> count;
 	std::vector<std::string> open;
 	std::string text; // the text outside of tags
 	auto rest = document.begin();
-	for (std::sregex_iterator found(document.begin(), document.end(), tag), none; found != none;
-	     ++found) {
+	for (std::sregex_iterator found(document.begin(), document.end(), kTag), none;
+	     found != none; ++found) {
 		text.append(rest, (*found)[0].first);
 		rest = (*found)[0].second;
 		const std::string name = (*found)[2];
@@ -102,7 +102,7 @@ std::map<std::string, int> elements(const std::string &document)
 	}
 	text.append(rest, document.end());
 	EXPECT_TRUE(open.empty()) << open.back() << " never ends";
-	text = std::regex_replace(text, reference, "");
+	text = std::regex_replace(text, kReference, "");
 	EXPECT_THAT(text, Not(HasSubstr("<")));
 	EXPECT_THAT(text, Not(HasSubstr("&")));
 	for (const char c : text)
@@ -272,9 +272,9 @@ struct Place {
 std::vector<Place> boxes_of(const std::string &svg)
 {
 	std::vector<Place> boxes;
-	static const std::regex box(
+	static const std::regex kBox(
 		"<rect x=\"(-?\\d+)\" y=\"(-?\\d+)\" width=\"(\\d+)\" height=\"(\\d+)\"");
-	for (std::sregex_iterator found(svg.begin(), svg.end(), box), none; found != none; ++found)
+	for (std::sregex_iterator found(svg.begin(), svg.end(), kBox), none; found != none; ++found)
 		boxes.push_back({std::stoi((*found)[1]), std::stoi((*found)[2]),
 				 std::stoi((*found)[3]), std::stoi((*found)[4])});
 	return boxes;
@@ -487,8 +487,9 @@ TEST(FabricSvg, ParallelLinksDoNotOverlap)
 	const std::string svg = fabric_svg(fabric);
 	elements(svg);
 	std::map<std::string, int> paths;
-	static const std::regex path("<path d=\"([^\"]*)\"");
-	for (std::sregex_iterator found(svg.begin(), svg.end(), path), none; found != none; ++found)
+	static const std::regex kPath("<path d=\"([^\"]*)\"");
+	for (std::sregex_iterator found(svg.begin(), svg.end(), kPath), none; found != none;
+	     ++found)
 		++paths[(*found)[1]];
 	EXPECT_EQ(paths.size(), 6u);
 	EXPECT_THAT(svg, HasSubstr("Q")) << "hosts side by side: a bow";

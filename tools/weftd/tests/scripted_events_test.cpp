@@ -88,7 +88,7 @@ TEST_F(ScriptedEventsTest, EventsRunAtTheirScheduledTimes)
 	EXPECT_TRUE(link.plugged());
 	EXPECT_THAT(ends_, IsEmpty());
 	pass(1s);
-	EXPECT_THAT(ends_, ElementsAre(Pair(ScriptedEvents::End::Requested,
+	EXPECT_THAT(ends_, ElementsAre(Pair(ScriptedEvents::End::requested,
 					    "a scheduled event requests it")));
 }
 
@@ -104,7 +104,7 @@ TEST_F(ScriptedEventsTest, FirstFailedEventStopsTheScript)
 		});
 	pass(3s);
 	EXPECT_THAT(ends_,
-		    ElementsAre(Pair(ScriptedEvents::End::Failed,
+		    ElementsAre(Pair(ScriptedEvents::End::failed,
 				     HasSubstr("there is no link, port or node 'nowhere'"))));
 	EXPECT_TRUE(runtime.find_link("sm").plugged());
 }

@@ -69,7 +69,7 @@ struct Side {
 
 class Amso1100Connections : public ::testing::Test, protected TwoCards
 {
-protected:
+public:
 	// Connects. The client's private data is in the request, and the server's in the result.
 	void establish(std::span<const std::byte> question = {},
 		       std::span<const std::byte> answer = {})

@@ -43,7 +43,7 @@ public:
 
 class Amso1100MaliciousPeer : public ::testing::Test
 {
-protected:
+public:
 	Amso1100MaliciousPeer()
 	{
 		card.bring_up(kCard);

@@ -159,9 +159,9 @@ TEST_F(Amso1100Verbs, QueuePairCountAndDepthAreLimited)
 	};
 	while (make({}) == Status::ok)
 		;
-	constexpr std::size_t kEach =
+	constexpr std::size_t each_size =
 		(64 + 256 * most + 4095) / 4096 * 4096 + (64 + 96 * most + 4095) / 4096 * 4096;
-	EXPECT_EQ(handles.size(), (QueueWindow::kEnd - QueueWindow::kStart) / kEach);
+	EXPECT_EQ(handles.size(), (QueueWindow::kEnd - QueueWindow::kStart) / each_size);
 	EXPECT_EQ(make({}), Status::insufficient_resources);
 	for (const std::uint32_t handle : std::exchange(handles, {}))
 		ASSERT_EQ(destroy(MessageId::qp_destroy, handle), Status::ok);

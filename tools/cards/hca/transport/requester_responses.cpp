@@ -271,7 +271,7 @@ void Requester::read_response(Qp &qp, const packet::Headers &headers, const fabr
 		fail_front(qp, Syndrome::bad_response);
 		return;
 	}
-	std::array<std::byte, completion_data_max> bytes;
+	std::array<std::byte, kCompletionDataMax> bytes;
 	std::span<const std::byte> data;
 	auto error = MemoryError::none;
 	if (answer_in_completion(qp, work.request)) {

@@ -268,7 +268,7 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 		r.receive.used = 0;
 	if (payload.size() > r.receive.room - r.receive.used)
 		return Verdict::receive_failed_length;
-	std::array<std::byte, completion_data_max> bytes;
+	std::array<std::byte, kCompletionDataMax> bytes;
 	std::span<const std::byte> data;
 	if (traits.has(Traits::first) && traits.has(Traits::last) &&
 	    payload.size() <= qp.pair.inline_receive) {

@@ -17,7 +17,7 @@ namespace uar = hw::mlx4::uar;
 
 class CompletionQueueTest : public ::testing::Test
 {
-protected:
+public:
 	CompletionQueueTest()
 	{
 		driver.bring_up_events();

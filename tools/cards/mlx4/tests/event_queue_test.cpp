@@ -15,7 +15,7 @@ using hw::mlx4::Eqe;
 
 class EventQueueTest : public ::testing::Test
 {
-protected:
+public:
 	EventQueueTest() { driver.bring_up_events(); }
 	void raise(std::uint32_t qpn = 1)
 	{

@@ -18,7 +18,7 @@ using hw::mlx4::QueryDevCap;
 
 class FaultsTest : public ::testing::Test
 {
-protected:
+public:
 	FaultsTest()
 	{
 		driver.bring_up_events();

@@ -29,7 +29,7 @@ class DeafSink final : public fabric::PortSink
 
 class ManagementTest : public ::testing::Test
 {
-protected:
+public:
 	ManagementTest()
 	{
 		driver.bring_up_events();

@@ -22,7 +22,7 @@ constexpr std::uint32_t kKey = kIndex << 8 | 0x42;
 
 class MemoryTableTest : public ::testing::Test
 {
-protected:
+public:
 	MemoryTableTest()
 	{
 		driver.bring_up_events();

@@ -17,7 +17,7 @@ constexpr std::uint32_t kQpn = TinyDriver::kFirstQp + 3;
 
 class QueuePairTest : public ::testing::Test
 {
-protected:
+public:
 	QueuePairTest()
 	{
 		driver.bring_up_events();

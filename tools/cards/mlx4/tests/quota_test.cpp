@@ -24,7 +24,7 @@ using hw::mlx4::SrqContext;
 
 class Quota : public ::testing::Test
 {
-protected:
+public:
 	// Tables of 2^17 objects of each kind, whose contexts all share the same pages.
 	static constexpr unsigned kLogObjects = 17;
 	static constexpr std::uint64_t kTables = 0x10000000;

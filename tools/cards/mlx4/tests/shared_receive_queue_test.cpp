@@ -18,7 +18,7 @@ using hw::mlx4::SrqNext;
 
 class SharedReceiveQueueTest : public ::testing::Test
 {
-protected:
+public:
 	SharedReceiveQueueTest()
 	{
 		driver.bring_up_events();
@@ -141,7 +141,7 @@ TEST_F(SharedReceiveQueueTest, InvalidContextsAreRefused)
 
 class MulticastTest : public ::testing::Test
 {
-protected:
+public:
 	MulticastTest() { driver.bring_up(); }
 	static ib::Gid gid(std::uint64_t id) { return ib::Gid::from_parts(0xff12401bffff0000, id); }
 	std::uint32_t hash(const ib::Gid &gid)

@@ -64,7 +64,7 @@ private:
 
 class TrapTest : public ::testing::Test
 {
-protected:
+public:
 	TrapTest()
 	{
 		driver.bring_up_events();

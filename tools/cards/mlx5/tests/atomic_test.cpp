@@ -21,7 +21,7 @@ constexpr std::uint32_t kLocalQpOperation = 2;
 
 class Mlx5Atomics : public ::testing::Test
 {
-protected:
+public:
 	void SetUp() override
 	{
 		driver.bring_up();

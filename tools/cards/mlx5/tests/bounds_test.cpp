@@ -19,7 +19,7 @@ using hw::mlx5::Cqe;
 
 class Mlx5Bounds : public ::testing::Test
 {
-protected:
+public:
 	void SetUp() override { driver.bring_up(); }
 	Status attach(const TinyDriver::Qp &qp, std::uint32_t group)
 	{

@@ -18,7 +18,7 @@ namespace segment = hw::mlx5::segment;
 
 class Mlx5Commands : public ::testing::Test
 {
-protected:
+public:
 	TinyDriver driver;
 
 	Answer query_cap(std::uint32_t kind, bool current)

@@ -36,7 +36,7 @@ std::uint32_t opcode_code(CqeOpcode opcode)
 
 class Mlx5EnhancedIpoib : public ::testing::Test
 {
-protected:
+public:
 	void SetUp() override
 	{
 		driver.bring_up();
@@ -350,7 +350,7 @@ TEST_F(Mlx5EnhancedIpoib, RegistersReportThePortsMtuAndSpeed)
 // Datagrams from a send queue to the receive queues of the same underlay queue pair.
 class Mlx5EnhancedTraffic : public Mlx5EnhancedIpoib
 {
-protected:
+public:
 	void SetUp() override
 	{
 		Mlx5EnhancedIpoib::SetUp();

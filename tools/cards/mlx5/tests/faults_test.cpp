@@ -14,7 +14,7 @@ using hw::mlx5::HcaCap;
 
 class Mlx5Faults : public ::testing::Test
 {
-protected:
+public:
 	void SetUp() override
 	{
 		driver.bring_up();

@@ -20,7 +20,7 @@ constexpr std::uint8_t kUnchanged = 0x5c;
 
 class Mlx5Inline : public ::testing::Test
 {
-protected:
+public:
 	void SetUp() override
 	{
 		driver.bring_up();

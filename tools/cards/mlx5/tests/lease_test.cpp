@@ -24,7 +24,7 @@ constexpr std::uint8_t kLeased = 0x11, kSecret = 0x77;
 
 class Mlx5Lease : public ::testing::Test
 {
-protected:
+public:
 	// This is more than the card sends in one iteration of its loop: 64 packets of 64 KiB.
 	static constexpr std::uint32_t kSize = 4 << 20;
 	// The amount of data that a QP sends at once.

@@ -15,7 +15,7 @@ namespace umr = hw::mlx5::umr;
 
 class Mlx5Memory : public ::testing::Test
 {
-protected:
+public:
 	void SetUp() override
 	{
 		driver.bring_up();

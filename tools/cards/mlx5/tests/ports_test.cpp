@@ -16,7 +16,7 @@ using hw::mlx5::VportContext;
 
 class Mlx5Ports : public ::testing::Test
 {
-protected:
+public:
 	void SetUp() override { driver.bring_up(); }
 
 	// QUERY_HCA_VPORT_CONTEXT of port @number, as Linux asks for it.

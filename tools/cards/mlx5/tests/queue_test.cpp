@@ -28,7 +28,7 @@ std::uint32_t code(CqeOpcode opcode)
 
 class Mlx5Queues : public ::testing::Test
 {
-protected:
+public:
 	void SetUp() override
 	{
 		driver.bring_up();

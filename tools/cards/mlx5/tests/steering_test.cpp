@@ -50,7 +50,7 @@ Bytes ipv6(std::uint8_t protocol)
 
 class Mlx5Steering : public ::testing::Test
 {
-protected:
+public:
 	void SetUp() override
 	{
 		driver.bring_up();

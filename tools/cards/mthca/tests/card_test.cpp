@@ -24,7 +24,7 @@ namespace uar = hw::mthca::uar;
 
 class Mthca : public ::testing::Test
 {
-protected:
+public:
 	TinyDriver driver;
 };
 
@@ -281,7 +281,7 @@ TEST(UntrustedMthca, DriverCannotManageTheSubnet)
 // contain WQE addresses.
 class MthcaTraffic : public Mthca
 {
-protected:
+public:
 	static constexpr std::uint32_t kCqn = 0x010020, kQpn = 0x0e0020;
 	static constexpr unsigned kLogCq = 3, kLogQueue = 3;
 	static constexpr std::uint32_t kStride = 64, kCiRecord = 500, kArmRecord = 1,

@@ -64,7 +64,7 @@ struct End {
 // One operation from the requester to the responder, with one fault.
 class MthcaConnection : public ::testing::Test
 {
-protected:
+public:
 	explicit MthcaConnection(const ErrorCase &each, QpState requester_state = QpState::rts)
 	    : opcode(each.opcode), row(hca::testing::kErrorRows[each.row]),
 	      first_state(requester_state)

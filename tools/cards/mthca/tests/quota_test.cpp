@@ -16,7 +16,7 @@ using hw::mthca::SrqContext;
 
 class MthcaQuota : public ::testing::Test
 {
-protected:
+public:
 	// The first number that is not reserved for firmware.
 	static constexpr std::uint32_t kFirst = 16;
 

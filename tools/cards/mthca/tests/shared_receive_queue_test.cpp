@@ -12,7 +12,7 @@ using hw::mthca::WqeNext;
 
 class MthcaShared : public ::testing::Test
 {
-protected:
+public:
 	static constexpr std::uint32_t kSrqn = 0x11;
 
 	// Creates a queue of four entries of 64 bytes, with record 400; returns its address.

@@ -20,7 +20,7 @@ namespace
 
 class EthernetCapture : public ::testing::Test
 {
-protected:
+public:
 	~EthernetCapture() override { std::filesystem::remove(file); }
 
 	// Returns the fields of each packet in one line.

@@ -22,7 +22,7 @@ namespace
 
 class EthernetChannel : public ::testing::Test
 {
-protected:
+public:
 	void open_card()
 	{
 		card.emplace(channel, Channel::kCard, loop,

@@ -80,7 +80,7 @@ private:
 
 class EthernetGuestAttachment : public ::testing::Test
 {
-protected:
+public:
 	EthernetGuestAttachment()
 	{
 		spdlog::set_level(spdlog::level::off);

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 class EthernetLink : public ::testing::Test
 {
-protected:
+public:
 	void send(Node &from, std::uint8_t filler, std::size_t size = 46)
 	{
 		from.port.send(frame_to(kBroadcast, 0x020000000001, filler, size));

@@ -19,7 +19,7 @@ constexpr Address kA = 0x02000000000a, kB = 0x02000000000b, kC = 0x02000000000c;
 
 class EthernetSwitch : public ::testing::Test
 {
-protected:
+public:
 	EthernetSwitch()
 	{
 		for (Node *node : {&a, &b, &c})

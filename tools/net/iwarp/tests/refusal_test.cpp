@@ -24,7 +24,7 @@ constexpr std::uint64_t kBase = 0x10000;
 // A responder that gets single segments from the test.
 class Refusal : public ::testing::Test
 {
-protected:
+public:
 	Refusal()
 	{
 		b.stream.feed(encode(StartFrame{}));

@@ -39,7 +39,7 @@ public:
 
 class IwarpTcp : public ::testing::Test
 {
-protected:
+public:
 	IwarpTcp()
 	{
 		for (TcpHost *host : {&a, &b})

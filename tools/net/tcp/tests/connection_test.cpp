@@ -28,7 +28,7 @@ Bytes some_bytes(std::size_t size, std::uint32_t seed)
 
 class Tcp : public ::testing::Test
 {
-protected:
+public:
 	Tcp()
 	{
 		for (Host *host : {&a, &b})

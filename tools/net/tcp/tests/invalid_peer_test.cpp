@@ -24,7 +24,7 @@ constexpr std::uint16_t kPort = 80, kPeerPort = 2000;
 
 class TcpPeer : public ::testing::Test
 {
-protected:
+public:
 	TcpPeer()
 	{
 		stack.add_address(kOwn, 0xffffff00);

@@ -78,10 +78,10 @@ void feed(FrameReader &reader, std::span<const std::byte> input, Take &&take)
 
 void greet(std::span<const std::byte> input)
 {
-	static const Key key(std::vector<std::byte>(Key::kLeastBytes, std::byte{1}));
+	static const Key kKey(std::vector<std::byte>(Key::kLeastBytes, std::byte{1}));
 	const Role role =
 		input.empty() || input[0] < std::byte{0x80} ? Role::connects : Role::listens;
-	Handshake handshake(role, "west", key);
+	Handshake handshake(role, "west", kKey);
 	FrameReader reader;
 	std::vector<Buffer> answers;
 	feed(reader, input.subspan(std::min<std::size_t>(1, input.size())),
@@ -150,14 +150,14 @@ bool exchange_packets(TrunkPort &trunk, std::span<const std::byte> input)
 // Passes the frames of one record to the trunk. Returns true if the fixture is unchanged.
 bool exchange_frames(TrunkPort &trunk, std::span<const std::byte> input)
 {
-	static const SessionKey key;
+	static const SessionKey kKey;
 	if (input.empty() || input.size() > kMostRecord)
 		return true;
 	std::deque<Buffer> plain{Buffer(input.begin(), input.end())}, out;
 	Buffer record;
-	RecordSealer(key).seal(plain, record);
+	RecordSealer(kKey).seal(plain, record);
 	FrameReader reader;
-	reader.decrypt(key);
+	reader.decrypt(kKey);
 	bool unchanged = true;
 	feed(reader, record, [&](const Frame &frame) {
 		const auto packet =

@@ -45,7 +45,7 @@ Frame frame_of(const Buffer &bytes)
 
 class TrunkPortTest : public ::testing::Test
 {
-protected:
+public:
 	void build(const LinkConfig &a_config = {}, const LinkConfig &b_config = {})
 	{
 		a = std::make_unique<Side>(a_config);

@@ -76,7 +76,7 @@ struct Side {
 
 class TrunkTest : public ::testing::Test
 {
-protected:
+public:
 	void listen() { a.start(Role::listens, "127.0.0.1:0"); }
 	std::string address() { return a.trunk->state().address; }
 	bool comes_up()

@@ -26,7 +26,7 @@ namespace
 
 class Bounds : public Pair
 {
-protected:
+public:
 	CompletionQueue &cq_a = a.create_cq();
 	CompletionQueue &cq_b = b.create_cq();
 

@@ -17,7 +17,7 @@ constexpr std::uint32_t kSpecialBase = 0x40;
 
 class Datagram : public Pair
 {
-protected:
+public:
 	static QpOptions ud()
 	{
 		QpOptions options;

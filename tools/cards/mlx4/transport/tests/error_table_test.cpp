@@ -29,7 +29,7 @@ constexpr std::uint32_t kLocalRead = 1, kLocalOnly = 3;
 /* Executes one operation from a to b with one fault. */
 class Operation : public ConnectedPair
 {
-protected:
+public:
 	explicit Operation(const ErrorCase &each)
 	    : opcode(each.opcode), row(hca::testing::kErrorRows[each.row])
 	{

@@ -12,7 +12,7 @@ namespace
 /* Each test breaks a connection in one way and checks what each end reports. */
 class Errors : public ConnectedPair
 {
-protected:
+public:
 	Region from = a.region(8192);
 	Region to = b.region(8192);
 

@@ -16,7 +16,7 @@ namespace
 
 class GuestMemoryLease : public ConnectedPair
 {
-protected:
+public:
 	static constexpr std::byte kLeased{0x11}, kSecret{0x77};
 	static constexpr std::uint64_t kSize = 4096;
 

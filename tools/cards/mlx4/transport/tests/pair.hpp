@@ -18,7 +18,7 @@ namespace weft::mlx4::transport
 
 class Pair : public ::testing::Test
 {
-protected:
+public:
 	explicit Pair(std::uint64_t seed = fabric::Fabric::kDefaultSeed) : fabric(seed) {}
 
 	fabric::Fabric fabric;
@@ -97,7 +97,7 @@ protected:
 /* A pair of nodes with one QP each, connected to each other. */
 class ConnectedPair : public Pair
 {
-protected:
+public:
 	explicit ConnectedPair(const QpOptions &options = {}) { connect(options); }
 
 	CompletionQueue &cq_a = a.create_cq();
