@@ -31,7 +31,7 @@ Result<> create_ah(Call &call, const abi::CreateAh &request)
 {
 	auto pd = KERN_TRY(call.file.objects().find<Pd>(request.pd_handle));
 	ib_pd *const ib = pd->ib();
-	auto ah = KERN_TRY(Draft<Ah>::create(call.file.objects(), std::move(pd)));
+	auto ah = KERN_TRY(Allocation<Ah>::create(call.file.objects(), std::move(pd)));
 	rdma_ah_attr attr = rdma::address_of(request.attr);
 
 	KERN_TRY(ah->take(ib_create_ah_user(ib, &attr, &call.udata)));

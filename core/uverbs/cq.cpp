@@ -73,8 +73,8 @@ Result<> create(Call &call, const CqParameters &wanted, Respond respond)
 		return kern::Error{-EINVAL};
 	auto channel = KERN_TRY(find_channel(file, wanted.comp_channel));
 	auto events = KERN_TRY(find_events(file, wanted.event_file));
-	auto cq = KERN_TRY(Draft<Cq>::create(file.objects(), std::move(channel), std::move(events),
-					     wanted.user_handle));
+	auto cq = KERN_TRY(Allocation<Cq>::create(file.objects(), std::move(channel),
+						  std::move(events), wanted.user_handle));
 	KERN_TRY(cq->take(
 		ib_create_cq_user(&device, completed, handle_event, &*cq, &attr, &call.udata)));
 	KERN_TRY(respond(abi::CreateCqResponse{.handle = cq->handle(),

@@ -16,7 +16,7 @@ constexpr u32 optional_access = 0x3ff00000;
 
 Result<> alloc_pd(Call &call, const abi::ResponseOnly &)
 {
-	auto pd = KERN_TRY(Draft<Pd>::create(call.file.objects()));
+	auto pd = KERN_TRY(Allocation<Pd>::create(call.file.objects()));
 
 	KERN_TRY(pd->take(ib_alloc_pd_user(&call.file.device(), &call.udata)));
 	KERN_TRY(call.respond(abi::HandleOnly{pd->handle()}));
@@ -33,7 +33,7 @@ Result<> reg_mr(Call &call, const abi::RegMr &request)
 {
 	auto pd = KERN_TRY(call.file.objects().find<Pd>(request.pd_handle));
 	ib_pd *const ib = pd->ib();
-	auto mr = KERN_TRY(Draft<Mr>::create(call.file.objects(), std::move(pd)));
+	auto mr = KERN_TRY(Allocation<Mr>::create(call.file.objects(), std::move(pd)));
 
 	KERN_TRY(mr->take(ib_reg_user_mr_user(
 		ib, request.start, request.length, request.hca_va,
@@ -77,7 +77,7 @@ Result<> alloc_mw(Call &call, const abi::AllocMw &request)
 {
 	auto pd = KERN_TRY(call.file.objects().find<Pd>(request.pd_handle));
 	ib_pd *const ib = pd->ib();
-	auto mw = KERN_TRY(Draft<Mw>::create(call.file.objects(), std::move(pd)));
+	auto mw = KERN_TRY(Allocation<Mw>::create(call.file.objects(), std::move(pd)));
 
 	KERN_TRY(
 		mw->take(ib_alloc_mw_user(ib, static_cast<ib_mw_type>(request.type), &call.udata)));

@@ -190,24 +190,24 @@ private:
 
 /* An object that is being created. Unless it is finished, it is destroyed with this. */
 template<class T>
-class Draft
+class Allocation
 {
 public:
 	/* Context: process. Errors: those of ObjectTable::add(). */
 	template<class... Args>
-	static kern::Result<Draft> create(ObjectTable &table, Args &&...args)
+	static kern::Result<Allocation> create(ObjectTable &table, Args &&...args)
 	{
 		auto object = KERN_TRY(
 			kern::make<T>(kern::Gfp::kernel_account, std::forward<Args>(args)...));
 		KERN_TRY(table.add(*object));
-		return Draft(table, object.release());
+		return Allocation(table, object.release());
 	}
-	Draft(Draft &&other) noexcept
+	Allocation(Allocation &&other) noexcept
 	    : table_(other.table_), object_(std::exchange(other.object_, nullptr))
 	{
 	}
-	Draft &operator=(Draft &&) = delete;
-	~Draft()
+	Allocation &operator=(Allocation &&) = delete;
+	~Allocation()
 	{
 		if (!object_)
 			return;
@@ -225,7 +225,7 @@ public:
 	void finish() { table_.leave(*std::exchange(object_, nullptr)); }
 
 private:
-	Draft(ObjectTable &table, T *object) : table_(table), object_(object) {}
+	Allocation(ObjectTable &table, T *object) : table_(table), object_(object) {}
 
 	ObjectTable &table_;
 	T *object_;

@@ -90,8 +90,8 @@ Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, s
 	ib_pd *const pd = parents.pd ? parents.pd->ib() : nullptr;
 	ib_qp_init_attr attr = make_attr(parents, wanted, create_flags);
 	auto events = KERN_TRY(find_events(file, event_file));
-	auto qp = KERN_TRY(Draft<Qp>::create(objects, std::move(parents), std::move(events),
-					     wanted.user_handle));
+	auto qp = KERN_TRY(Allocation<Qp>::create(objects, std::move(parents), std::move(events),
+						  wanted.user_handle));
 	attr.qp_context = &*qp;
 	KERN_TRY(qp->take(domain ? KERN_TRY(domain->create_target(attr))
 				 : ib_create_qp_user(pd, &attr, &call.udata)));
@@ -302,8 +302,8 @@ Result<> open_qp(Call &call, const abi::OpenQp &request)
 	Qp::Parents parents;
 	parents.xrcd = KERN_TRY(file.objects().find<Xrcd>(request.xrcd_handle));
 	XrcDomain &domain = parents.xrcd->domain();
-	auto qp = KERN_TRY(Draft<Qp>::create(file.objects(), std::move(parents), file.events(),
-					     request.user_handle));
+	auto qp = KERN_TRY(Allocation<Qp>::create(file.objects(), std::move(parents), file.events(),
+						  request.user_handle));
 	ib_qp_open_attr attr = {.event_handler = handle_event,
 				.qp_context = &*qp,
 				.qp_num = request.qpn,

@@ -40,8 +40,8 @@ Result<> create(Call &call, const SrqParameters &wanted, Srq::Parents parents, R
 		attr.ext.xrc.xrcd = &parents.xrcd->domain().ib();
 	}
 	auto events = KERN_TRY(find_events(file, wanted.event_file));
-	auto srq = KERN_TRY(Draft<Srq>::create(file.objects(), std::move(parents),
-					       std::move(events), wanted.user_handle));
+	auto srq = KERN_TRY(Allocation<Srq>::create(file.objects(), std::move(parents),
+						    std::move(events), wanted.user_handle));
 
 	attr.srq_context = &*srq;
 	KERN_TRY(srq->take(ib_create_srq_user(pd, &attr, &call.udata)));

@@ -21,7 +21,7 @@ Result<> open_xrcd(Call &call, const abi::OpenXrcd &request)
 	if (request.oflags & abi::open_creates)
 		mode = request.oflags & abi::open_exclusive ? XrcDomains::Mode::only_new
 							    : XrcDomains::Mode::existing_or_new;
-	auto xrcd = KERN_TRY(Draft<Xrcd>::create(file.objects(), file.owner().xrc_domains()));
+	auto xrcd = KERN_TRY(Allocation<Xrcd>::create(file.objects(), file.owner().xrc_domains()));
 	xrcd->take(*KERN_TRY(file.owner().xrc_domains().open(file.device(), std::move(inode), mode,
 							     call.udata)));
 	KERN_TRY(call.respond(abi::HandleOnly{xrcd->handle()}));

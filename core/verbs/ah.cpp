@@ -70,7 +70,8 @@ struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u
 	if (int error = check_address(*device, attr))
 		return rdma::err_ptr<ib_ah>(error);
 
-	Draft<ib_ah> ah(device->ops.size_ib_ah, sleepable ? memory_for(udata) : kern::Gfp::atomic);
+	Allocation<ib_ah> ah(device->ops.size_ib_ah,
+			     sleepable ? memory_for(udata) : kern::Gfp::atomic);
 	if (!ah)
 		return rdma::err_ptr<ib_ah>(-ENOMEM);
 	ah.belongs_to(device, udata);

@@ -27,7 +27,7 @@ ib_cq *verbs::create_cq(ib_device &device, const ib_cq_init_attr &attr, const Cq
 		return rdma::err_ptr<ib_cq>(-EINVAL);
 
 	const size_t size = device.ops.size_ib_cq;
-	Draft<ib_cq> cq(size, memory_for(setup.udata), setup.poller_size);
+	Allocation<ib_cq> cq(size, memory_for(setup.udata), setup.poller_size);
 	if (!cq)
 		return rdma::err_ptr<ib_cq>(-ENOMEM);
 	if (int error = cq.belongs_to(&device, setup.udata))
@@ -56,7 +56,7 @@ int verbs::destroy_cq(ib_cq &cq)
 	may_sleep(cq.device, "ib_destroy_cq");
 	if (in_use(&cq))
 		return -EBUSY;
-	Hidden end(&cq);
+	RemovalGuard end(&cq);
 	stop_poller(cq);
 	if (int error = VERBS_CALL(cq.device, destroy_cq, &cq, nullptr))
 		return error;

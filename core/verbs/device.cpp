@@ -195,13 +195,13 @@ kern::Result<> verbs::init()
 {
 	KERN_TRY(init_pollers());
 	init_checks();
-	init_looks();
+	init_resource_tracking();
 	return {};
 }
 
 void verbs::exit()
 {
-	exit_looks();
+	exit_resource_tracking();
 	exit_checks();
 	exit_pollers();
 	/* Old blocks of the cache go by code of this module. */

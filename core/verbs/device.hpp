@@ -127,14 +127,14 @@ inline kern::Gfp memory_for(const ib_udata *udata)
 
 /* The memory of an object until its creation has succeeded. */
 template<class T>
-class Draft
+class Allocation
 {
 public:
 	/*
 	 * Allocates `size` bytes for the driver and `extra` behind them, zeroed. Empty without
 	 * memory. Aligned as rdma::DriverObject requires.
 	 */
-	Draft(size_t size, kern::Gfp gfp, size_t extra = 0)
+	Allocation(size_t size, kern::Gfp gfp, size_t extra = 0)
 	    : object_(static_cast<T *>(
 		      kern_alloc(allocated_size(size, extra),
 				 static_cast<unsigned int>(gfp | kern::Gfp::zero))))
@@ -144,7 +144,7 @@ public:
 				static_cast<Record *>(tail(tail_offset(size) + extra))
 					->belong_to(object_->res);
 	}
-	~Draft()
+	~Allocation()
 	{
 		if (!object_)
 			return;
@@ -153,8 +153,8 @@ public:
 				unlist(*object_);
 		kern_free(object_);
 	}
-	Draft(const Draft &) = delete;
-	Draft &operator=(const Draft &) = delete;
+	Allocation(const Allocation &) = delete;
+	Allocation &operator=(const Allocation &) = delete;
 
 	explicit operator bool() const { return object_ != nullptr; }
 	/*
@@ -218,17 +218,17 @@ inline void list(ib_ah *handle, const char *owner)
  * destroyed. Context: process; waits for its readers.
  */
 template<Numbered T>
-class Hidden
+class RemovalGuard
 {
 public:
-	explicit Hidden(T *object) : object_(object) { table_of(*object).hide(object->res); }
-	~Hidden()
+	explicit RemovalGuard(T *object) : object_(object) { table_of(*object).hide(object->res); }
+	~RemovalGuard()
 	{
 		if (object_)
 			table_of(*object_).show(object_->res, object_->res.owner);
 	}
-	Hidden(const Hidden &) = delete;
-	Hidden &operator=(const Hidden &) = delete;
+	RemovalGuard(const RemovalGuard &) = delete;
+	RemovalGuard &operator=(const RemovalGuard &) = delete;
 
 	/* It has ended. */
 	void remove()

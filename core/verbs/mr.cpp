@@ -29,7 +29,7 @@ ib_mr *create_mr(ib_pd *pd, ib_mr_type type, const ib_udata *udata, const char *
 {
 	ib_device *device = pd->device;
 
-	Draft<ib_mr> mr(device->ops.size_ib_mr, memory_for(udata));
+	Allocation<ib_mr> mr(device->ops.size_ib_mr, memory_for(udata));
 	if (!mr)
 		return rdma::err_ptr<ib_mr>(-ENOMEM);
 	if (int error = mr.belongs_to(device, udata))
@@ -120,7 +120,7 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 vir
 	if (in_use(mr))
 		return -EBUSY;
 	/* A reader of the region reads its domain, too. */
-	Hidden change(mr);
+	RemovalGuard change(mr);
 	if (int error = VERBS_CALL(device, rereg_user_mr, mr, flags, start, length, virt_addr,
 				   mr_access_flags, pd, udata))
 		return error;
@@ -228,7 +228,7 @@ int ib_dereg_mr(struct ib_mr *mr)
 	ib_pd *pd = mr->pd;
 
 	may_sleep(mr->device, "ib_dereg_mr");
-	Hidden end(mr);
+	RemovalGuard end(mr);
 	if (int error = VERBS_CALL(mr->device, dereg_mr, mr, nullptr))
 		return error;
 	end.remove();
@@ -250,7 +250,7 @@ struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_ud
 	if (type != IB_MW_TYPE_1 && type != IB_MW_TYPE_2)
 		return rdma::err_ptr<ib_mw>(-EINVAL);
 
-	Draft<ib_mw> mw(device->ops.size_ib_mw, memory_for(udata));
+	Allocation<ib_mw> mw(device->ops.size_ib_mw, memory_for(udata));
 	if (!mw)
 		return rdma::err_ptr<ib_mw>(-ENOMEM);
 	if (int error = mw.belongs_to(device, udata))
@@ -267,7 +267,7 @@ struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type, struct ib_ud
 int ib_dealloc_mw(struct ib_mw *mw)
 {
 	may_sleep(mw->device, "ib_dealloc_mw");
-	Hidden end(mw);
+	RemovalGuard end(mw);
 	if (int error = VERBS_CALL(mw->device, dealloc_mw, mw))
 		return error;
 	end.remove();

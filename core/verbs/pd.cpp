@@ -15,7 +15,7 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct
 	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
 		return rdma::err_ptr<ib_pd>(-EINVAL);
 
-	Draft<ib_pd> pd(device->ops.size_ib_pd, memory_for(udata));
+	Allocation<ib_pd> pd(device->ops.size_ib_pd, memory_for(udata));
 	if (!pd)
 		return rdma::err_ptr<ib_pd>(-ENOMEM);
 	if (int error = pd.belongs_to(device, udata))
@@ -59,7 +59,7 @@ int ib_dealloc_pd_user(struct ib_pd *pd)
 	may_sleep(pd->device, "ib_dealloc_pd");
 	if (in_use(pd))
 		return -EBUSY;
-	Hidden end(pd);
+	RemovalGuard end(pd);
 	if (pd->internal_mr) {
 		use(pd);
 		if (int error = ib_dereg_mr(pd->internal_mr)) {
@@ -87,7 +87,7 @@ struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct ib_udata *udata
 	if (!device->ops.alloc_xrcd)
 		return rdma::err_ptr<ib_xrcd>(-EOPNOTSUPP);
 
-	Draft<ib_xrcd> xrcd(device->ops.size_ib_xrcd, memory_for(udata));
+	Allocation<ib_xrcd> xrcd(device->ops.size_ib_xrcd, memory_for(udata));
 	if (!xrcd)
 		return rdma::err_ptr<ib_xrcd>(-ENOMEM);
 	if (int error = xrcd.belongs_to(device, udata))
@@ -104,7 +104,7 @@ int ib_dealloc_xrcd(struct ib_xrcd *xrcd)
 	may_sleep(xrcd->device, "ib_dealloc_xrcd");
 	if (in_use(xrcd))
 		return -EBUSY;
-	Hidden end(xrcd);
+	RemovalGuard end(xrcd);
 	if (int error = VERBS_CALL(xrcd->device, dealloc_xrcd, xrcd, nullptr))
 		return error;
 	end.remove();

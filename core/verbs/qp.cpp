@@ -50,11 +50,11 @@ constexpr QpTraits describe(Protocol protocol, ib_qp_type type)
 }
 
 /* The same, worked out beforehand. */
-struct Anatomies {
+struct TraitsTable {
 	static constexpr unsigned int types = IB_QPT_XRC_TGT + 1;
 	QpTraits all[protocol_count][types]{};
 
-	constexpr Anatomies()
+	constexpr TraitsTable()
 	{
 		for (unsigned int protocol = 0; protocol < protocol_count; protocol++)
 			for (unsigned int type = 0; type < types; type++)
@@ -62,14 +62,14 @@ struct Anatomies {
 							       static_cast<ib_qp_type>(type));
 	}
 };
-constexpr Anatomies anatomies;
+constexpr TraitsTable traits_table;
 
 /* Nothing for a type that the device's protocol has not. */
 QpTraits traits_of(const ib_device &device, ib_qp_type type)
 {
-	if (static_cast<unsigned int>(type) >= Anatomies::types)
+	if (static_cast<unsigned int>(type) >= TraitsTable::types)
 		return 0;
-	return anatomies.all[static_cast<unsigned int>(device.verbs->protocol)][type];
+	return traits_table.all[static_cast<unsigned int>(device.verbs->protocol)][type];
 }
 
 int check(const ib_device &device, const ib_qp_init_attr &init, QpTraits traits, bool user)
@@ -184,7 +184,7 @@ ib_qp *open_handle(ib_qp &real, const ib_qp_open_attr &attr, const char *caller)
 {
 	const ib_udata program{};
 	const ib_udata *const owner = real.res.user ? &program : nullptr;
-	Draft<ib_qp> handle(sizeof(ib_qp), memory_for(owner));
+	Allocation<ib_qp> handle(sizeof(ib_qp), memory_for(owner));
 	if (!handle)
 		return rdma::err_ptr<ib_qp>(-ENOMEM);
 	if (int error = handle.belongs_to(real.device, owner))
@@ -231,7 +231,7 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 		return rdma::err_ptr<ib_qp>(error);
 
 	const size_t size = device->ops.size_ib_qp;
-	Draft<ib_qp> qp(size, memory_for(udata), traits & needs_core ? sizeof(ib_qp_core) : 0);
+	Allocation<ib_qp> qp(size, memory_for(udata), traits & needs_core ? sizeof(ib_qp_core) : 0);
 	if (!qp)
 		return rdma::err_ptr<ib_qp>(-ENOMEM);
 	qp->real_qp = qp.get();
@@ -341,7 +341,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 	} else if (in_use(qp)) {
 		return -EBUSY;
 	}
-	Hidden end(qp);
+	RemovalGuard end(qp);
 	const int left = VERBS_CALL(device, destroy_qp, qp, nullptr);
 	if (left < 0) {
 		if (qp->xrcd) {
@@ -398,7 +398,7 @@ int ib_close_qp(struct ib_qp *qp)
 		kern::Guard guard(qp->real_qp->core->handles_lock);
 		ring_remove(qp->links);
 	}
-	Hidden end(qp);
+	RemovalGuard end(qp);
 	end.remove();
 	unuse(qp->real_qp);
 	kern_free(qp);

@@ -206,12 +206,12 @@ constexpr Kind kind_of(ib_resource_kind kind)
 
 } // namespace
 
-void verbs::init_looks()
+void verbs::init_resource_tracking()
 {
 	shown.construct();
 }
 
-void verbs::exit_looks()
+void verbs::exit_resource_tracking()
 {
 	shown.destruct();
 }

@@ -44,7 +44,7 @@ struct ib_srq *__ib_create_srq(struct ib_pd *pd, struct ib_srq_init_attr *srq_in
 	if (int error = check(*device, *srq_init_attr))
 		return rdma::err_ptr<ib_srq>(error);
 
-	Draft<ib_srq> srq(device->ops.size_ib_srq, memory_for(udata));
+	Allocation<ib_srq> srq(device->ops.size_ib_srq, memory_for(udata));
 	if (!srq)
 		return rdma::err_ptr<ib_srq>(-ENOMEM);
 	if (int error = srq.belongs_to(device, udata))
@@ -104,7 +104,7 @@ int ib_destroy_srq_user(struct ib_srq *srq)
 	may_sleep(srq->device, "ib_destroy_srq");
 	if (in_use(srq))
 		return -EBUSY;
-	Hidden end(srq);
+	RemovalGuard end(srq);
 	if (int error = VERBS_CALL(srq->device, destroy_srq, srq, nullptr))
 		return error;
 	end.remove();

@@ -40,7 +40,7 @@ struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udat
 	if (!device->ops.alloc_ucontext)
 		return rdma::err_ptr<ib_ucontext>(-EOPNOTSUPP);
 
-	Draft<ib_ucontext> context(device->ops.size_ib_ucontext, memory_for(udata));
+	Allocation<ib_ucontext> context(device->ops.size_ib_ucontext, memory_for(udata));
 	if (!context)
 		return rdma::err_ptr<ib_ucontext>(-ENOMEM);
 	if (int error = context.belongs_to(device, udata))
@@ -55,7 +55,7 @@ struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device, struct ib_udat
 void ib_dealloc_ucontext(struct ib_ucontext *context)
 {
 	may_sleep(context->device, "ib_dealloc_ucontext");
-	Hidden end(context);
+	RemovalGuard end(context);
 	VERBS_CALL(context->device, dealloc_ucontext, context);
 	end.remove();
 	kern_free(context);

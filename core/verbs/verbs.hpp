@@ -19,8 +19,8 @@ kern::Result<> init();
 void exit();
 
 /* Likewise, state of ib_resources.h that belongs to no device. */
-void init_looks();
-void exit_looks();
+void init_resource_tracking();
+void exit_resource_tracking();
 
 /*
  * Queries all constant properties of a device, and fills the cache. Errors: EINVAL for a missing

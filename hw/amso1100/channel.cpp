@@ -79,7 +79,7 @@ void Channel::fail(const char *why)
 {
 	/* The bus first: who sees that it has failed gives its memory back. */
 	if (!failed_.load_acquire())
-		parts_.machine->cut_off();
+		parts_.function->cut_off();
 	if (failed_.exchange(true))
 		return;
 	kern_dev_error_limited(parts_.dev, "the RNIC %s, and is given up\n", why);
@@ -90,7 +90,7 @@ void Channel::fail(const char *why)
 			if (call.message)
 				call.answered.complete();
 	}
-	parts_.machine->failed();
+	parts_.function->failed();
 }
 
 bool Channel::has_room() const

@@ -11,7 +11,7 @@ namespace amso1100
 {
 
 /* Functions that the RNIC needs from its PCI device. */
-class Machine
+class PciFunction
 {
 public:
 	/* Takes the bus from the card: it writes no memory any more. Any context. */
@@ -22,7 +22,7 @@ public:
 	virtual void failed() = 0;
 
 protected:
-	~Machine() = default;
+	~PciFunction() = default;
 };
 
 class Channel
@@ -35,7 +35,7 @@ public:
 		QueueLayout layout;
 		/* The card must answer a request within this time. */
 		unsigned int patience_ms;
-		Machine *machine;
+		PciFunction *function;
 	};
 
 	explicit Channel(Parts parts) : parts_(parts) {}

@@ -71,7 +71,7 @@ void Cq::stop()
 	if (number_)
 		rnic_.handlers().erase(number_);
 	number_ = index_ = 0;
-	rnic_.machine().synchronize();
+	rnic_.function().synchronize();
 	rnic_.flush_events();
 	if (word_.memory)
 		rnic_.words().free(word_);
@@ -173,7 +173,7 @@ int Cq::request_notify(ib_cq_notify_flags flags)
 	 * before are in the queue, and later ones raise the event.
 	 */
 	(void)shared_.read8(wire::shared::armed);
-	looks_++;
+	missed_event_checks_++;
 	return produced() != consumer_;
 }
 

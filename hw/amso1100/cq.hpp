@@ -54,7 +54,7 @@ public:
 	 * The number of times that the CQ was checked for completions after it was armed
 	 * (NOTIFY-05).
 	 */
-	unsigned long looks() const { return looks_; }
+	unsigned long missed_event_checks() const { return missed_event_checks_; }
 
 	/*
 	 * The memory that the card accesses, for a test that plays the card. Valid after start().
@@ -113,7 +113,7 @@ private:
 	kern::DmaBuffer ring_;
 	/* Indexed by slot; the card cannot access it. */
 	kern::OwnedArray<SavedCompletions> saved_ KERN_GUARDED_BY(lock_);
-	unsigned long looks_ = 0;
+	unsigned long missed_event_checks_ = 0;
 	unsigned long nonsense_ = 0;
 
 	Rnic &rnic_;

@@ -11,7 +11,7 @@
 namespace amso1100
 {
 
-class Device final : public Machine
+class Device final : public PciFunction
 {
 public:
 	/*

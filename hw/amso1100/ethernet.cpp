@@ -235,7 +235,7 @@ int Ethernet::receive(int budget)
 	for (; work < budget; work++) {
 		const u8 *bytes;
 		u32 length;
-		const auto arrival = receives_.look(bytes, length);
+		const auto arrival = receives_.peek(bytes, length);
 		if (arrival == ReceiveRing::Arrival::none)
 			break;
 		if (arrival == ReceiveRing::Arrival::frame)

@@ -115,7 +115,7 @@ void ReceiveRing::give(u32 index)
 	write_flags(ring_, entry(index), wire::ReceiveFlags::ready);
 }
 
-ReceiveRing::Arrival ReceiveRing::look(const u8 *&bytes, u32 &length) const
+ReceiveRing::Arrival ReceiveRing::peek(const u8 *&bytes, u32 &length) const
 {
 	constexpr u32 least_frame = 14;
 	const wire::ReceiveHeader &next = header(index_);

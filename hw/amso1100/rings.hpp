@@ -80,7 +80,7 @@ public:
 	 * Reads the next buffer, @bytes: a frame of @length, valid until advance(), or one that the
 	 * card marks as bad.
 	 */
-	Arrival look(const u8 *&bytes, u32 &length) const;
+	Arrival peek(const u8 *&bytes, u32 &length) const;
 	/* Returns the next buffer to the card, and advances to the one behind it. */
 	void advance();
 	/* Tells the card how far the host has looked. */

@@ -135,13 +135,13 @@ bool Rnic::interrupt()
 	const u32 status = parts_.registers->read32(wire::reg::disr);
 	if (!status)
 		return false;
-	look(status);
+	handle_status(status);
 	return true;
 }
 
 void Rnic::message()
 {
-	look(wire::disr_hints);
+	handle_status(wire::disr_hints);
 }
 
 /*
@@ -155,7 +155,7 @@ void Rnic::message()
  *
  * Replies come first: that of an accept tells of a connection before an event tells of its end.
  */
-void Rnic::look(u32 status)
+void Rnic::handle_status(u32 status)
 {
 	parts_.registers->write32(wire::reg::disr, status);
 	u16 pushed = channel_.hints();
@@ -216,13 +216,13 @@ void Rnic::flush_events()
 void Rnic::failed()
 {
 	events_.queue(events_work_);
-	parts_.machine->failed();
+	parts_.function->failed();
 }
 
 void Rnic::give_up()
 {
 	/* An interrupt that has not seen it yet. */
-	parts_.machine->synchronize();
+	parts_.function->synchronize();
 	for (u32 number = 1; number < qps_.size(); number++)
 		if (Qp *const qp = kern::read_once(qps_[number].qp))
 			qp->give_up();

@@ -46,7 +46,7 @@ struct QpEntry {
 	const Cq *send_cq = nullptr, *recv_cq = nullptr;
 };
 
-class Rnic final : private Machine
+class Rnic final : private PciFunction
 {
 public:
 	struct Parts {
@@ -56,7 +56,7 @@ public:
 		const RegisterPage *page;
 		QueueLayout layout;
 		unsigned int patience_ms;
-		Machine *machine;
+		PciFunction *function;
 	};
 
 	explicit Rnic(Parts parts);
@@ -88,7 +88,7 @@ public:
 	device *dma_device() const { return parts_.dev; }
 	const kern::Mmio &window() const { return *parts_.window; }
 	Channel &channel() { return channel_; }
-	Machine &machine() { return *parts_.machine; }
+	PciFunction &function() { return *parts_.function; }
 	const Limits &limits() const { return limits_; }
 	const u8 (&address() const)[6] { return parts_.page->rdma_address; }
 	/* A CQ that had no space for all flushed completions has space again. Context: any. */
@@ -144,15 +144,15 @@ private:
 	};
 
 	kern::Result<> query();
-	void look(u32 status);
+	void handle_status(u32 status);
 	void handle_events();
 	void handle_event(const Message &event);
 	void refuse_all();
 	void report_addresses();
 
-	/* Machine, for the channel. */
-	void cut_off() override { parts_.machine->cut_off(); }
-	void synchronize() override { parts_.machine->synchronize(); }
+	/* PciFunction, for the channel. */
+	void cut_off() override { parts_.function->cut_off(); }
+	void synchronize() override { parts_.function->synchronize(); }
 	void failed() override;
 	/*
 	 * Flushes all requests that the card will not complete any more, and wakes all waiters

@@ -169,13 +169,13 @@ int CqState::arm(ib_cq_notify_flags flags)
 			break;
 		case SOFT_NOTIFY_REPORTS:
 			if (asked) {
-				looks_.add_relaxed(1);
+				missed_event_checks_.add_relaxed(1);
 				missed = waiting();
 			}
 			break;
 		case SOFT_NOTIFY_FIRES_ONCE:
 			if (asked) {
-				looks_.add_relaxed(1);
+				missed_event_checks_.add_relaxed(1);
 				missed = notified_ > 0;
 			}
 			fires = waiting(notified_);
@@ -327,9 +327,9 @@ void soft_fail_arms(struct ib_cq *cq, unsigned int count, int error)
 	soft::Cq::state(cq).fail_arms(count, error);
 }
 
-unsigned long soft_looks(struct ib_cq *cq)
+unsigned long soft_missed_event_checks(struct ib_cq *cq)
 {
-	return soft::Cq::state(cq).looks();
+	return soft::Cq::state(cq).missed_event_checks();
 }
 
 unsigned long soft_events(struct ib_cq *cq)

@@ -176,7 +176,7 @@ public:
 	/* Removes the entries of a QP. */
 	void purge(const ib_qp &qp);
 	unsigned long events() const { return event_count_.load_relaxed(); }
-	unsigned long looks() const { return looks_.load_relaxed(); }
+	unsigned long missed_event_checks() const { return missed_event_checks_.load_relaxed(); }
 	/* The next @count arms fail with @error. */
 	void fail_arms(unsigned int count, int error);
 
@@ -207,7 +207,7 @@ private:
 	bool overrun_ = false;
 	kern::Atomic<unsigned int> due_{0};
 	kern::Atomic<unsigned long> event_count_{0};
-	kern::Atomic<unsigned long> looks_{0};
+	kern::Atomic<unsigned long> missed_event_checks_{0};
 	kern::IrqWork irq_work_{kern::method<&CqState::handle>, this};
 	kern::Tasklet tasklet_{kern::method<&CqState::handle>, this};
 	kern::Work work_{kern::method<&CqState::handle>, this};

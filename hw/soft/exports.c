@@ -21,7 +21,7 @@ KERN_EXPORT(soft_complete_late);
 KERN_EXPORT(soft_hold_datagrams);
 KERN_EXPORT(soft_addresses_lost);
 KERN_EXPORT(soft_interrupts);
-KERN_EXPORT(soft_looks);
+KERN_EXPORT(soft_missed_event_checks);
 KERN_EXPORT(soft_posted_receives);
 KERN_EXPORT(soft_events);
 KERN_EXPORT(soft_create_rnic);

@@ -203,7 +203,7 @@ unsigned long soft_interrupts(struct ib_device *device, unsigned int vector);
  * Returns the number of times that the driver has checked for completions after arming (NOTIFY-05).
  * Context: any.
  */
-unsigned long soft_looks(struct ib_cq *cq);
+unsigned long soft_missed_event_checks(struct ib_cq *cq);
 /* Returns the number of requests in a QP's receive queue. Context: any. */
 unsigned int soft_posted_receives(struct ib_qp *qp);
 /* Returns the number of events of a CQ. Context: any. */

@@ -13,7 +13,7 @@ namespace ipoib
 /* In the order of the cost of the fix, cheapest first. */
 enum Fault : u32 {
 	fault_none = 0,
-	fault_look =
+	fault_recheck =
 		1
 		<< 0, /* a request failed: its QP may have stopped (SQE, IBA 10.3.1), or be in ERR */
 	fault_queue =

@@ -415,7 +415,8 @@ void Interface::recover()
 	const u32 faults = queues_.take_faults() | connected_.take_faults();
 	if (state() < State::halted)
 		return;
-	if (state() > State::halted && (!faults || (faults == fault_look && queues_.send_again())))
+	if (state() > State::halted &&
+	    (!faults || (faults == fault_recheck && queues_.send_again())))
 		return;
 	/* Worse than that: from the beginning. */
 	kern::ignore(bring_up_.to(State::halted));

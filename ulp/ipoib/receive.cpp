@@ -238,7 +238,7 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 			report(fault_queue);
 		} else {
 			counters_.errors++;
-			report(fault_look);
+			report(fault_recheck);
 		}
 		return;
 	}

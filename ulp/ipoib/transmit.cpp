@@ -220,7 +220,7 @@ void TransmitQueue::post_chain()
 	const ib_send_wr *bad = nullptr;
 	if (ib_post_send(qp_, &first->wr.wr, &bad)) [[unlikely]] {
 		/* Requests that were refused never complete; reclaim() frees them with the QP. */
-		report(fault_look);
+		report(fault_recheck);
 		counters_.errors++;
 	}
 	const ib_send_wr *const end = bad;
@@ -278,7 +278,7 @@ int TransmitQueue::take_completions(int budget)
 	for (int i = 0; i < count; i++) {
 		if (wc_[i].status != IB_WC_SUCCESS) [[unlikely]] {
 			counters_.errors++;
-			report(fault_look);
+			report(fault_recheck);
 		}
 		complete(wc_[i], budget);
 	}

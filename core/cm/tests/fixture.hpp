@@ -99,9 +99,9 @@ class End
 {
 public:
 	/* Runs in the handler, and provides its return value. */
-	using Act = int (*)(End &end, const ib_cm_event &event);
+	using Handler = int (*)(End &end, const ib_cm_event &event);
 
-	explicit End(Act what = nullptr) : act(what) {}
+	explicit End(Handler what = nullptr) : on_event(what) {}
 	~End() { close(); }
 	End(const End &) = delete;
 	End &operator=(const End &) = delete;
@@ -196,7 +196,7 @@ public:
 	}
 
 	ib_cm_id *id = nullptr;
-	Act act;
+	Handler on_event;
 	End *fresh = nullptr;       /* on a listener: the End that takes the next new ID */
 	ib_cm_id *newest = nullptr; /* the last new ID that no End has taken */
 	ib_cm_event last{};         /* the last event of any type, without its pointers */
@@ -227,7 +227,7 @@ private:
 			end->path = *event->param.req_rcvd.primary_path;
 		if (event->event == IB_CM_LAP_RECEIVED)
 			end->path = *event->param.lap_rcvd.alternate_path;
-		const int said = end->act ? end->act(*end, *event) : 0;
+		const int said = end->on_event ? end->on_event(*end, *event) : 0;
 		if (said && end->id == cm_id)
 			end->id = nullptr;
 		end->running.fetch_sub(1);

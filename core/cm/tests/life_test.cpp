@@ -17,12 +17,12 @@ void cm_07_handler_that_returns_nonzero_destroys_its_id(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
-	pair->passive.act = [](End &, const ib_cm_event &event) {
+	pair->passive.on_event = [](End &, const ib_cm_event &event) {
 		return event.event == IB_CM_REQ_RECEIVED ? -ENOMEM : 0;
 	};
 	ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
 	ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED));
-	pair->passive.act = nullptr;
+	pair->passive.on_event = nullptr;
 	pair->listener.fresh = &pair->passive;
 	ASSERT_TRUE(pair->passive.receives(IB_CM_REQ_RECEIVED, 2));
 	EXPECT_EQ(pair->active.delivered(IB_CM_REJ_RECEIVED), 0u);
@@ -32,7 +32,7 @@ void cm_07_handler_that_returns_nonzero_destroys_its_id(Test &test)
 	ASSERT_EQ(ib_send_cm_rtu(pair->active.id, nullptr, 0), 0);
 	ASSERT_TRUE(pair->passive.receives(IB_CM_RTU_RECEIVED));
 
-	pair->passive.act = [](End &, const ib_cm_event &event) {
+	pair->passive.on_event = [](End &, const ib_cm_event &event) {
 		return event.event == IB_CM_DREQ_RECEIVED ? 1 : 0;
 	};
 	ASSERT_EQ(ib_send_cm_dreq(pair->active.id, nullptr, 0), 0);
@@ -49,7 +49,7 @@ void cm_07_enomem_sends_a_rej_only_after_a_response_was_sent(Test &test)
 	for (bool replies : {true, false}) {
 		Boxed<Pair> pair;
 		ASSERT_TRUE(pair.ok());
-		pair->passive.act = replies ? [](End &end, const ib_cm_event &event) {
+		pair->passive.on_event = replies ? [](End &end, const ib_cm_event &event) {
 			return event.event == IB_CM_REQ_RECEIVED && end.reply() == 0 ? -ENOMEM : 0;
 		} : [](End &end, const ib_cm_event &event) {
 			return event.event == IB_CM_REQ_RECEIVED && ib_send_cm_mra(end.id, 20, nullptr, 0) == 0 ? -ENOMEM : 0;
@@ -64,7 +64,7 @@ void cm_07_enomem_sends_a_rej_only_after_a_response_was_sent(Test &test)
 	/* The same holds for a SIDR request: it is retried. */
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
-	pair->passive.act = [](End &, const ib_cm_event &) { return -ENOMEM; };
+	pair->passive.on_event = [](End &, const ib_cm_event &) { return -ENOMEM; };
 	const sa_path_rec path = pair->a.path_to(pair->b);
 	ib_cm_sidr_req_param param{};
 	param.path = &path;
@@ -73,7 +73,7 @@ void cm_07_enomem_sends_a_rej_only_after_a_response_was_sent(Test &test)
 	param.max_cm_retries = 15;
 	ASSERT_EQ(ib_send_cm_sidr_req(pair->active.id, &param), 0);
 	ASSERT_TRUE(pair->passive.receives(IB_CM_SIDR_REQ_RECEIVED));
-	pair->passive.act = nullptr;
+	pair->passive.on_event = nullptr;
 	pair->listener.fresh = &pair->passive;
 	EXPECT_TRUE(pair->passive.receives(IB_CM_SIDR_REQ_RECEIVED, 2));
 	EXPECT_EQ(pair->b.counters().sent[IB_CM_COUNTER_SIDR_REP], 0u);
@@ -109,13 +109,13 @@ void cm_07_destroy_waits_for_running_handlers(Test &test)
 		};
 		ib_cm_id *id;
 		if (of_listener) {
-			pair->passive.act = hold;
+			pair->passive.on_event = hold;
 			ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
 			ASSERT_TRUE(eventually(
 				[&] { return pair->passive.running.load_acquire() == 1; }));
 			id = std::exchange(pair->listener.id, nullptr);
 		} else {
-			pair->active.act = hold;
+			pair->active.on_event = hold;
 			ASSERT_TRUE(pair->request());
 			ASSERT_EQ(pair->passive.reply(), 0);
 			ASSERT_TRUE(eventually(
@@ -159,12 +159,12 @@ void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
 	held.store_release(true);
-	pair->passive.act = [](End &, const ib_cm_event &event) {
+	pair->passive.on_event = [](End &, const ib_cm_event &event) {
 		if (event.event == IB_CM_REQ_RECEIVED)
 			eventually([] { return !held.load_acquire(); });
 		return 0;
 	};
-	pair->listener.act = [](End &, const ib_cm_event &event) {
+	pair->listener.on_event = [](End &, const ib_cm_event &event) {
 		return event.event == IB_CM_DEVICE_REMOVAL ? 1 : 0;
 	};
 	ASSERT_EQ(pair->active.request(pair->a, pair->b), 0);
@@ -190,10 +190,10 @@ void cm_07_ids_can_be_destroyed_while_messages_are_in_flight(Test &test)
 	for (int round = 0; round < 30; round++) {
 		Boxed<Pair> pair;
 		ASSERT_TRUE(pair.ok());
-		pair->passive.act = [](End &end, const ib_cm_event &event) {
+		pair->passive.on_event = [](End &end, const ib_cm_event &event) {
 			return event.event == IB_CM_REQ_RECEIVED ? end.reply() : 0;
 		};
-		pair->active.act = [](End &end, const ib_cm_event &event) {
+		pair->active.on_event = [](End &end, const ib_cm_event &event) {
 			return event.event == IB_CM_REP_RECEIVED
 				       ? ib_send_cm_rtu(end.id, nullptr, 0)
 				       : 0;
@@ -237,7 +237,7 @@ void cm_01_connecting_succeeds_after_random_messages(Test &test)
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(peer->open());
 	ASSERT_TRUE(pair->connect());
-	pair->listener.act = [](End &, const ib_cm_event &) { return 1; };
+	pair->listener.on_event = [](End &, const ib_cm_event &) { return 1; };
 	kern::SeededRandom random(test.seed());
 	for (int n = 0; n < 800; n++) {
 		auto mad = peer->make_req(pair->b, 1 + random.below(4), 1 + random.below(4));
@@ -261,7 +261,7 @@ void cm_01_connecting_succeeds_after_random_messages(Test &test)
 	 * sent.
 	 */
 	pair->listener.close();
-	pair->listener.act = nullptr;
+	pair->listener.on_event = nullptr;
 	pair->listener.fresh = &pair->passive;
 	ASSERT_TRUE(pair->active.open(pair->a) && pair->listener.open(pair->b));
 	ASSERT_EQ(ib_cm_listen(pair->listener.id, service, u64{0}), 0);

@@ -84,7 +84,7 @@ void cm_08_most_specific_mask_gets_the_request(Test &test)
 	ASSERT_TRUE(all->open(pair->b) && some->open(pair->b) && one->open(pair->b) &&
 		    more->open(pair->b));
 	const auto refuse = [](End &, const ib_cm_event &) { return 1; };
-	all->act = some->act = one->act = refuse;
+	all->on_event = some->on_event = one->on_event = refuse;
 	ASSERT_EQ(listen(*all, range, 0xff00000000000000), 0);
 	ASSERT_EQ(listen(*some, range + 0x1200, 0xffffffffffffff00), 0);
 	ASSERT_EQ(listen(*one, range + 0x1234), 0);
@@ -129,7 +129,7 @@ void cm_08_flood_does_not_exceed_the_backlog(Test &test)
 	ASSERT_TRUE(peer->open() && other->open(pair->b));
 	held.store_release(true);
 	pair->listener.fresh = nullptr;
-	pair->listener.act = [](End &, const ib_cm_event &) {
+	pair->listener.on_event = [](End &, const ib_cm_event &) {
 		eventually([] { return !held.load_acquire(); });
 		return 1;
 	};
@@ -142,7 +142,7 @@ void cm_08_flood_does_not_exceed_the_backlog(Test &test)
 	EXPECT_EQ(pair->b.counters().no_room, flood - backlog);
 	EXPECT_EQ(peer->received(ib::CmAttribute::rej), 0u);
 
-	other->act = [](End &, const ib_cm_event &) { return 1; };
+	other->on_event = [](End &, const ib_cm_event &) { return 1; };
 	ASSERT_EQ(ib_cm_listen(other->id, service + 1, u64{0}), 0);
 	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, service + 1), 0);
 	EXPECT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));
@@ -168,7 +168,7 @@ void cm_08_slow_listener_does_not_delay_other_listeners(Test &test)
 	ASSERT_TRUE(peer->open() && other->open(pair->b));
 	held.store_release(true);
 	pair->listener.fresh = nullptr;
-	pair->listener.act = [](End &, const ib_cm_event &) {
+	pair->listener.on_event = [](End &, const ib_cm_event &) {
 		eventually([] { return !held.load_acquire(); });
 		return 1;
 	};
@@ -176,7 +176,7 @@ void cm_08_slow_listener_does_not_delay_other_listeners(Test &test)
 		ASSERT_TRUE(peer->says(pair->b, peer->make_req(pair->b, 0x1000 + n, 0x2000 + n)));
 	EXPECT_EQ(pair->b.counters().no_room, flood - backlog);
 
-	other->act = [](End &, const ib_cm_event &) { return 1; };
+	other->on_event = [](End &, const ib_cm_event &) { return 1; };
 	ASSERT_EQ(ib_cm_listen(other->id, service + 1, u64{0}), 0);
 	ASSERT_EQ(pair->active.request(pair->a, pair->b, some_qpn, service + 1), 0);
 	EXPECT_TRUE(pair->active.receives(IB_CM_REJ_RECEIVED));

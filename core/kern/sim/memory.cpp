@@ -72,7 +72,7 @@ std::vector<const void *> failed_callers;
 bool copes(const Fiber &self)
 {
 	switch (coping_scope) {
-	case KERN_EXPLORE_NOBODY:
+	case KERN_EXPLORE_NONE:
 		return false;
 	case KERN_EXPLORE_THIS_TASK:
 		return &self == coping;
@@ -179,7 +179,7 @@ void reset()
 {
 	blocks().clear();
 	failing = coping = nullptr;
-	coping_scope = KERN_EXPLORE_NOBODY;
+	coping_scope = KERN_EXPLORE_NONE;
 	until_failure = until_work_failure = 0;
 	failed_callers.clear();
 	no_pages = false;

@@ -230,7 +230,7 @@ void rcm_03_failed_connects_report_the_reason(Test &test)
 
 	for (u16 port : {u16{Pair::port + 1}, Pair::port}) {
 		pair->active.close();
-		pair->listener.act = [](End &, const rdma_cm_event &) { return -EPERM; };
+		pair->listener.on_event = [](End &, const rdma_cm_event &) { return -EPERM; };
 		ASSERT_TRUE(pair->active.open() && pair->active.resolve(ipv4(2, port)));
 		ASSERT_EQ(pair->active.connect(), 0);
 		ASSERT_TRUE(pair->active.receives(RDMA_CM_EVENT_REJECTED));

@@ -182,7 +182,7 @@ int End::handle(rdma_cm_id *id, rdma_cm_event *event)
 		__builtin_memcpy(end->data, data, length);
 	/* An unexpected new id is released. */
 	const bool wanted = event->event != RDMA_CM_EVENT_CONNECT_REQUEST || end->id == id;
-	const int said = end->act ? end->act(*end, *event) : wanted ? 0 : -EPERM;
+	const int said = end->on_event ? end->on_event(*end, *event) : wanted ? 0 : -EPERM;
 	if (said && end->id == id)
 		end->id = nullptr;
 	end->running.fetch_sub(1);

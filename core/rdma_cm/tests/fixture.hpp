@@ -122,9 +122,9 @@ class End
 {
 public:
 	/* Runs in the handler, and provides its return value. */
-	using Act = int (*)(End &end, const rdma_cm_event &event);
+	using Handler = int (*)(End &end, const rdma_cm_event &event);
 
-	explicit End(Act what = nullptr) : act(what) {}
+	explicit End(Handler what = nullptr) : on_event(what) {}
 	~End() { close(); }
 	End(const End &) = delete;
 	End &operator=(const End &) = delete;
@@ -159,7 +159,7 @@ public:
 	int connect(u32 qpn = 0x123, const char *data = "request");
 
 	rdma_cm_id *id = nullptr;
-	Act act;
+	Handler on_event;
 	End *fresh = nullptr; /* of a listener: who gets the next new id */
 	rdma_cm_event last{}; /* pointers apart */
 	u8 data[256]{};

@@ -19,7 +19,7 @@ void rcm_11_handler_that_returns_nonzero_destroys_its_id(Test &test)
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
 	End &end = pair->active;
-	end.act = [](End &, const rdma_cm_event &event) {
+	end.on_event = [](End &, const rdma_cm_event &event) {
 		return event.event == RDMA_CM_EVENT_ADDR_RESOLVED ? 1 : 0;
 	};
 	const Address to = ipv4(2, Pair::port);
@@ -27,10 +27,10 @@ void rcm_11_handler_that_returns_nonzero_destroys_its_id(Test &test)
 	ASSERT_TRUE(end.receives(RDMA_CM_EVENT_ADDR_RESOLVED));
 	EXPECT_TRUE(end.id == nullptr);
 
-	end.act = nullptr;
+	end.on_event = nullptr;
 	end.close();
 	ASSERT_TRUE(end.open() && pair->request());
-	pair->passive.act = [](End &, const rdma_cm_event &event) {
+	pair->passive.on_event = [](End &, const rdma_cm_event &event) {
 		return event.event == RDMA_CM_EVENT_ESTABLISHED ? 1 : 0;
 	};
 	ASSERT_EQ(pair->passive.accept(), 0);
@@ -47,7 +47,7 @@ void rcm_11_request_is_not_rejected_when_memory_is_short(Test &test)
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->ok());
 	pair->listener.fresh = nullptr;
-	pair->listener.act = [](End &, const rdma_cm_event &) { return -ENOMEM; };
+	pair->listener.on_event = [](End &, const rdma_cm_event &) { return -ENOMEM; };
 	ASSERT_TRUE(pair->active.resolve(ipv4(2, Pair::port)));
 	ASSERT_EQ(pair->active.connect(), 0);
 	ASSERT_TRUE(pair->listener.receives(RDMA_CM_EVENT_CONNECT_REQUEST));
@@ -56,7 +56,7 @@ void rcm_11_request_is_not_rejected_when_memory_is_short(Test &test)
 	 * If it sent anything, that would precede its answer to the next request: one from another
 	 * id, which is refused.
 	 */
-	pair->listener.act = [](End &, const rdma_cm_event &) { return -EPERM; };
+	pair->listener.on_event = [](End &, const rdma_cm_event &) { return -EPERM; };
 	End other;
 	ASSERT_TRUE(other.open() && other.resolve(ipv4(2, Pair::port)));
 	ASSERT_EQ(other.connect(0x777), 0);
@@ -97,13 +97,13 @@ void rcm_12_destroy_waits_for_running_handlers(Test &test)
 		rdma_cm_id *id;
 		if (of_listener) {
 			ASSERT_TRUE(pair->active.resolve(ipv4(2, Pair::port)));
-			pair->passive.act = hold;
+			pair->passive.on_event = hold;
 			ASSERT_EQ(pair->active.connect(), 0);
 			ASSERT_TRUE(eventually(
 				[&] { return pair->passive.running.load_acquire() == 1; }));
 			id = std::exchange(pair->listener.id, nullptr);
 		} else {
-			pair->active.act = hold;
+			pair->active.on_event = hold;
 			const Address to = ipv4(2, Pair::port);
 			ASSERT_EQ(rdma_resolve_addr(pair->active.id, nullptr, &to, 1000), 0);
 			ASSERT_TRUE(eventually(
@@ -152,13 +152,13 @@ void rcm_12_ids_can_be_destroyed_while_they_connect(Test &test)
 	for (int round = 0; round < 20; round++) {
 		Boxed<Pair> pair;
 		ASSERT_TRUE(pair.there() && pair->ok());
-		pair->passive.act = [](End &end, const rdma_cm_event &event) {
+		pair->passive.on_event = [](End &end, const rdma_cm_event &event) {
 			const auto param = End::param(0x456, "reply");
 			return event.event == RDMA_CM_EVENT_CONNECT_REQUEST
 				       ? rdma_accept(end.id, &param)
 				       : 0;
 		};
-		pair->active.act = [](End &end, const rdma_cm_event &event) {
+		pair->active.on_event = [](End &end, const rdma_cm_event &event) {
 			const auto param = End::param(0x123, "request");
 			switch (event.event) {
 			case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -257,7 +257,7 @@ void rcm_13_device_removal_is_the_last_event(Test &test)
 	Boxed<Ends<4>> four;
 	ASSERT_TRUE(four.there());
 	auto &[bound, listening, resolved, any] = four->ends;
-	bound.act = listening.act = resolved.act = leave;
+	bound.on_event = listening.on_event = resolved.on_event = leave;
 	Address own = ipv4(3), to = ipv4(2, Pair::port);
 	ASSERT_TRUE(bound.open() && listening.open() && resolved.open() && any.open());
 	ASSERT_EQ(rdma_bind_addr(bound.id, &own), 0);
@@ -353,7 +353,7 @@ void rcm_13_device_can_be_removed_while_ids_connect(Test &test)
 		const Address there = asked ? ipv4(3) : ipv4(2), from = asked ? ipv4(1) : ipv4(3),
 			      to = asked ? ipv4(3, Pair::port) : ipv4(2, Pair::port);
 		for (End *end : {&pair->active, &pair->listener, &pair->passive})
-			end->act = go_on;
+			end->on_event = go_on;
 		ASSERT_TRUE(pair->listen(there));
 		ASSERT_EQ(rdma_resolve_addr(pair->active.id, &from, &to, 1000), 0);
 		kern::sleep_us(1, 1 + random.below(3000));

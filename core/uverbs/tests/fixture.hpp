@@ -89,10 +89,11 @@ using Qp = Thing<Kind::qp>;
 template<class T, class... Args>
 kern::Result<u32> make(ObjectTable &table, Account &account, u32 name, Args &&...args)
 {
-	auto draft = KERN_TRY(Draft<T>::create(table, account, name, std::forward<Args>(args)...));
-	const u32 handle = draft->handle();
+	auto allocation =
+		KERN_TRY(Allocation<T>::create(table, account, name, std::forward<Args>(args)...));
+	const u32 handle = allocation->handle();
 
-	draft.finish();
+	allocation.finish();
 	return handle;
 }
 

@@ -55,11 +55,11 @@ void object_in_use_is_not_destroyed(kern::kunit::Test &test)
 	table.leave(*claimed);
 	EXPECT_OK(table.find<Mr>(mr));
 	{
-		const auto draft = Draft<test::Cq>::create(table, account, 3);
-		ASSERT_OK(draft);
-		EXPECT_ERROR(table.find<test::Cq>(draft.value()->handle()), -EBUSY);
+		const auto allocation = Allocation<test::Cq>::create(table, account, 3);
+		ASSERT_OK(allocation);
+		EXPECT_ERROR(table.find<test::Cq>(allocation.value()->handle()), -EBUSY);
 	}
-	EXPECT_EQ(account.alive, 2u); // the draft was not committed
+	EXPECT_EQ(account.alive, 2u); // the allocation was not committed
 	EXPECT_OK(destroy<Mr>(table, mr));
 	EXPECT_OK(destroy<test::Pd>(table, pd));
 	EXPECT_EQ(account.alive, 0u);

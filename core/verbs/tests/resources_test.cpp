@@ -55,23 +55,23 @@ void objects_are_listed_in_creation_order_with_their_owner(Test &test)
 }
 
 /* One thread holds a reference to a QP that it reads, and another one destroys that QP. */
-struct Look {
+struct Reader {
 	ib_device *device;
 	ib_qp *qp = nullptr;
 	u32 number = 0;
-	int looked = 1, destroyed = 1;
+	int read_error = 1, destroyed = 1;
 	kern::Completion inside, on;
 	ib_resource_info info;
 
 	static void stay(void *context)
 	{
-		auto *look = static_cast<Look *>(context);
-		look->inside.complete();
-		look->on.wait();
+		auto *reader = static_cast<Reader *>(context);
+		reader->inside.complete();
+		reader->on.wait();
 	}
-	int look()
+	int read()
 	{
-		looked = ib_next_resource(device, IB_RESOURCE_QP, number, &info);
+		read_error = ib_next_resource(device, IB_RESOURCE_QP, number, &info);
 		return 0;
 	}
 	int destroy()
@@ -85,29 +85,29 @@ void object_removal_waits_for_readers(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
-	kern::kunit::Boxed<Look> look;
-	ASSERT_TRUE(look.there());
-	look->device = device;
+	kern::kunit::Boxed<Reader> reader;
+	ASSERT_TRUE(reader.there());
+	reader->device = device;
 	auto pd = rdma::Pd::create(device);
 	auto cq = rdma::CompletionQueue::create(device, nullptr, nullptr, 16);
 	ASSERT_TRUE(pd.ok() && cq.ok());
 	ib_qp_init_attr attr = qp_attr(IB_QPT_RC);
 	attr.send_cq = attr.recv_cq = cq.value()->get();
 	const u32 before = ib_count_resources(device, IB_RESOURCE_QP);
-	look->qp = ib_create_qp(pd.value()->get(), &attr);
-	ASSERT_FALSE(rdma::is_err(look->qp));
-	while (ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info) == 0 &&
-	       look->info.qp.number != look->qp->qp_num)
-		look->number = look->info.number + 1;
-	EXPECT_EQ(look->info.qp.state, IB_QPS_RESET);
+	reader->qp = ib_create_qp(pd.value()->get(), &attr);
+	ASSERT_FALSE(rdma::is_err(reader->qp));
+	while (ib_next_resource(device, IB_RESOURCE_QP, reader->number, &reader->info) == 0 &&
+	       reader->info.qp.number != reader->qp->qp_num)
+		reader->number = reader->info.number + 1;
+	EXPECT_EQ(reader->info.qp.state, IB_QPS_RESET);
 
 	const unsigned long destructions = soft_calls(device, SOFT_DESTROY_QP);
-	soft_interpose(device, SOFT_QUERY_QP, Look::stay, &*look);
+	soft_interpose(device, SOFT_QUERY_QP, Reader::stay, &*reader);
 	{
-		auto looking = kern::Thread::create("look", kern::method<&Look::look>, &*look);
-		ASSERT_TRUE(looking.ok());
-		look->inside.wait();
-		auto ending = kern::Thread::create("end", kern::method<&Look::destroy>, &*look);
+		auto reading = kern::Thread::create("read", kern::method<&Reader::read>, &*reader);
+		ASSERT_TRUE(reading.ok());
+		reader->inside.wait();
+		auto ending = kern::Thread::create("end", kern::method<&Reader::destroy>, &*reader);
 		/*
 		 * The QP cannot be found any more, but the driver's destroy method has not been
 		 * called yet.
@@ -116,36 +116,36 @@ void object_removal_waits_for_readers(Test &test)
 				    return ib_count_resources(device, IB_RESOURCE_QP) == before;
 			    }));
 		EXPECT_EQ(soft_calls(device, SOFT_DESTROY_QP), destructions);
-		look->on.complete_all();
+		reader->on.complete_all();
 		EXPECT_TRUE(eventually(
 			[&] { return soft_calls(device, SOFT_DESTROY_QP) == destructions + 1; }));
 	}
 	soft_interpose(device, SOFT_QUERY_QP, nullptr, nullptr);
-	EXPECT_EQ(look->looked, 0);
-	EXPECT_EQ(look->destroyed, 0);
+	EXPECT_EQ(reader->read_error, 0);
+	EXPECT_EQ(reader->destroyed, 0);
 }
 
 void object_reappears_when_destroy_fails(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
-	kern::kunit::Boxed<Look> look;
+	kern::kunit::Boxed<Reader> reader;
 	Pair pair(device);
-	ASSERT_TRUE(look.there() && pair.ok);
+	ASSERT_TRUE(reader.there() && pair.ok);
 	const u32 all = ib_count_resources(device, IB_RESOURCE_QP);
 	ib_qp *qp = pair.qp_a.get();
 	soft_fail(device, SOFT_DESTROY_QP, 1, -EBUSY);
 	EXPECT_EQ(ib_destroy_qp(qp), -EBUSY);
 	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_QP), all);
 	/* An object that the device cannot query is left out, and those behind it are not. */
-	while (ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info) == 0 &&
-	       look->info.qp.number != qp->qp_num)
-		look->number = look->info.number + 1;
-	EXPECT_EQ(look->info.qp.state, IB_QPS_RTS);
-	EXPECT_EQ(look->info.qp.dest_number, pair.qp_b.number());
+	while (ib_next_resource(device, IB_RESOURCE_QP, reader->number, &reader->info) == 0 &&
+	       reader->info.qp.number != qp->qp_num)
+		reader->number = reader->info.number + 1;
+	EXPECT_EQ(reader->info.qp.state, IB_QPS_RTS);
+	EXPECT_EQ(reader->info.qp.dest_number, pair.qp_b.number());
 	soft_fail(device, SOFT_QUERY_QP, 1, -EIO);
-	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_QP, look->number, &look->info), 0);
-	EXPECT_EQ(look->info.qp.number, pair.qp_b.number());
+	EXPECT_EQ(ib_next_resource(device, IB_RESOURCE_QP, reader->number, &reader->info), 0);
+	EXPECT_EQ(reader->info.qp.number, pair.qp_b.number());
 }
 
 u32 count_ids(ib_device *)

@@ -217,10 +217,10 @@ struct OtherProcess {
 	ib_device *device;
 	u32 number = 0;
 	bool has = true;
-	kern::Work work{kern::method<&OtherProcess::look>, this};
+	kern::Work work{kern::method<&OtherProcess::query>, this};
 
 	explicit OtherProcess(ib_device *which) : device(which) {}
-	void look() { has = ib_process_has_qp(device, number); }
+	void query() { has = ib_process_has_qp(device, number); }
 	bool lacks(u32 qp_num)
 	{
 		number = qp_num;
@@ -234,11 +234,11 @@ struct OtherProcess {
 struct Ending {
 	explicit Ending(ib_device *which) : device(which)
 	{
-		destroy = std::exchange(device->ops.destroy_qp, look);
+		destroy = std::exchange(device->ops.destroy_qp, query);
 		found = false;
 	}
 	~Ending() { device->ops.destroy_qp = destroy; }
-	static int look(ib_qp *qp, ib_udata *udata)
+	static int query(ib_qp *qp, ib_udata *udata)
 	{
 		found = ib_process_has_qp(qp->device, qp->qp_num);
 		return destroy(qp, udata);

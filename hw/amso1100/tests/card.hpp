@@ -13,7 +13,7 @@
 namespace amso1100
 {
 
-class Card final : public Machine
+class Card final : public PciFunction
 {
 public:
 	static constexpr size_t window_bytes = 1 << 20;

@@ -310,9 +310,9 @@ void iwcm_01_events_during_qp_destroy_are_reported_once(Test &test)
 	}
 }
 
-[[gnu::noinline]] void say_late(Bed &bed, const Ear &ear)
+[[gnu::noinline]] void say_late(Bed &bed, const EventRecorder &recorder)
 {
-	Message event = ear.event();
+	Message event = recorder.event();
 	bed.card->report(event);
 	event = of_qp(bed, wire::EventId::connection_reset);
 	bed.card->say(event);
@@ -327,8 +327,8 @@ void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
 	Consumer first(*bed), second(*bed);
-	Ear ear(*bed);
-	ASSERT_TRUE(ear.ok() && establish(*bed, first));
+	EventRecorder recorder(*bed);
+	ASSERT_TRUE(recorder.ok() && establish(*bed, first));
 	const auto move = [&](ib_qp_state state) {
 		ib_qp_attr attr{};
 		attr.qp_state = state;
@@ -338,11 +338,11 @@ void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
 	 * The event is queued behind another one, whose handler takes longer than all requests to
 	 * the card.
 	 */
-	ear.act = [](Ear &, Bed &on) {
+	recorder.on_event = [](EventRecorder &, Bed &on) {
 		(void)eventually([&] { return on.card->asked(wire::MessageId::qp_modify) == 4; });
 		kern::sleep_us(20'000, 30'000);
 	};
-	say_late(*bed, ear);
+	say_late(*bed, recorder);
 	ASSERT_OK(move(IB_QPS_ERR));
 	ASSERT_OK(move(IB_QPS_RESET));
 	second.id->remote = {{10, 0, 0, 2}, false, 7174};

@@ -14,9 +14,9 @@ using kern::kunit::Test;
 namespace
 {
 
-[[gnu::noinline]] void say(Bed &bed, const Ear &ear)
+[[gnu::noinline]] void say(Bed &bed, const EventRecorder &recorder)
 {
-	const Message event = ear.event();
+	const Message event = recorder.event();
 	bed.card->say(event);
 }
 
@@ -26,20 +26,20 @@ void flush_events_returns_during_an_event_flood(Test &test)
 	constexpr unsigned int flood = 5'000;
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
-	Ear ear(*bed);
-	ASSERT_TRUE(ear.ok());
-	ear.act = [](Ear &self, Bed &on) {
+	EventRecorder recorder(*bed);
+	ASSERT_TRUE(recorder.ok());
+	recorder.on_event = [](EventRecorder &self, Bed &on) {
 		kern::sleep_us(20, 50);
 		if (self.recorded.load_acquire() < flood)
 			say(on, self);
 	};
-	say(*bed, ear);
+	say(*bed, recorder);
 	bed->card->interrupt();
 	for (unsigned int i = 0; i < 3; i++)
 		bed->card->rnic->flush_events();
-	EXPECT_LT(ear.recorded.load_acquire(), flood);
+	EXPECT_LT(recorder.recorded.load_acquire(), flood);
 	/* The driver continues without another interrupt. */
-	EXPECT_TRUE(eventually([&] { return ear.recorded.load_acquire() == flood; }));
+	EXPECT_TRUE(eventually([&] { return recorder.recorded.load_acquire() == flood; }));
 }
 
 /* A caller of flush_events() does not depend on the interrupt. */
@@ -47,11 +47,11 @@ void flush_events_does_not_wait_for_the_interrupt(Test &test)
 {
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
-	Ear ear(*bed);
-	ASSERT_TRUE(ear.ok());
-	say(*bed, ear);
+	EventRecorder recorder(*bed);
+	ASSERT_TRUE(recorder.ok());
+	say(*bed, recorder);
 	bed->card->rnic->flush_events();
-	EXPECT_EQ(ear.recorded.load_acquire(), 1u);
+	EXPECT_EQ(recorder.recorded.load_acquire(), 1u);
 }
 
 /*
@@ -135,19 +135,19 @@ void reject_does_not_wait_for_request_queue_space(Test &test)
 	Boxed<Bed> bed;
 	ASSERT_TRUE(bed.ok());
 	Card &card = *bed->card;
-	Ear ear(*bed);
-	ASSERT_TRUE(ear.ok());
-	ear.act = [](Ear &self, Bed &on) {
+	EventRecorder recorder(*bed);
+	ASSERT_TRUE(recorder.ok());
+	recorder.on_event = [](EventRecorder &self, Bed &on) {
 		on.card->rnic->refuse_later(self.recorded.load_acquire());
 	};
 	card.holding.store_release(true);
 	for (u32 i = 1; i < Card::entries; i++)
 		card.rnic->refuse(100 + i);
 	const u64 begun = kern::now_ns();
-	say(*bed, ear);
-	say(*bed, ear);
+	say(*bed, recorder);
+	say(*bed, recorder);
 	card.rnic->flush_events();
-	EXPECT_EQ(ear.recorded.load_acquire(), 2u);
+	EXPECT_EQ(recorder.recorded.load_acquire(), 2u);
 	EXPECT_LT((kern::now_ns() - begun) / 1'000'000, u64{10'000});
 	card.holding.store_release(false);
 	EXPECT_TRUE(eventually([&] {

@@ -92,15 +92,15 @@ struct Bed {
 };
 
 /* Records the events of a test. */
-class Ear final : public EventHandler
+class EventRecorder final : public EventHandler
 {
 public:
-	explicit Ear(Bed &bed) : bed_(bed)
+	explicit EventRecorder(Bed &bed) : bed_(bed)
 	{
 		if (const auto made = bed.card->rnic->handlers().alloc(this, 1, ~0u >> 1))
 			number_ = made.value();
 	}
-	~Ear()
+	~EventRecorder()
 	{
 		Rnic &rnic = *bed_.card->rnic;
 		rnic.handlers().erase(number_);
@@ -117,12 +117,12 @@ public:
 	void handle_event(const Message &) override
 	{
 		recorded.fetch_add(1);
-		if (act)
-			act(*this, bed_);
+		if (on_event)
+			on_event(*this, bed_);
 	}
 
 	kern::Atomic<unsigned int> recorded{0};
-	void (*act)(Ear &ear, Bed &bed) = nullptr;
+	void (*on_event)(EventRecorder &recorder, Bed &bed) = nullptr;
 
 private:
 	Bed &bed_;

@@ -135,13 +135,13 @@ static void invalid_receive_descriptors_are_rejected(kern::kunit::Test &test)
 	for (const auto &[status, length, expected] : said) {
 		const u8 *bytes;
 		u32 found;
-		ASSERT_EQ(ring.look(bytes, found), Arrival::none);
+		ASSERT_EQ(ring.peek(bytes, found), Arrival::none);
 		auto &header = *reinterpret_cast<wire::ReceiveHeader *>(
 			const_cast<u8 *>(bytes) - sizeof(wire::ReceiveHeader));
 		header = {static_cast<u16>(wire::ReceiveFlags::done), status, length, 0};
 		memory.set_be16(index * wire::receive::size,
 				static_cast<u16>(wire::ReceiveFlags::done));
-		EXPECT_EQ(ring.look(bytes, found), expected);
+		EXPECT_EQ(ring.peek(bytes, found), expected);
 		ring.advance();
 		EXPECT_EQ(memory.be16(index * wire::receive::size),
 			  static_cast<u16>(wire::ReceiveFlags::ready));

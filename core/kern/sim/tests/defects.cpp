@@ -223,7 +223,7 @@ void missing_rollback_is_reported(Test &test)
 	kern_explore_failures(KERN_EXPLORE_THIS_TASK);
 	auto first = kern::make<u64>(kern::Gfp::kernel);
 	auto second = kern::make<u64>(kern::Gfp::kernel);
-	kern_explore_failures(KERN_EXPLORE_NOBODY);
+	kern_explore_failures(KERN_EXPLORE_NONE);
 	auto third = kern::make<u64>(kern::Gfp::kernel);
 	EXPECT_TRUE(third.ok());
 	if (first.ok() && !second.ok())
@@ -245,7 +245,7 @@ void unhandled_allocation_failure_in_work_is_reported(Test &test)
 	kern_explore_failures(KERN_EXPLORE_EVERYBODY);
 	port.work.queue();
 	port.work.flush();
-	kern_explore_failures(KERN_EXPLORE_NOBODY);
+	kern_explore_failures(KERN_EXPLORE_NONE);
 	EXPECT_EQ(port.sum, 1u);
 }
 

@@ -46,7 +46,7 @@ struct Table : ResourceTable {
 	 * Returns the number of the first object from @from on, or the largest number if there is
 	 * none.
 	 */
-	u32 look(u32 from)
+	u32 find_from(u32 from)
 	{
 		Record *record = hold(from);
 		if (!record)
@@ -82,7 +82,8 @@ void object_numbers_are_not_reused(Test &test)
 			table.go(objects[i]);
 	EXPECT_EQ(table.count(), NumberBlock::size);
 	u32 seen = 0;
-	for (u32 at = table.look(0); at != IB_NO_RESOURCE; at = table.look(at + 1), seen++)
+	for (u32 at = table.find_from(0); at != IB_NO_RESOURCE;
+	     at = table.find_from(at + 1), seen++)
 		EXPECT_TRUE(at / NumberBlock::size != 1 && at % 2 == 0);
 	EXPECT_EQ(seen, NumberBlock::size);
 	Object another;
@@ -91,11 +92,11 @@ void object_numbers_are_not_reused(Test &test)
 		EXPECT_EQ(another.number(), count + i);
 		table.go(another);
 	}
-	EXPECT_EQ(table.look(0), 0u);
+	EXPECT_EQ(table.find_from(0), 0u);
 	for (u32 i = 0; i < count; i++)
 		if (i / NumberBlock::size != 1 && i % 2 == 0)
 			table.go(objects[i]);
-	EXPECT_EQ(table.look(0), IB_NO_RESOURCE);
+	EXPECT_EQ(table.find_from(0), IB_NO_RESOURCE);
 }
 
 /* The number after the greatest is 0. Numbers that are still in use there are skipped. */
@@ -115,9 +116,9 @@ void numbers_in_use_are_skipped_after_wrap_around(Test &test)
 	Object first, second, third;
 	ASSERT_TRUE(table.come(first) && table.come(second));
 	EXPECT_EQ(first.number(), 0u);
-	EXPECT_EQ(table.look(2), greatest - NumberBlock::size + 1);
-	EXPECT_EQ(table.look(greatest), greatest);
-	EXPECT_EQ(table.look(greatest + 1), IB_NO_RESOURCE);
+	EXPECT_EQ(table.find_from(2), greatest - NumberBlock::size + 1);
+	EXPECT_EQ(table.find_from(greatest), greatest);
+	EXPECT_EQ(table.find_from(greatest + 1), IB_NO_RESOURCE);
 	/* Once round: the last block is there, with one of its numbers free. */
 	table.go(end[7]);
 	for (u32 i = 2; i < NumberBlock::size; i++) {

@@ -21,12 +21,12 @@ class Device
 {
 public:
 	/* @failing selects the tasks whose allocations fail while the card is probed. */
-	explicit Device(kern_explore_failing failing = KERN_EXPLORE_NOBODY)
+	explicit Device(kern_explore_failing failing = KERN_EXPLORE_NONE)
 	{
 		(void)ib_register_client(&client);
 		kern_explore_failures(failing);
 		kern_explore_plug_card(explored_card);
-		kern_explore_failures(KERN_EXPLORE_NOBODY);
+		kern_explore_failures(KERN_EXPLORE_NONE);
 	}
 	~Device()
 	{

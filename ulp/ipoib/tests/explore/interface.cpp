@@ -246,7 +246,7 @@ class Failures
 {
 public:
 	Failures() { kern_explore_failures(KERN_EXPLORE_THIS_TASK); }
-	~Failures() { kern_explore_failures(KERN_EXPLORE_NOBODY); }
+	~Failures() { kern_explore_failures(KERN_EXPLORE_NONE); }
 	Failures(const Failures &) = delete;
 	Failures &operator=(const Failures &) = delete;
 };
@@ -261,7 +261,7 @@ void failed_registration_leaves_nothing_behind(Test &test)
 	for (unsigned i = 0; i < 2; i++) {
 		kern_explore_failures(KERN_EXPLORE_THIS_TASK);
 		const ::fixture::Device device({.lid = 2, .dma_device = dma->native()});
-		kern_explore_failures(KERN_EXPLORE_NOBODY);
+		kern_explore_failures(KERN_EXPLORE_NONE);
 		kern::RtnlGuard rtnl;
 		net_device *dev = kern_explore_netdev(name);
 		if (dev && kern_kunit_netdev_up(dev, true) == 0)

@@ -126,7 +126,7 @@ void interface_joins_after_a_memory_shortage(Test &test)
 	kern_explore_failures(KERN_EXPLORE_EVERYBODY);
 	(void)Host::up();
 	wait_for_join(test);
-	kern_explore_failures(KERN_EXPLORE_NOBODY);
+	kern_explore_failures(KERN_EXPLORE_NONE);
 	(void)Host::up(name, false);
 	ASSERT_EQ(Host::up(), 0);
 	EXPECT_TRUE(Host::joins());

@@ -44,7 +44,7 @@ void kern_explore_pull_card(void);
  * the calling task. EVERYBODY: also those of works and interrupts.
  */
 enum kern_explore_failing {
-	KERN_EXPLORE_NOBODY,
+	KERN_EXPLORE_NONE,
 	KERN_EXPLORE_THIS_TASK,
 	KERN_EXPLORE_EVERYBODY,
 };
