@@ -17,8 +17,8 @@ from lab.errors import LabError
 HERE = cache.TREE / "scripts/ci/container"
 MB = 10**6        # as container tools and the documents count
 MOST_MB = 400
-# A user like those of `podman run` without privileges: no capability outside, no device but the usual ones, no network, and a file system that is not to be
-# written to, but for /tmp.
+# The same restrictions as in an unprivileged `podman run`: no capability outside, only the usual devices, no network, and a file system that is
+# read-only except for /tmp.
 CONFINED = ("setpriv", "--reuid", packages.NOBODY, "--regid", packages.NOBODY, "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all",
             "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv")
 PING = ("ping", "-c", "1", "10.1.0.2")

@@ -176,7 +176,7 @@ def check_faults(tree):
 
 
 def complaints():
-    """All that is not so."""
+    """Returns the complaints of all checks."""
     return check_packages(cache.TREE) + check_faults(cache.TREE) + check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + layering.python_complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
 
 

@@ -27,7 +27,7 @@ from lab.waiting import DeadlineExceeded, wait_until
 
 PANIC = "Kernel panic - not syncing"
 BOOT_WAITS = 4      # of ready(), one after the other, as long as the guest prints something during each
-BUSYBOX = "/.weft/busybox"      # a program without libraries, which begins several times as fast
+BUSYBOX = "/.weft/busybox"      # a program without shared libraries, which starts several times as fast
 
 
 def slowness(kernel):
@@ -67,8 +67,8 @@ class Guest:
     share       a host folder that the guest sees as /share, read and write; it can make no file there set-user-ID (no_setuid.py)
     netdevs     virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…")
     append      more words for the kernel's command line; qemu_args: more of QEMU's options
-    icount      one instruction is one nanosecond; one CPU. An idle guest's clock jumps to its next timer, or with "sleep" goes
-                on with the host's, as a guest needs that waits for another
+    icount      one instruction is one nanosecond; one CPU. An idle guest's clock jumps to its next timer. With "sleep" it advances with the host's
+    clock instead, which a guest needs that waits for another
     log         the file that keeps the console's output; without it, the output is deleted with the guest
     bounded_log keep only the log's beginning and end (console.py), for a guest whose output is not trusted to be short
     allowed     regular expressions of kernel reports that the test provokes on purpose

@@ -22,12 +22,12 @@ def begin(guest, address):
 
 
 def send_command(guest, command, **options):
-    """Sends a command to weft_talk; returns the Process. options: Guest.run()'s."""
+    """Sends a command to weft_talk; returns the Process. options: of Guest.run()."""
     return guest.run(f"echo {command} > {CONTROL}", **options)
 
 
 def serve(guest):
-    """From now on, one connection at a time."""
+    """Serves from now on, one connection at a time."""
     send_command(guest, f"serve port={PORT}")
 
 

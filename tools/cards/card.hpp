@@ -47,10 +47,11 @@ public:
 	virtual std::vector<Count> activity() const { return {}; }
 	// The faults that the card can simulate, and how often each has occurred.
 	virtual std::vector<Count> faults() const { return {}; }
-	// The faults that are armed, and how many opportunities each still has; those at random are
-	// not among them.
+	// The armed faults, and how many more times each will occur. Random faults are not
+	// included.
 	virtual std::vector<Count> armed() const { return {}; }
-	// Lets the next @count opportunities of a fault go wrong. False: it has no such fault.
+	// Makes a fault occur at its next @count opportunities. Returns false if the card has no
+	// such fault.
 	virtual bool arm_fault(std::string_view, std::uint32_t) { return false; }
 	// From now on one opportunity in @one_in fails, selected by @seed; 0 stops this. Returns
 	// false if the model has no random faults.

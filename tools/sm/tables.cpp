@@ -74,7 +74,7 @@ constexpr Field kSmFields[] = {{ib::SmInfoRecord::c_lid, 0, 16},
 			       {ib::SmInfoRecord::c_priority, 192, 4},
 			       {ib::SmInfoRecord::c_state, 196, 4}};
 
-/* The records of one table, item by item: a node, an end port or a switch. */
+/* Returns the records of one table, item by item: a node, an end port or a switch. */
 class Tables
 {
 public:

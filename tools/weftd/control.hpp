@@ -22,7 +22,7 @@ class StateFile;
 // Records the armed faults of the lab's cards: they happen meanwhile, without a request.
 void record_armed_faults(const LabRuntime &runtime, StateFile &state);
 
-// Requests and running captures of one client. Independent of sockets.
+// Handles the requests and captures of one client. Does not depend on sockets.
 class ControlSession
 {
 public:

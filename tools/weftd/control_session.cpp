@@ -565,8 +565,8 @@ std::string ControlSession::handle(std::string_view line)
 			throw BadRequest(fmt::format("there is no command '{}'", name));
 		const bool recorded = request.value("record", true);
 		answer["result"] = command->second(request);
-		// The request is recorded before the client is answered, so that all changes that
-		// the client knows of can be restored.
+		// The request is recorded before the client is answered, so that every change that
+		// was confirmed can be restored.
 		if (state_ && recorded)
 			state_->record(request, answer["result"]);
 		// A lab file may have replaced cards.

@@ -166,8 +166,8 @@ void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 		else if (!kept.mapped().refused)
 			return (*host)->server->adopt(std::move(fds.front()),
 						      std::move(kept.mapped().messages), id);
-		// The program would keep the connection open, and the client would wait for
-		// answers.
+		// Otherwise the program would keep the connection open, and the client would wait
+		// for replies.
 		gone(name, id);
 	} else if (!served) {
 		spdlog::warn("keeper: it sent an invalid record, '{}'",

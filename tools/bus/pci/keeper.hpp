@@ -19,16 +19,17 @@ struct KeptMessage {
 	std::vector<FileDescriptor> fds;
 };
 
-// Keeper - is notified of the clients of all servers. A connection is identified by the name of its
-// server and an ID, which the server gives it, or which the keeper has given with an adopted one
-// (Server::adopt()); the ID is empty if that keeper had none. No other connection has the same ID,
-// not even one to another process. The methods are called on the servers' loops.
+// Keeper - receives notifications about the clients of all servers. A connection is identified by
+// the name of its server and an ID. The server assigns the ID; for an adopted connection
+// (Server::adopt()) the keeper provides it, or leaves it empty if it has none. IDs are unique, even
+// across processes. The methods are called on the servers' loops.
 class Keeper
 {
 public:
 	virtual ~Keeper() = default;
 
-	// A client is connected by @socket, which is the server's.
+	// A client has connected. @socket is the server's end of the connection, which the server
+	// owns.
 	virtual void connected(const std::string &name, const std::string &id, int socket) = 0;
 	// The client has sent a message that sets up its session (Protocol::is_setup()). It needs
 	// no ID, because a server has one client at a time.

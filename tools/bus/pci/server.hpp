@@ -41,9 +41,9 @@ public:
 	void serve(FileDescriptor socket);
 	// Notifies @keeper, which outlives the server, of all clients from now on.
 	void keep(Keeper &keeper);
-	// Goes on with a client of another process, with the messages that have set up its session.
-	// It finds the device as after power-on. @id: the keeper's for the connection, see
-	// pci::Keeper; the keeper is notified with it if the client is refused.
+	// Continues to serve a client of another process. @setup: the messages that have set up its
+	// session. The client finds the device in the state after power-on. @id: the keeper's ID of
+	// the connection, see pci::Keeper; the keeper is notified with it if the client is refused.
 	void adopt(FileDescriptor socket, std::vector<KeptMessage> setup, std::string id);
 	// Returns true if a client is connected. Callable from any thread; never blocks.
 	bool connected() const;

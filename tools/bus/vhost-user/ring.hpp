@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The device's end of a split virtqueue (virtio 1.1, 2.6). It lies in memory that the guest may
-// change or unshare at any time, so each access is checked, and every value is read once.
+// The device's side of a split virtqueue (virtio 1.1, 2.6). The queue is in memory that the guest
+// may change or unshare at any time, so each access is checked, and every value is read once.
 #pragma once
 
 #include <cstddef>
@@ -54,11 +54,12 @@ public:
 
 	std::uint32_t entries() const { return entries_; }
 
-	// Takes the next chain. The total of its lengths is at most @most. It must be returned
-	// before the next one is taken.
+	// Takes the next chain. A chain whose buffers exceed @most bytes in total breaks the ring.
+	// A chain must be returned before the next one is taken.
 	Taken take(Chain &chain, std::uint64_t most);
 	const char *trouble() const { return trouble_; }
-	// Returns a chain with @written bytes of its writable part. False if the ring is broken.
+	// Returns a chain to the guest, with @written bytes in its writable part. Returns false if
+	// the ring is broken.
 	bool return_chain(const Chain &chain, std::uint32_t written);
 	// Returns true if the guest wants a notification about used buffers.
 	bool wants_call() const;

@@ -55,8 +55,8 @@ public:
 	// it was armed do not notify it.
 	Added add(const Entry &entry, bool solicited);
 
-	unsigned users = 0;           // queues that complete here
-	std::uint64_t last_event = 0; // that names it
+	unsigned users = 0;           // queues that use this CQ
+	std::uint64_t last_event = 0; // the last event that refers to it
 	bool failure_reported = false;
 
 private:

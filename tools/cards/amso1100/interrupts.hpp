@@ -50,7 +50,7 @@ private:
 	// Bits set after the driver read NISR0: an acknowledgement of the value read then does not
 	// clear them. The old driver acknowledges after it has processed the rings.
 	std::uint32_t unread_ = 0;
-	// State when messages were last sent, as far as it is not acknowledged.
+	// Events that the last messages have signalled and that are not acknowledged.
 	std::uint32_t network_notified_ = 0, rnic_notified_ = 0;
 };
 

@@ -315,7 +315,7 @@ bool QueuePair::add(CompletionQueue &cq, const CompletionQueue::Entry &entry, bo
 		return true;
 	const bool full = added == CompletionQueue::Added::full;
 	if (!full || &cq != &config_.sq_cq) {
-		// Once: every queue pair that has it meets the same.
+		// Report it once, although every queue pair that uses this CQ detects it.
 		if (!std::exchange(cq.failure_reported, true))
 			cq.last_event = card_.queues.event(event_message(
 				full ? EventId::cq_overflow : EventId::cq_operation_error,

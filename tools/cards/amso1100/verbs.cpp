@@ -233,8 +233,8 @@ Verbs::Answer Verbs::modify_qp(const Message &request, Message &reply)
 		const bool could_notify =
 			qp->state() == QpState::connecting || qp->state() == QpState::closing;
 		answer.status = qp->modify(static_cast<QpState>(next));
-		// The host reads events of this change before the answer, and events of a stream
-		// before another one can begin.
+		// The host must read the events of this change before the reply, and all events of
+		// a stream before another stream can start.
 		if ((could_notify && qp->state() == QpState::error) || qp->state() == QpState::idle)
 			answer.after = qp->last_event();
 	}

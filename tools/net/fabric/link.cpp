@@ -371,7 +371,7 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 	std::optional<Packet> duplicate;
 	if (fate.doubled) {
 		duplicate = packet.clone();
-		/* A duplicate needs a place in the receiver's buffer like any packet. */
+		/* A duplicate needs a credit of the receiver like any packet. */
 		if (to.take_credit(packet.lrh().vl()))
 			duplicate->hold_credit(to, packet.lrh().vl());
 		else

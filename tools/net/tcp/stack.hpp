@@ -109,7 +109,7 @@ private:
 	std::map<Pair, ConnectionPtr> connections_;
 	// Half-open connections, oldest first.
 	std::deque<Pair> unfinished_;
-	// Over, and perhaps in one of their functions still.
+	// Connections that have ended, and may still be executing one of their functions.
 	std::vector<ConnectionPtr> to_destroy_;
 	Wakeup destruction_;
 	std::deque<Bytes> own_;

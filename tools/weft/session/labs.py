@@ -22,7 +22,7 @@ from lab.guest import BUSYBOX, contention
 from lab.machine import ethernet_netdev
 from weftd_process import Daemon, is_served
 
-# Waits for a line of a file. It uses bash only, because on an emulated CPU starting a program takes longer than the event that is waited for. The
+# Waits for a line of a file. It uses only bash, because on an emulated CPU starting a program takes longer than the awaited event. The
 # limit is a time and not a number of attempts: on a busy host each attempt takes several times as long, and SETUP_TIMEOUT would stop the script
 # before it can report what is missing.
 AWAIT = """
@@ -76,17 +76,18 @@ appear "/sys/class/infiniband/*/ports/1/state" "the card"
 [ $managed = 0 ] || await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
 appear /sys/class/net/$interface "$interface"
 """ + SET_UP
-# mlx4 looks every five seconds whether its card has failed, and then resets it. If that begins while the card is being removed, the two wait for each other
-# for ever (Linux 6.1: catas_reset() for the lock of mlx4_remove_one(), which flushes catas_reset()). So the driver must not look until the removal has
-# stopped that check. Later, the setting is needed: with it, only the first command of the removal waits for the failed card.
+# mlx4 checks every five seconds whether its card has failed, and then resets it. If a reset starts while the card is being removed, the two wait for
+# each other forever (Linux 6.1: catas_reset() for the lock of mlx4_remove_one(), which flushes catas_reset()). So the check is disabled until the
+# removal has stopped it. Afterwards it is enabled again: with it, only the first command of the removal waits for the failed card.
 NO_RESET = "if [ -e $reset ] && [ ! -e $former ]; then cat $reset >$former; echo 0 >$reset; fi\n"
 REMOVE = """
 if [ -e $former ]; then (sleep $delay; cat $former >$reset; rm $former) </dev/null >/dev/null 2>&1 & fi
 if [ -e $card ]; then echo 1 >$card/remove; fi
 """
 RESET_PLACES = "reset=/sys/module/mlx4_core/parameters/internal_err_reset former=/run/weft-reset delay=5\n"
-# Linux removes the NVMe controllers of a device that is removed, and targets stop listening. A line for each one is noted, with which it can be created again, and lines that an
-# interrupted restart has left are kept. Busybox runs this, because bash would take longer to start: the driver, too, may remove a card that has failed.
+# Linux removes the NVMe controllers of a device that is removed, and targets stop listening. For each controller, this records the line that creates
+# it again. Lines that an interrupted restart has left are kept. Busybox runs this because it starts faster than bash: the driver itself may also
+# remove a failed card.
 NOTE_NVME = """
 for controller in $nvme/nvme*; do
 	if [ "$(cat $controller/transport 2>/dev/null)" = rdma ]; then
@@ -99,19 +100,19 @@ for controller in $nvme/nvme*; do
 			*) line=$line,$option=$value ;;
 			esac
 		done
-		[ -d $controller ] || continue	# it has been removed meanwhile, and the line may be incomplete
+		[ -d $controller ] || continue	# it was removed meanwhile, so the line may be incomplete
 		grep -qxF "$line" $note 2>/dev/null || echo "$line" >>$note
 	fi
 done
 if [ -s $note ]; then echo initiator; fi
 if grep -qx rdma $nvmet/ports/*/addr_trtype 2>/dev/null; then echo target; fi
 """
-# A target has stopped listening: its ports listen again when subsystems are linked to them. Then the controllers are created again. The guest with the target
-# may get its card later.
+# A target's ports listen again when subsystems are linked to them again. Then the controllers are created again. The guest with the target may get
+# its card later.
 CONNECT_NVME = """
 SECONDS=0
 failed=0
-# The links are noted before they are removed: this may be interrupted, or a link may fail, and the next restart continues.
+# The links are recorded before they are removed, so that the next restart can continue if this script is interrupted or a link cannot be created.
 for port in $nvmet/ports/*; do
 	[[ $(cat $port/addr_trtype 2>/dev/null) == rdma ]] || continue
 	for link in $port/subsystems/*; do
@@ -139,30 +140,31 @@ rm $note
 exit $failed
 """
 NVME_PLACES = "nvme=/sys/class/nvme nvmet=/sys/kernel/config/nvmet fabrics=/dev/nvme-fabrics note=/run/weft-nvme links=/run/weft-nvmet\n"
-# The same without a subnet manager: the port becomes active when one comes, and the interface gets its carrier then.
+# The same without a subnet manager: when one is started, the port becomes active, and the interface gets its carrier.
 UNMANAGED_SETUP = LOAD + SET_UP
 # Allocated pages are not zeroed, which would take 0.4 s of the 4.4 s that an emulated CPU needs to boot. The initramfs loads Debian's driver early.
 QUICKLY = "init_on_alloc=0"
 EARLY_DRIVER = "weft.early=1"
 # The same on the lab's Ethernet.
 ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/24 dev eth0 && ip link set eth0 up"
-MOST_ADDRESSES = 254    # of 10.1.0.0/24, and of 10.2.0.0/24
-BOOT_TIMEOUT = 120      # seconds, of a machine with an emulated CPU
-BOOT_SILENCE = 30       # seconds without output on the console of a guest that has a CPU of the host for itself: it hangs
+MOST_ADDRESSES = 254    # number of addresses in 10.1.0.0/24 and in 10.2.0.0/24
+BOOT_TIMEOUT = 120      # seconds, for a guest with an emulated CPU
+BOOT_SILENCE = 30       # seconds without console output after which a guest that does not share its CPU counts as hung
 MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT])", re.IGNORECASE)
 MEBIBYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
-LEAST_MEMORY = {"stock": 192}   # MiB, with which Debian's kernel comes up
-LEAST_OF_OTHERS = 32            # no kernel with weft's initramfs comes up with less
-NVME_TIMEOUT = 90       # seconds, in which the guest with the target gets its card again
-SETUP_TIMEOUT = 200     # seconds: longer than the waits of a script together, and the modules take a while
-CARRIER_TIMEOUTS = (5, 20, 60)  # seconds until ib0 of a card that is back has a carrier; its link is pulled and plugged in again after each but the last
+LEAST_MEMORY = {"stock": 192}   # MiB that Debian's kernel needs to boot
+LEAST_OF_OTHERS = 32            # no kernel with weft's initramfs boots with less
+NVME_TIMEOUT = 90       # seconds within which the guest with the target gets its card again
+SETUP_TIMEOUT = 200     # seconds: longer than all waits of a script together, because loading modules takes a while
+# seconds to wait for the carrier of ib0 after a card was plugged in again; after each but the last, the link is unplugged and plugged in again
+CARRIER_TIMEOUTS = (5, 20, 60)
 NOTE_TIMEOUT = 30       # seconds
 RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
 
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Settings of a host's guest. kernel: a name of lab.kernels, or a path for own_kernel.find(); stack: one of stack.NAMES."""
+    """Settings of a host's guest. kernel: a name in lab.kernels, or a path for own_kernel.find(); stack: one of stack.NAMES."""
 
     kernel: str = "stock"
     modules: str | None = None
@@ -174,7 +176,8 @@ class Machine:
     stack: str = stack.LINUX
 
     def but(self, settings):
-        """Returns these settings with those of a host in the lab file. A kernel in the file has its own modules and initramfs, or none."""
+        """Returns these settings with those of a host in the lab file. If the file sets the kernel, the modules and the initramfs of these settings
+        do not apply."""
         if "kernel" in settings:
             settings = {"modules": None, "initrd": None, **settings}
         return dataclasses.replace(self, **settings)
@@ -187,7 +190,7 @@ class Machine:
         return int(float(match[1]) * MEBIBYTES[match[2].upper()])
 
     def check_memory(self, variant):
-        """Raises LabError if a kernel of a variant does not come up with so little memory."""
+        """Raises LabError if the guest has too little memory to boot a kernel of this variant."""
         least = LEAST_MEMORY.get(variant, LEAST_OF_OTHERS)
         if self.mebibytes() < least:
             raise LabError(f"{self.memory} of memory are too little for a guest", f"give it {least}M or more")
@@ -323,7 +326,7 @@ def together(guests, work, meanwhile=lambda: None):
 
 
 class Stopping(Exception):
-    """The lab is to be stopped while guests get their cards again."""
+    """Raised if the lab is stopped while guests get their cards again."""
 
 
 class Lab:
@@ -373,7 +376,8 @@ class Lab:
         return Fabric([host for host in shown["hosts"] if host["socket"]], shown["subnet_manager"] is not None)
 
     def settle(self, replaced, report):
-        """Makes the machines those of the hosts that weftd has now; machines of hosts in `replaced` start again, for their card is another."""
+        """Starts and stops guests so that there is one for each present host of weftd. Guests of hosts in `replaced` are restarted, because their
+        cards are new."""
         self._report = report
         fabric = self._fabric()
         names = [host["name"] for host in fabric.hosts]
@@ -383,7 +387,7 @@ class Lab:
         self._start_guests([host for host in fabric.hosts if host["name"] not in self.guests], fabric.managed)
 
     def restart(self, names, report):
-        """Stops the guests of hosts, whatever state they are in, and starts them again with the same cards."""
+        """Stops the guests of these hosts, in any state, and starts them again with the same cards."""
         hosts = [host["name"] for host in self._fabric().hosts]
         unknown = [name for name in names if name not in hosts]
         if unknown:
@@ -391,15 +395,15 @@ class Lab:
         self.settle(names, report)
 
     def log_of(self, name):
-        """The path of a host's console, also after its guest has exited."""
+        """Returns the path of a host's console log, which also exists after its guest has exited."""
         path = self.logs / f"{name}.log"
         if name not in self.guests and not path.is_file():
             raise LabError(f"there is no host {name}", f"there is {', '.join(self.guests)}")
         return path
 
     def look_after(self, report=None):
-        """If weftd has exited, starts it again with the state that it had, and gives the guests cards again. report(text) reports what was lost. Raises
-        LabError if weftd is not to be started again, or exits too often."""
+        """If weftd has exited, starts it again with its former state, and gives the guests cards again. report(text) reports what was lost. Raises
+        LabError if weftd must not be started again, or exits too often."""
         while not self.weftd.alive():
             report = report or self.report
             self._prepare_removal()
@@ -428,18 +432,19 @@ class Lab:
         self.look_after(self.report)
 
     def _prepare_removal(self):
-        """Has drivers leave their cards alone, and guests note their NVMe controllers; does not wait for that."""
+        """Prevents drivers from resetting their cards, and makes guests record their NVMe controllers. Does not wait for either."""
         for name, guest in self.guests.items():
             loaded = self._loaded.get(name)
-            # Without a stack of the lab's, the user may have loaded one.
+            # If the lab has loaded no stack, the user may have loaded one.
             if (loaded is None or loaded.in_tree) and not guest.kernel.native:
                 with contextlib.suppress(GuestDied):
                     self._notes[name] = guest.spawn([BUSYBOX, "sh", "-c", RESET_PLACES + NO_RESET + NVME_PLACES + NOTE_NVME])
 
     def _give_cards_again(self, report):
-        """Each guest removes its card from its kernel, and finds one again after weftd has got its connection. Stops early if weftd exits again."""
+        """Each guest removes its card from its kernel, and finds a card again after weftd has received its connection. Returns early if weftd exits
+        again."""
         fabric = self._fabric()
-        # A port whose cable was unplugged does not become active.
+        # A port whose cable is unplugged does not become active.
         pulled = {link["name"] for link in ask_weftd(self.directory, "fabric.show")["links"] if link["settings"]["state"] == "down"}
         for host in fabric.hosts:
             guest = self.guests.get(host["name"])
@@ -466,7 +471,7 @@ class Lab:
             raise Stopping
 
     def _give_card_again(self, guest, host, managed):
-        """Returns an addition to the message about it; None if weftd has exited meanwhile."""
+        """Returns text that is appended to the message about the card; None if weftd has exited meanwhile."""
         if not self.weftd.keeper.has(guest.name):
             raise LabError("its connection is not known")
 
@@ -480,7 +485,7 @@ class Lab:
                 raise
             return process.status is not None
 
-        # The driver finds that the card has failed, and that it is another one then.
+        # The driver detects that the card has failed, and later that it is a new one.
         note = self._notes.pop(guest.name, None)
         if note and not waited_for(note, "it to prepare the removal of its card", NOTE_TIMEOUT):
             return None
@@ -514,7 +519,7 @@ class Lab:
                 # has become active, it misses the change.
                 if timeout == CARRIER_TIMEOUTS[-1]:
                     raise
-                # If weftd crashes in between, the next one must not take the link for one that a user has pulled.
+                # record=False: if weftd crashes in between, the next one must not restore the link as unplugged by the user.
                 ask_weftd(self.directory, "link.down", link=port, record=False)
                 ask_weftd(self.directory, "link.up", link=port)
         if not note or not note.out:
@@ -541,10 +546,10 @@ class Lab:
     def _start_guests(self, hosts, managed):
         if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
             raise LabError(f"10.1.0.0/24 has too few addresses for {len(self.guests) + len(hosts)} guests", "--bare assigns none")
-        # Whatever is missing is reported before any guest boots.
+        # Missing files are reported before any guest boots.
         own_modules = functools.cache(stack.weft_modules)
         plans = [self._plan(host, own_modules) for host in hosts]
-        started = {}    # what each loads
+        started = {}    # the modules that each guest loads, or None
         for plan in plans:
             guest = self._make_guest(plan)
             self.guests[guest.name] = guest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft run`: a lab for one command, which runs in the lab's guests. Its output and exit status are passed on as weft's own."""
+"""`weft run`: a lab for one command, which runs in the lab's guests. weft passes on its output, and exits with its status."""
 import contextlib
 import pathlib
 import re
@@ -23,8 +23,8 @@ REFUSED, KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, SIGNALLED = 1, 125, 124, 126, 1
 # Signals that the kernel sends to a program because of a defect in it.
 CRASHES = {int(number): number.name for number in (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)}
 SCRIPT = "/run/weft-script"     # in a guest
-NO_LIMIT = 1e6      # seconds, where there is no --timeout
-GRACE = 10      # seconds that commands have to end by themselves after a signal
+NO_LIMIT = 1e6      # seconds, if there is no --timeout
+GRACE = 10      # seconds that commands have to exit after a signal
 
 
 def parts_of(script, hosts):
@@ -93,7 +93,7 @@ def scripts_of(args, hosts):
 
 
 def _start(guest, script, alone, from_input):
-    """Starts a script. Only where it runs in one guest alone it has the caller's standard input, or terminal."""
+    """Starts a script. If it is the only one, it has the caller's standard input or terminal."""
     guest.put(SCRIPT, script)
     if not alone or from_input:
         return guest.spawn(f"exec bash {SCRIPT}")
@@ -162,12 +162,12 @@ def execute(lab, args, scripts, printer_of):
 
 
 def _warn(text):
-    """Prints what has happened to weftd, even with --quiet."""
+    """Reports a restart of weftd, even with --quiet."""
     print(printable(f"weft run: {text}"), file=sys.stderr, flush=True)
 
 
 def report_kernels(guests, printed=""):
-    """Prints reports of the guests' kernels that are not in `printed`; returns the exit status for them, or 0."""
+    """Prints the reports of the guests' kernels that are not in `printed`; returns the exit status for all reports, or 0."""
     status = 0
     for guest in guests:
         if found := guest.new_reports():
@@ -191,7 +191,7 @@ def incomplete_logs(guests):
 
 
 def report_incomplete_logs(guests, asked_for):
-    """Prints whose console could not be written; returns 1 if that is so and the logs were asked for."""
+    """Reports each guest whose console could not be written completely. Returns 1 if there are any and the user has requested the logs, else 0."""
     incomplete = incomplete_logs(guests)
     for _, text in incomplete:
         print(printable(f"weft run: {text}"), file=sys.stderr)
@@ -200,7 +200,7 @@ def report_incomplete_logs(guests, asked_for):
 
 def run(args, machine):
     check_command(args)
-    # Sockets have short paths; logs are kept where that was asked for, or where something went wrong.
+    # A temporary directory keeps the paths of sockets short. Logs are kept only if the user has requested them, or after a failure.
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
     logs = args.logs or directory / "logs"
     keeping = args.logs is None
@@ -222,7 +222,7 @@ def run(args, machine):
                 print(printable(f"weft run: {error}"), file=sys.stderr)
                 status = report_kernels(lab.guests.values(), str(error)) or MACHINE_DIED
     except LabError as error:
-        # The console to which it refers will be moved.
+        # The message refers to a console log, which is moved.
         kept = keeping and not interruption.came and _keep(logs)
         raise LabError(str(error).replace(str(logs), str(kept)) if kept else str(error)) from None
     except DeadlineExceeded as error:
@@ -231,7 +231,7 @@ def run(args, machine):
     except BrokenPipeError:
         raise   # the reader has closed the output
     except Exception:
-        # It is a defect of weft, or an error of the host. The consoles show what the guests did until then.
+        # This is a defect of weft or an error of the host. The consoles show what the guests did before it.
         if keeping and not interruption.came:
             with contextlib.suppress(OSError):      # the file system may be full, which the first error reports
                 _keep(logs)
@@ -241,7 +241,7 @@ def run(args, machine):
         print("weft run: interrupted", file=sys.stderr)
         status = SIGNALLED + interruption.number
     finally:
-        # The user has been informed of the log of a weftd that has crashed.
+        # A message has referred the user to the log of each weftd that has crashed.
         if keeping and status is not None and (status or any(logs.glob("weftd-*.log"))) and not interruption.came:
             _keep(logs)
         subprocess.run(["rm", "-rf", directory], check=False)

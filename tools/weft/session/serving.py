@@ -408,7 +408,7 @@ def check(args):
 
 
 def console(args):
-    """Prints a guest's console; with --follow also later output, until Ctrl-C, or until the lab has ended or the reader has exited."""
+    """Prints a guest's console; with --follow, also later output, until Ctrl-C, the end of the lab, or the exit of the reader."""
     path = _pass_on(args, {"log": args.host}).get("path")
     if not isinstance(path, str):
         raise _not_understood(args.socket_dir)

@@ -52,7 +52,7 @@ class Daemon:
         self._process = None
         self._ended = threading.Event()
         self._started_at = 0.0          # the time of the clock, a little before its start
-        self._served_since = 0.0        # when the present weftd began to serve; 0: it does not yet
+        self._served_since = 0.0        # time when the present weftd began to serve; 0: it does not serve yet
         self._ended_at = 0.0
         self._early_ends = 0            # in a row
 
@@ -64,8 +64,8 @@ class Daemon:
         self._start()
 
     def start_again(self):
-        """After its end: starts it with the same lab, links and faults; returns what happened, for the user. Raises LabError if it may not be started, or has
-        exited too often soon after its start."""
+        """Starts weftd again after it has exited, with the same lab, links and faults; returns a message for the user. Raises LabError if it must not
+        be started, or has exited too often soon after its start."""
         how = self._end_in_words()
         while True:
             # 0: stopped by `weft shutdown` or SIGTERM.
@@ -105,7 +105,7 @@ class Daemon:
         return self._ended.wait(END_TIMEOUT)
 
     def how_it_ended(self):
-        """For a user: by which signal or with which status, and where its log is."""
+        """Returns a message with the signal or status with which weftd exited, and the path of its log."""
         return f"{self._end_in_words()}; its log is {self.log}"
 
     def _end_in_words(self):
@@ -124,7 +124,7 @@ class Daemon:
         self._ended.wait()
 
     def _start(self):
-        self.control.unlink(missing_ok=True)     # of a weftd that was killed
+        self.control.unlink(missing_ok=True)     # left by a weftd that was killed
         # Distributions set the soft limit to 0. Without a path in core_pattern, the file is written to the working directory.
         command = ["prlimit", f"--core={'unlimited' if MOST_CORE == resource.RLIM_INFINITY else MOST_CORE}:"]
         command += ["setpriv", "--pdeathsig", "TERM", os.path.abspath(self._program), "--socket-dir", str(self._directory)]
@@ -135,7 +135,7 @@ class Daemon:
         self._started_at = time.time() - 1
         with open(self.log, "w") as log, self.keeper.open() as keeper:
             command += ["--keeper", str(keeper.fileno())]
-            # Ctrl-C is for this program, which then ends its children.
+            # Ctrl-C is for this program, which then stops its children.
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, pass_fds=[keeper.fileno()],
                                              cwd=self.log.parent)
         self._ended = threading.Event()
@@ -146,7 +146,7 @@ class Daemon:
 
     def _watch(self, process, ended):
         try:
-            # It is left for the Popen object, which does not report a core dump.
+            # The process is not reaped here but by the Popen object, which does not report a core dump.
             dumped = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT).si_code == os.CLD_DUMPED
         except ChildProcessError:
             dumped = False      # end() was faster

@@ -179,8 +179,8 @@ class Kills(unittest.TestCase):
         return answer["result"]
 
     def test_clients_and_links_survive_ten_kills(self):
-        """Each client gets an answer to nearly all requests, from its card or as of a failed one, and its card works after each kill. A link that was down
-        is down. A failure prints the seed of the moments; the environment variable WEFT_SEED sets it."""
+        """Each client gets a reply to nearly all requests, from its card or like that of a failed one, and its card works after each kill. A link
+        that was down stays down. A failure prints the seed of the moments; the environment variable WEFT_SEED sets it."""
         seed = int(os.environ.get("WEFT_SEED") or int.from_bytes(os.urandom(4), "little"))
         moments = random.Random(seed)
         clients = {host: Client(self.folder / f"{host}.sock") for host in HOSTS}

@@ -78,7 +78,7 @@ class Configured(Attached):
         return dict(re.findall(r"(\w+)\.+(\S+)", text))
 
     def route(self, source, destination, *options):
-        """The switches on the way between two nodes, by the routing tables; nothing if they do not lead there."""
+        """Returns the switches on the path between two nodes, according to the routing tables; None if the tables do not lead there."""
         return re.findall(r'switch port .* "(switch\d+)"', self.answer(source, "ibtracert", *options, str(self.lid(source)), str(self.lid(destination))))
 
     def await_managed(self, *nodes):

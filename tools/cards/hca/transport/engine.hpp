@@ -72,8 +72,9 @@ public:
 	bool emit(Qp &qp, fabric::Packet &&packet);
 
 	/*
-	 * A request of an unreliable QP has failed: only its send queue stops, IBA 10.3.1.6.
-	 * Requests behind it are flushed, receives go on, and SQERR2RTS starts the queue again.
+	 * A request of an unreliable QP has failed: only its send queue stops (IBA 10.3.1.6). Later
+	 * requests are flushed, the receive queue continues, and SQERR2RTS starts the send queue
+	 * again.
 	 */
 	void stop_send_queue(Qp &qp);
 	/*
@@ -143,11 +144,11 @@ private:
 		return 1 + (port - 1) * fabric::Port::kVls + vl % fabric::Port::kVls;
 	}
 	std::array<QpList, 1 + kPortsMax * fabric::Port::kVls> blocked_;
-	/* QPs with events for which there was no room. */
+	/* QPs with events for which the guest's event queue had no space. */
 	QpList pending_events_;
-	/* Ordered by time; one a QP, at Qp::timer. */
+	/* Ordered by time; at most one entry for each QP, at Qp::timer. */
 	std::set<std::pair<TimePoint, Qp *>> timers_;
-	/* More timers were due than fit a slice; run() continues. */
+	/* More timers were due than one slice processes; run() continues. */
 	bool timers_left_ = false;
 	/*
 	 * QPs that have been in the error state for a while without a new receive. No doorbell
@@ -168,7 +169,9 @@ private:
 		fabric::Packet packet;
 	};
 	std::deque<FanOut> fan_outs_;
-	/* The members of the first packet's group, and the index of the next one to get it. */
+	/*
+	 * The members of the first packet's group, and the index of the next member to receive it.
+	 */
 	std::vector<Groups::Member> members_;
 	std::size_t next_member_ = 0;
 	Wakeup wakeup_;

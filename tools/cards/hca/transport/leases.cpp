@@ -13,7 +13,9 @@ std::shared_ptr<fabric::Lease> Leases::get(Qp &qp, std::uint32_t key,
 {
 	Qp::LeasedMemory *free = nullptr;
 	for (Qp::LeasedMemory &leased : qp.leased) {
-		/* While the lease is there so is its mapping: no other has the same address. */
+		/*
+		 * The lease keeps its mapping alive, so no other mapping can have the same address.
+		 */
 		if (leased.key == key && leased.mapping == mapping.get())
 			if (auto lease = leased.lease.lock())
 				return lease;

@@ -4,8 +4,8 @@
  * ends the leases on it before the guest is notified: when a QP is reset or fails, or a key is
  * invalidated or deregistered.
  *
- * There is a lease for each QP, key and mapping as long as a packet refers to it. Used on the
- * card's loop only.
+ * A QP has one lease for each key and mapping that a packet refers to. Used on the card's loop
+ * only.
  */
 #pragma once
 

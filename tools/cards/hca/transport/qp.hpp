@@ -45,7 +45,7 @@ struct SendWork {
 	Syndrome failure = Syndrome::none;
 	/* Part of the request was sent or executed. */
 	bool started = false;
-	/* True if the request only has to be completed in its turn. */
+	/* The request has been executed, and completes after all earlier ones. */
 	bool finished = false;
 
 	Psn end() const { return first + packets; }
@@ -134,7 +134,7 @@ struct ResponderState {
 	std::uint32_t msn = 0;
 	bool established = false;
 
-	/* The message that is incomplete. */
+	/* The message of which some packets have not arrived. */
 	enum class Message : std::uint8_t { none, send, write } message = Message::none;
 	/* UC: the rest of the message is dropped. */
 	bool discard = false;
@@ -167,14 +167,14 @@ struct Qp final : TransportState {
 
 	/* A packet without credit; no further packets are created before it is sent. */
 	std::optional<fabric::Packet> waiting;
-	/* Guest memory that packets under way may refer to; kept by Leases. */
+	/* Guest memory that packets in flight may refer to; maintained by Leases. */
 	struct LeasedMemory {
 		std::uint32_t key = 0;
 		const MemoryMapping *mapping = nullptr;
 		std::weak_ptr<fabric::Lease> lease;
 	};
 	std::vector<LeasedMemory> leased;
-	/* In the engine's run queue. */
+	/* Membership in the engine's run queue. */
 	QpLink queued;
 	/*
 	 * The lane of the engine for which the QP waits, if any, and its membership in the list of
@@ -182,10 +182,13 @@ struct Qp final : TransportState {
 	 */
 	std::optional<std::size_t> blocked;
 	QpLink on_lane;
-	/* Events that the guest's queue had no room for, a bit each; then it is among those. */
+	/*
+	 * A bit for each event for which the guest's event queue had no space, and membership in
+	 * the engine's list of such QPs.
+	 */
 	std::uint8_t pending_events = 0;
 	QpLink pending_events_link;
-	/* Must fail at the next occasion: its completion queue has. */
+	/* The completion queue has failed, so the QP will be moved to the error state. */
 	bool broken = false;
 
 	/* Time at which the QP is to be called; see Engine::set_deadline(). */

@@ -139,7 +139,7 @@ inline constexpr QpService kServices[] = {QpService::rc,     QpService::uc,  QpS
 					  QpService::reg_umr};
 
 // MaliciousDriver - what MaliciousGuest asks for. Queue pairs are known by their places in qps_;
-// packets to the port's own address stay inside the card.
+// packets to the port's own address do not leave the card.
 class MaliciousDriver
 {
 	using Input = weft::testing::Input;

@@ -98,8 +98,8 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***)
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	// Making it costs a hundred times what an input does, so it is made anew only when it has
-	// changed.
+	// Creating the fixture takes a hundred times longer than an input, so it is only replaced
+	// after a change.
 	static std::optional<Fixture> fixture;
 	if (!fixture)
 		fixture.emplace();

@@ -89,7 +89,7 @@ def _seconds(console):
 
 
 def _verdict_of(done, consoles, table, scenario):
-    """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over a complaint."""
+    """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over another error."""
     # What follows a report without a last line does not belong to it: messages of the guest's programs and of its steps.
     every = [(signature.with_mapping(re.split(r"\n(?:keeper|weft-hunt): ", report)[0], consoles[host]), host) for host, found in done.reports.items()
              for report in found if scenario != "verbs" or OFTEN_MAPPED not in report]
