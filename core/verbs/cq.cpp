@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues (IBA 11.2.8), except their polling contexts.
+// Completion queues (IBA 11.2), except their polling contexts.
 #include "checks.hpp"
 #include "cq.hpp"
 #include "device.hpp"

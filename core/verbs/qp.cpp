@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the verbs for queue pairs (IBA 11.2.4, 11.2.5).
+// Implements the verbs for queue pairs (IBA 11.2.5).
 #include <kern/atomic.hpp>
 #include "checks.hpp"
 #include "cq.hpp"

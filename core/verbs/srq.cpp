@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the verbs for shared receive queues (IBA 11.2.3).
+// Implements the verbs for shared receive queues (IBA 11.2).
 #include "checks.hpp"
 #include "device.hpp"
 

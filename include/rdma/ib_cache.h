@@ -38,7 +38,7 @@ struct ib_port_cache {
 RDMA_C_BEGIN
 
 /**
- * ib_get_cached_port - get a consistent copy of a port's values, without its tables
+ * ib_get_cached_port - get a consistent copy of a port's values, without its tables (IBA 14.2.5.6)
  * @device: the device
  * @port_num: the port
  * @port: filled in
@@ -49,7 +49,7 @@ RDMA_MUST_CHECK int ib_get_cached_port(struct ib_device *device, u32 port_num,
 				       struct ib_port_cache *port);
 
 /**
- * ib_get_cached_port_state - get a port's state
+ * ib_get_cached_port_state - get a port's state (IBA 14.2.5.6)
  * @device: the device
  * @port_num: the port
  * @port_state: filled in
@@ -80,7 +80,7 @@ RDMA_MUST_CHECK int ib_get_cached_lmc(struct ib_device *device, u32 port_num, u8
 RDMA_MUST_CHECK int ib_get_cached_lid(struct ib_device *device, u32 port_num, u16 *lid);
 
 /**
- * ib_get_cached_sm_lid - get the subnet manager's LID
+ * ib_get_cached_sm_lid - get the subnet manager's LID (IBA 14.2.5.6)
  * @device: the device
  * @port_num: the port
  * @sm_lid: filled in, host order; 0 if none is known
@@ -90,7 +90,7 @@ RDMA_MUST_CHECK int ib_get_cached_lid(struct ib_device *device, u32 port_num, u1
 RDMA_MUST_CHECK int ib_get_cached_sm_lid(struct ib_device *device, u32 port_num, u16 *sm_lid);
 
 /**
- * ib_get_cached_subnet_prefix - get the upper half of a port's GIDs
+ * ib_get_cached_subnet_prefix - get the upper half of a port's GIDs (IBA 4.1.1)
  * @device: the device
  * @port_num: the port
  * @subnet_prefix: filled in, host order

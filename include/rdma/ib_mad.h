@@ -673,7 +673,7 @@ static inline void ib_cancel_mad(struct ib_mad_send_buf *send_buf)
 void ib_free_recv_mad(struct ib_mad_recv_wc *mad_recv_wc);
 
 /**
- * ib_get_rmpp_segment - get the memory for the data of a segment to send
+ * ib_get_rmpp_segment - get the memory for the data of a segment to send (IBA 13.6)
  * @send_buf: an RMPP message
  * @seg_num: number of the segment, from 1
  *
@@ -707,7 +707,7 @@ RDMA_MUST_CHECK int ib_is_mad_class_rmpp(u8 mgmt_class);
 RDMA_MUST_CHECK int ib_get_mad_data_offset(u8 mgmt_class);
 
 /**
- * ib_mad_kernel_rmpp_agent - test whether the midlayer performs RMPP for an agent
+ * ib_mad_kernel_rmpp_agent - test whether the midlayer performs RMPP for an agent (IBA 13.6)
  * @agent: the agent
  *
  * Context: any. Return: 1 if it does; 0 if the agent does not use RMPP, or performs it itself.

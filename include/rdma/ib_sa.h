@@ -172,7 +172,7 @@ struct sa_path_rec {
 };
 
 /**
- * sa_path_set_slid - set the source LID of a path
+ * sa_path_set_slid - set the source LID of a path (IBA 15.2.5.16)
  * @rec: the path
  * @slid: LID, host order; the upper 16 bits are dropped
  *
@@ -188,7 +188,7 @@ static inline void sa_path_set_slid(struct sa_path_rec *rec, u32 slid)
 }
 
 /**
- * sa_path_set_dlid - set the destination LID of a path
+ * sa_path_set_dlid - set the destination LID of a path (IBA 15.2.5.16)
  * @rec: the path
  * @dlid: LID, host order; the upper 16 bits are dropped
  *
@@ -475,7 +475,7 @@ RDMA_MUST_CHECK struct ib_inform_info *ib_sa_register_inform_info(
 	void *context);
 
 /**
- * ib_sa_unregister_inform_info - undo ib_sa_register_inform_info()
+ * ib_sa_unregister_inform_info - undo ib_sa_register_inform_info() (IBA 13.4.8.3)
  * @info: the subscription. When this has returned, its callback does not run and will not run
  *
  * Context: process, not from the callback.
@@ -525,7 +525,7 @@ ib_sa_join_multicast(struct ib_sa_client *client, struct ib_device *device, u32 
 		     int (*callback)(int status, struct ib_sa_multicast *multicast), void *context);
 
 /**
- * ib_sa_free_multicast - undo ib_sa_join_multicast()
+ * ib_sa_free_multicast - undo ib_sa_join_multicast() (IBA 15.2.5.17)
  * @multicast: the membership. When this has returned, its callback does not run and will not run
  *
  * Context: process, not from the callback.
@@ -533,7 +533,7 @@ ib_sa_join_multicast(struct ib_sa_client *client, struct ib_device *device, u32 
 void ib_sa_free_multicast(struct ib_sa_multicast *multicast);
 
 /**
- * ib_sa_get_mcmember_rec - get a group that a consumer of this port has joined
+ * ib_sa_get_mcmember_rec - get a group that a consumer of this port has joined (IBA 15.2.5.17)
  * @device: the device
  * @port_num: the port
  * @mgid: GID of the group
@@ -561,7 +561,7 @@ RDMA_MUST_CHECK int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_
 					     struct rdma_ah_attr *ah_attr);
 
 /**
- * ib_init_ah_attr_from_path - get the address at the end of a path
+ * ib_init_ah_attr_from_path - get the address at the end of a path (IBA 15.2.5.16)
  * @device: the device
  * @port_num: the port
  * @rec: the path

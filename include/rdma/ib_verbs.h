@@ -174,7 +174,7 @@ static inline bool rdma_cap_ib_sa(const struct ib_device *device, u32 port_num)
 }
 
 /**
- * rdma_cap_ib_mcast - test for a port that joins groups by the SA
+ * rdma_cap_ib_mcast - test for a port that joins groups by the SA (IBA 15.2.5.17)
  * @device: a registered device
  * @port_num: a valid port
  *
@@ -572,7 +572,7 @@ __ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
 	       const struct ib_cq_init_attr *cq_attr, struct ib_udata *udata, const char *caller);
 
 /**
- * ib_create_cq - create a completion queue that the consumer polls (IBA 11.2.8)
+ * ib_create_cq - create a completion queue that the consumer polls (IBA 11.2)
  * @device: the device
  * @comp_handler: called on a completion event, in any context; it must not sleep (LOCK-07). May be
  * NULL
@@ -598,7 +598,7 @@ ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
 }
 
 /**
- * ib_create_cq_user - create a completion queue for a program (IBA 11.2.8)
+ * ib_create_cq_user - create a completion queue for a program (IBA 11.2)
  * @device: the device
  * @comp_handler: called on a completion event, as for ib_create_cq()
  * @event_handler: called on IB_EVENT_CQ_ERR, as for ib_create_cq()
@@ -620,7 +620,7 @@ ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
 }
 
 /**
- * ib_destroy_cq - undo ib_create_cq() (IBA 11.2.8)
+ * ib_destroy_cq - undo ib_create_cq() (IBA 11.2)
  * @cq: the queue; if a QP or SRQ uses it, or the driver fails, that is logged and it stays
  *
  * When this has returned, neither handler runs.
@@ -630,7 +630,7 @@ ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
 void ib_destroy_cq(struct ib_cq *cq);
 
 /**
- * ib_resize_cq - change the size of a CQ (IBA 11.2.8)
+ * ib_resize_cq - change the size of a CQ (IBA 11.2)
  * @cq: the queue
  * @cqe: completions that it must hold, 1 to max_cqe of the device
  *
@@ -655,7 +655,7 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *priv
 					    enum ib_poll_context poll_ctx, const char *caller);
 
 /**
- * ib_alloc_cq - create a completion queue that the midlayer polls (IBA 11.2.8)
+ * ib_alloc_cq - create a completion queue that the midlayer polls (IBA 11.2)
  * @device: the device
  * @private_data: becomes cq_context
  * @nr_cqe: completions that it must hold, 1 to max_cqe of the device
@@ -681,7 +681,7 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *
 
 /**
  * ib_alloc_cq_any - create a completion queue as ib_alloc_cq() does, and choose its vector (IBA
- * 11.2.8)
+ * 11.2)
  * @device: the device
  * @private_data: becomes cq_context
  * @nr_cqe: completions that it must hold, 1 to max_cqe of the device
@@ -699,7 +699,7 @@ RDMA_MUST_CHECK static inline struct ib_cq *ib_alloc_cq_any(struct ib_device *de
 }
 
 /**
- * ib_free_cq - undo ib_alloc_cq() (IBA 11.2.8)
+ * ib_free_cq - undo ib_alloc_cq() (IBA 11.2)
  * @cq: the queue; if a QP or SRQ uses it, or the driver fails, that is logged and it stays
  *
  * When this has returned, no done function of the queue runs.
@@ -725,7 +725,7 @@ RDMA_MUST_CHECK struct ib_srq *__ib_create_srq(struct ib_pd *pd,
 					       struct ib_udata *udata, const char *caller);
 
 /**
- * ib_create_srq - create a shared receive queue (IBA 11.2.3)
+ * ib_create_srq - create a shared receive queue (IBA 11.2)
  * @pd: the protection domain
  * @srq_init_attr: the attributes; the granted sizes are written back
  *
@@ -745,7 +745,7 @@ RDMA_MUST_CHECK static inline struct ib_srq *ib_create_srq(struct ib_pd *pd,
 }
 
 /**
- * ib_create_srq_user - create a shared receive queue for a program (IBA 11.2.3)
+ * ib_create_srq_user - create a shared receive queue for a program (IBA 11.2)
  * @pd: the protection domain
  * @srq_init_attr: the attributes; the granted sizes are written back
  * @udata: the command; the library passes the queue's memory in it
@@ -761,7 +761,7 @@ ib_create_srq_user(struct ib_pd *pd, struct ib_srq_init_attr *srq_init_attr, str
 }
 
 /**
- * ib_modify_srq - resize an SRQ or arm its limit event (IBA 11.2.3)
+ * ib_modify_srq - resize an SRQ or arm its limit event (IBA 11.2)
  * @srq: the queue
  * @srq_attr: the values
  * @srq_attr_mask: enum ib_srq_attr_mask: the values to set
@@ -774,7 +774,7 @@ RDMA_MUST_CHECK int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_at
 				  enum ib_srq_attr_mask srq_attr_mask);
 
 /**
- * ib_query_srq - read the sizes and the limit of an SRQ (IBA 11.2.3)
+ * ib_query_srq - read the sizes and the limit of an SRQ (IBA 11.2)
  * @srq: the queue
  * @srq_attr: filled in
  *
@@ -783,7 +783,7 @@ RDMA_MUST_CHECK int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_at
 RDMA_MUST_CHECK int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
 
 /**
- * ib_destroy_srq - undo ib_create_srq() (IBA 11.2.3)
+ * ib_destroy_srq - undo ib_create_srq() (IBA 11.2)
  * @srq: the queue; if a QP uses it, or the driver fails, that is logged and it stays
  *
  * Context: process.
@@ -796,7 +796,7 @@ RDMA_MUST_CHECK struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init
 					     struct ib_udata *udata, const char *caller);
 
 /**
- * ib_create_qp - create a queue pair in state RESET (IBA 11.2.4, 11.2.5)
+ * ib_create_qp - create a queue pair in state RESET (IBA 11.2.5)
  * @pd: the protection domain; for XRC_TGT it is not used, and may be NULL
  * @qp_init_attr: the attributes; the granted sizes are written back
  *
@@ -817,7 +817,7 @@ RDMA_MUST_CHECK static inline struct ib_qp *ib_create_qp(struct ib_pd *pd,
 }
 
 /**
- * ib_create_qp_user - create a queue pair for a program (IBA 11.2.4, 11.2.5)
+ * ib_create_qp_user - create a queue pair for a program (IBA 11.2.5)
  * @pd: the protection domain; for XRC_TGT it is not used, and may be NULL
  * @qp_init_attr: the attributes; the granted sizes are written back
  * @udata: the command; the library passes the queues' memory in it
@@ -834,8 +834,7 @@ ib_create_qp_user(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_attr, struct
 }
 
 /**
- * ib_modify_qp_is_ok - check a change of a QP against the table of transitions (IBA 11.2.5.2, table
- * 98)
+ * ib_modify_qp_is_ok - check a change of a QP against the table of transitions (IBA 11.2.5.2)
  * @cur_state: the present state
  * @next_state: the state to go to
  * @type: the QP's type
@@ -1011,7 +1010,7 @@ RDMA_MUST_CHECK struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_fl
 					      const char *caller);
 
 /**
- * ib_get_dma_mr - create a region of all DMA addresses (IBA 11.2.7)
+ * ib_get_dma_mr - create a region of all DMA addresses (IBA 10.6)
  * @pd: the protection domain
  * @mr_access_flags: enum ib_access_flags
  *
@@ -1030,7 +1029,7 @@ RDMA_MUST_CHECK struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 
 					       struct ib_udata *udata, const char *caller);
 
 /**
- * ib_reg_user_mr - create a region of the calling process's memory (IBA 11.2.7)
+ * ib_reg_user_mr - create a region of the calling process's memory (IBA 10.6)
  * @pd: the protection domain
  * @start: address in the process
  * @length: bytes; 0 only if @start is not on a page border
@@ -1053,7 +1052,7 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64
 }
 
 /**
- * ib_reg_user_mr_user - create a region of a program's memory for the program (IBA 11.2.7)
+ * ib_reg_user_mr_user - create a region of a program's memory for the program (IBA 10.6)
  * @pd: the protection domain
  * @start: address in the process
  * @length: bytes; 0 only if @start is not on a page border
@@ -1077,7 +1076,7 @@ RDMA_MUST_CHECK struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr
 					    u32 max_num_sg, const char *caller);
 
 /**
- * ib_alloc_mr - create a region for fast registration (IBA 11.2.7)
+ * ib_alloc_mr - create a region for fast registration (IBA 10.6)
  * @pd: the protection domain
  * @mr_type: IB_MR_TYPE_MEM_REG or IB_MR_TYPE_SG_GAPS
  * @max_num_sg: pages, or segments, that it can take; 1 to max_fast_reg_page_list_len of the device
@@ -1133,7 +1132,7 @@ RDMA_MUST_CHECK int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment
 				   int (*set_page)(struct ib_mr *mr, u64 address));
 
 /**
- * ib_dereg_mr - undo ib_get_dma_mr(), ib_reg_user_mr() or ib_alloc_mr() (IBA 11.2.7)
+ * ib_dereg_mr - undo ib_get_dma_mr(), ib_reg_user_mr() or ib_alloc_mr() (IBA 10.6)
  * @mr: the region
  *
  * Context: process. Return: 0; -EBUSY if the device finds windows bound to it; command errors, from
@@ -1145,7 +1144,7 @@ RDMA_MUST_CHECK struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type ty
 					    struct ib_udata *udata, const char *caller);
 
 /**
- * ib_alloc_mw - create a memory window (IBA 11.2.7)
+ * ib_alloc_mw - create a memory window (IBA 10.6)
  * @pd: the protection domain
  * @type: enum ib_mw_type
  *
@@ -1161,7 +1160,7 @@ RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum i
 }
 
 /**
- * ib_alloc_mw_user - create a memory window for a program (IBA 11.2.7)
+ * ib_alloc_mw_user - create a memory window for a program (IBA 10.6)
  * @pd: the protection domain
  * @type: enum ib_mw_type
  * @udata: the command
@@ -1178,7 +1177,7 @@ RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, e
 }
 
 /**
- * ib_dealloc_mw - undo ib_alloc_mw() (IBA 11.2.7)
+ * ib_dealloc_mw - undo ib_alloc_mw() (IBA 10.6)
  * @mw: the window
  *
  * Context: process. Return: 0; -EBUSY if the device still uses it, and nothing has changed.

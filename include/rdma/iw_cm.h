@@ -227,7 +227,8 @@ void iw_destroy_cm_id(struct iw_cm_id *id);
  * consumer holds no lock that the handler takes when it destroys the ID.
  *
  * Context: process. Return: 0; -EINVAL if the ID is not new; -EADDRINUSE if the address is in use;
- * -EADDRNOTAVAIL if the device does not have it; -EPROTONOSUPPORT for an IPv6 address on a device without IPv6; -ENOMEM if there is no memory; the command errors of rdma/ib_verbs.h.
+ * -EADDRNOTAVAIL if the device does not have it; -EPROTONOSUPPORT for an IPv6 address on a device
+ * without IPv6; -ENOMEM if there is no memory; and the command errors of rdma/ib_verbs.h.
  */
 RDMA_MUST_CHECK int iw_cm_listen(struct iw_cm_id *id, unsigned int backlog);
 
@@ -242,7 +243,7 @@ RDMA_MUST_CHECK int iw_cm_listen(struct iw_cm_id *id, unsigned int backlog);
 void iw_cm_stop_listening(struct iw_cm_id *id);
 
 /**
- * iw_cm_connect - connect to a peer
+ * iw_cm_connect - connect to a peer (RFC 5044, 7.1)
  * @id: a new ID, with its remote address
  * @param: the QP and the parameters; valid during the call
  *
@@ -256,7 +257,7 @@ void iw_cm_stop_listening(struct iw_cm_id *id);
 RDMA_MUST_CHECK int iw_cm_connect(struct iw_cm_id *id, const struct iw_cm_param *param);
 
 /**
- * iw_cm_accept - accept a request
+ * iw_cm_accept - accept a request (RFC 5044, 7.1)
  * @id: the ID of the request
  * @param: the QP and the parameters; valid during the call
  *
@@ -270,7 +271,7 @@ RDMA_MUST_CHECK int iw_cm_connect(struct iw_cm_id *id, const struct iw_cm_param 
 RDMA_MUST_CHECK int iw_cm_accept(struct iw_cm_id *id, const struct iw_cm_param *param);
 
 /**
- * iw_cm_reject - refuse a request
+ * iw_cm_reject - refuse a request (RFC 5044, 7.1)
  * @id: the ID of the request
  * @private_data: private data for the peer, if the device can send it; or NULL
  * @private_data_len: bytes of it, 0 to IW_CM_PRIVATE_DATA_SIZE
@@ -282,7 +283,7 @@ RDMA_MUST_CHECK int iw_cm_reject(struct iw_cm_id *id, const void *private_data,
 				 u8 private_data_len);
 
 /**
- * iw_cm_disconnect - end a connection
+ * iw_cm_disconnect - end a connection (RFC 5044, 7.2)
  * @id: the ID of the connection
  * @abrupt: whether to end it at once, or after what was posted has been sent. One that is not yet
  * connected always ends at once

@@ -389,7 +389,7 @@ RDMA_MUST_CHECK int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_so
 				      unsigned long timeout_ms);
 
 /**
- * rdma_resolve_route - ask the SA for the path
+ * rdma_resolve_route - ask the SA for the path (IBA 15.2.5.16)
  * @id: an ID whose address is resolved
  * @timeout_ms: milliseconds to wait, at least 1; the SA is asked up to ten times in this time
  *
@@ -402,7 +402,7 @@ RDMA_MUST_CHECK int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_so
 RDMA_MUST_CHECK int rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
 
 /**
- * rdma_set_ib_path - set the path of an ID, in place of rdma_resolve_route()
+ * rdma_set_ib_path - set the path of an ID, in place of rdma_resolve_route() (IBA 15.2.5.16)
  * @id: an ID whose address is resolved
  * @path_rec: the path; copied
  *
@@ -413,7 +413,7 @@ RDMA_MUST_CHECK int rdma_resolve_route(struct rdma_cm_id *id, unsigned long time
 RDMA_MUST_CHECK int rdma_set_ib_path(struct rdma_cm_id *id, const struct sa_path_rec *path_rec);
 
 /**
- * rdma_create_qp - create the QP of an ID
+ * rdma_create_qp - create the QP of an ID (IBA 11.2.5)
  * @id: an ID with a device, without a QP
  * @pd: a protection domain of that device
  * @qp_init_attr: as for ib_create_qp(), of the ID's type
@@ -440,7 +440,7 @@ RDMA_MUST_CHECK int rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd,
 void rdma_destroy_qp(struct rdma_cm_id *id);
 
 /**
- * rdma_init_qp_attr - get the attributes for ib_modify_qp() of the ID's QP
+ * rdma_init_qp_attr - get the attributes for ib_modify_qp() of the ID's QP (IBA 11.2.5.2)
  * @id: an ID with a device
  * @qp_attr: qp_state is the state to go to; the other attributes are filled in
  * @qp_attr_mask: filled in: enum ib_qp_attr_mask of the attributes
@@ -494,7 +494,7 @@ RDMA_MUST_CHECK int rdma_connect_locked(struct rdma_cm_id *id,
 RDMA_MUST_CHECK int rdma_listen(struct rdma_cm_id *id, int backlog);
 
 /**
- * rdma_accept - accept a connection
+ * rdma_accept - accept a connection (IBA annex A11; RFC 5044, 7.1)
  * @id: a new ID of CONNECT_REQUEST, or one that got CONNECT_RESPONSE
  * @conn_param: the parameters; ignored after CONNECT_RESPONSE, and may be NULL then, and for a new
  * ID of datagrams with a QP of rdma_create_qp()
@@ -514,7 +514,7 @@ RDMA_MUST_CHECK int rdma_listen(struct rdma_cm_id *id, int backlog);
 RDMA_MUST_CHECK int rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
 
 /**
- * rdma_reject - refuse a connection
+ * rdma_reject - refuse a connection (IBA annex A11; RFC 5044, 7.1)
  * @id: an ID as for rdma_accept()
  * @private_data: private data for the peer, or NULL
  * @private_data_len: bytes of it, 0 to IB_CM_REJ_PRIVATE_DATA_SIZE; for datagrams 0 to
@@ -550,7 +550,7 @@ RDMA_MUST_CHECK int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event)
 int rdma_disconnect(struct rdma_cm_id *id);
 
 /**
- * rdma_join_multicast - join the multicast group of an address
+ * rdma_join_multicast - join the multicast group of an address (IBA 15.2.5.17)
  * @id: an ID of datagrams, bound to a device or with its address resolved, without a QP of
  * rdma_create_qp()
  * @addr: the address; "any" for a group that the SA chooses
@@ -571,7 +571,7 @@ RDMA_MUST_CHECK int rdma_join_multicast(struct rdma_cm_id *id, const union rdma_
 					u8 join_state, void *context);
 
 /**
- * rdma_leave_multicast - undo rdma_join_multicast()
+ * rdma_leave_multicast - undo rdma_join_multicast() (IBA 15.2.5.17)
  * @id: the ID
  * @addr: the address as it was joined, port included. Without such a group, nothing is done. Of
  * several joins of one address, the oldest is undone

@@ -187,7 +187,7 @@ static inline u8 rdma_ah_get_sl(const struct rdma_ah_attr *attr)
 }
 
 /**
- * rdma_ah_set_path_bits - set the low bits of the source LID of an address vector
+ * rdma_ah_set_path_bits - set the low bits of the source LID of an address vector (IBA 4.1.3)
  * @attr: the address vector
  * @src_path_bits: low bits of the source LID, as many as the port's LMC
  *
@@ -199,7 +199,7 @@ static inline void rdma_ah_set_path_bits(struct rdma_ah_attr *attr, u8 src_path_
 }
 
 /**
- * rdma_ah_get_path_bits - get the low bits of the source LID of an address vector
+ * rdma_ah_get_path_bits - get the low bits of the source LID of an address vector (IBA 4.1.3)
  * @attr: the address vector
  *
  * Context: any. Return: the path bits.
@@ -279,7 +279,7 @@ static inline enum ib_ah_flags rdma_ah_get_ah_flags(const struct rdma_ah_attr *a
 }
 
 /**
- * rdma_ah_read_grh - get the global route of an address vector, to read it
+ * rdma_ah_read_grh - get the global route of an address vector, to read it (IBA 8.3)
  * @attr: the address vector
  *
  * Context: any. Return: a pointer into @attr; the route is used only with IB_AH_GRH.
@@ -290,7 +290,7 @@ static inline const struct ib_global_route *rdma_ah_read_grh(const struct rdma_a
 }
 
 /**
- * rdma_ah_retrieve_grh - get the global route of an address vector, to change it
+ * rdma_ah_retrieve_grh - get the global route of an address vector, to change it (IBA 8.3)
  * @attr: the address vector
  *
  * Context: any. Return: a pointer into @attr; the route is used only with IB_AH_GRH.
@@ -301,7 +301,7 @@ static inline struct ib_global_route *rdma_ah_retrieve_grh(struct rdma_ah_attr *
 }
 
 /**
- * rdma_ah_set_grh - give an address vector a global route
+ * rdma_ah_set_grh - give an address vector a global route (IBA 8.3)
  * @attr: the address vector; IB_AH_GRH is set in it
  * @dgid: destination, or NULL to leave it as it is
  * @flow_label: flow label, 20 bits

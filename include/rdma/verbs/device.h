@@ -396,7 +396,7 @@ struct ib_device_ops {
 	 * @attr: the attributes, which are checked against the limits of the device
 	 * @udata: the command of a program, or NULL
 	 *
-	 * Completion events call @cq->comp_handler, by rdma::complete() (IBA 11.2.8).
+	 * Completion events call @cq->comp_handler, by rdma::complete() (IBA 11.2).
 	 *
 	 * Context: process. Return: 0; a negative errno, which the consumer gets.
 	 */
@@ -412,7 +412,7 @@ struct ib_device_ops {
 	 */
 	int (*modify_cq)(struct ib_cq *cq, u16 cq_count, u16 cq_period);
 	/**
-	 * resize_cq - change the size of a completion queue (IBA 11.2.8)
+	 * resize_cq - change the size of a completion queue (IBA 11.2)
 	 * @cq: the queue, in use; the method sets its cqe
 	 * @cqe: completions that it must hold, 1 to max_cqe of the device
 	 * @udata: the command of a program, or NULL
@@ -422,7 +422,7 @@ struct ib_device_ops {
 	 */
 	int (*resize_cq)(struct ib_cq *cq, int cqe, struct ib_udata *udata);
 	/**
-	 * destroy_cq - end a completion queue (IBA 11.2.8)
+	 * destroy_cq - end a completion queue (IBA 11.2)
 	 * @cq: the queue; no QP and no SRQ uses it
 	 * @udata: NULL
 	 *
@@ -438,14 +438,14 @@ struct ib_device_ops {
 	 * @srq_init_attr: the attributes, which are checked; the method writes the granted sizes
 	 * @udata: the command of a program, or NULL
 	 *
-	 * IBA 11.2.3.
+	 * IBA 11.2.
 	 *
 	 * Context: process. Return: 0; a negative errno, which the consumer gets.
 	 */
 	int (*create_srq)(struct ib_srq *srq, struct ib_srq_init_attr *srq_init_attr,
 			  struct ib_udata *udata);
 	/**
-	 * modify_srq - resize a shared receive queue, or arm its limit (IBA 11.2.3)
+	 * modify_srq - resize a shared receive queue, or arm its limit (IBA 11.2)
 	 * @srq: the queue
 	 * @srq_attr: the values, which are at most those of the device
 	 * @srq_attr_mask: enum ib_srq_attr_mask, with no other bits
@@ -456,7 +456,7 @@ struct ib_device_ops {
 	int (*modify_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 			  enum ib_srq_attr_mask srq_attr_mask, struct ib_udata *udata);
 	/**
-	 * query_srq - read the sizes and the limit of a shared receive queue (IBA 11.2.3)
+	 * query_srq - read the sizes and the limit of a shared receive queue (IBA 11.2)
 	 * @srq: the queue
 	 * @srq_attr: filled in
 	 *
@@ -464,7 +464,7 @@ struct ib_device_ops {
 	 */
 	int (*query_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
 	/**
-	 * destroy_srq - end a shared receive queue (IBA 11.2.3)
+	 * destroy_srq - end a shared receive queue (IBA 11.2)
 	 * @srq: the queue; no QP uses it
 	 * @udata: NULL
 	 *
@@ -479,7 +479,7 @@ struct ib_device_ops {
 	 * @qp_init_attr: the attributes, which are checked; the method writes the granted sizes
 	 * @udata: the command of a program, or NULL
 	 *
-	 * IBA 11.2.4, 11.2.5.
+	 * IBA 11.2.5.
 	 *
 	 * Context: process. Return: 0; a negative errno, which the consumer gets.
 	 */
@@ -536,7 +536,7 @@ struct ib_device_ops {
 	 */
 	void (*drain_sq)(struct ib_qp *qp);
 	/**
-	 * drain_rq - wait until all receives of a QP have completed
+	 * drain_rq - wait until all receives of a QP have completed (IBA 10.3.1.5)
 	 * @qp: the QP
 	 *
 	 * NULL if the midlayer's own way serves, as for drain_sq.
@@ -572,7 +572,7 @@ struct ib_device_ops {
 	int (*detach_mcast)(struct ib_qp *qp, const union ib_gid *gid, u16 lid);
 
 	/**
-	 * get_dma_mr - create a region of all DMA addresses (IBA 11.2.7)
+	 * get_dma_mr - create a region of all DMA addresses (IBA 10.6)
 	 * @mr: the region; the method sets lkey and rkey
 	 * @mr_access_flags: enum ib_access_flags, as ib_check_mr_access() allows
 	 *
@@ -580,7 +580,7 @@ struct ib_device_ops {
 	 */
 	int (*get_dma_mr)(struct ib_mr *mr, int mr_access_flags);
 	/**
-	 * reg_user_mr - create a region of the calling process's memory (IBA 11.2.7)
+	 * reg_user_mr - create a region of the calling process's memory (IBA 10.6)
 	 * @mr: the region, with iova and length; the method sets lkey and rkey
 	 * @start: address in the process
 	 * @length: bytes
@@ -593,7 +593,7 @@ struct ib_device_ops {
 	int (*reg_user_mr)(struct ib_mr *mr, u64 start, u64 length, u64 virt_addr,
 			   int mr_access_flags, struct ib_udata *udata);
 	/**
-	 * alloc_mr - create a region for fast registration (IBA 11.2.7)
+	 * alloc_mr - create a region for fast registration (IBA 10.6)
 	 * @mr: the region; the method sets lkey and rkey
 	 * @mr_type: IB_MR_TYPE_MEM_REG or IB_MR_TYPE_SG_GAPS
 	 * @max_num_sg: pages or segments that it must hold, 1 to max_fast_reg_page_list_len of the
@@ -603,7 +603,7 @@ struct ib_device_ops {
 	 */
 	int (*alloc_mr)(struct ib_mr *mr, enum ib_mr_type mr_type, u32 max_num_sg);
 	/**
-	 * rereg_user_mr - change a region of a program's memory (IBA 11.2.7)
+	 * rereg_user_mr - change a region of a program's memory (IBA 10.6)
 	 * @mr: the region; no window is bound to it
 	 * @flags: enum ib_mr_rereg_flags, at least one
 	 * @start: as for ib_rereg_user_mr()
@@ -622,7 +622,7 @@ struct ib_device_ops {
 	int (*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr,
 			     int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata);
 	/**
-	 * dereg_mr - end a memory region (IBA 11.2.7)
+	 * dereg_mr - end a memory region (IBA 10.6)
 	 * @mr: the region
 	 * @udata: NULL
 	 *
@@ -631,7 +631,7 @@ struct ib_device_ops {
 	 */
 	int (*dereg_mr)(struct ib_mr *mr, struct ib_udata *udata);
 	/**
-	 * alloc_mw - create a memory window (IBA 11.2.7)
+	 * alloc_mw - create a memory window (IBA 10.6)
 	 * @mw: the window, with its type; the method sets rkey
 	 * @udata: the command of a program, or NULL
 	 *
@@ -639,7 +639,7 @@ struct ib_device_ops {
 	 */
 	int (*alloc_mw)(struct ib_mw *mw, struct ib_udata *udata);
 	/**
-	 * dealloc_mw - end a memory window (IBA 11.2.7)
+	 * dealloc_mw - end a memory window (IBA 10.6)
 	 * @mw: the window
 	 *
 	 * Context: process. Return: 0; a negative errno, and then nothing has changed.

@@ -109,7 +109,7 @@ enum ib_poll_context {
 };
 
 /**
- * struct ib_cq_init_attr - attributes of a new CQ (IBA 11.2.8)
+ * struct ib_cq_init_attr - attributes of a new CQ (IBA 11.2)
  * @cqe: completions that it must hold, 1 to max_cqe of the device
  * @comp_vector: completion vector, less than num_comp_vectors of the device
  * @flags: must be 0
@@ -179,7 +179,7 @@ struct ib_srq_attr {
 };
 
 /**
- * struct ib_srq_init_attr - attributes of a new SRQ (IBA 11.2.3)
+ * struct ib_srq_init_attr - attributes of a new SRQ (IBA 11.2)
  * @event_handler: called with its affiliated events, in any context; may be NULL
  * @srq_context: argument of the handler
  * @attr: the sizes; the granted ones are written back

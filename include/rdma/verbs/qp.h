@@ -140,7 +140,7 @@ struct ib_qp_cap {
 };
 
 /**
- * struct ib_qp_init_attr - attributes of a new QP (IBA 11.2.4, 11.2.5)
+ * struct ib_qp_init_attr - attributes of a new QP (IBA 11.2.5)
  * @event_handler: called with the QP's affiliated events, in any context; may be NULL
  * @qp_context: argument of the handler
  * @send_cq: the CQ of the send queue; not for XRC_TGT

@@ -170,7 +170,7 @@ RDMA_MUST_CHECK int ib_query_device_user(struct ib_device *device, struct ib_dev
 					 struct ib_udata *udata);
 
 /**
- * ib_resize_cq_user - ib_resize_cq() for a program (IBA 11.2.8)
+ * ib_resize_cq_user - ib_resize_cq() for a program (IBA 11.2)
  * @cq: the program's queue
  * @cqe: completions that it must hold, 1 to max_cqe of the device
  * @udata: the command; the library passes the new memory in it
@@ -181,7 +181,7 @@ RDMA_MUST_CHECK int ib_query_device_user(struct ib_device *device, struct ib_dev
 RDMA_MUST_CHECK int ib_resize_cq_user(struct ib_cq *cq, int cqe, struct ib_udata *udata);
 
 /**
- * ib_modify_srq_user - ib_modify_srq() for a program (IBA 11.2.3)
+ * ib_modify_srq_user - ib_modify_srq() for a program (IBA 11.2)
  * @srq: the program's queue
  * @srq_attr: the values
  * @srq_attr_mask: enum ib_srq_attr_mask: the values to set
@@ -207,7 +207,7 @@ RDMA_MUST_CHECK int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_at
 				      int qp_attr_mask, struct ib_udata *udata);
 
 /**
- * ib_rereg_user_mr - change a region of a program's memory (IBA 11.2.7)
+ * ib_rereg_user_mr - change a region of a program's memory (IBA 10.6)
  * @mr: the region, from ib_reg_user_mr_user(); the caller serializes its changes
  * @flags: enum ib_mr_rereg_flags: what changes
  * @start: with IB_MR_REREG_TRANS: address in the process
@@ -250,7 +250,7 @@ RDMA_MUST_CHECK int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64
 RDMA_MUST_CHECK int ib_dealloc_pd_user(struct ib_pd *pd);
 
 /**
- * ib_destroy_cq_user - undo ib_create_cq_user() (IBA 11.2.8)
+ * ib_destroy_cq_user - undo ib_create_cq_user() (IBA 11.2)
  * @cq: the queue
  *
  * When this has returned 0, neither handler runs.
@@ -263,7 +263,7 @@ RDMA_MUST_CHECK int ib_dealloc_pd_user(struct ib_pd *pd);
 RDMA_MUST_CHECK int ib_destroy_cq_user(struct ib_cq *cq);
 
 /**
- * ib_destroy_srq_user - undo ib_create_srq_user() (IBA 11.2.3)
+ * ib_destroy_srq_user - undo ib_create_srq_user() (IBA 11.2)
  * @srq: the queue
  *
  * Context: process, any: the program may have exited.
