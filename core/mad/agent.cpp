@@ -48,9 +48,7 @@ bool Agent::wants(const ib::Mad &mad) const
 
 bool Agent::overlaps(const Agent &other) const
 {
-	/*
-	 * One may have the SMPs of one class, the other those of the other: then each gets its own.
-	 */
+	/* If each agent serves another class of SMPs, each of them gets the SMPs of its class. */
 	if (!registered_ || !other.registered_ ||
 	    request_.mgmt_class != other.request_.mgmt_class ||
 	    request_.mgmt_class_version != other.request_.mgmt_class_version)

@@ -27,25 +27,30 @@ public:
 	kern::ListNode node; /* in an AgentTable */
 	PendingSends pending;
 	RmppReception reception;
-	bool snoops = false;  /* sees everything that passes, answers nothing */
-	bool leaving = false; /* takes no more sends */
+	bool snoops = false;  /* sees all MADs, and replies to none */
+	bool leaving = false; /* accepts no more sends */
 
-	/* request: the unsolicited MADs that it wants; nullptr for none. */
+	/* request: the unsolicited MADs to receive; nullptr for none. */
 	Agent(SpecialQp &qp, const ib_mad_reg_req *request);
 	~Agent();
 
 	SpecialQp &special_qp() const { return qp_; }
 	bool does_rmpp() const { return rmpp_version != 0 && !(flags & IB_MAD_USER_RMPP); }
-	/* True if it registered for an unsolicited MAD of this class, version, method and OUI. */
+	/*
+	 * Returns true if it has registered for an unsolicited MAD of this class, version, method
+	 * and OUI.
+	 */
 	bool wants(const ib::Mad &mad) const;
-	/* True if it did so in this very class; SMPs have two. */
+	/*
+	 * Returns true if it has registered for this class itself; there are two classes of SMPs.
+	 */
 	bool wants_class(u8 mgmt_class) const { return request_.mgmt_class == mgmt_class; }
-	/* True if both would receive one and the same MAD. */
+	/* Returns true if there is a MAD that both would receive. */
 	bool overlaps(const Agent &other) const;
 
 	/*
-	 * A running handler or an outstanding send keeps the agent. get: under the lock, not once
-	 * leaving.
+	 * A running handler or an outstanding send keeps the agent alive. get(): called with the
+	 * lock held, and not if `leaving` is set.
 	 */
 	void get() { uses_.get(); }
 	void put();
@@ -59,7 +64,7 @@ private:
 	void on_timer();
 
 	SpecialQp &qp_;
-	bool registered_; /* for unsolicited MADs at all */
+	bool registered_; /* registered for unsolicited MADs */
 	ib_mad_reg_req request_;
 	kern::RefCount uses_;
 	kern::Completion unused_;

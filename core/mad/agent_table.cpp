@@ -42,7 +42,10 @@ Agent *AgentTable::find(const Receive &receive)
 			continue;
 		if (agent.wants_class(header.mgmt_class))
 			return &agent;
-		/* Serves the other class of SMPs, and so this one if no other agent does. */
+		/*
+		 * It serves the other class of SMPs, so it gets this MAD only if no other agent
+		 * serves its class.
+		 */
 		willing = &agent;
 	}
 	return willing;

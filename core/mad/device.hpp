@@ -30,7 +30,7 @@ public:
 	 */
 	static Device *of(ib_device *device);
 
-	/* nullptr for a port that has none. */
+	/* Returns nullptr if the port has no such QP. */
 	SpecialQp *qp(u32 port_num, ib_qp_type type);
 	sa::Port *sa(u32 port_num);
 

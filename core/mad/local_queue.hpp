@@ -16,7 +16,7 @@ class LocalQueue
 public:
 	bool empty() const { return waiting_.empty(); }
 	void push(Send &send) { waiting_.push_back(send); }
-	/* nullptr for none. */
+	/* Returns nullptr if the queue is empty. */
 	Send *pop() { return waiting_.pop_front(); }
 	/* The first of an agent; nullptr for none. */
 	Send *pop_of(const Agent &agent)

@@ -58,7 +58,7 @@ private:
  * ib_free_recv_mad().
  */
 struct Receive : ib_mad_recv_wc, ib_cqe {
-	ib_wc completion; /* what ib_mad_recv_wc::wc points to */
+	ib_wc completion; /* ib_mad_recv_wc::wc points to it */
 	kern::ListNode
 		node; /* while posted, and while it waits to be handled, in a list of its special QP; then of its message */
 	u64 dma_addr;

@@ -18,10 +18,10 @@ class PendingSends
 {
 public:
 	bool empty() const;
-	/* From here on it is found, until it has ended and is taken out by its node. */
+	/* Adds a send. find() and expire() find it until it is unlinked by its node. */
 	void add(Send &send) { outstanding_[bucket_of(send.header())].push_back(send); }
 	/*
-	 * Calls body for each send, which may take that one out. The caller holds the locks it
+	 * Calls body for each send; body may unlink that send. The caller holds the locks it
 	 * needs.
 	 */
 	template<class Body>
@@ -33,20 +33,22 @@ public:
 	}
 
 	/*
-	 * The send that a MAD responds to: same transaction, same class, opposite direction, still
-	 * waiting; nullptr for none. The requester chooses transaction IDs, so without the check of
+	 * Returns the waiting send that a MAD responds to (same transaction and class, opposite
+	 * direction), or nullptr. The requester chooses transaction IDs, so without the check of
 	 * the direction a local response to a peer that uses the same ID would match.
 	 */
 	Send *find(const Receive &receive) const;
 
-	/* An answer or an ACK is due by now + time-out. True if no other is due before. */
+	/*
+	 * Starts the timeout of a response or an ACK. Returns true if no other one is due earlier.
+	 */
 	bool wait(Send &send, u64 now);
 	/* Removes the first send whose time has expired; nullptr if there is none. */
 	Send *expire(u64 now);
-	/* When expire() has something to do next; ~0 for never. */
+	/* Returns the next time at which expire() must be called; ~0 if there is none. */
 	u64 earliest() const;
 
-	/* The n-th transmission waits n times the time-out, but no more than this many times. */
+	/* The n-th transmission waits n times the timeout, but at most this many times. */
 	static constexpr unsigned back_off_limit = 4;
 
 private:

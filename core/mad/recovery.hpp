@@ -49,7 +49,10 @@ public:
 	 * verbs'. Context: process.
 	 */
 	kern::Result<> take_step(SpecialQpState state, bool nothing_posted);
-	/* From any state, with nothing posted, to RTS. Errors: the verbs'. Context: process. */
+	/*
+	 * Moves the QP, to which nothing is posted, from any state to RTS. Errors: those of the
+	 * verbs. Context: process.
+	 */
 	kern::Result<> bring_up();
 
 private:

@@ -12,22 +12,33 @@ namespace mad
 
 enum class SpecialQpState : std::uint8_t {
 	opening, /* being brought up for the first time; nothing is posted */
-	up,      /* RTS: what is sent is posted */
-	stopped, /* a send failed, which stops the queue (SQE, IBA 10.3.1.6): when all sends are back, it is set going again */
-	failing, /* it is not the send queue alone: the QP is to be moved to ERR, unless nothing is posted */
-	flushing, /* ERR, or empty: when all sends and receives are back, the QP is reset and brought up */
-	broken,  /* that failed: sends end at once, until a retry is due */
-	closing, /* takes nothing any more; what comes back is freed */
-	closed,  /* the QP is no more */
+	up,      /* RTS: sends are posted immediately */
+	/*
+	 * a send has failed and stopped the send queue (SQE, IBA 10.3.1.6), which is restarted when
+	 * all sends have completed
+	 */
+	stopped,
+	/*
+	 * more than the send queue has failed: the QP must be moved to ERR unless nothing is posted
+	 */
+	failing,
+	/*
+	 * ERR, or nothing is posted: when all sends and receives have completed, the QP is reset
+	 * and brought up
+	 */
+	flushing,
+	broken,  /* bringing the QP up has failed: sends fail immediately until the next retry */
+	closing, /* nothing is posted any more, and completed requests are freed */
+	closed,  /* the QP has been destroyed */
 };
 
 enum class SpecialQpEvent : std::uint8_t {
-	done,            /* what the state is there for has succeeded */
-	failed,          /* has not */
-	send_failed,     /* a send has come back in error, or flushed */
-	receive_flushed, /* a receive has: the whole QP is in ERR */
-	retry,           /* the time has come */
-	close,           /* the device goes */
+	done,            /* the action of the state has succeeded */
+	failed,          /* the action of the state has failed */
+	send_failed,     /* a send has completed with an error or was flushed */
+	receive_flushed, /* a receive was flushed: the QP is in ERR */
+	retry,           /* the time for a retry has come */
+	close,           /* the device is being removed */
 };
 
 /* During a recovery, sends are queued until it has succeeded or failed. */

@@ -31,24 +31,25 @@ constexpr std::uint32_t rmpp_send_window = 128;
 
 /* Meaning of an ACK for the sender. */
 enum class RmppAck : std::uint8_t {
-	stale,     /* says nothing new */
-	progress,  /* the window moved: go on sending */
+	stale,     /* contains nothing new */
+	progress,  /* the window has moved: continue sending */
 	finished,  /* the last segment is acknowledged */
-	violation, /* the peer broke the protocol: send ABORT, give up */
+	violation, /* the peer has violated the protocol: send ABORT and stop */
 };
 
 /* Actions that a DATA packet requires of the receiver. */
 struct RmppReceipt {
-	bool keep;           /* the next segment in order: keep it; otherwise it is dropped */
+	/* the segment is the next one in order and must be kept; others are dropped */
+	bool keep;
 	bool acknowledge;    /* the sender must receive an ACK now */
-	std::uint8_t status; /* other than normal: send ABORT with it, give up */
+	std::uint8_t status; /* if not normal: send ABORT with this status and stop */
 
 	static constexpr RmppReceipt abort(ib::RmppStatus status) { return {false, false, status}; }
 	constexpr bool aborts() const { return status != ib::rmpp_status_normal; }
 	constexpr bool operator==(const RmppReceipt &) const = default;
 };
 
-/* The sender's half, IBA 13.6.6.2: segments 1 to count(), as far as the window lets it. */
+/* The sender's half (IBA 13.6.6.2): sends segments 1 to count(), as the window permits. */
 class RmppSender
 {
 public:
@@ -69,15 +70,15 @@ public:
 	}
 
 	/*
-	 * The first of those that may be on their way: any behind it, and with repetitions hardly
-	 * one before it.
+	 * The oldest segment that may be in flight. With repetitions, an older one is possible but
+	 * unlikely.
 	 */
 	constexpr std::uint32_t oldest_in_flight() const
 	{
 		return acknowledged_ < rmpp_send_window ? 1 : acknowledged_ - rmpp_send_window + 1;
 	}
 
-	/* No ACK came in time: go on from the first segment that is not acknowledged. */
+	/* No ACK has arrived in time: continue with the first segment that is not acknowledged. */
 	constexpr void rewind() { next_ = acknowledged_ + 1; }
 
 	/**
@@ -92,12 +93,12 @@ public:
 private:
 	std::uint32_t count_;
 	std::uint32_t next_ = 1;
-	std::uint32_t highest_ = 1; /* one past the last segment ever sent */
+	std::uint32_t highest_ = 1; /* one more than the highest segment sent so far */
 	std::uint32_t acknowledged_ = 0;
 	std::uint32_t window_last_ = 1;
 };
 
-/* The receiver's half, IBA 13.6.6.3. It accepts segments in order and determines the responses. */
+/* The receiver's half (IBA 13.6.6.3). It accepts segments in order and determines the responses. */
 class RmppReceiver
 {
 public:

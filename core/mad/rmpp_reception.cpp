@@ -20,7 +20,10 @@ RmppReception::Transaction *RmppReception::find(const Receive &receive)
 	return nullptr;
 }
 
-/* nullptr for a segment that can begin nothing, and where no more fit. */
+/*
+ * Returns nullptr if the segment cannot begin a message, or if there is no space for another
+ * message.
+ */
 RmppReception::Transaction *RmppReception::begin(const Receive &receive)
 {
 	if (receive.rmpp().segment.value() != 1 || !make_room())
@@ -39,8 +42,8 @@ RmppReception::Transaction *RmppReception::begin(const Receive &receive)
 }
 
 /*
- * Room for one more message. One that has been delivered, and waits only for repetitions, gives
- * way; one under assembly does not.
+ * Makes space for one more message. A message that has been delivered, and is kept only to
+ * recognise repetitions, is dropped; an incomplete one is not.
  */
 bool RmppReception::make_room()
 {

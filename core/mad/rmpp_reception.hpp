@@ -37,48 +37,53 @@ class RmppReception
 public:
 	/* Result of taking a segment. */
 	struct Taken {
-		bool discarded =
-			false; /* it begins nothing and belongs to nothing, or there is no room for one message more */
+		/*
+		 * the segment neither belongs to a message nor begins one, or there is no
+		 * space for another message
+		 */
+		bool discarded = false;
 		RmppReceipt receipt{};
-		std::uint32_t received = 0;    /* for an ACK: the last segment in order, */
-		std::uint32_t window_last = 0; /* and the last that may be sent */
-		kern::Owned<Receive> message;  /* the whole message, with its last segment */
+		std::uint32_t received = 0; /* for an ACK: the last segment received in order */
+		/* for an ACK: the last segment that the sender may send */
+		std::uint32_t window_last = 0;
+		/* the complete message, if this was its last segment */
+		kern::Owned<Receive> message;
 	};
 
 	bool empty() const { return transactions_.empty(); }
-	/* True if a message of this peer and transaction has begun. */
+	/* Returns true if a message of this peer and transaction has begun. */
 	bool knows(const Receive &receive) { return find(receive) != nullptr; }
 
 	/*
-	 * Handles a DATA segment; a segment that is kept is moved from @receive. header_bytes: of
-	 * the class's own header. may_begin: whether a first segment may begin a message. A receipt
-	 * that aborts ends the message.
+	 * Handles a DATA segment; a segment that is kept is moved from @receive. header_bytes: size
+	 * of the headers of the class. may_begin: whether a first segment may begin a message. A
+	 * receipt that aborts ends the message.
 	 */
 	Taken take(kern::Owned<Receive> &receive, std::uint32_t header_bytes, bool may_begin,
 		   u64 now);
-	/* The peer gives its message up. True if it was not whole. */
+	/* The peer abandons its message. Returns true if the message was incomplete. */
 	bool give_up(const Receive &receive);
 	/*
 	 * Drops messages that have been silent for too long, and those for which repetitions are no
 	 * longer expected.
 	 */
 	void expire(u64 now);
-	/* When expire() has something to do next; ~0 for never. */
+	/* Returns the next time at which expire() must be called; ~0 if there is none. */
 	u64 earliest() const;
 	void clear();
 
 private:
-	/* One message: the peer and its transaction id name it. */
+	/* A message, identified by its peer and its transaction ID. */
 	struct Transaction {
 		kern::ListNode node;
 		RmppReceiver receiver;
 		ReceiveList segments;
-		unsigned held = 0; /* of them */
+		unsigned held = 0; /* number of segments */
 		ib::be64 tid;
 		u32 slid;
 		u32 src_qp;
 		u8 mgmt_class;
-		bool response; /* a question of the peer may have the same id */
+		bool response; /* a request of the peer may have the same ID */
 		u64 deadline;
 
 		bool matches(const Receive &receive) const

@@ -15,27 +15,31 @@ namespace mad
 
 class Agent;
 
-/* The base is what ib_create_send_mad() hands out. */
+/* The base class is the structure that ib_create_send_mad() returns. */
 class Send : public ib_mad_send_buf
 {
 public:
-	kern::ListNode
-		agent_node; /* from post to completion: in PendingSends or LocalQueue, then with those that have ended */
+	/*
+	 * from posting to completion: in PendingSends or LocalQueue, then in the list of
+	 * decided sends
+	 */
+	kern::ListNode agent_node;
 	kern::ListNode timer_node;           /* in PendingSends while it waits */
 	u64 deadline = 0;                    /* kern::now_ns() */
-	unsigned tries = 0;                  /* transmissions that an answer did not follow */
+	unsigned tries = 0;                  /* transmissions without a response */
 	ib_wc_status status = IB_WC_SUCCESS; /* valid once decided */
 	u32 vendor_err = 0;
-	unsigned holds = 0; /* packets busy, and handlers running, that keep it from completing */
+	/* number of busy packets and running handlers, which delay the completion */
+	unsigned holds = 0;
 	SendState state = SendState::decided;
-	bool awaits_answer = false; /* a response is due after the message is out */
-	bool reply = false; /* an answer of the MAD layer: freed on completion without a callback */
+	bool awaits_answer = false; /* a response is due after the message has been sent */
+	bool reply = false;   /* a reply of the MAD layer: freed on completion without a callback */
 	bool transit = false; /* another node's SMP, whose next hop has been decided */
 
 	RmppSender rmpp{0}; /* count() 0: no RMPP */
 	/*
-	 * One, or one per segment; each allocated by itself, as DMA wants it, and a table only of
-	 * those behind the first.
+	 * One packet, or one for each segment. Each is allocated separately, as DMA requires. The
+	 * table has only those after the first.
 	 */
 	kern::Owned<Packet> first_packet;
 	kern::OwnedArray<kern::Owned<Packet>> more_packets;
@@ -58,7 +62,7 @@ public:
 	Agent &agent() const;
 
 	bool is_decided() const { return state == SendState::decided; }
-	/* Under the special QP's lock, as all changes of it are. */
+	/* The caller holds the special QP's lock, as for all changes. */
 	void step(SendEvent event) { state = next_state(state, event); }
 	bool is_rmpp() const { return rmpp.count() != 0; }
 	Packet &first() const { return *first_packet; }

@@ -17,16 +17,14 @@ class SendQueue
 public:
 	static constexpr int depth = 128;
 
-	/* done: called with each completion of a packet, which gives it back by take_back(). */
+	/* done: called with each completion of a packet; it must call take_back(). */
 	SendQueue(ib_pd *pd, void (*done)(ib_cq *, ib_wc *)) : pd_(pd), done_(done) {}
 
 	void open(ib_qp *qp) { qp_ = qp; }
-	/* The hardware has nothing. */
+	/* Returns true if nothing is posted to the hardware. */
 	bool empty() const { return posted_ == 0; }
 
-	/*
-	 * Puts a packet behind all others. It is on its way no more from an earlier transmission.
-	 */
+	/* Appends a packet, which must not be posted any more from an earlier transmission. */
 	void add(Packet &packet)
 	{
 		kern_assert(packet.place_ == Packet::Place::idle);
@@ -34,21 +32,20 @@ public:
 		packet.send->queued_++;
 		backlog_.push_back(packet);
 	}
-	/* Takes out those packets of a send that wait. How many they were. */
+	/* Removes those packets of a send that are not posted yet. Returns their number. */
 	unsigned withdraw(Send &send) { return send.queued_ == 0 ? 0 : withdraw_some(send); }
 
-	/* A packet that pump() could not post. It is no longer queued. */
+	/* A packet that pump() could not post, and that is no longer queued. */
 	struct Lost {
 		Packet *packet;
 		ib_wc_status status;
 		explicit operator bool() const { return packet; }
 	};
-	/* True if pump() has anything to do. */
+	/* Returns true if pump() has anything to do. */
 	bool is_due() const { return !backlog_.empty() && posted_ < depth; }
 	/*
-	 * Hands packets to the hardware while there is room, up to one that does not get there,
-	 * which is the answer: it is to be called again then. is_open: whether the QP takes
-	 * anything.
+	 * Posts packets while there is space. If a packet cannot be posted, it is returned, and the
+	 * caller must call this again. is_open: whether packets can be posted to the QP.
 	 */
 	Lost pump(bool is_open);
 	/* A packet's send has completed, so the packet is unmapped. */

@@ -12,16 +12,21 @@ namespace mad
 {
 
 enum class SendState : std::uint8_t {
-	decided, /* its fate is known, and nothing keeps it but what holds it; or it never was posted */
-	going,   /* packets wait in the send queue, or the hardware has them: no time runs */
-	waiting, /* all are out, and an answer or ACK is due: the time runs, and nothing holds it */
+	/* the outcome is known, and only holds delay the completion; or it was never posted */
+	decided,
+	going, /* packets are queued or posted: no timer runs */
+	/*
+	 * all packets are sent, and a response or an ACK is due: the timer runs, and there are no
+	 * holds
+	 */
+	waiting,
 };
 
 enum class SendEvent : std::uint8_t {
-	posted,   /* by its agent */
-	queued,   /* packets are put into the send queue */
-	released, /* the last of them is out */
-	decided,  /* answered, failed, cancelled, or out of time */
+	posted,   /* the agent has posted it */
+	queued,   /* packets were added to the send queue */
+	released, /* the last of its packets has been sent */
+	decided,  /* a response has arrived, or the send has failed, was cancelled or timed out */
 };
 
 constexpr SendState next_state(SendState state, SendEvent event)

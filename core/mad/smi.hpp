@@ -12,7 +12,7 @@ namespace mad
 
 struct SmiNode {
 	bool is_switch;
-	std::uint8_t port; /* of an adapter; a switch speaks through port 0 */
+	std::uint8_t port; /* port of an adapter; for a switch, port 0 */
 	std::uint8_t port_count;
 
 	constexpr bool can_send_by(std::uint8_t out) const

@@ -294,7 +294,7 @@ kern::Result<> SpecialQp::add(Agent &agent)
 
 void SpecialQp::remove(Agent &agent)
 {
-	/* From a handler it would wait for itself. */
+	/* A handler that called this would wait for itself. */
 	kern_assert(kern::read_once(running_in_) != kern_context());
 	{
 		kern::Guard guard(lock_);

@@ -209,27 +209,36 @@ private:
 
 	kern::IrqSpinLock lock_;
 	AgentTable agents_ KERN_GUARDED_BY(lock_);
-	u32 watchers_ =
-		0; /* snoopers among them, and tracefs; written under the lock, read by anyone */
+	/*
+	 * number of snoop agents, plus 1 if tracefs shows MADs; written with the lock held,
+	 * read without it
+	 */
+	u32 watchers_ = 0;
 	bool traced_ = false;
 	SendQueue send_queue_ KERN_GUARDED_BY(lock_);
-	SendList finished_ KERN_GUARDED_BY(lock_); /* decided and let go, not yet told */
+	/* decided, without holds, but not yet reported to the agent */
+	SendList finished_ KERN_GUARDED_BY(lock_);
 	LocalQueue local_ KERN_GUARDED_BY(lock_);
 	int unattended_ KERN_GUARDED_BY(lock_) = 0;
-	/* Before work_, which theirs queues, and which so ends first. */
+	/*
+	 * Declared before work_, because the handlers of its members queue work_, so it is
+	 * destroyed after that.
+	 */
 	Recovery recovery_;
-	rdma::ReceiveQueue<Receive> receive_queue_;    /* run()'s */
-	kern::List<Receive, &Receive::node> received_; /* run()'s: polled, not yet routed */
-	int received_count_ = 0;                       /* run()'s: how many they are */
-	unsigned long running_in_ = 0;                 /* run()'s context, in builds with checks */
+	rdma::ReceiveQueue<Receive> receive_queue_; /* used by run() only */
+	/* used by run() only: polled MADs that are not yet routed */
+	kern::List<Receive, &Receive::node> received_;
+	int received_count_ = 0; /* used by run() only: their number */
+	/* the context of run(), in builds with checks */
+	unsigned long running_in_ = 0;
 	ib_mad_counters counters_{};
 	SmpSnoop smp_snoop_;
-	kern::Owned<Agent> internal_agent_; /* sends the answers of the MAD layer itself */
+	kern::Owned<Agent> internal_agent_; /* sends the replies of the MAD layer */
 
 	kern::Work work_{kern::method<&SpecialQp::run>, this};
-	/* After work_, which it queues, and which so ends last. */
+	/* Declared after work_, which it queues, so it is destroyed first. */
 	kern::DelayedWork retry_work_{kern::method<&SpecialQp::kick>, this};
-	/* Last: it calls at once. */
+	/* Declared last, because it may call watch() immediately. */
 	kern::TraceListener trace_{KERN_TRACE_MAD, kern::method<&SpecialQp::watch>, this};
 };
 

@@ -8,7 +8,7 @@
 namespace mad
 {
 
-/* One of those that wait. */
+/* Processes one of the waiting sends. */
 void SpecialQp::serve_local(const HandlerContext &here)
 {
 	Send *send;
@@ -23,7 +23,7 @@ void SpecialQp::serve_local(const HandlerContext &here)
 	answer_local(here, *send);
 
 	kern::Guard guard(lock_);
-	/* There was no response: it ends as it would on the wire, by its timeout. */
+	/* There was no response: the send ends by its timeout, as on the wire. */
 	if (send->awaits_answer)
 		send->tries = static_cast<unsigned>(send->retries) + 1;
 	else

@@ -81,7 +81,7 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 void SpecialQp::route(const HandlerContext &here, kern::Owned<Receive> receive)
 {
 	receive->present();
-	/* There are usually no snooping agents, and then no MAD takes the lock. */
+	/* Usually there are no snoop agents, so no MAD takes the lock. */
 	if (kern::read_once(watchers_) != 0)
 		snoop(here, *receive);
 	if (receive->header().cls() == ib::MgmtClass::subn_directed_route) {
@@ -235,7 +235,7 @@ void SpecialQp::refuse(const Receive &receive)
 	reply(*internal_agent_, receive, answer);
 }
 
-/* A whole MAD or message for its agent, who owns it from here on. */
+/* Passes a complete MAD or message to its agent, which owns it from now on. */
 void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receive> receive)
 {
 	Send *send = nullptr;
@@ -261,7 +261,7 @@ void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receiv
 	if (ask_again || (!send && receive->is_response() && !segment)) {
 		if (!ask_again)
 			count(counters_.no_agent);
-		/* With all its segments. */
+		/* This frees all segments. */
 		ib_free_recv_mad(receive.release());
 		return;
 	}

@@ -34,7 +34,7 @@ namespace mad
 	    (send.timeout_ms == 0 && send.retries != 0 && !send.is_rmpp()))
 		return kern::Error{-EINVAL};
 
-	/* Before the first time, and since the last time ended. */
+	/* The send has never been posted, or its last transmission has ended. */
 	kern_assert(send.holds == 0);
 	send.tries = 0;
 	send.step(SendEvent::posted);
@@ -111,12 +111,12 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 	send.step(SendEvent::decided);
 	send.status = status;
 	send.timer_node.unlink();
-	/* One hold more, for the case that there was no other. */
+	/* Take one more hold, because there may be no other. */
 	send.holds = send.holds + 1 - send_queue_.withdraw(send);
 	release_locked(send);
 }
 
-/* Tells the peer that a message ends here (IBA 13.6.2.3), by its first packet. */
+/* Sends the peer an ABORT for a message (IBA 13.6.2.3), in its first packet. */
 void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 {
 	Packet &packet = send.first();
@@ -200,9 +200,7 @@ void SpecialQp::on_send_done(ib_wc *wc)
 		send.vendor_err = wc->vendor_err;
 		decide_locked(send, wc->status);
 	} else if (!send.is_rmpp() && !send.awaits_answer && !send.is_decided()) {
-		/*
-		 * Nothing waits for a single datagram without an answer, neither packet nor timer.
-		 */
+		/* A single datagram without a response waits for neither a packet nor a timer. */
 		kern_assert(!send.timer_node.linked());
 		send.step(SendEvent::decided);
 		send.status = IB_WC_SUCCESS;
@@ -228,7 +226,7 @@ kern::Result<> SpecialQp::modify(Send &send, u32 timeout_ms)
 	return {};
 }
 
-/* Tells the consumers of sends that have ended. */
+/* Calls the send handlers of the agents for sends that have ended. */
 void SpecialQp::notify(const HandlerContext &here, SendList &ended)
 {
 	while (Send *send = ended.pop_front()) {
@@ -300,7 +298,7 @@ void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::
 	send->reply = true;
 	send->ah = ah;
 	send->transit = transit != nullptr;
-	/* For an answer, the port at which the request came in, for a path without hops. */
+	/* A reply on a path without hops needs the port at which the request arrived. */
 	send->first().wr.port_num = transit ? transit->port : receive.completion.port_num;
 	const auto posted = post(*send);
 	if (posted.ok()) {

@@ -14,7 +14,10 @@ namespace
 
 constinit kern::Static<kern::WorkQueue> work_queue;
 
-/* Kinds of unaffiliated events, and so events that the reserve has room for on each port. */
+/*
+ * Number of kinds of unaffiliated events. The reserve has space for one event of each kind on each
+ * port.
+ */
 constexpr u32 kinds = IB_EVENT_WQ_FATAL + 1;
 
 /* Events that may wait, the reserve aside. */

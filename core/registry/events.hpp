@@ -25,7 +25,7 @@ public:
 	}
 	~EventQueue();
 
-	/* Once. Errors: ENOMEM. Context: process. */
+	/* Called once. Errors: ENOMEM. Context: process. */
 	kern::Result<> create_reserve(u32 ports);
 	/* Handlers are called from now on; what came before was kept. Context: process. */
 	void start();
@@ -69,7 +69,7 @@ private:
 	kern::Work work_{kern::method<&EventQueue::deliver>, this};
 };
 
-/* Where the handlers run. Context: process. Errors: ENOMEM. */
+/* Creates the work queue in which handlers run. Context: process. Errors: ENOMEM. */
 kern::Result<> create_event_work_queue();
 void destroy_event_work_queue();
 

@@ -19,7 +19,7 @@ bool valid_name(const char *name, unsigned int most_numbers)
 			length += 8;
 		}
 	}
-	// These two are every directory's already.
+	// Every directory has these two entries already.
 	if (__builtin_strcmp(name, ".") == 0 || __builtin_strcmp(name, "..") == 0)
 		return false;
 	return length > 0 && length < IB_DEVICE_NAME_MAX;

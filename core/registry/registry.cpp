@@ -105,7 +105,7 @@ kern::Result<> Registry::call_add(ib_device_registry &device, ib_client_registry
 	return {};
 }
 
-/* As the device's worker. */
+/* Called by the device's worker. */
 void Registry::call_remove(Pair &pair)
 {
 	pair.client.client.remove(&pair.device.device, pair.data.load_relaxed());
@@ -118,7 +118,7 @@ void Registry::call_remove(Pair &pair)
 	kern::destroy(&pair);
 }
 
-/* As the device's worker; in the reverse order of add. */
+/* Removes the clients in the reverse order of add. Called by the device's worker. */
 void Registry::remove_clients(ib_device_registry &device)
 {
 	while (true) {

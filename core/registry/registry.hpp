@@ -55,7 +55,7 @@ struct ib_client_registry {
 	int status = 0;
 	/* Calls of add that have not returned yet. */
 	unsigned int calls = 0;
-	/* In the order of add. */
+	/* Its devices, in the order of add. */
 	kern::List<registry::Pair, &registry::Pair::client_node> pairs;
 	kern::ListNode node;
 };
@@ -64,7 +64,7 @@ struct ib_device_registry {
 	explicit ib_device_registry(ib_device &d) : device(d), events(d) {}
 
 	ib_device &device;
-	/* In the order of registration; no other device has it again. */
+	/* Numbered in the order of registration; never reused. */
 	u32 index = 0;
 	/* The task that calls clients for this device, 0 for none. */
 	unsigned long worker = 0;
@@ -76,7 +76,7 @@ struct ib_device_registry {
 	/* ib_register_device() waits for its clients, and returns this. */
 	bool registering = true;
 	int status = 0;
-	/* In the order of add. */
+	/* Its clients, in the order of add. */
 	kern::List<registry::Pair, &registry::Pair::device_node> pairs;
 	/* Indexed by the client's number: ib_get_client_data() takes no lock. */
 	kern::XArray<registry::Pair> by_client;
@@ -92,8 +92,8 @@ namespace registry
 {
 
 /*
- * A name for the file system: printable, no slash; a % as %d alone, at most so many, and room for
- * their numbers.
+ * Returns true if the name is valid in the file system: printable, without a slash, with a % only
+ * in %d, of which there are at most @most_numbers, and with space for the numbers.
  */
 bool valid_name(const char *name, unsigned int most_numbers);
 
@@ -109,9 +109,9 @@ public:
 	/* Lets all clients have it. Errors, of a device that is being registered: ENOMEM. */
 	kern::Result<> add_client_contexts(ib_device_registry &device);
 	/*
-	 * Returns when no client has it, nor anyone a reference, and no event handler runs. Ends
-	 * the state. False, with nothing changed, from within a callback for this device, where it
-	 * would wait for itself.
+	 * Returns when no client uses the device, no references are left, and no event handler
+	 * runs. Frees the state. Returns false without any change if called from a callback for
+	 * this device, where it would wait for itself.
 	 */
 	bool remove_device(ib_device_registry &device);
 	void put_device(ib_device_registry &device);
@@ -139,8 +139,8 @@ public:
 	}
 
 	/*
-	 * To a valid name, which it has while the notifier shows it, who may refuse it. May sleep.
-	 * Errors: EEXIST, and the notifier's.
+	 * Renames a device to a valid name, which it already has while the notifier is called; the
+	 * notifier may refuse it. May sleep. Errors: EEXIST, and those of the notifier.
 	 */
 	kern::Result<> rename(ib_device &device, const char *name);
 	/* IB_DEVICE_NAME_MAX bytes. */
@@ -199,12 +199,12 @@ private:
 	/* Previous name of the device that is being renamed. */
 	const char *former_name_ KERN_GUARDED_BY(lock_) = nullptr;
 
-	/* Other namespaces than the initial one. */
+	/* Number of network namespaces except the initial one. */
 	unsigned long nets_ KERN_GUARDED_BY(lock_) = 0;
 	/* Tasks of all network namespaces may use all devices. */
 	kern::Atomic<bool> shared_{true};
 
-	/* One is renamed at a time; held while the notifier is called. */
+	/* Serializes renaming; held while the notifier is called. */
 	kern::Mutex names_lock_{KERN_LOCK_CLASS("registry.names")};
 	const ib_rename_notifier *rename_notifier_ KERN_GUARDED_BY(names_lock_) = nullptr;
 };

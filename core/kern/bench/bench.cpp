@@ -69,7 +69,7 @@ struct Square final : Shape {
 	[[gnu::noinline]] u64 area(u64 scale) override { return side * side * scale; }
 	u64 side;
 };
-/* With one shape only, the compiler would see through the call. */
+/* If there were only one shape, the compiler would devirtualise the call. */
 struct Line final : Shape {
 	[[gnu::noinline]] u64 area(u64 scale) override { return scale; }
 };

@@ -21,7 +21,7 @@ static inline u64 bench_ticks(void)
 	return ticks;
 }
 
-/* For a call whose result does not influence the measured value. It costs no instruction. */
+/* Discards a result that does not influence the measured value. Costs no instruction. */
 static inline void bench_ignore(long result)
 {
 	(void)result;

@@ -24,7 +24,10 @@ struct kern_class_device {
 	const struct attribute_group *groups[2];
 };
 
-/* Not yet in the system. From here on put_device() ends it, also where this fails. */
+/*
+ * The device is not yet in the system. From now on it is freed by put_device(), even if this
+ * function fails.
+ */
 int kern_class_device_init(struct kern_class_device *device, struct kern_class *class,
 			   struct device *parent, const char *name,
 			   const struct kern_class_file *files, unsigned int count);

@@ -14,7 +14,7 @@ struct kern_ip_address_watcher {
 	void *context;
 };
 
-/* How many of an interface's are this one, which it may have in several networks. */
+/* Counts how often an interface has this address; it may have it with several networks. */
 static unsigned int count_address(const struct in_device *in_dev, __be32 local)
 {
 	const struct in_ifaddr *next = rtnl_dereference(in_dev->ifa_list);

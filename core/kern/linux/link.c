@@ -123,8 +123,8 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 		.policy = link_policy,
 		.priv_size = sizeof(struct kern_netdev_private),
 		/*
-		 * A namespace that goes hands its interfaces to the first one: a port's own ends
-		 * with the port alone.
+		 * When a namespace exits, its interfaces move to the initial namespace. A port's
+		 * own interface is deleted only with the port.
 		 */
 		.netns_refund = true,
 		.setup = kern_netdev_setup,

@@ -9,7 +9,7 @@
 #include <kern/abi/memory.h>
 
 #ifdef CONFIG_WEFT_DEBUG
-/* One test at a time has one of its allocations fail. */
+/* The task of the test whose allocation is to fail. Only one test at a time uses this. */
 static struct task_struct *failing_task;
 static unsigned int until_failure;
 /* Or one of those of all work items together. */

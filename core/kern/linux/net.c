@@ -54,7 +54,10 @@ static void end_namespace(struct net *net)
 		watching->ended(kern_native_net_number(net));
 }
 
-/* As devices, whose turn is before the network stack gives interfaces back to the initial one. */
+/*
+ * The namespace exits for devices, which are processed before the network stack moves interfaces
+ * back to the initial namespace.
+ */
 static struct pernet_operations operations = {
 	.init = begin_namespace,
 	.exit = end_namespace,

@@ -193,7 +193,9 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 	dev->hard_header_len = config->hard_header_len;
 	/* Packets from raw sockets are at least this long; start_xmit relies on it. */
 	dev->min_header_len = config->hard_header_len;
-	/* Both say which port it is: programs that are older than dev_port read dev_id. */
+	/*
+	 * Both fields contain the port number: programs that are older than dev_port read dev_id.
+	 */
 	dev->dev_port = config->dev_port;
 	dev->dev_id = config->dev_port;
 	dev->tx_queue_len = config->tx_queue_len;

@@ -12,7 +12,7 @@ struct kern_netdev_private {
 	struct header_ops header_ops;
 	bool segmentation; /* the device cuts segments, if it can */
 	struct net_device *dev;
-	struct list_head node; /* in kern_netdevs, while it is registered */
+	struct list_head node; /* in kern_netdevs while the device is registered */
 };
 
 /* All that are registered, in any namespace. Changed with the rtnl lock held, read under RCU. */
@@ -30,5 +30,5 @@ extern const struct attribute_group kern_link_files;
 /* The operations of a device's kind. */
 const struct kern_link_ops *kern_link_ops_of(const struct net_device *dev);
 
-/* For the kernel's own allocation of a device that user space asked for. */
+/* Setup function for devices that the kernel allocates because user space requested one. */
 void kern_netdev_setup(struct net_device *dev);

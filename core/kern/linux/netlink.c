@@ -167,7 +167,9 @@ static int receive_one(struct sk_buff *skb, struct nlmsghdr *header, struct netl
 	const struct kern_netlink_request request = request_of(skb, header);
 	struct netlink_dump_control control = {.dump = dump, .module = owner};
 
-	/* One message may hold thousands of questions: their asker can be ended between two. */
+	/*
+	 * A message may contain thousands of requests, so its sender must be killable between two.
+	 */
 	cond_resched();
 	if (fatal_signal_pending(current))
 		return -EINTR;
@@ -189,14 +191,17 @@ static void receive(struct sk_buff *skb)
 	netlink_rcv_skb(skb, receive_one);
 }
 
-/* Called for as long as the protocol is there, not at the start alone: so neither is __net_init. */
+/*
+ * Called whenever a namespace is created, not only at module load, so this function is not
+ * __net_init.
+ */
 static int begin_namespace(struct net *net)
 {
 	struct netlink_kernel_cfg options = {.input = receive};
 	struct end *end = net_generic(net, end_id);
 
 	end->socket = __netlink_kernel_create(net, protocol_number, owner, &options);
-	/* It does not say why not; as good as always there is another. */
+	/* The kernel returns no reason. Nearly always, another socket has the protocol number. */
 	return end->socket ? 0 : -EBUSY;
 }
 

@@ -71,7 +71,7 @@ static pci_ers_result_t mmio_enabled(struct pci_dev *pci)
 	return PCI_ERS_RESULT_RECOVERED;
 }
 
-/* After a reset of the link: configuration space is as after power-on. */
+/* The link was reset: configuration space is in its state after power-on. */
 static pci_ers_result_t slot_reset(struct pci_dev *pci)
 {
 	pci_restore_state(pci);
@@ -183,7 +183,7 @@ int kern_pci_enable(struct pci_dev *pci, const char *name, unsigned int dma_bits
 	 */
 	dma_set_max_seg_size(&pci->dev, SZ_64M);
 	pci_set_master(pci);
-	/* For slot_reset(). */
+	/* The saved state is for slot_reset(). */
 	pci_save_state(pci);
 	return 0;
 

@@ -47,7 +47,7 @@ void kern_cgroup_uncharge(struct kern_cgroup_device *device, enum kern_cgroup_re
 
 #else
 
-/* Only its address is used. */
+/* The structure has no contents; its address identifies the device. */
 struct kern_cgroup_device {
 	char nothing;
 };

@@ -13,7 +13,7 @@ static_assert(sizeof(struct list_head) == sizeof(((struct kern_trace_listener *)
 
 static DEFINE_MUTEX(lock);
 static LIST_HEAD(listeners);
-/* How many tracepoints of a kind are watched: of MADs there are two. */
+/* Number of tracepoints of each kind that are enabled. There are two for MADs. */
 static unsigned int watched[KERN_TRACE_POINT_COUNT];
 
 static struct list_head *links_of(struct kern_trace_listener *listener)

@@ -20,7 +20,7 @@ void kern_trace_completion_off(void);
 int kern_trace_mad_on(void);
 void kern_trace_mad_off(void);
 
-/* As a list, not as the calls that these look like. */
+/* clang-format would lay these macros out as function calls. */
 // clang-format off
 TRACE_EVENT_FN(post_send,
 	TP_PROTO(const char *device, u32 qpn, u32 opcode, u32 bytes),

@@ -60,7 +60,10 @@ static int account(struct mm_struct *mm, unsigned long pages)
 
 static int pin_pages(struct kern_user_memory *memory, unsigned long from, unsigned int flags)
 {
-	/* A queue's ring has so many; a page for the list would be cleared for it. */
+	/*
+	 * A queue's ring has at most this many pages. Allocating a page for the list would cost
+	 * zeroing it.
+	 */
 	struct page *few[8];
 	struct page **list = few;
 	unsigned int most = ARRAY_SIZE(few);
@@ -173,7 +176,7 @@ struct kern_user_memory *kern_user_memory_pin(struct device *device, u64 start, 
 		status = dma_map_sgtable(device, &memory->table.sgt, DMA_BIDIRECTIONAL, SHARED);
 	if (!status)
 		return memory;
-	memory->writable = false; /* nobody has written */
+	memory->writable = false; /* the device has not written */
 	unpin_pages(memory);
 	atomic64_sub(memory->pages, &memory->mm->pinned_vm);
 forget:

@@ -16,7 +16,7 @@ class Arena
 public:
 	Arena() = default;
 	explicit Arena(std::span<std::byte> memory);
-	/* All of it is anybody's again. */
+	/* Makes all of the memory accessible again. */
 	~Arena();
 	Arena(const Arena &) = delete;
 	Arena &operator=(const Arena &) = delete;

@@ -19,20 +19,21 @@ struct Call {
 	std::string name;
 	// The item may have been destroyed when it returns.
 	std::function<void()> run;
-	// Two at once, if it is asked for again while it runs.
+	// The call may run twice at once if it is requested again while it runs.
 	bool overlaps = false;
-	// Called when the item is queued: at once, or when its time has come.
+	// Called when the item is queued: immediately, or at the given time.
 	std::function<void()> queued = {};
-	// Waits until this holds, before it begins; woken by wake() of `turn_of`. Empty: at once.
+	// The call does not start before this returns true; it is evaluated after each wake() of
+	// `turn_of`. Empty: the call starts immediately.
 	std::function<bool()> turn = {};
 	const void *turn_of = nullptr;
-	// When it has run, or has been cancelled after it came into its queue.
+	// Called when the call has run, or was cancelled after it had been queued.
 	std::function<void()> ended = {};
 };
 
-/* False if the item's call is due already, and has not begun. */
+/* Requests a call. Returns false if the item's call is already due and has not started. */
 bool request(const void *item, Call call);
-/* The same at a moment of the clock. */
+/* Does the same at a given time. */
 bool request_at(const void *item, std::uint64_t at, Call call);
 /* Cancels the item; returns false if it was not due. A running one continues. */
 bool cancel(const void *item);

@@ -19,7 +19,7 @@ struct device {
 	std::string name;
 	// The address of mapped memory, and the place that mapped it.
 	std::multimap<std::uint64_t, const void *> mapped = {};
-	// None: it reaches all memory.
+	// If there is no arena, the device can access all memory.
 	std::unique_ptr<sim::Arena> arena = {};
 	std::map<std::uint64_t, Copy> copies = {};
 };

@@ -35,7 +35,7 @@ std::string where(const void *address)
 	/* The instruction of the call, not the one behind it. */
 	__sanitizer_symbolize_pc(const_cast<char *>(static_cast<const char *>(address)) - 1,
 				 "%f %s:%l", text, sizeof(text) - 1);
-	/* One text for each inlined frame, from the inside out. */
+	/* The text of each inlined frame, innermost first. */
 	std::string found = text;
 	for (const char *frame = text; frame < text + sizeof(text) && *frame;
 	     frame += std::strlen(frame) + 1) {

@@ -101,8 +101,7 @@ void Fiber::prepare(unsigned int number, Kind of_kind, std::string its_name,
 	body_ = std::move(body);
 	fake_stack_ = nullptr;
 	auto *top = reinterpret_cast<void **>(stack_ + stack_size);
-	*--top =
-		nullptr; // where enter() would return to; and the stack is aligned as behind a call
+	*--top = nullptr; // the return address of enter(), which aligns the stack as after a call
 	*--top = reinterpret_cast<void *>(&Fiber::enter);
 	for (int registers = 0; registers < 6; registers++)
 		*--top = nullptr;

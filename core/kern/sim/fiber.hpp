@@ -79,10 +79,10 @@ public:
 	// Calls of the simulation's interface and atomic accesses that it has made, and
 	// allocations.
 	std::uint64_t steps = 0, allocations = 0;
-	// For a blocked fiber.
+	// What a blocked fiber waits for.
 	const volatile void *waits_for = nullptr;
 	std::uint64_t deadline = never;
-	// When it became runnable, in the order of all of them.
+	// The rank of this fiber in the order in which fibers became runnable.
 	std::uint64_t ready = 0;
 	std::uint64_t priority = 0;
 	// Between kern_wait_prepare() and kern_wait_finish().

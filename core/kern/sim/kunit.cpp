@@ -18,7 +18,7 @@ using namespace sim;
 namespace
 {
 
-/* As include/kern/kunit.hpp lays them out. */
+/* The layout of the structures in include/kern/kunit.hpp. */
 struct NativeCase {
 	void (*run)(kunit *);
 	const char *name;

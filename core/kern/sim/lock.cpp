@@ -15,7 +15,7 @@ namespace
 struct Lock {
 	const void *lock_class;
 	Fiber *owner;
-	// For a semaphore.
+	// Used for semaphores only.
 	unsigned int readers;
 	unsigned int waiting_writers;
 };
@@ -250,7 +250,7 @@ void kern_rwsem_lock_shared(struct kern_rw_semaphore *native)
 	SIM_STEP(native);
 	check_may_sleep("takes a semaphore");
 	lock_order::taking(&lock, lock.lock_class, false);
-	/* As the kernel's: a reader does not overtake a writer. */
+	/* As in the kernel, a reader does not overtake a writer. */
 	while (lock.owner || lock.waiting_writers)
 		scheduler().block(&lock);
 	lock.readers++;

@@ -19,11 +19,11 @@ namespace lock_order
 
 void name(const void *lock_class, const char *name);
 /*
- * The running one is about to take a lock of a class, and will wait for it if it must. spins: by a
- * spin lock.
+ * The running fiber is about to take a lock of a class, and waits for it if necessary. spins: by
+ * spinning.
  */
 void taking(const void *lock, const void *lock_class, bool spins);
-/* It has it, and has it no more. */
+/* The running fiber has taken or released a lock. */
 void took(const void *lock, const void *lock_class);
 void released(const void *lock);
 /* True if the running fiber holds it. */

@@ -54,7 +54,7 @@ using Blocks = std::unordered_map<const void *, Block, std::hash<const void *>, 
 
 Blocks &blocks()
 {
-	/* Never destroyed: the program's own objects are freed after it would be. */
+	/* Never destroyed, because the program's static objects are freed after it would be. */
 	alignas(Blocks) static unsigned char storage[sizeof(Blocks)];
 	static Blocks *const instance = new (storage) Blocks;
 	return *instance;
@@ -350,7 +350,7 @@ bool kern_allocation_failed(void)
 	return memory::failing == &scheduler().current() && memory::until_failure == 0;
 }
 
-// Nothing is reclaimed here.
+// The simulation never reclaims memory.
 unsigned int kern_noio_enter()
 {
 	return 0;

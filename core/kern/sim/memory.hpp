@@ -9,16 +9,16 @@
 namespace sim::memory
 {
 
-/* Allocations that were not freed, with their callers; empty if none. */
+/* Returns the allocations that were not freed, with their callers; empty if there are none. */
 std::string left();
 /* A new run begins. */
 void reset();
 /*
- * An allocation, of KERN_GFP_…, that the kernel makes on behalf of the running one, from `caller`:
- * whether it fails.
+ * Decides whether an allocation with flags KERN_GFP_… fails that the kernel makes on behalf of the
+ * running fiber. caller: the code that allocates.
  */
 bool fails(unsigned int flags, const void *caller);
-/* The callers whose allocations have failed because the strategy chose that, in their order. */
+/* Returns the callers whose allocations have failed by choice of the strategy, in order. */
 const std::vector<const void *> &failed_by_choice();
 
 } // namespace sim::memory

@@ -30,7 +30,8 @@ namespace
 
 // Protected by the rtnl lock, like everything for which nothing else is said.
 std::vector<net_device *> devices;
-// These were unregistered under the rtnl lock, and are destroyed once the lock has been released.
+// Interfaces that were unregistered under the rtnl lock, and are destroyed once the lock has been
+// released.
 std::vector<net_device *> ending;
 kern_mutex rtnl;
 kern_lock_class_key rtnl_class, transmit_class;
@@ -82,7 +83,7 @@ void run_queue(netdev_queue &queue)
 	kern_spin_unlock(&queue.transmit);
 }
 
-/* Closes the interface: first no more packets are handed over, then its stop method is called. */
+/* Closes the interface: first, no more packets are passed to it; then its stop method is called. */
 void close(net_device *dev)
 {
 	if (!std::exchange(dev->up, false))

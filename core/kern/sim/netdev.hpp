@@ -17,7 +17,10 @@ enum class Registration : unsigned char { none, registered, ended };
 
 } // namespace sim
 
-/* Its bytes are behind it. The first two are read by include/kern/netdev.hpp, by their places. */
+/*
+ * A packet, whose bytes follow the structure. include/kern/netdev.hpp reads the first two members
+ * by their offsets.
+ */
 struct sk_buff {
 	u8 *data;
 	u16 queue_mapping;

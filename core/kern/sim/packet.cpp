@@ -99,7 +99,7 @@ int kern_skb_linearize(sk_buff *)
 	return 0;
 }
 
-/* Here each packet has one owner. */
+/* In the simulation, each packet has only one owner. */
 int kern_skb_cow_head(sk_buff *, unsigned int)
 {
 	return 0;

@@ -17,7 +17,7 @@ struct pci_device_id {
 namespace sim::pci
 {
 
-/* None of its calls is interrupted by another line of execution. */
+/* A PCI function. Other fibers do not run during its methods. */
 class Function
 {
 public:
@@ -25,24 +25,24 @@ public:
 
 	virtual void read_config(unsigned int offset, std::span<std::byte> data) = 0;
 	virtual void write_config(unsigned int offset, std::span<const std::byte> data) = 0;
-	/* 0: there is no such BAR. */
+	/* Returns 0 if there is no such BAR. */
 	virtual std::uint64_t bar_size(unsigned int bar) const = 0;
 	virtual void read(unsigned int bar, std::uint64_t offset, std::span<std::byte> data) = 0;
 	virtual void write(unsigned int bar, std::uint64_t offset,
 			   std::span<const std::byte> data) = 0;
 	virtual unsigned int vectors() const = 0;
 	/*
-	 * All memory that the device can access; mapped memory is part of it. Its addresses are the
-	 * CPU's.
+	 * Returns the memory that the device can access, which includes mapped memory. Addresses
+	 * are those of the CPU.
 	 */
 	virtual std::span<std::byte> memory() = 0;
 };
 
-/* Its driver is probed, now or when it is registered. In a task. */
+/* Adds a function. Its driver is probed now or when it is registered. Context: a task. */
 pci_dev *plug(Function &function, std::string name);
-/* Its driver has let go of it when this returns. In a task. */
+/* Removes a function. The driver has released it when this returns. Context: a task. */
 void unplug(pci_dev *pci);
-/* The function's message. In any line of execution. */
+/* Delivers an interrupt message of the function. Context: any. */
 void interrupt(const Function &function, unsigned int vector);
 
 } // namespace sim::pci

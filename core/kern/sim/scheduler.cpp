@@ -10,7 +10,8 @@ namespace
 {
 
 constexpr std::uint64_t step_ns = 100;
-// After so many steps alone a line of execution is taken for one that waits for another in a loop.
+// A fiber that has executed this many steps without interruption is assumed to wait for another one
+// in a loop.
 constexpr std::uint64_t spinning = 5000;
 // Time advances early only to a deadline as near as this: a host may lose that much time, but not a
 // minute.

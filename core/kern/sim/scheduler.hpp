@@ -20,7 +20,7 @@
 namespace sim
 {
 
-/* One stretch of a run: who, from where to where, in how many steps. */
+/* A part of a run in which one fiber ran without interruption. */
 struct Stretch {
 	unsigned int fiber;
 	std::string name;
@@ -33,8 +33,8 @@ class Scheduler
 {
 public:
 	/*
-	 * Runs `body` as a task, and everything that it starts, until all have finished. It does
-	 * not return after a failure: fail(). limit: of steps.
+	 * Runs `body` as a task, and all fibers that it starts, until all have finished. It does
+	 * not return after a failure: see fail(). limit: the maximum number of steps.
 	 */
 	void run(Strategy &strategy, std::uint64_t limit, std::function<void()> body);
 
@@ -43,37 +43,41 @@ public:
 	Fiber &current() { return *running_; }
 	std::uint64_t now() const { return now_; }
 	std::uint64_t steps() const { return steps_; }
-	/* At how many of them more than one could go on. */
+	/* The number of steps at which more than one fiber was runnable. */
 	std::uint64_t choices() const { return choices_; }
 	/* The number of random numbers that the run has used. The caller increments it. */
 	std::uint64_t &draws() { return draws_; }
 	Strategy &strategy() { return *strategy_; }
 
-	/* The running one is about to make a call: others may go first. */
+	/*
+	 * The running fiber is about to call a function of the simulation; another fiber may run
+	 * first.
+	 */
 	void step(const Place &place);
 	/* The same, but switches to another fiber if any can run. */
 	void yield(const Place &place);
 	/*
-	 * Stops the running one until wake() of the same address, or the deadline. False for that.
+	 * Blocks the running fiber until wake() for the same address, or until the deadline, and
+	 * returns false in the latter case.
 	 */
 	bool block(const volatile void *on, std::uint64_t deadline = never);
 	void wake(const volatile void *on);
 	void wake(Fiber &fiber);
-	/* A new line of execution, which can run at once. */
+	/* Starts a new fiber, which is runnable immediately. */
 	Fiber &start(Kind kind, std::string name, std::function<void()> body);
 	/*
-	 * Calls `expired` at a moment, with no line of execution's own state to rely on. The number
-	 * is for cancel().
+	 * Calls `expired` at the given time, outside of any fiber. Returns the number for
+	 * cancel_alarm().
 	 */
 	std::uint64_t set_alarm(std::uint64_t at, std::function<void()> expired);
 	void cancel_alarm(std::uint64_t alarm);
-	/* Its moment is now. */
+	/* Makes an alarm expire now. */
 	void ring_alarm(std::uint64_t alarm);
-	/* The end of the running one. */
+	/* Ends the running fiber. */
 	[[noreturn]] void finish();
 
 	std::vector<Fiber *> const &fibers() const { return live_; }
-	/* Records the stretches of the run so far, if wanted. */
+	/* Selects whether the stretches of a run are recorded. */
 	void record_stretches(bool wanted) { recording_ = wanted; }
 	const std::vector<Stretch> &stretches();
 
@@ -84,12 +88,12 @@ private:
 	};
 
 	std::uint64_t next_deadline() const;
-	/* Whatever is due becomes able to run. */
+	/* Makes all fibers and alarms that are due runnable. */
 	void expire();
 	void make_ready(Fiber &fiber);
 	/*
-	 * Chooses the next fiber to run; jumps to the next deadline if none can. nullptr: all have
-	 * finished.
+	 * Chooses the next fiber to run, and advances to the next deadline if none is runnable.
+	 * Returns nullptr if all have finished.
 	 */
 	Fiber *choose(Fiber *from, bool yields);
 	void go_on_with(Fiber &next);
@@ -114,15 +118,15 @@ private:
 
 Scheduler &scheduler();
 
-/* A section of the running one that a grace period waits for begins and ends. */
+/* The running fiber enters or leaves a section for which grace periods wait. */
 void enter_section(unsigned int Fiber::*counter);
 void leave_section(unsigned int Fiber::*counter);
 /* Waiters for a grace period wait on this. */
 inline char grace_periods;
 
 /*
- * First line of a function of the simulation's interface: where the caller is, and a chance for
- * others.
+ * Must be the first line of each function of the simulation: records the caller's position, and
+ * lets other fibers run.
  */
 #define SIM_STEP(object)                                                                           \
 	do {                                                                                       \

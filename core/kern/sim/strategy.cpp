@@ -26,7 +26,8 @@ std::uint64_t Random::next()
 namespace
 {
 
-// A run's time may go on early so often: who waits for a minute is to see his minute.
+// Maximum number of early expirations in a run, so that a fiber that waits for a minute does not
+// always time out early.
 constexpr unsigned int leaps_of_run = 16;
 
 class Walk final : public Strategy

@@ -43,22 +43,26 @@ class Strategy
 public:
 	virtual ~Strategy() = default;
 	/*
-	 * One of `runnable`, which is not empty and in the order of readiness. from: who has run
-	 * until now, and is among them if it can go on. plain: who would in the plain order.
+	 * Returns one of `runnable`, which is not empty and in the order in which the fibers became
+	 * runnable. from: the fiber that has run until now; it is in the list if it is still
+	 * runnable. plain: the choice in the plain order.
 	 */
 	virtual Fiber *choose(Fiber *from, const std::vector<Fiber *> &runnable, Fiber *plain) = 0;
-	/* True if time advances to the next deadline before this step. */
+	/* Returns true if time advances to the next deadline before this step. */
 	virtual bool lets_time_pass(const Fiber &from) = 0;
-	/* True if an allocation fails, where the caller has declared that it copes. */
+	/*
+	 * Returns true if an allocation fails. Called only if the caller has declared that it copes
+	 * with failures.
+	 */
 	virtual bool fails_allocation(const Fiber &from) = 0;
 	virtual void begins(Fiber &) {}
 	/*
-	 * It has run for long, alone, while others could: as one does that waits for another in a
-	 * loop.
+	 * Called when a fiber has run for long although others are runnable, like one that waits
+	 * for another in a loop.
 	 */
 	virtual void has_spun(Fiber &) {}
 
-	/* For what else is chosen in a run, such as random numbers of tests. */
+	/* The seed for other random choices of a run, such as random numbers of tests. */
 	std::uint64_t seed() const { return seed_; }
 
 protected:
@@ -77,7 +81,7 @@ private:
  */
 std::unique_ptr<Strategy> strategy_of_seed(std::uint64_t seed, std::uint64_t length);
 
-/* Follows a plan exactly. seed: that of the run that the plan was recorded from. */
+/* Follows a plan exactly. seed: the seed of the run from which the plan was recorded. */
 std::unique_ptr<Strategy> strategy_of_plan(std::uint64_t seed, const Plan &plan);
 
 /* Follows another strategy, and records its choices as a plan. */

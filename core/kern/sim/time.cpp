@@ -118,7 +118,7 @@ struct task_struct *kern_thread_start(int (*run)(void *context), void *context, 
 	auto *task = new task_struct{nullptr, run, context, -EINTR, false, false};
 	task->fiber = &scheduler().start(Kind::task, name, [task] {
 		scheduler().current().thread = task;
-		/* One that is stopped before it began does not begin. */
+		/* A thread that is stopped before it has started never runs. */
 		if (!task->stops)
 			task->result = task->run(task->context);
 		task->ended = true;
@@ -134,7 +134,10 @@ int kern_thread_stop(struct task_struct *task)
 	SIM_STEP(task);
 	check_may_sleep("waits for a thread");
 	task->stops = true;
-	/* It is woken, to see that; who waits for something else waits on. */
+	/*
+	 * Wake the thread so that it notices the request. A thread that waits for something else
+	 * keeps waiting.
+	 */
 	if (!task->ended)
 		scheduler().wake(*task->fiber);
 	while (!task->ended)

@@ -45,7 +45,10 @@ bool kern_timer_cancel(struct kern_timer_item *item)
 	return calls::cancel(item);
 }
 
-/* Not from a hard interrupt; a soft interrupt may wait for another CPU's. */
+/*
+ * Must not be called in a hard interrupt. A soft interrupt may wait for the callback on another
+ * CPU.
+ */
 bool kern_timer_cancel_sync(struct kern_timer_item *item)
 {
 	SIM_STEP(item);

@@ -42,7 +42,10 @@ Native &native(Item *item)
 	return *reinterpret_cast<Native *>(&item->native);
 }
 
-/* The function of `…Member = &Port::refresh; …`, by which include/kern/work.hpp names a work. */
+/*
+ * Returns the name of the function in `…Member = &Port::refresh; …`, by which include/kern/work.hpp
+ * identifies a work item.
+ */
 std::string short_name(const std::string &name)
 {
 	const auto begin = name.find("Member = ");

@@ -22,7 +22,7 @@ constexpr u32 vectors_0_and_1 = 0x8 | 0x9 << 4; /* valid bit and vector of recei
 constexpr unsigned int vector_count = 2;
 constexpr u32 causes[vector_count] = {nic::rx_queue_0, nic::rx_queue_1};
 
-/* One vector's handler. */
+/* The handler of one vector. */
 struct Line {
 	bool handle()
 	{

@@ -80,7 +80,7 @@ void pinning_of_invalid_address_ranges_is_rejected(kern::kunit::Test &test)
 	EXPECT_ERROR(bench.pin(at, u64{1} << 60), -EINVAL);
 	/* Kernel addresses. */
 	EXPECT_ERROR(bench.pin(reinterpret_cast<u64>(&bench) & ~u64{0xfff}, page_size), -EFAULT);
-	/* There is a hole behind the last page: pages pinned before it are unpinned. */
+	/* There is a hole after the last page: pages pinned before it are unpinned. */
 	kern_kunit_process_unmap(at + 3 * page_size, page_size);
 	EXPECT_ERROR(bench.pin(at, 4 * page_size), -EFAULT);
 	EXPECT_OK(bench.pin(at, 3 * page_size));
@@ -163,7 +163,7 @@ void rlimit_memlock_is_enforced_to_the_page(kern::kunit::Test &test)
 	});
 	EXPECT_EQ(bench.pinned(), 0u);
 	bench.process.with_limit(0, [&] { EXPECT_ERROR(bench.pin(at, 1), -EPERM); });
-	/* With the privilege there is no limit. */
+	/* A privileged process has no limit. */
 	EXPECT_OK(bench.pin(at, 8 * page_size));
 }
 

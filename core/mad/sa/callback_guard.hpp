@@ -9,7 +9,7 @@
 namespace mad::sa
 {
 
-/* All but the waiting is under the owner's lock. */
+/* Except for waiting, all functions are called with the owner's lock held. */
 class CallbackGuard
 {
 public:

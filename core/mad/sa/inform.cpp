@@ -11,7 +11,7 @@ namespace
 /* The SA may wait this long for the ReportResp: 4.096 us * 2^n (IBA 13.4.8.3). */
 constexpr unsigned response_time = 18;
 
-/* A subscription, or its end, under way; holds its topic. */
+/* A pending query that subscribes or unsubscribes; holds its topic. */
 class TopicQuery final : public Query
 {
 public:
@@ -203,10 +203,7 @@ void Informs::serve(Topic &topic)
 				step = Step::unsubscribe;
 			topic.renew = false;
 			topic.asking = step != Step::nothing;
-			/*
-			 * Ended from now on: who listens meanwhile must wait for a subscription of
-			 * his own.
-			 */
+			/* The subscription ends now: new listeners must wait for a new one. */
 			if (step == Step::unsubscribe)
 				topic.subscribed = false;
 		}

@@ -28,14 +28,18 @@ class Port;
  */
 constexpr std::size_t reports_max = 64;
 
-/* One consumer's interest in one trap. Its state is under Informs::lock_. */
+/* The subscription of one consumer to one trap. Its state is protected by Informs::lock_. */
 class Listener : public ib_inform_info
 {
 public:
 	enum class State : std::uint8_t {
-		waiting, /* for the SA to agree */
+		waiting, /* waiting for the SA to accept */
 		subscribed,
-		ended, /* told of a refusal or a loss, or being freed: counts for nothing */
+		/*
+		 * the consumer is being notified of a refusal or a loss, or the object is being
+		 * freed: it has no effect any more
+		 */
+		ended,
 	};
 
 	kern::ListNode node; /* in Topic::listeners */
@@ -43,29 +47,35 @@ public:
 	kern::Ref<Topic> topic;
 	Patience patience;
 	State state = State::waiting;
-	int outcome = 0;        /* what the callback is to be told */
-	bool to_notify = false; /* of the outcome */
-	u64 notified_of =
-		0; /* the number of the last report that it was told of, or that came before it */
+	int outcome = 0;        /* status that the callback gets */
+	bool to_notify = false; /* the callback for the outcome is due */
+	/*
+	 * number of the last report that the callback received, or that arrived before the
+	 * subscription
+	 */
+	u64 notified_of = 0;
 	CallbackGuard callback_guard;
 
 	bool counts() const { return state != State::ended; }
 };
 
-/* One trap number. All but the number is under Informs::lock_. */
+/* A trap number. All members except the number are protected by Informs::lock_. */
 struct Topic : kern::RefCounted<Topic> {
 	explicit Topic(u16 trap) : trap_number(trap) {}
 	~Topic() { kern_assert(listeners.empty()); }
 
 	const u16 trap_number;
-	kern::ListNode
-		node; /* in Informs::topics_, with a reference, while it has listeners or the SA believes so */
+	/*
+	 * in Informs::topics_, with a reference, while there are listeners or the SA has a
+	 * subscription
+	 */
+	kern::ListNode node;
 	kern::List<Listener, &Listener::node> listeners;
 	Patience patience{};
-	bool subscribed = false; /* as far as the SA has said */
-	bool asking = false;     /* a query is out */
-	bool renew = false;      /* the SA may have forgotten */
-	bool attention = false;  /* run() is to look at it */
+	bool subscribed = false; /* the SA has confirmed the subscription */
+	bool asking = false;     /* a query is pending */
+	bool renew = false;      /* the SA may have lost the subscription */
+	bool attention = false;  /* run() must examine it */
 
 	bool wanted() const
 	{
@@ -76,12 +86,15 @@ struct Topic : kern::RefCounted<Topic> {
 	}
 };
 
-/* All topics of a port. Lock order: lock_ alone; callbacks and queries are made without it. */
+/*
+ * All topics of a port. No other lock is taken with lock_ held; callbacks and queries are made
+ * without it.
+ */
 class Informs
 {
 public:
 	explicit Informs(Port &port) : port_(port) {}
-	/* No query may be out any more. */
+	/* There must be no pending query. */
 	~Informs();
 	/* There must be no listeners, and none can be added. */
 	void close();
@@ -92,7 +105,7 @@ public:
 					void *context);
 	/* Context: process, not from the listener's callback. */
 	void leave(Listener &listener);
-	/* Tells the SA again of every subscription. Context: any. */
+	/* Repeats all subscriptions at the SA. Context: any. */
 	void renew();
 
 	/*

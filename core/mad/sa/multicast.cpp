@@ -59,7 +59,7 @@ struct Groups::Step {
 	Patience patience{};
 };
 
-/* A join or leave under way; holds its group. */
+/* A pending query that joins or leaves; holds its group. */
 class GroupQuery final : public Query
 {
 public:
@@ -435,8 +435,8 @@ void Groups::on_answer(Group &group, bool joining, u8 states, int status,
 }
 
 /*
- * Ends the memberships that rest on these join states: those that wait get `outcome`, those that
- * had joined get -ENETRESET, because they are lost.
+ * Ends the memberships with these join states: those that wait get `outcome`; those that had joined
+ * get -ENETRESET, because they are lost.
  */
 void Groups::end_members_locked(Group &group, u8 states, int outcome)
 {

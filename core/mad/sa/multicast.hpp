@@ -21,14 +21,18 @@ struct Group;
 class Groups;
 class Port;
 
-/* One consumer's membership. Its state is under Groups::lock_. */
+/* The membership of one consumer. Its state is protected by Groups::lock_. */
 class Member : public ib_sa_multicast
 {
 public:
 	enum class State : std::uint8_t {
-		waiting, /* for the group to be joined in its manner */
+		waiting, /* waiting for the group to be joined with its join state */
 		joined,
-		ended, /* told of a failure or a loss, or being freed: counts for nothing */
+		/*
+		 * the consumer is being notified of a failure or a loss, or the object is being
+		 * freed: it has no effect any more
+		 */
+		ended,
 	};
 
 	kern::ListNode node;        /* in one of the lists of Group */
@@ -36,41 +40,44 @@ public:
 	Groups *owner;
 	kern::Ref<Group> group;
 	State state = State::waiting;
-	int outcome = 0; /* for the callback */
+	int outcome = 0; /* status that the callback gets */
 	Patience patience;
 	CallbackGuard callback_guard;
 
 	bool counts() const { return state != State::ended; }
 };
 
-/* One group, known by its MGID. All but mgid is under Groups::lock_. */
+/* A group, identified by its MGID. All members except mgid are protected by Groups::lock_. */
 struct Group : kern::RefCounted<Group> {
 	explicit Group(const ib_gid &id) : mgid(id) {}
 	~Group() { kern_assert(is_unused()); }
 
 	const ib_gid mgid;
-	/* In Groups::table_, with a reference, while it has members or the SA believes so. */
+	/*
+	 * In Groups::table_, with a reference, while there are members or the SA has a membership.
+	 */
 	kern::ListNode hash_node;
-	kern::ListNode all_node; /* in Groups::all_ meanwhile */
-	kern::ListNode due_node; /* in Groups::due_ or held_: run() is to look at it */
+	kern::ListNode all_node; /* in Groups::all_ under the same condition */
+	kern::ListNode due_node; /* in Groups::due_ or held_: run() must examine the group */
 
 	/*
-	 * Waiting members that have not been compared with the granted membership yet, and those
-	 * that have.
+	 * Waiting members that have not yet been compared with the granted membership, and waiting
+	 * members that have been.
 	 */
 	kern::List<Member, &Member::node> fresh, waiting;
-	/* All others. */
+	/* Members that are not waiting. */
 	kern::List<Member, &Member::node> members;
 	kern::List<Member, &Member::notify_node> to_notify;
 	/* Members that count, for each of the four join states. */
 	u32 wanted[4]{};
 
-	ib_sa_mcmember_rec rec{}; /* as the SA gave it; valid while joined is not 0 */
-	u8 joined = 0;       /* join states that the SA knows of, and is not being told to forget */
-	Patience patience{}; /* the last member's */
-	bool asking = false; /* a query is out */
-	bool rejoin = false; /* the SA may have forgotten what is in joined */
-	u32 rejoins = 0;     /* Groups::rejoins_ when rejoin was last looked at */
+	ib_sa_mcmember_rec rec{}; /* the record from the SA; valid if joined is not 0 */
+	/* join states that the SA has granted, and that no pending query removes */
+	u8 joined = 0;
+	Patience patience{}; /* that of the latest member */
+	bool asking = false; /* a query is pending */
+	bool rejoin = false; /* the SA may have lost the states in joined */
+	u32 rejoins = 0;     /* value of Groups::rejoins_ when rejoin was last examined */
 
 	bool is_unused() const { return fresh.empty() && waiting.empty() && members.empty(); }
 	u8 wanted_states() const
@@ -80,11 +87,14 @@ struct Group : kern::RefCounted<Group> {
 			states = static_cast<u8>(states | (wanted[bit] != 0) << bit);
 		return states;
 	}
-	/* A member begins or ceases to count. */
+	/* A member starts or ceases to have an effect. */
 	void count(const Member &member, bool counts);
 };
 
-/* All groups of a port. Lock order: lock_ alone; callbacks and queries are made without it. */
+/*
+ * All groups of a port. No other lock is taken with lock_ held; callbacks and queries are made
+ * without it.
+ */
 class Groups
 {
 public:

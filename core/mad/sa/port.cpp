@@ -69,8 +69,8 @@ kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 	if (attr.sm_lid == 0 || attr.state != IB_PORT_ACTIVE)
 		return kern::Ref<SmAddress>{};
 	/*
-	 * The default partition has any place in the table (IBA 10.9.2); in a table without, the
-	 * first is as good as another.
+	 * The default partition may be anywhere in the P_Key table (IBA 10.9.2). If it is not in
+	 * the table, the first entry is used.
 	 */
 	u16 pkey_index;
 	if (ib_find_cached_pkey(device(), port_num(), IB_DEFAULT_PKEY_FULL, &pkey_index))

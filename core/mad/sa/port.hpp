@@ -14,7 +14,7 @@
 namespace mad::sa
 {
 
-/* Where the SM is. Queries keep the address that they were sent with until they end. */
+/* Address of the SM. Queries keep the address that they were sent to until they end. */
 class SmAddress : public kern::RefCounted<SmAddress>
 {
 public:
@@ -42,7 +42,7 @@ public:
 	/* Context: process. Errors: ENOMEM, and those of ib_query_port(). */
 	static kern::Result<kern::Owned<Port>> create(SpecialQp &gsi);
 	explicit Port(SpecialQp &gsi);
-	/* All queries and memberships of others must be over. */
+	/* There must be no queries and memberships left. */
 	~Port();
 
 	ib_device *device() const { return gsi_.device(); }
@@ -51,7 +51,7 @@ public:
 	Groups &groups() { return groups_; }
 	Informs &informs() { return informs_; }
 
-	/* Empty while no SM is known. Context: any. */
+	/* Returns an empty reference while no SM is known. Context: any. */
 	kern::Ref<SmAddress> sm_address();
 	/* A transaction id that answers find this agent by. Context: any. */
 	u64 next_tid();

@@ -169,7 +169,7 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 	ASSERT_TRUE(notify(tid, 1, IB_MGMT_RMPP_TYPE_STOP, 0, 0, 0));
 	EXPECT_TRUE(eventually([&] { return dropped(scene.b).rmpp_discarded == before + 4; }));
 
-	/* Of the RMPP messages that are never completed, 64 are kept and the others dropped. */
+	/* Of RMPP messages that are never completed, only 64 are kept. */
 	for (unsigned int n = 0; n < 64 + 10; n++)
 		ASSERT_TRUE(
 			notify(1000 + n, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));

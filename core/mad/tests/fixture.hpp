@@ -62,7 +62,7 @@ struct Agent {
 	ib_mad_agent *agent = nullptr;
 	kern::Atomic<unsigned int> received{}, answers{};
 	unsigned int busy = 0;  /* number of requests to answer with "busy" */
-	bool answering = false; /* whether requests are answered */
+	bool answering = false; /* whether the node replies to requests */
 	int answer_bytes = 0;   /* length of the answer's RMPP data, or 0 for no RMPP */
 	ib_wc last{};           /* completion of the last MAD received */
 	int last_length = 0;

@@ -414,7 +414,7 @@ void mgmt_03_send_cancelled_under_a_lock_completes_in_a_task(Test &test)
 
 } // namespace
 
-/* These say themselves what hardware they want. */
+/* These tests choose the hardware themselves. */
 KUNIT_SUITE_BEFORE(mad_recovery, ::fixture::on_plain_devices,
 		   KUNIT_CASE(mgmt_03_special_qp_transitions_match_the_table),
 		   KUNIT_CASE(mgmt_03_send_transitions_match_the_table),

@@ -277,6 +277,6 @@ SOFT_SUITES(mad_rmpp_traffic, KUNIT_CASE(mgmt_03_rmpp_carries_messages_of_all_le
 	    KUNIT_CASE(mgmt_03_rmpp_sender_aborts_if_no_segment_is_acknowledged),
 	    KUNIT_CASE(mgmt_03_rmpp_responses_reach_peers_with_equal_tids),
 	    KUNIT_CASE(mgmt_03_rmpp_unregistration_flushes_each_message_once));
-/* These last minutes, which cost nothing in virtual time, so they run only once. */
+/* These tests take minutes of virtual time, so they run only there and only once. */
 CARD_SUITE(mad_rmpp_silence, KUNIT_CASE(mgmt_03_rmpp_receiver_abandons_a_message_after_40_s),
 	   KUNIT_CASE(mgmt_03_rmpp_receiver_repeats_the_last_ack_for_10_s));

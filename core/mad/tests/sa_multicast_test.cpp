@@ -8,7 +8,7 @@ using namespace mad_fixture;
 namespace
 {
 
-/* As Groups::members_max and asking_max in core/mad/sa/multicast.hpp, and as documented. */
+/* The same as Groups::members_max and asking_max in core/mad/sa/multicast.hpp. */
 constexpr u32 members_max = 32768, asking_max = 128;
 
 struct Memberships {

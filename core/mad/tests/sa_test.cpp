@@ -181,7 +181,7 @@ struct Membership {
 	u32 mlid = 0;
 	ib_sa_multicast *multicast = nullptr;
 
-	/* @pkey is the P_Key of the group, if it is to be specified. */
+	/* @pkey: the P_Key of the group; 0 if it is not specified. */
 	int join(Client &client, const Node &node, u8 group = 1, u16 pkey = 0)
 	{
 		ib_sa_mcmember_rec rec{};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Actions for test scenarios that no kernel offers to a module: those of an administrator, who
- * names interfaces, and those of a person who plugs and unplugs hardware.
+ * Actions of test scenarios for which the kernel has no in-kernel API: those of an administrator,
+ * who refers to interfaces by name, and hot-plugging of hardware.
  */
 #pragma once
 #include <kern/abi/base.h>
@@ -10,26 +10,31 @@ KERN_C_BEGIN
 
 struct net_device;
 
-/* NULL: there is none. rtnl lock held. */
+/* Finds an interface by name; NULL if there is none. The caller holds the rtnl lock. */
 struct net_device *kern_explore_netdev(const char *name);
-/* A program's packet to a hardware address; the interface is held meanwhile. ENODEV, or as sent. */
+/*
+ * Sends a packet of a program to a hardware address, and holds the interface meanwhile. Errors:
+ * ENODEV, and those of the transmission.
+ */
 int kern_explore_send(const char *name, const void *address, unsigned int length);
-/* A program listens to a group, one of four at most. ENODEV, ENOSPC. */
+/* A program joins a multicast group; at most four groups. Errors: ENODEV, ENOSPC. */
 int kern_explore_listen(const char *name, const void *address);
 /*
- * `ip link add link PARENT … type ipoib pkey …`, and `ip link delete`: with the rtnl lock for as
- * long as rtnetlink holds it. ENODEV: there is no such interface; EPERM: it is a port's own.
+ * Execute `ip link add link PARENT … type ipoib pkey …`, and `ip link delete`, and hold the rtnl
+ * lock as long as rtnetlink does. Errors: ENODEV if there is no such interface; EPERM for a port's
+ * own interface.
  */
 int kern_explore_link_add(const char *parent, u16 pkey);
 int kern_explore_link_delete(const char *name);
 /*
- * The network namespace that it is in goes: it is closed, and stands in the first one then. ENODEV.
+ * Ends the network namespace of an interface: the interface is closed and moves to the initial
+ * namespace. Errors: ENODEV.
  */
 int kern_explore_namespace_end(const char *name);
 
 /*
- * An emulated card into the one bus slot there is, with a subnet manager at the other end of its
- * first port's cable; and out of it. In a task.
+ * Plug an emulated card into the only slot of the bus, with a subnet manager at the other end of
+ * its first port's cable, and remove it. Context: a task.
  */
 enum kern_explore_card {
 	KERN_EXPLORE_MLX4,
@@ -39,9 +44,10 @@ void kern_explore_plug_card(enum kern_explore_card card);
 void kern_explore_pull_card(void);
 
 /*
- * Selects whose allocations may fail, each as the seed decides, until the next call: a scenario
- * sets this where it copes with failures. None fails in the plain order. THIS_TASK: only those of
- * the calling task. EVERYBODY: also those of works and interrupts.
+ * Selects the callers whose allocations may fail, as the seed decides, until the next call. A
+ * scenario calls this where it copes with failures. In the plain order, no allocation fails.
+ * THIS_TASK: only allocations of the calling task. EVERYBODY: also those of work items and
+ * interrupts.
  */
 enum kern_explore_failing {
 	KERN_EXPLORE_NONE,
