@@ -141,7 +141,7 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 		req.alternate = to_wire(*param.alternate_path, ack_delay);
 	KERN_TRY(fill(kern::writable_bytes_of(req.private_data), data));
 	KERN_TRY(ask(mad, Event::send_req));
-	/* Only a REQ that was sent may leave a migration for later. */
+	/* Store the alternate path only if the REQ was sent. */
 	migration_ = std::move(migration);
 	return {};
 }

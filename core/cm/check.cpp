@@ -30,7 +30,7 @@ Fault check_req(const ib::CmReq &req)
 	return ib::mtu_bytes(static_cast<ib::Mtu>(req.path_mtu())) ? Fault::none : Fault::path_mtu;
 }
 
-/* Both ids: the message belongs to a connection that both sides know. */
+/* Checks both communication IDs: the message belongs to a connection that both sides know. */
 template<class Message>
 Fault check_pair(const ib::Mad &mad)
 {

@@ -14,8 +14,8 @@ enum class Fault : std::uint8_t {
 	none,
 	not_ours,       /* another class, version or method, or an attribute that is no message */
 	malformed,      /* breaks a rule of the message: dropped */
-	transport_type, /* REQ for a transport that nobody serves: to be rejected with reason 9 */
-	path_mtu,       /* REQ with an MTU that does not exist: to be rejected with reason 26 */
+	transport_type, /* REQ for an unsupported transport: rejected with reason 9 */
+	path_mtu,       /* REQ with an undefined MTU: rejected with reason 26 */
 };
 
 /*

@@ -86,7 +86,10 @@ void Id::run()
 			}
 			ends = said != 0 && life_ != Life::ended;
 			if (ends)
-				/* Only a peer that has received nothing sends again. */
+				/*
+				 * Without a reply, the peer repeats its message, so no REJ is
+				 * needed.
+				 */
 				finish(said == -ENOMEM && (state_ == State::req_rcvd ||
 							   state_ == State::sidr_req_rcvd));
 			else if (life_ == Life::unknown)

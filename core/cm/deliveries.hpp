@@ -13,10 +13,10 @@
 namespace cm
 {
 
-/* One of them. */
+/* An event that waits for the handler. */
 struct Delivery {
 	ib_cm_event_type type;
-	Received received; /* empty of what came by itself */
+	Received received; /* the message; empty for an event that no message caused */
 };
 
 class Deliveries
@@ -24,7 +24,7 @@ class Deliveries
 public:
 	bool empty() const { return count_ == 0; }
 	bool has_room_for_message() const { return messages_ < messages_max; }
-	/* False where there is no room. */
+	/* Returns false if there is no space. */
 	bool push(ib_cm_event_type type, Received received)
 	{
 		const bool message = !comes_by_itself(type);

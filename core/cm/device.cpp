@@ -77,7 +77,7 @@ void Device::leave()
 		pd = std::move(pd_);
 	}
 	/*
-	 * Drops messages that waited for the lock. Sends that are under way end, and release their
+	 * Drops messages that waited for the lock. Pending sends are cancelled, and release their
 	 * addresses.
 	 */
 	ports = {};

@@ -41,13 +41,13 @@ public:
 	void leave();
 
 	ib_device &ib() const { return ib_; }
-	kern::ListNode node; /* among all, as long as it is served (init.cpp) */
+	kern::ListNode node; /* in the list of all devices (init.cpp) */
 	kern::NoIoMutex &lock() KERN_RETURN_CAPABILITY(lock_) { return lock_; }
 
-	/* With the lock held, which each of them asserts. */
+	/* Callers of these three hold the lock, which each of them asserts. */
 	bool gone();
 	kern::Ref<rdma::Pd> pd();
-	/* nullptr for one that is not served. */
+	/* Returns nullptr for a port without a CM. */
 	Port *port(u32 number);
 
 	/*
@@ -56,7 +56,7 @@ public:
 	 */
 	void receive(Port &port, Received received) KERN_EXCLUDES(lock_);
 
-	/* Gives an id its number. Errors: ENOMEM, EBUSY. */
+	/* Assigns an ID its local communication ID. Errors: ENOMEM, EBUSY. */
 	kern::Result<> add(Id &id);
 	void remove(u32 local_id);
 
@@ -75,13 +75,13 @@ public:
 	void peer_path_found(const Whereabouts &asked, int status, const sa_path_rec *path)
 		KERN_EXCLUDES(lock_);
 
-	/* Under the lock. */
-	PairTable<Id> remote_ids;  /* connections by the peer's number */
+	/* Protected by the lock. */
+	PairTable<Id> remote_ids;  /* connections by the peer's communication ID */
 	PairTable<Id> remote_qpns; /* live connections by the peer's QP */
-	PairTable<Id> resolutions; /* by request id and source LID */
+	PairTable<Id> resolutions; /* SIDR requests by request ID and source LID */
 	Listeners<Id> listeners;
 	u64 next_service_id = IB_CM_ASSIGN_SERVICE_ID_HOST + 1;
-	/* Waiters for handlers of new ids to return. */
+	/* Tasks that wait for the handlers of new IDs to return. */
 	kern::WaitQueue handlers_done{KERN_LOCK_CLASS("cm.handlers")};
 
 private:
@@ -107,7 +107,8 @@ private:
 	ib_device &ib_;
 	kern::NoIoMutex lock_{KERN_LOCK_CLASS("cm.device")};
 	bool gone_ KERN_GUARDED_BY(lock_) = false;
-	bool asks_ KERN_GUARDED_BY(lock_) = false; /* where a peer is */
+	/* a query for the address of a peer is pending */
+	bool asks_ KERN_GUARDED_BY(lock_) = false;
 	kern::Ref<rdma::Pd> pd_;
 	kern::OwnedArray<kern::Owned<Port>> ports_;
 	kern::XArray<Id> ids_;

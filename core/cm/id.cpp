@@ -148,7 +148,7 @@ void Id::change(Event event)
 	if (before == State::listen)
 		device_->listeners.erase(service_id.value(), service_mask.value());
 	if (state_ == State::timewait) {
-		/* From here on the peer's QP may be in a new connection. */
+		/* From now on, the peer may use the QP for a new connection. */
 		device_->remote_qpns.erase(remote_qpn_link);
 		wait(wait_ms(time_ns(qp_timeout_)));
 	} else if (!awaits_answer(state_)) {
@@ -211,13 +211,13 @@ void Id::on_time()
 		return;
 	}
 	tries_left_--;
-	/* One that could not be sent is as good as lost. */
+	/* A message that could not be sent is handled like one that was lost. */
 	kern::ignore(send(asked_.mad(), Port::Cause::own, true));
 	wait(wait_ms_);
 }
 
 /*
- * There was no response. A REJ tells the peer, in case it exists, not to continue (IBA 12.9.8.3.2).
+ * There was no response. If the peer exists, a REJ makes it stop (IBA 12.9.8.3.2).
  */
 void Id::give_up()
 {

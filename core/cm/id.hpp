@@ -129,7 +129,7 @@ private:
 
 	/* id.cpp */
 	ib::Mad make(ib::CmAttribute attribute, u64 tid) const;
-	/* With both numbers. */
+	/* Creates a message with both communication IDs. */
 	ib::Mad make_pair(ib::CmAttribute attribute, u64 tid) const;
 	ib::Mad make_rej(ib_cm_rej_reason reason) const;
 	u64 own_tid() const;
@@ -154,7 +154,7 @@ private:
 	kern::Result<> take_route(const Route &route, u32 qpn, kern::Ref<Address> &address);
 	const Address *alternate() const { return migration_ ? migration_->loaded.get() : nullptr; }
 	u64 lap_tid() const { return migration_ ? migration_->tid : 0; }
-	/* Has room for another path, if it has none yet. Errors: ENOMEM. */
+	/* Allocates the memory for an alternate path, if it is not allocated. Errors: ENOMEM. */
 	kern::Result<> prepare_migration();
 	void add_alternate(ib_qp_attr &attr, int &mask) const;
 	void forget_connection();
@@ -184,7 +184,7 @@ private:
 
 	/* State of a new id until its handler has been called for it. */
 	enum class Turn : u8 { none, waits, has };
-	enum class Life : u8 { unknown /* to the consumer */, known, ended };
+	enum class Life : u8 { unknown /* by the consumer */, known, ended };
 
 	/*
 	 * Alternate paths. Few connections have any, so this is allocated when the first is
@@ -192,12 +192,13 @@ private:
 	 */
 	struct Migration {
 		kern::Ref<Address> loaded, proposed;
-		kern::Ref<Address> former; /* in use before it moved to the one that was loaded */
-		u64 tid = 0;               /* of the last LAP that was sent, or taken up; */
-		ib::CmPath path{};         /* and what it proposed */
+		kern::Ref<Address> former; /* used before the migration to the loaded path */
+		/* transaction ID of the last LAP that was sent or accepted */
+		u64 tid = 0;
+		ib::CmPath path{}; /* path that this LAP proposed */
 		u8 loaded_lifetime = 0, proposed_lifetime = 0;
 		u8 loaded_timeout = 0, proposed_timeout = 0;
-		bool reloaded = false; /* the one that is loaded has come by LAP */
+		bool reloaded = false; /* the loaded path was proposed by a LAP */
 	};
 
 	/*
@@ -212,16 +213,18 @@ private:
 	};
 
 	/*
-	 * There may be ten thousands of them, most of which do nothing: what is not needed by one
-	 * that is established lives elsewhere, and only as long as it is needed (id.cpp).
+	 * There may be tens of thousands of IDs, most of them idle. State that an established
+	 * connection does not need is therefore allocated separately, and only while it is needed
+	 * (id.cpp).
 	 */
 	kern::Ref<Device> device_;
 	State state_ = State::idle;
 	Life life_ = Life::known;
 	Role role_ = Role::none;
-	bool used_ = false;     /* has been in a connection, whose number the next shall not have */
-	bool resolves_ = false; /* a peer has asked by it: where peer_link is */
-	Turn turn_ = Turn::none; /* a new id's */
+	/* has been in a connection; the next one needs a new communication ID */
+	bool used_ = false;
+	bool resolves_ = false;  /* answers a SIDR request: peer_link is in Device::resolutions */
+	Turn turn_ = Turn::none; /* of an ID that a message has created */
 	Event answered_to_ = Event::new_req;
 	u8 tries_left_ = 0;
 
@@ -233,25 +236,25 @@ private:
 	ib_qp_type qp_type_ = IB_QPT_RC;
 	u32 local_qpn_ = 0, remote_qpn_ = 0;
 	u32 local_psn_ = 0, remote_psn_ = 0;
-	u32 address_port_ = 0; /* by which the first message came */
+	u32 address_port_ = 0; /* port of the first message */
 	u16 pkey_ = 0, bth_pkey_ = 0;
 	u8 path_mtu_ = 0;
 	u8 responder_resources_ = 0, initiator_depth_ = 0;
 	u8 retry_count_ = 0, rnr_retry_count_ = 0;
 	u8 max_retries_ = 0;
 	u8 packet_lifetime_ = 0;
-	u8 response_timeout_ = 0; /* what the peer has for its answers */
+	u8 response_timeout_ = 0; /* time in which the peer must respond */
 	u8 qp_timeout_ = 0;
 	u8 target_ack_delay_ = 0;
-	u32 patience_ms_ = 0; /* how long REQ, REP and DREQ wait for an answer */
+	u32 patience_ms_ = 0; /* time that REQ, REP and DREQ wait for a response */
 
 	/* The message that awaits an answer, and the answer to the peer's last message. */
 	u32 wait_ms_ = 0;
-	u64 deadline_ = 0; /* 0: nothing is waited for */
+	u64 deadline_ = 0; /* 0: no response is awaited */
 	RetransmitBuffer asked_, answered_;
 
-	kern::Owned<Listening> listening_; /* from listen() on */
-	Id *listener_ = nullptr;           /* a new id's */
+	kern::Owned<Listening> listening_; /* set by listen() */
+	Id *listener_ = nullptr;           /* of an ID that a message has created */
 
 	Deliveries events_;
 	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */
@@ -261,7 +264,7 @@ private:
 	kern::DelayedWork timer_{kern::method<&Id::on_time>, this};
 };
 
-/* Copies private data and the like, with zeroes behind. Errors: EINVAL if it does not fit. */
+/* Copies private data, and fills the rest with zeroes. Errors: EINVAL if the data do not fit. */
 kern::Result<> fill(kern::Bytes to, kern::ConstBytes from);
 kern::Result<kern::ConstBytes> data_of(const void *data, std::size_t length);
 

@@ -32,7 +32,8 @@ private:
 			if (!id)
 				return;
 			/*
-			 * For a listener: handlers of new IDs have a pointer to it in their event.
+			 * A listener must wait, because the events of new IDs contain a pointer to
+			 * it.
 			 */
 			id->wait_for_handlers();
 			kern::destroy(id);
@@ -154,7 +155,7 @@ extern "C" int weft_cm_init()
 
 extern "C" void weft_cm_exit()
 {
-	/* Only setting them can fail. */
+	/* Unregistering cannot fail. */
 	(void)ib_set_port_counters(nullptr);
 	ib_unregister_client(&cm::client);
 	ib_sa_unregister_client(&cm::service->sa);

@@ -12,11 +12,11 @@
 namespace cm
 {
 
-/* One query. A device has at most one in progress. */
+/* A query for the address of a peer. A device has at most one in progress. */
 struct Device::Whereabouts {
 	kern::Ref<Device> device;
 	u32 local_id;
-	u32 slid;  /* where a message has come from */
+	u32 slid;  /* source LID of a message */
 	bool ends; /* the peer has forgotten the connection */
 };
 

@@ -68,7 +68,7 @@ public:
 		link.linked_ = false;
 		count_--;
 	}
-	/* nullptr where there is none. */
+	/* Returns nullptr if there is none. */
 	T *find(u32 number, u64 guid)
 	{
 		if (buckets_.empty())

@@ -25,7 +25,7 @@ struct Route {
  */
 kern::Result<Route> find_route(ib_device &device, const sa_path_rec &path);
 
-/* For a REQ or LAP. ca_ack_delay: of the local CA. */
+/* Converts a path for a REQ or LAP. ca_ack_delay: the delay of the local CA. */
 ib::CmPath to_wire(const sa_path_rec &path, u8 ca_ack_delay);
 
 /*

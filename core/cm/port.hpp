@@ -48,7 +48,7 @@ private:
 };
 
 /*
- * Destination of messages, and of a QP's path. Sends under way hold references as well; the last
+ * Destination of messages, and of a QP's path. Pending sends hold references, too; the last
  * reference is dropped in process context.
  */
 class Address : public kern::RefCounted<Address>
@@ -64,7 +64,7 @@ public:
 	const rdma_ah_attr attr;
 	const u32 qpn;
 	const u16 pkey_index;
-	const ib_gid gid; /* of the peer's port; zero where it is not known */
+	const ib_gid gid; /* GID of the peer's port; zero if it is not known */
 
 private:
 	Address(rdma::AddressHandle &&ah, const rdma_ah_attr &attr, u32 qpn, u16 pkey_index,
@@ -76,9 +76,9 @@ class Port
 {
 public:
 	/*
-	 * Messages that peers cause have their own limit. The first message of an id is not sent
-	 * while that many are under way: the id may end before its message is out, and be replaced
-	 * by the next. All others are bounded by the number of ids that have begun.
+	 * Messages that peers cause have their own limit. The first message of an ID is not sent
+	 * while that many are pending, because the ID may be destroyed before its message is sent,
+	 * and be replaced by the next. All other messages are bounded by the number of IDs.
 	 */
 	enum class Cause : std::uint8_t { begins, own, asked };
 	static constexpr int asked_max = 512, own_max = 4096;
@@ -105,7 +105,7 @@ public:
 	kern::Result<> send(const ib::Mad &mad, const kern::Ref<Address> &to, Cause cause,
 			    bool again = false);
 
-	/* Under the device's lock. */
+	/* Protected by the device's lock. */
 	ib_cm_counters counters{};
 
 private:

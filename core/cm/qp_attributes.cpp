@@ -29,7 +29,7 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask) const
 {
 	if (is_past(state_) || !address_)
 		return kern::Error{-EINVAL};
-	/* Before REP nothing is known of the peer's QP. */
+	/* Before the REP, the peer's QP is not known. */
 	if (attr.qp_state != IB_QPS_INIT && is_before_reply(state_))
 		return kern::Error{-EINVAL};
 	const bool requests = qp_type_ == IB_QPT_RC || qp_type_ == IB_QPT_XRC_INI;

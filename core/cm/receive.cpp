@@ -211,7 +211,7 @@ kern::Result<kern::Ref<Address>> Device::address_of_sender(const Port &port,
 	return Address::create(pd_, attr, received.wc().src_qp, received.wc().pkey_index);
 }
 
-/* For a message that no id has anything to do with. */
+/* Replies to a message that belongs to no ID. */
 void Device::answer_by_itself(Port &port, const Received &received, ib::Mad &mad,
 			      ib::CmAttribute attribute)
 {
@@ -242,7 +242,9 @@ void Device::reject(Port &port, const Received &received, ib_cm_rej_reason reaso
 	answer_by_itself(port, received, mad, ib::CmAttribute::rej);
 }
 
-/* A peer that knows a connection which we do not would go on asking (IBA 12.9.8.3.3). */
+/*
+ * A peer that does not know that the connection has ended would repeat the DREQ (IBA 12.9.8.3.3).
+ */
 void Device::answer_unknown_dreq(Port &port, const Received &received)
 {
 	lock_.assert_held();
@@ -261,8 +263,9 @@ kern::Result<> Device::take_req(Port &port, Received received)
 
 	if (Id *old = remote_qpns.find(req.qpn, req.ca_guid)) {
 		/*
-		 * The peer has forgotten that connection: its QP is in a new one (IBA 12.9.8.3.1).
-		 * Only if the sender is the peer, and not another node that names its QP.
+		 * The connection has ended for the peer: its QP is in a new one (IBA 12.9.8.3.1).
+		 * This applies only if the sender is the peer, and not another node that claims its
+		 * QP.
 		 */
 		reject(port, received, IB_CM_REJ_STALE_CONN);
 		end_stale(*old, received);
@@ -426,7 +429,7 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 	if (event == Event::got_dreq && received.message<ib::CmDreq>().remote_qpn != local_qpn_ &&
 	    state_ != State::timewait)
 		return {};
-	/* Only who asked for the connection proposes paths for it (IBA 12.8). */
+	/* Only the active side may propose alternate paths (IBA 12.8). */
 	if (event == Event::got_lap && role_ == Role::active)
 		return {};
 	if (event == Event::got_lap && state_ == State::established && is_answered_lap(received))
@@ -540,7 +543,7 @@ kern::Result<> Id::take_rep(const Received &received)
 }
 
 /*
- * From now on the peer has so long for each answer, and the message its way there (IBA 12.9.8.2).
+ * From now on, the timeout of each message is this time plus the packet lifetime (IBA 12.9.8.2).
  */
 void Id::take_mra(const ib::CmMra &mra, Event event)
 {

@@ -11,10 +11,10 @@ namespace cm
 namespace
 {
 
-/* In the order of struct ib_cm_counters. */
+/* The directories, in the order of struct ib_cm_counters. */
 constexpr const char *directories[] = {"cm_tx_msgs", "cm_tx_retries", "cm_rx_msgs",
 				       "cm_rx_duplicates"};
-/* In that of enum ib_cm_counter_kind. */
+/* The files, in the order of enum ib_cm_counter_kind. */
 constexpr const char *names[] = {"req",  "mra",      "rej",      "rep", "rtu", "dreq",
 				 "drep", "sidr_req", "sidr_rep", "lap", "apr"};
 static_assert(std::size(names) == IB_CM_COUNTER_KINDS);

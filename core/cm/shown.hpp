@@ -7,7 +7,7 @@
 namespace cm
 {
 
-/* For ib_set_port_counters(). */
+/* The argument of ib_set_port_counters(). */
 extern const ib_port_counters shown_counters;
 
 } // namespace cm

@@ -14,8 +14,8 @@ namespace cm
 {
 
 /*
- * The first sixteen are enum ib_cm_state; the others are what an established connection does about
- * its alternate path (IBA 12.8).
+ * The first sixteen are enum ib_cm_state; the others are the states of an established connection
+ * during an exchange of LAP and APR (IBA 12.8).
  */
 enum class State : std::uint8_t {
 	idle,
@@ -43,22 +43,22 @@ inline constexpr std::size_t state_count = 20;
 
 enum class Event : std::uint8_t {
 	/* Messages. */
-	got_req, /* the one that the connection began with, again */
+	got_req, /* a repetition of the first message of the connection */
 	got_mra_req,
 	got_mra_rep,
 	got_mra_lap,
 	got_rej,
-	got_rej_stale, /* with reason 10 */
+	got_rej_stale, /* REJ with reason 10 */
 	got_rep,
 	got_rtu,
 	got_dreq,
 	got_drep,
 	got_lap,
-	got_lap_again, /* the one that was answered last */
+	got_lap_again, /* a repetition of the LAP that was answered last */
 	got_apr,
-	got_sidr_req, /* the one that the id began with, again */
+	got_sidr_req, /* a repetition of the first message of the ID */
 	got_sidr_rep,
-	/* A new id's first. */
+	/* The first event of a new ID. */
 	new_req,
 	new_sidr_req,
 	/* Calls. */
@@ -75,9 +75,9 @@ enum class Event : std::uint8_t {
 	send_sidr_req,
 	send_sidr_rep,
 	communicates, /* ib_cm_notify(): data came before RTU */
-	migrated,     /* ib_cm_notify(): the alternate path is the primary now */
+	migrated,     /* ib_cm_notify(): the alternate path has become the primary path */
 	/* Time. */
-	gave_up,       /* no answer to what was sent last, after all repetitions */
+	gave_up,       /* no response to the last message, after all repetitions */
 	waited_enough, /* the time-wait is over */
 	/* The end. */
 	destroy,
@@ -86,14 +86,15 @@ enum class Event : std::uint8_t {
 inline constexpr std::size_t event_count = 35;
 
 enum class Action : std::uint8_t {
-	ignore,    /* a message without meaning here */
-	duplicate, /* a message that has had its effect; the answer is under way, or none is due */
-	answer_again,     /* the same, and our answer was lost */
+	ignore, /* a message that has no meaning in this state */
+	/* a message that was processed; its response has not been sent yet, or none is due */
+	duplicate,
+	answer_again,     /* a message that was processed, but whose response was lost */
 	reject_again,     /* a REQ that outlived its connection: REJ 10 */
 	refuse,           /* a call in the wrong state: EINVAL */
 	refuse_connected, /* EISCONN */
-	take,             /* it has its effect: see the event */
-	/* For the destruction: the last message to the peer. */
+	take,             /* process the event */
+	/* Destruction: the last message to the peer. */
 	end,
 	end_timeout, /* REJ 4 */
 	end_reject,  /* REJ 28 */

@@ -21,7 +21,7 @@ constexpr u64 time_ns(unsigned t)
 	return u64{4096} << (t < 31 ? t : 31);
 }
 
-/* At least 1, and limited as described above. */
+/* The result is at least 1, and limited as described above. */
 constexpr u32 wait_ms(u64 ns)
 {
 	const u64 ms = (ns + 999'999) / 1'000'000;

@@ -3,7 +3,7 @@
  * One ID: its state, and the events that have not been reported to its handler yet.
  *
  * The consumer has one reference, which destroying the ID drops. Destruction waits until the driver
- * has reported every event that it still owes for the ID. A listener outlives its unreported
+ * has reported every event that is still due for the ID. A listener outlives its unreported
  * connection requests.
  */
 #pragma once
@@ -36,7 +36,10 @@ public:
 	kern::Result<> accept(const iw_cm_param &param);
 	kern::Result<> reject(const void *data, u8 length);
 	kern::Result<> disconnect(bool abrupt);
-	/* Ends it, and takes the consumer's reference; not from its own work. */
+	/*
+	 * Ends the ID, and drops the consumer's reference. Must not be called from the ID's own
+	 * work item.
+	 */
 	void end();
 
 	kern::ListNode reap_node;

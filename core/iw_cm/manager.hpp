@@ -14,13 +14,13 @@ class Manager
 public:
 	/* Errors: ENOMEM. */
 	static kern::Result<> start();
-	/* There are no ids, nor devices. */
+	/* There must be no IDs and no devices. */
 	static void stop();
 	static Manager &get();
 
 	kern::Result<> add(ib_device *device, const iw_cm_ops *ops);
 	void remove(ib_device *device);
-	/* nullptr: none. */
+	/* Returns nullptr if the device has no methods. */
 	const iw_cm_ops *find(const ib_device *device);
 	kern::WorkQueue &queue() { return queue_; }
 	/* Destroys an id that its handler has released: its own work cannot. */

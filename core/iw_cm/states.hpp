@@ -17,7 +17,7 @@ enum class State : std::uint8_t {
 	requested,
 	accepting,
 	established,
-	closing, /* in order */
+	closing, /* an orderly close is in progress */
 	closed,
 	destroying,
 };
@@ -34,8 +34,8 @@ enum class Event : std::uint8_t {
 	destroy,
 	/* The driver's function failed, so the driver reports no event. */
 	not_done,
-	/* The driver's words. */
-	request, /* to a listener: it stays one */
+	/* Events from the driver. */
+	request, /* reported to a listener, whose state does not change */
 	connected,
 	refused,
 	accepted,

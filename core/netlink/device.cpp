@@ -161,7 +161,10 @@ kern::Result<Rest> dump_devices(const Request &request, Message &message, Place 
 	});
 }
 
-/* Its name or its network namespace: of several attributes the first counts. */
+/*
+ * Sets the device's name or its network namespace. Of several attributes, only the first has an
+ * effect.
+ */
 kern::Result<> set_device(const Request &request, Message &)
 {
 	const Device device = KERN_TRY(Device::of(request));

@@ -5,7 +5,7 @@
 
 extern "C" struct module __this_module;
 
-/* Nothing is undone after it: from then on there are questions. */
+/* Registration must be the last step, because requests may arrive immediately. */
 extern "C" int weft_netlink_init()
 {
 	const int status =

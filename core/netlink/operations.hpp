@@ -27,7 +27,10 @@ extern const kern_netlink_ops operations;
 class Device
 {
 public:
-	/* The one that a question names. Errors: EINVAL if it names none that there is. */
+	/*
+	 * Returns the device of a request. Errors: EINVAL if the request specifies no existing
+	 * device.
+	 */
 	static kern::Result<Device> of(const Request &request);
 	/* The first of a number not less that the asker may use; none if there is none. */
 	static Device from(u32 index, const Request &request)
@@ -48,8 +51,7 @@ public:
 	ib_device *operator->() const { return native_; }
 
 	/*
-	 * The one of its ports that a question names. Errors: EINVAL if it names none that there
-	 * is.
+	 * Returns the port of a request. Errors: EINVAL if the request specifies no existing port.
 	 */
 	kern::Result<u32> port(const Request &request) const;
 	/* Puts the attributes that begin each answer about the device. */

@@ -20,7 +20,7 @@ struct Kind {
 	u16 table;
 	u16 entry;
 	u16 number;
-	/* Its objects are of ports. */
+	/* Its objects belong to ports. */
 	bool of_port;
 };
 constexpr Kind kinds[] = {

@@ -57,7 +57,7 @@ kern::Result<> get_statistics(const Request &request, Message &message)
 	return {};
 }
 
-/* All of them count always: none is one that can be turned on and off. */
+/* All counters are always enabled: none of them can be switched off. */
 kern::Result<> get_statistics_status(const Request &request, Message &message)
 {
 	const Device device = KERN_TRY(Device::of(request));

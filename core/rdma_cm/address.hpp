@@ -53,7 +53,7 @@ kern::Result<rdma_ucm_port_space> space_of(rdma_ucm_port_space own, const Addres
 /* The partition that an address of AF_IB names; 0: none. */
 u16 pkey_of(const Address &address);
 
-/* For the kernel; of IPv4 and IPv6. */
+/* Converts an IPv4 or IPv6 address for the kernel. */
 kern_ip_address to_ip(const Address &address);
 /* The host, with the port that `address` has. */
 void set_host(Address &address, const kern_ip_address &host);
@@ -61,7 +61,7 @@ void set_host(Address &address, const kern_ip_address &host);
 /* Begins the private data of REQ and SIDR_REQ (A11.4.3). */
 struct IpHeader {
 	u8 version = 0;    /* major and minor */
-	u8 ip_version = 0; /* in the four high bits */
+	u8 ip_version = 0; /* the version is in the upper four bits */
 	ib::be16 source_port;
 	u8 source[16]{};
 	u8 destination[16]{};
@@ -78,8 +78,8 @@ struct Ends {
 	u8 header = 0;
 };
 /*
- * EINVAL for a version that we do not speak (A11.4.3.1). `data` has at least the header's size. A
- * request that names no IP addresses is of family 0.
+ * Errors: EINVAL for an unsupported version (IBA A11.4.3.1). `data` has at least the size of the
+ * header. The family is 0 if the request contains no IP addresses.
  */
 kern::Result<Ends> read_header(const void *data, rdma_ucm_port_space space, u16 port);
 

@@ -31,7 +31,7 @@ public:
 			KERN_TRY(rdma::check(ib_create_cm_id(id.device, on_event, made.get())));
 		return kern::Owned<Connection>(std::move(made));
 	}
-	/* For a request's new id of the CM, in its handler. */
+	/* Creates the connection of a request, for the CM's new ID. Called in the ID's handler. */
 	static kern::Result<kern::Owned<IbConnection>> create_passive(Id &id, ib_cm_id &cm_id)
 	{
 		return kern::adopt(new (kern::Gfp::kernel) IbConnection(id, &cm_id));
@@ -67,7 +67,7 @@ public:
 	}
 
 private:
-	/* With what A11.4.3 puts in front. */
+	/* Private data with the header that IBA A11.4.3 specifies. */
 	struct PrivateData {
 		u8 bytes[IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE]{};
 		u8 length = 0;
@@ -310,7 +310,7 @@ public:
 			port_num = event.param.sidr_req_rcvd.port;
 			pkey = event.param.sidr_req_rcvd.pkey;
 			qp_type = IB_QPT_UD;
-			/* It names none. */
+			/* The request specifies no GID. */
 			(void)rdma_query_gid(device, port_num, 0, &sgid);
 			return;
 		}
@@ -389,7 +389,7 @@ private:
 		return take_request(*static_cast<Service *>(cm_id->context), request);
 	}
 
-	const Service &service_; /* its Listener has it */
+	const Service &service_; /* its Listener holds a reference */
 	ib_cm_id *cm_id_ = nullptr;
 };
 

@@ -69,7 +69,7 @@ kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *cont
 					  KERN_LOCK_CLASS("rdma_cm.handler")));
 }
 
-/* Its handler lock is taken inside of the listener's, so it is of another class. */
+/* Its handler lock nests inside the listener's, so it has another lock class. */
 kern::Result<kern::Ref<Id>> Id::create_for(const Id &listener, ib_qp_type type)
 {
 	return kern::adopt_ref(new (kern::Gfp::kernel) Id(
@@ -117,10 +117,10 @@ void Id::change(Event event)
 void Id::post(Notice &notice, Event event, int status)
 {
 	lock_.assert_held();
-	/* An id that ends receives no more events. */
+	/* An ID that is being destroyed gets no more events. */
 	if (state_ == State::destroying)
 		return;
-	/* Only the latest result of a waiting notice counts. */
+	/* If a notice is already pending, the latest result replaces the former. */
 	notice.event = event;
 	notice.status = status;
 	if (!notice.node.linked())
@@ -188,12 +188,12 @@ void Id::handle(const TransportEvent &report)
 		event.param = report.param;
 		if (report.event == Event::responded && qp) {
 			const auto connected = connect_qp();
-			/* As below: the connection existed, and its end will be reported. */
+			/* See below: the connection existed, so its end will be reported. */
 			const bool was = connected.ok() || connection_->leads_qp();
 			event.event = was ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
 			event.status = was ? 0 : connected.error();
 		}
-		/* If it has ended meanwhile, that is the next report. */
+		/* If it has ended meanwhile, the next event reports that. */
 		if (report.event == Event::established && qp && connection_->leads_qp())
 			(void)modify_qp(IB_QPS_RTS);
 		if (report.event == Event::failed)
@@ -260,7 +260,9 @@ void Id::end()
 	manager.stop_waiting(*this);
 	timer_.cancel();
 	manager.unlisten(*this);
-	/* Ends it as its state requires, and waits for events that are being delivered. */
+	/*
+	 * Ends the connection as its state requires, and waits for events that are being delivered.
+	 */
 	kern::Owned<Connection> connection;
 	{
 		kern::Guard guard(lock_);
@@ -269,7 +271,7 @@ void Id::end()
 	connection.reset();
 	leave_all();
 	work_.cancel();
-	/* A listener's handler, or who has locked it. */
+	/* Wait for a listener's handler, or for the task that has locked it. */
 	{
 		kern::Guard handling(handler_lock_);
 	}

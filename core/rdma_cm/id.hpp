@@ -57,7 +57,7 @@ struct Notice {
 	kern::ListNode node;
 	Event event{};
 	int status = 0;
-	Group *group = nullptr; /* that it is of */
+	Group *group = nullptr; /* group of the result */
 };
 
 /* An id's membership in a multicast group. All under the id's lock. */
@@ -73,17 +73,17 @@ struct Group : Notice {
 	const Address address;
 	void *const context;
 	ib_sa_multicast *membership = nullptr;
-	ib_sa_mcmember_rec rec{}; /* once it is joined */
+	ib_sa_mcmember_rec rec{}; /* valid once the group is joined */
 };
 
 class Id : public rdma_cm_id, public NeighbourWaiter, public kern::RefCounted<Id>
 {
 public:
-	/* For consumers; `caller` stays as long as they are there. Errors: EINVAL, ENOMEM. */
+	/* Creates an ID for a consumer. `caller` must remain valid. Errors: EINVAL, ENOMEM. */
 	static kern::Result<kern::Ref<Id>> create(rdma_cm_event_handler handler, void *context,
 						  rdma_ucm_port_space space, ib_qp_type type,
 						  bool of_process, const char *caller);
-	/* For a request to `listener`. Errors: ENOMEM. */
+	/* Creates an ID for a request to `listener`. Errors: ENOMEM. */
 	static kern::Result<kern::Ref<Id>> create_for(const Id &listener, ib_qp_type type);
 	~Id();
 
@@ -153,11 +153,14 @@ public:
 	 */
 	bool show(ib_resource_info &info);
 
-	/* The first step of the end; false if another has taken it. Without the lock. */
+	/*
+	 * Starts the destruction; returns false if another task has started it. Called without the
+	 * lock.
+	 */
 	bool begin_end();
 	/*
-	 * The other steps, and the consumer's reference. No lock is held, and no handler of this id
-	 * is the caller.
+	 * Completes the destruction, and drops the consumer's reference. Called without locks, and
+	 * not from a handler of this ID.
 	 */
 	void end();
 
@@ -171,20 +174,20 @@ public:
 	 */
 	kern::Result<> find_qkey(u32 wanted = 0);
 
-	/* Manager's. */
+	/* Members that the Manager uses. */
 	kern::ListNode device_node, service_node, reap_node;
 	kern::Ref<Device> bound_device;
-	u32 number = 0; /* on it */
+	u32 number = 0; /* index in Device::numbers */
 	const kern::Ref<Maker> maker;
 	rdma_ucm_port_space
-		port_space; /* whose port it has: `ps`, or what an AF_IB address names */
+		port_space; /* the space of its port: `ps`, or the space in an AF_IB address */
 	class Service *service = nullptr;
-	bool counts_port = false; /* among the ports that programs have in its namespace */
+	bool counts_port = false; /* counted as a port of programs in its namespace */
 	bool listening = false;
-	u32 checked = 0; /* in this of Manager's checks */
+	u32 checked = 0; /* number of the last check by the Manager */
 	bool reuse = false;
 	bool afonly = false;
-	Interface interface{}; /* whose address it has; index 0: none */
+	Interface interface{}; /* interface of its address; index 0: none */
 
 private:
 	Id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type,
@@ -192,7 +195,7 @@ private:
 
 	kern::Result<> permit(Event event) const;
 	void change(Event event);
-	/* Takes the step if there is one. */
+	/* Changes the state if the event permits it. */
 	bool take(Event event);
 	void post(Notice &notice, Event event, int status);
 	void run();
@@ -213,8 +216,8 @@ private:
 	kern::Result<> resolve_ip(unsigned long timeout_ms);
 	void find_neighbour(const ib_gid &gid);
 	/*
-	 * With the handler lock, too: what has been found becomes the id's. Errors: ENODEV; those
-	 * of the verbs.
+	 * Applies the result of the resolution to the ID. The handler lock is also held. Errors:
+	 * ENODEV; those of the verbs.
 	 */
 	kern::Result<> apply_route();
 	void take_path();
@@ -231,8 +234,10 @@ private:
 	State state_ = State::idle;
 	kern::Owned<Connection> connection_;
 	const u32 psn_;
-	u32 qp_number_ =
-		0; /* of its QP, or of the one that its consumer has for it, once it has said */
+	/*
+	 * number of its QP, or of the consumer's own QP once the consumer has specified it
+	 */
+	u32 qp_number_ = 0;
 	u32 qkey_ = 0;
 	u8 tos_ = 0;
 	u8 ack_timeout_ = 0, min_rnr_timer_ = 0;
@@ -265,7 +270,8 @@ private:
 };
 
 /*
- * The group of an address, on an interface with that broadcast group; zero: one that the SA names.
+ * Returns the group of an address on an interface with that broadcast group; zero if the SA assigns
+ * the MGID.
  */
 ib_gid mgid_of(const Address &address, rdma_ucm_port_space space, const ib_gid &broadcast);
 

@@ -80,7 +80,7 @@ public:
 			KERN_TRY(rdma::check(iw_create_cm_id(id.device, on_event, made.get())));
 		return kern::Owned<Connection>(std::move(made));
 	}
-	/* For a request's new id, in its handler. */
+	/* Creates the connection of a request, for the new ID. Called in the ID's handler. */
 	static kern::Result<kern::Owned<IwConnection>> create_passive(Id &id, iw_cm_id &iw_id)
 	{
 		return kern::adopt(new (kern::Gfp::kernel) IwConnection(id, &iw_id));
@@ -123,7 +123,7 @@ public:
 	}
 	kern::Result<> disconnect() override
 	{
-		/* After the end there is nothing to do. */
+		/* If the connection has ended, the error can be ignored. */
 		(void)iw_cm_disconnect(iw_id_, false);
 		return {};
 	}

@@ -12,7 +12,7 @@ class KernelResolver final : public Resolver
 {
 public:
 	~KernelResolver() { stop(); }
-	/* From now on retry_resolutions() and check_interfaces() are called. Errors: ENOMEM. */
+	/* After this, retry_resolutions() and check_interfaces() are called. Errors: ENOMEM. */
 	kern::Result<> start();
 	void stop();
 

@@ -10,7 +10,7 @@
 namespace rdma_cm
 {
 
-/* Takes it from its service: it ends with the other doomed of the caller. */
+/* Removes it from its service. The caller ends it together with the others in `doomed`. */
 void Manager::doom(Listener &listener, Listeners &doomed)
 {
 	listener.doomed = true;
@@ -67,7 +67,7 @@ kern::Result<> Manager::begin_all(const Id &id, BeginningListeners &beginning, L
 		const auto begun = begin(*listener, doomed);
 		if (begun.ok() || !all.ok())
 			continue;
-		/* A device that does not work any more is no reason not to listen on the others. */
+		/* A failed device does not prevent listening on the others. */
 		if (begun.error() == -EIO && id.device != &device)
 			kern_warning("a device that does not work does not listen\n");
 		else

@@ -84,7 +84,7 @@ kern::Result<> Manager::open()
 
 void Manager::stop()
 {
-	/* Only setting it can fail. */
+	/* Unregistering cannot fail. */
 	(void)ib_set_resource_source(IB_RESOURCE_CM_ID, nullptr);
 	instance->close();
 	instance.destruct();
@@ -453,7 +453,7 @@ void Manager::stop_waiting(Id &id)
 	id.waiting_node.unlink();
 }
 
-/* Each waiter is called once. Those that still wait are added to the other list again. */
+/* Calls each waiter once. Waiters that continue to wait are added to the other list. */
 void Manager::retry_all()
 {
 	{

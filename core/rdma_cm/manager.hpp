@@ -36,13 +36,14 @@ public:
 	/* All members are protected by the manager's lock. */
 	kern::ListNode node;
 	kern::List<Id, &Id::device_node> ids;
-	kern::List<Id, &Id::device_node> notified_ids; /* of the device's removal */
-	/* Both, by their numbers: none has the greatest of all. */
+	/* IDs that were notified of the device's removal */
+	kern::List<Id, &Id::device_node> notified_ids;
+	/* The IDs of both lists, by number. The highest number is never assigned. */
 	kern_xarray numbers;
 	u32 next_number = 0;
 	/*
-	 * The number of ids in both lists. Whoever removes the last wakes the thread that waits for
-	 * that.
+	 * The number of IDs in both lists. Removing the last one wakes the thread that waits for
+	 * this.
 	 */
 	kern::Atomic<unsigned int> bound{0};
 
@@ -56,9 +57,9 @@ inline constexpr u32 connects = RDMA_CORE_CAP_IB_CM | RDMA_CORE_CAP_IW_CM;
 class Manager
 {
 public:
-	/* Errors: ENOMEM. Context: process, as of all of it. */
+	/* Errors: ENOMEM. Context: process, as for all functions of this class. */
 	static kern::Result<> start(Resolver &resolver, Transport &infiniband, Transport &iwarp);
-	/* There are no ids. */
+	/* There must be no IDs. */
 	static void stop();
 	static Manager &get();
 

@@ -124,12 +124,12 @@ void Id::fill_group(rdma_cm_event &event, Group &group)
 		event.event = RDMA_CM_EVENT_MULTICAST_ERROR;
 		return;
 	}
-	ud.qp_num = IB_QPN_MASK; /* all who are attached */
+	ud.qp_num = IB_QPN_MASK; /* all attached QPs */
 	ud.qkey = group.rec.qkey.value();
 }
 
 /*
- * The membership ends with its object; it waits for a report that is under way, so no lock is held.
+ * Destroying the membership waits for a callback that is running, so no lock may be held.
  */
 Group::~Group()
 {

@@ -34,7 +34,7 @@ kern::Result<kern::Ref<NetNamespace>> NetNamespaces::enter(bool of_caller)
 	for (NetNamespace &one : list_) {
 		if (one.number != own->number)
 			continue;
-		/* One whose last id has just ended is about to leave the list. */
+		/* If its last ID has just been destroyed, the entry is about to leave the list. */
 		if (auto shared = kern::Ref<NetNamespace>::try_share(one))
 			return shared;
 	}

@@ -40,7 +40,7 @@ public:
 	u16 last_ports[4]{};
 	u32 ports_of_programs[4]{};
 	kern::List<NeighbourWaiter, &NeighbourWaiter::waiting_node> waiting;
-	/* Under the list's lock: a neighbour of this namespace has become known since. */
+	/* Protected by the list's lock: a neighbour of this namespace has been resolved since. */
 	bool retry = false;
 
 private:

@@ -7,7 +7,7 @@
 namespace rdma_cm
 {
 
-/* To an interface's device; "any" and loopback addresses are no interface's. */
+/* Binds the ID to the device of the address's interface. "Any" and loopback addresses have none. */
 kern::Result<> Id::bind_host(const Address &address)
 {
 	Manager &manager = Manager::get();
@@ -82,9 +82,9 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 	if (maker->process)
 		KERN_TRY(permit_service(destination));
 	route.addr.dst_addr = destination;
-	/* One that led nowhere is nothing to this. */
+	/* Discard the result of an earlier resolution that failed. */
 	route_.reset();
-	/* All that can be refused is refused before the state changes. */
+	/* All checks are made before the state changes. */
 	if (is_any(destination) || is_loopback(destination))
 		return resolve_loopback();
 	if (destination.family == RDMA_AF_IB)

@@ -38,8 +38,8 @@ public:
 	 */
 	virtual kern::Result<Interface> owner(kern_net &net, const Address &address) = 0;
 	/*
-	 * Finds the interface that leads to an address, from `source`, which is filled in where it
-	 * is "any". Errors: of the routing tables; ENODEV.
+	 * Finds the interface for an address. `source`: the local address, which is filled in if it
+	 * is "any". Errors: those of the routing tables; ENODEV.
 	 */
 	virtual kern::Result<Interface> route(kern_net &net, const Address &to,
 					      Address &source) = 0;

@@ -23,18 +23,18 @@ struct Listener {
 	Listener(ib_device &on, Service &of);
 
 	kern::ListNode node;
-	/* In the list of the caller that begins it. */
+	/* In the list of the task that starts it. */
 	kern::ListNode beginning_node;
 	ib_device &device;
 	const kern::Ref<Service> service;
 	/* Protected by the manager's lock: it has left its service and is to be ended. */
 	bool doomed = false;
 	/*
-	 * Its begin() has returned, and the caller that began it is done with it. To be awaited
-	 * before it is stopped or destroyed.
+	 * Its begin() has returned, and the task that started it no longer uses it. Must be awaited
+	 * before the listener is stopped or destroyed.
 	 */
 	kern::Completion settled;
-	kern::Owned<Listening> listening; /* the first to go: it waits for requests */
+	kern::Owned<Listening> listening; /* destroyed first, because this waits for requests */
 };
 struct Listeners : kern::List<Listener, &Listener::node> {
 };
@@ -54,18 +54,19 @@ public:
 	 */
 	kern::NoIoMutex listen_lock{KERN_LOCK_CLASS("rdma_cm.listen")};
 	kern::List<Id, &Id::service_node> ids;
-	unsigned int listening = 0; /* of the ids */
+	unsigned int listening = 0; /* number of listening IDs */
 	unsigned int backlog = 0;
 	Listeners listeners;
 
 	/*
-	 * Checks if an id may be bound to this port in addition to those of its namespace that are.
+	 * Checks whether an ID may be bound to this port in addition to the IDs of its namespace
+	 * that are.
 	 * Errors: EADDRINUSE, EADDRNOTAVAIL.
 	 */
 	kern::Result<> admit(const Id &id, bool to_listen) const;
-	/* An id of that namespace which has the port; nullptr: none. */
+	/* Returns an ID of the namespace that has the port, or nullptr. */
 	Id *find_in(const NetNamespace &net) const;
-	/* The listener that a request is for; nullptr: none. */
+	/* Returns the listener that a request is for, or nullptr. */
 	Id *find(const Ends &ends, const Interface &interface, ib_device &device,
 		 ib_qp_type type) const;
 };
@@ -83,9 +84,9 @@ class Request
 {
 public:
 	virtual kern::Result<kern::Owned<Connection>> take(Id &id) = 0;
-	/* The consumer has it now: the peer should wait for its answer. */
+	/* The consumer has taken the new ID: the peer should wait for its reply. */
 	virtual void kept() = 0;
-	/* Nobody has it: the new id's end of the connection is the manager's again. */
+	/* No consumer has taken the new ID: the manager owns its connection again. */
 	virtual void given_back() = 0;
 	/*
 	 * Both ends' addresses, and the interface that it came to, if they are addresses of IP: by
@@ -98,11 +99,11 @@ public:
 	u32 port_num = 0;
 	ib_qp_type qp_type{};
 	u16 pkey = 0;
-	ib_gid sgid{};                     /* by which the peer reaches us */
-	const sa_path_rec *path = nullptr; /* of connections; datagrams have none */
+	ib_gid sgid{};                     /* local GID that the peer has used */
+	const sa_path_rec *path = nullptr; /* set for connections only */
 	const void *private_data = nullptr;
 	u8 private_data_len = 0;
-	rdma_conn_param conn{}; /* without private data; of connections */
+	rdma_conn_param conn{}; /* without private data; set for connections only */
 
 protected:
 	~Request() = default;

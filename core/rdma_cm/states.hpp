@@ -49,10 +49,10 @@ enum class Event : std::uint8_t {
 	joined,
 	join_failed,
 	/* Events from the transport. */
-	request, /* of a new id, its first */
+	request, /* the first event of a new ID */
 	responded,
 	established,
-	failed, /* of a connection that was being made: refused, not answered, or not possible here */
+	failed, /* connecting has failed: refused, unanswered, or not possible locally */
 	disconnected,
 	waited_enough, /* the time-wait is over */
 	/* The end. */

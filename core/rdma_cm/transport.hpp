@@ -79,7 +79,7 @@ class Transport
 public:
 	/* Errors: ENOMEM, ENODEV. Context: process. */
 	virtual kern::Result<kern::Owned<Connection>> create_connection(Id &id) = 0;
-	/* One that has not begun. */
+	/* Creates a listener that is not started. */
 	virtual kern::Result<kern::Owned<Listening>> create_listening(ib_device &device,
 								      Service &service) = 0;
 	/* Attributes to move a QP to INIT while there is no connection yet. */

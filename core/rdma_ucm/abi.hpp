@@ -44,7 +44,7 @@ enum Number : u8 {
 
 struct Header {
 	u32 command;
-	/* Bytes of the request behind the header, and of room for the answer. */
+	/* Sizes of the request after the header, and of the response buffer. */
 	u16 in;
 	u16 out;
 };
@@ -170,7 +170,7 @@ struct Route {
 };
 static_assert(sizeof(Route) == 200);
 
-/* As Route. */
+/* Has the same prefix as Route. */
 struct Addresses {
 	__be64 node_guid;
 	u8 port_num;
@@ -199,7 +199,7 @@ struct Paths {
 	u32 reserved;
 	PathData path;
 };
-/* The least room for it: without the path. */
+/* The minimum size of its response buffer, without the path. */
 inline constexpr u16 paths_least = 8;
 static_assert(sizeof(Paths) == 80);
 
@@ -317,7 +317,7 @@ struct UdParam {
 };
 static_assert(sizeof(UdParam) == 304);
 
-/* With 32-bit alignment, for its place in an event. */
+/* Aligned to 32 bits, because it is part of an event. */
 struct Event {
 	u64 uid;
 	u32 id;

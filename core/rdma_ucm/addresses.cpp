@@ -70,7 +70,7 @@ void show_path(const rdma_cm_id &cm, abi::Paths &answer)
 	ib_sa_pack_path(&cm.route.path_rec, answer.path.record);
 }
 
-/* The first of those that the program offers that does for all. */
+/* Returns the first of the program's paths whose flags are path_all. */
 Result<sa_path_rec> choose_path(const abi::SetOption &request)
 {
 	if (!request.optlen || request.optlen % sizeof(abi::PathData) ||
@@ -158,7 +158,7 @@ Result<> resolve_ip(Id &id, rdma_cm_id &cm, const abi::ResolveIp &request)
 {
 	const rdma_sockaddr to = KERN_TRY(address_of(request.dst_addr));
 
-	/* Family 0: of none. */
+	/* Family 0: no address. */
 	if (!request.src_addr[0] && !request.src_addr[1])
 		return resolve(id, cm, nullptr, to, request.timeout_ms);
 	const rdma_sockaddr from = KERN_TRY(address_of(request.src_addr));

@@ -30,9 +30,9 @@ public:
 		static_assert(sizeof(T) <= max_request);
 		return *reinterpret_cast<const T *>(request_);
 	}
-	/* For the answer. */
+	/* Size of the response buffer. */
 	size_t room() const { return room_; }
-	/* As much of it as the program has room for. Errors: EFAULT. */
+	/* Writes as much of the response as the program's buffer holds. Errors: EFAULT. */
 	template<class T>
 	kern::Result<> respond(u64 to, const T &answer) const
 	{
@@ -55,16 +55,18 @@ struct Command {
 	u16 request;
 	u16 least_request;
 	u16 least_answer;
-	/* nullptr for numbers without a command. */
+	/* nullptr for numbers that have no command. */
 	kern::Result<> (*run)(Call &call);
 };
 
-/* nullptr beyond the last number. */
+/* Returns nullptr beyond the last number. */
 const Command *find_command(u32 number);
 
 /*
- * Carries out a command of `count` bytes in the program's memory. Context: process, the program's. Errors: EINVAL for sizes, numbers and ids that are not right;
- * ENOSYS for a number without a command; EOPNOTSUPP for a tail that is not zero; ENOSPC without room for the answer; EFAULT; of the command.
+ * Carries out a command of `count` bytes in the program's memory. Context: process, the program's.
+ * Errors: EINVAL for invalid sizes, numbers and IDs; ENOSYS for a number without a command;
+ * EOPNOTSUPP for a tail that is not zero; ENOSPC if the response buffer is too small; EFAULT; those
+ * of the command.
  */
 kern::Result<> run_command(File &file, u64 from, size_t count);
 

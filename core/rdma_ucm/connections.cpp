@@ -10,7 +10,7 @@ namespace rdma_ucm
 namespace
 {
 
-/* Only between addresses that are InfiniBand's own is the Q_Key the program's to choose. */
+/* The program may choose the Q_Key only between AF_IB addresses. */
 rdma_conn_param param_for(const rdma_cm_id &cm, const abi::ConnParam &said)
 {
 	rdma_conn_param param = param_of(said);

@@ -14,12 +14,12 @@ size_t size_of(u16 family);
 kern::Result<rdma_sockaddr> address_of(const abi::Storage &said, size_t size);
 /* An IP address. Errors: EINVAL. */
 kern::Result<rdma_sockaddr> address_of(const abi::Ip &said);
-/* Its size; zero behind it. */
+/* Returns the size of the address; fills the rest with zeroes. */
 u16 show(const rdma_sockaddr &address, abi::Storage &shown);
-/* As much as there is room for: of an IP address all. */
+/* Copies as much as fits; an IP address fits completely. */
 void show(const rdma_sockaddr &address, abi::Ip &shown);
 
-/* Both without validity of `valid`; private data are said to be as long as they were. */
+/* Both ignore `valid`. The length of private data is kept. */
 rdma_conn_param param_of(const abi::ConnParam &said);
 void show(const rdma_conn_param &param, abi::ConnParam &shown);
 void show(const rdma_ud_param &param, abi::UdParam &shown);

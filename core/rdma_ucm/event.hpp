@@ -35,16 +35,16 @@ protected:
 
 private:
 	friend class Table;
-	/* Its part of the table's limit; held from when it has a number. */
+	/* Its charge against the table's limit; held as soon as it has a number. */
 	kern::BudgetCharge of_all_;
-	/* To its user, as long as it is known. */
+	/* Its charge against its user's limit; held while it is in state `known`. */
 	kern::Charge of_user_;
 
 	/* The states only change in this order. */
 	enum class State : u8 {
-		made,  // nobody can find it
-		known, // to the program
-		ended, // or about to: it is whose who found it known
+		made,  // not visible
+		known, // visible to the program
+		ended, // ended, or owned by the task that ends it
 	};
 
 	State state_ = State::made;
@@ -53,13 +53,13 @@ private:
 	u32 number_ = 0;
 	u32 unread_ = 0;
 	/*
-	 * Events read of an id, including its memberships, as librdmacm counts acknowledged events:
-	 * it waits for this number before it frees its own id.
+	 * Number of events of an ID and its memberships that were read. librdmacm waits until it
+	 * has acknowledged this number before it frees its own ID.
 	 */
 	u32 read_ = 0;
 };
 
-/* In a group. */
+/* A membership in a multicast group. */
 class Membership : public Source, public kern::RefCounted<Membership>
 {
 public:
@@ -70,17 +70,19 @@ public:
 
 	const kern::Ref<Id> id;
 	const rdma_sockaddr address;
-	/* In its id's list. */
+	/* In the list of its ID. */
 	kern::ListNode node;
 };
 
 struct Event {
-	/* All but uid and number. */
+	/* All fields except uid and number. */
 	abi::Event record{};
 	kern::Ref<Id> id;
 	/* Set for an event of a membership. */
 	kern::Ref<Membership> membership;
-	/* The id that a request has created. Unread, it ends with the event. */
+	/*
+	 * The ID that a request has created. If the event is not read, the ID is destroyed with it.
+	 */
 	kern::Ref<Id> fresh;
 	/* In the queue of its file, and in the list of its id. */
 	kern::ListNode in_file;

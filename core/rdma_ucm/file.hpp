@@ -53,9 +53,9 @@ private:
 	File(kern_file &native, Shares::Member share) : native_(native), share_(std::move(share)) {}
 
 	kern_file &native_;
-	/* Its ids, and their memberships, are charged to this. */
+	/* Its IDs and their memberships are charged to this. */
 	const Shares::Member share_;
-	/* Under the table's lock. */
+	/* Protected by the table's lock. */
 	kern::List<Id, &Id::node> ids_;
 	kern::List<Event, &Event::in_file> unread_;
 	kern::WaitQueue readers_{KERN_LOCK_CLASS("rdma_ucm.readers")};

@@ -59,7 +59,7 @@ public:
 	static void discard(kern::Owned<Event> event);
 
 	/*
-	 * Its device is removed, and so rdma_cm's ID is destroyed. Context: process, not from a
+	 * Destroys rdma_cm's ID because the device is being removed. Context: process, not from a
 	 * handler.
 	 */
 	void end_cm();

@@ -8,7 +8,7 @@ namespace rdma_ucm
 namespace
 {
 
-/* As rdma_leave_multicast() sees it. */
+/* Compares addresses like rdma_leave_multicast(). */
 bool same(const rdma_sockaddr &one, const rdma_sockaddr &other)
 {
 	return __builtin_memcmp(&one, &other, size_of(one.family)) == 0;

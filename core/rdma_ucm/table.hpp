@@ -25,7 +25,7 @@ public:
 	 */
 	static constexpr u32 ids_max = 65536, memberships_max = 16384;
 
-	/* ids, memberships: at most those. */
+	/* ids, memberships: the limits. */
 	explicit Table(u32 ids = ids_max, u32 memberships = memberships_max)
 	    : id_limit_(ids, -ENOBUFS), membership_limit_(memberships, -ENOBUFS),
 	      pools_(ids, memberships)
@@ -33,11 +33,11 @@ public:
 	}
 	~Table() { removal_.flush(); }
 
-	/* Gives a new id or membership its number. Errors: ENOBUFS, ENOMEM. */
+	/* Assigns a number to a new ID or membership. Errors: ENOBUFS, ENOMEM. */
 	kern::Result<> add(Id &id);
 	kern::Result<> add(Membership &membership);
 	/*
-	 * From now on the program can find it. Errors: EDQUOT beyond the share of the file's user.
+	 * Makes it visible to the program. Errors: EDQUOT beyond the share of the file's user.
 	 */
 	kern::Result<> publish(Id &id, File &file);
 	/*
@@ -46,23 +46,23 @@ public:
 	 */
 	kern::Result<> publish(Membership &membership);
 	/*
-	 * The same of what a request has made, with the event of it. Errors: ENOMEM if there is no
-	 * room for either, or the listener has ended.
+	 * Does the same for the ID that a request has created, and queues the event. Errors: ENOMEM
+	 * if a limit is reached, or the listener has ended.
 	 */
 	kern::Result<> publish(kern::Owned<Event> &request);
 
-	/* Errors: ENOENT; EINVAL for another file's. */
+	/* Finds an ID. Errors: ENOENT; EINVAL if it belongs to another file. */
 	kern::Result<kern::Ref<Id>> find(u32 number, const File &file);
 	/*
-	 * The same, for a caller that destroys it. It can no longer be found; an ID and its unread
-	 * events belong to no file from then on.
+	 * Does the same for a caller that destroys the ID. It can no longer be found, and it and
+	 * its unread events belong to no file from now on.
 	 */
 	kern::Result<kern::Ref<Id>> claim(u32 number, const File &file);
 	kern::Result<kern::Ref<Membership>> claim_membership(u32 number, const File &file);
-	/* Any of the file's; empty if it has none. */
+	/* Claims any ID of the file; empty if it has none. */
 	kern::Ref<Id> claim_any(File &file);
 	kern::Ref<Membership> claim_any(Id &id);
-	/* This one, if it has not been claimed; empty otherwise. */
+	/* Claims this one if it is not claimed; returns an empty reference otherwise. */
 	kern::Ref<Id> claim(Id &id);
 	kern::Ref<Membership> claim(Membership &membership);
 
@@ -73,37 +73,43 @@ public:
 	using Events = kern::List<Event, &Event::in_id>;
 	u32 remove(Id &id, Events &unread);
 	u32 remove(Membership &membership, Events &unread);
-	/* Takes the number of what has not been published, if it has not. */
+	/* Releases the number of a membership that was not published. */
 	void forget(Membership &membership);
 
 	/*
-	 * Moves an id of one file to another, with its events, and with what its unread requests have made: how many have been read. Errors: those of find();
-	 * EACCES for the files of two users.
+	 * Moves an ID from one file to another, with its events and the IDs of its unread requests.
+	 * Returns the number of its events that were read. Errors: those of find(); EACCES if the
+	 * files belong to different users.
 	 */
 	kern::Result<u32> move(u32 number, File &from, File &to);
 
-	/* Ends rdma_cm's id later, as its handler may not. */
+	/* Destroys rdma_cm's ID later, because its handler must not. */
 	void lose_device(Id &id);
 
 	void set_uid(Source &source, u64 uid);
 	/* Limits the requests that may wait to be read from now on. Returns the previous limit. */
 	u32 set_backlog(Id &listener, u32 backlog);
-	/* Checks if a program may make a request that ends by an event: ENOBUFS. */
+	/*
+	 * Checks whether a program may start an operation that ends with an event. Errors: ENOBUFS.
+	 */
 	kern::Result<> may_ask(const Id &id);
 
-	/* Empties the owner if there is room, and someone to read it. Context: process. */
+	/* Takes the event if there is space and the file is open. Context: process. */
 	void push(kern::Owned<Event> &event);
-	/* The file's oldest, as read; uid and number filled in. Empty if there is none. */
+	/*
+	 * Returns the file's oldest event, with uid and number, and counts it as read. Empty if
+	 * there is none.
+	 */
 	kern::Owned<Event> pop(File &file);
 	/*
-	 * It could not be delivered: it is unread again, unless its source has been destroyed in
-	 * the meantime. Then the owner is emptied.
+	 * Makes an event that could not be delivered unread again, unless its source has been
+	 * destroyed meanwhile. It takes the event in the former case.
 	 */
 	void put_back(kern::Owned<Event> &event);
 	bool has_unread(const File &file);
 
 	u32 ids() const { return id_limit_.taken(); }
-	/* A file of that user is opened. Context: process. Errors: ENOMEM. */
+	/* Called when a file of that user is opened. Context: process. Errors: ENOMEM. */
 	kern::Result<Shares::Member> enter(const kern_user &user)
 	{
 		return shares_.enter(user, pools_);
@@ -115,7 +121,7 @@ private:
 	/* Adds an ID to a file, or moves it from one file to another with its unread events. */
 	void put_into(Id &id, File &file) KERN_REQUIRES(lock_);
 	void migrate(Id &id, File &to) KERN_REQUIRES(lock_);
-	/* The table's own reference is the caller's. */
+	/* Passes the table's reference to the caller. */
 	kern::Ref<Id> claim_locked(Id &id) KERN_REQUIRES(lock_);
 	kern::Ref<Membership> claim_locked(Membership &membership) KERN_REQUIRES(lock_);
 	static void become(Source &source, State next);
@@ -133,7 +139,7 @@ private:
 	kern::Work removal_{kern::method<&Table::end_lost>, this};
 };
 
-/* As long as the module is there. */
+/* Returns the table, which exists while the module is loaded. */
 Table &table();
 
 } // namespace rdma_ucm

@@ -14,7 +14,7 @@ enum class Width : u8 {
 	extended = 4,
 };
 
-/* One number of an attribute of the performance agent. */
+/* A field of an attribute of the performance management agent. */
 struct Counter {
 	const char *name;
 	ib::PerfAttribute attribute;

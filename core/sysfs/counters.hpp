@@ -20,7 +20,8 @@ public:
 	Counters(ib_device &device, u32 port) : device_(device), port_(port) {}
 
 	/*
-	 * Once. A port whose agent is not in the device has none. Context: process. Errors: ENOMEM.
+	 * Must be called once. A port whose agent is not in the device has no counters. Context:
+	 * process. Errors: ENOMEM.
 	 */
 	kern::Result<> start(const kern::sysfs::Directory &port);
 

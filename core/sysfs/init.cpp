@@ -51,7 +51,7 @@ void remove(ib_device *, void *shown)
 {
 	auto *device = static_cast<Device *>(shown);
 
-	/* From here on the module that counts may be unloaded. */
+	/* From now on, the module that provides the counters may be unloaded. */
 	kern::Guard guard(all->lock);
 	device->node.unlink();
 	device->show(nullptr);

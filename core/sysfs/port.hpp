@@ -24,7 +24,7 @@ class Table
 public:
 	Table(ib_device &device, u32 port) : device_(device), port_(port) {}
 
-	/* Once. Context: process. Errors: ENOMEM. */
+	/* Must be called once. Context: process. Errors: ENOMEM. */
 	kern::Result<> start(const char *name, const kern::sysfs::Directory &parent, int entries)
 	{
 		directory_ = KERN_TRY(kern::sysfs::Directory::create(name, parent));

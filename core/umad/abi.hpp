@@ -51,7 +51,7 @@ static_assert(sizeof(RegisterAgent2) == 40);
 /* The only flag of RegisterAgent2. */
 inline constexpr u32 user_rmpp = 1 << 0;
 
-/* In front of each MAD, read or written. */
+/* Precedes each MAD that is read or written. */
 struct Header {
 	u32 id;
 	/* 0, or the errno with which an unanswered send is returned. */

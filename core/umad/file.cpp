@@ -61,7 +61,7 @@ void File::leave_device()
 void File::release()
 {
 	become(State::closed);
-	/* Only now: until then the end of the port waits for this one. */
+	/* This must be the last step, because the removal of the port waits for it. */
 	owner_->forget(*this);
 	/* Drop the reference that Port::open() took for the file. */
 	kern::Ref<File>::adopt(this);
@@ -135,7 +135,7 @@ kern::Result<> File::remove_agent(u32 id)
 	kern::Owned<Agent> &agent = agents_[kern::index_nospec(id, agents_max)];
 	if (!agent)
 		return kern::Error{-EINVAL};
-	/* Under the lock: the end of the port has to wait for it. */
+	/* This happens with the lock held, so that the removal of the port waits for it. */
 	agent.reset();
 	return {};
 }

@@ -38,8 +38,8 @@ public:
 	 */
 	void leave_device();
 
-	/* For the agents' handlers. */
-	/* failed: in whatever way. */
+	/* Called by the agents' handlers. */
+	/* failed: the send has failed for any reason. */
 	void on_sent(Send &send, bool failed);
 	/* asked: the send that it responds to; nullptr for an unsolicited MAD. */
 	void on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
@@ -52,27 +52,27 @@ public:
 	unsigned int poll(kern::Poll &poll);
 	void release();
 
-	/* In its port's list. */
+	/* In the list of its port. */
 	kern::ListNode node;
 
 private:
 	/* The state only changes in this order. */
 	enum class State : u8 {
 		opened,
-		device_gone, // every call is refused but close()
+		device_gone, // all calls except close() fail
 		closed,
 	};
 	/* The length of headers, which is fixed when the first agent is registered. */
 	enum class Form : u8 {
-		open_short, // without a P_Key's index, unless the program asks for it
-		open_long,  // with it
+		open_short, // without a P_Key index, unless the program requests it
+		open_long,  // with a P_Key index
 		settled_short,
 		settled_long,
 	};
 
 	File(Port &owner, kern_file &native);
 	State state() const { return static_cast<State>(state_.load_acquire()); }
-	/* The one way on; ends the agents. */
+	/* The only function that changes the state; unregisters the agents. */
 	void become(State next);
 
 	Form form() const { return static_cast<Form>(form_.load_acquire()); }

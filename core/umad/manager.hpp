@@ -33,7 +33,7 @@ private:
 	enum class State : u8 {
 		vacant,
 		taken,
-		device_gone, // for ever
+		device_gone, // the final state
 	};
 
 	Manager(ib_device &device, u32 port) : device_(device), port_(port) {}

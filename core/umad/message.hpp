@@ -11,23 +11,24 @@ namespace umad
 class Agent;
 
 /*
- * MADs that a file holds each way, the segments of RMPP messages counted singly; a message that
- * begins below that is taken whole. Unsolicited MADs beyond it are dropped. Outcomes of sends are
- * never dropped, because a program may wait for them forever: a send counts as under way until its
- * outcome has been read, and writes beyond the limit are refused.
+ * Maximum number of MADs that a file holds in each direction, counting each segment of RMPP
+ * messages. A message that begins below the limit is accepted as a whole. Unsolicited MADs beyond
+ * the limit are dropped. Outcomes of sends are never dropped, because a program may wait for them
+ * forever: a send counts as pending until its outcome has been read, and writes beyond the limit
+ * are refused.
  */
 inline constexpr unsigned int mads_max = 8192;
 
-/* A message that waits to be read: one received, or the header of a send that was not answered. */
+/* A message that waits to be read: a received one, or the header of a send without a response. */
 struct Unread {
 	enum class Kind : u8 {
 		unasked,
-		outcome, // of a send
+		outcome, // the outcome of a send
 	};
 	const Kind kind;
 	kern::ListNode node;
 	abi::Header header{};
-	/* nullptr of a send that was not answered. */
+	/* nullptr for a send without a response. */
 	ib_mad_recv_wc *received = nullptr;
 	ib_mad_hdr unanswered{};
 
@@ -39,7 +40,7 @@ struct Unread {
 			ib_free_recv_mad(std::exchange(received, nullptr));
 	}
 
-	/* Bytes behind the header. */
+	/* Number of bytes after the header. */
 	size_t size() const
 	{
 		return received ? static_cast<size_t>(received->mad_len) : sizeof(unanswered);
@@ -59,9 +60,9 @@ class Send
 {
 public:
 	/*
-	 * bytes: the MAD, or all of an RMPP message behind one header of its class; at least
-	 * IB_MGMT_RMPP_HDR. Context: process. Errors: EINVAL for a size, an address or a P_Key's
-	 * index that cannot be, ENOMEM.
+	 * bytes: the MAD, or an RMPP message with one header of its class; at least
+	 * IB_MGMT_RMPP_HDR. Context: process. Errors: EINVAL for an invalid size, address or P_Key
+	 * index; ENOMEM.
 	 */
 	static kern::Result<kern::Owned<Send>> create(Agent &agent, const abi::Header &header,
 						      kern::ConstBytes bytes);
@@ -70,15 +71,15 @@ public:
 	ib_mad_hdr &mad() const { return *static_cast<ib_mad_hdr *>(buffer_->mad); }
 	ib_mad_send_buf &buffer() const { return *buffer_; }
 	unsigned int mads() const { return static_cast<unsigned int>(buffer_->seg_count); }
-	/* True if the peer could take the answer of one for that of the other. */
+	/* Returns true if the response to one could be mistaken for the response to the other. */
 	bool is_mistakable_for(const Send &other) const;
 	/*
-	 * As the program reads it if there was no response; empty for a send that expects none, and
-	 * on the second call.
+	 * Returns the message that the program reads if there was no response; empty for a send
+	 * that expects none, and on the second call.
 	 */
 	kern::Owned<Unread> take_outcome();
 
-	/* In its file's list. */
+	/* In the list of its file. */
 	kern::ListNode node;
 
 private:
@@ -92,7 +93,7 @@ private:
 	const abi::Header header_;
 	ib_ah *address_ = nullptr;
 	ib_mad_send_buf *buffer_ = nullptr;
-	/* There from the beginning, so that it cannot be lost for want of memory. */
+	/* Allocated in advance, so that it cannot be lost when memory is short. */
 	kern::Owned<Unread> outcome_;
 };
 

@@ -22,7 +22,7 @@ struct Names {
 	kern::NodeRegion issm;
 	kern::DeviceClass mad_class;
 };
-/* As long as there is a port. */
+/* Exists while there is a port. */
 Names &names();
 
 class Port : public kern::RefCounted<Port>

@@ -52,8 +52,8 @@ void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
 		       ib_mad_recv_wc *received)
 {
 	/*
-	 * The allocation must not wait for memory, because whoever frees memory may wait for MADs,
-	 * which are received by the same work item.
+	 * The allocation must not wait for memory, because the task that frees memory may wait for
+	 * MADs, which are received by the same work item.
 	 */
 	kern::Owned<Unread> message =
 		asked ? asked->take_outcome()
@@ -171,7 +171,7 @@ kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) con
 	KERN_TRY(kern::copy_out(to, received.recv_buf.mad, first));
 	if (size > first && count < header_bytes + size)
 		return kern::Error{-ENOSPC};
-	/* Behind the first segment, each without the headers of its class. */
+	/* The segments after the first one have no headers of their class. */
 	const auto headers = static_cast<size_t>(
 		ib_get_mad_data_offset(received.recv_buf.mad->mad_hdr.mgmt_class));
 	ib_list_head *link = &received.recv_buf.list;

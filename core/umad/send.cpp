@@ -75,8 +75,7 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	buffer_->context[0] = this;
 	buffer_->timeout_ms = as_int(header_.timeout_ms);
 	/*
-	 * Without a time-out there is nothing after which to repeat, but for a segment that is not
-	 * acknowledged.
+	 * Without a timeout nothing is repeated, except segments that are not acknowledged.
 	 */
 	buffer_->retries = header_.timeout_ms || rmpp ? as_int(header_.retries) : 0;
 	if (header_.timeout_ms)
@@ -172,7 +171,7 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 	 */
 	const size_t size = count - header_bytes;
 	alignas(u64) std::byte single[IB_MGMT_MAD_SIZE];
-	/* In words, which are sooner cleared. */
+	/* Allocated in words, which are zeroed faster. */
 	kern::OwnedArray<u64> several;
 	std::byte *bytes = single;
 	if (size > sizeof(single)) {

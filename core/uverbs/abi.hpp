@@ -357,7 +357,7 @@ struct QpCapacity {
 /* Parameters common to both ways to create a QP. */
 struct QpParameters {
 	u64 user_handle;
-	/* For an XRC target, its domain. */
+	/* For an XRC target, the handle of its XRC domain. */
 	u32 pd_handle;
 	u32 send_cq_handle;
 	u32 recv_cq_handle;

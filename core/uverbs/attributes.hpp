@@ -26,16 +26,15 @@ enum class Form : u8 {
 	in_growing,
 	in_bytes,
 	/*
-	 * One of a few numbers, in four or eight bytes; or a set of flags of which each is one of a
-	 * few.
+	 * One of several values, in four or eight bytes; or a set of flags.
 	 */
 	constant,
 	flags,
-	/* Room for an answer: at least so much. */
+	/* A buffer for output of at least the declared size. */
 	out,
 	/*
-	 * The number of an object, or of a file that the program has open; and of one that is made,
-	 * which is answered in its place.
+	 * The handle of an object, or a file descriptor of the program; and the same for a new
+	 * object or file, which is returned in its place.
 	 */
 	handle,
 	new_handle,
@@ -43,21 +42,21 @@ enum class Form : u8 {
 	new_descriptor,
 };
 
-/* One that a method knows. */
+/* An attribute that a method accepts. */
 struct Attribute {
 	u16 id;
 	Form form;
 	bool mandatory;
-	/* Bytes of in and out. */
+	/* Size of in and out, in bytes. */
 	u16 size;
-	/* For constant the largest value, for flags the mask of all. */
+	/* The largest value of a constant, or the mask of all flags. */
 	u64 bound;
 };
 
 class Attributes
 {
 public:
-	/* More than any method has. */
+	/* No method has as many attributes. */
 	static constexpr size_t most = 20;
 
 	explicit Attributes(std::span<const Attribute> known) : known_(known)
@@ -73,14 +72,14 @@ public:
 	 */
 	kern::Result<> take(u64 list, size_t count);
 
-	/* The rest is of those that the method knows. */
+	/* The following functions accept only attributes that the method accepts. */
 	bool has(u16 id) const { return of(id).present; }
 	/*
-	 * The input, if it has no more than 8 bytes: a number, a handle; 0 where there is none.
+	 * Returns input of at most 8 bytes: a number or a handle; 0 if there is none.
 	 */
 	u64 number(u16 id) const { return of(id).data; }
 	u32 handle(u16 id) const { return static_cast<u32>(number(id)); }
-	/* A descriptor; -1 where there is none. */
+	/* Returns a descriptor; -1 if there is none. */
 	s32 descriptor(u16 id) const { return has(id) ? static_cast<s32>(number(id)) : -1; }
 	/* Copies in longer input. Errors: EFAULT. */
 	template<class T>
@@ -91,8 +90,8 @@ public:
 	}
 
 	/*
-	 * Address and size, in the program's memory, of the input or of the buffer for the output;
-	 * zero where there is none. For any number, known or not.
+	 * Returns address and size, in the program's memory, of the input or of the buffer for the
+	 * output; zero if there is none. Accepts any number.
 	 */
 	struct Place {
 		u64 address = 0;
@@ -106,22 +105,22 @@ public:
 	}
 
 	/*
-	 * An answer, if the program wants it; zero behind it if it has more room. Context: process,
-	 * the program's. Errors: EFAULT.
+	 * Writes output, if the program requests it; a larger buffer is filled with zeroes.
+	 * Context: process, the program's. Errors: EFAULT.
 	 */
 	template<class T>
 	kern::Result<> write_output(u16 id, const T &answer) const
 	{
 		return write_output(of(id), &answer, sizeof(answer));
 	}
-	/* The number of what has been made. */
+	/* Writes the handle of a new object. */
 	kern::Result<> write_handle(u16 id, u32 number) const;
-	/* The answer is in its place already. */
+	/* Marks output that has already been written. */
 	kern::Result<> answered(u16 id) const { return mark(of(id)); }
 
 private:
 	struct Slot {
-		/* Address of the attribute in the program's list; of its data. */
+		/* Addresses of the attribute in the program's list, and of its data. */
 		u64 itself = 0;
 		u64 at = 0;
 		u64 data = 0;
@@ -129,10 +128,10 @@ private:
 		u16 flags = 0;
 		bool present = false;
 	};
-	/* Its place among those that are known; behind the last for one that is not. */
+	/* Returns its index in known_, or the size of known_ for an unknown one. */
 	size_t find(u16 id) const
 	{
-		/* Most stand at their number. */
+		/* Most attributes have their number as index. */
 		if (id < known_.size()) {
 			const size_t place = kern::index_nospec(id, known_.size());
 			if (known_[place].id == id)
@@ -153,7 +152,7 @@ private:
 	kern::Result<> mark(const Slot &slot) const;
 
 	const std::span<const Attribute> known_;
-	/* As those that are known. */
+	/* Indexed like known_. */
 	Slot slots_[most];
 };
 

@@ -20,10 +20,10 @@ namespace uverbs
 inline constexpr size_t max_request = 120;
 
 enum class Needs : u8 {
-	/* The device alone: GET_CONTEXT. */
+	/* Only the device: GET_CONTEXT. */
 	device,
 	context,
-	/* Nothing but the object that it names, to give something back; or nothing at all. */
+	/* Only the object that it destroys, or nothing. */
 	nothing,
 };
 
@@ -99,25 +99,25 @@ struct Command {
 	bool extended;
 	Needs needs;
 	/*
-	 * The bytes that the core knows; for an extended command also the least that a program must
-	 * send.
+	 * Size of the request that the core knows; for an extended command, least_request is the
+	 * minimum size.
 	 */
 	u16 request;
 	u16 least_request;
-	/* The least room for the response; 0 if there is none. */
+	/* Minimum size of the response buffer; 0 if there is no response. */
 	u16 response;
-	/* Where in ib_device_ops the method is without which the device cannot do it; or always. */
+	/* Offset in ib_device_ops of the method that the command requires; or `always`. */
 	u16 method;
 	kern::Result<> (*run)(Call &call);
 };
 inline constexpr u16 always = 0xffff;
 
-/* nullptr for one that there is not. */
+/* Returns nullptr if there is no such command. */
 const Command *find_command(u32 number, bool extended);
 
 /*
- * Carries out a command of `count` bytes in the program's memory. Context: process, the program's. Errors: those of Documentation/user-verbs.rst;
- * of the command.
+ * Executes a command of `count` bytes in the program's memory. Context: process, the program's.
+ * Errors: those of Documentation/user-verbs.rst, and those of the command.
  */
 kern::Result<> run_command(File &file, u64 from, size_t count, Present present);
 

@@ -10,7 +10,7 @@ namespace uverbs
 namespace
 {
 
-/* As programs know them. */
+/* The capabilities that are reported to programs. */
 constexpr u64 user_capabilities =
 	IB_DEVICE_RESIZE_MAX_WR | IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |
 	IB_DEVICE_RAW_MULTI | IB_DEVICE_AUTO_PATH_MIG | IB_DEVICE_CHANGE_PHY_PORT |

@@ -29,7 +29,7 @@ Result<kern::Ref<EventFile>> find_event_file(File &file, s32 descriptor, EventFi
 	return kern::Ref<EventFile>::share(*found.get());
 }
 
-/* The channel that a program names by its descriptor: of this very file, or none. */
+/* Returns the completion channel of a descriptor, which must belong to this file; or none. */
 Result<kern::Ref<EventFile>> find_channel(File &file, s32 descriptor)
 {
 	return descriptor < 0 ? kern::Ref<EventFile>()
@@ -42,7 +42,7 @@ struct CqParameters {
 	u32 comp_vector;
 	s32 comp_channel;
 	u64 flags = 0;
-	/* For asynchronous events, if the program names one. */
+	/* The file for asynchronous events, if the program specifies one. */
 	s32 event_file = no_descriptor;
 };
 

@@ -16,7 +16,7 @@ kern::Result<kern::Ref<Device>> Device::create(ib_device &ib, const kern::Device
 		return kern::Error{-EOPNOTSUPP};
 	auto device = KERN_TRY(kern::adopt_ref(new (kern::Gfp::kernel) Device(ib)));
 	if (const kern::Result<> started = device->start(verbs_class, region); !started) {
-		/* Its node may have been there, and opened. */
+		/* Its node may have existed and been opened. */
 		device->files_.leave_device();
 		device->cgroup_ = {};
 		return kern::Error{started.error()};

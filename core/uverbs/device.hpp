@@ -44,7 +44,7 @@ private:
 	kern::Result<> show_name(kern::sysfs::Output &out);
 	kern::Result<> show_version(kern::sysfs::Output &out);
 
-	/* As long as it has not been removed. */
+	/* Valid until the device is removed. */
 	ib_device &ib_;
 	/* Lowest free; none if it is not below the node's limit. */
 	unsigned int number_ = kern::Node::limit;
@@ -59,7 +59,7 @@ private:
 	ib_node published_{};
 };
 
-/* Where the numbers come from. */
+/* Returns the allocator of the numbers. */
 kern::IdAllocator &numbers();
 
 } // namespace uverbs

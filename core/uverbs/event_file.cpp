@@ -22,7 +22,7 @@ EventFile::EventFile(Kind kind) : kind_(kind) {}
 
 EventFile::~EventFile()
 {
-	/* Only its own sources are left: objects have taken out theirs. */
+	/* Only its own sources are left, because objects have removed theirs. */
 	kern::Guard guard(lock_);
 	while (queue_.pop_front())
 		;
@@ -69,7 +69,7 @@ void EventFile::push(EventSource &source, ib_event_type type)
 	kern::Guard guard(lock_);
 
 	if (kind_ == Kind::asynchronous) {
-		/* As it is the latest now, it is behind those that it was before. */
+		/* This is now the latest event, so it moves behind the others. */
 		u32 kept = 0;
 		for (u32 i = 0; i < source.waiting_; i++)
 			if (source.type_[i] != type)

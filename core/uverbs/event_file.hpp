@@ -34,12 +34,12 @@ private:
 
 	/* Returned to the program in each event. */
 	u64 element_ = 0;
-	/* Events that wait to be read, and that have been. */
+	/* Number of events that wait to be read, and that were read. */
 	u32 waiting_ = 0;
 	u32 read_ = 0;
-	/* Asynchronous events: which, the oldest first. */
+	/* The types of waiting asynchronous events, oldest first. */
 	u8 type_[types] = {};
-	/* In its file's queue as long as something waits. */
+	/* In the queue of its file while events wait. */
 	kern::ListNode node_;
 };
 
@@ -51,22 +51,25 @@ public:
 	~EventFile();
 
 	/*
-	 * Both with the file that a program will read, once that is installed. Context: process.
-	 * Errors: EDQUOT; those of NewFile::create().
+	 * Both create the object and the file that the program reads, which the caller installs.
+	 * Context: process. Errors: EDQUOT; those of NewFile::create().
 	 */
 	struct Created {
 		kern::Ref<EventFile> events;
 		kern::NewFile file;
 	};
 	static kern::Result<Created> create_channel(File &maker);
-	/* With sources for each port of the device, and for the device itself. */
+	/* Creates it with a source for each port of the device, and one for the device. */
 	static kern::Result<Created> create_asynchronous(File &maker);
 
-	/* Something has happened. type: of an asynchronous event. Any context. */
+	/* Adds an event. type: of an asynchronous event. Context: any. */
 	void push(EventSource &source, ib_event_type type = {});
-	/* The same, of a port, or 0 for the device, if it is for asynchronous events. */
+	/* Does the same for a port, or for the device if @port is 0. Has no effect on channels. */
 	void push_port(u32 port, ib_event_type type);
-	/* Takes out what has not been read; how many events have. Context: process. */
+	/*
+	 * Removes the unread events of a source; returns the number of its events that were read.
+	 * Context: process.
+	 */
 	u32 forget(EventSource &source);
 	/*
 	 * Closes a channel: no more events are added, and readers get an error after the remaining
@@ -74,7 +77,7 @@ public:
 	 */
 	void close();
 
-	/* While its caller has the file. */
+	/* The caller must hold the file. */
 	bool is(Kind kind, const File &maker) const
 	{
 		return kind_ == kind && maker_.get() == &maker;
@@ -85,7 +88,7 @@ public:
 	unsigned int poll(kern::Poll &poll);
 	void release();
 
-	/* In the list of its maker. */
+	/* In the list of the file that created it. */
 	kern::ListNode node;
 
 private:
@@ -105,7 +108,8 @@ private:
 
 	const Kind kind_;
 	/*
-	 * As long as the program has the file, both: it is charged to the user of its maker.
+	 * Both are valid while the program has the file open. The charge is to the user of the file
+	 * that created it.
 	 */
 	kern::Ref<File> maker_;
 	kern::Charge charge_;
@@ -113,7 +117,7 @@ private:
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("uverbs.events")};
 	kern::List<EventSource, &EventSource::node_> queue_ KERN_GUARDED_BY(lock_);
 	bool closed_ KERN_GUARDED_BY(lock_) = false;
-	/* nullptr once the program has closed it. */
+	/* nullptr after the program has closed it. */
 	kern_file *file_ KERN_GUARDED_BY(lock_) = nullptr;
 	kern::WaitQueue readers_{KERN_LOCK_CLASS("uverbs.readers")};
 };

@@ -105,7 +105,7 @@ void File::leave_device()
 void File::release()
 {
 	end(State::closed);
-	/* Only now: until then the end of the device waits for this one. */
+	/* This must be the last step, because the removal of the device waits for it. */
 	owner_->forget(*this);
 	/* Drop the reference that Device::open() took for the file. */
 	kern::Ref<File>::adopt(this);

@@ -43,24 +43,24 @@ public:
 	 */
 	void leave_device();
 
-	/* For commands, which run only as long as the device is there. */
+	/* For commands, which run only while the device exists. */
 	Device &owner() { return *owner_; }
 	ib_device &device() const { return *device_; }
 	ib_ucontext *context() const { return context_.load_acquire(); }
 	ObjectTable &objects() { return objects_; }
 	Share &share() const { return *share_; }
 	/*
-	 * Where the asynchronous events of its objects go that name no other file; none as long as
-	 * the program has asked for none.
+	 * Returns the file for asynchronous events of objects that specify no other; none until the
+	 * program has requested one.
 	 */
 	kern::Ref<EventFile> events();
 	/*
 	 * Implements GET_CONTEXT; succeeds once, if `respond` does. Errors: EINVAL for a second
-	 * time; EDQUOT; EAGAIN beyond the limit of a control group.
+	 * call; EDQUOT; EAGAIN beyond the limit of a control group.
 	 */
 	template<class Respond>
 	kern::Result<> make_context(ib_udata &udata, Respond respond);
-	/* The first one is that of events(). */
+	/* The first one is returned by events(). */
 	void use_for_events(const kern::Ref<EventFile> &events);
 
 	void add_event_file(EventFile &file);
@@ -72,27 +72,29 @@ public:
 	kern::Result<kern_mapping> map(u64 page_offset, size_t length);
 	void release();
 
-	/* In its device's list. */
+	/* In the list of its device. */
 	kern::ListNode node;
 
 private:
 	/* The state only changes in this order. */
 	enum class State : u8 {
-		opened,      // no context yet: commands that need none
-		ready,       // all commands
-		device_gone, // those that give numbers back
-		closed,      // none: the program has no descriptor any more
+		opened,      // no context: only commands that need none are permitted
+		ready,       // all commands are permitted
+		device_gone, // only commands that destroy objects are permitted
+		closed,      // no commands are possible: the program has closed its last descriptor
 	};
 
 	File(Device &owner, kern_file &native, Shares::Member share);
 	State state() const { return static_cast<State>(state_.load_acquire()); }
-	/* The one way on. */
+	/* The only function that changes the state. */
 	void become(State next);
 	kern::Result<kern::CgroupCharge> charge_context();
-	/* Waits for the commands that run, and gives all back that is on the device. */
+	/* Waits for running commands, and releases all objects of the device. */
 	void end(State next) KERN_EXCLUDES(commands_);
 	void close_channels();
-	/* To all files for asynchronous events: of a port, or 0 for the device. Any context. */
+	/*
+	 * Adds an event to all files for asynchronous events. port: 0 for the device. Context: any.
+	 */
 	void notify_all(u32 port, ib_event_type type);
 	Present present() const;
 	static void handle_event(ib_event_handler *handler, ib_event *event);
@@ -106,8 +108,8 @@ private:
 
 	kern::RwLock commands_{KERN_LOCK_CLASS("uverbs.commands")};
 	/*
-	 * A State. Read under commands_, written under its exclusive side; but for the step to
-	 * ready, of one command.
+	 * A State. Read with commands_ held, and written with it held for writing, except for the
+	 * change to `ready`, which one command makes.
 	 */
 	kern::Atomic<u8> state_{static_cast<u8>(State::opened)};
 	/* Held by the command that creates the context. */

@@ -124,7 +124,7 @@ enum : u16 {
 	response_cap,
 	response_qp_num,
 };
-/* In addition to those of the command. */
+/* In addition to the flags of the command. */
 inline constexpr u32 flag_sq_sig_all = 1 << 12;
 }
 namespace create_srq_method

@@ -18,7 +18,9 @@ public:
 
 	Owning() : Object(its_kind) {}
 
-	/* Once: what the midlayer made, or its error. */
+	/*
+	 * Must be called once, with the object that the midlayer has created, or its error pointer.
+	 */
 	kern::Result<> take(Verbs *made)
 	{
 		if (rdma::is_err(made))
@@ -26,10 +28,10 @@ public:
 		ib_ = made;
 		return {};
 	}
-	/* nullptr before it is created, and once it has been freed. */
+	/* Returns nullptr before the object is created and after it was freed. */
 	Verbs *ib() const { return ib_; }
 
-	/* The caller has to free it. */
+	/* Passes the object to the caller, who must free it. */
 	Verbs *give_up() { return std::exchange(ib_, nullptr); }
 
 	kern::Result<> end(Reason) override

@@ -6,7 +6,7 @@
 namespace uverbs
 {
 
-/* False while someone makes or ends it. */
+/* Returns false while the object is being created or destroyed. */
 bool Object::hold()
 {
 	int users = users_.load_relaxed();

@@ -4,7 +4,7 @@
  *
  * An object is held by the commands that use it and by the objects that were created in it. It can
  * be destroyed when nothing holds it. One command at a time creates or destroys an object;
- * meanwhile other commands that name it get EBUSY. A file lists its objects in the order of their
+ * meanwhile other commands that refer to it get EBUSY. A file lists its objects in the order of their
  * creation, so an object comes after those that it holds, and destroying all in reverse order
  * always works.
  *
@@ -48,12 +48,12 @@ public:
 	u32 handle() const { return handle_; }
 
 	/*
-	 * Destroys the device's resource, if it exists; after an error, it still exists. The device
-	 * calls the object no more. Context: process, of the one that creates or destroys the
-	 * object.
+	 * Destroys the device's resource, if it exists; after an error, it still exists. Afterwards
+	 * the device does not call the object. Context: process, in the task that creates or
+	 * destroys the object.
 	 */
 	virtual kern::Result<> end(Reason reason) = 0;
-	/* True if it has released its resource of the device, or never had one. */
+	/* Returns true if it has released its resource of the device, or never had one. */
 	virtual bool ended() const = 0;
 
 private:
@@ -72,7 +72,7 @@ private:
 	kern::Atomic<int> users_{alone};
 	kern::ListNode node_;
 	kern::Charge charge_;
-	/* As long as it has something of the device. */
+	/* Held while the object has a resource of the device. */
 	kern::CgroupCharge cgroup_charge_;
 };
 
@@ -100,7 +100,7 @@ public:
 
 private:
 	friend class ObjectTable;
-	/* Takes over what the caller holds. */
+	/* Takes over the caller's hold. */
 	explicit Hold(T *object) : object_(object) {}
 
 	T *object_ = nullptr;
@@ -114,8 +114,8 @@ class ObjectTable
 {
 public:
 	/*
-	 * share: of the user whose objects they are; outlives them. cgroup: what objects are
-	 * charged to as well, or nullptr; it stays until end_all().
+	 * share: the share of the user who owns the objects; must outlive them. cgroup: the control
+	 * group that objects are charged to, or nullptr; must be valid until end_all().
 	 */
 	explicit ObjectTable(Share &share, kern_cgroup_device *cgroup = nullptr)
 	    : share_(share), cgroup_(cgroup)
@@ -124,15 +124,18 @@ public:
 	~ObjectTable() { kern_assert(objects_.empty()); }
 
 	/*
-	 * The object of a kind by its number. Errors: ENOENT; EINVAL for one of another kind; EBUSY
-	 * while it is made or ended.
+	 * Finds an object by kind and handle. Errors: ENOENT; EINVAL for an object of another kind;
+	 * EBUSY while it is being created or destroyed.
 	 */
 	template<class T>
 	kern::Result<Hold<T>> find(u32 handle)
 	{
 		return Hold<T>(static_cast<T *>(KERN_TRY(find_held(handle, T::kind))));
 	}
-	/* The same, for the caller alone, until end() or leave(). EBUSY also if it is held. */
+	/*
+	 * Does the same, and gives the caller exclusive use until end() or leave(). Errors: also
+	 * EBUSY if it is held.
+	 */
 	template<class T>
 	kern::Result<T *> claim(u32 handle)
 	{
@@ -140,11 +143,12 @@ public:
 	}
 
 	/*
-	 * Gives a new object its number; it is the caller's alone until leave() or end(). Errors:
-	 * EDQUOT beyond its user's share; EAGAIN beyond the limit of a control group; ENOMEM.
+	 * Assigns a handle to a new object; the caller has exclusive use until leave() or end().
+	 * Errors: EDQUOT beyond its user's share; EAGAIN beyond the limit of a control group;
+	 * ENOMEM.
 	 */
 	kern::Result<> add(Object &object);
-	/* Others may find it, from now on or again. */
+	/* Ends the exclusive use: other commands can find the object. */
 	void leave(Object &object) { object.users_.store_release(0); }
 	/*
 	 * The object, which only the caller uses, now holds another one: moves it behind that in
@@ -212,8 +216,8 @@ public:
 		if (!object_)
 			return;
 		/*
-		 * A program may have guessed its key and bound a window to it: then it ends with
-		 * the file.
+		 * A program may have guessed its key and bound a window to it; then it is destroyed
+		 * with the file.
 		 */
 		if (object_->end(Reason::gone))
 			table_.remove(*object_);
@@ -221,7 +225,7 @@ public:
 
 	T *operator->() const { return object_; }
 	T &operator*() const { return *object_; }
-	/* From now on the program has it. */
+	/* Makes the object visible to the program. */
 	void finish() { table_.leave(*std::exchange(object_, nullptr)); }
 
 private:

@@ -73,7 +73,7 @@ ib_qp_init_attr make_attr(const Qp::Parents &parents, const abi::QpParameters &w
 	return attr;
 }
 
-/* event_file: for its events, if the program names one. */
+/* event_file: the file for its events, if the program specifies one. */
 template<class Respond>
 Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, s32 event_file,
 		Respond respond)

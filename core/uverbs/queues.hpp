@@ -88,10 +88,10 @@ public:
 	struct Parents {
 		Hold<Pd> pd;
 		Hold<Cq> send_cq;
-		/* Empty if it is the same. */
+		/* Empty if it is the same as send_cq. */
 		Hold<Cq> recv_cq;
 		Hold<Srq> srq;
-		/* For an XRC target, which has nothing else. */
+		/* Set for an XRC target, which has no other parents. */
 		Hold<Xrcd> xrcd;
 	};
 	Qp(Parents parents, kern::Ref<EventFile> events, u64 user_handle)
@@ -100,10 +100,10 @@ public:
 	}
 	~Qp() override;
 
-	/* For a command: its multicast groups are in the way. */
+	/* Refuses to destroy it on a command while it is attached to multicast groups. */
 	kern::Result<> end(Reason reason) override;
 	/*
-	 * A second time for the same group changes nothing. Context: process. Errors: EDQUOT beyond
+	 * Attaching to the same group again has no effect. Context: process. Errors: EDQUOT beyond
 	 * the user's share; ENOMEM; those of ib_attach_mcast().
 	 */
 	kern::Result<> attach(Share &share, GroupMembers &members, const ib_gid &gid, u16 lid);

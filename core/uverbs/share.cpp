@@ -7,7 +7,7 @@ namespace uverbs
 namespace
 {
 
-/* For a device that reports no limit. */
+/* Size of the pool if the device reports no limit. */
 constexpr u32 unstated = 65536;
 
 u32 limit_of(int stated)

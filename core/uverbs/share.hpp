@@ -21,15 +21,15 @@ namespace uverbs
 struct Pools {
 	explicit Pools(const ib_device_attr &attr);
 
-	/* Devices have at least so many doorbell pages, and one for the kernel. */
+	/* Devices have at least this many doorbell pages, and one for the kernel. */
 	kern::Pool contexts{1024};
 	kern::Pool pds;
 	kern::Pool ahs{65536};
 	/* Memory regions and windows. */
 	kern::Pool keys;
 	/*
-	 * Completion queues and XRC domains: the card wants a CQ of its own for a domain's target
-	 * QPs, with as much room for events.
+	 * Completion queues and XRC domains. The card needs a CQ for the target QPs of a domain,
+	 * which uses as much space of an event queue as any CQ.
 	 */
 	kern::Pool cqs;
 	kern::Pool srqs;
@@ -65,7 +65,7 @@ public:
 	private:
 		friend class GroupMembers;
 		GroupMembers *members_ = nullptr;
-		/* Only compared: it stays as long as its attachments. */
+		/* Used only for comparison. It exists as long as its attachments. */
 		const void *user_ = nullptr;
 		ib_gid gid_;
 		kern::ListNode node_;
@@ -73,7 +73,10 @@ public:
 
 	GroupMembers() = default;
 	~GroupMembers();
-	/* While the member exists. group_size: QPs of all users and the kernel. Errors: EDQUOT. */
+	/*
+	 * Counts the QP while the member exists. group_size: number of QPs of all users and the
+	 * kernel. Errors: EDQUOT.
+	 */
 	kern::Result<> join(Member &member, const kern::UserShare &user, const ib_gid &gid,
 			    u32 group_size);
 
@@ -103,7 +106,7 @@ public:
 
 	/* The quota that objects of a kind are charged to. */
 	kern::Quota &of(Kind kind);
-	/* Nothing is charged: it need not be kept. */
+	/* Returns true if nothing is charged, so the share may be freed. */
 	bool idle() const;
 
 	kern::Quota contexts, pds, ahs, keys, cqs, srqs, qps, event_files, attachments;

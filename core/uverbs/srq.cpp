@@ -19,7 +19,7 @@ struct SrqParameters {
 	u64 user_handle;
 	ib_srq_attr attr;
 	ib_srq_type type;
-	/* For its events, if the program names one. */
+	/* The file for its events, if the program specifies one. */
 	s32 event_file = no_descriptor;
 };
 

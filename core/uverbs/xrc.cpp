@@ -72,7 +72,10 @@ kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode,
 	}
 	if (inode && mode == Mode::existing)
 		return kern::Error{-EAGAIN};
-	/* A program's, and so are the targets in it: none of them may what the kernel's QPs may. */
+	/*
+	 * The domain and the targets in it belong to a program, so they do not have the permissions
+	 * of the kernel's QPs.
+	 */
 	ib_xrcd *const made = ib_alloc_xrcd_user(&device, &udata);
 	KERN_TRY_ERRNO(kern::pointer_error(made));
 	auto *const domain = new (kern::Gfp::kernel_account) XrcDomain(*made, std::move(inode));

@@ -25,7 +25,7 @@ public:
 	 */
 	kern::Result<ib_qp *> create_target(ib_qp_init_attr &attr);
 	kern::Result<ib_qp *> open_target(ib_qp_open_attr &attr);
-	/* Gives a handle back. Context: process. */
+	/* Closes a handle. Context: process. */
 	void close_target(ib_qp &handle);
 
 	ib_xrcd &ib() { return ib_; }
@@ -35,9 +35,9 @@ private:
 	XrcDomain(ib_xrcd &ib, kern::Inode inode) : ib_(ib), inode_(std::move(inode)) {}
 
 	ib_xrcd &ib_;
-	/* Empty: for one program alone. */
+	/* Empty if only one program uses the domain. */
 	const kern::Inode inode_;
-	/* Its users: under the lock of XrcDomains. */
+	/* Number of users; protected by the lock of XrcDomains. */
 	u32 users_ = 1;
 	kern::ListNode node_;
 	/*
@@ -47,14 +47,17 @@ private:
 	kern::Mutex targets_lock_{KERN_LOCK_CLASS("uverbs.xrc_targets")};
 };
 
-/* One device's domains. Lock order: its lock within that of ObjectTable, outside the midlayer's. */
+/*
+ * The domains of a device. Lock order: its lock nests inside that of ObjectTable, and outside the
+ * midlayer's.
+ */
 class XrcDomains
 {
 public:
 	XrcDomains() = default;
 	~XrcDomains()
 	{
-		/* Domains that the device did not take back are lost. */
+		/* Domains that the device failed to release are leaked. */
 		while (domains_.pop_back()) {
 		}
 	}
@@ -66,13 +69,13 @@ public:
 	enum class Mode : u8 { existing, existing_or_new, only_new };
 
 	/*
-	 * Opens by a file, or without one for the caller only. Context: process. Errors: EAGAIN if
-	 * there is none, EINVAL if there is one already, depending on the mode; ENOMEM; those of
-	 * ib_alloc_xrcd_user().
+	 * Opens the domain of a file, or without a file one for the caller only. Context: process.
+	 * Errors, depending on the mode: EAGAIN if there is no domain, EINVAL if there is one;
+	 * ENOMEM; those of ib_alloc_xrcd_user().
 	 */
 	kern::Result<XrcDomain *> open(ib_device &device, kern::Inode inode, Mode mode,
 				       ib_udata &udata);
-	/* Errors: those of ib_dealloc_xrcd(); then the caller still has it. */
+	/* Errors: those of ib_dealloc_xrcd(); then the domain stays open. */
 	kern::Result<> close(XrcDomain &domain);
 
 private:

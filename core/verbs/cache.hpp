@@ -13,7 +13,7 @@ namespace verbs
  */
 kern::Result<> refresh_port(ib_device &device, ib_device_verbs &verbs, u32 port_num);
 
-/* When there are no readers any more. */
+/* Frees the cache when there are no readers any more. */
 void free_cache(ib_device_verbs &verbs);
 
 } // namespace verbs

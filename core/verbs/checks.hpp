@@ -37,7 +37,7 @@ void exit_checks();
  */
 void report_misuse(Rule rule, const ib_device *device, const char *who, const char *what);
 
-/* Tells the test, if there is one; false if there is none. */
+/* Notifies the observer of a test; returns false if there is none. */
 bool notify_observer(Rule rule, const char *who, const char *what);
 
 /* Reports an object whose use count was misused: more uses ended than began, or far too many. */
@@ -144,8 +144,8 @@ public:
 extern "C" {
 
 /*
- * For tests: `observer` gets the number of each rule as it is broken, as in verbs::Rule, instead of
- * the log. nullptr ends it.
+ * For tests: calls `observer` with the number of each violated rule (verbs::Rule) instead of
+ * logging it. nullptr restores logging.
  */
 void ib_set_misuse_observer(void (*observer)(int rule, const char *who, const char *what));
 }

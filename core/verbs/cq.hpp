@@ -35,7 +35,10 @@ void stop_poller(ib_cq &cq);
  * of this CQ.
  */
 void flush_cq(ib_cq &cq);
-/* Ends it; nothing schedules it any more. Nothing for a CQ without one. */
+/*
+ * Destroys the poller, which must not be scheduled any more. Has no effect on a CQ without a
+ * poller.
+ */
 void destroy_poller(ib_cq &cq);
 
 kern::Result<> init_pollers();

@@ -26,7 +26,7 @@ namespace
 constexpr int batch = 16;
 /* The same for a direct poll, which has them on its stack. */
 constexpr int direct_batch = 8;
-/* After so many the poller lets others run. */
+/* The poller yields after this number of completions. */
 constexpr int softirq_budget = 256;
 constexpr int work_budget = 65536;
 /*
@@ -42,7 +42,7 @@ constinit kern::Static<Queues> queues;
 
 struct Processed {
 	int count;
-	int error; /* of the last ib_poll_cq(), or 0 */
+	int error; /* error of the last ib_poll_cq(), or 0 */
 };
 
 Processed process(ib_cq *cq, ib_wc *wcs, int at_once, int budget)
@@ -168,7 +168,7 @@ private:
 	/* True if there may be more. */
 	bool poll(int budget)
 	{
-		/* Before it polls: who is behind since has to wait for the next run. */
+		/* Read this before polling; later requests wait for the next run. */
 		if (const u8 asked = asked_.load_acquire()) [[unlikely]]
 			return poll_as_asked(asked, budget);
 		return arm_after(process(cq_, wcs_, batch, budget), budget);
@@ -230,7 +230,7 @@ private:
 	kern::Mutex flush_lock_{KERN_LOCK_CLASS("verbs.flush_cq")};
 	kern::Completion flushed_;
 	int to_take_ = 0;
-	/* For a workqueue: the context that runs it now, 0 for none. */
+	/* For a workqueue: the context that runs the poller, or 0. */
 	unsigned long polling_ = 0;
 	kern::Timer retry_timer_{kern::method<&ib_cq_poller::retry>, this};
 	union {

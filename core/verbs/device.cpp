@@ -27,7 +27,7 @@ struct RequiredMethod {
 	size_t least;
 	/* Only for a driver that has this method, too. */
 	size_t if_at;
-	/* Only for devices that speak one of these. */
+	/* Protocols of the devices that need the method. */
 	unsigned int protocols;
 };
 constexpr size_t for_all = ~size_t{0};

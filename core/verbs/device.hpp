@@ -202,7 +202,7 @@ private:
 	T *object_;
 };
 
-/* Its creation has succeeded: it is found from now on. */
+/* Makes the object visible after its successful creation. */
 template<Numbered T>
 void list(T *object, const char *owner)
 {

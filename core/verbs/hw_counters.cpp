@@ -13,7 +13,7 @@ namespace
 constexpr u64 ns_per_ms = 1'000'000;
 constexpr u32 longest_lifespan_ms = 10'000;
 
-/* nullptr for what nothing is counted of. */
+/* Returns nullptr if there are no counters. */
 HwStats *stats_of(const ib_device &device, u32 port)
 {
 	kern::OwnedArray<HwStats> &all = device.verbs->hw_stats;

@@ -16,10 +16,10 @@ namespace verbs
 class HwStats
 {
 public:
-	/* Once. port: 0 for the device. Context: process. Errors: ENOMEM. */
+	/* Must be called once. port: 0 for the device. Context: process. Errors: ENOMEM. */
 	kern::Result<> start(ib_device &device, u32 port);
 
-	/* nullptr if nothing is counted. */
+	/* Returns nullptr if there are no counters. */
 	const rdma_hw_counters *counters() const { return counters_; }
 	/*
 	 * Reads `count` counters, beginning with `first`. Context: process. Errors: EINVAL; the

@@ -65,7 +65,7 @@ int attach(ib_qp *qp, const ib_gid *gid, u16 lid, ib_mcast_owner owner)
 	if (!has_other_locked(*qp->core, *gid, lid))
 		if (int error = VERBS_CALL(qp->device, attach_mcast, qp, gid, lid, owner))
 			return error;
-	/* From here on the ring owns it. */
+	/* From now on, the ring owns it. */
 	ring_push(qp->core->groups, group.take().release()->links);
 	use(qp);
 	return 0;

@@ -23,7 +23,7 @@ struct ProtocolTraits {
 	u32 port_flag;
 	u32 usual_port_flags;
 	u32 max_mad_size;
-	/* A port has at least so many entries in its tables of GIDs and P_Keys. */
+	/* Minimum number of entries in the GID and P_Key tables of a port. */
 	int least_gids;
 	int least_pkeys;
 	/* Type of its address vectors; UNDEFINED where there are none. */

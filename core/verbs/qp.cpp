@@ -64,7 +64,7 @@ struct TraitsTable {
 };
 constexpr TraitsTable traits_table;
 
-/* Nothing for a type that the device's protocol has not. */
+/* Returns no traits for a type that the device's protocol does not have. */
 QpTraits traits_of(const ib_device &device, ib_qp_type type)
 {
 	if (static_cast<unsigned int>(type) >= TraitsTable::types)
@@ -179,7 +179,10 @@ int check_values(const ib_qp &qp, ib_qp_attr &attr, int mask)
 	return 0;
 }
 
-/* In a program's domain, the handle belongs to the caller, whoever created the QP. */
+/*
+ * In a program's domain, the handle belongs to the caller, even if another program has created the
+ * QP.
+ */
 ib_qp *open_handle(ib_qp &real, const ib_qp_open_attr &attr, const char *caller)
 {
 	const ib_udata program{};
@@ -255,8 +258,8 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	if (int error = qp.belongs_to(device, udata))
 		return rdma::err_ptr<ib_qp>(error);
 	/*
-	 * Whoever has created a target, it writes to the memory of its domain's SRQs, which belongs
-	 * to a program if the domain does.
+	 * A target writes to the memory of its domain's SRQs, which belongs to a program if the
+	 * domain does, even if the kernel has created the target.
 	 */
 	if (qp->xrcd)
 		qp->res.user = qp->xrcd->res.user;

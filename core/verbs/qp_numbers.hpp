@@ -10,10 +10,11 @@ namespace verbs
 {
 
 /*
- * In rings by the low bits of the number, which drivers give out one after the other, under the
- * lock of the table of all queue pairs: out of its ring one goes as it gives back its place there.
- * Until then it may be hidden, and its number another's already. Handles on XRC targets are not
- * among them: the target is. Context: process. Lock order: as ResourceTable.
+ * Finds queue pairs by their numbers. They are in rings by the low bits of the number, because
+ * drivers assign numbers consecutively. The lock of the table of all queue pairs protects the
+ * rings. A queue pair leaves its ring when it is removed from that table; until then it may be
+ * hidden, and its number may already be assigned again. The rings contain XRC targets, but not the
+ * handles on them. Context: process. Lock order: as ResourceTable.
  */
 class QpNumbers
 {
@@ -26,13 +27,13 @@ public:
 	QpNumbers(const QpNumbers &) = delete;
 	QpNumbers &operator=(const QpNumbers &) = delete;
 
-	/* Once the driver has given it its number. */
+	/* Called after the driver has assigned the number. */
 	void add(ib_qp &qp)
 	{
 		kern::Guard guard(table_.lock_);
 		ring_push(rings_[qp.qp_num % rings], qp.links);
 	}
-	/* From here and from the table; a handle from the table alone. */
+	/* Removes a queue pair from its ring and from the table; a handle is only in the table. */
 	void remove(ib_qp &qp)
 	{
 		table_.remove_with(qp.res, [&] { ring_remove(qp.links); });

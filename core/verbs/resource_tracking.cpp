@@ -118,7 +118,7 @@ void for_each_shown(ib_device &device, Body body)
 	}
 }
 
-/* False where there is no room for another. */
+/* Returns false if there is no space for another number. */
 bool add_number(ib_resource_info &info, u32 number)
 {
 	auto &srq = info.srq;

@@ -46,10 +46,10 @@ bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
 	const u32 number = !former                              ? first_
 			   : former->number < NumberBlock::last ? former->number + 1
 								: 0;
-	/* Behind the former; the first of all where the numbers begin anew. */
+	/* The block is inserted behind the former one, or first if the numbers wrap around. */
 	ib_list_head *behind = former && number ? former->links.next : blocks_.next;
 
-	/* All of its numbers came and went: its memory serves the next ones. */
+	/* All of its numbers have been released, so its memory is reused for the next block. */
 	if (former && !former->taken) {
 		if (behind == &former->links)
 			behind = behind->next;
@@ -135,7 +135,10 @@ void ResourceTable::release(Record &record)
 
 void ResourceTable::report_leaks(const ib_device &device, const char *kind)
 {
-	/* One owner at a time: that of the first object, with all others of the same owner. */
+	/*
+	 * Each iteration takes the owner of the first object, and all other objects of the same
+	 * owner.
+	 */
 	while (true) {
 		const char *owner = nullptr;
 		unsigned int count = 0;

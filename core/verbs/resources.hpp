@@ -50,10 +50,10 @@ public:
 		kern_assert(before & shown);
 		return before == shown;
 	}
-	/* The object is not visible, and nobody reads it. */
+	/* Returns true if the object is not visible and has no readers. */
 	bool is_free() const { return word_.load_acquire() == 0; }
 
-	/* False if it is not shown. */
+	/* Returns false if the object is not visible. */
 	bool hold()
 	{
 		u32 seen = word_.load_acquire();
@@ -73,13 +73,16 @@ public:
 	}
 
 private:
-	static constexpr u32 shown = u32{1} << 31; /* beside the number of those who look */
+	static constexpr u32 shown = u32{1} << 31; /* the other bits are the number of readers */
 	kern::Atomic<u32> word_{0};
 };
 
 /* Bookkeeping of an object, located in the object's memory. */
 struct Record {
-	/* ib_resource.links is the midlayer's: of an object with a number it leads here. */
+	/*
+	 * ib_resource.links belongs to the midlayer. For an object with a number, it points to the
+	 * record.
+	 */
 	static Record &of(const ib_resource &resource)
 	{
 		return *reinterpret_cast<Record *>(resource.links.next);
@@ -93,25 +96,25 @@ struct Record {
 	ib_resource *resource;
 	/* Set for objects of a program: its process, and below, the context of creation. */
 	kern_process *process;
-	NumberBlock *block; /* of its number; nullptr while it has none */
+	NumberBlock *block; /* block of its number; nullptr while it has none */
 	u32 context;
 	u32 number;
 	TrackingRef tracking;
 };
 
 /*
- * Numbers that follow each other, and who has them. An object costs no more than a bit and a
- * pointer in one, which comes and goes with its first and last: a tree by number, made and freed
- * with each object, cost as many instructions as all the rest of making a QP.
+ * A block of consecutive numbers, and the objects that have them. An object only needs a bit and a
+ * pointer in a block, which is allocated with its first object and freed with its last. A tree by
+ * number, in which each object has a node, took as many instructions as the rest of creating a QP.
  */
 struct NumberBlock {
 	static constexpr u32 size = 60;
-	/* The first of the greatest block: every number has one behind it. */
+	/* The last block whose numbers all have a successor. */
 	static constexpr u32 last = ~u32{0} / size - 1;
 
 	ib_list_head links{};
-	u64 taken = 0;  /* a bit for each number that somebody has */
-	u32 number = 0; /* of the block: its own numbers begin at `size` times it */
+	u64 taken = 0;  /* a bit for each number in use */
+	u32 number = 0; /* index of the block: its first number is `size` times this */
 	Record *records[size]{};
 };
 static_assert(sizeof(NumberBlock) == 512);
@@ -123,15 +126,15 @@ static_assert(sizeof(NumberBlock) == 512);
 class ResourceTable
 {
 public:
-	/* first: the block that numbers begin in. */
+	/* first: index of the first block. */
 	explicit ResourceTable(u32 first = 0) : first_(first) { ring_init(blocks_); }
 	~ResourceTable();
 	ResourceTable(const ResourceTable &) = delete;
 	ResourceTable &operator=(const ResourceTable &) = delete;
 
 	/*
-	 * Gives it its number. udata: whose it is, nullptr for the kernel. Where nothing is out of
-	 * the ordinary, no more than the lock and a bit. Errors: ENOMEM.
+	 * Assigns a number to a resource. udata: the program's command; nullptr for the kernel.
+	 * Usually this only takes the lock and sets a bit. Errors: ENOMEM.
 	 */
 	kern::Result<> add(ib_resource &resource, const ib_udata *udata);
 	/* The resource must not be shown. */
@@ -156,21 +159,24 @@ public:
 	}
 
 	/*
-	 * The first that is shown, of that number or a greater one, held until release(); nullptr
-	 * for none.
+	 * Returns the first visible resource with at least this number, held until release();
+	 * nullptr if there is none.
 	 */
 	Record *hold(u32 from);
 	void release(Record &record);
 	/* Returns the number of visible resources. */
 	u32 count() const { return static_cast<u32>(shown_.load_relaxed()); }
 
-	/* Logs how many each owner has left, and drops them. No reader holds any. */
+	/*
+	 * Logs the number of resources that each owner has leaked, and drops them. There must be no
+	 * readers.
+	 */
 	void report_leaks(const ib_device &device, const char *kind);
 
 private:
 	friend class QpNumbers;
 
-	/* The same; also() while the lock is held. */
+	/* Does the same, and calls also() with the lock held. */
 	template<class Also>
 	void remove_with(ib_resource &resource, Also also);
 	static void forget(Record &record)
@@ -179,28 +185,29 @@ private:
 			kern_process_put(std::exchange(record.process, nullptr));
 	}
 	void wait_for_readers(const Record &record);
-	/* Gives it the next number; false if that is of another block. */
+	/* Assigns the next number; returns false if that is in another block. */
 	bool place(Record &record) KERN_REQUIRES(lock_);
-	/* The same of whichever block. Errors: ENOMEM. */
+	/* Does the same, with a new block if necessary. Errors: ENOMEM. */
 	kern::Result<> place_anywhere(Record &record);
-	/* Goes on to the next block, with one that is there if it can. */
+	/* Moves to the next block; uses @fresh if the next block does not exist. */
 	bool go_on(kern::Owned<NumberBlock> &fresh) KERN_REQUIRES(lock_);
 	void take_out(NumberBlock &block) KERN_REQUIRES(lock_);
 	/* Releases the number. The caller frees the block that it returns. */
 	kern::Owned<NumberBlock> release_number(Record &record) KERN_REQUIRES(lock_);
-	/* The first of that number or a greater one. */
+	/* Returns the first record with at least this number. */
 	Record *find(u32 from) KERN_REQUIRES(lock_);
 
 	kern::SpinLock lock_{KERN_LOCK_CLASS("verbs.resources")};
 	kern::WaitQueue released_{KERN_LOCK_CLASS("verbs.resources.released")};
 	/*
-	 * In the order of their numbers. None is empty but the one that the next number comes from.
+	 * Ordered by number. Only the block from which the next number is taken may be empty.
 	 */
 	ib_list_head blocks_ KERN_GUARDED_BY(lock_);
 	const u32 first_;
 	NumberBlock *current_ KERN_GUARDED_BY(lock_) = nullptr;
-	u32 next_ KERN_GUARDED_BY(lock_) = NumberBlock::size; /* of its places, or its size */
-	/* Where the last lookup ended: an iteration over all of them continues there. */
+	/* next index in current_, or its size */
+	u32 next_ KERN_GUARDED_BY(lock_) = NumberBlock::size;
+	/* Block of the last lookup, from which an iteration continues. */
 	NumberBlock *found_ KERN_GUARDED_BY(lock_) = nullptr;
 	kern::Atomic<int> shown_{0};
 };

@@ -17,7 +17,7 @@ DeviceTrace::Drivers::~Drivers()
 	device.ops.poll_cq = poll_cq;
 }
 
-/* A call that is under way stays with the method that it has taken. */
+/* A call that is already in progress continues with the former method. */
 void DeviceTrace::watch_sends(bool watched)
 {
 	kern::write_once(drivers_.device.ops.post_send, watched ? post_send : drivers_.post_send);

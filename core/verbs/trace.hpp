@@ -15,8 +15,8 @@ class DeviceTrace
 {
 public:
 	/*
-	 * From construction to destruction, when the device has no users any more. Context:
-	 * process.
+	 * Traces from construction to destruction, which must happen after the device's last use.
+	 * Context: process.
 	 */
 	explicit DeviceTrace(ib_device &device) : drivers_(device) {}
 	DeviceTrace(const DeviceTrace &) = delete;

@@ -9,7 +9,7 @@ namespace
 
 using ib::OpcodeTraits;
 
-/* Writes wire structures one behind the other. */
+/* Writes consecutive wire structures. */
 class Writer
 {
 public:
@@ -27,7 +27,7 @@ private:
 	std::uint8_t *at_;
 };
 
-/* Takes wire structures one behind the other; the caller has checked the length. */
+/* Reads consecutive wire structures; the caller has checked the length. */
 class Reader
 {
 public:

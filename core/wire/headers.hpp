@@ -14,11 +14,11 @@ namespace packet
 {
 
 /*
- * The headers of one packet in wire form. Which extension headers count is said by bth.opcode
+ * The headers of one packet in wire form. bth.opcode determines which extension headers are used
  * (ib::opcode_traits()); the others are ignored by build() and zero after parse().
  *
- * build() computes LNH, both lengths, the pad count, IPVer and NxtHdr; after parse() they hold what
- * the packet said.
+ * build() computes LNH, both lengths, the pad count, IPVer and NxtHdr; after parse() they contain
+ * the values of the packet.
  */
 struct Headers {
 	ib::Lrh lrh{};

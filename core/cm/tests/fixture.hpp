@@ -197,7 +197,7 @@ public:
 
 	ib_cm_id *id = nullptr;
 	Handler on_event;
-	End *fresh = nullptr;       /* on a listener: the End that takes the next new ID */
+	End *fresh = nullptr;       /* on a listener: the End that gets the next new ID */
 	ib_cm_id *newest = nullptr; /* the last new ID that no End has taken */
 	ib_cm_event last{};         /* the last event of any type, without its pointers */
 	u8 data[256]{};

@@ -368,7 +368,7 @@ void cm_02_only_valid_messages_change_the_state(Test &test)
 				EXPECT_EQ(walk->one.state(), shown(expected.next));
 				EXPECT_EQ(walk->one.all(), delivered + taken);
 				EXPECT_EQ(duplicates(walk->node), before + again);
-				/* These two print the state and the event that failed. */
+				/* The values show the state and the event of a failure. */
 				EXPECT_EQ(s, cm::state_count);
 				EXPECT_EQ(static_cast<std::size_t>(kind.event), cm::event_count);
 			}

@@ -278,7 +278,7 @@ void rcm_04_address_resolution_is_retried_until_its_timeout(Test &test)
 	EXPECT_EQ(addresses.asked.load_acquire(), 3u);
 	EXPECT_EQ(end.state(), State::addr_resolved);
 
-	/* One that begins to wait has no other look again. */
+	/* An ID that starts to wait does not make the others look up their neighbour again. */
 	constexpr unsigned int waiting = 8;
 	auto ends = kern::make_array<End>(kern::Gfp::kernel, waiting).take();
 	addresses.asked.store_release(0);

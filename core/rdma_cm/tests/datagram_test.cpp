@@ -152,8 +152,8 @@ void rcm_10_join_requires_the_ipoib_group_and_is_reported(Test &test)
 			  -EINVAL);
 
 		/*
-		 * The same group by another address is another membership, and ends by that
-		 * address.
+		 * The same group with another address is a separate membership, which is left by
+		 * that address.
 		 */
 		Address with_port = group;
 		with_port.in.port = u16{1};
@@ -175,7 +175,7 @@ void rcm_10_join_requires_the_ipoib_group_and_is_reported(Test &test)
 		rdma_leave_multicast(end.id, &group);
 		EXPECT_EQ(end.all(), before);
 
-		/* One that is left with the id. */
+		/* The membership is left when the ID is destroyed. */
 		ib_sa_free_multicast(membership);
 		end.close();
 	}

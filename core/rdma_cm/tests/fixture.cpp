@@ -102,7 +102,10 @@ kern::Result<Interface> Addresses::owner(kern_net &net, const Address &address)
 	return find_in(net, address);
 }
 
-/* All are on one subnet; who has not said where from, comes from host 1, or the namespace's own. */
+/*
+ * All hosts are on one subnet. Without a source address, the source is host 1 or the namespace's
+ * own host.
+ */
 kern::Result<Interface> Addresses::route(kern_net &net, const Address &to, Address &source)
 {
 	if (host_of(to) == 99)
@@ -271,7 +274,7 @@ bool Pair::request(const Address &to)
 	       passive.receives(RDMA_CM_EVENT_CONNECT_REQUEST);
 }
 
-/* Without QPs of the ids: as programs do it. */
+/* The IDs have no QPs of their own, as with programs. */
 bool Pair::establish(const Address &to)
 {
 	if (!request(to) || passive.accept() != 0 ||

@@ -25,7 +25,7 @@ using rdma_cm::Interface;
 Address ipv4(u8 host, u16 port = 0);
 Address ipv6(u8 host, u16 port = 0);
 
-/* Which interface has which address, and which neighbours answer. */
+/* Defines the addresses of interfaces, and which neighbours are resolved. */
 class Addresses final : public rdma_cm::Resolver
 {
 public:
@@ -67,10 +67,10 @@ public:
 	kern::Atomic<int> entered{0};
 	/* If set, a caller that looks up the interface of a request has to wait; how many did. */
 	kern::Atomic<bool> holding{false};
-	/* The same of who asks for a low port. */
+	/* The same for requests for a low port. */
 	kern::Atomic<bool> holding_ports{false};
 	kern::Atomic<unsigned int> held{0};
-	/* How often an address's owner was asked for. */
+	/* Number of lookups of an address's owner. */
 	kern::Atomic<unsigned int> owners{0};
 	/* True if neighbours answer; how often they were asked for. */
 	kern::Atomic<bool> answering{true};
@@ -150,17 +150,17 @@ public:
 		return sum;
 	}
 	rdma_cm::State state() const { return rdma_cm::Id::of(id).state(); }
-	/* With the handler lock, as the header asks. */
+	/* Holds the handler lock, as rdma/rdma_cm.h requires. */
 	int accept(u32 qpn = 0x456, const char *data = "reply");
 	static rdma_conn_param param(u32 qpn, const char *data = "request");
 
-	/* As far as the route. */
+	/* Resolves the address and the route. */
 	bool resolve(const Address &to, const Address *from = nullptr);
 	int connect(u32 qpn = 0x123, const char *data = "request");
 
 	rdma_cm_id *id = nullptr;
 	Handler on_event;
-	End *fresh = nullptr; /* of a listener: who gets the next new id */
+	End *fresh = nullptr; /* on a listener: the End that gets the next new ID */
 	rdma_cm_event last{}; /* pointers apart */
 	u8 data[256]{};
 	kern::Atomic<unsigned int> running{}, overlaps{};
@@ -188,7 +188,7 @@ struct Pair {
 	bool ok() { return stand() && listen(); }
 	bool listen(const Address &at = rdma_cm::any_of(RDMA_AF_INET),
 		    rdma_ucm_port_space space = RDMA_PS_TCP, ib_qp_type type = IB_QPT_RC);
-	/* As far as CONNECT_REQUEST, and on. */
+	/* Connects until CONNECT_REQUEST, and completely. */
 	bool request(const Address &to = ipv4(2, port));
 	bool establish(const Address &to = ipv4(2, port));
 };

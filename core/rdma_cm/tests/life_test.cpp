@@ -182,7 +182,7 @@ void rcm_12_ids_can_be_destroyed_while_they_connect(Test &test)
 			kern::sleep_us(1, 1 + random.below(1500));
 			switch ((first + step) % 3) {
 			case 0:
-				/* Its handler may be looking at it. */
+				/* Its handler may be running. */
 				rdma_destroy_id(pair->active.id);
 				pair->active.id = nullptr;
 				break;
@@ -191,8 +191,8 @@ void rcm_12_ids_can_be_destroyed_while_they_connect(Test &test)
 				break;
 			default:
 				/*
-				 * Its handler may be giving it to us just now; then the pair closes
-				 * it.
+				 * Its handler may be passing it to the test at this moment; then
+				 * the pair closes it.
 				 */
 				if (pair->passive.delivered(RDMA_CM_EVENT_CONNECT_REQUEST))
 					pair->passive.close();
@@ -228,7 +228,7 @@ void rcm_08_address_of_a_listener_being_destroyed_can_be_reused(Test &test)
 	auto thread =
 		kern::Thread::create("rdma_cm_test", kern::method<&Destroyer::run>, &destroyer);
 	ASSERT_OK(thread);
-	/* It is about to end, and waits; the other device's is behind it. */
+	/* The removal waits, and the removal of the other device is queued behind it. */
 	EXPECT_FALSE(destroyer.done.wait_for(200));
 	EXPECT_EQ(rdma_listen(next.id, 1), 0);
 	addresses.holding.store_release(false);
@@ -311,7 +311,7 @@ void rcm_13_device_removal_waits_until_ids_are_destroyed(Test &test)
 	EXPECT_TRUE(going.done.wait_for(60'000));
 }
 
-/* Each side goes on as soon as it may; one whose device is removed destroys its id. */
+/* Each side continues as soon as possible. A side whose device is removed destroys its ID. */
 int go_on(End &end, const rdma_cm_event &event)
 {
 	const auto request = End::param(0x123, "request"), reply = End::param(0x456, "reply");
@@ -400,7 +400,7 @@ void rcm_13_listener_objects_outlive_pending_requests(Test &test)
 	Remover remover(*pair->b.device());
 	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&Remover::run>, &remover);
 	ASSERT_OK(thread);
-	/* Until it has taken from the service what hears requests on the device. */
+	/* Wait until the removal has taken the device's listener from the service. */
 	EXPECT_TRUE(eventually([] {
 		End end;
 		const Address there = ipv4(2);

@@ -87,7 +87,7 @@ void rcm_07_automatic_ports_are_unique_and_in_range(Test &test)
 		elsewhere = bound_port(other);
 		other.close();
 	}
-	/* One that is free again is given again, but not the last that was. */
+	/* A port that is free again is assigned again, except the most recent one. */
 	ends[0].close();
 	EXPECT_EQ(rdma_bind_addr(more.id, &any), 0);
 	EXPECT_EQ(bound_port(more), freed);
@@ -206,7 +206,7 @@ void rcm_07_programs_can_use_only_service_ids_of_port_numbers(Test &test)
 struct PortCase {
 	Address first, second;
 	bool reuse;
-	int afonly; /* of the second; -1: as it is */
+	int afonly; /* option of the second ID; -1: not set */
 	int bind, listen;
 };
 
@@ -449,7 +449,7 @@ void rcm_08_random_private_data_is_refused_or_decoded_exactly(Test &test)
 		u8 bytes[sizeof(IpHeader)];
 		for (u8 &byte : bytes)
 			byte = static_cast<u8>(random.next() >> 56);
-		/* Most of them nearly right. */
+		/* Most of the data are nearly valid. */
 		if (random.below(4))
 			bytes[0] = 0;
 		if (random.below(4))
@@ -483,7 +483,7 @@ void rcm_08_random_private_data_is_refused_or_decoded_exactly(Test &test)
 	}
 }
 
-/* An end of a connection that nobody makes. */
+/* A connection that is never established. */
 class Loose final : public rdma_cm::Connection
 {
 public:

@@ -174,7 +174,7 @@ void rcm_17_requests_reach_listeners_of_their_namespace(Test &test)
 	ASSERT_TRUE(asking.open() && asking.resolve(ipv4(3, Pair::port)) && asking.connect() == 0);
 	EXPECT_TRUE(asking.receives(RDMA_CM_EVENT_REJECTED));
 	EXPECT_EQ(first.all(), 0u);
-	/* The device goes on listening for the other one. */
+	/* The device continues to listen for the other namespace. */
 	ASSERT_TRUE(there->reaches(asking, 2, first, taken));
 }
 
@@ -228,7 +228,7 @@ void rcm_17_neighbour_updates_wake_only_ids_of_their_namespace(Test &test)
 	addresses.answering.store_release(false);
 	ASSERT_TRUE(there->open(end, Namespaces::second));
 	ASSERT_EQ(rdma_resolve_addr(end.id, nullptr, &to, 60'000), 0);
-	/* In the call, and at once after it. */
+	/* The first lookup is made in the call, the second immediately afterwards. */
 	ASSERT_TRUE(eventually([&] { return addresses.asked.load_acquire() == 2; }));
 	addresses.answering.store_release(true);
 	rdma_cm::retry_resolutions(0);

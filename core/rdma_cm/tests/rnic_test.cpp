@@ -58,7 +58,7 @@ void rcm_08_failed_listen_waits_for_its_requests(Test &test)
 	EXPECT_TRUE(Rnics::looked());
 	EXPECT_EQ(rnics->listener.state(), State::addr_bound);
 	EXPECT_EQ(rnics->listener.all(), 0u);
-	/* Nothing of it is left, and nobody is locked out. */
+	/* Nothing is left behind, and other listeners are not blocked. */
 	EXPECT_EQ(rdma_listen(rnics->listener.id, 1), 0);
 }
 
@@ -102,7 +102,10 @@ void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
 			others_status = rdma_listen(other.id, 1);
 		others.complete();
 	});
-	/* Less than the RNIC takes: with a lock in common it would have to wait for the first. */
+	/*
+	 * This is less than the RNIC takes: with a shared lock, the second call would wait for the
+	 * first.
+	 */
 	const bool independent = others.wait_for(40'000);
 	EXPECT_TRUE(independent);
 	EXPECT_EQ(Fake::unanswered.load_acquire(), 1u);

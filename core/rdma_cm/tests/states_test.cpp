@@ -11,7 +11,9 @@ using rdma_cm::State;
 namespace
 {
 
-/* In which states an event has its effect, and where that leads; nothing else may. */
+/*
+ * The states in which an event is permitted, and the resulting state. All others must be refused.
+ */
 struct Row {
 	Event event;
 	u32 from; /* a bit for each state */

@@ -55,7 +55,7 @@ void ucm_rejects_malformed_frames(Test &test)
 }
 
 /*
- * For each command: the minimum size of its request, the offset of the id therein, and the minimum
+ * For each command: the minimum size of its request, the offset of the ID in it, and the minimum
  * size of its response buffer.
  */
 struct Layout {
@@ -173,7 +173,7 @@ void ucm_rejects_bad_user_memory(Test &test)
 	ASSERT_OK(kern::copy_out(end - 8, &across, sizeof(across)));
 	if (behind.address() != end)
 		EXPECT_ERROR(program.file().write(end - 8, 32), -EFAULT);
-	/* Not at a multiple of anything. */
+	/* The buffer is not aligned. */
 	const abi::Header odd = {.command = abi::disconnect, .in = 4, .out = 0};
 	const u32 nobody = 5;
 	ASSERT_OK(kern::copy_out(bench.requests() + 3, &odd, sizeof(odd)));
@@ -250,7 +250,7 @@ void ucm_rejects_malformed_addresses(Test &test)
 	}
 	EXPECT_EQ(fake::calls(Call::bind), 3u);
 	EXPECT_EQ(fake::calls(Call::resolve_addr), 3u);
-	/* The older commands have no room for an AF_IB address. */
+	/* The older commands have no space for an AF_IB address. */
 	for (u16 family : {u16{RDMA_AF_INET}, u16{RDMA_AF_INET6}, u16{RDMA_AF_IB}, u16{0}}) {
 		abi::BindIp bind{.response = 0, .addr = {}, .id = id};
 		__builtin_memcpy(bind.addr, &family, sizeof(family));

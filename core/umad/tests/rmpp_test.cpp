@@ -8,8 +8,8 @@ namespace
 {
 
 /*
- * Includes an agent that registered without RMPP: it gets every segment, the first of which is the
- * answer.
+ * Includes an agent that registered without RMPP: it gets every segment, and the first one counts
+ * as the response.
  */
 void umad_agent_without_rmpp_gets_all_segments(Test &test)
 {

@@ -8,8 +8,8 @@ namespace
 {
 
 /*
- * Invalid sends are refused, or returned if an answer was expected; sends under way when an agent
- * is unregistered are not returned.
+ * Invalid sends are refused, or returned if an answer was expected; sends that are pending when an
+ * agent is unregistered are not returned.
  */
 void umad_failed_send_is_returned_only_if_a_reply_was_expected(Test &test)
 {

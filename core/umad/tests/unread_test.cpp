@@ -90,7 +90,7 @@ void umad_reports_send_status_beyond_the_limit_of_unread_mads(Test &test)
 	EXPECT_EQ(read.timed_out, 2u);
 }
 
-/* A request counts as under way until the program has read its outcome. */
+/* A request counts as pending until the program has read its outcome. */
 void umad_request_is_pending_until_its_outcome_is_read(Test &test)
 {
 	Bench bench;

@@ -129,8 +129,8 @@ void blocked_objects_are_destroyed_in_a_later_round(kern::kunit::Test &test)
 
 /*
  * An object that the driver fails to destroy is lost: neither it nor its parents are freed or found
- * any more, because the device may still use it. The others are destroyed. It still counts for the
- * user.
+ * any more, because the device may still use it. The others are destroyed. It is still charged to
+ * the user.
  */
 void object_is_dropped_when_the_driver_fails_to_destroy_it(kern::kunit::Test &test)
 {

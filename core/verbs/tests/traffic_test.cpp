@@ -424,9 +424,9 @@ void srq_serves_many_qps_and_reports_its_limit(Test &test)
 }
 
 /*
- * A message on an XRC connection reaches the SRQ that it names, completes on that SRQ's CQ, and
- * accesses memory of that SRQ's domain. A message that names no SRQ, or one of another XRC domain,
- * is refused.
+ * A message on an XRC connection reaches the SRQ that it specifies, completes on that SRQ's CQ, and
+ * accesses memory of that SRQ's domain. A message to no SRQ, or to one of another XRC domain, is
+ * refused.
  */
 void xrc_messages_reach_the_addressed_srq(Test &test)
 {

@@ -95,7 +95,7 @@ ssize_t read(int file, void *bytes, size_t size)
 	return status;
 }
 
-/* For how long CPU 0 has been idle. */
+/* Returns the time that CPU 0 has been idle. */
 static uint64_t idle(void)
 {
 	static char text[64 * KIB];
@@ -298,9 +298,9 @@ static void count(struct resources *resources, const char *name, void (*what)(st
 }
 
 /*
- * From the interrupt to what read() returns, where nobody sleeps: this program takes its completion
- * by polling, and watches the clock until the interrupt has come, which is the time that it does
- * not see pass. Then it reads the event.
+ * Counts from the interrupt to the return of read(), without a sleeping task. The program polls for
+ * its completion, and reads the clock until there is a gap, which is the time of the interrupt.
+ * Then it reads the event.
  */
 static void count_event(struct resources *resources)
 {

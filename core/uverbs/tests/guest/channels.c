@@ -308,7 +308,10 @@ static void try_destruction(void)
 	pthread_join(thread, NULL);
 }
 
-/* --- memory that a device has stays its program's when that forks, whoever writes first --- */
+/*
+ * --- after a fork, memory that the device uses stays with the parent, whichever process writes
+ * first ---
+ */
 
 static void try_fork(void)
 {
@@ -323,7 +326,7 @@ static void try_fork(void)
 		memory[0] = 3;
 		_exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);
 	}
-	/* Both have the page now; what the program writes must not give it another. */
+	/* Both processes share the page; a write of the parent must not give it a copy. */
 	memory[0] = 2;
 	memory[64] = 0;
 	complete_one(&ends[0]);
