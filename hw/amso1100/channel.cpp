@@ -59,7 +59,7 @@ void Channel::stop()
 	Message message(wire::MessageId::term);
 	if (post(message, wire::header::size) && !has_left())
 		fail("does not say goodbye");
-	/* One that has failed has lost the bus. */
+	/* A failed card has lost bus mastering. */
 	started_.store_release(false);
 }
 
@@ -77,7 +77,10 @@ bool Channel::has_left()
 
 void Channel::fail(const char *why)
 {
-	/* The bus first: who sees that it has failed gives its memory back. */
+	/*
+	 * Take away bus mastering first, because a task that sees the failure may free memory of
+	 * the card.
+	 */
 	if (!failed_.load_acquire())
 		parts_.function->cut_off();
 	if (failed_.exchange(true))

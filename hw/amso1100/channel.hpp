@@ -28,10 +28,10 @@ protected:
 class Channel
 {
 public:
-	/* All of it stays longer than the channel. */
+	/* All of these must outlive the channel. */
 	struct Parts {
 		device *dev;
-		const kern::Mmio *window; /* of BAR 4, from the register page on */
+		const kern::Mmio *window; /* part of BAR 4 that begins with the register page */
 		QueueLayout layout;
 		/* The card must answer a request within this time. */
 		unsigned int patience_ms;
@@ -39,26 +39,29 @@ public:
 	};
 
 	explicit Channel(Parts parts) : parts_(parts) {}
-	/* Tells the card where its queues are. Errors: ENOMEM, EIO. May sleep. */
+	/* Passes the addresses of the queues to the card. Errors: ENOMEM, EIO. May sleep. */
 	kern::Result<> start();
 	/*
-	 * Says goodbye to the card, which writes nothing more when this returns: one that does not
-	 * take notice loses the bus. May sleep.
+	 * Stops the card, which writes nothing more when this has returned. A card that does not
+	 * respond loses bus mastering. May sleep.
 	 */
 	void stop();
 
 	/*
 	 * Sends the request, and waits for the reply, which replaces the request. Errors:
-	 * errno_of() the card's status; EIO of a card that does not answer, to which no further
-	 * request is sent. May sleep.
+	 * errno_of() the card's status; EIO if the card does not reply; no further requests are
+	 * then sent to it. May sleep.
 	 */
 	kern::Result<> call(Message &message, size_t bytes);
 	/* Sends a request that has no reply. Errors: EIO. May sleep. */
 	kern::Result<> post(Message &message, size_t bytes);
 
-	/* Hands out what the card has answered. Any context. */
+	/* Processes the card's replies. Context: any. */
 	void drain_replies();
-	/* The next event; false if there is none. One caller at a time. */
+	/*
+	 * Gets the next event; returns false if there is none. Only one caller at a time is
+	 * allowed.
+	 */
 	bool next_event(Message &event);
 	/* Returns the number of hints that the card has queued since start(). Context: any. */
 	u16 hints() const { return started_.load_acquire() ? word(words().hint_count.value) : 0; }
@@ -69,10 +72,12 @@ public:
 	 */
 	void fail(const char *why);
 
-	/* The memory that the card writes, for a test that plays the card. After start(). */
+	/*
+	 * The memory that the card writes, for a test that simulates the card. Valid after start().
+	 */
 	struct CardMemory {
 		u8 *replies, *events;
-		u32 reply_bytes, event_bytes; /* of a slot */
+		u32 reply_bytes, event_bytes; /* size of a slot */
 		u16 *hint_word, *request_word, *reply_word, *event_word;
 	};
 	CardMemory card_memory();
@@ -80,7 +85,7 @@ public:
 private:
 	static constexpr u32 most_calls = 16;
 	struct Call {
-		Message *message = nullptr; /* null: nobody waits here */
+		Message *message = nullptr; /* null if the entry is free */
 		u32 generation = 0;
 		kern::Completion answered;
 	};
@@ -93,17 +98,20 @@ private:
 		u32 consumer = 0;
 	};
 	struct Words {
-		/* A cache line each. */
+		/* Each word has its own cache line. */
 		struct alignas(64) Word {
 			u16 value;
 		} hint_count, requests, replies, events;
 	};
 
-	/* True if the card has seen TERM. */
+	/* Returns true if the card has processed TERM. */
 	bool has_left();
 	kern::Result<> submit(const Message &message, size_t bytes);
 	bool has_room() const KERN_REQUIRES(post_lock_);
-	/* Its number, for a context. */
+	/*
+	 * Allocates an entry for a call; returns its number, which becomes part of the request's
+	 * context.
+	 */
 	u32 take_call(Message &message);
 	void give_call(u32 number);
 	enum class Found : u8 { none, message, nonsense };
@@ -123,7 +131,7 @@ private:
 
 	kern::Mutex post_lock_{KERN_LOCK_CLASS("weft_amso1100_post")};
 	u32 producer_ KERN_GUARDED_BY(post_lock_) = 0;
-	/* Room for a request, or a place to wait for its reply. */
+	/* Tasks that wait for space for a request, or for a free entry. */
 	kern::WaitQueue room_{KERN_LOCK_CLASS("weft_amso1100_room")};
 
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_replies")};

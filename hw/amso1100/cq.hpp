@@ -57,7 +57,8 @@ public:
 	unsigned long missed_event_checks() const { return missed_event_checks_; }
 
 	/*
-	 * The memory that the card accesses, for a test that plays the card. Valid after start().
+	 * The memory that the card accesses, for a test that simulates the card. Valid after
+	 * start().
 	 */
 	struct CardMemory {
 		u8 *entries;
@@ -88,14 +89,14 @@ private:
 		return ring_.as<u8>() + size_t{index} * wire::completion_slot_size;
 	}
 	/*
-	 * Returns the index behind the last entry. If the card has violated the interface, it
+	 * Returns the index after the last entry. If the card has violated the interface, it
 	 * returns the first.
 	 */
 	u32 produced() KERN_REQUIRES(lock_);
 	u32 following(u32 index) const { return index + 1 == depth_ ? 0 : index + 1; }
 	template<class Body>
 	void for_each(const Qp &qp, Body body) KERN_REQUIRES(lock_);
-	/* Keeps what the card has completed of a QP. */
+	/* Saves the completions of a QP that the card has written. */
 	void keep(Qp &qp) KERN_REQUIRES(lock_);
 	void stop();
 
@@ -104,7 +105,7 @@ private:
 	/* Used in place of the card's index after the card has failed. */
 	u32 end_ KERN_GUARDED_BY(lock_) = 0;
 	bool given_up_ KERN_GUARDED_BY(lock_) = false;
-	/* There was no room to flush all of it. */
+	/* There was no space for all flushed completions. */
 	bool flush_pending_ KERN_GUARDED_BY(lock_) = false;
 	Armed armed_ KERN_GUARDED_BY(lock_) = Armed::no;
 	u32 depth_ = 0;

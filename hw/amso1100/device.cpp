@@ -24,7 +24,7 @@ kern::Result<> Device::start()
 		KERN_TRY(pci_.map_bar(4, wire::receive_ring, wire::rings_end - wire::receive_ring));
 	page_ = KERN_TRY(read_register_page(page));
 
-	/* Silent until there is who answers. */
+	/* Interrupts stay disabled until there is a handler. */
 	registers_.write32(wire::reg::idis, 1);
 	registers_.write32(wire::reg::nimr0, ~u32{0});
 	if (auto messages = kern::pci::InterruptVectors::create(pci_, wire::vectors, wire::vectors))
@@ -121,8 +121,8 @@ void Device::shutdown()
 	irq_.free();
 	rnic_irq_.free();
 	/*
-	 * remove waits for requests in flight. The stack uses the interface no more when the guard
-	 * is released.
+	 * remove() waits for requests in flight. The stack no longer uses the interface when the
+	 * guard is released.
 	 */
 	if (ethernet_) {
 		kern::RtnlGuard guard;

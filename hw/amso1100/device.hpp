@@ -24,7 +24,7 @@ public:
 	void shutdown();
 	/*
 	 * Called around a reset of the function: both halves are removed and added again. A card
-	 * that does not recover stays without both until it is bound anew.
+	 * that does not recover stays without both until it is bound again.
 	 */
 	void reset_prepare() { shutdown(); }
 	void reset_done();
@@ -62,13 +62,14 @@ private:
 	kern::Mmio rings_;
 	kern::Mmio window_;
 	kern::pci::InterruptVectors vectors_;
-	Ethernet *ethernet_ = nullptr; /* the stack's; null before it is there and after */
-	kern::Atomic<Rnic *> received_{nullptr}; /* by the interrupt */
+	/* owned by the network stack; null while it does not exist */
+	Ethernet *ethernet_ = nullptr;
+	kern::Atomic<Rnic *> received_{nullptr}; /* read by the interrupt handler */
 	kern::Irq irq_{kern::method<&Device::interrupt>, this};
 	kern::Irq rnic_irq_{kern::method<&Device::rnic_interrupt>, this};
 	kern::Owned<Rnic> rnic_;
-	kern::Atomic<IbDevice *> ib_{nullptr};    /* by who tells of a failure, too */
-	RdmaInterface *rdma_interface_ = nullptr; /* the stack's */
+	kern::Atomic<IbDevice *> ib_{nullptr};    /* also read by the task that reports a failure */
+	RdmaInterface *rdma_interface_ = nullptr; /* owned by the network stack */
 	kern::Work rnic_failed_{kern::method<&Device::report_failure>, this};
 };
 

@@ -65,7 +65,7 @@ kern::Result<Ethernet *> Ethernet::create(Parts parts)
 		kern_netdev_free(dev);
 		return kern::Error{status};
 	}
-	/* There is no word of the cable. */
+	/* The card does not report the state of the cable. */
 	kern_netdev_carrier(dev, true);
 	return made.release();
 }
@@ -199,7 +199,7 @@ void Ethernet::reap(int budget)
 void Ethernet::tx_timeout()
 {
 	out_.errors.add_relaxed(1);
-	/* If an interrupt was lost, this is as good as one. */
+	/* This replaces an interrupt that may have been lost. */
 	mask();
 	(void)schedule();
 }

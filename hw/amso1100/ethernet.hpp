@@ -21,7 +21,7 @@ public:
 	struct Parts {
 		device *dev;
 		const kern::Mmio *registers;
-		kern::Mmio rings; /* of BAR 4, from the receive ring on */
+		kern::Mmio rings; /* part of BAR 4 that begins with the receive ring */
 		const RegisterPage *page;
 	};
 
@@ -30,7 +30,10 @@ public:
 	 * registering.
 	 */
 	static kern::Result<Ethernet *> create(Parts parts);
-	/* Down, and out of the stack's sight. rtnl lock. May sleep. */
+	/*
+	 * Closes the interface and removes it from the network stack. Called with the rtnl lock
+	 * held. May sleep.
+	 */
 	void remove();
 	/*
 	 * There may be something to do. True if it was this function's interrupt, and is silent now
@@ -78,7 +81,7 @@ private:
 	const kern::Mmio &registers_;
 	u8 address_[6];
 	net_device *dev_ = nullptr;
-	State state_ = State::down; /* under the rtnl lock */
+	State state_ = State::down; /* protected by the rtnl lock */
 	ReceiveRing receives_;
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_transmit")};
 	TransmitRing transmits_ KERN_GUARDED_BY(lock_);

@@ -134,7 +134,7 @@ void Listener::handle_event(const Message &event)
 	request.private_data = event.bytes() + at::private_data;
 	request.private_data_len = static_cast<u8>(length);
 	request.provider_data = name(endpoint);
-	/* More than there is room for is no request. */
+	/* Private data that are too long are no valid request. */
 	if (length > wire::most_private_data || id_.event_handler(&id_, &request) != 0)
 		rnic_.refuse_later(endpoint);
 }

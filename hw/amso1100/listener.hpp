@@ -13,7 +13,7 @@ public:
 	/* Errors: those of requests; EPROTONOSUPPORT for an address that is not IPv4. May sleep. */
 	static kern::Result<kern::Owned<Listener>> create(Rnic &rnic, iw_cm_id &id,
 							  unsigned int backlog);
-	/* After the return no request is reported. May sleep. */
+	/* No request is reported after this has returned. May sleep. */
 	~Listener();
 
 	void handle_event(const Message &event) override;

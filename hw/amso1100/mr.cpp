@@ -64,7 +64,7 @@ kern::Result<> Mr::stop()
 	message.put_opaque(wire::rnic_handle, rnic_.handle());
 	message.put(wire::object_handle, stag_);
 	const auto freed = rnic_.channel().call(message, wire::object_request_size);
-	/* One that has failed has lost the bus. */
+	/* A failed card has lost bus mastering. */
 	if (!freed && !rnic_.channel().failed())
 		return freed;
 	stag_ = 0;

@@ -34,7 +34,7 @@ struct NetdevOps {
 	static void stop(void *owner) { of(owner).stop(); }
 	/* The card passes every group's frames up: there is no list to give it. */
 	static void set_rx_mode(void *) {}
-	/* Its buffers are made for an MTU. */
+	/* The MTU cannot be changed, because buffers are allocated for it. */
 	static int change_mtu(void *owner, unsigned int)
 	{
 		return of(owner).state_ == Ethernet::State::up ? -EBUSY : 0;

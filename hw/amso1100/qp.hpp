@@ -15,7 +15,7 @@ namespace amso1100
 /* Record of a request: the card is trusted only with the fact that the request has completed. */
 struct Posted {
 	u64 wr_id;
-	u32 length; /* of a receive's memory, or what is read */
+	u32 length; /* bytes of the receive buffer, or bytes to read */
 	ib_wc_opcode opcode;
 };
 
@@ -127,7 +127,8 @@ private:
 	 */
 	kern::Mutex stream_lock_{KERN_LOCK_CLASS("weft_amso1100_stream")};
 	Stream stream_ KERN_GUARDED_BY(stream_lock_) = Stream::idle;
-	iw_cm_id *id_ KERN_GUARDED_BY(stream_lock_) = nullptr; /* until its last word */
+	/* valid until the last notification */
+	iw_cm_id *id_ KERN_GUARDED_BY(stream_lock_) = nullptr;
 	bool live_ = false;
 };
 

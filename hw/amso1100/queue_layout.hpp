@@ -12,7 +12,7 @@ namespace amso1100
 struct FixedQueue {
 	u32 entries;
 	u32 slot_bytes;
-	u32 pool;   /* of requests: from the register page on */
+	u32 pool;   /* offset of the request pool from the register page */
 	u32 shared; /* the same */
 };
 
@@ -21,7 +21,8 @@ struct QueueLayout {
 };
 
 /*
- * Errors: EPROTO of what does not lie in the window, or has no room for a message. Any context.
+ * Errors: EPROTO if a queue is outside of the window, or its slots are too small for a message.
+ * Context: any.
  */
 kern::Result<QueueLayout> read_queue_layout(const kern::Mmio &page, u64 window_bytes);
 

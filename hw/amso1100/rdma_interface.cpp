@@ -145,7 +145,7 @@ void RdmaInterface::remove()
 	rnic.settle_addresses();
 }
 
-/* With the rtnl lock, which must not wait for the card. */
+/* Called with the rtnl lock held, which must not wait for the card. */
 void RdmaInterface::change(u32 address, u32 mask, bool added)
 {
 	rnic_.change_address(added ? wire::ConfigOption::add_address

@@ -20,7 +20,10 @@ class RdmaInterface
 public:
 	/* Registers an interface. May sleep. Errors: ENOMEM, and the kernel's of registering. */
 	static kern::Result<RdmaInterface *> create(Rnic &rnic);
-	/* Down, and out of sight; the card has none of its addresses any more. May sleep. */
+	/*
+	 * Closes the interface and removes it from the network stack, and its addresses from the
+	 * card. May sleep.
+	 */
 	void remove();
 
 	explicit RdmaInterface(Rnic &rnic) : rnic_(rnic) {}
@@ -33,7 +36,7 @@ private:
 	Rnic &rnic_;
 	net_device *dev_ = nullptr;
 	kern_ip_address_watcher *watcher_ = nullptr;
-	bool up_ = false; /* under the rtnl lock */
+	bool up_ = false; /* protected by the rtnl lock */
 };
 
 } // namespace amso1100

@@ -14,7 +14,7 @@ struct RegisterPage {
 	u8 host_address[6];
 	u8 rdma_address[6];
 	u32 window_size;   /* bytes from the page on */
-	u32 receive_index; /* of the next descriptor that the card takes */
+	u32 receive_index; /* index of the next descriptor that the card uses */
 };
 
 /*

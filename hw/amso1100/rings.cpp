@@ -123,7 +123,7 @@ ReceiveRing::Arrival ReceiveRing::peek(const u8 *&bytes, u32 &length) const
 	if (__atomic_load_n(&next.flags, __ATOMIC_ACQUIRE) !=
 	    static_cast<u16>(wire::ReceiveFlags::done))
 		return Arrival::none;
-	/* Once: the card may write it again. */
+	/* Read it only once, because the card may change it. */
 	const u16 status = __atomic_load_n(&next.status, __ATOMIC_RELAXED);
 	length = __atomic_load_n(&next.length, __ATOMIC_RELAXED);
 	const bool good = status == static_cast<u16>(wire::ReceiveStatus::good) &&

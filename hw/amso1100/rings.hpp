@@ -13,15 +13,15 @@ namespace amso1100
 namespace wire = hw::amso1100;
 
 /*
- * Frames on their way out. A slot is the caller's from put() until finished() gives it back, in the
- * order of put().
+ * Frames to transmit. The caller owns a slot from put() until finished() returns it; slots are
+ * returned in order.
  */
 class TransmitRing
 {
 public:
 	/*
-	 * @ring: its descriptors. The place begins at the first, as the card's does, and stays over
-	 * reset().
+	 * @ring: its descriptors. The position starts at the first one, as the card's does, and is
+	 * not changed by reset().
 	 */
 	void attach(kern::Mmio ring) { ring_ = static_cast<kern::Mmio &&>(ring); }
 	/* The card owns no descriptor any more; outstanding ones are returned by take_back(). */
@@ -55,7 +55,7 @@ private:
 class ReceiveRing
 {
 public:
-	/* @ring: its descriptors; @word: where the index is exchanged. */
+	/* @ring: its descriptors; @word: the word through which the index is exchanged. */
 	void attach(kern::Mmio ring, kern::Mmio word, u32 index)
 	{
 		ring_ = static_cast<kern::Mmio &&>(ring);
@@ -63,16 +63,21 @@ public:
 		index_ = index;
 	}
 
-	/* Buffers for frames of up to @room bytes. May sleep. Errors: ENOMEM, with none. */
+	/*
+	 * Allocates buffers for frames of up to @room bytes. May sleep. Errors: ENOMEM; nothing is
+	 * allocated then.
+	 */
 	kern::Result<> allocate(device *device, u32 room);
-	/* The card has been quiet()ed, or never had them. */
+	/*
+	 * Frees the buffers. The card must not have any: quiet() was called, or give_all() was not.
+	 */
 	void release();
 	/*
 	 * Makes the card drop all buffers, and begins at the slot at which the card continues. May
 	 * sleep, for two seconds if the card does not answer: EIO.
 	 */
 	kern::Result<> quiet();
-	/* Every buffer to the card. After quiet(). */
+	/* Gives all buffers to the card. Called after quiet(). */
 	void give_all();
 
 	enum class Arrival : u8 { none, frame, bad };
@@ -81,9 +86,9 @@ public:
 	 * card marks as bad.
 	 */
 	Arrival peek(const u8 *&bytes, u32 &length) const;
-	/* Returns the next buffer to the card, and advances to the one behind it. */
+	/* Returns the next buffer to the card, and advances to the following one. */
 	void advance();
-	/* Tells the card how far the host has looked. */
+	/* Writes the read position of the host to the card. */
 	void publish() const { word_.write_be32(0, index_); }
 
 private:

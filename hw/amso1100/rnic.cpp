@@ -150,10 +150,11 @@ void Rnic::message()
  * later hints. Earlier hints were counted: the count identifies the last one, so no read is needed
  * to find that there are no more.
  *
- * Hints of before INIT were never counted: where there is none, all that were counted by then have
- * been read, so the two agree again.
+ * Hints from before INIT were never counted. If there are none, all hints that were counted by then
+ * have been read, so the two counts agree again.
  *
- * Replies come first: that of an accept tells of a connection before an event tells of its end.
+ * Replies are processed before events, because the reply to an accept reports a connection whose
+ * end an event may report.
  */
 void Rnic::handle_status(u32 status)
 {
@@ -163,7 +164,9 @@ void Rnic::handle_status(u32 status)
 	channel_.drain_replies();
 	if (handles_events_.load_acquire())
 		events_.queue(events_work_);
-	/* As many as there are queues, and some: more make another interrupt. */
+	/*
+	 * Processes a few more hints than there are queues; further hints raise another interrupt.
+	 */
 	for (u32 i = 0; !(index & wire::hint_none); i++) {
 		hints_read_++;
 		/* If the card has failed, only give_up() may call the handlers (LOCK-06). */
@@ -235,7 +238,9 @@ void Rnic::refuse(u32 endpoint)
 	Message message(wire::MessageId::request_reject);
 	message.put_opaque(wire::rnic_handle, handle_);
 	message.put_opaque(wire::object_handle, endpoint);
-	/* One that the card knows no more is refused, so the answer is not waited for. */
+	/*
+	 * The card refuses this for an endpoint that no longer exists, so the reply is not awaited.
+	 */
 	kern::ignore(channel_.post(message, wire::object_request_size));
 }
 

@@ -18,27 +18,27 @@ class Qp;
 class EventHandler
 {
 public:
-	/* In a hard interrupt; of queues alone. */
+	/* Called for queues only, in a hard interrupt. */
 	virtual void hint() {}
-	/* The events' task. */
+	/* Called in the task that processes events. */
 	virtual void handle_event(const Message &event) = 0;
 
 protected:
 	~EventHandler() = default;
 };
 
-/* As RNIC_QUERY has it, cut down to what this driver can use. */
+/* The limits that RNIC_QUERY returns, reduced to those of this driver. */
 struct Limits {
 	u64 firmware;
 	u32 vendor, part, hardware;
 	u32 qps, qp_depth, cqs, cq_depth, mrs, page_list, pds;
 	u32 sges;
-	u32 ird, ord; /* of a QP */
+	u32 ird, ord; /* limits of a QP */
 };
 
 /*
- * An entry found by a context. The CQs are those that the QP completes to, as addresses to compare:
- * a CQ's own lock is held while it is set or cleared, so a holder of that lock may follow `qp`.
+ * The QP that belongs to a context. The addresses of its CQs are only compared. A CQ's lock is held
+ * while its address is set or cleared, so a holder of that lock may use `qp`.
  */
 struct QpEntry {
 	Qp *qp = nullptr;
@@ -52,7 +52,7 @@ public:
 	struct Parts {
 		device *dev;
 		const kern::Mmio *registers;
-		const kern::Mmio *window; /* of BAR 4, from the register page on */
+		const kern::Mmio *window; /* part of BAR 4 that begins with the register page */
 		const RegisterPage *page;
 		QueueLayout layout;
 		unsigned int patience_ms;
@@ -62,27 +62,28 @@ public:
 	explicit Rnic(Parts parts);
 	~Rnic() { stop(); }
 	/*
-	 * Opens it; interrupts are handed on already. Errors: those of requests; ENOMEM. May sleep.
+	 * Opens the RNIC; interrupts must already be passed on. Errors: those of requests; ENOMEM.
+	 * May sleep.
 	 */
 	kern::Result<> start();
-	/* Closes it. It has no objects any more; interrupts are still handled. May sleep. */
+	/* Closes the RNIC, which must have no objects; interrupts are still handled. May sleep. */
 	void stop();
 
-	/* For the pin: true if it was the RNIC's interrupt. Hard interrupt. */
+	/* Handles INTx: returns true if it was the RNIC's interrupt. Context: hard interrupt. */
 	bool interrupt();
-	/* For MSI: there may be work. Hard interrupt. */
+	/* Handles an MSI: there may be work. Context: hard interrupt. */
 	void message();
 	/* The card reports something about the queue with this index. Context: hard interrupt. */
 	void hint(u32 index);
 	/* Returns when all events that the card has raised so far are handled. May sleep. */
 	void flush_events();
 	/*
-	 * Refuses a request for a connection, by the card's name for it, without waiting for the
-	 * card. If too many are to be refused, it is left to the card, which forgets it by itself.
-	 * Process context.
+	 * Refuses a connection request without waiting for the card. endpoint: the card's handle of
+	 * the request. If too many are pending, the request is left to the card's timeout. Context:
+	 * process.
 	 */
 	void refuse_later(u32 endpoint);
-	/* The same; waits for room to ask the card. May sleep. */
+	/* Does the same, but waits for space for the request. May sleep. */
 	void refuse(u32 endpoint);
 
 	device *dma_device() const { return parts_.dev; }
@@ -97,9 +98,9 @@ public:
 		flushes_more_.store_release(true);
 		events_.queue(events_work_);
 	}
-	/* For requests. */
+	/* The RNIC's handle, for requests. */
 	u32 handle() const { return handle_; }
-	/* Words of 16 bits, each with a cache line for itself. */
+	/* Words of 16 bits, each with its own cache line. */
 	kern::DmaPool &words() { return words_; }
 	kern::IdAllocator &pds() { return pds_; }
 	void ring(u32 index, u16 count) const
@@ -108,28 +109,31 @@ public:
 					  index << wire_index_shift | count);
 	}
 
-	/* Tells the card of an address of its own, or takes it away. In the network's order. */
+	/* Adds an IP address to the card, or removes it. The address is in network byte order. */
 	kern::Result<> set_address(wire::ConfigOption option, u32 address, u32 mask);
 	/*
-	 * The same in the order of the calls, without waiting for the card: a caller with the rtnl
-	 * lock must not. A failure is logged. Process context.
+	 * Does the same, in the order of the calls, without waiting for the card, because a caller
+	 * that holds the rtnl lock must not wait. A failure is logged. Context: process.
 	 */
 	void change_address(wire::ConfigOption option, u32 address, u32 mask);
-	/* Returns when the card knows the changes that were made by now. May sleep. */
+	/* Returns when all earlier changes have reached the card. May sleep. */
 	void settle_addresses() { addresses_work_.flush(); }
 
-	/* A number for contexts, never 0. */
+	/* Returns a number for contexts, which is never 0. */
 	u32 next_generation() { return generation_.fetch_add(1) | 1u << 31; }
 	static constexpr u64 context_of(u32 number, u32 generation)
 	{
 		return u64{generation} << 32 | number;
 	}
-	/* nullptr: there is none of this number. */
+	/* Returns nullptr if there is no such number. */
 	QpEntry *qp_entry(u32 number) { return number < qps_.size() ? &qps_[number] : nullptr; }
-	/* Held while a QP is used that no caller of the verbs keeps: it is not freed meanwhile. */
+	/*
+	 * Held while a QP is used by code that no caller of the verbs protects, so that the QP is
+	 * not freed meanwhile.
+	 */
 	kern::Mutex &users_lock() KERN_RETURN_CAPABILITY(users_lock_) { return users_lock_; }
 	kern::IdAllocator &qp_numbers() { return qp_numbers_; }
-	/* CQs and listeners by the driver's numbers, and queues by the card's. */
+	/* CQs and listeners by the driver's numbers, and queues by the card's numbers. */
 	kern::XArray<EventHandler> &handlers() { return handlers_; }
 	kern::XArray<EventHandler> &queues() { return queues_; }
 

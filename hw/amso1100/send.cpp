@@ -98,7 +98,10 @@ int Qp::build(const ib_send_wr &wr, u8 *slot) const
 	}
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV: {
-		/* One sink, which the peer names in its answer (RFC 5040, 4.4). */
+		/*
+		 * There is only one data sink, whose STag the peer uses in its response (RFC 5040,
+		 * 4.4).
+		 */
 		const ib_rdma_wr &read = *rdma_wr(&wr);
 		if (wr.num_sge > 1)
 			return -EINVAL;

@@ -115,7 +115,7 @@ kern::Result<> Qp::connect(iw_cm_id &id, const iw_cm_param &param)
 	if (param.private_data_len)
 		__builtin_memcpy(message.bytes() + at::private_data, param.private_data,
 				 param.private_data_len);
-	/* From here on the outcome is reported in every case. */
+	/* From now on, the outcome is always reported. */
 	const auto posted =
 		rnic_.channel().post(message, at::private_data + param.private_data_len);
 	if (!posted)

@@ -15,30 +15,30 @@ namespace amso1100
 enum class Stream : std::uint8_t {
 	idle,
 	connecting, /* the card was asked to connect */
-	accepting,  /* or to accept */
+	accepting,  /* the card was asked to accept */
 	established,
-	closing, /* the card was asked to close in order, or does so by itself */
-	ended,   /* nothing comes any more; what is posted is flushed */
+	closing, /* an orderly close by the driver or by the card is in progress */
+	ended,   /* no events follow; posted requests are flushed */
 };
 inline constexpr std::size_t stream_count = 6;
 
 enum class StreamEvent : std::uint8_t {
 	connect,
 	accept,
-	made, /* connected, or accepted */
+	made, /* the card has connected or accepted */
 	refused,
-	close,  /* asked for, or begun by the peer */
-	closed, /* the card has closed, or lost it */
-	end,    /* asked for: at once */
+	close,  /* an orderly close was requested, or the peer has started it */
+	closed, /* the card has closed or lost the connection */
+	end,    /* an abrupt close was requested */
 	reset,
 };
 inline constexpr std::size_t stream_event_count = 8;
 
 enum class Upcall : std::uint8_t {
-	invalid, /* the event has no place here, and changes nothing */
+	invalid, /* the event is not valid in this state, and has no effect */
 	nothing,
 	connected,
-	refused, /* what was to be connected is not */
+	refused, /* connecting or accepting has failed */
 	accepted,
 	closed,
 };

@@ -14,8 +14,7 @@ CqState::CqState(ib_cq *cq, u32 vector, Ring<ib_wc> &&ring)
 CqState::~CqState()
 {
 	/*
-	 * Nothing completes here any more. The members' destructors wait for events that were
-	 * raised.
+	 * Nothing uses this CQ any more. The members' destructors wait for events that were raised.
 	 */
 	irq_work_.wait();
 	tasklet_.cancel();
@@ -81,7 +80,10 @@ bool CqState::push(const ib_wc &wc, bool solicited)
 		}
 	}
 	if (overrun_) {
-		/* Not from here: a method may be flushing a QP (LOCK-05). */
+		/*
+		 * The event must not be raised here, because a method may be flushing a QP
+		 * (LOCK-05).
+		 */
 		overrun_work_.queue();
 		return false;
 	}

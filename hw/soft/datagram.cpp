@@ -5,11 +5,11 @@
 namespace soft
 {
 
-/* On its way. The payload lies behind it. */
+/* A datagram in flight. The payload follows the structure. */
 struct Datagram {
 	SoftDevice *source;
 	u32 source_port;
-	/* The sending QP, which does not hear its own multicasts if it asked so; by number. */
+	/* Number of the sending QP, which may request not to receive its own multicasts. */
 	u32 source_qp;
 	bool block_loopback;
 	u32 slid;

@@ -68,7 +68,7 @@ struct PortState {
 	kern::OwnedArray<u16> pkeys;
 	/* QP0 and QP1; Fabric::lock. */
 	ib_qp *special[2] = {};
-	/* The other end of the cable; Fabric::lock. */
+	/* The other end of the cable; protected by Fabric::lock. */
 	struct SoftDevice *peer = nullptr;
 	u32 peer_port = 0;
 };
@@ -82,7 +82,7 @@ struct Region {
 	bool valid = false;
 	/* All memory, or a contiguous piece, or a list of pages. */
 	bool all = false;
-	/* For all memory: the device that addresses were mapped for; nullptr: CPU addresses. */
+	/* The device for which addresses are mapped; nullptr if they are CPU addresses. */
 	struct device *dma = nullptr;
 	u64 start = 0;
 	u64 length = 0;
@@ -125,7 +125,7 @@ struct SoftDevice {
 
 	bool is_rnic() const { return ib.node_type == RDMA_NODE_RNIC; }
 	bool like_a_card() const { return options.behaviour != SOFT_PLAIN; }
-	/* Where the QPs and tables are that serve a port. */
+	/* Returns the port that has the QPs and tables for a port. */
 	u32 home(u32 port_num) const { return ib.is_switch ? 0 : port_num; }
 
 	/* 0, or the error that the test wants from this call. */
@@ -149,7 +149,7 @@ inline SoftDevice &of(ib_device *device)
 	return *rdma::device_of<SoftDevice>(device);
 }
 
-/* All devices, and what excludes messages. */
+/* All devices, and the lock that serializes messages. */
 struct Fabric {
 	kern::Mutex lock{KERN_LOCK_CLASS("soft.fabric")};
 	ib_list_head devices = {&devices, &devices};
@@ -316,7 +316,7 @@ public:
 	/* Fabric::lock. */
 	ib_qp_attr attr{};
 	Datagram *held = nullptr;
-	/* iWARP: the other end of its stream. */
+	/* iWARP: the QP at the other end of the stream. */
 	QpState *stream = nullptr;
 	ib_list_head groups;
 	RecvQueue recv;
@@ -377,8 +377,8 @@ bool process(QpState &qp);
 void flush(QpState &qp);
 void set_error(QpState &qp);
 /*
- * iWARP: the stream of a QP ends, if it has one. The other end, if it is in RTS, is in error soon:
- * it may be in the middle of a request.
+ * iWARP: ends the stream of a QP, if there is one. If the other end is in RTS, it moves to the
+ * error state later, because it may be processing a request.
  */
 void end_stream(QpState &qp);
 
@@ -397,7 +397,7 @@ enum class Outcome { done, again };
  */
 Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte_len);
 
-/* True if the message is to be lost. Under Fabric::lock. */
+/* Returns true if the message must be dropped. Called with Fabric::lock held. */
 bool disturbed(SoftDevice &device, const void *payload, size_t length);
 
 } // namespace soft

@@ -164,7 +164,7 @@ unsigned int flush_receives(QpState &qp, unsigned int limit = ~0u)
 	return limit;
 }
 
-/* As a card does, not all at once; true if there may be more. */
+/* Flushes some requests at a time, as a card does; returns true if there may be more. */
 bool flush_some(QpState &qp)
 {
 	unsigned int limit = 128;

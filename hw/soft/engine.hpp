@@ -12,7 +12,7 @@ inline SoftDevice &device_at(ib_list_head *links)
 					       __builtin_offsetof(SoftDevice, fabric_links));
 }
 
-/* True so many times of a thousand. */
+/* Returns true with this probability, in thousandths. */
 bool chance(SoftDevice &device, unsigned int per_thousand);
 
 /* The active port that has a LID; nullptr if none has. */

@@ -210,7 +210,7 @@ int post_recv(ib_qp *qp, const ib_recv_wr *wr, const ib_recv_wr **bad_wr)
 	return error;
 }
 
-/* From here on messages find the QP. */
+/* After this, messages find the QP. */
 int give_number(ib_qp *qp, u32 port_num)
 {
 	SoftDevice &device = of(qp->device);
@@ -278,7 +278,7 @@ int destroy_qp(ib_qp *qp, ib_udata *)
 			device.qps->erase(qp->qp_num);
 		kern_free(state.held);
 		end_stream(state);
-		/* From here on nothing is posted. */
+		/* From now on, no requests are accepted. */
 		const bool flushes = state.state != IB_QPS_RESET;
 		set_state(state, IB_QPS_RESET);
 		if (flushes)

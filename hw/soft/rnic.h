@@ -9,13 +9,13 @@
 
 RDMA_C_BEGIN
 
-/* As soft_create(), with options that do not speak of a subnet: a switch, LIDs, MADs. */
+/* Like soft_create(), without options for a subnet: switch, LIDs, MADs. */
 struct ib_device *soft_create_rnic(const struct soft_options *options);
 
 /*
- * A stream between two QPs of RNICs, as their connection managers would have made by connecting:
- * without one a QP does not get to RTS. It ends when one of them leaves RTS, or is destroyed; the
- * other, if it is in RTS, is then in error. Errors: EISCONN, EINVAL for QPs of other devices.
+ * Creates a stream between two QPs of RNICs, as their connection managers would. Without a stream,
+ * a QP cannot move to RTS. The stream ends when one QP leaves RTS or is destroyed; if the other one
+ * is in RTS, it then moves to the error state. Errors: EISCONN, EINVAL for QPs of other devices.
  * Context: process.
  */
 int soft_stream(struct ib_qp *a, struct ib_qp *b);

@@ -27,12 +27,12 @@ enum soft_notify {
 	SOFT_NOTIFY_FORGETS,
 };
 
-/* Where completion handlers run. */
+/* The context in which completion handlers run. */
 enum soft_context {
 	SOFT_HARD_INTERRUPT,
 	SOFT_SOFT_INTERRUPT,
 	SOFT_TASK,
-	/* At once, from within the method: a defect (LOCK-05). */
+	/* Immediately, from within the method, which is a defect (LOCK-05). */
 	SOFT_INLINE,
 };
 
@@ -46,10 +46,10 @@ enum soft_context {
  * received datagram.
  */
 enum soft_behaviour {
-	/* As soft_set_behaviour() says. */
+	/* As set by soft_set_behaviour(). */
 	SOFT_BEHAVIOUR_DEFAULT,
 	SOFT_PLAIN,
-	/* Like a card, flushing all sends before the first receive, or the other way round. */
+	/* Like a card that flushes all sends before the first receive, or vice versa. */
 	SOFT_CARD_SENDS_FIRST,
 	SOFT_CARD_RECEIVES_FIRST,
 };
@@ -106,10 +106,10 @@ enum soft_method {
  * without, in state INIT
  * @gids: GIDs per port, 8 by default
  * @pkeys: P_Keys per port, 8 by default
- * @lacks: RDMA_CORE_CAP_…: what its ports cannot do of what plain ones can
+ * @lacks: RDMA_CORE_CAP_…: usual capabilities that its ports do not have
  * @process_mad: the agents that the device has built in, or NULL
- * @dma_device: what memory is to be mapped for (kern::kunit::FakeDevice), for consumers that leave
- * out rdma/dma.hpp; NULL: for nothing
+ * @dma_device: device for which memory must be mapped (kern::kunit::FakeDevice), to detect
+ * consumers that do not use rdma/dma.hpp; NULL for none
  */
 struct soft_options {
 	unsigned int ports;
@@ -174,7 +174,8 @@ unsigned long soft_calls(struct ib_device *device, enum soft_method method);
  */
 void soft_disturb(struct ib_device *device, unsigned int lost, unsigned int reordered, u64 seed);
 /*
- * Every message that a device sends is shown first; true loses it. NULL ends it. Context: process.
+ * Registers a function that is called with each message before a device sends it; the message is
+ * lost if it returns true. NULL unregisters it. Context: process.
  */
 void soft_watch(struct ib_device *device,
 		bool (*lose)(void *context, const void *payload, size_t length), void *context);

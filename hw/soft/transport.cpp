@@ -33,8 +33,8 @@ private:
 };
 
 /*
- * The QP at the other end, and what a message opens there: of XRC the SRQ that it names, and that
- * one's domain.
+ * The QP at the other end, and the objects that a message uses there: for XRC, the SRQ that it
+ * specifies, and the domain of that SRQ.
  */
 struct Peer {
 	QpState *state = nullptr;
@@ -45,12 +45,12 @@ struct Peer {
 	explicit operator bool() const { return state; }
 };
 
-/* If there is one that listens to this one. */
+/* Finds the other end, if it accepts messages from this QP. */
 Peer find_peer(const QpState &qp, const SendEntry &entry)
 {
 	if (of(qp.qp->device).is_rnic()) {
 		QpState *other = qp.stream;
-		/* Its consumer may be a moment later than this one. */
+		/* The peer's consumer may change the state slightly later. */
 		if (!other || other->state < IB_QPS_INIT || other->state > IB_QPS_RTS)
 			return {};
 		return {other, other->qp, other->qp->srq,

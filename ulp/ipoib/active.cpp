@@ -12,8 +12,8 @@ namespace
 {
 
 /*
- * After a refusal, no answer, or a connection that carried nothing, datagrams have to do for so
- * long.
+ * After a refusal, a timeout, or a connection that transferred nothing, only datagrams are used for
+ * this time.
  */
 constexpr u64 reconnect_after_ns = 10'000'000'000;
 /* 1 s for an answer of the peer, and asked for four times. */
@@ -89,7 +89,7 @@ constexpr bool ActiveConnections::leads(State from, State to)
 
 /*
  * Changes the state, with all effects of the change. Returns false, without effect, if the
- * transition is not allowed. released: packets that waited and must be sent anew.
+ * transition is not allowed. released: packets that waited and must be sent again.
  */
 bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_queue &released,
 				    PathState way)
@@ -162,7 +162,7 @@ Connection *ActiveConnections::create_locked(Destination &destination)
 	if (destination.is_removed() || now < destination.connect_at_)
 		return nullptr;
 	if (!has_room_locked(destination.address().gid)) {
-		/* Not to be looked for with each packet. */
+		/* Do not try again with each packet. */
 		destination.connect_at_ = now + reconnect_after_ns;
 		return nullptr;
 	}
@@ -225,7 +225,7 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 		drop_locked(skb);
 		return;
 	}
-	/* One that a card was to cut is of the other mode: TCP sends it again. */
+	/* A GSO packet was created in the other mode; TCP sends it again. */
 	if (packet.gso_size || !settle_checksum_locked(connection, skb, packet)) [[unlikely]] {
 		drop_locked(skb);
 		return;
@@ -319,7 +319,7 @@ void ActiveConnections::complete(const ib_wc &wc, int budget)
 		connection.carried_ = true;
 	} else {
 		counters_.errors++;
-		kern_skb_queue none{}; /* what is up lets nothing wait */
+		kern_skb_queue none{}; /* no packets wait on a connection that is up */
 		(void)move_locked(connection, State::over, none, PathState::doubtful);
 	}
 	gone = owned_if_done_locked(connection);
@@ -387,7 +387,7 @@ void ActiveConnections::end(Connection &connection)
 {
 	if (connection.id_)
 		ib_destroy_cm_id(connection.id_);
-	/* Requests under way complete now. */
+	/* Outstanding requests complete now. */
 	if (connection.qp_)
 		KERN_WARN_ON(ib_destroy_qp(connection.qp_));
 	kern::Owned<Connection> gone;

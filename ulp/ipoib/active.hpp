@@ -25,7 +25,7 @@ struct ConnectionLimit {
 	ib_device *device;
 	u32 port_num;
 	u16 pkey_index;
-	u32 qpn; /* of the hardware address */
+	u32 qpn; /* QP number in the hardware address */
 	ib_pd *pd;
 	ib_cq *cq;
 	ib_srq *srq;
@@ -36,11 +36,11 @@ class Connection
 public:
 	/* Documentation/ipoib.rst has a diagram. */
 	enum class State : u8 {
-		wanted, /* to be asked for */
-		asking, /* REQ is out */
-		up,     /* packets go */
-		over,   /* none goes any more: to be ended */
-		ended,  /* without QP and id; it goes with its last request */
+		wanted, /* no REQ has been sent */
+		asking, /* the REQ was sent */
+		up,     /* packets are sent */
+		over,   /* no packets are sent any more; the connection must be ended */
+		ended,  /* QP and ID are destroyed; freed with the last request */
 	};
 
 	Connection(class ActiveConnections &all, kern::Ref<Destination> to)
@@ -54,26 +54,30 @@ private:
 	ActiveConnections &all_;
 	const kern::Ref<Destination> destination_;
 	sa_path_rec path_{};
-	/* run()'s; the id's handler uses the QP, which outlives the id. */
+	/*
+	 * Used by run() only, except that the handler of the ID uses the QP, which outlives the ID.
+	 */
 	ib_cm_id *id_ = nullptr;
 	ib_qp *qp_ = nullptr;
 
-	/* Under the lock. */
+	/* Protected by the lock. */
 	kern::ListNode node_;
 	State state_ = State::wanted;
-	bool carried_ = false; /* a packet has got through */
+	bool carried_ = false; /* a packet was delivered */
 	kern_skb_queue waiting_{};
 	u32 outstanding_ = 0;
-	u32 limit_ = 0;                 /* bytes of a message, as long as it is up */
-	bool leaves_checksums_ = false; /* so long, too: the peer takes packets without */
+	/* maximum size of a message in bytes; valid while it is up */
+	u32 limit_ = 0;
+	/* valid while it is up: the peer accepts packets without checksums */
+	bool leaves_checksums_ = false;
 };
 
 class ActiveConnections
 {
 public:
 	/*
-	 * Limits of concurrent connections: in all, and to one GID, which may have many QP numbers
-	 * and, if it is one of weft's, accepts no more. Peers beyond the limits are sent datagrams.
+	 * Limits of concurrent connections: of all, and of those to one GID, which may have many QP
+	 * numbers; weft's peers do not accept more. Datagrams are sent to peers beyond the limits.
 	 */
 	static constexpr u32 connections_max = 1024;
 	static constexpr u32 of_peer_max = 8;
@@ -91,8 +95,8 @@ public:
 		return (left + requests_share - 1) / requests_share;
 	}
 	/*
-	 * Packets, too long for a datagram, that wait for one connection, and for all: 16 MiB at
-	 * most.
+	 * Maximum number of packets, too long for a datagram, that wait for one connection, and for
+	 * all: at most 16 MiB.
 	 */
 	static constexpr u32 waiting_max = 64;
 	static constexpr u32 waiting_of_all_max = 256;
@@ -113,10 +117,14 @@ public:
 
 	/* Result of sending a packet. */
 	struct Outcome {
-		bool taken; /* be it to be dropped; else it is the caller's, to be sent as a datagram */
-		u32 limit; /* bytes of what the peer takes by a connection, if that was too little */
+		/* the packet was sent or dropped; otherwise the caller sends it as a datagram */
+		bool taken;
+		u32 limit; /* maximum message size of the connection, if the packet was too large */
 
-		/* The largest IP packet to it, by a connection or as a datagram. */
+		/*
+		 * Returns the size of the largest IP packet to the peer, by a connection or as a
+		 * datagram.
+		 */
 		u32 largest(u32 datagram) const
 		{
 			const u32 connected = limit ? limit - static_cast<u32>(sizeof(Header)) : 0;
@@ -124,10 +132,10 @@ public:
 		}
 	};
 	/**
-	 * send() - a packet by the connection to its destination, for which there is one from now
-	 * on
+	 * send() - send a packet by the connection to its destination; creates the connection if
+	 * there is none
 	 * @skb: begins with the address
-	 * @datagram_bytes: what would go as a datagram, with the encapsulation header
+	 * @datagram_bytes: size of the packet as a datagram, with the encapsulation header
 	 *
 	 * Context: start_xmit.
 	 */
@@ -136,7 +144,7 @@ public:
 	void complete(const ib_wc &wc, int budget);
 
 	/*
-	 * Begins the connections that are wanted, and destroys those that have ended. Context:
+	 * Starts requested connections, and destroys those that have ended. Context:
 	 * process, one call at a time.
 	 */
 	void run();
@@ -159,7 +167,7 @@ private:
 	struct Request {
 		ib_send_wr wr;
 		sk_buff *skb;
-		Connection *connection; /* nullptr: free */
+		Connection *connection; /* nullptr if the request is free */
 		Request *next_free;
 		ib_sge sge[max_pieces];
 	};
@@ -167,7 +175,7 @@ private:
 	enum class PathState : u8 {
 		good,
 		doubtful
-	}; /* after a message that did not get through, the path is to be asked for again */
+	}; /* doubtful: a message was lost, so the path must be queried again */
 
 	static constexpr bool leads(State from, State to);
 	bool move_locked(Connection &connection, State to, kern_skb_queue &released,
@@ -202,7 +210,8 @@ private:
 	u32 count_ KERN_GUARDED_BY(lock_) = 0;
 	Request *free_ KERN_GUARDED_BY(lock_) = nullptr;
 	u32 free_count_ KERN_GUARDED_BY(lock_) = 0;
-	u32 waiting_ KERN_GUARDED_BY(lock_) = 0; /* for all connections */
+	/* number of packets that wait for any connection */
+	u32 waiting_ KERN_GUARDED_BY(lock_) = 0;
 	TransmitCounters counters_{};
 	u64 made_ = 0, failed_ = 0, dropped_ = 0, unsummed_ = 0;
 };

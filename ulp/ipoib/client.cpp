@@ -25,7 +25,7 @@ struct Port {
 class DeviceInterfaces
 {
 public:
-	/* With ports, but without interfaces. Errors: ENOMEM. Context: process. */
+	/* Creates it with ports, but without interfaces. Errors: ENOMEM. Context: process. */
 	static kern::Result<kern::Owned<DeviceInterfaces>> create(ib_device *device);
 	explicit DeviceInterfaces(ib_device *device);
 	~DeviceInterfaces();

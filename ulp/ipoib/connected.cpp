@@ -118,7 +118,7 @@ kern::Result<> Connected::run()
 	const int armed = ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 	if (armed < 0) [[unlikely]]
 		return kern::Error{armed};
-	/* As ReceiveQueue::start() does. */
+	/* Schedule NAPI, as ReceiveQueue::start() does. */
 	schedule_from_task();
 	listener_ = KERN_TRY(own(ib_create_cm_id(room_.device, on_request, this)));
 	return kern::check(ib_cm_listen(listener_, connection_service(room_.qpn), 0));

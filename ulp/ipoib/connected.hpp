@@ -19,9 +19,9 @@ namespace ipoib
 class Connected : public kern::Napi<Connected>
 {
 public:
-	/* Each has what the one before has. Documentation/ipoib.rst has a diagram. */
+	/* Each state has the resources of the one before. Documentation/ipoib.rst has a diagram. */
 	enum class State : u8 {
-		none,    /* as in datagram mode: nothing is made */
+		none,    /* nothing is allocated, as in datagram mode */
 		made,    /* CQ and SRQ, which has all its buffers */
 		running, /* completions are polled, peers may connect, and are connected to */
 	};
@@ -32,7 +32,7 @@ public:
 	}
 	~Connected() { kern_assert(state() == State::none); }
 
-	/* Once. */
+	/* Must be called once. */
 	void place(net_device *dev);
 	/* The device will not be used any more. State: none. */
 	void displace();
@@ -51,16 +51,19 @@ public:
 	{
 		return active_.send(destination, skb, datagram_bytes);
 	}
-	/* Where packets went is void. Context: any but hard interrupt. */
+	/*
+	 * Ends all active connections, because the addresses of peers have become invalid. Context:
+	 * any but hard interrupt.
+	 */
 	void end_active() { active_.end_all(); }
-	/* Each half minute. Context: any but hard interrupt. */
+	/* Ends idle connections; called every 30 seconds. Context: any but hard interrupt. */
 	void end_idle();
 
 	/* Context: any. */
 	const ReceiveCounters &received() const { return receive_.counters(); }
 	const ActiveConnections &active() const { return active_; }
 	PassiveConnections &passive() { return passive_; }
-	/* nullptr unless it is made. */
+	/* Returns nullptr while it is not allocated. */
 	ib_srq *srq() const { return room_.srq; }
 	ib_cq *cq() const { return room_.cq; }
 	const PassiveConnections &passive() const { return passive_; }

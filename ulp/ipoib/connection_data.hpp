@@ -41,7 +41,7 @@ inline ConnectionData connection_data(const ConnectionLimit &room, bool leaves_c
 
 /* A peer's private data. */
 struct PeerData {
-	u32 receive_bytes; /* what it receives in one message */
+	u32 receive_bytes; /* maximum size of a message that it receives */
 	bool leaves_checksums;
 };
 
@@ -98,7 +98,7 @@ inline kern::Result<> to_rts(ib_qp &qp, ib_cm_id &id)
 	KERN_TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
 	attr.max_rd_atomic = 0;
 	attr.rnr_retry = attr.rnr_retry < rnr_retry_max ? attr.rnr_retry : rnr_retry_max;
-	/* 0 is for ever. */
+	/* 0 means infinite. */
 	attr.timeout =
 		attr.timeout && attr.timeout < ack_timeout_max ? attr.timeout : ack_timeout_max;
 	return kern::check(ib_modify_qp(&qp, &attr, mask));

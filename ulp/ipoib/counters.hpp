@@ -16,7 +16,7 @@ struct ReceiveCounters {
 	u64 polls, rearms_missed; /* NAPI polls; arms that found completions waiting (NOTIFY-09) */
 	u64 pages_reused, pages_allocated;
 	u64 unsummed;      /* without a checksum, as the peer may have agreed to */
-	u64 unsummed_lost; /* the same, but what was agreed on is no more */
+	u64 unsummed_lost; /* the same, but the agreement with the sender has ended */
 };
 
 struct TransmitCounters {
@@ -41,7 +41,7 @@ struct TransmitCounters {
 	}
 };
 
-/* From any context. */
+/* Callable from any context. */
 inline void count(u64 &counter)
 {
 	__atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);

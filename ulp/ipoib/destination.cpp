@@ -33,7 +33,7 @@ struct Peer {
 	}
 
 	static constexpr u32 no_flags = std::bit_cast<u32>(std::array<u8, 4>{0, 0xff, 0xff, 0xff});
-	u32 qpn; /* as it is in memory */
+	u32 qpn; /* in network byte order */
 	u64 prefix, interface_id;
 };
 
@@ -61,7 +61,7 @@ kern::Owned<Handle> Handle::create(ib_pd *pd, rdma_ah_attr &where)
 	return {};
 }
 
-/* After the last reader. */
+/* Called after the last reader has finished. */
 void Handle::rest()
 {
 	table_->rest(kern::Owned<Handle>::adopt(this));
@@ -73,7 +73,7 @@ Destination::~Destination()
 		table_.rest(std::move(handle_));
 }
 
-/* After the last reader. */
+/* Called after the last reader has finished. */
 void Destination::drop_reference()
 {
 	kern::Ref<Destination>::adopt(this).reset();
@@ -168,7 +168,7 @@ DestinationTable::Action DestinationTable::wait(const HardwareAddress &address, 
 	return Action::resolve;
 }
 
-/* nullptr without room or memory. */
+/* Returns nullptr if there is no space or no memory. */
 Destination *DestinationTable::create_locked(const HardwareAddress &address)
 {
 	if (!make_room_locked(address))
@@ -227,7 +227,7 @@ u32 DestinationTable::take_out_locked(Destination **place)
 	return dropped;
 }
 
-/* One that nothing waits for. */
+/* Removes a destination for which no packets wait. */
 void DestinationTable::forget_locked(Destination &destination)
 {
 	Destination **place = &heads_[bucket_of(destination.address_)];

@@ -24,7 +24,7 @@ namespace ipoib
  * (rdma_destroy_ah()), so a replaced handle stays in its table until they have completed.
  */
 struct Handle {
-	/* Empty if there is no memory, or the device has none. Context: any. */
+	/* Returns an empty owner if there is no memory or no address handle. Context: any. */
 	static kern::Owned<Handle> create(ib_pd *pd, rdma_ah_attr &where);
 
 	explicit Handle(ib_ah *made) : ah(made) {}
@@ -33,7 +33,7 @@ struct Handle {
 	Handle &operator=(const Handle &) = delete;
 
 	ib_ah *const ah;
-	/* While it rests. */
+	/* Used while it rests in the table. */
 	kern::ListNode node;
 	unsigned rounds = 0;
 
@@ -58,10 +58,10 @@ public:
 
 	const HardwareAddress &address() const { return address_; }
 	u32 qpn() const { return address_.is_multicast() ? ib::qpn_multicast : address_.qpn(); }
-	/* nullptr until it is resolved. For readers under RCU. */
+	/* Returns nullptr until it is resolved. For RCU readers. */
 	ib_ah *ah() const { return kern::rcu::dereference(ah_); }
 
-	/* Not in the table any more. Context: any. */
+	/* Returns true if it was removed from the table. Context: any. */
 	bool is_removed() const { return __atomic_load_n(&removed_, __ATOMIC_RELAXED); }
 
 	/*
@@ -80,26 +80,27 @@ private:
 
 	DestinationTable &table_;
 	const HardwareAddress address_;
-	ib_ah *ah_ = nullptr; /* of handle_, for readers */
+	ib_ah *ah_ = nullptr; /* that of handle_, for readers */
 
-	/* Under the table's lock. */
+	/* Protected by the table's lock. */
 	kern::Owned<Handle> handle_;
-	Destination *next_ = nullptr; /* in its bucket; readers follow it too */
-	kern::ListNode of_gid_;       /* among those whose GIDs fall together */
-	kern::ListNode unresolved_;   /* could not be resolved, and is not asked for now */
+	Destination *next_ = nullptr; /* next in its bucket; also followed by readers */
+	/* in the list of destinations whose GIDs have the same hash */
+	kern::ListNode of_gid_;
+	kern::ListNode unresolved_; /* in the list of destinations that could not be resolved */
 	kern_skb_queue waiting_{};
 	bool resolving_ = false;
 	bool touched_ = true;
 	u8 idle_rounds_ = 0;
-	bool stale_ = false; /* usable, but to be asked for again */
+	bool stale_ = false; /* usable, but must be resolved again */
 	bool removed_ = false;
-	kern::Owned<sa_path_rec> path_; /* in connected mode: the way that handle_ is of */
-	u64 retry_at_ = 0;              /* no new attempt before, in ns */
+	kern::Owned<sa_path_rec> path_; /* in connected mode: the path of handle_ */
+	u64 retry_at_ = 0;              /* earliest time of the next attempt, in ns */
 	kern::rcu::Deferred deferred_;
 
 	/* Owned by ActiveConnections, under its lock. */
 	class Connection *connection_ = nullptr;
-	u64 connect_at_ = 0; /* no new attempt before, in ns */
+	u64 connect_at_ = 0; /* earliest time of the next attempt, in ns */
 
 	void drop_reference();
 };

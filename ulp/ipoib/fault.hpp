@@ -10,15 +10,17 @@
 namespace ipoib
 {
 
-/* In the order of the cost of the fix, cheapest first. */
+/* Ordered by the cost of the recovery, cheapest first. */
 enum Fault : u32 {
 	fault_none = 0,
 	fault_recheck =
 		1
 		<< 0, /* a request failed: its QP may have stopped (SQE, IBA 10.3.1), or be in ERR */
-	fault_queue =
-		1
-		<< 1, /* a QP is in error, or nothing comes back from it any more: down and up again */
+	fault_queue = 1
+		      /*
+		 * a QP is in error or does not complete requests: the queues are taken down and up
+		 */
+		      << 1,
 	fault_cq = 1 << 2, /* a CQ has lost completions: only a new one helps */
 };
 

@@ -18,8 +18,8 @@ extern "C" int weft_ipoib_init()
 extern "C" void weft_ipoib_exit()
 {
 	/*
-	 * The interfaces go with the client; the kind, which would take those that are left with
-	 * it, after them.
+	 * Unregistering the client removes the interfaces. The rtnetlink kind is unregistered
+	 * afterwards, because this would remove remaining ones.
 	 */
 	ipoib::stop_client();
 	ipoib::unregister_link_kind();

@@ -32,8 +32,7 @@ constexpr unsigned idle_rounds = 4;
 constexpr unsigned rest_rounds = 1;
 constexpr unsigned gso_max_size = 65536;
 /*
- * Queues that could not be started are tried again after so long, or when something happens at the
- * port.
+ * Queues that could not be started are retried after this time, or on an event of the port.
  */
 constexpr unsigned restart_ms = 2'000;
 
@@ -127,7 +126,7 @@ unsigned Interface::transmit_queues_wanted()
 	return cpus < max_transmit_queues ? cpus : max_transmit_queues;
 }
 
-/* From here on the stack decides; netdev_ops.uninit and netdev_ops.destroy end it. */
+/* From now on the network stack owns it; netdev_ops.uninit and netdev_ops.destroy end it. */
 void Interface::remove()
 {
 	kern_netdev_unregister_locked(dev_);
@@ -208,14 +207,14 @@ kern::Result<> Interface::start_queues()
 	/* Packets that need connections arrive as soon as the queues run. */
 	KERN_TRY(start_connections());
 	KERN_TRY(queues_.to(Queues::State::running));
-	/* Its QPs may be new. */
+	/* The QPs may be new, so the hardware address may have changed. */
 	publish_address();
 	return {};
 }
 
 /*
- * Ends the address handles of all destinations that there were, after their readers. The QPs are in
- * RESET, or no more.
+ * Destroys the address handles of all former destinations after their last readers. The QPs are in
+ * RESET or destroyed.
  */
 void Interface::end_addresses()
 {
@@ -271,7 +270,7 @@ HardwareAddress Interface::own_address() const
 	return now;
 }
 
-/* Tells the stack where the interface is reached now. Context: rtnl lock. */
+/* Reports the interface's current hardware address to the network stack. Context: rtnl lock. */
 void Interface::publish_address()
 {
 	const HardwareAddress now = own_address();
@@ -348,7 +347,7 @@ void Interface::refresh()
 	const u16 former_index = pkey_index_;
 	const bool present = read_port().ok();
 	ib_port_state port = IB_PORT_NOP;
-	/* If that fails, the device is being removed, and the port is as good as down. */
+	/* If that fails, the device is being removed, so the port counts as down. */
 	(void)ib_get_cached_port_state(device_, port_num_, &port);
 	const bool usable = present && port == IB_PORT_ACTIVE;
 
@@ -467,7 +466,7 @@ int Interface::set_address(const HardwareAddress &wanted)
 	if (gid.global.interface_id == 0u ||
 	    __builtin_memcmp(&expected, &wanted, sizeof(wanted)) != 0)
 		return -EINVAL;
-	/* With the port's first GUID it follows the port, whatever GUID that will have. */
+	/* An interface with the port's first GUID follows later changes of that GUID. */
 	ib_gid first;
 	const bool own = rdma_query_gid(device_, port_num_, 0, &first) == 0 &&
 			 first.global.interface_id == gid.global.interface_id;
@@ -535,7 +534,7 @@ int Interface::set_rings(u32 receive, u32 transmit)
 	const auto made = queues_.to(Queues::State::made);
 	if (!made.ok()) {
 		queues_.set_depths(former_receive, former_transmit);
-		/* Without those either it goes on when it is opened. */
+		/* If this also fails, it is retried when the interface is opened. */
 		kern::ignore(queues_.to(Queues::State::made));
 	}
 	publish_address();
@@ -543,8 +542,8 @@ int Interface::set_rings(u32 receive, u32 transmit)
 }
 
 /*
- * Programs have the stack listen to any group. Only those that an interface does not work without
- * count as the kernel's: a program cannot have more of them.
+ * Programs can make the stack join any group. Only groups that an interface needs to work count as
+ * the kernel's, because a program cannot add to these.
  */
 int Interface::enter_group(Group &group)
 {

@@ -35,16 +35,22 @@ public:
 			<< 1, /* addresses of ours are void: groups are left, destinations forgotten */
 		flush_heavy =
 			1
-			<< 2, /* the QP itself is bound to what changed: it is taken down and up */
+			/* the QP depends on the changed value: the queues are taken down and up */
+			<< 2,
 	};
 
-	/* Each has what the one before has. Documentation/ipoib.rst has a diagram. */
+	/* Each state has the resources of the one before. Documentation/ipoib.rst has a diagram. */
 	enum class State : u8 {
-		gone, /* not registered yet, or not any more; nothing of the device's is in use */
-		down, /* the administrator does not want it; its QPs are made, and so it has a hardware address */
-		halted, /* wanted, but its queues do not run: they could not be started, which is tried again */
-		waiting, /* the queues run; no carrier until its port and its broadcast group are there */
-		active, /* in its broadcast domain: carrier */
+		gone, /* not registered, or unregistered; no resources of the device are in use */
+		down, /* administratively down; its QPs exist, so it has a hardware address */
+		/* administratively up, but its queues could not be started; this is retried */
+		halted,
+		/*
+		 * the queues run; there is no carrier until the port is active and the broadcast
+		 * group is joined
+		 */
+		waiting,
+		active, /* the broadcast group is joined: carrier on */
 	};
 
 	/* The mode in which it sends to peers that support both modes. */
@@ -54,12 +60,12 @@ public:
 	};
 
 	/**
-	 * create() - an interface on a port, registered with the stack
+	 * create() - create an interface on a port, and register it with the network stack
 	 * @dev: allocated by the stack for user space, or nullptr to allocate one by the name ib%d
-	 * @parent: of a child interface; nullptr for the port's own
+	 * @parent: the parent of a child interface; nullptr for the port's own interface
 	 * @pkey: its partition, with the full-membership bit
 	 *
-	 * It belongs to the stack afterwards: remove() ends it. Context: process, rtnl lock held.
+	 * The network stack owns it afterwards: remove() ends it. Context: process, rtnl lock held.
 	 * Errors: ENOMEM, those of the verbs and of the registration.
 	 */
 	static kern::Result<Interface *> create(ib_device *device, u32 port_num, u16 pkey,
@@ -73,7 +79,7 @@ public:
 	 */
 	static unsigned transmit_queues_wanted();
 
-	/* The interface of a device of the stack's, or nullptr. */
+	/* Returns the interface of a network device, or nullptr. */
 	static Interface *of(net_device *dev);
 
 	/*
@@ -88,7 +94,7 @@ public:
 	net_device *netdev() const { return dev_; }
 	ib_device *device() const { return device_; }
 	State state() const { return bring_up_.state(); }
-	/* Context: any; it stays as it is under the rtnl lock. */
+	/* Context: any; it does not change while the rtnl lock is held. */
 	Mode mode() const { return static_cast<Mode>(mode_.load_relaxed()); }
 	Connected &connected() { return connected_; }
 	bool ignores_users_groups() const { return umcast_; }
@@ -96,12 +102,16 @@ public:
 	u32 port_num() const { return port_num_; }
 	u16 pkey() const { return pkey_; }
 	Interface *parent() const { return parent_; }
-	/* A child that sysfs made, and deletes, by its P_Key. */
+	/*
+	 * Returns true for a child that was created through sysfs, and is deleted there by its
+	 * P_Key.
+	 */
 	bool is_made_by_pkey() const { return parent_ && !user_made_; }
 	const HardwareAddress &broadcast() const { return broadcast_; }
 	const ib_gid &port_gid() const { return port_gid_; }
 	ib_sa_client *sa_client();
-	kern::ListNode port_node; /* in Port::interfaces, under the rtnl lock and the port's own */
+	/* in Port::interfaces, protected by the rtnl lock and the port's lock */
+	kern::ListNode port_node;
 
 	/*
 	 * Called by Multicast for a group that was joined: attaches the QP if packets of the group
@@ -110,12 +120,15 @@ public:
 	int enter_group(Group &group);
 	void resolved_group(const Group &group);
 	/*
-	 * The search for an address has ended; handle is empty if it failed. Context: process or
-	 * softirq.
+	 * Called when the resolution of an address has ended; handle is empty if it failed.
+	 * Context: process or softirq.
 	 */
 	void resolved(const HardwareAddress &address, kern::Owned<Handle> handle);
 	void forget(const HardwareAddress &address);
-	/* True if packets go there, or did until recently. Context: any but hard interrupt. */
+	/*
+	 * Returns true if packets are sent there, or were until recently. Context: any but hard
+	 * interrupt.
+	 */
 	bool sends_to(const HardwareAddress &address)
 	{
 		return static_cast<bool>(destinations_.get(address));
@@ -141,9 +154,10 @@ private:
 
 		Interface &interface;
 		kern::Ref<Destination> destination;
-		/* Under queries_lock_. */
+		/* Protected by queries_lock_. */
 		kern::ListNode node;
-		int id = 0; /* to cancel by; 0: not known yet, or cancelled */
+		/* for ib_sa_cancel_query(); 0 if it is not known yet, or the query was cancelled */
+		int id = 0;
 		ib_sa_query *handle = nullptr;
 	};
 
@@ -216,25 +230,26 @@ private:
 	net_device *dev_ = nullptr;
 
 	ib_pd *pd_ = nullptr;
-	/* For good, once create() has succeeded. */
+	/* Set permanently when create() has succeeded. */
 	kern::Atomic<bool> registered_{false};
 	kern::DelayedWork recover_work_{kern::method<&Interface::recover>, this};
 	Queues queues_;
 
 	DestinationTable destinations_;
 	Multicast multicast_{*this};
-	/* Running as long as the queues are, in connected mode. */
+	/* Runs while the queues run in connected mode. */
 	Connected connected_{destinations_, recover_work_};
 
-	/* Under the rtnl lock. */
+	/* Protected by the rtnl lock. */
 	BringUp<Interface, State> bring_up_{*this};
 	kern::Atomic<u8> mode_{static_cast<u8>(
 		Mode::datagram)}; /* clang takes no atomic of a scoped enumeration */
 	bool umcast_ = false;
-	bool user_made_ = false;        /* the stack allocated its device, for user space */
-	unsigned max_datagram_mtu_ = 0; /* the port's */
-	unsigned wanted_mtu_ = 0;       /* the administrator's, in datagram mode */
-	unsigned domain_mtu_ = 0;       /* the broadcast group's; 0 while it is not known */
+	/* the network stack has allocated its device for user space */
+	bool user_made_ = false;
+	unsigned max_datagram_mtu_ = 0; /* of the port */
+	unsigned wanted_mtu_ = 0;       /* set by the administrator, for datagram mode */
+	unsigned domain_mtu_ = 0;       /* MTU of the broadcast group; 0 while it is not known */
 
 	u32 pending_flush_ = 0;
 	u64 tx_dropped_ = 0;
@@ -248,11 +263,11 @@ private:
 
 	kern::BhSpinLock queries_lock_{KERN_LOCK_CLASS("ipoib.queries")};
 	kern::List<PathQuery, &PathQuery::node> queries_ KERN_GUARDED_BY(queries_lock_);
-	kern::Completion queries_done_; /* each time that none is out any more */
+	kern::Completion queries_done_; /* completed whenever the last query ends */
 };
 
 extern const kern_netdev_ops netdev_ops;
-/* In the place of its start_xmit, in connected mode. */
+/* Replaces start_xmit in connected mode. */
 int netdev_start_xmit_connected(sk_buff *skb, net_device *dev);
 
 /* The module's rtnetlink kind, "ipoib". Errors: ENOMEM, EEXIST. */

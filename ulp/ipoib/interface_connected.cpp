@@ -152,7 +152,7 @@ int Interface::set_mode(Mode mode)
 	return started.error();
 }
 
-/* Nothing is sent meanwhile: the queues do not run. Context: rtnl lock. */
+/* Nothing is sent meanwhile, because the queues do not run. Context: rtnl lock. */
 void Interface::adopt_mode(Mode mode)
 {
 	mode_.store_relaxed(static_cast<u8>(mode));
@@ -160,8 +160,8 @@ void Interface::adopt_mode(Mode mode)
 	kern_netdev_set_start_xmit(dev_,
 				   connected ? netdev_start_xmit_connected : netdev_ops.start_xmit);
 	/*
-	 * A reliable connection cuts no segment. It computes no checksum either, but has one of its
-	 * own (ConnectionData), and datagrams have theirs as ever.
+	 * A reliable connection does not segment packets. It does not compute checksums either, but
+	 * peers can agree to omit them (ConnectionData). Datagrams have checksums as usual.
 	 */
 	kern_netdev_set_segmentation(dev_, !connected);
 	publish_address();

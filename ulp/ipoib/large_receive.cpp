@@ -8,7 +8,10 @@ namespace ipoib
 namespace
 {
 
-/* A packet of at most so many bytes is copied: the stack accounts a block for what lies in one. */
+/*
+ * A packet of at most this size is copied, because the network stack charges a whole block for a
+ * packet in it.
+ */
 constexpr u32 block_worth = 8192;
 constexpr auto direction = kern::dma::Direction::from_device;
 

@@ -21,9 +21,10 @@ namespace ipoib
 
 /* Meaning of a packet's flag for a missing checksum (Header::unsummed). */
 enum class Unsummed : u8 {
-	nothing, /* its sender has not agreed to what that says: it has one */
+	nothing, /* the sender has not agreed to omit checksums: the packet has one */
 	missing, /* agreed */
-	lost,    /* agreed no more, or perhaps by a connection that has gone: it is of no use */
+	/* the agreement has ended, or belonged to a former connection: the packet is dropped */
+	lost,
 };
 
 class LargeReceive
@@ -42,7 +43,7 @@ public:
 	 * ib_post_srq_recv().
 	 */
 	kern::Result<> fill(net_device *dev, ib_device *device, ib_srq *srq, u32 lkey);
-	/* All memory back. The SRQ is no more. Context: process. */
+	/* Frees all memory. The SRQ has been destroyed. Context: process. */
 	void reclaim();
 
 	/* True if a completion is of a receive. */
@@ -87,7 +88,7 @@ private:
 	kern::OwnedArray<Slot> slots_;
 	Block spares_[spares_max]{};
 	u32 spares_first_ = 0, spares_end_ = 0; /* modulo spares_max */
-	ib_recv_wr *back_first_ = nullptr;      /* to be posted */
+	ib_recv_wr *back_first_ = nullptr;      /* first request to post */
 	ib_recv_wr *back_last_ = nullptr;
 	u32 back_ = 0;
 	ReceiveCounters counters_{};

@@ -24,12 +24,15 @@ public:
 	};
 	static constexpr Level levels[] = {{0, 0}, {8, 8}, {16, 32}, {32, 64}, {64, 128}};
 	static constexpr u32 level_count = sizeof(levels) / sizeof(levels[0]);
-	/* An interval has so many events, and no less time than this. */
+	/* Minimum number of events of an interval, and its minimum duration. */
 	static constexpr u32 interval_events = 64;
 	static constexpr u64 interval_ns = 1'000'000;
-	/* One that took longer than this had traffic too thin to be moderated. */
+	/* In an interval that is longer than this, the traffic is too sparse for moderation. */
 	static constexpr u64 thin_ns = 100'000'000;
-	/* A try that failed is repeated after twice as many intervals as the last, up to this. */
+	/*
+	 * A failed attempt is repeated after twice as many intervals as the previous one, up to
+	 * this limit.
+	 */
 	static constexpr u32 rest_limit = 256;
 
 	/* An interval has ended. Returns the level that applies from now on. */
@@ -40,10 +43,13 @@ private:
 	u32 fall_back(u32 level);
 
 	u32 level_ = 0;
-	u32 rest_ = 1;   /* between tries */
-	u32 rested_ = 0; /* intervals since the last */
+	u32 rest_ = 1;   /* intervals between attempts */
+	u32 rested_ = 0; /* intervals since the last attempt */
 	bool trying_ = false;
-	/* Rates in the interval before a try: per millisecond, and events per 1024 completions. */
+	/*
+	 * Rates in the interval before an attempt: per millisecond, and events per 1024
+	 * completions.
+	 */
 	u64 former_bytes_ = 0;
 	u64 former_completions_ = 0;
 	u64 former_events_ = 0;
@@ -72,11 +78,11 @@ public:
 	/* Returns the settings in force. Context: process. */
 	kern_coalesce get();
 
-	/* An event came from the CQ. Context: its handler. */
+	/* Called for each event of the CQ. Context: its handler. */
 	void on_event() { __atomic_store_n(&events_, events_ + 1, __ATOMIC_RELAXED); }
 	/*
-	 * All completions that were there are taken: so many, of so many bytes, since the
-	 * beginning. Context: NAPI of the CQ.
+	 * Called when all completions have been polled, with the total numbers of completions and
+	 * bytes. Context: NAPI of the CQ.
 	 */
 	void idle(u64 completions, u64 bytes)
 	{
@@ -100,13 +106,14 @@ private:
 		return Moderator::levels[__atomic_load_n(&level_, __ATOMIC_RELAXED)];
 	}
 
-	kern::Mutex lock_{KERN_LOCK_CLASS("ipoib.moderation")}; /* for what the device is told */
+	/* serializes commands to the device */
+	kern::Mutex lock_{KERN_LOCK_CLASS("ipoib.moderation")};
 	ib_cq *cq_ KERN_GUARDED_BY(lock_) = nullptr;
 	kern_coalesce wanted_ KERN_GUARDED_BY(lock_){0, 0, true};
-	u32 level_ = 0; /* of moderator_ */
+	u32 level_ = 0; /* level of moderator_ */
 	u32 events_ = 0;
 
-	/* Under NAPI. */
+	/* Used in NAPI context only. */
 	Sample begin_{};
 	Moderator moderator_;
 

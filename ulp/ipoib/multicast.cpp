@@ -14,7 +14,7 @@ namespace
 constexpr u64 ns_per_ms = 1'000'000;
 constexpr u64 first_retry_ms = 1'000;
 constexpr u64 resubscribe_ms = 16'000;
-/* A multicast group is no more (IBA 13.4.8.2): 16 bytes of MGID in its details. */
+/* Trap for a deleted multicast group (IBA 13.4.8.2); its details contain the MGID (16 bytes). */
 constexpr u16 trap_group_deleted = 67;
 constexpr unsigned trap_mgid_offset = 6;
 
@@ -57,7 +57,7 @@ void Multicast::stop()
 		Group *group = nullptr;
 		{
 			kern::Guard guard(lock_);
-			/* One without a use is due to be left. */
+			/* A group without a use must be left. */
 			group = listened_.front();
 			if (!group)
 				group = senders_.front();
@@ -268,7 +268,7 @@ void Multicast::schedule_next_run()
 		for (const auto &retries : retries_)
 			if (const Group *group = retries.front(); group && group->retry_at < next)
 				next = group->retry_at;
-		/* There was no memory for some. */
+		/* Some could not be added because there was no memory. */
 		const u64 again = kern::now_ns() + first_retry_ms * ns_per_ms;
 		if (list_changed_ && again < next)
 			next = again;
@@ -302,7 +302,7 @@ struct Multicast::Collection {
 	const HardwareAddress &broadcast;
 	kern::OwnedArray<HardwareAddress> addresses;
 	u32 count = 0;
-	bool is_cut = false; /* there are more than it has places */
+	bool is_cut = false; /* there are more addresses than fit */
 };
 
 /*
@@ -483,7 +483,7 @@ int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notic
 	if (status)
 		self.subscribe_at_ = kern::now_ns() + resubscribe_ms * ns_per_ms;
 	if (status && self.deletions_ != info) {
-		/* watch_deletions() or stop() has it, and ends it. */
+		/* watch_deletions() or stop() unregisters it. */
 		self.refused_ = info;
 		return 0;
 	}
@@ -519,7 +519,7 @@ void Multicast::end_membership(Group &group)
 				      group.record.mlid.value());
 		group.attached = false;
 	}
-	/* After this the callback does not run any more. */
+	/* The callback does not run any more after this. */
 	if (group.membership)
 		ib_sa_free_multicast(group.membership);
 	group.membership = nullptr;

@@ -20,19 +20,26 @@ namespace ipoib
 class Interface;
 
 /*
- * One group. Under Multicast::lock_ but for what only run() and stop() touch, which exclude each
- * other.
+ * A multicast group. Protected by Multicast::lock_, except for the members that only run() and
+ * stop() access, which exclude each other.
  */
 struct Group {
-	/* Use that the interface makes of it. */
+	/* The interface's use of the group. */
 	enum class Use : u8 {
-		none, /* to be left */
-		send, /* somebody sends to it: a member who never receives from it and does not keep it alive, until two minutes after the last packet */
-		listen, /* the stack wants to receive from it: a full member, who may send as well */
+		none, /* the group must be left */
+		/*
+		 * packets are sent to it: send-only membership, which does not keep the group
+		 * alive, until two minutes after the last packet
+		 */
+		send,
+		/*
+		 * the network stack receives from it: full membership, which also permits sending
+		 */
+		listen,
 	};
 	enum class State : u8 {
-		idle,    /* to be joined, when its time has come */
-		joining, /* the SA client is at it; it calls back */
+		idle,    /* will be joined when it is due */
+		joining, /* the SA client is joining it, and calls back */
 		joined,
 	};
 
@@ -43,37 +50,37 @@ struct Group {
 
 	Multicast &multicast;
 	const HardwareAddress address;
-	kern::ListNode hash_node; /* in Multicast::table_, until run() ends it */
-	kern::ListNode use_node;  /* in Multicast::senders_ or listened_, as its use says */
+	kern::ListNode hash_node; /* in Multicast::table_, until run() frees it */
+	kern::ListNode use_node;  /* in Multicast::senders_ or listened_, according to its use */
 	kern::ListNode due_node;  /* in due_, held_ or one of retries_ */
 	State state = State::idle;
 	Use use;
-	Use joined_for = Use::none; /* while it is joining or joined: what it asked the SA for */
+	Use joined_for = Use::none; /* while it is joining or joined: the requested membership */
 	u32 collected = 0; /* the last collect_listened() that found it in the stack's list */
 	bool has_outcome = false;
 	int outcome = 0;
 	ib_sa_mcmember_rec record{};
 	u64 retry_at = 0; /* ns */
 	unsigned failures = 0;
-	unsigned retry_step = 0; /* of Multicast::retries_ */
+	unsigned retry_step = 0; /* index of its list in Multicast::retries_ */
 	/* Accessed by run() and stop() only. */
 	ib_sa_multicast *membership = nullptr;
 	bool attached = false;
-	bool was_joined = false; /* and so may have a destination that is resolved */
+	bool was_joined = false; /* so a resolved destination may exist */
 };
 
 class Multicast
 {
 public:
 	/*
-	 * Groups that an interface is in only because a program sends to them, which needs no
-	 * privilege. Packets to further ones are dropped.
+	 * Maximum number of groups that are joined only because a program sends to them, which
+	 * needs no privilege. Packets to further groups are dropped.
 	 */
 	static constexpr unsigned send_only_max = 256;
 	/*
-	 * Groups that an interface receives, in addition to its broadcast group. Programs can join
-	 * groups without a privilege. Of a longer list, only the first ones are joined; packets to
-	 * the others are not received, which is logged.
+	 * Maximum number of groups that an interface receives, in addition to its broadcast group.
+	 * Programs can join groups without a privilege. Of a longer list, only the first ones are
+	 * joined; packets to the others are not received, which is logged.
 	 */
 	static constexpr unsigned listened_max = 8192;
 
@@ -111,7 +118,7 @@ public:
 	std::size_t longest();
 
 private:
-	/* After a join that failed: one second, doubling to sixteen. */
+	/* Number of delays after a failed join: one second, doubling to sixteen. */
 	static constexpr unsigned retry_steps = 5;
 	/* The addresses of a list of the stack's, as far as they are groups of the interface. */
 	struct Collection;
@@ -148,25 +155,30 @@ private:
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.multicast")};
 	kern::HashTable<Group, &Group::hash_node, 512> table_ KERN_GUARDED_BY(lock_);
 	kern::List<Group, &Group::use_node> senders_ KERN_GUARDED_BY(lock_);
-	/* Without the broadcast group; the latest collected last. */
+	/* Without the broadcast group; the most recently collected ones are last. */
 	kern::List<Group, &Group::use_node> listened_ KERN_GUARDED_BY(lock_);
 	u32 sender_count_ KERN_GUARDED_BY(lock_) = 0;
-	/* Something has happened to them. */
+	/* Groups that run() must examine. */
 	kern::List<Group, &Group::due_node> due_ KERN_GUARDED_BY(lock_);
-	/* To be joined as soon as the broadcast group is. */
+	/* Groups that will be joined as soon as the broadcast group is. */
 	kern::List<Group, &Group::due_node> held_ KERN_GUARDED_BY(lock_);
-	/* To be joined later: a list for each delay, and so each in the order of the times. */
+	/*
+	 * Groups that will be joined later. There is a list for each delay, so that each list is
+	 * ordered by time.
+	 */
 	kern::List<Group, &Group::due_node> retries_[retry_steps] KERN_GUARDED_BY(lock_);
-	Group broadcast_; /* in the table from start() to stop(); of the object, so that there is always memory for it */
+	/* in the table from start() to stop(); a member, so that it needs no allocation */
+	Group broadcast_;
 	bool running_ KERN_GUARDED_BY(lock_) = false;
 	bool list_changed_ KERN_GUARDED_BY(lock_) = false;
 	ib_inform_info *deletions_ KERN_GUARDED_BY(lock_) =
-		nullptr; /* the subscription to what the SA says of groups that end */
-	u64 subscribe_at_ KERN_GUARDED_BY(lock_) = 0; /* ns; not before */
+		nullptr; /* the subscription to traps about deleted groups */
+	u64 subscribe_at_ KERN_GUARDED_BY(lock_) = 0; /* earliest time of the next attempt, in ns */
 	const ib_inform_info *refused_ KERN_GUARDED_BY(lock_) =
-		nullptr;      /* one that ended before it was known to be */
-	u32 collections_ = 0; /* run()'s: calls of collect_listened() that looked */
-	u64 served_ = 0;      /* written by run() only */
+		nullptr; /* a subscription that was refused before deletions_ was set */
+	/* used by run() only: number of completed calls of collect_listened() */
+	u32 collections_ = 0;
+	u64 served_ = 0; /* written by run() only */
 	kern::DelayedWork work_{kern::method<&Multicast::run>, this};
 };
 

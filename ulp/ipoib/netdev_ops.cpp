@@ -10,7 +10,7 @@ namespace ipoib
 namespace
 {
 
-/* In the order of Interface::get_counters(). */
+/* Names in the order of Interface::get_counters(). */
 constexpr const char *counter_names[] = {
 	"rx_too_short",
 	"rx_too_long",
@@ -100,7 +100,8 @@ struct NetdevOps {
 	}
 
 	/*
-	 * Down already, and out of the stack's sight; there may still be references to the device.
+	 * Called after the interface was closed and unregistered; there may still be references to
+	 * the device.
 	 */
 	static void uninit(void *owner) { of(owner).uninit(); }
 

@@ -178,8 +178,8 @@ PassiveConnection *PassiveConnections::take_over()
 }
 
 /*
- * The id first: its handler uses the connection and its QP. That is what may take long; what peers
- * send to others is received meanwhile.
+ * Destroys the ID first, because its handler uses the connection and its QP. This may take long;
+ * other connections receive meanwhile.
  */
 u32 PassiveConnections::begin_teardown()
 {
@@ -188,12 +188,14 @@ u32 PassiveConnections::begin_teardown()
 		PassiveConnection *connection = take_over();
 		if (!connection)
 			break;
-		/* Only then: the handler that this waits for may be answering by it. */
+		/*
+		 * id_ is cleared only afterwards, because this waits for a handler that may use it.
+		 */
 		ib_destroy_cm_id(connection->id_);
 		connection->id_ = nullptr;
 		ib_qp_attr attr{};
 		attr.qp_state = IB_QPS_ERR;
-		/* One that cannot be moved receives until it is destroyed. */
+		/* A QP that cannot be moved to ERR receives until it is destroyed. */
 		if (connection->qp_)
 			(void)ib_modify_qp(connection->qp_, &attr, IB_QP_STATE);
 		torn_down_.push_back(*connection);

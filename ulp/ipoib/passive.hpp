@@ -17,9 +17,9 @@ class PassiveConnection
 public:
 	/* Documentation/ipoib.rst has a diagram. */
 	enum class State : u8 {
-		answered, /* made, or being made; REP is out, or about to be */
+		answered, /* the connection is being established; the REP was sent or will be */
 		up,       /* the peer has it */
-		over,     /* to be ended */
+		over,     /* the connection must be ended */
 		quiet,    /* being ended: no id, and nothing more is received */
 	};
 
@@ -50,7 +50,7 @@ private:
 	ib_qp *qp_ = nullptr;
 	bool touched_ = true;
 
-	/* Under the lock. */
+	/* Protected by the lock. */
 	kern::ListNode node_;
 	State state_ = State::answered;
 	u8 idle_rounds_ = 0;
@@ -60,10 +60,10 @@ class PassiveConnections
 {
 public:
 	/*
-	 * Limits of concurrent connections: in all, and from one port of a peer. Requests beyond
-	 * them are rejected, and their senders continue with datagrams. The port is the one in the
-	 * REQ, which a sender with access to QP1 can forge: it can then take all places, and so
-	 * limit others to datagrams, but no more.
+	 * Limits of concurrent connections: of all, and of those from one port of a peer. Requests
+	 * beyond them are rejected, and their senders continue with datagrams. The port is the one
+	 * in the REQ, which a sender with access to QP1 can forge: it can then take all places, and
+	 * so limit others to datagrams, but no more.
 	 */
 	static constexpr u32 connections_max = 256;
 	static constexpr u32 of_peer_max = 8;
@@ -110,7 +110,7 @@ public:
 	/* Context: any but hard interrupt. */
 	u32 size();
 	/*
-	 * Returns whether there are so many connections that dead ones should be removed. Context:
+	 * Returns true if there are enough connections that dead ones should be removed. Context:
 	 * any but hard interrupt.
 	 */
 	bool is_crowded() { return size() >= connections_max / 2; }

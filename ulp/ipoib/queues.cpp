@@ -165,7 +165,7 @@ kern::Result<ib_qp *> Queues::make_qp(ib_cq *send_cq, u32 receive_depth, u32 tra
 	return rdma::check(qp);
 }
 
-/* One transmit queue; the first one's QP is that which receives. */
+/* Creates a transmit queue. The QP of the first one also receives. */
 kern::Result<> Queues::make_sender(u32 index, u32 receive_depth, u32 transmit_depth)
 {
 	Sender &sender = senders_[index];

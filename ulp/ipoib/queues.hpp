@@ -18,7 +18,7 @@ namespace ipoib
 class Queues
 {
 public:
-	/* Each has what the one before has. Documentation/ipoib.rst has a diagram. */
+	/* Each state has the resources of the one before. Documentation/ipoib.rst has a diagram. */
 	enum class State : u8 {
 		none, /* no verbs object, no ring */
 		made, /* rings, CQs and QPs, which are in RESET: the interface has a hardware address */

@@ -365,7 +365,7 @@ int ReceiveQueue::poll(int budget)
 	}
 	if (work >= budget)
 		return budget;
-	/* With none posted no completion would ever bring us back here. */
+	/* If no buffers are posted, no completion will schedule NAPI again. */
 	if (posted_ == taken_) [[unlikely]]
 		make_up();
 	moderation_.idle(counters_.packets, counters_.bytes);

@@ -58,7 +58,7 @@ public:
 	/* The QP and its CQ, until detach(); before fill(). */
 	void attach(ib_qp *qp, ib_cq *cq);
 	void detach();
-	/* One more QP that the interface sends from. Before start(). */
+	/* Adds another QP from which the interface sends. Must be called before start(). */
 	void add_own_qp(u32 number);
 
 	/*
@@ -67,17 +67,17 @@ public:
 	 */
 	kern::Result<> fill(const ib::Gid &broadcast);
 	/*
-	 * Begins and ends NAPI; one that could not begin is to be ended, too. Context: process.
-	 * Errors: those of ib_req_notify_cq().
+	 * Enable and disable NAPI; stop() must also be called after start() has failed. Context:
+	 * process. Errors: those of ib_req_notify_cq().
 	 */
 	kern::Result<> start();
 	void stop();
 	/*
 	 * Waits until all posted buffers have completed; NAPI must be disabled. Returns false if
-	 * the device completes no more.
+	 * the device does not complete them.
 	 */
 	bool drain();
-	/* Gives up what never came back. The QP is in RESET, or no more. */
+	/* Frees buffers that never completed. The QP is in RESET or destroyed. */
 	void reclaim();
 	void report(Fault fault) { faults_->report(fault); }
 
@@ -105,12 +105,12 @@ private:
 	struct Slot {
 		ib_recv_wr wr;
 		ib_sge sge[2]; /* the GRH, the datagram */
-		Buffer buffer; /* with a page while anything is posted */
-		u32 offset;    /* of this slot's part in the page */
+		Buffer buffer; /* has a page while a buffer is posted */
+		u32 offset;    /* offset of this slot's part in the page */
 	};
 	/* State of the supply of buffers to the QP. */
 	enum class Supply : u8 {
-		kept, /* all of them, always */
+		kept, /* always all pages */
 		cut,  /* not any more: the QP flushes, and would flush them again */
 	};
 
@@ -140,9 +140,9 @@ private:
 	u32 own_qp_count_ = 0;
 	bool checksum_ = false;
 
-	/* Under NAPI, buffers are posted and completed in the order of the ring. */
-	u32 posted_ = 0; /* next to post */
-	u32 taken_ = 0;  /* next to come back */
+	/* Used in NAPI context only. Buffers are posted and completed in the order of the ring. */
+	u32 posted_ = 0; /* index of the next buffer to post */
+	u32 taken_ = 0;  /* index of the next buffer to complete */
 	Supply supply_ = Supply::kept;
 	ReceiveCounters counters_{};
 	ib_wc wc_[16];

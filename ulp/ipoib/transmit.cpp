@@ -244,7 +244,7 @@ void TransmitQueue::release_slot(Slot &slot, int budget)
 	slot.skb = nullptr;
 }
 
-/* All requests before `end` are done. The number of packets that held memory. */
+/* Completes all requests before `end`. Returns the number of packets that held memory. */
 u32 TransmitQueue::complete_to(u32 end, int budget)
 {
 	u32 packets = 0, bytes = 0, tail = tail_;

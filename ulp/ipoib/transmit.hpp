@@ -33,33 +33,33 @@ public:
 	/* A ring. entries: a power of two. Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(u32 entries, u32 lkey);
 	void free() { slots_ = {}; }
-	/* The QP and its CQ, until detach(); before start(). */
+	/* Sets the QP and its CQ, until detach(). Must be called before start(). */
 	void attach(ib_device *device, ib_qp *qp, ib_cq *cq, u32 max_sge, u32 max_inline);
 	void detach();
 
 	/*
-	 * Begins NAPI, and lets the stack transmit; one that could not begin is to be ended, too.
+	 * Enables NAPI and starts the netdev queue; stop() must also be called if this fails.
 	 * Errors: those of ib_req_notify_cq().
 	 */
 	kern::Result<> start();
 	/*
-	 * Ends NAPI; the stack is to be stopped after that, since a completion lets it transmit.
-	 * Context: process.
+	 * Disables NAPI. The netdev queue must be stopped afterwards, because a completion restarts
+	 * it. Context: process.
 	 */
 	void stop();
 	/*
-	 * Takes completions until all requests that hold memory are back. False if the device gives
-	 * none any more.
+	 * Polls until all requests that hold memory have completed. Returns false if the device
+	 * does not complete them.
 	 */
 	bool drain();
-	/* Gives up what never came back. The QP is in RESET, or no more. */
+	/* Frees packets that never completed. The QP is in RESET or destroyed. */
 	void reclaim();
 	void report(Fault fault) { faults_->report(fault); }
 
 	/**
-	 * send() - queue a packet and, if no more comes, tell the hardware
-	 * @skb: begins with the encapsulation header; the queue's from here on, whatever happens
-	 * @ah, @qpn: to whom; the handle outlives the request (DestinationTable::rest())
+	 * send() - queue a packet, and ring the doorbell if no more packets follow
+	 * @skb: begins with the encapsulation header; the queue owns it from now on
+	 * @ah, @qpn: the destination; the handle outlives the request (DestinationTable::rest())
 	 *
 	 * Context: start_xmit of the interface.
 	 */
@@ -74,7 +74,7 @@ public:
 			post_chain();
 	}
 
-	/* From the CQ's handler. */
+	/* Called by the CQ's handler. */
 	void on_completion()
 	{
 		moderation_.on_event();
@@ -91,10 +91,10 @@ private:
 
 	struct Slot {
 		ib_ud_wr wr;
-		sk_buff *skb; /* nullptr once it is consumed */
+		sk_buff *skb; /* nullptr after it was freed */
 		u32 bytes;
 		u16 skip;     /* bytes of the linear part that went into the request itself */
-		bool inlined; /* not mapped, and consumed by who posts it */
+		bool inlined; /* not mapped; freed when the request is posted */
 		ib_sge sge[max_pieces];
 	};
 
@@ -107,7 +107,7 @@ private:
 	void wake_if_room();
 	void release_slot(Slot &slot, int budget);
 	u32 complete_to(u32 end, int budget);
-	/* For each completion: a call more would be felt. */
+	/* Inlined, because it runs for each completion. */
 	[[gnu::always_inline]] inline void complete(const ib_wc &wc, int budget);
 	int take_completions(int budget);
 
@@ -121,15 +121,15 @@ private:
 	u32 max_inline_ = 0;
 	Faults *faults_ = nullptr;
 
-	/* Under the transmit lock of the stack. */
+	/* Protected by the network stack's transmit lock. */
 	u32 head_ = 0;
 	Slot *chain_first_ = nullptr; /* prepared, not yet posted */
 	Slot *chain_last_ = nullptr;
-	u32 unsignalled_ = 0;   /* posted since the last that completes visibly */
-	u32 signalled_end_ = 0; /* one past that last */
+	u32 unsignalled_ = 0;   /* posted since the last signalled request */
+	u32 signalled_end_ = 0; /* index after the last signalled request */
 	bool chain_holds_memory_ = false;
 
-	/* Under NAPI. */
+	/* Used in NAPI context only. */
 	u32 tail_ = 0;
 	TransmitCounters counters_{};
 	ib_wc wc_[16];

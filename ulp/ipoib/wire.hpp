@@ -16,9 +16,12 @@ constexpr unsigned grh_bytes = 40;
 /* The encapsulation header in front of every IP or ARP packet, RFC 4391 section 6. */
 struct Header {
 	ib::be16 type;     /* an Ethernet protocol number */
-	ib::be16 reserved; /* zero, or `unsummed` */
+	ib::be16 reserved; /* 0 or `unsummed` */
 
-	/* Where both ends have agreed to it: the packet is without its checksum (ChecksumPlace). */
+	/*
+	 * The packet has no checksum (ChecksumPlace). Permitted only if both ends have agreed to
+	 * it.
+	 */
 	static constexpr std::uint16_t unsummed = 1;
 };
 static_assert(sizeof(Header) == 4);
@@ -48,7 +51,7 @@ struct HardwareAddress {
 		       qpn_bytes[2];
 	}
 	constexpr bool is_multicast() const { return gid.is_multicast(); }
-	/* Its owner takes reliable connections, too (RFC 4755 section 5.1). */
+	/* The interface also accepts reliable connections (RFC 4755 section 5.1). */
 	static constexpr std::uint8_t flag_rc = 0x80;
 	constexpr bool takes_connections() const { return flags & flag_rc; }
 	/* The flags are capabilities of the peer; they do not identify it. */
@@ -99,7 +102,7 @@ constexpr std::uint64_t connection_service(std::uint32_t qpn)
  * the sender receives in one message.
  */
 struct ConnectionData {
-	ib::be32 qpn; /* of the hardware address */
+	ib::be32 qpn; /* QP number in the hardware address */
 	ib::be32 receive_bytes;
 	/*
 	 * Not the standard's, whose private data ends before it, and is followed by zeros: in a
@@ -120,7 +123,7 @@ struct ChecksumPlace {
 	std::uint8_t start = 0, offset = 0;
 
 	constexpr unsigned end() const { return start + offset + 2u; }
-	/* There is one. */
+	/* True if the packet has such a checksum. */
 	explicit constexpr operator bool() const { return start != 0; }
 };
 
@@ -136,7 +139,7 @@ constexpr ChecksumPlace checksum_place(std::uint16_t type, const std::uint8_t *p
 	constexpr unsigned least_v4 = 20, bytes_v6 = 40, tcp = 6, udp = 17;
 	unsigned start = 0, protocol = 0;
 	if (type == type_ipv4 && size >= least_v4 && packet[0] >> 4 == 4) {
-		/* More of it is elsewhere, or it is that. */
+		/* True if the packet is a fragment. */
 		const bool fragment = (packet[6] & 0x3f) || packet[7];
 		start = (packet[0] & 0xfu) * 4;
 		protocol = fragment || start < least_v4 ? 0u : packet[9];

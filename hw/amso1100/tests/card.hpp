@@ -65,7 +65,7 @@ public:
 		registers.write32(wire::reg::disr, wire::disr_hints);
 		rnic->interrupt();
 	}
-	/* Tells the card which CQ belongs to a handle that it has assigned. */
+	/* Informs the card which CQ belongs to a handle that it has assigned. */
 	void knows(Cq &cq) { cqs_[cq.handle() - first_handle] = &cq; }
 	CardQp &qp(u32 number) { return qps_[number]; }
 
@@ -101,7 +101,7 @@ public:
 	/* If set, the card takes no requests. */
 	kern::Atomic<bool> holding{false};
 	u32 given_index = 3;        /* index of the next queue that it creates */
-	bool goes = true;           /* whether the card resets when told to */
+	bool goes = true;           /* whether the card resets on request */
 	u32 reply_depth_offset = 0; /* added to the depths in its replies */
 
 private:

@@ -43,7 +43,7 @@ struct Consumer {
 	}
 
 	iw_cm_id *id;
-	iw_cm_id *fresh = nullptr; /* of a request */
+	iw_cm_id *fresh = nullptr; /* the ID of a request */
 	int status = 0;
 	u16 port = 0;
 	u8 data_length = 0;

@@ -150,7 +150,7 @@ void ipoib_03_lost_connection_is_reestablished(Test &test)
 		subnet.b.restart();
 		EXPECT_TRUE(subnet.b.runs());
 		EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
-		/* The same happens to this host's end, while packets are under way. */
+		/* The same happens to this host's end while packets are in flight. */
 		for (unsigned i = 0; i < 10; i++)
 			(void)subnet.a.send(subnet.b, 60'000);
 		subnet.a.down();
@@ -249,7 +249,7 @@ void ipoib_07_checksums_are_omitted_between_weft_hosts(Test &test)
 		EXPECT_TRUE(send(length, 20, 16));
 	EXPECT_EQ(subnet.a.counter("connected_tx_unsummed"), 3u);
 	EXPECT_EQ(subnet.b.counter("connected_rx_unsummed"), 3u);
-	/* The checksum is to be in another place than TCP's, so it is computed before sending. */
+	/* The checksum is not at TCP's offset, so it is computed before sending. */
 	EXPECT_TRUE(send(30'000, 256, 16));
 	EXPECT_TRUE(send(30'000, 20, 6));
 	EXPECT_TRUE(send(30'000, 24, 16));
@@ -294,8 +294,8 @@ void ipoib_07_checksums_are_sent_if_the_receiver_verifies_them(Test &test)
 	ASSERT_TRUE(eventually([&] { return subnet.b.counter("connected_rx_unsummed") == 1; }));
 
 	/*
-	 * A packet under way during that change, without a checksum, is of no use to anybody: it
-	 * does not reach the stack, like a segment with a wrong checksum.
+	 * A packet without a checksum that is in flight during that change is dropped, like a
+	 * segment with a wrong checksum.
 	 */
 	soft_watch(
 		subnet.a.device(),

@@ -41,8 +41,8 @@ void notify_09_burst_between_poll_and_arm_is_received(Test &test)
 			const u64 received = pair.b.stats().rx_bytes;
 			const u64 missed = pair.a.counter("tx_rearms_missed");
 			/*
-			 * Only few packets are under way at once, whatever byte limit the stack
-			 * sets.
+			 * Only few packets are in flight at once, regardless of the byte limit of
+			 * the network stack.
 			 */
 			const unsigned count = round % 2 ? 2 : 1 + random.below(8);
 			soft_hold_datagrams(pair.a.device(), true);

@@ -106,7 +106,7 @@ public:
 		return kern_kunit_netdev_send(dev(), to.address(), type_ipv4, length) == 0;
 	}
 	/*
-	 * Sends one packet at a time until one arrives. Otherwise a packet still under way could be
+	 * Sends one packet at a time until one arrives. Otherwise a packet in flight could be
 	 * mistaken for one that the test sends next.
 	 */
 	bool reaches(const Host &to, unsigned length = 1000) const

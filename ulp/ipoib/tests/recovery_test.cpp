@@ -325,7 +325,7 @@ struct Flood {
 };
 
 /*
- * Checks the transmit queues when they are to be stopped, and delays polls until they are.
+ * Checks the transmit queues when they are stopped, and delays polls until then.
  */
 struct Watch {
 	Watch(const Host &host) : device(host.device()), dev(host.dev())
@@ -426,7 +426,7 @@ void interface_can_be_reopened_after_a_failed_restart(Test &test)
 		ASSERT_EQ(pair.a.up(), 0);
 		ASSERT_TRUE(pair.a.runs());
 	}
-	/* To ERR, RESET, INIT, RTR and RTS. */
+	/* The transitions to ERR, RESET, INIT, RTR and RTS. */
 	EXPECT_GE(nth, 5u);
 	EXPECT_TRUE(pair.a.reaches(pair.b));
 }

@@ -16,7 +16,9 @@ enum class What : u32 { echo_send, echo_write, send, write };
 
 /* The peer writes one half of the memory, and the other half contains the data to send. */
 constexpr u32 half = memory_bytes / 2;
-/* Messages under way, posted receives, and the number of messages after which the peer confirms. */
+/*
+ * Number of messages in flight, of posted receives, and of messages after which the peer confirms.
+ */
 constexpr u32 window = 16, receives = 256, confirmed = 64;
 
 struct Plan {
@@ -91,7 +93,7 @@ inline kern::Result<> serve_echo(End &end, const Plan &plan)
 	return {};
 }
 
-/* Keeps up to `window` messages under way, and then waits until the peer has confirmed all. */
+/* Keeps up to `window` messages in flight, and then waits until the peer has confirmed all. */
 inline kern::Result<> ask_stream(End &end, const Plan &plan)
 {
 	const bool writes = plan.what == What::write;

@@ -121,7 +121,7 @@ private:
  */
 void interface_can_be_closed_during_recovery(Test &test)
 {
-	/* To ERR, RESET, INIT, RTR and RTS. */
+	/* The transitions to ERR, RESET, INIT, RTR and RTS. */
 	constexpr unsigned commands = 5;
 	kern::kunit::Boxed<Host> host;
 	ASSERT_TRUE(host.ok());
