@@ -121,7 +121,7 @@ private:
 	enum class Role : u8 { none, active, passive };
 	/*
 	 * New ids of one listener whose events are delivered at a time. Its handler may sleep, and
-	 * the work queue, which is everybody's, runs 256.
+	 * the work queue, which all devices share, runs 256.
 	 */
 	static constexpr unsigned int turns_max = 16;
 

@@ -100,8 +100,7 @@ kern::Result<> SpecialQp::open()
 	internal_agent_ = KERN_TRY(kern::make<Agent>(kern::Gfp::kernel, *this, nullptr));
 	KERN_TRY(add(*internal_agent_));
 	/*
-	 * From here on the queue is run()'s, which arms the CQ when it has looked for the first
-	 * time.
+	 * From now on only run() uses the queue; it arms the CQ after its first poll.
 	 */
 	kern::Guard guard(lock_);
 	step_locked(SpecialQpEvent::done);

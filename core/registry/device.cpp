@@ -26,8 +26,7 @@ kern::Result<> add_device(ib_device &device, const char *name)
 		return kern::Error{-EINVAL};
 	auto state = KERN_TRY(kern::make<ib_device_registry>(kern::Gfp::kernel, device));
 	KERN_TRY(state->events.create_reserve(device.phys_port_cnt));
-	// From here on no event is missed: what the cache is filled with next is at least as new as
-	// the first of them.
+	// Enlist the device before filling its cache, so that no event between the two is lost.
 	KERN_TRY(registry::instance->enlist(std::move(state), name));
 	if (auto attached = verbs::attach_device(device); !attached.ok()) {
 		(void)registry::instance->remove_device(*device.registry);

@@ -145,7 +145,7 @@ kern::Result<> Registry::enlist(kern::Owned<ib_device_registry> owned, const cha
 	workers_.acquired();
 	device.index = next_index_++;
 	devices_.push_back(device);
-	// Events are accepted from here on; see ib_dispatch_event().
+	// Events are accepted from now on; see ib_dispatch_event().
 	kern::rcu::assign(device.device.registry, owned.release());
 	return {};
 }

@@ -8,7 +8,8 @@ namespace uverbs
 {
 
 /*
- * An object that is one of the verbs, and End what gives that back: 0 or a negative errno.
+ * An object that owns an object of the verbs. End: the function that destroys the latter; returns 0
+ * or a negative errno.
  */
 template<class Verbs, Kind its_kind, auto End>
 class Owning : public Object

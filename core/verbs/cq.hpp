@@ -26,7 +26,8 @@ int destroy_cq(ib_cq &cq);
 
 ib_cq_poller *construct_poller(void *memory, ib_cq *cq);
 /*
- * From here on it neither polls nor arms. It may still be scheduled. Nothing for a CQ without one.
+ * Stops the poller: it neither polls nor arms any more, but may still be scheduled. Has no effect
+ * on a CQ without a poller.
  */
 void stop_poller(ib_cq &cq);
 /*

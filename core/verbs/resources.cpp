@@ -126,8 +126,8 @@ Record *ResourceTable::hold(u32 from)
 void ResourceTable::release(Record &record)
 {
 	/*
-	 * From here on the task that destroys it may free it. The table belongs to the caller's
-	 * device.
+	 * From now on, the task that destroys the object may free it. The table belongs to the
+	 * caller's device.
 	 */
 	if (record.tracking.release())
 		released_.wake_all();

@@ -73,7 +73,7 @@ protected:
 class CommandInterface
 {
 public:
-	/* Commands that may be under way at a time. */
+	/* Maximum number of concurrent commands. */
 	static constexpr unsigned int max_slots = 64;
 
 	/*

@@ -168,7 +168,7 @@ protected:
 	kern::Result<> start_events(u64 events);
 	/* QUERY_ADAPTER: which of 64 pins. Errors: EPROTO for none of them. May sleep. */
 	kern::Result<u32> query_pin();
-	/* Commands by events from here on, beginning with one that does nothing else. May sleep. */
+	/* Switches to event-driven commands, and tests them with a NOP. May sleep. */
 	kern::Result<> check_interrupt(u32 log_max_commands);
 	/*
 	 * The opposite functions, in the opposite order. If the reset fails, it fails before the

@@ -43,7 +43,7 @@ struct IbDevice {
 	kern::Result<> start();
 	/* Unregisters the device, which is not used afterwards. */
 	void stop();
-	/* Tells everybody that the card has failed. Task. */
+	/* Reports the failure of the card to all clients. Context: process. */
 	void report_fatal();
 	const char *name() const { return ib.name; }
 

@@ -16,9 +16,9 @@ class GroupFormat
 {
 public:
 	virtual u32 count(const u8 *entry, u32 room) const = 0;
-	/* The new members have been written before. */
+	/* The caller has already written the new members. */
 	virtual void set_count(u8 *entry, u32 count, u32 room) const = 0;
-	/* A member's word but for its number. */
+	/* Returns the word of a member without its number. */
 	virtual u32 member_flags(bool block_loopback) const = 0;
 
 protected:

@@ -8,8 +8,9 @@ namespace mellanox_icm
 {
 
 /*
- * Hands out each number of [first, end) to one owner at a time, going round the whole range before
- * one comes back: a late packet or event for an object that is gone should not meet its successor.
+ * Allocates each number of [first, end) to one owner at a time. All other numbers are used before a
+ * freed one is allocated again, so that a late packet or event for a destroyed object does not
+ * reach a new one.
  *
  * Context: any; the lock is a leaf.
  */

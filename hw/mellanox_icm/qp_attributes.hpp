@@ -188,7 +188,10 @@ template<class Context, class Hca>
 void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
 		    const ReceiveQueue &rq)
 {
-	/* After so long a card that has not flushed a QP's requests does not. */
+	/*
+	 * Time after which a card that has not flushed the requests of a QP is assumed not to do
+	 * so.
+	 */
 	constexpr unsigned int flush_ms = 5000;
 	const kern::Deadline deadline = kern::Deadline::in_ms(flush_ms);
 	kern::Result<> asked;

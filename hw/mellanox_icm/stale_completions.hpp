@@ -70,7 +70,7 @@ public:
 		return last_flushed_ - (is_before_end(consumer) ? consumer : first_flushed_) <
 		       slots_.size();
 	}
-	/* Appends a request that nobody else completes. Must be called after set_end(). */
+	/* Appends a request that the card does not complete. Must be called after set_end(). */
 	void add_flushed(const ib_wc &wc) { slot(last_flushed_++) = {wc, false}; }
 	/* Returns up to @count of these requests. */
 	int take_flushed(int count, ib_wc *wc)

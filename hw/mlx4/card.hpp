@@ -21,7 +21,7 @@ struct Card {
 	/* Words of the error buffer that signal an error: the first; the others describe it. */
 	static constexpr u32 error_words = 1;
 
-	/* A read acquires the semaphore; a value other than 0 means that somebody else has it. */
+	/* A read acquires the semaphore; a value other than 0 means that it is already taken. */
 	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)
 	{
 		if (const u32 owner = bar0.read_be32(wire::bar0::ownership)) {

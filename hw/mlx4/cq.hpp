@@ -168,11 +168,11 @@ private:
 	kern::Result<> make_own_ring(u32 log_entries);
 	kern::Result<> take_user_ring(u32 log_entries, ib_udata &udata);
 	/*
-	 * A program's library moves what lies in the old ring itself. Waits for the program's
-	 * memory.
+	 * The library of the program itself moves the entries of the old ring. May wait for the
+	 * program's memory.
 	 */
 	kern::Result<> resize_user(u32 log_entries, ib_udata &udata) KERN_EXCLUDES(resize_lock_);
-	/* Tells the card of another ring. */
+	/* Executes RESIZE_CQ with the new ring. */
 	kern::Result<> command_resize(u32 log_entries, u32 log_page_size, u64 mtt_offset);
 	QueuePlace place() const
 	{
@@ -192,7 +192,7 @@ private:
 	u32 *record_ = nullptr;
 	QpEntry *qps_;
 	u32 qp_mask_;
-	// The first word of an arming doorbell, but for the command.
+	// The first word of an arming doorbell, without the command.
 	u32 arm_word_ = 0;
 	// The number of events so far, and that number when a poll last found the ring empty. As
 	// long as they are equal, no event has been raised for an entry that still waits to be

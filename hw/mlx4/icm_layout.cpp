@@ -29,7 +29,8 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	const u32 log_mcgs = smaller(wishes.log_mcgs, cap.log_max_mcgs);
 	const u32 log_eqs = smaller(cap.log_max_eqs, 7);
 
-	// Besides the card's own, a QP of each special kind, and at least as many again as those.
+	// In addition to the card's own QPs, one QP of each special kind, and at least as many
+	// again.
 	if (1u << log_qps < (cap.reserved_qps + 16) || 1u << log_cqs < cap.reserved_cqs + 8 ||
 	    1u << log_mpts < cap.reserved_mpts + 8 || 1u << log_mtts < cap.reserved_mtts + 64 ||
 	    1u << log_eqs < cap.reserved_eqs + 2 || log_mcgs < 4) {

@@ -88,7 +88,7 @@ kern::Result<> Mr::change_user(int flags, u64 start, u64 length, u64 iova, int a
 		if (ib_access_writable(access) && !user_pages_.memory().writable())
 			return kern::Error{-EPERM};
 	}
-	// From here on an error leaves a region that nothing can be done with.
+	// After this, an error leaves a region that can only be deregistered.
 	KERN_TRY(entry_.close());
 	KERN_TRY(open_user(moves ? fresh : user_pages_, length, iova, access,
 			   flags & IB_MR_REREG_PD ? pd : verbs_.pd));

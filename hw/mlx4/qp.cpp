@@ -275,8 +275,8 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 					       to == IB_QPS_INIT ? 0 : port, verbs_.qp_type));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
-		// A datagram is one packet of at most the port's MTU; with large sends the limit is
-		// theirs.
+		// A datagram is one packet of at most the port's MTU; with large sends, their limit
+		// applies.
 		const bool lso = create_flags_ & IB_QP_CREATE_IPOIB_UD_LSO;
 		Context::mtu.set(context, IB_MTU_4096);
 		Context::log_max_message.set(context, kind_ == QpKind::special ? 11

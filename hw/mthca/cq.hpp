@@ -146,7 +146,7 @@ private:
 	static bool is_of(const wire::Cqe &cqe, const Qp &qp);
 	/* The index after the last entry that software owns. */
 	u32 end_locked() const KERN_REQUIRES(lock_);
-	/* If the entry at this index is in the ring that follows, that is the ring from here on. */
+	/* If the entry at this index is in the new ring, switches to that ring. */
 	bool switch_ring(u32 index) KERN_REQUIRES(lock_);
 	/* Takes the entries of a QP out; their receives go back to its SRQ. */
 	void purge_locked(const Qp &qp) KERN_REQUIRES(lock_);

@@ -28,8 +28,8 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	const u32 log_uars = kern::log2_ceil(cap.uar_bytes / wire::uar::page_size);
 	const u32 log_mtts = smaller(wishes.log_mtts, cap.log_max_mtts);
 
-	// Besides the card's own, a QP of each special kind, and at least as many again as those; a
-	// region for the kernel, and one for a program.
+	// In addition to the card's own QPs, one QP of each special kind, and at least as many
+	// again; a region for the kernel, and one for a program.
 	if (1u << log_qps < cap.reserved_qps + 8 || 1u << log_cqs < cap.reserved_cqs + 8 ||
 	    1u << log_mpts < cap.reserved_mpts + 8 || 1u << log_srqs < cap.reserved_srqs + 8 ||
 	    1u << log_mtts < cap.reserved_mtts + 8 || 1u << log_eqs < cap.reserved_eqs + 2 ||

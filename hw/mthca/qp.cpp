@@ -86,7 +86,7 @@ kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
 	user_rq_ = KERN_TRY(UserRecord::create(of, command.rq_page, command.rq_record));
 	user_place_ = {.uar_page = of.uar_page(), .lkey = command.lkey, .start = 0};
 	sq_base_ = geometry_.sq_offset;
-	// The library's rings have these sizes from here on, or none.
+	// From now on these are the sizes of the library's rings; 0 if there is none.
 	attr.cap.max_send_wr = attr.cap.max_send_wr ? 1u << geometry_.log_sq_size : 0;
 	attr.cap.max_recv_wr = attr.cap.max_recv_wr ? 1u << geometry_.log_rq_size : 0;
 	cap_ = attr.cap;

@@ -68,7 +68,7 @@ private:
 	 * SpecialPacket.
 	 */
 	kern::Result<u32> put_special(const ib_send_wr &wr, u8 *wqe) KERN_REQUIRES(sq.lock);
-	/* Tells the card of the requests from `first` on, which `link` describes, up to `head`. */
+	/* Rings the doorbell for the requests from `first`, which `link` describes, to `head`. */
 	void ring(const wire::WqeNext &link, u32 first, u32 head) KERN_REQUIRES(sq.lock);
 	u8 *send_slot(u32 index) const { return sq.entries + ((index & sq.mask) << sq.log_stride); }
 	kern::Result<> make_queues(ib_qp_init_attr &attr);

@@ -9,7 +9,7 @@ namespace mthca
 namespace
 {
 
-/* A queue's strides are powers of two from here on. */
+/* From now on, the strides of queues are powers of two. */
 constexpr u32 least_log_stride = 6;
 
 /* Bytes before the data in the largest descriptor of each type. */

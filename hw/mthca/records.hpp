@@ -14,7 +14,7 @@ namespace mthca
 
 class Records;
 
-/* A record, zero but for its type and number at first. */
+/* A record, initially zero except for its type and number. */
 class Record
 {
 public:

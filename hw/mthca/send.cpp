@@ -92,8 +92,8 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 } // namespace
 
 /*
- * A doorbell describes the first of its requests once more: opcode, fence and size are in the bytes
- * of its words where the link has them, but for the fence.
+ * A doorbell repeats the description of its first request: opcode and size are in the same bytes of
+ * its words as in the link, but the fence is not.
  */
 [[gnu::always_inline]] inline void Qp::ring(const WqeNext &link, u32 first, u32 head)
 {

@@ -112,8 +112,8 @@ class NewFile
 {
 public:
 	/*
-	 * name must stay valid. From here on the file owns what release() destroys. Errors: EMFILE,
-	 * ENFILE, ENOMEM; then the caller still owns it. May sleep.
+	 * name must stay valid. From now on, the file owns the object that release() destroys.
+	 * Errors: EMFILE, ENFILE, ENOMEM; then the caller still owns it. May sleep.
 	 */
 	template<class Owner>
 	static Result<NewFile> create(const FileKind<Owner> &kind, const char *name, Owner *owner)

@@ -102,7 +102,7 @@ public:
 	constexpr Ref(std::nullptr_t) {}
 	/* Takes over the caller's reference. */
 	static Ref adopt(T *object) { return Ref(object); }
-	/* Takes a further reference to an object that somebody else keeps alive meanwhile. */
+	/* Takes another reference to an object that the caller knows to be alive. */
 	static Ref share(T &object)
 	{
 		object.ref_get();

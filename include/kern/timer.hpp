@@ -26,7 +26,7 @@ public:
 	Timer(const Timer &) = delete;
 	Timer &operator=(const Timer &) = delete;
 
-	/* Starts the timer anew, whether it was started or not. Context: any. */
+	/* Starts the timer, or restarts it if it is running. Context: any. */
 	void start(unsigned int ms) { kern_timer_start(&item_, ms); }
 	bool pending() { return kern_timer_pending(&item_); }
 	/* Does not wait for a running function. Context: any. */

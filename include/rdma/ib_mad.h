@@ -476,7 +476,7 @@ struct ib_mad_recv_buf {
  * @mad_len: bytes of the message, with the headers of the first segment only
  * @mad_seg_size: bytes of a segment
  *
- * The receive handler owns it, and gives it back by ib_free_recv_mad().
+ * The receive handler owns it, and frees it by ib_free_recv_mad().
  */
 struct ib_mad_recv_wc {
 	struct ib_wc *wc;

@@ -260,7 +260,7 @@ struct ib_sa_mcmember_rec {
  * @id: service ID
  * @gid: GID of the port that serves
  * @pkey: P_Key of the service
- * @lease: seconds that the record stays; IB_DEFAULT_SERVICE_LEASE for ever
+ * @lease: seconds that the record stays; IB_DEFAULT_SERVICE_LEASE for an unlimited time
  * @key: key that protects the record, zero for none
  * @name: name of the service
  * @data8: data of the service, in bytes

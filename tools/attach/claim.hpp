@@ -19,7 +19,7 @@ struct Claim {
 	// If 0, the agent gets no unsolicited MADs.
 	std::uint8_t mgmt_class = 0;
 	std::uint8_t mgmt_class_version = 0;
-	std::uint32_t oui = 0; // for classes of the second vendor range
+	std::uint32_t oui = 0; // OUI, for classes of the second vendor range
 	std::array<std::uint64_t, 2> methods{};
 
 	// Returns 0, or the errno that umad returns: EINVAL.

@@ -126,7 +126,7 @@ private:
 	std::size_t sent_bytes_ = 0;
 	Receptions receptions_;
 	std::deque<Message> unread_;
-	std::size_t outcomes_ = 0; // of those
+	std::size_t outcomes_ = 0; // number of those that are outcomes
 	std::size_t unread_bytes_ = 0;
 	Timer timer_;
 	Wakeup expire_more_;

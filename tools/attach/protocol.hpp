@@ -40,7 +40,7 @@ constexpr std::size_t kMostInline = std::size_t{32} << 10;
 enum class Kind : std::uint32_t { describe = 1, open, add_agent, remove_agent, become_sm };
 
 struct AgentRequest {
-	std::uint32_t id; // of remove_agent
+	std::uint32_t id; // the agent of remove_agent
 	std::uint8_t qpn;
 	std::uint8_t mgmt_class;
 	std::uint8_t mgmt_class_version;
@@ -57,7 +57,7 @@ struct Request {
 	char node[kMostNodeName];
 	std::uint32_t port;
 	std::uint32_t reserved;
-	std::uint64_t token; // of the opened port, for add_agent and remove_agent
+	std::uint64_t token; // token of the opened port, for add_agent and remove_agent
 	AgentRequest agent;
 };
 static_assert(sizeof(AgentRequest) == 32 && sizeof(Request) == 184);
@@ -97,7 +97,7 @@ struct UserMad {
 	std::uint32_t status; // 0, or the errno with which a send is returned
 	std::uint32_t timeout_ms;
 	std::uint32_t retries;
-	std::uint32_t length; // of this header and the data after it
+	std::uint32_t length; // length of this header and the data after it
 	ib::be32 qpn;
 	ib::be32 qkey;
 	ib::be16 lid;

@@ -15,7 +15,7 @@ Receptions::Key Receptions::key_of(const fabric::AddressedMad &mad)
 		mad.mad.header.is_response(), mad.mad.header.tid.value()};
 }
 
-// Drops a complete message, which is only kept to answer repetitions, to make room for a new one.
+// Drops a complete message, which is only kept to answer repetitions, to make space for a new one.
 bool Receptions::make_room()
 {
 	if (messages_.size() < kMostReceptions)

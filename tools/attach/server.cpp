@@ -385,7 +385,7 @@ private:
 		Port *port_ = nullptr;
 		std::optional<Description> description_;
 		std::vector<std::shared_ptr<NodePort>> described_;
-		std::shared_ptr<NodePort> used_; // until the port is opened
+		std::shared_ptr<NodePort> used_; // null after the port was opened
 		std::uint64_t token_ = 0;
 		std::optional<OpenedPort> opened_;
 		Watch watch_;

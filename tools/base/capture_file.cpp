@@ -39,7 +39,7 @@ public:
 		bytes_.insert(bytes_.end(), data.begin(), data.end());
 		return *this;
 	}
-	// Up to a multiple of 32 bits.
+	// Pads the body to a multiple of 32 bits.
 	Body &pad()
 	{
 		bytes_.resize((bytes_.size() + 3) / 4 * 4);

@@ -19,7 +19,7 @@ namespace
 
 Mutex mutex;
 std::set<int> to_be_waited_for WEFT_GUARDED_BY(mutex);
-std::atomic<std::size_t> noted{0}; // of them
+std::atomic<std::size_t> noted{0}; // number of the descriptors
 std::atomic<std::size_t> under_way{0};
 
 // Returns true for AF_UNIX sockets, whose close() never lingers. io_uring files count as sockets,

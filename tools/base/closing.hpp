@@ -9,11 +9,11 @@
 namespace weft
 {
 
-// With this many descriptors being closed, no further ones are accepted: the kernel drops those
-// that nobody receives without waiting.
+// With this many descriptors being closed, no further ones are accepted: the kernel drops
+// descriptors that are not received, without waiting.
 constexpr std::size_t kMostClosing = 64;
 
-// Somebody has sent @fd. If closing it may take time, the FileDescriptor leaves that to a thread.
+// A client has sent @fd. If closing it may take time, the FileDescriptor leaves that to a thread.
 // It only queries the kernel. Throws std::bad_alloc.
 void note_sent(int fd);
 

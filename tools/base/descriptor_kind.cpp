@@ -62,7 +62,7 @@ bool make_send_only(int fd)
 	sockaddr_un peer;
 	socklen_t peer_size = sizeof(peer);
 	int waiting = 0;
-	// In this order: what its peer sends afterwards is refused (unix(7), EPIPE).
+	// The order matters: after the shutdown, the peer cannot send anything (unix(7), EPIPE).
 	return option(SO_DOMAIN) == AF_UNIX && option(SO_TYPE) == SOCK_STREAM &&
 	       !::getpeername(fd, reinterpret_cast<sockaddr *>(&peer), &peer_size) &&
 	       !::shutdown(fd, SHUT_RD) && !::ioctl(fd, SIOCINQ, &waiting) && !waiting;

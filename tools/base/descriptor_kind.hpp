@@ -9,12 +9,12 @@ namespace weft
 enum class DescriptorKind {
 	event,  // an eventfd
 	pipe,   // an end of a pipe; a FIFO of a file system is Other
-	socket, // of any family; and what holds sockets as one does (io_uring)
+	socket, // a socket of any family, or an object that holds sockets as one does (io_uring)
 	other,
 };
 
-// Asks the kernel alone: of a file, its file system may be a process of whoever made it, and answer
-// when it pleases. Other if it cannot be known.
+// Uses only information of the kernel: the file system of a file may be a process of the sender,
+// which may delay its reply. Returns `other` if the kind cannot be determined.
 DescriptorKind kind_of(int fd);
 
 // Returns true if the kernel itself holds the pages of the file @fd and fetches none from a user's

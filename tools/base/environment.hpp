@@ -28,10 +28,10 @@ public:
 	virtual Clock::time_point now() const = 0;
 	// Scheduler time, for what leaves the process.
 	virtual std::chrono::system_clock::time_point date() const = 0;
-	// A number that nobody can predict, or that is derived from a seed.
+	// Returns an unpredictable number, or a number that is derived from a seed.
 	virtual std::uint64_t random() = 0;
 	// Waits for events of the epoll instance @poll, but no longer than until @until (the
-	// clock's minimum: not at all; its maximum: for ever). Returns how many there are of @most
+	// clock's minimum: not at all; its maximum: forever). Returns how many there are of @most
 	// in @events, 0 if time has come.
 	virtual int wait(int poll, epoll_event *events, int most, Clock::time_point until) = 0;
 

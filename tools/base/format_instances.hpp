@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-// In fmt 11 it is no template any more, and a part of libfmt.
+// In fmt 11 this is not a template but part of libfmt.
 #if FMT_VERSION < 110000
 extern template void
 fmt::detail::vformat_to<char>(fmt::detail::buffer<char> &, fmt::basic_string_view<char>,

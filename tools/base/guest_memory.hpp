@@ -69,7 +69,7 @@ public:
 		return write_pieces(iova, data);
 	}
 
-	// One object, bytes as they lie in memory.
+	// Reads an object, without conversion of the byte order.
 	template<typename T>
 	std::optional<T> read_as(std::uint64_t iova) const
 	{
@@ -195,7 +195,7 @@ private:
 	}
 
 	std::vector<Section> sections_; // sorted by iova, disjoint
-	mutable std::size_t last_ = 0;  // where the last access was
+	mutable std::size_t last_ = 0;  // index of the section of the last access
 };
 
 } // namespace weft

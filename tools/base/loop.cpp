@@ -28,7 +28,7 @@ Loop::Loop(std::string name, Reactor &reactor) : name_(std::move(name)), reactor
 Loop::~Loop()
 {
 	if (own_)
-		return; // which stops its thread first, and then destroys what is left
+		return; // the reactor stops its thread first, and then destroys the remaining tasks
 	run([this] { reactor_.forget(*this); });
 }
 
@@ -75,7 +75,7 @@ bool Loop::run_until(const std::function<bool()> &done, Clock::duration timeout)
 		const auto present = now();
 		if (present >= deadline)
 			return false;
-		// In steps, because done() may also become true by the work of other threads.
+		// Wait in steps, because other threads may also make done() true.
 		reactor_.turn(std::min(deadline, present + std::chrono::milliseconds(1)));
 	}
 	return true;
@@ -90,7 +90,7 @@ Timer::~Timer()
 {
 	state_->deadline.reset();
 	state_->stop_waiting();
-	// Its handler may be what destroys it.
+	// The object may be destroyed by its own handler.
 	Reactor &reactor = state_->loop.reactor();
 	reactor.destroy_later(std::move(state_));
 }

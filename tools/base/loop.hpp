@@ -75,7 +75,7 @@ private:
 
 	const std::string name_;
 	std::function<void(const std::string &)> failed_;
-	const std::unique_ptr<Reactor> own_; // if it shares none
+	const std::unique_ptr<Reactor> own_; // null if it shares a reactor
 	Reactor &reactor_;
 };
 

@@ -119,7 +119,7 @@ public:
 	}
 	~Loan()
 	{
-		// From when it has addresses until they are anybody else's.
+		// The slot is used from the allocation of the addresses until they are released.
 		if (number_ >= 0)
 			shared_memory::remove(number_);
 		lender_->release(size_);
@@ -182,7 +182,7 @@ std::shared_ptr<const MemoryMapping> MemoryMapping::allocate(std::size_t size)
 
 MemoryMapping::~MemoryMapping()
 {
-	// Before the addresses are anybody else's.
+	// Must be released before the addresses are.
 	loan_.reset();
 	::munmap(data_, mapped_);
 }

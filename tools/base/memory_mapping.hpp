@@ -22,12 +22,12 @@ namespace weft
 {
 
 // The number of mappings of shared memory in the process: half of what Linux permits by default
-// (vm.max_map_count is 65530), so that threads and the heap always get theirs.
+// (vm.max_map_count is 65530), which leaves enough for threads and the heap.
 constexpr std::size_t kMaxSharedMappings = 32768;
 
-// A lender's mappings are so many bytes at the most, for each that it may have: all together a
-// quarter of a process's addresses (47 bits). Files cost nothing until they are touched, so that
-// one client could map all there is.
+// A lender may map this number of bytes for each mapping that it may have; all lenders together a
+// quarter of a process's addresses (47 bits). Files cost no memory until they are touched, so that
+// one client could otherwise map all addresses.
 constexpr std::uint64_t kSharedBytesPerMapping = 1ull << 30;
 static_assert(kMaxSharedMappings * kSharedBytesPerMapping == 1ull << 45);
 
@@ -95,8 +95,8 @@ private:
 
 	std::byte *const data_;
 	const std::size_t size_;
-	const std::size_t mapped_;   // in whole pages of the file
-	std::unique_ptr<Loan> loan_; // none of the process's own
+	const std::size_t mapped_;   // mapped size, in whole pages of the file
+	std::unique_ptr<Loan> loan_; // null for memory of the process itself
 };
 
 } // namespace weft

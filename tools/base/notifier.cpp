@@ -28,9 +28,9 @@ namespace
 
 /*
  * Adds to eventfds as the kernel does it, which never waits: write(2) would, of a full counter, as
- * long as its file has no O_NONBLOCK, and nobody can have that flag stay. A request of asynchronous
- * I/O names an eventfd that the kernel signals when it is done (IOCB_FLAG_RESFD), and to read
- * nothing of an empty file is done before io_submit(2) returns.
+ * long as its file has no O_NONBLOCK, and other processes can clear that flag. A request of
+ * asynchronous I/O names an eventfd that the kernel signals when it is done (IOCB_FLAG_RESFD), and
+ * to read nothing of an empty file is done before io_submit(2) returns.
  *
  * The size of a context counts against the host's limit (fs.aio-max-nr, 65536 by default), of which
  * a daemon with a thread for each of its cards must take little. The kernel allocates at least a
@@ -54,7 +54,7 @@ public:
 		request.aio_flags = IOCB_FLAG_RESFD;
 		request.aio_resfd = static_cast<std::uint32_t>(event);
 		iocb *const requests = &request;
-		// The results of those before are taken away where they leave no more room.
+		// If there is no space for another result, remove the results of earlier requests.
 		while (::syscall(SYS_io_submit, context_, 1, &requests) < 0 && errno == EAGAIN &&
 		       forget_results())
 			;
@@ -94,7 +94,7 @@ private:
 	aio_context_t context_ = 0;
 };
 
-// An open file of our own: the flags of the one that was given are its giver's as well.
+// An open file of its own: the flags of the one that was passed are its sender's as well.
 FileDescriptor reopen_for_writing(int fd)
 {
 	std::array<char, 32> link;

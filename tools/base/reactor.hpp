@@ -33,7 +33,7 @@ class Reactor
 public:
 	enum class Drive {
 		thread, // a thread of its own, from construction to destruction
-		manual, // whoever calls turn(), on one thread
+		manual, // runs in callers of turn(), all on one thread
 	};
 
 	// @name: the thread's name as tools show it (cut to 15 characters). @environment outlives
@@ -66,7 +66,7 @@ private:
 	// A timer or watch, kept until no handler can be running that uses it.
 	struct TimerState;
 	struct WatchState;
-	// When, and, of those at the same time, in which order.
+	// The time, and the order of timers with the same time.
 	using Due = std::pair<Clock::time_point, std::uint64_t>;
 	struct Posted {
 		Loop *loop;
@@ -102,7 +102,7 @@ private:
 	std::atomic<bool> stopping_{false};
 	std::atomic<std::thread::id> id_{};
 
-	std::thread thread_; // last: it uses all the others
+	std::thread thread_; // declared last, because it uses all other members
 };
 
 } // namespace weft

@@ -32,7 +32,7 @@ struct Reactor::TimerState {
 	Loop &loop;
 	const std::function<void()> fired;
 	std::optional<Clock::time_point> deadline;
-	std::optional<Due> waiting; // where it stands among the reactor's
+	std::optional<Due> waiting; // its key in the reactor's timers
 };
 
 struct Reactor::WatchState {

@@ -42,7 +42,7 @@ struct Range {
 
 // Constant-initialised: the handler needs no constructor to have run.
 constinit std::array<Slot, kMaxSharedMappings> slots{};
-constinit std::atomic<std::size_t> slots_used{0}; // those beyond were never in use
+constinit std::atomic<std::size_t> slots_used{0}; // slots after these were never used
 
 constinit Mutex free_mutex;
 // Among the slots_used.
@@ -150,7 +150,7 @@ int add(std::uintptr_t begin, std::size_t size, MemoryLender &lender)
 	} else if (const std::size_t used = slots_used.load(std::memory_order_relaxed);
 		   used < slots.size()) {
 		number = static_cast<int>(used);
-		// So that remove() never fails.
+		// Reserve memory now, so that remove() cannot fail.
 		if (free_slots.capacity() <= used)
 			free_slots.reserve(2 * used + 64);
 		slots_used.store(used + 1, std::memory_order_release);

@@ -88,7 +88,8 @@ UnixListener::UnixListener(const std::filesystem::path &path, Access access, Typ
 	if (error)
 		fail(error, path);
 	path_ = path;
-	// Nobody can connect before listen(), so no other user can connect before the mode is set.
+	// Connecting is impossible before listen(), so no other user can connect before the mode is
+	// set.
 	if (::chmod(path.c_str(), mode_for(path, access)) || ::listen(socket_.get(), 16)) {
 		error = errno;
 		remove_file();

@@ -149,7 +149,7 @@ private:
 	std::atomic<bool> stopped_{false};
 
 	/* Used on the loop only. */
-	/* At most as many as the window. */
+	/* Has at most as many entries as the window. */
 	std::vector<Pending> pending_;
 	/* Buffer of take_answers(); a member so that its memory is reused. */
 	std::vector<fabric::AddressedMad> taken_;

@@ -461,7 +461,7 @@ McMemberRecord McGroups::member_record(const Group &group, ib::Guid guid,
 
 Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 {
-	/* One group in each step. */
+	/* Each step processes one group. */
 	return Query([this, requester, mad, last = std::optional<ib::Gid>()](RecordSet &answer,
 									     Work &work) mutable {
 		const auto &wanted = record_of<McMemberRecord>(mad);

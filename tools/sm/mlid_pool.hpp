@@ -31,7 +31,7 @@ public:
 	void release(ib::Lid mlid) { returned_.insert(mlid); }
 
 private:
-	/* No MLID from here on was ever allocated. */
+	/* This MLID and all higher ones were never allocated. */
 	ib::Lid next_ = ib::lid_multicast_first;
 	/* Free MLIDs below that. */
 	std::set<ib::Lid> returned_;

@@ -88,7 +88,7 @@ public:
 	}
 
 private:
-	/* The ports that may be one end of a path. */
+	/* The ports that may be one end of a path, as far as they have been filtered. */
 	struct End {
 		/*
 		 * True if the request selects no port. The first @filtered end ports of the subnet

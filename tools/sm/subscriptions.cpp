@@ -90,7 +90,7 @@ void Subscriptions::remove(const Subscriber &subscriber)
 
 Query Subscriptions::query(std::shared_ptr<const Subnet> subnet, const ib::SaMad &mad) const
 {
-	/* One port in each step. */
+	/* Each step processes one port. */
 	return Query([this, subnet = std::move(subnet), mad,
 		      last = std::optional<ib::Guid>()](RecordSet &answer, Work &work) mutable {
 		static constexpr Field kFields[] = {

@@ -16,8 +16,8 @@ class Member
 {
 public:
 	enum class State {
-		unidentified, // has not said who it is
-		ready,        // has; the answer to that is its first turn
+		unidentified, // has not sent its number
+		ready,        // has sent it; the acknowledgement follows with its first time slice
 		running,
 		waiting,
 	};
@@ -42,9 +42,9 @@ private:
 	State state_ = State::unidentified;
 	std::uint64_t number_ = 0;
 	std::optional<std::uint64_t> due_;
-	std::uint32_t start_ = 0;     // the sequence number of what is to be answered
-	std::uint32_t sequence_ = 0;  // of the last Run
-	bool unacknowledged_ = false; // that Run
+	std::uint32_t start_ = 0;     // the sequence number of the Start that must be acknowledged
+	std::uint32_t sequence_ = 0;  // sequence number of the last Run
+	bool unacknowledged_ = false; // that Run is not acknowledged
 };
 
 } // namespace weft::virtual_time

@@ -12,14 +12,14 @@ namespace weft::virtual_time
 
 enum class Operation : std::uint32_t {
 	ack = 0,
-	start = 1,       // the first, once; its time is the member's number
-	request = 2,     // to run at that time; a later one replaces it
-	wait = 3,        // for its turn
-	get = 4,         // answered by the time
-	update = 5,      // it goes by that time now
-	run = 6,         // to the member: its turn, and the time
-	free_until = 7,  // to the member; not sent here
-	time_of_day = 8, // answered by it
+	start = 1,       // the first message; its time is the member's number
+	request = 2,     // request to run at that time; a later request replaces it
+	wait = 3,        // waits for its time slice
+	get = 4,         // requests the time, which is in the acknowledgement
+	update = 5,      // the member has advanced to that time
+	run = 6,         // to the member: its time slice begins, with the time
+	free_until = 7,  // to the member; not used by this server
+	time_of_day = 8, // requests the time of day, which is in the acknowledgement
 };
 
 struct Message {

@@ -66,7 +66,8 @@ public:
 				missing += (missing.empty() ? "" : ", ") + names_[i];
 			else if (members_[i]->member.state() == Member::State::running)
 				return names_[i] + ", whose turn it has been since " +
-				       text(time_.passed()) + " s"; // which stands meanwhile
+				       // time does not advance meanwhile
+				       text(time_.passed()) + " s";
 		}
 		return missing.empty() ? missing : missing + ", not yet on the time server";
 	}
@@ -163,8 +164,8 @@ private:
 				   [this, &peer](unsigned) { read(peer); });
 	}
 
-	// One message, or the part of it that is there: whoever sends much has others take their
-	// turn, too.
+	// Reads one message, or the available part of it, so that a member that sends many messages
+	// does not delay the others.
 	void read(Peer &peer)
 	{
 		const auto rest = std::span(peer.input).subspan(peer.filled);
@@ -196,7 +197,8 @@ private:
 			unidentified_, [&peer](const auto &each) { return each.get() == &peer; });
 		std::unique_ptr<Peer> taken = std::move(*at);
 		unidentified_.erase(at);
-		const auto index = peer.member.number() - 1; // of 0: beyond all
+		// a member number of 0 gives an index beyond all members
+		const auto index = peer.member.number() - 1;
 		if (index < members_.size() && !members_[index])
 			members_[index] = std::move(taken);
 		else if (peer.member.state() != Member::State::unidentified &&
@@ -209,7 +211,7 @@ private:
 
 	void send(Peer &peer, const Message &message)
 	{
-		// A member whose socket has no room for one message reads nothing.
+		// A member whose socket has no space for one message does not read.
 		if (::send(peer.socket.get(), &message, sizeof(message),
 			   MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(message))
 			leave(peer, "does not take what the time server says");
@@ -234,11 +236,11 @@ private:
 	Loop &loop_;
 	SharedTime &time_;
 	const std::vector<std::string> names_;
-	std::function<void(const std::string &)> ended_; // null once it has been told
+	std::function<void(const std::string &)> ended_; // null after it was called
 	const Patience patience_;
 	std::optional<Acceptor> acceptor_;
-	std::vector<std::unique_ptr<Peer>>
-		members_; // by number; null is not there yet; none once it has ended
+	// indexed by number; null before the member has joined; empty after the end
+	std::vector<std::unique_ptr<Peer>> members_;
 	std::vector<std::unique_ptr<Peer>> unidentified_;
 	std::uint64_t turns_ = 0;
 	unsigned logged_ = 0;

@@ -34,7 +34,7 @@ constexpr int kNotFound = 127;
 
 constexpr char kPreload[] = "LD_PRELOAD";
 
-// Where it lies from a package, and from a tree's build directory.
+// Returns the path of the library, in an installed package or in a tree's build directory.
 std::filesystem::path library()
 {
 	const auto own = std::filesystem::read_symlink("/proc/self/exe").parent_path();

@@ -49,9 +49,9 @@ constexpr off_t kFreedAtOnce = 1 << 20;
 }
 
 /*
- * The file that weftd records into, followed to standard output. It has no name once it is open,
- * and what has been passed on is taken out of it, so that it holds no more than the reader is
- * behind.
+ * Copies the file that weftd writes to standard output while it grows. The file is unlinked as soon
+ * as it is open, and data that was copied is deallocated, so that the file only uses space for data
+ * that the reader has not read yet.
  */
 class Follower
 {
@@ -79,7 +79,7 @@ public:
 	// Readable after the file has grown.
 	int changes() const { return changes_.get(); }
 
-	// Once weftd has opened the file.
+	// Called when weftd has opened the file.
 	void forget_name()
 	{
 		if (!named_)
@@ -137,7 +137,7 @@ private:
 	const FileDescriptor changes_;
 	bool named_ = true;
 	off_t done_ = 0;  // passed on
-	off_t freed_ = 0; // and given back
+	off_t freed_ = 0; // number of bytes that were deallocated
 };
 
 int left_of(const Clock::time_point *end)

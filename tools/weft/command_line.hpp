@@ -24,7 +24,7 @@ public:
 	using std::runtime_error::runtime_error;
 };
 
-// A command that ends with a command for a guest, as `weft run` and `weft lab shell`.
+// A command that ends with a command for a guest, like `weft run` and `weft lab shell`.
 struct GuestCommand {
 	const CLI::App *command;
 	// The number of its positional arguments that are weft's.

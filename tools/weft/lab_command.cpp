@@ -36,7 +36,7 @@ std::filesystem::path own_directory()
 	return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }
 
-// Where it lies from a package, and from a tree's build/bin.
+// Returns the path of a program, in an installed package or in a tree's build/bin.
 std::filesystem::path program_below(const std::string &name)
 {
 	const std::filesystem::path below = "tools/weft/" + name;
@@ -46,7 +46,8 @@ std::filesystem::path program_below(const std::string &name)
 	return own_directory().parent_path().parent_path() / below;
 }
 
-// Becomes the other half of these commands; returns only to throw.
+// Executes the session program, which implements these commands, in this process. Returns only by
+// throwing.
 [[noreturn]] void become(const std::string &name, const std::filesystem::path &socket_directory,
 			 const Words &words)
 {
@@ -66,8 +67,8 @@ std::filesystem::path program_below(const std::string &name)
 	become("session/weft-session", socket_directory, words);
 }
 
-// Options of the other half (tools/weft/session/options.py), which are declared and checked here
-// only.
+// Options that are passed to the session program (tools/weft/session/options.py). They are declared
+// and checked only here.
 class Passed
 {
 public:
@@ -118,7 +119,8 @@ private:
 		case Kind::text:
 			break;
 		case Kind::number:
-			// In JSON's notation; a range takes others, and NaN.
+			// Formats the number as in JSON; CLI11's range check accepts other
+			// notations, and NaN.
 			if (const double number = option.as<double>(); std::isfinite(number))
 				return fmt::format(":={}", number);
 			throw CLI::ValidationError(option.get_name(), value + " is not a number");

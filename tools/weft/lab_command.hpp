@@ -22,12 +22,12 @@ namespace weft::cli
 // Adds `weft lab up|shell|apply|down`, and to @guest_commands what own_words() needs of it.
 void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json,
 	     std::vector<GuestCommand> &guest_commands);
-// Adds `weft topology`, of which the session program is the other half, too.
+// Adds `weft topology`, which the session program implements, too.
 void add_topology(CLI::App &app, const std::filesystem::path &socket_directory);
-// Adds `weft run`, likewise.
+// Adds `weft run`, which the session program implements, too.
 void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 	     std::vector<GuestCommand> &guest_commands);
-// Adds `weft hunt`, likewise.
+// Adds `weft hunt`, which the session program implements, too.
 void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory);
 // Adds `weft web`.
 void add_web(CLI::App &app, const std::filesystem::path &socket_directory);

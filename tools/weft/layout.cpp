@@ -13,13 +13,13 @@ namespace
 {
 
 constexpr int kMargin = 20;
-// As many hosts as have large boxes, on all switches and on one.
+// Maximum number of hosts with large boxes, on all switches and on one.
 constexpr int kMostLarge = 12, kMostLargeBelow = 8;
 // Up to this many switches with hosts stay in one row below other switches.
 constexpr int kMostInRow = 24;
 // Width to height of a drawing, as of a screen.
 constexpr double kAspect = 1.6;
-constexpr int kAbove = 80; // for the bows of links within the first row
+constexpr int kAbove = 80; // height for the curved links within the first row
 
 struct Sizes {
 	int box_width, box_height, gutter, row_gap, tier_gap, block_gap;
@@ -204,8 +204,9 @@ private:
 	const std::vector<Node> &nodes_;
 	std::map<std::string, std::size_t> number_;
 	std::vector<std::vector<std::size_t>> neighbours_;
-	std::vector<int> tier_;                       // of switches
-	std::vector<std::vector<std::size_t>> upper_; // from the lowest
+	std::vector<int> tier_; // tier of each switch
+	// switches of the upper tiers, lowest tier first
+	std::vector<std::vector<std::size_t>> upper_;
 	std::vector<Block> blocks_;
 	bool compact_ = false;
 	Sizes sizes_{};

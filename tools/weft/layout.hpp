@@ -23,15 +23,15 @@ struct Node {
 struct Box {
 	Node node;
 	int x = 0, y = 0;
-	int block = -1; // of hosts below one switch; of others none
-	int column = 0; // in the block
+	int block = -1; // index of the block of hosts below one switch; -1 for other nodes
+	int column = 0; // column in the block
 };
 
 struct Layout {
 	int width = 0, height = 0;
 	int box_width = 0, box_height = 0;
 	int gutter = 0;       // before each column of a block, in which lines run
-	bool compact = false; // many hosts: names alone
+	bool compact = false; // show only names, because there are many hosts
 	std::vector<Box> boxes;
 	std::map<std::string, std::size_t> by_name;
 

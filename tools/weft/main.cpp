@@ -46,7 +46,8 @@ struct Options {
 
 void print(const Options &options, const json &result, const std::string &text)
 {
-	// In ASCII: escaped as JSON, nothing in it changes a terminal.
+	// The output is ASCII: escaped as in JSON, so that it contains no control sequences of
+	// terminals.
 	std::cout << (options.as_json ? result.dump(2, ' ', true) + '\n' : text);
 }
 
@@ -316,7 +317,7 @@ int main(int argc, char **argv)
 	try {
 		auto words = cli::own_words(app, guest_commands,
 					    std::vector<std::string>(argv + 1, argv + argc));
-		std::ranges::reverse(words); // as CLI11 wants them
+		std::ranges::reverse(words); // in the order that CLI11 expects
 		app.parse(std::move(words));
 	} catch (const cli::UsageError &error) {
 		std::cerr << error.what() << '\n';

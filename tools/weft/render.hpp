@@ -11,13 +11,14 @@
 namespace weft::cli
 {
 
-// All throw nlohmann::json::exception for values that are not the result of the command.
+// All functions throw nlohmann::json::exception for values that are not the result of the command.
 
 // Text of "fabric.show": a line for every node and link.
 std::string fabric_text(const nlohmann::json &fabric);
 // Drawing of "fabric.show": switches above, hosts below.
 std::string fabric_svg(const nlohmann::json &fabric);
-// Table of "counters", without those that are zero everywhere unless @all.
+// Formats the result of "counters" as a table. Counters that are zero everywhere are left out
+// unless @all is set.
 std::string counters_text(const nlohmann::json &counters, bool all);
 // Text of "log": a line for each entry.
 std::string log_text(const nlohmann::json &log);
@@ -32,7 +33,7 @@ enum class TopOrder { rate, errors, name };
 std::optional<TopOrder> top_order_of(char key);
 
 struct TopView {
-	std::size_t width = 0, height = 0; // of the screen; 0 is without an end
+	std::size_t width = 0, height = 0; // size of the screen; 0 means unlimited
 	TopOrder order = TopOrder::rate;
 	std::string title;
 };

@@ -20,7 +20,7 @@ using std::string;
 namespace
 {
 
-// Beyond so many links none has its rate written on it.
+// If there are more links than this, rates are not shown on them.
 constexpr std::size_t kMostLabels = 40;
 
 string escaped(const string &text)
@@ -73,7 +73,7 @@ string shortened(const string &name, std::size_t longest)
 		return name;
 	std::size_t first = name.size() - longest + 1;
 	while (first < name.size() && (static_cast<unsigned char>(name[first]) & 0xc0) == 0x80)
-		++first; // not within a character
+		++first; // do not split a UTF-8 character
 	return "…" + name.substr(first);
 }
 

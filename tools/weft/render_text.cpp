@@ -39,8 +39,8 @@ string unusual(const json &settings)
 	return result;
 }
 
-// PortPhysicalState's names are used where there is one: a link that is plugged in and not up is
-// polled, until training ends, or for as long as an end is disabled.
+// Uses the names of PortPhysicalState: a link that is plugged in and not up is polling until
+// training ends, or while an end is disabled.
 const char *link_state(const json &link)
 {
 	if (link.at("up").get<bool>())

@@ -88,7 +88,7 @@ Row row_of(const json &link, bool up, const Sample &before, const Sample &now)
 		const auto grown = [&](const char *name) {
 			return rate(before.value(port, name), now.value(port, name), seconds);
 		};
-		row.bits[side] = grown("xmit_data") * 32; // in words of four bytes
+		row.bits[side] = grown("xmit_data") * 32; // the counter is in words of four bytes
 		row.packets[side] = grown("xmit_packets");
 		row.waits += grown("xmit_wait");
 		row.errors += now.errors(port);
@@ -113,7 +113,7 @@ void sort(std::vector<Row> &rows, TopOrder order)
 	std::ranges::stable_sort(rows, [&](const Row &a, const Row &b) { return key(a) > key(b); });
 }
 
-// In five places at most: "1.2k", "34.5M".
+// Formats a value in at most five characters: "1.2k", "34.5M".
 string scaled(double value)
 {
 	constexpr const char *units[] = {"", "k", "M", "G", "T"};

@@ -59,13 +59,13 @@ public:
 	~Screen()
 	{
 		constexpr char back[] = "\x1b[?25h\x1b[?1049l";
-		// A failure cannot be reported to anybody.
+		// A failure cannot be reported.
 		[[maybe_unused]] const auto written =
 			::write(STDOUT_FILENO, back, sizeof(back) - 1);
 		::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
 	}
 
-	// Each line in its place, and nothing left of what stood there.
+	// Overwrites the screen line by line, and erases the rest of each line.
 	static void show(const std::string &text)
 	{
 		std::string out = "\x1b[H";

@@ -58,7 +58,7 @@ private:
 	const FileDescriptor socket_;
 	Loop *loop_ = nullptr;
 	std::unique_ptr<Watch> watch_;
-	std::map<std::string, Setup, std::less<>> setup_; // by card
+	std::map<std::string, Setup, std::less<>> setup_; // indexed by card
 };
 
 } // namespace weft::weftd

@@ -403,7 +403,7 @@ std::shared_ptr<Reactor> LabRuntime::thread_for_card()
 {
 	if (!reactor_)
 		return threads_.take();
-	return {std::shared_ptr<Reactor>(), reactor_}; // which outlives this
+	return {std::shared_ptr<Reactor>(), reactor_}; // the reactor outlives this object
 }
 
 void LabRuntime::remove_link(const LabLink &link)

@@ -19,8 +19,8 @@ constexpr u64 reconnect_after_ns = 10'000'000'000;
 /* 1 s for an answer of the peer, and asked for four times. */
 constexpr u8 response_timeout = 18, cm_retries = 3;
 /*
- * A message is lost with any of its packets, and is many: so lost ones are repeated, and a peer
- * without a buffer is given time, but not for ever.
+ * A message is lost with any of its packets, and is many: so lost packets are retransmitted, and a
+ * peer without a buffer gets some time, but not an unlimited time.
  */
 constexpr u8 retries = 7, rnr_retries = 6;
 

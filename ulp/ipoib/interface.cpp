@@ -222,7 +222,7 @@ void Interface::end_addresses()
 	destinations_.end_rested(0);
 }
 
-/* From here on there is no packet of the stack's and no answer of the SA's on its way. */
+/* From now on, no packet of the network stack and no response of the SA is pending. */
 void Interface::stop_queues()
 {
 	/*

@@ -60,7 +60,7 @@ static struct in6_addr v6(const struct kern_ip_address *address)
 }
 
 /*
- * Anybody can make an interface of any type and link address in a namespace of their own (a TUN
+ * Any user can create an interface of any type and link address in a private namespace (a TUN
  * device, for example). Only the drivers' own interfaces represent a port.
  */
 static bool is_ours(const struct net_device *dev)
@@ -390,8 +390,8 @@ static int watch_neighbours(struct notifier_block *block, unsigned long event, v
 	const struct neighbour *neighbour = data;
 
 	/*
-	 * Anybody can make neighbours of other interfaces come and go, and of interfaces in a
-	 * namespace of their own: the first are ignored, and the second are no other namespace's.
+	 * Any user can cause neighbour events of other interfaces, and of interfaces in a private
+	 * namespace. The former are ignored, and the latter do not affect other namespaces.
 	 */
 	if (event == NETEVENT_NEIGH_UPDATE && (READ_ONCE(neighbour->nud_state) & NUD_VALID) &&
 	    neighbour->dev->type == ARPHRD_INFINIBAND && is_ours(neighbour->dev))

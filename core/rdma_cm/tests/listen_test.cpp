@@ -372,8 +372,8 @@ void rcm_08_requests_reach_the_listener_of_their_address(Test &test)
 	Node later(3);
 	pair->ground.addresses.add(later, 3);
 	/*
-	 * Their path leads to LID 1 with this administrator, so only that somebody listens there is
-	 * looked at.
+	 * With this subnet administration their path leads to LID 1, so the test only checks that
+	 * the port is listened on.
 	 */
 	ib_cm_id *taken = ib_create_cm_id(
 		later.device(), [](ib_cm_id *, const ib_cm_event *) { return 0; }, nullptr);

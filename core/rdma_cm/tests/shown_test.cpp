@@ -35,7 +35,7 @@ void rcm_15_only_ids_bound_to_the_device_are_listed(Test &test)
 	Boxed<Listing> listing;
 	ASSERT_TRUE(pair.there() && listing.there() && pair->ok());
 	ib_device *a = pair->a.device(), *b = pair->b.device();
-	/* The listener is for all devices, and the other one for none as yet. */
+	/* The listener is on all devices, and the other ID is on none yet. */
 	EXPECT_EQ(ib_count_resources(a, IB_RESOURCE_CM_ID) +
 			  ib_count_resources(b, IB_RESOURCE_CM_ID),
 		  0u);

@@ -42,7 +42,7 @@ inline constexpr size_t reply_size = 0x1c;
 
 /* Values in a CQ's shared structure (messages.hpp). */
 inline constexpr uint8_t armed_yes = 0x01;
-inline constexpr uint8_t armed_wait = 0x80; /* until completions under way are written */
+inline constexpr uint8_t armed_wait = 0x80; /* until pending completions are written */
 enum class Notification : uint8_t {
 	none = 1,
 	next = 2,

@@ -34,8 +34,8 @@ int kern_netlink_net_of(const struct kern_netlink_request *request, u32 descript
  */
 struct kern_netlink_message;
 /*
- * Begins a message of a type, which contains all that is added from here on. Returns NULL if there
- * is no space for it.
+ * Begins a message of a type, which contains everything that is added from now on. Returns NULL if
+ * there is no space for it.
  */
 void *kern_netlink_begin(struct kern_netlink_message *message, u16 type);
 void kern_netlink_end(struct kern_netlink_message *message, void *begun);

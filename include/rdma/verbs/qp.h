@@ -192,7 +192,7 @@ struct ib_qp_init_attr {
  * of the device
  * @min_rnr_timer: enum ib_rnr_timeout (IBA 9.7.5.2.8)
  * @port_num: the port of the path
- * @timeout: time until a missing ACK is acted on, 4.096 us * 2^n, n is 0 to 31; 0 is for ever
+ * @timeout: time until a missing ACK is acted on, 4.096 us * 2^n, n is 0 to 31; 0 means infinite
  * @retry_cnt: retries after a timeout or sequence error, 0 to 7
  * @rnr_retry: retries after receiver not ready, 0 to 7; 7 is for ever
  * @alt_port_num: the port of the alternate path

@@ -539,8 +539,8 @@ private:
 		}
 		const auto found = commands_.find(id);
 		found->second.pid = 0;
-		// Nobody else shall write to a program's terminal; what still runs there is hung
-		// up.
+		// No other process may write to a program's terminal; processes that still run
+		// there are hung up.
 		close_input(found->second);
 		found->second.pending.clear();
 		if (found->second.on_terminal && found->second.out >= 0) {

@@ -250,7 +250,7 @@ TEST_F(MadAgents, UnreadMadsAndPendingSendsAreLimited)
 	for (; server_port->first(); ++kept)
 		server_port->received_first();
 	EXPECT_EQ(kept, kMostUnread);
-	// The program must wait while the maximum number of sends is under way.
+	// The program must wait while the maximum number of sends is pending.
 	for (std::size_t i = 0; i < kMostSends; ++i) {
 		ASSERT_TRUE(port->may_take());
 		port->take(message(agent, kLidB + 1, mad(kPing, 1, kGet, i), 100));

@@ -101,7 +101,7 @@ TEST(MemoryMapping, TruncationAffectsOnlyTheOwnersMapping)
 	EXPECT_EQ(memory.read_as<std::uint32_t>(2 * kPage), 0u);
 	EXPECT_TRUE(lender->failed());
 	EXPECT_TRUE(readable(lender->event()));
-	// All of it is now private memory of the process.
+	// The whole mapping is now private memory of the process.
 	EXPECT_EQ(memory.read_as<std::uint32_t>(0), 0u);
 	EXPECT_TRUE(memory.write_as<std::uint32_t>(kPage, 7));
 	EXPECT_EQ(memory.read_as<std::uint32_t>(kPage), 7u);

@@ -63,7 +63,7 @@ std::uint64_t count_of(const FileDescriptor &event)
 	return count;
 }
 
-// Each notification is counted, even thousands that nobody reads. A full counter is not changed.
+// Each notification is counted, even thousands that are not read. A full counter is not changed.
 TEST(Notifier, EventfdCountsEachNotification)
 {
 	const auto event = make_event();

@@ -61,7 +61,7 @@ private:
 
 	Loop &loop_;
 	FileDescriptor socket_;
-	std::optional<Watch> watch_; // from start() to the end
+	std::optional<Watch> watch_; // exists from start() until the connection ends
 	Watch::Ready reading_ = Watch::kReadable;
 	Callbacks callbacks_;
 	MessageReader reader_;

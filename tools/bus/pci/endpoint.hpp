@@ -26,7 +26,7 @@ constexpr std::uint64_t kPageSize = 4096;
 
 // MemorySection - a part of the guest's memory, and its position in the file of its descriptor.
 struct MemorySection {
-	std::uint64_t address = 0; // in the device's address space
+	std::uint64_t address = 0; // address in the device's address space
 	std::uint64_t size = 0;
 	std::uint64_t offset = 0;
 	bool readable = true;

@@ -23,12 +23,12 @@ constexpr std::size_t kMaxMessageFds = 16;
 // Framing - the header and length of a protocol's messages.
 struct Framing {
 	struct Extent {
-		std::size_t size = 0;          // of the whole message including the header
+		std::size_t size = 0;          // size of the whole message, including the header
 		const char *trouble = nullptr; // error of an invalid header, or null
 	};
 
 	std::size_t header_size;
-	std::size_t most_size; // of the largest message
+	std::size_t most_size; // size of the largest message
 	// Parses a header of header_size bytes. Unless it reports an error, the returned size is at
 	// least header_size and at most most_size.
 	Extent (*measure)(std::span<const std::byte> header);

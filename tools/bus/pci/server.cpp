@@ -243,9 +243,9 @@ private:
 	std::unique_ptr<Protocol> protocol_;
 	std::optional<Endpoint> endpoint_;
 	std::optional<Acceptor> acceptor_;
-	std::unique_ptr<Session> session_; // of the present connection
+	std::unique_ptr<Session> session_; // the session of the present connection
 	std::shared_ptr<Connection> connection_;
-	std::string id_;                     // of the connection, for the keeper
+	std::string id_;                     // ID of the connection, for the keeper
 	std::atomic<bool> connected_{false}; // true while there is a client; read by other threads
 	std::optional<Watch> memory_lost_;   // while there is a client
 };

@@ -55,7 +55,7 @@ constexpr std::uint32_t kFlagError = 1 << 5;
 struct Header {
 	std::uint16_t id;
 	std::uint16_t command;
-	std::uint32_t size; // of the whole message including the header
+	std::uint32_t size; // size of the whole message, including the header
 	std::uint32_t flags;
 	std::uint32_t error; // errno value, valid with kFlagError
 };
@@ -176,7 +176,7 @@ struct RegionAccess {
 static_assert(sizeof(RegionAccess) == 16);
 
 struct RegionWriteMulti {
-	std::uint64_t count; // of RegionWriteSingle that follow
+	std::uint64_t count; // number of RegionWriteSingle structures that follow
 };
 static_assert(sizeof(RegionWriteMulti) == 8);
 

@@ -42,7 +42,7 @@ constexpr std::uint32_t kFlagNeedReply = 1 << 3;
 struct Header {
 	std::uint32_t request;
 	std::uint32_t flags;
-	std::uint32_t size; // of the payload that follows
+	std::uint32_t size; // size of the payload that follows
 };
 struct VringState {
 	std::uint32_t index;
@@ -61,7 +61,7 @@ struct MemoryRegion {
 	std::uint64_t guest_address;
 	std::uint64_t size;
 	std::uint64_t client_address;
-	std::uint64_t offset; // in the file of its descriptor
+	std::uint64_t offset; // offset in the file of its descriptor
 };
 struct MemoryTable {
 	std::uint32_t count; // number of MemoryRegion that follow, each with a descriptor

@@ -80,7 +80,7 @@ struct QueuePairAttributes {
 	AddressPath path;
 	std::uint32_t qkey = 0;
 	std::uint8_t retry_count = 0;
-	std::uint8_t rnr_retry = 0;     // 7: for ever
+	std::uint8_t rnr_retry = 0;     // 7: infinite
 	std::uint8_t min_rnr_timer = 0; // encoded
 	std::uint8_t log_requester_reads = 0;
 	std::uint8_t log_responder_reads = 0;

@@ -13,7 +13,7 @@ namespace
 
 constexpr std::uint8_t kEchoReply = 0, kEchoRequest = 8;
 constexpr std::size_t kEchoHeader = 8;
-// The dynamic ports, which are not assigned to anybody (RFC 6335).
+// The dynamic ports, which are not assigned to any service (RFC 6335).
 constexpr std::uint16_t kFirstPort = 49152;
 constexpr std::uint16_t kPorts = 16384;
 // Class D and above: groups, reserved addresses, and the broadcast address.

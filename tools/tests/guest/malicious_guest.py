@@ -151,7 +151,7 @@ def malicious_guest_does_not_disturb_others(lab):
         rdma = Rdma(lab, node1, node2)
         echoes = Echoes(node1, node2)
         flood = node1.spawn("ping -f -q 10.0.0.2")
-        # From here on the daemon has hardly any descriptors left; the two guests have theirs already.
+        # From now on the daemon has hardly any descriptors left; the two guests already have theirs.
         rdma.round()
         leave_descriptors(fabric.process, DESCRIPTORS)
         largest, slowest, exchanges, concurrent_rounds = 0, 0.0, 0, 0

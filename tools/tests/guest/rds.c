@@ -3,7 +3,7 @@
  * rds serve ADDRESS: echoes what a reliable datagram socket (RDS) receives, until it is killed.
  *
  * rds ask OWN-ADDRESS ADDRESS COUNT: sends COUNT datagrams of many sizes, several at a time, and
- * succeeds if each has come back, in order and with the same contents.
+ * succeeds if each was echoed, in order and with the same contents.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@
 
 /*
  * A message larger than an RDS fragment, which is a page, is sent in several. Socket buffers must
- * hold all data under way, because two programs that send without reading would wait for each
+ * hold all data in flight, because two programs that send without reading would wait for each
  * other.
  */
 enum { port = 4000, most = 64 * 1024, window = 2, wait_ms = 60000 };

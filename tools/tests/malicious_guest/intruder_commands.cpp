@@ -34,7 +34,7 @@ using hw::mlx4::WqeRemoteAddress;
 namespace
 {
 
-// The broadcast group of the default partition, which everybody's ARP needs (RFC 4391 section 4).
+// The broadcast group of the default partition, which ARP needs in all guests (RFC 4391 section 4).
 constexpr std::array<std::uint8_t, 16> kBroadcast{0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, 0,    0,
 						  0,    0,    0,    0,    0xff, 0xff, 0xff, 0xff};
 constexpr std::uint32_t kMappings = hw::mlx4::mailbox_max / PageMapping::size;
@@ -164,7 +164,7 @@ void Intruder::truncate_memory()
 {
 	if (::ftruncate(machine_->memory_fd(), 0))
 		throw std::runtime_error("ftruncate");
-	// From here on the memory must not be accessed, because it has been truncated for this
+	// From now on, the memory must not be accessed, because it has been truncated for this
 	// process, too.
 	driver_->raw(Opcode::query_fw, 0, 0, 0, scratch_);
 	machine_->write<std::uint32_t>(
@@ -408,7 +408,7 @@ void Intruder::serve_many_members()
 	auto queue = create_queue(CardDriver::kFirstQp + 3, ServiceType::ud, 0, 0, 2);
 	const std::uint64_t before = counters_of(1).multicast_rcv_packets;
 	std::uint64_t seen = 0;
-	// The manager needs a while for the join: until then nothing comes back.
+	// The manager takes a while for the join; until then nothing is received.
 	while ((seen = counters_of(1).multicast_rcv_packets - before) < received) {
 		if (std::chrono::steady_clock::now() > deadline)
 			throw std::runtime_error("port 1 receives nothing of what port 2 sends");

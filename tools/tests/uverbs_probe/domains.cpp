@@ -149,7 +149,7 @@ void try_a_file()
 	::unlink(kOtherName);
 }
 
-/* An XRC domain keeps the file system of its file in use, even if nobody has the file open. */
+/* An XRC domain keeps the file system of its file in use, even if no process has the file open. */
 void try_a_mount()
 {
 	::mkdir(kMountName, 0700);

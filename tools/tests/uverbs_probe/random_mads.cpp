@@ -69,7 +69,7 @@ void add_agent_by_the_newer(int file, Random &random)
 	ioctl(file, IB_USER_MAD_REGISTER_AGENT2, &request);
 }
 
-/* Writes a MAD that may be invalid, addressed to this node, to a neighbour, or to nobody. */
+/* Writes a MAD that may be invalid, addressed to this node, to a neighbour, or to no node. */
 void write_mad(int file, Random &random)
 {
 	constexpr std::uint16_t lids[] = {0xffff, 0xffff, 1, 2, 3, 0xbff0, 0};

@@ -63,7 +63,7 @@ TEST(Member, WaitingMemberGetsATimeSliceAtItsDeadline)
 	expect_answer(say(member, Operation::wait), 0);
 	EXPECT_EQ(member.state(), State::waiting);
 	EXPECT_EQ(member.due(), kNow + 50);
-	expect_answer(say(member, Operation::request, kNow - 50), 0); // which is past
+	expect_answer(say(member, Operation::request, kNow - 50), 0); // which is in the past
 	EXPECT_EQ(member.due(), kNow);
 	expect_answer(say(member, Operation::get), kNow);
 	const auto message = member.run(kNow);

@@ -24,7 +24,7 @@ enum {
 	directed_route = 0x81,
 	lid_routed = 0x01,
 	performance = 0x04,
-	vendor_first = 0x30, // of the range with RMPP
+	vendor_first = 0x30, // the first class of the range with RMPP
 	get = 1,
 	get_response = 0x81,
 	node_info = 0x11,

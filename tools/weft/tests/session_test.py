@@ -811,7 +811,7 @@ class Broken(Folder):
                               **{"stdin": subprocess.DEVNULL, "timeout": 60, **more})
 
     def serve(self, answer, remove=False):
-        """Serves lab.sock for one client: answer(connection). Then closes the socket, and removes it if told so."""
+        """Serves lab.sock for one client: answer(connection). Then closes the socket, and removes it on request."""
         path = self.folder / "lab.sock"
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -420,7 +420,7 @@ TEST_F(Apply, InvalidLabFileOrDryRunChangesNothing)
 	EXPECT_FALSE(ask(look)["ok"]);
 }
 
-// Two concurrent applies through the socket are executed one after the other, each as a whole.
+// Two concurrent applies through the socket are executed one after the other.
 TEST_F(Apply, ConcurrentAppliesAreSerialised)
 {
 	Loop loop("control");

@@ -44,7 +44,7 @@ using testing::FakeClient;
 // Time limit for a card's thread on a loaded host.
 constexpr auto kPatience = std::chrono::seconds(60);
 constexpr std::uint64_t kPage = 4096;
-constexpr std::size_t kLongest = 16 << 10; // of a record
+constexpr std::size_t kLongest = 16 << 10; // maximum length of a record
 
 struct Record {
 	std::string text;

@@ -82,7 +82,7 @@ FEW = (
 )
 # Every send of a queue pair of ucmatose completes, by sq_sig_all and not by a flag of the request.
 UCMATOSE = (Program("ucmatose", "ucmatose -s {4}", "return status 0"), Program("ucmatose -c 100", "ucmatose -c 100 -s {4}", "return status 0"))
-# Not XRC: perftest has none with rdma_cm. Not udpong: its client waits for ever between two guests on Linux's stack, too.
+# Not XRC: perftest has none with rdma_cm. Not udpong: its client also waits forever between two guests on Linux's stack.
 ALL = (
     Program("rping -s -v -C 10 -a {6}", "rping -c -v -C 10 -a {6}", "^ping data: rdma-ping-9"),
     Program("ucmatose -c 5 -f ip6 -b {6}", "ucmatose -c 5 -f ip6 -s {6}", "return status 0"),

@@ -19,7 +19,7 @@ UNITS = {"driver.write-latency": "ns", "driver.doorbell-to-interrupt": "ns", "dr
 
 @dataclasses.dataclass(frozen=True)
 class Card:
-    """A kind of card: its lab, and how its two drivers are loaded and called; figures: what theirs begin with."""
+    """A kind of card: its lab, and how its two drivers are loaded and called; figures: prefix of their figures."""
     figures: str
     lab_file: str
     ours: str

@@ -93,7 +93,7 @@ static int write_1m(struct loop *loop)
 
 /*
  * From a doorbell to the interrupt that answers it, with as little between them as a card can have:
- * a CQ is armed that most likely holds a completion already, of which nothing was told yet.
+ * a CQ is armed that most likely contains a completion for which no event was raised.
  */
 static int interrupt(struct loop *loop)
 {

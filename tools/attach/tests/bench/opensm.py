@@ -122,7 +122,7 @@ def waits_on_one_lane(lfts, around):
                 waits.setdefault((at, port), set())
                 if before:
                     if (at, port) in waits[before]:
-                        break       # from here on it is another's route
+                        break       # from here the route belongs to another destination
                     waits[before].add((at, port))
                 before = (at, port)
                 at = to[0]

@@ -26,8 +26,8 @@ constexpr std::size_t kGuestFile = 64 << 10;
 
 // Bits of the first byte.
 constexpr unsigned kGreet = 1 << 0;       // VERSION has been exchanged already
-constexpr unsigned kFramed = 1 << 1;      // each message gets a header whose size is right
-constexpr unsigned kDescriptors = 1 << 2; // each read brings descriptors
+constexpr unsigned kFramed = 1 << 1;      // each message gets a header with the correct size
+constexpr unsigned kDescriptors = 1 << 2; // each read returns descriptors
 constexpr unsigned kSmallReads = 1 << 3;  // the stream comes in small reads
 
 struct Fixture {

@@ -48,7 +48,7 @@ public:
 	}
 
 	std::vector<std::string> calls;
-	std::vector<std::string> ids; // of each that is connected or gone
+	std::vector<std::string> ids; // the ID of each connected or disconnected client
 };
 
 class Adopting : public ::testing::Test

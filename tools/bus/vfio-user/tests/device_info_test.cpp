@@ -21,7 +21,7 @@ TEST_F(DeviceInfoMessage, ReportsFlagsAndRegionAndInterruptCounts)
 	EXPECT_EQ(info.num_irqs, 5u);
 }
 
-// A request that is too short, or has no room for the reply, is refused.
+// A request that is too short, or has no space for the reply, is refused.
 TEST_F(DeviceInfoMessage, RefusesMalformedRequests)
 {
 	EXPECT_EQ(client().call(Command::get_info, bytes_of(DeviceInfo{15, 0, 0, 0})).error(),

@@ -92,7 +92,7 @@ TEST_F(Stream, FileDescriptorsStayWithTheirMessage)
 	EXPECT_TRUE(memory.read_as<int>(8192));
 }
 
-// More descriptors than any message has use for end the connection, and none of them leaks.
+// More descriptors than any message needs close the connection, and none of them leaks.
 TEST_F(Stream, DescriptorsPerMessageAreLimited)
 {
 	const auto before = ::dup(0);

@@ -71,7 +71,7 @@ void FakeGuest::agree()
 
 std::uint64_t FakeGuest::share_memory()
 {
-	// UML's memory table has room for two regions, of which it uses one.
+	// UML's memory table has space for two regions, and it uses one.
 	return call(Request::set_mem_table,
 		    bytes_of(MemoryTable{1, 0},
 			     MemoryRegion{kMemory, kMemorySize, kMemory + kClientOffset, 0},

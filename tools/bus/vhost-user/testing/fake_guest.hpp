@@ -34,7 +34,7 @@ public:
 		std::uint64_t descriptors;
 		std::uint64_t available;
 		std::uint64_t used;
-		std::uint16_t seen = 0; // of the used ring
+		std::uint16_t seen = 0; // the index of the used ring that was processed
 	};
 
 	FakeGuest(Loop &loop, FileDescriptor socket);

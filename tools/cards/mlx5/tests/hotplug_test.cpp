@@ -31,7 +31,7 @@ std::ptrdiff_t mappings()
 }
 
 // Brings the card up as a driver does, and leaves all kinds of objects and work behind: requests
-// and packets under way, a queue pair in the error state, members of a group, armed queues.
+// and packets in flight, a queue pair in the error state, members of a group, armed queues.
 void use(TinyDriver &driver, unsigned cycle)
 {
 	driver.bring_up();

@@ -76,7 +76,7 @@ public:
 		MkeyContext::octwords.set(given.bytes, 1);
 		return driver.make_key(given, 1, list);
 	}
-	// The second queue pair reads the first's memory: a part of the answer is under way, the
+	// The second queue pair reads the first's memory: a part of the response is in flight, the
 	// rest is not sent yet.
 	void begin_read(std::uint32_t rkey)
 	{
@@ -92,7 +92,7 @@ public:
 		ASSERT_GT(arrived, 0);
 		ASSERT_LT(arrived, kSize);
 	}
-	// The first QP writes to the second one's memory. All of the data is under way.
+	// The first QP writes to the second one's memory. All of the data is in flight.
 	void begin_write(std::uint32_t lkey) { begin_write(lkey, from); }
 	void begin_write(std::uint32_t lkey, std::uint64_t source)
 	{

@@ -136,7 +136,7 @@ TEST_F(Mlx5Memory, InvalidMkeysAreRefused)
 	EXPECT_EQ(driver.make_key(cut, 8, pages({0x200000})), 0u) << "fewer than it says";
 }
 
-// Bus mastering is disabled, or guest memory changes: packets under way must not read it any more.
+// Bus mastering is disabled, or guest memory changes: packets in flight must not read it any more.
 TEST_F(Mlx5Memory, MkeysAreInvalidWithoutBusMastering)
 {
 	const MemoryKeys &memory = driver.card.context()->memory;
@@ -203,7 +203,7 @@ TEST_F(Mlx5Memory, KlmEntriesNeedLocalAccessRights)
 		  MemoryError::permission);
 }
 
-// When a region's key is invalidated, the transport must end packets under way that use it through
+// When a region's key is invalidated, the transport must end packets in flight that use it through
 // a window (Engine::key_gone()).
 TEST_F(Mlx5Memory, InvalidatingAnMkeyIsNotedIfUsedThroughAKlmMkey)
 {

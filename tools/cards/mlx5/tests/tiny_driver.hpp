@@ -139,8 +139,8 @@ public:
 		write(hw::mlx5::segment::command_doorbell, slots);
 		host.loop().poll();
 	}
-	// Executes a command on the object @number without running the card's loop, so packets
-	// under way do not move.
+	// Executes a command on the object @number without running the card's loop, so packets in
+	// flight do not move.
 	Status command_at_once(Opcode opcode, std::uint32_t number)
 	{
 		Bytes in(16);
@@ -441,8 +441,8 @@ public:
 		to_rts(two, one.number);
 		return {one, two};
 	}
-	// Posts @wqe at block @index of the send queue, from where it may go on at the start.
-	// Returns the index behind it.
+	// Posts @wqe at block @index of the send queue; it may wrap around. Returns the index after
+	// it.
 	std::uint32_t post(const Qp &qp, std::uint32_t index, Bytes wqe)
 	{
 		using hw::mlx5::WqeControl;

@@ -42,7 +42,7 @@ TEST_F(Mthca, QueryFwReturnsBusAddresses)
 	EXPECT_EQ(QueryFw::error_buffer.get(said.out.data()), base + limits::kErrorBuffer);
 }
 
-// Packets under way must not read memory that the guest has removed.
+// Packets in flight must not read memory that the guest has removed.
 TEST(MthcaMemory, RemovingGuestMemoryNotifiesTheTransport)
 {
 	constexpr std::uint64_t elsewhere = 1ull << 40;

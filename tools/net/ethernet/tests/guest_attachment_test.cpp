@@ -266,7 +266,7 @@ TEST_F(EthernetGuestAttachment, AttachmentsCanBeAddedAndRemoved)
 	EXPECT_TRUE(until([&] { return b.take() == "x"; }));
 }
 
-// Guests that disconnect while frames for them are under way do not affect others.
+// Guests that disconnect while frames for them are in flight do not affect others.
 TEST_F(EthernetGuestAttachment, DisconnectingGuestsDoNotAffectOtherGuests)
 {
 	Client a = connect("a"), c = connect("c");

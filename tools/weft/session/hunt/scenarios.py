@@ -177,7 +177,7 @@ def _load(rng, state):
     return ("load", module)
 
 
-# The modules that are unloaded, besides the card's driver, and the kinds of programs that have their nodes open.
+# The modules that are unloaded in addition to the card's driver, and the kinds of programs that have their nodes open.
 USERS = {"ib_umad": {"discover", "query"}, "ib_uverbs": {"verbs", "objects"}}
 # The table has no random MADs (the step mads), because mlx4_ib fails at some of them (Documentation/reports/umad-path-bits.rst).
 VERBS = (

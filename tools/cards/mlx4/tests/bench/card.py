@@ -161,7 +161,7 @@ def cpu_seconds(pid):
 
 
 def own_memory(pid):
-    """MiB that are not the guests': theirs is shared."""
+    """MiB without the memory of the guests, which is shared."""
     sizes = dict(re.findall(r"^(Rss\w+):\s+(\d+) kB", open(f"/proc/{pid}/status").read(), re.MULTILINE))
     return (int(sizes["RssAnon"]) + int(sizes["RssFile"])) / 1024
 

@@ -28,7 +28,7 @@ public:
 			.add(data)
 			.done();
 	}
-	/* b reads a's memory. The response stays under way until b is polled. */
+	/* b reads a's memory. The response stays in flight until b is polled. */
 	void answer_a_read(std::uint32_t rkey)
 	{
 		b.post_send(*qp_b, WqeBuilder(WqeOpcode::rdma_read)
@@ -162,7 +162,7 @@ TEST_F(GuestMemoryLease, RejectedInvalidationRevokesNoLease)
 	const std::uint64_t before = port_a.counters().xmit_packets.load();
 	a.post_send(*qp_a, write(to, from.piece()));
 	while (a.poll()) {
-		/* until all of it is under way */
+		/* until all of it is in flight */
 	}
 	ASSERT_GT(port_a.counters().xmit_packets.load(), before);
 	WqeLocalInvalidate invalidate{};

@@ -50,7 +50,7 @@ TEST_P(Lossy, RcExecutesEachRequestOnceAndInOrder)
 	constexpr std::uint64_t size = 512 << 10;
 	Region from = a.region(size), to = b.region(size), back = a.region(size);
 	/*
-	 * Nothing writes to this region, because the response of a read may still be under way when
+	 * Nothing writes to this region, because the response of a read may still be in flight when
 	 * later writes are executed.
 	 */
 	Region source_b = b.region(size);

@@ -48,7 +48,7 @@ TEST_F(UnreliableConnection, MultiPacketUcSendsAndWritesArrive)
 	EXPECT_TRUE(same(b.bytes(to).last(10000), a.bytes(from)));
 }
 
-/* The guest may reuse the buffer of a completed request, even if its data is still under way. */
+/* The guest may reuse the buffer of a completed request, even if its data is still in flight. */
 TEST_F(UnreliableConnection, SendDataIsReadBeforeTheCompletion)
 {
 	Region from = a.region(64), to = b.region(64);
