@@ -41,7 +41,7 @@ public:
 	 */
 	static kern::Result<kern::Owned<Adapter>> probe(kern::pci::Device pci, unsigned long data);
 	~Adapter();
-	/* Before a reboot: the card's DMA and interrupts end. */
+	/* Called before a reboot: stops the card's DMA and interrupts. */
 	void shutdown();
 	/*
 	 * Called around a reset of the function by the kernel (FLR): the device is removed, and
@@ -92,7 +92,7 @@ private:
 	kern::Mutex lifecycle_lock_;
 	kern::Owned<typename Card::Hca> hca_ KERN_GUARDED_BY(lifecycle_lock_);
 	typename Card::IbDevice *device_ KERN_GUARDED_BY(lifecycle_lock_) = nullptr;
-	/* Its readers take no lock of the driver. */
+	/* Readers of the file take no lock of the driver. */
 	bool owner_ = false;
 	bool removing_ KERN_GUARDED_BY(lifecycle_lock_) = false;
 	/*

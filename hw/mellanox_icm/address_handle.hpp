@@ -23,7 +23,7 @@ public:
 	{
 	}
 
-	/* All context: any. */
+	/* Context of all functions: any. */
 	void modify(const Vector &vector, const rdma_ah_attr &attr)
 	{
 		lock_.write([&] {

@@ -107,9 +107,9 @@ kern::Error CommandInterface::give_up(const Command &command, const char *why)
 }
 
 /*
- * While GO is set, or the toggle bit (of a card that has one) is not that of the last command, the
- * card has not yet read the register. One who waits for the answer of a polled command waits for
- * the same.
+ * While GO is set, or the toggle bit (if the card has one) differs from that of the last command,
+ * the card has not yet read the register. The completion of a polled command is signalled in the
+ * same way.
  */
 kern::Result<u32> CommandInterface::wait_idle()
 {
@@ -126,7 +126,7 @@ kern::Result<u32> CommandInterface::wait_idle()
 			return kern::Error{-EIO};
 		if (deadline.passed())
 			return kern::Error{-ETIMEDOUT};
-		// Most answers are there at once; those of a slow card cost no CPU.
+		// Most commands complete immediately; sleep while a slow card executes one.
 		if (round >= 8)
 			kern::sleep_us(20, 100);
 	}

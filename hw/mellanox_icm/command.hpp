@@ -53,7 +53,7 @@ struct Command {
 };
 
 /*
- * Called when the card can no longer be used, by everyone who detects that: any context, also
+ * Called by each task that detects that the card can no longer be used, in any context, also
  * concurrently. After any of these calls returns, the card does not access memory any more.
  */
 class FailureListener
@@ -126,8 +126,9 @@ public:
 	void completed(u16 token, u8 status, u64 out_param);
 
 	/*
-	 * No more commands are issued; those in flight return EIO. Callers may free memory whose
-	 * use a command was to end, because the card cannot access memory any more. Any context.
+	 * No more commands are issued; those in flight return EIO. Callers may free the memory of
+	 * objects that a command should have destroyed, because the card cannot access memory any
+	 * more. Context: any.
 	 */
 	void fail();
 	bool failed() const { return attention_.load_relaxed() & has_failed; }
@@ -136,14 +137,14 @@ public:
 	 * single read for both, because each call of the data path does it.
 	 */
 	bool wants_attention() const { return attention_.load_relaxed() != 0; }
-	/* True if each doorbell is to be reported by kern_trace_doorbell(). */
+	/* Returns true if each doorbell must be reported by kern_trace_doorbell(). */
 	bool watched() const { return attention_.load_relaxed() & is_watched; }
 
 	/* The number of executed commands, for statistics. */
 	u64 count() const { return count_.load_relaxed(); }
 
 private:
-	/* One command in flight in event mode. */
+	/* A command in flight in event mode. */
 	struct Slot {
 		kern::Completion done;
 		u16 token = 0;

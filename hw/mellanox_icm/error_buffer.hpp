@@ -13,8 +13,8 @@ class ErrorBuffer
 {
 public:
 	/*
-	 * dwords from offset on, of which any of the first `error_dwords` may report an error; the
-	 * others are details. Both must be within the window.
+	 * The buffer has @dwords dwords from @offset. Each of the first @error_dwords may report an
+	 * error; the others are details. Both must be within the window.
 	 */
 	ErrorBuffer(const kern::Mmio &bar, u64 offset, u32 dwords, u32 error_dwords)
 	    : bar_(bar), offset_(offset), dwords_(dwords),

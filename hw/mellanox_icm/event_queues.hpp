@@ -32,9 +32,9 @@ struct EventCapacity {
 };
 
 /*
- * log2 of the entries of each of @queues event queues, on a host of that much memory: an event
- * queue that cannot overflow has room for the events of every object, so that it bounds how many
- * objects there can be. All queues together take a thirty-second of the memory. Context: any.
+ * Returns log2 of the size of each of @queues event queues, on a host with @host_pages of memory.
+ * An event queue that cannot overflow has space for the events of all objects, so its size limits
+ * the number of objects. All queues together take a thirty-second of the memory. Context: any.
  */
 constexpr u32 log_events_for(u64 host_pages, u32 queues)
 {
@@ -47,9 +47,9 @@ constexpr u32 log_events_for(u64 host_pages, u32 queues)
 }
 
 /*
- * The first queue is for all events except completions: objects, ports, the answers of commands.
- * The others are for completions, each with a vector and a CPU of its own. Without MSI-X there is
- * one of these, and all share the interrupt pin.
+ * The first queue is for all events except completions: those of objects, ports and commands. The
+ * others are for completions, each with its own vector and CPU. Without MSI-X there is only one of
+ * these, and both queues share the interrupt pin.
  */
 template<class Eq>
 class EventQueues
@@ -88,10 +88,10 @@ public:
 		return {};
 	}
 	/*
-	 * Room for an object's events in the first, or in that of a completion vector. Programs
-	 * together leave a sixteenth of each queue to the kernel, and of the first one user leaves
-	 * a part for other users (EDQUOT); of the others, the shares of CQs see to that. May sleep.
-	 * Errors: ENOMEM, EDQUOT.
+	 * Reserve space for an object's events in the first queue, or in that of a completion
+	 * vector. All programs together leave a sixteenth of each queue for the kernel. In the
+	 * first queue, one user must leave a part for other users (EDQUOT); in the others, the
+	 * limits of CQs ensure this. May sleep. Errors: ENOMEM, EDQUOT.
 	 */
 	kern::Result<EventCapacity> take_async_room(u32 events, bool for_program)
 	{
@@ -185,7 +185,7 @@ private:
 	typename InterruptLine<Eq>::Vectors vectors_;
 	kern::BudgetCharge own_events_;
 	kern::Owned<kern::SharedPool> async_for_programs_;
-	// Where there is but the interrupt pin; before the queues go.
+	// Set if there is only the interrupt pin; destroyed before the queues.
 	kern::Owned<InterruptLine<Eq>> line_;
 	kern::pci::InterruptVectors interrupts_;
 };

@@ -24,10 +24,10 @@ namespace mellanox_icm
 {
 
 /*
- * A QP by its number. Code that polls a CQ may use the QP only if the entry names that CQ for the
- * direction in question. The names are set and cleared under the CQ's lock; the pointer is set
- * before the first and cleared after the last. So a card that writes another QP's number into a CQ
- * cannot cause access to a QP that may be being destroyed.
+ * The QP of a number. Code that polls a CQ may use the QP only if the entry contains the number of
+ * that CQ for the direction. These CQ numbers are set and cleared with the CQ's lock held; the
+ * pointer is set before the first and cleared after the last. So a card that writes another QP's
+ * number into a CQ cannot cause access to a QP that is being destroyed.
  */
 template<class Qp>
 struct QpEntryOf {
@@ -99,14 +99,14 @@ public:
 	void synchronize_events() { events_.synchronize(); }
 
 	/*
-	 * The card has failed: notifies every CQ's consumer, who then polls the flushed requests.
-	 * Context: any.
+	 * Called when the card has failed: notifies the consumer of each CQ, which then polls the
+	 * flushed requests. Context: any.
 	 */
 	void announce_failure() { failure_work_.queue(); }
 
 	/*
-	 * Where events that concern the ports and the whole device go, between registration and
-	 * unregistration.
+	 * Sets the device that gets events of ports and of the whole device, between registration
+	 * and unregistration.
 	 */
 	void set_event_device(ib_device *device)
 	{
@@ -119,7 +119,7 @@ public:
 	void async_event(const u8 *entry) override;
 	void completion_event(u32 cqn) override
 	{
-		// None: an event that was on its way when its CQ went.
+		// There may be no CQ, if it was destroyed while the event was in the queue.
 		if (Cq *cq = find_cq(cqn)) [[likely]]
 			cq->event();
 	}
@@ -154,8 +154,8 @@ protected:
 	kern::Result<> create_mtts(IcmTable &table, u32 log_entries, u32 reserved,
 				   unsigned int least_order = 0);
 	/*
-	 * Numbers of every kind, from the first that is not the card's own up to so many, and the
-	 * tables by them. Errors: ENOMEM. May sleep.
+	 * The numbers of each kind of object, from the first one that the card has not reserved,
+	 * and the tables that they index. Errors: ENOMEM. May sleep.
 	 */
 	struct Counts {
 		u32 first_qpn, qps, cqs, srqs, mpts, uars;
@@ -310,7 +310,7 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::create_numbers(const Counts &count
 template<class Own, class Cq, class Eq, class QpEntry>
 kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::start_events(u64 events)
 {
-	// Its own events are the answers of commands.
+	// The driver's own events are those of commands.
 	KERN_TRY(events_.take_own_room(CommandInterface::max_slots +
 				       static_cast<Own &>(*this).num_ports() * most_port_events));
 	KERN_TRY(commands_->execute({.opcode = hw::mellanox_icm::Opcode::map_eq,

@@ -100,7 +100,10 @@ struct CommonMethods {
 	template<class Response>
 	static int alloc_pd(ib_pd *pd, ib_udata *udata);
 
-	/* Without those that a card does in its own way, or may lack: these it puts in. */
+	/*
+	 * The common methods. Each driver adds the methods that differ between the cards or are
+	 * optional.
+	 */
 	static constexpr ib_device_ops table = {
 		.post_send = [](ib_qp *qp, const ib_send_wr *wr,
 				const ib_send_wr **bad) { return Qp::of(qp).post_send(wr, bad); },
@@ -334,7 +337,7 @@ int CommonMethods<Verbs>::query_device(Hca &hca, ib_device_attr &attr)
 {
 	const auto &cap = hca.capabilities();
 	const auto &firmware = hca.firmware();
-	// Each object has room for its events before it is made (EventQueues).
+	// Space for the events of an object is reserved before it is created (EventQueues).
 	const auto objects = [](const NumberAllocator &numbers, u32 room = ~0u) {
 		const u32 count = numbers.end() - numbers.first();
 		return static_cast<int>(count < room ? count : room);

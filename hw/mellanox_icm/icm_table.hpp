@@ -7,7 +7,7 @@
 namespace mellanox_icm
 {
 
-/* Where a table lies in the card's own address space (ICM). */
+/* The position of a table in the card's own address space (ICM). */
 struct IcmExtent {
 	u64 base;
 	u32 entry_bytes;
@@ -17,10 +17,10 @@ struct IcmExtent {
 };
 
 /*
- * Grows and shrinks in chunks: an entry in use holds its chunk. The first `reserved` entries,
- * which are the card's, hold theirs for the life of the table. One unused chunk, the last to
- * become so, stays mapped, so that creating and destroying one object after the other maps memory
- * only once.
+ * Grows and shrinks in chunks: a chunk is mapped while one of its entries is in use. The chunks of
+ * the first `reserved` entries, which belong to the card, are mapped for the lifetime of the table.
+ * The chunk that became unused last stays mapped, so that repeatedly creating and destroying an
+ * object maps memory only once.
  */
 class IcmTable
 {

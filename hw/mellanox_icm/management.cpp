@@ -22,7 +22,10 @@ bool has_agent(u8 mgmt_class)
 	}
 }
 
-/* The methods and attributes that are the agents' affair; the others are the consumers'. */
+/*
+ * Returns true for methods and attributes that the card's agents process; consumers process the
+ * others.
+ */
 bool is_for_agent(const ib_mad_hdr &header)
 {
 	if (!has_agent(header.mgmt_class))

@@ -12,10 +12,9 @@ namespace mellanox_icm
 {
 
 /*
- * log2 of how many entries page lists want on a host of that much memory, for a card that has room
- * for @log_limit: two lists for each page, as memory may be registered twice, and twice that, as a
- * list takes a power of two of entries and one user gets half of the table. It costs nothing before
- * it is used. Context: any.
+ * Returns log2 of the number of entries for page lists on a host with @host_pages of memory, at
+ * most @log_limit. Memory may be registered twice, a list takes a power of two of entries, and one
+ * user gets half of the table. Unused entries cost no memory. Context: any.
  */
 u32 log_mtts_for(u64 host_pages, u32 log_limit);
 
@@ -31,7 +30,7 @@ struct MttTable {
 	Buddy &entries;
 	/* The smallest run that the firmware knows, as a power of two. */
 	unsigned int least_order;
-	/* In a table that is large enough (log_mtts_for()), RLIMIT_MEMLOCK is reached first. */
+	/* If the table is large enough (log_mtts_for()), RLIMIT_MEMLOCK is reached first. */
 	kern::SharedPool for_programs;
 };
 
@@ -65,7 +64,7 @@ public:
 	~MttRange();
 
 	void write(u32 index, u64 bus_address) { Writer(*this, index).write(bus_address); }
-	/* One entry after the other. */
+	/* Writes entries in order. */
 	class Writer
 	{
 	public:
@@ -96,7 +95,7 @@ private:
 	static kern::Result<MttRange> create(MttTable &table, unsigned int order, u32 keep);
 
 	MttTable *table_ = nullptr;
-	/* To the user, for memory of a program. */
+	/* Charge to the user, for memory of a program. */
 	kern::Charge charge_;
 	IcmHold hold_;
 	u32 first_ = 0;

@@ -185,7 +185,7 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 		return write(place.index, entry);
 	}
 	if (place.previous != none) {
-		// Out of the middle or the end of the chain.
+		// Removes it from the middle or the end of the chain.
 		Mailbox &previous = neighbour_;
 		KERN_TRY(read(place.previous, previous));
 		Header::next.set(previous.bytes(), next);

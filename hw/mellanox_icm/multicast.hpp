@@ -50,7 +50,7 @@ public:
 	 */
 	kern::Result<> detach(const ib_gid &gid, u32 qpn);
 
-	/* As many as the table has entries. */
+	/* Returns the maximum number of groups, which is the number of table entries. */
 	u32 groups() const { return table_size_; }
 	u32 members_per_group() const { return members_; }
 
@@ -59,7 +59,7 @@ private:
 	struct Place {
 		u32 index;
 		u32 previous; // the entry whose `next` names index; none for the chain's head
-		u32 length;   // of the chain, as far as it was walked
+		u32 length;   // length of the part of the chain that was traversed
 		bool found;
 	};
 	/*
@@ -97,7 +97,7 @@ private:
 	CommandInterface &commands_;
 	const GroupFormat &format_;
 	kern::Mutex lock_;
-	/* For detach(): had before they are needed. */
+	/* Preallocated for detach(), which must not fail. */
 	Mailbox entry_ KERN_GUARDED_BY(lock_);
 	Mailbox neighbour_ KERN_GUARDED_BY(lock_);
 	kern::Owned<NumberAllocator> overflow_;

@@ -34,7 +34,7 @@ public:
 	 * that is split.
 	 */
 	u8 *at(size_t offset) const { return from(offset).data(); }
-	/* From there to the end of the piece. */
+	/* Returns the bytes from the offset to the end of the piece. */
 	std::span<u8> from(size_t offset) const;
 	size_t bytes() const { return bytes_; }
 

@@ -74,7 +74,7 @@ kern::Result<> Port::read_tables()
 		for (u32 i = 0; i < pkeys_per_block && first + i < capabilities_.pkeys; i++)
 			fresh->pkeys[first + i] = ib::smp_attribute<ib::PkeyTable>(smp).pkey[i];
 	}
-	// Not every agent has this one; VL 0 for all is right for those.
+	// Some agents do not have this attribute; for those, VL 0 for all SLs is correct.
 	if (get_attribute(commands_, number_, ib::attr_sl_to_vl, 0, smp))
 		fresh->sl_to_vl = ib::smp_attribute<ib::SlToVl>(smp);
 	kern::Guard guard(tables_lock_);
@@ -201,7 +201,7 @@ void Port::dump(kern::debugfs::Output &out)
 
 void Port::changed(u32 events)
 {
-	// Down after up, or up after down: the later one is the state to end in.
+	// If both events have occurred, only the later one describes the current state.
 	constexpr u32 up = 1u << IB_EVENT_PORT_ACTIVE, down = 1u << IB_EVENT_PORT_ERR;
 	if (events & up)
 		pending_.fetch_or(up);

@@ -104,7 +104,7 @@ private:
 	u32 number_;
 	PortCapabilities capabilities_;
 	u32 log_max_message_;
-	/* One reader at a time: who began later has seen more. */
+	/* Serializes readers, so that a reader that started later has newer values. */
 	kern::Mutex read_lock_;
 	kern::IrqSpinLock tables_lock_;
 	kern::Owned<PortTables> tables_;

@@ -38,7 +38,7 @@ void put_route(u8 *path, const rdma_ah_attr &address)
 	}
 }
 
-/* And back. */
+/* Converts in the other direction. */
 template<class Path>
 void get_route(const u8 *path, rdma_ah_attr &address)
 {
@@ -148,7 +148,7 @@ u32 put_access(u8 *context, u32 access, u32 reads)
 struct SavedAttributes {
 	u32 port = 0;
 	u32 qkey = 0;
-	u32 psn = 0; // of the next packet of a special QP
+	u32 psn = 0; // PSN of the next packet of a special QP
 	u8 access_flags = 0;
 	u8 max_dest_reads = 0;
 

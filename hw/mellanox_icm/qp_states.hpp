@@ -19,7 +19,7 @@ enum class QpKind : u8 {
 };
 
 QpKind kind_of(ib_qp_type type);
-/* As the card has it; RC for what no card serves. */
+/* Returns the service type in the card's format; RC for types that no card supports. */
 hw::mellanox_icm::ServiceType service_of(ib_qp_type type);
 
 /*

@@ -20,7 +20,7 @@ public:
 	static constexpr u8 opcode_mask = 0x1f;
 	/* The remote address. */
 	static constexpr u8 remote = 1u << 5;
-	/* Nothing; but the first segment's last word is immediate data. */
+	/* No segment; but the last word of the first segment is immediate data. */
 	static constexpr u8 immediate = 1u << 6;
 	/* None of these alone, or not a request that is known. */
 	static constexpr u8 other = 1u << 7;

@@ -155,7 +155,7 @@ s64 SharedReceives<Own, Hca, Context>::complete_entry(u32 index, u64 &id)
 		return not_posted;
 	const PostedReceive posted = entries_[index].posted;
 	id = posted.wr_id;
-	// To the end of the list of free ones.
+	// Appends the entry to the list of free entries.
 	link(tail_, index);
 	tail_ = index;
 	// The link behind the last one is written when there is an entry.

@@ -30,7 +30,7 @@ kern::Result<> SpecialPacket::build(const SpecialSender &sender, Port &port, con
 	headers.bth.set_migrated(true);
 	headers.bth.set_dest_qp(wr.remote_qpn);
 	headers.bth.set_psn(sender.psn);
-	// With the top bit set the QP's own counts (MGMT-05).
+	// If the top bit is set, the QP's own Q_Key is used (MGMT-05).
 	headers.deth.qkey =
 		wr.remote_qkey & hw::mellanox_icm::own_qkey ? sender.qkey : wr.remote_qkey;
 	headers.deth.src_qp = sender.qpn;

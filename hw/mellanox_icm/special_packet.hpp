@@ -11,7 +11,7 @@ namespace mellanox_icm
 /* The sender of a packet. */
 struct SpecialSender {
 	bool smi;
-	u32 qpn; // as the wire has it: 0 or 1
+	u32 qpn; // number on the wire: 0 or 1
 	u32 qkey;
 	u32 psn;
 };

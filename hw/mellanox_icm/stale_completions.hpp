@@ -20,7 +20,7 @@ namespace mellanox_icm
 class StaleCompletions
 {
 public:
-	/* For a ring of 2^log_entries. Errors: ENOMEM. May sleep. */
+	/* Creates it for a ring of 2^log_entries. Errors: ENOMEM. May sleep. */
 	static kern::Result<StaleCompletions> create(u32 log_entries)
 	{
 		StaleCompletions made;
@@ -84,7 +84,7 @@ public:
 private:
 	struct Slot {
 		ib_wc wc;
-		bool saved; // for the entry of the same index
+		bool saved; // set if the entry with the same index was saved
 	};
 
 	Slot &slot(u32 index) { return slots_[index & (slots_.size() - 1)]; }

@@ -16,7 +16,7 @@ class UserPages
 public:
 	UserPages() = default;
 	/*
-	 * The byte at `start` is to be the one at `iova` of what the list describes. Context:
+	 * The byte at `start` gets the address `iova` in the list. Context:
 	 * process, the program's.
 	 * Errors: those of kern::UserMemory and MttRange.
 	 */
@@ -29,7 +29,7 @@ public:
 	explicit operator bool() const { return static_cast<bool>(memory_); }
 
 private:
-	/* Contexts and keys have room for no larger pages. */
+	/* Contexts and keys cannot describe larger pages. */
 	static constexpr unsigned int max_page_shift = 31;
 
 	kern::UserMemory memory_;

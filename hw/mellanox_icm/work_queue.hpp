@@ -12,15 +12,15 @@ namespace mellanox_icm
 /* Record of a posted receive request. */
 struct PostedReceive {
 	u64 wr_id;
-	u32 length; // of all its segments
+	u32 length; // total length of its segments
 };
 /* Instead of the length of a request, where there is none. */
 constexpr s64 not_posted = -1;
 
 /*
- * One ring of work requests. The poster owns `head` under the queue's lock, the poller `tail` under
- * the CQ's; each reads the other's as it is at the moment. Both run freely; their difference is the
- * number of requests that have not completed.
+ * A ring of work requests. `head` is written with the queue's lock held, `tail` with the CQ's lock
+ * held; each side reads the other's current value without the lock. Both are free-running; their
+ * difference is the number of requests that have not completed.
  */
 struct SendQueue {
 	kern::IrqSpinLock lock;
@@ -68,8 +68,8 @@ struct ReceiveQueue {
 };
 
 /*
- * The send request so many behind the oldest one, and with it those before it. False if it is not
- * outstanding.
+ * Retires the send request that is @ahead after the oldest one, and all requests before it. Returns
+ * false if it is not outstanding.
  */
 inline bool retire_sends_ahead(SendQueue &sq, u32 ahead, u64 &id)
 {

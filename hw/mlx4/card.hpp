@@ -18,7 +18,10 @@ struct Card {
 	static constexpr size_t bar0_bytes = wire::bar0::size;
 	static constexpr size_t bar2_bytes =
 		(wire::uar::first_usable_page + 1) * wire::uar::page_size;
-	/* Words of the error buffer that signal an error: the first; the others describe it. */
+	/*
+	 * Number of words of the error buffer that signal an error: only the first. The others
+	 * describe the error.
+	 */
 	static constexpr u32 error_words = 1;
 
 	/* A read acquires the semaphore; a value other than 0 means that it is already taken. */

@@ -165,7 +165,7 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	UserPages fresh = KERN_TRY(UserQueue::make_pages(hca_, command.buffer,
 							 sizeof(wire::Cqe) << log_entries, true));
-	// Given back without the lock.
+	// Released without the lock.
 	UserPages old;
 	kern::Guard resizing(resize_lock_);
 	if (log_entries == log_entries_)
@@ -351,7 +351,8 @@ void Cq::purge_locked(Predicate unwanted)
 	// Drop the cached QP: it may be destroyed next, and so may the SRQ by which an XRC target
 	// was found.
 	last_key_ = no_key;
-	// From the youngest to the oldest; what stays moves up into the places that become free.
+	// From the newest to the oldest entry. Remaining entries move up into slots that become
+	// free.
 	u32 gone = 0;
 	for (u32 at = end; at-- != consumer_;) {
 		const wire::Cqe &cqe = *entry(at);

@@ -29,7 +29,7 @@ public:
 	 * memory the queue then lies. May sleep.
 	 */
 	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata = nullptr);
-	/* In place of start(), for a test without a card. The record has two words. */
+	/* Replaces start() in a test without a card. The record has two words. */
 	void start_without_card(u32 number, u32 consumer, u32 *record);
 	/* Takes it back; no handler runs after. May sleep. */
 	void stop();
@@ -77,12 +77,12 @@ public:
 	void dump(kern::debugfs::Output &out);
 
 	/*
-	 * After the card's failure: notifies the consumer, who then polls the flushed requests.
-	 * Context: task.
+	 * Called after a failure of the card: notifies the consumer, which then polls the flushed
+	 * requests. Context: process.
 	 */
 	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
 
-	/* For tests: sets the ring; drops the oldest entry, whatever it is. */
+	/* For tests: set the ring; drop the oldest entry. */
 	void use_ring(wire::Cqe *entries, u32 log_entries);
 	void drop_entry() { report_consumer(++consumer_); }
 
@@ -160,7 +160,7 @@ private:
 		__atomic_store_n(record_, __builtin_bswap32(index & 0xffffff), __ATOMIC_RELAXED);
 	}
 	kern::Result<QueueBuffer> make_ring(u32 log_entries);
-	/* After the number is known. */
+	/* Called when the number is known. */
 	void prepare_arming(u32 number)
 	{
 		arm_word_ = __builtin_bswap32(number) | arm_sequence_step;
@@ -205,7 +205,7 @@ private:
 
 	ib_cq &verbs_;
 	Hca &hca_;
-	// Room for its completion events, and for its one asynchronous event.
+	// Space for its completion events, and for its one asynchronous event.
 	kern::BudgetCharge event_capacity_;
 	mellanox_icm::EventCapacity error_room_;
 	Number number_;

@@ -29,7 +29,7 @@ public:
 	 */
 	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn,
 						    u32 vector, u32 log_entries);
-	/* Its interrupt is off. */
+	/* Its interrupt must be disabled. */
 	~Eq();
 
 	/*

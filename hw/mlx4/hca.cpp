@@ -314,7 +314,7 @@ void Hca::management_event(const u8 *eqe)
 			events |= 1u << IB_EVENT_CLIENT_REREGISTER;
 		break;
 	}
-	// Even a change that has no event may be one of the tables.
+	// Even a change without an event may be one of the tables.
 	port_event(events, port);
 }
 

@@ -27,7 +27,7 @@ struct QpEntry : mellanox_icm::QpEntryOf<Qp> {
 	static constexpr u32 xrc_target = 1u << 31;
 };
 
-/* As a QpEntry, for an XRC SRQ, whose completions go to its own CQ. */
+/* The same as QpEntry for an XRC SRQ, whose completions go to its own CQ. */
 struct SrqEntry {
 	Srq *srq;
 	u32 cqn;
@@ -72,7 +72,7 @@ public:
 		return uar_.view(u64{uar_page()} * wire::uar::page_size, wire::uar::page_size);
 	}
 
-	/* nullptr for a number out of range. */
+	/* Returns nullptr for a number out of range. */
 	SrqEntry *srq_entry(u32 srqn)
 	{
 		return srqn < srq_table_.size() ? &srq_table_[srqn] : nullptr;

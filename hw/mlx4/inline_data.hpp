@@ -11,8 +11,8 @@ namespace wire = ::hw::mlx4;
 
 /*
  * Writes bytes as inline segments: each has a length word in front, none crosses a multiple of 64
- * bytes counted from the start of the descriptor, and each starts on a unit. Room for all of it
- * (inline_bytes()) has been made sure of.
+ * bytes counted from the start of the descriptor, and each starts on a unit. The caller ensures
+ * that there is space for all segments (inline_bytes()).
  */
 class InlineWriter
 {

@@ -18,7 +18,7 @@ public:
 
 	Mr(Hca &hca, ib_mr &verbs) : verbs_(verbs), hca_(hca) {}
 
-	/* All of memory, by DMA addresses. */
+	/* Creates a region of all memory, by DMA addresses. */
 	kern::Result<> start_dma(int access);
 	/* The pages are set by a work request later. */
 	kern::Result<> start_fast(u32 max_pages);
@@ -47,7 +47,7 @@ private:
 
 	ib_mr &verbs_;
 	Hca &hca_;
-	// Both are the card's until the entry is closed.
+	// The card uses both until the entry is closed.
 	UserPages user_pages_;
 	MttRange pages_;
 	ProtectionEntry entry_;

@@ -199,14 +199,14 @@ void Qp::reset_queues()
 	}
 	if (rq.record)
 		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
-	// On the first lap a descriptor is the card's when its owner bit is clear.
+	// On the first lap, a descriptor with a clear owner bit belongs to the card.
 	if (sq.entries)
 		for (u32 i = 0; i <= sq.mask; i++)
 			reinterpret_cast<wire::WqeControl *>(sq.entries + (i << sq.log_stride))
 				->opcode_word = wire::WqeControl::owner_bit;
 }
 
-/* All that does not change after RESET -> INIT. */
+/* Fills in the fields that do not change after RESET -> INIT. */
 void Qp::fill_static_context(u8 *context)
 {
 	const ib_qp_type type = verbs_.qp_type;

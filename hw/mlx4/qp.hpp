@@ -50,7 +50,7 @@ public:
 		return create_flags_ & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	}
 
-	// For the poller, under the lock of the CQ in question.
+	// Used by the poller, with the lock of the CQ held.
 	SendQueue sq;
 	ReceiveQueue rq;
 	Srq *srq = nullptr;

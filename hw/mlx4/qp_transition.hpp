@@ -25,7 +25,7 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities,
 /* An address path from an address vector; `path` is zero before. Errors: EINVAL. */
 kern::Result<> put_path(u8 *path, const Capabilities &capabilities, const rdma_ah_attr &address,
 			u32 port);
-/* And back. */
+/* Converts in the other direction. */
 rdma_ah_attr get_path(const u8 *path, u32 num_ports);
 
 } // namespace mlx4

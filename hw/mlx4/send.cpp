@@ -214,7 +214,7 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		}
 		control->size_word = static_cast<u32>(at - wqe) / wire::wqe_unit |
 				     (wr->send_flags & IB_SEND_FENCE ? WqeControl::fence : 0u);
-		// With its owner bit right the descriptor is the card's.
+		// Writing the owner bit passes the descriptor to the card.
 		kern::dma_wmb();
 		control->opcode_word = opcode | (head >> sq.log_size & 1) << 31;
 		head++;

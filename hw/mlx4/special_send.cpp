@@ -20,7 +20,7 @@ constexpr u32 flag_permissive_source = 1u << 16;
 constexpr unsigned int static_rate_shift = 12;
 constexpr unsigned int sl_shift = 8;
 
-/* All of the descriptor but the word with the owner bit. */
+/* Writes the descriptor except the word with the owner bit. */
 void put_packet(u8 *wqe, const SpecialPacket &packet, const wire::AddressVector &vector,
 		const ib_ud_wr &wr, bool smi, bool signaled)
 {

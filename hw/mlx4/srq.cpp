@@ -46,7 +46,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 
 	if (attr.srq_type != IB_SRQT_BASIC && !(xrc && cap.has(wire::dev_cap_flag::xrc)))
 		return kern::Error{-EOPNOTSUPP};
-	// One entry is always free: it is what the list of posted ones ends in.
+	// One entry is always free, because it ends the list of posted entries.
 	if (attr.attr.max_wr >= 1u << cap.log_max_srq_size || attr.attr.max_sge >= cap.max_rq_sge)
 		return kern::Error{-EINVAL};
 	size_ = static_cast<u32>(kern::round_up_power_of_two(attr.attr.max_wr + 1));

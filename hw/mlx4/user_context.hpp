@@ -42,7 +42,10 @@ public:
 
 private:
 	friend class UserContext;
-	/* One for each page of each process: after a fork() the same address is another page. */
+	/*
+	 * One for each page of each process, because after a fork() the same address may refer to
+	 * another page.
+	 */
 	struct Page {
 		kern::ListNode node;
 		kern::UserMemory memory;

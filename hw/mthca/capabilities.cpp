@@ -30,8 +30,8 @@ bool entry_size_ok(u32 size, u32 minimum)
 kern::Result<Firmware> parse_firmware(const u8 *mailbox, u64 bar0_bytes)
 {
 	using Fw = wire::QueryFw;
-	// The address is one on the bus, of which the driver knows the window: whatever its address
-	// on the bus, the BAR is aligned to its size.
+	// The field contains a bus address. Only its offset in the BAR is used, because the BAR is
+	// aligned to its size.
 	const auto offset = [&](wire::Field64 field) {
 		return field.get(mailbox) & (bar0_bytes - 1);
 	};

@@ -44,7 +44,7 @@ struct Capabilities {
 	u32 local_ack_delay;
 	u32 num_ports;
 	u32 port_width;
-	PortCapabilities port; // of each
+	PortCapabilities port; // capabilities of each port
 	u16 static_rates;      // bit n: code n is known
 	u32 flags;             // wire::dev_lim_flag
 	u64 max_icm_bytes;
@@ -53,7 +53,7 @@ struct Capabilities {
 	bool has(u32 flag) const { return flags & flag; }
 };
 
-/* No field of the card names it: 31 bits count a message's bytes. */
+/* The card has no field for it: the length of a message has 31 bits. */
 inline constexpr u32 log_max_message = 31;
 
 /*

@@ -105,7 +105,7 @@ kern::Result<> Cq::start_without_card(u32 log_entries, struct device *dma_device
 	KERN_TRY(create_ring(log_entries, dma_device));
 	number_ = KERN_TRY(Number::create(hca_.cqns()));
 	use_records(consumer_record, arm_record);
-	// There is no device by whose name to log invalid entries.
+	// There is no device for the log messages about invalid entries.
 	reported_ = true;
 	return {};
 }
@@ -300,7 +300,8 @@ void Cq::purge_locked(const Qp &qp)
 {
 	const u32 end = stale_.clip(consumer_, end_locked());
 	last_key_ = no_key;
-	// From the youngest to the oldest; what stays moves up into the places that become free.
+	// From the newest to the oldest entry. Remaining entries move up into slots that become
+	// free.
 	u32 gone = 0;
 	for (u32 at = end; at-- != consumer_;) {
 		const wire::Cqe &cqe = ring_.at(at);

@@ -72,8 +72,8 @@ public:
 	void dump(kern::debugfs::Output &out);
 
 	/*
-	 * After the card's failure: notifies the consumer, who then polls the flushed requests.
-	 * Context: task.
+	 * Called after a failure of the card: notifies the consumer, which then polls the flushed
+	 * requests. Context: process.
 	 */
 	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
 
@@ -111,9 +111,9 @@ private:
 	}
 	static kern::Result<Ring> make_ring(u32 log_entries, struct device *dma_device);
 	kern::Result<> create_ring(u32 log_entries, struct device *dma_device);
-	/* After the number is known. */
+	/* Called when the number is known. */
 	void use_records(u32 *consumer_record, u32 *arm_record);
-	/* Each puts into the context where the queue and its records lie. */
+	/* Each writes the positions of the queue and its records into the context. */
 	kern::Result<> make_own_ring(u32 log_entries, u8 *context);
 	kern::Result<> take_user_ring(u32 log_entries, u8 *context, ib_udata &udata);
 	kern::Result<> resize_user(u32 log_entries, ib_udata &udata);
@@ -139,7 +139,7 @@ private:
 	bool translate_error(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp);
 	/* The request of an entry: false, or not_posted, if none is outstanding there. */
 	bool retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id);
-	/* For a QP that has no receive ring of its own. */
+	/* Retires a receive of a QP without its own receive ring. */
 	s64 retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id);
 	/* Saves the QP's completions that have not been polled: returns their number. */
 	u32 save_completions(Qp &qp) KERN_REQUIRES(lock_);
@@ -181,7 +181,7 @@ private:
 
 	ib_cq &verbs_;
 	Hca &hca_;
-	// Room for its completion events, and for its one asynchronous event.
+	// Space for its completion events, and for its one asynchronous event.
 	kern::BudgetCharge event_capacity_;
 	mellanox_icm::EventCapacity error_room_;
 	Number number_;

@@ -262,7 +262,7 @@ u32 Cq::save_completions(Qp &qp)
 		const u8 opcode = opcodes.verbs[kind];
 		const bool translated = opcode != unusual ? translate(cqe, kind, opcode, *wc)
 							  : translate_unusual(cqe, kind, *wc);
-		// Before the card is notified.
+		// The entry must be returned before the card is notified.
 		kern::write_once(cqe.owner, wire::Cqe::owner_bit);
 		if (translated) [[likely]] {
 			got++;

@@ -51,7 +51,7 @@ public:
 private:
 	ib_mr &verbs_;
 	Hca &hca_;
-	UserContext *context_ = nullptr; // whose list it is in
+	UserContext *context_ = nullptr; // the context whose list contains it
 	// The card's until the entry is closed.
 	UserPages pages_;
 	ProtectionEntry entry_;

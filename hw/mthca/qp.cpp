@@ -36,8 +36,8 @@ Qp::~Qp()
 kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 {
 	geometry_ = KERN_TRY(plan_queues(hca_.capabilities(), attr));
-	// Aligned to its size: both queues have the same upper half of their addresses, which the
-	// context has room for once.
+	// The buffer is aligned to its size, because the context has only one field for the upper
+	// half of the addresses of both queues.
 	buffer_ = KERN_TRY(kern::DmaBuffer::create(hca_.dma_device(),
 						   kern::round_up_power_of_two(geometry_.bytes),
 						   kern::Gfp::kernel));
@@ -131,7 +131,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	default:
 		return kern::Error{-EOPNOTSUPP};
 	}
-	// None of what a QP may be asked for at its making is in this card.
+	// The card supports none of the creation flags.
 	if (attr.create_flags)
 		return kern::Error{-EINVAL};
 	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))

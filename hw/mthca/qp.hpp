@@ -50,7 +50,7 @@ public:
 	/* Low half of the ring's address, relative to which completions name sends. */
 	u32 sq_base() const { return sq_base_; }
 
-	// For the poller, under the lock of the CQ in question.
+	// Used by the poller, with the lock of the CQ held.
 	SendQueue sq;
 	ReceiveQueue rq;
 	Srq *srq = nullptr;
@@ -64,8 +64,8 @@ public:
 private:
 	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
 	/*
-	 * A whole packet, and the words of its own link: its units. Errors: EINVAL, those of
-	 * SpecialPacket.
+	 * Writes a complete packet with the words of its own link; returns its size in units.
+	 * Errors: EINVAL, those of SpecialPacket.
 	 */
 	kern::Result<u32> put_special(const ib_send_wr &wr, u8 *wqe) KERN_REQUIRES(sq.lock);
 	/* Rings the doorbell for the requests from `first`, which `link` describes, to `head`. */
@@ -73,7 +73,7 @@ private:
 	u8 *send_slot(u32 index) const { return sq.entries + ((index & sq.mask) << sq.log_stride); }
 	kern::Result<> make_queues(ib_qp_init_attr &attr);
 	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
-	/* After the number is known. */
+	/* Called when the number is known. */
 	kern::Result<> make_records();
 	QueuePlace place() const;
 	kern::Result<> command(wire::Opcode opcode, ib_qp_state to, const ib_qp_attr &attr,

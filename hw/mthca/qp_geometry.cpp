@@ -55,8 +55,8 @@ kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_i
 	    want.max_send_sge > cap.max_sq_sge || want.max_recv_sge > cap.max_rq_sge ||
 	    want.max_inline_data > inline_length_mask)
 		return kern::Error{-EINVAL};
-	// Inline data as so many pieces; and a place for a request to bind a window, which the
-	// library has for every card.
+	// The size of inline data as pieces, and space for a request that binds a window, which the
+	// library reserves for every card.
 	constexpr u32 bind_bytes = 32;
 	const u32 scatter = want.max_send_sge * sizeof(WqeData);
 	const u32 inlined = kern::align_up(

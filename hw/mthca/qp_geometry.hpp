@@ -13,7 +13,7 @@ struct QpGeometry {
 	u32 log_sq_size, log_sq_stride;
 	u32 log_rq_size, log_rq_stride;
 	bool has_rq;
-	u32 sq_offset; // behind the receive queue
+	u32 sq_offset; // after the receive queue
 	u32 bytes;
 	u32 max_send_sge, max_recv_sge, max_inline;
 };

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Doorbell records: how far a queue has been filled or read. Each user access region has one table
- * of them in ICM, and objects refer to theirs by index. The card may scan the records that
- * doorbells refer to (armed CQs, send queues) from the start of the table, and the others from its
- * end; a separator lies between the two groups. (Documentation/infinihost.rst, "Doorbell records")
+ * Doorbell records, which contain the position up to which a queue has been filled or read. Each
+ * user access region has a table of records in ICM, and objects refer to records by index. The card
+ * may scan the records that doorbells refer to (armed CQs, send queues) from the start of the
+ * table, and the others from its end; a separator lies between the two groups.
+ * (Documentation/infinihost.rst, "Doorbell records")
  */
 #pragma once
 #include <kern/memory.hpp>
@@ -36,7 +37,7 @@ public:
 	}
 
 	u32 index() const { return index_.value(); }
-	/* In the card's order of bytes: the counter, and what else there is. */
+	/* The words of the record in the card's byte order: the counter, and further fields. */
 	u32 *words() const { return words_; }
 
 private:

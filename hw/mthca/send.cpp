@@ -156,7 +156,7 @@ kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 	return static_cast<u32>(at - wqe) / wire::wqe_unit;
 }
 
-/* One doorbell each: these are few. */
+/* Each request gets its own doorbell, because there are few. */
 int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 {
 	kern::Guard guard(sq.lock);
@@ -234,7 +234,8 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		} else {
 			at = put_data(at, wr->sg_list, wr->num_sge);
 		}
-		// With its size there, this one exists; its segments are older.
+		// Writing the size makes this descriptor valid, so its segments must be written
+		// before.
 		kern::dma_wmb();
 		before->size_word = WqeNext::doorbell |
 				    (wr->send_flags & IB_SEND_FENCE ? WqeNext::fence_bit : 0u) |

@@ -35,7 +35,7 @@ public:
 
 private:
 	friend SharedReceives;
-	/* Each puts into the context where the ring and its record lie. */
+	/* Each writes the positions of the ring and its record into the context. */
 	kern::Result<> make_own_ring(u8 *context);
 	kern::Result<> take_user_ring(u8 *context, ib_udata &udata);
 	void put_link(u32 index, u32 next)
