@@ -58,7 +58,7 @@ void LidFile::store(const std::vector<LidTable::Entry> &entries)
 	if (!error)
 		std::filesystem::rename(fresh, path_, error);
 	if (error)
-		spdlog::warn("sm: {} cannot be written ({}): LIDs may be others after a restart",
+		spdlog::warn("sm: {} cannot be written ({}): LIDs may change after a restart",
 			     path_.string(), error.message());
 }
 

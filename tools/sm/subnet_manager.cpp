@@ -449,7 +449,7 @@ void SubnetManager::poll_master()
 		return;
 	/* A HANDOVER may have arrived meanwhile. */
 	if (state_ == SmState::standby) {
-		spdlog::info("sm: the master is gone");
+		spdlog::info("sm: the master does not respond any more");
 		become(SmState::discovering);
 	}
 }

@@ -17,14 +17,14 @@ Member::Outcome Member::take(const Message &message, std::uint64_t now, std::uin
 	switch (state_) {
 	case State::unidentified:
 		if (message.operation != Operation::start)
-			return {{}, "it says something else before who it is"};
+			return {{}, "its first message is not Start"};
 		state_ = State::ready;
 		number_ = message.time;
 		start_ = message.sequence;
 		due_ = now;
 		return {};
 	case State::ready:
-		return {{}, "it speaks before it is answered"};
+		return {{}, "it sends a message before Start was acknowledged"};
 	case State::running:
 	case State::waiting:
 		break;
@@ -32,7 +32,7 @@ Member::Outcome Member::take(const Message &message, std::uint64_t now, std::uin
 	switch (message.operation) {
 	case Operation::ack:
 		if (!unacknowledged_ || message.sequence != sequence_)
-			return {{}, "it acknowledges what it was not told"};
+			return {{}, "it acknowledges a message that was not sent"};
 		unacknowledged_ = false;
 		return {};
 	case Operation::request:
@@ -58,7 +58,7 @@ Member::Outcome Member::take(const Message &message, std::uint64_t now, std::uin
 	case Operation::free_until:
 		break;
 	}
-	return {{}, "it says what no kernel says"};
+	return {{}, "it sends an unknown message"};
 }
 
 Message Member::run(std::uint64_t now)

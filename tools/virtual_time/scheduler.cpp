@@ -65,7 +65,7 @@ public:
 			if (!members_[i])
 				missing += (missing.empty() ? "" : ", ") + names_[i];
 			else if (members_[i]->member.state() == Member::State::running)
-				return names_[i] + ", whose turn it has been since " +
+				return names_[i] + ", whose time slice began at " +
 				       // time does not advance meanwhile
 				       text(time_.passed()) + " s";
 		}
@@ -135,8 +135,7 @@ private:
 					     [](const pollfd &each) { return each.revents; });
 			Peer &peer = *members_[static_cast<std::size_t>(asks - all.begin()) - 1];
 			if (++messages > patience_.messages)
-				leave(peer, "says much while an answer is waited for, and does not "
-					    "give it");
+				leave(peer, "sends many messages, but not the one that is awaited");
 			else
 				read(peer);
 		}
@@ -203,10 +202,11 @@ private:
 			members_[index] = std::move(taken);
 		else if (peer.member.state() != Member::State::unidentified &&
 			 logged_++ < kMostLogged)
-			spdlog::warn("time server: refused a guest that says that it is number "
+			spdlog::warn("time server: refused a guest with the number "
 				     "{} of {}, which {}",
 				     peer.member.number(), members_.size(),
-				     index < members_.size() ? "is there already" : "is no member");
+				     index < members_.size() ? "is already in use"
+							     : "does not exist");
 	}
 
 	void send(Peer &peer, const Message &message)
@@ -214,7 +214,7 @@ private:
 		// A member whose socket has no space for one message does not read.
 		if (::send(peer.socket.get(), &message, sizeof(message),
 			   MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(message))
-			leave(peer, "does not take what the time server says");
+			leave(peer, "does not read the messages of the time server");
 	}
 
 	// Disconnects an unidentified peer; if the peer is a member, ends the time server.

@@ -49,7 +49,7 @@ public:
 	Scheduler(const Scheduler &) = delete;
 	Scheduler &operator=(const Scheduler &) = delete;
 
-	// Names the member that is waited for, and since when: "node2, whose turn it has been since
+	// Names the member that is waited for, and since when: "node2, whose time slice began at
 	// 1.000000000 s"; or the members that have not joined. Empty if there are none.
 	std::string awaited() const;
 

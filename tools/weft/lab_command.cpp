@@ -469,7 +469,7 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 	kernel(*replay);
 	replay->text("--logs", "the directory for the guests' consoles and weftd's log");
 	const auto reduce =
-		add("reduce", "remove the steps of a schedule without which its report still comes",
+		add("reduce", "remove the steps of a schedule that its report does not need",
 		    "reduce", true);
 	kernel(*reduce);
 	reduce->text("--out", "the file for the shorter schedule")->type_name("FILE")->required();

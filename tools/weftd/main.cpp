@@ -93,10 +93,9 @@ Options parse(int argc, char **argv)
 	std::map<std::string, weftd::LabBus> buses;
 	for (const auto bus : {weftd::LabBus::vfio_user, weftd::LabBus::vhost_user})
 		buses.emplace(text_of(bus), bus);
-	app.add_option(
-		   "--bus", options.bus,
-		   "vfio-user (the default) or vhost-user, for hosts whose bus the lab file does "
-		   "not give")
+	app.add_option("--bus", options.bus,
+		       "vfio-user (the default) or vhost-user, for hosts without a bus in the lab "
+		       "file")
 		->transform(CLI::CheckedTransformer(buses));
 	auto *time_server = app.add_flag(
 		"--time-server", options.time_server,

@@ -117,8 +117,8 @@ void StateFile::record(const json &request, const json &result)
 		if (std::ranges::count_if(requests_, is_applied) >=
 		    static_cast<std::ptrdiff_t>(kMostApplied)) {
 			requests_.erase(std::ranges::find_if(requests_, is_applied));
-			spdlog::warn("state: more than {} applied lab files; GUIDs that they do "
-				     "not give may be others after a restart",
+			spdlog::warn("state: more than {} applied lab files; GUIDs that are "
+				     "not in them may change after a restart",
 				     kMostApplied);
 		}
 		requests_.emplace_back(kApply, request);

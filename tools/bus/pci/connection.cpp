@@ -197,7 +197,7 @@ Connection::Received Connection::receive()
 	}
 	if (header.msg_flags & MSG_CTRUNC) {
 		// There was space for more descriptors, so the kernel could not allocate them.
-		drop(!takes_descriptors ? "so many descriptors that were sent wait for their end"
+		drop(!takes_descriptors ? "too many received descriptors have not been closed yet"
 		     : fds.size() < kMaxMessageFds
 			     ? "this process has no descriptor left for those that it sent"
 			     : fmt::format("it sent more than {} descriptors at once",

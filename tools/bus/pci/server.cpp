@@ -214,7 +214,7 @@ private:
 		const auto &lender = endpoint_->lender();
 		// The lender owns the descriptor; this object only waits for it.
 		memory_lost_.emplace(loop_, lender->event(), Watch::kReadable, [this](unsigned) {
-			connection_->drop("memory that it shared is gone");
+			connection_->drop("shared memory is not accessible any more");
 		});
 	}
 
@@ -222,7 +222,7 @@ private:
 
 	void client_gone(const std::string &reason)
 	{
-		log_->info("client gone: {}", reason);
+		log_->info("client disconnected: {}", reason);
 		if (keeper_)
 			keeper_->gone(name_, id_);
 		unwatch_memory();

@@ -61,7 +61,7 @@ Ring::Taken Ring::take(Chain &chain, std::uint64_t most)
 		return Taken::nothing;
 	const auto available = memory_.load<std::uint16_t>(addresses_->available + kRingIndex);
 	if (!available)
-		return broken("its available ring is gone");
+		return broken("its available ring is not in its memory");
 	const auto waiting = static_cast<std::uint16_t>(*available - next_);
 	if (!waiting)
 		return Taken::nothing;
@@ -70,7 +70,7 @@ Ring::Taken Ring::take(Chain &chain, std::uint64_t most)
 	const auto head = memory_.load<std::uint16_t>(addresses_->available + kRingEntries +
 						      2ull * (next_ % entries_));
 	if (!head)
-		return broken("its available ring is gone");
+		return broken("its available ring is not in its memory");
 	chain.head = *head;
 	chain.readable.clear();
 	chain.writable.clear();
@@ -89,7 +89,7 @@ Ring::Taken Ring::walk(Chain &chain, std::uint64_t most)
 		const auto descriptor = memory_.read_as<Descriptor>(addresses_->descriptors +
 								    sizeof(Descriptor) * at);
 		if (!descriptor)
-			return broken("its descriptors are gone");
+			return broken("its descriptors are not in its memory");
 		if (descriptor->flags & kDescriptorIndirect)
 			return broken("an indirect descriptor, which was not agreed on");
 		total += descriptor->length;
@@ -103,7 +103,7 @@ Ring::Taken Ring::walk(Chain &chain, std::uint64_t most)
 			return Taken::chain;
 		at = descriptor->next;
 	}
-	return broken("a chain of descriptors without an end");
+	return broken("a chain of descriptors is cyclic or too long");
 }
 
 bool Ring::return_chain(const Chain &chain, std::uint32_t written)
@@ -113,7 +113,7 @@ bool Ring::return_chain(const Chain &chain, std::uint32_t written)
 	if (memory_.write_as(addresses_->used + kRingEntries + sizeof(element) * place, element) &&
 	    memory_.store(addresses_->used + kRingIndex, next_))
 		return true;
-	broken("its used ring is gone");
+	broken("its used ring is not in its memory");
 	return false;
 }
 

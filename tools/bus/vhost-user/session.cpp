@@ -117,7 +117,7 @@ std::span<const std::byte> Session::handle(Message &message)
 	if (request.flags & kFlagNeedReply && protocol_features_ & kProtocolReplyAck)
 		return reply(request, static_cast<std::uint64_t>(error));
 	if (error)
-		end(fmt::format("it cannot be told that its request {} is refused ({})",
+		end(fmt::format("its request {} is refused ({}), which cannot be reported to it",
 				request.request, std::strerror(error)));
 	return {};
 }
@@ -340,7 +340,7 @@ unsigned Session::run_commands()
 		buffer_.resize(sizeof(Command) + kMaxTransfer);
 		const auto size = gather(endpoint_.dma(), chain_.readable, buffer_);
 		if (!size)
-			return broken("it gives a command that is not in its memory");
+			return broken("a command is not in its memory");
 		std::size_t room = 0;
 		for (const Descriptor &part : chain_.writable)
 			room += part.length;
@@ -371,7 +371,7 @@ bool Session::send_message(std::uint64_t address, std::uint32_t data)
 	std::memcpy(message.data(), &head, sizeof(head));
 	std::memcpy(message.data() + sizeof(head), &data, sizeof(data));
 	if (!scatter(endpoint_.dma(), chain.writable, message)) {
-		end("it has no room for a message where it takes one");
+		end("a buffer for messages is too small or not in its memory");
 		return false;
 	}
 	if (!ring.return_chain(chain, message.size())) {

@@ -75,7 +75,7 @@ Port &Fabric::make_port(std::string name, int credits_per_vl)
 	} else {
 		if (removed_ports_.size() >= kMostRemoved)
 			throw std::length_error(
-				"so many ports were removed that the fabric takes no new ones");
+				"too many removed ports are kept; no new ones can be added");
 		ports_.push_back(
 			std::make_unique<Port>(std::move(name), *timeline_, credits_per_vl));
 	}
@@ -149,7 +149,7 @@ Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config)
 	}
 	if (removed_links_.size() >= kMostRemoved)
 		throw std::length_error(
-			"so many links were removed that the fabric takes no new ones");
+			"too many removed links are kept; no new ones can be added");
 	links_.push_back(std::make_unique<Link>(std::move(name), a, b, config,
 						derive(seed_, ++links_made_), *timeline_));
 	return *links_.back();

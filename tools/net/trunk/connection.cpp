@@ -92,7 +92,7 @@ bool Connection::take(const Frame &frame)
 		const auto reason = read_bye(frame.body);
 		if (!reason)
 			return close("a malformed goodbye", Reason::protocol);
-		return close(fmt::format("the peer says: {}", text_of(*reason)), Reason::none);
+		return close(fmt::format("the peer reports: {}", text_of(*reason)), Reason::none);
 	}
 	if (!authenticated_)
 		return greet(frame);

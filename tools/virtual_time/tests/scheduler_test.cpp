@@ -293,8 +293,8 @@ TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInMessages)
 {
 	flood({.time = 1h, .messages = 100});
 	EXPECT_EQ(ends, std::vector<std::string>{
-				"node1 says much while an answer is waited for, and does not give "
-				"it at 0.000000000 s"});
+				"node1 sends many messages, but not the one that is awaited at "
+				"0.000000000 s"});
 }
 
 // The report names the disconnected member and the time. The others are disconnected, so that they
@@ -375,9 +375,9 @@ TEST_F(SchedulerTest, LogsWrongMemberNumbers)
 		"captured", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
 	const auto first = join(1);
 	run_until_closed(join(3));
-	EXPECT_NE(log.str().find("number 3 of 2, which is no member"), std::string::npos);
+	EXPECT_NE(log.str().find("number 3 of 2, which does not exist"), std::string::npos);
 	run_until_closed(join(1));
-	EXPECT_NE(log.str().find("number 1 of 2, which is there already"), std::string::npos);
+	EXPECT_NE(log.str().find("number 1 of 2, which is already in use"), std::string::npos);
 	for (unsigned i = 0; i < 2 * Scheduler::kMostLogged; ++i)
 		run_until_closed(join(0));
 	spdlog::set_default_logger(former);
@@ -398,7 +398,7 @@ TEST_F(SchedulerTest, ReportsWhichMemberIsAwaited)
 	ask(second, Operation::request, 7 * kSecond);
 	ask(second, Operation::wait);
 	expect_turn(second, 7 * kSecond);
-	EXPECT_EQ(scheduler->awaited(), "node2, whose turn it has been since 7.000000000 s");
+	EXPECT_EQ(scheduler->awaited(), "node2, whose time slice began at 7.000000000 s");
 	ask(second, Operation::request, kNever);
 	ask(second, Operation::wait);
 	EXPECT_EQ(scheduler->awaited(), "");
@@ -453,7 +453,7 @@ TEST_F(SchedulerTest, MembersThatDoNotReadAreDisconnected)
 		return !ends.empty();
 	});
 	ASSERT_EQ(ends.size(), 1u);
-	EXPECT_EQ(ends[0], "node1 does not take what the time server says at 0.000000000 s");
+	EXPECT_EQ(ends[0], "node1 does not read the messages of the time server at 0.000000000 s");
 }
 
 } // namespace

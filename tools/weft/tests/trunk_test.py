@@ -324,7 +324,7 @@ class Trunk(unittest.TestCase):
         daemon.await_that("the end of the connection", lambda: not first.trunk()["connected"])
         self.assertEqual(self.refusal_of_proof(address, secrets.token_bytes(32)), BYE_KEY)
         daemon.await_that("the refusal to be counted", lambda: first.trunk()["refused"] == 6)
-        self.assertEqual(first.trunk()["reason"], "the peer says: the trunk was removed or its daemon exited")
+        self.assertEqual(first.trunk()["reason"], "the peer reports: the trunk was removed or its daemon exited")
 
     def refusal_of_proof(self, address, key):
         peer = Peer(self, address, key)
