@@ -64,7 +64,7 @@ struct Model {
 
 // Returns null if there is no such model.
 const Model *find_model(std::string_view name);
-// In alphabetical order.
+// Returns the names of all models in alphabetical order.
 std::vector<std::string_view> model_names();
 
 // Registers a model; defined at namespace scope of the model's source. Throws std::logic_error if

@@ -64,7 +64,7 @@ private:
 			starting, // the MPA request is incomplete
 			reported, // the host has not answered yet
 			lost,     // the same, but the connection has ended
-			over,     // to be removed
+			over,     // must be removed
 		};
 
 		Request(std::uint32_t own, std::uint16_t, Endpoints &endpoints,

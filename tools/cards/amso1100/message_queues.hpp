@@ -114,7 +114,7 @@ private:
 	std::uint16_t next_reply_ = 0;
 	std::uint16_t next_event_ = 0;
 	std::uint16_t hints_given_ = 0;
-	std::deque<Reply> replies_;  // that wait
+	std::deque<Reply> replies_;  // replies that wait for space
 	std::deque<Message> events_; // the same
 	std::uint64_t events_written_ = 0;
 	std::deque<std::uint32_t> hints_;

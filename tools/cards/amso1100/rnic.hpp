@@ -44,7 +44,7 @@ private:
 	struct Open {
 		std::uint64_t user_context;
 		tcp::Stack stack;
-		std::map<tcp::Ip, tcp::Ip> addresses; // and their masks
+		std::map<tcp::Ip, tcp::Ip> addresses; // addresses and their masks
 		Verbs verbs;
 
 		Open(PciHost &host, MessageQueues &queues, std::uint64_t context, bool privileged,

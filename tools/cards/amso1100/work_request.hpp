@@ -30,7 +30,7 @@ struct Sge {
 struct SgeList {
 	std::array<Sge, kMostSges> entries{};
 	unsigned count = 0;
-	std::uint64_t length = 0; // of all
+	std::uint64_t length = 0; // total length
 
 	std::span<const Sge> view() const { return std::span(entries).first(count); }
 	// Calls @piece(sge, offset in the SGE, offset in the range, size) for each part of the
@@ -68,7 +68,7 @@ struct SendWork : Posted {
 	SgeList sges{};
 	std::uint32_t remote_stag = 0;
 	std::uint64_t remote_offset = 0;
-	// For a Read.
+	// Set for a Read.
 	std::uint32_t local_stag = 0, length = 0;
 	std::uint64_t local_offset = 0;
 	// If not ok, the request must fail with this status.

@@ -55,7 +55,7 @@ struct ReceiveDone {
 	std::uint32_t byte_count = 0;
 	std::uint32_t source_qpn = 0;
 	std::uint16_t source_lid = 0;
-	std::uint16_t pkey = 0; // of a datagram, as received
+	std::uint16_t pkey = 0; // P_Key of a datagram, as received
 	std::uint8_t sl = 0;
 	std::uint8_t path_bits = 0;
 	bool grh = false;

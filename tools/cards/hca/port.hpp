@@ -84,7 +84,7 @@ public:
 
 private:
 	const unsigned number_;
-	const ib::Guid original_guid_; // before a driver changed it
+	const ib::Guid original_guid_; // GUID before a driver changed it
 	const Limits limits_;
 	fabric::Port &fabric_port_;
 	fabric::ManagedPort managed_;

@@ -62,7 +62,7 @@ struct QueuePairAttributes {
 	std::uint32_t srqn = 0;
 	std::uint16_t xrc_domain = 0;
 
-	bool has_receive_queue = true; // of its own
+	bool has_receive_queue = true; // has its own receive queue
 	bool reserved_lkey = false;
 	bool fast_register = false;
 	bool responder_invalid_credits = false;

@@ -60,7 +60,7 @@ private:
 	std::array<Pending, kKinds> pending_{};
 	std::size_t turn_ = 0; // the kind that was sent last
 	std::uint64_t tid_ = 0;
-	Clock::time_point next_send_{}; // not before
+	Clock::time_point next_send_{}; // earliest time of the next send
 	Timer timer_;
 };
 

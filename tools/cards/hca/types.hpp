@@ -35,7 +35,7 @@ enum class SendOpcode : std::uint8_t {
 	bind_window,
 	fast_register,
 	local_invalidate,
-	update_key, // in the card's own format
+	update_key, // has the card's own format
 };
 
 // Operation of a completed receive.

@@ -86,7 +86,7 @@ protected:
 
 	std::uint32_t status_ = 0;
 	std::uint32_t producer_ = 0;
-	std::uint32_t consumer_ = 0; // as last seen in the doorbell record
+	std::uint32_t consumer_ = 0; // index last read from the doorbell record
 	CompletionNotifier notifier_;
 
 private:

@@ -63,14 +63,14 @@ public:
 	{
 		return kinds_[static_cast<unsigned>(fault)].struck.load(std::memory_order_relaxed);
 	}
-	// With this count, arm() would arm it as it is armed now.
+	// Returns the count with which arm() would restore the current state.
 	std::uint32_t armed(Fault fault) const
 	{
 		return kinds_[static_cast<unsigned>(fault)].armed.load(std::memory_order_relaxed);
 	}
 
-	// Returns an EQE with the faults that are due; sets @wrong_owner if the owner bit is to be
-	// wrong too. Called on the loop. The formats of CQEs differ between cards, so each card
+	// Returns an EQE with the faults that are due; sets @wrong_owner if the owner bit must also
+	// be wrong. Called on the loop. The formats of CQEs differ between cards, so each card
 	// applies CQE faults itself.
 	hw::mellanox_icm::Eqe distorted(hw::mellanox_icm::Eqe entry, bool &wrong_owner);
 	// Returns a number below @end, which follows from the seed. Called on the loop.

@@ -80,7 +80,7 @@ public:
 	void break_down(std::uint32_t code);
 	// Raises an interrupt of every vector without a cause. Called on the loop.
 	void interrupt_idly();
-	// On any thread.
+	// Callable on any thread.
 	const Activity &activity() const { return activity_; }
 	Faults &faults() { return faults_; }
 	// The control plane's objects, for tests; null while detached.

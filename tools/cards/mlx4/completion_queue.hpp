@@ -37,7 +37,7 @@ public:
 private:
 	// Entries that are not marked as the card's yet.
 	struct Unmarked {
-		std::uint32_t first = 0; // its index
+		std::uint32_t first = 0; // index of the first CQE
 		std::uint32_t count = 0;
 	};
 	// Marks the first entries of a buffer from an index on, and the last @held, to which

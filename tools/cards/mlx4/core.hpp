@@ -65,7 +65,7 @@ public:
 
 	mellanox_icm::BringUp bring_up{
 		{.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages}};
-	hw::mlx4::InitHca init_hca{}; // as set by the driver
+	hw::mlx4::InitHca init_hca{}; // parameters that the driver has set
 	std::array<std::uint32_t, limits::kErrorBufferDwords> error_buffer{};
 	bool semaphore_taken = false;
 

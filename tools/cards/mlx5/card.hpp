@@ -64,7 +64,7 @@ public:
 	// The simulated faults, which can be armed on any thread.
 	Faults &faults() { return faults_; }
 
-	// On any thread.
+	// Callable on any thread.
 	const Activity &activity() const { return activity_; }
 	const Unsupported &unsupported() const { return unsupported_; }
 

@@ -90,7 +90,7 @@ private:
 	PageList pages_;
 	std::uint32_t status_ = hw::mlx5::queue_status::ok;
 	std::uint32_t producer_ = 0;
-	std::uint32_t consumer_ = 0; // as last seen in the doorbell record
+	std::uint32_t consumer_ = 0; // index last read from the doorbell record
 	CompletionNotifier notifier_;
 };
 

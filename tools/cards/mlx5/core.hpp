@@ -131,7 +131,7 @@ private:
 
 	Commands commands_;
 	const fabric::NodeIdentity original_identity_;
-	std::uint32_t queue_high_ = 0; // as written by the driver
+	std::uint32_t queue_high_ = 0; // value written by the driver
 	std::uint32_t queue_low_ = 0;
 	// The link is in training until this expires.
 	Timer link_training_;

@@ -122,7 +122,7 @@ private:
 	PageBudget budget_{limits::kMostPages};
 	NumberPool numbers_;
 	SparseTable<MemoryKey> keys_{limits::kLogKeys};
-	bool lost_parts_ = false; // until take_lost_parts()
+	bool lost_parts_ = false; // set until take_lost_parts()
 	// Used by translate(); a member so that its memory is reused.
 	mutable std::vector<BusRange> ranges_;
 };

@@ -21,7 +21,7 @@ public:
 		std::uint8_t log_stride = 5;
 		std::uint32_t pd = 0;
 		std::uint16_t xrc_domain = 0;
-		std::uint32_t cqn = 0; // of XRC receives
+		std::uint32_t cqn = 0; // CQ of XRC receives
 		std::uint32_t user_index = hw::mlx5::QpContext::no_user_index;
 		std::uint16_t limit = 0;
 		std::uint64_t record = 0; // bus address of the count of posted entries

@@ -24,7 +24,7 @@ public:
 	using Status = hw::mlx5::Status;
 
 	struct Destination {
-		bool is_table = false; // else a TIR
+		bool is_table = false; // if false, a TIR
 		std::uint32_t number = 0;
 	};
 	struct Group {
@@ -36,7 +36,7 @@ public:
 		std::uint32_t group = 0;
 		std::uint32_t action = 0;
 		Headers value{};
-		std::optional<Destination> destination; // of entries that forward
+		std::optional<Destination> destination; // set for entries that forward
 	};
 	struct Table {
 		std::uint8_t level = 0;
@@ -70,7 +70,7 @@ private:
 	Status check_action(const Table &table, const Entry &entry) const;
 
 	Numbered<Table> tables_;
-	std::size_t entries_ = 0; // of all tables
+	std::size_t entries_ = 0; // number of entries of all tables
 	NumberPool table_numbers_{1, 1 + (1u << limits::kLogFlowTables)};
 	NumberPool group_numbers_{1, 1 + (1u << limits::kLogFlowGroups)};
 };

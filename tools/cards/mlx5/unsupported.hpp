@@ -19,9 +19,9 @@ class Unsupported
 public:
 	explicit Unsupported(std::string card) : card_(std::move(card)) {}
 
-	// On the card's loop.
+	// Called on the card's loop.
 	void note(RequestKind kind, std::uint32_t number);
-	// On any thread.
+	// Callable on any thread.
 	std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
 private:

@@ -23,7 +23,7 @@ constexpr unsigned kLogUarMegabytes = 3;
 constexpr std::uint64_t kUarSize = std::uint64_t{1} << (20 + kLogUarMegabytes);
 constexpr std::uint32_t kUarPages = kUarSize / 4096;
 
-// For BAR 4, which drivers do not use on a card without memory.
+// Size of BAR 4, which drivers do not use on a card without memory.
 constexpr std::uint16_t kVectors = 32;
 constexpr std::uint64_t kMsixBarSize = 8192;
 constexpr std::uint32_t kPbaOffset = 4096;

@@ -43,8 +43,8 @@ public:
 
 		// Returns false if the other side is closed or there is no space.
 		bool send(const FramePtr &frame);
-		// Returns whether any frame would fit. It is true if the other side is closed, too,
-		// because a frame is then dropped at once.
+		// Returns true if any frame would fit, or if the other side is closed, because
+		// frames are then dropped.
 		bool has_room();
 		bool peer_is_attached() const;
 

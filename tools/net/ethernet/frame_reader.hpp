@@ -34,8 +34,8 @@ private:
 	void end_frame(const std::function<void(Frame)> &taken);
 
 	std::array<std::uint8_t, kLengthBytes> length_{};
-	std::size_t have_ = 0; // of the length prefix
-	std::size_t left_ = 0; // of the frame, once its length is known
+	std::size_t have_ = 0; // number of received bytes of the length prefix
+	std::size_t left_ = 0; // missing bytes of the frame, once its length is known
 	bool skipping_ = false;
 	bool lost_ = false;
 	Frame frame_;

@@ -61,7 +61,7 @@ public:
 		return ::poll(&state, 1, 0) > 0 && state.revents & (POLLRDHUP | POLLHUP | POLLERR);
 	}
 
-	// Returns false if there is no room. The frame is sent together with the others of this
+	// Returns false if there is no space. The frame is sent together with the others of this
 	// iteration of the loop.
 	bool queue(const Frame &frame)
 	{

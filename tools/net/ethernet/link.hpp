@@ -30,7 +30,7 @@ struct Counters {
 	std::uint64_t rcv_bytes = 0;
 	std::uint64_t rcv_group_frames = 0;
 	std::uint64_t rcv_fcs_errors = 0; // damaged or lost on the link
-	std::uint64_t rcv_discards = 0;   // because the guest does not read
+	std::uint64_t rcv_discards = 0;   // dropped because the guest does not read
 	std::uint64_t xmit_discards = 0;  // because the link was down, or had no space
 	std::uint64_t xmit_undersize = 0; // invalid frames that a guest has sent
 	std::uint64_t xmit_oversize = 0;

@@ -73,7 +73,7 @@ public:
 	// without effect.
 	void add_guest(const std::string &name, const std::string &network,
 		       const std::filesystem::path &socket, const LinkSettings &settings);
-	// The same for a card, which has the other end of @channel.
+	// Does the same for a card, which has the other end of @channel.
 	void add_card(const std::string &name, const std::string &network,
 		      std::shared_ptr<Channel> channel, const LinkSettings &settings);
 	// A guest that is attached is disconnected.
@@ -103,7 +103,7 @@ private:
 
 		const std::shared_ptr<Reactor> reactor;
 		Loop loop;
-		// On the loop.
+		// Used on the loop only.
 		Switch node;
 		std::map<std::string, AttachedLink> attached; // keyed by name
 	};

@@ -67,7 +67,7 @@ private:
 
 	Loop &loop_;
 	const std::string name_;
-	std::map<unsigned, SwitchPort> ports_; // by number
+	std::map<unsigned, SwitchPort> ports_; // indexed by number
 	std::unordered_map<Address, Known> table_;
 };
 

@@ -91,7 +91,7 @@ public:
 	Switch *find_switch(std::string_view name) const;
 	Link *find_link(std::string_view name) const;
 
-	/* All parts, in the order of creation. */
+	/* These return all parts, in the order of creation. */
 	std::vector<Link *> links() const;
 	std::vector<Switch *> switches() const;
 	std::vector<Port *> end_ports() const;

@@ -183,7 +183,7 @@ std::uint16_t SubnetAgent::get(ib::Smp &smp, unsigned in_port)
 		if (!identity_.extended_port_info)
 			break;
 		return select_port(modifier, in_port)
-			       ? answer(ib::NodeDescription{}) /* all of it is zero */
+			       ? answer(ib::NodeDescription{}) /* the whole attribute is zero */
 			       : std::uint16_t{ib::mad_status_invalid_value};
 	case ib::attr_switch_info:
 		if (!is_switch())

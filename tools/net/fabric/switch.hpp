@@ -101,7 +101,7 @@ private:
 		const std::shared_ptr<MulticastSender> multicast;
 		/* A bit for each VL: a check for expired packets is scheduled. */
 		std::atomic<unsigned> expiry_planned{0};
-		/* On the timeline. */
+		/* Used on the timeline only. */
 		LineBudget expiry_log;
 	};
 
@@ -153,7 +153,7 @@ private:
 	void act(const ib::SmiDecision &decision, PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_gmp(const Packet &packet);
-	/* For programs on the switch. */
+	/* Called for programs on the switch. */
 	void send_directed(const ib::Smp &smp);
 	void send_to_self(AddressedMad &&mad);
 	/* Replaces a performance management MAD by its response; returns false if there is none. */

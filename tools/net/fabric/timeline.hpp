@@ -78,7 +78,7 @@ private:
 	bool stopping_ WEFT_GUARDED_BY(mutex_) = false;
 	std::unique_ptr<Loop> loop_ WEFT_GUARDED_BY(mutex_);
 
-	/* On the loop. */
+	/* Used on the loop only. */
 	std::unique_ptr<Timer> timer_;
 };
 

@@ -82,7 +82,7 @@ private:
 
 	const bool markers_;
 	const bool crc_;
-	std::uint64_t position_ = 0; // in the stream, counted after the start frame
+	std::uint64_t position_ = 0; // position in the stream, counted after the start frame
 };
 
 // Parses a stream of FPDUs.

@@ -29,11 +29,11 @@ enum class Access { done, invalid_stag, bounds, refused };
 // The reason why a stream was closed.
 struct End {
 	enum class Kind {
-		closed,  // by the peer, in an orderly way
+		closed,  // closed by the peer, in an orderly way
 		refused, // the peer has rejected the request
 		lost,    // the connection was reset, or closed with unfinished work
-		failed,  // by an error on this side; a Terminate reports it if the stream had begun
-		terminated, // by a Terminate of the peer
+		failed,  // an error on this side, which a Terminate reports if the stream had begun
+		terminated, // the peer has sent a Terminate
 	} kind;
 	Error error{};
 	bool operator==(const End &) const = default;
@@ -101,7 +101,7 @@ struct Request {
 	// For a Write, the remote memory; for an invalidating Send, the STag to invalidate.
 	Stag stag = 0;
 	std::uint64_t offset = 0;
-	ReadRequest read{}; // of a Read
+	ReadRequest read{}; // set for a Read
 };
 
 class Stream
@@ -151,7 +151,7 @@ private:
 		Segment segment; // header of the next segment
 		Source source;
 		std::uint32_t done = 0;
-		std::optional<std::uint64_t> id; // of the request that it completes
+		std::optional<std::uint64_t> id; // ID of the request that it completes
 	};
 	struct OutstandingRead {
 		ReadRequest request;
@@ -197,7 +197,7 @@ private:
 	bool ended_ = false;
 	bool finishing_ = false; // no more output is created
 
-	// In.
+	// Receive side.
 	std::array<std::uint32_t, kQueues> expected_{1, 1, 1};
 	std::optional<Opcode> message_; // an incomplete Send
 	std::uint32_t message_bytes_ = 0;
@@ -206,7 +206,7 @@ private:
 	bool within_write_ = false;
 	std::deque<OutstandingRead> reads_;
 
-	// Out.
+	// Transmit side.
 	Bytes output_;
 	std::size_t taken_ = 0;
 	std::array<std::uint32_t, kQueues> next_{1, 1, 1};

@@ -55,7 +55,7 @@ public:
 	// Closes in an orderly way when all posted requests have completed. Ends when the peer
 	// closes, or after a timeout.
 	void close();
-	// At once.
+	// Resets the connection immediately.
 	void abort();
 
 	// Valid once connected.

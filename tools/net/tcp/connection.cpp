@@ -219,7 +219,7 @@ void Connection::send_available()
 	for (View rest; !(rest = written_at(next_)).empty();) {
 		if (in_flight() >= allowed)
 			break;
-		// Do not split a segment if acknowledgements will make room for it.
+		// Do not split a segment if acknowledgements will make space for it.
 		const auto size = std::min<std::size_t>(rest.size(), allowed - in_flight());
 		if (size < rest.size() && in_flight())
 			break;

@@ -39,9 +39,9 @@ struct Pair {
 };
 
 enum class End {
-	closed,      // by both sides, in order
-	aborted,     // by abort()
-	reset,       // by the peer
+	closed,      // both sides have closed in an orderly way
+	aborted,     // abort() was called
+	reset,       // the peer has reset the connection
 	timed_out,   // no answer
 	unreachable, // no such neighbour
 };
@@ -54,9 +54,9 @@ public:
 
 	virtual void connected() = 0;
 	virtual void received(View bytes) = 0;
-	// There is space again, after write() has refused data.
+	// Called when there is space again after write() has refused data.
 	virtual void writable() = 0;
-	// The peer sends no more data.
+	// Called when the peer will send no more data.
 	virtual void peer_closed() = 0;
 	// Called once, as the last call.
 	virtual void ended(End how) = 0;
@@ -195,7 +195,7 @@ private:
 	// to send, and of the one behind the last byte that was sent.
 	std::uint32_t first_, next_, highest_;
 	std::uint32_t peer_window_ = 0, window_sequence_ = 0, window_acknowledgement_ = 0;
-	std::deque<Bytes> written_; // from first_ on, one entry per segment
+	std::deque<Bytes> written_; // data from first_, one entry per segment
 	std::size_t queued_ = 0;
 	bool blocked_ = false; // a write() was refused
 	bool closing_ = false; // a FIN follows
@@ -206,7 +206,7 @@ private:
 	std::optional<std::pair<std::uint32_t, Clock::time_point>> timed_;
 	unsigned tries_ = 0;
 
-	// In.
+	// Receive side.
 	std::uint32_t expected_ = 0;
 	std::uint64_t received_ = 0;           // number of bytes up to expected_
 	std::map<std::uint64_t, Bytes> early_; // keyed by offset, without overlaps
@@ -215,7 +215,8 @@ private:
 	unsigned unacknowledged_ = 0; // segments
 	std::optional<Clock::time_point> challenged_, asked_back_;
 
-	Timer timer_; // for an acknowledgement, or the end of FinWait2 or TimeWait
+	// expires if an acknowledgement is late, or at the end of FinWait2 or TimeWait
+	Timer timer_;
 	Timer ack_timer_;
 };
 

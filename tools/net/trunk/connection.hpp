@@ -31,7 +31,7 @@ constexpr std::chrono::seconds kSilenceTime{10};
 // While more bytes than this wait for the socket, no packets are taken from the fabric.
 constexpr std::size_t kMostUnsent = 256 << 10;
 
-// Made, used and destroyed on the loop's thread.
+// Created, used and destroyed on the loop's thread.
 class Connection
 {
 public:

@@ -53,8 +53,8 @@ enum class Reason : std::uint8_t {
 	name = 3,     // it has another trunk's name
 	key = 4,      // it does not have the key
 	protocol = 5, // it broke the protocol
-	silence = 6,  // nothing came from it for too long
-	replaced = 7, // its counterpart has opened a new connection
+	silence = 6,  // no data arrived for too long
+	replaced = 7, // the peer has opened a new connection
 	removed = 8,  // the trunk was removed or its daemon exits
 	in_use = 9,   // another daemon is connected
 	stalled = 10, // it did not read what was sent to it
@@ -104,8 +104,8 @@ struct CreditsBody {
 };
 static_assert(sizeof(CreditsBody) == 4);
 
-// State of one end's half of the link. A half that goes down begins a new attempt. Both come up
-// when each is ready and has seen the other's present attempt.
+// State of one end's half of the link. A half that goes down begins a new attempt. Both halves come
+// up when each is ready and has seen the other's current attempt.
 struct LinkBody {
 	ib::be32 attempt;
 	ib::be32 seen; // the last attempt of the other end

@@ -34,19 +34,19 @@ constexpr std::chrono::seconds kReplaceTime{3};
 struct Config {
 	std::string name; // the same at both ends
 	Role role = Role::connects;
-	Address address; // to connect to, or to listen at
+	Address address; // the address to connect to, or to listen at
 };
 
 // For users and tests.
 struct State {
 	bool connected = false;
 	std::string address; // own address or the address of the listener
-	std::string peer;    // of the connection
+	std::string peer;    // the peer of the connection
 	// reason why there is no connection, or why the last one was closed
 	std::string last_reason;
 	std::string last_refusal;      // address of the last refused client, and the reason
 	std::uint64_t connections = 0; // accepted after authentication
-	std::uint64_t refused = 0;     // not accepted
+	std::uint64_t refused = 0;     // number of refused connections
 	std::uint64_t violations = 0;  // closed because the peer broke the protocol
 };
 

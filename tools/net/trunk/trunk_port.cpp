@@ -242,7 +242,7 @@ const char *TrunkPort::take_link(const Frame &frame)
 	const fabric::EnabledRates rates{link->widths, link->speeds, link->speeds_ext};
 	if (rates != port_.enabled_rates())
 		port_.enable_rates(rates);
-	// At once, because packets may follow.
+	// Answer immediately, because packets may follow.
 	agree(own_half());
 	return nullptr;
 }

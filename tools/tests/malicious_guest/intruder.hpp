@@ -96,7 +96,7 @@ private:
 	// may. Waits for space in the queue.
 	void send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::uint16_t pkey,
 			     bool vl15, std::span<const std::byte> payload);
-	// Waits until so many of the special queue's requests have completed.
+	// Waits until this number of requests of the special queue have completed.
 	void await_completions(std::uint32_t number);
 	// Waits until all packets of send_raw_packet() in this action have been sent, and counts
 	// them.
@@ -110,8 +110,7 @@ private:
 	void post_to_everybody(Queue &queue, unsigned port);
 	// Attaches the queue pairs to the broadcast group in the card's multicast table.
 	void attach_to_everybody(std::uint32_t first_qpn, std::uint32_t last_qpn);
-	// Waits until the port has sent @packets since it had sent @before, and counts those that
-	// it has.
+	// Waits until the port has sent @packets more than @before, and adds these to the total.
 	void await_packets(std::uint64_t before, std::uint64_t packets);
 	// Check that the card has executed or refused a command.
 	void must(const mlx4::testing::CardDriver::Result &result, const char *what);

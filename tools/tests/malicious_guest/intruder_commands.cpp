@@ -441,7 +441,7 @@ void Intruder::flood_ethernet()
 	for (unsigned i = 0; i < sizeof(size); ++i)
 		stream[i] = static_cast<std::uint8_t>(size >> (24 - 8 * i));
 	std::memset(stream.data() + sizeof(size), 0xff, 6); // to all
-	stream[sizeof(size) + 6] = 0x02;                    // from one
+	stream[sizeof(size) + 6] = 0x02;                    // source address
 	const FileDescriptor ethernet = connect_to(options_.ethernet);
 	for (unsigned i = 0; i < frames; ++i)
 		for (std::size_t sent = 0; sent < stream.size();) {

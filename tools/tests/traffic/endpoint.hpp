@@ -49,7 +49,7 @@ public:
 	// Arguments: type, depth, size, cqe, srq, port. Throws Failure, as all of it.
 	Endpoint(ibv_context *context, const Arguments &arguments);
 
-	// Each returns its answer.
+	// Each executes a command and returns the response.
 	std::string describe() const;
 	std::string connect(const Arguments &arguments);
 	std::string post_receives(const Arguments &arguments);

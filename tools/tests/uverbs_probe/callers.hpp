@@ -27,7 +27,7 @@ void call_from_threads(std::uint64_t seed, unsigned long rounds, unsigned calls,
 	std::array<std::atomic<bool>, kCallers> begun{};
 
 	/*
-	 * The threads are started one after the other, because a UML kernel does not support
+	 * The threads are started one at a time, because a UML kernel does not support
 	 * starting a thread while another one changes their mappings.
 	 */
 	for (unsigned thread = 0; thread < kCallers; thread++) {

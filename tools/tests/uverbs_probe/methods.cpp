@@ -393,7 +393,7 @@ long create_srq(const Program &program, std::uint32_t pd, std::uint32_t &made,
 	return error;
 }
 
-/* Destroys an object whose destroy method returns so many bytes. */
+/* Destroys an object whose destroy method returns this number of bytes. */
 long destroy(const Program &program, std::uint16_t object, std::uint16_t method_id,
 	     std::uint64_t handle, std::uint16_t answer_bytes)
 {

@@ -286,7 +286,10 @@ void try_registering_again()
 	expect("the PD that it is in", program.dealloc_pd(second), EBUSY);
 	expect("other memory, and rights",
 	       program.register_again(mr, address | access, second, memory, sizeof(memory)), 0);
-	/* Its memory after the error depends on the card; tests of the drivers check it. */
+	/*
+	 * The state of the region after the error depends on the card; tests of the drivers check
+	 * it.
+	 */
 	expect("memory that is not there",
 	       program.register_again(mr, address, second, reinterpret_cast<void *>(4096), 4096),
 	       EFAULT);

@@ -16,7 +16,7 @@ namespace weft::hca::transport
 namespace
 {
 
-/* Bytes that precede the payload in the receive buffer of a datagram QP: room for the GRH. */
+/* Bytes that precede the payload in the receive buffer of a datagram QP: space for the GRH. */
 constexpr unsigned kGrhRoom = 40;
 /* The longest packet that a special QP's WQE may gather. */
 constexpr std::uint64_t kWholePacketMax = ib::headers_max + ib::payload_max + 3 + ib::icrc_bytes;

@@ -48,7 +48,7 @@ public:
 	void port_changed(unsigned port) override;
 	void events_wanted() override;
 
-	/* --- for the other classes of the engine --- */
+	/* --- used by the other classes of the engine --- */
 
 	Context &card() { return card_; }
 	Completions &completions() { return completions_; }

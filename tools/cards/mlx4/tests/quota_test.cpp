@@ -67,7 +67,7 @@ public:
 };
 
 // The numbers of QPs, CQs and SRQs are limited, however large the tables are and however little
-// memory the guest provides. Destroying one makes room for another.
+// memory the guest provides. Destroying one permits another.
 TEST_F(Quota, NumberOfQueuesOfEachTypeIsLimited)
 {
 	ASSERT_NO_FATAL_FAILURE(bring_up_large());

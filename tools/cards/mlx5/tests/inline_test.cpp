@@ -115,7 +115,7 @@ TEST_F(Mlx5Inline, LongMessagesAndWritesAreScatteredToMemory)
 	EXPECT_TRUE(memory_has(33));
 }
 
-// Entries of 128 bytes have room for 64.
+// Entries of 128 bytes have space for 64 bytes of data.
 TEST_F(Mlx5Inline, LargeCqesHold64BytesOfData)
 {
 	driver.inline_receive = QpContext::receive_64_bytes;

@@ -212,8 +212,8 @@ TEST_F(Mlx5Lease, RemoteInvalidationAbortsWritesThroughAKlmMkey)
 	expect_nothing();
 }
 
-// All list keys lose their packets, since the card does not know which of them have parts of that
-// region; those of the others are sent again.
+// The packets of all list keys are dropped, because the card does not know which keys contain parts
+// of that region; packets of other keys are sent again.
 TEST_F(Mlx5Lease, WritesThroughOtherKlmMkeysAreRetransmitted)
 {
 	const std::uint64_t other = driver.allocate(kSize);

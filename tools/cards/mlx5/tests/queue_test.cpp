@@ -399,8 +399,8 @@ TEST_F(Mlx5Queues, RmpConsumesLinkedWqesAndRaisesLimitEvent)
 	EXPECT_EQ(driver.command(Opcode::destroy_rmp, made.number()).status, Status::ok);
 }
 
-// The completion names the queue by the index that its owner has chosen, and goes to the queue's
-// own completion queue.
+// The completion contains the index that the queue's owner has chosen, and goes to the queue's own
+// completion queue.
 TEST_F(Mlx5Queues, XrcSendsArriveInTheAddressedSrq)
 {
 	driver.xrc_domain = driver.command(Opcode::alloc_xrcd).number();

@@ -178,7 +178,7 @@ TEST_F(Mlx5Steering, FlowEntriesMatchInIndexOrder)
 		  Status::bad_resource);
 }
 
-// So there is no loop.
+// Tables forward only to higher levels, so there is no loop.
 TEST_F(Mlx5Steering, FlowTablesForwardOnlyToHigherLevels)
 {
 	const std::uint32_t above = driver.try_table(3, 0).number();

@@ -433,7 +433,7 @@ private:
 	Timer timer_;
 };
 
-// In virtual time, which passes while nothing happens.
+// Runs in virtual time, which advances while nothing happens.
 TEST(TrunkConnection, PeerThatReadsNothingIsDisconnected)
 {
 	VirtualEnvironment environment;
@@ -471,7 +471,7 @@ TEST(TrunkConnection, PeerThatReadsNothingIsDisconnected)
 	connection.reset();
 }
 
-// In virtual time, too.
+// Also runs in virtual time.
 TEST(TrunkConnection, SilentPeerIsDisconnected)
 {
 	VirtualEnvironment environment;
