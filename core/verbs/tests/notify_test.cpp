@@ -150,7 +150,7 @@ void notify_05_queue_is_not_read_without_report_missed(Test &test)
  * Hardware that raises an event for a late arm does not report missed events. The other kind
  * reports them and raises no event.
  */
-void notify_06_late_arm_fires_or_reports(Test &test)
+void notify_06_late_arm_raises_an_event_or_reports_missed(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -169,7 +169,7 @@ void notify_06_late_arm_fires_or_reports(Test &test)
  * a poll. On hardware that raises only one event for a completion, the driver has to return this
  * value.
  */
-void notify_06_second_arm_without_a_poll_fires_or_reports(Test &test)
+void notify_06_repeated_arm_raises_an_event_or_reports_missed(Test &test)
 {
 	constexpr auto or_missed =
 		static_cast<ib_cq_notify_flags>(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
@@ -433,8 +433,8 @@ KUNIT_SUITE_BEFORE(verbs_notify, ::fixture::on_plain_devices,
 		   KUNIT_CASE(notify_03_armed_queue_raises_an_event),
 		   KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
 		   KUNIT_CASE(notify_05_queue_is_not_read_without_report_missed),
-		   KUNIT_CASE(notify_06_late_arm_fires_or_reports),
-		   KUNIT_CASE(notify_06_second_arm_without_a_poll_fires_or_reports),
+		   KUNIT_CASE(notify_06_late_arm_raises_an_event_or_reports_missed),
+		   KUNIT_CASE(notify_06_repeated_arm_raises_an_event_or_reports_missed),
 		   KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),
 		   KUNIT_CASE(notify_08_each_arm_fires_once),
 		   KUNIT_CASE(notify_09_no_completion_is_lost_in_the_arm_race),

@@ -35,11 +35,11 @@ class Lists(unittest.TestCase):
         self.assertEqual(documents.check_packages(self.tree), ["support.rst does not list libibumad-dev for Ubuntu 24.04, which scripts/packages requires",
                                                                "support.rst does not list json-devel for Fedora, which scripts/packages requires"])
 
-    def test_new_package_is_missed_in_both_lists(self):
+    def test_new_package_is_reported_as_missing_in_both_lists(self):
         self.replace("scripts/packages/lab.list", "python3\n", "python3\nzstd\n")
         self.assertEqual(len(documents.check_packages(self.tree)), 2)
 
-    def test_fault_that_a_place_does_not_describe_is_reported(self):
+    def test_undescribed_fault_is_reported_for_each_place(self):
         for path, old, place in (("tools/weft/web/page/faults.js", "'command-nth'", "faults.js"),
                                  ("Documentation/man/weft.1", "\\fBcommand\\-nth\\fR", "weft.1"),
                                  ("Documentation/fault-injection.rst", "``command-nth``", "fault-injection.rst, mlx4")):
@@ -48,7 +48,7 @@ class Lists(unittest.TestCase):
             self.assertIn(f"{place} does not describe the fault command-nth, which the card has", found)
             self.assertIn(f"{place} describes the fault command-last, which the card does not have", found)
 
-    def test_fault_that_a_model_gains_is_missed_everywhere(self):
+    def test_new_fault_of_a_model_is_reported_as_missing_everywhere(self):
         self.replace("tools/cards/mellanox_icm/faults.cpp", '"command-nth"', '"command-nth", "headache"')
         places = {line.split(" does")[0] for line in documents.check_faults(self.tree)}
         self.assertEqual(places, {"faults.js", "weft.1", *(f"fault-injection.rst, {model}" for model in documents.FAULTS_OF)})

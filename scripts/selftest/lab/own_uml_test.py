@@ -52,7 +52,7 @@ class OwnUml(unittest.TestCase):
         self.write(f"lib/modules/{RELEASE}/modules.dep")
         self.assertEqual(own_uml.look(self.tree).modules, self.tree / "lib/modules" / RELEASE)
 
-    def test_program_may_be_called_linux(self):
+    def test_kernel_program_may_be_named_linux(self):
         (self.tree / "vmlinux").rename(self.tree / "linux")
         self.assertEqual(own_uml.look(self.tree).image, self.tree / "linux")
 

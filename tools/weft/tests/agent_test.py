@@ -228,7 +228,7 @@ class Console(unittest.TestCase):
         self.assertTrue(said.endswith("\nline 99"), said)
         self.assertLess(seconds, 60)
 
-    def test_load_of_the_host_extends_the_limit_of_silence(self):
+    def test_host_load_extends_the_silence_timeout(self):
         cpus = os.cpu_count()
         for load, factor in ((0.1, 1), (cpus, 1), (7 * cpus, 7)):
             with unittest.mock.patch.object(os, "getloadavg", lambda load=load: (load, 0, 0)):
@@ -238,7 +238,7 @@ class Console(unittest.TestCase):
             said, _ = self.fails_to_boot(DeadlineExceeded, 2, 1)
         self.assertRegex(said, "^node1: waited [0-9.]+ s for the guest to be up")
 
-    def test_guest_that_prints_is_not_taken_for_one_that_hangs(self):
+    def test_guest_that_prints_is_not_reported_as_hung(self):
         self.log.write_text("")
         ended = threading.Event()
 
@@ -277,7 +277,7 @@ class Console(unittest.TestCase):
         with self.assertRaisesRegex(GuestDied, "has panicked"):
             guest.ready(20)
 
-    def test_console_that_cannot_be_written_is_not_waited_for(self):
+    def test_sync_returns_at_once_if_the_console_is_unwritable(self):
         guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.log)
         self.addCleanup(guest._errors.close)
         self.log.touch()

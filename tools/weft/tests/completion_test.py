@@ -83,7 +83,7 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.complete(("--json", ""), ("--socket-dir", "/x", ""), ("--json", "lab", ""), ("--socket-dir", "lab", "--json", "lab", ""), ("lab", "u"), ("--json", "run", "--quie")),
                          [root, root, lab, lab, ["up", "upgrade"], ["--quiet"]])
 
-    def test_unknown_command_offers_nothing_wrong(self):
+    def test_words_after_an_unknown_command_complete_to_all_commands(self):
         self.assertEqual(self.complete(("nonsense", "-")), [sorted(self.commands[()])])
 
 

@@ -96,7 +96,7 @@ class Kept(unittest.TestCase):
         self.qemu.sendall(message(keeping.RESET))
         self.assertEqual(self.answer(), (7, keeping.RESET, keeping.REPLY, 0, b""))
 
-    def test_reads_give_all_ones_and_writes_are_answered(self):
+    def test_reads_return_all_ones_and_writes_are_acknowledged(self):
         self.die()
         access = ACCESS.pack(0x10, 0, 4)
         self.assertEqual(self.ask(message(keeping.REGION_READ, access)), (7, keeping.REGION_READ, keeping.REPLY, 0, access + b"\xff" * 4))
@@ -212,7 +212,7 @@ class Kept(unittest.TestCase):
         other.sendall(message(keeping.RESET))
         self.assertEqual(other.recv(HEADER.size)[:2], message(keeping.RESET)[:2])
 
-    def test_client_that_came_later_is_disconnected_when_weftd_exits(self):
+    def test_client_that_connected_later_is_disconnected_when_weftd_exits(self):
         """The next weftd would refuse it."""
         self.die()
         self.weftd = self.enterContext(self.keeper.open())

@@ -210,7 +210,7 @@ class Kills(unittest.TestCase):
         self.addCleanup(client.close)
         return client
 
-    def test_random_faults_happen_after_the_restart(self):
+    def test_random_faults_occur_after_the_restart(self):
         client = self.idle_client("a")
         self.ask("card.random_faults", host="a", one_in=1)
         os.kill(self.weftd._process.pid, signal.SIGKILL)
@@ -220,7 +220,7 @@ class Kills(unittest.TestCase):
         client.begin_command()
         await_that("a fault", lambda: any(self.ask("fabric.show")["hosts"][0]["faults"].values()))
 
-    def test_armed_fault_that_has_not_happened_happens_after_the_restart(self):
+    def test_armed_fault_that_has_not_occurred_occurs_after_the_restart(self):
         """The fifth command from now on fails. Two commands are run before weftd is killed, so that it is the third one of the next weftd."""
         client = self.idle_client("a")
         self.ask("card.fault", host="a", fault="command-nth", count=5)

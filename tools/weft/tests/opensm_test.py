@@ -338,7 +338,7 @@ class ScheduledLinks(Scheduled):
 class ScheduledSwitches(Scheduled):
     EVENTS = (event(1, "lab.apply", **applied(ring(5, without=2))), event(2, "lab.apply", **applied(ring(5))))
 
-    def test_opensm_routes_around_a_switch_that_goes_and_comes(self):
+    def test_opensm_routes_around_a_switch_that_is_removed_and_added_again(self):
         self.opensm("node1")
         self.await_way(self.SHORT)
         self.await_way(self.LONG)

@@ -335,7 +335,7 @@ class IncompleteInLab(Folder):
     def call(self, command):
         return subprocess.run([sys.executable, "-B", SESSION, self.folder, command], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60)
 
-    def test_incomplete_console_sets_the_status_if_logs_were_asked_for(self):
+    def test_incomplete_console_sets_the_status_if_logs_were_requested(self):
         for logs_wanted in (True, False):
             server = self.serve("No space left on device", logs_wanted)
             for command, said in (("check", self.SAID), ("check", ""), ("down", self.SAID)):
@@ -616,7 +616,7 @@ class Booting(Folder):
 
 
 class CardAgain(unittest.TestCase):
-    def test_link_that_is_plugged_in_again_is_not_recorded_as_pulled(self):
+    def test_link_that_is_plugged_in_again_is_not_recorded_as_unplugged(self):
         """ib0 has no carrier at first. If weftd crashes while the link is pulled for a moment, the next weftd has it up."""
         asked = []
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), False, lambda _: None)
@@ -848,12 +848,12 @@ class Broken(Folder):
                     thread.join(60)
                     self.assert_one_line(done, f"weft: no lab is up in {self.folder}, since its process was killed: `weft lab up` starts one\n")
 
-    def test_lab_whose_process_is_killed_during_down_is_down(self):
+    def test_down_succeeds_if_the_lab_process_is_killed_meanwhile(self):
         self.serve(lambda _: None)
         self.assert_one_line(self.run_session("down"), f"weft lab: the former lab in {self.folder} has ended, since its process was killed\n", 0)
         self.assertFalse((self.folder / "lab.sock").exists())
 
-    def test_lab_that_stops_meanwhile_is_reported(self):
+    def test_lab_that_stops_during_a_command_is_reported(self):
         self.write("lab-ended", "weftd ended with status 0; its log is LOG")
         self.serve(lambda _: None, remove=True)
         self.assert_one_line(self.run_session("check"), f"weft: no lab is up in {self.folder}, since weftd ended with status 0; its log is LOG: `weft lab up` starts one\n")
@@ -866,7 +866,7 @@ class Broken(Folder):
         threading.Thread(target=lambda: listener.accept()[0].close(), daemon=True).start()
         self.assert_one_line(self.run_session("check"), f"weft: the lab in {self.folder} closed the connection before it answered: try again\n")
 
-    def test_answer_that_is_not_a_labs_is_reported(self):
+    def test_invalid_reply_on_the_lab_socket_is_reported(self):
         for garbage in (b"\xff\xfe garbage that is longer than a header\n", b"[1, 2]\n" + bytes(20), b"[" * 100000 + b"\n", bytes(12), b'{"status": "x"}\n'):
             for words in self.COMMANDS:
                 with self.subTest((garbage[:10], words)):
@@ -899,7 +899,7 @@ class Broken(Folder):
         with unittest.mock.patch.object(running.sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(script))):
             self.assertEqual(process.to_bytes(running.scripts_of(args, ["node1"])["node1"]), script)
 
-    def test_broken_connection_is_not_taken_for_a_closed_output(self):
+    def test_broken_connection_is_not_mistaken_for_a_closed_output(self):
         for error, text in ((BrokenPipeError(errno.EPIPE, "Broken pipe"), "weft: Broken pipe: another program has closed a connection"),
                             (BrokenPipeError(), "weft: : another program has closed a connection")):
             with unittest.mock.patch.object(errors, "output_is_closed", return_value=False), unittest.mock.patch.object(errors.signal, "signal"), \

@@ -194,7 +194,7 @@ void ipoib_05_mra_aborts_the_connection_attempt(Test &test)
  * A peer that does not receive, with as many connections as it may have, leaves connections to
  * others.
  */
-void ipoib_05_one_peer_leaves_send_requests_to_others(Test &test)
+void ipoib_05_one_peer_cannot_use_all_send_requests(Test &test)
 {
 	using All = ActiveConnections;
 	u32 left = All::requests_max;
@@ -497,7 +497,7 @@ CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_05_rnr_retries_are_bounded),
 	   KUNIT_CASE(ipoib_03_receive_queue_in_error_is_replaced),
 	   KUNIT_CASE(ipoib_05_mra_aborts_the_connection_attempt),
-	   KUNIT_CASE(ipoib_05_one_peer_leaves_send_requests_to_others),
+	   KUNIT_CASE(ipoib_05_one_peer_cannot_use_all_send_requests),
 	   KUNIT_CASE(ipoib_05_ended_connections_are_destroyed_at_intervals),
 	   KUNIT_CASE(ipoib_05_packets_waiting_for_connections_are_bounded),
 	   KUNIT_CASE(ipoib_08_connections_to_one_peer_are_bounded),

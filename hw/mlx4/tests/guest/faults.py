@@ -93,14 +93,14 @@ def check_breakdown(node1, node2, fabric):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def invalid_completions_and_events_are_survived(lab):
+def driver_survives_invalid_completions_and_events(lab):
     """Completions and events with invalid numbers, types and owners are survived and reported in a few lines."""
     with pair(lab) as nodes:
         check_completions_and_events(*nodes)
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=500)
-def failing_commands_are_survived(lab):
+def driver_survives_failing_commands(lab):
     """A command that never completes, completes twice, or returns an unknown status is survived."""
     with pair(lab) as nodes:
         check_commands(*nodes)
@@ -121,7 +121,7 @@ def card_failure_resets_the_card(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=900)
-def faults_are_survived_with_a_stock_peer(lab):
+def driver_survives_faults_with_a_stock_peer(lab):
     """The driver survives all of these faults if the peer is on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_completions_and_events(*nodes)
@@ -198,7 +198,7 @@ def check_random(lab, node1, node2, fabric):
 
 
 @test(kernels=("um-debug",), also=("debug", "stock", "plain"), timeout=300)
-def randomised_faults_are_survived(lab):
+def driver_survives_randomised_faults(lab):
     """Each command of the driver's start fails once. Then random faults occur for some time under traffic, and the driver is bound again when
     necessary."""
     with pair(lab) as nodes:
@@ -209,7 +209,7 @@ def randomised_faults_are_survived(lab):
 
 
 @test(kernels=(), also=("stock", "plain", "debug"), timeout=300)
-def randomised_faults_are_survived_with_a_stock_peer(lab):
+def driver_survives_randomised_faults_with_a_stock_peer(lab):
     """The driver survives random faults under traffic to a peer on Debian's stack."""
     with pair(lab, stock_peer=True) as nodes:
         check_random(lab, *nodes)

@@ -166,7 +166,7 @@ def several_cpus_share_a_queue_pair(lab):
 
 
 @test(kernels=(), also=("um-debug", "stock", "debug", "plain"), timeout=500)
-def mthca_faults_are_survived(lab):
+def mthca_driver_survives_faults(lab):
     """Each command of the InfiniHost's start fails once, and then random faults occur under traffic with a ConnectX. In a QEMU guest, each fault of a
     completion, an event and a command, and inconsistent query results, are also injected one by one. weft's driver reports or tolerates them, and
     recovers."""

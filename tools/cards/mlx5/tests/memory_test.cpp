@@ -205,7 +205,7 @@ TEST_F(Mlx5Memory, KlmEntriesNeedLocalAccessRights)
 
 // When a region's key is invalidated, the transport must end packets in flight that use it through
 // a window (Engine::key_gone()).
-TEST_F(Mlx5Memory, InvalidatingAnMkeyIsNotedIfUsedThroughAKlmMkey)
+TEST_F(Mlx5Memory, InvalidatingAnMkeyIsReportedOnlyIfUsedThroughAKlmMkey)
 {
 	MemoryKeys &memory = driver.card.context()->memory;
 	const std::uint32_t region = make(context(MkeyMode::pages, 0, 4096), pages({0x200000}));

@@ -97,7 +97,7 @@ def gdb_debugs_a_program_in_a_guest(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=250)
-def own_module_is_built_and_its_oops_names_its_line(lab):
+def own_module_is_built_and_its_oops_shows_the_source_line(lab):
     """A module is built and crashes its guest, and the source line is found from the oops."""
     follow(lab, PAGE, "Your own module, and its oops")
 
