@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The software device's own view of its objects.
+ * The objects of the software device, with the driver's own state.
  *
  * Lock order: Fabric::lock (a mutex: one message at a time, in the engine's tasks, and creation and
  * destruction of what a message can reach), then a QP's or SRQ's lock, then a CQ's.

@@ -7,8 +7,8 @@
 #include <kern/abi/sysfs.h>
 
 /*
- * The attribute is allocated separately from the file, so that C++ need not know the size of the
- * kernel's attribute.
+ * Implements include/kern/abi/sysfs.h. The attribute is allocated separately from the file, so that
+ * C++ need not know the size of the kernel's attribute.
  */
 struct kern_sysfs_attribute {
 	struct kobj_attribute native;

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The same source, built against the in-tree stack for comparison.
+// Builds ../times.c against the in-tree stack, for comparison.
 #include "../times.c"
