@@ -33,7 +33,7 @@ class Figure:
     ours: float
     reference: float | None
     ratio: float | None     # ours over reference
-    spread: float           # of weft's samples: (largest - smallest) / median
+    spread: float           # spread of weft's samples: (largest - smallest) / median
     samples: list
     reference_samples: list
 

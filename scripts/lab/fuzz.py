@@ -12,7 +12,7 @@ from lab.errors import LabError
 from lab.results import FAILED, PASSED, Result
 
 BUILD = host.SANITIZED.directory
-SECONDS = 2     # of each target; scripts/fuzz runs as many inputs as requested
+SECONDS = 2     # inputs of each target; scripts/fuzz runs as many as requested
 MEMORY = 2048   # MiB
 
 

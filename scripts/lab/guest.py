@@ -122,7 +122,7 @@ class Guest:
         self._agent = None
         self._monitor = None
         self._closed = False        # set by close() before the guest exits: the reason that waits report if they end because of that
-        self._boots = 0             # that were seen
+        self._boots = 0             # kernel reports that were returned
         self._expected_boots = 1
 
     # -- life ---------------------------------------------------------------------------------
@@ -163,9 +163,9 @@ class Guest:
         return self
 
     def ready(self, timeout=90, silence=None):
-        """Waits until the guest takes commands. A kernel that panics before it has parsed its command line does not know panic=, and stays there.
+        """Waits until the guest takes commands. A kernel that panics before it has parsed its command line has not seen panic= and hangs.
 
-        timeout, silence: seconds on a plain kernel; silence: so long without output on the console counts as a hang, on a host without other load.
+        timeout, silence: seconds, for a plain kernel on a host without other load. A guest without console output for `silence` counts as hung.
         """
         what = "the guest to be up"
         read = self._boot_begins

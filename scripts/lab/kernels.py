@@ -27,7 +27,7 @@ def is_native(variant):
 @dataclasses.dataclass(frozen=True)
 class Kernel:
     variant: str
-    release: str            # as uname -r says
+    release: str            # output of uname -r
     image: pathlib.Path     # the file that QEMU boots, or the program of User-Mode Linux
     kdir: pathlib.Path      # the tree for building modules
     modules: pathlib.Path | None    # the kernel's own modules (lib/modules/<release>), if it has any

@@ -149,8 +149,8 @@ def runner_for(kernel):
 
 
 def run(kernel, results, only=None, seed=0, full=False):
-    """Builds nothing; runs the KUnit modules built for the kernel whose full name matches `only`; without `only`, those that
-    every run runs there, or (full) all. Returns their number."""
+    """Runs the KUnit modules that were built for the kernel and whose full name matches `only`. Without `only`, runs those of the default run, or all
+    if `full` is set. Returns their number."""
     paths = modules.all_of(kernel, tests=True)
     if only:
         paths = [path for path in paths if only.search(f"kunit-{kernel.variant}.{path.stem}")]

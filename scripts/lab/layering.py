@@ -58,7 +58,8 @@ def _included(name, include, files):
 
 
 def permitted(directory, rows):
-    """Returns the directories that files of a directory may include: for tests, those of the tested directory, and that directory."""
+    """Returns the directories that files of a directory may include. Tests may include the same as the tested directory, and that directory
+    itself."""
     found = {directory} | rows.get(directory, set())
     if directory.endswith("/tests"):
         tested = directory.removesuffix("/tests")

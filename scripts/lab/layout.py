@@ -11,7 +11,7 @@ import textwrap
 from lab import conventions
 from lab.errors import LabError
 
-PROGRAM = "clang-format-19"     # others lay out otherwise
+PROGRAM = "clang-format-19"     # other versions format differently
 COLUMNS = 100
 AT_ONCE = 40
 TAB = 8
@@ -67,7 +67,7 @@ def _filled(prefix, lines, opening=None):
 
 
 def fill_comments(source):
-    """The source with its comments filled: those that stand alone and are too wide somewhere."""
+    """Returns the source with comments reflowed that are on lines of their own and have a line that is too long."""
     lines = source.split("\n")
     out = []
     at = 0
@@ -118,7 +118,8 @@ def _clang_format(tree, names, *options):
 
 
 def format_tree(tree, names=None):
-    """Lays out all sources, or those named; returns the names of those that changed. None has changed where more than the layout would."""
+    """Formats all sources, or the given ones; returns the names of those that changed. Raises LabError without changing a file if more than its
+    layout would change."""
     names = sources(tree) if names is None else names
     paths = {name: pathlib.Path(tree) / name for name in names}
     before = {name: path.read_text() for name, path in paths.items()}

@@ -89,7 +89,7 @@ class Trial:
         self._kernel = kernel
         self._seed = seed
         WORK.mkdir(parents=True, exist_ok=True)
-        self._lock = open(WORK / ".lock", "w", encoding="utf-8")     # as long as this lives
+        self._lock = open(WORK / ".lock", "w", encoding="utf-8")     # held while this object exists
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

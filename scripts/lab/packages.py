@@ -32,7 +32,7 @@ NOT_FOR_USERS = {"tests", "bench", "fuzz", "sim", "soft", "example"}
 # Files that may remain after a package has been removed, because other packages own them, such as DKMS's key for all modules.
 LEFT_BEHIND = re.compile(r"^/(?:proc|sys|dev|tmp|run|root)/|^/var/(?:log|cache)/|^/var/lib/(?:dpkg|systemd)/|^/var/lib/dkms/mok\.|^/etc/ld\.so\.cache$|^/etc/g(?:roup|shadow)-$")
 
-MOST_EXPOSURE = 10      # of 100; it has 9
+MOST_EXPOSURE = 10      # of 100 packages; weft has 9
 
 TESTS = cache.TREE / "debian/tests"
 NOBODY = "65534"

@@ -119,7 +119,7 @@ def _said_last(lab):
 
 
 def _reason(lab, weftd):
-    """Returns why weftd has ended: what it logged last, and the signal or the status if it logged nothing or a signal killed it."""
+    """Returns why weftd has exited: its last log line, and the signal or the status if it logged nothing or a signal killed it."""
     said = _said_last(lab)
     return "\n".join([*([f"weftd {exit_in_words(weftd.returncode)}"] if weftd.returncode < 0 or not said else []), *([said] if said else [])])
 

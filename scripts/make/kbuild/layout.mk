@@ -9,5 +9,5 @@ targets += core/kern/linux/layout.s generated/kern/layout.h
 $(layout): $(obj)/core/kern/linux/layout.s FORCE
 	$(call filechk,offsets,__KERN_LAYOUT_H__)
 
-# Once it exists, fixdep knows who reads it.
+# When the file exists, fixdep records which objects depend on it.
 $(weft-objects): | $(layout)

@@ -57,7 +57,7 @@ COMPARED = {
     "ibsysstat {two}": "",
     "ibsysstat {two} host": "",
 }
-# What differs between two nodes in the output of ibstat: the values.
+# The values in the output of ibstat, which differ between two nodes.
 VALUES = r":.*$|'.*'"
 
 

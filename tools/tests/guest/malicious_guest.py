@@ -66,8 +66,8 @@ EXCHANGES = 2000
 # The RDMA of one round fills its region, in messages of several packets.
 MESSAGES, MESSAGE = 16, 16 << 10
 
-# Minimum effects of each action in one turn, as weft-intruder counts them; it fails by itself if the card carries out what it
-# should refuse, or the other way round.
+# Minimum effects of each action in one round, as counted by weft-intruder, which fails if the card executes something that it should refuse, or vice
+# versa.
 EFFECTS = {
     "last-descriptors": {"cards-lost": 1},
     "giants": {"requests": 8, "packets": 1 << 15},
@@ -96,7 +96,7 @@ def anonymous_memory(process):
 
 
 def leave_descriptors(process, number):
-    """Limits the process to so many more descriptors."""
+    """Limits the process to this number of further descriptors."""
     taken = sorted(int(entry.name) for entry in pathlib.Path(f"/proc/{process.pid}/fd").iterdir())
     limit = next(limit for limit in itertools.count(number) if limit - sum(fd < limit for fd in taken) == number)
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (limit, limit))

@@ -122,7 +122,7 @@ def recovered(node, kind, act):
 
 
 def flood(node, address, seconds):
-    """Starts a flood of pings, and returns it after the first replies: what is done next meets traffic."""
+    """Starts a flood of pings, and returns it after the first replies, so that the following steps run under traffic."""
     received = int(node.run("cat /sys/class/net/ib0/statistics/rx_packets").out)
     pinging = node.spawn(f"ping -q -f -w {seconds} {address}")
     node.wait_for(f"test $(cat /sys/class/net/ib0/statistics/rx_packets) -gt {received + 20}", what="replies to the flood of pings")

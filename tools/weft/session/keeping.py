@@ -213,7 +213,7 @@ class Card:
 
 
 class Keeper:
-    """All connections of a lab."""
+    """Keeps all connections of a lab."""
 
     def __init__(self):
         self._cards = collections.defaultdict(dict)     # keyed by host, and by a number for each connection; the oldest first

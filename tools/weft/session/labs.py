@@ -213,7 +213,7 @@ def bus_of(native):
 
 @dataclasses.dataclass(frozen=True)
 class Fabric:
-    """State of weftd's fabric. hosts: those that guests can use; managed: with a subnet manager."""
+    """State of weftd's fabric. hosts: the hosts that guests can use; managed: it has a subnet manager."""
 
     hosts: list
     managed: bool
@@ -257,7 +257,7 @@ class Interruption:
 
     def __init__(self):
         self.came = False
-        self.number = signal.SIGINT     # which came last
+        self.number = signal.SIGINT     # the last signal
         self._watched = ()
 
     def forget(self):

@@ -16,7 +16,7 @@ from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, TIMED_OUT, Printer, ch
 
 DEFAULT_KERNEL = "um"
 LARGEST_SEED = 0xFFFFFFFF
-MOST_SECONDS = 600      # of real time
+MOST_SECONDS = 600      # seconds of real time
 
 
 def event(text):

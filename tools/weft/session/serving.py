@@ -467,7 +467,7 @@ class Client:
         self._send(INPUT, data)
 
     def resize(self, rows, columns):
-        """Does nothing if the lab's process has ended, which run() finds out."""
+        """Does nothing if the lab's process has exited, which run() detects."""
         with contextlib.suppress(OSError):
             self._send(RESIZE, SIZE.pack(rows, columns))
 
@@ -506,7 +506,7 @@ class Client:
         if self._signalled:
             sys.exit(128 + number)
         self._signalled = True
-        with contextlib.suppress(OSError):      # the lab's process has ended, which run() finds out
+        with contextlib.suppress(OSError):      # the lab's process has exited, which run() detects
             self._send(KILL, struct.pack("<I", number))
 
     def close(self):

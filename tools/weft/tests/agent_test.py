@@ -205,7 +205,7 @@ class Console(unittest.TestCase):
         self.assertEqual(recorder.error, "No space left on device")
 
     def stand_in(self):
-        """A guest that boots: its virtual machine is a process of the host, which does nothing, and the test writes its console."""
+        """A guest that boots. Its virtual machine is a process that does nothing, and the test writes its console."""
         guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.log)
         self.addCleanup(guest._errors.close)
         guest._machine = subprocess.Popen(["sleep", "1000"])
@@ -258,7 +258,7 @@ class Console(unittest.TestCase):
         self.assertRegex(said, f"^node1: waited {guest.BOOT_WAITS} s for the guest to be up\nline ")
 
     def test_panic_at_boot_is_reported_at_once(self):
-        """A kernel that panics before it knows panic= stays as it is. Only a panic of this boot counts."""
+        """A kernel that panics before it has parsed panic= does not reboot. Only a panic of this boot counts."""
         self.log.write_text("booting\nKernel panic - not syncing: Out of memory and no killable processes...\n---[ end ]---\n")
         said, seconds = self.fails_to_boot(GuestDied, 20, None)
         self.assertRegex(said, "(?s)^node1 has panicked while waiting for the guest to be up\n.*Kernel panic - not syncing: Out of memory")

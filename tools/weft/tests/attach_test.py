@@ -407,7 +407,7 @@ class Congestion(OwnProgram):
 
 
 class LargeTables(OwnProgram):
-    """Records of so many nodes do not fit into a message of the socket."""
+    """The records of this number of nodes do not fit into a message of the socket."""
 
     HOSTS = 340
     LAB = daemon.fat_tree(leaves=20, spines=4, hosts=HOSTS, each=17, lines=1).replace("[[host]]", '[[host]]\nmodel = "endpoint"')

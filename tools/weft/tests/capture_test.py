@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft capture LINK -w -` writes each packet to standard output as it is recorded, and ends when its reader has gone.
+"""`weft capture LINK -w -` writes each packet to standard output as it is recorded, and exits when its reader closes the pipe.
 
     capture_test.py WEFT WEFTD
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that `weft lab` starts weftd again after it has ended, in a lab without guests.
+"""Tests that `weft lab` restarts weftd after it has exited, in a lab without guests.
 
     restart_test.py WEFT WEFTD
 """
@@ -21,7 +21,7 @@ from daemon import PATIENCE, await_that
 
 HERE = pathlib.Path(__file__).resolve().parent
 SESSION = HERE.parent / "session/weft-session"
-MOST_RESTARTS = 10      # as the manual states it
+MOST_RESTARTS = 10      # the limit in the manual page
 LAB = """
 [[switch]]
 name = "s1"

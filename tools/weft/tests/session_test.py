@@ -580,7 +580,7 @@ class Booting(Folder):
     TIMEOUT = 0.4
 
     def boot(self, lines, comes_up=True, pause=0.1):
-        """The guest prints so many lines, one after each pause; returns when ready() does."""
+        """Makes the guest print this number of lines, one after each pause; returns when ready() does."""
         made = guest.Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.folder / "node1.log")
         made.log.write_text("")
 

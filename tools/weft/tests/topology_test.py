@@ -275,7 +275,7 @@ class Accepted(unittest.TestCase):
         for lab in (*examples, *(HERE.parent / "python/examples").glob("*.toml"), tree / "debian/lab.toml"):
             done = subprocess.run([WEFTD, "--check", "--lab", lab], capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""), lab)
-            # A beginner reads them: each begins with what it is for, and with commands to try.
+            # Beginners read the files, so each begins with its purpose and with commands to try.
             if lab in examples:
                 self.assertIn(f"\n#     weft lab up --lab {lab.name}", lab.read_text())
 

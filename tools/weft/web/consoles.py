@@ -12,7 +12,7 @@ AT_ONCE = 4                 # maximum number of requests to the lab's process
 ANSWER_TIMEOUT = 5          # seconds
 LONGEST_ANSWER = 16 << 10   # bytes
 
-# Escape sequences of terminals, and other characters that do not belong into text, such as those that change the text direction.
+# Escape sequences of terminals, and other invisible characters, such as those that change the text direction.
 SEQUENCES = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]{0,256}(?:\x07|\x1b\\\\)|[@-_])?")
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 

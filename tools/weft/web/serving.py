@@ -294,7 +294,7 @@ class Pages:
 
 
 class _Turned(asyncio.Protocol):
-    """One client too many."""
+    """There are too many clients."""
 
     def connection_made(self, transport):
         transport.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")

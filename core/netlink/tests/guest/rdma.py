@@ -10,8 +10,8 @@ STACK = ("weft_kern", "weft_core", "weft_mad", "weft_sysfs", "weft_uverbs", "wef
 DEVICE = "/sys/class/infiniband/mlx4_0"
 NOBODY = "setpriv --reuid 65534 --clear-groups --inh-caps=-all"
 
-# Asks by netlink which counters a port's device counts (STAT_GET_STATUS), of which the tool shows only those that can be
-# switched: in each line a name, its number, and whether it is one of those.
+# Queries by netlink which counters of a port are enabled (STAT_GET_STATUS), because the tool shows only those that can be switched. Prints a line for
+# each: name, number, and whether it can be switched.
 STATUS = """
 import socket, struct
 

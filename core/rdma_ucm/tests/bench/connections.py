@@ -17,7 +17,7 @@ ROUNDS = 3
 ALONE = 24          # one connection is done in ten milliseconds, of which waking four processes is most: its samples differ by half
 STACKS = ("ours", "theirs")
 OPEN = 8000         # two ids each: a user has 16,384
-OPEN_AWAY = 10400   # one; the first 400 are ended
+OPEN_AWAY = 10400   # one; the first 400 are disconnected
 LINE = re.compile(r"^figure (\S+) (-?\d+)$", re.MULTILINE)
 
 

@@ -58,7 +58,7 @@ class Program:
     """A program's two ends; {4} and {6} are the server's addresses, {own} is the client's by IPv4."""
     server: str
     client: str
-    says: str = ""              # what the client's output has to match
+    says: str = ""              # pattern that the client's output must match
     ready: str = LISTENS        # the command that succeeds when the server listens
     prints: str = ""            # or what the server prints then
     endless: bool = False       # the server does not end by itself

@@ -9,7 +9,7 @@ STOCK = "mlx4_ib ib_ipoib ib_uverbs ib_umad rdma_ucm"
 WEFT = "kern core mad sysfs uverbs umad netlink mlx4 cm ipoib iw_cm rdma_cm rdma_ucm".split()
 TREES = ("/sys/class/infiniband/mlx4_0", "/sys/class/infiniband_verbs/uverbs0", "/sys/class/infiniband_mad/umad0", "/sys/class/net/ib0")
 
-# Files that only Linux's stack has, and those that only weft's has: an expression, and the reason.
+# Files that only one of the stacks has, Linux's or weft's: a regular expression, and the reason.
 ONLY_STOCK = {
     r"(infiniband/DEVICE|net/ib0)/power(/.*)?": "runtime power management of class devices: weft's have none to configure",
     r"infiniband/DEVICE/iov(/.*)?": "SR-IOV: the card models have no virtual functions",
@@ -41,7 +41,7 @@ def entries(node):
 
 
 def reasons(names, table):
-    """Those names for which the table has no reason."""
+    """Returns the names for which the table has no reason."""
     return sorted(name for name in names if not any(re.fullmatch(pattern, name) for pattern in table))
 
 

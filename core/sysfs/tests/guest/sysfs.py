@@ -30,7 +30,7 @@ FORMATS = {
     "ports/1/gids/0": r"fe80:0000:0000:0000(:[0-9a-f]{4}){4}",
     "ports/1/pkeys/0": r"0xffff",
 }
-# The card's agent counts in 64 bits, and what is unicast and multicast apart.
+# The card's agent has 64-bit counters, and separate ones for unicast and multicast.
 MESSAGES = "req mra rej rep rtu dreq drep sidr_req sidr_rep lap apr".split()
 COUNTERS = """symbol_error link_error_recovery link_downed port_rcv_errors port_rcv_remote_physical_errors port_rcv_switch_relay_errors
     port_xmit_discards port_xmit_constraint_errors port_rcv_constraint_errors local_link_integrity_errors excessive_buffer_overrun_errors VL15_dropped

@@ -152,7 +152,7 @@ class Endpoint:
 
     @property
     def memory(self):
-        """Where peers find its receiving region."""
+        """Returns address and key of its receive region, for peers."""
         return {"addr": self.answer["addr"], "rkey": self.answer["rkey"]}
 
     def join(self, other, **options):
@@ -221,5 +221,5 @@ class FaultyFabric(Fabric):
         return json.loads(self.weft("--json", "counters", "--cards"))[host]
 
     def struck(self, host):
-        """How often each kind of fault has happened."""
+        """Returns how often each kind of fault has occurred."""
         return json.loads(self.weft("--json", "card", "fault", host, "interrupt", "--count", 0))

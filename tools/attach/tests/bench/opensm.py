@@ -135,7 +135,7 @@ def switches(net):
 
 
 def options_of(bench, engine, net, sizes):
-    """Returns OpenSM's options for an engine. sizes: those of a torus."""
+    """Returns OpenSM's options for an engine. sizes: the dimensions of a torus."""
     if sizes and engine == "updn":      # which finds roots only in trees
         roots = bench.directory / "roots"
         roots.write_text(f"{switches(net)['switch1-1-1']}\n")

@@ -8,7 +8,8 @@ from lab.errors import LabError
 
 
 class Corpus:
-    """The results of a hunt. A hunt that was interrupted continues with the seeds that have no verdict. settings: those that all its seeds share."""
+    """The results of a hunt. A hunt that was interrupted continues with the seeds that have no verdict. settings: the settings that all its seeds
+    share."""
 
     def __init__(self, directory, settings):
         self.found = directory / "found"

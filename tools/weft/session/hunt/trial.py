@@ -19,7 +19,7 @@ from lab.errors import LabError
 
 KERNEL = "um-debug"     # the default: has KASAN, lockdep and fault injection for allocations
 TIME_FOR_CHECK = 400    # virtual seconds after the last step
-MOST_SECONDS = 600      # of real time
+MOST_SECONDS = 600      # seconds of real time
 STAMP = re.compile(r"^\[ *(\d+\.\d+)\]")
 COMPLAINT = re.compile(r"weft-hunt: complaint: (.*)")
 DONE = re.compile(r"weft-hunt: (\d+\.\d+) ")

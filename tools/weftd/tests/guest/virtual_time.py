@@ -7,7 +7,7 @@ import subprocess
 from lab import kernels, shared_time
 from lab.testing import test
 
-BOOTED = 1700000000      # by the machines' clocks (tools/virtual_time/shared_time.hpp)
+BOOTED = 1700000000      # by the guests' clocks (tools/virtual_time/shared_time.hpp)
 STACK = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_mlx4", "weft_ipoib")
 LAB = """
 [[switch]]
@@ -31,8 +31,8 @@ date +%s.%N
 # Output that depends on time, on which packets were lost, and on the order of execution. The server exits with the client.
 TRAFFIC = {"node1": "iperf3 -s -1 >/dev/null & ping -c 10 -i 0.1 10.0.0.2; wait; nstat -az | grep -i retrans; date +%s.%N\n",
            "node2": "ping -c 10 -i 0.1 10.0.0.1; sleep 1; iperf3 -c 10.0.0.1 -t 3 -b 10M; cat /proc/interrupts; nstat -az | grep -i retrans\n"}
-# iperf3's client spins while it waits for a word of the server's, and each turn of it takes a quarter of a microsecond: nothing is lost before they have
-# begun (a lost join would have one machine begin a second after the other) and when they end, or the wait for a repetition takes minutes.
+# iperf3's client polls while it waits for the server, and an iteration takes a quarter of a microsecond. So packets are not lost before the programs have
+# started (a lost join would delay one guest by a second) nor while they exit, because waiting for a retransmission would take minutes.
 EVENTS = ((4.2, {"command": "link.set", "link": "node1", "settings": {"loss": "1%"}}),
         (5.1, {"command": "link.down", "link": "node2"}), (5.4, {"command": "link.up", "link": "node2"}),
         (5.9, {"command": "link.set", "link": "node1", "settings": {"loss": "0"}}))

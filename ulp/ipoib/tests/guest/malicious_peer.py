@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A malicious guest: what it sends is counted and dropped, and other traffic continues."""
+"""Malicious datagrams of a guest are counted and dropped, and other traffic continues."""
 import json
 import re
 import shutil

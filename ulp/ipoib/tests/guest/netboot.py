@@ -12,7 +12,7 @@ MTHCA = PAIR.replace('name = "node2"\n', 'name = "node2"\nmodel = "mthca"\nports
 
 
 def boots_from(lab, server, socket, driver="weft_mlx4"):
-    """iPXE fetches a kernel and its RAM disk from the server by HTTP; what it boots has the card for itself and reaches the server."""
+    """iPXE fetches a kernel and its RAM disk from the server by HTTP; the booted system has exclusive use of the card and reaches the server."""
     kernel = kernels.find("debug" if lab.kernel == "debug" else "plain")
     server.run("mkdir /tmp/served")
     for name, file in zip(FILES, (kernel.kdir / "bzImage", image.initramfs(kernel))):

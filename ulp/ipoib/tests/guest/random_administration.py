@@ -21,7 +21,7 @@ from debian_outcomes import OUTCOMES
 from pair import interfaces_up, mixed_pair, reachable, weft
 
 SHORT = 8               # actions of every run
-HOURS_S = 2 * 3600      # with --full no round begins later
+HOURS_S = 2 * 3600      # with --full: seconds after which no round begins
 
 
 # Action, part of it, outcome on weft's stack, on Debian's (regular expressions; "-": no such line), and the reason.

@@ -22,7 +22,7 @@ DEVICES = {"card": "mlx4_0", "rxe": "rxe0"}
 
 
 def start_fabric(bench, count, program=None, prefix="node"):
-    """A weftd of so many cards on one switch; returns it and the sockets. program: another build of it."""
+    """Starts a weftd with this number of cards on one switch; returns it and the sockets. program: another build of weftd."""
     names = [f"{prefix}{number}" for number in range(1, count + 1)]
     text = '[[switch]]\nname = "leaf"\n' + "".join(
         f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "leaf/{port}"]\n' for port, name in enumerate(names, 1))
@@ -41,7 +41,7 @@ def wait_active(guest, device="mlx4_0"):
 
 
 def prepare(bench, nodes):
-    """Both devices in both guests."""
+    """Finds both devices in both guests."""
     for number, node in enumerate(nodes, 1):
         node.run("modprobe mlx4_ib; modprobe ib_uverbs; modprobe virtio_net; modprobe rdma_rxe")
         node.run(f"ip link set eth0 up && ip addr add 10.0.0.{number}/24 dev eth0 && rdma link add rxe0 type rxe netdev eth0")
@@ -74,7 +74,7 @@ def message_rate(nodes, device, count):
 
 
 def latency(nodes, device, count):
-    """Microseconds one way of a small send between programs that poll, as it is mostly."""
+    """Returns the median latency in microseconds, one way, of a small send between programs that poll."""
     return perftest(nodes, "ib_send_lat", device, f"-s 8 -n {count}")[4]
 
 
