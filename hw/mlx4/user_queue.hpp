@@ -11,7 +11,7 @@ namespace mlx4
 /* Fields of a context that locate a queue, be it the kernel's or a program's. */
 struct QueuePlace {
 	u32 uar_page;
-	u32 log_page_size; // less 12
+	u32 log_page_size; // minus 12
 	u64 mtt_offset;
 	u64 doorbell_record;
 };

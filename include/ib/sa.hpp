@@ -370,7 +370,7 @@ struct McMemberRecord {
 		send_only_full_member = 8,
 	};
 
-	/* In proxy_join: another port made it a member. */
+	/* In proxy_join: another port has requested the membership. */
 	static constexpr std::uint8_t proxy_join_bit = 0x80;
 
 	constexpr std::uint8_t sl() const

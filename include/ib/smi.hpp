@@ -14,9 +14,9 @@ namespace ib
 enum class SmiAction : std::uint8_t {
 	/* The SMP breaks a rule: drop it, silently. */
 	discard,
-	/* For the node's own agent or manager. */
+	/* The SMP is for the node's own agent or manager. */
 	local,
-	/* Out by `port`; LIDs permissive. */
+	/* The SMP leaves by `port`, with permissive LIDs. */
 	forward,
 	/* The directed part is over: on by LID to `lid`. */
 	forward_by_lid,

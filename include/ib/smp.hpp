@@ -341,7 +341,10 @@ struct SlToVl {
 };
 static_assert(sizeof(SlToVl) == 8);
 
-/* A block of 32 VL arbitration entries, IBA 14.2.5.9; high byte of the modifier names the block. */
+/*
+ * A block of 32 VL arbitration entries, IBA 14.2.5.9; the high byte of the modifier selects the
+ * block.
+ */
 struct VlArbitration {
 	struct Entry {
 		std::uint8_t vl;

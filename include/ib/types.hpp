@@ -46,7 +46,10 @@ constexpr bool pkey_is_full(Pkey pkey)
 	return (pkey & pkey_full_bit) != 0;
 }
 
-/* True if a packet with one of these keys may reach a holder of the other, IBA 10.9.3. */
+/*
+ * Returns true if a packet with one of these keys is accepted by a port with the other (IBA
+ * 10.9.3).
+ */
 constexpr bool pkey_match(Pkey a, Pkey b)
 {
 	return pkey_base(a) == pkey_base(b) && pkey_base(a) != 0 && ((a | b) & pkey_full_bit) != 0;

@@ -53,7 +53,7 @@ public:
 	{
 		return __atomic_fetch_and(&value_, bits, __ATOMIC_SEQ_CST);
 	}
-	/* For counters that order nothing. */
+	/* For counters that need no memory ordering. */
 	void add_relaxed(T amount)
 		requires std::is_integral_v<T>
 	{

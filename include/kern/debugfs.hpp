@@ -97,7 +97,7 @@ public:
 		kern_debugfs_add(&file_, name, directory.native());
 	}
 
-	/* For tests. */
+	/* Used by tests. */
 	kern_debugfs_file &native() { return file_; }
 
 private:

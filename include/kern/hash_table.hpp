@@ -16,7 +16,7 @@ namespace kern
 {
 
 /*
- * The hash of two words of which a user may choose every bit. Each word is mixed with a secret
+ * A hash of two words whose bits a user may choose. Each word is mixed with a secret
  * before it is mixed with the other, so that neither can cancel the other.
  */
 class SecretHash

@@ -132,7 +132,7 @@ public:
 	FakeDevice(const FakeDevice &) = delete;
 	FakeDevice &operator=(const FakeDevice &) = delete;
 
-	/* nullptr without memory. */
+	/* Returns nullptr if there was no memory. */
 	device *native() const { return native_; }
 
 private:

@@ -74,7 +74,7 @@ public:
 	OpenedFile(const OpenedFile &) = delete;
 	OpenedFile &operator=(const OpenedFile &) = delete;
 
-	/* nullptr without memory. */
+	/* Returns nullptr if there was no memory. */
 	kern_file *native() const { return native_; }
 
 private:

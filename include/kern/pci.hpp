@@ -37,7 +37,7 @@ public:
 	explicit Device(pci_dev *native) : native_(native) {}
 
 	pci_dev *native() const { return native_; }
-	/* For kern_dev_error() and DMA. */
+	/* Returns the device for kern_dev_error() and DMA. */
 	device *dev() const { return kern_pci_device(native_); }
 	/* "0000:01:00.0" */
 	const char *name() const { return kern_pci_name(native_); }

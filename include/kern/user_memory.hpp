@@ -18,14 +18,14 @@ class DescribedByPages
 {
 public:
 	/*
-	 * The largest page, as a power of two, that a page table of the device can describe the
-	 * memory by, if the byte at `start` is to be the one at `iova` of it: every piece but the
-	 * first begins, and every one but the last ends, on a border of such pages, and addresses
-	 * agree with the iova's below it. At least page_shift, at most `most`.
+	 * Returns log2 of the largest page size with which a page table of the device can describe
+	 * the memory, if the byte at `start` gets the address `iova`. All pieces except the first
+	 * begin, and all except the last end, at a multiple of this size, and addresses are
+	 * congruent to iova modulo it. At least page_shift, at most `most`.
 	 */
 	unsigned int page_shift_for(u64 iova, unsigned int most) const
 	{
-		u64 at = iova - self().start() % page_size; // of the first page
+		u64 at = iova - self().start() % page_size; // address of the first page
 		u64 bits = 0, last = 0;
 		bool first = true;
 		self().for_each([&](u64 address, u64 size) {

@@ -68,7 +68,7 @@ namespace event
 inline constexpr size_t user_context = 0x10; /* the resource's */
 inline constexpr size_t resource_type = 0x18;
 inline constexpr size_t resource = 0x1c;
-inline constexpr size_t qp_state = 0x20; /* after it */
+inline constexpr size_t qp_state = 0x20; /* state of the QP after the event */
 inline constexpr size_t size = 0x24;
 } // namespace event
 

@@ -20,7 +20,7 @@ inline constexpr size_t index = 8;
 inline constexpr size_t size = 64;
 } // namespace shared
 
-/* The fixed queues: requests, replies, events. Their indices are those that hints name. */
+/* The fixed queues: requests, replies, events. Hints contain these indices. */
 enum class Queue : uint32_t {
 	requests = 0,
 	replies = 1,
@@ -96,14 +96,14 @@ enum class Status : uint8_t {
 	address_in_use = 62,
 	address_not_available = 63,
 	network_unreachable = 65,
-	connection_reset = 67, /* of a connect: rejected */
+	connection_reset = 67, /* status of a connect: rejected */
 	connection_timed_out = 69,
 	connection_refused = 70,
 	host_unreachable = 71,
 	invalid_send_sgl_depth = 72,
 	invalid_receive_sgl_depth = 73,
 	invalid_write_sgl_depth = 74,
-	pending = 98, /* of a posted work request, no answer */
+	pending = 98, /* status of a posted work request, without a reply */
 };
 
 /* The header of every message. */
@@ -135,7 +135,7 @@ inline constexpr size_t reply_handle = 0x10;
 inline constexpr size_t reply_size = 20;
 } // namespace rnic_open
 
-/* Where the other messages have the RNIC's handle. */
+/* Offset of the RNIC's handle in all other messages. */
 inline constexpr size_t rnic_handle = 0x10;
 
 namespace rnic_query

@@ -59,7 +59,7 @@ inline constexpr uint64_t transmit_ring = 0x08001000;
 inline constexpr uint64_t receive_index = 0x08001ffc;
 inline constexpr uint64_t rings_end = 0x08002000;
 
-/* In the card's own space; the register page names descriptors so. */
+/* Address in the card's own address space, by which the register page refers to descriptors. */
 inline constexpr uint32_t receive_ring_address = 0xffffc000;
 inline constexpr uint32_t transmit_ring_address = 0xffffd000;
 
@@ -83,7 +83,7 @@ inline constexpr size_t q2_msg_size = 0x38;
 inline constexpr size_t q2_pool_start = 0x3c;
 inline constexpr size_t q2_shared = 0x40;
 inline constexpr size_t host_address = 0x4c; /* six bytes: of the Ethernet function */
-inline constexpr size_t rdma_address = 0x54; /* of the card's own stack */
+inline constexpr size_t rdma_address = 0x54; /* address of the card's own stack */
 inline constexpr size_t next_transmit = 0x68;
 inline constexpr size_t next_receive = 0x6c;
 inline constexpr size_t size = 0x74;
@@ -122,7 +122,7 @@ namespace receive
 inline constexpr size_t flags = 0;
 inline constexpr size_t status = 2;
 inline constexpr size_t count = 4;
-inline constexpr size_t length = 6; /* room for a frame: the buffer's size less the header's */
+inline constexpr size_t length = 6; /* space for a frame: size of the buffer minus the header */
 inline constexpr size_t address = 8;
 inline constexpr size_t size = 16;
 } // namespace receive
@@ -139,11 +139,11 @@ enum class ReceiveStatus : uint16_t {
 	overflow = 2,
 };
 
-/* Before a received frame in the host's memory. Little-endian. */
+/* Precedes a received frame in the host's memory. Little-endian. */
 struct ReceiveHeader {
 	uint16_t flags; /* ReceiveFlags::done, written last */
 	uint16_t status;
-	uint16_t length; /* of the frame, without this and without its check */
+	uint16_t length; /* length of the frame, without this header and without the FCS */
 	uint16_t reserved;
 };
 static_assert(sizeof(ReceiveHeader) == 8 && offsetof(ReceiveHeader, length) == 4);

@@ -16,7 +16,7 @@ inline constexpr uint32_t least_queue_index = 3;
 inline constexpr uint32_t most_queue_index = 32767;
 inline constexpr unsigned hint_index_shift = 16;
 
-/* Where requests about one object have its handle. */
+/* Offset of the object's handle in requests about one object. */
 inline constexpr size_t object_handle = 0x14;
 inline constexpr size_t object_request_size = 0x18;
 
@@ -35,7 +35,7 @@ inline constexpr size_t slot_size = 0x2c;
 inline constexpr size_t depth = 0x30; /* one more than there is room for */
 inline constexpr size_t size = 0x34;
 inline constexpr size_t reply_index = 0x10;
-inline constexpr size_t reply_shared = 0x14; /* from the register page on */
+inline constexpr size_t reply_shared = 0x14; /* offset from the register page */
 inline constexpr size_t reply_handle = 0x18;
 inline constexpr size_t reply_size = 0x1c;
 } // namespace cq_create

@@ -28,7 +28,8 @@ enum class WorkId : uint8_t {
 /* Header fields of a work request, in addition to id and context, which the card returns. */
 namespace work
 {
-inline constexpr size_t silent_count = 0; /* of a completion: those before it that have none */
+/* in a completion: number of preceding requests without a completion */
+inline constexpr size_t silent_count = 0;
 inline constexpr size_t sge_count = 6;
 inline constexpr size_t flags = 7;
 inline constexpr uint8_t signaled = 0x01;
@@ -99,8 +100,8 @@ namespace completion
 inline constexpr size_t qp_context = 0x10; /* 0: void */
 inline constexpr size_t qp_state = 0x18;
 inline constexpr size_t qp_handle = 0x1c;
-inline constexpr size_t bytes = 0x20; /* of a received message */
-inline constexpr size_t stag = 0x24;  /* that a message has invalidated, or 0 */
+inline constexpr size_t bytes = 0x20; /* length of a received message */
+inline constexpr size_t stag = 0x24;  /* STag that a message has invalidated, or 0 */
 inline constexpr size_t size = 0x28;
 } // namespace completion
 

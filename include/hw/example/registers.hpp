@@ -41,8 +41,9 @@ enum class State : uint8_t {
 inline constexpr size_t msix_bar_size = 4096;
 inline constexpr size_t msix_pba_offset = 2048;
 
-inline constexpr uint32_t queue_entries = 64; /* a ring: no more may be outstanding */
-inline constexpr uint32_t most_bytes = 4096;  /* of one request */
+/* size of the ring, and maximum number of outstanding requests */
+inline constexpr uint32_t queue_entries = 64;
+inline constexpr uint32_t most_bytes = 4096; /* maximum size of a request */
 
 enum class Status : uint32_t {
 	posted = 0,

@@ -121,7 +121,7 @@ struct PageMapping : Storage<16> {
 	static constexpr Field log_pages{0x0c, 5, 0};
 };
 
-/* One entry of a page list. */
+/* An entry of a page list. */
 struct MttEntry {
 	static constexpr size_t size = 8;
 	static constexpr uint64_t present = 1;

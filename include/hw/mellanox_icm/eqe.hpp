@@ -63,7 +63,7 @@ struct Eqe : Storage<32> {
 	static constexpr Field subtype{0x00, 7, 0};
 	static constexpr Field number{0x04, 23, 0}; /* CQN, QPN or SRQN */
 	static constexpr Field syndrome{0x0c, 7, 0};
-	static constexpr Field port{0x0c, 31, 28}; /* of a port change */
+	static constexpr Field port{0x0c, 31, 28}; /* port of a port change event */
 
 	static constexpr Field command_token{0x04, 15, 0};
 	static constexpr Field command_status{0x0c, 7, 0};

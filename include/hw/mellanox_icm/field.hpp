@@ -69,7 +69,7 @@ struct Field {
 
 /*
  * A 64-bit quantity in two dwords, of which the bits outside [high:low] belong to other
- * fields. The value keeps its place: an address stays an address.
+ * fields. The value is not shifted, so an address remains an address.
  */
 struct Field64 {
 	uint16_t offset;

@@ -82,10 +82,10 @@ struct WqeInline {
 };
 static_assert(sizeof(WqeInline) == 4);
 
-/* Bytes that precede the payload in the receive buffer of a datagram QP: room for the GRH. */
+/* Bytes that precede the payload in the receive buffer of a datagram QP: space for the GRH. */
 constexpr unsigned grh_room = 40;
 
-/* In the Q_Key of a datagram: take the QP's own (IBA 10.2.5). */
+/* A bit in the Q_Key of a datagram: use the QP's own Q_Key (IBA 10.2.5). */
 constexpr std::uint32_t own_qkey = 1u << 31;
 
 } // namespace hw::mellanox_icm

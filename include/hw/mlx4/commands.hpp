@@ -154,7 +154,7 @@ struct InitHca : Storage<0x200> {
 	static constexpr Field version{0x000, 31, 24};
 	static constexpr uint32_t version_value = 2;
 	static constexpr Field core_clock{0x00c, 31, 16};     /* MHz; QUERY_HCA only */
-	static constexpr Field log_cache_line{0x00c, 15, 13}; /* less 4 */
+	static constexpr Field log_cache_line{0x00c, 15, 13}; /* minus 4 */
 	static constexpr Field cache_line_valid{0x00c, 12, 12};
 	static constexpr Field flags{0x014, 31, 0};
 	static constexpr uint32_t flag_ud_av_check = 1u << 0;
@@ -182,7 +182,7 @@ struct InitHca : Storage<0x200> {
 	static constexpr Field64 mtt_base{0x100, 63, 0};
 	static constexpr Field64 cmpt_base{0x108, 63, 0};
 	static constexpr Field log_uars{0x128, 11, 8};
-	static constexpr Field log_uar_page_size{0x128, 7, 0}; /* less 12 */
+	static constexpr Field log_uar_page_size{0x128, 7, 0}; /* minus 12 */
 };
 
 struct SetPort : Storage<0x100> {

@@ -58,11 +58,11 @@ struct QpContext : Storage<0xf8> {
 	static constexpr Field mtu{0x08, 31, 29};
 	static constexpr Field log_max_message{0x08, 28, 24};
 	static constexpr Field log_rq_size{0x08, 22, 19};
-	static constexpr Field log_rq_stride{0x08, 18, 16}; /* less 4 */
+	static constexpr Field log_rq_stride{0x08, 18, 16}; /* minus 4 */
 	static constexpr Field sq_no_prefetch{0x08, 15, 15};
 	static constexpr Field log_sq_size{0x08, 14, 11};  /* or no_send_queue */
-	static constexpr Field log_sq_stride{0x08, 10, 8}; /* less 4 */
-	/* More than there can be: what Linux, too, says of the target of XRC. */
+	static constexpr Field log_sq_stride{0x08, 10, 8}; /* minus 4 */
+	/* An impossible size, which Linux also uses for XRC targets. */
 	static constexpr std::uint32_t no_send_queue = 15;
 	static constexpr Field reserved_lkey{0x08, 4, 4};
 	static constexpr Field uar_page{0x0c, 23, 0};
@@ -98,7 +98,7 @@ struct QpContext : Storage<0xf8> {
 	static constexpr Field receive_msn{0xb0, 23, 0};
 	static constexpr Field rq_counter{0xb4, 31, 16};
 	static constexpr Field sq_counter{0xb4, 15, 0};
-	static constexpr Field log_page_size{0xc8, 29, 24}; /* less 12 */
+	static constexpr Field log_page_size{0xc8, 29, 24}; /* minus 12 */
 	static constexpr Field64 mtt_offset{0xc8, 39, 3};
 };
 static_assert(sizeof(QpContext) == 0xf8);
@@ -116,7 +116,7 @@ struct CqContext : Storage<64> {
 	static constexpr Field moderation_period{0x10, 31, 16}; /* microseconds */
 	static constexpr Field moderation_count{0x10, 15, 0};
 	static constexpr Field eqn{0x14, 8, 0};
-	static constexpr Field log_page_size{0x18, 29, 24}; /* less 12 */
+	static constexpr Field log_page_size{0x18, 29, 24}; /* minus 12 */
 	static constexpr Field64 mtt_offset{0x18, 39, 3};
 	static constexpr Field last_notified_index{0x20, 23, 0};
 	static constexpr Field solicited_producer_index{0x24, 23, 0};
@@ -135,7 +135,7 @@ struct EqContext : Storage<64> {
 	static constexpr Field moderation_period{0x10, 31, 16};
 	static constexpr Field moderation_count{0x10, 15, 0};
 	static constexpr Field vector{0x14, 9, 0};
-	static constexpr Field log_page_size{0x18, 29, 24}; /* less 12 */
+	static constexpr Field log_page_size{0x18, 29, 24}; /* minus 12 */
 	static constexpr Field64 mtt_offset{0x18, 39, 3};
 	static constexpr Field consumer_index{0x28, 23, 0};
 	static constexpr Field producer_index{0x2c, 23, 0};
@@ -153,11 +153,11 @@ struct SrqContext : Storage<48> {
 	static constexpr Field state{0x00, 31, 28};
 	static constexpr Field log_size{0x00, 27, 24};
 	static constexpr Field srqn{0x00, 23, 0};
-	static constexpr Field log_stride{0x04, 26, 24}; /* less 4 */
+	static constexpr Field log_stride{0x04, 26, 24}; /* minus 4 */
 	static constexpr Field xrc_domain{0x04, 15, 0};
 	static constexpr Field page_offset{0x08, 29, 24};   /* units of 64 bytes */
 	static constexpr Field cqn{0x08, 23, 0};            /* XRC only */
-	static constexpr Field log_page_size{0x10, 29, 24}; /* less 12 */
+	static constexpr Field log_page_size{0x10, 29, 24}; /* minus 12 */
 	static constexpr Field64 mtt_offset{0x10, 39, 3};
 	static constexpr Field pd{0x18, 23, 0};
 	static constexpr Field limit{0x1c, 31, 16};
@@ -169,13 +169,13 @@ static_assert(sizeof(SrqContext) == 48);
 
 /* A memory protection entry: one memory region or window. */
 struct MptEntry : mellanox_icm::MptEntry {
-	static constexpr Field qpn{0x04, 31, 8}; /* of a type-2 window */
+	static constexpr Field qpn{0x04, 31, 8}; /* QPN of a type-2 window */
 	static constexpr Field bound_to_qp{0x04, 7, 7};
 	static constexpr Field remote_access_enable{0x0c, 28, 28};
 	static constexpr Field fast_register_enable{0x0c, 27, 27};
 	static constexpr Field invalidate_enable{0x0c, 25, 25};
 	static constexpr Field remote_invalidate_enable{0x0c, 24, 24};
-	static constexpr Field lkey{0x20, 31, 0}; /* of a window: the key of its region */
+	static constexpr Field lkey{0x20, 31, 0}; /* for a window: the key of its region */
 	static constexpr Field window_count{0x24, 23, 0};
 	static constexpr Field first_byte_offset_enable{0x28, 23, 23};
 	static constexpr Field length64{0x28, 22, 22}; /* the region is 2^64 bytes long */

@@ -45,7 +45,7 @@ struct WqeControl {
 		strong_order = 1u << 7,
 		l4_checksum = 1u << 5,
 		ip_checksum = 1u << 4,
-		/* Both bits ask for a completion; one alone does not. */
+		/* Both bits together request a completion; a single one does not. */
 		completion = 3u << 2,
 		solicited = 1u << 1,
 		force_loopback = 1u << 0,
@@ -94,7 +94,10 @@ struct MlxFlags {
 	constexpr bool keep_icrc() const { return field_get<4, 4>(word) != 0; }
 };
 
-/* Where a special QP's packet goes: the immediate word of its control segment, upper half. */
+/*
+ * Returns the destination LID of a special QP's packet: the upper half of the immediate word in its
+ * control segment.
+ */
 constexpr std::uint16_t mlx_remote_lid(std::uint32_t immediate)
 {
 	return static_cast<std::uint16_t>(immediate >> 16);

@@ -171,7 +171,7 @@ struct OutputHead : Storage<8> {
 /* The number of an object: in the input of its DESTROY and QUERY, in the output of its CREATE. */
 constexpr Field object_number{0x08, 23, 0};
 constexpr Field event_queue_number{0x08, 7, 0};
-/* Most objects: the context's and the page list's places in the input of CREATE. */
+/* Offsets of the context and of the page list in the input of CREATE, for most objects. */
 constexpr std::size_t context_offset = 0x10;
 constexpr std::size_t pages_offset = 0x110;
 
@@ -227,7 +227,7 @@ struct AccessRegister {
 	static constexpr std::uint32_t port_mtu = 0x5003;
 	static constexpr std::uint32_t port_speed = 0x5004;
 	static constexpr std::uint32_t port_counters = 0x5008;
-	/* From the start of its data. */
+	/* Offsets from the start of its data. */
 	static constexpr Field port{0x00, 23, 16};
 	static constexpr Field pcap_port{0x00, 23, 16};
 	static constexpr Field pcap_mask{0x04, 31, 0};
@@ -274,7 +274,7 @@ struct McgMember {
 
 /* QUERY_HCA_VPORT_CONTEXT: from the start of its output. */
 struct VportContext {
-	/* In the input, as of all three queries; 0: port 1, where there is one only. */
+	/* In the input of all three queries; 0 means port 1 if there is only one port. */
 	static constexpr Field port_in{0x08, 19, 16};
 	static constexpr std::size_t size = 0x210;
 	static constexpr Field grh_required{0x30, 28, 28};

@@ -88,7 +88,8 @@ struct MkeyContext : Storage<0x40> {
 	static constexpr Field pd{0x0c, 23, 0};
 	static constexpr Field64 start{0x10, 63, 0};
 	static constexpr Field64 length{0x18, 63, 0};
-	static constexpr Field octwords{0x34, 31, 0}; /* room for translations, in 16 bytes */
+	/* space for translations, in units of 16 bytes */
+	static constexpr Field octwords{0x34, 31, 0};
 	static constexpr Field log_page_size{0x38, 4, 0};
 
 	static constexpr std::uint32_t any_qp = 0xffffff;
@@ -136,9 +137,9 @@ struct QpContext : Storage<0xe8> {
 	static constexpr Field mtu{0x08, 31, 29};
 	static constexpr Field log_max_message{0x08, 28, 24};
 	static constexpr Field log_rq_size{0x08, 22, 19};
-	static constexpr Field log_rq_stride{0x08, 18, 16}; /* less 4 */
+	static constexpr Field log_rq_stride{0x08, 18, 16}; /* minus 4 */
 	static constexpr Field no_send_queue{0x08, 15, 15};
-	static constexpr Field log_sq_size{0x08, 14, 11}; /* in blocks of 64 bytes */
+	static constexpr Field log_sq_size{0x08, 14, 11}; /* size in blocks of 64 bytes */
 	static constexpr Field reserved_lkey{0x08, 4, 4};
 	static constexpr Field offload_mode{0x08, 3, 0};
 	static constexpr Field uar_page{0x0c, 23, 0};
@@ -261,7 +262,7 @@ constexpr std::uint32_t set_limit = 1;
 struct XrcSrqContext : Storage<0x40> {
 	static constexpr Field state{0x00, 31, 28};
 	static constexpr Field log_size{0x00, 27, 24};
-	static constexpr Field log_stride{0x04, 26, 24}; /* less 4 */
+	static constexpr Field log_stride{0x04, 26, 24}; /* minus 4 */
 	static constexpr Field xrc_domain{0x04, 23, 0};
 	static constexpr Field page_offset{0x08, 31, 26};
 	static constexpr Field cqn{0x08, 23, 0};

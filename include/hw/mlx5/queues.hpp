@@ -73,7 +73,7 @@ struct WqeOffload : Storage<32> {
 	static constexpr std::size_t header = 0x1e;
 };
 
-/* Behind the control segment of a UMR: this, a key's context, and a list. */
+/* The control segment of a UMR is followed by this, the context of a key, and a list. */
 struct WqeUmr : Storage<48> {
 	static constexpr Field inline_list{0x00, 31, 31};
 	static constexpr Field fail_unless_free{0x00, 29, 29};
@@ -126,7 +126,7 @@ struct Cqe : Storage<64> {
 	static constexpr Field pkey{0x24, 15, 0};
 	static constexpr Field byte_count{0x2c, 31, 0};
 	static constexpr Field64 timestamp{0x30, 63, 0};
-	static constexpr Field syndrome{0x34, 7, 0}; /* of an error */
+	static constexpr Field syndrome{0x34, 7, 0}; /* syndrome of an error */
 	static constexpr Field wqe_opcode{0x38, 31, 24};
 	static constexpr Field qpn{0x38, 23, 0};
 	static constexpr Field wqe_counter{0x3c, 31, 16};
@@ -164,7 +164,7 @@ struct Eqe : Storage<64> {
 	static constexpr Field commands{0x20, 31, 0};
 	static constexpr Field port{0x28, 31, 28};
 	static constexpr Field cq_error_syndrome{0x28, 7, 0};
-	static constexpr Field kind{0x34, 31, 24}; /* of the object that has the number */
+	static constexpr Field kind{0x34, 31, 24}; /* kind of the object that has the number */
 	static constexpr Field number{0x38, 23, 0};
 	static constexpr Field owner{0x3c, 0, 0};
 	static constexpr std::uint32_t cq_overrun = 1;

@@ -70,8 +70,8 @@ struct TirContext : Storage<0xf0> {
 	static constexpr Field transport_domain{0x24, 23, 0};
 	static constexpr std::size_t key = 0x28;
 	static constexpr std::size_t key_size = 40;
-	static constexpr Field ipv6{0x50, 31, 31}; /* else IPv4 */
-	static constexpr Field udp{0x50, 30, 30};  /* else TCP */
+	static constexpr Field ipv6{0x50, 31, 31}; /* 0: IPv4 */
+	static constexpr Field udp{0x50, 30, 30};  /* 0: TCP */
 	static constexpr Field selected{0x50, 29, 0};
 	/* Values of kind. */
 	static constexpr std::uint32_t direct = 0;

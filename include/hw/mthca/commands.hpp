@@ -139,14 +139,14 @@ struct InitHca : Storage<0x200> {
 	static constexpr Field64 mpt_base{0x0f0, 63, 0};
 	static constexpr Field log_mpts{0x0f8, 5, 0};
 	static constexpr Field64 mtt_base{0x100, 63, 0};
-	static constexpr Field uar_page_size{0x128, 7, 0}; /* less 12 */
+	static constexpr Field uar_page_size{0x128, 7, 0}; /* minus 12 */
 	static constexpr Field log_uars{0x128, 15, 8};
 	static constexpr Field log_uarc_pages{0x128, 23, 16};
 	static constexpr Field64 uar_scratch_base{0x130, 63, 0};
 	static constexpr Field64 uarc_base{0x138, 63, 0};
 };
 
-/* INIT_IB: drivers fill in no more than this much. */
+/* The part of INIT_IB that drivers fill in. */
 struct InitIb : Storage<0x38> {
 	static constexpr Field system_image_guid_valid{0x00, 18, 18};
 	static constexpr Field node_guid_valid{0x00, 17, 17};

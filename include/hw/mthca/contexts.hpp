@@ -54,9 +54,9 @@ struct QpContext : Storage<0x100> {
 	static constexpr Field mtu{0x08, 31, 29};
 	static constexpr Field log_max_message{0x08, 28, 24};
 	static constexpr Field log_rq_size{0x08, 22, 19};
-	static constexpr Field log_rq_stride{0x08, 18, 16}; /* less 4 */
+	static constexpr Field log_rq_stride{0x08, 18, 16}; /* minus 4 */
 	static constexpr Field log_sq_size{0x08, 14, 11};
-	static constexpr Field log_sq_stride{0x08, 10, 8}; /* less 4 */
+	static constexpr Field log_sq_stride{0x08, 10, 8}; /* minus 4 */
 	static constexpr Field uar_page{0x0c, 23, 0};
 	static constexpr Field local_qpn{0x10, 23, 0};
 	static constexpr Field remote_qpn{0x14, 23, 0};
@@ -148,7 +148,7 @@ struct SrqContext : Storage<48> {
 	static constexpr Field srqn{0x00, 23, 0};
 	static constexpr Field lkey{0x04, 31, 0};
 	static constexpr Field record{0x08, 31, 0};
-	static constexpr Field log_stride{0x0c, 31, 29}; /* less 4 */
+	static constexpr Field log_stride{0x0c, 31, 29}; /* minus 4 */
 	static constexpr Field uar_page{0x0c, 23, 0};
 	static constexpr Field64 start{0x10, 63, 6};
 	static constexpr Field pd{0x18, 23, 0};
@@ -158,13 +158,13 @@ struct SrqContext : Storage<48> {
 };
 static_assert(sizeof(SrqContext) == 48);
 
-/* Firmware knows page lists by segments of so many entries, a power of two. */
+/* Firmware addresses page lists in segments of this size (log2 of entries). */
 inline constexpr uint32_t log_mtt_segment = 3;
 
 struct MptEntry : mellanox_icm::MptEntry {
-	static constexpr Field log_page_size{0x04, 4, 0};  /* less 12 */
+	static constexpr Field log_page_size{0x04, 4, 0};  /* minus 12 */
 	static constexpr uint64_t whole = ~uint64_t{0};    /* a length: everything */
-	static constexpr Field64 mtt_address{0x2c, 63, 3}; /* in ICM, absolute */
+	static constexpr Field64 mtt_address{0x2c, 63, 3}; /* absolute address in ICM */
 };
 static_assert(sizeof(MptEntry) == 64);
 

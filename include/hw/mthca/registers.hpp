@@ -46,7 +46,7 @@ namespace uar
 inline constexpr size_t page_size = 4096;
 inline constexpr size_t send_doorbell = 0x10;
 inline constexpr Field send_count{0x00, 31, 24};
-inline constexpr Field send_index{0x00, 23, 8}; /* of the first */
+inline constexpr Field send_index{0x00, 23, 8}; /* index of the first request */
 inline constexpr Field send_fence{0x00, 5, 5};
 inline constexpr Field send_opcode{0x00, 4, 0};
 inline constexpr Field send_qpn{0x04, 31, 8};
@@ -61,7 +61,7 @@ inline constexpr uint32_t cq_arm_next = 2;
 } // namespace uar
 
 /*
- * A doorbell record: one of those that lie in the context memory of a user access region (UARC), by
+ * A doorbell record. Records are in the context memory of a user access region (UARC), and have an
  * index.
  */
 struct DoorbellRecord : Storage<8> {

@@ -46,7 +46,7 @@ struct WqeNext {
 		solicited = 1u << 1,
 		always = 1u << 0,
 	};
-	/* On a special QP. */
+	/* Used on special QPs. */
 	static constexpr std::uint32_t vl15 = 1u << 17;
 	static constexpr std::uint32_t permissive_source = 1u << 16;
 
@@ -70,8 +70,8 @@ struct AddressVector {
 	std::uint8_t grh_path_bits;
 	ib::be16 dlid;
 	std::uint8_t reserved2;
-	std::uint8_t sgid_index; /* over both ports: 32 for each */
-	std::uint8_t rate;       /* and the largest message */
+	std::uint8_t sgid_index; /* index over both ports, with 32 for each */
+	std::uint8_t rate;       /* rate and maximum message size */
 	std::uint8_t hop_limit;
 	be32 sl_class_flow;
 	std::uint8_t dgid[16];

@@ -30,8 +30,8 @@ bool kern_irqs_disabled(void);
 /* Returns false where the kernel would report a caller that sleeps, if it has that check. */
 bool kern_may_sleep(void);
 /*
- * A number that two callers share if and only if one runs inside the other's calls: the task and
- * the kind of interrupt.
+ * Identifies the calling context: the task and the kind of interrupt. Two callers get the same
+ * number if and only if one of them is in the call stack of the other.
  */
 unsigned long kern_context(void);
 unsigned int kern_cpu(void);

@@ -9,7 +9,7 @@ KERN_C_BEGIN
 
 enum {
 	KERN_LINK_ADDRESS_SIZE =
-		20 /* of an InfiniBand interface: 4 bytes of flags and QPN, and the GID */
+		20 /* length for an InfiniBand interface: 4 bytes of flags and QPN, and the GID */
 };
 
 struct kern_ip_address {

@@ -8,10 +8,10 @@ struct kern_file;
 KERN_C_BEGIN
 
 /*
- * The test's task in the place of a process, whose memory is the first process's: what is mapped
- * there is the test's alone. enter: false without one; each map: the address, or 0, of untouched
- * memory; pinned: pages; limit: calls body as a process that may lock so many bytes, and is not
- * privileged to lock more.
+ * Run the test's task with the memory of a process (init); areas that the test maps are used only
+ * by the test. enter: returns false if there is no such process. map: returns the address of
+ * untouched memory, or 0. pinned: returns the number of pinned pages. limit: calls body as an
+ * unprivileged process that may lock this number of bytes.
  */
 bool kern_kunit_process_enter(void);
 void kern_kunit_process_leave(void);

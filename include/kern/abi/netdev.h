@@ -223,7 +223,7 @@ struct kern_tx_packet {
 	unsigned int fragments;
 	unsigned int gso_size; /* 0: one packet */
 	unsigned int gso_segments;
-	unsigned int header_length; /* of a GSO packet: up to the TCP payload, from data */
+	unsigned int header_length; /* for a GSO packet: bytes from data to the TCP payload */
 	bool checksum;              /* the device has to fill it in */
 };
 void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet);
@@ -296,8 +296,8 @@ struct kern_rx_packet {
 	unsigned int length;
 	unsigned int copied;
 	struct page *page;        /* if copied < length, its reference is taken over */
-	unsigned int page_offset; /* of data */
-	unsigned int truesize;    /* of the piece of page */
+	unsigned int page_offset; /* offset of data in the page */
+	unsigned int truesize;    /* size of the piece of the page */
 	u16 protocol;             /* host order */
 	enum kern_packet_type type;
 	bool checksum_ok;

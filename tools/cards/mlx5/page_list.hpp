@@ -75,7 +75,7 @@ private:
 
 // PageLayout - the description of the pages in a queue's context.
 struct PageLayout {
-	unsigned log_page_size = 0;    // less 12
+	unsigned log_page_size = 0;    // minus 12
 	std::uint32_t page_offset = 0; // start of the queue in its first page, in 64ths of a page
 	std::uint64_t bytes = 0;       // size of the queue
 };
