@@ -28,10 +28,10 @@ using mellanox_icm::wqe_bytes_max;
 using mellanox_icm::wqe_unit;
 
 struct WqeNext {
-	be32 next_word; /* address and opcode of the next */
-	be32 size_word; /* of the next */
-	be32 flags;     /* of this one */
-	be32 immediate; /* of this one */
+	be32 next_word; /* address and opcode of the next WQE */
+	be32 size_word; /* size of the next WQE */
+	be32 flags;     /* of this WQE */
+	be32 immediate; /* of this WQE */
 
 	static constexpr std::uint32_t address_mask = ~std::uint32_t{0x3f};
 	static constexpr std::uint32_t doorbell = 1u << 7;
