@@ -19,7 +19,7 @@ int call(ib_cm_id *cm_id, Body body)
 	return body(id).error();
 }
 
-/* The same, with private data. */
+/* Does the same, and passes private data. */
 template<class Body>
 int call_with(ib_cm_id *cm_id, const void *private_data, u8 private_data_len, Body body)
 {

@@ -215,8 +215,8 @@ void Id::fill_event(ib_cm_event &event, const Received &received, Id *listener,
 }
 
 /*
- * Each side's resources bound what the other may ask (IBA 12.7.29, 12.7.30), so the two change
- * places.
+ * The resources of each side limit the requests of the other (IBA 12.7.29, 12.7.30), so the two
+ * values are swapped.
  */
 void Id::fill_req(ib_cm_event &event, const Received &received, Id *listener,
 		  sa_path_rec (&paths)[2]) const

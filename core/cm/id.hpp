@@ -33,8 +33,8 @@ class Id : public ib_cm_id
 {
 public:
 	/*
-	 * A new one of a consumer's, or of a peer's, with the listener that it is for. Errors:
-	 * ENOMEM. Context: process.
+	 * Creates an ID for a consumer, or for the request of a peer to @listener. Errors: ENOMEM.
+	 * Context: process.
 	 */
 	static kern::Result<kern::Owned<Id>> create(kern::Ref<Device> device, ib_cm_handler handler,
 						    void *context);
@@ -83,12 +83,13 @@ public:
 	kern::Result<> receive(Port &port, Received received, Event event);
 	bool has_room_for_new() const { return listening_->pending < listening_->backlog; }
 	/*
-	 * True if it came from the address to which this end sends, by one of the connection's
-	 * paths. Numbers can be guessed; the LID of a sender is filled in by its card.
+	 * Returns true if the message came from the address to which this end sends, by one of the
+	 * connection's paths. Communication IDs can be guessed, but the LID of a sender is filled
+	 * in by its card.
 	 */
 	bool is_from_peer(const Received &received) const;
 	/* moved.cpp; the lock is held. */
-	/* The path that leads to the peer's port; ENOENT if that is not known. */
+	/* Returns the path to the peer's port. Errors: ENOENT if it is not known. */
 	kern::Result<sa_path_rec> path_to_peer() const;
 	/* Sends by this path from now on. Errors: those of the path; ENOMEM. */
 	kern::Result<> follow_peer(const sa_path_rec &path);

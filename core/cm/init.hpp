@@ -9,7 +9,10 @@ namespace cm
 
 /* nullptr for a device that the CM does not serve. Context: any, for a client of it. */
 kern::Ref<Device> device_of(ib_device *ib);
-/* The same for callers that are not clients, which may race with its removal. Context: process. */
+/*
+ * Does the same for callers that are not clients, and may race with the removal of the device.
+ * Context: process.
+ */
 kern::Ref<Device> find_device(ib_device &ib);
 
 } // namespace cm

@@ -56,7 +56,7 @@ public:
 		count_++;
 		return {};
 	}
-	/* Harmless for one that is in none. */
+	/* Has no effect on an object that is in no table. */
 	void erase(Link &link)
 	{
 		if (!link.linked_)

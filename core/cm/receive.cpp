@@ -255,7 +255,10 @@ void Device::answer_unknown_dreq(Port &port, const Received &received)
 	answer_by_itself(port, received, mad, ib::CmAttribute::drep);
 }
 
-/* A REQ that is no connection's yet. The order of the checks is what a peer sees. */
+/*
+ * Handles a REQ that belongs to no connection. The order of the checks determines the reason that
+ * the peer gets.
+ */
 kern::Result<> Device::take_req(Port &port, Received received)
 {
 	const auto &req = received.message<ib::CmReq>();

@@ -124,7 +124,7 @@ struct Table {
 		cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)] = {action,
 											   next};
 	}
-	/* The same in several states. */
+	/* The table for several states. */
 	template<std::size_t count>
 	constexpr void set(const State (&states)[count], Event event, Action action, State next)
 	{

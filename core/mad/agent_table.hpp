@@ -17,15 +17,15 @@ public:
 
 	bool empty() const { return agents_.empty(); }
 	/*
-	 * Gives the agent the high half of its transaction ids. Errors: EINVAL if another has
-	 * claimed one of the MADs that it wants.
+	 * Assigns the upper half of the agent's transaction IDs. Errors: EINVAL if another agent
+	 * has registered for one of the same MADs.
 	 */
 	kern::Result<> add(Agent &agent);
-	/* The one that a MAD is for; nullptr for none. */
+	/* Returns the agent that a MAD is for, or nullptr. */
 	Agent *find(const Receive &receive);
 	/*
-	 * The first snooping agent, or the next behind one that may have left meanwhile; nullptr
-	 * for none.
+	 * Returns the first snoop agent, or the one after an agent that may have left meanwhile;
+	 * nullptr if there is none.
 	 */
 	Agent *snooper_behind(Agent *after);
 

@@ -85,7 +85,7 @@ struct Receive : ib_mad_recv_wc, ib_cqe {
 	ib::Smp &smp() { return *reinterpret_cast<ib::Smp *>(&buffer.mad); }
 	bool is_response() const { return buffer.mad.header.is_response(); }
 
-	/* Fills in what a consumer sees of a single MAD. */
+	/* Fills in the consumer's structures for a single MAD. */
 	void present();
 	/* The receive whose recv_buf.list this is. */
 	static Receive *of_link(ib_list_head *link);

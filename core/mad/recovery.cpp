@@ -37,8 +37,8 @@ kern::Result<> Recovery::take_step(State state, bool nothing_posted)
 	kern::Result<> result;
 	if (state == State::failing) {
 		/*
-		 * A QP that is left with nothing may be in RESET, from where no way leads to ERR
-		 * (IBA 10.3.1).
+		 * A QP without posted requests may be in RESET, from which there is no transition
+		 * to ERR (IBA 10.3.1).
 		 */
 		result = nothing_posted ? kern::Result<>{} : move_to(IB_QPS_ERR);
 	} else {

@@ -12,8 +12,8 @@ namespace mad
 {
 
 /*
- * A message may not be longer: 16 MiB, far beyond any table of a subnet, bounds what a peer can
- * make us hold.
+ * Maximum size of a message: 16 MiB is far more than any table of a subnet, and limits the memory
+ * that a peer can make this side use.
  */
 constexpr std::uint32_t rmpp_segments_max = 16 * 1024 * 1024 / ib::rmpp_mad_data_bytes;
 

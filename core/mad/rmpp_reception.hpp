@@ -13,12 +13,15 @@ namespace mad
 {
 
 /*
- * Silence after which a receiver gives up (IBA 13.6.3.2 leaves the total to it), and how long it
- * answers repetitions after the end.
+ * Time without a segment after which a receiver abandons a message (IBA 13.6.3.2 leaves the total
+ * to it), and time for which it answers repetitions after the end.
  */
 constexpr u64 rmpp_silence_ns = 40'000'000'000;
 constexpr u64 rmpp_linger_ns = 10'000'000'000;
-/* Messages that one agent assembles at a time; more are dropped and counted. */
+/*
+ * Maximum number of messages that one agent assembles at a time; further ones are dropped and
+ * counted.
+ */
 constexpr unsigned rmpp_transactions_max = 64;
 /*
  * Limit of the segments in all of them: as many as the longest message has. A message that would

@@ -57,8 +57,8 @@ constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, const SmiNode &node, std::u
 }
 
 /*
- * Decides on one that came in by a port: local or discard, and at a switch also on by a port or by
- * LID.
+ * Decides about an SMP that arrived at a port: local or discard, and in a switch also forwarding by
+ * a port or by LID.
  */
 constexpr ib::SmiDecision smi_inbound(ib::Smp &smp, const SmiNode &node, std::uint8_t in_port)
 {

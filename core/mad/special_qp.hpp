@@ -61,7 +61,7 @@ public:
 	ib_qp *qp() const { return qp_; }
 	ib_qp_type type() const { return type_; }
 	ib_pd *pd() const { return pd_; }
-	/* Read without a lock, each by itself. */
+	/* Each counter is read separately, without a lock. */
 	const ib_mad_counters &counters() const { return counters_; }
 	/*
 	 * Counts a MAD that its agent does not accept from its sender, like one for which no agent

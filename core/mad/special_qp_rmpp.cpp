@@ -92,7 +92,10 @@ void SpecialQp::take_rmpp_data(const HandlerContext &here, Agent &agent,
 		deliver(here, agent, std::move(taken.message));
 }
 
-/* ACK, STOP or ABORT for a message that we send; ABORT also for one that the peer sends. */
+/*
+ * Handles an ACK, STOP or ABORT for a message that this side sends, and an ABORT for one that the
+ * peer sends.
+ */
 void SpecialQp::take_rmpp_answer(Agent &agent, const Receive &receive)
 {
 	const auto &rmpp = receive.rmpp();

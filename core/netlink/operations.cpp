@@ -106,7 +106,7 @@ int dump(const kern_netlink_request *native, kern_netlink_message *to, unsigned 
 	Message message(to);
 	Place at{place[0], place[1]};
 	const Request request(native);
-	/* It has been looked for when the question came. */
+	/* The device was looked up when the request arrived. */
 	const kern::Result<Rest> rest =
 		table.entries[abi::operation_of(request.type())].dump(request, message, at);
 

@@ -12,8 +12,8 @@ constexpr const char *kind_names[] = {"pd", "cq", "qp", "cm_id", "mr", "ctx", "s
 static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == IB_RESOURCE_KINDS);
 
 /*
- * A kind as the protocol has it: its table, an entry of it, and the number that one is asked for
- * by.
+ * The attributes of a kind of object: its table, an entry of the table, and the number that selects
+ * an entry.
  */
 struct Kind {
 	u16 operation;

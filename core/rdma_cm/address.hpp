@@ -33,7 +33,7 @@ bool is_link_local(const Address &address);
 bool is_group_or_broadcast(const Address &address);
 /* The addresses are equal in all fields of the family. */
 bool same(const Address &a, const Address &b);
-/* The same host, whatever the port. */
+/* Returns true if the hosts are equal; ports are ignored. */
 bool same_host(const Address &a, const Address &b);
 u16 port_of(const Address &address);
 /* For AF_IB, all bits of the service ID are compared afterwards. */
@@ -45,9 +45,8 @@ constexpr u64 service_of(rdma_ucm_port_space space, u16 port)
 }
 u64 service_of(rdma_ucm_port_space space, const Address &address);
 /*
- * The port space whose ports an id of space @own takes by an address: its own; for AF_IB the one
- * that the service ID names, which has to be its own as well unless that is RDMA_PS_IB.
- * Errors: EPROTONOSUPPORT.
+ * Returns the port space of an address for an ID of space @own: @own itself; for AF_IB, the space
+ * in the service ID, which must be @own unless that is RDMA_PS_IB. Errors: EPROTONOSUPPORT.
  */
 kern::Result<rdma_ucm_port_space> space_of(rdma_ucm_port_space own, const Address &address);
 /* The partition that an address of AF_IB names; 0: none. */

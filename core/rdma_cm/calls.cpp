@@ -27,7 +27,7 @@ kern::Result<> Id::listen(int backlog, Listeners &doomed)
 	return {};
 }
 
-/* A first one that could not begin is taken again. */
+/* If starting the first listener failed, this is tried again. */
 kern::Result<> Id::make_connection()
 {
 	if (!connection_)
@@ -225,7 +225,7 @@ kern::Result<> Id::create_qp(ib_pd &pd, ib_qp_init_attr &attr)
 	return begun;
 }
 
-/* One that is still in use stays the id's, so that its consumer can destroy it later. */
+/* A QP that is still in use remains with the ID, so that its consumer can destroy it later. */
 void Id::destroy_qp()
 {
 	if (!qp)

@@ -239,7 +239,7 @@ TransportEvent IbConnection::read_resolution(const ib_cm_event &event) const
 	return report;
 }
 
-/* The CM keeps its ID whatever the consumer returns: it is destroyed with this one. */
+/* The CM keeps its ID regardless of the consumer's return value: it is destroyed with this ID. */
 int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 {
 	auto &self = *static_cast<IbConnection *>(cm_id->context);

@@ -142,7 +142,7 @@ public:
 	 * handler's result.
 	 */
 	int offer(Id &fresh, rdma_cm_event &event);
-	/* Initialises an id for a request that arrived. No one else knows it yet. */
+	/* Initialises an ID for a request that arrived. It is not visible to other tasks yet. */
 	kern::Result<> begin(const struct Ends &ends, const Interface &interface,
 			     class Request &request);
 	/* The device is removed. Called without the lock. */

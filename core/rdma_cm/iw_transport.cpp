@@ -45,8 +45,8 @@ void name_access(ib_qp_attr &attr, int &mask)
 }
 
 /*
- * The QP of a connection: the id's own, or its consumer's by number, which is not destroyed
- * meanwhile. One that a program names has to be the program's.
+ * The QP of a connection: the ID's own QP, or the consumer's QP by number, which is kept from being
+ * destroyed meanwhile. A QP that a program specifies must belong to the program.
  */
 class UsedQp
 {

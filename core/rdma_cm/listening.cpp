@@ -129,8 +129,8 @@ void Manager::stop_listening(Id &id, Listeners &doomed)
 }
 
 /*
- * The services of the doomed are free then: the next one that listens, here or elsewhere, need not
- * wait for their handlers.
+ * The services of these listeners are then free, so the next ID that listens need not wait for
+ * their handlers.
  */
 void Manager::stop_all(Listeners &doomed)
 {

@@ -192,7 +192,9 @@ kern::Result<> Manager::attach_locked(Id &id, Device &device, u32 port_num)
 	return {};
 }
 
-/* The first that can do one of `caps`, and that tasks of `net` may use. */
+/*
+ * Returns the first device that has one of the capabilities `caps` and that tasks of `net` may use.
+ */
 template<class Suits>
 Device *Manager::find_port(u64 net, u32 caps, u16 pkey, u32 &port, Suits suits)
 {

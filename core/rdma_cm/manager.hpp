@@ -51,7 +51,7 @@ private:
 	ib_device &ib_;
 };
 
-/* A port with one of them has a manager that connects. */
+/* A port with one of these capabilities has a connection manager. */
 inline constexpr u32 connects = RDMA_CORE_CAP_IB_CM | RDMA_CORE_CAP_IW_CM;
 
 class Manager
@@ -81,13 +81,16 @@ public:
 	 * The id's lock is held.
 	 */
 	kern::Result<> attach(Id &id, const ib_gid &gid, u16 pkey);
-	/* The same, to a port that is active, or any other; its GID of index 0 is the id's then. */
+	/*
+	 * Does the same with an active port, or any other; the ID gets the GID with index 0 of the
+	 * port.
+	 */
 	kern::Result<> attach_any(Id &id, u16 pkey);
 	/* True if attach() would find a port for an id of a network namespace. */
 	bool has(u64 net, const ib_gid &gid);
 	/* To a port of the same subnet as that GID, or which has it. */
 	kern::Result<> attach_towards(Id &id, const ib_gid &gid, u16 pkey);
-	/* The same for an id that was created for a peer's request. */
+	/* Does the same for an ID that was created for a request of a peer. */
 	kern::Result<> attach_to(Id &id, ib_device &ib, u32 port_num);
 	void detach(Id &id);
 

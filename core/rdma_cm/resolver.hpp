@@ -54,8 +54,8 @@ public:
 	virtual kern::Result<Interface> incoming(const ib_gid &gid, u16 pkey, const Address &to,
 						 const Address &peer) = 0;
 	/*
-	 * The same of an RNIC, whose GID it is. Errors: ENODEV; EADDRNOTAVAIL if it does not have
-	 * the address.
+	 * Does the same for the RNIC that has the GID. Errors: ENODEV; EADDRNOTAVAIL if it does not
+	 * have the address.
 	 */
 	virtual kern::Result<Interface> incoming_ethernet(const ib_gid &gid, const Address &to) = 0;
 	/*

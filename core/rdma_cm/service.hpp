@@ -27,7 +27,7 @@ struct Listener {
 	kern::ListNode beginning_node;
 	ib_device &device;
 	const kern::Ref<Service> service;
-	/* Protected by the manager's lock: it has left its service and is to be ended. */
+	/* Protected by the manager's lock: it has left its service and must be ended. */
 	bool doomed = false;
 	/*
 	 * Its begin() has returned, and the task that started it no longer uses it. Must be awaited

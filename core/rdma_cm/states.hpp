@@ -132,7 +132,7 @@ constexpr Table make_table()
 	table.stay({disconnect}, E::waited_enough);
 
 	table.stay({addr_bound, addr_resolved}, E::join);
-	/* Whatever the id has done meanwhile, its groups are there. */
+	/* The groups of the ID exist in all states. */
 	for (E result : {E::joined, E::join_failed})
 		table.stay({addr_bound, addr_query, addr_resolved, route_query, route_resolved,
 			    connect, disconnect},

@@ -54,7 +54,7 @@ static_assert(sizeof(Header) == 8);
 using Ip = u8[28];
 using Storage = u8[128];
 
-/* The answer of whatever makes a number. */
+/* The response of commands that create a number. */
 struct Made {
 	u32 id;
 };

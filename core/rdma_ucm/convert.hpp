@@ -8,7 +8,7 @@
 namespace rdma_ucm
 {
 
-/* Bytes of an address of a family; 0 of one that there is not. */
+/* Returns the size of an address of a family; 0 for an unknown family. */
 size_t size_of(u16 family);
 /* The address of just that size. Errors: EINVAL. */
 kern::Result<rdma_sockaddr> address_of(const abi::Storage &said, size_t size);

@@ -53,7 +53,7 @@ public:
 	 * read. Context: process.
 	 */
 	static u32 end(kern::Ref<Id> id);
-	/* The same of a membership. */
+	/* Does the same for a membership. */
 	static u32 leave(kern::Ref<Membership> membership);
 	/* Discards an event that will not be read. Context: process. */
 	static void discard(kern::Owned<Event> event);
@@ -89,8 +89,9 @@ private:
 	const ib_qp_type type_;
 
 	/*
-	 * Under the table's lock: whose it is, as long as it is known; memberships; unread events,
-	 * in order; and of a listener how many requests wait to be read, and may.
+	 * Protected by the table's lock: the file of the ID while it is visible; its memberships;
+	 * its unread events, in order; and for a listener, the number of unread requests and its
+	 * limit.
 	 */
 	File *file_ = nullptr;
 	kern::List<Membership, &Membership::node> memberships_;

@@ -30,8 +30,8 @@ public:
 	/* Handlers are called from now on; what came before was kept. Context: process. */
 	void start();
 	/*
-	 * Nothing is pushed any more. Waits for a handler that runs, drops what waits, reports
-	 * leaked handlers. Context: process.
+	 * Called when no more events are pushed. Waits for a running handler, drops pending events,
+	 * and reports leaked handlers. Context: process.
 	 */
 	void stop();
 	/* Context: any. */

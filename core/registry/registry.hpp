@@ -106,7 +106,7 @@ public:
 	 * Errors: EEXIST.
 	 */
 	kern::Result<> enlist(kern::Owned<ib_device_registry> device, const char *name);
-	/* Lets all clients have it. Errors, of a device that is being registered: ENOMEM. */
+	/* Adds the device to all clients. Errors, for a device that is being registered: ENOMEM. */
 	kern::Result<> add_client_contexts(ib_device_registry &device);
 	/*
 	 * Returns when no client uses the device, no references are left, and no event handler
@@ -160,7 +160,7 @@ public:
 	void net_begun();
 	void net_ended(u64 net);
 
-	/* Lets it have all devices. Errors: ENOMEM. */
+	/* Adds all devices to the client. Errors: ENOMEM. */
 	kern::Result<> add_client(kern::Owned<ib_client_registry> client);
 	/* False, with nothing changed, from within a callback, where it may wait for itself. */
 	bool remove_client(ib_client_registry &client);

@@ -27,7 +27,7 @@ const char *name_of(const char *const (&names)[count], unsigned int value)
 }
 
 /*
- * A lane's rate in 100 Mbit/s, and what people call it; whatever is not known counts as the
+ * The rate of a lane in units of 100 Mbit/s, and its usual name. Unknown speeds count as the
  * slowest.
  */
 struct Speed {

@@ -11,8 +11,8 @@ namespace
 {
 
 /*
- * The sender's address, as the program needs it for an answer. Errors: EINVAL for one that cannot
- * be answered.
+ * Fills in the sender's address as a program needs it for a reply. Errors: EINVAL if a reply is not
+ * possible.
  */
 kern::Result<> describe(const ib_mad_agent &mad, const ib_mad_recv_wc &received,
 			abi::Header &header)

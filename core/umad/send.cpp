@@ -224,7 +224,7 @@ kern::Owned<Send> File::take(Send &send)
 
 void File::on_sent(Send &send, bool failed)
 {
-	/* Whatever the reason: there will be no answer, and programs know of one word for that. */
+	/* All failures have the same status, because programs only expect ETIMEDOUT. */
 	if (failed)
 		if (kern::Owned<Unread> message = send.take_outcome())
 			push(message, &send);

@@ -22,7 +22,7 @@ public:
 	kern::Result<> run(u32 word, Attributes::Place in, Attributes::Place out);
 
 private:
-	/* Looked up by the first word of its header. */
+	/* Looks up a command by the first word of its header. */
 	kern::Result<const Command *> find(u32 word) const;
 	kern::Result<> read_plain(const Command &command, const abi::Header &header, u64 from,
 				  size_t count);

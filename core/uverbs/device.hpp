@@ -35,7 +35,7 @@ public:
 	void forget(File &file) { files_.forget(file); }
 	XrcDomains &xrc_domains() { return xrc_domains_; }
 	Shares &shares() { return shares_; }
-	/* Contexts and objects are charged to this, as long as it has not been removed. */
+	/* Contexts and objects are charged to this until the device is removed. */
 	kern_cgroup_device *cgroup() const { return cgroup_.native(); }
 
 private:

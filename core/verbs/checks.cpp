@@ -32,7 +32,7 @@ constexpr const char *rule_names[] = {
 using Observer = void (*)(int rule, const char *who, const char *what);
 constinit kern::Atomic<Observer> observer;
 
-/* The methods that are being called now. Spread by context, so that CPUs seldom meet. */
+/* The methods that are currently called, distributed by context, so that CPUs rarely contend. */
 struct Bucket {
 	kern::IrqSpinLock lock{KERN_LOCK_CLASS("verbs.checks")};
 	MethodSection *first = nullptr;

@@ -63,7 +63,7 @@ public:
 
 	/* The method of this driver that the calling context is in; nullptr if in none. */
 	static const char *current(const ib_device *device);
-	/* The same, only of methods that must not sleep. */
+	/* Does the same, only for methods that must not sleep. */
 	static const char *current_atomic(const ib_device *device);
 
 private:

@@ -24,7 +24,7 @@ namespace
 
 /* Completions taken from the driver at once. */
 constexpr int batch = 16;
-/* The same for a direct poll, which has them on its stack. */
+/* The same for a direct poll, whose array is on the stack. */
 constexpr int direct_batch = 8;
 /* The poller yields after this number of completions. */
 constexpr int softirq_budget = 256;

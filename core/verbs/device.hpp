@@ -250,7 +250,7 @@ bool is_object(const T *object)
 {
 	return object && !rdma::is_err(object);
 }
-/* The same, and of this device. */
+/* Does the same, and checks that it belongs to this device. */
 template<class T>
 bool belongs(const T *object, const ib_device &device)
 {

@@ -25,7 +25,7 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct
 		return rdma::err_ptr<ib_pd>(error);
 
 	/*
-	 * The region of all memory serves whatever of the two keys the device does not have by
+	 * The region of all memory provides those of the two keys that the device does not have
 	 * itself. A program gets neither.
 	 */
 	const bool has_lkey = device->attrs.kernel_cap_flags & IBK_LOCAL_DMA_LKEY;

@@ -49,7 +49,7 @@ constexpr QpTraits describe(Protocol protocol, ib_qp_type type)
 	}
 }
 
-/* The same, worked out beforehand. */
+/* The same values, precomputed. */
 struct TraitsTable {
 	static constexpr unsigned int types = IB_QPT_XRC_TGT + 1;
 	QpTraits all[protocol_count][types]{};

@@ -186,7 +186,7 @@ void Cq::hint()
 	rdma::complete(&verbs_);
 }
 
-/* Whatever it is, completions are lost. */
+/* In any case, completions are lost. */
 void Cq::handle_event(const Message &)
 {
 	rdma::dispatch(IB_EVENT_CQ_ERR, &verbs_);

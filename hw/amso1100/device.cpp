@@ -127,7 +127,10 @@ void Device::shutdown()
 	if (ethernet_) {
 		kern::RtnlGuard guard;
 		ethernet_->remove();
-		/* Before the guard's end, with which buffers go that the card may not give up. */
+		/*
+		 * Must happen before the guard is released, which frees buffers that the card may
+		 * still own.
+		 */
 		cut_off();
 	}
 	ethernet_ = nullptr;

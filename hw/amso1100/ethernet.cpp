@@ -88,8 +88,8 @@ kern::Result<> Ethernet::start()
 {
 	const u32 needed = kern_netdev_mtu(dev_) + header_bytes;
 	/*
-	 * Before anything takes the place of buffers that the card did not give up when the
-	 * interface was stopped.
+	 * Must happen before buffers are allocated in place of those that the card still owned when
+	 * the interface was stopped.
 	 */
 	KERN_TRY(receives_.quiet());
 	KERN_TRY(receives_.allocate(dma_device_, needed > least_room ? needed : least_room));

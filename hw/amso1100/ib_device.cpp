@@ -55,7 +55,7 @@ void get_dev_fw_str(ib_device *device, char *str)
 		    static_cast<u32>(firmware >> 16) & 0xffff, static_cast<u32>(firmware) & 0xffff);
 }
 
-/* There is no word of the cable, and one GID: the address of the card's own stack. */
+/* The card does not report the state of the cable. It has one GID, the address of its own stack. */
 int query_port(ib_device *, u32, ib_port_attr *attr)
 {
 	attr->state = IB_PORT_ACTIVE;

@@ -291,7 +291,7 @@ constexpr ib_cm_state shown(State state)
 	return cm::is_established(state) ? IB_CM_ESTABLISHED : static_cast<ib_cm_state>(state);
 }
 
-/* Every kind of message, as an event and as what a peer sends. */
+/* Every kind of message, as an event and as a message of the peer. */
 struct Kind {
 	Event event;
 	ib::CmAttribute attribute;

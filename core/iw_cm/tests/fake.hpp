@@ -33,8 +33,8 @@ public:
 	 */
 	static inline bool (*asked_at_once)() = nullptr;
 	/*
-	 * A listen at this port is not answered as long as it is set; the second counts those
-	 * waiting.
+	 * While this is set, listening on this port does not return; the second one counts the
+	 * waiting calls.
 	 */
 	static inline kern::Atomic<u32> unanswered_port{0};
 	static inline kern::Atomic<unsigned int> unanswered{0};

@@ -28,7 +28,7 @@ void bench_wait(void);
 /* Any context. */
 void bench_wake(void);
 
-/* Asks for a soft interrupt in which nothing is done: what one costs by itself. */
+/* Raises a soft interrupt without work, to measure its own cost. */
 void bench_soft_interrupt(void);
 /*
  * Queues work that does bench_wake() alone, on a work queue of no CPU's own; returns bench_ticks()

@@ -7,7 +7,7 @@
 
 struct kern_class_attribute;
 
-/* First in whatever it is part of: the last reference to the device frees that. */
+/* Must be the first member of its structure, which the last reference to the device frees. */
 struct kern_class_device {
 	struct device native;
 	struct kern_class *class;

@@ -188,7 +188,7 @@ int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address,
 	skb->ip_summed = CHECKSUM_PARTIAL;
 	skb->csum_start = skb_network_offset(skb) + skb_headroom(skb) + start;
 	skb->csum_offset = offset;
-	/* Be it one that has the stack do it. */
+	/* This also covers a task that lets the network stack do it. */
 	dev->features |= NETIF_F_HW_CSUM;
 	return dev_queue_xmit(skb);
 }

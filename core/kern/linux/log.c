@@ -51,7 +51,10 @@ int kern_format(char *text, size_t size, const char *format, ...)
 }
 EXPORT_SYMBOL_GPL(kern_format);
 
-/* Ten lines in five seconds. Two CPUs that meet here may both pass: a limit, not a lock. */
+/*
+ * Permits ten lines in five seconds. Concurrent calls may both succeed at the limit, which is
+ * harmless.
+ */
 bool kern_log_allowed(struct kern_log_limit *limit, const char *module)
 {
 	if (!limit->window_start || time_after(jiffies, READ_ONCE(limit->window_start) + 5 * HZ)) {

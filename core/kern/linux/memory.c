@@ -12,7 +12,7 @@
 /* The task of the test whose allocation is to fail. Only one test at a time uses this. */
 static struct task_struct *failing_task;
 static unsigned int until_failure;
-/* Or one of those of all work items together. */
+/* The failing allocation of all work items together. */
 static atomic_t until_work_failure;
 
 static bool fails(void)

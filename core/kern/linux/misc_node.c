@@ -33,7 +33,7 @@ static struct attribute *node_attrs[] = {
 };
 ATTRIBUTE_GROUPS(node);
 
-/* The class misc calls it with its own lock held, as it does what ends the node. */
+/* misc calls this with its own lock held, which it also takes to remove the node. */
 static int open_misc(struct inode *inode, struct file *native)
 {
 	struct kern_misc_node *node =

@@ -509,8 +509,9 @@ void kern_napi_enable(struct kern_napi *napi)
 EXPORT_SYMBOL_GPL(kern_napi_enable);
 
 /*
- * A poll that has said that it is done may still be at its end, on another CPU, about to arm what
- * the caller is about to free: napi_disable() does not wait for that, but it is a soft interrupt.
+ * A poll that has called napi_complete_done() may still be running on another CPU, and about to arm
+ * a CQ that the caller is about to free. napi_disable() does not wait for it, but a grace period
+ * does, because it is a soft interrupt.
  */
 void kern_napi_disable(struct kern_napi *napi)
 {

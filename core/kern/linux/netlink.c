@@ -136,7 +136,7 @@ static int dump(struct sk_buff *skb, struct netlink_callback *callback)
 	};
 	int more = answers->dump(&request, &part, (unsigned long *)callback->args);
 
-	/* Messages already put are sent first, whatever follows. */
+	/* Messages that are already in the buffer are sent first. */
 	return more < 0 ? more : more ? skb->len : 0;
 }
 

@@ -25,7 +25,10 @@ int kern_user_is_zero(const void __user *from, size_t size)
 }
 EXPORT_SYMBOL_GPL(kern_user_is_zero);
 
-/* The user namespace below the initial one that contains @inner, which is not the initial one. */
+/*
+ * Returns the child of the initial user namespace that contains @inner, which is not the initial
+ * namespace.
+ */
 static struct user_namespace *outermost(struct user_namespace *inner)
 {
 	while (inner->parent != &init_user_ns)

@@ -37,7 +37,7 @@ bool request(const void *item, Call call);
 bool request_at(const void *item, std::uint64_t at, Call call);
 /* Cancels the item; returns false if it was not due. A running one continues. */
 bool cancel(const void *item);
-/* The same, and waits for one that runs. The caller may sleep, if `sleeps`. */
+/* Does the same, and waits for a running call. sleeps: the caller may sleep. */
 bool cancel_and_wait(const void *item, bool sleeps);
 /* Queues an item now that waits for its time. */
 void hasten(const void *item);

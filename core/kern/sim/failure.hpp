@@ -8,7 +8,7 @@
 namespace sim
 {
 
-/* Reports, and does not return. title: the same for the same defect. */
+/* Reports a failure, and does not return. title: identifies the kind of defect. */
 [[noreturn]] void fail(const std::string &title, const std::string &detail);
 /* Sets the function that is called on failure, and has to end the process. */
 void on_failure(std::function<void(const std::string &title, const std::string &detail)> handler);

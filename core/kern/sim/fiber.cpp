@@ -26,8 +26,8 @@ Fiber *resumed;
 } // namespace
 
 /*
- * Keeps what a function call keeps, on the stack; the stack pointer to *from, and on with
- * another's.
+ * Saves the registers that a function call preserves on the stack, stores the stack pointer in
+ * *from, and switches to the other stack.
  */
 extern "C" void sim_switch(void **from, void *to);
 asm(R"(

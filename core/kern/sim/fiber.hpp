@@ -41,13 +41,13 @@ public:
 	Fiber(const Fiber &) = delete;
 	Fiber &operator=(const Fiber &) = delete;
 
-	/* Makes it one that will call `body`; whatever it was before has finished. */
+	/* Prepares the fiber to call `body`; its previous body must have finished. */
 	void prepare(unsigned int id, Kind kind, std::string name, std::function<void()> body);
 	/* Switches to it; returns when another fiber switches to `from`. */
 	void resume(Fiber &from);
 	/*
-	 * The same for the line of execution that the program began with, which has no Fiber's
-	 * stack.
+	 * Does the same for the program's initial thread of execution, which has no stack of its
+	 * own here.
 	 */
 	static Fiber &root();
 

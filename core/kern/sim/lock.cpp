@@ -80,7 +80,7 @@ void assert_held(const Lock &lock)
 namespace sim
 {
 
-/* A section that cannot be preempted begins or ends: what a grace period waits for. */
+/* A section without preemption begins or ends; grace periods wait for such sections. */
 void enter_section(unsigned int Fiber::*counter)
 {
 	Fiber &self = scheduler().current();

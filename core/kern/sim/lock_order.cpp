@@ -37,7 +37,8 @@ namespace
 
 struct LockClass {
 	std::string name;
-	// Classes that have been taken while one of this was held, and where first.
+	// Classes that were taken while a lock of this class was held, with the place of the first
+	// time.
 	std::map<const void *, Place> followers;
 	// These record in which contexts spin locks of the class have been taken.
 	bool in_hard_interrupt = false, in_soft_interrupt = false;

@@ -62,7 +62,10 @@ void drop_backlog(netdev_queue &queue)
 		kern_skb_drop(skb);
 }
 
-/* Hands over what waits, as long as the queue takes it. Soft interrupts are off. */
+/*
+ * Passes waiting packets to the interface while the queue is not stopped. Soft interrupts are
+ * disabled.
+ */
 void run_queue(netdev_queue &queue)
 {
 	net_device *dev = queue.dev;

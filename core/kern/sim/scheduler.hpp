@@ -54,7 +54,7 @@ public:
 	 * first.
 	 */
 	void step(const Place &place);
-	/* The same, but switches to another fiber if any can run. */
+	/* Does the same, but switches to another fiber if any is runnable. */
 	void yield(const Place &place);
 	/*
 	 * Blocks the running fiber until wake() for the same address, or until the deadline, and

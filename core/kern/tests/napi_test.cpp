@@ -67,7 +67,9 @@ public:
 	bool was_met() const { return was_met_.load_acquire(); }
 
 private:
-	/* Time limits for two threads to meet on a busy host, and for a call that does not wait. */
+	/*
+	 * Time limits for two threads to overlap on a busy host, and for a call that does not wait.
+	 */
 	static constexpr unsigned int met_wait_ms = 3000, lingers_ms = 20;
 
 	int run()
@@ -96,8 +98,8 @@ void napi_disable_waits_for_the_poll(Test &test)
 	if (!test.needs_another_cpu())
 		return;
 	/*
-	 * The waiter may be woken on the CPU that polls, and then runs too late for the two to
-	 * meet.
+	 * The waiter may be woken on the polling CPU, and then runs too late to overlap with the
+	 * poll.
 	 */
 	bool met = false;
 	for (unsigned int tries = 0; tries < 20 && !met && !test.failed(); tries++) {

@@ -27,7 +27,7 @@ public:
 			over_.complete();
 		return leaving;
 	}
-	/* The consumer gives it up. True if it is to wait. */
+	/* The consumer releases the object. Returns true if it must wait. */
 	bool leave_locked()
 	{
 		leaving_ = true;

@@ -275,7 +275,7 @@ Groups::Step Groups::next_step_locked(Group &group)
 	if (group.rejoin) {
 		group.rejoin = false;
 		if (const u8 states = group.joined & wanted) {
-			/* An SA that knows nothing of the group creates it as it was. */
+			/* An SA without this group creates it with the same attributes. */
 			constexpr u64 properties =
 				ib::component(R::c_qkey) | ib::component(R::c_pkey) |
 				ib::component(R::c_traffic_class) | ib::component(R::c_sl) |

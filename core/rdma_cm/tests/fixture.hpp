@@ -31,7 +31,7 @@ class Addresses final : public rdma_cm::Resolver
 public:
 	/* A node's port has 10.0.0.host and fd00::host, in the namespace of that number. */
 	void add(const Node &node, u8 host, u16 pkey = IB_DEFAULT_PKEY_FULL, u64 net = 0);
-	/* The same of an RNIC's interface, which is not found by a GID. */
+	/* Does the same for the interface of an RNIC, which is not found by a GID. */
 	void add_rnic(u8 host) { add(ib_gid{}, host, 0, 0); }
 	/* The interface of a host is on the port of that GID from now on. */
 	void move(u8 host, const Node &node);
@@ -67,7 +67,7 @@ public:
 	kern::Atomic<int> entered{0};
 	/* If set, a caller that looks up the interface of a request has to wait; how many did. */
 	kern::Atomic<bool> holding{false};
-	/* The same for requests for a low port. */
+	/* Does the same for requests for a low port. */
 	kern::Atomic<bool> holding_ports{false};
 	kern::Atomic<unsigned int> held{0};
 	/* Number of lookups of an address's owner. */
