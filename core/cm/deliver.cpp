@@ -37,7 +37,10 @@ void Id::deliver(ib_cm_event_type type, Received received)
 		start();
 }
 
-/* Queues run(): at once, or for a new id when it is its turn among those of its listener. */
+/*
+ * Queues run(), immediately or, for a new ID, when the earlier new IDs of its listener have been
+ * delivered.
+ */
 void Id::start()
 {
 	if (turn_ == Turn::waits) {

@@ -126,7 +126,7 @@ private:
 	kern::Atomic<int> own_{0}, asked_{0};
 };
 
-/* The place of a message in the arrays of the counters. */
+/* Returns the index of a message in the arrays of counters. */
 constexpr std::size_t counter_of(const ib::Mad &mad)
 {
 	return static_cast<std::size_t>(mad.header.attr_id.value() -

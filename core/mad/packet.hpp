@@ -44,7 +44,7 @@ private:
 	enum class Place : std::uint8_t {
 		idle,
 		backlog, /* waits in the queue */
-		posted,  /* the hardware has it */
+		posted,  /* posted to the hardware */
 	};
 
 	ib_sge sge_;

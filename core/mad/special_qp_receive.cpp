@@ -132,7 +132,7 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 
 	size_t size = sizeof(answer);
 	u16 pkey_index = receive.completion.pkey_index;
-	/* A switch is asked by a certain port (NodeInfo has it). */
+	/* A request reaches a switch through a certain port, which NodeInfo contains. */
 	const u32 port_num = node_.is_switch ? receive.completion.port_num : port_num_;
 	const int result = ib_process_mad(device_, 0, port_num, &receive.completion, grh,
 					  reinterpret_cast<const ib_mad *>(&receive.buffer.mad),

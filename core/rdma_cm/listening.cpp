@@ -18,7 +18,7 @@ void Manager::doom(Listener &listener, Listeners &doomed)
 	doomed.push_back(listener);
 }
 
-/* Makes what listens for a service on a device; begin() has it listen, without the lock. */
+/* Creates the listener of a service on a device; begin() starts it later, without the lock. */
 kern::Result<> Manager::listen_on(Device &device, Service &service, BeginningListeners &beginning)
 {
 	Transport &transport = transport_of(device.ib());

@@ -88,7 +88,7 @@ public:
 	kern::Result<> attach_any(Id &id, u16 pkey);
 	/* True if attach() would find a port for an id of a network namespace. */
 	bool has(u64 net, const ib_gid &gid);
-	/* To a port of the same subnet as that GID, or which has it. */
+	/* Binds the ID to a port in the subnet of that GID, or to the port that has it. */
 	kern::Result<> attach_towards(Id &id, const ib_gid &gid, u16 pkey);
 	/* Does the same for an ID that was created for a request of a peer. */
 	kern::Result<> attach_to(Id &id, ib_device &ib, u32 port_num);

@@ -214,7 +214,7 @@ void Id::check_address()
 		post(changed_, Event::addr_changed, 0);
 }
 
-/* Asks ten times in the time that there is. */
+/* Queries the SA up to ten times within the timeout. */
 kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 {
 	constexpr int retries = 9;

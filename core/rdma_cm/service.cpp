@@ -111,7 +111,7 @@ int take_request(Service &service, Request &request)
 
 		kern::Guard handling(listener->handler_lock());
 		/*
-		 * One that is about to listen has still to find out if it can. On InfiniBand the
+		 * An ID that is about to listen does not know yet whether it can. On InfiniBand the
 		 * peer repeats its request; an RNIC's peer is refused, and has to connect again.
 		 */
 		if (listener->state() == State::addr_bound)

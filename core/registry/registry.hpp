@@ -116,8 +116,9 @@ public:
 	bool remove_device(ib_device_registry &device);
 	void put_device(ib_device_registry &device);
 	/*
-	 * From one network namespace into another: no client has it in between. Errors: ENODEV if
-	 * it is not in `from`, or leaving; EDEADLK from within a callback for this device.
+	 * Moves a device from one network namespace to another; no client has it in between.
+	 * Errors: ENODEV if it is not in `from`, or leaving; EDEADLK from within a callback for
+	 * this device.
 	 */
 	kern::Result<> move_device(ib_device_registry &device, u64 from, u64 to);
 	/*

@@ -19,7 +19,7 @@ struct Counter {
 	const char *name;
 	ib::PerfAttribute attribute;
 	u64 (*value)(const u8 *attribute);
-	/* Agents that have it, by width. */
+	/* Agents that have the counter, by width. */
 	u8 widths;
 };
 

@@ -11,8 +11,8 @@ namespace
 {
 
 /*
- * As NodeInfo has it (IBA 14.2.5.3): the firm whose boards are called by the PCI number of their
- * chip.
+ * The vendor ID in NodeInfo (IBA 14.2.5.3): the vendor whose boards are named after the PCI device
+ * ID of their chip.
  */
 constexpr u32 mellanox_oui = 0x0002c9;
 

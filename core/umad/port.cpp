@@ -93,7 +93,10 @@ void Port::leave_device()
 		manager_->leave_device();
 	issm_ = {};
 	umad_ = {};
-	/* The next port may have it, though programs may keep this one for long. */
+	/*
+	 * The number can be used for another port, although programs may keep this one open for
+	 * long.
+	 */
 	if (name_ < kern::Node::limit)
 		names().numbers.free(std::exchange(name_, kern::Node::limit));
 	files_.leave_device();

@@ -83,7 +83,7 @@ kern::Result<> Framing::read_plain(const Command &command, const abi::Header &he
 		return kern::Error{-ENOSPC};
 	if (out < command.response)
 		return kern::Error{-ENOSPC};
-	/* They have it whole, and count it wrong. */
+	/* The programs pass it completely, but with a wrong size. */
 	const size_t core = command.request;
 	KERN_TRY(take_request(command, from + sizeof(header), core));
 	size = short_of_reserved ? 0 : size - sizeof(header) - core;

@@ -105,7 +105,7 @@ Result<> write_context(Call &call, const Attributes &said)
 	return said.write_output(core_support, core_drops_optional_access);
 }
 
-/* Errors: EINVAL for a port or an entry that there is not. */
+/* Errors: EINVAL for a port or an entry that does not exist. */
 Result<abi::GidEntry> read_gid(ib_device &device, u32 port_num, u32 index)
 {
 	abi::GidEntry entry = {

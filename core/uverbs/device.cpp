@@ -82,7 +82,10 @@ void Device::remove()
 {
 	ib_withdraw_node(&published_);
 	node_ = {};
-	/* The next device may have it, though programs may keep this one for long. */
+	/*
+	 * The number can be used for another device, although programs may keep this one open for
+	 * long.
+	 */
 	numbers().free(std::exchange(number_, kern::Node::limit));
 	files_.leave_device();
 	cgroup_ = {};

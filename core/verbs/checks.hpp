@@ -94,7 +94,7 @@ private:
 /* Reports a handler that is called from within a method of the driver (LOCK-05). */
 void check_callback(const ib_device *device, const char *what);
 
-/* Takes the place of a CQ's completion handler. */
+/* Replaces the completion handler of a CQ. */
 void run_handler(ib_cq *cq, void *cq_context);
 
 #else

@@ -22,7 +22,7 @@ using namespace verbs;
 namespace
 {
 
-/* Completions taken from the driver at once. */
+/* Maximum number of completions that one call of the driver returns. */
 constexpr int batch = 16;
 /* The same for a direct poll, whose array is on the stack. */
 constexpr int direct_batch = 8;

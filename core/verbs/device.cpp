@@ -244,7 +244,7 @@ int ib_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *p
 	*port_attr = {};
 	if (int error = VERBS_CALL(device, query_port, device, port_num, port_attr))
 		return error;
-	/* The prefix is the upper half of the first GID; few drivers have it apart. */
+	/* The prefix is the upper half of the first GID; few drivers report it separately. */
 	if (port_attr->subnet_prefix == 0 && device->port_immutable[port_num].gid_tbl_len > 0) {
 		ib_gid gid = {};
 		if (VERBS_CALL(device, query_gid, device, port_num, 0, &gid) == 0)

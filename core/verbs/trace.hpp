@@ -44,7 +44,7 @@ private:
 	};
 
 	const Drivers drivers_;
-	/* Last: they call at once. */
+	/* Declared last, because their constructors may call back immediately. */
 	kern::TraceListener sends_{KERN_TRACE_POST_SEND, kern::method<&DeviceTrace::watch_sends>,
 				   this};
 	kern::TraceListener completions_{KERN_TRACE_COMPLETION,

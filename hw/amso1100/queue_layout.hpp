@@ -12,8 +12,8 @@ namespace amso1100
 struct FixedQueue {
 	u32 entries;
 	u32 slot_bytes;
-	u32 pool;   /* offset of the request pool from the register page */
-	u32 shared; /* the same */
+	u32 pool;   /* for requests: offset of the slots from the register page */
+	u32 shared; /* for requests: offset of the shared structure, likewise */
 };
 
 struct QueueLayout {

@@ -51,8 +51,8 @@ public:
 	void reset_done();
 
 	/*
-	 * The card can no longer be worked with. Its access to memory ends at once, before any of
-	 * it is freed; the rest happens in a task. Any context.
+	 * Called when the card can no longer be used. Its access to memory ends immediately, before
+	 * any memory is freed; the rest happens in a task. Context: any.
 	 */
 	void card_failed(const char *why) override;
 
@@ -60,7 +60,10 @@ private:
 	explicit Adapter(kern::pci::Device pci);
 	kern::Result<> start() KERN_REQUIRES(lifecycle_lock_);
 	void stop() KERN_REQUIRES(lifecycle_lock_);
-	/* The same for a card that does not answer any more: outstanding requests are flushed. */
+	/*
+	 * Does the same for a card that does not respond any more: outstanding requests are
+	 * flushed.
+	 */
 	void abandon() KERN_REQUIRES(lifecycle_lock_);
 	kern::Result<> reset_card();
 	void set_bus_master(bool on);

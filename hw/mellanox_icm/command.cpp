@@ -99,8 +99,8 @@ kern::Error CommandInterface::give_up(const Command &command, const char *why)
 {
 	if (!failed())
 		kern_dev_error(device_, "command %#x: %s\n", static_cast<u32>(command.opcode), why);
-	// In this order: with failed() commands that end the use of memory return at once, and the
-	// memory is freed.
+	// The order matters: when failed() is set, commands that release memory return immediately,
+	// and the memory is freed.
 	listener_.card_failed(why);
 	fail();
 	return kern::Error{-EIO};

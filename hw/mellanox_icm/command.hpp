@@ -88,12 +88,15 @@ public:
 	/*
 	 * Runs a command and returns what the card left in out_param (of use only where that is an
 	 * immediate).
-	 * Errors: EIO if the card does not answer or has failed before; otherwise what the status
-	 * stands for. May sleep.
+	 * Errors: EIO if the card does not answer or has failed before; otherwise the errno of the
+	 * status. May sleep.
 	 */
 	kern::Result<u64> execute(const Command &command);
 
-	/* The same with a mailbox each way; one whose command did not end is abandoned. */
+	/*
+	 * Does the same with mailboxes for input and output. The mailbox of a command that did not
+	 * complete is leaked.
+	 */
 	kern::Result<> execute_in(Command command, Mailbox &in);
 	kern::Result<> execute_out(Command command, Mailbox &out);
 	kern::Result<> execute_in_out(Command command, Mailbox &in, Mailbox &out);
@@ -191,7 +194,7 @@ private:
 	u64 free_slots_ KERN_GUARDED_BY(slots_lock_) = 0;
 	unsigned int in_use_ KERN_GUARDED_BY(slots_lock_) = 0;
 	bool events_ KERN_GUARDED_BY(slots_lock_) = false;
-	/* Last: it calls at once. */
+	/* Declared last, because its constructor may call back immediately. */
 	kern::TraceListener doorbells_watched_{KERN_TRACE_DOORBELL,
 					       kern::method<&CommandInterface::watch>, this};
 };

@@ -108,8 +108,8 @@ public:
 		return take_room(completion(vector), events, for_program);
 	}
 	/*
-	 * Room that the objects of programs find, whatever the kernel has already taken: as much
-	 * again as its reserve is left for that.
+	 * Space that is available for objects of programs even if the kernel has used more than its
+	 * reserve.
 	 */
 	u32 async_room_for_programs()
 	{

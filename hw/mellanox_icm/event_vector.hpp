@@ -20,7 +20,7 @@ protected:
 	~EventSink() = default;
 };
 
-/* An event queue with a vector of its own; or with none, where all share the interrupt pin. */
+/* An event queue with its own vector; or without one, if all share the interrupt pin. */
 template<class Eq>
 class EventVector
 {

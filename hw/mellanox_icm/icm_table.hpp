@@ -43,7 +43,10 @@ public:
 
 	/* The CPU's address of an entry that is in use. */
 	u8 *entry(u32 index) const { return entries_from(index).data(); }
-	/* The same, and of those behind it that lie in one run with it; not all need be in use. */
+	/*
+	 * Does the same, including the following entries that are contiguous with it; not all of
+	 * them need be in use.
+	 */
 	std::span<u8> entries_from(u32 index) const;
 
 	/* Returns the amount of host memory in use, for debugfs. */

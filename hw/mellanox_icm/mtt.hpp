@@ -34,7 +34,7 @@ struct MttTable {
 	kern::SharedPool for_programs;
 };
 
-/* A run of 2^order entries, or of the least that there is. */
+/* Allocates 2^order consecutive entries, or the minimum. */
 class MttRange
 {
 public:

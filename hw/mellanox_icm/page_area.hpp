@@ -50,8 +50,8 @@ private:
 };
 
 /*
- * MAP_ICM of one page that is not the kernel's to give: the card has it until take_back_page().
- * Errors: those of commands. May sleep.
+ * MAP_ICM of a page of a program, which the card uses until take_back_page(). Errors: those of
+ * commands. May sleep.
  */
 kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_address);
 /* UNMAP_ICM. A card that does not let go counts as failed. May sleep. */

@@ -50,11 +50,10 @@ private:
 };
 
 /*
- * Sets the fields common to all regions, whatever their memory: `entry` is zero before. access: as
- * in the verbs.
+ * Sets the fields common to all kinds of regions; `entry` must be zero. access: as in the verbs.
  */
 void put_region(u8 *entry, u32 pd, int access);
-/* The same of all memory, by addresses on the bus. */
+/* Does the same for a region of all memory, by bus addresses. */
 void put_all_memory(u8 *entry, u32 pd, int access);
 
 } // namespace mellanox_icm

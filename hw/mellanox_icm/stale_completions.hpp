@@ -31,7 +31,7 @@ public:
 
 	/* Saves the completion of the entry at this index. */
 	void save(u32 index, const ib_wc &wc) { slot(index) = {wc, true}; }
-	/* Returns it, once. False if none was saved, whatever the card has written there. */
+	/* Returns a saved completion, once. Returns false if none was saved for the entry. */
 	bool take(u32 index, ib_wc &wc)
 	{
 		Slot &from = slot(index);

@@ -25,8 +25,8 @@ public:
 	Cq(Hca &hca, ib_cq &verbs);
 	~Cq();
 	/*
-	 * Gives the queue to the card. attr: as the verb has it; udata: of a program, in whose
-	 * memory the queue then lies. May sleep.
+	 * Creates the queue on the card. attr: as in the verb; udata: the command of a program,
+	 * whose memory then contains the queue. May sleep.
 	 */
 	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata = nullptr);
 	/* Replaces start() in a test without a card. The record has two words. */
@@ -62,7 +62,7 @@ public:
 	 * returns their number. May sleep.
 	 */
 	u32 detach(Qp &qp, bool sends);
-	/* The same for an XRC target, of a domain that has SRQs here. */
+	/* Does the same for an XRC target of a domain with SRQs that use this CQ. */
 	u32 detach_target(Qp &qp);
 	/*
 	 * The card has reset a QP that continues to exist; its remaining entries are dropped. May

@@ -46,7 +46,7 @@ struct Opcodes {
 		send(WqeOpcode::bind_window, IB_WC_BIND_MW);
 		send(WqeOpcode::fast_register, IB_WC_REG_MR);
 		send(WqeOpcode::local_invalidate, IB_WC_LOCAL_INV);
-		// A receive of whatever kind has used up its request.
+		// A receive of any kind has consumed its request.
 		for (u8 opcode = 0; opcode <= wire::Cqe::opcode_mask; opcode++)
 			if (opcode != wire::cqe_opcode_error && opcode != wire::cqe_opcode_resize &&
 			    opcode != wire::Cqe::opcode_mask)

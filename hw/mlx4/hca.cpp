@@ -79,7 +79,7 @@ kern::Result<> Hca::start_firmware()
 		return kern::Error{-EPROTO};
 	}
 	KERN_TRY(run_firmware(firmware_.pages));
-	// Pages of 4 KiB, whatever the firmware thinks is best.
+	// Use pages of 4 KiB, regardless of the firmware's preference.
 	auto config = KERN_TRY(commands_->mailbox());
 	wire::ModStatCfg::log_page_size_valid.set(config.bytes(), 1);
 	return commands_->execute_in({.opcode = wire::Opcode::mod_stat_cfg}, config);

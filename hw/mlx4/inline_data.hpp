@@ -40,7 +40,7 @@ public:
 			length -= part;
 		}
 	}
-	/* The place of the next segment. */
+	/* Returns the address of the next segment. */
 	u8 *finish()
 	{
 		const u32 length = static_cast<u32>(at_ - segment_) - sizeof(wire::WqeInline);

@@ -25,7 +25,8 @@ public:
 	/* A program's memory. Context: process, the program's. */
 	kern::Result<> start_user(UserContext *, u64 start, u64 length, u64 iova, int access);
 	/*
-	 * As the verb has it; what does not change is as it was. Context: process, the program's.
+	 * Arguments as in the verb, or the former values of what does not change. Context: process,
+	 * the program's.
 	 */
 	kern::Result<> change_user(int flags, u64 start, u64 length, u64 iova, int access,
 				   ib_pd *pd);

@@ -26,7 +26,7 @@ u32 send_overhead(ib_qp_type type, u32 create_flags)
 	case IB_QPT_GSI: {
 		const u32 headers =
 			sizeof(ib::Lrh) + sizeof(ib::Grh) + sizeof(ib::Bth) + sizeof(ib::Deth);
-		// And the place of the ICRC at the end.
+		// The last segment reserves space for the ICRC.
 		return sizeof(WqeControl) + inline_bytes(sizeof(WqeControl), headers) + wqe_unit;
 	}
 	default:

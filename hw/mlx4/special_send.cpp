@@ -28,7 +28,7 @@ void put_packet(u8 *wqe, const SpecialPacket &packet, const wire::AddressVector 
 	InlineWriter head(wqe, wqe + sizeof(*control));
 	head.write(packet.headers(), packet.header_bytes());
 	u8 *at = put_data(head.finish(), wr.wr.sg_list, wr.wr.num_sge);
-	// The pad, and the place of the ICRC, which the card computes.
+	// The pad bytes, and space for the ICRC, which the card computes.
 	constexpr u8 zeros[SpecialPacket::icrc_bytes + 3] = {};
 	InlineWriter tail(wqe, at);
 	tail.write(zeros, packet.pad() + SpecialPacket::icrc_bytes);

@@ -29,7 +29,7 @@ public:
 	u32 pd_number() const { return pd_.value(); }
 	u32 cqn() const { return cq_.number(); }
 
-	/* An SRQ of the domain, between its creation and its end. May sleep. */
+	/* Adds an SRQ to the domain, and removes it before its destruction. May sleep. */
 	void add(Srq &srq);
 	void remove(Srq &srq);
 	/* A target QP that no CQ finds by its number any more: none still uses it after this. How many

@@ -169,7 +169,8 @@ private:
 	Ring ring_;
 	u32 *consumer_record_ = nullptr;
 	u32 *arm_record_ = nullptr;
-	// The number as the record's second word has it, with its type, and the doorbell's first.
+	// The number in the formats of the record's second word, which includes its type, and of
+	// the doorbell's first word.
 	u32 arm_word_ = 0, arm_doorbell_ = 0;
 	// Cache of the last entry: its QP's number and direction, and the QP found.
 	u32 last_key_ = no_key;

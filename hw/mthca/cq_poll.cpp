@@ -39,7 +39,7 @@ struct Opcodes {
 		set(WqeOpcode::rdma_read, IB_WC_RDMA_READ);
 		set(WqeOpcode::compare_swap, IB_WC_COMP_SWAP);
 		set(WqeOpcode::fetch_add, IB_WC_FETCH_ADD);
-		// A receive of whatever kind has used up its request.
+		// A receive of any kind has consumed its request.
 		for (u32 opcode = 0; opcode < sends; opcode++)
 			if (opcode != wire::Cqe::send_error && opcode != wire::Cqe::receive_error &&
 			    opcode != wire::Cqe::stale)

@@ -15,7 +15,7 @@ class Hca;
 class UserContext;
 
 /*
- * A key of all memory for a domain. access: as the verbs have it. May sleep. Errors: ENOSPC,
+ * Creates a key of all memory for a domain. access: as in the verbs. May sleep. Errors: ENOSPC,
  * ENOMEM, those of commands.
  */
 kern::Result<ProtectionEntry> open_all_memory(Hca &hca, u32 pd, int access);

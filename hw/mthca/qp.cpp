@@ -233,7 +233,7 @@ void Qp::reset_queues()
 	if (rq.record)
 		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(sq_record_, 0, __ATOMIC_RELAXED);
-	// The places of a ring follow each other, whatever is in them.
+	// The slots of a ring are linked in order, regardless of their contents.
 	for (u32 i = 0; i <= sq.mask; i++) {
 		auto *next = reinterpret_cast<wire::WqeNext *>(send_slot(i));
 		next->next_word = (sq_base_ + (((i + 1) & sq.mask) << sq.log_stride)) &

@@ -21,7 +21,7 @@ u32 send_overhead(ib_qp_type type)
 		return sizeof(WqeNext) + sizeof(WqeDatagram);
 	case IB_QPT_SMI:
 	case IB_QPT_GSI:
-		// The packet's headers, and the pad and the place of the ICRC at the end.
+		// The headers of the packet, the pad bytes, and space for the ICRC at the end.
 		return sizeof(WqeNext) +
 		       inline_bytes(sizeof(ib::Lrh) + sizeof(ib::Grh) + sizeof(ib::Bth) +
 				    sizeof(ib::Deth) + 4) +

@@ -142,7 +142,7 @@ kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 				      hca_.port(saved_.port), *ud_wr(&wr), to.attr));
 		at = put_inline(at, packet.headers(), packet.header_bytes());
 		at = put_data(at, wr.sg_list, wr.num_sge);
-		// The pad, and the place of the ICRC, which the card computes.
+		// The pad bytes, and space for the ICRC, which the card computes.
 		constexpr u8 zeros[SpecialPacket::icrc_bytes + 3] = {};
 		at = put_inline(at, zeros, packet.pad() + SpecialPacket::icrc_bytes);
 		flags |= (smi ? WqeNext::vl15 : 0) |

@@ -51,8 +51,8 @@ private:
 };
 
 /*
- * A region that a queue lies in: it stays until the queue is destroyed; the card would take
- * whatever has its key then.
+ * A region that contains a queue. It is kept until the queue is destroyed; otherwise the card would
+ * use the next region with the same key.
  */
 class UserRegion
 {

@@ -23,8 +23,8 @@ CqState::~CqState()
 }
 
 /*
- * An event: the handler runs once for each, never twice at once (LOCK-06), and not in here
- * (LOCK-05).
+ * Raises an event. The handler runs once for each event, never concurrently (LOCK-06), and not
+ * within this function (LOCK-05).
  */
 void CqState::raise()
 {

@@ -299,7 +299,7 @@ void soft_destroy(struct ib_device *ib)
 	SoftDevice &device = of(ib);
 
 	ib_unregister_device(ib);
-	/* The contract of rdma_destroy_ah(), whatever was tested. */
+	/* The contract of rdma_destroy_ah() applies in every test. */
 	KERN_WARN_ON(device.addresses_lost.load_relaxed() > 0);
 	leave_fabric(device);
 	free(device);

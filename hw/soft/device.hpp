@@ -48,7 +48,7 @@ public:
 	bool full() const { return count_ == entries_.size(); }
 	T &front() { return entries_[head_]; }
 	T &at(size_t index) { return entries_[(head_ + index) % entries_.size()]; }
-	/* The place of a new last entry; the ring is not full. */
+	/* Returns the slot of a new last entry; the ring must not be full. */
 	T &push() { return at(count_++); }
 	void pop()
 	{

@@ -217,7 +217,10 @@ int give_number(ib_qp *qp, u32 port_num)
 
 	kern::Guard guard(fabric->lock);
 	if (qp->qp_type == IB_QPT_SMI || qp->qp_type == IB_QPT_GSI) {
-		/* MGMT-02: known by 0 or 1 whatever the port, found by the port. */
+		/*
+		 * MGMT-02: special QPs have the numbers 0 and 1 on every port, and are found by
+		 * their port.
+		 */
 		ib_qp *&place = device.ports[port_num].special[qp->qp_type];
 		if (place)
 			return -EBUSY;
@@ -334,7 +337,7 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	TAKE(IB_QP_PATH_MIG_STATE, path_mig_state);
 	TAKE(IB_QP_DEST_QPN, dest_qp_num);
 #undef TAKE
-	/* The stream is closed at once, in order or not. Both QPs are moved to the error state. */
+	/* Both kinds of close end the stream immediately. Both QPs are moved to the error state. */
 	if (rnic && (to == IB_QPS_SQD || to == IB_QPS_SQE)) {
 		set_error(state);
 		return 0;

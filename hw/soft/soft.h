@@ -21,8 +21,8 @@ enum soft_notify {
 	 */
 	SOFT_NOTIFY_FIRES_ONCE,
 	/*
-	 * The same, with a driver that does not check: a defect, with which tests prove that they
-	 * detect it.
+	 * The same, with a driver that does not check for missed completions: a defect that tests
+	 * must detect.
 	 */
 	SOFT_NOTIFY_FORGETS,
 };

@@ -38,7 +38,7 @@ constexpr std::uint8_t cm_extended_xrc = 1;
 
 constexpr unsigned cm_info_bytes = 72;
 
-/* A path as REQ has it, IBA 12.6.5; "local" is the sender's end. */
+/* A path in the format of the REQ (IBA 12.6.5); "local" is the sender's end. */
 struct CmPath {
 	be16 local_lid;
 	be16 remote_lid;

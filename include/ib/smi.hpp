@@ -18,7 +18,7 @@ enum class SmiAction : std::uint8_t {
 	local,
 	/* The SMP leaves by `port`, with permissive LIDs. */
 	forward,
-	/* The directed part is over: on by LID to `lid`. */
+	/* The directed part has ended: forward by LID to `lid`. */
 	forward_by_lid,
 };
 

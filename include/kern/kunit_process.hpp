@@ -8,7 +8,8 @@ namespace kern::kunit
 {
 
 /*
- * The test's task in the place of a process, as long as it lives; see kern_kunit_process_enter().
+ * Runs the test's task with the memory of a process while this object exists; see
+ * kern_kunit_process_enter().
  */
 class Process
 {

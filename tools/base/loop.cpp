@@ -133,7 +133,8 @@ Watch::~Watch()
 	reactor.destroy_later(std::move(state_));
 }
 
-// One that wants nothing is not registered: an end of the file would be reported again and again.
+// A watch without events is not registered, because the end of the file would be reported
+// repeatedly.
 void Watch::want(unsigned wanted)
 {
 	if (wanted == state_->wanted)

@@ -37,8 +37,8 @@ private:
 	DescriptorKind kind_; // Event, Pipe or Socket
 };
 
-// Takes away what the eventfd @event counts, without waiting, whatever its flags. False if it
-// counts nothing.
+// Resets the counter of the eventfd @event without waiting, regardless of its flags. Returns false
+// if the counter was 0.
 bool take_count(int event);
 
 } // namespace weft

@@ -129,7 +129,7 @@ static void netdev_destroy(struct net_device *dev)
 
 void kern_netdev_setup(struct net_device *dev)
 {
-	/* A device that has none by now is taken for one without a queue. */
+	/* A device that still has no queue length is assumed to have no queue. */
 	dev->tx_queue_len = 1000;
 	dev->flags |= IFF_BROADCAST | IFF_MULTICAST;
 	dev->priv_flags &= ~IFF_XMIT_DST_RELEASE;

@@ -28,7 +28,7 @@ struct sk_buff {
 	unsigned int length;
 	sk_buff *next;
 	net_device *dev;
-	// The device has it: kern_skb_map().
+	// The device owns it: see kern_skb_map().
 	bool lent;
 	u8 control[48];
 };

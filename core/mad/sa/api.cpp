@@ -37,7 +37,7 @@ kern::Result<int> ask(ib_sa_client *client, ib_device *device, u32 port_num, con
 	return query->start(*port, client, request, &wire, sizeof(wire));
 }
 
-/* Result of an id-returning call, as the C API has it. */
+/* Converts the result of a call that returns an ID to the C API's form. */
 int id_or_errno(kern::Result<int> result)
 {
 	return result.ok() ? result.take() : result.error();

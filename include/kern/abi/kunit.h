@@ -59,7 +59,7 @@ int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address,
 				    unsigned int length, unsigned int start, unsigned int offset);
 /*
  * Passes a packet of at most `length` bytes, with its address and header, directly to the device's
- * driver, without the stack's checks of the length. The bytes behind its end are unchanged. Returns
+ * driver, without the stack's checks of the length. The bytes after its end are unchanged. Returns
  * 0, -EBUSY if the driver did not accept it, or -ENOMEM.
  */
 int kern_kunit_netdev_send_cut(struct net_device *dev, const void *address, u16 protocol,

@@ -26,8 +26,9 @@ u64 kern_ram_pages(void);
 
 /*
  * From here to kern_noio_leave(), which gets the value that this returns, no allocation of the
- * calling task starts I/O or file system work to find memory, whatever its flags are. For code for
- * which such I/O may wait, because that may be swapping or NFS over IPoIB. Pairs may be nested.
+ * calling task starts I/O or file system work to find memory, whatever its flags are. For code on
+ * which such I/O may depend, because the I/O may be swapping or NFS over IPoIB. Pairs may be
+ * nested.
  */
 unsigned int kern_noio_enter(void);
 void kern_noio_leave(unsigned int former);

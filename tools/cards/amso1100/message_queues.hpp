@@ -115,7 +115,7 @@ private:
 	std::uint16_t next_event_ = 0;
 	std::uint16_t hints_given_ = 0;
 	std::deque<Reply> replies_;  // replies that wait for space
-	std::deque<Message> events_; // the same
+	std::deque<Message> events_; // events that wait for space
 	std::uint64_t events_written_ = 0;
 	std::deque<std::uint32_t> hints_;
 	// Completion queues that have an unread hint.

@@ -28,7 +28,7 @@ constexpr std::size_t kGuestFile = 64 << 10;
 constexpr unsigned kGreet = 1 << 0;       // VERSION has been exchanged already
 constexpr unsigned kFramed = 1 << 1;      // each message gets a header with the correct size
 constexpr unsigned kDescriptors = 1 << 2; // each read returns descriptors
-constexpr unsigned kSmallReads = 1 << 3;  // the stream comes in small reads
+constexpr unsigned kSmallReads = 1 << 3;  // the stream arrives in small reads
 
 struct Fixture {
 	Fixture()

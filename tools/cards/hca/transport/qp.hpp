@@ -191,7 +191,7 @@ struct Qp final : TransportState {
 	/* The completion queue has failed, so the QP will be moved to the error state. */
 	bool broken = false;
 
-	/* Time at which the QP is to be called; see Engine::set_deadline(). */
+	/* Time at which the requester's timeout expires; see Engine::set_deadline(). */
 	std::optional<TimePoint> deadline;
 	/* Time for which the engine's timer is set: not later than the deadline. */
 	std::optional<TimePoint> timer;
