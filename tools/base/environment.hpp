@@ -50,7 +50,7 @@ public:
 	static Environment &host();
 };
 
-// Time that stands still while there is something to do, and then jumps to the next event.
+// Time that does not advance while there is work, and then jumps to the next event.
 // Everything in it is driven by one thread (Reactor::Drive::Manual).
 class VirtualEnvironment final : public Environment
 {

@@ -49,8 +49,8 @@ public:
 	// A descriptor that is readable once failed() is true.
 	int event() const { return event_.get(); }
 
-	// Only for mappings, of @size bytes. take(): false, and nothing is taken, if it would be
-	// more than may be.
+	// Used by mappings only, with their size in bytes. take() returns false, without effect, if
+	// the limit would be exceeded.
 	bool take(std::uint64_t size);
 	void release(std::uint64_t size);
 	// Async-signal-safe.

@@ -18,7 +18,7 @@ bool is_printable(std::string_view text);
 // when it passes here again.
 std::string printable(std::string_view text);
 
-// The same for a text of several lines, which stay apart.
+// Does the same for a text of several lines, and keeps the line breaks.
 std::string printable_lines(std::string_view text);
 
 } // namespace weft

@@ -28,7 +28,7 @@ struct PathLimits {
 /* Follows the forwarding tables; returns nothing if they do not lead to the LID. */
 std::optional<PathLimits> walk(const Subnet &subnet, PortRef from, ib::Lid to);
 
-/* The ports of a multicast tree, by switch index: bit n stands for port n. */
+/* The ports of a multicast tree, by switch index: bit n represents port n. */
 using PortMask = std::vector<std::uint64_t>;
 using McTree = std::vector<PortMask>;
 

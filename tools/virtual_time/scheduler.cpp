@@ -77,7 +77,7 @@ private:
 		explicit Peer(FileDescriptor fd) : socket(std::move(fd)) {}
 
 		const FileDescriptor socket;
-		std::optional<Watch> watch; // before the socket is closed, it is gone
+		std::optional<Watch> watch; // destroyed before the socket is closed
 		Member member;
 		std::array<std::byte, sizeof(Message)> input;
 		std::size_t filled = 0;

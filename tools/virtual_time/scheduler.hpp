@@ -53,7 +53,7 @@ public:
 	// 1.000000000 s"; or the members that have not joined. Empty if there are none.
 	std::string awaited() const;
 
-	// Returns the number of turns so far.
+	// Returns the number of time slices so far.
 	std::uint64_t turns() const;
 
 private:

@@ -25,8 +25,8 @@ public:
 		// Returns whether an outside program runs at the present time and may send a
 		// request, which makes a descriptor readable.
 		virtual bool runs() const = 0;
-		// When the next is to run; the clock's maximum for never, and nothing if that is
-		// not known yet: then time stands.
+		// Returns the time of the next time slice; the clock's maximum if there is none,
+		// and nothing if it is not known yet: time does not advance then.
 		virtual std::optional<Clock::time_point> due() const = 0;
 		// Called when that time has come.
 		virtual void run() = 0;

@@ -252,8 +252,7 @@ Layout Arrangement::place()
 		if (block.head)
 			put(layout, *block.head, x + (width - sizes_.box_width) / 2, top,
 			    static_cast<int>(number));
-		// A last row, or an only one, that is not full stands in the middle where lines are
-		// straight.
+		// A last or only row that is not full is centred if lines are straight.
 		const int used = std::min(grid.columns, static_cast<int>(block.below.size()));
 		const int indent =
 			compact_ ? 0

@@ -28,7 +28,7 @@ void apply_link_setting(fabric::LinkConfig &config, std::string_view name, std::
 // Returns the value of @name in the form that apply_link_setting() accepts.
 std::string link_setting(const fabric::LinkConfig &config, std::string_view name);
 
-// The same for Ethernet links, which have some of these settings.
+// Does the same for Ethernet links, which have some of these settings.
 const std::vector<std::string_view> &ethernet_setting_names();
 void apply_ethernet_setting(ethernet::LinkSettings &settings, std::string_view name,
 			    std::string_view value);

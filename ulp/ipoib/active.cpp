@@ -111,8 +111,8 @@ bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_q
 		if (from != State::up)
 			failed_++;
 		/*
-		 * One that was made and is of no use is made again no faster than one that is
-		 * refused.
+		 * A connection that was established but transferred nothing is retried no faster
+		 * than one that was refused.
 		 */
 		if (!connection.carried_)
 			connection.destination_->connect_at_ = kern::now_ns() + reconnect_after_ns;
@@ -212,7 +212,7 @@ void ActiveConnections::drop_locked(sk_buff *skb)
 	kern_skb_drop(skb);
 }
 
-/* packet: as it was with the address in front. */
+/* packet: describes it with the address in front. */
 void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 				    const kern_tx_packet &packet)
 {
@@ -265,7 +265,7 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 /*
  * Leaves the checksum to the peer if it has agreed and can locate it, or computes it. Only this
  * function may set the flag in a packet, even if another sender wrote the header. skb: begins with
- * the encapsulation header; packet: as it was with the address in front. False without memory.
+ * the encapsulation header; packet: describes it with the address in front. False without memory.
  */
 bool ActiveConnections::settle_checksum_locked(const Connection &connection, sk_buff *skb,
 					       const kern_tx_packet &packet)

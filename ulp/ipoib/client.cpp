@@ -207,7 +207,7 @@ kern::Result<> add_child(Interface &parent, net_device *dev, u16 pkey)
 	DeviceInterfaces *all = of(parent.device());
 	if (!all)
 		return kern::Error{-ENODEV};
-	/* One that is made by its P_Key is deleted by it, too. */
+	/* An interface that was created by its P_Key is deleted by it, too. */
 	if (!dev &&
 	    (ib::pkey_base(parent.pkey()) == ib::pkey_base(pkey) || find_child(parent, pkey)))
 		return kern::Error{-ENOTUNIQ};

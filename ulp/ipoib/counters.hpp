@@ -15,8 +15,9 @@ struct ReceiveCounters {
 	u64 too_short, too_long, unknown_type, from_self, no_memory, errors;
 	u64 polls, rearms_missed; /* NAPI polls; arms that found completions waiting (NOTIFY-09) */
 	u64 pages_reused, pages_allocated;
-	u64 unsummed;      /* without a checksum, as the peer may have agreed to */
-	u64 unsummed_lost; /* the same, but the agreement with the sender has ended */
+	u64 unsummed; /* without a checksum, as the peer may have agreed to */
+	/* without a checksum, although the agreement with the sender has ended */
+	u64 unsummed_lost;
 };
 
 struct TransmitCounters {

@@ -110,14 +110,14 @@ class DestinationTable
 public:
 	static constexpr u32 buckets = 1024, gid_buckets = 256;
 	/*
-	 * Beyond this the interface is being flooded: one that could not be resolved is forgotten
-	 * for a new one, and if there is none, packets to further ones are dropped.
+	 * More destinations than this indicate a flood. A destination that could not be resolved is
+	 * replaced by a new one; if there is none, packets to further destinations are dropped.
 	 */
 	static constexpr u32 capacity = 16384;
 	/*
-	 * One GID may have this part of the free places, 256 of an empty table (a port may have
-	 * many interfaces in a partition, each with a QP number of its own). So a peer that claims
-	 * to have more leaves space for others, however many GIDs it can use.
+	 * One GID may use this fraction of the free entries, which is 256 of an empty table (a port
+	 * may have many interfaces in a partition, each with its own QP number). So a malicious
+	 * peer leaves space for others, however many GIDs it can use.
 	 */
 	static constexpr u32 share = 64;
 	/* Packets that wait for one address, and for all. */
@@ -136,19 +136,23 @@ public:
 
 	/* Context: under rcu::ReadGuard, which the result must not outlive. */
 	Destination *find(const HardwareAddress &address) const;
-	/* The same, kept. Context: any but hard interrupt. */
+	/* Does the same, and returns a reference. Context: any but hard interrupt. */
 	kern::Ref<Destination> get(const HardwareAddress &address);
 
 	enum class Action : u8 {
-		send,    /* resolved meanwhile: send it now */
-		wait,    /* queued; someone resolves it already */
-		resolve, /* queued; the caller is to resolve it */
-		drop,    /* refused: too many wait, or the last attempt is too fresh */
-		drop_and_resolve, /* refused, for too many wait for others; and the caller is to resolve it */
+		send,    /* it has been resolved meanwhile: send the packet now */
+		wait,    /* queued; the address is already being resolved */
+		resolve, /* queued; the caller must resolve the address */
+		drop,    /* refused: too many packets wait, or the last attempt was too recent */
+		/*
+		 * refused, because too many packets wait for other addresses; the caller must
+		 * resolve this one
+		 */
+		drop_and_resolve,
 	};
 	/*
-	 * Finds or makes the destination of a packet that has no address yet, and lets the packet
-	 * wait there. One that is refused is the caller's. Context: softirq.
+	 * Finds or creates the destination of a packet whose address is not resolved, and queues
+	 * the packet there. A refused packet stays with the caller. Context: softirq.
 	 */
 	Action wait(const HardwareAddress &address, sk_buff *skb,
 		    kern::Ref<Destination> &destination);
@@ -156,30 +160,36 @@ public:
 	bool begin_refresh(Destination &destination);
 
 	/*
-	 * The outcome: a handle, or none. The waiting packets are the caller's to send or drop.
-	 * Does not wait, because one work item per port delivers all responses of the SA. Context:
-	 * any but hard interrupt.
+	 * Stores the result of a resolution: a handle, or none. Returns the waiting packets, which
+	 * the caller sends or drops. Does not wait, because one work item per port delivers all
+	 * responses of the SA. Context: any but hard interrupt.
 	 */
 	kern_skb_queue resolved(Destination &destination, kern::Owned<Handle> handle,
 				kern::Owned<sa_path_rec> path = {});
 	/*
-	 * The way of a resolved destination; false if it was not kept. Context: any but hard
-	 * interrupt.
+	 * Gets the path of a resolved destination; returns false if it was not kept. Context: any
+	 * but hard interrupt.
 	 */
 	bool path_of(const Destination &destination, sa_path_rec &path);
 	/*
-	 * Forgets a destination, or all, or those unused for so many rounds of asking. Packets that
-	 * wait are dropped; how many. Context: process.
+	 * Remove a destination, all, or those that were unused for @rounds calls. Waiting packets
+	 * are dropped; returns their number. Context: process.
 	 */
 	u32 remove(const HardwareAddress &address);
 	u32 remove_all();
 	u32 remove_unused(unsigned rounds);
-	/* A handle that no reader finds any more. Context: any but hard interrupt. */
+	/*
+	 * Keeps a handle that readers can no longer find until its requests have completed.
+	 * Context: any but hard interrupt.
+	 */
 	void rest(kern::Owned<Handle> handle);
-	/* The same of one that readers of now may have found. Context: any but hard interrupt. */
+	/*
+	 * Does the same for a handle that current readers may have found. Context: any but hard
+	 * interrupt.
+	 */
 	void rest_after_readers(kern::Owned<Handle> handle);
 	/*
-	 * Ends the handles that have rested for so many rounds of asking; 0: all, for there are no
+	 * Destroys handles that have rested for @rounds calls; 0: all, because there are no
 	 * requests. Context: any but hard interrupt.
 	 */
 	void end_rested(unsigned rounds);
@@ -190,7 +200,10 @@ public:
 	void mark_stale();
 	/* Marks one of them. Context: any but hard interrupt. */
 	void doubt(Destination &destination);
-	/* True if a resolved one should be queried again, and may be by now. */
+	/*
+	 * Returns true if a resolved destination should be queried again, and its next attempt is
+	 * due.
+	 */
 	static bool is_stale(const Destination &destination)
 	{
 		return __atomic_load_n(&destination.stale_, __ATOMIC_RELAXED) &&

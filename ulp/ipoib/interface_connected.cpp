@@ -62,7 +62,7 @@ u32 Interface::largest_datagram() const
 	return domain ? domain : max_datagram_mtu_;
 }
 
-/* The same with its encapsulation header. */
+/* The same, including the encapsulation header. */
 u32 Interface::datagram_bytes() const
 {
 	return largest_datagram() + static_cast<u32>(sizeof(Header));

@@ -70,8 +70,8 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 	switch (destinations_.wait(address, skb, destination)) {
 	case DestinationTable::Action::send:
 		/*
-		 * It was resolved just now, or it is old. A packet left over from connected mode
-		 * may be too long, whatever the mode is now.
+		 * The destination was resolved just now, or its entry is old. A packet left over
+		 * from connected mode may be too long, regardless of the present mode.
 		 */
 		if (!fits_datagram(skb)) {
 			count(tx_dropped_);

@@ -63,7 +63,7 @@ private:
 		enum class State {
 			starting, // the MPA request is incomplete
 			reported, // the host has not answered yet
-			lost,     // the same, but the connection has ended
+			lost,     // like the former, but the connection has ended
 			over,     // must be removed
 		};
 

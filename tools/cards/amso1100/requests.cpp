@@ -71,8 +71,8 @@ void QueuePair::serve()
 		take_requests();
 }
 
-// Takes at most as many requests as the host may have outstanding, whatever the producer index
-// says.
+// Takes at most as many requests as the host may have outstanding, regardless of the producer
+// index.
 void QueuePair::take_requests()
 {
 	while (connected() && outstanding_.size() < config_.sq.depth() - 1) {

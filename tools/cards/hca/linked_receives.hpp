@@ -60,7 +60,7 @@ public:
 		check_limit();
 		return index;
 	}
-	// The same for a receive request. Also fills in the fields by which the completion
+	// Does the same for a receive request. Also fills in the fields by which the completion
 	// identifies the queue; the SRQ of an XRC domain has its own completion queue.
 	Taken take(ReceiveWork &work, bool xrc)
 	{

@@ -95,7 +95,7 @@ public:
 	// range (IBA 9.7.4.1.5).
 	virtual MemoryError resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
 				    std::vector<BusRange> &out) const = 0;
-	// The same, as host memory that stays valid as long as the segments are kept.
+	// Does the same, but returns host memory that stays valid as long as the segments are kept.
 	virtual MemoryError translate(const KeyUse &use, std::uint64_t address,
 				      std::uint64_t length,
 				      std::vector<MemorySegment> &out) const = 0;

@@ -36,7 +36,7 @@ Syndrome decode(const hw::mthca::WqeNext &link, std::span<const std::byte> wqe, 
  * @segments: a private copy of the data segments
  * @out: receives the pieces, in order, without empty ones
  *
- * The list ends at the key that stands for no memory, because the size in the WQE is not reliable
+ * The list ends at the key that marks its end, because the size in the WQE is not reliable
  * (that of iPXE). Returns the sum of the lengths.
  */
 std::uint64_t decode_receive(std::span<const std::byte> segments, std::vector<Piece> &out);

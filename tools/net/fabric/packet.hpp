@@ -133,7 +133,7 @@ public:
 			return {};
 		return pieces_[0];
 	}
-	/* The same for writing, if the bytes are a private copy that no other packet shares. */
+	/* Returns the bytes for writing, if they are a private copy that no other packet shares. */
 	std::span<std::byte> own();
 	bool empty() const { return size_ == 0; }
 

@@ -116,8 +116,8 @@ Switch::~Switch()
 	for (auto &side : sides_)
 		side->multicast->close();
 	/*
-	 * The timeline's tasks may schedule others, so remove them after all other callers are
-	 * gone.
+	 * The timeline's tasks may schedule others, so remove them after all other callers have
+	 * stopped.
 	 */
 	timeline_.forget(this);
 }

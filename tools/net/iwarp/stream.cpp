@@ -328,7 +328,7 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 	return std::nullopt;
 }
 
-// A Terminate closes the stream, whatever its contents.
+// A Terminate closes the stream, regardless of its contents.
 void Stream::take_terminate(const Segment &segment)
 {
 	Error received = errors::kStreamCatastrophic;

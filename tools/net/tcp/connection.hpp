@@ -192,7 +192,7 @@ private:
 	std::uint32_t mss_;
 
 	// Outgoing sequence numbers: of the first byte that is not acknowledged, of the next byte
-	// to send, and of the one behind the last byte that was sent.
+	// to send, and of the byte after the last one that was sent.
 	std::uint32_t first_, next_, highest_;
 	std::uint32_t peer_window_ = 0, window_sequence_ = 0, window_acknowledgement_ = 0;
 	std::deque<Bytes> written_; // data from first_, one entry per segment

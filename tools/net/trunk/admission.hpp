@@ -38,7 +38,7 @@ public:
 		admitted_++;
 		return true;
 	}
-	// No more connections are to be accepted in this window.
+	// Returns true if no more connections may be accepted in this window.
 	bool full() const { return accepted_ >= kMostAccepted; }
 	void begin_window()
 	{

@@ -48,7 +48,7 @@ public:
 	Progress take(const Frame &frame, std::vector<Buffer> &answers);
 	// Valid after `refused`.
 	Reason reason() const { return reason_; }
-	// The same as text for this end's log.
+	// Returns the same as text for this end's log.
 	std::string why() const;
 	// Valid after `done`.
 	const SessionKeys &session_keys() const { return *session_keys_; }

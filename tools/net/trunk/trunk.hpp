@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kLastRetry{4000};
 constexpr std::chrono::seconds kReplaceTime{3};
 
 struct Config {
-	std::string name; // the same at both ends
+	std::string name; // must be the same at both ends
 	Role role = Role::connects;
 	Address address; // the address to connect to, or to listen at
 };

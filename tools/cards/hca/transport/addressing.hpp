@@ -17,13 +17,13 @@ namespace weft::hca::transport
 /* Fill in LRH, GRH and the P_Key for packets of a connected QP. */
 void address_connected(const CardPort &port, const AddressPath &path, packet::Headers &headers);
 
-/* The same for a datagram with an address vector. @pkey_index: the QP's. */
+/* Does the same for a datagram with an address vector. @pkey_index: the QP's. */
 void address_datagram(const CardPort &port, const Datagram &address, unsigned pkey_index,
 		      packet::Headers &headers);
 
 /*
- * The same for an SMP of QP0 (IBA 13.5.3), which uses VL 15 and no P_Key. A directed route that
- * starts at the card has the permissive LID as source and destination (IBA 14.2.2).
+ * Does the same for an SMP of QP0 (IBA 13.5.3), which uses VL 15 and no P_Key. A directed route
+ * that starts at the card has the permissive LID as source and destination (IBA 14.2.2).
  */
 void address_smp(const CardPort &port, const Datagram &address, packet::Headers &headers);
 

@@ -28,7 +28,8 @@ public:
 	/* The QP has entered RTS: start with its PSN. */
 	void start(Qp &qp);
 	/*
-	 * The same after the send queue had stopped (SQE): continue after the last fetched request.
+	 * Does the same after the send queue had stopped (SQE): continues after the last fetched
+	 * request.
 	 */
 	void restart(Qp &qp);
 	/* Sends within a budget. Returns true if there is more to do at once. */

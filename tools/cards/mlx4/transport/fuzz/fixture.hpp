@@ -82,7 +82,7 @@ private:
 							  ServiceType::whole_packet};
 		QpOptions options;
 		options.service = services[kind];
-		/* The same numbers for all inputs, and no other object has them. */
+		/* These numbers are the same for all inputs, and no other object has them. */
 		options.qpn = 0xabc100 + kind;
 		options.log_send = 3;
 		options.log_receive = 4;
