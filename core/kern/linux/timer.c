@@ -30,7 +30,7 @@ static void run_timer(struct timer_list *timer)
 void kern_timer_init(struct kern_timer_item *item, const char *name,
 		     struct kern_lock_class_key *key)
 {
-	/* With CONFIG_DEBUG_OBJECTS, the kernel must be told which objects are on a stack. */
+	/* With CONFIG_DEBUG_OBJECTS, the kernel needs to know which objects are on a stack. */
 	if (object_is_on_stack(item))
 		timer_init_key_on_stack(native_timer(&item->native), run_timer, 0, name,
 					native_lock_class_key(key));

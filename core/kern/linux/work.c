@@ -52,7 +52,7 @@ static void name_work(struct work_struct *work, const char *name, struct kern_lo
 
 void kern_work_init(struct kern_work_item *item, const char *name, struct kern_lock_class_key *key)
 {
-	/* With CONFIG_DEBUG_OBJECTS, the kernel must be told which objects are on a stack. */
+	/* With CONFIG_DEBUG_OBJECTS, the kernel needs to know which objects are on a stack. */
 	if (object_is_on_stack(item))
 		INIT_WORK_ONSTACK(native_work(&item->native), run_work);
 	else
