@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from lab import kernels, machine
+from lab import kernels, vm
 
 # Two hosts on one switch.
 PAIR = """
@@ -63,7 +63,7 @@ class Fabric:
 
     def netdev(self, host):
         """Returns a guest's connection to the Ethernet of this host, for lab.guest(netdevs=[...])."""
-        return machine.ethernet_netdev(self.directory / f"{host}-eth0.sock")
+        return vm.ethernet_netdev(self.directory / f"{host}-eth0.sock")
 
     def _answers(self):
         # It is not sufficient that the socket exists, because a killed daemon leaves it behind.

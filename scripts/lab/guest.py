@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 
-from lab import accelerator, kernels, machine, qemu, reports, uml
+from lab import accelerator, kernels, qemu, reports, uml, vm
 from lab.errors import LabError
 from lab.monitor import Monitor
 from lab.console import Reader, Recorder
@@ -117,7 +117,7 @@ class Guest:
         self._marks = 0
         self._checked = 0
         self._plugged = 0
-        self._machine = None        # QEMU, or the supervisor process of User-Mode Linux with its directory
+        self._process = None        # QEMU, or the supervisor process of User-Mode Linux with its directory
         self._state = None
         self._agent = None
         self._monitor = None
@@ -143,17 +143,17 @@ class Guest:
         with agent_far, monitor_far:
             if self.kernel.native:
                 self._state = tempfile.TemporaryDirectory(prefix="weft-um-", ignore_cleanup_errors=True)
-                self._machine = uml.start(self.kernel, uml.guest_words(self, agent_far.fileno(), pathlib.Path(self._state.name)), memory=self.memory, log=self.log_target(),
+                self._process = uml.start(self.kernel, uml.guest_words(self, agent_far.fileno(), pathlib.Path(self._state.name)), memory=self.memory, log=self.log_target(),
                                           state=pathlib.Path(self._state.name), pass_fds=[agent_far.fileno()], no_setuid=bool(self.share))
             else:
                 program = qemu.find()
                 fds = [agent_far.fileno(), monitor_far.fileno()]
                 confine = [sys.executable, "-B", uml.NO_SETUID] if self.share else []
-                argv = ["setpriv", "--pdeathsig", "KILL", *confine, *program.argv, *machine.options(self, *fds)]
+                argv = ["setpriv", "--pdeathsig", "KILL", *confine, *program.argv, *vm.options(self, *fds)]
                 if self._recorder:
                     fds.append(self._recorder.writer)
                 # In a process group of its own, because Ctrl-C is for the program that controls the guest.
-                self._machine = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
+                self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self._errors, stderr=self._errors,
                                                  pass_fds=fds, env={**os.environ, **program.environment}, process_group=0)
         if self._recorder:
             self._recorder.close_writer()
@@ -216,19 +216,19 @@ class Guest:
 
     def plug(self, path):
         """Hot-plugs the device of a vfio-user server into the next free root port."""
-        bus, self._plugged = f"{machine.EMPTY_PORT_ID}{self._plugged}", self._plugged + 1
-        return self.qmp("device_add", id=f"plugged-{bus}", **machine.vfio_user_device(bus, path))
+        bus, self._plugged = f"{vm.EMPTY_PORT_ID}{self._plugged}", self._plugged + 1
+        return self.qmp("device_add", id=f"plugged-{bus}", **vm.vfio_user_device(bus, path))
 
     def close(self):
         """Kills the guest at once, like a power cut: nothing in the guest is notified."""
         self._closed = True
-        if self._machine:
+        if self._process:
             if self.kernel.native:
-                uml.end(self._machine)
+                uml.end(self._process)
                 self._state.cleanup()
             else:
-                self._machine.kill()
-                self._machine.wait()
+                self._process.kill()
+                self._process.wait()
         if self._agent:
             # The reader thread exits at the end of the stream.
             with contextlib.suppress(OSError):
@@ -242,7 +242,7 @@ class Guest:
             self.log.unlink(missing_ok=True)
 
     def __enter__(self):
-        if self._machine is None:
+        if self._process is None:
             try:
                 self.start().ready()
             except BaseException:
@@ -381,7 +381,7 @@ class Guest:
 
     def check_log(self):
         """Raises KernelReport if the kernel has reported an error since the last check."""
-        if self._machine.poll() is None:
+        if self._process.poll() is None:
             self.sync_log()
         found = self.new_reports()
         if found:
@@ -405,7 +405,7 @@ class Guest:
         return self._closed
 
     def alive(self):
-        return self._machine is not None and self._machine.poll() is None
+        return self._process is not None and self._process.poll() is None
 
     def wait_for_event(self, what, condition, timeout):
         """Waits until condition() is true, checking it when a frame arrives; raises if the guest exits."""
@@ -451,7 +451,7 @@ class Guest:
         if self._closed:
             return f"{self.name} has been closed"
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._machine.wait(timeout=5)
+            self._process.wait(timeout=5)
         try:
             self._errors.seek(0)
             said = self._errors.read().decode(errors="replace").strip()
@@ -459,7 +459,7 @@ class Guest:
             return f"{self.name} has been closed"
         found = reports.find(self.console(), self.allowed)
         tail = "\n".join(found) or "\n".join(self.console().splitlines()[-15:])
-        status = self._machine.poll()
+        status = self._process.poll()
         ended = "has panicked" if status is None else f"ended (status {status})"
         return f"{self.name} {ended} while waiting for {what}\n{said}\n{tail}".strip()
 

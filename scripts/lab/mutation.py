@@ -32,7 +32,7 @@ class Mutant:
     put: str
     module: str
     test: str
-    kernel: str = "any"         # or "checked", "unchecked", "machine", "checked machine"
+    kernel: str = "any"         # or "checked", "unchecked", "smp", "checked smp"
     hangs: bool = False
 
     @property
@@ -47,8 +47,8 @@ class Mutant:
         return text.replace(self.find, self.put)
 
     def shows_on(self, kernel):
-        return {"any": True, "checked": kernel.checked, "unchecked": not kernel.checked, "machine": not kernel.native,
-                "checked machine": kernel.checked and not kernel.native}[self.kernel]
+        return {"any": True, "checked": kernel.checked, "unchecked": not kernel.checked, "smp": not kernel.native,
+                "checked smp": kernel.checked and not kernel.native}[self.kernel]
 
     @property
     def of_host(self):

@@ -276,7 +276,7 @@ def install_on_next():
 
 MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_rdma_ucm", "weft_netlink", "weft_mlx4",
            "weft_ipoib")
-USED_IN_MACHINES = f"""
+USED_IN_GUESTS = f"""
 set -e
 for module in {' '.join(MODULES)}; do insmod /share/$module.ko*; done
 until grep -q ACTIVE /sys/class/infiniband/*/ports/1/state; do sleep 0.1; done
@@ -322,7 +322,7 @@ def dkms():
             for module in MODULES:
                 shutil.copy(next(built.glob(f"{module}.ko*")), share)
             script = pathlib.Path(share, "script")
-            script.write_text(USED_IN_MACHINES)
+            script.write_text(USED_IN_GUESTS)
             said = cache.tool(cache.TREE / "build/bin/weft", "run", "--bare", "--kernel", lower / f"boot/vmlinuz-{release}", "--modules",
                               lower / "lib/modules" / release, "--share", share, "--timeout", "180", *(WITHOUT_IPV6 if each == KERNELS[-1] else ()), "--script", script)
             if f"node1: {release}" not in said.splitlines():

@@ -3,7 +3,7 @@
 import contextlib
 import re
 
-from lab import cache, machine, rnic, siw
+from lab import cache, rnic, siw, vm
 from lab.errors import LabError
 
 WORDS = "one Ethernet, two Ammasso RNICs, and a guest with virtio-net"
@@ -16,9 +16,9 @@ def prepare(demo):
     siw.module()
 
 
-def machines(lab):
+def guests(lab):
     return [*(lab.guest(name, vfio_user=[lab.socket_path(f"{name}.sock")]) for name in ("node1", "node2")),
-            lab.guest("node3", netdevs=[machine.ethernet_netdev(lab.socket_path("node3-eth0.sock"))])]
+            lab.guest("node3", netdevs=[vm.ethernet_netdev(lab.socket_path("node3-eth0.sock"))])]
 
 
 def _netdevs(demo, nodes):

@@ -138,14 +138,14 @@ void route(Subnet &subnet)
 					nearer.push_back({used[edge.port], edge.port});
 			for (const Target &target : targets[destination]) {
 				Route *best = nearer.data();
-				for (Route &way : nearer)
-					if (way.carries < best->carries)
-						best = &way;
+				for (Route &candidate : nearer)
+					if (candidate.carries < best->carries)
+						best = &candidate;
 				lft[target.lid] = best->port;
 				best->carries++;
 			}
-			for (const Route &way : nearer)
-				used[way.port] = way.carries;
+			for (const Route &candidate : nearer)
+				used[candidate.port] = candidate.carries;
 		}
 	}
 }

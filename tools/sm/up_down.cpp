@@ -13,7 +13,7 @@ namespace
 {
 
 constexpr std::uint8_t kUnreachable = 0xff;
-constexpr std::uint16_t kNoWay = std::numeric_limits<std::uint16_t>::max();
+constexpr std::uint16_t kNoRoute = std::numeric_limits<std::uint16_t>::max();
 
 /* A channel is a pair of linked switches, in one direction: parallel links are one channel. */
 class Channels
@@ -243,15 +243,15 @@ bool UpDown::above(std::size_t a, std::size_t b) const
 
 void UpDown::aim(std::size_t destination)
 {
-	down_.assign(edges_.size(), kNoWay);
-	hops_.assign(edges_.size(), kNoWay);
+	down_.assign(edges_.size(), kNoRoute);
+	hops_.assign(edges_.size(), kNoRoute);
 	down_[destination] = 0;
 	std::vector<std::size_t> queue{destination};
 	for (std::size_t done = 0; done < queue.size(); done++) {
 		const std::size_t at = queue[done];
 		for (const Edge &edge : edges_[at]) {
 			const auto to = static_cast<std::size_t>(edge.to);
-			if (!above(to, at) || down_[to] != kNoWay)
+			if (!above(to, at) || down_[to] != kNoRoute)
 				continue;
 			down_[to] = static_cast<std::uint16_t>(down_[at] + 1);
 			queue.push_back(to);
@@ -259,11 +259,11 @@ void UpDown::aim(std::size_t destination)
 	}
 	for (std::size_t at : from_the_top_) {
 		hops_[at] = down_[at];
-		if (down_[at] != kNoWay)
+		if (down_[at] != kNoRoute)
 			continue;
 		for (const Edge &edge : edges_[at]) {
 			const auto to = static_cast<std::size_t>(edge.to);
-			if (above(to, at) && hops_[to] != kNoWay)
+			if (above(to, at) && hops_[to] != kNoRoute)
 				hops_[at] = std::min<std::uint16_t>(
 					hops_[at], static_cast<std::uint16_t>(hops_[to] + 1));
 		}
@@ -273,9 +273,9 @@ void UpDown::aim(std::size_t destination)
 bool UpDown::leads(std::size_t at, const Edge &edge) const
 {
 	const auto to = static_cast<std::size_t>(edge.to);
-	if (hops_[at] == kNoWay || hops_[at] == 0)
+	if (hops_[at] == kNoRoute || hops_[at] == 0)
 		return false;
-	if (down_[at] != kNoWay)
+	if (down_[at] != kNoRoute)
 		return above(at, to) && down_[to] + 1 == down_[at];
 	return above(to, at) && hops_[to] + 1 == hops_[at];
 }

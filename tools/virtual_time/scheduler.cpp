@@ -56,7 +56,7 @@ public:
 
 	~Impl() { time_.set_outside(nullptr); }
 
-	std::uint64_t turns() const { return turns_; }
+	std::uint64_t time_slices() const { return time_slices_; }
 
 	std::string awaited() const
 	{
@@ -102,7 +102,7 @@ private:
 	void run() override
 	{
 		Peer *const first = next();
-		++turns_;
+		++time_slices_;
 		send(*first, first->member.run(now()));
 	}
 
@@ -242,7 +242,7 @@ private:
 	// indexed by number; null before the member has joined; empty after the end
 	std::vector<std::unique_ptr<Peer>> members_;
 	std::vector<std::unique_ptr<Peer>> unidentified_;
-	std::uint64_t turns_ = 0;
+	std::uint64_t time_slices_ = 0;
 	unsigned logged_ = 0;
 };
 
@@ -261,9 +261,9 @@ std::string Scheduler::awaited() const
 	return impl_->awaited();
 }
 
-std::uint64_t Scheduler::turns() const
+std::uint64_t Scheduler::time_slices() const
 {
-	return impl_->turns();
+	return impl_->time_slices();
 }
 
 } // namespace weft::virtual_time

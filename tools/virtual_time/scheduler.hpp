@@ -54,7 +54,7 @@ public:
 	std::string awaited() const;
 
 	// Returns the number of time slices so far.
-	std::uint64_t turns() const;
+	std::uint64_t time_slices() const;
 
 private:
 	class Impl;

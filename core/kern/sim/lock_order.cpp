@@ -47,16 +47,16 @@ struct LockClass {
 
 std::map<const void *, LockClass> classes;
 
-/* The way from one class to another, by what has been taken under what; empty: there is none. */
-bool leads_to(const void *from, const void *to, std::set<const void *> &seen, std::string &way)
+/* The path from one class to another, by what has been taken under what; empty: there is none. */
+bool leads_to(const void *from, const void *to, std::set<const void *> &seen, std::string &path)
 {
 	if (!seen.insert(from).second)
 		return false;
 	for (const auto &[next, place] : classes[from].followers) {
-		if (next != to && !leads_to(next, to, seen, way))
+		if (next != to && !leads_to(next, to, seen, path))
 			continue;
-		way = "  " + classes[next].name + " was taken under " + classes[from].name + ": " +
-		      describe(place) + "\n" + way;
+		path = "  " + classes[next].name + " was taken under " + classes[from].name + ": " +
+		       describe(place) + "\n" + path;
 		return true;
 	}
 	return false;
@@ -113,11 +113,11 @@ void taking(const void *lock, const void *lock_class, bool spins)
 		if (!classes[held.lock_class].followers.try_emplace(lock_class, self.place).second)
 			continue;
 		std::set<const void *> seen;
-		std::string way;
-		if (leads_to(lock_class, held.lock_class, seen, way))
+		std::string path;
+		if (leads_to(lock_class, held.lock_class, seen, path))
 			fail("locks are taken in a circle",
 			     "  " + its.name + " is taken under " + classes[held.lock_class].name +
-				     ": " + describe(self.place) + "\n" + way);
+				     ": " + describe(self.place) + "\n" + path);
 	}
 }
 

@@ -113,21 +113,21 @@ int Interrupts::set_eventfds(const IrqSet &set, std::vector<FileDescriptor> &&fd
 		return ENOTSUP;
 	if (set.flags & kIrqSetActionUnmask)
 		return watch_unmask(std::move(fds));
-	std::vector<std::optional<Notifier>> bells(set.count);
+	std::vector<std::optional<Notifier>> notifiers(set.count);
 	try {
 		for (std::size_t i = 0; i < fds.size(); ++i)
-			bells[i] = Notifier::take(std::move(fds[i]), Notifier::Kind::event);
+			notifiers[i] = Notifier::take(std::move(fds[i]), Notifier::Kind::event);
 	} catch (const std::system_error &error) {
 		return error.code().value();
 	}
 	for (std::uint32_t i = 0; i < set.count; ++i) {
 		if (set.index == kIrqIntx) {
-			intx_event_ = std::move(bells[i]);
+			intx_event_ = std::move(notifiers[i]);
 			unmask_intx();
 			continue;
 		}
 		Vector &vector = msix_[set.start + i];
-		vector.event = std::move(bells[i]);
+		vector.event = std::move(notifiers[i]);
 		if (vector.event && std::exchange(vector.pending, false))
 			vector.event->ring();
 	}

@@ -87,7 +87,7 @@ struct Fixture {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size)
 {
-	static Fixture world;
+	static Fixture fixture;
 	while (size >= 2) {
 		std::uint8_t kind = data[0];
 		data++;
@@ -111,8 +111,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 			if (mad.header.is_method(ib::MadMethod::set))
 				mad.header.attr_id = std::uint16_t{ib::attr_sm_info};
 		}
-		world.host->send(world.address(qp), mad);
+		fixture.host->send(fixture.address(qp), mad);
 	}
-	world.expect_alive();
+	fixture.expect_alive();
 	return 0;
 }

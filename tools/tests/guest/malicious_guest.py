@@ -141,9 +141,9 @@ def malicious_guest_does_not_disturb_others(lab):
     truncates its memory, takes the last descriptors that the daemon has, sends traps by the thousand, joins and leaves for others, uses foreign P_Keys, VL15 and
     guessed keys, asks for all paths, sends to all by multicast and on an Ethernet, delivers a group's packets to hundreds of queue pairs, and leaves queue pairs in error, in an order drawn from the seed: no ping and no byte of the two is lost, the daemon stays within its memory, and its control socket answers."""
     fabric = Fabric(lab, LAB)
-    machines = [lab.guest(f"node{number}", kernel="stock", share=None, vfio_user=[socket])
+    described = [lab.guest(f"node{number}", kernel="stock", share=None, vfio_user=[socket])
                 for number, socket in enumerate(fabric.sockets[:2], 1)]
-    with lab.boot(*machines) as (node1, node2):
+    with lab.boot(*described) as (node1, node2):
         load(node1, node2)
         active(node1, node2)
         interfaces_up(node1, node2)

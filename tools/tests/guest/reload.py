@@ -77,16 +77,16 @@ def killed_guest_and_weftd_can_be_replaced(lab):
     """A card is usable by a new guest after its guest was killed under traffic, and weftd starts again after it was killed."""
     fabric = Fabric(lab)
 
-    def machine(name, socket):
+    def booted(name, socket):
         return lab.boot(lab.guest(name, share=None, vfio_user=[socket]))
 
-    with machine("node2", fabric.sockets[1]) as (node2,):
+    with booted("node2", fabric.sockets[1]) as (node2,):
         load(node2)
-        for turn in ("first", "second"):
-            with machine(f"node1-{turn}", fabric.sockets[0]) as (node1,):
+        for attempt in ("first", "second"):
+            with booted(f"node1-{attempt}", fabric.sockets[0]) as (node1,):
                 load(node1)
                 active(node1, node2)
-                interfaces_up(*((node1, node2) if turn == "first" else (node1,)))
+                interfaces_up(*((node1, node2) if attempt == "first" else (node1,)))
                 ping(node1, node2, "10.0.0.2", 20)
                 node1.spawn("ping -f -q -w 60 10.0.0.2")
                 # Leaving the block kills QEMU by the signal that nothing can catch.

@@ -26,10 +26,10 @@ def guests(lab, lab_file=PAIR, *, log_level="info", **options):
     """Yields a fabric and a stock guest on each of its hosts, without drivers: (fabric, nodes). If the lab has an Ethernet, all hosts are on it."""
     fabric = Fabric(lab, lab_file, log_level)
     on_ethernet = "[[ethernet]]" in lab_file
-    machines = [lab.guest(f"node{number}", kernel="stock", vfio_user=[socket], **{"share": None, **options},
+    described = [lab.guest(f"node{number}", kernel="stock", vfio_user=[socket], **{"share": None, **options},
                           netdevs=[fabric.netdev(f"node{number}")] if on_ethernet else [])
                 for number, socket in enumerate(fabric.sockets, 1)]
-    with lab.boot(*machines) as nodes:
+    with lab.boot(*described) as nodes:
         yield fabric, nodes
 
 

@@ -114,7 +114,7 @@ public:
 		EXPECT_EQ(answer.operation, Operation::ack);
 		EXPECT_EQ(answer.sequence, sequence);
 	}
-	void expect_turn(const FileDescriptor &fd, std::uint64_t when)
+	void expect_time_slice(const FileDescriptor &fd, std::uint64_t when)
 	{
 		const auto turn = receive(fd);
 		EXPECT_EQ(turn.operation, Operation::run);
@@ -179,16 +179,16 @@ TEST_F(SchedulerTest, RunsOnlyOneMemberAtATime)
 	EXPECT_EQ(receive(second).operation, Operation::ack);
 	ask(second, Operation::request, 2 * kSecond);
 	ask(second, Operation::wait);
-	expect_turn(second, 2 * kSecond);
+	expect_time_slice(second, 2 * kSecond);
 	EXPECT_TRUE(fired.empty());
 	ask(second, Operation::request, 5 * kSecond);
 	ask(second, Operation::wait);
-	expect_turn(first, 5 * kSecond);
+	expect_time_slice(first, 5 * kSecond);
 	EXPECT_EQ(fired, std::vector<std::chrono::nanoseconds>{3s});
 	ask(first, Operation::request, kNever);
 	ask(first, Operation::wait);
-	expect_turn(second, 5 * kSecond);
-	EXPECT_EQ(scheduler->turns(), 5u);
+	expect_time_slice(second, 5 * kSecond);
+	EXPECT_EQ(scheduler->time_slices(), 5u);
 	EXPECT_TRUE(ends.empty());
 }
 
@@ -209,7 +209,7 @@ TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
 	EXPECT_EQ(done, 0u);
 	ask(only, Operation::wait);
 	EXPECT_FALSE(time.stands());
-	expect_turn(only, 5 * kSecond);
+	expect_time_slice(only, 5 * kSecond);
 	EXPECT_EQ(done, 2u);
 }
 
@@ -241,7 +241,7 @@ TEST_F(SchedulerTest, OtherProcessesArePausedUntilTheAwaitedOneReplies)
 	EXPECT_TRUE(time.await_readable(here.get()));
 	kernel.join();
 	EXPECT_EQ(done, 0u);
-	expect_turn(only, 0);
+	expect_time_slice(only, 0);
 	EXPECT_EQ(done, 1u);
 }
 
@@ -309,7 +309,7 @@ TEST_F(SchedulerTest, ReportsADisconnectedMemberAndDisconnectsTheOthers)
 	receive(second);
 	ask(second, Operation::request, kSecond + 5);
 	ask(second, Operation::wait);
-	expect_turn(second, kSecond + 5);
+	expect_time_slice(second, kSecond + 5);
 	second.reset();
 	run_until_ended();
 	EXPECT_EQ(ends,
@@ -397,7 +397,7 @@ TEST_F(SchedulerTest, ReportsWhichMemberIsAwaited)
 	receive(second);
 	ask(second, Operation::request, 7 * kSecond);
 	ask(second, Operation::wait);
-	expect_turn(second, 7 * kSecond);
+	expect_time_slice(second, 7 * kSecond);
 	EXPECT_EQ(scheduler->awaited(), "node2, whose time slice began at 7.000000000 s");
 	ask(second, Operation::request, kNever);
 	ask(second, Operation::wait);

@@ -19,7 +19,7 @@ import stack
 from lab import CommandFailed, DeadlineExceeded, Guest, GuestDied, kernels, own_kernel
 from lab.errors import LabError, printable
 from lab.guest import BUSYBOX, contention
-from lab.machine import ethernet_netdev
+from lab.vm import ethernet_netdev
 from weftd_process import Daemon, is_served
 
 # Waits for a line of a file. It uses only bash, because on an emulated CPU starting a program takes longer than the awaited event. The
@@ -163,7 +163,7 @@ RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose
 
 
 @dataclasses.dataclass(frozen=True)
-class Machine:
+class GuestSettings:
     """Settings of a host's guest. kernel: a name in lab.kernels, or a path for own_kernel.find(); stack: one of stack.NAMES."""
 
     kernel: str = "stock"
@@ -224,7 +224,7 @@ class Plan:
     """A host's guest before its boot. stack: the modules that it loads for its card, or None."""
 
     host: dict
-    machine: Machine
+    settings: GuestSettings
     kernel: object
     stack: stack.Stack | None
 
@@ -332,7 +332,7 @@ class Stopping(Exception):
 class Lab:
     """weftd and the guests. Created, started and closed on the main thread. report(text) is called with reports of the progress."""
 
-    def __init__(self, directory, logs, weftd, lab_file, machine, bare, report, card=None, restart=True):
+    def __init__(self, directory, logs, weftd, lab_file, settings, bare, report, card=None, restart=True):
         self.directory = directory
         self.logs = logs
         self.guests = {}
@@ -340,10 +340,10 @@ class Lab:
         self._loaded = {}       # the stack.Stack of each guest, or None
         self.stopping = threading.Event()   # set to stop waiting for guests whose cards are replaced
         self._notes = {}        # the Process of each guest that prepares the removal of its card
-        self.weftd = Daemon(weftd, directory, logs, restart, bus_of(machine.is_native()))
+        self.weftd = Daemon(weftd, directory, logs, restart, bus_of(settings.is_native()))
         self._lab_file = lab_file
         self._card = card       # without a lab file: the card model of its hosts
-        self._machine = machine
+        self._settings = settings
         self._bare = bare
         self._report = report
         self._begun = time.monotonic()
@@ -567,11 +567,11 @@ class Lab:
             raise
 
     def _plan(self, host, own_modules):
-        machine = self._machine.but(host.get("boot", {}))
-        own = machine.stack == stack.WEFT
-        kernel = machine.find_kernel(None if self._bare or own else host["model"])
+        settings = self._settings.but(host.get("boot", {}))
+        own = settings.stack == stack.WEFT
+        kernel = settings.find_kernel(None if self._bare or own else host["model"])
         try:
-            machine.check_memory(kernel.variant)
+            settings.check_memory(kernel.variant)
         except LabError as error:
             raise LabError(f"{host['name']}: {error}") from None
         if host["bus"] != bus_of(kernel.native):
@@ -586,15 +586,15 @@ class Lab:
             loaded = stack.Stack(stack.interface(host["model"]), in_tree=stack.modules_of(kernel, host["model"]))
         elif not self._bare and kernel.variant in ("stock", own_kernel.VARIANT):
             loaded = stack.Stack(stack.interface(host["model"]), in_tree=stack.in_tree_modules(host["model"]))
-        return Plan(host, machine, kernel, loaded)
+        return Plan(host, settings, kernel, loaded)
 
     def _make_guest(self, plan):
-        host, machine = plan.host, plan.machine
-        append = machine.append
+        host, settings = plan.host, plan.settings
+        append = settings.append
         if not self._bare:
-            append = " ".join((QUICKLY, *((EARLY_DRIVER,) if machine.stack != stack.WEFT else ()), append))
+            append = " ".join((QUICKLY, *((EARLY_DRIVER,) if settings.stack != stack.WEFT else ()), append))
         netdevs = [ethernet_netdev(host["ethernet"]["socket"])] if "socket" in host.get("ethernet", {}) else []
-        return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=machine.cpus, memory=f"{machine.mebibytes()}M", share=machine.share, append=append,
+        return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=settings.cpus, memory=f"{settings.mebibytes()}M", share=settings.share, append=append,
                      cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)
 
     def _bring_up(self, guest, loaded, number, managed, silence):

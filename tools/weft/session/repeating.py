@@ -12,7 +12,7 @@ import stack
 from guest_setup import Setup
 from lab import own_uml, shared_time
 from lab.errors import LabError, printable
-from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, TIMED_OUT, Printer, check_command, scripts_of
+from running import KERNEL_REPORT, GUEST_DIED, REFUSED, TIMED_OUT, Printer, check_command, scripts_of
 
 DEFAULT_KERNEL = "um"
 LARGEST_SEED = 0xFFFFFFFF
@@ -38,8 +38,8 @@ def event(text):
         raise LabError(f"--at {text!r} is not a time and a change", 'an example is "2.5 link down node1"') from None
 
 
-def _kernel(machine):
-    name = DEFAULT_KERNEL if machine.kernel == "stock" else machine.kernel
+def _kernel(settings):
+    name = DEFAULT_KERNEL if settings.kernel == "stock" else settings.kernel
     return own_uml.named(name)
 
 
@@ -61,7 +61,7 @@ def keep(lab, folder):
         (folder / log.name).write_bytes(log.read_bytes())
 
 
-def run(args, machine):
+def run(args, settings):
     check_command(args)
     seed = args.seed if args.seed is not None else random.randrange(LARGEST_SEED)
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
@@ -72,7 +72,7 @@ def run(args, machine):
         events.append((args.timeout, {"command": "shutdown"}))
     try:
         scripts = {}
-        kernel = _kernel(machine)
+        kernel = _kernel(settings)
         setup = Setup(args.stack, kernel, directory / "modules") if args.stack and not args.bare else None
 
         def of(fabric):
@@ -83,8 +83,8 @@ def run(args, machine):
         if args.card:
             args.lab = directory / "lab.toml"
             args.lab.write_text(stack.two_hosts(args.card))
-        lab = shared_time.Lab(directory / "lab", args.weftd, kernel, of, seed, lab_file=args.lab, share=machine.share,
-                              modules=setup and setup.modules, events=tuple(events), append=machine.append, log_level="trace" if args.logs else "info")
+        lab = shared_time.Lab(directory / "lab", args.weftd, kernel, of, seed, lab_file=args.lab, share=settings.share,
+                              modules=setup and setup.modules, events=tuple(events), append=settings.append, log_level="trace" if args.logs else "info")
         if not args.quiet:
             print(f"seed {seed:#x}", file=sys.stderr, flush=True)
         done = _run(lab, args.logs)
@@ -114,5 +114,5 @@ def _status(done, scripts):
     if cut_short and done.reason == shared_time.TIME_IS_UP:
         return TIMED_OUT
     if cut_short or done.failed:
-        return MACHINE_DIED
+        return GUEST_DIED
     return next((done.status[host] for host in scripts if done.status[host]), 0)

@@ -19,7 +19,7 @@ from lab.waiting import wait_until
 from labs import Lab, interruption, together
 
 PART = re.compile(r"^#@[ \t]*(.*)$")
-REFUSED, KERNEL_REPORT, TIMED_OUT, MACHINE_DIED, SIGNALLED = 1, 125, 124, 126, 128
+REFUSED, KERNEL_REPORT, TIMED_OUT, GUEST_DIED, SIGNALLED = 1, 125, 124, 126, 128
 # Signals that the kernel sends to a program because of a defect in it.
 CRASHES = {int(number): number.name for number in (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)}
 SCRIPT = "/run/weft-script"     # in a guest
@@ -198,7 +198,7 @@ def report_incomplete_logs(guests, asked_for):
     return REFUSED if incomplete and asked_for else 0
 
 
-def run(args, machine):
+def run(args, settings):
     check_command(args)
     # A temporary directory keeps the paths of sockets short. Logs are kept only if the user has requested them, or after a failure.
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
@@ -212,7 +212,7 @@ def run(args, machine):
     status = None
     scripts = {}
     try:
-        with Lab(directory, logs, args.weftd, args.lab, machine, args.bare, report, args.card, not args.no_restart) as lab:
+        with Lab(directory, logs, args.weftd, args.lab, settings, args.bare, report, args.card, not args.no_restart) as lab:
             try:
                 # A missing host is reported before any guest boots.
                 lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))
@@ -220,7 +220,7 @@ def run(args, machine):
             except GuestDied as error:
                 # Its console shows whether its kernel crashed. The consoles are removed with the lab.
                 print(printable(f"weft run: {error}"), file=sys.stderr)
-                status = report_kernels(lab.guests.values(), str(error)) or MACHINE_DIED
+                status = report_kernels(lab.guests.values(), str(error)) or GUEST_DIED
     except LabError as error:
         # The message refers to a console log, which is moved.
         kept = keeping and not interruption.came and _keep(logs)

@@ -28,7 +28,7 @@ from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
 from labs import Lab, Stopping, interruption, program_in_same_directory
-from running import KERNEL_REPORT, MACHINE_DIED, REFUSED, crash_of, incomplete_logs
+from running import KERNEL_REPORT, GUEST_DIED, REFUSED, crash_of, incomplete_logs
 from streams import Terminal
 from weftd_process import END_TIMEOUT, is_served
 
@@ -219,7 +219,7 @@ class Server:
         with self.checking:
             for text in self.messages:
                 send(err=f"{printable(text)}\n")
-                status = MACHINE_DIED
+                status = GUEST_DIED
             self.messages = []
             for guest in list(self.lab.guests.values()):
                 if guest.alive():
@@ -228,7 +228,7 @@ class Server:
                 found = guest.new_reports()
                 if not guest.alive():
                     send(err=f"{guest.name} has ended\n")
-                    status = status or MACHINE_DIED
+                    status = status or GUEST_DIED
                 if found:
                     send(err=f"the kernel of {guest.name} reported:\n" + printable("\n".join(found)) + "\n")
                     status = KERNEL_REPORT
@@ -325,7 +325,7 @@ def _clean_up(directory):
         wait_until("the former weftd to end", lambda: not is_served(directory / CONTROL), END_TIMEOUT)
 
 
-def up(args, machine):
+def up(args, settings):
     path = args.socket_dir / SOCKET
     if path.exists():
         if is_served(path):
@@ -341,7 +341,7 @@ def up(args, machine):
     os.setsid()
     signal.signal(signal.SIGTERM, _leave)
     with os.fdopen(writer, "w", buffering=1) as progress:
-        lab = Lab(args.socket_dir, args.logs or args.socket_dir, args.weftd, args.lab, machine, args.bare,
+        lab = Lab(args.socket_dir, args.logs or args.socket_dir, args.weftd, args.lab, settings, args.bare,
                   lambda text: progress.write(f"{text}\n"), args.card, not args.no_restart)
         try:
             lab.up()

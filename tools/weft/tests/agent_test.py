@@ -35,7 +35,7 @@ class Agent(unittest.TestCase):
         self.guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False))
         self.addCleanup(self.guest.log.unlink)
         self.addCleanup(self.guest._errors.close)
-        self.guest._machine = types.SimpleNamespace(poll=lambda: None)
+        self.guest._process = types.SimpleNamespace(poll=lambda: None)
         self.guest._agent, self.far = socket.socketpair()
         self.addCleanup(self.guest._agent.close)
         self.addCleanup(self.far.close)
@@ -160,9 +160,9 @@ class Agent(unittest.TestCase):
     def close_guest(self, wait):
         """Closes the guest; wait() is called as soon as its QEMU has ended."""
         def kill():
-            self.guest._machine.poll = lambda: -9
+            self.guest._process.poll = lambda: -9
 
-        self.guest._machine.kill, self.guest._machine.wait = kill, lambda timeout=None: wait()
+        self.guest._process.kill, self.guest._process.wait = kill, lambda timeout=None: wait()
         self.guest._monitor = types.SimpleNamespace(close=lambda: None)
         self.guest._keep_log = True
         self.guest.close()
@@ -208,9 +208,9 @@ class Console(unittest.TestCase):
         """A guest that boots. Its virtual machine is a process that does nothing, and the test writes its console."""
         guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.log)
         self.addCleanup(guest._errors.close)
-        guest._machine = subprocess.Popen(["sleep", "1000"])
-        self.addCleanup(guest._machine.wait)
-        self.addCleanup(guest._machine.kill)
+        guest._process = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(guest._process.wait)
+        self.addCleanup(guest._process.kill)
         return guest
 
     def fails_to_boot(self, kind, *limits):
@@ -410,7 +410,7 @@ class Confined(unittest.TestCase):
                     self.assertNotIn(" ", path)
                     self.assertTrue(os.path.samefile(path, share))
                 self.assertEqual(len(shares), int(native and share is not None), words)
-                guest._machine = None
+                guest._process = None
                 guest.close()
 
 

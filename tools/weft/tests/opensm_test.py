@@ -309,7 +309,7 @@ class Scheduled(Configured):
     SHORT = ["switch1", "switch2", "switch3"]
     LONG = ["switch1", "switch5", "switch4", "switch3"]
 
-    def await_way(self, way):
+    def await_route(self, way):
         # A query that is lost because the link is down must not take longer than the step.
         daemon.await_that(f"the route {way}", lambda: self.route("node1", "node3", "-t", "200") == way)
 
@@ -318,11 +318,11 @@ class Traps(Scheduled):
     def test_trap_of_a_switch_reaches_opensm_that_does_not_sweep(self):
         log = self.folder / "log"
         self.opensm("node1", "-s", "0", "-f", str(log), "-F", self.file("opensm.conf", "force_log_flush TRUE\n"))
-        self.await_way(self.SHORT)
+        self.await_route(self.SHORT)
         for state, way in (("down", self.LONG), ("up", self.SHORT)):
             before = log.read_text().count("num:128")
             self.weft("link", state, "switch1/2")
-            self.await_way(way)
+            self.await_route(way)
             self.assertGreater(log.read_text().count("num:128"), before)
 
 
@@ -332,7 +332,7 @@ class ScheduledLinks(Scheduled):
     def test_opensm_routes_around_a_link_that_goes_down_and_comes_up(self):
         self.opensm("node1")
         for way in (self.SHORT, self.LONG, self.SHORT):
-            self.await_way(way)
+            self.await_route(way)
 
 
 class ScheduledSwitches(Scheduled):
@@ -340,10 +340,10 @@ class ScheduledSwitches(Scheduled):
 
     def test_opensm_routes_around_a_switch_that_is_removed_and_added_again(self):
         self.opensm("node1")
-        self.await_way(self.SHORT)
-        self.await_way(self.LONG)
+        self.await_route(self.SHORT)
+        self.await_route(self.LONG)
         self.assertNotIn('"node2"', self.run_on("node1", "ibnetdiscover"))
-        self.await_way(self.SHORT)
+        self.await_route(self.SHORT)
         self.await_managed("node1", "node2", "node3")
 
 

@@ -44,11 +44,11 @@ json link(const std::string &a, const std::string &b, bool up = true)
 		  {"silent_corruption", "0"}}}};
 }
 
-json host(const std::string &name, bool machine, json ports)
+json host(const std::string &name, bool has_guest, json ports)
 {
 	return {{"name", name},
 		{"guid", "0x0002c90300000100"},
-		{"guest", machine},
+		{"guest", has_guest},
 		{"socket", "/run/" + name + ".sock"},
 		{"ports", std::move(ports)}};
 }

@@ -26,10 +26,10 @@ import repeating  # noqa: E402
 import running  # noqa: E402
 import serving  # noqa: E402
 import stack  # noqa: E402
-from lab import DeadlineExceeded, GuestDied, accelerator, cache, errors, guest, image, machine, own_kernel, process, shared_time  # noqa: E402
+from lab import DeadlineExceeded, GuestDied, accelerator, cache, errors, guest, image, own_kernel, process, shared_time, vm  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from lab.waiting import wait_until  # noqa: E402
-from labs import Machine, together  # noqa: E402
+from labs import GuestSettings, together  # noqa: E402
 
 SESSION = HERE.parent / "session/weft-session"
 RELEASE = "6.18.0-mine+"
@@ -178,30 +178,30 @@ class OwnKernel(Folder):
         self.assertEqual(sorted(path.name for path in (self.folder / "weft").glob("own-*")), [f"own-modules-{number}" for number in (2, 3, 4, 5)])
 
 
-class MachineTest(unittest.TestCase):
+class GuestSettingsTest(unittest.TestCase):
     def test_lab_file_overrides_the_command_line_per_host(self):
         """The lab file's settings of a host take precedence over the command line; another kernel does not get the first one's modules."""
-        machine = Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2)
-        self.assertEqual(machine.but({"memory": "2G"}), Machine("/linux/bzImage", "/linux/modules", "/initrd", cpus=2, memory="2G"))
-        self.assertEqual(machine.but({"kernel": "stock"}), Machine("stock", cpus=2))
+        settings = GuestSettings("/linux/bzImage", "/linux/modules", "/initrd", cpus=2)
+        self.assertEqual(settings.but({"memory": "2G"}), GuestSettings("/linux/bzImage", "/linux/modules", "/initrd", cpus=2, memory="2G"))
+        self.assertEqual(settings.but({"kernel": "stock"}), GuestSettings("stock", cpus=2))
 
     def test_memory_is_checked(self):
         for given, mebibytes in (("192M", 192), ("768m", 768), ("1.5G", 1536), ("262144K", 256), ("1T", 1 << 20)):
-            machine = Machine(memory=given)
-            machine.check_memory("stock")
-            self.assertEqual(machine.mebibytes(), mebibytes)
+            settings = GuestSettings(memory=given)
+            settings.check_memory("stock")
+            self.assertEqual(settings.mebibytes(), mebibytes)
         for given in ("abc", "", "768", "-1G", "1GB", "2 G", "1G,slots=2", "1e3M", "inf", "٣M"):
             with self.assertRaisesRegex(LabError, "is not an amount of memory: write it as 768M or 2G"):
-                Machine(memory=given).check_memory("stock")
+                GuestSettings(memory=given).check_memory("stock")
         for given, variant, least in (("64M", "stock", 192), ("191.9M", "stock", 192), ("31M", "own", 32), ("0G", "um", 32)):
             with self.assertRaisesRegex(LabError, f"{given} of memory are too little for a guest: give it {least}M or more"):
-                Machine(memory=given).check_memory(variant)
+                GuestSettings(memory=given).check_memory(variant)
         for variant in ("own", "um"):
-            Machine(memory="32M").check_memory(variant)
+            GuestSettings(memory="32M").check_memory(variant)
 
     def test_modules_option_is_refused_for_predefined_kernels(self):
         with self.assertRaisesRegex(LabError, "has its own modules"):
-            Machine("stock", modules="/lib/modules").find_kernel("mlx4")
+            GuestSettings("stock", modules="/lib/modules").find_kernel("mlx4")
 
 
 class Accelerated(Folder):
@@ -226,7 +226,7 @@ class Accelerated(Folder):
         guest = types.SimpleNamespace(name="node1", memory="768M", cpus=1, log_target=lambda: "log", firmware_script=None, icount=False, may_reboot=False, vfio_user=[], spare_ports=0,
                                       share=None, netdevs=[], qemu_args=[], append="", kernel=types.SimpleNamespace(image="bzImage", checked=False, modules_disk=None))
         with unittest.mock.patch.object(accelerator.qemu, "kvm_flags", lambda: flags), unittest.mock.patch.dict(os.environ, environment):
-            words = machine.options(guest, 3, 4)
+            words = vm.options(guest, 3, 4)
         return [words[words.index(option) + 1] for option in ("-accel", "-cpu")]
 
     KVM, EMULATED = ["kvm", "host"], ["tcg,thread=multi", "max,erms=off,fsrm=off,fzrm=off,fsrs=off"]
@@ -450,7 +450,7 @@ class Stack(Folder):
     def setUp(self):
         super().setUp()
         self.enterContext(unittest.mock.patch.object(cache, "TREE", self.folder))
-        self.enterContext(unittest.mock.patch.object(Machine, "find_kernel", lambda *_, **__: types.SimpleNamespace(release=self.RELEASE, native=False, variant="stock")))
+        self.enterContext(unittest.mock.patch.object(GuestSettings, "find_kernel", lambda *_, **__: types.SimpleNamespace(release=self.RELEASE, native=False, variant="stock")))
 
     def build(self, *names):
         for name in names:
@@ -458,9 +458,9 @@ class Stack(Folder):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(name.encode())
 
-    def prepare(self, model, **machine):
-        lab = labs.Lab(self.folder, self.folder, None, None, Machine(), False, None)
-        return lab._plan({"name": "node1", "model": model, "bus": "vfio-user", "boot": machine}, stack.weft_modules).stack
+    def prepare(self, model, **settings):
+        lab = labs.Lab(self.folder, self.folder, None, None, GuestSettings(), False, None)
+        return lab._plan({"name": "node1", "model": model, "bus": "vfio-user", "boot": settings}, stack.weft_modules).stack
 
     def test_each_card_model_has_its_in_tree_driver(self):
         self.assertEqual(stack.in_tree_modules("mlx4")[0], "mlx4_ib")
@@ -496,13 +496,13 @@ class Settled(unittest.TestCase):
             patch = unittest.mock.patch.object(labs, name, stand_in)
             patch.start()
             self.addCleanup(patch.stop)
-        patch = unittest.mock.patch.object(Machine, "find_kernel", lambda *_, **__: FakeGuest("").kernel)
+        patch = unittest.mock.patch.object(GuestSettings, "find_kernel", lambda *_, **__: FakeGuest("").kernel)
         patch.start()
         self.addCleanup(patch.stop)
         self.reports = []
         self.manager = {"state": "master"}
         self.bus = "vfio-user"
-        self.lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, self.reports.append)
+        self.lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), True, self.reports.append)
 
     def settle(self, hosts, replaced=()):
         self.hosts = [{"name": name, "socket": name, "bus": self.bus, "model": "mlx4"} for name in hosts]
@@ -619,7 +619,7 @@ class CardAgain(unittest.TestCase):
     def test_link_that_is_plugged_in_again_is_not_recorded_as_unplugged(self):
         """ib0 has no carrier at first. If weftd crashes while the link is pulled for a moment, the next weftd has it up."""
         asked = []
-        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), False, lambda _: None)
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
         lab._loaded, lab._numbers = {"a": stack.Stack("ib0")}, {"a": 1}
         lab.weftd = unittest.mock.Mock()
         done = types.SimpleNamespace(status=0, out="", err="")
@@ -633,7 +633,7 @@ class CardAgain(unittest.TestCase):
 class StoppedWhileCardsReturn(Folder):
     def test_lab_stops_without_waiting_for_guests(self):
         """A guest whose driver does not release its card for a long time does not delay `weft lab down`."""
-        lab = labs.Lab(self.folder, self.folder, None, None, Machine(), False, lambda _: None)
+        lab = labs.Lab(self.folder, self.folder, None, None, GuestSettings(), False, lambda _: None)
         waits = threading.Event()
         self.addCleanup(waits.set)
         lab.guests["a"] = unittest.mock.Mock(alive=lambda: True, kernel=types.SimpleNamespace(native=False))
@@ -650,7 +650,7 @@ class StoppedWhileCardsReturn(Folder):
 
 class FailedUpgrade(unittest.TestCase):
     def test_guests_get_their_cards_again_from_the_former_weftd(self):
-        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), False, lambda _: None)
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
         for alive in (True, False):
             lab.weftd = unittest.mock.Mock(replace=unittest.mock.Mock(side_effect=LabError("it does not start")), alive=lambda alive=alive: alive)
             with unittest.mock.patch.object(lab, "_give_cards_again") as again, self.assertRaisesRegex(LabError, "it does not start"):
@@ -1019,7 +1019,7 @@ print("ended")
 
 class CheckedFirst(unittest.TestCase):
     def test_unknown_host_is_reported_before_a_guest_boots(self):
-        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, Machine(), True, lambda _: None)
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), True, lambda _: None)
         booted = []
         with contextlib.ExitStack() as stack:
             for name, stand_in in (("_fabric", lambda: labs.Fabric([{"name": "node1"}], True)), ("_start_guests", lambda *each: booted.append(each))):

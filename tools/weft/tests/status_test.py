@@ -17,7 +17,7 @@ import repeating  # noqa: E402
 import running  # noqa: E402
 from lab import GuestDied, shared_time  # noqa: E402
 from lab.errors import LabError  # noqa: E402
-from labs import Machine  # noqa: E402
+from labs import GuestSettings  # noqa: E402
 
 
 class Ended(unittest.TestCase):
@@ -35,7 +35,7 @@ class Ended(unittest.TestCase):
                                      timeout=None)
         said = io.StringIO()
         with unittest.mock.patch("running.Lab", return_value=lab), contextlib.redirect_stderr(said):
-            status = running.run(args, Machine())
+            status = running.run(args, GuestSettings())
         return status, said.getvalue()
 
     def test_guest_that_exits_after_an_oops_gives_status_125(self):
@@ -66,7 +66,7 @@ class Ended(unittest.TestCase):
                                      timeout=None)
         said = io.StringIO()
         with unittest.mock.patch("running.Lab", side_effect=lab_in), contextlib.redirect_stderr(said), self.assertRaises(kind) as caught:
-            running.run(args, Machine())
+            running.run(args, GuestSettings())
         return str(caught.exception), said.getvalue()
 
     def kept(self, said):
@@ -100,7 +100,7 @@ class Ended(unittest.TestCase):
                                      timeout=None)
         said = io.StringIO()
         with (unittest.mock.patch("running.Lab", side_effect=lab_in), unittest.mock.patch("running.execute", return_value=0), contextlib.redirect_stderr(said)):
-            self.assertEqual(running.run(args, Machine()), 0)
+            self.assertEqual(running.run(args, GuestSettings()), 0)
         return said.getvalue()
 
     def test_logs_are_kept_if_weftd_was_started_again(self):

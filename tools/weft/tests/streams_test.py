@@ -64,7 +64,7 @@ class AgentCase(unittest.TestCase):
         self.addCleanup(self.guest._errors.close)
         self.line, far = pty.openpty()
         self.agent = subprocess.Popen([self.program, os.ttyname(far)], stdin=subprocess.DEVNULL, start_new_session=True)
-        self.guest._machine = self.agent
+        self.guest._process = self.agent
         self.guest._agent, near = socket.socketpair()
         self.addCleanup(near.close)
         self.relays = [threading.Thread(target=self.relay, args=ends, daemon=True)
@@ -342,7 +342,7 @@ class Shell(AgentCase):
         malicious = Guest("malicious", kernel=types.SimpleNamespace(variant="stock", native=False))
         self.addCleanup(malicious.log.unlink)
         self.addCleanup(malicious._errors.close)
-        malicious._machine = types.SimpleNamespace(poll=lambda: None, wait=lambda timeout: None)
+        malicious._process = types.SimpleNamespace(poll=lambda: None, wait=lambda timeout: None)
         malicious._agent, far = socket.socketpair()
         self.addCleanup(malicious._agent.close)
         self.addCleanup(far.close)

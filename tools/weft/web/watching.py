@@ -115,7 +115,7 @@ class Watch:
         while True:
             begun = time.monotonic()
             try:
-                await self._look()
+                await self._sample()
                 self.there = True
             except (Gone, Refused, KeyError, TypeError):
                 # Another daemon may follow, with log lines and counters of its own.
@@ -123,7 +123,7 @@ class Watch:
             self.number += 1
             await asyncio.sleep(max(0.05, self.interval - (time.monotonic() - begun)))
 
-    async def _look(self):
+    async def _sample(self):
         before, sample = self.sample, await self.control.ask("fabric.sample")
         cards_before, cards = self.cards, await self.control.ask("counters.cards")
         if self.fabric is None or self._changed(sample, cards):

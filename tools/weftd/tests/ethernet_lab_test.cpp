@@ -145,7 +145,7 @@ TEST_F(EthernetLab, FabricShowListsEthernetsAndTheirLinks)
 	EXPECT_FALSE(shown["ethernet"]["links"][1]["settings"].contains("mtu"));
 	EXPECT_EQ(shown["hosts"][0]["ethernet"]["socket"], (directory_ / "a-eth0.sock").string());
 	EXPECT_EQ(shown["hosts"][0]["ethernet"]["guest"], false);
-	const FileDescriptor machine = connect_unix(directory_ / "a-eth0.sock");
+	const FileDescriptor guest = connect_unix(directory_ / "a-eth0.sock");
 	while (ask({{"command", "fabric.show"}})["hosts"][0]["ethernet"]["guest"] != true)
 		std::this_thread::yield();
 }

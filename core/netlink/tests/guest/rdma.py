@@ -39,7 +39,7 @@ def rdma_json(node, what, by=""):
 
 
 @contextlib.contextmanager
-def suite(lab, memory=None):
+def weft_node(lab, memory=None):
     """Yields a guest with weft's modules loaded; they can be unloaded at the end."""
     options = {"memory": memory} if memory else {}
     with lab.boot(lab.guest("node1", cards=Fabric(lab, PAIR).sockets[:1], **options)) as (node,):
@@ -54,7 +54,7 @@ def suite(lab, memory=None):
 def rdma_tool_lists_devices_and_kernel_objects(lab):
     """`rdma` lists devices, ports and the kernel's own objects correctly, and only privileged users can rename a device. A device can be
     removed while it is listed."""
-    with suite(lab) as node:
+    with weft_node(lab) as node:
         device, = rdma_json(node, "dev")
         for name, value in (("ifname", "mlx4_0"), ("node_type", "ca")):
             assert device[name] == value, device
@@ -108,7 +108,7 @@ def rdma_tool_lists_devices_and_kernel_objects(lab):
 def exclusive_device_is_hidden_from_other_namespaces(lab):
     """Devices are shared by all network namespaces, or each belongs to one. In the latter case other namespaces neither see it by netlink nor open
     its nodes."""
-    with suite(lab, memory="768M") as node:
+    with weft_node(lab, memory="768M") as node:
         pod = "ip netns exec pod"
 
         def refused(command):
@@ -168,7 +168,7 @@ def exclusive_device_is_hidden_from_other_namespaces(lab):
 @test(kernels=("stock",), also=("plain", "debug"), timeout=150)
 def rdma_tool_lists_user_objects_with_their_process(lab):
     """A program's objects are listed with their process as long as they exist. Only administrators see keys."""
-    with suite(lab, memory="768M") as node:
+    with weft_node(lab, memory="768M") as node:
         counts, = rdma_json(node, "resource")
         server = node.spawn("exec ibv_srq_pingpong -q 3")
         node.wait_for("ss -ltn | grep -q :18515", timeout=20, what="ibv_srq_pingpong to listen")

@@ -127,7 +127,7 @@ def kernels_part(bench):
 
 
 @benchmark(figures=("cm.insn-*-asking*", "cm.memory-*"), kernel="stock")
-def between_machines(bench):
+def between_guests(bench):
     """Counts the same between two guests, each of which counts its own end, also with ten thousand open connections."""
     names = [f"{stack}{number}" for stack in STACKS for number in (1, 2)]
     program, outputs, sockets = counting(bench), [], start_fabric(bench, names)

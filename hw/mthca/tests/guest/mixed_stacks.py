@@ -55,8 +55,8 @@ ALL_FIGURES = tuple(f"ib_{operation}_{kind} -c {transport}{'' if operation == 'a
 def three(lab, lab_file=THREE):
     """The fabric and its guests, at 10.0.0.N on ib0."""
     fabric = FaultyFabric(lab, lab_file)
-    machines = [lab.guest(f"node{number}", vfio_user=[socket], memory="768M") for number, socket in enumerate(fabric.sockets, 1)]
-    with lab.boot(*machines) as nodes:
+    described = [lab.guest(f"node{number}", vfio_user=[socket], memory="768M") for number, socket in enumerate(fabric.sockets, 1)]
+    with lab.boot(*described) as nodes:
         nodes[0].insmod(*(f"/share/{name}.ko" for name in STACK))
         for number, driver in DEBIANS.items():
             nodes[number - 1].run(f"modprobe {driver} && modprobe -a ib_uverbs ib_umad ib_ipoib", timeout=60)

@@ -63,10 +63,10 @@ struct Fixture {
 };
 
 // The input determines all actions of the guest.
-class Machine
+class Guest
 {
 public:
-	Machine(Fixture &fixture, unsigned how)
+	Guest(Fixture &fixture, unsigned how)
 	    : fixture_(fixture), how_(how), interrupts_(fixture.device.description().msix.vectors),
 	      endpoint_(fixture.loop, fixture.device, interrupts_, spdlog::default_logger(),
 			kMaxRegions),
@@ -76,7 +76,7 @@ public:
 		if (how & kGreet)
 			greet();
 	}
-	~Machine()
+	~Guest()
 	{
 		endpoint_.release();
 		fixture_.loop.poll();
@@ -226,11 +226,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		return 0;
 	const std::span input(reinterpret_cast<const std::byte *>(data) + 1, size - 1);
 	{
-		Machine machine(fixture, data[0]);
+		Guest guest(fixture, data[0]);
 		if (data[0] & kFramed)
-			machine.feed_framed(input);
+			guest.feed_framed(input);
 		else
-			machine.feed(input);
+			guest.feed(input);
 	}
 	fixture.device.writes.clear();
 	fixture.device.resets.clear();

@@ -53,23 +53,23 @@ protected:
 		std::array<int, 2> ends;
 		if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()))
 			throw std::system_error(errno, std::generic_category(), "socketpair");
-		machine_ = FileDescriptor(ends[1]);
+		guest_ = FileDescriptor(ends[1]);
 		channel_ = Channel::take(FileDescriptor(ends[0]), environment_);
 	}
 
 	bool take_call()
 	{
-		return ::recv(machine_.get(), &call_, sizeof(call_), MSG_DONTWAIT) == sizeof(call_);
+		return ::recv(guest_.get(), &call_, sizeof(call_), MSG_DONTWAIT) == sizeof(call_);
 	}
 	bool answer(std::uint32_t request)
 	{
 		const AnswerMessage message{{request, kVersion | kFlagReply, sizeof(Integer)}, {0}};
-		return ::send(machine_.get(), &message, sizeof(message), MSG_NOSIGNAL) ==
+		return ::send(guest_.get(), &message, sizeof(message), MSG_NOSIGNAL) ==
 		       sizeof(message);
 	}
 
 	Shared environment_;
-	FileDescriptor machine_;
+	FileDescriptor guest_;
 	std::optional<Channel> channel_;
 	CallMessage call_{};
 };
@@ -99,7 +99,7 @@ TEST_F(ChannelTest, ReportsAMissingReply)
 	EXPECT_FALSE(channel_->call(0));
 	environment_.on_wait = [&] { return answer(77); };
 	EXPECT_FALSE(channel_->call(0));
-	machine_.reset();
+	guest_.reset();
 	environment_.on_wait = [] { return true; };
 	EXPECT_FALSE(channel_->call(0));
 }

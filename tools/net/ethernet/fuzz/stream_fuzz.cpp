@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		if (frame->size() < kLeastFrame || frame->size() > kMostFrame)
 			std::abort();
 	};
-	Port machine("machine", take), other("other", take);
+	Port guest("guest", take), other("other", take);
 	LinkSettings settings;
 	if (how & 1)
 		settings.faults.delay = std::chrono::microseconds(50);
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		settings.faults.silent_corruption = 0.5;
 	if (how & 8)
 		settings.faults.duplication = 0.5;
-	Link near(loop, machine, lan.add_port(), settings, 1),
+	Link near(loop, guest, lan.add_port(), settings, 1),
 		far(loop, other, lan.add_port(), {}, 2);
 	FrameReader reader;
 	std::uint64_t sent = 0;
@@ -47,13 +47,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		stream = stream.subspan(part.size());
 		const bool follows = reader.feed(part, [&](Frame frame) {
 			++sent;
-			machine.send(std::make_shared<const Frame>(std::move(frame)));
+			guest.send(std::make_shared<const Frame>(std::move(frame)));
 		});
 		if (!follows)
 			break;
 	}
 	loop.poll();
-	if (machine.counters.xmit_frames != sent || lan.addresses() > Switch::kMostAddresses)
+	if (guest.counters.xmit_frames != sent || lan.addresses() > Switch::kMostAddresses)
 		std::abort();
 	return 0;
 }

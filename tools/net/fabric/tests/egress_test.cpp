@@ -112,11 +112,11 @@ struct Route {
 TEST(Egress, CreditReturnSendsALimitedNumberOfPackets)
 {
 	Fabric fabric;
-	Route way(fabric, "a");
-	way.fill(1000);
-	way.eater.held.reset();
-	EXPECT_LE(way.eater.by_watched, 1 + EgressQueue::kTurnBudget);
-	way.expect_in_order(1000);
+	Route route(fabric, "a");
+	route.fill(1000);
+	route.eater.held.reset();
+	EXPECT_LE(route.eater.by_watched, 1 + EgressQueue::kTurnBudget);
+	route.expect_in_order(1000);
 }
 
 // A thread is not kept busy by others that add packets as fast as it sends them.
@@ -124,15 +124,15 @@ TEST(Egress, ContinuousSenderDoesNotOccupyAnotherThread)
 {
 	constexpr std::uint32_t last = 20000;
 	Fabric fabric;
-	Route way(fabric, "a");
-	way.fill(10);
-	way.eater.then = [&, next = 10u](std::uint32_t) mutable {
+	Route route(fabric, "a");
+	route.fill(10);
+	route.eater.then = [&, next = 10u](std::uint32_t) mutable {
 		if (next < last)
-			way.send(next++);
+			route.send(next++);
 	};
-	way.eater.held.reset();
-	EXPECT_LE(way.eater.by_watched, 1 + EgressQueue::kTurnBudget);
-	way.expect_in_order(last);
+	route.eater.held.reset();
+	EXPECT_LE(route.eater.by_watched, 1 + EgressQueue::kTurnBudget);
+	route.expect_in_order(last);
 }
 
 // Packets that pass through several queues share one budget.
@@ -156,15 +156,15 @@ TEST(Egress, DownstreamQueuesShareThePacketBudgetOfASend)
 TEST(Egress, DownstreamFailureDropsOnlyThatPacket)
 {
 	Fabric fabric;
-	Route way(fabric, "a");
-	way.fill(20);
-	way.eater.then = [](std::uint32_t psn) {
+	Route route(fabric, "a");
+	route.fill(20);
+	route.eater.then = [](std::uint32_t psn) {
 		if (psn == 5)
 			throw std::bad_alloc();
 	};
-	way.eater.held.reset();
-	way.expect_in_order(20);
-	EXPECT_EQ(1u, way.sender.port.counters().xmit_discards);
+	route.eater.held.reset();
+	route.expect_in_order(20);
+	EXPECT_EQ(1u, route.sender.port.counters().xmit_discards);
 }
 
 // With many senders and a receiver that returns credits irregularly, the packets of each sender

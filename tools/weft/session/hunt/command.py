@@ -66,7 +66,7 @@ class Jobs:
                 self._done.put((seed, None, error))
 
 
-def _tell(text):
+def _report(text):
     print(printable(text), file=sys.stderr, flush=True)
 
 
@@ -123,7 +123,7 @@ def hunt(args):
 
     for seed, verdict in Jobs([seed for seed in seeds if seed not in verdicts], args.jobs or os.cpu_count(), one).results():
         verdicts[seed] = verdict
-        _tell(f"[{time.monotonic() - began:7.1f} s] seed {seed}: {_line(verdict)}; {len(verdicts)} of {len(seeds)}")
+        _report(f"[{time.monotonic() - began:7.1f} s] seed {seed}: {_line(verdict)}; {len(verdicts)} of {len(seeds)}")
     return FOUND if _summary(verdicts) else 0
 
 
@@ -134,10 +134,10 @@ def replay(args):
     outcome = trial.run(schedule, kernel, args.weftd, args.logs, interruption_came, keep_passed=True)
     if outcome.report:
         print(printable(outcome.report))
-    _tell(f"{outcome.verdict}{f': {outcome.signature}' if outcome.signature else ''}")
+    _report(f"{outcome.verdict}{f': {outcome.signature}' if outcome.signature else ''}")
     if outcome.signature == schedule.expect:
         return 0
-    _tell(f"expected: {schedule.expect or trial.PASSED}")
+    _report(f"expected: {schedule.expect or trial.PASSED}")
     return NOT_REPEATED
 
 
@@ -149,12 +149,12 @@ def reduce(args):
     if whole.verdict == trial.PASSED:
         raise LabError(f"{args.file} passes", "only a schedule that leads to a report can be reduced")
     schedule = schedule.but(expect=whole.signature)
-    _tell(f"{len(schedule.steps)} steps: {whole.signature}")
+    _report(f"{len(schedule.steps)} steps: {whole.signature}")
 
     def fails(part):
         outcome = trial.run(part, kernel, args.weftd, None, interruption_came)
         same = outcome.signature == whole.signature
-        _tell(f"{len(part.steps)} steps: {'the same' if same else outcome.signature or outcome.verdict}, {outcome.real:.1f} s")
+        _report(f"{len(part.steps)} steps: {'the same' if same else outcome.signature or outcome.verdict}, {outcome.real:.1f} s")
         if same:
             pathlib.Path(args.out).write_text(str(part))
         return same
@@ -177,5 +177,5 @@ def run(args):
     try:
         return ACTIONS.get(args.action, hunt)(args)
     except KeyboardInterrupt:
-        _tell("weft hunt: interrupted; the same command continues" if args.action == "run" else "weft hunt: interrupted")
+        _report("weft hunt: interrupted; the same command continues" if args.action == "run" else "weft hunt: interrupted")
         return SIGNALLED + interruption.number

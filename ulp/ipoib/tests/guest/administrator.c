@@ -189,22 +189,22 @@ static int xdp(int index)
 
 int main(int argc, char **argv)
 {
-	const char *act = argc > 2 ? argv[1] : "";
+	const char *command = argc > 2 ? argv[1] : "";
 	const int index = argc > 2 ? (int)if_nametoindex(argv[2]) : 0;
 
 	if (argc > 2 && !index)
 		return outcome(-1);
-	if (!strcmp(act, "packet") && argc >= 5)
+	if (!strcmp(command, "packet") && argc >= 5)
 		return packet(index, argv[3], strtoul(argv[4], NULL, 0), argc > 5 ? argv[5] : NULL);
-	if (!strcmp(act, "listen") && argc == 5)
+	if (!strcmp(command, "listen") && argc == 5)
 		return listen_to(index, argv[3], (unsigned int)atoi(argv[4]));
-	if (!strcmp(act, "receive") && argc == 4)
+	if (!strcmp(command, "receive") && argc == 4)
 		return receive(index, argv[3]);
-	if (!strcmp(act, "send") && argc == 5)
+	if (!strcmp(command, "send") && argc == 5)
 		return send_to(index, argv[3], (unsigned int)atoi(argv[4]));
-	if (!strcmp(act, "checksums") && argc == 3)
+	if (!strcmp(command, "checksums") && argc == 3)
 		return checksums(index);
-	if (!strcmp(act, "xdp") && argc == 3)
+	if (!strcmp(command, "xdp") && argc == 3)
 		return xdp(index);
 	fprintf(stderr, "usage: see the head of administrator.c\n");
 	return 2;

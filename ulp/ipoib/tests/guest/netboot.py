@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Debian's iPXE has its own drivers for the cards and its own IPoIB: a guest without a kernel boots over InfiniBand."""
-from lab import image, ipxe, kernels, machine
+from lab import image, ipxe, kernels, vm
 from lab.fabric import PAIR
 from lab.testing import test
 
@@ -20,7 +20,7 @@ def boots_from(lab, server, socket, driver="weft_mlx4"):
     server.spawn("busybox httpd -f -p 80 -h /tmp/served")
     script = lab.directory / "boot.ipxe"
     diskless = lab.guest("node2", kernel=kernel.variant, cards=[socket], firmware_script=script, append="weft.fetched=1")
-    script.write_text(ipxe.network_boot("10.0.0.2", "10.0.0.1", FILES, machine.command_line(diskless)))
+    script.write_text(ipxe.network_boot("10.0.0.2", "10.0.0.1", FILES, vm.command_line(diskless)))
     with lab.boot(diskless) as (client,):
         assert "weft.fetched=1" in client.run("cat /proc/cmdline").out
         load_stack(client, driver)

@@ -42,33 +42,33 @@ DIFFERENCES = (
 OURS_ALONE = ("driver_unbound",)
 
 
-def explained(act, what, one, two):
+def explained(command, what, one, two):
     """Returns True if a row of DIFFERENCES explains why weft's outcome is not Debian's."""
-    return any(act == row[0] and re.fullmatch(row[1], what) and re.fullmatch(row[2], one) and re.fullmatch(row[3], two) for row in DIFFERENCES)
+    return any(command == row[0] and re.fullmatch(row[1], what) and re.fullmatch(row[2], one) and re.fullmatch(row[3], two) for row in DIFFERENCES)
 
 
 def unrecorded(ours):
     """Returns the outcomes that differ from the recorded ones of Debian's stack, and the actions that timed out."""
     found = []
-    for (number, act), outcome in ours.items():
+    for (number, command), outcome in ours.items():
         for what, one in outcome.items():
-            two = OUTCOMES.get(act, {}).get(what, one)
-            if what == "never" or one != two and not explained(act, what, one, two):
-                found.append(f"act {number} {act}, {what}: ours: {one}; Debian's, as recorded: {two}")
+            two = OUTCOMES.get(command, {}).get(what, one)
+            if what == "never" or one != two and not explained(command, what, one, two):
+                found.append(f"command {number} {command}, {what}: ours: {one}; Debian's, as recorded: {two}")
     return found
 
 
 def unexplained(ours, theirs):
     """Returns the outcomes that differ between the stacks and that no row of DIFFERENCES explains."""
     found = []
-    for (number, act), outcome in ours.items():
-        if act in OURS_ALONE:
+    for (number, command), outcome in ours.items():
+        if command in OURS_ALONE:
             continue
-        other = theirs.get((number, act), {})
+        other = theirs.get((number, command), {})
         for what in sorted(outcome.keys() | other.keys()):
             one, two = outcome.get(what, "-"), other.get(what, "-")
-            if one != two and not explained(act, what, one, two):
-                found.append(f"act {number} {act}, {what}: ours: {one}; Debian's: {two}")
+            if one != two and not explained(command, what, one, two):
+                found.append(f"command {number} {command}, {what}: ours: {one}; Debian's: {two}")
     return found
 
 
@@ -117,7 +117,7 @@ class Administrator:
         """Yields rounds of all actions in the seed's order as lists of (name, needs, script); the script is None for a method of this class."""
         draw = randoms.Random(self.lab.seed)
         while True:
-            listing = [act for act in scripted_commands.drawn(draw) if not act[1] or self.has(act[1])]
+            listing = [command for command in scripted_commands.drawn(draw) if not command[1] or self.has(command[1])]
             for name in ("link_pulled", "manager_away"):
                 listing.insert(draw.randrange(len(listing) + 1), (name, None, None))
             yield listing
@@ -145,7 +145,7 @@ class Administrator:
             try:
                 outcomes[number, name] = self.one(number, name, script)
             except Exception as error:
-                error.add_note(f"{self.node.name}, act {number}, {name}:\n{script}\nand before it: {', '.join(done[-5:])}")
+                error.add_note(f"{self.node.name}, command {number}, {name}:\n{script}\nand before it: {', '.join(done[-5:])}")
                 raise
             done.append(name)
         for process in (reader, traffic):

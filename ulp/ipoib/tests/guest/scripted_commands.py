@@ -248,8 +248,8 @@ SCRIPTS = {
 
 def drawn(random):
     """Returns a round of all actions in random order: (name, needs, script)."""
-    for act in random.sample(list(SCRIPTS), len(SCRIPTS)):
-        yield act.__name__, SCRIPTS[act], act(random)
+    for command in random.sample(list(SCRIPTS), len(SCRIPTS)):
+        yield command.__name__, SCRIPTS[command], command(random)
 
 
 def outcome_of(text):
