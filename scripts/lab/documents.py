@@ -2,7 +2,7 @@
 """Checks the documents against the sources: named tests and files exist, public functions are described, and the architecture rules hold."""
 import re
 
-from lab import cache, conventions, kernel_doc, layering, source_rules, testing
+from lab import cache, conventions, driver_lists, kernel_doc, layering, source_rules, testing
 from lab.errors import LabError
 
 RULE = re.compile(r"^([A-Z]+-\d\d)(?: to [A-Z]+-\d\d)?$", re.MULTILINE)
@@ -177,7 +177,7 @@ def check_faults(tree):
 
 def complaints():
     """Returns the complaints of all checks."""
-    return check_packages(cache.TREE) + check_faults(cache.TREE) + check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + layering.complaints(cache.TREE) + layering.python_complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
+    return check_packages(cache.TREE) + check_faults(cache.TREE) + check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + driver_lists.complaints(cache.TREE) + layering.complaints(cache.TREE) + layering.python_complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
 
 
 def check():
