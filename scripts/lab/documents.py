@@ -13,7 +13,7 @@ NAMED_FILE = re.compile(r"`((?:core|hw|ulp|include|tools|scripts|Documentation)/
 
 
 def _texts(pattern, below=("core", "hw", "ulp", "tools")):
-    return {path: path.read_text() for room in below for path in sorted((cache.TREE / room).glob(pattern))}
+    return {path: path.read_text() for top in below for path in sorted((cache.TREE / top).glob(pattern))}
 
 
 def _tests():

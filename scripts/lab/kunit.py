@@ -25,7 +25,7 @@ NEEDS_QEMU = ("weft_context_test", "weft_core_test", "weft_kern_test")
 
 def suites_of_sources():
     """The suites that the sources have, as (names, cases): a macro may make two suites of the same cases."""
-    for path in [path for room in ("core", "hw", "ulp") for path in (cache.TREE / room).glob("**/*_test.cpp")]:
+    for path in [path for top in ("core", "hw", "ulp") for path in (cache.TREE / top).glob("**/*_test.cpp")]:
         for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|CARD_SUITE|SOFT_SUITES)\(\s*(\w+),(.*?)\);", path.read_text(), re.S):
             yield (suite, f"{suite}_card") if macro == "SOFT_SUITES" else (suite,), re.findall(r"KUNIT_CASE\((\w+)\)", cases)
 

@@ -76,7 +76,7 @@ def copy_tree(to=WORK / "tree"):
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, copy)
         copy.touch()
-    for path in [path for room in ("core", "hw", "ulp", "include", "tools") for path in (to / room).rglob("*")]:
+    for path in [path for top in ("core", "hw", "ulp", "include", "tools") for path in (to / top).rglob("*")]:
         if path.is_file() and path.relative_to(to).as_posix() not in wanted:
             path.unlink()
     return to

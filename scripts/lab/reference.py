@@ -13,15 +13,15 @@ COUNTING = "core/kern/bench"
 HEADERS = "include/kern/types.h", "include/kern/errno.h"     # for C sources: the kernel's own stack
 
 
-def build(kernel, directory, room):
+def build(kernel, directory, component):
     """Builds ROOM/reference against the kernel's headers, in a copy that sees none of weft's headers. Returns the path of the module."""
     tree = pathlib.Path(directory) / "reference"
-    for part in (room, COUNTING):
+    for part in (component, COUNTING):
         shutil.copytree(cache.TREE / part, tree / part)
     for header in HEADERS:
         (tree / header).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(cache.TREE / header, tree / header)
-    built = tree / room / "reference"
+    built = tree / component / "reference"
     subprocess.run(["make", "-C", kernel.kdir, f"M={built}", f"tree={tree}", "modules"], stdin=subprocess.DEVNULL, check=True)
     return built
 
