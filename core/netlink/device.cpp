@@ -3,6 +3,7 @@
 #include <kern/abi/module.h>
 #include <rdma/ib_device_name.h>
 #include <rdma/ib_namespaces.h>
+#include <rdma/iwarp.h>
 #include "operations.hpp"
 
 namespace nldev
@@ -32,10 +33,7 @@ void put_device(const Device &device, Message &message, u16 operation)
 	message.put(abi::DEV_NODE_TYPE, device->node_type);
 	message.put(abi::DEV_DIM, u8{0});
 	message.put(abi::DEV_PROTOCOL,
-		    rdma_port_get_link_layer(&*device, rdma_start_port(&*device)) ==
-				    IB_LINK_LAYER_INFINIBAND
-			    ? "ib"
-			    : "roce");
+		    rdma_protocol_iwarp(&*device, rdma_start_port(&*device)) ? "iw" : "ib");
 	message.end();
 }
 

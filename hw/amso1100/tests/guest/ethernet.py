@@ -93,3 +93,30 @@ def ethernet_survives_loss_link_flaps_rebind_and_reset(lab):
         talk(node1, node2)
         for guest in (node1, node2):
             guest.run("rmmod weft_talk weft_rdma_cm weft_cm weft_mad weft_amso1100 weft_iw_cm weft_core weft_kern")
+
+
+# Prints the protocol of the first device in a netlink dump (RDMA_NLDEV_CMD_GET, RDMA_NLDEV_ATTR_DEV_PROTOCOL). Debian 12's rdma does not print it.
+PROTOCOL = """
+import socket, struct
+
+rdma = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20)
+rdma.send(struct.pack("=IHHII", 16, 5 << 10 | 1, 0x301, 1, 0))
+answer, at = rdma.recv(65536), 16
+while at + 4 <= struct.unpack_from("=I", answer)[0]:
+    length, kind = struct.unpack_from("=HH", answer, at)
+    if kind & 0x3fff == 67:
+        print(answer[at + 4:at + length].rstrip(b"\\0").decode())
+    at += (length + 3) & ~3
+"""
+
+
+@test(kernels=("stock",), also=("debug",), timeout=120)
+def netlink_reports_the_rnic_as_an_iwarp_device(lab):
+    """Netlink reports the type and the protocol of an RNIC as Linux's RDMA subsystem does: rnic and iw."""
+    with lab.boot(lab.guest("node1", cards=Fabric(lab, LAB).sockets[:1])) as (node,):
+        node.run(f"{MODULES}; {UP.format(1)}; insmod /share/weft_netlink.ko")
+        device, = json.loads(node.run("rdma -j dev").out)
+        assert device["node_type"] == "rnic", device
+        node.put("/tmp/protocol.py", PROTOCOL.encode())
+        assert node.run("python3 /tmp/protocol.py").out.split() == ["iw"]
+        node.run("rmmod weft_netlink weft_amso1100 weft_iw_cm weft_core weft_kern")
