@@ -31,8 +31,8 @@ kern::Result<> Id::listen(int backlog, Listeners &doomed)
 kern::Result<> Id::make_connection()
 {
 	if (!connection_)
-		connection_ =
-			KERN_TRY(Manager::get().transport_of(*device).create_connection(*this));
+		connection_ = KERN_TRY(
+			Manager::get().transport_of(*device, port_num).create_connection(*this));
 	return {};
 }
 
@@ -176,7 +176,9 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask)
 		if (mask & IB_QP_MIN_RNR_TIMER && has_min_rnr_timer_)
 			attr.min_rnr_timer = min_rnr_timer_;
 	} else {
-		KERN_TRY(Manager::get().transport_of(*device).idle_attributes(*this, attr, mask));
+		KERN_TRY(Manager::get()
+				 .transport_of(*device, port_num)
+				 .idle_attributes(*this, attr, mask));
 		if (qp_type == IB_QPT_UD) {
 			if (!qkey_)
 				KERN_TRY(find_qkey());

@@ -21,7 +21,8 @@ void Manager::doom(Listener &listener, Listeners &doomed)
 /* Creates the listener of a service on a device; begin() starts it later, without the lock. */
 kern::Result<> Manager::listen_on(Device &device, Service &service, BeginningListeners &beginning)
 {
-	Transport &transport = transport_of(device.ib());
+	/* All ports of a device use the same transport. */
+	Transport &transport = transport_of(device.ib(), rdma_start_port(&device.ib()));
 	bool connecting = false;
 	for (u32 port = rdma_start_port(&device.ib()); port <= rdma_end_port(&device.ib()); port++)
 		connecting = connecting || rdma_port_has(&device.ib(), port, connects);

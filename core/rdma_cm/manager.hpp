@@ -65,9 +65,9 @@ public:
 
 	Resolver &resolver() const { return resolver_; }
 	NetNamespaces &namespaces() { return namespaces_; }
-	Transport &transport_of(const ib_device &device) const
+	Transport &transport_of(const ib_device &device, u32 port_num) const
 	{
-		return device.node_type == RDMA_NODE_RNIC ? iwarp_ : infiniband_;
+		return rdma_port_has(&device, port_num, RDMA_CORE_CAP_IW_CM) ? iwarp_ : infiniband_;
 	}
 	ib_sa_client &sa() { return sa_; }
 	kern::WorkQueue &queue() { return queue_; }

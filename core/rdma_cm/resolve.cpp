@@ -221,7 +221,7 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 	KERN_TRY(permit(Event::resolve_route));
 	if (timeout_ms == 0)
 		return kern::Error{-EINVAL};
-	if (!Manager::get().transport_of(*device).has_paths()) {
+	if (!Manager::get().transport_of(*device, port_num).has_paths()) {
 		found_path_ = KERN_TRY(kern::make<sa_path_rec>(kern::Gfp::kernel));
 		found_path_->sgid = route.addr.sgid;
 		found_path_->dgid = route.addr.dgid;

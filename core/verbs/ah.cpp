@@ -21,10 +21,9 @@ constexpr u8 grh_next_header_iba = 0x1b;
 
 int verbs::check_address(ib_device &device, rdma_ah_attr &attr)
 {
-	const rdma_ah_attr_type type = traits_of(device).address;
-
 	if (!rdma_is_port_valid(&device, attr.port_num) || attr.sl > 15)
 		return -EINVAL;
+	const rdma_ah_attr_type type = traits_of(device, attr.port_num).address;
 	if (attr.type == RDMA_AH_ATTR_TYPE_UNDEFINED)
 		attr.type = type;
 	/*

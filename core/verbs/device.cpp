@@ -27,21 +27,21 @@ struct RequiredMethod {
 	size_t least;
 	/* Only for a driver that has this method, too. */
 	size_t if_at;
-	/* Protocols of the devices that need the method. */
-	unsigned int protocols;
+	/* Transports of the devices that need the method. */
+	unsigned int transports;
 };
 constexpr size_t for_all = ~size_t{0};
-constexpr unsigned int bit(Protocol protocol)
+constexpr unsigned int bit(Transport transport)
 {
-	return 1u << static_cast<unsigned int>(protocol);
+	return 1u << static_cast<unsigned int>(transport);
 }
-constexpr unsigned int any_protocol = (1u << protocol_count) - 1;
+constexpr unsigned int any_transport = (1u << transport_count) - 1;
 #define AT(member) __builtin_offsetof(ib_device_ops, member)
-#define METHOD(member) {#member, AT(member), 1, for_all, any_protocol}
-#define METHOD_OF(protocol, member) {#member, AT(member), 1, for_all, bit(Protocol::protocol)}
-#define SIZE(type) {"size_" #type, AT(size_##type), sizeof(type), for_all, any_protocol}
-#define METHOD_IF(has, member) {#member, AT(member), 1, AT(has), any_protocol}
-#define SIZE_IF(has, type) {"size_" #type, AT(size_##type), sizeof(type), AT(has), any_protocol}
+#define METHOD(member) {#member, AT(member), 1, for_all, any_transport}
+#define METHOD_OF(transport, member) {#member, AT(member), 1, for_all, bit(Transport::transport)}
+#define SIZE(type) {"size_" #type, AT(size_##type), sizeof(type), for_all, any_transport}
+#define METHOD_IF(has, member) {#member, AT(member), 1, AT(has), any_transport}
+#define SIZE_IF(has, type) {"size_" #type, AT(size_##type), sizeof(type), AT(has), any_transport}
 constexpr RequiredMethod required_methods[] = {
 	METHOD(post_send),
 	METHOD(post_recv),
@@ -97,13 +97,13 @@ size_t member_of(const ib_device_ops &ops, size_t at)
 	return value;
 }
 
-/* The first that the driver has not met, or nullptr; and the protocol that its device speaks. */
-const char *missing_method(const ib_device &device, Protocol &protocol)
+/* The first that the driver has not met, or nullptr; and the transport of its device. */
+const char *missing_method(const ib_device &device, Transport &transport)
 {
-	if (!protocol_of(device.node_type, protocol))
+	if (!transport_of(device.node_type, transport))
 		return "node_type";
 	for (const RequiredMethod &one : required_methods)
-		if ((one.protocols & bit(protocol)) &&
+		if ((one.transports & bit(transport)) &&
 		    (one.if_at == for_all || member_of(device.ops, one.if_at)) &&
 		    member_of(device.ops, one.at) < one.least)
 			return one.name;
@@ -123,30 +123,36 @@ constexpr bool valid_length(int length, int least, bool can_be_asked)
 	return length >= least && length <= 0xffff && (length == 0 || can_be_asked);
 }
 
-/* Reads a port's constants; a driver need not provide them for a plain port of its protocol. */
-int read_immutable(ib_device &device, const ProtocolTraits &traits, u32 port_num,
-		   ib_port_immutable &immutable)
+/*
+ * Reads a port's constants, and the protocol, which must be one of the device's transport. A driver
+ * need not provide them for a plain port of its transport.
+ */
+int read_immutable(ib_device &device, Transport transport, u32 port_num,
+		   ib_port_immutable &immutable, Protocol &protocol)
 {
 	if (device.ops.get_port_immutable) {
 		if (int error =
 			    VERBS_CALL(&device, get_port_immutable, &device, port_num, &immutable))
 			return error;
 	} else {
+		const ProtocolTraits &usual = traits_of(usual_protocol(transport));
 		ib_port_attr attr = {};
 		if (int error = VERBS_CALL(&device, query_port, &device, port_num, &attr))
 			return error;
 		immutable = {.pkey_tbl_len = attr.pkey_tbl_len,
 			     .gid_tbl_len = attr.gid_tbl_len,
-			     .core_cap_flags = traits.usual_port_flags,
-			     .max_mad_size = traits.max_mad_size};
+			     .core_cap_flags = usual.usual_port_flags,
+			     .max_mad_size = usual.max_mad_size};
 	}
-	if ((immutable.core_cap_flags & all_protocol_flags) != traits.port_flag) {
+	if (!protocol_of(immutable.core_cap_flags, protocol) ||
+	    traits_of(protocol).transport != transport) {
 		if (!notify_observer(Rule::mandatory_attribute, device.name, "core_cap_flags"))
 			kern_error(
-				"%s: port %u does not speak %s alone, as devices of its node_type do\n",
-				device.name, port_num, traits.name);
+				"%s: port %u does not use exactly one protocol of its device's node_type\n",
+				device.name, port_num);
 		return -EINVAL;
 	}
+	const ProtocolTraits &traits = traits_of(protocol);
 	return valid_length(immutable.pkey_tbl_len, traits.least_pkeys, device.ops.query_pkey) &&
 			       valid_length(immutable.gid_tbl_len, traits.least_gids,
 					    device.ops.query_gid)
@@ -166,8 +172,9 @@ kern::Result<> read_device(ib_device &device, ib_device_verbs &verbs)
 	u32 port_num;
 	rdma_for_each_port(&device, port_num)
 	{
-		KERN_TRY_ERRNO(read_immutable(device, traits_of(device), port_num,
-					      verbs.immutable[port_num]));
+		KERN_TRY_ERRNO(read_immutable(device, verbs.transport, port_num,
+					      verbs.immutable[port_num],
+					      verbs.ports[port_num].protocol));
 		KERN_TRY(refresh_port(device, verbs, port_num));
 	}
 	if (device.ops.hw_counters && device.ops.get_hw_stats) {
@@ -210,15 +217,15 @@ void verbs::exit()
 
 kern::Result<> verbs::attach_device(ib_device &device)
 {
-	Protocol protocol;
-	if (const char *unmet = missing_method(device, protocol)) {
+	Transport transport;
+	if (const char *unmet = missing_method(device, transport)) {
 		if (!notify_observer(Rule::mandatory_attribute, device.name, unmet))
 			kern_error("%s: its driver does not set %s, which is mandatory\n",
 				   device.name, unmet);
 		return kern::Error{-EINVAL};
 	}
 
-	auto verbs = KERN_TRY(kern::make<ib_device_verbs>(kern::Gfp::kernel, protocol));
+	auto verbs = KERN_TRY(kern::make<ib_device_verbs>(kern::Gfp::kernel, transport));
 	device.verbs = verbs.release();
 	auto result = read_device(device, *device.verbs);
 	if (!result)
@@ -344,6 +351,6 @@ void ib_get_device_fw_str(struct ib_device *device, char *str)
 enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device, u32 port_num)
 {
 	return device->ops.get_link_layer ? device->ops.get_link_layer(device, port_num)
-					  : traits_of(*device).link_layer;
+					  : traits_of(*device, port_num).link_layer;
 }
 }

@@ -26,6 +26,8 @@ struct PortTable;
 /* The midlayer's part of a port. */
 struct Port {
 	kern::rcu::Pointer<PortTable> table;
+	/* Does not change after the registration. */
+	Protocol protocol;
 };
 
 } // namespace verbs
@@ -46,10 +48,10 @@ struct ib_device_verbs {
 	 */
 	kern::Mutex xrc_lock{KERN_LOCK_CLASS("verbs.xrc")};
 	u32 next_vector = 0;
-	const verbs::Protocol protocol;
+	const verbs::Transport transport;
 	kern::Owned<verbs::DeviceTrace> trace;
 
-	explicit ib_device_verbs(verbs::Protocol spoken) : protocol(spoken) {}
+	explicit ib_device_verbs(verbs::Transport used) : transport(used) {}
 };
 
 namespace verbs
@@ -280,9 +282,10 @@ bool in_use(const T *object)
 	return kern::count_of(object->usecnt) != 0;
 }
 
-inline const ProtocolTraits &traits_of(const ib_device &device)
+/* For a valid port. */
+inline const ProtocolTraits &traits_of(const ib_device &device, u32 port_num)
 {
-	return protocol_traits[static_cast<unsigned int>(device.verbs->protocol)];
+	return traits_of(device.verbs->ports[port_num].protocol);
 }
 
 /*

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Differences between the protocols of devices, in one table. InfiniBand has subnets, whose manager
- * fills the P_Key and GID tables, its own addresses, and a QP type for each service. iWARP's QPs
- * are TCP connections (RFC 5040): one type, no address handles, no tables. RoCE would be a third
- * row: tables that no subnet manager fills, and addresses with a GRH and a MAC address.
+ * Differences between transports, which are properties of devices, and between protocols, which are
+ * properties of ports. The transport determines the QPs: InfiniBand's have a type for each service,
+ * and iWARP's are TCP connections (RFC 5040). The protocol determines addresses and tables:
+ * InfiniBand has subnets, whose manager fills the P_Key and GID tables, and iWARP has neither
+ * tables nor address handles. RoCE would be a third protocol, of InfiniBand's transport: tables
+ * that no subnet manager fills, and addresses with a GRH and a MAC address.
  */
 #pragma once
 #include <rdma/iwarp.h>
@@ -11,11 +13,15 @@
 namespace verbs
 {
 
+enum class Transport : u8 { infiniband, iwarp };
+inline constexpr unsigned int transport_count = 2;
+
 enum class Protocol : u8 { infiniband, iwarp };
 inline constexpr unsigned int protocol_count = 2;
 
 struct ProtocolTraits {
 	const char *name;
+	Transport transport;
 	/*
 	 * Port flags that a port must have, and further ones for ports whose driver reports no
 	 * flags.
@@ -33,6 +39,7 @@ struct ProtocolTraits {
 
 inline constexpr ProtocolTraits protocol_traits[protocol_count] = {
 	{.name = "InfiniBand",
+	 .transport = Transport::infiniband,
 	 .port_flag = RDMA_CORE_CAP_PROT_IB,
 	 .usual_port_flags = RDMA_CORE_PORT_IBA_IB,
 	 .max_mad_size = 256,
@@ -41,6 +48,7 @@ inline constexpr ProtocolTraits protocol_traits[protocol_count] = {
 	 .address = RDMA_AH_ATTR_TYPE_IB,
 	 .link_layer = IB_LINK_LAYER_INFINIBAND},
 	{.name = "iWARP",
+	 .transport = Transport::iwarp,
 	 .port_flag = RDMA_CORE_CAP_PROT_IWARP,
 	 .usual_port_flags = RDMA_CORE_PORT_IWARP,
 	 .max_mad_size = 0,
@@ -55,17 +63,42 @@ inline constexpr u32 all_protocol_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_
 					  RDMA_CORE_CAP_PROT_ROCE |
 					  RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP;
 
-/* Protocol of a node type. False for a node type that is not supported. */
-constexpr bool protocol_of(u8 node_type, Protocol &protocol)
+constexpr const ProtocolTraits &traits_of(Protocol protocol)
+{
+	return protocol_traits[static_cast<unsigned int>(protocol)];
+}
+
+/*
+ * Protocol of a port with these flags. False if they do not have exactly one protocol, or one that
+ * is not supported.
+ */
+constexpr bool protocol_of(u32 core_cap_flags, Protocol &protocol)
+{
+	for (unsigned int i = 0; i < protocol_count; i++)
+		if ((core_cap_flags & all_protocol_flags) == protocol_traits[i].port_flag) {
+			protocol = static_cast<Protocol>(i);
+			return true;
+		}
+	return false;
+}
+
+/* Protocol of the ports of a driver that reports no flags: the one with its transport's name. */
+constexpr Protocol usual_protocol(Transport transport)
+{
+	return transport == Transport::iwarp ? Protocol::iwarp : Protocol::infiniband;
+}
+
+/* Transport of a node type. False for a node type that is not supported. */
+constexpr bool transport_of(u8 node_type, Transport &transport)
 {
 	switch (node_type) {
 	case RDMA_NODE_IB_CA:
 	case RDMA_NODE_IB_SWITCH:
 	case RDMA_NODE_IB_ROUTER:
-		protocol = Protocol::infiniband;
+		transport = Transport::infiniband;
 		return true;
 	case RDMA_NODE_RNIC:
-		protocol = Protocol::iwarp;
+		transport = Transport::iwarp;
 		return true;
 	default:
 		return false;
@@ -73,7 +106,7 @@ constexpr bool protocol_of(u8 node_type, Protocol &protocol)
 }
 
 /* May a QP go from one state to another with these attributes? */
-bool transition_is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type,
+bool transition_is_ok(Transport transport, ib_qp_state from, ib_qp_state to, ib_qp_type type,
 		      int mask);
 
 } // namespace verbs

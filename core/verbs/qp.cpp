@@ -27,9 +27,9 @@ constexpr QpTraits may_have_srq = 4; // an SRQ
 constexpr QpTraits has_port = 8;     // belongs to a port from the beginning
 constexpr QpTraits needs_core = 16;  // has an ib_qp_core
 
-constexpr QpTraits describe(Protocol protocol, ib_qp_type type)
+constexpr QpTraits describe(Transport transport, ib_qp_type type)
 {
-	if (protocol == Protocol::iwarp && type != IB_QPT_RC)
+	if (transport == Transport::iwarp && type != IB_QPT_RC)
 		return 0;
 	switch (type) {
 	case IB_QPT_SMI:
@@ -52,24 +52,24 @@ constexpr QpTraits describe(Protocol protocol, ib_qp_type type)
 /* The same values, precomputed. */
 struct TraitsTable {
 	static constexpr unsigned int types = IB_QPT_XRC_TGT + 1;
-	QpTraits all[protocol_count][types]{};
+	QpTraits all[transport_count][types]{};
 
 	constexpr TraitsTable()
 	{
-		for (unsigned int protocol = 0; protocol < protocol_count; protocol++)
+		for (unsigned int transport = 0; transport < transport_count; transport++)
 			for (unsigned int type = 0; type < types; type++)
-				all[protocol][type] = describe(static_cast<Protocol>(protocol),
-							       static_cast<ib_qp_type>(type));
+				all[transport][type] = describe(static_cast<Transport>(transport),
+								static_cast<ib_qp_type>(type));
 	}
 };
 constexpr TraitsTable traits_table;
 
-/* Returns no traits for a type that the device's protocol does not have. */
+/* Returns no traits for a type that the device's transport does not have. */
 QpTraits traits_of(const ib_device &device, ib_qp_type type)
 {
 	if (static_cast<unsigned int>(type) >= TraitsTable::types)
 		return 0;
-	return traits_table.all[static_cast<unsigned int>(device.verbs->protocol)][type];
+	return traits_table.all[static_cast<unsigned int>(device.verbs->transport)][type];
 }
 
 int check(const ib_device &device, const ib_qp_init_attr &init, QpTraits traits, bool user)
@@ -296,7 +296,7 @@ int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS || !begins_at(real, *qp_attr, mask, from))
 		return -EINVAL;
 	const ib_qp_state to = mask & IB_QP_STATE ? qp_attr->qp_state : from;
-	if (!transition_is_ok(qp->device->verbs->protocol, from, to, real.qp_type, mask))
+	if (!transition_is_ok(qp->device->verbs->transport, from, to, real.qp_type, mask))
 		return -EINVAL;
 	/*
 	 * The caller's attributes stay as they are; the driver's have the type of their addresses

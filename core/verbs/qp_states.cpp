@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The QP state machine: the permitted transitions, with the required and optional attributes of
- * each, by protocol and QP type. InfiniBand: IBA 11.2.5.2, table "QP State Transition Properties".
+ * each, by transport and QP type. InfiniBand: IBA 11.2.5.2, table "QP State Transition Properties".
  * Each type has a short list; transitions that are not listed are rejected. Transitions to RESET
  * and ERR are permitted from every state, without attributes, and are not listed.
  *
@@ -12,7 +12,7 @@
  */
 #include "protocol.hpp"
 
-using verbs::Protocol;
+using verbs::Transport;
 
 namespace
 {
@@ -144,9 +144,9 @@ constexpr Transitions all_of(const Transition (&list)[count])
 	return {list, count};
 }
 
-constexpr Transitions transitions_of(Protocol protocol, ib_qp_type type)
+constexpr Transitions transitions_of(Transport transport, ib_qp_type type)
 {
-	if (protocol == Protocol::iwarp)
+	if (transport == Transport::iwarp)
 		return type == IB_QPT_RC ? all_of(iwarp) : Transitions{nullptr, 0};
 	switch (type) {
 	case IB_QPT_SMI:
@@ -172,14 +172,15 @@ constexpr bool known(ib_qp_state state)
 	return state >= IB_QPS_RESET && state <= IB_QPS_ERR;
 }
 
-constexpr bool is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type, int mask)
+constexpr bool is_ok(Transport transport, ib_qp_state from, ib_qp_state to, ib_qp_type type,
+		     int mask)
 {
-	const Transitions transitions = transitions_of(protocol, type);
+	const Transitions transitions = transitions_of(transport, type);
 	const int attributes = mask & ~IB_QP_STATE;
 
 	if (!known(from) || !known(to) || transitions.count == 0)
 		return false;
-	if (protocol == Protocol::iwarp && to == IB_QPS_RESET &&
+	if (transport == Transport::iwarp && to == IB_QPS_RESET &&
 	    (from == IB_QPS_RTS || from == IB_QPS_SQE))
 		return false;
 	if (to == IB_QPS_RESET || to == IB_QPS_ERR)
@@ -194,7 +195,7 @@ constexpr bool is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_
 	return false;
 }
 
-constexpr auto ib = Protocol::infiniband;
+constexpr auto ib = Transport::infiniband;
 static_assert(is_ok(ib, IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD,
 		    IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
 static_assert(!is_ok(ib, IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD,
@@ -202,19 +203,19 @@ static_assert(!is_ok(ib, IB_QPS_RESET, IB_QPS_INIT, IB_QPT_UD,
 static_assert(!is_ok(ib, IB_QPS_RESET, IB_QPS_RTR, IB_QPT_RC, IB_QP_STATE | peer | responder));
 static_assert(is_ok(ib, IB_QPS_RTS, IB_QPS_ERR, IB_QPT_RC, IB_QP_STATE));
 static_assert(!is_ok(ib, IB_QPS_SQE, IB_QPS_RTS, IB_QPT_RC, IB_QP_STATE));
-static_assert(is_ok(Protocol::iwarp, IB_QPS_INIT, IB_QPS_RTS, IB_QPT_RC, IB_QP_STATE));
-static_assert(!is_ok(Protocol::iwarp, IB_QPS_RTS, IB_QPS_RESET, IB_QPT_RC, IB_QP_STATE));
+static_assert(is_ok(Transport::iwarp, IB_QPS_INIT, IB_QPS_RTS, IB_QPT_RC, IB_QP_STATE));
+static_assert(!is_ok(Transport::iwarp, IB_QPS_RTS, IB_QPS_RESET, IB_QPT_RC, IB_QP_STATE));
 
 } // namespace
 
-bool verbs::transition_is_ok(Protocol protocol, ib_qp_state from, ib_qp_state to, ib_qp_type type,
+bool verbs::transition_is_ok(Transport transport, ib_qp_state from, ib_qp_state to, ib_qp_type type,
 			     int mask)
 {
-	return is_ok(protocol, from, to, type, mask);
+	return is_ok(transport, from, to, type, mask);
 }
 
 extern "C" bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
 				   enum ib_qp_type type, enum ib_qp_attr_mask mask)
 {
-	return is_ok(Protocol::infiniband, cur_state, next_state, type, mask);
+	return is_ok(Transport::infiniband, cur_state, next_state, type, mask);
 }

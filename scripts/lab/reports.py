@@ -29,7 +29,7 @@ OWN = (
     "%s: event %d of port %u, which it does not have\n",
     "%s: %s on port %u, which it does not have\n",
     "%s: its driver does not set %s, which is mandatory\n",
-    "%s: port %u does not speak %s alone, as devices of its node_type do\n",
+    "%s: port %u does not use exactly one protocol of its device's node_type\n",
     "the device does not give back an object of kind %u, which is lost\n",
     "QP %#x: its requests were not all flushed: %d\n",
     "%s: the device kept %s\n",

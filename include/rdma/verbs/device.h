@@ -236,7 +236,7 @@ struct ib_device_ops {
 	 * get_port_immutable - state what never changes about a port
 	 * @device: the device
 	 * @port_num: the port
-	 * @immutable: filled in; core_cap_flags names the protocol of the node type and no other,
+	 * @immutable: filled in; core_cap_flags has one protocol of the node type's transport,
 	 * tables have at most 65,535 entries
 	 *
 	 * Called once for each port while the device is registered; it may call the queries.
@@ -713,7 +713,7 @@ enum { IB_FW_VERSION_NAME_MAX = 32, IB_BOARD_ID_MAX = 32 };
  * @local_dma_lkey: key for any DMA address, if attrs.kernel_cap_flags has IBK_LOCAL_DMA_LKEY; the
  * driver fills it in
  * @node_guid: GUID of the node; the driver fills it in
- * @node_type: enum rdma_node_type; the driver fills it in. It determines the protocol of the ports
+ * @node_type: enum rdma_node_type; the driver fills it in. It determines the transport of the ports
  * @is_switch: the device is a switch, and consumers use its port 0 only; the driver fills it in
  * @node_desc: description for people, need not end in 0 (IBA 14.2.5.2); the driver fills it in
  * @board_id: the board's name for its vendor's tools, empty if it has none; the driver fills it in
