@@ -78,7 +78,7 @@ private:
 
 class IwarpCapture : public ::testing::TestWithParam<bool>
 {
-protected:
+public:
 	~IwarpCapture() override
 	{
 		if (!HasFailure())
