@@ -8,9 +8,12 @@
 #include <string>
 #include <vector>
 
+#include <hw/mlx4/commands.hpp>
 #include <ib/types.hpp>
 
+#include "cards/mlx4/limits.hpp"
 #include "cards/mlx4/names.hpp"
+#include "cards/mellanox_icm/bring_up.hpp"
 #include "cards/mellanox_icm/function.hpp"
 #include "cards/hca/transport.hpp"
 
@@ -23,7 +26,9 @@ namespace weft::mlx4
 {
 
 struct CardContext;
+class Commands;
 class Core;
+class Doorbells;
 
 struct CardConfig {
 	std::string name;        // for logs, and the end of the node description
@@ -38,12 +43,20 @@ struct CardConfig {
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(CardContext &)>;
 
-// Types and constants of this card that the family's PCI function uses.
+// Types and constants of this card that the family's Function and CoreBase use.
 struct CardKind {
 	using Config = CardConfig;
 	using Core = mlx4::Core;
 	using CardContext = mlx4::CardContext;
 	using TransportFactory = mlx4::TransportFactory;
+	using Commands = mlx4::Commands;
+	using Doorbells = mlx4::Doorbells;
+	using InitHca = hw::mlx4::InitHca;
+	static constexpr mellanox_icm::BringUp::Needs kNeeds{
+		.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages};
+	static constexpr unsigned kVectors = limits::kVectors;
+	static constexpr std::size_t kErrorBufferDwords = limits::kErrorBufferDwords;
+	static constexpr std::uint32_t kErrorEventQueueLost = limits::kErrorEventQueueLost;
 
 	static void check(const Config &config);
 	static PciDescription describe(const Config &config);

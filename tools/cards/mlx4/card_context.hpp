@@ -4,41 +4,20 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
 
+#include "cards/mellanox_icm/card_context.hpp"
 #include "cards/mlx4/completion_queue.hpp"
-#include "cards/mellanox_icm/event_queue.hpp"
-#include "cards/mellanox_icm/multicast_table.hpp"
-#include "cards/mellanox_icm/special_qps.hpp"
 #include "cards/mlx4/queue_pair.hpp"
 #include "cards/mlx4/shared_receive_queue.hpp"
 #include "cards/mlx4/transport/completion_writer.hpp"
 #include "cards/mlx4/transport/work_queues.hpp"
-#include "cards/hca/context.hpp"
 
 namespace weft::mlx4
 {
 
-struct CardContext final : hca::Context {
-	// Parts that the card creates first; they outlive this.
-	struct Parts {
-		std::string name;
-		Loop &loop;
-		MemoryTable &memory;
-		EventQueues &events;
-		MulticastTable &multicast;
-		ManagementAgent &management;
-		Diagnostics &diagnostics;
-		std::vector<std::unique_ptr<CardPort>> &ports;
-	};
-
+struct CardContext final : mellanox_icm::FamilyContext {
 	explicit CardContext(const Parts &parts, unsigned log_objects = 0)
-	    : hca::Context{parts.name,        parts.loop,        work_queues,
-			   completion_writer, parts.memory,      parts.multicast,
-			   parts.management,  parts.diagnostics, parts.ports},
-	      memory(parts.memory), events(parts.events), multicast(parts.multicast),
+	    : FamilyContext(parts, work_queues, completion_writer, parts.management),
 	      completion_queues(log_objects), shared_receive_queues(log_objects),
 	      work_queues(*this), completion_writer(*this)
 	{
@@ -61,10 +40,6 @@ struct CardContext final : hca::Context {
 							   : nullptr;
 	}
 
-	MemoryTable &memory;
-	EventQueues &events;
-	MulticastTable &multicast;
-	mellanox_icm::SpecialQps special_qps{*this};
 	SparseTable<CompletionQueue> completion_queues;
 	SparseTable<SharedReceiveQueue> shared_receive_queues;
 	transport::WorkQueues work_queues;

@@ -8,10 +8,13 @@
 #include <string>
 #include <vector>
 
+#include <hw/mthca/commands.hpp>
 #include <ib/types.hpp>
 
 #include "cards/hca/transport.hpp"
+#include "cards/mthca/limits.hpp"
 #include "cards/mthca/names.hpp"
+#include "cards/mellanox_icm/bring_up.hpp"
 #include "cards/mellanox_icm/function.hpp"
 
 namespace weft::fabric
@@ -23,7 +26,9 @@ namespace weft::mthca
 {
 
 struct CardContext;
+class Commands;
 class Core;
+class Doorbells;
 
 struct CardConfig {
 	std::string name;       // for logs, and the end of the node description
@@ -35,12 +40,20 @@ struct CardConfig {
 
 using TransportFactory = std::function<std::unique_ptr<Transport>(Context &)>;
 
-// Types and constants of this card that the family's PCI function uses.
+// Types and constants of this card that the family's Function and CoreBase use.
 struct CardKind {
 	using Config = CardConfig;
 	using Core = mthca::Core;
 	using CardContext = mthca::CardContext;
 	using TransportFactory = mthca::TransportFactory;
+	using Commands = mthca::Commands;
+	using Doorbells = mthca::Doorbells;
+	using InitHca = hw::mthca::InitHca;
+	static constexpr mellanox_icm::BringUp::Needs kNeeds{
+		.firmware_pages = limits::kFirmwarePages, .aux_pages = limits::kAuxPages};
+	static constexpr unsigned kVectors = limits::kVectors;
+	static constexpr std::size_t kErrorBufferDwords = limits::kErrorBufferDwords;
+	static constexpr std::uint32_t kErrorEventQueueLost = limits::kErrorEventQueueLost;
 
 	static void check(const Config &config);
 	static PciDescription describe(const Config &config);

@@ -4,43 +4,24 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
 
-#include "cards/hca/context.hpp"
+#include "cards/mellanox_icm/card_context.hpp"
 #include "cards/mthca/completion_queue.hpp"
 #include "cards/mthca/completion_writer.hpp"
 #include "cards/mthca/limits.hpp"
+#include "cards/mthca/management.hpp"
 #include "cards/mthca/queue_pair.hpp"
 #include "cards/mthca/shared_receive_queue.hpp"
 #include "cards/mthca/work_queues.hpp"
-#include "cards/mellanox_icm/event_queue.hpp"
-#include "cards/mellanox_icm/multicast_table.hpp"
-#include "cards/mellanox_icm/special_qps.hpp"
 
 namespace weft::mthca
 {
 
-struct CardContext final : hca::Context {
-	// Parts that the card creates first; they outlive this.
-	struct Parts {
-		std::string name;
-		Loop &loop;
-		MemoryTable &memory;
-		EventQueues &events;
-		MulticastTable &multicast;
-		ManagementAgent &management;
-		Diagnostics &diagnostics;
-		std::vector<std::unique_ptr<CardPort>> &ports;
-	};
-
+struct CardContext final : mellanox_icm::FamilyContext {
 	explicit CardContext(const Parts &parts)
-	    : hca::Context{parts.name,        parts.loop,        work_queues,
-			   completion_writer, parts.memory,      parts.multicast,
-			   parts.management,  parts.diagnostics, parts.ports},
-	      memory(parts.memory), events(parts.events), multicast(parts.multicast),
-	      work_queues(*this), completion_writer(*this)
+	    : FamilyContext(parts, work_queues, completion_writer, management_choice),
+	      work_queues(*this), completion_writer(*this),
+	      management_choice(parts.management, *this, parts.trusted)
 	{
 	}
 
@@ -71,15 +52,12 @@ struct CardContext final : hca::Context {
 			true};
 	}
 
-	MemoryTable &memory;
-	EventQueues &events;
-	MulticastTable &multicast;
-	mellanox_icm::SpecialQps special_qps{*this};
 	SparseTable<CompletionQueue> completion_queues{0};
 	SparseTable<SharedReceiveQueue> shared_receive_queues{0};
 	WorkQueues work_queues;
 	CompletionWriter completion_writer;
-	// The contexts of user access regions, set by INIT_HCA.
+	Management management_choice;
+	// The contexts of user access regions, set by INIT_HCA; nothing uses them before.
 	std::uint64_t uarc_base = 0;
 	unsigned log_uarc_size = 12;
 };

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "cards/mthca/core.hpp"
 
-#include <utility>
-
-#include "bus/pci/device.hpp"
-
 namespace weft::mthca
 {
 
@@ -36,29 +32,15 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 
 Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host,
 	   Activity &counted, Faults &broken)
-    : host(pci_host), activity(counted), faults(broken), trusted(config.trusted),
-      identity(make_identity(config)), memory(icm, 0),
-      events([this](unsigned vector) { interrupt(vector); },
-	     [this] { break_down(limits::kErrorEventQueueLost); },
-	     [this](hw::mellanox_icm::Eqe entry, bool &wrong_owner) {
-		     return faults.any() ? faults.distorted(entry, wrong_owner) : entry;
-	     }),
-      multicast(MulticastTable::Members::marked), ports(make_ports(config)),
-      agents(identity, ports, host.loop(), *this, trusted),
-      management(agents, [this](unsigned port) { return driver_listens(port); }),
-      context({.name = config.name,
-	       .loop = host.loop(),
-	       .memory = memory,
-	       .events = events,
-	       .multicast = multicast,
-	       .management = management,
-	       .diagnostics = diagnostics,
-	       .ports = ports}),
-      transport(make_transport(context)), command_register(*this), doorbells(*this),
-      commands_(*this), original_identity_(identity),
-      links_(host.loop(), ports, *transport, agents.subnet())
+    : CoreBase(*this,
+	       {.name = config.name,
+		.identity = make_identity(config),
+		.ports = make_ports(config),
+		.trusted = config.trusted,
+		.reserved_lkey = 0,
+		.members = MulticastTable::Members::marked},
+	       make_transport, pci_host, counted, broken)
 {
-	set_bus_master(host.bus_master());
 }
 
 Core::~Core()
@@ -66,107 +48,10 @@ Core::~Core()
 	close();
 }
 
-void Core::close()
-{
-	for (auto &port : ports)
-		close_port(*port);
-	std::vector<std::uint32_t> qpns;
-	context.queue_pairs.for_each([&](hca::QueuePair &qp) {
-		transport->qp_destroyed(qp);
-		qpns.push_back(qp.qpn);
-	});
-	for (const std::uint32_t qpn : qpns)
-		context.queue_pairs.remove(qpn);
-	context.special_qps.set(0);
-	context.check_address_vectors = false;
-	context.big_endian_host = false;
-	context.queue_pairs.resize(0);
-	context.completion_queues.resize(0);
-	context.shared_receive_queues.resize(0);
-	context.uarc_base = 0;
-	events.reset(0);
-	multicast.reset(0, 0, 0);
-	memory.set_layout({});
-	init_hca = {};
-	doorbells.reset();
-	bring_up.close();
-}
-
-void Core::reset()
-{
-	close();
-	links_.drop();
-	for (auto &port : ports)
-		port->reset();
-	identity = original_identity_;
-	icm.clear();
-	bring_up.reset();
-	error_buffer.fill(0);
-	diagnostics = {};
-	command_register.reset();
-	host.set_intx(false);
-	set_bus_master(host.bus_master());
-}
-
-void Core::set_bus_master(bool on)
-{
-	memory.set_memory(on ? &host.dma() : nullptr);
-	transport->keys_changed();
-}
-
 void Core::break_down(std::uint32_t code)
 {
 	// Drivers check all words of the buffer.
 	error_buffer[limits::kBreakdownDword] = code;
-}
-
-void Core::interrupt_idly()
-{
-	for (unsigned vector = 0; vector < limits::kVectors; ++vector)
-		interrupt(vector);
-}
-
-void Core::interrupt(unsigned vector)
-{
-	Activity::add(activity.interrupts);
-	if (host.msix_enabled())
-		host.raise_msix(vector);
-	else
-		host.set_intx(true);
-}
-
-void Core::execute(Command &command)
-{
-	Activity::add(activity.commands);
-	const hw::mellanox_icm::Status status = commands_.execute(command);
-	if (faults.strikes(Fault::interrupt))
-		interrupt_idly();
-	command_register.complete(status, command, faults, events);
-}
-
-void Core::open_port(CardPort &port)
-{
-	if (port.opened())
-		return;
-	port.set_opened(true);
-	port.info().set_phys_state(ib::PhysState::polling);
-	port.fabric_port().enable();
-}
-
-bool Core::driver_listens(unsigned number) const
-{
-	const hca::QueuePair *const qp = context.special_queue_pair(number, 0);
-	return trusted && qp && qp->state != QpState::init && qp->state != QpState::err;
-}
-
-void Core::port_changed(unsigned number)
-{
-	transport->port_changed(number);
-}
-
-void Core::port_state_changed(unsigned number, bool active)
-{
-	events.raise_port_state(number, active);
 }
 
 void Core::raise_port_event(unsigned number)

@@ -3,9 +3,7 @@
 // receive, then the driver, through MAD_IFC. Otherwise the driver could not learn its LID.
 #pragma once
 
-#include <functional>
-
-#include "cards/hca/agents.hpp"
+#include "cards/hca/context.hpp"
 #include "cards/mthca/names.hpp"
 
 namespace weft::mthca
@@ -14,9 +12,9 @@ namespace weft::mthca
 class Management final : public ManagementAgent
 {
 public:
-	// @driver_listens returns whether QP0 of a port receives packets.
-	Management(Agents &agents, std::function<bool(unsigned port)> driver_listens)
-	    : agents_(agents), driver_listens_(std::move(driver_listens))
+	// @agent is the card's own; @trusted: the driver may receive SMPs.
+	Management(ManagementAgent &agent, const hca::Context &context, bool trusted)
+	    : agent_(agent), context_(context), trusted_(trusted)
 	{
 	}
 
@@ -24,19 +22,27 @@ public:
 					bool &handled) override
 	{
 		handled = false;
-		if (driver_listens_(port))
+		if (driver_listens(port))
 			return std::nullopt;
-		return agents_.wire_smp(port, smp, slid, handled);
+		return agent_.wire_smp(port, smp, slid, handled);
 	}
 	void key_violation(unsigned port, ib::TrapNumber trap,
 			   const packet::Headers &headers) override
 	{
-		agents_.key_violation(port, trap, headers);
+		agent_.key_violation(port, trap, headers);
 	}
 
 private:
-	Agents &agents_;
-	const std::function<bool(unsigned)> driver_listens_;
+	// Returns true if QP0 of the port receives packets.
+	bool driver_listens(unsigned port) const
+	{
+		const hca::QueuePair *const qp = context_.special_queue_pair(port, 0);
+		return trusted_ && qp && qp->state != QpState::init && qp->state != QpState::err;
+	}
+
+	ManagementAgent &agent_;
+	const hca::Context &context_;
+	const bool trusted_;
 };
 
 } // namespace weft::mthca
