@@ -29,6 +29,7 @@ public:
 	explicit BringUp(Needs needs) : needs_(needs) {}
 
 	Stage stage() const { return stage_; }
+	std::uint64_t aux_pages() const { return needs_.aux_pages; }
 
 	// MAP_FA and UNMAP_FA. The caller of take_firmware_back() must close the card before.
 	hw::mellanox_icm::Status lend_firmware(std::span<const std::uint8_t> mailbox);

@@ -10,22 +10,22 @@
 
 #include "cards/mlx4/names.hpp"
 #include "cards/hca/port.hpp"
-#include "cards/mellanox_icm/command.hpp"
+#include "cards/mellanox_icm/common_commands.hpp"
+#include "cards/mlx4/qp_context.hpp"
 
 namespace weft::mlx4
 {
 
 class Core;
 
-class Commands
+class Commands : private mellanox_icm::CommonCommands<Core, qp_context::modify, qp_context::encode>
 {
 public:
-	explicit Commands(Core &core) : core_(core) {}
+	explicit Commands(Core &core) : CommonCommands(core) {}
 
 	hw::mlx4::Status execute(Command &command);
 
 private:
-	using Status = hw::mlx4::Status;
 	struct Entry;
 	static const Entry kTable[];
 
@@ -35,29 +35,19 @@ private:
 	std::size_t output_size(const Entry &entry, const Command &command) const;
 
 	// commands_system.cpp
-	Status nop(Command &command);
 	Status query_fw(Command &command);
 	Status query_dev_cap(Command &command);
 	Status query_adapter(Command &command);
 	Status mod_stat_cfg(Command &command);
-	Status run_fw(Command &command);
 	Status init_hca(Command &command);
-	Status close_hca(Command &command);
 	Status query_hca(Command &command);
 	Status diag_rprt(Command &command);
 
 	// commands_icm.cpp
-	Status map_fa(Command &command);
-	Status unmap_fa(Command &command);
-	Status set_icm_size(Command &command);
-	Status map_icm(Command &command);
 	Status unmap_icm(Command &command);
-	Status map_icm_aux(Command &command);
-	Status unmap_icm_aux(Command &command);
 	Status sw2hw_mpt(Command &command);
 	Status hw2sw_mpt(Command &command);
 	Status query_mpt(Command &command);
-	Status sync_tpt(Command &command);
 	Status write_mtt(Command &command);
 
 	// commands_queues.cpp
@@ -70,16 +60,9 @@ private:
 	Status query_cq(Command &command);
 	Status modify_cq(Command &command);
 	Status sw2hw_srq(Command &command);
-	Status hw2sw_srq(Command &command);
-	Status query_srq(Command &command);
-	Status arm_srq(Command &command);
 
 	// commands_qp.cpp
 	Status rst2init_qp(Command &command);
-	Status modify_qp(Command &command);
-	Status to_err_qp(Command &command);
-	Status to_rst_qp(Command &command);
-	Status query_qp(Command &command);
 	Status conf_special_qp(Command &command);
 
 	// commands_port.cpp
@@ -89,17 +72,12 @@ private:
 	Status set_port(Command &command);
 	Status sense_port(Command &command);
 	Status set_node(Command &command);
-	Status mad_ifc(Command &command);
 	Status mgid_hash(Command &command);
-	Status read_mcg(Command &command);
 	Status write_mcg(Command &command);
 	CardPort *port(std::uint32_t number) const;
 
 	// Returns true if the context of object @slot is mapped in ICM.
 	bool backed(const hw::mlx4::Field64 &base, std::uint64_t slot, std::size_t size) const;
-
-	Core &core_;
-	Mailboxes mailboxes_;
 };
 
 } // namespace weft::mlx4

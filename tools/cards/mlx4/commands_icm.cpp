@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cards/mlx4/core.hpp"
-#include "cards/mellanox_icm/page_mappings.hpp"
 
 namespace weft::mlx4
 {
@@ -12,40 +11,6 @@ using hw::mlx4::MptEntry;
 using hw::mlx4::Status;
 using hw::mlx4::WriteMttHeader;
 namespace mpt_status = hw::mlx4::mpt_status;
-
-Status Commands::map_fa(Command &command)
-{
-	return core_.bring_up.lend_firmware(command.in);
-}
-
-Status Commands::unmap_fa(Command &)
-{
-	core_.close();
-	core_.bring_up.take_firmware_back();
-	return Status::ok;
-}
-
-Status Commands::set_icm_size(Command &command)
-{
-	command.out_param = limits::kAuxPages;
-	return Status::ok;
-}
-
-Status Commands::map_icm_aux(Command &command)
-{
-	return core_.bring_up.lend_aux(command.in);
-}
-
-Status Commands::unmap_icm_aux(Command &)
-{
-	core_.bring_up.take_aux_back();
-	return Status::ok;
-}
-
-Status Commands::map_icm(Command &command)
-{
-	return mellanox_icm::map_icm(command.in, core_.icm, core_.memory);
-}
 
 Status Commands::unmap_icm(Command &command)
 {
@@ -102,14 +67,6 @@ Status Commands::query_mpt(Command &command)
 	if (!core_.memory.read_entry(command.in_modifier, entry))
 		return Status::icm_error;
 	std::copy(std::begin(entry.bytes), std::end(entry.bytes), command.out.begin());
-	return Status::ok;
-}
-
-// The card reads entries from ICM at each use, so only packets in flight may depend on old
-// contents.
-Status Commands::sync_tpt(Command &)
-{
-	core_.transport->keys_changed();
 	return Status::ok;
 }
 

@@ -12,7 +12,6 @@
 namespace weft::mlx4
 {
 
-using hw::mlx4::MadIfc;
 using hw::mlx4::QueryPort;
 using hw::mlx4::SetPort;
 using hw::mlx4::Status;
@@ -134,23 +133,6 @@ Status Commands::set_node(Command &command)
 	return Status::ok;
 }
 
-Status Commands::mad_ifc(Command &command)
-{
-	const std::uint32_t number = MadIfc::in_modifier_port.of(command.in_modifier);
-	if (!port(number))
-		return Status::bad_index;
-	const auto slid = static_cast<ib::Lid>(MadIfc::in_modifier_slid.of(command.in_modifier));
-	ib::Mad mad;
-	std::memcpy(&mad, command.in.data(), sizeof(mad));
-	// The agents answer unknown requests with a MAD status. The command fails only if they
-	// refuse the MAD without a response.
-	if (!core_.agents.local_mad(number, mad, slid,
-				    command.op_modifier & MadIfc::op_ignore_mkey))
-		return Status::bad_packet;
-	std::memcpy(command.out.data(), &mad, sizeof(mad));
-	return Status::ok;
-}
-
 Status Commands::mgid_hash(Command &command)
 {
 	if (command.op_modifier != 0) // Ethernet
@@ -159,12 +141,6 @@ Status Commands::mgid_hash(Command &command)
 	std::memcpy(gid.raw, command.in.data(), sizeof(gid.raw));
 	command.out_param = core_.multicast.hash(gid);
 	return Status::ok;
-}
-
-Status Commands::read_mcg(Command &command)
-{
-	return core_.multicast.read(command.in_modifier, command.out) ? Status::ok
-								      : Status::bad_index;
 }
 
 Status Commands::write_mcg(Command &command)

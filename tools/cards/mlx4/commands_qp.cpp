@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Commands that create, change and query queue pairs.
+#include <memory>
 #include <utility>
 
 #include "cards/mlx4/core.hpp"
@@ -10,13 +11,6 @@ namespace weft::mlx4
 
 using hw::mlx4::InitHca;
 using hw::mlx4::Status;
-
-namespace
-{
-
-constexpr std::uint32_t kQpnMask = 0xffffff;
-
-} // namespace
 
 Status Commands::rst2init_qp(Command &command)
 {
@@ -54,61 +48,6 @@ Status Commands::rst2init_qp(Command &command)
 
 	qp->state = QpState::init;
 	core_.transport->qp_created(context.queue_pairs.insert(qpn, std::move(qp)));
-	return Status::ok;
-}
-
-Status Commands::modify_qp(Command &command)
-{
-	QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
-	const Transition *const transition =
-		qp ? find_transition(command.opcode, qp->state) : nullptr;
-	if (!transition)
-		return Status::bad_qp_state;
-
-	QueuePairAttributes changed = *qp;
-	const std::uint8_t *const in = command.in.data();
-	if (const Status status = qp_context::modify(
-		    in + hw::mlx4::qp_mailbox_context, hw::mlx4::qp_mailbox_opt_mask.get(in),
-		    transition->required, static_cast<unsigned>(core_.ports.size()), changed);
-	    status != Status::ok)
-		return status;
-	changed.state = transition->to;
-	changed.sqd_event = transition->to == QpState::sq_draining &&
-			    (command.in_modifier & hw::mlx4::sqd_event);
-	static_cast<QueuePairAttributes &>(*qp) = changed;
-	core_.transport->qp_changed(*qp, transition->from);
-	return Status::ok;
-}
-
-Status Commands::to_err_qp(Command &command)
-{
-	QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
-	if (!qp)
-		return Status::bad_qp_state;
-	const QpState from = std::exchange(qp->state, QpState::err);
-	core_.transport->qp_changed(*qp, from);
-	return Status::ok;
-}
-
-// The command has no output, and causes no completions and events. It also succeeds if the queue
-// pair is already in reset.
-Status Commands::to_rst_qp(Command &command)
-{
-	const std::uint32_t qpn = command.in_modifier & kQpnMask;
-	if (QueuePair *const qp = core_.context.queue_pair(qpn)) {
-		core_.transport->qp_destroyed(*qp);
-		core_.context.queue_pairs.remove(qpn);
-	}
-	return Status::ok;
-}
-
-Status Commands::query_qp(Command &command)
-{
-	const QueuePair *const qp = core_.context.queue_pair(command.in_modifier & kQpnMask);
-	if (!qp)
-		return Status::bad_qp_state;
-	qp_context::encode(*qp, core_.transport->progress(*qp),
-			   command.out.data() + hw::mlx4::qp_mailbox_context);
 	return Status::ok;
 }
 

@@ -74,11 +74,6 @@ constexpr Lie kCapabilityLies[] = {
 
 } // namespace
 
-Status Commands::nop(Command &)
-{
-	return Status::ok;
-}
-
 Status Commands::query_fw(Command &command)
 {
 	std::uint8_t *const out = command.out.data();
@@ -190,11 +185,6 @@ Status Commands::mod_stat_cfg(Command &command)
 	return Status::ok;
 }
 
-Status Commands::run_fw(Command &)
-{
-	return core_.bring_up.run();
-}
-
 Status Commands::init_hca(Command &command)
 {
 	if (!core_.bring_up.may_initialise())
@@ -233,12 +223,6 @@ Status Commands::init_hca(Command &command)
 	core_.context.ipoib_checksum = flags & InitHca::flag_ipoib_checksum;
 	core_.context.big_endian_host = flags & InitHca::flag_big_endian_host;
 	core_.bring_up.initialise();
-	return Status::ok;
-}
-
-Status Commands::close_hca(Command &)
-{
-	core_.close();
 	return Status::ok;
 }
 

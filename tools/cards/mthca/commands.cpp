@@ -67,7 +67,7 @@ const Commands::Entry Commands::kTable[] = {
 	{Opcode::query_qp, Stage::initialised, 0, kQp, false, &Commands::query_qp},
 	{Opcode::conf_special_qp, Stage::power_on, 0, 0, false, &Commands::conf_special_qp},
 	{Opcode::mad_ifc, Stage::initialised, kMad, 0x100, false, &Commands::mad_ifc},
-	{Opcode::read_mcg, Stage::initialised, 0, kMgm, false, &Commands::read_mgm},
+	{Opcode::read_mcg, Stage::initialised, 0, kMgm, false, &Commands::read_mcg},
 	{Opcode::write_mcg, Stage::initialised, kMgm, 0, false, &Commands::write_mgm},
 	{Opcode::mgid_hash, Stage::initialised, 0x10, 0, false, &Commands::mgid_hash},
 	{opcode::resize_cq, Stage::initialised, hw::mthca::ResizeCq::size, 0, false,

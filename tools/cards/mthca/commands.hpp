@@ -9,22 +9,22 @@
 
 #include "cards/hca/port.hpp"
 #include "cards/mthca/names.hpp"
-#include "cards/mellanox_icm/command.hpp"
+#include "cards/mellanox_icm/common_commands.hpp"
+#include "cards/mthca/qp_context.hpp"
 
 namespace weft::mthca
 {
 
 class Core;
 
-class Commands
+class Commands : private mellanox_icm::CommonCommands<Core, qp_context::modify, qp_context::encode>
 {
 public:
-	explicit Commands(Core &core) : core_(core) {}
+	explicit Commands(Core &core) : CommonCommands(core) {}
 
 	hw::mthca::Status execute(Command &command);
 
 private:
-	using Status = hw::mthca::Status;
 	struct Entry;
 	static const Entry kTable[];
 
@@ -32,27 +32,17 @@ private:
 	std::size_t output_size(const Entry &entry, const Command &command) const;
 
 	// commands_system.cpp
-	Status nop(Command &command);
 	Status query_fw(Command &command);
 	Status query_dev_lim(Command &command);
 	Status query_adapter(Command &command);
 	Status enable_lam(Command &command);
-	Status run_fw(Command &command);
 	Status init_hca(Command &command);
-	Status close_hca(Command &command);
 	Status query_hca(Command &command);
 
 	// commands_memory.cpp
-	Status map_fa(Command &command);
-	Status unmap_fa(Command &command);
-	Status set_icm_size(Command &command);
-	Status map_icm(Command &command);
 	Status unmap_icm(Command &command);
-	Status map_icm_aux(Command &command);
-	Status unmap_icm_aux(Command &command);
 	Status sw2hw_mpt(Command &command);
 	Status hw2sw_mpt(Command &command);
-	Status sync_tpt(Command &command);
 
 	// commands_queues.cpp
 	Status map_eq(Command &command);
@@ -63,29 +53,17 @@ private:
 	Status query_cq(Command &command);
 	Status resize_cq(Command &command);
 	Status sw2hw_srq(Command &command);
-	Status hw2sw_srq(Command &command);
-	Status query_srq(Command &command);
-	Status arm_srq(Command &command);
 
 	// commands_qp.cpp
 	Status rst2init_qp(Command &command);
-	Status modify_qp(Command &command);
-	Status to_err_qp(Command &command);
-	Status to_rst_qp(Command &command);
-	Status query_qp(Command &command);
 	Status conf_special_qp(Command &command);
 
 	// commands_port.cpp
 	Status init_ib(Command &command);
 	Status close_ib(Command &command);
 	Status set_ib(Command &command);
-	Status mad_ifc(Command &command);
 	Status mgid_hash(Command &command);
-	Status read_mgm(Command &command);
 	Status write_mgm(Command &command);
-
-	Core &core_;
-	Mailboxes mailboxes_;
 };
 
 } // namespace weft::mthca

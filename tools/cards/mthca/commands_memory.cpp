@@ -5,7 +5,6 @@
 #include <hw/mthca/contexts.hpp>
 
 #include "cards/mthca/core.hpp"
-#include "cards/mellanox_icm/page_mappings.hpp"
 
 namespace weft::mthca
 {
@@ -58,40 +57,6 @@ bool holds_records_alone(const Core &core, std::uint64_t address, std::uint64_t 
 
 } // namespace
 
-Status Commands::map_fa(Command &command)
-{
-	return core_.bring_up.lend_firmware(command.in);
-}
-
-Status Commands::unmap_fa(Command &)
-{
-	core_.close();
-	core_.bring_up.take_firmware_back();
-	return Status::ok;
-}
-
-Status Commands::set_icm_size(Command &command)
-{
-	command.out_param = limits::kAuxPages;
-	return Status::ok;
-}
-
-Status Commands::map_icm_aux(Command &command)
-{
-	return core_.bring_up.lend_aux(command.in);
-}
-
-Status Commands::unmap_icm_aux(Command &)
-{
-	core_.bring_up.take_aux_back();
-	return Status::ok;
-}
-
-Status Commands::map_icm(Command &command)
-{
-	return mellanox_icm::map_icm(command.in, core_.icm, core_.memory);
-}
-
 Status Commands::unmap_icm(Command &command)
 {
 	// Unmapping pages that are not mapped is no error: Linux always unmaps 64.
@@ -129,14 +94,6 @@ Status Commands::hw2sw_mpt(Command &command)
 	core_.transport->key_gone(command.in_modifier);
 	if (!command.out.empty())
 		std::ranges::copy(shown(entry).bytes, command.out.begin());
-	return Status::ok;
-}
-
-// The card reads entries from ICM at each use, so only packets in flight may depend on old
-// contents.
-Status Commands::sync_tpt(Command &)
-{
-	core_.transport->keys_changed();
 	return Status::ok;
 }
 

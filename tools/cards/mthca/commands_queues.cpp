@@ -161,33 +161,4 @@ Status Commands::sw2hw_srq(Command &command)
 	return Status::ok;
 }
 
-Status Commands::hw2sw_srq(Command &command)
-{
-	const std::uint32_t srqn = command.in_modifier;
-	if (const SharedReceiveQueue *const queue = core_.context.shared_receive_queue(srqn)) {
-		put(command, queue->context());
-		core_.context.shared_receive_queues.remove(srqn);
-	}
-	return Status::ok;
-}
-
-Status Commands::query_srq(Command &command)
-{
-	const SharedReceiveQueue *const queue =
-		core_.context.shared_receive_queue(command.in_modifier);
-	if (!queue)
-		return Status::bad_resource_state;
-	put(command, queue->context());
-	return Status::ok;
-}
-
-Status Commands::arm_srq(Command &command)
-{
-	SharedReceiveQueue *const queue = core_.context.shared_receive_queue(command.in_modifier);
-	if (!queue)
-		return Status::bad_resource_state;
-	queue->arm_limit(static_cast<std::uint16_t>(command.in_param));
-	return Status::ok;
-}
-
 } // namespace weft::mthca

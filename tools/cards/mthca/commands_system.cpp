@@ -52,11 +52,6 @@ constexpr Lie kLimitLies[] = {
 
 } // namespace
 
-Status Commands::nop(Command &)
-{
-	return Status::ok;
-}
-
 // Registers are reported by their bus addresses, because iPXE writes to these. Linux uses the
 // offset within the BAR.
 Status Commands::query_fw(Command &command)
@@ -154,11 +149,6 @@ Status Commands::enable_lam(Command &)
 	return Status::no_local_memory;
 }
 
-Status Commands::run_fw(Command &)
-{
-	return core_.bring_up.run();
-}
-
 Status Commands::init_hca(Command &command)
 {
 	if (!core_.bring_up.may_initialise())
@@ -200,12 +190,6 @@ Status Commands::init_hca(Command &command)
 	core_.context.check_address_vectors = flags & InitHca::flag_av_port_check;
 	core_.context.big_endian_host = flags & InitHca::flag_big_endian_host;
 	core_.bring_up.initialise();
-	return Status::ok;
-}
-
-Status Commands::close_hca(Command &)
-{
-	core_.close();
 	return Status::ok;
 }
 
