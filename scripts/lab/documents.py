@@ -151,17 +151,18 @@ def check_packages(tree):
     return found
 
 
-# Where the names of a card's faults are defined: the array of those that all three models have, and constants of each model.
+# Where the names of a card's faults are defined: the array of those that all three models have, and constants in the classes of each model.
 SHARED_FAULTS = ("tools/cards/mellanox_icm/faults.cpp", re.compile(r"kNames = \{(.*?)\};", re.DOTALL))
 ONE_FAULT = re.compile(r"^\tstatic constexpr std::string_view k\w+ = \"([a-z-]+)\";$", re.MULTILINE)
-FAULTS_OF = {"mlx4": "tools/cards/mellanox_icm/held_card.hpp", "mthca": "tools/cards/mellanox_icm/held_card.hpp", "mlx5": "tools/cards/mlx5/model.cpp"}
+HELD_CARD = "tools/cards/mellanox_icm/held_card.hpp"
+FAULTS_OF = {"mlx4": (HELD_CARD,), "mthca": (HELD_CARD,), "mlx5": (HELD_CARD, "tools/cards/mlx5/model.cpp")}
 
 
 def check_faults(tree):
     """The tables of fault-injection.rst (one for each model), the buttons of the web page, and weft.1 have the faults of the card models, and no others."""
     path, array = SHARED_FAULTS
     shared = set(re.findall(r'"([a-z-]+)"', array.search((tree / path).read_text())[1]))
-    models = {model: shared | set(ONE_FAULT.findall((tree / source).read_text())) for model, source in FAULTS_OF.items()}
+    models = {model: shared | {name for source in sources for name in ONE_FAULT.findall((tree / source).read_text())} for model, sources in FAULTS_OF.items()}
     buttons = re.search(r"^const CARD = \{\n(.*?)^\};", (tree / "tools/weft/web/page/faults.js").read_text(), re.MULTILINE | re.DOTALL)[1]
     manual = (tree / "Documentation/man/weft.1").read_text().split('.BI "card fault ', 1)[1].split("\n.RE\n", 1)[0].replace("\\-", "-")
     everything = set.union(*models.values())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements weftd's interface to a card (cards/card.hpp) for mlx4 and mthca.
+// Implements weftd's interface to a card (cards/card.hpp) for mthca, mlx4 and mlx5.
 #pragma once
 
 #include <algorithm>
@@ -15,16 +15,15 @@
 namespace weft::mellanox_icm
 {
 
-// @Model is a PciDevice with counters and faults, which can simulate failures and spurious
-// interrupts.
+// @Model is a PciDevice with counters and faults, which can simulate spurious interrupts.
 template<class Model>
-class HeldCard final : public cards::Card
+class HeldCard : public cards::Card
 {
 public:
-	// @breakdown: the error code of a simulated failure.
+	// @break_down simulates a failure of the whole card; it is called on the loop.
 	template<class... Arguments>
-	HeldCard(Loop &loop, std::uint32_t breakdown, Arguments &&...arguments)
-	    : loop_(loop), breakdown_(breakdown), card_(std::forward<Arguments>(arguments)...)
+	HeldCard(Loop &loop, void (*break_down)(Model &card), Arguments &&...arguments)
+	    : loop_(loop), break_down_(break_down), card_(std::forward<Arguments>(arguments)...)
 	{
 	}
 
@@ -50,8 +49,7 @@ public:
 	bool arm_fault(std::string_view name, std::uint32_t count) override
 	{
 		if (name == kCatastrophic) {
-			breakdowns_.fetch_add(1, std::memory_order_relaxed);
-			loop_.post([this] { card_.break_down(breakdown_); });
+			fail(break_down_, count, breakdowns_);
 			return true;
 		}
 		const auto names = fault_names();
@@ -75,13 +73,25 @@ public:
 		return true;
 	}
 
+protected:
+	// Lets the whole card fail once, unless @count is 0, and counts that in @failures.
+	void fail(void (*failure)(Model &card), std::uint32_t count,
+		  std::atomic<std::uint64_t> &failures)
+	{
+		if (count == 0)
+			return;
+		failures.fetch_add(1, std::memory_order_relaxed);
+		loop_.post([this, failure] { failure(card_); });
+	}
+	const Model &card() const { return card_; }
+
 private:
 	static constexpr std::string_view kCatastrophic = "catastrophic";
 	// Limit of spurious interrupts per request.
 	static constexpr std::uint32_t kMostInterrupts = 1000;
 
 	Loop &loop_;
-	const std::uint32_t breakdown_;
+	void (*const break_down_)(Model &card);
 	Model card_;
 	Faults &faults_{card_.faults()};
 	std::atomic<std::uint64_t> breakdowns_{0};

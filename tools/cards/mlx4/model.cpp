@@ -23,7 +23,7 @@ const cards::Registration kRegistration{
 	 .flags = {kSmallBars},
 	 .make = [](const cards::Settings &settings, Loop *loop) -> std::unique_ptr<cards::Card> {
 		 return std::make_unique<mellanox_icm::HeldCard<Card>>(
-			 *loop, kBreakdown,
+			 *loop, [](Card &card) { card.break_down(kBreakdown); },
 			 CardConfig{settings.name,
 				    settings.guid,
 				    {},

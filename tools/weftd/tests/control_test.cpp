@@ -307,6 +307,11 @@ TEST_F(Control, SubnetManagerCanSweepAndBeDisabled)
 			  {"host", "node1"},
 			  {"fault", "catastrophic"}})["catastrophic"],
 		  1);
+	EXPECT_EQ(result({{"command", "card.fault"},
+			  {"host", "node1"},
+			  {"fault", "catastrophic"},
+			  {"count", 0}})["catastrophic"],
+		  1);
 	EXPECT_TRUE(ask({{"command", "card.random_faults"},
 			 {"host", "node1"},
 			 {"seed", 3},
