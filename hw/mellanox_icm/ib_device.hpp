@@ -190,8 +190,8 @@ struct CommonMethods {
 		.modify_qp = [](ib_qp *qp, ib_qp_attr *attr, int mask,
 				ib_udata *) { return Qp::of(qp).modify(*attr, mask).error(); },
 		.query_qp =
-			[](ib_qp *qp, ib_qp_attr *attr, int mask, ib_qp_init_attr *init) {
-				return Qp::of(qp).query(*attr, mask, *init).error();
+			[](ib_qp *qp, ib_qp_attr *attr, int, ib_qp_init_attr *init) {
+				return Qp::of(qp).query(*attr, *init).error();
 			},
 		.destroy_qp =
 			[](ib_qp *qp, ib_udata *) {

@@ -102,6 +102,44 @@ inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
 	return length;
 }
 
+/*
+ * Sets a kernel's queue up for a ring of this geometry at `entries`, and writes the capacities that
+ * the ring has. signal_all: see SendQueue, 0 if each request decides. Errors: ENOMEM. May sleep.
+ */
+template<class Geometry>
+kern::Result<> use_ring(SendQueue &sq, const Geometry &geometry, u8 *entries, u32 signal_all,
+			ib_qp_cap &cap)
+{
+	sq.log_size = geometry.log_sq_size;
+	sq.log_stride = geometry.log_sq_stride;
+	sq.mask = (1u << sq.log_size) - 1;
+	sq.entries = entries;
+	sq.max_sge = geometry.max_send_sge;
+	sq.max_inline = geometry.max_inline;
+	sq.signal_all = signal_all;
+	sq.id_storage = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
+	sq.ids = sq.id_storage.data();
+	cap.max_send_wr = sq.mask + 1;
+	cap.max_send_sge = sq.max_sge;
+	cap.max_inline_data = sq.max_inline;
+	return {};
+}
+
+template<class Geometry>
+kern::Result<> use_ring(ReceiveQueue &rq, const Geometry &geometry, u8 *entries, ib_qp_cap &cap)
+{
+	rq.log_stride = geometry.log_rq_stride;
+	rq.mask = (1u << geometry.log_rq_size) - 1;
+	rq.entries = entries;
+	rq.max_sge = geometry.max_recv_sge;
+	rq.posted_storage =
+		KERN_TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
+	rq.posted = rq.posted_storage.data();
+	cap.max_recv_wr = rq.mask + 1;
+	cap.max_recv_sge = rq.max_sge;
+	return {};
+}
+
 /* From now on requests are refused, as if there were no room: the ring is about to go. */
 template<class Queue>
 void close_queue(Queue &queue)

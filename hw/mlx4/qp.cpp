@@ -14,7 +14,6 @@ namespace
 {
 
 using Context = wire::QpContext;
-using wire::Opcode;
 
 } // namespace
 
@@ -35,33 +34,17 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 	if (geometry_.bytes)
 		buffer_ = KERN_TRY(
 			QueueBuffer::create(hca_.dma_device(), hca_.mtts(), geometry_.bytes));
-	if (geometry_.has_sq) {
-		sq.log_size = geometry_.log_sq_size;
-		sq.log_stride = geometry_.log_sq_stride;
-		sq.mask = (1u << sq.log_size) - 1;
-		sq.entries = buffer_.address() + geometry_.sq_offset;
-		sq.max_sge = geometry_.max_send_sge;
-		sq.max_inline = geometry_.max_inline;
-		sq.id_storage = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
-		sq.ids = sq.id_storage.data();
-		if (attr.sq_sig_type == IB_SIGNAL_ALL_WR)
-			sq.signal_all = __builtin_bswap32(wire::WqeControl::completion);
-		attr.cap.max_send_wr = sq.mask + 1;
-		attr.cap.max_send_sge = sq.max_sge;
-		attr.cap.max_inline_data = sq.max_inline;
-	}
+	const u32 signal_all = attr.sq_sig_type == IB_SIGNAL_ALL_WR
+				       ? __builtin_bswap32(wire::WqeControl::completion)
+				       : 0;
+	if (geometry_.has_sq)
+		KERN_TRY(use_ring(sq, geometry_, buffer_.address() + geometry_.sq_offset,
+				  signal_all, attr.cap));
 	if (geometry_.has_rq) {
-		rq.log_stride = geometry_.log_rq_stride;
-		rq.mask = (1u << geometry_.log_rq_size) - 1;
-		rq.entries = buffer_.address() + geometry_.rq_offset;
-		rq.max_sge = geometry_.max_recv_sge;
-		rq.posted_storage =
-			KERN_TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
-		rq.posted = rq.posted_storage.data();
+		KERN_TRY(
+			use_ring(rq, geometry_, buffer_.address() + geometry_.rq_offset, attr.cap));
 		doorbell_ = KERN_TRY(hca_.doorbells().get());
 		rq.record = doorbell_.address();
-		attr.cap.max_recv_wr = rq.mask + 1;
-		attr.cap.max_recv_sge = rq.max_sge;
 	}
 	cap_ = attr.cap;
 	return {};
@@ -104,20 +87,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	KERN_TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? take_user_queues(attr, *udata)
 							 : make_queues(attr));
 
-	event_capacity_ =
-		KERN_TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
-	if (kind_ == QpKind::special) {
-		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
-		saved_.port = attr.port_num;
-		if (hca_.find_qp(number_))
-			return kern::Error{-EBUSY};
-		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
-	} else {
-		qpn_ = KERN_TRY(Number::create(hca_.qpns()));
-		number_ =
-			qpn_.value() | (attr.qp_type == IB_QPT_XRC_TGT ? wire::xrc_target_qpn : 0);
-		verbs_.qp_num = number_;
-	}
+	KERN_TRY(take_number(attr, attr.qp_type == IB_QPT_XRC_TGT ? wire::xrc_target_qpn : 0));
 	const u32 index = number_ & hca_.qp_mask();
 	protection_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_qp), index));
 	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::qpc), index));
@@ -128,63 +98,22 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	sq.doorbell_value = __builtin_bswap32(number_ << wire::send_doorbell_qpn_shift);
 	srq = verbs_.srq ? &Srq::of(verbs_.srq) : nullptr;
 
-	kern::write_once(hca_.qp_entry(number_).qp, this);
-	if (verbs_.send_cq)
-		Cq::of(verbs_.send_cq).attach(*this, true);
-	if (verbs_.recv_cq)
-		Cq::of(verbs_.recv_cq).attach(*this, false);
+	enter_tables();
 	if (verbs_.qp_type == IB_QPT_XRC_TGT)
 		kern::write_once(hca_.qp_entry(number_).recv_cqn,
 				 QpEntry::xrc_target | xrcd_number(verbs_.xrcd));
-	in_tables_ = true;
 	return {};
-}
-
-/* Only the card knows which of the requests without a completion are done, and which are not. */
-void Qp::flush()
-{
-	const bool drained = sq.posted_head() == sq.tail && rq.posted_head() == rq.tail;
-	// A program's library cleans its CQs of a QP that it destroys.
-	if (verbs_.res.user)
-		return;
-	// SRQ entries used by a partial message are outstanding, too, and are not reported here.
-	if (hca_.failed() || (drained && !srq && verbs_.qp_type != IB_QPT_XRC_TGT))
-		return;
-	flush_requests<Context>(hca_, number_, state_ == IB_QPS_ERR, sq, rq);
 }
 
 u32 Qp::stop()
 {
 	u32 left = 0;
-	{
-		kern::Guard guard(state_lock_);
-		if (state_ != IB_QPS_RESET) {
-			flush();
-			// Op modifier 2: the card need not return the context.
-			kern::ignore(hca_.commands().execute_closing({.opcode = Opcode::to_rst_qp,
-								      .in_modifier = number_,
-								      .op_modifier = 2}));
-			state_ = IB_QPS_RESET;
-		}
-	}
-	if (!in_tables_)
-		return 0;
-	if (verbs_.recv_cq)
-		left += Cq::of(verbs_.recv_cq).detach(*this, false);
-	if (verbs_.send_cq)
-		left += Cq::of(verbs_.send_cq).detach(*this, true);
-	if (verbs_.qp_type == IB_QPT_XRC_TGT) {
+	leave_card();
+	if (in_tables_ && verbs_.qp_type == IB_QPT_XRC_TGT) {
 		kern::write_once(hca_.qp_entry(number_).recv_cqn, 0);
-		left += XrcDomain::of(verbs_.xrcd).forget(*this);
+		left = XrcDomain::of(verbs_.xrcd).forget(*this);
 	}
-	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
-	in_tables_ = false;
-	// A handler may still post.
-	close_queue(sq);
-	close_queue(rq);
-	// An asynchronous event may still be on its way to the consumer.
-	hca_.synchronize_events();
-	return left;
+	return left + QpControl::stop();
 }
 
 void Qp::reset_queues()
@@ -251,28 +180,12 @@ void Qp::fill_static_context(u8 *context)
 	}
 }
 
-kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, const ib_qp_attr &attr,
-			   int mask)
+kern::Result<u32> Qp::put_transition(u8 *context, ib_qp_state to, const ib_qp_attr &attr, int mask)
 {
 	const Capabilities &cap = hca_.capabilities();
-	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
-		KERN_TRY(hca_.commands().execute(
-			{.opcode = opcode,
-			 .in_modifier = number_,
-			 .op_modifier = static_cast<u8>(opcode == Opcode::to_rst_qp ? 2 : 0)}));
-		return {};
-	}
-
-	auto mailbox = KERN_TRY(hca_.commands().mailbox(wire::qp_mailbox_size));
-	u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
-	if (opcode == Opcode::rst2init_qp)
-		fill_static_context(context);
-	Context::local_qpn.set(context, number_);
-	const u32 port = kind_ == QpKind::special ? saved_.port
-			 : mask & IB_QP_PORT      ? attr.port_num
-						  : saved_.port;
-	u32 optional = KERN_TRY(put_attributes(context, cap, attr, mask,
-					       to == IB_QPS_INIT ? 0 : port, verbs_.qp_type));
+	const u32 optional = KERN_TRY(put_attributes(context, cap, attr, mask,
+						     to == IB_QPS_INIT ? 0 : port_of(attr, mask),
+						     verbs_.qp_type));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
 		// A datagram is one packet of at most the port's MTU; with large sends, their limit
@@ -283,84 +196,35 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state from, ib_qp_state to, cons
 						      : lso                    ? cap.log_max_lso
 									       : 13);
 	}
-	if (kind_ == QpKind::connected)
-		optional |= saved_.put_access_change<Context>(context, attr, mask);
-	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
-	const bool notify = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
-			    attr.en_sqd_async_notify;
-	return hca_.commands().execute_in({.opcode = opcode,
-					   .in_modifier = number_ | (notify ? wire::sqd_event : 0),
-					   .answer = answer_of(opcode)},
-					  mailbox);
+	return optional;
 }
 
-kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
-{
-	kern::Guard guard(state_lock_);
-	// The card itself may have moved the QP to SQE; the caller then says so.
-	const ib_qp_state from = mask & IB_QP_CUR_STATE ? attr.cur_qp_state : state_;
-	const ib_qp_state to = mask & IB_QP_STATE ? attr.qp_state : from;
-
-	if ((mask & IB_QP_PORT) && (attr.port_num < 1 || attr.port_num > hca_.num_ports()))
-		return kern::Error{-EINVAL};
-	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
-		return {};
-	const Opcode opcode = KERN_TRY(transition_command(from, to));
-	// After the card has failed, only flushing and destroying are left to do.
-	if (hca_.failed() && (to == IB_QPS_ERR || to == IB_QPS_RESET)) {
-		state_ = to;
-	} else {
-		if (opcode == Opcode::rst2init_qp)
-			reset_queues();
-		KERN_TRY(command(opcode, from, to, attr, mask));
-	}
-	state_ = to;
-	saved_.save(attr, mask);
-	if (to == IB_QPS_RESET) {
-		if (verbs_.recv_cq)
-			Cq::of(verbs_.recv_cq).purge(*this);
-		if (verbs_.send_cq && verbs_.send_cq != verbs_.recv_cq)
-			Cq::of(verbs_.send_cq).purge(*this);
-		reset_queues();
-	}
-	return {};
-}
-
-kern::Result<> Qp::query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init)
+void Qp::get_attributes(const u8 *context, ib_qp_attr &attr)
 {
 	using Path = wire::AddressPathLayout;
-	kern::Guard guard(state_lock_);
-	attr.cur_qp_state = attr.qp_state = state_;
-	if (state_ != IB_QPS_RESET) {
-		auto mailbox = KERN_TRY(hca_.commands().mailbox());
-		KERN_TRY(hca_.commands().execute_out(
-			{.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
-		const u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
-		const u8 *const primary = context + Context::primary_path;
-		const u8 *const alternate = context + Context::alternate_path;
-		const auto state = static_cast<wire::QpState>(Context::state.get(context));
-		state_ = verbs_state(state);
-		attr.cur_qp_state = attr.qp_state = state_;
-		attr.sq_draining = state == wire::QpState::sq_draining;
-		get_plain_attributes<Context, Path>(context, attr);
-		const auto migration =
-			static_cast<wire::MigrationState>(Context::migration_state.get(context));
-		attr.path_mig_state = migration == wire::MigrationState::armed   ? IB_MIG_ARMED
-				      : migration == wire::MigrationState::rearm ? IB_MIG_REARM
-										 : IB_MIG_MIGRATED;
-		if (kind_ == QpKind::connected) {
-			attr.ah_attr = get_path(primary, hca_.num_ports());
-			attr.alt_ah_attr = get_path(alternate, hca_.num_ports());
-			attr.alt_pkey_index = static_cast<u16>(Path::pkey_index.get(alternate));
-			attr.alt_port_num = attr.alt_ah_attr.port_num;
-		}
-		attr.port_num =
-			state_ == IB_QPS_INIT ? saved_.port : Path::sched_port.get(primary) + 1;
-		attr.alt_timeout = static_cast<u8>(Path::ack_timeout.get(alternate));
-		attr.rnr_retry = static_cast<u8>(Context::rnr_retry.get(context));
+	const u8 *const primary = context + Context::primary_path;
+	const u8 *const alternate = context + Context::alternate_path;
+	get_plain_attributes<Context, Path>(context, attr);
+	const auto migration =
+		static_cast<wire::MigrationState>(Context::migration_state.get(context));
+	attr.path_mig_state = migration == wire::MigrationState::armed   ? IB_MIG_ARMED
+			      : migration == wire::MigrationState::rearm ? IB_MIG_REARM
+									 : IB_MIG_MIGRATED;
+	if (kind_ == QpKind::connected) {
+		attr.ah_attr = get_path(primary, hca_.num_ports());
+		attr.alt_ah_attr = get_path(alternate, hca_.num_ports());
+		attr.alt_pkey_index = static_cast<u16>(Path::pkey_index.get(alternate));
+		attr.alt_port_num = attr.alt_ah_attr.port_num;
 	}
-	attr.cap = cap_;
-	init.cap = cap_;
+	attr.port_num =
+		attr.qp_state == IB_QPS_INIT ? saved_.port : Path::sched_port.get(primary) + 1;
+	attr.alt_timeout = static_cast<u8>(Path::ack_timeout.get(alternate));
+	attr.rnr_retry = static_cast<u8>(Context::rnr_retry.get(context));
+}
+
+kern::Result<> Qp::query(ib_qp_attr &attr, ib_qp_init_attr &init)
+{
+	KERN_TRY(QpControl::query(attr, init));
 	init.create_flags = create_flags_;
 	return {};
 }

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Queue pairs of a ConnectX: creation, state transitions and posting of requests.
 #pragma once
-#include <kern/lock.hpp>
 #include <kern/list.hpp>
+#include <kern/lock.hpp>
 #include <rdma/driver.hpp>
 #include <hw/mlx4/contexts.hpp>
 #include <hw/mlx4/wqe.hpp>
 #include "hca.hpp"
-#include "../mellanox_icm/qp_attributes.hpp"
-#include "../mellanox_icm/qp_states.hpp"
-#include "../mellanox_icm/work_queue.hpp"
+#include "../mellanox_icm/qp_control.hpp"
 #include "qp_geometry.hpp"
 #include "user_queue.hpp"
 
@@ -18,7 +16,7 @@ namespace mlx4
 
 class Srq;
 
-class Qp
+class Qp : public QpControl<Qp, wire::QpContext>
 {
 public:
 	using Object = rdma::DriverObject<ib_qp, Qp>;
@@ -29,22 +27,14 @@ public:
 
 	/* udata: of a program, in whose memory the queues then lie. */
 	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
-	/*
-	 * Removes the QP from the card. No event or completion of it follows, except those that
-	 * remain in its CQs, whose number this returns. May sleep.
-	 */
+	/* As QpControl::stop(); an XRC target's completions remain in the CQs of its SRQs. */
 	u32 stop();
-	kern::Result<> modify(const ib_qp_attr &attr, int mask);
-	kern::Result<> query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init);
+	kern::Result<> query(ib_qp_attr &attr, ib_qp_init_attr &init);
 
 	/* The verbs. Any context. */
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad);
 	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
 
-	ib_qp &verbs() const { return verbs_; }
-	/* The hardware's number, which for SMI and GSI is not the verbs' (MGMT-02). */
-	u32 number() const { return number_; }
-	QpKind kind() const { return kind_; }
 	bool blocks_loopback() const
 	{
 		return create_flags_ & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
@@ -59,6 +49,11 @@ public:
 	kern::ListNode send_cq_node, recv_cq_node;
 
 private:
+	friend QpControl;
+	using CompletionQueue = Cq;
+	static constexpr size_t mailbox_size = wire::qp_mailbox_size;
+	static constexpr u8 reset_modifier = 2;
+
 	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
 	kern::Result<> make_queues(ib_qp_init_attr &attr);
 	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
@@ -67,12 +62,12 @@ private:
 		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),
 			geometry_.has_rq ? doorbell_.bus_address() : 0};
 	}
-	kern::Result<> command(wire::Opcode opcode, ib_qp_state from, ib_qp_state to,
-			       const ib_qp_attr &attr, int mask);
-	void fill_static_context(u8 *context);
+	/* For QpControl. */
 	void reset_queues();
-	/* Makes the card flush all outstanding requests, and waits until it has. */
-	void flush() KERN_REQUIRES(state_lock_);
+	void fill_static_context(u8 *context);
+	kern::Result<u32> put_transition(u8 *context, ib_qp_state to, const ib_qp_attr &attr,
+					 int mask);
+	void get_attributes(const u8 *context, ib_qp_attr &attr);
 
 	ib_qp &verbs_;
 	kern::Mmio uar_;

@@ -13,12 +13,9 @@ namespace
 {
 
 using Context = wire::QpContext;
-using wire::Opcode;
 
 /* A datagram is one packet, of at most 2048 bytes. */
 constexpr u32 log_max_datagram = 11;
-/* TO_RST: from any state, and no answer but the status. */
-constexpr u8 reset_from_any = 2 | wire::to_rst_no_output;
 
 } // namespace
 
@@ -41,35 +38,18 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 	buffer_ = KERN_TRY(kern::DmaBuffer::create(hca_.dma_device(),
 						   kern::round_up_power_of_two(geometry_.bytes),
 						   kern::Gfp::kernel));
-	sq.log_size = geometry_.log_sq_size;
-	sq.log_stride = geometry_.log_sq_stride;
-	sq.mask = (1u << sq.log_size) - 1;
-	sq.entries = buffer_.as<u8>() + geometry_.sq_offset;
+	const u32 signal_all = attr.sq_sig_type == IB_SIGNAL_ALL_WR
+				       ? __builtin_bswap32(wire::WqeNext::completion)
+				       : 0;
+	KERN_TRY(use_ring(sq, geometry_, buffer_.as<u8>() + geometry_.sq_offset, signal_all,
+			  attr.cap));
+	sq_base_ = static_cast<u32>(buffer_.address() + geometry_.sq_offset);
 	{
 		kern::Guard guard(sq.lock);
 		last_sent_ = reinterpret_cast<wire::WqeNext *>(send_slot(sq.mask));
 	}
-	sq_base_ = static_cast<u32>(buffer_.address() + geometry_.sq_offset);
-	sq.max_sge = geometry_.max_send_sge;
-	sq.max_inline = geometry_.max_inline;
-	sq.id_storage = KERN_TRY(kern::make_array<u64>(kern::Gfp::kernel, sq.mask + 1));
-	sq.ids = sq.id_storage.data();
-	if (attr.sq_sig_type == IB_SIGNAL_ALL_WR)
-		sq.signal_all = __builtin_bswap32(wire::WqeNext::completion);
-	attr.cap.max_send_wr = sq.mask + 1;
-	attr.cap.max_send_sge = sq.max_sge;
-	attr.cap.max_inline_data = sq.max_inline;
-	if (geometry_.has_rq) {
-		rq.log_stride = geometry_.log_rq_stride;
-		rq.mask = (1u << geometry_.log_rq_size) - 1;
-		rq.entries = buffer_.as<u8>();
-		rq.max_sge = geometry_.max_recv_sge;
-		rq.posted_storage =
-			KERN_TRY(kern::make_array<PostedReceive>(kern::Gfp::kernel, rq.mask + 1));
-		rq.posted = rq.posted_storage.data();
-		attr.cap.max_recv_wr = rq.mask + 1;
-		attr.cap.max_recv_sge = rq.max_sge;
-	}
+	if (geometry_.has_rq)
+		KERN_TRY(use_ring(rq, geometry_, buffer_.as<u8>(), attr.cap));
 	cap_ = attr.cap;
 	return {};
 }
@@ -138,19 +118,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 		return kern::Error{-EINVAL};
 	KERN_TRY(udata ? take_user_queues(attr, *udata) : make_queues(attr));
 
-	event_capacity_ =
-		KERN_TRY(hca_.events().take_async_room(mellanox_icm::qp_events, verbs_.res.user));
-	if (kind_ == QpKind::special) {
-		number_ = hca_.special_qpn(attr.qp_type == IB_QPT_GSI, attr.port_num);
-		saved_.port = attr.port_num;
-		if (hca_.find_qp(number_))
-			return kern::Error{-EBUSY};
-		verbs_.qp_num = attr.qp_type == IB_QPT_GSI;
-	} else {
-		qpn_ = KERN_TRY(Number::create(hca_.qpns()));
-		number_ = qpn_.value();
-		verbs_.qp_num = number_;
-	}
+	KERN_TRY(take_number(attr));
 	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::qpc), number_));
 	extended_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::eqpc), number_));
 	reads_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::rdb), number_));
@@ -158,52 +126,8 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 		KERN_TRY(make_records());
 	srq = verbs_.srq ? &Srq::of(verbs_.srq) : nullptr;
 
-	kern::write_once(hca_.qp_entry(number_).qp, this);
-	Cq::of(verbs_.send_cq).attach(*this, true);
-	Cq::of(verbs_.recv_cq).attach(*this, false);
-	in_tables_ = true;
+	enter_tables();
 	return {};
-}
-
-/* Only the card knows which of the requests without a completion are done, and which are not. */
-void Qp::flush()
-{
-	const bool drained = sq.posted_head() == sq.tail && rq.posted_head() == rq.tail;
-	// A program's library cleans its CQs of a QP that it destroys.
-	if (verbs_.res.user)
-		return;
-	// SRQ entries used by a partial message are outstanding, too, and are not reported here.
-	if (hca_.failed() || (drained && !srq))
-		return;
-	flush_requests<Context>(hca_, number_, state_ == IB_QPS_ERR, sq, rq);
-}
-
-u32 Qp::stop()
-{
-	u32 left = 0;
-	{
-		kern::Guard guard(state_lock_);
-		if (state_ != IB_QPS_RESET) {
-			flush();
-			kern::ignore(
-				hca_.commands().execute_closing({.opcode = Opcode::to_rst_qp,
-								 .in_modifier = number_,
-								 .op_modifier = reset_from_any}));
-			state_ = IB_QPS_RESET;
-		}
-	}
-	if (!in_tables_)
-		return 0;
-	left += Cq::of(verbs_.recv_cq).detach(*this, false);
-	left += Cq::of(verbs_.send_cq).detach(*this, true);
-	kern::write_once(hca_.qp_entry(number_).qp, nullptr);
-	in_tables_ = false;
-	// A handler may still post.
-	close_queue(sq);
-	close_queue(rq);
-	// An asynchronous event may still be on its way to the consumer.
-	hca_.synchronize_events();
-	return left;
 }
 
 void Qp::start_without_card(u32 number, QpKind kind, u32 sq_base, u32 *sq_record)
@@ -285,21 +209,9 @@ void Qp::fill_static_context(u8 *context)
 			 static_cast<u32>(reads.base + u64{number_} * reads.entry_bytes));
 }
 
-kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr, int mask)
+kern::Result<u32> Qp::put_transition(u8 *context, ib_qp_state to, const ib_qp_attr &attr, int mask)
 {
 	const Capabilities &cap = hca_.capabilities();
-	if (opcode == Opcode::to_err_qp || opcode == Opcode::to_rst_qp) {
-		KERN_TRY(hca_.commands().execute(
-			{.opcode = opcode,
-			 .in_modifier = number_,
-			 .op_modifier = opcode == Opcode::to_rst_qp ? reset_from_any : u8{0}}));
-		return {};
-	}
-
-	auto mailbox = KERN_TRY(hca_.commands().mailbox(wire::qp_mailbox_size));
-	u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
-	if (opcode == Opcode::rst2init_qp)
-		fill_static_context(context);
 	Context::service_type.set(context, static_cast<u32>(service_of(verbs_.qp_type)));
 	Context::migration_state.set(context, static_cast<u32>(wire::MigrationState::migrated));
 	Context::descriptor_events.set(context, 1);
@@ -311,73 +223,19 @@ kern::Result<> Qp::command(Opcode opcode, ib_qp_state to, const ib_qp_attr &attr
 		Context::requester_read.set(context, 1);
 		Context::requester_atomic.set(context, 1);
 	}
-	Context::local_qpn.set(context, number_);
-	const u32 port = kind_ == QpKind::special ? saved_.port
-			 : mask & IB_QP_PORT      ? attr.port_num
-						  : saved_.port;
-	u32 optional = KERN_TRY(put_attributes(context, cap, attr, mask, port));
+	const u32 optional =
+		KERN_TRY(put_attributes(context, cap, attr, mask, port_of(attr, mask)));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
 		Context::mtu.set(context, cap.port.max_mtu);
 		Context::log_max_message.set(context, log_max_datagram);
 	}
-	if (kind_ == QpKind::connected)
-		optional |= saved_.put_access_change<Context>(context, attr, mask);
-	wire::qp_mailbox_opt_mask.set(mailbox.bytes(), optional);
-	const bool notify = opcode == Opcode::rts2sqd_qp && (mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
-			    attr.en_sqd_async_notify;
-	return hca_.commands().execute_in({.opcode = opcode,
-					   .in_modifier = number_ | (notify ? wire::sqd_event : 0),
-					   .answer = answer_of(opcode)},
-					  mailbox);
+	return optional;
 }
 
-kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
+void Qp::get_attributes(const u8 *context, ib_qp_attr &attr) const
 {
-	kern::Guard guard(state_lock_);
-	// The card itself may have moved the QP to SQE; the caller then says so.
-	const ib_qp_state from = mask & IB_QP_CUR_STATE ? attr.cur_qp_state : state_;
-	const ib_qp_state to = mask & IB_QP_STATE ? attr.qp_state : from;
-
-	if ((mask & IB_QP_PORT) && (attr.port_num < 1 || attr.port_num > hca_.num_ports()))
-		return kern::Error{-EINVAL};
-	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
-		return {};
-	const Opcode opcode = KERN_TRY(transition_command(from, to));
-	// After the card has failed, only flushing and destroying are left to do.
-	if (!hca_.failed() || (to != IB_QPS_ERR && to != IB_QPS_RESET)) {
-		if (opcode == Opcode::rst2init_qp)
-			reset_queues();
-		KERN_TRY(command(opcode, to, attr, mask));
-	}
-	state_ = to;
-	saved_.save(attr, mask);
-	if (to == IB_QPS_RESET) {
-		Cq::of(verbs_.recv_cq).purge(*this);
-		if (verbs_.send_cq != verbs_.recv_cq)
-			Cq::of(verbs_.send_cq).purge(*this);
-		reset_queues();
-	}
-	return {};
-}
-
-kern::Result<> Qp::query(ib_qp_attr &attr, int, ib_qp_init_attr &init)
-{
-	kern::Guard guard(state_lock_);
-	if (state_ != IB_QPS_RESET) {
-		auto mailbox = KERN_TRY(hca_.commands().mailbox());
-		KERN_TRY(hca_.commands().execute_out(
-			{.opcode = Opcode::query_qp, .in_modifier = number_}, mailbox));
-		const u8 *const context = mailbox.bytes() + wire::qp_mailbox_context;
-		const auto state = static_cast<wire::QpState>(Context::state.get(context));
-		state_ = verbs_state(state);
-		attr.sq_draining = state == wire::QpState::sq_draining;
-		get_attributes(context, hca_.num_ports(), kind_ == QpKind::connected, attr);
-	}
-	attr.cur_qp_state = attr.qp_state = state_;
-	attr.cap = cap_;
-	init.cap = cap_;
-	return {};
+	mthca::get_attributes(context, hca_.num_ports(), kind_ == QpKind::connected, attr);
 }
 
 } // namespace mthca

@@ -6,9 +6,7 @@
 #include <rdma/driver.hpp>
 #include <hw/mthca/contexts.hpp>
 #include <hw/mthca/wqe.hpp>
-#include "../mellanox_icm/qp_attributes.hpp"
-#include "../mellanox_icm/qp_states.hpp"
-#include "../mellanox_icm/work_queue.hpp"
+#include "../mellanox_icm/qp_control.hpp"
 #include "hca.hpp"
 #include "qp_geometry.hpp"
 #include "user_context.hpp"
@@ -18,7 +16,7 @@ namespace mthca
 
 class Srq;
 
-class Qp
+class Qp : public QpControl<Qp, wire::QpContext>
 {
 public:
 	using Object = rdma::DriverObject<ib_qp, Qp>;
@@ -31,22 +29,11 @@ public:
 	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
 	/* In place of start(), for a test without a card that has put a ring into `sq`. */
 	void start_without_card(u32 number, QpKind kind, u32 sq_base, u32 *sq_record);
-	/*
-	 * Removes the QP from the card. No event or completion of it follows, except those that
-	 * remain in its CQs, whose number this returns. May sleep.
-	 */
-	u32 stop();
-	kern::Result<> modify(const ib_qp_attr &attr, int mask);
-	kern::Result<> query(ib_qp_attr &attr, int mask, ib_qp_init_attr &init);
 
 	/* The verbs. Any context. */
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad);
 	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
 
-	ib_qp &verbs() const { return verbs_; }
-	/* The hardware's number, which for SMI and GSI is not the verbs' (MGMT-02). */
-	u32 number() const { return number_; }
-	QpKind kind() const { return kind_; }
 	/* Low half of the ring's address, relative to which completions name sends. */
 	u32 sq_base() const { return sq_base_; }
 
@@ -62,6 +49,11 @@ public:
 	void fill_static_context(u8 *context);
 
 private:
+	friend QpControl;
+	using CompletionQueue = Cq;
+	static constexpr size_t mailbox_size = wire::qp_mailbox_size;
+	static constexpr u8 reset_modifier = 2 | wire::to_rst_no_output;
+
 	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
 	/*
 	 * Writes a complete packet with the words of its own link; returns its size in units.
@@ -76,11 +68,11 @@ private:
 	/* Called when the number is known. */
 	kern::Result<> make_records();
 	QueuePlace place() const;
-	kern::Result<> command(wire::Opcode opcode, ib_qp_state to, const ib_qp_attr &attr,
-			       int mask);
+	/* For QpControl. */
 	void reset_queues();
-	/* Makes the card flush all outstanding requests, and waits until it has. */
-	void flush() KERN_REQUIRES(state_lock_);
+	kern::Result<u32> put_transition(u8 *context, ib_qp_state to, const ib_qp_attr &attr,
+					 int mask);
+	void get_attributes(const u8 *context, ib_qp_attr &attr) const;
 
 	ib_qp &verbs_;
 	kern::Mmio uar_;
