@@ -72,63 +72,28 @@ void Cq::start_without_card(u32 number, u32 consumer, u32 *record)
 
 kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 {
-	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca_.capabilities().log_max_cq_size ||
-	    attr.comp_vector >= hca_.completion_vectors())
-		return kern::Error{-EINVAL};
-	// One more than requested: a CQ that is completely full cannot be distinguished from an
-	// empty one.
-	const u32 log_entries = kern::log2_ceil(attr.cqe + 1);
+	const u32 log_entries = KERN_TRY(plan_ring(attr));
 	KERN_TRY(udata ? take_user_ring(log_entries, *udata) : make_own_ring(log_entries));
 	number_ = KERN_TRY(Number::create(hca_.cqns()));
 	prepare_arming(number());
 	protection_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
 	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
-	Eq &eq = hca_.completion_eq(attr.comp_vector);
-	event_capacity_ = KERN_TRY(hca_.events().take_completion_room(
-		attr.comp_vector, mellanox_icm::cq_events, udata));
-	error_room_ = KERN_TRY(hca_.events().take_async_room(mellanox_icm::cq_errors, udata));
 
 	auto mailbox = KERN_TRY(hca_.commands().mailbox(Context::size));
 	u8 *context = mailbox.bytes();
 	Context::log_size.set(context, log_entries);
 	const QueuePlace lies = udata ? user_.place() : place();
 	Context::uar_page.set(context, lies.uar_page);
-	Context::eqn.set(context, eq.number());
+	Context::eqn.set(context, hca_.completion_eq(attr.comp_vector).number());
 	Context::log_page_size.set(context, lies.log_page_size);
 	Context::mtt_offset.set(context, lies.mtt_offset);
 	Context::doorbell_record.set(context, lies.doorbell_record);
-	hca_.set_cq(number(), this);
-	live_ = true;
-	const auto given = hca_.commands().execute_in({.opcode = wire::Opcode::sw2hw_cq,
-						       .in_modifier = number(),
-						       .answer = Answer::at_once},
-						      mailbox);
-	if (!given) {
-		live_ = false;
-		hca_.set_cq(number(), nullptr);
-		return given;
-	}
-	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	KERN_TRY(enter_card(mailbox, attr, log_entries, udata));
 	if (udata) {
 		const u32 response = number();
 		KERN_TRY_ERRNO(ib_copy_to_udata(udata, &response, sizeof(response)));
 	}
 	return {};
-}
-
-void Cq::stop()
-{
-	if (live_) {
-		live_ = false;
-		kern::ignore(hca_.commands().execute_closing({.opcode = wire::Opcode::hw2sw_cq,
-							      .in_modifier = number(),
-							      .op_modifier = 1}));
-		hca_.set_cq(number(), nullptr);
-		// Both its own interrupt and the asynchronous one may be about to call a handler.
-		hca_.synchronize_events();
-	}
-	event_capacity_ = {};
-	error_room_ = {};
 }
 
 kern::Result<> Cq::moderate(u16 count, u16 period_us)
@@ -262,33 +227,11 @@ bool Cq::switch_ring()
 	return true;
 }
 
-void Cq::attach(Qp &qp, bool sends)
-{
-	kern::Guard guard(lock_);
-	members_.add(qp, number(), sends);
-}
-
-u32 Cq::detach(Qp &qp, bool sends)
-{
-	kern::Guard resizing(resize_lock_);
-	kern::Guard guard(lock_);
-	const u32 left = save_completions(qp);
-	members_.remove(qp, sends);
-	return left;
-}
-
 u32 Cq::detach_target(Qp &qp)
 {
 	kern::Guard resizing(resize_lock_);
 	kern::Guard guard(lock_);
 	return save_completions(qp);
-}
-
-void Cq::purge(Qp &qp)
-{
-	kern::Guard resizing(resize_lock_);
-	kern::Guard guard(lock_);
-	purge_locked(qp);
 }
 
 void Cq::attach(Srq &srq, u32 domain)

@@ -2,10 +2,9 @@
 // Completion queues of a ConnectX: creation, resizing, arming and polling.
 #pragma once
 #include <kern/lock.hpp>
-#include <kern/list.hpp>
 #include <rdma/driver.hpp>
 #include <hw/mlx4/cqe.hpp>
-#include "../mellanox_icm/cq_members.hpp"
+#include "../mellanox_icm/cq_control.hpp"
 #include "doorbell.hpp"
 #include "hca.hpp"
 #include "qp.hpp"
@@ -16,7 +15,7 @@ namespace mlx4
 
 class Srq;
 
-class Cq
+class Cq : public CqControl<Cq, Qp>
 {
 public:
 	using Object = rdma::DriverObject<ib_cq, Cq>;
@@ -31,8 +30,6 @@ public:
 	kern::Result<> start(const ib_cq_init_attr &attr, ib_udata *udata = nullptr);
 	/* Replaces start() in a test without a card. The record has two words. */
 	void start_without_card(u32 number, u32 consumer, u32 *record);
-	/* Takes it back; no handler runs after. May sleep. */
-	void stop();
 
 	/* The verbs. Any context. */
 	static int poll(ib_cq *cq, int count, ib_wc *wc);
@@ -52,41 +49,25 @@ public:
 					 ((arm_word_ + arm_sequence_step) & arm_sequence_mask));
 		verbs_.comp_handler(&verbs_, verbs_.cq_context);
 	}
-	ib_cq &verbs() { return verbs_; }
-	u32 number() const { return number_.value(); }
 
-	/* The sends, or the receives, of a QP complete here from now on. */
-	void attach(Qp &qp, bool sends);
-	/*
-	 * Detaches a QP that the card has reset. Its remaining completions outlive it (MGMT-09);
-	 * returns their number. May sleep.
-	 */
-	u32 detach(Qp &qp, bool sends);
-	/* Does the same for an XRC target of a domain with SRQs that use this CQ. */
+	/* Does the same as detach() for an XRC target of a domain with SRQs that use this CQ. */
 	u32 detach_target(Qp &qp);
-	/*
-	 * The card has reset a QP that continues to exist; its remaining entries are dropped. May
-	 * sleep.
-	 */
-	void purge(Qp &qp);
+	using CqControl::attach;
+	using CqControl::detach;
 	/* An XRC SRQ of this domain completes here. */
 	void attach(Srq &srq, u32 domain);
-	/* The QP is destroyed; its remaining entries are dropped. May sleep. */
+	/* The SRQ is destroyed; its remaining entries are dropped. May sleep. */
 	void detach(Srq &srq);
 	/* For debugfs. May sleep. */
 	void dump(kern::debugfs::Output &out);
-
-	/*
-	 * Called after a failure of the card: notifies the consumer, which then polls the flushed
-	 * requests. Context: process.
-	 */
-	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
 
 	/* For tests: set the ring; drop the oldest entry. */
 	void use_ring(wire::Cqe *entries, u32 log_entries);
 	void drop_entry() { report_consumer(++consumer_); }
 
 private:
+	friend CqControl;
+
 	/* No completion of a card has this opcode. */
 	static constexpr u8 stale_opcode = wire::Cqe::opcode_mask;
 

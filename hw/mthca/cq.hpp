@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Completion queues of an InfiniHost: creation, resizing, arming and polling.
 #pragma once
-#include <kern/list.hpp>
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>
 #include <hw/mthca/cqe.hpp>
-#include "../mellanox_icm/cq_members.hpp"
+#include "../mellanox_icm/cq_control.hpp"
 #include "hca.hpp"
 #include "qp.hpp"
 #include "user_context.hpp"
@@ -15,7 +14,7 @@ namespace mthca
 
 class Srq;
 
-class Cq
+class Cq : public CqControl<Cq, Qp>
 {
 public:
 	using Object = rdma::DriverObject<ib_cq, Cq>;
@@ -34,8 +33,6 @@ public:
 	 */
 	kern::Result<> start_without_card(u32 log_entries, struct device *dma_device,
 					  u32 *consumer_record, u32 *arm_record);
-	/* Takes it back; no handler runs after. May sleep. */
-	void stop();
 
 	/* The verbs. Any context. */
 	static int poll(ib_cq *cq, int count, ib_wc *wc);
@@ -53,35 +50,17 @@ public:
 		__atomic_store_n(&sequence_, sequence_ + 1, __ATOMIC_RELEASE);
 		verbs_.comp_handler(&verbs_, verbs_.cq_context);
 	}
-	ib_cq &verbs() { return verbs_; }
-	u32 number() const { return number_.value(); }
 
-	/* The sends, or the receives, of a QP complete here from now on. */
-	void attach(Qp &qp, bool sends);
-	/*
-	 * Detaches a QP that the card has reset. Its remaining completions outlive it (MGMT-09);
-	 * returns their number. May sleep.
-	 */
-	u32 detach(Qp &qp, bool sends);
-	/*
-	 * The card has reset a QP that continues to exist; its remaining entries are dropped. May
-	 * sleep.
-	 */
-	void purge(Qp &qp);
 	/* For debugfs. May sleep. */
 	void dump(kern::debugfs::Output &out);
-
-	/*
-	 * Called after a failure of the card: notifies the consumer, which then polls the flushed
-	 * requests. Context: process.
-	 */
-	void announce_failure() { verbs_.comp_handler(&verbs_, verbs_.cq_context); }
 
 	/* For tests. */
 	wire::Cqe &entry(u32 index) { return ring_.at(index); }
 	u64 bogus_entries() const { return bogus_entries_; }
 
 private:
+	friend CqControl;
+
 	/* Matches no entry: only the direction is in the bits outside the number. */
 	static constexpr u32 no_key = ~0u;
 

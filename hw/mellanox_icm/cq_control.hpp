@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// The control path of a CQ that is the same on all cards: its registration with the card, and the
+// QPs that use it.
+#pragma once
+#include <kern/bits.hpp>
+#include <kern/lock.hpp>
+#include <rdma/driver.hpp>
+#include "command.hpp"
+#include "cq_members.hpp"
+#include "event_queues.hpp"
+#include "number_allocator.hpp"
+
+namespace mellanox_icm
+{
+
+/*
+ * Base class of a card's own CQ. It has no data members, because the order of those of Own decides
+ * what a poll costs. Own has
+ *
+ *	ib_cq &verbs_;
+ *	Hca &hca_;
+ *	Number number_;
+ *	kern::BudgetCharge event_capacity_;	// room for its completion events
+ *	EventCapacity error_room_;		// room for its one asynchronous event
+ *	bool live_;				// the card has it
+ *	kern::IrqSpinLock lock_;
+ *	kern::Mutex resize_lock_;		// taken before lock_
+ *	CqMembers<Hca, Qp> members_;
+ *	// With lock_ held: puts the QP's completions into the CQ's StaleCompletions; returns their
+ *	// number.
+ *	u32 save_completions(Qp &qp);
+ *	void purge_locked(const Qp &qp);	// with lock_ held: drops the QP's entries
+ */
+template<class Own, class Qp>
+class CqControl
+{
+public:
+	/* Takes the queue back from the card; no handler runs after. May sleep. */
+	void stop();
+
+	ib_cq &verbs() { return own().verbs_; }
+	u32 number() const { return static_cast<const Own &>(*this).number_.value(); }
+
+	/* The sends, or the receives, of a QP complete here from now on. */
+	void attach(Qp &qp, bool sends);
+	/*
+	 * Detaches a QP that the card has reset. Its remaining completions outlive it (MGMT-09);
+	 * returns their number. May sleep.
+	 */
+	u32 detach(Qp &qp, bool sends);
+	/*
+	 * The card has reset a QP that continues to exist; its remaining entries are dropped. May
+	 * sleep.
+	 */
+	void purge(Qp &qp);
+	/*
+	 * After the card's failure: notifies the consumer, who then polls the flushed requests.
+	 * Context: task.
+	 */
+	void announce_failure() { verbs().comp_handler(&verbs(), verbs().cq_context); }
+
+protected:
+	~CqControl() = default;
+
+	/* Returns log2 of the number of entries of a new ring. Errors: EINVAL. Context: any. */
+	kern::Result<u32> plan_ring(const ib_cq_init_attr &attr);
+	/*
+	 * Takes room for the CQ's events, and gives the card the context in the mailbox. Errors:
+	 * ENOMEM, EDQUOT, those of commands. May sleep.
+	 */
+	kern::Result<> enter_card(Mailbox &context, const ib_cq_init_attr &attr, u32 log_entries,
+				  bool for_program);
+
+private:
+	Own &own() { return static_cast<Own &>(*this); }
+};
+
+template<class Own, class Qp>
+kern::Result<u32> CqControl<Own, Qp>::plan_ring(const ib_cq_init_attr &attr)
+{
+	auto &hca = own().hca_;
+	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca.capabilities().log_max_cq_size ||
+	    attr.comp_vector >= hca.completion_vectors())
+		return kern::Error{-EINVAL};
+	// One more than requested: a CQ that is completely full cannot be distinguished from an
+	// empty one.
+	return kern::log2_ceil(attr.cqe + 1);
+}
+
+template<class Own, class Qp>
+kern::Result<> CqControl<Own, Qp>::enter_card(Mailbox &context, const ib_cq_init_attr &attr,
+					      u32 log_entries, bool for_program)
+{
+	Own &own = this->own();
+	auto &hca = own.hca_;
+	own.event_capacity_ = KERN_TRY(
+		hca.events().take_completion_room(attr.comp_vector, cq_events, for_program));
+	own.error_room_ = KERN_TRY(hca.events().take_async_room(cq_errors, for_program));
+	hca.set_cq(number(), &own);
+	own.live_ = true;
+	const auto given = hca.commands().execute_in({.opcode = hw::mellanox_icm::Opcode::sw2hw_cq,
+						      .in_modifier = number(),
+						      .answer = Answer::at_once},
+						     context);
+	if (!given) {
+		own.live_ = false;
+		hca.set_cq(number(), nullptr);
+		return given;
+	}
+	own.verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
+	return {};
+}
+
+template<class Own, class Qp>
+void CqControl<Own, Qp>::stop()
+{
+	Own &own = this->own();
+	auto &hca = own.hca_;
+	if (own.live_) {
+		own.live_ = false;
+		kern::ignore(hca.commands().execute_closing(
+			{.opcode = hw::mellanox_icm::Opcode::hw2sw_cq,
+			 .in_modifier = number(),
+			 .op_modifier = 1}));
+		hca.set_cq(number(), nullptr);
+		// Both its own interrupt and the asynchronous one may be about to call a handler.
+		hca.synchronize_events();
+	}
+	own.event_capacity_ = {};
+	own.error_room_ = {};
+}
+
+template<class Own, class Qp>
+void CqControl<Own, Qp>::attach(Qp &qp, bool sends)
+{
+	Own &own = this->own();
+	kern::Guard guard(own.lock_);
+	own.members_.add(qp, number(), sends);
+}
+
+template<class Own, class Qp>
+u32 CqControl<Own, Qp>::detach(Qp &qp, bool sends)
+{
+	Own &own = this->own();
+	kern::Guard resizing(own.resize_lock_);
+	kern::Guard guard(own.lock_);
+	const u32 left = own.save_completions(qp);
+	own.members_.remove(qp, sends);
+	return left;
+}
+
+template<class Own, class Qp>
+void CqControl<Own, Qp>::purge(Qp &qp)
+{
+	Own &own = this->own();
+	kern::Guard resizing(own.resize_lock_);
+	kern::Guard guard(own.lock_);
+	own.purge_locked(qp);
+}
+
+} // namespace mellanox_icm
