@@ -2,6 +2,7 @@
 // Allocates ICM addresses for the context tables.
 #pragma once
 #include <kern/bits.hpp>
+#include <kern/log.hpp>
 #include "icm_table.hpp"
 
 namespace mellanox_icm
@@ -29,6 +30,40 @@ u64 place_by_size(IcmExtent *extents)
 		address += kern::align_up(extents[largest].bytes(), u64{4096});
 	}
 	return address;
+}
+
+/*
+ * The extents of a card's context tables. Region: the card's enumeration of the tables.
+ */
+template<class Region, unsigned int regions>
+struct IcmExtents {
+	IcmExtent extent[regions];
+	u64 total_bytes;
+
+	const IcmExtent &operator[](Region region) const
+	{
+		return extent[static_cast<int>(region)];
+	}
+	/* The size of a table that has no place yet. */
+	void set_size(Region region, u32 entry_bytes, u32 log_entries)
+	{
+		extent[static_cast<int>(region)] = {0, entry_bytes, log_entries};
+	}
+	/* Errors: ENOSPC if the card has less room. Context: any. */
+	kern::Result<> check_total(u64 max_icm_bytes) const
+	{
+		if (total_bytes <= max_icm_bytes)
+			return {};
+		kern_error("the context tables need %#lx bytes, the card has room for %#lx\n",
+			   total_bytes, max_icm_bytes);
+		return kern::Error{-ENOSPC};
+	}
+};
+
+/* What a card supports limits the number of objects that its driver asks for. */
+constexpr u32 smaller(u32 a, u32 b)
+{
+	return a < b ? a : b;
 }
 
 } // namespace mellanox_icm

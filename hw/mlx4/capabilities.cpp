@@ -1,29 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "capabilities.hpp"
-#include <kern/bits.hpp>
-#include <kern/log.hpp>
+#include "../mellanox_icm/capability_checks.hpp"
 
 namespace mlx4
 {
 
+using mellanox_icm::entry_size_ok;
+using mellanox_icm::refuse;
+
 namespace
 {
-
-kern::Error refuse(const char *what, u64 value)
-{
-	kern_error_limited("the card's capabilities make no sense: %s is %#lx\n", what, value);
-	return kern::Error{-EPROTO};
-}
 
 constexpr u32 larger(u32 a, u32 b)
 {
 	return a > b ? a : b;
-}
-
-/* The context entries' sizes have to be powers of two of at least `minimum` and at most a page. */
-bool entry_size_ok(u32 size, u32 minimum)
-{
-	return kern::is_power_of_two(size) && size >= minimum && size <= 4096;
 }
 
 } // namespace
@@ -113,19 +103,10 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 			},
 	};
 
-	if (cap.num_ports < 1 || cap.num_ports > 2)
-		return refuse("number of ports", cap.num_ports);
-	if (Cap::log_min_page_size.get(mailbox) > 12)
-		return refuse("log2 of the smallest page", Cap::log_min_page_size.get(mailbox));
-	if (!cap.uar_bytes)
-		return refuse("log2 of the UAR size", Cap::log_uar_size.get(mailbox));
+	KERN_TRY((mellanox_icm::check_common<Cap>(cap, mailbox)));
 	if (!cap.has(wire::dev_cap_flag::rc) || !cap.has(wire::dev_cap_flag::ud))
 		return refuse("capability flags", cap.flags);
-	// Sixteen bits count work requests, twenty-four completions.
-	if (cap.log_max_qp_size < 4 || cap.log_max_qp_size > 15)
-		return refuse("log2 of the largest work queue", cap.log_max_qp_size);
-	if (cap.log_max_srq_size > 15)
-		return refuse("log2 of the largest SRQ", cap.log_max_srq_size);
+	// Twenty-four bits count completions.
 	if (cap.log_max_cq_size < 4 || cap.log_max_cq_size > 22)
 		return refuse("log2 of the largest CQ", cap.log_max_cq_size);
 	if (cap.max_sq_wqe_bytes < 128 || cap.max_sq_wqe_bytes > 1024 || !cap.max_sq_sge)
@@ -134,10 +115,6 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 		return refuse("largest receive descriptor", cap.max_rq_wqe_bytes);
 	if (cap.log_max_message < 12 || cap.log_max_message > 31)
 		return refuse("log2 of the largest message", cap.log_max_message);
-	if (cap.log_max_requester_reads > 7 || cap.log_max_responder_reads > 7)
-		return refuse("log2 of RDMA reads", cap.log_max_requester_reads);
-	if (cap.entry.mtt != 8)
-		return refuse("MTT entry size", cap.entry.mtt);
 	if (!entry_size_ok(cap.entry.dmpt, 64) || !entry_size_ok(cap.entry.cmpt, 16) ||
 	    !entry_size_ok(cap.entry.qpc, 128) || !entry_size_ok(cap.entry.cqc, 32) ||
 	    !entry_size_ok(cap.entry.srqc, 32) || !entry_size_ok(cap.entry.eqc, 32) ||

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "icm_layout.hpp"
-#include "../mellanox_icm/icm_placing.hpp"
 #include <kern/bits.hpp>
 #include <kern/log.hpp>
 
@@ -11,11 +10,6 @@ namespace
 {
 
 constexpr unsigned int log_cmpt_stride = 24;
-
-u32 smaller(u32 a, u32 b)
-{
-	return a < b ? a : b;
-}
 
 } // namespace
 
@@ -42,21 +36,18 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	layout.log_reads_per_qp = smaller(wishes.log_reads_per_qp, cap.log_max_responder_reads);
 	layout.log_mcg_hash = log_mcgs - 1;
 
-	const auto size = [&layout](IcmRegion region, u32 entry_bytes, u32 log_entries) {
-		layout.extent[static_cast<int>(region)] = {0, entry_bytes, log_entries};
-	};
-	size(IcmRegion::qpc, cap.entry.qpc, log_qps);
-	size(IcmRegion::auxc, cap.entry.auxc, log_qps);
-	size(IcmRegion::altc, cap.entry.altc, log_qps);
-	size(IcmRegion::rdmarc, cap.entry.rdmarc << layout.log_reads_per_qp, log_qps);
-	size(IcmRegion::srqc, cap.entry.srqc, log_srqs);
-	size(IcmRegion::cqc, cap.entry.cqc, log_cqs);
-	size(IcmRegion::eqc, cap.entry.eqc, log_eqs);
-	size(IcmRegion::mcg, 1u << wishes.log_mcg_bytes, log_mcgs);
-	size(IcmRegion::dmpt, cap.entry.dmpt, log_mpts);
-	size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
+	layout.set_size(IcmRegion::qpc, cap.entry.qpc, log_qps);
+	layout.set_size(IcmRegion::auxc, cap.entry.auxc, log_qps);
+	layout.set_size(IcmRegion::altc, cap.entry.altc, log_qps);
+	layout.set_size(IcmRegion::rdmarc, cap.entry.rdmarc << layout.log_reads_per_qp, log_qps);
+	layout.set_size(IcmRegion::srqc, cap.entry.srqc, log_srqs);
+	layout.set_size(IcmRegion::cqc, cap.entry.cqc, log_cqs);
+	layout.set_size(IcmRegion::eqc, cap.entry.eqc, log_eqs);
+	layout.set_size(IcmRegion::mcg, 1u << wishes.log_mcg_bytes, log_mcgs);
+	layout.set_size(IcmRegion::dmpt, cap.entry.dmpt, log_mpts);
+	layout.set_size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
 	// The stride of the four cMPT tables is fixed; the first represents all.
-	size(IcmRegion::cmpt_qp, cap.entry.cmpt, log_cmpt_stride + 2);
+	layout.set_size(IcmRegion::cmpt_qp, cap.entry.cmpt, log_cmpt_stride + 2);
 
 	constexpr unsigned int independent = static_cast<int>(IcmRegion::cmpt_qp) + 1;
 	layout.total_bytes = place_by_size<independent>(layout.extent);
@@ -72,11 +63,7 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	place_cmpt(IcmRegion::cmpt_cq, 2, log_cqs);
 	place_cmpt(IcmRegion::cmpt_eq, 3, log_eqs);
 
-	if (layout.total_bytes > cap.max_icm_bytes) {
-		kern_error("the context tables need %#lx bytes, the card has room for %#lx\n",
-			   layout.total_bytes, cap.max_icm_bytes);
-		return kern::Error{-ENOSPC};
-	}
+	KERN_TRY(layout.check_total(cap.max_icm_bytes));
 	return layout;
 }
 

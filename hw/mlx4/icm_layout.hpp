@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The addresses of the card's context tables in its own address space (ICM), and their sizes.
 #pragma once
+#include "../mellanox_icm/icm_placing.hpp"
 #include "capabilities.hpp"
 #include "family.hpp"
 
@@ -37,16 +38,9 @@ struct IcmWishes {
 	u32 log_reads_per_qp = 4;
 };
 
-struct IcmLayout {
-	IcmExtent extent[icm_regions];
-	u64 total_bytes;
+struct IcmLayout : IcmExtents<IcmRegion, icm_regions> {
 	u32 log_reads_per_qp;
 	u32 log_mcg_hash;
-
-	const IcmExtent &operator[](IcmRegion region) const
-	{
-		return extent[static_cast<int>(region)];
-	}
 };
 
 /*

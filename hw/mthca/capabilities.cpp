@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "capabilities.hpp"
-#include <kern/bits.hpp>
-#include <kern/log.hpp>
 #include <hw/mthca/wqe.hpp>
+#include "../mellanox_icm/capability_checks.hpp"
 
 namespace mthca
 {
 
-namespace
-{
-
-kern::Error refuse(const char *what, u64 value)
-{
-	kern_error("the card's answer makes no sense: %s is %#lx\n", what, value);
-	return kern::Error{-EPROTO};
-}
-
-/*
- * Where entries must be found by a shift: sizes have to be powers of two of at least `minimum` and
- * at most a page.
- */
-bool entry_size_ok(u32 size, u32 minimum)
-{
-	return kern::is_power_of_two(size) && size >= minimum && size <= 4096;
-}
-
-} // namespace
+using mellanox_icm::entry_size_ok;
+using mellanox_icm::refuse;
 
 kern::Result<Firmware> parse_firmware(const u8 *mailbox, u64 bar0_bytes)
 {
@@ -123,8 +105,7 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 			},
 	};
 
-	if (cap.num_ports < 1 || cap.num_ports > 2)
-		return refuse("number of ports", cap.num_ports);
+	KERN_TRY((mellanox_icm::check_common<Lim>(cap, mailbox)));
 	if (cap.port.max_mtu < IB_MTU_256 || cap.port.max_mtu > IB_MTU_2048)
 		return refuse("the ports' largest MTU", cap.port.max_mtu);
 	// Six bits of an address vector name a GID of either port; P_Key indices have seven.
@@ -132,30 +113,19 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 		return refuse("the ports' table sizes",
 			      cap.port.gids > wire::AddressVector::gids_per_port ? cap.port.gids
 										 : cap.port.pkeys);
-	if (Lim::log_min_page_size.get(mailbox) > 12)
-		return refuse("log2 of the smallest page", Lim::log_min_page_size.get(mailbox));
-	if (!cap.uar_bytes)
-		return refuse("log2 of the UAR size", Lim::log_uar_size.get(mailbox));
 	if (!cap.has(wire::dev_lim_flag::rc) || !cap.has(wire::dev_lim_flag::ud))
 		return refuse("capability flags", cap.flags);
-	// Sixteen bits count work requests; four name the size of a shared queue.
-	if (cap.log_max_qp_size < 4 || cap.log_max_qp_size > 15)
-		return refuse("log2 of the largest work queue", cap.log_max_qp_size);
-	if (cap.log_max_srq_size > 15)
-		return refuse("log2 of the largest SRQ", cap.log_max_srq_size);
 	if (cap.log_max_cq_size < 4 || cap.log_max_cq_size > 24)
 		return refuse("log2 of the largest CQ", cap.log_max_cq_size);
 	if (cap.max_sq_wqe_bytes < 128 || !cap.max_sq_sge)
 		return refuse("largest send descriptor", cap.max_sq_wqe_bytes);
 	if (cap.max_rq_wqe_bytes < 64 || !cap.max_rq_sge)
 		return refuse("largest receive descriptor", cap.max_rq_wqe_bytes);
-	if (cap.log_max_requester_reads > 7 || cap.log_max_responder_reads > 7)
-		return refuse("log2 of RDMA reads", cap.log_max_requester_reads);
 	if (!entry_size_ok(cap.entry.qpc, 128) || !entry_size_ok(cap.entry.eqpc, 16) ||
 	    !entry_size_ok(cap.entry.eec, 16) || !entry_size_ok(cap.entry.eeec, 16) ||
 	    !entry_size_ok(cap.entry.cqc, 32) || !entry_size_ok(cap.entry.srqc, 32) ||
 	    !entry_size_ok(cap.entry.eqc, 32) || !entry_size_ok(cap.entry.mpt, 64) ||
-	    !entry_size_ok(cap.entry.uar_scratch, 16) || cap.entry.mtt != 8)
+	    !entry_size_ok(cap.entry.uar_scratch, 16))
 		return refuse("a context entry size", cap.entry.qpc);
 	return cap;
 }

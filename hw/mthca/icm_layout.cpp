@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "icm_layout.hpp"
-#include "../mellanox_icm/icm_placing.hpp"
 #include <kern/bits.hpp>
 #include <kern/log.hpp>
 
 namespace mthca
 {
-
-namespace
-{
-
-u32 smaller(u32 a, u32 b)
-{
-	return a < b ? a : b;
-}
-
-} // namespace
 
 kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wishes)
 {
@@ -42,30 +31,23 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	layout.log_reads_per_qp = smaller(wishes.log_reads_per_qp, cap.log_max_responder_reads);
 	layout.log_uarc_pages = wishes.log_uarc_pages;
 
-	const auto size = [&layout](IcmRegion region, u32 entry_bytes, u32 log_entries) {
-		layout.extent[static_cast<int>(region)] = {0, entry_bytes, log_entries};
-	};
-	size(IcmRegion::qpc, cap.entry.qpc, log_qps);
-	size(IcmRegion::eqpc, cap.entry.eqpc, log_qps);
-	size(IcmRegion::rdb, rdb_entry_bytes << layout.log_reads_per_qp, log_qps);
-	size(IcmRegion::eec, cap.entry.eec, 0);
-	size(IcmRegion::eeec, cap.entry.eeec, 0);
-	size(IcmRegion::srqc, cap.entry.srqc, log_srqs);
-	size(IcmRegion::cqc, cap.entry.cqc, log_cqs);
-	size(IcmRegion::eqc, cap.entry.eqc, log_eqs);
-	size(IcmRegion::mcg, 1u << wishes.log_mcg_bytes, log_mcgs);
-	size(IcmRegion::mpt, cap.entry.mpt, log_mpts);
-	size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
-	size(IcmRegion::uar_scratch, cap.entry.uar_scratch, log_uars);
+	layout.set_size(IcmRegion::qpc, cap.entry.qpc, log_qps);
+	layout.set_size(IcmRegion::eqpc, cap.entry.eqpc, log_qps);
+	layout.set_size(IcmRegion::rdb, rdb_entry_bytes << layout.log_reads_per_qp, log_qps);
+	layout.set_size(IcmRegion::eec, cap.entry.eec, 0);
+	layout.set_size(IcmRegion::eeec, cap.entry.eeec, 0);
+	layout.set_size(IcmRegion::srqc, cap.entry.srqc, log_srqs);
+	layout.set_size(IcmRegion::cqc, cap.entry.cqc, log_cqs);
+	layout.set_size(IcmRegion::eqc, cap.entry.eqc, log_eqs);
+	layout.set_size(IcmRegion::mcg, 1u << wishes.log_mcg_bytes, log_mcgs);
+	layout.set_size(IcmRegion::mpt, cap.entry.mpt, log_mpts);
+	layout.set_size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
+	layout.set_size(IcmRegion::uar_scratch, cap.entry.uar_scratch, log_uars);
 	// Counted in pages; a region has as many as it has pages of records.
-	size(IcmRegion::uarc, wire::uar::page_size, log_uars + layout.log_uarc_pages);
+	layout.set_size(IcmRegion::uarc, wire::uar::page_size, log_uars + layout.log_uarc_pages);
 
 	layout.total_bytes = place_by_size<icm_regions>(layout.extent);
-	if (layout.total_bytes > cap.max_icm_bytes) {
-		kern_error("the context tables need %#lx bytes, the card has room for %#lx\n",
-			   layout.total_bytes, cap.max_icm_bytes);
-		return kern::Error{-ENOSPC};
-	}
+	KERN_TRY(layout.check_total(cap.max_icm_bytes));
 	return layout;
 }
 
