@@ -213,6 +213,11 @@ void capture(const std::filesystem::path &socket_directory, const std::string &l
 	if (result.is_null())
 		result = client.call("capture.stop");
 	std::cerr << fmt::format("{} packets\n", result.at("packets").get<std::uint64_t>());
+	// This client sets no limit, so the file could not be written.
+	if (result.at("full").get<bool>())
+		throw std::runtime_error(fmt::format(
+			"{} is incomplete, because it could not be written; is its disk full?",
+			path.string()));
 }
 
 } // namespace weft::cli

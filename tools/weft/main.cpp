@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -10,8 +11,10 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -51,6 +54,12 @@ void print(const Options &options, const json &result, const std::string &text)
 	std::cout << (options.as_json ? result.dump(2, ' ', true) + '\n' : text);
 }
 
+[[noreturn]] void fail_to_write(const std::string &file)
+{
+	throw std::runtime_error(
+		fmt::format("cannot write {}: {}", file, std::generic_category().message(errno)));
+}
+
 void write_file(const std::string &file, const std::string &text)
 {
 	if (file == "-") {
@@ -59,7 +68,22 @@ void write_file(const std::string &file, const std::string &text)
 	}
 	std::ofstream stream(file);
 	if (!(stream << text) || !stream.flush())
-		throw std::runtime_error("cannot write " + file);
+		fail_to_write(file);
+}
+
+// Otherwise the next file or socket that is opened would be a standard stream.
+void open_standard_streams()
+{
+	for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+		if (::fcntl(number, F_GETFD) < 0)
+			(void)::open("/dev/null", O_RDWR);
+}
+
+// Throws if part of the output could not be written, for example because a disk is full.
+void flush_output()
+{
+	if (!std::cout.flush() || std::ferror(stdout))
+		fail_to_write("standard output");
 }
 
 void add_fabric(CLI::App &app, const Options &options)
@@ -288,6 +312,7 @@ void add_shutdown(CLI::App &app, const Options &options)
 
 int main(int argc, char **argv)
 {
+	open_standard_streams();
 	CLI::App app("Runs labs, and shows and changes a virtual InfiniBand fabric.", "weft");
 	Options options;
 	app.add_option("--socket-dir", options.socket_directory, "the directory of weftd's sockets")
@@ -319,6 +344,7 @@ int main(int argc, char **argv)
 					    std::vector<std::string>(argv + 1, argv + argc));
 		std::ranges::reverse(words); // in the order that CLI11 expects
 		app.parse(std::move(words));
+		flush_output();
 	} catch (const cli::UsageError &error) {
 		std::cerr << error.what() << '\n';
 		return kUsageStatus;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft capture LINK -w -` writes each packet to standard output as it is recorded, and exits when its reader closes the pipe.
+"""`weft capture LINK -w -` writes each packet to standard output as it is recorded, exits when its reader closes the pipe, and reports failed writes.
 
     capture_test.py WEFT WEFTD
 """
@@ -113,6 +113,41 @@ class Capture(unittest.TestCase):
         os.close(master)
         self.assertEqual(done.returncode, 1)
         self.assertIn("tshark", done.stderr)
+
+    def test_capture_that_cannot_be_written_is_reported(self):
+        """weftd buffers the packets, so the file of a full disk can be opened, and some packets are counted."""
+        done = subprocess.run([WEFT, "--socket-dir", self.directory, "capture", "all", "-w", "/dev/full", "--seconds", "0.1"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=daemon.PATIENCE, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/dev/full is incomplete", done.stderr)
+
+
+class Output(unittest.TestCase):
+    """Output of weft's commands that cannot be written."""
+    def setUp(self):
+        _, self.directory = self.enterContext(daemon.weftd(WEFTD, LAB))
+
+    def weft(self, *words, **streams):
+        return subprocess.run([WEFT, "--socket-dir", self.directory, *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              timeout=daemon.PATIENCE, check=False, **streams)
+
+    def test_full_disk_under_standard_output_is_reported(self):
+        for words in (("fabric", "show"), ("counters", "--all"), ("--json", "fabric", "show"), ("log",), ("fabric", "show", "--svg", "-")):
+            with self.subTest(words), open("/dev/full", "w", encoding="ascii") as full:
+                done = self.weft(*words, stdout=full)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("cannot write standard output: No space left on device", done.stderr)
+
+    def test_reason_is_reported_if_a_picture_cannot_be_written(self):
+        for path, reason in (("/dev/full", "No space left on device"), ("/nonexistent/fabric.svg", "No such file or directory")):
+            done = self.weft("fabric", "show", "--svg", path, stdout=subprocess.DEVNULL)
+            self.assertEqual((done.returncode, done.stderr), (1, f"weft: cannot write {path}: {reason}\n"))
+
+    def test_output_is_discarded_if_standard_output_is_closed(self):
+        """As weft's Python programs do."""
+        done = self.weft("fabric", "show", preexec_fn=lambda: os.close(1))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
 
 
 if __name__ == "__main__":
