@@ -57,10 +57,21 @@ def output_is_closed():
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poller.poll(0))
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has arrived, which has the same effect as Ctrl-C."""
+
+
+def _terminate(*_):
+    raise Terminated
+
+
+SIGNALLED = 128     # plus the signal's number, as shells report it
+
+
 @contextlib.contextmanager
 def reported(program):
-    """Prints errors that a user can fix as one line, and exits with status 1. SIGTERM has the same effect as Ctrl-C."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Prints errors that a user can fix as one line, and exits with status 1; after Ctrl-C or SIGTERM, with 128 plus the signal's number."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     except LabError as error:
@@ -75,5 +86,6 @@ def reported(program):
             raise
         sys.exit(f"{program}: {error.filename or 'the disk'}: {os.strerror(error.errno)}: free some space "
                  "(the cache is $XDG_CACHE_HOME/weft, results are in build/), then run this again")
-    except KeyboardInterrupt:
-        sys.exit(f"{program}: interrupted")
+    except KeyboardInterrupt as interruption:
+        print(f"{program}: interrupted", file=sys.stderr)
+        sys.exit(SIGNALLED + (signal.SIGTERM if isinstance(interruption, Terminated) else signal.SIGINT))

@@ -14,12 +14,12 @@ import time
 
 import streams
 from lab import DeadlineExceeded, GuestDied
-from lab.errors import LabError, printable
+from lab.errors import SIGNALLED, LabError, printable
 from lab.waiting import wait_until
 from labs import Lab, interruption, together
 
 PART = re.compile(r"^#@[ \t]*(.*)$")
-REFUSED, KERNEL_REPORT, TIMED_OUT, GUEST_DIED, SIGNALLED = 1, 125, 124, 126, 128
+REFUSED, KERNEL_REPORT, TIMED_OUT, GUEST_DIED = 1, 125, 124, 126
 # Signals that the kernel sends to a program because of a defect in it.
 CRASHES = {int(number): number.name for number in (signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGSYS)}
 SCRIPT = "/run/weft-script"     # in a guest

@@ -149,6 +149,5 @@ class Output(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
-
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -1015,6 +1016,27 @@ print("ended")
         script = f"import pathlib, sys\nsys.path[:0] = {sys.path[:2]!r}\nPATH = pathlib.Path({str(self.folder / 'lab.sock')!r})\n{self.SCRIPT}"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=30)
         self.assertEqual(done.stdout, "ended\n", done.stderr)
+
+    def test_interrupted_command_exits_with_the_signal_as_status(self):
+        """A lab's process accepts the connection and does not answer."""
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.folder / "lab.sock"))
+            listener.listen()
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                command = subprocess.Popen([sys.executable, SESSION, self.folder, "check"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                with listener.accept()[0]:
+                    command.send_signal(number)
+                    said = command.communicate(timeout=30)[1]
+                self.assertEqual((command.returncode, said), (128 + number, "weft: interrupted\n"))
+
+    def test_interrupted_script_exits_with_the_signal_as_status(self):
+        script = f"import sys\nsys.path[:0] = {sys.path[:2]!r}\nfrom lab import errors\nwith errors.reported('script'):\n    print('here', flush=True); input()"
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:
+                command.stdout.readline()
+                command.send_signal(number)
+                self.assertEqual(command.stderr.read(), "script: interrupted\n")
+                self.assertEqual(command.wait(30), 128 + number)
 
 
 class CheckedFirst(unittest.TestCase):

@@ -12,11 +12,11 @@ import time
 from hunt import reduction, scenarios, schedule as schedules, signature, trial
 from hunt.corpus import Corpus
 from lab import image, own_uml, shared_time
-from lab.errors import LabError, printable
+from lab.errors import SIGNALLED, LabError, printable
 from labs import interruption
 from stack import NAMES
 
-NOT_REPEATED, FOUND, SIGNALLED = 3, 125, 128
+NOT_REPEATED, FOUND = 3, 125
 
 
 class Jobs:
