@@ -52,11 +52,12 @@ address add $address/24 dev $interface
 link set $interface up
 END
 """
-# Makes a guest a node of the subnet. ib0 has a carrier once it has joined its broadcast group. It is brought up after the port has become active: an
+# Makes a guest a node of the subnet, of which ib0 needs a carrier then. ib0 has one once it has joined its broadcast group. It is brought up after the port has become active: an
 # interface that is up earlier may query the SA before the kernel knows where the subnet manager is, and repeats the query only after a second.
-NODE_SETUP = AWAIT + LOAD + """
+BECOME_NODE = AWAIT + LOAD + """
 await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
-""" + SET_UP + """
+""" + SET_UP
+NODE_SETUP = BECOME_NODE + """
 await /sys/class/net/$interface/carrier 1 "$interface did not get a carrier"
 """
 # The same as NODE_SETUP for a card that has been plugged in again: its driver is loaded, and initialises it meanwhile. The first argument is 1 if the
@@ -156,7 +157,7 @@ LEAST_MEMORY = {"stock": 192}   # MiB that Debian's kernel needs to boot
 LEAST_OF_OTHERS = 32            # no kernel with weft's initramfs boots with less
 NVME_TIMEOUT = 90       # seconds within which the guest with the target gets its card again
 SETUP_TIMEOUT = 200     # seconds: longer than all waits of a script together, because loading modules takes a while
-# seconds to wait for the carrier of ib0 after a card was plugged in again; after each but the last, the link is unplugged and plugged in again
+# seconds to wait for the carrier of ib0; after each but the last, the link is unplugged and plugged in again
 CARRIER_TIMEOUTS = (5, 20, 60)
 NOTE_TIMEOUT = 30       # seconds
 RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
@@ -510,18 +511,8 @@ class Lab:
             return None
         if process.status != 0:
             raise LabError(f"no {loaded.interface}: {(process.err or process.out).strip() or f'status {process.status}'}")
-        for timeout in CARRIER_TIMEOUTS if waits else ():
-            try:
-                guest.wait_for_carrier(loaded.interface, timeout=timeout)
-                break
-            except DeadlineExceeded:
-                # Linux's SA client learns the location of the subnet manager from a change of the port. If the client is registered after the port
-                # has become active, it misses the change.
-                if timeout == CARRIER_TIMEOUTS[-1]:
-                    raise
-                # record=False: if weftd crashes in between, the next one must not restore the link as unplugged by the user.
-                ask_weftd(self.directory, "link.down", link=port, record=False)
-                ask_weftd(self.directory, "link.up", link=port)
+        if waits:
+            self._await_carrier(guest, loaded.interface, port)
         if not note or not note.out:
             return f", {address} on {loaded.interface}"
         process = guest.spawn(f"limit={NVME_TIMEOUT * scale:.0f}\n{NVME_PLACES}{CONNECT_NVME}")
@@ -531,6 +522,20 @@ class Lab:
         if process.status != 0:
             return f", {address} on {loaded.interface}; NVMe over RDMA has not connected again: {(process.out or process.err).strip()}"
         return f", {address} on {loaded.interface}, and NVMe over RDMA {'has connected' if 'initiator' in note.out else 'listens'} again"
+
+    def _await_carrier(self, guest, interface, port, scale=1):
+        """Waits until an interface has a carrier. port: that of its card."""
+        for timeout in CARRIER_TIMEOUTS:
+            try:
+                return guest.wait_for_carrier(interface, timeout=timeout * scale)
+            except DeadlineExceeded:
+                # Linux's SA client learns the location of the subnet manager from a change of the port. mlx4_core reports no changes to a driver
+                # that registers its device at that time, so that the client may miss the one of a port that becomes active early.
+                if timeout == CARRIER_TIMEOUTS[-1]:
+                    raise
+                # If weftd crashes in between, the next one must not take the link for one that a user has pulled.
+                ask_weftd(self.directory, "link.down", link=port, record=False)
+                ask_weftd(self.directory, "link.up", link=port)
 
     def _weftd_is_there(self):
         if not self.weftd.alive():
@@ -550,6 +555,7 @@ class Lab:
         own_modules = functools.cache(stack.weft_modules)
         plans = [self._plan(host, own_modules) for host in hosts]
         started = {}    # the modules that each guest loads, or None
+        ports = {plan.host["name"]: plan.host["ports"][0]["name"] for plan in plans if plan.host.get("ports")}
         for plan in plans:
             guest = self._make_guest(plan)
             self.guests[guest.name] = guest
@@ -560,7 +566,7 @@ class Lab:
         try:
             # Guests that share a CPU are silent for longer.
             silence = BOOT_SILENCE * max(1, len(started) / len(os.sched_getaffinity(0)))
-            together(started, lambda guest: self._bring_up(guest, started[guest], self._numbers[guest.name], managed, silence), self._weftd_is_there)
+            together(started, lambda guest: self._bring_up(guest, started[guest], ports.get(guest.name), managed, silence), self._weftd_is_there)
         except BaseException:
             for guest in started:
                 self._end(guest.name)
@@ -597,7 +603,8 @@ class Lab:
         return Guest(host["name"], kernel=plan.kernel, netdevs=netdevs, cpus=settings.cpus, memory=f"{settings.mebibytes()}M", share=settings.share, append=append,
                      cards=[host["socket"]], log=self.logs / f"{host['name']}.log", bounded_log=True)
 
-    def _bring_up(self, guest, loaded, number, managed, silence):
+    def _bring_up(self, guest, loaded, port, managed, silence):
+        number = self._numbers[guest.name]
         try:
             guest.ready(BOOT_TIMEOUT, silence)
         except (GuestDied, DeadlineExceeded) as error:
@@ -611,10 +618,18 @@ class Lab:
             waits = managed or interface != stack.IPOIB
             mount = MOUNT.format(modules=shlex.quote(str(guest.kernel.modules))) if guest.kernel.native and loaded.in_tree else ""
             scale = contention()
+            # The link of a card on Ethernet is not pulled.
+            pulls = managed and port and interface == stack.IPOIB
+            script = UNMANAGED_SETUP if not waits else BECOME_NODE if pulls else NODE_SETUP
             done = guest.run(f"{mount}limit={60 * scale:.0f}\nset -- 10.1.0.{number} {interface} {' '.join(loaded.in_tree)}\n"
-                             f"{NODE_SETUP if waits else UNMANAGED_SETUP}", SETUP_TIMEOUT * scale, check=False)
+                             f"{script}", SETUP_TIMEOUT * scale, check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no {interface}: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
+            if pulls:
+                try:
+                    self._await_carrier(guest, interface, port, scale)
+                except DeadlineExceeded as error:
+                    raise LabError(f"{guest.name}: {interface} did not get a carrier: {error}\n(its console: {guest.log})") from None
             self.report(f"{guest.name}: 10.1.0.{number} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")
         if not self._bare and guest.netdevs:
             done = guest.run(ETHERNET_SETUP.format(address=f"10.2.0.{number}"), SETUP_TIMEOUT, check=False)

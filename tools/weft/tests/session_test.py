@@ -630,6 +630,19 @@ class CardAgain(unittest.TestCase):
             self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True), ", 10.1.0.1 on ib0")
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
 
+    def test_link_of_a_booted_guest_is_plugged_in_again_if_ib0_gets_no_carrier(self):
+        """mlx4_core loses the event of a port that becomes active while mlx4_ib registers its device: ib0 would never get a carrier."""
+        asked = []
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
+        lab._numbers = {"a": 1}
+        node = unittest.mock.Mock(netdevs=[], kernel=types.SimpleNamespace(native=False, variant="stock"),
+                                  run=unittest.mock.Mock(return_value=types.SimpleNamespace(status=0, out="", err="")),
+                                  wait_for_carrier=unittest.mock.Mock(side_effect=[DeadlineExceeded("no carrier"), None]))
+        node.name = "a"
+        with unittest.mock.patch.object(labs, "ask_weftd", lambda _, command, **words: asked.append((command, words))):
+            lab._bring_up(node, stack.Stack("ib0"), "a/1", True, 1)
+        self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
+
 
 class StoppedWhileCardsReturn(Folder):
     def test_lab_stops_without_waiting_for_guests(self):
