@@ -13,7 +13,7 @@
 
 #include "base/environment.hpp"
 #include "base/printable.hpp"
-#include "bus/pci/rated_sink.hpp"
+#include "base/rated_sink.hpp"
 
 namespace weft::weftd
 {
@@ -111,9 +111,9 @@ std::shared_ptr<LogHistory> set_up_log(LogForm form, spdlog::level::level_enum l
 	else
 		out->set_pattern("%H:%M:%S.%e %^%-7l%$ %n: %v");
 	const auto history = std::make_shared<LogHistory>();
-	const auto rated = std::make_shared<pci::RatedSink>(
-		Environment::host(), kDaemon, std::vector<spdlog::sink_ptr>{out, history},
-		kMostLogLines);
+	const auto rated = std::make_shared<RatedSink>(Environment::host(), kDaemon,
+						       std::vector<spdlog::sink_ptr>{out, history},
+						       kMostLogLines);
 	spdlog::set_default_logger(std::make_shared<spdlog::logger>(kDaemon, rated));
 	spdlog::set_level(level);
 	return history;

@@ -14,7 +14,7 @@
 #include "base/loop.hpp"
 #include "bus/pci/connection.hpp"
 #include "bus/pci/endpoint.hpp"
-#include "bus/pci/rated_sink.hpp"
+#include "base/rated_sink.hpp"
 
 namespace weft::pci
 {

@@ -15,7 +15,7 @@
 #include <spdlog/spdlog.h>
 
 #include "net/ethernet/frame_reader.hpp"
-#include "bus/pci/rated_sink.hpp"
+#include "base/rated_sink.hpp"
 
 namespace weft::ethernet
 {
@@ -34,7 +34,7 @@ std::shared_ptr<spdlog::logger> logger_of(Loop &loop, const std::string &name)
 {
 	const auto all = spdlog::default_logger();
 	auto log = std::make_shared<spdlog::logger>(
-		name, std::make_shared<pci::RatedSink>(loop.environment(), name, all->sinks()));
+		name, std::make_shared<RatedSink>(loop.environment(), name, all->sinks()));
 	log->set_level(all->level());
 	return log;
 }

@@ -11,7 +11,7 @@
 
 #include "base/environment.hpp"
 #include "base/file_descriptor.hpp"
-#include "bus/pci/rated_sink.hpp"
+#include "base/rated_sink.hpp"
 
 namespace weft::weftd
 {
@@ -67,7 +67,7 @@ TEST(Log, ControlCharactersInAMessageAreEscaped)
 {
 	VirtualEnvironment time;
 	const auto history = std::make_shared<LogHistory>();
-	spdlog::logger log("weftd", std::make_shared<pci::RatedSink>(
+	spdlog::logger log("weftd", std::make_shared<RatedSink>(
 					    time, "weftd", std::vector<spdlog::sink_ptr>{history}));
 	log.info("sm: {} is active", "\x1b[2Jnode1\n12:00:00 error weftd: forged");
 	ASSERT_EQ(history->after(0).size(), 1u);
@@ -82,8 +82,8 @@ TEST(Log, LogRateIsLimited)
 	VirtualEnvironment time;
 	const auto history = std::make_shared<LogHistory>();
 	spdlog::logger log("weftd",
-			   std::make_shared<pci::RatedSink>(
-				   time, "weftd", std::vector<spdlog::sink_ptr>{history}, 10));
+			   std::make_shared<RatedSink>(time, "weftd",
+						       std::vector<spdlog::sink_ptr>{history}, 10));
 	for (unsigned i = 0; i < 1000; ++i)
 		log.info("again");
 	EXPECT_EQ(history->last(), 10u);

@@ -14,7 +14,7 @@
 #include "base/mutex.hpp"
 #include "base/environment.hpp"
 
-namespace weft::pci
+namespace weft
 {
 
 class RatedSink final : public spdlog::sinks::sink
@@ -51,4 +51,4 @@ private:
 	std::size_t withheld_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
-} // namespace weft::pci
+} // namespace weft

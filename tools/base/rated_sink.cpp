@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-#include "bus/pci/rated_sink.hpp"
+#include "base/rated_sink.hpp"
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 #include "base/printable.hpp"
 
-namespace weft::pci
+namespace weft
 {
 
 RatedSink::~RatedSink() = default;
@@ -64,4 +64,4 @@ void RatedSink::log_withheld()
 	pass(spdlog::details::log_msg(name_, spdlog::level::warn, text));
 }
 
-} // namespace weft::pci
+} // namespace weft
