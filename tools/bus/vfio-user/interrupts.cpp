@@ -75,10 +75,10 @@ int Interrupts::set(const IrqSet &set, std::span<const std::byte> booleans,
 		    std::vector<FileDescriptor> &&fds)
 {
 	constexpr std::uint32_t data = kIrqSetDataNone | kIrqSetDataBool | kIrqSetDataEventfd;
-	constexpr std::uint32_t kAction =
+	constexpr std::uint32_t action =
 		kIrqSetActionMask | kIrqSetActionUnmask | kIrqSetActionTrigger;
-	if (set.index >= kIrqs || set.flags & ~(data | kAction) ||
-	    !std::has_single_bit(set.flags & data) || !std::has_single_bit(set.flags & kAction))
+	if (set.index >= kIrqs || set.flags & ~(data | action) ||
+	    !std::has_single_bit(set.flags & data) || !std::has_single_bit(set.flags & action))
 		return EINVAL;
 	const std::uint32_t count = info(set.index).count;
 	if (set.start > count || set.count > count - set.start)
