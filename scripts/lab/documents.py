@@ -178,7 +178,7 @@ def check_faults(tree):
 
 def complaints():
     """Returns the complaints of all checks."""
-    return check_packages(cache.TREE) + check_faults(cache.TREE) + check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + driver_lists.complaints(cache.TREE) + layering.complaints(cache.TREE) + layering.python_complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
+    return check_packages(cache.TREE) + check_faults(cache.TREE) + check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + driver_lists.complaints(cache.TREE) + layering.complaints(cache.TREE) + layering.python_complaints(cache.TREE) + layering.package_complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
 
 
 def check():

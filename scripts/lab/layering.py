@@ -8,6 +8,7 @@ Python files.
 """
 import ast
 import os.path
+import pathlib
 import re
 import sys
 
@@ -22,6 +23,8 @@ EXEMPT = re.compile(r"(?:core|hw|ulp)/.*/bench/|.*/tests/guest/")
 # Include directories of the compilers of the two halves, and the one with generated headers that replaces them for the simulated kernel.
 SEARCHED = ("tools", "include", ".", "core", "core/kern/sim/include")
 LIST = r"^\.\. {}\n\n::\n\n((?:    .*\n|\n)+)"
+# The files of the test harness in the Debian package, as debian/rules lists them.
+PARTS = re.compile(r"^parts := \$\(addprefix scripts/lab/,\$\(addsuffix \.py,([\w ]+)\)\)$", re.MULTILINE)
 PYTHON = ("Documentation", "core", "hw", "scripts", "tools", "ulp")
 
 
@@ -128,3 +131,40 @@ def python_complaints(tree, rows=None):
             if not owners & {own, *rows[own]}:
                 found.append(f"{name} imports {module}: {own} may not import {' or '.join(sorted(map(str, owners)))} (Documentation/architecture.rst, Layering)")
     return found
+
+
+def _harness_modules(source):
+    """The names of the modules of the test harness that a Python file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[2] for alias in node.names if alias.name.startswith("lab.")}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            if node.module == "lab":
+                names |= {alias.name for alias in node.names}
+            elif node.module.startswith("lab."):
+                names.add(node.module.removeprefix("lab."))
+    return names
+
+
+def package_complaints(tree):
+    """Returns a line for each file of the package that imports a module of the test harness which is not in the package, and for each module in it that
+    no file needs."""
+    listed = PARTS.search((tree / "debian/rules").read_text())
+    if not listed:
+        return ["debian/rules has no list of the test harness's files in the package"]
+    parts = {f"scripts/lab/{name}.py" for name in listed[1].split()}
+    session = [path for path in sorted((tree / "tools/weft/session").rglob("*")) if path.suffix == ".py" or path.name == "weft-session"]
+    found, needed = [], {"scripts/lab/__init__.py"}
+    for path in [*(tree / part for part in sorted(parts)), *session]:
+        source = path.read_text()
+        # Some are programs, which others run.
+        needed |= {part for part in parts if pathlib.PurePath(part).name in source}
+        for name in sorted(_harness_modules(source)):
+            part = f"scripts/lab/{name}.py"
+            # Other names are those of the package's __init__.py.
+            if (tree / part).is_file():
+                needed.add(part)
+                if part not in parts:
+                    found.append(f"{path.relative_to(tree)} imports {part}, which debian/rules does not install")
+    return found + [f"debian/rules installs {part}, which no installed file uses" for part in sorted(parts - needed)]

@@ -121,5 +121,34 @@ class PythonLayering(unittest.TestCase):
             self.assertIn(wanted, found[0])
 
 
+class Package(unittest.TestCase):
+    """The part of the test harness that the Debian package contains needs no other part."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name)
+        for name, text in (("debian/rules", "parts := $(addprefix scripts/lab/,$(addsuffix .py,__init__ guest qemu))\n"), ("scripts/lab/__init__.py", ""),
+                           ("scripts/lab/guest.py", "from lab import qemu\n"), ("scripts/lab/qemu.py", "import os\n"), ("scripts/lab/kunit.py", ""),
+                           ("tools/weft/session/labs.py", "from lab import TREE\nfrom lab.guest import Guest\n")):
+            (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.tree / name).write_text(text)
+
+    def test_package_of_the_tree_is_complete(self):
+        self.assertEqual(layering.package_complaints(cache.TREE), [])
+        self.assertEqual(layering.package_complaints(self.tree), [])
+
+    def test_imports_of_modules_outside_the_package_are_reported(self):
+        (self.tree / "scripts/lab/qemu.py").write_text("import lab.kunit\n")
+        (self.tree / "tools/weft/session/weft-session").write_text("from lab.kunit import suites\n")
+        self.assertEqual(layering.package_complaints(self.tree),
+                         ["scripts/lab/qemu.py imports scripts/lab/kunit.py, which debian/rules does not install",
+                          "tools/weft/session/weft-session imports scripts/lab/kunit.py, which debian/rules does not install"])
+
+    def test_installed_module_without_a_use_is_reported(self):
+        (self.tree / "scripts/lab/guest.py").write_text("import os\n")
+        self.assertEqual(layering.package_complaints(self.tree), ["debian/rules installs scripts/lab/qemu.py, which no installed file uses"])
+
+
 if __name__ == "__main__":
     unittest.main()
