@@ -78,14 +78,25 @@ appear "/sys/class/infiniband/*/ports/1/state" "the card"
 appear /sys/class/net/$interface "$interface"
 """ + SET_UP
 # mlx4 checks every five seconds whether its card has failed, and then resets it. If a reset starts while the card is being removed, the two wait for
-# each other forever (Linux 6.1: catas_reset() for the lock of mlx4_remove_one(), which flushes catas_reset()). So the check is disabled until the
-# removal has stopped it. Afterwards it is enabled again: with it, only the first command of the removal waits for the failed card.
+# each other forever (Linux 6.1: catas_reset() for the lock of mlx4_remove_one(), which flushes catas_reset()). So the driver must find the failure
+# while resets are disabled: it then stops checking and starts no reset.
 NO_RESET = "if [ -e $reset ] && [ ! -e $former ]; then cat $reset >$former; echo 0 >$reset; fi\n"
+# When resets are enabled and the failed card does not execute a command, the driver notifies the users of the card and completes their requests. This
+# must happen before the removal, during which the driver no longer notifies users: ib_core would then wait forever for the sends of its queries. A
+# reset that started before resets were disabled has finished, or holds the lock, when the removal begins.
 REMOVE = """
-if [ -e $former ]; then (sleep $delay; cat $former >$reset; rm $former) </dev/null >/dev/null 2>&1 & fi
+if [ -e $former ]; then
+	for state in $card/infiniband/*/ports/1/state; do
+		cat $state >/dev/null 2>&1 &
+	done
+	sleep $delay
+	cat $former >$reset
+	rm $former
+	wait
+fi
 if [ -e $card ]; then echo 1 >$card/remove; fi
 """
-RESET_PLACES = "reset=/sys/module/mlx4_core/parameters/internal_err_reset former=/run/weft-reset delay=5\n"
+RESET_PLACES = "reset=/sys/module/mlx4_core/parameters/internal_err_reset former=/run/weft-reset delay=7\n"
 # Linux removes the NVMe controllers of a device that is removed, and targets stop listening. For each controller, this records the line that creates
 # it again. Lines that an interrupted restart has left are kept. Busybox runs this because it starts faster than bash: the driver itself may also
 # remove a failed card.

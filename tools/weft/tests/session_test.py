@@ -687,8 +687,25 @@ class Removal(Folder):
             self.assertEqual((self.folder / "reset").read_text(), "0\n")
         run(labs.REMOVE)
         self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
-        wait_until("the former setting", lambda: not (self.folder / "former").exists(), 60)
         self.assertEqual((self.folder / "reset").read_text(), "1\n")
+
+    def test_card_is_removed_after_a_command_has_failed(self):
+        """mlx4 completes the requests of a failed card when a command fails, and not after the removal has begun."""
+        state = self.folder / "card/infiniband/mlx4_0/ports/1/state"
+        state.parent.mkdir(parents=True)
+        os.mkfifo(state)
+        self.write("card/remove")
+        self.write("former", "1\n")
+        self.write("reset", "0\n")
+        places = f"reset={self.folder}/reset former={self.folder}/former delay=0.1 card={self.folder}/card\n"
+        with subprocess.Popen(["sh", "-c", places + labs.REMOVE], stdin=subprocess.DEVNULL) as removal:
+            with open(state, "w"):      # the command
+                wait_until("the former setting", lambda: not (self.folder / "former").exists(), 60)
+                self.assertEqual((self.folder / "reset").read_text(), "1\n")
+                time.sleep(0.3)
+                self.assertEqual((self.folder / "card/remove").read_text(), "")
+            self.assertEqual(removal.wait(60), 0)
+        self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
 
 
 class Nvme(Folder):
