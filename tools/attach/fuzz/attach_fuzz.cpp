@@ -24,7 +24,7 @@ using namespace weft;
 using Bytes = std::span<const std::uint8_t>;
 
 // An input consists of these steps. Each is followed by a number of bytes, and by the bytes.
-enum class Step : std::uint8_t { Connect, Send, Agent, Incoming, Wait, Close, Count };
+enum class Step : std::uint8_t { connect, send, agent, incoming, wait, close, count };
 
 struct Fixture {
 	Fixture()
@@ -122,17 +122,17 @@ void expect_alive(Fixture &fixture)
 
 void run(Fixture &fixture, Bytes input)
 {
-	constexpr std::size_t kMost = 8;
+	constexpr std::size_t most = 8;
 	std::vector<std::pair<FileDescriptor, std::uint64_t>> connections;
 	while (input.size() >= 4) {
-		const auto step = static_cast<Step>(input[0] % static_cast<unsigned>(Step::Count));
+		const auto step = static_cast<Step>(input[0] % static_cast<unsigned>(Step::count));
 		const std::size_t which = input[1];
 		const std::size_t size =
 			std::min<std::size_t>(input[2] | (input[3] & 3) << 8, input.size() - 4);
 		const Bytes bytes = input.subspan(4, size);
 		const bool opens = (input[3] & 0x80) != 0;
 		input = input.subspan(4 + size);
-		if (step == Step::Connect && connections.size() < kMost) {
+		if (step == Step::connect && connections.size() < most) {
 			connections.emplace_back(fixture.connect(), 0);
 			if (opens)
 				connections.back().second =
@@ -143,11 +143,11 @@ void run(Fixture &fixture, Bytes input)
 			continue;
 		auto &[socket, token] = connections[which % connections.size()];
 		switch (step) {
-		case Step::Send:
+		case Step::send:
 			static_cast<void>(
 				::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL));
 			break;
-		case Step::Agent: {
+		case Step::agent: {
 			attach::Request request{};
 			request.version = attach::kVersion;
 			request.kind = (which & 0x80) != 0 ? attach::Kind::remove_agent
@@ -159,7 +159,7 @@ void run(Fixture &fixture, Bytes input)
 			fixture.ask(by.get(), request);
 			break;
 		}
-		case Step::Incoming: {
+		case Step::incoming: {
 			ib::Mad mad{};
 			std::memcpy(&mad, bytes.data(), std::min(bytes.size(), sizeof(mad)));
 			fabric::MadAddress address;
@@ -172,7 +172,7 @@ void run(Fixture &fixture, Bytes input)
 			static_cast<void>(fixture.port_b.send(packet));
 			break;
 		}
-		case Step::Wait:
+		case Step::wait:
 			fixture.drain(socket.get());
 			for (unsigned turns = 0; turns < 1 + which / 16; ++turns)
 				fixture.reactor.turn(fixture.loop.now() +
