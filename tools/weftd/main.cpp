@@ -33,6 +33,7 @@
 #include "virtual_time/scheduler.hpp"
 #include "virtual_time/shared_time.hpp"
 #include "weftd/scripted_events.hpp"
+#include "weftd/service_manager.hpp"
 #include "weftd/state_file.hpp"
 #include "weftd/control.hpp"
 #include "weftd/keeper_socket.hpp"
@@ -305,8 +306,10 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 			       });
 	spdlog::info("{} hosts, {} switches, {} links; control socket {}", lab.hosts.size(),
 		     lab.switches.size(), lab.links.size(), (directory / "control.sock").string());
+	weftd::notify_service_manager("READY=1");
 	while (!ended)
 		reactor.turn(Clock::time_point::max());
+	weftd::notify_service_manager("STOPPING=1");
 	if (keeper)
 		keeper->end();
 	scheduler.reset(); // members are not notified of the following destruction
