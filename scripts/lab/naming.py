@@ -3,7 +3,10 @@
 
 Most sources include the standard library, which takes clang longer than they do. So sources are checked together: a unit includes those of
 which no two define the same name. A source that has errors among others is checked again by itself.
+
+A name belongs to the file that declares it, so a file needs no second check until it changes. The cache remembers the files that have passed.
 """
+import functools
 import os
 import re
 import subprocess
@@ -24,6 +27,8 @@ KERNEL_FLAGS = ("-DCONFIG_WEFT_DEBUG", "-DCONFIG_KUNIT", "-DKBUILD_MODNAME=\"wef
                 "-I{tree}/core/kern/sim/include", "-I{tree}/include", "-I{tree}")
 # The simulated kernel is a program, except for what it is linked with.
 SIMULATOR = re.compile(r"core/kern/sim/(?!image/|tests/)")
+# The directories that both halves search for headers; the last two are those of the simulated kernel and of the host half.
+SEARCHED = ("include", ".", "core", "core/kern/sim/include", "tools")
 # Number of sources per unit with which two cores are busy for the same time.
 MOST = 150
 
@@ -32,6 +37,17 @@ DEFINED = tuple(re.compile(pattern, re.MULTILINE) for pattern in (
     r"^(?:struct|class|enum class|enum|union) (\w+)",
     r"^using (\w+) =",
     r"^(?:static |constexpr |const |inline |thread_local )+[\w:<>,&*\[\] ]+?[ *&](\w+)(?:\[.*\])? ?[={;]"))
+NAMESPACE = re.compile(r"^namespace ([\w:]+)", re.MULTILINE)
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
+# Directives that may make names of other sources ambiguous.
+DIRECTIVE = re.compile(r"^using namespace (?!std::|testing;)", re.MULTILINE)
+# Comments, and strings, in which there are none.
+COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+# Headers of user space for InfiniBand, which declare what the simulated kernel's headers declare differently.
+USER_HEADERS = re.compile(r"^#include <(?:infiniband|rdma)/", re.MULTILINE)
+# The files that have passed, one key per line, the newest last.
+PASSED = "names-in-style"
+MOST_PASSED = 20_000
 TEST = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", re.MULTILINE)
 # Functions that each program defines once, and that are renamed in a unit.
 ONE_EACH = ("main", "LLVMFuzzerTestOneInput", "LLVMFuzzerInitialize")
@@ -49,10 +65,33 @@ def sources(tree):
     return kernel, host
 
 
-def defined(text):
-    """Returns names that a source defines, as far as its layout shows; sources with a common name cannot be in the same unit."""
+def defined(text, with_namespace):
+    """Returns names that a source defines, as far as its layout shows, each with the first namespace of the source, or without; sources with a common
+    name cannot be in the same unit."""
     names = {name for pattern in DEFINED for name in pattern.findall(text)}
-    return (names | {f"{suite}_{name}" for suite, name in TEST.findall(text)}) - NOT_A_NAME
+    names = (names | {f"{suite}_{name}" for suite, name in TEST.findall(text)}) - NOT_A_NAME
+    inside = NAMESPACE.search(text) if with_namespace else None
+    return {(inside[1] if inside else "", name) for name in names}
+
+
+def families(files, paths):
+    """Returns the sources of the host half in lists: the headers and the using directives of one list's members do not conflict."""
+    found = {}
+    for path in paths:
+        name = path.relative_to(files.tree).as_posix()
+        text = path.read_text()
+        if name.startswith("core/"):
+            kind = "simulator"
+        elif any(files.tree / "include/kern" in included.parents for included in files.closure(path)):
+            kind = "kernel", *name.split("/")[1:3]
+        elif USER_HEADERS.search(text):
+            kind = "user"
+        elif name.startswith("tools/explore/") or DIRECTIVE.search(text):
+            kind = name.split("/")[1:3]
+        else:
+            kind = "other"
+        found.setdefault(str(kind), []).append(path)
+    return list(found.values())
 
 
 def components(tree, paths):
@@ -64,11 +103,11 @@ def components(tree, paths):
     return list(found.values())
 
 
-def units(paths):
-    """Returns the sources in lists of which no two members define the same name."""
+def units(paths, with_namespaces):
+    """Returns the sources in lists of which no two members define the same name, or, with namespaces, the same name in the same namespace."""
     found = []
     texts = {path: path.read_text() for path in paths}
-    names = {path: defined(texts[path]) for path in paths}
+    names = {path: defined(texts[path], with_namespaces) for path in paths}
     for path in sorted(paths, key=lambda path: -len(names[path])):
         for taken, members in found:
             if len(members) < MOST and not taken & names[path]:
@@ -122,14 +161,81 @@ def _tidy(tree, number, members, flags):
     return Found(members, done)
 
 
+class Tree:
+    """The files of a source tree, what they include, and which of them have passed the check before."""
+
+    def __init__(self, tree, sources_):
+        self.tree = tree
+        self.sources = sources_
+        self.style = cache.key_of(*(tree / name for name in (".clang-tidy", "tools/.clang-tidy") if (tree / name).is_file()))
+
+    @functools.cache
+    def key(self, path):
+        """Returns a key for what the check depends on: the file's name and code, without comments and layout."""
+        code = COMMENT.sub(lambda found: found[0] if found[0][0] != "/" or "NOLINT" in found[0] else " ", path.read_text())
+        return cache.key_of(self.style, path.relative_to(self.tree).as_posix(), " ".join(code.split()))
+
+    @functools.cache
+    def includes(self, path):
+        """Returns the files of the tree that a file includes directly."""
+        found = set()
+        for name in INCLUDE.findall(path.read_text()):
+            for directory in (path.parent, *(self.tree / searched for searched in SEARCHED)):
+                if (included := (directory / name).resolve()).is_file():
+                    if self.tree in included.parents:
+                        found.add(included)
+                    break
+        return found
+
+    @functools.cache
+    def closure(self, source):
+        """Returns a source with all files of the tree that it includes."""
+        found, waiting = {source}, [source]
+        while waiting:
+            new = self.includes(waiting.pop()) - found
+            found |= new
+            waiting += new
+        return found
+
+    def unchecked(self, passed):
+        """Returns the sources that have not passed, and for each header that has not passed one source that includes it."""
+        chosen = [path for path in self.sources if self.key(path) not in passed]
+        covered = set().union(*map(self.closure, chosen))
+        for path in self.sources:
+            if any(self.key(header) not in passed for header in self.closure(path) - covered):
+                chosen.append(path)
+                covered |= self.closure(path)
+        return chosen
+
+
+def _passed():
+    try:
+        return (cache.root() / PASSED).read_text().split()
+    except FileNotFoundError:
+        return []
+
+
+def _remember(keys):
+    with cache.locked("naming"):
+        kept = [*(key for key in _passed() if key not in keys), *sorted(keys)][-MOST_PASSED:]
+        new = cache.root() / f".{PASSED}"
+        new.write_text("\n".join(kept) + "\n")
+        new.rename(cache.root() / PASSED)
+
+
 def complaints(tree=cache.TREE):
-    """Returns a line for each name that violates the style of its half."""
+    """Returns a line for each name that violates the style of its half, in files that have changed since they passed."""
     tree = tree.resolve()
     kernel, host = sources(tree)
     if not kernel + host:
         raise LabError("there are no sources whose names could be checked", f"is {tree} the right directory?")
-    waiting = [(members, HOST_FLAGS) for members in units(host)]
-    waiting += [(members, KERNEL_FLAGS) for component in components(tree, kernel) for members in units(component)]
+    files = Tree(tree, kernel + host)
+    chosen = set(files.unchecked(set(_passed())))
+    # Before the check, because a file may be edited meanwhile.
+    keys = {source: {files.key(path): str(path) for path in files.closure(source)} for source in chosen}
+    kernel, host = ([path for path in half if path in chosen] for half in (kernel, host))
+    waiting = [(members, HOST_FLAGS) for family in families(files, host) for members in units(family, True)]
+    waiting += [(members, KERNEL_FLAGS) for component in components(tree, kernel) for members in units(component, False)]
     names, number = {}, 0
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         while waiting:
@@ -142,6 +248,10 @@ def complaints(tree=cache.TREE):
                 if found.errors and len(members) == 1:
                     raise LabError(f"{members[0].relative_to(tree)} does not compile, so its names cannot be checked", "\n".join(found.errors[:5]))
                 waiting += [(others, flags) for others in found.again]
+                if not found.errors:
+                    # At once: a check that is interrupted continues here.
+                    wrong = {path for path, _, _ in names}
+                    _remember({key for member in members for key, path in keys[member].items() if path not in wrong})
     units_of_ours = f"{tree}/build/naming/"
     return [f"{os.path.relpath(path, tree)}:{line}: {text}" for (path, line, _), text in sorted(names.items()) if not path.startswith(units_of_ours)]
 

@@ -1,27 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """clang-tidy reports names that violate the style of their half, even in sources that cannot be compiled together."""
+import os
 import pathlib
 import shutil
 import tempfile
 import unittest
+import unittest.mock
 
 from lab import cache, naming
 from lab.errors import LabError
 
 
 class Naming(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name, "tree")
+        for name in (".clang-tidy", "tools/.clang-tidy"):
+            (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(cache.TREE / name, self.tree / name)
+        environment = unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": folder.name})
+        environment.start()
+        self.addCleanup(environment.stop)
+
     def complaints(self, **sources):
         """sources: text by name, `tools_a` for tools/a.cpp."""
-        with tempfile.TemporaryDirectory() as folder:
-            tree = pathlib.Path(folder)
-            for name in (".clang-tidy", "tools/.clang-tidy"):
-                (tree / name).parent.mkdir(exist_ok=True)
-                shutil.copy(cache.TREE / name, tree / name)
-            for name, text in sources.items():
-                path = tree / f"{name.replace('_', '/')}.cpp"
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(text)
-            return naming.complaints(tree)
+        for name, text in sources.items():
+            path = self.tree / f"{name.replace('_', '/')}.cpp"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        return naming.complaints(self.tree)
+
+    def checked(self):
+        """Checks the tree; returns the names of the sources that were checked."""
+        seen = []
+        tidy = naming._tidy
+        with unittest.mock.patch.object(naming, "_tidy", lambda tree, number, members, flags: seen.extend(members) or tidy(tree, number, members, flags)):
+            naming.complaints(self.tree)
+        return sorted(path.name for path in seen)
 
     def test_names_in_style_pass(self):
         self.assertEqual(self.complaints(tools_a="constexpr int kMost = 1;\nenum class Kind { one_of_them };\n",
@@ -49,3 +65,25 @@ class Naming(unittest.TestCase):
     def test_source_that_does_not_compile_is_an_error(self):
         with self.assertRaisesRegex(LabError, "tools/a.cpp does not compile"):
             self.complaints(tools_a="int one = nothing;\n")
+
+    def test_file_that_passed_is_checked_again_when_it_has_changed(self):
+        header = self.tree / "tools/h.hpp"
+        header.write_text("#pragma once\nint one();\n")
+        self.complaints(tools_a='#include "h.hpp"\nint two() { return one(); }\n', tools_b='#include "h.hpp"\nint three() { return one(); }\n')
+        self.assertEqual(self.checked(), [])
+        (self.tree / "tools/a.cpp").write_text('#include "h.hpp"\n// A comment.\nint two()\n{\n\treturn one(); /* and another */\n}\n')
+        self.assertEqual(self.checked(), [])
+        (self.tree / "tools/b.cpp").write_text('#include "h.hpp"\nint four() { return one(); }\n')
+        self.assertEqual(self.checked(), ["b.cpp"])
+        # A header is checked with one of the sources that include it.
+        header.write_text("#pragma once\nint one();\nint wrongName();\n")
+        self.assertEqual(naming.complaints(self.tree), ["tools/h.hpp:3: invalid case style for function 'wrongName'"])
+        self.assertEqual(self.checked(), ["a.cpp"])
+        (self.tree / "tools/.clang-tidy").write_text((self.tree / "tools/.clang-tidy").read_text() + "# another style\n")
+        self.assertEqual(self.checked(), ["a.cpp", "b.cpp"])
+
+    def test_misnamed_source_is_reported_until_it_is_renamed(self):
+        wrong = {"tools_a": "constexpr int most = 1;\n"}
+        self.assertEqual(len(self.complaints(**wrong)), 1)
+        self.assertEqual(len(self.complaints(**wrong)), 1)
+        self.assertEqual(self.complaints(tools_a="constexpr int kMost = 1;\n"), [])
