@@ -74,7 +74,7 @@ void check_node(const std::filesystem::path &socket, const std::string &node)
 	if (answer.error)
 		throw std::runtime_error(fmt::format(
 			"there is no node '{}' to attach programs to: they run on switches and on "
-			"hosts of the model endpoint",
+			"hosts with an InfiniBand card or of the model endpoint",
 			node));
 }
 

@@ -27,6 +27,8 @@ class Loop;
 namespace weft::hca
 {
 
+class ProgramPorts;
+
 struct Context {
 	std::string name; // for logs
 	Loop &loop;       // timers and posting
@@ -37,6 +39,8 @@ struct Context {
 	ManagementAgent &management;
 	Diagnostics &diagnostics;
 	std::vector<std::unique_ptr<CardPort>> &ports;
+	// Programs of the host, which get MADs before the driver does; null if there can be none.
+	ProgramPorts *programs = nullptr;
 	SparseTable<QueuePair> queue_pairs{0};
 	// The driver's numbers of the special queue pairs: first QP0 of each port, then QP1 of
 	// each; 0 if one does not exist.

@@ -2,6 +2,7 @@
 #include "cards/hca/port.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace weft::hca
 {
@@ -37,8 +38,19 @@ CardPort::CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port, co
 void CardPort::reset()
 {
 	managed_ = at_power_on(number_, original_guid_, limits_);
+	info().capability_mask = with_program(info().capability_mask);
 	fabric_port_.enable_rates({});
 	opened_ = false;
+}
+
+bool CardPort::set_program_is_sm(bool is_sm)
+{
+	if (program_is_sm_ == is_sm)
+		return false;
+	program_is_sm_ = is_sm;
+	const std::uint32_t others = info().capability_mask & ~std::uint32_t{ib::port_cap_is_sm};
+	const std::uint32_t mask = with_program(others);
+	return std::exchange(info().capability_mask, mask) != mask;
 }
 
 int CardPort::find_pkey(std::uint16_t pkey) const

@@ -78,6 +78,15 @@ public:
 	void count_pkey_violation();
 	void count_qkey_violation();
 
+	// A program on the host is the subnet manager, or is not any more. Returns true if this
+	// changes IsSM of the capability mask, which the driver can also set.
+	bool set_program_is_sm(bool is_sm);
+	// Returns the capability mask that results if the driver sets @mask.
+	std::uint32_t with_program(std::uint32_t mask) const
+	{
+		return program_is_sm_ ? mask | ib::port_cap_is_sm : mask;
+	}
+
 	// True after the driver has enabled the port (INIT_PORT).
 	bool opened() const { return opened_; }
 	void set_opened(bool opened) { opened_ = opened; }
@@ -89,6 +98,7 @@ private:
 	fabric::Port &fabric_port_;
 	fabric::ManagedPort managed_;
 	bool opened_ = false;
+	bool program_is_sm_ = false;
 };
 
 } // namespace weft::hca

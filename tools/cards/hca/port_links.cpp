@@ -9,11 +9,12 @@ namespace weft::hca
 {
 
 PortLinks::PortLinks(Loop &loop, const std::vector<std::unique_ptr<CardPort>> &ports,
-		     Transport &transport, SubnetAgent &subnet)
-    : ports_(ports), transport_(transport), subnet_(subnet)
+		     Transport &transport, SubnetAgent &subnet, ProgramPorts &programs)
+    : ports_(ports), transport_(transport), subnet_(subnet), programs_(programs)
 {
 	for (const auto &owned : ports) {
 		CardPort &port = *owned;
+		programs_.port(port.number()).connect(loop, port, transport, subnet);
 		links_.push_back(std::make_unique<PortLink>(
 			loop, port.fabric_port(),
 			PortLink::Handlers{
@@ -25,6 +26,7 @@ PortLinks::PortLinks(Loop &loop, const std::vector<std::unique_ptr<CardPort>> &p
 				.credit =
 					[this, &port](std::uint8_t vl) {
 						transport_.credit_available(port.number(), vl);
+						programs_.port(port.number()).credit_available(vl);
 					},
 				.link = [this,
 					 &port](bool was_down) { link_changed(port, was_down); },
@@ -32,10 +34,19 @@ PortLinks::PortLinks(Loop &loop, const std::vector<std::unique_ptr<CardPort>> &p
 	}
 }
 
+PortLinks::~PortLinks()
+{
+	links_.clear();
+	for (const auto &port : ports_)
+		programs_.port(port->number()).disconnect();
+}
+
 void PortLinks::drop()
 {
 	for (auto &link : links_)
 		link->drop();
+	for (const auto &port : ports_)
+		programs_.port(port->number()).drop();
 }
 
 void PortLinks::close(CardPort &port)
@@ -51,6 +62,9 @@ void PortLinks::link_changed(CardPort &port, bool was_down)
 {
 	if (port.opened())
 		subnet_.link_changed(port, was_down);
+	// Credits that returned while the port had no link were not reported.
+	for (std::uint8_t vl = 0; vl < fabric::Port::kVls; ++vl)
+		programs_.port(port.number()).credit_available(vl);
 }
 
 void PortLinks::order(unsigned number, fabric::LinkOrder order)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The links of a card's ports: between the fabric and the card's transport engine and management
-// agents.
+// The links of a card's ports: between the fabric, the card's transport engine and management
+// agents, and programs of the host.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "cards/hca/port.hpp"
 #include "cards/hca/port_link.hpp"
+#include "cards/hca/program_ports.hpp"
 #include "cards/hca/subnet_agent.hpp"
 #include "cards/hca/transport.hpp"
 
@@ -20,7 +21,10 @@ public:
 	// All arguments outlive this object. Packets are delivered until it is destroyed. Used on
 	// the card's loop only.
 	PortLinks(Loop &loop, const std::vector<std::unique_ptr<CardPort>> &ports,
-		  Transport &transport, SubnetAgent &subnet);
+		  Transport &transport, SubnetAgent &subnet, ProgramPorts &programs);
+	~PortLinks();
+	PortLinks(const PortLinks &) = delete;
+	PortLinks &operator=(const PortLinks &) = delete;
 
 	// Discards packets that have arrived and were not delivered.
 	void drop();
@@ -37,6 +41,7 @@ private:
 	const std::vector<std::unique_ptr<CardPort>> &ports_;
 	Transport &transport_;
 	SubnetAgent &subnet_;
+	ProgramPorts &programs_;
 	std::vector<std::unique_ptr<PortLink>> links_;
 };
 

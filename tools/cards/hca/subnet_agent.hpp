@@ -65,6 +65,8 @@ public:
 	// Handles an SMP of either class, addressed to @port and sent from @slid.
 	Verdict handle(unsigned port, ib::Smp &smp, ib::Lid slid, bool ignore_mkey);
 
+	fabric::PortView view(unsigned port) const { return agent_.view(port); }
+
 	// The link of @port, which is open, went up or down, or both.
 	void link_changed(CardPort &port, bool was_down);
 	// The driver has closed @port, so pending traps of the port are dropped.

@@ -14,6 +14,7 @@
 #include "cards/hca/agents.hpp"
 #include "cards/hca/diagnostics.hpp"
 #include "cards/hca/port_links.hpp"
+#include "cards/hca/program_ports.hpp"
 #include "cards/hca/transport.hpp"
 #include "cards/mellanox_icm/bring_up.hpp"
 #include "cards/mellanox_icm/command_register.hpp"
@@ -70,6 +71,7 @@ public:
 	hca::Agents agents;
 	hca::Diagnostics diagnostics;
 	typename Kind::CardContext context;
+	hca::ProgramPorts &programs;
 	std::unique_ptr<hca::Transport> transport;
 
 	BringUp bring_up{Kind::kNeeds};
@@ -90,14 +92,18 @@ protected:
 		MulticastTable::Members members;
 	};
 
-	// @own is this object. @activity and @faults outlive it.
+	// @own is this object. @activity, @faults and @programs outlive it.
 	CoreBase(typename Kind::Core &own, Build build,
 		 const typename Kind::TransportFactory &make_transport, PciHost &host,
-		 hca::Activity &activity, Faults &faults);
+		 hca::Activity &activity, Faults &faults, hca::ProgramPorts &programs);
 	~CoreBase() override = default;
 
 private:
-	void port_changed(unsigned port) override { transport->port_changed(port); }
+	void port_changed(unsigned port) override
+	{
+		transport->port_changed(port);
+		programs.port(port).changed();
+	}
 	void port_state_changed(unsigned port, bool active) override
 	{
 		events.raise_port_state(port, active);
@@ -122,7 +128,7 @@ private:
 template<class Kind>
 CoreBase<Kind>::CoreBase(typename Kind::Core &own, Build build,
 			 const typename Kind::TransportFactory &make_transport, PciHost &pci_host,
-			 hca::Activity &counted, Faults &broken)
+			 hca::Activity &counted, Faults &broken, hca::ProgramPorts &host_programs)
     : host(pci_host), activity(counted), faults(broken), trusted(build.trusted),
       identity(std::move(build.identity)), memory(icm, build.reserved_lkey),
       events([this](unsigned vector) { interrupt(vector); },
@@ -140,9 +146,11 @@ CoreBase<Kind>::CoreBase(typename Kind::Core &own, Build build,
 								     .diagnostics = diagnostics,
 								     .ports = ports,
 								     .trusted = trusted}),
-      transport(make_transport(context)), command_register(*this), doorbells(own), commands_(own),
-      original_identity_(identity), links_(host.loop(), ports, *transport, agents.subnet())
+      programs(host_programs), transport(make_transport(context)), command_register(*this),
+      doorbells(own), commands_(own), original_identity_(identity),
+      links_(host.loop(), ports, *transport, agents.subnet(), programs)
 {
+	context.programs = &programs;
 	set_bus_master(host.bus_master());
 }
 

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "cards/hca/activity.hpp"
+#include "cards/hca/program_ports.hpp"
 #include "cards/mellanox_icm/faults.hpp"
 #include "cards/mellanox_icm/registers.hpp"
 #include "bus/pci/device.hpp"
@@ -46,6 +49,7 @@ inline PciDescription describe_function(std::uint16_t vendor, std::uint16_t devi
  *	using Config, Core, CardContext, TransportFactory;	// the card's
  *	static void check(const Config &config);	// throws std::invalid_argument
  *	static PciDescription describe(const Config &config);
+ *	static hca::ProgramPorts programs(const Config &config);
  *	static std::uint32_t read(Core &core, std::uint64_t offset);	// a register's dword
  *	static void write(Core &core, std::uint64_t offset, std::uint32_t value);
  *
@@ -83,6 +87,7 @@ public:
 	// Callable on any thread.
 	const Activity &activity() const { return activity_; }
 	Faults &faults() { return faults_; }
+	std::vector<fabric::LocalAccess *> local_access() const { return programs_->access(); }
 	// The control plane's objects, for tests; null while detached.
 	CardContext *context();
 
@@ -92,6 +97,8 @@ private:
 	const PciDescription description_;
 	Activity activity_;
 	Faults faults_;
+	// Created when the configuration has been checked.
+	std::optional<hca::ProgramPorts> programs_;
 	std::unique_ptr<Core> core_;
 };
 
@@ -105,6 +112,7 @@ Function<Kind>::Function(Config config, TransportFactory make_transport)
 		throw std::invalid_argument(config_.name + ": a port is missing");
 	if (config_.node_guid == 0)
 		throw std::invalid_argument(config_.name + ": the node GUID is 0");
+	programs_.emplace(Kind::programs(config_));
 }
 
 template<class Kind>
@@ -113,7 +121,8 @@ Function<Kind>::~Function() = default;
 template<class Kind>
 void Function<Kind>::attach(PciHost &host)
 {
-	core_ = std::make_unique<Core>(config_, make_transport_, host, activity_, faults_);
+	core_ = std::make_unique<Core>(config_, make_transport_, host, activity_, faults_,
+				       *programs_);
 }
 
 template<class Kind>

@@ -35,6 +35,8 @@ public:
 
 	PciDevice *function() override { return &card_; }
 
+	std::vector<fabric::LocalAccess *> local_access() override { return card_.local_access(); }
+
 	std::vector<cards::Count> activity() const override { return report(card_.activity()); }
 
 	std::vector<cards::Count> faults() const override

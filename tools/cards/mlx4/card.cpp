@@ -33,6 +33,11 @@ PciDescription CardKind::describe(const CardConfig &config)
 	return description;
 }
 
+hca::ProgramPorts CardKind::programs(const CardConfig &config)
+{
+	return programs_of(config);
+}
+
 void CardKind::check(const CardConfig &config)
 {
 	if (config.ports.empty() || config.ports.size() > 2)

@@ -60,6 +60,7 @@ struct CardKind {
 
 	static void check(const Config &config);
 	static PciDescription describe(const Config &config);
+	static hca::ProgramPorts programs(const Config &config);
 	static std::uint32_t read(Core &core, std::uint64_t offset);
 	static void write(Core &core, std::uint64_t offset, std::uint32_t value);
 };

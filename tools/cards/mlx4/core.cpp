@@ -37,8 +37,13 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 
 } // namespace
 
+hca::ProgramPorts programs_of(const CardConfig &config)
+{
+	return {make_identity(config), make_ports(config)};
+}
+
 Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host,
-	   Activity &counted, Faults &broken)
+	   Activity &counted, Faults &broken, hca::ProgramPorts &host_programs)
     : CoreBase(*this,
 	       {.name = config.name,
 		.identity = make_identity(config),
@@ -46,7 +51,7 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
 		.trusted = config.trusted,
 		.reserved_lkey = limits::kReservedLkey,
 		.members = MulticastTable::Members::counted},
-	       make_transport, pci_host, counted, broken)
+	       make_transport, pci_host, counted, broken, host_programs)
 {
 }
 

@@ -11,12 +11,15 @@
 namespace weft::mlx4
 {
 
+// Creates the access of programs of the host to a card.
+hca::ProgramPorts programs_of(const CardConfig &config);
+
 class Core final : public mellanox_icm::CoreBase<CardKind>
 {
 public:
-	// @activity and @faults outlive it.
+	// @activity, @faults and @programs outlive it.
 	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host,
-	     Activity &activity, Faults &faults);
+	     Activity &activity, Faults &faults, hca::ProgramPorts &programs);
 	~Core() override;
 
 	void reset();

@@ -50,13 +50,14 @@ Card::Card(CardConfig config)
 					    ": enhanced_ipoib needs a card with one port");
 	if (config_.node_guid == 0)
 		throw std::invalid_argument(config_.name + ": the node GUID is 0");
+	programs_.emplace(programs_of(config_));
 }
 
 Card::~Card() = default;
 
 void Card::attach(PciHost &host)
 {
-	core_ = std::make_unique<Core>(config_, host, activity_, unsupported_, faults_);
+	core_ = std::make_unique<Core>(config_, host, activity_, unsupported_, faults_, *programs_);
 }
 
 void Card::detach()

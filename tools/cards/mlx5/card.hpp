@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 #include "bus/pci/device.hpp"
 #include "cards/hca/activity.hpp"
+#include "cards/hca/program_ports.hpp"
 #include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/names.hpp"
 #include "cards/mlx5/unsupported.hpp"
@@ -67,6 +69,7 @@ public:
 	// Callable on any thread.
 	const Activity &activity() const { return activity_; }
 	const Unsupported &unsupported() const { return unsupported_; }
+	std::vector<fabric::LocalAccess *> local_access() const { return programs_->access(); }
 
 	// The control plane, for tests; null while detached.
 	CardContext *context();
@@ -77,6 +80,8 @@ private:
 	Activity activity_;
 	Unsupported unsupported_;
 	Faults faults_;
+	// Created when the configuration has been checked.
+	std::optional<hca::ProgramPorts> programs_;
 	std::unique_ptr<Core> core_;
 };
 

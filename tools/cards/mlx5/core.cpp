@@ -49,8 +49,13 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 
 } // namespace
 
+hca::ProgramPorts programs_of(const CardConfig &config)
+{
+	return {make_identity(config), make_ports(config)};
+}
+
 Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsupported &missing,
-	   Faults &armed)
+	   Faults &armed, hca::ProgramPorts &host_programs)
     : host(pci_host), activity(counted), unsupported(missing), faults(armed),
       trusted(config.trusted), enhanced_ipoib(config.enhanced_ipoib),
       identity(make_identity(config)),
@@ -70,11 +75,12 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
 	       .management = agents,
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
-      transport(make_transport(context)), health(host.loop()),
+      programs(host_programs), transport(make_transport(context)), health(host.loop()),
       command_queue(host.loop(), *this, faults), doorbells(*this), commands_(*this),
       original_identity_(identity), link_training_(host.loop(), [this] { enable_link(); }),
-      links_(host.loop(), ports, *transport, agents.subnet())
+      links_(host.loop(), ports, *transport, agents.subnet(), programs)
 {
+	context.programs = &programs;
 	context.ipoib_checksum = true;
 	close();
 	set_bus_master(host.bus_master());
@@ -310,6 +316,7 @@ void Core::command_done(std::uint32_t eqn, unsigned slot)
 void Core::port_changed(unsigned number)
 {
 	transport->port_changed(number);
+	programs.port(number).changed();
 }
 
 void Core::port_state_changed(unsigned number, bool active)

@@ -10,6 +10,7 @@
 #include "cards/hca/activity.hpp"
 #include "cards/hca/agents.hpp"
 #include "cards/hca/port_links.hpp"
+#include "cards/hca/program_ports.hpp"
 #include "cards/hca/transport.hpp"
 #include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/capabilities.hpp"
@@ -30,12 +31,15 @@ enum class Stage : std::uint8_t {
 	initialised, // after INIT_HCA: objects exist, the link may be up
 };
 
+// Creates the access of programs of the host to a card.
+hca::ProgramPorts programs_of(const CardConfig &config);
+
 class Core final : private SubnetAgent::Host, private CommandQueue::Executor
 {
 public:
 	// @activity, @unsupported and @faults outlive it.
 	Core(const CardConfig &config, PciHost &host, Activity &activity, Unsupported &unsupported,
-	     Faults &faults);
+	     Faults &faults, hca::ProgramPorts &programs);
 	~Core() override;
 
 	// Returns to the state after power-on.
@@ -79,6 +83,7 @@ public:
 	Agents agents;
 	Diagnostics diagnostics;
 	CardContext context;
+	hca::ProgramPorts &programs;
 	std::unique_ptr<Transport> transport;
 	Capabilities capabilities{static_cast<unsigned>(ports.size()), enhanced_ipoib};
 

@@ -28,6 +28,11 @@ PciDescription CardKind::describe(const CardConfig &config)
 	return description;
 }
 
+hca::ProgramPorts CardKind::programs(const CardConfig &config)
+{
+	return programs_of(config);
+}
+
 void CardKind::check(const CardConfig &config)
 {
 	// iPXE assumes two ports.

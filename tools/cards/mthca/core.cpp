@@ -30,8 +30,13 @@ fabric::NodeIdentity make_identity(const CardConfig &config)
 
 } // namespace
 
+hca::ProgramPorts programs_of(const CardConfig &config)
+{
+	return {make_identity(config), make_ports(config)};
+}
+
 Core::Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &pci_host,
-	   Activity &counted, Faults &broken)
+	   Activity &counted, Faults &broken, hca::ProgramPorts &host_programs)
     : CoreBase(*this,
 	       {.name = config.name,
 		.identity = make_identity(config),
@@ -39,7 +44,7 @@ Core::Core(const CardConfig &config, const TransportFactory &make_transport, Pci
 		.trusted = config.trusted,
 		.reserved_lkey = 0,
 		.members = MulticastTable::Members::marked},
-	       make_transport, pci_host, counted, broken)
+	       make_transport, pci_host, counted, broken, host_programs)
 {
 }
 
@@ -56,7 +61,8 @@ void Core::break_down(std::uint32_t code)
 
 void Core::raise_port_event(unsigned number)
 {
-	if (!trusted && ports[number - 1]->info().state() == ib::PortState::active)
+	if ((!trusted || programs.port(number).managing()) &&
+	    ports[number - 1]->info().state() == ib::PortState::active)
 		events.raise_port_state(number, true);
 }
 

@@ -11,12 +11,15 @@
 namespace weft::mthca
 {
 
+// Creates the access of programs of the host to a card.
+hca::ProgramPorts programs_of(const CardConfig &config);
+
 class Core final : public mellanox_icm::CoreBase<CardKind>
 {
 public:
-	// @activity and @faults outlive it.
+	// @activity, @faults and @programs outlive it.
 	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host,
-	     Activity &activity, Faults &faults);
+	     Activity &activity, Faults &faults, hca::ProgramPorts &programs);
 	~Core() override;
 
 	void break_down(std::uint32_t code);
@@ -25,6 +28,7 @@ private:
 	// SubnetAgent::Host. Only changes of the port's state have an event, so there is none for
 	// what the driver has set itself. The driver of an untrusted guest sets nothing itself: it
 	// gets an event that its port is active, even if it was, and reads the attributes again.
+	// The same applies if a program of the host on this node has set them.
 	void raise_port_event(unsigned port);
 	void port_info_changed(unsigned port, std::uint32_t) override { raise_port_event(port); }
 	void pkeys_changed(unsigned port, unsigned, std::uint32_t) override

@@ -78,6 +78,7 @@ public:
 		const MutexLock lock(mutex_);
 		receiver_.swap(receiver);
 	}
+	bool empty() const { return !get(); }
 	bool offer(const AddressedMad &mad) const
 	{
 		const auto receiver = get();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Programs of the host and of guests on one fabric: OpenSM on the host manages guests, and the diagnostics print the same on the host and in a guest."""
+"""Programs of the host and of guests on one fabric: OpenSM on the host manages guests, and the diagnostics print the same on the host and in a guest. They
+also run on nodes that have a guest, which uses the port at the same time."""
 import contextlib
 import os
 import re
@@ -57,6 +58,9 @@ COMPARED = {
     "ibsysstat {two}": "",
     "ibsysstat {two} host": "",
 }
+# The same, on the node that the guest has.
+ON_ONE_NODE = ("sminfo", "smpquery nodeinfo -D 0", "smpquery portinfo -D 0 1", "smpquery nodeinfo {one}", "smpquery nodedesc {two}", "smpquery pkeys -D 0 1",
+               "ibnetdiscover", "ibtracert {one} {two}", "saquery NR", "saquery -p --src-to-dst {one}:{two}", "perfquery {two} 1", "perfquery {one} 1")
 # The values in the output of ibstat, which differ between two nodes.
 VALUES = r":.*$|'.*'"
 
@@ -82,18 +86,20 @@ def compared(result, without=""):
 
 
 @contextlib.contextmanager
-def managed(lab):
-    """Yields the fabric and two guests with their drivers loaded. OpenSM runs on node3, on the host."""
+def managed(lab, node="node3"):
+    """Yields the fabric and two guests with their drivers loaded. OpenSM runs on a node, on the host."""
     if missing := [name for name in NEEDED if not shutil.which(name, path=PATH)]:
         raise Skip(f"not installed: {', '.join(missing)}")
     fabric = Fabric(lab, LAB)
     folder = lab.directory / "opensm"
     folder.mkdir()
-    lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", "node3", "--", "env", f"OSM_TMP_DIR={folder}", f"OSM_CACHE_DIR={folder}",
-              shutil.which("opensm", path=PATH), "-f", folder / "log", "--dump_files_dir", folder)
     guests = [lab.guest(name, kernel="stock", vfio_user=[fabric.directory / f"{name}.sock"], share=None) for name in ("node1", "node2")]
     with lab.boot(*guests) as nodes:
         load(*nodes)
+        # OpenSM selects a port that is not down, and asks if there is none.
+        wait_until(f"the port of {node}", lambda: "State: Down" not in run_on(lab, fabric, node, "ibstat")[1], 60 * lab.slowness)
+        lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", node, "--", "env", f"OSM_TMP_DIR={folder}", f"OSM_CACHE_DIR={folder}",
+                  shutil.which("opensm", path=PATH), "-f", folder / "log", "--dump_files_dir", folder)
         active(*nodes)
         yield fabric, nodes
 
@@ -116,6 +122,37 @@ def opensm_on_the_host_manages_guests(lab):
             compare(lab, fabric, node1, lid(node1), lid(node2))
             for server in servers:
                 server.kill()
+
+
+@test(kernels=("stock",), timeout=180)
+def programs_run_on_the_node_of_a_guest(lab):
+    """OpenSM, which `weft attach` runs on the node of a guest, activates the ports of that guest and of another one, and they ping each other meanwhile.
+    The programs of infiniband-diags print the same on the host, on the guest's node, as in the guest, and a server on the host answers the other guest."""
+    with managed(lab, "node1") as (fabric, (node1, node2)):
+        with check("OpenSM on a guest's node manages the subnet"):
+            own = re.search(r"Base lid: (\d+)", run_on(lab, fabric, "node1", "ibstat")[1])[1]
+            assert own == str(lid(node1))
+            assert f"sm lid {own} " in node2.run("sminfo").out
+            interfaces_up(node1, node2)
+            ping(node1, node2, "10.0.0.2", 100)
+        with check("programs on the node print the same as in its guest while it floods the port"):
+            flood = node1.spawn("ping -f -q 10.0.0.2")
+            values = {"one": lid(node1), "two": lid(node2)}
+            different = []
+            for command in ON_ONE_NODE:
+                words = command.format(**values)
+                for _ in range(3):
+                    on_host, in_guest = (compared(result, COMPARED.get(command, r"\d+$" if "perfquery" in command else ""))
+                                         for result in (run_on(lab, fabric, "node1", words), run_in(node1, words)))
+                    if on_host == in_guest:
+                        break
+                if on_host != in_guest or on_host[0] != 0:
+                    different.append(f"{words}: on the host {on_host}, in the guest {in_guest}")
+            assert not different, "\n".join(different)
+            flood.kill()
+        with check("a server on the node answers another guest"):
+            lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", "node1", "--", shutil.which("ibping", path=PATH), "-S")
+            wait_until("ibping's server", lambda: " 1 received" in run_in(node2, f"ibping -c 1 {lid(node1)}")[1], 60 * lab.slowness)
 
 
 def compare(lab, fabric, guest, one, two):

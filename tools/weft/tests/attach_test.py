@@ -421,6 +421,17 @@ class LargeTables(OwnProgram):
         self.assertEqual(self.run_program("node1", "descriptors", manager), f"without a descriptor: EIO\nwith one: {56 + 112 * nodes} bytes\n")
 
 
+class CardsWithoutGuests(Attached):
+    """Hosts whose guests are not connected."""
+
+    LAB = Attached.LAB.replace('"node2"\nmodel = "endpoint"', '"node2"\nmodel = "mlx5"').replace('"node3"\nmodel = "endpoint"', '"node3"\nmodel = "mlx4"')
+
+    def test_card_without_a_guest_has_a_port_that_is_down(self):
+        for node in ("node2", "node3"):
+            self.assertRegex(self.run_on(node, "ibstat"), r"CA 'weft0'(?s:.*)Number of ports: 1\n(?s:.*)State: Down")
+            self.assertIn(f'"{node}', self.run_on(node, "smpquery", "nodedesc", "-D", "0"))
+
+
 class MadLibrary(Attached):
     """attach_mad_program.c, which uses libibmad: that library finds weft's libibumad."""
 

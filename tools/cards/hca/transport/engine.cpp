@@ -6,6 +6,7 @@
 #include <cassert>
 #include <utility>
 
+#include "cards/hca/program_ports.hpp"
 #include "cards/hca/transport/addressing.hpp"
 #include "cards/hca/transport/work_queues.hpp"
 
@@ -481,6 +482,8 @@ void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_b
 	if (const ib::Grh *grh = packet.grh();
 	    grh && port->owns_lid(dlid) && !port->owns_gid(grh->dgid))
 		return;
+	if (number == ib::qpn_gsi && offered(port_number, packet))
+		return;
 	Qp *qp = number == ib::qpn_gsi ? state_of(card_.special_queue_pair(port_number, 1))
 				       : state_of(card_.queue_pair(number));
 	/*
@@ -489,6 +492,11 @@ void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_b
 	 */
 	if (qp && qp->pair.special != 0)
 		deliver_to(*qp, port_number, packet);
+}
+
+bool Engine::offered(unsigned port, const fabric::Packet &packet)
+{
+	return card_.programs && card_.programs->port(port).offer(packet);
 }
 
 void Engine::deliver_management(unsigned port_number, fabric::Packet &packet)
@@ -516,6 +524,8 @@ void Engine::deliver_management(unsigned port_number, fabric::Packet &packet)
 		if (answer || handled)
 			return;
 	}
+	if (offered(port_number, packet))
+		return;
 	if (Qp *qp = state_of(card_.special_queue_pair(port_number, 0)))
 		deliver_to(*qp, port_number, packet);
 }

@@ -122,6 +122,8 @@ private:
 	void deliver_multicast(unsigned port, fabric::Packet &packet, bool looped_back);
 	void begin_fan_out();
 	void fan_out();
+	/* Returns true if a program of the host takes the packet, which is for QP0 or QP1. */
+	bool offered(unsigned port, const fabric::Packet &packet);
 	void deliver_management(unsigned port, fabric::Packet &packet);
 	void deliver_to(Qp &qp, unsigned port, fabric::Packet &packet);
 
