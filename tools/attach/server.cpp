@@ -290,7 +290,7 @@ private:
 			do
 				token_ = owner_.loop_.random();
 			while (owner_.opened_.contains(token_));
-			opened_.emplace(owner_.loop_, std::move(used_), [this] { want(); });
+			opened_.emplace(owner_.loop_, std::move(used_), [this] { output(); });
 			owner_.opened_.emplace(token_, &*opened_);
 			Reply answer{};
 			answer.token = token_;
@@ -324,6 +324,17 @@ private:
 			// maximum, messages that it has sent may still be taken.
 			if ((ready & Watch::kClosed) && !opened_->may_take())
 				return false;
+			flushing_ = true;
+			const bool alive = (!(ready & Watch::kReadable) || take()) && flush();
+			flushing_ = false;
+			if (alive)
+				want();
+			return alive;
+		}
+
+		// Takes messages of the program. Returns false if the connection must end.
+		bool take()
+		{
 			Message message;
 			for (unsigned i = 0; i < kSlice && opened_->may_take(); ++i) {
 				const int error = receive_message(socket_.get(), message);
@@ -333,6 +344,12 @@ private:
 					return false;
 				opened_->take(message);
 			}
+			return true;
+		}
+
+		// Sends messages to the program. Returns false if the connection must end.
+		bool flush()
+		{
 			for (unsigned i = 0; i < kSlice; ++i) {
 				const Message *const first = opened_->first();
 				if (!first)
@@ -346,8 +363,20 @@ private:
 					return false;
 				opened_->received_first();
 			}
-			want();
 			return true;
+		}
+
+		// There is a message for the program, or more of its messages may be taken. The
+		// message is sent at once, because the socket rarely has no space. After an error,
+		// the message is still there, and exchange() ends the connection.
+		void output()
+		{
+			if (flushing_)
+				return;
+			flushing_ = true;
+			flush();
+			flushing_ = false;
+			want();
 		}
 
 		bool refuse(int error)
@@ -388,6 +417,7 @@ private:
 		std::shared_ptr<NodePort> used_; // null after the port was opened
 		std::uint64_t token_ = 0;
 		std::optional<OpenedPort> opened_;
+		bool flushing_ = false;
 		Watch watch_;
 	};
 
