@@ -186,8 +186,9 @@ weftd::Lab make_lab(const std::optional<weftd::LabText> &text, const std::string
 }
 
 // Repeats the changes to a lab that is continued.
-void restore(weftd::LabRuntime &runtime, const weftd::StateFile &state)
+void restore(weftd::LabRuntime &runtime, weftd::StateFile &state)
 {
+	state.count_restart();
 	weftd::ControlSession session(runtime, [] {});
 	for (const std::string &request : state.requests()) {
 		const auto answer = nlohmann::json::parse(session.handle(request));

@@ -18,7 +18,7 @@ namespace
 {
 
 constexpr int kVersion = 1;
-constexpr std::string_view kApply = "lab.apply", kFault = "card.fault", kLink = "link ";
+constexpr std::string_view kApply = "lab.apply", kLink = "link ";
 
 std::optional<LabText> lab_of(const json &state)
 {
@@ -38,7 +38,7 @@ json describe(const std::optional<LabText> &lab)
 
 json request_of(const ArmedFault &armed)
 {
-	return {{"command", kFault},
+	return {{"command", "card.fault"},
 		{"host", armed.host},
 		{"fault", armed.fault},
 		{"count", armed.count}};
@@ -56,16 +56,14 @@ StateFile::StateFile(std::filesystem::path path) : path_(std::move(path))
 		if (state.at("version").get<int>() != kVersion)
 			throw std::runtime_error("it was written by another version of weftd");
 		lab_ = lab_of(state);
-		for (const json &each : state.at("requests")) {
-			const auto key = each.at("sets").get<std::string>();
-			const json &request = each.at("request");
-			if (key == kFault)
-				armed_.push_back({request.at("host").get<std::string>(),
-						  request.at("fault").get<std::string>(),
-						  request.at("count").get<std::uint64_t>()});
-			else
-				requests_.emplace_back(key, request);
-		}
+		for (const json &each : state.at("requests"))
+			requests_.emplace_back(each.at("sets").get<std::string>(),
+					       each.at("request"));
+		for (const json &each : state.value("armed", json::array()))
+			armed_.push_back({each.at("host").get<std::string>(),
+					  each.at("fault").get<std::string>(),
+					  each.at("count").get<std::uint64_t>()});
+		restored_ = state.value("restored", 0u);
 	} catch (const std::exception &reason) {
 		throw std::runtime_error(fmt::format("{} is not the state of a lab: {}",
 						     path_.string(), reason.what()));
@@ -83,11 +81,26 @@ std::vector<std::string> StateFile::requests() const
 	return lines;
 }
 
+void StateFile::count_restart()
+{
+	if (armed_.empty())
+		return;
+	if (++restored_ > kMostRestored) {
+		spdlog::warn("state: the armed faults are dropped, because weftd has ended {} "
+			     "times since they changed: a fault may be the cause",
+			     kMostRestored + 1);
+		armed_.clear();
+		restored_ = 0;
+	}
+	write();
+}
+
 void StateFile::begin(std::optional<LabText> lab)
 {
 	lab_ = std::move(lab);
 	requests_.clear();
 	armed_.clear();
+	restored_ = 0;
 	write();
 }
 
@@ -132,6 +145,8 @@ void StateFile::record_armed(std::vector<ArmedFault> armed)
 {
 	if (armed == armed_ && !failed_)
 		return;
+	if (armed != armed_)
+		restored_ = 0;
 	armed_ = std::move(armed);
 	write();
 }
@@ -147,8 +162,12 @@ void StateFile::write()
 	json state{{"version", kVersion}, {"lab", describe(lab_)}, {"requests", json::array()}};
 	for (const auto &[key, request] : requests_)
 		state["requests"].push_back({{"sets", key}, {"request", request}});
+	// A weftd that does not update the counts ignores this member.
 	for (const ArmedFault &armed : armed_)
-		state["requests"].push_back({{"sets", kFault}, {"request", request_of(armed)}});
+		state["armed"].push_back(
+			{{"host", armed.host}, {"fault", armed.fault}, {"count", armed.count}});
+	if (restored_ != 0)
+		state["restored"] = restored_;
 	const auto fresh = path_.string() + ".new";
 	std::error_code error;
 	{

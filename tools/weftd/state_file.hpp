@@ -34,12 +34,18 @@ public:
 	// Maximum number of applied lab files that are kept. Above it, the oldest are dropped;
 	// nodes without a GUID in the last file may then get other GUIDs.
 	static constexpr std::size_t kMostApplied = 64;
+	// Maximum number of restarts that restore the same armed faults.
+	static constexpr unsigned kMostRestored = 5;
 
 	// Reads @path if it exists. Throws std::runtime_error if it is not a state file.
 	explicit StateFile(std::filesystem::path path);
 
 	// Returns true if the file existed, so that its lab is continued.
 	bool continues() const { return continues_; }
+	// Must be called before the requests are repeated. A restored fault may crash weftd again,
+	// before the file is replaced. So faults that have been restored kMostRestored times
+	// without a change of the armed faults are dropped, with a warning.
+	void count_restart();
 	// Returns the lab at the start; nothing if it was the default lab.
 	const std::optional<LabText> &lab() const { return lab_; }
 	// Returns the requests to the control socket that restore the lab, in order.
@@ -68,6 +74,7 @@ private:
 	std::vector<std::pair<std::string, nlohmann::json>> requests_;
 	// Restored after all requests, when their hosts are there.
 	std::vector<ArmedFault> armed_;
+	unsigned restored_ = 0; // how often these faults were restored
 };
 
 } // namespace weft::weftd

@@ -100,6 +100,7 @@ protected:
 		stop();
 		state_ = std::make_shared<StateFile>(file());
 		EXPECT_TRUE(state_->continues());
+		state_->count_restart();
 		start();
 	}
 
@@ -268,6 +269,43 @@ TEST_F(State, RestartRestoresArmedFaults)
 	EXPECT_EQ(armed(0), (json{{"eqe-type", 5}}));
 }
 
+// As if a fault crashed weftd each time before its decreased count was recorded.
+TEST_F(State, UnchangedArmedFaultsAreRestoredALimitedNumberOfTimes)
+{
+	const json arm{{"command", "card.fault"}, {"host", "a"}, {"fault", "cqe-owner"}};
+	result(arm);
+	for (unsigned i = 0; i < StateFile::kMostRestored - 1; ++i)
+		start_again();
+	result(arm); // the count starts again
+	for (unsigned i = 0; i < StateFile::kMostRestored; ++i) {
+		start_again();
+		EXPECT_EQ(result({{"command", "fabric.show"}})["hosts"][0]["armed"],
+			  (json{{"cqe-owner", 2}}));
+	}
+	start_again();
+	EXPECT_FALSE(state_->has_armed());
+	EXPECT_EQ(result({{"command", "fabric.show"}})["hosts"][0]["armed"], json::object());
+}
+
+// Former versions of weftd read only the requests, and would arm the faults again at each restart.
+TEST_F(State, ArmedFaultsAreNotAmongTheRequestsOfTheFile)
+{
+	result({{"command", "card.fault"}, {"host", "a"}, {"fault", "cqe-owner"}});
+	std::ifstream stream(file());
+	const json state = json::parse(stream);
+	EXPECT_THAT(state["requests"], IsEmpty());
+	EXPECT_EQ(state["armed"].size(), 1u);
+}
+
+TEST_F(State, ArmedFaultsAreAlwaysRecorded)
+{
+	result({{"command", "card.fault"},
+		{"host", "a"},
+		{"fault", "cqe-owner"},
+		{"record", false}});
+	EXPECT_TRUE(StateFile(file()).has_armed());
+}
+
 // A fault that happens is not repeated: weftd records the decreased count within a second, or when
 // it exits.
 TEST_F(State, CountsOfArmedFaultsAreKeptUpToDate)
@@ -305,7 +343,8 @@ TEST_F(State, InvalidFileIsRefused)
 {
 	for (const char *text : {"", "{", "[]", "{\"version\": 1}", "{\"version\": 2}",
 				 R"({"version": 1, "lab": 3, "requests": []})",
-				 R"({"version": 1, "lab": null, "requests": [{}]})"}) {
+				 R"({"version": 1, "lab": null, "requests": [{}]})",
+				 R"({"version": 1, "lab": null, "requests": [], "armed": [{}]})"}) {
 		std::ofstream(file(), std::ios::trunc) << text;
 		EXPECT_THROW(StateFile{file()}, std::runtime_error) << text;
 	}
