@@ -6,7 +6,9 @@ podman needs a user namespace with many users, which a test host may not have. b
 unprivileged container.
 """
 import contextlib
+import os
 import re
+import resource
 import shutil
 import subprocess
 import time
@@ -22,6 +24,21 @@ MOST_MB = 400
 CONFINED = ("setpriv", "--reuid", packages.NOBODY, "--regid", packages.NOBODY, "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all",
             "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv")
 PING = ("ping", "-c", "1", "10.1.0.2")
+HOSTS = 16
+# OpenSM and infiniband-diags on the nodes of a lab without guests. /tmp is the only directory that can be written.
+ATTACHED = f"""
+set -e
+trap 'cat /tmp/*.log >&2' ERR
+export OSM_TMP_DIR=/tmp OSM_CACHE_DIR=/tmp
+weft topology fat-tree --hosts {HOSTS} --ports 8 --model endpoint | sed '/^.sm.$/a enabled = false' >/tmp/tree.toml
+weftd --lab /tmp/tree.toml >/tmp/weftd.log 2>&1 &
+until weft fabric show >/dev/null 2>&1; do kill -0 $!; sleep 0.1; done
+weft attach node1 -- opensm -f /tmp/opensm.log >/dev/null 2>&1 &
+until weft attach node2 -- sminfo 2>/dev/null | grep SMINFO_MASTER; do kill -0 $!; sleep 0.2; done
+until weft attach node2 -- saquery NR 2>/dev/null | grep -c 'NodeDescription.*node' | grep -x {HOSTS}; do kill -0 $!; sleep 0.2; done
+weft attach node2 -- ibnetdiscover | grep -c '^Ca'
+weft attach leaf1 -- smpquery nodeinfo -D 0 | grep NodeType
+"""
 
 
 def _settings(containerfile):
@@ -51,6 +68,12 @@ def size_of(root):
     return sum(int(size) for size in dict(line.split() for line in listed).values())
 
 
+def _cpu_seconds():
+    """Returns the CPU time of all programs that this one has run so far. Unlike the elapsed time, it depends little on the load of the host."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return children.ru_utime + children.ru_stime
+
+
 def _run(root, environment, *command, timeout=300):
     words = [*CONFINED, *("--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp")]
     for name, value in {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", **environment}.items():
@@ -62,7 +85,7 @@ def _run(root, environment, *command, timeout=300):
 
 
 def image():
-    """The image is small, needs neither a network nor privileges, and passes on the status of the command."""
+    """The image is small, needs neither a network nor privileges, passes on the status of the command, and runs OpenSM and infiniband-diags on nodes."""
     packages.need_root()
     environment, steps = _settings(HERE / "Containerfile")
     if steps != ["packages", "guests", "install"]:
@@ -73,11 +96,14 @@ def image():
         size = size_of(root)
         if size >= MOST_MB * MB:
             raise LabError(f"the container image has {size / MB:.1f} MB; the limit is {MOST_MB} MB")
-        begun = time.monotonic()
+        begun, used = time.monotonic(), _cpu_seconds()
         first = _run(root, environment, "weft", "run", "--on", "node1", "--", *PING)
-        took = time.monotonic() - begun
+        took, used, load = time.monotonic() - begun, _cpu_seconds() - used, os.getloadavg()[0]
         if first.returncode != 0 or " 0% packet loss" not in first.stdout:
             raise LabError(f"no ping in the container: status {first.returncode}\n{first.stdout[-2000:]}\n{first.stderr[-2000:]}")
         if (status := _run(root, environment, "weft", "run", "--on", "node2", "--", "exit 7").returncode) != 7:
             raise LabError(f"`weft run` in the container exits with {status} although the command exits with 7")
-    print(f"   the container image has {size / MB:.0f} MB; the first ping came after {took:.0f} s", flush=True)
+        attached = _run(root, environment, "bash", "-c", ATTACHED)
+        if attached.returncode != 0 or not re.search(rf"SMINFO_MASTER\n{HOSTS}\n{HOSTS}\nNodeType:.*Switch", attached.stdout):
+            raise LabError(f"OpenSM and infiniband-diags do not work on nodes in the container: status {attached.returncode}\n{attached.stdout}\n{attached.stderr}")
+    print(f"   the container image has {size / MB:.0f} MB; the first ping came after {took:.0f} s, of which {used:.0f} s of CPU (load average {load:.0f})", flush=True)
