@@ -253,6 +253,9 @@ json break_card(LabRuntime &runtime, const json &request)
 		std::vector<std::string_view> names;
 		for (const cards::Count &kind : host.card->faults())
 			names.push_back(kind.name);
+		if (names.empty())
+			throw BadRequest(
+				fmt::format("the card of {} has no faults to inject", host.name));
 		throw BadRequest(fmt::format("there is no fault '{}'; there are {}", fault,
 					     fmt::join(names, ", ")));
 	}

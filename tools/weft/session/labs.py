@@ -304,6 +304,13 @@ class Interruption:
 interruption = Interruption()
 
 
+def no_host(name, hosts):
+    """Returns the error of a command for a host that is not among those that have a guest."""
+    if not hosts:
+        return LabError(f"there is no host {name} with a guest", "no host of this lab has one")
+    return LabError(f"there is no host {name}", f"there is {', '.join(hosts)}")
+
+
 def _next(done, meanwhile):
     """Returns the next result. A signal may wake another thread than the main thread, on which its handler runs, so this thread wakes twice a second,
     too."""
@@ -403,14 +410,14 @@ class Lab:
         hosts = [host["name"] for host in self._fabric().hosts]
         unknown = [name for name in names if name not in hosts]
         if unknown:
-            raise LabError(f"there is no host {unknown[0]}", f"there is {', '.join(hosts)}")
+            raise no_host(unknown[0], hosts)
         self.settle(names, report)
 
     def log_of(self, name):
         """Returns the path of a host's console log, which also exists after its guest has exited."""
         path = self.logs / f"{name}.log"
         if name not in self.guests and not path.is_file():
-            raise LabError(f"there is no host {name}", f"there is {', '.join(self.guests)}")
+            raise no_host(name, self.guests)
         return path
 
     def look_after(self, report=None):

@@ -16,7 +16,7 @@ import streams
 from lab import DeadlineExceeded, GuestDied
 from lab.errors import SIGNALLED, LabError, printable
 from lab.waiting import wait_until
-from labs import Lab, interruption, together
+from labs import Lab, interruption, no_host, together
 
 PART = re.compile(r"^#@[ \t]*(.*)$")
 REFUSED, KERNEL_REPORT, TIMED_OUT, GUEST_DIED = 1, 125, 124, 126
@@ -78,7 +78,7 @@ def scripts_of(args, hosts):
     """Returns the script of each host."""
     unknown = [host for host in args.on or () if host not in hosts]
     if unknown:
-        raise LabError(f"there is no host {unknown[0]}", f"there is {', '.join(hosts)}")
+        raise no_host(unknown[0], hosts)
     chosen = args.on or hosts
     if args.script:
         # Bytes that are not UTF-8 reach the guest as they are.

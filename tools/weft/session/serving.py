@@ -27,8 +27,8 @@ from lab import DeadlineExceeded, GuestDied
 from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
-from labs import Lab, Stopping, interruption, program_in_same_directory
-from running import KERNEL_REPORT, GUEST_DIED, REFUSED, crash_of, incomplete_logs
+from labs import Lab, Stopping, interruption, no_host, program_in_same_directory
+from running import GUEST_DIED, KERNEL_REPORT, REFUSED, crash_of, incomplete_logs
 from streams import Terminal
 from weftd_process import END_TIMEOUT, is_served
 
@@ -260,7 +260,7 @@ class Server:
 
         guest = self.lab.guests.get(message["host"])
         if not guest:
-            send(FAILED, f"there is no host {message['host']}; there is {', '.join(self.lab.guests)}".encode())
+            send(FAILED, str(no_host(message["host"], self.lab.guests)).encode())
             return
         try:
             process = guest.start_program(message["words"], message.get("terminal"), message.get("environment", ()))

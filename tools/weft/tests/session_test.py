@@ -558,6 +558,7 @@ class Settled(unittest.TestCase):
         self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})     # it keeps its address
         with self.assertRaisesRegex(LabError, "there is no host c: there is a, b"):
             self.lab.restart(["b", "c"], self.reports.append)
+        self.assertEqual(str(labs.no_host("node1", [])), "there is no host node1 with a guest: no host of this lab has one")
         self.assertEqual([guest.name for guest in FakeGuest.made if guest.name], ["a", "b", "a"])
         # A host whose guest failed to restart can be restarted again.
         FakeGuest.broken = {"a"}

@@ -235,7 +235,7 @@ class Shell(AgentCase):
 
     def test_unknown_host_is_reported(self):
         done = self.shell("node9", "true")
-        self.assertEqual((done.returncode, done.stderr), (1, b"weft: there is no host node9; there is node1\n"))
+        self.assertEqual((done.returncode, done.stderr), (1, b"weft: there is no host node9: there is node1\n"))
 
     def test_signal_reaches_the_command(self):
         running = subprocess.Popen(self.words("node1", "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.1; done"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)

@@ -155,6 +155,8 @@ TEST_F(Apply, EndpointHostsAreAddedAndRemoved)
 	EXPECT_FALSE(std::filesystem::exists(directory_ / "e.sock"));
 	EXPECT_TRUE(std::filesystem::exists(directory_ / "a.sock"));
 	EXPECT_EQ(ask({{"command", "fabric.sample"}})["result"]["guests"], json::array());
+	EXPECT_EQ(ask({{"command", "card.fault"}, {"host", "e"}, {"fault", "cqe-owner"}})["error"],
+		  "the card of e has no faults to inject");
 	apply(kPair);
 	EXPECT_TRUE(managed(2));
 	for (const char *key : {"socket = \"x\"", "bus = \"vfio-user\"", "boot = {cpus = 1}",
