@@ -7,10 +7,10 @@ const harmless = (text) => ({ text, harmful: false });
 
 const CARD = {
   'cqe-number': harmful('The next completion names a queue pair that does not exist: Debian’s mlx4 driver oopses, and the guest panics.'),
-  'cqe-index': harmless('The next completion has an index that does not exist.'),
-  'cqe-opcode': harmless('The next completion has an opcode that does not exist: an error of one packet.'),
-  'cqe-owner': harmless('The next completion is still marked as the card’s, and is not seen.'),
-  'eqe-number': harmless('The next event is about a queue that does not exist.'),
+  'cqe-index': harmful('The next completion has an index that does not exist: Debian’s mthca driver oopses, and a guest with mlx5 hangs.'),
+  'cqe-opcode': harmful('The next completion has an opcode that does not exist: an error of one packet; a guest with mlx5 may panic.'),
+  'cqe-owner': harmful('The next completion is still marked as the card’s, and is not seen: ib0 of mthca and mlx5 stops 128 packets later.'),
+  'eqe-number': harmful('The next event is about a queue that does not exist: ib0 of mlx5 stops until it is set down and up.'),
   'eqe-type': harmless('The next event has a type that does not exist; the driver logs it.'),
   'eqe-owner': harmful('The next event is still marked as the card’s: the event queue stops until the card is reset.'),
   'command-lost': harmful('The next command never completes: after 60 s the driver considers the card dead, and resets it.'),
