@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""What a first demonstration installs and builds: `scripts/setup` by tiers, on a host without any of the packages, and the modules of `make demo`."""
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import subprocess
+import tempfile
+import types
+import unittest
+
+from lab import cache
+
+SETUP = cache.TREE / "scripts/setup"
+# Packages for tests and checks, which would double the time of the first demonstration.
+ONLY_FOR_TESTS = {"chromium", "clang-19", "clang-format-19", "clang-tidy-19", "lintian", "python3-sphinx", "tshark"}
+
+
+def stub(folder, name, text):
+    path = pathlib.Path(folder) / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+class Setup(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        stub(self.folder, "dpkg-query", "exit 1")       # no package is installed
+        stub(self.folder, "id", "echo 0")
+        stub(self.folder, "apt-get", f'echo "$@" >>{self.folder}/apt')
+
+    def run_setup(self, *words):
+        return subprocess.run([SETUP, *words], env={**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False)
+
+    def missing(self, *words):
+        done = self.run_setup("--missing", *words)
+        self.assertEqual((done.returncode, done.stderr.count("usage")), (1, 0))
+        return set(done.stdout.split())
+
+    def test_each_tier_contains_the_smaller_one(self):
+        lab, demo, everything = self.missing("lab"), self.missing("demo"), self.missing()
+        self.assertTrue(lab < demo < everything, (lab - demo, demo - everything))
+        self.assertEqual(everything, self.missing("all"))
+
+    def test_demo_needs_no_browser_and_no_checkers(self):
+        self.assertEqual(self.missing("demo") & ONLY_FOR_TESTS, set())
+        self.assertLessEqual(ONLY_FOR_TESTS, self.missing("all"))
+
+    def test_missing_packages_are_installed_and_listed_with_the_time(self):
+        done = self.run_setup("lab")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        installed = (pathlib.Path(self.folder) / "apt").read_text().split("--no-install-recommends ")[1].split()
+        self.assertEqual(set(installed), self.missing("lab"))
+        self.assertIn(f"installing {len(installed)} packages", done.stdout)
+        self.assertRegex(done.stdout, r"done after \d+ s")
+
+    def test_unknown_tier_is_refused(self):
+        for words in (("dmeo",), ("demo", "all"), ("--missing", "dmeo")):
+            done = self.run_setup(*words)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("usage: setup [--missing] [lab|demo|all]", done.stderr)
+        self.assertFalse((pathlib.Path(self.folder) / "apt").exists())
+
+
+class Demo(unittest.TestCase):
+    def test_only_drivers_of_cards_in_the_demo_are_built(self):
+        loader = importlib.machinery.SourceFileLoader("demo", str(cache.TREE / "scripts/demo"))
+        demo = importlib.util.module_from_spec(importlib.util.spec_from_loader("demo", loader))
+        loader.exec_module(demo)
+        drivers = {"weft_mlx4", "weft_mthca", "weft_amso1100"}
+        for card, needed in (("mlx4", {"weft_mlx4"}), ("mlx5", {"weft_mlx4"}), ("mthca", {"weft_mlx4", "weft_mthca"})):
+            names = demo.Demo.needed_modules(types.SimpleNamespace(card=card))
+            self.assertEqual(drivers & set(names), needed)
+            self.assertIn("weft_ipoib", names)
+
+
+if __name__ == "__main__":
+    unittest.main()
