@@ -146,7 +146,7 @@ public:
 	kern::Result<> rename(ib_device &device, const char *name);
 	/* IB_DEVICE_NAME_MAX bytes. */
 	void copy_name(const ib_device &device, char *name);
-	/* Or none. May sleep. Errors: EBUSY. */
+	/* Sets the notifier, or none. May sleep. Errors: EBUSY if another one is set. */
 	kern::Result<> set_rename_notifier(const ib_rename_notifier *notifier);
 
 	/* True if tasks of a network namespace may use a device. Context: any. */

@@ -49,7 +49,7 @@ constexpr QpTraits describe(Transport transport, ib_qp_type type)
 	}
 }
 
-/* The same values, precomputed. */
+/* The results of describe() for all transports and types, precomputed. */
 struct TraitsTable {
 	static constexpr unsigned int types = IB_QPT_XRC_TGT + 1;
 	QpTraits all[transport_count][types]{};

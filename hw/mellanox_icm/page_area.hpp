@@ -54,7 +54,7 @@ private:
  * commands. May sleep.
  */
 kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_address);
-/* UNMAP_ICM. A card that does not let go counts as failed. May sleep. */
+/* UNMAP_ICM. A card that does not release the page counts as failed. May sleep. */
 void take_back_page(CommandInterface &commands, u64 icm_address);
 
 } // namespace mellanox_icm

@@ -14,7 +14,7 @@ struct PostedReceive {
 	u64 wr_id;
 	u32 length; // total length of its segments
 };
-/* Instead of the length of a request, where there is none. */
+/* Stands in place of a length where no request is posted. */
 constexpr s64 not_posted = -1;
 
 /*

@@ -193,7 +193,7 @@ private:
 	DoorbellRecord doorbell_;
 	QueueBuffer buffer_;
 	StaleCompletions stale_;
-	// Instead of these, of a program's queue; there are no entries_ then.
+	// Used in place of buffer_ and doorbell_ for a program's CQ, which has no entries_.
 	UserQueue user_;
 	IcmHold context_, protection_;
 	bool live_ = false;

@@ -88,7 +88,7 @@ private:
 	Number qpn_;
 	QueueBuffer buffer_;
 	DoorbellRecord doorbell_;
-	// Instead of the two, of a program's; `sq` and `rq` are without a ring then.
+	// For a program: in place of buffer_ and doorbell_; `sq` and `rq` have no ring then.
 	UserQueue user_;
 	bool sq_no_prefetch_ = true;
 	mellanox_icm::EventCapacity event_capacity_;

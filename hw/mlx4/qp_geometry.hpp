@@ -31,7 +31,7 @@ inline constexpr u32 max_lso_header = 124;
 kern::Result<QpGeometry> plan_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
 
 /*
- * The same for a program's queues: the receive queue as the library has computed it from the same
+ * Returns a program's queues: the receive queue as the library has computed it from the same
  * numbers, the send queue as the command specifies. Errors: EINVAL for sizes that the card does not
  * support, or sizes of a receive queue if there is none. Context: any.
  */

@@ -21,8 +21,8 @@ enum soft_notify {
 	 */
 	SOFT_NOTIFY_FIRES_ONCE,
 	/*
-	 * The same, with a driver that does not check for missed completions: a defect that tests
-	 * must detect.
+	 * Arming works in the same way, but the driver does not check for missed completions: a
+	 * defect that tests must detect.
 	 */
 	SOFT_NOTIFY_FORGETS,
 };

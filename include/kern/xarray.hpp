@@ -9,8 +9,8 @@ namespace kern
 
 /*
  * A map from numbers to objects, dense or sparse; it does not own them. load() takes no lock and
- * runs anywhere; what keeps the object alive meanwhile is the caller's affair (RCU, or an interrupt
- * that is waited for). insert() and alloc() are for tasks with interrupts on.
+ * runs anywhere; the caller ensures that the object remains valid meanwhile (by RCU, or by waiting
+ * for an interrupt handler). insert() and alloc() are for tasks with interrupts on.
  */
 template<class T>
 class XArray

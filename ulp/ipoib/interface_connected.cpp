@@ -62,7 +62,7 @@ u32 Interface::largest_datagram() const
 	return domain ? domain : max_datagram_mtu_;
 }
 
-/* The same, including the encapsulation header. */
+/* Returns largest_datagram() plus the encapsulation header. Context: any. */
 u32 Interface::datagram_bytes() const
 {
 	return largest_datagram() + static_cast<u32>(sizeof(Header));

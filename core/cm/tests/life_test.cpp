@@ -150,8 +150,8 @@ struct Leaver {
 };
 
 /*
- * The same for a listener that its own handler destroys when the device is removed: the events of a
- * new ID point to the listener.
+ * A listener whose handler destroys it when the device is removed exists until the handler of a new
+ * ID, whose events point to the listener, has returned.
  */
 void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 {

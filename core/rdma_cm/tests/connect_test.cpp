@@ -307,7 +307,7 @@ void rcm_04_address_resolution_is_retried_until_its_timeout(Test &test)
 	EXPECT_TRUE(late.id->device == pair->b.device());
 	addresses.move(1, pair->a);
 
-	/* Nor has it anything to say of the way to oneself. */
+	/* After a failed resolution, the loopback address can also be resolved. */
 	Address self = rdma_cm::any_of(RDMA_AF_INET);
 	rdma_cm::set_loopback(self);
 	late.close();

@@ -473,7 +473,7 @@ void missing_mandatory_methods_are_reported_at_registration(Test &test)
 		{"phys_port_cnt", [](ib_device &d) { d.phys_port_cnt = 0; }},
 		{"node_type", [](ib_device &d) { d.node_type = RDMA_NODE_UNSPECIFIED; }},
 		{"node_type", [](ib_device &d) { d.node_type = RDMA_NODE_USNIC; }},
-		/* Also required of an RNIC, which need not have tables. */
+		/* An RNIC must have poll_cq too, although it need not have tables. */
 		{"poll_cq",
 		 [](ib_device &d) {
 			 d.node_type = RDMA_NODE_RNIC;

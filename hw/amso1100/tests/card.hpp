@@ -84,7 +84,7 @@ public:
 		say(event);
 		interrupt();
 	}
-	/* The same, and waits until the event has been recorded. */
+	/* Adds an event, raises the interrupt, and waits until the event has been recorded. */
 	void report_and_wait(Message &event)
 	{
 		report(event);

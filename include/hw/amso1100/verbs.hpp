@@ -20,7 +20,7 @@ inline constexpr unsigned hint_index_shift = 16;
 inline constexpr size_t object_handle = 0x14;
 inline constexpr size_t object_request_size = 0x18;
 
-/* Neither a state nor a number: what is not to change. */
+/* In place of a state or number that is not to be changed. */
 inline constexpr uint32_t no_change = 0xffffffff;
 
 inline constexpr unsigned completion_slot_size = 64;

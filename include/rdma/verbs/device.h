@@ -517,8 +517,8 @@ struct ib_device_ops {
 	 * @udata: NULL
 	 *
 	 * Requests that have not completed do so with a flush error, in order (MGMT-09).
-	 * Completions that stay in CQs stand for themselves, because number and memory of the QP
-	 * are used again: rdma::remaining_qp() returns their ib_wc.qp. A program's QP leaves
+	 * Completions that stay in CQs must not refer to the QP, whose number and memory are used
+	 * again: rdma::remaining_qp() returns their ib_wc.qp. A program's QP leaves
 	 * nothing in CQs.
 	 *
 	 * Context: process. Return: number of completions of the QP that it has left in CQs, 0 for
@@ -529,8 +529,8 @@ struct ib_device_ops {
 	 * drain_sq - wait until all sends of a QP have completed
 	 * @qp: the QP
 	 *
-	 * NULL if the midlayer's own way serves: a marker request behind all others of a QP in
-	 * state ERR (IBA 10.3.1.5).
+	 * NULL if the midlayer is to post a marker request after all others of a QP in state ERR,
+	 * and wait for its completion (IBA 10.3.1.5).
 	 *
 	 * Context: process.
 	 */
@@ -539,7 +539,7 @@ struct ib_device_ops {
 	 * drain_rq - wait until all receives of a QP have completed (IBA 10.3.1.5)
 	 * @qp: the QP
 	 *
-	 * NULL if the midlayer's own way serves, as for drain_sq.
+	 * NULL if the midlayer is to post a marker request, as for drain_sq.
 	 *
 	 * Context: process.
 	 */

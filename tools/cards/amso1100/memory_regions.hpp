@@ -49,7 +49,7 @@ public:
 	hw::amso1100::Status fast_register(std::uint32_t pd, std::span<const std::byte> slot);
 	// An invalidated STag may be registered again or removed.
 	Verdict invalidate(std::uint32_t pd, std::uint32_t stag);
-	// The same on behalf of a peer. It may invalidate only an STag that was allocated by
+	// Invalidates an STag for a peer. It may invalidate only an STag that was allocated by
 	// STAG_ALLOC, registered by a work request, and has remote access rights; never one that
 	// several streams share (RFC 5042, 6.5).
 	Verdict invalidate_for_peer(std::uint32_t pd, std::uint32_t stag);

@@ -98,8 +98,7 @@ public:
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
 	// Posts an asynchronous event of the queue pair or shared receive queue @number.
 	void raise(EventType type, std::uint32_t number);
-	// The same for an event that peers cause. Returns false, without effect, if there is no
-	// space.
+	// Posts an event that peers cause. Returns false, without effect, if there is no space.
 	[[nodiscard]] bool raise_if_room(EventType type, std::uint32_t number);
 	void cq_error(std::uint32_t cqn, std::uint8_t syndrome);
 	// Posts an event that the port became active, or is no longer active. Other changes of

@@ -90,8 +90,7 @@ public:
 	// Posts an asynchronous event of the object @number of a kind.
 	enum class Kind : std::uint8_t { queue_pair = 0, receive_queue = 1 };
 	void raise(EventType type, std::uint32_t number, Kind kind = Kind::queue_pair);
-	// The same for an event that peers cause. Returns false, without effect, if there is no
-	// space.
+	// Posts an event that peers cause. Returns false, without effect, if there is no space.
 	[[nodiscard]] bool raise_if_room(EventType type, std::uint32_t number);
 	void cq_error(std::uint32_t cqn, std::uint32_t syndrome);
 	void port_change(unsigned port, std::uint32_t subtype);

@@ -114,7 +114,7 @@ long take_pds(const Program &program, long expected)
 	return take_all("a PD", expected, [&] { return program.alloc_pd(pd); });
 }
 
-/* The same as another user. The objects exist until the process exits. */
+/* Allocates PDs as another user. They exist until the process exits. */
 long take_pds_as(uid_t user)
 {
 	expect("setuid", error_of(setuid(user)), 0);

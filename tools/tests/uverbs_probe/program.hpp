@@ -168,7 +168,7 @@ void try_control_group();
 /* Checks that root can make as many objects as the device announces. */
 void try_limits();
 void try_random(std::uint64_t seed, unsigned long count);
-/* The same of agents and MADs. */
+/* Makes random requests for agents and MADs. */
 void try_random_mads(std::uint64_t seed, unsigned long count);
 void try_deaths(std::uint64_t seed, unsigned long times);
 /*
@@ -184,11 +184,11 @@ void try_domains();
  * checks the remaining objects.
  */
 void outlive_device();
-/* The same with a thousand objects. */
+/* Does the same as outlive_device() with a thousand objects. */
 void outlive_with_many();
 /* Creates an object of each kind, prints "ready", and exits after a line of input. */
 void stay();
-/* The same with a QP in a multicast group, without destroying anything before the exit. */
+/* Does the same as stay() with a QP in a multicast group, and destroys nothing at the exit. */
 void stay_in_group();
 /*
  * Tests of MADs: invalid requests, responses, limits and closing; and the counterpart of

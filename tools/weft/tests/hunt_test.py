@@ -343,7 +343,7 @@ class Hunting(unittest.TestCase):
         self.assertEqual(json.loads((self.folder / "out/seeds/2.json").read_text())["signature"], "other: f")
 
     def test_report_in_the_users_file_counts_as_known(self):
-        """Also for a seed that has already been run."""
+        """It also counts as known for a seed that has already been run."""
         self.by_seed = {7: "known: f", 8: "other: f"}
         self.assertEqual(self.hunt(seed=5)[0], 125)
         (self.folder / "out/known.txt").write_text("# mine\n\nmine.rst other: f\n")

@@ -268,7 +268,7 @@ class Kept(unittest.TestCase):
         self.assertFalse(self.keeper.has("node1"))
 
     def test_records_of_a_killed_weftd_are_read(self):
-        """Also if it has not read all that was sent to it."""
+        """They are read even if weftd had not read all that was sent to it."""
         self.notify("received", body=VERSION)
         self.die()
         self.weftd = self.enterContext(self.keeper.open())

@@ -104,7 +104,7 @@ class Ended(unittest.TestCase):
         return said.getvalue()
 
     def test_logs_are_kept_if_weftd_was_started_again(self):
-        """Also if the command succeeds: the message about the crash names the log."""
+        """They are kept even if the command succeeds, because the message about the crash names the log."""
         self.assertEqual(self.run_and_succeed(["weftd.log", "node1.log"]), "")
         kept = self.kept(self.run_and_succeed(["weftd.log", "weftd-1.log", "node1.log"]))
         self.assertEqual((kept / "weftd-1.log").read_text(), "the log")

@@ -109,7 +109,7 @@ void notify_02_receive_queue_recovers_from_a_failed_arm(Test &test)
 	}
 }
 
-/* The same for a transmit queue, whose sent packets are completed. */
+/* A transmit queue recovers as well, and its sent packets are completed. */
 void notify_02_transmit_queue_recovers_from_a_failed_arm(Test &test)
 {
 	Pair pair;
@@ -172,7 +172,7 @@ void address_handle_outlives_its_sends(Test &test)
 	EXPECT_TRUE(pair.a.reaches(pair.b));
 }
 
-/* The same when the interface is brought down. Then all address handles are destroyed. */
+/* When the interface is brought down, all address handles are destroyed. */
 void address_handles_are_freed_when_the_interface_goes_down(Test &test)
 {
 	Pair pair;

@@ -225,7 +225,7 @@ void queues_change_state_after_a_failed_command(Test &test)
 	}
 }
 
-/* The same with failing allocations: the nth one fails. */
+/* The queues also survive the failure of the nth allocation. */
 void queues_survive_any_failed_allocation(Test &test)
 {
 	Bench bench;

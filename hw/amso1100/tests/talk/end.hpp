@@ -147,7 +147,7 @@ public:
 		KERN_TRY(post(IB_WR_SEND, sge(memory_bytes, sizeof(Note))));
 		return sent();
 	}
-	/* The same, after posting a receive for the response. */
+	/* Posts a receive for the response, and then sends the address of memory. */
 	kern::Result<> report(u64 address, u32 size)
 	{
 		KERN_TRY(receive());

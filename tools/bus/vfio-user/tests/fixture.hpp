@@ -88,7 +88,7 @@ protected:
 	std::optional<FakeClient> client_;
 };
 
-// The same after the first message of every session.
+// A ServerTest that starts after the first message of every session.
 class GreetedTest : public ServerTest
 {
 protected:

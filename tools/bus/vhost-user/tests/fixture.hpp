@@ -52,7 +52,7 @@ protected:
 	std::optional<FakeGuest> guest_;
 };
 
-// The same with a session whose queues work.
+// A ServerTest that starts with a session whose queues work.
 class GreetedTest : public ServerTest
 {
 protected:

@@ -47,7 +47,7 @@ private:
 		invalid_request,
 		access_error,
 		operational_error,
-		/* The same, detected in the receive, which completes with an error. */
+		/* As above, but the error is in the receive, which completes with an error. */
 		receive_failed_length,
 		receive_failed_protection,
 		/* The remote key of a write with immediate data is invalid (class C). */

@@ -339,8 +339,8 @@ TEST_F(MemoryTableTest, DestroyingAKeyNotifiesTheTransport)
 	EXPECT_EQ(driver.transport().key_changes, before + 2);
 }
 
-// Also if guest memory is removed or added: for a moment no key is valid, and then all former keys
-// are valid again.
+// When guest memory is removed or added, no key is valid for a moment, and then all former keys are
+// valid again.
 TEST_F(MemoryTableTest, RemovingGuestMemoryNotifiesTheTransport)
 {
 	constexpr std::uint64_t elsewhere = 1ull << 40;

@@ -217,7 +217,7 @@ TEST_F(TrapTest, MkeyViolationSendsATrap)
 	EXPECT_EQ(details.dr_hops, 0);
 	EXPECT_TRUE(repress(trap->smp, 0x77));
 
-	// The same with a directed route of 40 hops, of which the notice contains 30.
+	// A request with a directed route of 40 hops: the notice contains 30 of them.
 	wrong.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_directed_route);
 	wrong.dr_slid = ib::lid_permissive;
 	wrong.dr_dlid = ib::lid_permissive;

@@ -471,7 +471,7 @@ TEST(TrunkConnection, PeerThatReadsNothingIsDisconnected)
 	connection.reset();
 }
 
-// Also runs in virtual time.
+// Runs in virtual time.
 TEST(TrunkConnection, SilentPeerIsDisconnected)
 {
 	VirtualEnvironment environment;
