@@ -15,6 +15,7 @@ import time
 
 from lab import cache, packages
 from lab.errors import LabError
+from lab.guest import contention
 
 HERE = cache.TREE / "scripts/ci/container"
 MB = 10**6        # as container tools and the documents count
@@ -23,7 +24,8 @@ MOST_MB = 400
 # read-only except for /tmp.
 CONFINED = ("setpriv", "--reuid", packages.NOBODY, "--regid", packages.NOBODY, "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all",
             "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv")
-PING = ("ping", "-c", "1", "10.1.0.2")
+# On a busy host a guest may need more than the three seconds after which Linux gives up the resolution of an address.
+PING = "for try in {1..10}; do ping -c 1 10.1.0.2 && exit; done; exit 1"
 HOSTS = 16
 # OpenSM and infiniband-diags on the nodes of a lab without guests. /tmp is the only directory that can be written.
 ATTACHED = f"""
@@ -74,14 +76,15 @@ def _cpu_seconds():
     return children.ru_utime + children.ru_stime
 
 
-def _run(root, environment, *command, timeout=300):
+def _run(root, environment, *command):
+    timeout = 300 * contention()
     words = [*CONFINED, *("--ro-bind", root, "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp")]
     for name, value in {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", **environment}.items():
         words += ["--setenv", name, value]
     try:
         return subprocess.run([*words, "--chdir", "/", *command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False)
     except subprocess.TimeoutExpired as error:
-        raise LabError(f"{' '.join(command)} in the container has not ended within {timeout} s: {error.stdout} {error.stderr}") from None
+        raise LabError(f"{' '.join(command)} in the container has not ended within {timeout:.0f} s: {error.stdout} {error.stderr}") from None
 
 
 def image():
@@ -97,7 +100,7 @@ def image():
         if size >= MOST_MB * MB:
             raise LabError(f"the container image has {size / MB:.1f} MB; the limit is {MOST_MB} MB")
         begun, used = time.monotonic(), _cpu_seconds()
-        first = _run(root, environment, "weft", "run", "--on", "node1", "--", *PING)
+        first = _run(root, environment, "weft", "run", "--on", "node1", "--", PING)
         took, used, load = time.monotonic() - begun, _cpu_seconds() - used, os.getloadavg()[0]
         if first.returncode != 0 or " 0% packet loss" not in first.stdout:
             raise LabError(f"no ping in the container: status {first.returncode}\n{first.stdout[-2000:]}\n{first.stderr[-2000:]}")
