@@ -70,6 +70,10 @@ class Run(Ci):
         self.assertIn("weft: there is no card", done.stderr)
         self.assertEqual(self.case().find("failure").get("message"), "the lab did not come up ")
 
+    def test_invalid_option_has_the_status_of_weft(self):
+        done = self.run_ci("--bogus", "--", "true")
+        self.assertEqual((done.returncode, done.stderr), (2, "weft lab up has no option '--bogus'\n"))
+
     def test_timed_out_command_is_terminated(self):
         done = self.run_ci("--timeout", "0.2", "--", "exec sleep 100")
         self.assertEqual(done.returncode, 124)

@@ -15,6 +15,9 @@ with open(own / "asked", "a") as asked:
 if words[0] == "--json":
     link = {"name": "a/1-s/1", "ends": ["a/1", "s/1"], "settings": {"loss": "0", "delay": "1ms"}}
     print(json.dumps({"fabric": {"hosts": [{"name": "a", "socket": None if (own / "no-guests").exists() else "a.sock"}], "links": [link]}, "counters": {words[-1]: {"symbol_errors": 3}}}[words[1]]))
+elif words[:2] == ["lab", "up"] and "--bogus" in words:
+    print("weft lab up has no option '--bogus'", file=sys.stderr)
+    sys.exit(2)
 elif words[:2] == ["lab", "up"] and (own / "no-up").exists():
     sys.exit("weft: there is no card")
 elif words[:2] == ["lab", "check"]:
