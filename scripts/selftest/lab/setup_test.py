@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """What a first demonstration installs and builds: `scripts/setup` by tiers, on a host without any of the packages, and the modules of `make demo`."""
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import os
 import pathlib
 import subprocess
 import tempfile
+import threading
 import types
 import unittest
+import unittest.mock
 
 from lab import cache
 
@@ -65,11 +69,38 @@ class Setup(unittest.TestCase):
         self.assertFalse((pathlib.Path(self.folder) / "apt").exists())
 
 
+def load_demo():
+    loader = importlib.machinery.SourceFileLoader("demo", str(cache.TREE / "scripts/demo"))
+    demo = importlib.util.module_from_spec(importlib.util.spec_from_loader("demo", loader))
+    loader.exec_module(demo)
+    return demo
+
+
 class Demo(unittest.TestCase):
+    def test_failure_is_reported_before_the_wait_for_downloads(self):
+        """The compiler fails while the image is fetched. The error is printed at once, and what the program waits for afterwards."""
+        demo, errors, output, ended = load_demo(), io.StringIO(), io.StringIO(), threading.Event()
+
+        def build(*_):
+            raise demo.LabError("weftd and weft do not build")
+
+        def say(running, text):
+            running.step = text
+            output.write(text)
+            if "Ctrl-C stops it" in text:
+                self.assertIn("do not build", errors.getvalue())
+                ended.set()
+
+        with unittest.mock.patch.multiple(demo.Demo, install=lambda self: None, fetch=lambda self: ended.wait(30), say=say), \
+                unittest.mock.patch.object(demo.modules, "make", build), unittest.mock.patch("sys.argv", ["demo"]), \
+                unittest.mock.patch.object(demo.signal, "signal"), contextlib.redirect_stderr(errors), self.assertRaises(SystemExit) as caught:
+            demo.main()
+        self.assertEqual(caught.exception.code, 1)
+        self.assertTrue(ended.is_set(), "the wait is not announced")
+        self.assertIn("weftd and weft do not build", errors.getvalue())
+
     def test_only_drivers_of_cards_in_the_demo_are_built(self):
-        loader = importlib.machinery.SourceFileLoader("demo", str(cache.TREE / "scripts/demo"))
-        demo = importlib.util.module_from_spec(importlib.util.spec_from_loader("demo", loader))
-        loader.exec_module(demo)
+        demo = load_demo()
         drivers = {"weft_mlx4", "weft_mthca", "weft_amso1100"}
         for card, needed in (("mlx4", {"weft_mlx4"}), ("mlx5", {"weft_mlx4"}), ("mthca", {"weft_mlx4", "weft_mthca"})):
             names = demo.Demo.needed_modules(types.SimpleNamespace(card=card))
