@@ -22,8 +22,8 @@ constexpr std::size_t kMostWaiting = 4096;
 // MADs sent before the loop runs other tasks.
 constexpr std::size_t kSlice = 64;
 
-// Returns true for requests that only the node's agent handles. On an mthca card, the guest's driver
-// passes them to the agent.
+// Returns true for requests that only the node's agent handles. On an mthca card, the guest's
+// driver passes them to the agent.
 bool is_for_agent(const ib::MadHeader &header)
 {
 	const fabric::SmpRequest request = fabric::smp_request(header);
