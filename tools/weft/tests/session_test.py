@@ -650,14 +650,26 @@ class StoppedWhileCardsReturn(Folder):
         """A guest whose driver does not release its card for a long time does not delay `weft lab down`."""
         lab = labs.Lab(self.folder, self.folder, None, None, GuestSettings(), False, lambda _: None)
         waits = threading.Event()
-        self.addCleanup(waits.set)
+        waiting = []
+
+        def give_card_again(*_):
+            waiting.append(threading.current_thread())
+            waits.wait()
+
+        def end():
+            """The thread writes into the folder until it ends."""
+            waits.set()
+            for thread in waiting:
+                thread.join()
+
+        self.addCleanup(end)
         lab.guests["a"] = unittest.mock.Mock(alive=lambda: True, kernel=types.SimpleNamespace(native=False))
         lab.weftd = unittest.mock.Mock(alive=lambda: False, start_again=lambda: "weftd was started again")
         server = serving.Server(lab, self.folder / "lab.sock")
         self.addCleanup(server.listener.close)
         fabric = types.SimpleNamespace(hosts=[{"name": "a", "ports": [{"link": "a/1"}]}], managed=True)
         with unittest.mock.patch.object(lab, "_fabric", lambda: fabric), unittest.mock.patch.object(labs, "ask_weftd", lambda *_: {"links": []}), \
-                unittest.mock.patch.object(lab, "_prepare_removal"), unittest.mock.patch.object(lab, "_give_card_again", lambda *_: waits.wait()):
+                unittest.mock.patch.object(lab, "_prepare_removal"), unittest.mock.patch.object(lab, "_give_card_again", give_card_again):
             serves = threading.Timer(0.5, server.done.set)
             serves.start()
             self.assertIsNone(server.serve())
