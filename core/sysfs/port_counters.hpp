@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Another module's counters for a port (rdma/ib_port_counters.h), in directories of the port.
+ * Shows the counters that another module keeps for a port in the port's sysfs directories
+ * (rdma/ib_port_counters.h).
  */
 #pragma once
 #include <kern/memory.hpp>

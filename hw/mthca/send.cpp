@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Converts requests to descriptors. Fast path.
 //
-// The descriptor before a send holds its link, which the card reads when it has executed that
-// descriptor. So the link in a new descriptor is not modified: it may still describe a request that
-// has not been executed.
+// The link to a descriptor is in the descriptor before it, and the card follows it after it has
+// executed that descriptor. So posting a request leaves the link in its own descriptor unchanged.
+// It is set when the next request is posted.
 #include "../mellanox_icm/requests.hpp"
 #include "../mellanox_icm/special_packet.hpp"
 #include "ah.hpp"

@@ -9,7 +9,8 @@
 #include <kern/sim/scheduler.hpp>
 #include "kernel_image.hpp"
 
-// The entry points of the kernel half are in core/kern/sim/image/suites.cpp.
+// Runs a scenario: loads the kernel modules under test and unloads them. The functions that start
+// scenarios in the modules are in core/kern/sim/image/suites.cpp.
 extern "C" const void *const *const sim_suites_begin;
 extern "C" const void *const *const sim_suites_end;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The server as the library in a program uses it, over sockets, including invalid messages.
+// Tests the server over its sockets, as a program with the umad library uses them, including
+// invalid messages.
 #include <array>
 #include <cerrno>
 #include <filesystem>

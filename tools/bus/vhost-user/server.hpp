@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Serves one device to a User-Mode Linux guest (CONFIG_UML_PCI_OVER_VIRTIO): a register access is a
-// command in a virtqueue, answered before the kick that announces it is acknowledged.
+// command in a virtqueue. The server answers a command before it acknowledges its kick.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state of a card while it is connected: its own part.
+// The state of a connected mthca card, in addition to what it shares with other cards
+// (mellanox_icm::CoreBase).
 #pragma once
 
 #include "cards/mellanox_icm/core_base.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Selects the agent that answers the subnet manager: the card's own until the driver's QP0 can
-// receive, then the driver, through MAD_IFC. Otherwise the driver could not learn its LID.
+// receive, then the driver, through MAD_IFC. The driver learns its LID only from the SMPs that it
+// receives.
 #pragma once
 
 #include "cards/hca/context.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Access to a port of a node for programs on that node, of any type: they send and receive MADs on
+ * Lets programs use a port of their node, which may be of any type: they send and receive MADs on
  * its QP0 and QP1, in addition to the node's own agents, and read its attributes.
  */
 #pragma once

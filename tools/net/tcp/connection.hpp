@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A TCP connection (RFC 9293), as an RNIC needs it: received data is passed on at once, so that the
-// window is always fully open; each write becomes segments with its boundaries, where the window
-// and the peer's maximum segment size allow it. Window scaling, timestamps, SACK and urgent data
-// are not implemented.
+// window is always fully open; each write starts a new segment and is not merged with others, where
+// the window and the peer's maximum segment size allow it. Window scaling, timestamps, SACK and
+// urgent data are not implemented.
 //
 // Everything runs on one loop. A user's callbacks may call write(), close() and abort().
 #pragma once

@@ -239,7 +239,7 @@ class Verdicts(unittest.TestCase):
     def test_peer_that_does_not_answer_is_reported_as_stuck(self):
         self.assertEqual(self.verdict_of(console="[ 80.0] weft-hunt: complaint: the peer did not answer\n")[:2], ("stuck", "the peer did not answer"))
 
-    def test_unfinished_script_is_reported_as_stuck_or_no_end(self):
+    def test_unfinished_script_gets_the_verdict_stuck_or_no_end(self):
         self.assertEqual(self.verdict_of(status=None, reason="a scheduled event requests it")[0], "stuck")
         self.assertEqual(self.verdict_of(status=None, reason="node1 has left the time server at 61.5 s")[0:2],
                          ("no end", "not finished: node1 has left the time server at N s"))
@@ -261,7 +261,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdict_of(found, LEAKS, table=known)[1:3],
                          ("unreferenced object N (size N): other", LEAKS[LEAKS.rindex("unreferenced"):LEAKS.index("\nweft-hunt")]))
 
-    def test_lab_without_a_report_passes(self):
+    def test_run_without_a_kernel_report_passes(self):
         self.assertEqual(self.verdict_of(), ("passed", "", "", None))
 
 

@@ -183,7 +183,7 @@ class Lanes(Configured):
         self.end(manager)
         return found
 
-    def test_engines_with_lanes_cannot_deadlock(self):
+    def test_routing_engines_that_use_virtual_lanes_avoid_deadlocks(self):
         self.assertTrue(self.has_loop("minhop", False))
         for engine in ("lash", "nue", "dfsssp"):
             with self.subTest(engine):

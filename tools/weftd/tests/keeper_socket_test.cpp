@@ -351,7 +351,7 @@ TEST_F(KeeperSocketTest, ExitOfTheKeeperIsHandledOnce)
 	EXPECT_EQ(next.greet().error(), 0u);
 }
 
-TEST(KeeperOption, KeeperMustBeASeqpacketSocket)
+TEST(KeeperOption, DescriptorMustBeASeqpacketSocket)
 {
 	auto [stream, other] = FakeClient::make_sockets();
 	EXPECT_THROW(KeeperSocket{::dup(stream.get())}, std::system_error);

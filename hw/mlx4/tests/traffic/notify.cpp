@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks the NOTIFY rules under stress: one end sends bursts; the other polls, arms and waits, and
-// must never miss an event.
+// Checks the rules of completion notification (NOTIFY in Documentation/rules.rst) under stress: one
+// end sends bursts; the other polls, arms and waits, and must never miss an event.
 #include <kern/time.hpp>
 #include "endpoint.hpp"
 

@@ -41,7 +41,7 @@ struct Pair {
 
 } // namespace
 
-TEST(TrunkHandshake, EndsWithTheSameKeyAcceptEachOther)
+TEST(TrunkHandshake, PeersWithTheSameKeyAcceptEachOther)
 {
 	Pair pair;
 	EXPECT_EQ(pair.listens.take(frame_of(pair.connects.hello()), pair.from_listens),

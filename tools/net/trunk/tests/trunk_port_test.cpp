@@ -191,7 +191,7 @@ TEST_F(TrunkPortTest, AllCreditsReturnWhenTheConnectionIsLost)
 	EXPECT_EQ(b->port.counters().link_downed, 3u);
 }
 
-TEST_F(TrunkPortTest, ManagementPacketsWithoutSpaceAreDropped)
+TEST_F(TrunkPortTest, ManagementPacketsAreDroppedIfTheBufferIsFull)
 {
 	build();
 	connect();

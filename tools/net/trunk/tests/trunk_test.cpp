@@ -364,7 +364,7 @@ TEST(TrunkAdmission, EachNetworkMayStartSomeHandshakesInAFullWindow)
 	EXPECT_TRUE(admission.admit("192.0.2.1"));
 }
 
-TEST(TrunkAddress, NetworkIsAnIpv4AddressOrAnIpv6Prefix)
+TEST(TrunkAddress, NetworkOfAPeerIsItsIpv4AddressOrItsIpv6Prefix)
 {
 	EXPECT_EQ(Address::parse("192.0.2.1:7470").network(), "192.0.2.1");
 	EXPECT_EQ(Address::parse("[2001:db8:1:2:3:4:5:6]:7470").network(), "2001:db8:1:2::/64");

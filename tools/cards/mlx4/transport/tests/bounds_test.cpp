@@ -363,7 +363,7 @@ TEST_F(Bounds, CopiesOfDataInFlightAreLimited)
  * While a packet is delivered to the maximum number of members, other packets are processed in
  * between.
  */
-TEST_F(Bounds, MulticastIsDeliveredToGroupMembersInSlices)
+TEST_F(Bounds, MulticastToManyMembersIsDeliveredInSlices)
 {
 	CompletionQueue &cq = b.create_cq(14);
 	QpOptions options = of(ServiceType::ud);
