@@ -42,7 +42,7 @@ public:
 
 class ProgramOnACard : public ::testing::Test
 {
-protected:
+public:
 	ProgramOnACard()
 	{
 		access().set_receiver(program);
