@@ -27,8 +27,7 @@ constexpr std::size_t kSlice = 64;
 bool is_for_agent(const ib::MadHeader &header)
 {
 	const fabric::SmpRequest request = fabric::smp_request(header);
-	return request == fabric::SmpRequest::get || request == fabric::SmpRequest::set ||
-	       request == fabric::SmpRequest::bad_version;
+	return request != fabric::SmpRequest::foreign;
 }
 
 // The node of an agent that gets no SMPs.
@@ -117,17 +116,26 @@ bool ProgramPort::offer(const fabric::Packet &packet)
 {
 	if (!connection_ || receiver_.empty())
 		return false;
-	const auto mad = fabric::mad_of_packet(packet);
+	auto mad = fabric::mad_of_packet(packet);
 	if (!mad || mad->mad.header.is_smp() != (mad->address.dest_qp == ib::qpn_smi))
 		return false;
 	if (mad->address.dest_qp == ib::qpn_smi) {
-		if (is_for_agent(mad->mad.header))
+		if (is_for_agent(mad->mad.header) || !has_arrived(mad->mad))
 			return false;
 	} else if (mad->address.qkey != ib::qkey_gsi ||
 		   connection_->port.find_pkey(mad->address.pkey) < 0) {
 		return false; // a violation, which the driver's QP1 reports
 	}
 	return receiver_.offer(*mad);
+}
+
+bool ProgramPort::has_arrived(ib::Mad &mad) const
+{
+	if (mad.header.cls() != ib::MgmtClass::subn_directed_route)
+		return true;
+	const auto number = static_cast<std::uint8_t>(connection_->port.number());
+	return ib::smi_receive(reinterpret_cast<ib::Smp &>(mad), false, number, number).action ==
+	       ib::SmiAction::local;
 }
 
 void ProgramPort::credit_available(std::uint8_t vl)

@@ -53,6 +53,10 @@ public:
 	bool managing() const { return managing_; }
 
 private:
+	// Updates the hop pointer and the return path of a received SMP with a directed route, from
+	// which a response takes its route. Returns false if the route does not end here.
+	bool has_arrived(ib::Mad &mad) const;
+
 	struct Outgoing {
 		fabric::MadAddress address;
 		std::uint8_t path_bits;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -31,11 +32,14 @@ public:
 		if (only_responses && !mad.mad.header.is_response())
 			return false;
 		received.push_back(mad);
+		if (on_receive)
+			on_receive(mad.mad);
 		return true;
 	}
 	void port_changed() override { ++changes; }
 
 	bool only_responses = false;
+	std::function<void(const ib::Mad &)> on_receive;
 	std::deque<fabric::AddressedMad> received;
 	unsigned changes = 0;
 };
@@ -200,6 +204,33 @@ TEST_F(ProgramOnACard, MadsAreOfferedToTheProgramBeforeTheDriver)
 TEST_F(ProgramOnACard, RequestsForTheCardsAgentAreNotOffered)
 {
 	EXPECT_TRUE(peer.ask({1}, ib::MadMethod::get, ib::attr_node_info));
+	EXPECT_TRUE(program->received.empty());
+}
+
+TEST_F(ProgramOnACard, SmInfoRequestByDirectedRouteIsAnsweredByTheProgram)
+{
+	program->on_receive = [&](const ib::Mad &request) {
+		ib::Mad response = request;
+		response.header.method = static_cast<std::uint8_t>(ib::MadMethod::get_resp);
+		access().send_mad({}, 0, response);
+	};
+	const auto answer = peer.ask({1}, ib::MadMethod::get, ib::attr_sm_info);
+	ASSERT_TRUE(answer);
+	EXPECT_EQ(answer->header.attr_id, ib::attr_sm_info);
+	EXPECT_EQ(answer->header.hop_ptr, 0);
+}
+
+TEST_F(ProgramOnACard, TrapRepressIsNotOffered)
+{
+	activate();
+	ib::Mad repress{};
+	repress.header.base_version = 1;
+	repress.header.class_version = 1;
+	repress.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+	repress.header.method = static_cast<std::uint8_t>(ib::MadMethod::trap_repress);
+	repress.header.attr_id = ib::attr_notice;
+	access().send_mad(to(kOwnLid, ib::qpn_smi), 0, repress);
+	poll();
 	EXPECT_TRUE(program->received.empty());
 }
 
