@@ -50,8 +50,11 @@ public:
 
 	~Impl()
 	{
-		if (state_ && state_->has_armed())
+		if (!state_)
+			return;
+		if (state_->has_armed())
 			record_armed_faults(runtime_, *state_);
+		state_->record_exit();
 	}
 
 	void listen(UnixListener listener)

@@ -86,8 +86,8 @@ void StateFile::count_restart()
 	if (armed_.empty())
 		return;
 	if (++restored_ > kMostRestored) {
-		spdlog::warn("state: the armed faults are dropped, because weftd has ended {} "
-			     "times since they changed: a fault may be the cause",
+		spdlog::warn("state: the armed faults are dropped, because weftd has crashed {} "
+			     "times since they were armed: a fault may be the cause",
 			     kMostRestored + 1);
 		armed_.clear();
 		restored_ = 0;
@@ -145,9 +145,24 @@ void StateFile::record_armed(std::vector<ArmedFault> armed)
 {
 	if (armed == armed_ && !failed_)
 		return;
-	if (armed != armed_)
+	// A fault that happens lowers its count; a new fault or a higher count comes from a
+	// request.
+	if (std::ranges::any_of(armed, [this](const ArmedFault &fault) {
+		    const auto former = std::ranges::find_if(armed_, [&](const ArmedFault &each) {
+			    return each.host == fault.host && each.fault == fault.fault;
+		    });
+		    return former == armed_.end() || fault.count > former->count;
+	    }))
 		restored_ = 0;
 	armed_ = std::move(armed);
+	write();
+}
+
+void StateFile::record_exit()
+{
+	if (restored_ == 0)
+		return;
+	restored_ = 0;
 	write();
 }
 

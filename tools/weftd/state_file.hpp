@@ -43,8 +43,8 @@ public:
 	// Returns true if the file existed, so that its lab is continued.
 	bool continues() const { return continues_; }
 	// Must be called before the requests are repeated. A restored fault may crash weftd again,
-	// before the file is replaced. So faults that have been restored kMostRestored times
-	// without a change of the armed faults are dropped, with a warning.
+	// before the file is replaced. So the armed faults are dropped, with a warning, if they
+	// have been restored kMostRestored times since a fault was armed or weftd exited in order.
 	void count_restart();
 	// Returns the lab at the start; nothing if it was the default lab.
 	const std::optional<LabText> &lab() const { return lab_; }
@@ -59,6 +59,8 @@ public:
 	// Writes the file if @armed, which are all armed faults of the lab, differ from those in
 	// it.
 	void record_armed(std::vector<ArmedFault> armed);
+	// weftd exits in order, so that the armed faults have not crashed it.
+	void record_exit();
 	// Returns true if the file has armed faults.
 	bool has_armed() const { return !armed_.empty(); }
 

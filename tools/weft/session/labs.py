@@ -170,6 +170,7 @@ NVME_TIMEOUT = 90       # seconds within which the guest with the target gets it
 SETUP_TIMEOUT = 200     # seconds: longer than all waits of a script together, because loading modules takes a while
 # seconds to wait for the carrier of ib0; after each but the last, the link is unplugged and plugged in again
 CARRIER_TIMEOUTS = (5, 20, 60)
+CARRIER_TIMEOUTS_AT_BOOT = (20, 40, 60)     # guests that boot at the same time are slow to join, and a link that was down is counted
 NOTE_TIMEOUT = 30       # seconds
 RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
 
@@ -530,7 +531,7 @@ class Lab:
         if process.status != 0:
             raise LabError(f"no {loaded.interface}: {(process.err or process.out).strip() or f'status {process.status}'}")
         if waits:
-            self._await_carrier(guest, loaded.interface, port)
+            self._await_carrier(guest, loaded.interface, port, scale, CARRIER_TIMEOUTS)
         if not note or not note.out:
             return f", {address} on {loaded.interface}"
         process = guest.spawn(f"limit={NVME_TIMEOUT * scale:.0f}\n{NVME_PLACES}{CONNECT_NVME}")
@@ -541,15 +542,15 @@ class Lab:
             return f", {address} on {loaded.interface}; NVMe over RDMA has not connected again: {(process.out or process.err).strip()}"
         return f", {address} on {loaded.interface}, and NVMe over RDMA {'has connected' if 'initiator' in note.out else 'listens'} again"
 
-    def _await_carrier(self, guest, interface, port, scale=1):
-        """Waits until an interface has a carrier. port: that of its card."""
-        for timeout in CARRIER_TIMEOUTS:
+    def _await_carrier(self, guest, interface, port, scale, timeouts):
+        """Waits until an interface has a carrier. port: that of its card; timeouts: seconds, after each of which except the last the link is pulled."""
+        for timeout in timeouts:
             try:
                 return guest.wait_for_carrier(interface, timeout=timeout * scale)
             except DeadlineExceeded:
                 # Linux's SA client learns the location of the subnet manager from a change of the port. mlx4_core reports no changes to a driver
                 # that registers its device at that time, so that the client may miss the one of a port that becomes active early.
-                if timeout == CARRIER_TIMEOUTS[-1]:
+                if timeout == timeouts[-1]:
                     raise
                 # If weftd crashes in between, the next one must not take the link for one that a user has pulled.
                 ask_weftd(self.directory, "link.down", link=port, record=False)
@@ -645,7 +646,7 @@ class Lab:
                 raise LabError(f"{guest.name}: no {interface}: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
             if pulls:
                 try:
-                    self._await_carrier(guest, interface, port, scale)
+                    self._await_carrier(guest, interface, port, scale, CARRIER_TIMEOUTS_AT_BOOT)
                 except DeadlineExceeded as error:
                     raise LabError(f"{guest.name}: {interface} did not get a carrier: {error}\n(its console: {guest.log})") from None
             self.report(f"{guest.name}: 10.1.0.{number} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")

@@ -1065,11 +1065,12 @@ print("ended")
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.folder / "lab.sock"))
             listener.listen()
+            listener.settimeout(60)
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 command = subprocess.Popen([sys.executable, SESSION, self.folder, "check"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                 with listener.accept()[0]:
                     command.send_signal(number)
-                    said = command.communicate(timeout=30)[1]
+                    said = command.communicate(timeout=60)[1]
                 self.assertEqual((command.returncode, said), (128 + number, "weft: interrupted\n"))
 
     def test_interrupted_script_exits_with_the_signal_as_status(self):

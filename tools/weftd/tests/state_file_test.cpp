@@ -276,7 +276,14 @@ TEST_F(State, UnchangedArmedFaultsAreRestoredALimitedNumberOfTimes)
 	result(arm);
 	for (unsigned i = 0; i < StateFile::kMostRestored - 1; ++i)
 		start_again();
-	result(arm); // the count starts again
+	result(arm); // the number of restarts counts from here
+	for (unsigned i = 0; i < StateFile::kMostRestored - 1; ++i)
+		start_again();
+	{
+		Loop loop("control");
+		ControlServer server(
+			loop, *runtime_, directory_ / "control.sock", [] {}, nullptr, state_);
+	} // an exit in order: it counts from here
 	for (unsigned i = 0; i < StateFile::kMostRestored; ++i) {
 		start_again();
 		EXPECT_EQ(result({{"command", "fabric.show"}})["hosts"][0]["armed"],
@@ -285,6 +292,20 @@ TEST_F(State, UnchangedArmedFaultsAreRestoredALimitedNumberOfTimes)
 	start_again();
 	EXPECT_FALSE(state_->has_armed());
 	EXPECT_EQ(result({{"command", "fabric.show"}})["hosts"][0]["armed"], json::object());
+}
+
+// A harmless fault that happens often must not let another one crash weftd without a limit.
+TEST_F(State, DecreasedCountsOfOtherFaultsDoNotExtendTheLimit)
+{
+	for (const char *fault : {"cqe-owner", "eqe-type"})
+		result({{"command", "card.fault"}, {"host", "a"}, {"fault", fault}, {"count", 9}});
+	for (std::uint64_t left = StateFile::kMostRestored; left != 0; --left) {
+		start_again();
+		ASSERT_TRUE(state_->has_armed());
+		state_->record_armed({{"a", "cqe-owner", left}, {"a", "eqe-type", 9}});
+	}
+	start_again();
+	EXPECT_FALSE(state_->has_armed());
 }
 
 // Former versions of weftd read only the requests, and would arm the faults again at each restart.
