@@ -1,30 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Lists of modules and drivers that differ from the Kbuild files and from the drivers' tables of PCI IDs are reported."""
-import pathlib
-import shutil
-import tempfile
 import unittest
 
+from copied_files import CopiedFiles
 from lab import cache, driver_lists
 
 LISTS = ("debian/weft-dkms.dkms", "debian/weft.modprobe", "scripts/modprobe.d/weft.conf", "scripts/udev/76-weft.rules", "scripts/demo", "scripts/lab/packages.py",
          "scripts/lab/own_kernel.py", "tools/weft/session/stack.py", "tools/explore/card.cpp")
 
 
-class DriverLists(unittest.TestCase):
+class DriverLists(CopiedFiles):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.tree = pathlib.Path(folder.name)
         sources = [path for pattern in ("core/*/Kbuild", "hw/*/Kbuild", "ulp/*/Kbuild", "hw/*/module.c", "include/hw/*/registers.hpp") for path in cache.TREE.glob(pattern)]
-        for path in (*LISTS, *(path.relative_to(cache.TREE) for path in sources)):
-            (self.tree / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(cache.TREE / path, self.tree / path)
+        self.copy((*LISTS, *(path.relative_to(cache.TREE) for path in sources)))
 
     def replace(self, path, old, new):
-        text = (self.tree / path).read_text()
-        self.assertIn(old, text)
-        (self.tree / path).write_text(text.replace(old, new))
+        super().replace(path, old, new)
         return driver_lists.complaints(self.tree)
 
     def test_lists_of_the_tree_agree(self):

@@ -1,30 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Tests that lists in documents are compared with the sources: packages for other distributions, and faults that can be injected into cards."""
-import pathlib
-import shutil
-import tempfile
 import unittest
 
-from lab import cache, documents
+from copied_files import CopiedFiles
+from lab import documents
 
 PACKAGES = ("Documentation/support.rst", "scripts/packages/programs.list", "scripts/packages/lab.list")
 FAULTS = ("Documentation/fault-injection.rst", "Documentation/man/weft.1", "tools/weft/web/page/faults.js", "tools/cards/mellanox_icm/faults.cpp",
           *sorted({source for sources in documents.FAULTS_OF.values() for source in sources}))
 
 
-class Lists(unittest.TestCase):
+class Lists(CopiedFiles):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.tree = pathlib.Path(folder.name)
-        for path in (*PACKAGES, *FAULTS):
-            (self.tree / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(cache.TREE / path, self.tree / path)
-
-    def replace(self, path, old, new):
-        text = (self.tree / path).read_text()
-        self.assertIn(old, text)
-        (self.tree / path).write_text(text.replace(old, new))
+        self.copy((*PACKAGES, *FAULTS))
 
     def test_lists_of_the_tree_are_complete(self):
         self.assertEqual(documents.check_packages(self.tree) + documents.check_faults(self.tree), [])
