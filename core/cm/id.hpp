@@ -185,7 +185,7 @@ private:
 
 	/* State of a new id until its handler has been called for it. */
 	enum class Turn : u8 { none, waits, has };
-	enum class Life : u8 { unknown /* by the consumer */, known, ended };
+	enum class Life : u8 { unknown /* to the consumer */, known, ended };
 
 	/*
 	 * Alternate paths. Few connections have any, so this is allocated when the first is
@@ -225,7 +225,7 @@ private:
 	/* has been in a connection; the next one needs a new communication ID */
 	bool used_ = false;
 	bool resolves_ = false;  /* answers a SIDR request: peer_link is in Device::resolutions */
-	Turn turn_ = Turn::none; /* of an ID that a message has created */
+	Turn turn_ = Turn::none; /* used by IDs that a message has created */
 	Event answered_to_ = Event::new_req;
 	u8 tries_left_ = 0;
 
@@ -255,7 +255,7 @@ private:
 	RetransmitBuffer asked_, answered_;
 
 	kern::Owned<Listening> listening_; /* set by listen() */
-	Id *listener_ = nullptr;           /* of an ID that a message has created */
+	Id *listener_ = nullptr;           /* set for IDs that a message has created */
 
 	Deliveries events_;
 	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */

@@ -79,7 +79,7 @@ public:
 	// Calls of the simulation's interface and atomic accesses that it has made, and
 	// allocations.
 	std::uint64_t steps = 0, allocations = 0;
-	// What a blocked fiber waits for.
+	// The object that a blocked fiber waits for.
 	const volatile void *waits_for = nullptr;
 	std::uint64_t deadline = never;
 	// The rank of this fiber in the order in which fibers became runnable.

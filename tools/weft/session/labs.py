@@ -52,8 +52,9 @@ address add $address/24 dev $interface
 link set $interface up
 END
 """
-# Makes a guest a node of the subnet, of which ib0 needs a carrier then. ib0 has one once it has joined its broadcast group. It is brought up after the port has become active: an
-# interface that is up earlier may query the SA before the kernel knows where the subnet manager is, and repeats the query only after a second.
+# Makes a guest a node of the subnet. Afterwards the caller waits for the carrier of ib0, which has one once it has joined its broadcast group. The
+# interface is brought up after the port has become active: an interface that is up earlier may query the SA before the kernel knows where the subnet
+# manager is, and repeats the query only after a second.
 BECOME_NODE = AWAIT + LOAD + """
 await "$(echo /sys/class/infiniband/*/ports/1/state)" "*ACTIVE" "the port did not become active"
 """ + SET_UP
