@@ -385,8 +385,9 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 	run->footer("The command follows --, as in: weft run --on node1 -- ping -c 3 10.1.0.2");
 	const auto passed = add_guest_options(*run);
 	passed->list("--on", "the host to run it in; may be given again (default: all)");
-	passed->text("--script", "a script instead of COMMAND; - is standard input")
-		->type_name("FILE");
+	CLI::Option *const script =
+		passed->text("--script", "a script instead of COMMAND; - is standard input");
+	script->type_name("FILE");
 	passed->number("--timeout", "seconds for the command")->check(CLI::Range(0.1, 1e6));
 	passed->flag("--quiet", "print no progress");
 	auto *deterministic = passed->flag(
@@ -405,7 +406,10 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 	auto command = std::make_shared<Words>();
 	run->add_option("COMMAND", *command, "a line for bash, or a command and its arguments");
 	guest_commands.push_back({run, 0, command.get()});
-	run->callback([&socket_directory, passed, command] {
+	run->callback([&socket_directory, passed, script, command] {
+		if (command->empty() == script->empty())
+			throw cli::UsageError("weft run: give either a command after --, or "
+					      "--script FILE\nTry 'weft run --help'.");
 		Words words = session_words("run", *passed);
 		words.push_back("--");
 		words.insert(words.end(), command->begin(), command->end());

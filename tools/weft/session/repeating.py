@@ -12,7 +12,7 @@ import stack
 from guest_setup import Setup
 from lab import own_uml, shared_time
 from lab.errors import LabError, printable
-from running import KERNEL_REPORT, GUEST_DIED, REFUSED, TIMED_OUT, Printer, check_command, scripts_of
+from running import KERNEL_REPORT, GUEST_DIED, REFUSED, TIMED_OUT, Printer, check_script, scripts_of
 
 DEFAULT_KERNEL = "um"
 LARGEST_SEED = 0xFFFFFFFF
@@ -62,7 +62,7 @@ def keep(lab, folder):
 
 
 def run(args, settings):
-    check_command(args)
+    check_script(args)
     seed = args.seed if args.seed is not None else random.randrange(LARGEST_SEED)
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
     events = [event(text) for text in args.at or ()]

@@ -177,10 +177,7 @@ def report_kernels(guests, printed=""):
     return status
 
 
-def check_command(args):
-    """Checks that exactly one of a command and a script is given."""
-    if bool(args.script) == bool(args.words):
-        raise LabError("give either a command after --, or --script FILE")
+def check_script(args):
     if args.script and args.script != "-" and not pathlib.Path(args.script).is_file():
         raise LabError(f"there is no script {args.script}")
 
@@ -199,7 +196,7 @@ def report_incomplete_logs(guests, asked_for):
 
 
 def run(args, settings):
-    check_command(args)
+    check_script(args)
     # A temporary directory keeps the paths of sockets short. Logs are kept only if the user has requested them, or after a failure.
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
     logs = args.logs or directory / "logs"

@@ -805,8 +805,7 @@ class Refused(Folder):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         return done.stderr
 
-    def test_missing_command_or_script_is_refused(self):
-        self.assertIn("give either a command after --, or --script FILE", self.fails("run"))
+    def test_missing_script_is_refused(self):
         self.assertIn("there is no script /none", self.fails("run", "script=/none"))
 
     def test_wrong_memory_is_refused(self):

@@ -74,7 +74,8 @@ class Words(unittest.TestCase):
                 self.assertIn(f"did you mean '{meant}'?" if meant else "--help", done.stderr)
 
     def test_invalid_values_and_missing_commands_are_usage_errors(self):
-        for given in ((), ("lab",), ("run", "--timeout", "soon", "--", "true"), ("run", "--cpus"), ("capture",)):
+        for given in ((), ("lab",), ("run",), ("run", "--script", "-", "--", "true"), ("run", "--timeout", "soon", "--", "true"), ("run", "--cpus"),
+                      ("capture",)):
             with self.subTest(given):
                 done = self.run_weft(*given)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done)
