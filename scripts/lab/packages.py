@@ -41,7 +41,7 @@ NOBODY = "65534"
 def deb_of(package):
     found = sorted(DEBS.glob(f"{package}_*.deb"))
     if len(found) != 1:
-        raise LabError(f"there are {len(found)} packages {package} in {DEBS}", "see the lines above")
+        raise LabError(f"there are {len(found)} packages {package} in {DEBS}", "`make packages` builds one")
     return found[0]
 
 
