@@ -2,7 +2,6 @@
 #include "cards/hca/port.hpp"
 
 #include <algorithm>
-#include <utility>
 
 namespace weft::hca
 {
@@ -38,19 +37,31 @@ CardPort::CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port, co
 void CardPort::reset()
 {
 	managed_ = at_power_on(number_, original_guid_, limits_);
-	info().capability_mask = with_program(info().capability_mask);
+	set_driver_capabilities(info().capability_mask);
 	fabric_port_.enable_rates({});
 	opened_ = false;
 }
 
+bool CardPort::set_driver_capabilities(std::uint32_t mask)
+{
+	driver_is_sm_ = mask & ib::port_cap_is_sm;
+	return update_capabilities(mask);
+}
+
 bool CardPort::set_program_is_sm(bool is_sm)
 {
-	if (program_is_sm_ == is_sm)
-		return false;
 	program_is_sm_ = is_sm;
-	const std::uint32_t others = info().capability_mask & ~std::uint32_t{ib::port_cap_is_sm};
-	const std::uint32_t mask = with_program(others);
-	return std::exchange(info().capability_mask, mask) != mask;
+	return update_capabilities(info().capability_mask);
+}
+
+bool CardPort::update_capabilities(std::uint32_t mask)
+{
+	mask &= ~std::uint32_t{ib::port_cap_is_sm};
+	if (driver_is_sm_ || program_is_sm_)
+		mask |= ib::port_cap_is_sm;
+	const bool changes = info().capability_mask != mask;
+	info().capability_mask = mask;
+	return changes;
 }
 
 int CardPort::find_pkey(std::uint16_t pkey) const

@@ -78,27 +78,25 @@ public:
 	void count_pkey_violation();
 	void count_qkey_violation();
 
-	// A program on the host is the subnet manager, or is not any more. Returns true if this
-	// changes IsSM of the capability mask, which the driver can also set.
+	// The driver and a program on the host can each be a subnet manager on this port: IsSM of
+	// the capability mask is set while either is. Both functions return true if the mask changes.
+	bool set_driver_capabilities(std::uint32_t mask);
 	bool set_program_is_sm(bool is_sm);
-	// Returns the capability mask that results if the driver sets @mask.
-	std::uint32_t with_program(std::uint32_t mask) const
-	{
-		return program_is_sm_ ? mask | ib::port_cap_is_sm : mask;
-	}
 
 	// True after the driver has enabled the port (INIT_PORT).
 	bool opened() const { return opened_; }
 	void set_opened(bool opened) { opened_ = opened; }
 
 private:
+	bool update_capabilities(std::uint32_t mask);
+
 	const unsigned number_;
 	const ib::Guid original_guid_; // GUID before a driver changed it
 	const Limits limits_;
 	fabric::Port &fabric_port_;
 	fabric::ManagedPort managed_;
 	bool opened_ = false;
-	bool program_is_sm_ = false;
+	bool driver_is_sm_ = false, program_is_sm_ = false;
 };
 
 } // namespace weft::hca

@@ -101,11 +101,8 @@ Status Commands::set_port(Command &command)
 	std::uint32_t capabilities = SetPort::capability_mask.get(in);
 	if (!core_.trusted)
 		capabilities &= ~std::uint32_t{ib::port_cap_is_sm};
-	capabilities = chosen->with_program(capabilities);
-	if (info.capability_mask != capabilities) {
-		info.capability_mask = capabilities;
+	if (chosen->set_driver_capabilities(capabilities))
 		core_.agents.subnet().capabilities_changed(*chosen);
-	}
 	core_.transport->port_changed(chosen->number());
 	return Status::ok;
 }

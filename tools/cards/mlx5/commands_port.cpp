@@ -47,9 +47,7 @@ Status set_capabilities(Core &core, std::span<const std::uint8_t> data)
 	std::uint32_t mask = AccessRegister::pcap_mask.get(data.data());
 	if (!core.trusted)
 		mask &= ~std::uint32_t{ib::port_cap_is_sm};
-	mask = port->with_program(mask);
-	if (port->info().capability_mask != mask) {
-		port->info().capability_mask = mask;
+	if (port->set_driver_capabilities(mask)) {
 		core.agents.subnet().capabilities_changed(*port);
 		core.transport->port_changed(port->number());
 	}

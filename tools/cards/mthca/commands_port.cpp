@@ -71,11 +71,8 @@ Status Commands::set_ib(Command &command)
 	std::uint32_t capabilities = SetIb::capability_mask.get(in);
 	if (!core_.trusted)
 		capabilities &= ~std::uint32_t{ib::port_cap_is_sm};
-	capabilities = port->with_program(capabilities);
-	if (info.capability_mask != capabilities) {
-		info.capability_mask = capabilities;
+	if (port->set_driver_capabilities(capabilities))
 		core_.agents.subnet().capabilities_changed(*port);
-	}
 	core_.transport->port_changed(port->number());
 	return Status::ok;
 }

@@ -249,6 +249,19 @@ TEST_F(ProgramOnACard, IsSmIsKeptWhenTheDriverSetsCapabilitiesOrResetsTheCard)
 	EXPECT_FALSE(is_sm());
 }
 
+TEST_F(ProgramOnACard, IsSmOfTheDriverIsKeptWhenAProgramIsNoLongerASubnetManager)
+{
+	Mailbox in(64, 0);
+	SetPort::capability_mask.set(in.data(), ib::port_cap_is_sm);
+	ASSERT_EQ(driver.command(Opcode::set_port, 1, 0, in).status, Status::ok);
+	access().set_is_sm(true);
+	access().set_is_sm(false);
+	EXPECT_TRUE(is_sm());
+	Mailbox none(64, 0);
+	ASSERT_EQ(driver.command(Opcode::set_port, 1, 0, none).status, Status::ok);
+	EXPECT_FALSE(is_sm());
+}
+
 TEST_F(ProgramOnACard, PortWithoutAGuestIsDownAndReturnsWithTheGuest)
 {
 	driver.host.unplug();
