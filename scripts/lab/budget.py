@@ -27,7 +27,7 @@ class Clock:
 
     @contextlib.contextmanager
     def part(self, name):
-        """Adds the CPU time spent in the context to the part."""
+        """Adds the elapsed time of the context to the part."""
         begun = self._now()
         try:
             yield

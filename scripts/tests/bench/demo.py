@@ -8,8 +8,14 @@ from lab.benchmarks import benchmark
 
 RUNS = 3
 TIMES = cache.TREE / "build/demo/times.json"
-# The image is downloaded while the programs are compiled, so only the additional wait for it counts.
-CONCURRENT = "image (concurrent)"
+# The image is downloaded while the programs are compiled, and the modules are built while the guests boot, so only the waits for them count.
+CONCURRENT = "(concurrent)"
+
+
+def consecutive(times):
+    """Returns the parts of a demonstration that add up to the time of its first ping, from the contents of times.json."""
+    parts = {name: seconds for name, seconds in times["parts"].items() if not name.endswith(CONCURRENT)}
+    return {**parts, "rest": times["first ping"] - sum(parts.values())}
 
 
 @benchmark(figures=("demo.first-ping", "demo.part.*"), kernel="stock")
@@ -18,8 +24,7 @@ def demo(bench):
     def once():
         subprocess.run([cache.TREE / "scripts/demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
         times = json.loads(TIMES.read_text())
-        parts = {name: seconds for name, seconds in times["parts"].items() if name != CONCURRENT}
-        return times["first ping"], {**parts, "rest": times["first ping"] - sum(parts.values())}
+        return times["first ping"], consecutive(times)
 
     once()
     taken = [once() for _ in range(RUNS)]

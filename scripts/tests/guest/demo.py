@@ -18,6 +18,7 @@ def demo_completes_and_prints_its_summary(lab):
     assert done.returncode == 0, done.stdout + done.stderr
     summary, _, dialogue = done.stdout.partition("It works:")
     assert summary.count(" 0% packet loss") == 2, summary
+    assert re.search(r"^  first ping +\d+ s after the start \(.*boot \d+ s.*\)$", dialogue, re.MULTILINE), dialogue
     for program, said in PROGRAMS:
         assert re.search(rf"^  {program} +{said}", dialogue, re.MULTILINE), dialogue
     assert [line for line in dialogue.splitlines() if line in ("node1", "node2")] == ["node1", "node2"], dialogue

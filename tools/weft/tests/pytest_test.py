@@ -140,11 +140,13 @@ def test_two(lab): assert lab.hosts == ["a"]
 def test_three(lab): pass
 @pytest.mark.weft(lab="other.toml", memory="1G", fresh=True)
 def test_four(lab): pass
+@pytest.mark.weft(kernel="stock")
+def test_five(lab): pass
 def test_none(): pass
 """, "--weft-kernel", "um")
-        self.assertIn("5 passed", said)
+        self.assertIn("6 passed", said)
         other = f"lab up --lab={self.folder}/other.toml --kernel=um --memory=1G".split()
-        self.assertEqual([sorted(line.split()) for line in self.ups()], [sorted(line) for line in (["lab", "up", "--kernel=um"], other, other)])
+        self.assertEqual([sorted(line.split()) for line in self.ups()], [sorted(line) for line in (["lab", "up", "--kernel=um"], other, other, ["lab", "up", "--kernel=stock"])])
         self.assertEqual(self.asked()[-1], "lab down")
 
     def test_lab_of_a_failed_test_is_not_reused(self):

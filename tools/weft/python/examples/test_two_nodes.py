@@ -30,6 +30,12 @@ def test_lossy_link_counts_errors(lab):
     assert any(counters["symbol_errors"] for counters in lab.counters("node2/1", "switch1/2").values())
 
 
+def test_subnet_manager_has_activated_both_nodes(lab):
+    assert [host["name"] for host in lab.fabric["hosts"]] == ["node1", "node2"]
+    assert lab.fabric["subnet_manager"]["state"] == "master"
+    assert all(port["up"] and port["lid"] for host in lab.fabric["hosts"] for port in host["ports"])
+
+
 def test_capture_contains_the_ping(lab, tmp_path):
     with lab.capture("node1", tmp_path / "ping.pcap") as file:
         lab["node1"].run("ping -c 1 10.1.0.2")
