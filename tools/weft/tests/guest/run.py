@@ -150,10 +150,26 @@ int main(int count, char **words)
 """
 
 
+# tcpdump gives up its privileges, so it needs its user in the guest.
+CAPTURE = """
+ip link set lo up
+tcpdump -i lo -c 1 -w /tmp/lo.pcap 2>/tmp/tcpdump.log &
+until grep -q listening /tmp/tcpdump.log; do sleep 0.1; done
+ping -c 1 127.0.0.1 >/dev/null
+wait $! && grep '^1 packet captured' /tmp/tcpdump.log
+"""
+# As fault-injection.rst describes.
+CRASH = """
+echo /share/core.%e > /proc/sys/kernel/core_pattern; ulimit -c unlimited; bash -c 'kill -SEGV $$'
+test $? = 139
+"""
+
+
 @test(kernels=("stock",), timeout=120)
 def guests_load_modules_and_run_a_rebuilt_program(lab):
     """A guest on the stock kernel has the modules of virtual network devices, and loads one more from the shared directory as weft.1 describes. A program in
-    the shared directory that is rebuilt on the host runs in its new form, under another name also while the former one runs."""
+    the shared directory that is rebuilt on the host runs in its new form, under another name also while the former one runs. Files are copied into the guest
+    by tar, tcpdump captures packets, and the core file of a program that crashes is written to the shared directory."""
     share = lab.directory / "share"
     share.mkdir()
     shutil.copy(kernels.find("stock").modules / "kernel/drivers/net/geneve.ko", share)
@@ -161,10 +177,10 @@ def guests_load_modules_and_run_a_rebuilt_program(lab):
     file.write_text('[[switch]]\nname = "leaf"\n[[host]]\nname = "node1"\n[[link]]\nends = ["node1", "leaf"]\n')
     directory = lab.socket_path("control.sock").parent
 
-    def weft(*words):
-        done = subprocess.run([lab.program("weft"), "--socket-dir", directory, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    def weft(*words, given=b""):
+        done = subprocess.run([lab.program("weft"), "--socket-dir", directory, *words], input=given, capture_output=True, check=False)
         assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
-        return done.stdout
+        return done.stdout.decode()
 
     def build(word, program):
         subprocess.run(["gcc", "-static", "-x", "c", f'-DWORD="{word}"', "-o", program, "-"], input=PROGRAM, text=True, check=True)
@@ -174,6 +190,12 @@ def guests_load_modules_and_run_a_rebuilt_program(lab):
         weft("lab", "shell", "node1", "modprobe -a ipvlan vxlan wireguard && ip link add vx type vxlan id 1 dstport 4789 && ip link add wg type wireguard")
         weft("lab", "shell", "node1", "! modprobe -q geneve && cp /share/geneve.ko /lib/modules/$(uname -r) && depmod && modprobe geneve && "
              "ip link add gen type geneve id 1 remote 10.9.9.9")
+        archive = subprocess.run(["tar", "c", "-C", lab.directory, file.name], capture_output=True, check=True).stdout
+        weft("lab", "shell", "node1", "tar", "x", "-C", "/tmp", given=archive)
+        assert weft("lab", "shell", "node1", "cat", f"/tmp/{file.name}") == file.read_text()
+        weft("lab", "shell", "node1", CAPTURE)
+        weft("lab", "shell", "node1", CRASH)
+        assert (share / "core.bash").read_bytes().startswith(b"\x7fELF")
         build("one", share / "program")
         assert weft("lab", "shell", "node1", "/share/program") == "one\n"
         weft("lab", "shell", "node1", "setsid /share/program stay >/run/said 2>&1 </dev/null & until grep -q one /run/said; do sleep 0.1; done")
