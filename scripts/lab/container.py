@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The container image of scripts/ci/container, built by the steps of its Containerfile in chroots, and run as user nobody, without a network and
-read-only.
+"""The container image of scripts/ci/container: built by the steps of its Containerfile in chroots, and run as user nobody, without a network and
+read-only; and built and run by podman, if the host has it.
 
-podman needs a user namespace with many users, which a test host may not have. bubblewrap gives a single user the same rights as an
+podman without root needs a user namespace with many users, which a test host may not have. bubblewrap gives a single user the same rights as an
 unprivileged container.
 """
 import contextlib
@@ -10,11 +10,13 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 
 from lab import cache, packages
 from lab.errors import LabError
 from lab.guest import contention
+from lab.testing import Skip
 
 HERE = cache.TREE / "scripts/ci/container"
 MB = 10**6        # as container tools and the documents count
@@ -103,3 +105,28 @@ def image():
         if attached.returncode != 0 or not re.search(rf"SMINFO_MASTER\n{HOSTS}\n{HOSTS}\nNodeType:.*Switch", attached.stdout):
             raise LabError(f"OpenSM and infiniband-diags do not work on nodes in the container: status {attached.returncode}\n{attached.stdout}\n{attached.stderr}")
     print(f"   the container image has {size / MB:.0f} MB; the first ping came after {took:.1f} s (load average {load:.0f})", flush=True)
+
+
+def by_podman():
+    """podman builds the image by its Containerfile, and a container without a network runs a lab in it. The base image is made by debootstrap, because a test
+    host may reach no registry. Nothing of podman's remains."""
+    packages.need_root()
+    if not shutil.which("podman"):
+        raise Skip("podman is not installed")
+    with tempfile.TemporaryDirectory(prefix="weft-podman-") as folder:
+        podman = ("podman", "--root", f"{folder}/storage", "--runroot", f"{folder}/run", "--cgroup-manager", "cgroupfs")
+        try:
+            cache.tool("tar", "-C", packages.chroot(()), "-cf", f"{folder}/base.tar", ".")
+            cache.tool(*podman, "import", f"{folder}/base.tar", "localhost/base")
+            if (tried := subprocess.run([*podman, "run", "--rm", "--network", "none", "localhost/base", "true"], capture_output=True, text=True, check=False)).returncode:
+                raise Skip(f"podman runs no container on this host: {tried.stderr.strip()}")
+            cache.tool("make", "-C", cache.TREE, "dist")
+            cache.tool(*podman, "build", "--network", "host", "--build-arg", "BASE=localhost/base", "-f", HERE / "Containerfile", "-t", "weft", cache.TREE)
+            begun = time.monotonic()
+            ran = cache.tool(*podman, "run", "--rm", "--network", "none", "weft", "weft", "run", "--on", "node1", "--", PING)
+            if " 0% packet loss" not in ran:
+                raise LabError(f"no ping in podman's container:\n{ran[-2000:]}")
+            print(f"   podman: the first ping came after {time.monotonic() - begun:.1f} s (load average {os.getloadavg()[0]:.0f})", flush=True)
+        finally:
+            # Layers of an overlay cannot be removed like files.
+            subprocess.run([*podman, "system", "reset", "--force"], capture_output=True, check=False)
