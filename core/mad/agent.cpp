@@ -48,7 +48,10 @@ bool Agent::wants(const ib::Mad &mad) const
 
 bool Agent::overlaps(const Agent &other) const
 {
-	/* If each agent serves another class of SMPs, each of them gets the SMPs of its class. */
+	/*
+	 * Agents that register for different SMP classes do not overlap: each receives the SMPs of
+	 * its own class.
+	 */
 	if (!registered_ || !other.registered_ ||
 	    request_.mgmt_class != other.request_.mgmt_class ||
 	    request_.mgmt_class_version != other.request_.mgmt_class_version)
@@ -74,7 +77,7 @@ void Agent::drain()
 	timer_.cancel();
 	put();
 	unused_.wait();
-	/* A handler that was running may have armed it once more. */
+	/* A handler that ran until now may have armed the timer again. */
 	timer_.cancel();
 }
 

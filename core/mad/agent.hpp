@@ -18,8 +18,8 @@ namespace mad
 class SpecialQp;
 
 /*
- * All state is under the lock of the special QP, except where noted. Lock order: that one lock,
- * nothing inside it but the any-context verbs. No handler is called with it held.
+ * All state is protected by the lock of the special QP, except where noted. With that lock held, no
+ * other lock is taken and no handler is called; only verbs that may be called in any context are.
  */
 class Agent : public ib_mad_agent
 {
@@ -30,34 +30,35 @@ public:
 	bool snoops = false;  /* sees all MADs, and replies to none */
 	bool leaving = false; /* accepts no more sends */
 
-	/* request: the unsolicited MADs to receive; nullptr for none. */
+	/* request: the unsolicited MADs to receive; nullptr if the agent receives none. */
 	Agent(SpecialQp &qp, const ib_mad_reg_req *request);
 	~Agent();
 
 	SpecialQp &special_qp() const { return qp_; }
 	bool does_rmpp() const { return rmpp_version != 0 && !(flags & IB_MAD_USER_RMPP); }
 	/*
-	 * Returns true if it has registered for an unsolicited MAD of this class, version, method
-	 * and OUI.
+	 * Returns true if the agent has registered for unsolicited MADs of this class, version,
+	 * method and OUI.
 	 */
 	bool wants(const ib::Mad &mad) const;
 	/*
-	 * Returns true if it has registered for this class itself; there are two classes of SMPs.
+	 * Returns true if the agent has registered for exactly this class. wants() treats the two
+	 * SMP classes as one.
 	 */
 	bool wants_class(u8 mgmt_class) const { return request_.mgmt_class == mgmt_class; }
-	/* Returns true if there is a MAD that both would receive. */
+	/* Returns true if both agents have registered for the same MADs of the same class. */
 	bool overlaps(const Agent &other) const;
 
 	/*
-	 * A running handler or an outstanding send keeps the agent alive. get(): called with the
-	 * lock held, and not if `leaving` is set.
+	 * A running handler or an outstanding send keeps the agent alive. get() must be called with
+	 * the lock held, and not if `leaving` is set.
 	 */
 	void get() { uses_.get(); }
 	void put();
 	/* Waits until nothing uses the agent. Context: process. */
 	void drain();
 
-	/* Sets the timer to the earliest deadline. The lock is held. */
+	/* Sets the timer to the earliest deadline. The caller holds the lock. */
 	void arm_timer_locked(u64 now);
 
 private:

@@ -7,8 +7,9 @@ namespace mad
 {
 
 /*
- * The high half of a transaction id finds the agent that a response is for. It begins at random, so
- * that two nodes seldom use the same; 0 stays the wire's own.
+ * The upper half of a transaction ID identifies the agent that a response belongs to. The first
+ * value is random, so that two nodes seldom use the same values. 0 is not assigned: it belongs to
+ * requests that have no agent.
  */
 AgentTable::AgentTable() : last_hi_tid_(kern::random_u32()) {}
 
@@ -43,8 +44,8 @@ Agent *AgentTable::find(const Receive &receive)
 		if (agent.wants_class(header.mgmt_class))
 			return &agent;
 		/*
-		 * It serves the other class of SMPs, so it gets this MAD only if no other agent
-		 * serves its class.
+		 * This agent has registered for the other SMP class, so it receives the MAD only if
+		 * no agent has registered for its class.
 		 */
 		willing = &agent;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The agents on a special QP. Finds the agent that a MAD is for. Protected by the special QP's
+ * The agents of a special QP. Finds the agent that a MAD belongs to. Protected by the special QP's
  * lock.
  */
 #pragma once
@@ -17,15 +17,16 @@ public:
 
 	bool empty() const { return agents_.empty(); }
 	/*
-	 * Assigns the upper half of the agent's transaction IDs. Errors: EINVAL if another agent
-	 * has registered for one of the same MADs.
+	 * Assigns the upper half of the agent's transaction IDs and adds the agent. Errors: EINVAL
+	 * if another agent has registered for one of the same MADs.
 	 */
 	kern::Result<> add(Agent &agent);
-	/* Returns the agent that a MAD is for, or nullptr. */
+	/* Returns the agent that a MAD belongs to, or nullptr. */
 	Agent *find(const Receive &receive);
 	/*
-	 * Returns the first snoop agent, or the one after an agent that may have left meanwhile;
-	 * nullptr if there is none.
+	 * Returns the first snoop agent, or the one after @after, which may have been removed
+	 * meanwhile (the list then starts again from its beginning). Returns nullptr if there is
+	 * none.
 	 */
 	Agent *snooper_behind(Agent *after);
 

@@ -104,7 +104,8 @@ kern::Result<> check_send(const Send &send)
 		return kern::Error{-EINVAL};
 	const auto &header = send.header();
 	/*
-	 * Only a directed route may be so short that it needs no address: it ends where it begins.
+	 * Only a directed-route SMP may be sent without an address: if its path has no hops, this
+	 * node handles it.
 	 */
 	if (!send.ah && header.mgmt_class != IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE)
 		return kern::Error{-EINVAL};
@@ -173,7 +174,7 @@ void ib_free_send_mad(ib_mad_send_buf *send_buf)
 int ib_post_send_mad(ib_mad_send_buf *send_buf, ib_mad_send_buf **bad_send_buf)
 {
 	while (send_buf) {
-		/* The handler may free it before post() returns. */
+		/* The send handler may free send_buf before post() returns. */
 		ib_mad_send_buf *next = send_buf->next;
 		auto &send = *static_cast<Send *>(send_buf);
 		auto status = check_send(send);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * The management side of one device: its special QPs, and the SA client's view of each port.
- */
+/* The MAD state of one device: its special QPs, and the SA client's state of each port. */
 #pragma once
 
 #include "sa/port.hpp"
@@ -10,7 +8,7 @@
 namespace mad
 {
 
-/* MAD state of one port; empty where the port has no MAD support. */
+/* MAD state of one port. The pointers are empty if the port has no MAD support. */
 struct Port {
 	kern::Owned<SpecialQp> smi;
 	kern::Owned<SpecialQp> gsi;
@@ -20,13 +18,13 @@ struct Port {
 class Device
 {
 public:
-	/* Context: process. Errors: ENOMEM, and those of the verbs. */
+	/* Context: process. Errors: ENOMEM, and the errors of the verbs. */
 	static kern::Result<kern::Owned<Device>> create(ib_device *device);
 	~Device();
 
 	/*
-	 * nullptr for a device that the module has not been given, or not yet. Context: any, while
-	 * a client of `device`.
+	 * Returns nullptr if the module has not been notified of the device yet, or does not serve
+	 * it. Context: any, while the caller is a client of `device`.
 	 */
 	static Device *of(ib_device *device);
 
@@ -52,7 +50,7 @@ private:
 	bool handles_events_ = false;
 };
 
-/* Hooks the module into the registry. Context: module init and exit. */
+/* Registers the module with the device registry. Context: module init and exit. */
 int start();
 void stop();
 

@@ -18,7 +18,7 @@ public:
 	void push(Send &send) { waiting_.push_back(send); }
 	/* Returns nullptr if the queue is empty. */
 	Send *pop() { return waiting_.pop_front(); }
-	/* The first of an agent; nullptr for none. */
+	/* Removes and returns the first send of an agent; nullptr if there is none. */
 	Send *pop_of(const Agent &agent)
 	{
 		for (Send &send : waiting_) {

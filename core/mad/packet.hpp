@@ -24,7 +24,7 @@ constexpr bool same_class(u8 a, u8 b)
 	return (a == directed ? by_lid : a) == (b == directed ? by_lid : b);
 }
 
-/* A datagram of a send, which owns it. While it is in the send queue it keeps the Send alive. */
+/* One datagram of a send, which owns it. A packet in the send queue keeps its Send alive. */
 class Packet : public ib_cqe
 {
 public:
@@ -53,18 +53,22 @@ private:
 };
 
 /*
- * A receive buffer (rdma/receive_queue.hpp). While it is posted it belongs to its special QP; after
- * that to the code that handles it, and in the end to the agent's handler, which returns it by
- * ib_free_recv_mad().
+ * A receive buffer (rdma/receive_queue.hpp). While it is posted, it belongs to its special QP.
+ * After that it belongs to the code that handles it, and finally to the agent's handler, which
+ * returns it with ib_free_recv_mad().
  */
 struct Receive : ib_mad_recv_wc, ib_cqe {
 	ib_wc completion; /* ib_mad_recv_wc::wc points to it */
 	kern::ListNode
-		node; /* while posted, and while it waits to be handled, in a list of its special QP; then of its message */
+		/*
+		 * while posted, and while it waits to be handled: in a list of its special QP; then
+		 * in the list of its message
+		 */
+		node;
 	u64 dma_addr;
 	/*
-	 * Written by the hardware: space for the GRH, then the datagram. Mapped for DMA while
-	 * posted.
+	 * Written by the hardware: space for the GRH, followed by the datagram. Mapped for DMA
+	 * while posted.
 	 */
 	struct Buffer {
 		ib_grh grh;
@@ -85,9 +89,9 @@ struct Receive : ib_mad_recv_wc, ib_cqe {
 	ib::Smp &smp() { return *reinterpret_cast<ib::Smp *>(&buffer.mad); }
 	bool is_response() const { return buffer.mad.header.is_response(); }
 
-	/* Fills in the consumer's structures for a single MAD. */
+	/* Fills in the structures that the consumer sees, for a message of one MAD. */
 	void present();
-	/* The receive whose recv_buf.list this is. */
+	/* Returns the Receive that contains this recv_buf.list. */
 	static Receive *of_link(ib_list_head *link);
 };
 

@@ -7,7 +7,7 @@ namespace
 {
 
 constexpr u64 ns_per_ms = 1'000'000;
-/* An ACK, where the consumer has given no time-out. */
+/* Timeout of an ACK if the consumer has given no timeout. */
 constexpr u64 rmpp_ack_timeout_ns = 2'000 * ns_per_ms;
 
 unsigned factor_of(const Send &send)
@@ -17,8 +17,9 @@ unsigned factor_of(const Send &send)
 }
 
 /*
- * Returns true if a packet about a local response comes from the address to which that response was
- * sent. This is needed because requesters choose transaction IDs, and two may choose the same one.
+ * Returns true if a packet that refers to a response of this node comes from the address to which
+ * the response was sent. This is needed because requesters choose transaction IDs, and two may
+ * choose the same one.
  */
 bool comes_from_requester(const Send &send, const Receive &receive)
 {

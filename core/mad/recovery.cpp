@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Implements the recovery of a special QP, state by state. Only SpecialQp::run() polls completions
- * and takes recovery steps: while it takes one, no completion is processed elsewhere.
+ * and performs recovery steps, so no completion is processed during a step.
  */
 #include "recovery.hpp"
 
@@ -31,7 +31,10 @@ State Recovery::step(Event event)
 kern::Result<> Recovery::take_step(State state, bool nothing_posted)
 {
 	if (state == State::stopped) {
-		/* This is refused if more than the send queue had stopped. */
+		/*
+		 * Fails if the QP is not in SQE, which means that more than the send queue has
+		 * stopped.
+		 */
 		return resume();
 	}
 	kern::Result<> result;
@@ -66,7 +69,7 @@ kern::Result<> Recovery::bring_up()
 	return {};
 }
 
-/* The send queue alone, from SQE (IBA 10.3.1.6). */
+/* Restarts the send queue by the transition from SQE to RTS (IBA 10.3.1.6). */
 kern::Result<> Recovery::resume()
 {
 	ib_qp_attr attr{};

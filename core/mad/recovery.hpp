@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * State of a special QP (recovery_state.hpp), and the steps that lead from each. It is independent
- * of packets and agents; its owner calls it when nothing is posted.
+ * The state of a special QP (recovery_state.hpp), and the step that leads from each state to the
+ * next. It is independent of packets and agents; its owner calls it when no request is posted.
  */
 #pragma once
 
@@ -18,7 +18,9 @@ namespace mad
 class Recovery
 {
 public:
-	/* retry: void (T::*)(), in a task, when it is time for the event of that name. */
+	/*
+	 * retry: a void (T::*)() that is called in a work item when SpecialQpEvent::retry is due.
+	 */
 	template<auto Retry, class T>
 	Recovery(u32 port_num, ib_qp_type type, kern::Method<Retry> retry, T *owner)
 	    : port_num_(port_num), type_(type), retry_(retry, owner)
@@ -26,17 +28,20 @@ public:
 	}
 
 	void open(ib_qp *qp) { qp_ = qp; }
-	/* Retries nothing any more. Context: process. */
+	/* Cancels the retry. Context: process. */
 	void stop() { retry_.cancel(); }
 
-	/* Any context. */
+	/* Context: any. */
 	SpecialQpState state() const { return static_cast<SpecialQpState>(state_.load_relaxed()); }
-	/* The state after an event. Under the special QP's lock, as all changes of it are. */
+	/*
+	 * Changes the state according to the event and returns the new state. Called with the
+	 * special QP's lock held, as for every change of the state.
+	 */
 	SpecialQpState step(SpecialQpEvent event);
 
 	/*
-	 * True if the step of a state is due, given whether the hardware has returned all sends,
-	 * and all receives. The failing state does not wait for them.
+	 * Returns true if the step of a state is due. @sends_are_back and @receives_are_back: the
+	 * hardware has completed all sends, or all receives. The failing state waits for neither.
 	 */
 	static bool is_due(SpecialQpState state, bool sends_are_back, bool receives_are_back)
 	{
@@ -45,12 +50,12 @@ public:
 			(state == SpecialQpState::stopped || receives_are_back));
 	}
 	/*
-	 * Takes the step of a state. nothing_posted: neither sends nor receives. Errors: the
-	 * verbs'. Context: process.
+	 * Performs the step of a state. @nothing_posted: neither sends nor receives are posted.
+	 * Errors: those of the verbs. Context: process.
 	 */
 	kern::Result<> take_step(SpecialQpState state, bool nothing_posted);
 	/*
-	 * Moves the QP, to which nothing is posted, from any state to RTS. Errors: those of the
+	 * Moves the QP from any state to RTS. No request may be posted to it. Errors: those of the
 	 * verbs. Context: process.
 	 */
 	kern::Result<> bring_up();

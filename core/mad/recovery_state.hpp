@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The states of a special QP, as one enumeration and one function. recovery.cpp has the actions of
- * each state; the diagram is in Documentation/midlayer.rst ("Errors of the QP").
+ * The states of a special QP: one enumeration, and one function that changes it. recovery.cpp has
+ * the actions of each state; the diagram is in Documentation/midlayer.rst ("Errors of the QP").
  */
 #pragma once
 
@@ -23,12 +23,12 @@ enum class SpecialQpState : std::uint8_t {
 	 */
 	failing,
 	/*
-	 * ERR, or nothing is posted: when all sends and receives have completed, the QP is reset
-	 * and brought up
+	 * in ERR, or nothing was posted: when all sends and receives have completed, the QP is
+	 * reset and brought up
 	 */
 	flushing,
 	broken,  /* bringing the QP up has failed: sends fail immediately until the next retry */
-	closing, /* nothing is posted any more, and completed requests are freed */
+	closing, /* no more requests are posted, and completed requests are freed */
 	closed,  /* the QP has been destroyed */
 };
 

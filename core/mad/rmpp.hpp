@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The reliable multi-packet protocol, IBA 13.6: the windows of a sender and of a receiver. Nothing
- * here allocates, sends or waits; the callers in rmpp_send.cpp and rmpp_receive.cpp do, under their
- * own locks, and call these functions to find out what to do next.
+ * The reliable multi-packet protocol (RMPP, IBA 13.6): the windows of a sender and of a receiver.
+ * No function here allocates, sends or waits. The callers in special_qp_send.cpp and
+ * special_qp_rmpp.cpp do that under their own locks; these functions return what must be done next.
  */
 #pragma once
 
@@ -12,14 +12,14 @@ namespace mad
 {
 
 /*
- * Maximum size of a message: 16 MiB is far more than any table of a subnet, and limits the memory
- * that a peer can make this side use.
+ * Maximum number of segments of a message. 16 MiB is far more than any table of a subnet, and
+ * limits the memory that a peer can make this side allocate.
  */
 constexpr std::uint32_t rmpp_segments_max = 16 * 1024 * 1024 / ib::rmpp_mad_data_bytes;
 
 /*
- * Segments that a receiver lets its sender have in flight (IBA 13.6.6.3 leaves the number to the
- * receiver).
+ * Number of segments that a receiver lets its sender have in flight (IBA 13.6.6.3 leaves the number
+ * to the receiver).
  */
 constexpr std::uint32_t rmpp_receive_window = 64;
 
@@ -31,7 +31,7 @@ constexpr std::uint32_t rmpp_send_window = 128;
 
 /* Meaning of an ACK for the sender. */
 enum class RmppAck : std::uint8_t {
-	stale,     /* contains nothing new */
+	stale, /* acknowledges no new segment */
 	progress,  /* the window has moved: continue sending */
 	finished,  /* the last segment is acknowledged */
 	violation, /* the peer has violated the protocol: send ABORT and stop */
@@ -49,7 +49,9 @@ struct RmppReceipt {
 	constexpr bool operator==(const RmppReceipt &) const = default;
 };
 
-/* The sender's half (IBA 13.6.6.2): sends segments 1 to count(), as the window permits. */
+/*
+ * The sender's half (IBA 13.6.6.2): sends the segments 1 to count(), as far as the window permits.
+ */
 class RmppSender
 {
 public:
@@ -58,7 +60,7 @@ public:
 	constexpr std::uint32_t count() const { return count_; }
 	constexpr std::uint32_t acknowledged() const { return acknowledged_; }
 
-	/* The segment to send now; 0 while the window is closed. */
+	/* Returns the segment to send next; 0 while the window is closed. */
 	constexpr std::uint32_t next() const
 	{
 		return next_ <= window_last_ && next_ <= count_ ? next_ : 0;
@@ -70,22 +72,22 @@ public:
 	}
 
 	/*
-	 * The oldest segment that may be in flight. With repetitions, an older one is possible but
-	 * unlikely.
+	 * Returns the oldest segment that may be in flight. An even older one is possible after
+	 * retransmissions, but unlikely.
 	 */
 	constexpr std::uint32_t oldest_in_flight() const
 	{
 		return acknowledged_ < rmpp_send_window ? 1 : acknowledged_ - rmpp_send_window + 1;
 	}
 
-	/* No ACK has arrived in time: continue with the first segment that is not acknowledged. */
+	/* Continues with the first unacknowledged segment. Called if no ACK has arrived in time. */
 	constexpr void rewind() { next_ = acknowledged_ + 1; }
 
 	/**
-	 * on_ack() - take an ACK packet
+	 * on_ack() - handle an ACK packet
 	 * @segment: the last segment that the receiver has in order
-	 * @new_window_last: the last segment that it is ready to take; no more than
-	 * rmpp_send_window behind @segment are believed
+	 * @new_window_last: the last segment that the receiver is ready to receive; limited to
+	 * @segment plus rmpp_send_window
 	 * @status: set to the status to abort with, on a violation
 	 */
 	RmppAck on_ack(std::uint32_t segment, std::uint32_t new_window_last, std::uint8_t &status);
@@ -102,22 +104,22 @@ private:
 class RmppReceiver
 {
 public:
-	/* The last segment taken: what an ACK names. */
+	/* Returns the last segment received in order, which an ACK contains. */
 	constexpr std::uint32_t received() const { return received_; }
-	/* The window that an ACK announces. */
+	/* Returns the last segment that the sender may send, which an ACK contains. */
 	constexpr std::uint32_t window_last() const { return window_last_; }
 	constexpr bool complete() const { return complete_; }
-	/* Bytes in the last segment; meaningful once complete(). */
+	/* Returns the number of bytes in the last segment; valid if complete() is true. */
 	constexpr std::uint32_t last_length() const { return last_length_; }
 
 	/**
-	 * on_data() - look at a DATA packet
+	 * on_data() - handle a DATA packet
 	 * @header: its RMPP header
-	 * @header_bytes: bytes of the class's own header inside each segment's payload (20 for SA),
-	 * which even the last one has
+	 * @header_bytes: size of the class's own header, which the payload of every segment begins
+	 * with (20 bytes for SA)
 	 *
-	 * A segment past a gap is dropped and answered with the last one in order: the sender goes
-	 * back to it.
+	 * A segment after a gap is dropped. The ACK contains the last segment in order, from which
+	 * the sender continues.
 	 */
 	RmppReceipt on_data(const ib::RmppHeader &header, std::uint32_t header_bytes);
 

@@ -21,8 +21,8 @@ RmppReception::Transaction *RmppReception::find(const Receive &receive)
 }
 
 /*
- * Returns nullptr if the segment cannot begin a message, or if there is no space for another
- * message.
+ * Returns a new transaction, or nullptr if the segment cannot begin a message or there is no space
+ * for another message.
  */
 RmppReception::Transaction *RmppReception::begin(const Receive &receive)
 {
@@ -42,8 +42,8 @@ RmppReception::Transaction *RmppReception::begin(const Receive &receive)
 }
 
 /*
- * Makes space for one more message. A message that has been delivered, and is kept only to
- * recognise repetitions, is dropped; an incomplete one is not.
+ * Makes space for one more message by dropping a message that has been delivered and is kept only
+ * to recognise repetitions. Incomplete messages are never dropped. Returns true if there is space.
  */
 bool RmppReception::make_room()
 {
@@ -101,7 +101,7 @@ RmppReception::Taken RmppReception::take(kern::Owned<Receive> &receive, std::uin
 	return taken;
 }
 
-/* Makes one received message of the segments: the first represents all. */
+/* Joins the received segments into one message, which the first segment represents. */
 kern::Owned<Receive> RmppReception::assemble(Transaction &transaction, std::uint32_t header_bytes)
 {
 	auto message = kern::Owned<Receive>::adopt(transaction.segments.pop_front());
@@ -113,7 +113,10 @@ kern::Owned<Receive> RmppReception::assemble(Transaction &transaction, std::uint
 		segment->recv_buf.mad = reinterpret_cast<ib_mad *>(&segment->buffer.mad);
 		links_push_back(message->rmpp_list, segment->recv_buf.list);
 	}
-	/* The class's header counts once, the payload of all but the last segment in full. */
+	/*
+	 * The header of the class is counted once. All segments except the last have a full
+	 * payload.
+	 */
 	const auto payload = ib::rmpp_mad_data_bytes - header_bytes;
 	message->mad_len = static_cast<int>(sizeof(ib::MadHeader) + sizeof(ib::RmppHeader) +
 					    header_bytes + (segments - 1) * payload +

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Incoming RMPP messages. The agent that a message is for holds it until it is complete (IBA 13.6).
+ * Incoming RMPP messages (IBA 13.6). Each agent stores its messages here until they are complete.
  */
 #pragma once
 
@@ -13,27 +13,29 @@ namespace mad
 {
 
 /*
- * Time without a segment after which a receiver abandons a message (IBA 13.6.3.2 leaves the total
- * to it), and time for which it answers repetitions after the end.
+ * rmpp_silence_ns: a receiver abandons a message if no segment arrives for this time (IBA 13.6.3.2
+ * leaves the value to the receiver). rmpp_linger_ns: time after completion during which repeated
+ * segments are still answered.
  */
 constexpr u64 rmpp_silence_ns = 40'000'000'000;
 constexpr u64 rmpp_linger_ns = 10'000'000'000;
 /*
- * Maximum number of messages that one agent assembles at a time; further ones are dropped and
- * counted.
+ * Maximum number of messages that one agent assembles at a time. The segments of additional
+ * messages are dropped and counted.
  */
 constexpr unsigned rmpp_transactions_max = 64;
 /*
- * Limit of the segments in all of them: as many as the longest message has. A message that would
- * exceed it is aborted.
+ * Maximum number of segments in all incomplete messages of an agent: the size of one message of
+ * maximum length. A message that would exceed it is aborted.
  */
 constexpr unsigned rmpp_held_max = rmpp_segments_max;
 
 using ReceiveList = kern::List<Receive, &Receive::node>;
 
 /*
- * Messages that an agent is receiving, and their segments so far. It neither sends nor counts, but
- * returns the answer to send. All of it is under the lock of the agent's special QP.
+ * The messages that an agent is receiving, with the segments received so far. This class neither
+ * sends nor counts MADs; it returns the response that must be sent. Protected by the lock of the
+ * agent's special QP.
  */
 class RmppReception
 {
@@ -54,24 +56,27 @@ public:
 	};
 
 	bool empty() const { return transactions_.empty(); }
-	/* Returns true if a message of this peer and transaction has begun. */
+	/* Returns true if a message of this peer with this transaction ID has begun. */
 	bool knows(const Receive &receive) { return find(receive) != nullptr; }
 
 	/*
-	 * Handles a DATA segment; a segment that is kept is moved from @receive. header_bytes: size
-	 * of the headers of the class. may_begin: whether a first segment may begin a message. A
-	 * receipt that aborts ends the message.
+	 * Handles a DATA segment; a segment that is kept is moved from @receive. @header_bytes:
+	 * size of the headers of the class. @may_begin: a first segment may begin a message. If the
+	 * returned receipt requires an ABORT, the message has been dropped.
 	 */
 	Taken take(kern::Owned<Receive> &receive, std::uint32_t header_bytes, bool may_begin,
 		   u64 now);
-	/* The peer abandons its message. Returns true if the message was incomplete. */
+	/*
+	 * Drops the message that the peer has abandoned. Returns true if the message was
+	 * incomplete.
+	 */
 	bool give_up(const Receive &receive);
 	/*
-	 * Drops messages that have been silent for too long, and those for which repetitions are no
-	 * longer expected.
+	 * Drops messages that have been silent for too long, and completed messages whose
+	 * rmpp_linger_ns has passed.
 	 */
 	void expire(u64 now);
-	/* Returns the next time at which expire() must be called; ~0 if there is none. */
+	/* Returns the time at which expire() must be called next; ~0 if there is none. */
 	u64 earliest() const;
 	void clear();
 
@@ -86,7 +91,7 @@ private:
 		u32 slid;
 		u32 src_qp;
 		u8 mgmt_class;
-		bool response; /* a request of the peer may have the same ID */
+		bool response; /* this is a response; a request of the peer may have the same ID */
 		u64 deadline;
 
 		bool matches(const Receive &receive) const
@@ -107,7 +112,7 @@ private:
 	static kern::Owned<Receive> assemble(Transaction &transaction, std::uint32_t header_bytes);
 
 	kern::List<Transaction, &Transaction::node> transactions_;
-	unsigned held_ = 0; /* segments in them */
+	unsigned held_ = 0; /* number of segments in all transactions */
 };
 
 } // namespace mad

@@ -27,7 +27,7 @@ public:
 	kern::ListNode timer_node;           /* in PendingSends while it waits */
 	u64 deadline = 0;                    /* kern::now_ns() */
 	unsigned tries = 0;                  /* transmissions without a response */
-	ib_wc_status status = IB_WC_SUCCESS; /* valid once decided */
+	ib_wc_status status = IB_WC_SUCCESS; /* valid once the state is decided */
 	u32 vendor_err = 0;
 	/* number of busy packets and running handlers, which delay the completion */
 	unsigned holds = 0;
@@ -36,33 +36,33 @@ public:
 	bool reply = false;   /* a reply of the MAD layer: freed on completion without a callback */
 	bool transit = false; /* another node's SMP, whose next hop has been decided */
 
-	RmppSender rmpp{0}; /* count() 0: no RMPP */
+	RmppSender rmpp{0}; /* count() is 0 without RMPP */
 	/*
-	 * One packet, or one for each segment. Each is allocated separately, as DMA requires. The
-	 * table has only those after the first.
+	 * One packet, or one for each segment. Each is allocated separately, as DMA requires.
+	 * more_packets has the packets after the first.
 	 */
 	kern::Owned<Packet> first_packet;
 	kern::OwnedArray<kern::Owned<Packet>> more_packets;
 
 	/**
-	 * Send::create() - a send with its packets
-	 * @agent: for whom
-	 * @header_bytes: of the class, RMPP header included
-	 * @data_bytes: behind it; with RMPP any number, without at most what fits
+	 * Send::create() - allocate a send with its packets
+	 * @agent: the agent that sends
+	 * @header_bytes: size of the headers of the class, including the RMPP header
+	 * @data_bytes: size of the data after the headers; without RMPP, both must fit into one MAD
 	 *
-	 * Errors: EINVAL for sizes that do not fit; ENOMEM. Context: as @gfp says.
+	 * Errors: EINVAL for sizes that do not fit; ENOMEM. Context: any that @gfp permits.
 	 */
 	static kern::Result<kern::Owned<Send>> create(Agent &agent, u32 remote_qpn, u16 pkey_index,
 						      bool rmpp, int header_bytes, int data_bytes,
 						      kern::Gfp gfp);
 
-	/* The send belongs to this agent. */
+	/* Creates a send without packets for this agent. */
 	explicit Send(Agent &owner);
 
 	Agent &agent() const;
 
 	bool is_decided() const { return state == SendState::decided; }
-	/* The caller holds the special QP's lock, as for all changes. */
+	/* Changes the state. The caller holds the special QP's lock. */
 	void step(SendEvent event) { state = next_state(state, event); }
 	bool is_rmpp() const { return rmpp.count() != 0; }
 	Packet &first() const { return *first_packet; }
@@ -82,12 +82,12 @@ public:
 
 private:
 	friend class SendQueue;
-	unsigned queued_ = 0; /* packets that wait there */
+	unsigned queued_ = 0; /* packets in the send queue that are not posted */
 };
 
 /*
- * Every MAD that is sent is one of these: of the kernel's sizes of allocations, the next costs what
- * clearing another 64 bytes does.
+ * Every MAD that is sent allocates one Send. The next larger allocation size of the kernel would
+ * cost the clearing of another 64 bytes.
  */
 static_assert(sizeof(Send) <= 192);
 

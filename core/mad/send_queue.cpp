@@ -5,7 +5,8 @@ namespace mad
 {
 
 /*
- * They are found soon where they are likely: a message may be of very many, and interrupts are off.
+ * Removes the send's packets that are not posted yet. The search starts with the segments that are
+ * likely to be queued, because a message may have very many segments and interrupts are disabled.
  */
 unsigned SendQueue::withdraw_some(Send &send)
 {
@@ -24,8 +25,8 @@ unsigned SendQueue::withdraw_some(Send &send)
 }
 
 /*
- * Its only stack variables are an address and a pointer, which are filled in by name, so nothing
- * could overflow; the stack protector cost eight instructions for each MAD.
+ * The stack protector costs eight instructions per MAD and is not needed here: the only variables
+ * on the stack are an address and a pointer, and no array.
  */
 [[gnu::no_stack_protector]] SendQueue::Lost SendQueue::pump(bool is_open)
 {

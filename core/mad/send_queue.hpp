@@ -24,7 +24,7 @@ public:
 	/* Returns true if nothing is posted to the hardware. */
 	bool empty() const { return posted_ == 0; }
 
-	/* Appends a packet, which must not be posted any more from an earlier transmission. */
+	/* Appends a packet, which must not be posted from an earlier transmission. */
 	void add(Packet &packet)
 	{
 		kern_assert(packet.place_ == Packet::Place::idle);
@@ -32,10 +32,10 @@ public:
 		packet.send->queued_++;
 		backlog_.push_back(packet);
 	}
-	/* Removes those packets of a send that are not posted yet. Returns their number. */
+	/* Removes the packets of a send that are not posted yet. Returns their number. */
 	unsigned withdraw(Send &send) { return send.queued_ == 0 ? 0 : withdraw_some(send); }
 
-	/* A packet that pump() could not post, and that is no longer queued. */
+	/* A packet that pump() could not post; it is no longer queued. */
 	struct Lost {
 		Packet *packet;
 		ib_wc_status status;
@@ -45,10 +45,10 @@ public:
 	bool is_due() const { return !backlog_.empty() && posted_ < depth; }
 	/*
 	 * Posts packets while there is space. If a packet cannot be posted, it is returned, and the
-	 * caller must call this again. is_open: whether packets can be posted to the QP.
+	 * caller must call the function again. @is_open: packets can be posted to the QP.
 	 */
 	Lost pump(bool is_open);
-	/* A packet's send has completed, so the packet is unmapped. */
+	/* Called when a packet's send has completed. Unmaps the packet. */
 	void take_back(Packet &packet)
 	{
 		unmap(packet);

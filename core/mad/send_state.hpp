@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The states of a send after it was posted, as one enumeration and one function. A peer can answer
- * only what it has received. So the response timeout starts when the last packet has been sent (IBA
- * 13.4.6.2), and a transmission counts as unanswered only after it has been sent.
+ * The states of a send after posting: one enumeration, and one function that changes it. A peer can
+ * answer only what it has received. So the response timeout starts when the last packet has been
+ * sent (IBA 13.4.6.2), and a transmission counts as unanswered only after it has been sent.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ namespace mad
 enum class SendState : std::uint8_t {
 	/* the outcome is known, and only holds delay the completion; or it was never posted */
 	decided,
-	going, /* packets are queued or posted: no timer runs */
+	going, /* packets are queued or posted; no timer runs */
 	/*
 	 * all packets are sent, and a response or an ACK is due: the timer runs, and there are no
 	 * holds

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A node's part in directed-route SMPs: the rules of include/ib/smi.hpp, for one port of an
- * adapter, and for a switch, whose single SMI serves all its ports.
+ * A node's handling of directed-route SMPs: the rules of include/ib/smi.hpp for one port of an
+ * adapter, or for a switch, where one SMI serves all ports.
  */
 #pragma once
 
@@ -24,14 +24,15 @@ struct SmiNode {
 /**
  * smi_outbound() - decide on a directed-route SMP that this node originates or answers
  * @smp: the packet; its hop pointer is advanced
- * @node: whose SMI was asked to send; the path must leave by a port of it
- * @in_port: of a switch: where the question came in that this answers
+ * @node: the node that sends; the path must leave through one of its ports
+ * @in_port: only for a response of a switch: the port at which the request arrived
  *
- * A path that begins by LID (DrSLID) is sent so, as it is: the node with that LID begins its
- * directed part, and answers if there is none. Another path without hops is local: the node talks
- * to itself. One that came in by the wire all the same (its hop pointer says so: smi_inbound() has
- * advanced it) is answered by the port that it came in by. An answer to what came at last by LID
- * goes back so, to the node where the directed part ended (IBA 14.2.2.3).
+ * A request whose path begins with a LID-routed part (DrSLID) is sent unchanged by LID. The node
+ * with that LID begins the directed part, or answers if there is none. Any other path without hops
+ * is local: the node sends the SMP to itself. A request without hops that arrived from the wire is
+ * answered through the port at which it arrived; its hop pointer is 1, because smi_inbound() has
+ * advanced it. The response to a request whose path ended with a LID-routed part (DrDLID) is sent
+ * by LID to the node where the directed part ended (IBA 14.2.2.3).
  */
 constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, const SmiNode &node, std::uint8_t in_port = 0)
 {
@@ -57,12 +58,15 @@ constexpr ib::SmiDecision smi_outbound(ib::Smp &smp, const SmiNode &node, std::u
 }
 
 /*
- * Decides about an SMP that arrived at a port: local or discard, and in a switch also forwarding by
- * a port or by LID.
+ * Decides what happens to an SMP that arrived at a port: it is handled locally or discarded; a
+ * switch can also forward it through a port or by LID.
  */
 constexpr ib::SmiDecision smi_inbound(ib::Smp &smp, const SmiNode &node, std::uint8_t in_port)
 {
-	/* in_port becomes part of a path that other nodes follow, so check the hardware's value. */
+	/*
+	 * in_port becomes part of a path that other nodes follow, so check the value that the
+	 * hardware reported.
+	 */
 	if (node.is_switch && in_port > node.port_count)
 		return {ib::SmiAction::discard};
 	return ib::smi_receive(smp, node.is_switch, in_port,

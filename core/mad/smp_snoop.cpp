@@ -50,7 +50,7 @@ void SmpSnoop::run()
 		check_gids();
 }
 
-/* A port that cannot be read now is read at the next event. */
+/* A port that cannot be queried now is queried after the next observed Set. */
 void SmpSnoop::check_port()
 {
 	ib_port_attr now;

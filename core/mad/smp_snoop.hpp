@@ -19,9 +19,9 @@ class SmpSnoop
 public:
 	SmpSnoop(ib_device *device, u32 port_num) : device_(device), port_num_(port_num) {}
 
-	/* The device's agent has been given this MAD. Context: any. */
+	/* Called after the device's agent has processed this MAD. Context: any. */
 	void observe(const ib::MadHeader &header);
-	/* Waits for a check that runs. Nothing is suspected any more. Context: process. */
+	/* Waits for a running check and cancels pending ones. Context: process. */
 	void stop() { work_.cancel(); }
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Opens and closes a special QP, and implements its agents and the work item that does all of its
- * work.
+ * processing.
  */
 #include "special_qp.hpp"
 
@@ -14,15 +14,20 @@ namespace
 {
 
 constexpr int polled_at_once = 16;
-/* A CQ that cannot be polled or armed raises no event: run() tries again this late. */
+/*
+ * A CQ that cannot be polled or armed raises no event, so run() is scheduled again after this
+ * delay.
+ */
 constexpr unsigned retry_ms = 100;
-/* One run passes this many MADs to their handlers. Other work items can run between two runs. */
+/*
+ * Number of MADs that one run passes to their handlers. Other work items can run between two runs.
+ */
 constexpr int routed_at_once = 16;
 
 /*
- * The work queue is per CPU: a work item that a handler queues, as the CM's do, is then run by the
- * worker that is already awake, without waking another. If a handler sleeps for long, the work
- * queue starts another worker.
+ * The work queue is per CPU: a work item that a handler queues, such as the CM's, is run by the
+ * same worker, without waking another one. If a handler sleeps for long, the work queue starts
+ * another worker.
  */
 constinit kern::Static<kern::WorkQueue> work_queue;
 
@@ -96,12 +101,10 @@ kern::Result<> SpecialQp::open()
 	recovery_.open(qp_);
 	KERN_TRY(recovery_.bring_up());
 	KERN_TRY(receive_queue_.fill());
-	/* Before the first run, which may have to answer. */
+	/* The agent must exist before the first run, which may have to send responses. */
 	internal_agent_ = KERN_TRY(kern::make<Agent>(kern::Gfp::kernel, *this, nullptr));
 	KERN_TRY(add(*internal_agent_));
-	/*
-	 * From now on only run() uses the queue; it arms the CQ after its first poll.
-	 */
+	/* From now on only run() uses the receive queue. It arms the CQ after its first poll. */
 	kern::Guard guard(lock_);
 	step_locked(SpecialQpEvent::done);
 	return {};
@@ -117,8 +120,8 @@ SpecialQp::~SpecialQp()
 		step_locked(SpecialQpEvent::close);
 	}
 	/*
-	 * A run that has seen the QP in the up state may still post to it or move it. Later runs do
-	 * not touch it.
+	 * A run that has seen the QP in the up state may still post to it or modify it, so wait for
+	 * it. Later runs do not touch the QP.
 	 */
 	work_.cancel();
 	recovery_.stop();
@@ -134,7 +137,7 @@ SpecialQp::~SpecialQp()
 		ib_process_cq_direct(cq_, -1);
 		ib_destroy_cq(cq_);
 	}
-	/* Receives that came too late to be routed. */
+	/* These MADs arrived too late to be routed. */
 	while (Receive *receive = received_.pop_front())
 		kern::destroy(receive);
 	receive_queue_.close();
@@ -149,8 +152,8 @@ void SpecialQp::kick()
 }
 
 /*
- * Takes received MADs, so that the receive queue is refilled before handlers run: a burst of a
- * peer, such as requests for a thousand connections, often exceeds the hardware's buffers. Returns
+ * Polls received MADs before handlers run, so that the receive queue is refilled: a burst of MADs,
+ * such as a thousand connection requests from one peer, often exceeds the posted buffers. Returns
  * true if there may be more. Errors: those of ib_poll_cq().
  */
 kern::Result<bool> SpecialQp::poll()
@@ -166,7 +169,7 @@ kern::Result<bool> SpecialQp::poll()
 	return true;
 }
 
-/* Context: work queue, once at a time. */
+/* Context: work queue; never runs in parallel with itself. */
 void SpecialQp::run()
 {
 	const HandlerContext here;
@@ -205,8 +208,9 @@ void SpecialQp::run()
 }
 
 /*
- * Asks for an event, unless polling has failed. True if there may be completions that raise none.
- * NOTIFY-02: where nothing is armed no event leads back to run(), so that time has to.
+ * Arms the CQ, unless polling has failed. Returns true if there may be completions that raise no
+ * event. If the CQ cannot be armed, no event leads back to run(), so it is scheduled after a delay
+ * (NOTIFY-02).
  */
 bool SpecialQp::arm(int poll_error)
 {
@@ -234,7 +238,7 @@ void SpecialQp::step_locked(SpecialQpEvent event)
 
 	if (to == from)
 		return;
-	/* Post the waiting packets, or end them. */
+	/* Posts the waiting packets or completes them with an error, depending on the state. */
 	if (!is_recovering(to))
 		pump_locked();
 	kick();
@@ -293,7 +297,7 @@ kern::Result<> SpecialQp::add(Agent &agent)
 
 void SpecialQp::remove(Agent &agent)
 {
-	/* A handler that called this would wait for itself. */
+	/* A handler that calls this would wait for itself. */
 	kern_assert(kern::read_once(running_in_) != kern_context());
 	{
 		kern::Guard guard(lock_);

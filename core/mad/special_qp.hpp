@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * QP0 or QP1 of one port: the SMI or GSI, with the agents on it. It keeps the receive queue full,
- * posts queued sends, delivers every MAD to the agent that it is for, and recovers the QP after an
- * error.
+ * QP0 or QP1 of one port, which is the SMI or GSI, with its agents. It keeps the receive queue
+ * full, posts queued sends, delivers every MAD to its agent, and recovers the QP after an error.
  *
  * It combines parts that are independent of each other: SendQueue has the outgoing packets,
- * rdma::ReceiveQueue the receive buffers, AgentTable the agents and their registrations, each
- * agent's PendingSends the sends that wait for a response and its RmppReception the incoming
- * messages, LocalQueue the SMPs that a node sends to itself, and Recovery the QP's state.
+ * rdma::ReceiveQueue the receive buffers, and AgentTable the agents and their registrations. Each
+ * agent's PendingSends has the sends that wait for a response, and its RmppReception the incoming
+ * messages. LocalQueue has the SMPs that a node sends to itself, and Recovery has the QP's state.
  *
  * One work item, run(), does everything that may sleep: it polls the CQ, calls all handlers of all
- * agents, and takes every step of a recovery. So a handler may always sleep, handlers on one
- * special QP never run in parallel, and no completion is processed during a recovery. All other
- * functions can be called in any context: they change lists under the lock and leave the rest to
- * run().
+ * agents, and performs every recovery step. So a handler may always sleep, handlers on one special
+ * QP never run in parallel, and no completion is processed during a recovery. All other functions
+ * can be called in any context: they change lists under the lock and leave the rest to run().
  */
 #pragma once
 
@@ -35,12 +33,12 @@ namespace mad
 
 constexpr int receive_queue_depth = 512;
 /*
- * Received MADs that wait for their handlers, in addition to those that fit into posted buffers.
+ * Maximum number of received MADs that wait for their handlers, in addition to the posted buffers.
  */
 constexpr int received_max = 4096;
 /*
- * The number of generated responses, and of SMPs in transit, that may wait to be sent. If more
- * arrive than can be sent, they are dropped.
+ * Maximum number of generated responses and forwarded SMPs that wait to be sent. Additional ones
+ * are dropped.
  */
 constexpr int unattended_max = 512;
 
@@ -53,7 +51,7 @@ public:
 	 */
 	static kern::Result<kern::Owned<SpecialQp>> create(ib_device *device, u32 port_num,
 							   ib_pd *pd, ib_qp_type type);
-	/* There must be no agents. */
+	/* All agents must have been removed. */
 	~SpecialQp();
 
 	ib_device *device() const { return device_; }
@@ -64,27 +62,31 @@ public:
 	/* Each counter is read separately, without a lock. */
 	const ib_mad_counters &counters() const { return counters_; }
 	/*
-	 * Counts a MAD that its agent does not accept from its sender, like one for which no agent
+	 * Counts a MAD that its agent rejects because of its sender, like a MAD for which no agent
 	 * is registered. Context: any.
 	 */
 	void count_unwanted() { __atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED); }
 
 	/*
-	 * Errors: EINVAL if another agent has claimed one of the MADs it wants; EBUSY while the
-	 * device is removed.
+	 * Errors: EINVAL if another agent has registered for one of the same MADs; EBUSY while the
+	 * device is being removed.
 	 */
 	kern::Result<> add(Agent &agent);
-	/* Completes all of the agent's sends with a flush error; when it returns, no handler of it runs or will run.
-	 * Context: process, not from a handler of any agent here. */
+	/*
+	 * Completes all of the agent's sends with a flush error. After it returns, none of the
+	 * agent's handlers runs. Context: process, not from a handler of any agent of this special
+	 * QP.
+	 */
 	void remove(Agent &agent);
 
 	/*
-	 * Context: any. Errors: EINVAL for a send that is out already or a packet that breaks a
+	 * Context: any. Errors: EINVAL if the send is already outstanding, or the packet breaks a
 	 * rule of the SMI.
 	 */
 	kern::Result<> post(Send &send);
 	/*
-	 * A new time-out for a send that is out; 0 cancels it. Errors: EINVAL if it has completed.
+	 * Sets a new timeout for an outstanding send; 0 cancels the send. Errors: EINVAL if it has
+	 * completed.
 	 */
 	kern::Result<> modify(Send &send, u32 timeout_ms);
 	/*
@@ -96,13 +98,14 @@ public:
 	void on_agent_timer(Agent &agent);
 
 private:
-	/* The work item. */
+	/* The function of the work item. */
 	void run();
 
 	/*
-	 * Proof, which only run() can create and every caller of a handler must pass, that this is
-	 * process context without locks, and that no other handler of the special QP runs. So a
-	 * handler cannot be called where MADs are posted or cancelled: that does not compile.
+	 * Evidence that the code runs in process context without locks, and that no other handler
+	 * of this special QP runs. Only run() can create it, and every function that calls a
+	 * handler requires it. So calling a handler where MADs are posted or cancelled does not
+	 * compile.
 	 */
 	class HandlerContext
 	{
@@ -117,7 +120,7 @@ private:
 
 	SpecialQp(ib_device *device, u32 port_num, ib_pd *pd, ib_qp_type type);
 	kern::Result<> open();
-	/* Queues everything for run(). Context: any. */
+	/* Schedules run(). Context: any. */
 	void kick();
 	void watch(bool traced);
 
@@ -152,8 +155,8 @@ private:
 	void decide_locked(Send &send, ib_wc_status status) KERN_REQUIRES(lock_);
 	void abort_locked(Send &send, ib::RmppStatus status) KERN_REQUIRES(lock_);
 	/*
-	 * Drops one hold. With the last one, a send whose result is known is finished, and any
-	 * other waits for its response. Always inlined because every MAD uses it.
+	 * Drops one hold. When the last hold is dropped, a send with a decided outcome is finished,
+	 * and any other send waits for its response. Always inlined because every MAD uses it.
 	 */
 	[[gnu::always_inline]] void release_locked(Send &send) KERN_REQUIRES(lock_)
 	{
@@ -221,14 +224,14 @@ private:
 	LocalQueue local_ KERN_GUARDED_BY(lock_);
 	int unattended_ KERN_GUARDED_BY(lock_) = 0;
 	/*
-	 * Declared before work_, because the handlers of its members queue work_, so it is
-	 * destroyed after that.
+	 * Declared before work_, and thus destroyed after it, because work items of the members of
+	 * this group queue work_.
 	 */
 	Recovery recovery_;
 	rdma::ReceiveQueue<Receive> receive_queue_; /* used by run() only */
 	/* used by run() only: polled MADs that are not yet routed */
 	kern::List<Receive, &Receive::node> received_;
-	int received_count_ = 0; /* used by run() only: their number */
+	int received_count_ = 0; /* length of received_; used by run() only */
 	/* the context of run(), in builds with checks */
 	unsigned long running_in_ = 0;
 	ib_mad_counters counters_{};
@@ -236,13 +239,13 @@ private:
 	kern::Owned<Agent> internal_agent_; /* sends the replies of the MAD layer */
 
 	kern::Work work_{kern::method<&SpecialQp::run>, this};
-	/* Declared after work_, which it queues, so it is destroyed first. */
+	/* Declared after work_, and thus destroyed before it, because it queues work_. */
 	kern::DelayedWork retry_work_{kern::method<&SpecialQp::kick>, this};
 	/* Declared last, because it may call watch() immediately. */
 	kern::TraceListener trace_{KERN_TRACE_MAD, kern::method<&SpecialQp::watch>, this};
 };
 
-/* The queue of all special QPs' work. Context: module init and exit. */
+/* The work queue of all special QPs. Context: module init and exit. */
 kern::Result<> begin_special_qps();
 void end_special_qps();
 

@@ -8,7 +8,7 @@
 namespace mad
 {
 
-/* Processes one of the waiting sends. */
+/* Processes the first waiting send. */
 void SpecialQp::serve_local(const HandlerContext &here)
 {
 	Send *send;
@@ -23,7 +23,7 @@ void SpecialQp::serve_local(const HandlerContext &here)
 	answer_local(here, *send);
 
 	kern::Guard guard(lock_);
-	/* There was no response: the send ends by its timeout, as on the wire. */
+	/* There was no response: the send ends with its timeout, as it would on the wire. */
 	if (send->awaits_answer)
 		send->tries = static_cast<unsigned>(send->retries) + 1;
 	else
@@ -31,7 +31,7 @@ void SpecialQp::serve_local(const HandlerContext &here)
 	release_locked(*send);
 }
 
-/* Gives a request to the device's agent, or else to an agent on this QP. */
+/* Passes a request to the device's agent or, if that does not handle it, to an agent on this QP. */
 void SpecialQp::answer_local(const HandlerContext &here, Send &send)
 {
 	auto created = Receive::create();

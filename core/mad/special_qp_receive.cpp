@@ -12,7 +12,7 @@ void count(u64 &counter)
 	__atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
 }
 
-/* A response with the status busy (IBA 13.4.7). */
+/* Returns true for a response with the status "busy" (IBA 13.4.7). */
 bool is_busy(const Receive &receive)
 {
 	return receive.header().status.value() & ib::mad_status_busy;
@@ -34,7 +34,7 @@ bool fits(const Receive &receive, ib_qp_type type)
 
 } // namespace
 
-/* Takes a buffer back, and puts another in its place while the QP is up. */
+/* Takes back a completed buffer and, while the QP is up, posts a replacement. */
 void SpecialQp::on_receive_done(ib_wc *wc)
 {
 	auto receive = receive_queue_.take_back(static_cast<Receive *>(wc->wr_cqe));
@@ -47,8 +47,8 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 	const bool is_up = state() == SpecialQpState::up;
 	if (wc->status != IB_WC_SUCCESS) {
 		/*
-		 * Longer than a MAD. Were its buffer not posted again, a queue's length of these
-		 * would end all reception.
+		 * The packet was longer than a MAD. Post the buffer again: otherwise such packets
+		 * would use up all posted buffers and stop all reception.
 		 */
 		count(counters_.malformed);
 		if (is_up)
@@ -64,7 +64,8 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 		receive = receive_queue_.replace(std::move(receive));
 		if (!receive) {
 			/*
-			 * The queue stays full at the price of this MAD: its sender will ask again.
+			 * No replacement could be allocated, so the same buffer was posted again
+			 * and this MAD is lost. Its sender will retransmit it.
 			 */
 			count(counters_.no_memory);
 			return;
@@ -81,7 +82,7 @@ void SpecialQp::on_receive_done(ib_wc *wc)
 void SpecialQp::route(const HandlerContext &here, kern::Owned<Receive> receive)
 {
 	receive->present();
-	/* Usually there are no snoop agents, so no MAD takes the lock. */
+	/* The lock is taken only if there are snoop agents or tracing is enabled, which is rare. */
 	if (kern::read_once(watchers_) != 0)
 		snoop(here, *receive);
 	if (receive->header().cls() == ib::MgmtClass::subn_directed_route) {
@@ -103,7 +104,8 @@ void SpecialQp::route(const HandlerContext &here, kern::Owned<Receive> receive)
 }
 
 /*
- * On a switch, a directed route continues by another port or, after its end, by LID (IBA 14.2.2).
+ * Forwards a directed-route SMP in a switch: through another port or, after the end of the directed
+ * part, by LID (IBA 14.2.2).
  */
 void SpecialQp::pass_on(const Receive &receive, const ib::SmiDecision &decision)
 {
@@ -121,9 +123,7 @@ void SpecialQp::pass_on(const Receive &receive, const ib::SmiDecision &decision)
 	send_unattended(*internal_agent_, receive, receive.buffer.mad, address, &decision);
 }
 
-/*
- * Passes a MAD to the agents that are built into the device; fills in answer if they have one.
- */
+/* Passes a MAD to the agents that are built into the device. Fills in answer if they respond. */
 SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_grh *grh,
 					      ib::Mad &answer)
 {
@@ -132,7 +132,7 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 
 	size_t size = sizeof(answer);
 	u16 pkey_index = receive.completion.pkey_index;
-	/* A request reaches a switch through a certain port, which NodeInfo contains. */
+	/* NodeInfo contains the port at which the request reached the switch. */
 	const u32 port_num = node_.is_switch ? receive.completion.port_num : port_num_;
 	const int result = ib_process_mad(device_, 0, port_num, &receive.completion, grh,
 					  reinterpret_cast<const ib_mad *>(&receive.buffer.mad),
@@ -146,7 +146,10 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 	return result & IB_MAD_RESULT_REPLY ? DeviceAnswer::answered : DeviceAnswer::not_mine;
 }
 
-/* The device's own agents come first (MGMT-04). Returns true if the MAD has been handled. */
+/*
+ * Offers a MAD to the device's own agents, which have precedence (MGMT-04). Returns true if the MAD
+ * has been handled.
+ */
 bool SpecialQp::offer_to_device(const Receive &receive)
 {
 	ib::Mad answer{};
@@ -181,7 +184,10 @@ kern_trace_mad SpecialQp::traced(const ib::MadHeader &header, ib_wc_status statu
 		.lid = lid};
 }
 
-/* The snooping agent behind one, held until the next call; nullptr after the last. */
+/*
+ * Returns the snoop agent after @after with a reference, and drops the reference to @after. Returns
+ * nullptr after the last one.
+ */
 Agent *SpecialQp::next_snooper(Agent *after)
 {
 	Agent *found = nullptr;
@@ -218,7 +224,7 @@ void SpecialQp::hand_to_agent(const HandlerContext &here, kern::Owned<Receive> r
 }
 
 /*
- * A request that no agent serves is answered with an error (IBA 13.4.6.1), so that its sender need
+ * Answers a Get or Set that no agent serves with an error (IBA 13.4.6.1), so that its sender need
  * not wait for a timeout.
  */
 void SpecialQp::refuse(const Receive &receive)
@@ -235,7 +241,7 @@ void SpecialQp::refuse(const Receive &receive)
 	reply(*internal_agent_, receive, answer);
 }
 
-/* Passes a complete MAD or message to its agent, which owns it from now on. */
+/* Passes a complete MAD or message to its agent, which owns it from then on. */
 void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receive> receive)
 {
 	Send *send = nullptr;
@@ -245,7 +251,10 @@ void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receiv
 		send = agent.pending.find(*receive);
 		if (send && !send->awaits_answer)
 			send = nullptr;
-		/* It shall be asked again later (IBA 13.4.7): the time-out does. */
+		/*
+		 * A busy responder must be asked again later (IBA 13.4.7): the timeout retransmits
+		 * the request.
+		 */
 		ask_again = send && is_busy(*receive) &&
 			    send->tries <= static_cast<unsigned>(send->retries);
 		if (send && !ask_again) {
@@ -254,8 +263,8 @@ void SpecialQp::deliver(const HandlerContext &, Agent &agent, kern::Owned<Receiv
 		}
 	}
 	/*
-	 * An agent that performs RMPP itself, whether it registered so or not, gets all segments;
-	 * only the first one ends a send.
+	 * An agent that does RMPP itself, whether or not it registered for it, receives all
+	 * segments. Only the first segment completes a send.
 	 */
 	const bool segment = agent.recv_handler && !agent.does_rmpp() && carries_rmpp(*receive);
 	if (ask_again || (!send && receive->is_response() && !segment)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * RMPP over a special QP: received segments, the ACKs for them, and the peer's responses to
- * segments that this end sent (IBA 13.6).
+ * RMPP on a special QP: received segments, the ACKs for them, and the peer's responses to segments
+ * that this side sent (IBA 13.6).
  */
 #include "special_qp.hpp"
 
@@ -13,8 +13,8 @@ namespace
 {
 
 /*
- * Bytes of a class's own header in the payload of each segment: SA repeats its own (IBA 15.2.1.1),
- * vendors their OUI.
+ * Returns the size of the class's own header in the payload of each segment: the SA header (IBA
+ * 15.2.1.1), or the OUI of vendor classes.
  */
 std::uint32_t class_header_bytes(u8 mgmt_class)
 {
@@ -29,7 +29,10 @@ void SpecialQp::take_rmpp(const HandlerContext &here, Agent &agent, kern::Owned<
 	const auto &rmpp = receive->rmpp();
 
 	const bool ends = rmpp.type == ib::RmppHeader::stop || rmpp.type == ib::RmppHeader::abort;
-	/* The end of a message is not answered: two that refuse each other would never stop. */
+	/*
+	 * STOP and ABORT are not answered: otherwise two nodes with different versions would
+	 * exchange ABORTs forever.
+	 */
 	if (rmpp.version != ib::RmppHeader::current_version && !ends) {
 		answer_rmpp(agent, *receive, ib::RmppHeader::abort,
 			    ib::rmpp_status_unsupported_version, 0, 0);
@@ -68,7 +71,9 @@ void SpecialQp::take_rmpp_data(const HandlerContext &here, Agent &agent,
 		kern::Guard guard(lock_);
 		if (receive->is_response() && segment == 1 && !agent.pending.find(*receive) &&
 		    !agent.reception.knows(*receive)) {
-			/* No request is outstanding. */
+			/*
+			 * No request is outstanding for which this segment could be the response.
+			 */
 			__atomic_fetch_add(&counters_.no_agent, 1, __ATOMIC_RELAXED);
 			return;
 		}
@@ -147,7 +152,7 @@ void SpecialQp::on_rmpp_ack_locked(Send &send, const ib::RmppHeader &rmpp, std::
 	}
 }
 
-/* An RMPP packet back to where a segment came from. */
+/* Sends an RMPP packet to the sender of a segment. */
 void SpecialQp::answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader::Type type,
 			    std::uint8_t status, std::uint32_t segment, std::uint32_t window)
 {
@@ -166,7 +171,7 @@ void SpecialQp::answer_rmpp(Agent &agent, const Receive &receive, ib::RmppHeader
 	rmpp.status = status;
 	rmpp.segment = segment;
 	rmpp.length_or_window = window;
-	/* The class's own header is returned unchanged. */
+	/* The class's own header is sent back unchanged. */
 	__builtin_memcpy(mad.data + sizeof(rmpp), receive.buffer.mad.data + sizeof(rmpp),
 			 class_header_bytes(mad.header.mgmt_class));
 	reply(agent, receive, mad);

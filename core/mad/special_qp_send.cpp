@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The send path of a special QP, from posting to completion. Each send completes once. */
+/* The send path of a special QP, from posting to completion. Each send completes exactly once. */
 #include "special_qp.hpp"
 
 #include <kern/atomic.hpp>
@@ -9,8 +9,8 @@ namespace mad
 {
 
 /*
- * Called for the first transmission, and each time that no response has arrived. This and the
- * following functions are always inlined because every MAD uses them, although they are long.
+ * Transmits a send: the first time, or again because no response has arrived. This function and the
+ * following ones are always inlined, although they are long, because every MAD uses them.
  */
 [[gnu::always_inline]] inline void SpecialQp::transmit_locked(Send &send)
 {
@@ -34,7 +34,7 @@ namespace mad
 	    (send.timeout_ms == 0 && send.retries != 0 && !send.is_rmpp()))
 		return kern::Error{-EINVAL};
 
-	/* The send has never been posted, or its last transmission has ended. */
+	/* The send has never been posted, or its previous use has completed. */
 	kern_assert(send.holds == 0);
 	send.tries = 0;
 	send.step(SendEvent::posted);
@@ -92,7 +92,9 @@ void SpecialQp::transmit_window_locked(Send &send)
 	}
 }
 
-/* A packet did not get out: its send ends, and the next ones are tried. */
+/*
+ * Handles a packet that could not be posted: its send fails, and the following packets are tried.
+ */
 void SpecialQp::pump_on_locked(SendQueue::Lost lost)
 {
 	const bool is_open = state() == SpecialQpState::up;
@@ -103,7 +105,10 @@ void SpecialQp::pump_on_locked(SendQueue::Lost lost)
 	}
 }
 
-/* Fixes how a send ends, once; it completes as soon as nothing holds it. */
+/*
+ * Decides the outcome of a send, unless it is decided already. The send completes as soon as
+ * nothing holds it.
+ */
 void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 {
 	if (send.is_decided())
@@ -111,12 +116,18 @@ void SpecialQp::decide_locked(Send &send, ib_wc_status status)
 	send.step(SendEvent::decided);
 	send.status = status;
 	send.timer_node.unlink();
-	/* Take one more hold, because there may be no other. */
+	/*
+	 * Take an additional hold, so that release_locked() completes the send even if there were
+	 * no holds.
+	 */
 	send.holds = send.holds + 1 - send_queue_.withdraw(send);
 	release_locked(send);
 }
 
-/* Sends the peer an ABORT for a message (IBA 13.6.2.3), in its first packet. */
+/*
+ * Sends the peer an ABORT for a message (IBA 13.6.2.3). The first packet of the message is reused
+ * for it.
+ */
 void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 {
 	Packet &packet = send.first();
@@ -132,9 +143,10 @@ void SpecialQp::abort_locked(Send &send, ib::RmppStatus status)
 }
 
 /*
- * A response is expected next. Its timeout starts now or when all packets have been sent. The
- * hardware completes all packets, at the latest when the QP enters the error state or is destroyed
- * (MGMT-09). Packets that wait behind them are then sent, or end with the QP's recovery.
+ * Waits for a response. Its timeout starts now if all packets have been sent, otherwise when the
+ * last one has. The hardware completes all packets, at the latest when the QP enters the error
+ * state or is destroyed (MGMT-09). Packets that wait behind them are then sent, or are completed by
+ * the QP's recovery.
  */
 void SpecialQp::wait_for_peer_locked(Send &send)
 {
@@ -188,8 +200,8 @@ void SpecialQp::on_send_done(ib_wc *wc)
 	send_queue_.take_back(packet);
 	if (wc->status != IB_WC_SUCCESS) [[unlikely]] {
 		/*
-		 * The hardware stops after a failed send (IBA 10.3.1, SQE). The flushed sends are
-		 * sent again.
+		 * The hardware stops the send queue after a failed send (IBA 10.3.1, SQE). Flushed
+		 * sends are sent again.
 		 */
 		step_locked(SpecialQpEvent::send_failed);
 		if (wc->status == IB_WC_WR_FLUSH_ERR && !send.is_decided() &&
@@ -200,7 +212,10 @@ void SpecialQp::on_send_done(ib_wc *wc)
 		send.vendor_err = wc->vendor_err;
 		decide_locked(send, wc->status);
 	} else if (!send.is_rmpp() && !send.awaits_answer && !send.is_decided()) {
-		/* A single datagram without a response waits for neither a packet nor a timer. */
+		/*
+		 * A single datagram without a response has completed: no other packet and no timer
+		 * is pending.
+		 */
 		kern_assert(!send.timer_node.linked());
 		send.step(SendEvent::decided);
 		send.status = IB_WC_SUCCESS;
@@ -275,8 +290,8 @@ void SpecialQp::reply(Agent &agent, const Receive &receive, const ib::Mad &mad)
 }
 
 /*
- * Sends a packet whose completion is not reported. transit: the next hop of another node's SMP;
- * nullptr: a response to the sender of `receive`.
+ * Sends a packet without reporting its completion. @transit: the next hop of another node's SMP;
+ * nullptr for a response to the sender of @receive.
  */
 void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::Mad &mad,
 				const rdma_ah_attr &address, const ib::SmiDecision *transit)
@@ -288,7 +303,7 @@ void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::
 	rdma_ah_attr attr = address;
 	ib_ah *ah = created.ok() ? rdma_create_ah(pd_, &attr, 0) : nullptr;
 	if (!ah || rdma::is_err(ah)) {
-		/* The source address of a MAD may be invalid. */
+		/* The address comes from a received MAD and may be invalid. */
 		count(ah && rdma::ptr_err(ah) == -EINVAL ? counters_.malformed
 							 : counters_.no_memory);
 		return;
@@ -298,7 +313,9 @@ void SpecialQp::send_unattended(Agent &agent, const Receive &receive, const ib::
 	send->reply = true;
 	send->ah = ah;
 	send->transit = transit != nullptr;
-	/* A reply on a path without hops needs the port at which the request arrived. */
+	/*
+	 * A response on a path without hops is sent through the port at which the request arrived.
+	 */
 	send->first().wr.port_num = transit ? transit->port : receive.completion.port_num;
 	const auto posted = post(*send);
 	if (posted.ok()) {

@@ -29,15 +29,15 @@ kern::Result<int> ask(ib_sa_client *client, ib_device *device, u32 port_num, con
 		return kern::Error{-ENODEV};
 	auto query = KERN_TRY(std::move(made));
 	/*
-	 * This is set before the response can arrive. The consumer reads it only with the ID that
-	 * is returned on success.
+	 * *handle must be set before the response can arrive. The consumer reads it only together
+	 * with the ID that is returned on success.
 	 */
 	if (handle)
 		*handle = query.get();
 	return query->start(*port, client, request, &wire, sizeof(wire));
 }
 
-/* Converts the result of a call that returns an ID to the C API's form. */
+/* Converts the result of a call that returns an ID to the C API's return value. */
 int id_or_errno(kern::Result<int> result)
 {
 	return result.ok() ? result.take() : result.error();

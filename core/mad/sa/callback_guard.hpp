@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Protects an object with a callback: its consumer may release it while the callback runs.
+ * Protects an object with a callback: the object's consumer may release it while the callback runs.
  */
 #pragma once
 
@@ -9,25 +9,29 @@
 namespace mad::sa
 {
 
-/* Except for waiting, all functions are called with the owner's lock held. */
+/* All functions except wait() are called with the owner's lock held. */
 class CallbackGuard
 {
 public:
 	void begin_locked() { in_callback_ = true; }
 	/*
-	 * The callback has returned. True if the consumer waits in release_stream(): the object is
-	 * the consumer's.
+	 * Called after the callback has returned. Returns true if the consumer is waiting to
+	 * release the object: the object then belongs to the consumer.
 	 */
 	bool end_locked()
 	{
 		in_callback_ = false;
-		// Woken, the consumer frees the object at once.
+		// The consumer frees the object as soon as it wakes up, so read the member before
+		// complete().
 		const bool leaving = leaving_;
 		if (leaving)
 			over_.complete();
 		return leaving;
 	}
-	/* The consumer releases the object. Returns true if it must wait. */
+	/*
+	 * Called when the consumer releases the object. Returns true if the consumer must call
+	 * wait().
+	 */
 	bool leave_locked()
 	{
 		leaving_ = true;

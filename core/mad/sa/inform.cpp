@@ -8,10 +8,10 @@ namespace mad::sa
 namespace
 {
 
-/* The SA may wait this long for the ReportResp: 4.096 us * 2^n (IBA 13.4.8.3). */
+/* Time that the SA may wait for the ReportResp: 4.096 us * 2^n (IBA 13.4.8.3). */
 constexpr unsigned response_time = 18;
 
-/* A pending query that subscribes or unsubscribes; holds its topic. */
+/* A pending query that subscribes or unsubscribes; holds a reference to its topic. */
 class TopicQuery final : public Query
 {
 public:
@@ -140,8 +140,8 @@ void Informs::on_answer(Topic &topic, bool subscribing, int status)
 
 	topic.asking = false;
 	/*
-	 * Rejected or unanswered, the end of a subscription is one all the same: the SA gives a
-	 * port up that does not answer.
+	 * The subscription counts as ended even if the SA rejects the unsubscription or does not
+	 * answer: the SA drops the subscriptions of a port that does not respond to its reports.
 	 */
 	topic.subscribed = subscribing && status == 0;
 	if (subscribing && status) {
@@ -157,7 +157,7 @@ void Informs::on_answer(Topic &topic, bool subscribing, int status)
 	kick_locked(topic);
 }
 
-/* A topic that something has happened to; empty if none is left. */
+/* Returns a topic that run() must examine; empty if there is none. */
 kern::Ref<Topic> Informs::next_topic()
 {
 	kern::Guard guard(lock_);
@@ -170,7 +170,7 @@ kern::Ref<Topic> Informs::next_topic()
 	return {};
 }
 
-/* Context: work queue, once at a time. */
+/* Context: work queue; never runs in parallel with itself. */
 void Informs::run()
 {
 	while (auto topic = next_topic())
@@ -203,7 +203,10 @@ void Informs::serve(Topic &topic)
 				step = Step::unsubscribe;
 			topic.renew = false;
 			topic.asking = step != Step::nothing;
-			/* The subscription ends now: new listeners must wait for a new one. */
+			/*
+			 * The subscription is being cancelled, so new listeners must wait for a new
+			 * one.
+			 */
 			if (step == Step::unsubscribe)
 				topic.subscribed = false;
 		}
@@ -289,7 +292,10 @@ void Informs::notify(const Due &due)
 	const bool refused = listener.callback(due.status, &listener, due.notice) != 0;
 	{
 		kern::Guard guard(lock_);
-		/* A caller that unsubscribes meanwhile waits, and destroys it. */
+		/*
+		 * If the consumer unsubscribes during the callback, it waits and then frees the
+		 * listener.
+		 */
 		if (listener.callback_guard.end_locked() || !refused)
 			return;
 		listener.node.unlink();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Subscriptions of a port's consumers with the subnet administrator (IBA 13.4.8.3, 15.4.4). As with
- * multicast groups, the SA is notified of the first and the last consumer of a trap, and again of
- * all when it may have lost its state.
+ * Subscriptions of a port's consumers to traps and notices (IBA 13.4.8.3, 15.4.4). As with
+ * multicast groups, all consumers of a trap share one subscription: the first consumer subscribes
+ * at the subnet administrator and the last one unsubscribes. All subscriptions are repeated if the
+ * SA may have lost its state.
  */
 #pragma once
 
@@ -23,8 +24,8 @@ class Informs;
 class Port;
 
 /*
- * Reports of one port that wait for their callbacks; more are not acknowledged, so that the SA
- * sends them again.
+ * Maximum number of reports of one port that wait for their callbacks. Additional reports are not
+ * acknowledged, so that the SA sends them again.
  */
 constexpr std::size_t reports_max = 64;
 
@@ -47,10 +48,10 @@ public:
 	kern::Ref<Topic> topic;
 	Patience patience;
 	State state = State::waiting;
-	int outcome = 0;        /* status that the callback gets */
+	int outcome = 0; /* status that is passed to the callback */
 	bool to_notify = false; /* the callback for the outcome is due */
 	/*
-	 * number of the last report that the callback received, or that arrived before the
+	 * number of the last report that was passed to the callback, or that arrived before the
 	 * subscription
 	 */
 	u64 notified_of = 0;
@@ -87,16 +88,16 @@ struct Topic : kern::RefCounted<Topic> {
 };
 
 /*
- * All topics of a port. No other lock is taken with lock_ held; callbacks and queries are made
- * without it.
+ * All topics of a port. No other lock is taken with lock_ held. Callbacks are called and queries
+ * are sent without it.
  */
 class Informs
 {
 public:
 	explicit Informs(Port &port) : port_(port) {}
-	/* There must be no pending query. */
+	/* No query may be pending. */
 	~Informs();
-	/* There must be no listeners, and none can be added. */
+	/* There must be no listeners. No listener can be added after the call. */
 	void close();
 
 	using Callback = int (*)(int, ib_inform_info *, ib_sa_notice *);
@@ -109,11 +110,11 @@ public:
 	void renew();
 
 	/*
-	 * A report has arrived. It must be acknowledged only if this succeeds. Errors: ENOMEM,
-	 * ENOBUFS. Context: any.
+	 * Queues a report that has arrived. It must be acknowledged only if this function succeeds.
+	 * Errors: ENOMEM, ENOBUFS. Context: any.
 	 */
 	kern::Result<> on_report(const ib::Notice &notice);
-	/* A query has ended, with this status. Context: any. */
+	/* Handles the result of a query. Context: any. */
 	void on_answer(Topic &topic, bool subscribing, int status);
 
 private:
@@ -131,7 +132,7 @@ private:
 	void run();
 	void serve(Topic &topic);
 	kern::Ref<Topic> next_topic();
-	/* The next callback to be made; empty if none is due. */
+	/* Returns the next callback that is due; its listener is nullptr if there is none. */
 	Due next_due();
 	void notify(const Due &due);
 	void ask(Topic &topic, bool subscribing, const Patience &patience);

@@ -9,13 +9,16 @@ namespace mad::sa
 namespace
 {
 
-/* Full and limited members are in the same groups. */
+/*
+ * Returns true if the P_Keys differ at most in the membership bit: full and limited members are in
+ * the same groups.
+ */
 bool same_partition(const ib_sa_mcmember_rec &a, const ib_sa_mcmember_rec &b)
 {
 	return ib::pkey_base(a.pkey.value()) == ib::pkey_base(b.pkey.value());
 }
 
-/* True if a group that is joined already satisfies a consumer's request. */
+/* Returns true if a joined group satisfies a consumer's request. */
 bool satisfies(const ib_sa_mcmember_rec &have, const ib_sa_mcmember_rec &want, u64 mask)
 {
 	const auto asks = [mask](unsigned component) {
@@ -39,7 +42,7 @@ bool satisfies(const ib_sa_mcmember_rec &have, const ib_sa_mcmember_rec &want, u
 				    want.rate));
 }
 
-/* Attributes of a group that must not change while it has members. */
+/* Returns true if the attributes that must not change while a group has members are equal. */
 bool same_group(const ib_sa_mcmember_rec &a, const ib_sa_mcmember_rec &b)
 {
 	return a.mlid == b.mlid && a.qkey == b.qkey && same_partition(a, b) && a.mtu == b.mtu &&
@@ -59,7 +62,7 @@ struct Groups::Step {
 	Patience patience{};
 };
 
-/* A pending query that joins or leaves; holds its group. */
+/* A pending query that joins or leaves a group; holds a reference to the group. */
 class GroupQuery final : public Query
 {
 public:
@@ -211,8 +214,9 @@ void Groups::rejoin()
 }
 
 /*
- * Notes for a batch of groups that the SA may have forgotten them; there may be too many for one
- * section with interrupts off. True if there are more. Context: run().
+ * Marks a batch of groups that must be joined again, because the SA may have lost them. All groups
+ * may be too many for one section with interrupts disabled. Returns true if there are more. Called
+ * by run() only.
  */
 bool Groups::mark_rejoins()
 {
@@ -232,7 +236,7 @@ bool Groups::mark_rejoins()
 	return true;
 }
 
-/* A member does not wait any more; its callback is due. */
+/* Ends the member's wait with this state and outcome. Its callback is then due. */
 void Groups::decide_locked(Group &group, Member &member, Member::State state, int outcome)
 {
 	if (member.counts() && state == Member::State::ended)
@@ -246,8 +250,9 @@ void Groups::decide_locked(Group &group, Member &member, Member::State state, in
 }
 
 /*
- * Completes members whose request is satisfied by what the SA has already granted. Each member is
- * checked when it is added, and once more after each response of the SA.
+ * Completes members whose requests are satisfied by what the SA has already granted, and moves the
+ * others to the waiting list. Each member is checked when it is added and after each response of
+ * the SA.
  */
 void Groups::settle_fresh_locked(Group &group)
 {
@@ -275,7 +280,10 @@ Groups::Step Groups::next_step_locked(Group &group)
 	if (group.rejoin) {
 		group.rejoin = false;
 		if (const u8 states = group.joined & wanted) {
-			/* An SA without this group creates it with the same attributes. */
+			/*
+			 * With these components, an SA that does not have the group can create it
+			 * with the same attributes.
+			 */
 			constexpr u64 properties =
 				ib::component(R::c_qkey) | ib::component(R::c_pkey) |
 				ib::component(R::c_traffic_class) | ib::component(R::c_sl) |
@@ -285,15 +293,18 @@ Groups::Step Groups::next_step_locked(Group &group)
 		}
 		group.joined = 0;
 	}
-	/* Members behind settle_fresh_locked() wait for more states than are joined. */
+	/*
+	 * settle_fresh_locked() leaves only members in the waiting list that need join states which
+	 * have not been granted yet. Join with the request of the first one.
+	 */
 	if (const Member *member = group.waiting.front())
 		return {Step::Kind::join, member->rec, member->comp_mask,
 			static_cast<u8>(member->rec.join_state & 0xf), member->patience};
 	if (const u8 unwanted = group.joined & static_cast<u8>(~wanted)) {
 		/*
-		 * The group is being left from now on, so a new member must wait for a new join. If
-		 * the leave is refused or not answered, the group counts as left, because the SA
-		 * itself drops a port that has disappeared.
+		 * The group is being left, so a new member must wait for a new join. If the leave
+		 * is refused or not answered, the states count as left anyway: the SA removes ports
+		 * that no longer respond.
 		 */
 		group.joined = static_cast<u8>(group.joined & ~unwanted);
 		return {Step::Kind::leave, group.rec, identity, unwanted, group.patience};
@@ -301,7 +312,10 @@ Groups::Step Groups::next_step_locked(Group &group)
 	return {};
 }
 
-/* A group that something has happened to, or may ask now; empty if there is none. */
+/*
+ * Returns the next group to examine: one with a change, or one that was held back and may send its
+ * query now. Empty if there is none.
+ */
 kern::Ref<Group> Groups::next_group()
 {
 	kern::Guard guard(lock_);
@@ -311,7 +325,7 @@ kern::Ref<Group> Groups::next_group()
 	return group ? kern::Ref<Group>::share(*group) : kern::Ref<Group>{};
 }
 
-/* Context: work queue, once at a time. */
+/* Context: work queue; never runs in parallel with itself. */
 void Groups::run()
 {
 	while (mark_rejoins())
@@ -358,7 +372,7 @@ void Groups::serve(Group &group)
 	}
 }
 
-/* Calls the callbacks that are due. */
+/* Calls the callbacks of the group's members that are due. */
 void Groups::notify(Group &group)
 {
 	for (;;) {
@@ -373,7 +387,10 @@ void Groups::notify(Group &group)
 		const bool refused = due->callback(due->outcome, due) != 0;
 		{
 			kern::Guard guard(lock_);
-			/* A caller that leaves meanwhile waits, and destroys it. */
+			/*
+			 * If the consumer leaves during the callback, it waits and then frees the
+			 * member.
+			 */
 			if (due->callback_guard.end_locked() || !refused)
 				continue;
 			if (due->counts())
@@ -435,8 +452,8 @@ void Groups::on_answer(Group &group, bool joining, u8 states, int status,
 }
 
 /*
- * Ends the memberships with these join states: those that wait get `outcome`; those that had joined
- * get -ENETRESET, because they are lost.
+ * Ends the memberships with these join states. Waiting members get `outcome`. Joined members get
+ * -ENETRESET, because they have lost their membership.
  */
 void Groups::end_members_locked(Group &group, u8 states, int outcome)
 {
@@ -447,7 +464,10 @@ void Groups::end_members_locked(Group &group, u8 states, int outcome)
 				decide_locked(group, member, Member::State::ended,
 					      joined ? -ENETRESET : outcome);
 	};
-	/* This must precede the move of waiting members to the same list. */
+	/*
+	 * The joined members must be processed first, because decide_locked() moves waiting members
+	 * to the same list.
+	 */
 	end(group.members, true);
 	end(group.waiting, false);
 	end(group.fresh, false);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Multicast memberships of a port, shared between consumers: the SA is notified of the first and
- * the last member of a kind, and again of all when it may have lost its state.
+ * Multicast memberships of a port, shared between its consumers: the first member with a join state
+ * joins at the SA and the last one leaves. All groups are joined again if the SA may have lost its
+ * state.
  */
 #pragma once
 
@@ -26,7 +27,7 @@ class Member : public ib_sa_multicast
 {
 public:
 	enum class State : std::uint8_t {
-		waiting, /* waiting for the group to be joined with its join state */
+		waiting, /* waiting for the group to be joined with the requested join state */
 		joined,
 		/*
 		 * the consumer is being notified of a failure or a loss, or the object is being
@@ -40,7 +41,7 @@ public:
 	Groups *owner;
 	kern::Ref<Group> group;
 	State state = State::waiting;
-	int outcome = 0; /* status that the callback gets */
+	int outcome = 0; /* status that is passed to the callback */
 	Patience patience;
 	CallbackGuard callback_guard;
 
@@ -61,20 +62,20 @@ struct Group : kern::RefCounted<Group> {
 	kern::ListNode due_node; /* in Groups::due_ or held_: run() must examine the group */
 
 	/*
-	 * Waiting members that have not yet been compared with the granted membership, and waiting
-	 * members that have been.
+	 * fresh: waiting members that have not yet been compared with the granted membership.
+	 * waiting: those that have been compared.
 	 */
 	kern::List<Member, &Member::node> fresh, waiting;
 	/* Members that are not waiting. */
 	kern::List<Member, &Member::node> members;
 	kern::List<Member, &Member::notify_node> to_notify;
-	/* Members that count, for each of the four join states. */
+	/* Number of members that count, for each of the four join states. */
 	u32 wanted[4]{};
 
 	ib_sa_mcmember_rec rec{}; /* the record from the SA; valid if joined is not 0 */
 	/* join states that the SA has granted, and that no pending query removes */
 	u8 joined = 0;
-	Patience patience{}; /* that of the latest member */
+	Patience patience{}; /* the retry policy of the latest member */
 	bool asking = false; /* a query is pending */
 	bool rejoin = false; /* the SA may have lost the states in joined */
 	u32 rejoins = 0;     /* value of Groups::rejoins_ when rejoin was last examined */
@@ -87,40 +88,41 @@ struct Group : kern::RefCounted<Group> {
 			states = static_cast<u8>(states | (wanted[bit] != 0) << bit);
 		return states;
 	}
-	/* A member starts or ceases to have an effect. */
+	/* Adds (counts) or removes (!counts) a member's join states from wanted. */
 	void count(const Member &member, bool counts);
 };
 
 /*
- * All groups of a port. No other lock is taken with lock_ held; callbacks and queries are made
- * without it.
+ * All groups of a port. No other lock is taken with lock_ held. Callbacks are called and queries
+ * are sent without it.
  */
 class Groups
 {
 public:
 	/*
-	 * Memberships of a port, and groups that it is in or is about to leave. Programs and
-	 * listeners of the network stack join without a privilege.
+	 * Maximum numbers of memberships of a port, and of groups that the port is in or is about
+	 * to leave. They are limited because programs and listeners of the network stack can join
+	 * without privileges.
 	 */
 	static constexpr u32 members_max = 32768, groups_max = 32768;
 	/*
-	 * Joins and leaves that the SA is asked for at a time. More would be lost where its queue,
-	 * or this port's, is full.
+	 * Maximum number of joins and leaves that are pending at a time. More would be lost if the
+	 * SA's queue, or this port's queue, is full.
 	 */
 	static constexpr u32 asking_max = 128;
 
 	explicit Groups(Port &port) : port_(port) {}
-	/* No query may be out any more. */
+	/* No query may be pending. */
 	~Groups();
 	/*
-	 * There must be no members, and none can be added. The SA itself notices that the port has
-	 * disappeared, so it need not be notified.
+	 * There must be no members. No member can be added after the call. The SA is not notified,
+	 * because it notices itself that the port has disappeared.
 	 */
 	void close();
 
 	/*
-	 * Context: process. Errors: EINVAL, ENOMEM, ENODEV; ENOBUFS for more than members_max or
-	 * groups_max.
+	 * Context: process. Errors: EINVAL, ENOMEM, ENODEV; ENOBUFS if there would be more than
+	 * members_max memberships or groups_max groups.
 	 */
 	kern::Result<Member *> join(const ib_sa_mcmember_rec &rec, u64 component_mask,
 				    Patience patience, int (*callback)(int, ib_sa_multicast *),
@@ -129,16 +131,16 @@ public:
 	void leave(Member &member);
 	/* Errors: EADDRNOTAVAIL. Context: any. */
 	kern::Result<ib_sa_mcmember_rec> find(const ib_gid &mgid);
-	/* Joins every group again, because the SA may have forgotten it. Context: any. */
+	/* Joins every group again, because the SA may have lost it. Context: any. */
 	void rejoin();
 
-	/* A query has ended; rec is valid if status is 0. Context: any. */
+	/* Handles the result of a query; rec is valid if status is 0. Context: any. */
 	void on_answer(Group &group, bool joining, u8 states, int status,
 		       const ib_sa_mcmember_rec &rec);
 
 	/*
-	 * The number of groups that run() has handled, and the comparisons of the longest lookup.
-	 * For tests.
+	 * served(): the number of groups that run() has handled. longest(): the number of
+	 * comparisons of the longest lookup. For tests.
 	 */
 	u64 served() const { return __atomic_load_n(&served_, __ATOMIC_RELAXED); }
 	std::size_t longest();
@@ -164,14 +166,16 @@ private:
 	const kern::SecretHash hash_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("sa.multicast")};
 	kern::HashTable<Group, &Group::hash_node, 512> table_ KERN_GUARDED_BY(lock_);
-	/* Groups whose rejoins is behind rejoins_ come first. */
+	/*
+	 * Groups that mark_rejoins() must still mark, which have rejoins != rejoins_, come first.
+	 */
 	kern::List<Group, &Group::all_node> all_ KERN_GUARDED_BY(lock_);
 	kern::List<Group, &Group::due_node> due_ KERN_GUARDED_BY(lock_);
-	/* Have something to ask while asking_max are out. */
+	/* Groups that have a query to send while asking_max queries are pending. */
 	kern::List<Group, &Group::due_node> held_ KERN_GUARDED_BY(lock_);
 	u32 members_ KERN_GUARDED_BY(lock_) = 0;
-	u32 asking_ KERN_GUARDED_BY(lock_) = 0;  /* queries that are out */
-	u32 rejoins_ KERN_GUARDED_BY(lock_) = 0; /* calls of rejoin() */
+	u32 asking_ KERN_GUARDED_BY(lock_) = 0; /* number of pending queries */
+	u32 rejoins_ KERN_GUARDED_BY(lock_) = 0; /* number of calls of rejoin() */
 	bool closing_ KERN_GUARDED_BY(lock_) = false;
 	u64 served_ = 0; /* written by run() only */
 	kern::Work work_{kern::method<&Groups::run>, this};

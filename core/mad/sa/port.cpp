@@ -60,7 +60,10 @@ void Port::on_event(ib_event_type event)
 	refresh_work_.reschedule(0);
 }
 
-/* Empty if there is none, or none can be reached. Errors: ENOMEM, and those of the driver. */
+/*
+ * Returns the address of the subnet manager; empty if no SM is known, or its address cannot be
+ * used. Errors: ENOMEM, and those of the driver.
+ */
 kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 {
 	ib_port_attr attr;
@@ -83,7 +86,10 @@ kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 	ib_ah *ah = rdma_create_ah(gsi_.pd(), &where, 0);
 	if (rdma::is_err(ah))
 		return kern::Error{rdma::ptr_err(ah)};
-	/* The LMC of the SM's port is not known; usually a subnet has one LMC for all ports. */
+	/*
+	 * The LMC of the SM's port is not known. This port's LMC is used instead, because usually
+	 * all ports of a subnet have the same LMC.
+	 */
 	auto made =
 		kern::make_ref<SmAddress>(kern::Gfp::kernel, ah, pkey_index, attr.sm_lid, attr.lmc);
 	if (!made.ok())
@@ -92,8 +98,8 @@ kern::Result<kern::Ref<SmAddress>> Port::find_manager()
 }
 
 /*
- * Context: work queue. Asks the device where the SM is now; if that fails, again in a while,
- * without another event.
+ * Queries the device for the SM's address. If that fails, it is retried later without another
+ * event. Context: work queue.
  */
 void Port::refresh()
 {
@@ -110,7 +116,7 @@ void Port::refresh()
 	kern::Ref<SmAddress> address = found.take();
 	const bool reachable = static_cast<bool>(address);
 	sm_address_.with([&](kern::Ref<SmAddress> &current) { std::swap(current, address); });
-	/* The former address is released here, outside the lock. */
+	/* The previous address is released here, outside the lock. */
 	address.reset();
 
 	if (reachable && __atomic_exchange_n(&rejoin_due_, 0, __ATOMIC_ACQ_REL)) {
@@ -120,10 +126,10 @@ void Port::refresh()
 }
 
 /*
- * Any sender with access to QP1 can send a report. Only reports of the SM are accepted, which is
- * the one to make them (IBA 13.4.8.3), and for notices that the SM issues, only its own (IBA
- * 14.2.5.1). While another SM takes over, the reports of one of them are lost; consumers subscribe
- * again.
+ * Any sender with access to QP1 can send a report. Only reports from the SM's port are accepted,
+ * because the SM is responsible for them (IBA 13.4.8.3), and a notice that the SM itself issues
+ * must name the SM as issuer (IBA 14.2.5.1). While another SM takes over, the reports of one of the
+ * two are lost; consumers subscribe again.
  */
 bool Port::is_managers(const Receive &receive, const ib::Notice &notice)
 {
@@ -137,7 +143,10 @@ bool Port::is_managers(const Receive &receive, const ib::Notice &notice)
 	return !its_own || manager->has_lid(notice.issuer_lid.value());
 }
 
-/* Reports that are not acknowledged are sent again, so one that does not fit now may fit then. */
+/*
+ * A report that cannot be queued is not acknowledged, so the SA sends it again, and there may be
+ * space then.
+ */
 void Port::on_report(const Receive &receive)
 {
 	const auto &report = *reinterpret_cast<const ib::SaMad *>(&receive.buffer.mad);

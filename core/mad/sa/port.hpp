@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * One port's access to the subnet administrator: the agent that sends queries, and the address of
- * the subnet manager, which is updated when it changes.
+ * the subnet manager, which is updated when the SM changes.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 namespace mad::sa
 {
 
-/* Address of the SM. Queries keep the address that they were sent to until they end. */
+/* Address of the SM. A query keeps the address that it was sent to until the query ends. */
 class SmAddress : public kern::RefCounted<SmAddress>
 {
 public:
@@ -24,9 +24,12 @@ public:
 	}
 	~SmAddress() { rdma_destroy_ah(ah_, 0); }
 	ib_ah *ah() const { return ah_; }
-	/* Index of the default partition, in which the SM is addressed. */
+	/* Index of the default partition, which packets to the SM use. */
 	u16 pkey_index() const { return pkey_index_; }
-	/* True if the LID is one of the SM's, which may send from any of them (IBA 4.1.3). */
+	/*
+	 * Returns true if the LID is one of the SM's LIDs. The SM may send from any of them (IBA
+	 * 4.1.3).
+	 */
 	bool has_lid(u32 lid) const { return lid >= lid_ && lid - lid_ < lids_; }
 
 private:
@@ -42,7 +45,7 @@ public:
 	/* Context: process. Errors: ENOMEM, and those of ib_query_port(). */
 	static kern::Result<kern::Owned<Port>> create(SpecialQp &gsi);
 	explicit Port(SpecialQp &gsi);
-	/* There must be no queries and memberships left. */
+	/* There must be no queries or memberships left. */
 	~Port();
 
 	ib_device *device() const { return gsi_.device(); }
@@ -53,12 +56,14 @@ public:
 
 	/* Returns an empty reference while no SM is known. Context: any. */
 	kern::Ref<SmAddress> sm_address();
-	/* A transaction id that answers find this agent by. Context: any. */
+	/*
+	 * Returns a transaction ID whose responses are passed to this port's agent. Context: any.
+	 */
 	u64 next_tid();
 
-	/* Context: any that an event handler may have. */
+	/* Context: any context in which an event handler may be called. */
 	void on_event(ib_event_type event);
-	/* The SA reports a trap. Context: process. */
+	/* Handles a report from the SA. Context: process. */
 	void on_report(const Receive &receive);
 
 private:
@@ -74,7 +79,7 @@ private:
 	Groups groups_{*this};
 	Informs informs_{*this};
 	u32 rejoin_due_ = 0;
-	kern::BackOff back_off_; /* refresh()'s */
+	kern::BackOff back_off_; /* delays of the retries of refresh() */
 	kern::DelayedWork refresh_work_{kern::method<&Port::refresh>, this};
 };
 

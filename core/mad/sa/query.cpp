@@ -11,7 +11,7 @@ namespace mad::sa
 namespace
 {
 
-/* The queries that are out, by the ids that their consumers cancel them by. */
+/* The pending queries, by the IDs with which their consumers cancel them. */
 struct LiveQueries {
 	kern::List<ib_sa_query, &ib_sa_query::live_node> list;
 	int last_id = 0;
@@ -94,7 +94,7 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 		client_ = client->state;
 		client_->users.get();
 	}
-	/* The agent's handlers have a reference of their own, dropped by on_sent(). */
+	/* The agent's handlers have a reference of their own, which on_sent() drops. */
 	auto handlers = kern::Ref<ib_sa_query>::share(*this);
 	if (auto posted = port.agent().special_qp().post(*send_); !posted.ok()) {
 		end_live(*this);
@@ -103,7 +103,7 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 		return kern::Error{posted.error()};
 	}
 	(void)handlers.release();
-	/* The query may already have been destroyed. */
+	/* given_id is a copy, because the query may already have been destroyed. */
 	return given_id;
 }
 
@@ -113,7 +113,7 @@ void Query::cancel(int id, const ib_sa_query *query)
 	if (!found)
 		return;
 	auto &self = static_cast<Query &>(*found);
-	/* EINVAL means that it has ended meanwhile, which is the desired result. */
+	/* EINVAL means that the query has ended meanwhile, which is the desired result. */
 	kern::ignore(self.send_->agent().special_qp().modify(*self.send_, 0));
 }
 

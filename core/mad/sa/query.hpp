@@ -11,7 +11,7 @@
 #include <kern/ref.hpp>
 
 struct ib_sa_client_state {
-	/* The client itself, and every query whose callback has not returned. */
+	/* Counts the client itself and every query whose callback has not returned. */
 	kern::RefCount users;
 	kern::Completion unused;
 
@@ -23,12 +23,13 @@ struct ib_sa_client_state {
 };
 
 /*
- * The consumer's handle for cancellation; compared only, not dereferenced, until found by its id.
+ * The consumer's handle for cancellation. A pointer from the consumer is compared but not
+ * dereferenced until the query has been found by its ID.
  */
 struct ib_sa_query : kern::RefCounted<ib_sa_query> {
 	virtual ~ib_sa_query() = default;
 
-	kern::ListNode live_node; /* among the queries that are out */
+	kern::ListNode live_node; /* in the list of pending queries */
 	int id = -1;
 };
 
@@ -38,12 +39,12 @@ namespace mad::sa
 class Port;
 class SmAddress;
 
-/* The time in which a query must be answered, and the number of times that it is sent again. */
+/* The time in which a query must be answered, and the number of retransmissions. */
 struct Patience {
 	unsigned long timeout_ms;
 	int retries;
 
-	/* A client's own values, for queries on its behalf. */
+	/* Returns the client's values for its queries, or the defaults. */
 	static constexpr Patience of(const ib_sa_client *client)
 	{
 		return client && client->timeout_ms ? Patience{client->timeout_ms, client->retries}
@@ -65,28 +66,32 @@ public:
 	~Query() override;
 
 	/**
-	 * start() - send the question
-	 * @port: by which port
+	 * start() - send the query
+	 * @port: the port to send from
 	 * @client: the requesting client; nullptr for the SA client's own queries
-	 * @request: what is asked
+	 * @request: method, attribute, component mask, retry policy and allocation flags
 	 * @record: the record's bytes, @size of them
 	 *
-	 * After success, the callback comes once. Context: as the request's gfp says.
-	 * Return: an id for cancel(); EINVAL for no time to wait in; EAGAIN while no SM is known;
+	 * After success, the callback is called exactly once. Context: any that the request's gfp
+	 * permits.
+	 * Return: an ID for cancel(); EINVAL for a timeout of 0; EAGAIN while no SM is known;
 	 * ENOMEM; the errors of ib_post_send_mad().
 	 */
 	kern::Result<int> start(Port &port, ib_sa_client *client, const Request &request,
 				const void *record, std::size_t size);
 
-	/* Ends the query of that id, if it is this one, with EINTR. Context: any. */
+	/* Ends the query with this ID with EINTR, if it is @query. Context: any. */
 	static void cancel(int id, const ib_sa_query *query);
 
-	/* The handlers of the port's agent. */
+	/* The send and receive handlers of the port's agent. */
 	static void on_sent(ib_mad_agent *agent, ib_mad_send_wc *wc);
 	static void on_answer(ib_mad_agent *agent, ib_mad_send_buf *send, ib_mad_recv_wc *receive);
 
 protected:
-	/* The answer: 0 and the record's bytes, or a negative errno. Context: process. */
+	/*
+	 * Called with the response: status is 0, and record points to the record's bytes; or status
+	 * is a negative errno. Context: process.
+	 */
 	virtual void answered(int status, const std::uint8_t *record) = 0;
 
 private:
@@ -98,11 +103,11 @@ private:
 	kern::Ref<SmAddress> address_;
 };
 
-/* The module's table of queries that are out. Context: module init and exit. */
+/* The module's table of pending queries. Context: module init and exit. */
 void begin_queries();
 void end_queries();
 
-/* A query whose answer is a function call. */
+/* A query whose response is passed to a callback. */
 template<class Record, class Wire, class Callback>
 class RecordQuery final : public Query
 {

@@ -18,14 +18,14 @@ void unpack(const ib::McMemberRecord &from, ib_sa_mcmember_rec &to);
 void pack(const ib_sa_service_rec &from, ib::ServiceRecord &to);
 void unpack(const ib::ServiceRecord &from, ib_sa_service_rec &to);
 void unpack(const ib::Notice &from, ib_sa_notice &to);
-/* The bytes are the same. */
+/* ib::ClassPortInfo and ib_class_port_info have the same layout. */
 inline void unpack(const ib::ClassPortInfo &from, ib_class_port_info &to)
 {
 	static_assert(sizeof(from) == sizeof(to));
 	__builtin_memcpy(&to, &from, sizeof(to));
 }
 
-/* The GID types of the verbs and of the specification are the same sixteen bytes. */
+/* The GID types of the verbs and of the specification both consist of the same 16 bytes. */
 inline ib::Gid to_gid(const ib_gid &gid)
 {
 	ib::Gid result;
