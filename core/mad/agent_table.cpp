@@ -8,8 +8,7 @@ namespace mad
 
 /*
  * The upper half of a transaction ID identifies the agent that a response belongs to. The first
- * value is random, so that two nodes seldom use the same values. 0 is not assigned: it belongs to
- * requests that have no agent.
+ * value is random, so that two nodes seldom use the same values. 0 is not assigned.
  */
 AgentTable::AgentTable() : last_hi_tid_(kern::random_u32()) {}
 

@@ -9,8 +9,8 @@ namespace
 {
 
 /*
- * The interface ID of the well-known SA GID. No port has it in its table, so a request to it is
- * answered from the port's first GID.
+ * The interface ID of the well-known SA GID. No port has this GID in its table, so a request that
+ * was sent to it is answered from the port's first GID.
  */
 constexpr u64 sa_well_known_guid = u64{1} << 57 | 2;
 
@@ -27,8 +27,8 @@ int verbs::check_address(ib_device &device, rdma_ah_attr &attr)
 	if (attr.type == RDMA_AH_ATTR_TYPE_UNDEFINED)
 		attr.type = type;
 	/*
-	 * The rest is about InfiniBand's, the only ones yet; where there are no address vectors,
-	 * none is right.
+	 * Only address vectors of InfiniBand are supported yet. A port whose protocol has no
+	 * address vectors rejects all of them.
 	 */
 	if (attr.type != type || type != RDMA_AH_ATTR_TYPE_IB || (attr.ah_flags & ~IB_AH_GRH))
 		return -EINVAL;
@@ -43,7 +43,7 @@ int verbs::check_address(ib_device &device, rdma_ah_attr &attr)
 	} else if (rdma_is_grh_required(&device, attr.port_num) ||
 		   (attr.ib.dlid >= IB_MULTICAST_LID_BASE_HOST &&
 		    attr.ib.dlid != IB_LID_PERMISSIVE_HOST)) {
-		/* Multicast packets have a GRH, IBA 9.8.2.1. */
+		/* Packets to a multicast LID must have a GRH (IBA 9.8.2.1). */
 		return -EINVAL;
 	}
 	return attr.ib.dlid == 0 ? -EINVAL : 0;
@@ -136,7 +136,7 @@ int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct
 {
 	if (!rdma_is_port_valid(device, port_num))
 		return -EINVAL;
-	/* The answer is sent to a unicast address. */
+	/* The response is sent to the source LID, so that must be a unicast LID. */
 	if (wc->slid >= IB_MULTICAST_LID_BASE_HOST && wc->slid != IB_LID_PERMISSIVE_HOST)
 		return -EPROTO;
 
@@ -154,8 +154,8 @@ int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num, const struct
 	    rdma_is_multicast_gid(&grh->sgid))
 		return -EPROTO;
 	/*
-	 * The answer's source is the address that received the request. A request to a group is
-	 * answered from the port's first GID.
+	 * The source of the response is the GID that received the request. A request to a multicast
+	 * group is answered from the port's first GID.
 	 */
 	u16 index = 0;
 	if (!rdma_is_multicast_gid(&grh->dgid) &&

@@ -12,7 +12,10 @@
 
 using namespace verbs;
 
-/* Everything known of a port. Behind it lie its GIDs and then its P_Keys. */
+/*
+ * The cached attributes of a port. The port's GIDs follow in the same allocation, and after them
+ * its P_Keys.
+ */
 struct verbs::PortTable {
 	ib_port_cache port;
 	int gid_count;
@@ -36,8 +39,8 @@ namespace
 {
 
 /*
- * The body sees the port's table as it is now; it must not sleep. Errors: EINVAL for a bad port;
- * the body's.
+ * Calls body with the port's current table; body must not sleep. Errors: EINVAL for an invalid
+ * port; the errors of body.
  */
 template<class Body>
 int with_table(ib_device *device, u32 port_num, Body body)
@@ -90,7 +93,10 @@ kern::Result<> verbs::refresh_port(ib_device &device, ib_device_verbs &verbs, u3
 
 	PortTable *old;
 	{
-		/* Two refreshes at once could otherwise end with the older of two answers. */
+		/*
+		 * The lock prevents parallel refreshes, of which the one with the older values
+		 * could be stored last.
+		 */
 		kern::Guard guard(verbs.cache_lock);
 		if (int error = read_port(device, port_num, *fresh)) {
 			kern_free_large(fresh);
@@ -134,7 +140,7 @@ void verbs::refresh_cache(const ib_event &event)
 				     ib_event_msg(event.event), port_num);
 		return;
 	}
-	/* The old values stay where the new ones cannot be had; the next event tries again. */
+	/* If the port cannot be read, the old values stay in the cache until the next event. */
 	if (auto result = refresh_port(device, *device.verbs, port_num); !result)
 		kern_warning_limited("%s: port %u cannot be read: %d\n", device.name, port_num,
 				     result.error());

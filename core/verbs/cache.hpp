@@ -8,12 +8,12 @@ namespace verbs
 {
 
 /*
- * Reads a port and its tables again, and puts the result before all readers at once. Context:
+ * Reads a port and its tables, and replaces the cached values, atomically for readers. Context:
  * process.
  */
 kern::Result<> refresh_port(ib_device &device, ib_device_verbs &verbs, u32 port_num);
 
-/* Frees the cache when there are no readers any more. */
+/* Frees the cache of a device that has no readers any more. */
 void free_cache(ib_device_verbs &verbs);
 
 } // namespace verbs

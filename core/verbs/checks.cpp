@@ -32,7 +32,9 @@ constexpr const char *rule_names[] = {
 using Observer = void (*)(int rule, const char *who, const char *what);
 constinit kern::Atomic<Observer> observer;
 
-/* The methods that are currently called, distributed by context, so that CPUs rarely contend. */
+/*
+ * The method calls in progress, distributed over buckets by context, so that CPUs rarely contend.
+ */
 struct Bucket {
 	kern::IrqSpinLock lock{KERN_LOCK_CLASS("verbs.checks")};
 	MethodSection *first = nullptr;
@@ -157,7 +159,7 @@ void verbs::run_handler(ib_cq *cq, void *cq_context)
 		report_misuse(Rule::lock_06, cq->device, cq->res.owner,
 			      "its CQ's completion handler runs twice at once");
 	{
-		/* LOCK-07 */
+		/* The completion handler must not sleep (LOCK-07). */
 		kern::NoSleepSection section;
 		cq->checked_handler(cq, cq_context);
 	}

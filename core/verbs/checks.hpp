@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Checks in debug builds (LOCK-01, 02, 05, 06, 07, NOTIFY-01): every call of a method passes
- * through one of these sections, every completion handler through run_handler(), and every
- * affiliated event through check_callback(). In other builds the sections are empty.
+ * Checks of the rules in enum Rule. With CONFIG_WEFT_DEBUG, every call of a method passes through
+ * one of these sections, every completion handler through run_handler(), and every affiliated event
+ * through check_callback(). Without it, the sections are empty. Violations of LOCK-08, LOCK-10 and
+ * of mandatory attributes are reported in all builds.
  */
 #pragma once
 #include <kern/assert.hpp>
@@ -27,30 +28,33 @@ enum class Rule {
 
 #ifdef CONFIG_WEFT_DEBUG
 
-/* Once, when the module is loaded and unloaded. */
+/* Called when the module is loaded and unloaded. */
 void init_checks();
 void exit_checks();
 
 /*
- * Reports the caller, the rule and the place with a backtrace, or notifies a test (see
- * ib_set_misuse_observer).
+ * Reports a violation with the caller, the rule and a backtrace, or notifies the observer of a test
+ * (see ib_set_misuse_observer).
  */
 void report_misuse(Rule rule, const ib_device *device, const char *who, const char *what);
 
 /* Notifies the observer of a test; returns false if there is none. */
 bool notify_observer(Rule rule, const char *who, const char *what);
 
-/* Reports an object whose use count was misused: more uses ended than began, or far too many. */
+/*
+ * Reports an object whose use count is invalid: more uses have ended than begun, or the count has
+ * overflowed.
+ */
 template<class T>
 void report_use_count(const T &object)
 {
 	report_misuse(Rule::use_count, object.device, object.res.owner, "misused its use count");
 }
 
-/* A call that may sleep (LOCK-02). */
+/* Reports a call that may sleep in a context that must not sleep (LOCK-02). */
 void may_sleep(const ib_device *device, const char *function);
 
-/* A call of a method, from which the driver may call no handler (LOCK-05). */
+/* Marks a call of a method. The driver must not call a handler during the call (LOCK-05). */
 class MethodSection
 {
 public:
@@ -61,9 +65,12 @@ public:
 	MethodSection(const MethodSection &) = delete;
 	MethodSection &operator=(const MethodSection &) = delete;
 
-	/* The method of this driver that the calling context is in; nullptr if in none. */
+	/*
+	 * Returns the method of this driver that runs in the calling context; nullptr if there is
+	 * none.
+	 */
 	static const char *current(const ib_device *device);
-	/* Does the same, only for methods that must not sleep. */
+	/* Returns the same, but only for methods that must not sleep. */
 	static const char *current_atomic(const ib_device *device);
 
 private:
@@ -77,7 +84,7 @@ private:
 	Kind kind_;
 };
 
-/* A call of a method that must not sleep (LOCK-01). */
+/* Marks a call of a method that must not sleep (LOCK-01). */
 class AtomicMethod
 {
 public:
@@ -91,10 +98,10 @@ private:
 	kern::NoSleepSection no_sleep_;
 };
 
-/* Reports a handler that is called from within a method of the driver (LOCK-05). */
+/* Reports a handler that a driver calls from one of its methods (LOCK-05). */
 void check_callback(const ib_device *device, const char *what);
 
-/* Replaces the completion handler of a CQ. */
+/* Installed as the completion handler of a CQ; calls the consumer's handler. */
 void run_handler(ib_cq *cq, void *cq_context);
 
 #else
@@ -131,7 +138,7 @@ public:
 } // namespace verbs
 
 /*
- * Calls a method that may sleep, in a section in which the driver may call no handler. Evaluates
+ * Calls a method that may sleep. The driver must not call a handler during the call. Evaluates
  * @device once for each of its two uses.
  */
 #define VERBS_CALL(device, method, ...)                                                            \

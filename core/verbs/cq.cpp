@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues (IBA 11.2), except their polling contexts.
+// Completion queues (IBA 11.2), except their polling contexts (cq_poller.cpp).
 #include "checks.hpp"
 #include "cq.hpp"
 #include "device.hpp"
@@ -60,7 +60,10 @@ int verbs::destroy_cq(ib_cq &cq)
 	stop_poller(cq);
 	if (int error = VERBS_CALL(cq.device, destroy_cq, &cq, nullptr))
 		return error;
-	/* An event between the two may have scheduled the poller once more. */
+	/*
+	 * An event between stop_poller() and the driver's destroy_cq may have scheduled the poller
+	 * again, so it is destroyed only now.
+	 */
 	destroy_poller(cq);
 	end.remove();
 	kern_free(&cq);

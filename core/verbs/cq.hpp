@@ -18,22 +18,22 @@ struct CqSetup {
 	ib_udata *udata;
 };
 
-/* A CQ or an error pointer. */
+/* Returns a CQ or an error pointer. */
 ib_cq *create_cq(ib_device &device, const ib_cq_init_attr &attr, const CqSetup &setup,
 		 const char *caller);
-/* Errors: EBUSY, the driver's. */
+/* Errors: EBUSY, and those of the driver. */
 int destroy_cq(ib_cq &cq);
 
 ib_cq_poller *construct_poller(void *memory, ib_cq *cq);
 /*
- * Stops the poller: it neither polls nor arms any more, but may still be scheduled. Has no effect
- * on a CQ without a poller.
+ * Stops the poller: it no longer polls or arms the CQ, but may still be scheduled. Has no effect on
+ * a CQ without a poller.
  */
 void stop_poller(ib_cq &cq);
 /*
- * Returns when the done functions of all completions that are in the queue now have returned
- * (MGMT-09). It has no effect on a CQ without a poller. Context: process, and not a done function
- * of this CQ.
+ * Returns when the done functions of all completions that are now in the queue have returned
+ * (MGMT-09). Has no effect on a CQ without a poller. Context: process, not a done function of this
+ * CQ.
  */
 void flush_cq(ib_cq &cq);
 /*

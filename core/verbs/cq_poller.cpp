@@ -24,13 +24,14 @@ namespace
 
 /* Maximum number of completions that one call of the driver returns. */
 constexpr int batch = 16;
-/* The same for a direct poll, whose array is on the stack. */
+/* Maximum number for a direct poll, whose array is on the stack. */
 constexpr int direct_batch = 8;
 /* The poller yields after this number of completions. */
 constexpr int softirq_budget = 256;
 constexpr int work_budget = 65536;
 /*
- * A poller whose CQ cannot be polled or armed has no event to wait for: it tries again this late.
+ * A CQ that cannot be polled or armed raises no event, so its poller is scheduled again after this
+ * delay.
  */
 constexpr unsigned int retry_ms = 100;
 
@@ -84,7 +85,7 @@ struct ib_cq_poller {
 								   : &queues->unbound;
 			new (&work_) kern::Work(kern::method<&ib_cq_poller::run_in_work>, this);
 			break;
-		case IB_POLL_DIRECT: /* has none */
+		case IB_POLL_DIRECT: /* no poller */
 			break;
 		}
 	}
@@ -98,7 +99,7 @@ struct ib_cq_poller {
 		case IB_POLL_UNBOUND_WORKQUEUE:
 			work_.~Work();
 			break;
-		case IB_POLL_DIRECT: /* has none */
+		case IB_POLL_DIRECT: /* no poller */
 			break;
 		}
 	}
@@ -112,13 +113,16 @@ struct ib_cq_poller {
 			tasklet_.cancel();
 		else
 			work_.cancel();
-		/* A run that had not seen to_stop may have started it; no other does any more. */
+		/*
+		 * A run that had not seen to_stop may have started the timer. Such a run has ended
+		 * now, so the timer is not started again.
+		 */
 		retry_timer_.cancel();
 	}
 
 	/*
-	 * See verbs::flush_cq(). The queue is first in, first out, so polling as many as it can
-	 * hold includes all that are in it now.
+	 * Implements verbs::flush_cq(). A CQ is first in, first out. So when as many completions as
+	 * its capacity have been polled, all that are in it now have been processed.
 	 */
 	void flush()
 	{
@@ -155,8 +159,9 @@ private:
 			queue_->queue(work_);
 	}
 	/*
-	 * True if called from a done function of this CQ. In a soft interrupt no other code may
-	 * call it, so the context need not be stored.
+	 * Returns true if called from a done function of this CQ. For a softirq poller, the caller
+	 * is in atomic context only if it is a done function, because flush_cq() may be called in
+	 * process context only.
 	 */
 	bool called_by_itself() const
 	{
@@ -165,10 +170,10 @@ private:
 			       : kern::read_once(polling_) == kern_context();
 	}
 
-	/* True if there may be more. */
+	/* Returns true if there may be more completions. */
 	bool poll(int budget)
 	{
-		/* Read this before polling; later requests wait for the next run. */
+		/* asked_ is read before polling. Later requests are served by the next run. */
 		if (const u8 asked = asked_.load_acquire()) [[unlikely]]
 			return poll_as_asked(asked, budget);
 		return arm_after(process(cq_, wcs_, batch, budget), budget);
@@ -196,7 +201,7 @@ private:
 		return armed > 0;
 	}
 
-	/* NOTIFY-02: nothing is armed, so no event leads back here. */
+	/* Schedules another run after a delay, because no event will (NOTIFY-02). */
 	[[gnu::noinline, gnu::cold]] void retry_later(int error)
 	{
 		kern_warning_limited("%s: a completion queue is not armed, trying again: %d\n",
@@ -209,7 +214,10 @@ private:
 						 : schedule_work(cq_, nullptr);
 	}
 
-	/* Lets flush() through when enough has been taken, or nothing is left. */
+	/*
+	 * Counts the processed completions for flush(), and completes it when they are enough or
+	 * the CQ is empty.
+	 */
 	void advance(int taken, bool empty)
 	{
 		to_take_ -= taken;
@@ -221,16 +229,20 @@ private:
 
 	ib_cq *cq_;
 	kern::WorkQueue *queue_ = nullptr;
-	/* Requests to a run other than polling: rare, so one read checks for all of them. */
+	/*
+	 * Requests to the poller other than polling. They are rare, so they share a variable and
+	 * one read checks all of them.
+	 */
 	static constexpr u8 to_stop = 1, to_flush = 2;
 	kern::Atomic<u8> asked_{0};
 	/*
-	 * Serialises flush(), which sets to_flush; the run that clears it uses `to_take_`.
+	 * Serialises flush(), which sets to_flush. to_take_ is the number of completions that
+	 * flush() still waits for; it is used by flush() and by the runs that see to_flush.
 	 */
 	kern::Mutex flush_lock_{KERN_LOCK_CLASS("verbs.flush_cq")};
 	kern::Completion flushed_;
 	int to_take_ = 0;
-	/* For a workqueue: the context that runs the poller, or 0. */
+	/* The context that runs the poller in a work queue, or 0. */
 	unsigned long polling_ = 0;
 	kern::Timer retry_timer_{kern::method<&ib_cq_poller::retry>, this};
 	union {
@@ -243,8 +255,9 @@ private:
 };
 
 /*
- * A CQ that its consumer polls by ib_process_cq_direct() has a poller that is only an address: it
- * has no state, and unused memory would have to be cleared.
+ * Returns true if the midlayer polls the CQ. A CQ with IB_POLL_DIRECT is polled by its consumer:
+ * its poller is a non-null pointer to which no object belongs, because an object would have to be
+ * allocated and cleared.
  */
 static bool is_polled_for(const ib_cq &cq)
 {
@@ -330,7 +343,7 @@ struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *private_data, int nr
 		.flags = 0,
 	};
 	ib_cq *cq = create_cq(*device, attr, setup, caller);
-	/* The poller arms the queue whenever it has found it empty, for the first time here. */
+	/* The poller arms the CQ whenever it has found it empty. The first time is here. */
 	if (rdma::is_err(cq) || poll_ctx == IB_POLL_DIRECT)
 		return cq;
 	if (const int error = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP)) {

@@ -18,16 +18,16 @@ constexpr const char *kind_names[] = {
 static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == kind_count);
 
 /*
- * A member that a driver cannot do without: a method, or the size of an object, which is at least
- * that of the verbs' part.
+ * A member of ib_device_ops that a driver must set: a method, or the size of an object, which is at
+ * least the size of the verbs' structure.
  */
 struct RequiredMethod {
 	const char *name;
 	size_t at;
 	size_t least;
-	/* Only for a driver that has this method, too. */
+	/* The member is required only if the driver has this method, too. */
 	size_t if_at;
-	/* Transports of the devices that need the method. */
+	/* Transports for whose devices the member is required. */
 	unsigned int transports;
 };
 constexpr size_t for_all = ~size_t{0};
@@ -48,7 +48,7 @@ constexpr RequiredMethod required_methods[] = {
 	METHOD(poll_cq),
 	METHOD(req_notify_cq),
 	METHOD(query_port),
-	/* Tables filled by a subnet manager. */
+	/* Tables that a subnet manager fills. */
 	METHOD_OF(infiniband, query_gid),
 	METHOD_OF(infiniband, query_pkey),
 	METHOD(alloc_pd),
@@ -87,7 +87,7 @@ constexpr RequiredMethod required_methods[] = {
 #undef METHOD_IF
 #undef SIZE_IF
 
-/* A method, or a size, as a number: 0 for none. */
+/* Returns a method, or a size, as an integer; 0 if it is not set. */
 size_t member_of(const ib_device_ops &ops, size_t at)
 {
 	static_assert(sizeof(ops.post_send) == sizeof(size_t));
@@ -97,7 +97,10 @@ size_t member_of(const ib_device_ops &ops, size_t at)
 	return value;
 }
 
-/* The first that the driver has not met, or nullptr; and the transport of its device. */
+/*
+ * Returns the name of the first required member that the driver has not set, or nullptr. Sets the
+ * transport of the device.
+ */
 const char *missing_method(const ib_device &device, Transport &transport)
 {
 	if (!transport_of(device.node_type, transport))
@@ -115,8 +118,8 @@ const char *missing_method(const ib_device &device, Transport &transport)
 }
 
 /*
- * Checks the length of a port's table: the protocol's minimum, and within the methods' index. A
- * table with entries needs a method to query them.
+ * Checks the length of a port's table: it must have at least the protocol's minimum, and its
+ * indices must fit into 16 bits. A table with entries needs a method that queries them.
  */
 constexpr bool valid_length(int length, int least, bool can_be_asked)
 {
@@ -124,8 +127,8 @@ constexpr bool valid_length(int length, int least, bool can_be_asked)
 }
 
 /*
- * Reads a port's constants, and the protocol, which must be one of the device's transport. A driver
- * need not provide them for a plain port of its transport.
+ * Queries a port's constant properties and its protocol, which must belong to the device's
+ * transport. A driver need not provide them for an ordinary port of its transport.
  */
 int read_immutable(ib_device &device, Transport transport, u32 port_num,
 		   ib_port_immutable &immutable, Protocol &protocol)
@@ -211,7 +214,10 @@ void verbs::exit()
 	exit_resource_tracking();
 	exit_checks();
 	exit_pollers();
-	/* Old blocks of the cache go by code of this module. */
+	/*
+	 * Wait for RCU callbacks that free old blocks of the cache, because their code is part of
+	 * this module.
+	 */
 	kern::rcu::barrier();
 }
 
@@ -251,7 +257,9 @@ int ib_query_port(struct ib_device *device, u32 port_num, struct ib_port_attr *p
 	*port_attr = {};
 	if (int error = VERBS_CALL(device, query_port, device, port_num, port_attr))
 		return error;
-	/* The prefix is the upper half of the first GID; few drivers report it separately. */
+	/*
+	 * The subnet prefix is the upper half of the first GID. Few drivers report it separately.
+	 */
 	if (port_attr->subnet_prefix == 0 && device->port_immutable[port_num].gid_tbl_len > 0) {
 		ib_gid gid = {};
 		if (VERBS_CALL(device, query_gid, device, port_num, 0, &gid) == 0)

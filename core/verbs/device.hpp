@@ -26,7 +26,7 @@ struct PortTable;
 /* The midlayer's part of a port. */
 struct Port {
 	kern::rcu::Pointer<PortTable> table;
-	/* Does not change after the registration. */
+	/* Does not change after registration. */
 	Protocol protocol;
 };
 
@@ -38,13 +38,16 @@ struct ib_device_verbs {
 	verbs::QpNumbers qp_numbers{resources[static_cast<unsigned int>(verbs::Kind::qp)]};
 	kern::OwnedArray<verbs::Port> ports;
 	kern::OwnedArray<ib_port_immutable> immutable;
-	/* Indexed by port, the device's own first; empty if the device counts nothing. */
+	/*
+	 * Indexed by port; index 0 has the counters of the device itself. Empty if the device has
+	 * no counters.
+	 */
 	kern::OwnedArray<verbs::HwStats> hw_stats;
-	/* Excludes refreshes of the cache. */
+	/* Serialises refreshes of the cache. */
 	kern::Mutex cache_lock{KERN_LOCK_CLASS("verbs.cache")};
 	/*
-	 * The rings of XRC domains. Held while handles open and close; outside of ib_qp_core's
-	 * lock.
+	 * Protects the rings of XRC domains. Held while handles are opened and closed. Lock order:
+	 * outside of the locks of ib_qp_core.
 	 */
 	kern::Mutex xrc_lock{KERN_LOCK_CLASS("verbs.xrc")};
 	u32 next_vector = 0;
@@ -100,7 +103,10 @@ constexpr Kind kind_of<ib_ucontext>()
 	return Kind::ucontext;
 }
 
-/* Address handles, which are created and destroyed in any context, are in a list. */
+/*
+ * Objects with numbers. Address handles have none, because they are created and destroyed in any
+ * context; they are in a list instead.
+ */
 template<class T>
 concept Numbered = !__is_same(T, ib_ah);
 
@@ -110,7 +116,7 @@ ResourceTable &table_of(const T &object)
 	return object.device->verbs->resources[static_cast<unsigned int>(kind_of<T>())];
 }
 
-/* Releases its number. It must not be visible. */
+/* Releases the object's number. The object must not be visible. */
 template<Numbered T>
 void unlist(T &object)
 {
@@ -121,20 +127,20 @@ inline void unlist(ib_qp &qp)
 	qp.device->verbs->qp_numbers.remove(qp);
 }
 
-/* Objects of programs are charged to the memory control group of the process that makes them. */
+/* Objects of programs are charged to the memory control group of the process that creates them. */
 inline kern::Gfp memory_for(const ib_udata *udata)
 {
 	return udata ? kern::Gfp::kernel_account : kern::Gfp::kernel;
 }
 
-/* The memory of an object until its creation has succeeded. */
+/* Owns the memory of an object until its creation has succeeded. */
 template<class T>
 class Allocation
 {
 public:
 	/*
-	 * Allocates `size` bytes for the driver and `extra` behind them, zeroed. Empty without
-	 * memory. Aligned as rdma::DriverObject requires.
+	 * Allocates `size` bytes for the driver's structure and `extra` bytes after it, zeroed and
+	 * aligned as rdma::DriverObject requires. The pointer is nullptr if the allocation fails.
 	 */
 	Allocation(size_t size, kern::Gfp gfp, size_t extra = 0)
 	    : object_(static_cast<T *>(
@@ -160,8 +166,8 @@ public:
 
 	explicit operator bool() const { return object_ != nullptr; }
 	/*
-	 * Fills in what the driver's create method may rely on in every object, including its
-	 * number, so that no later step of the creation can fail.
+	 * Initialises the members that the driver's create method may use in every object, and
+	 * assigns the object's number. After it, no step of the midlayer can fail.
 	 */
 	int belongs_to(ib_device *device, const ib_udata *udata)
 		requires Numbered<T>
@@ -177,7 +183,7 @@ public:
 	}
 	T *operator->() const { return object_; }
 	T *get() const { return object_; }
-	/* The memory behind the driver's part. */
+	/* Returns the memory after the driver's structure. */
 	void *tail(size_t size) const
 	{
 		return reinterpret_cast<char *>(object_) + tail_offset(size);
@@ -191,8 +197,9 @@ private:
 		return tail_offset(tail_offset(size) + extra) + (Numbered<T> ? sizeof(Record) : 0);
 	}
 	/*
-	 * Objects whose size is a power of two are aligned to it, all others to 8 bytes, which is
-	 * enough for sizes that are no multiple of 16: each further byte would have to be cleared.
+	 * Returns the allocated size. Objects whose size is a power of two are aligned to it, all
+	 * others to 8 bytes. That is enough for sizes that are not multiples of 16; padding would
+	 * have to be cleared.
 	 */
 	static constexpr size_t allocated_size(size_t size, size_t extra)
 	{
@@ -216,8 +223,8 @@ inline void list(ib_ah *handle, const char *owner)
 }
 
 /*
- * Hides an object while it is destroyed or changed, and shows it again if it has not been
- * destroyed. Context: process; waits for its readers.
+ * Hides an object while it is destroyed or changed. The destructor shows the object again unless
+ * remove() was called. Context: process; the constructor waits for readers.
  */
 template<Numbered T>
 class RemovalGuard
@@ -232,7 +239,7 @@ public:
 	RemovalGuard(const RemovalGuard &) = delete;
 	RemovalGuard &operator=(const RemovalGuard &) = delete;
 
-	/* It has ended. */
+	/* Called when the object has been destroyed. */
 	void remove()
 	{
 		unlist(*object_);
@@ -244,15 +251,15 @@ private:
 };
 
 /*
- * True if the object exists: neither nullptr nor the error pointer of a creation that
- * failed.
+ * Returns true if the pointer refers to an object: it is neither nullptr nor the error pointer of a
+ * failed creation.
  */
 template<class T>
 bool is_object(const T *object)
 {
 	return object && !rdma::is_err(object);
 }
-/* Does the same, and checks that it belongs to this device. */
+/* Returns true if, in addition, the object belongs to this device. */
 template<class T>
 bool belongs(const T *object, const ib_device &device)
 {
@@ -260,9 +267,9 @@ bool belongs(const T *object, const ib_device &device)
 }
 
 /*
- * Uses of an object by others; nullptr is no object. A debug build checks the count as refcount_t
- * does, except that it begins at zero: one that is misused sticks, so that the object is leaked
- * rather than freed under its users.
+ * Counts a use of an object by other objects; a nullptr is ignored. A debug build checks the count
+ * like refcount_t does, except that it begins at zero. An invalid count saturates, so that the
+ * object is leaked rather than freed while it is used.
  */
 template<class T>
 void use(T *object)
@@ -282,14 +289,14 @@ bool in_use(const T *object)
 	return kern::count_of(object->usecnt) != 0;
 }
 
-/* For a valid port. */
+/* The port must be valid. */
 inline const ProtocolTraits &traits_of(const ib_device &device, u32 port_num)
 {
 	return traits_of(device.verbs->ports[port_num].protocol);
 }
 
 /*
- * Is an address vector one that the device can have? Gives it its type. Errors: EINVAL. Context:
+ * Checks whether the device supports an address vector, and sets its type. Errors: EINVAL. Context:
  * any.
  */
 int check_address(ib_device &device, rdma_ah_attr &attr);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Draining a queue: in state ERR all posted requests complete, in order, with a flush error (IBA
- * 10.3.1.5; MGMT-09). When a marker request that was posted last completes, all others have
- * therefore completed.
+ * Draining a queue: in state ERR, all posted requests complete in order with a flush error (IBA
+ * 10.3.1.5; MGMT-09). So when a marker request that was posted last has completed, all others have
+ * completed.
  */
 #include <kern/completion.hpp>
 #include <kern/log.hpp>
@@ -36,7 +36,7 @@ struct Marker {
 };
 static_assert(__builtin_offsetof(Marker, cqe) == 0);
 
-/* Moves the QP to ERR; false, and reported, where it cannot be drained. */
+/* Moves the QP to ERR. Returns false, after reporting it, if the queue cannot be drained. */
 bool begin(ib_qp *qp, const ib_cq *cq, const char *what)
 {
 	if (KERN_WARN_ON(!cq || !cq->poller))
@@ -64,7 +64,7 @@ void ib_drain_sq(struct ib_qp *qp)
 	if (!begin(qp, qp->send_cq, "its send queue"))
 		return;
 	Marker marker;
-	/* A write without data or destination, with space for the request of any QP type. */
+	/* A request without data, in a union with enough space for the request of any QP type. */
 	union {
 		ib_ud_wr ud;
 		ib_xrc_wr xrc;

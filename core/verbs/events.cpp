@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Affiliated events: calls the handler of the CQ, QP or SRQ, in the context in which the driver
+// Affiliated events: calls the handler of the CQ, QP or SRQ in the context in which the driver
 // reports the event.
 #include <kern/trace.hpp>
 #include "checks.hpp"
@@ -11,13 +11,16 @@ using namespace verbs;
 namespace
 {
 
-/* number: of the QP or the port that it is about; other objects have none that others know. */
+/*
+ * number: the QP number or port number of the event; 0 for other objects, which have no public
+ * number.
+ */
 void report(const ib_event &event, u32 number)
 {
 	kern_trace_async_event(event.device->name, event.event, ib_event_msg(event.event), number);
 }
 
-/* An event of an XRC target QP is one of every handle on it. */
+/* An event of an XRC target QP is reported to all handles on it. */
 void notify_handles(const ib_event &event)
 {
 	ib_qp_core &core = *event.element.qp->core;

@@ -13,7 +13,7 @@ namespace
 constexpr u64 ns_per_ms = 1'000'000;
 constexpr u32 longest_lifespan_ms = 10'000;
 
-/* Returns nullptr if there are no counters. */
+/* Returns nullptr if the port or device has no counters. */
 HwStats *stats_of(const ib_device &device, u32 port)
 {
 	kern::OwnedArray<HwStats> &all = device.verbs->hw_stats;
@@ -45,7 +45,10 @@ void HwStats::refresh()
 		return;
 	u64 *const values = values_.data();
 	error_ = VERBS_CALL(device_, get_hw_stats, device_, port_, values);
-	/* The time that the device took to answer does not count. */
+	/*
+	 * The sample's age is counted from the response, so the time that the device took is not
+	 * included.
+	 */
 	read_at_ns_ = kern::now_ns();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The two pointers in public structures, used as a ring. They are opaque storage in C; only these
-// functions interpret them.
+// Rings that use the two pointers in public structures. The pointers are opaque storage in C; only
+// these functions interpret them.
 #pragma once
 #include <kern/assert.hpp>
 #include <rdma/types.h>
@@ -27,7 +27,7 @@ inline void ring_push(ib_list_head &head, ib_list_head &links)
 	head.prev = &links;
 }
 
-/* Has no effect on an element that is in no ring. */
+/* Has no effect on an element that is not in a ring. */
 inline void ring_remove(ib_list_head &links)
 {
 	ib_list_head *const next = links.next;
@@ -39,7 +39,7 @@ inline void ring_remove(ib_list_head &links)
 	links = {};
 }
 
-/* The structure that has `Member` there: whole_of<ib_qp, &ib_qp::links>(links). */
+/* Returns the structure whose member `Member` is @part: whole_of<ib_qp, &ib_qp::links>(links). */
 template<class T, auto Member, class Part>
 T &whole_of(Part &part)
 {
@@ -50,7 +50,7 @@ T &whole_of(Part &part)
 }
 
 /*
- * Calls body(element) for each until it returns true; the answer is whether it did. The body may
+ * Calls body(element) for each element until body returns true. Returns whether it did. body may
  * remove its element.
  */
 template<class T, auto Member, class Body>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Multicast groups of a QP (IBA 11.3). The driver is called only for the first attachment to a GID
-// and for the last detachment, because a card may identify a group by its GID only, whatever LIDs
-// consumers pass.
+// and for the last detachment, because a card may identify a group by its GID only and ignore the
+// LID.
 #include "checks.hpp"
 #include "qp.hpp"
 
@@ -37,7 +37,7 @@ Group *find_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
 	return found;
 }
 
-/* True if the QP is attached to the GID with another LID. */
+/* Returns true if the QP is attached to the same GID with a different LID. */
 bool has_other_locked(ib_qp_core &core, const ib_gid &gid, u16 lid)
 {
 	core.groups_lock.assert_held();
@@ -65,7 +65,7 @@ int attach(ib_qp *qp, const ib_gid *gid, u16 lid, ib_mcast_owner owner)
 	if (!has_other_locked(*qp->core, *gid, lid))
 		if (int error = VERBS_CALL(qp->device, attach_mcast, qp, gid, lid, owner))
 			return error;
-	/* From now on, the ring owns it. */
+	/* The ring owns the group from now on. */
 	ring_push(qp->core->groups, group.take().release()->links);
 	use(qp);
 	return 0;

@@ -10,9 +10,9 @@ namespace
 {
 
 /*
- * Memory of a process, and where it begins in the region's own terms. The last byte may have the
- * last of all addresses. A region of zero bytes lies in the page that its address points into; at a
- * page border there is no such page.
+ * Checks the memory of a process and its address in the region (@virt_addr): neither may wrap
+ * around, except that the last byte may have the highest address. A region of zero bytes lies in
+ * the page that contains its address; an address on a page boundary is in no such page.
  */
 bool valid_range(u64 start, u64 length, u64 virt_addr)
 {
@@ -22,7 +22,7 @@ bool valid_range(u64 start, u64 length, u64 virt_addr)
 	       virt_addr + to_last >= virt_addr && (start ^ virt_addr) % kern::page_size == 0;
 }
 
-/* A region whose memory and keys are for the driver's method `create` to find. */
+/* Creates a region. @create calls the driver's method, which fills in the memory and the keys. */
 template<class Create>
 ib_mr *create_mr(ib_pd *pd, ib_mr_type type, const ib_udata *udata, const char *caller,
 		 Create create)
@@ -119,7 +119,7 @@ int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64 length, u64 vir
 			return error;
 	if (in_use(mr))
 		return -EBUSY;
-	/* A reader of the region reads its domain, too. */
+	/* Readers of the region also read its PD, so hide the region while it may change. */
 	RemovalGuard change(mr);
 	if (int error = VERBS_CALL(device, rereg_user_mr, mr, flags, start, length, virt_addr,
 				   mr_access_flags, pd, udata))
@@ -175,8 +175,8 @@ int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nen
 	const u64 page = mr->page_size;
 	u64 skip = sg_offset ? *sg_offset : 0;
 	/*
-	 * Where the region ends so far; an address that is no page border until the last page has
-	 * been set.
+	 * End address of the region so far. It may be on no page boundary only after the last
+	 * segment.
 	 */
 	u64 end = 0;
 
@@ -192,8 +192,8 @@ int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nen
 		u64 address = kern::align_down(first, page);
 
 		/*
-		 * Inside the region there can be no gap: a piece begins where the one before it
-		 * ended, on a page border or in the page that is set already.
+		 * The region may have no gaps: each segment must continue where the previous one
+		 * ended, either on a page boundary or in the page that has been set already.
 		 */
 		if (taken > 0) {
 			if (first == end && first % page != 0)
@@ -205,8 +205,8 @@ int ib_sg_to_pages(struct ib_mr *mr, const struct ib_dma_segment *sg, int sg_nen
 			if (!set_page(mr, address))
 				continue;
 			/*
-			 * The region is full. This piece's entries are kept, and the caller
-			 * continues behind them.
+			 * The region is full. The part of this segment that was mapped is kept, and
+			 * the caller continues after it.
 			 */
 			const u64 got = address > first ? address - first : 0;
 			mr->length += got;

@@ -25,8 +25,8 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct
 		return rdma::err_ptr<ib_pd>(error);
 
 	/*
-	 * The region of all memory provides those of the two keys that the device does not have
-	 * itself. A program gets neither.
+	 * An internal region of all memory provides those of the two keys that the device does not
+	 * have itself. A program gets neither key.
 	 */
 	const bool has_lkey = device->attrs.kernel_cap_flags & IBK_LOCAL_DMA_LKEY;
 	int access = has_lkey || udata ? 0 : IB_ACCESS_LOCAL_WRITE;
@@ -42,7 +42,7 @@ struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags, struct
 			VERBS_CALL(device, dealloc_pd, pd.get(), nullptr);
 			return rdma::err_ptr<ib_pd>(rdma::ptr_err(mr));
 		}
-		/* The PD's own region is not a use by others. */
+		/* The internal region does not count as a use of the PD. */
 		unuse(pd.get());
 		pd->internal_mr = mr;
 		if (!has_lkey)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Differences between transports, which are properties of devices, and between protocols, which are
- * properties of ports. The transport determines the QPs: InfiniBand's have a type for each service,
- * and iWARP's are TCP connections (RFC 5040). The protocol determines addresses and tables:
- * InfiniBand has subnets, whose manager fills the P_Key and GID tables, and iWARP has neither
- * tables nor address handles. RoCE would be a third protocol, of InfiniBand's transport: tables
- * that no subnet manager fills, and addresses with a GRH and a MAC address.
+ * properties of ports. The transport determines the QPs: InfiniBand has a QP type for each service,
+ * and the QPs of iWARP are TCP connections (RFC 5040). The protocol determines addresses and
+ * tables. In InfiniBand, the subnet manager fills the P_Key and GID tables. iWARP has neither
+ * tables nor address handles. RoCE would be a third protocol, with InfiniBand's transport: its
+ * tables are not filled by a subnet manager, and its addresses have a GRH and a MAC address.
  */
 #pragma once
 #include <rdma/iwarp.h>
@@ -23,8 +23,8 @@ struct ProtocolTraits {
 	const char *name;
 	Transport transport;
 	/*
-	 * Port flags that a port must have, and further ones for ports whose driver reports no
-	 * flags.
+	 * port_flag: the flag that a port must have. usual_port_flags: additional flags of ports
+	 * whose driver reports no flags.
 	 */
 	u32 port_flag;
 	u32 usual_port_flags;
@@ -32,7 +32,7 @@ struct ProtocolTraits {
 	/* Minimum number of entries in the GID and P_Key tables of a port. */
 	int least_gids;
 	int least_pkeys;
-	/* Type of its address vectors; UNDEFINED where there are none. */
+	/* Type of the address vectors; UNDEFINED if the protocol has none. */
 	rdma_ah_attr_type address;
 	rdma_link_layer link_layer;
 };
@@ -58,7 +58,7 @@ inline constexpr ProtocolTraits protocol_traits[protocol_count] = {
 	 .link_layer = IB_LINK_LAYER_ETHERNET},
 };
 
-/* All protocols that a port can report. */
+/* The flags of all protocols that a port can report. */
 inline constexpr u32 all_protocol_flags = RDMA_CORE_CAP_PROT_IB | RDMA_CORE_CAP_PROT_IWARP |
 					  RDMA_CORE_CAP_PROT_ROCE |
 					  RDMA_CORE_CAP_PROT_ROCE_UDP_ENCAP;
@@ -69,8 +69,8 @@ constexpr const ProtocolTraits &traits_of(Protocol protocol)
 }
 
 /*
- * Protocol of a port with these flags. False if they do not have exactly one protocol, or one that
- * is not supported.
+ * Sets the protocol of a port with these flags. Returns false if the flags contain no protocol or
+ * several, or one that is not supported.
  */
 constexpr bool protocol_of(u32 core_cap_flags, Protocol &protocol)
 {
@@ -82,13 +82,15 @@ constexpr bool protocol_of(u32 core_cap_flags, Protocol &protocol)
 	return false;
 }
 
-/* Protocol of the ports of a driver that reports no flags: the one with its transport's name. */
+/*
+ * Returns the protocol of ports whose driver reports no flags: the one with the transport's name.
+ */
 constexpr Protocol usual_protocol(Transport transport)
 {
 	return transport == Transport::iwarp ? Protocol::iwarp : Protocol::infiniband;
 }
 
-/* Transport of a node type. False for a node type that is not supported. */
+/* Sets the transport of a node type. Returns false if the node type is not supported. */
 constexpr bool transport_of(u8 node_type, Transport &transport)
 {
 	switch (node_type) {
@@ -105,7 +107,7 @@ constexpr bool transport_of(u8 node_type, Transport &transport)
 	}
 }
 
-/* May a QP go from one state to another with these attributes? */
+/* Returns true if a QP may go from one state to the other with these attributes. */
 bool transition_is_ok(Transport transport, ib_qp_state from, ib_qp_state to, ib_qp_type type,
 		      int mask);
 

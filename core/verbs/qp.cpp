@@ -13,18 +13,18 @@ namespace
 constexpr u32 known_create_flags = IB_QP_CREATE_IPOIB_UD_LSO |
 				   IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK | IB_QP_CREATE_NETIF_QP |
 				   IB_QP_CREATE_NETDEV_USE;
-/* The rest of the flags, the driver's own too, are for consumers that are trusted. */
+/* All other flags, including the driver's own, are only for trusted consumers. */
 constexpr u32 user_create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 
 /*
- * Capabilities of a QP type; none for an unknown type. Bits of one byte, which is passed through
- * the creation of a QP in place of single flags.
+ * Capabilities of a QP type; 0 for an unknown type. They are bits of one byte, because passing one
+ * byte through the creation of a QP is cheaper than separate flags.
  */
 using QpTraits = u8;
 constexpr QpTraits has_send = 1;     // a send queue, and a CQ for it
 constexpr QpTraits has_receive = 2;  // a receive queue, or an SRQ, and a CQ for it
 constexpr QpTraits may_have_srq = 4; // an SRQ
-constexpr QpTraits has_port = 8;     // belongs to a port from the beginning
+constexpr QpTraits has_port = 8; // belongs to a port from its creation
 constexpr QpTraits needs_core = 16;  // has an ib_qp_core
 
 constexpr QpTraits describe(Transport transport, ib_qp_type type)
@@ -49,7 +49,7 @@ constexpr QpTraits describe(Transport transport, ib_qp_type type)
 	}
 }
 
-/* The results of describe() for all transports and types, precomputed. */
+/* The results of describe() for all transports and types, computed at compile time. */
 struct TraitsTable {
 	static constexpr unsigned int types = IB_QPT_XRC_TGT + 1;
 	QpTraits all[transport_count][types]{};
@@ -64,7 +64,7 @@ struct TraitsTable {
 };
 constexpr TraitsTable traits_table;
 
-/* Returns no traits for a type that the device's transport does not have. */
+/* Returns 0 for a type that the device's transport does not have. */
 QpTraits traits_of(const ib_device &device, ib_qp_type type)
 {
 	if (static_cast<unsigned int>(type) >= TraitsTable::types)
@@ -108,9 +108,9 @@ int check(const ib_device &device, const ib_qp_init_attr &init, QpTraits traits,
 }
 
 /*
- * The state from which a transition begins. The midlayer knows the state that it last set, but the
- * hardware may have moved to ERR since, or to SQE after a failed send. The caller's claim must
- * match that.
+ * Determines the state from which a transition begins. The midlayer knows the state that it set
+ * last, but the hardware may have moved the QP to ERR since, or to SQE after a failed send. If the
+ * caller specifies the current state, it must be possible.
  */
 bool begins_at(const ib_qp &qp, const ib_qp_attr &attr, int mask, ib_qp_state &state)
 {
@@ -180,8 +180,8 @@ int check_values(const ib_qp &qp, ib_qp_attr &attr, int mask)
 }
 
 /*
- * In a program's domain, the handle belongs to the caller, even if another program has created the
- * QP.
+ * Opens a handle on an XRC target QP. If the XRC domain is a program's, the handle belongs to the
+ * caller, even if another program has created the QP.
  */
 ib_qp *open_handle(ib_qp &real, const ib_qp_open_attr &attr, const char *caller)
 {
@@ -227,7 +227,10 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 
 	may_sleep(device, "ib_create_qp");
 	const QpTraits traits = traits_of(*device, init.qp_type);
-	/* The queue pairs of the management agents have a port: they are the kernel's. */
+	/*
+	 * QPs that belong to a port are those of the management agents, which only the kernel may
+	 * create.
+	 */
 	if (!traits || (traits & has_port && udata))
 		return rdma::err_ptr<ib_qp>(-EINVAL);
 	if (int error = check(*device, init, traits, udata))
@@ -258,8 +261,9 @@ struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init_attr *qp_init_a
 	if (int error = qp.belongs_to(device, udata))
 		return rdma::err_ptr<ib_qp>(error);
 	/*
-	 * A target writes to the memory of its domain's SRQs, which belongs to a program if the
-	 * domain does, even if the kernel has created the target.
+	 * A target QP writes to the memory of its domain's SRQs. That memory belongs to a program
+	 * if the domain does, so the QP also counts as a program's, even if the kernel has created
+	 * it.
 	 */
 	if (qp->xrcd)
 		qp->res.user = qp->xrcd->res.user;
@@ -299,8 +303,8 @@ int ib_modify_qp_user(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_
 	if (!transition_is_ok(qp->device->verbs->transport, from, to, real.qp_type, mask))
 		return -EINVAL;
 	/*
-	 * The caller's attributes stay as they are; the driver's have the type of their addresses
-	 * filled in.
+	 * Work on a copy, because the driver gets address vectors with their types filled in, and
+	 * the caller's attributes must not change.
 	 */
 	ib_qp_attr attr = *qp_attr;
 	if (int error = check_values(real, attr, mask))
@@ -336,7 +340,10 @@ int ib_destroy_qp(struct ib_qp *qp)
 	if (is_handle(*qp))
 		return ib_close_qp(qp);
 	if (qp->xrcd) {
-		/* Hidden first, so that it cannot be opened any more. */
+		/*
+		 * The handle is removed from the domain first, so that it cannot be opened any
+		 * more.
+		 */
 		kern::Guard guard(device->verbs->xrc_lock);
 		if (in_use(qp))
 			return -EBUSY;
@@ -353,7 +360,7 @@ int ib_destroy_qp(struct ib_qp *qp)
 		}
 		return left;
 	}
-	/* MGMT-09: done functions that access the QP must still find it. */
+	/* Done functions that access the QP must have returned before it is freed (MGMT-09). */
 	if (left > 0 && qp->send_cq)
 		flush_cq(*qp->send_cq);
 	if (left > 0 && qp->recv_cq && qp->recv_cq != qp->send_cq)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Finds the queue pairs of a device by QP number.
+// Finds the QPs of a device by QP number.
 #pragma once
 #include <kern/lock.hpp>
 #include <rdma/ib_verbs.h>
@@ -10,11 +10,11 @@ namespace verbs
 {
 
 /*
- * Finds queue pairs by their numbers. They are in rings by the low bits of the number, because
- * drivers assign numbers consecutively. The lock of the table of all queue pairs protects the
- * rings. A queue pair leaves its ring when it is removed from that table; until then it may be
- * hidden, and its number may already be assigned again. The rings contain XRC targets, but not the
- * handles on them. Context: process. Lock order: as ResourceTable.
+ * Finds QPs by their numbers. They are in rings by the low bits of the number, because drivers
+ * assign numbers consecutively. The lock of the table of all QPs protects the rings. A QP leaves
+ * its ring when it is removed from that table. Until then it may be hidden, and its number may
+ * already be assigned to another QP. The rings contain XRC targets, but not the handles on them.
+ * Context: process. Lock order: that of ResourceTable.
  */
 class QpNumbers
 {
@@ -27,21 +27,21 @@ public:
 	QpNumbers(const QpNumbers &) = delete;
 	QpNumbers &operator=(const QpNumbers &) = delete;
 
-	/* Called after the driver has assigned the number. */
+	/* Called after the driver has assigned the QP number. */
 	void add(ib_qp &qp)
 	{
 		kern::Guard guard(table_.lock_);
 		ring_push(rings_[qp.qp_num % rings], qp.links);
 	}
-	/* Removes a queue pair from its ring and from the table; a handle is only in the table. */
+	/* Removes a QP from its ring and from the table. A handle is only in the table. */
 	void remove(ib_qp &qp)
 	{
 		table_.remove_with(qp.res, [&] { ring_remove(qp.links); });
 	}
 	/*
-	 * Calls body(qp), which may not sleep, for each of that number that is shown until it
-	 * returns true; the answer is whether it did. Special queue pairs of two ports share a
-	 * number.
+	 * Calls body(qp) for each visible QP with this number until body returns true. Returns
+	 * whether it did. body must not sleep. Several QPs can match, because the special QPs of
+	 * two ports have the same numbers.
 	 */
 	template<class Body>
 	bool any_of(u32 number, Body body)
@@ -57,15 +57,15 @@ public:
 	}
 
 	/*
-	 * The first of that number that is shown and for which suits(qp), which may not sleep, is
-	 * true; held until release(). nullptr: none.
+	 * Returns the first visible QP with this number for which suits(qp) is true, or nullptr.
+	 * The caller must release() it. suits must not sleep.
 	 */
 	template<class Suits>
 	ib_qp *hold(u32 number, Suits suits)
 	{
 		ib_qp *found = nullptr;
 		(void)any_of(number, [&](ib_qp &qp) {
-			/* A second time: any_of() gives its own back. */
+			/* Hold the QP a second time, because any_of() releases its own hold. */
 			if (suits(qp) && Record::of(qp.res).tracking.hold())
 				found = &qp;
 			return found != nullptr;

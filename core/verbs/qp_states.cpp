@@ -5,10 +5,11 @@
  * Each type has a short list; transitions that are not listed are rejected. Transitions to RESET
  * and ERR are permitted from every state, without attributes, and are not listed.
  *
- * iWARP (RDMA Protocol Verbs Specification 1.0, 6.2; its states by their names here): RESET, INIT
- * and RTR are all Idle, a QP without a connection, because consumers of both protocols pass through
- * them; RTS is RTS, SQD is Closing, SQE is Terminate. A terminated connection cannot be resumed,
- * and an existing one has to end first: there is no transition from RTS or SQE to RESET.
+ * iWARP (RDMA Protocol Verbs Specification 1.0, 6.2; with the names of InfiniBand's states): RESET,
+ * INIT and RTR correspond to Idle, a QP without a connection; iWARP QPs have all three because
+ * consumers of both protocols pass through them. RTS corresponds to RTS, SQD to Closing, and SQE to
+ * Terminate. A terminated connection cannot be resumed, and an existing connection must be closed
+ * first, so there is no transition from RTS or SQE to RESET.
  */
 #include "protocol.hpp"
 
@@ -84,7 +85,10 @@ constexpr Transition reliable[] = {
 	 IB_QP_CUR_STATE | migration | IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER},
 };
 
-/* The two halves of XRC are each one half of RC. */
+/*
+ * An XRC initiator has the attributes of an RC QP's send side, and an XRC target those of its
+ * receive side.
+ */
 constexpr Transition xrc_initiator[] = {
 	{IB_QPS_RESET, IB_QPS_INIT, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS, 0},
 	{IB_QPS_INIT, IB_QPS_INIT, 0, IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS},
@@ -116,8 +120,8 @@ constexpr Transition xrc_target[] = {
 };
 
 /*
- * The peer, its address and its sequence numbers are the TCP connection's. The number of
- * outstanding reads is negotiated with it.
+ * The peer, its address and the sequence numbers are properties of the TCP connection. The number
+ * of outstanding reads is negotiated when it is established.
  */
 constexpr int stream = IB_QP_ACCESS_FLAGS | IB_QP_MAX_QP_RD_ATOMIC | IB_QP_MAX_DEST_RD_ATOMIC;
 

@@ -16,7 +16,7 @@ using namespace verbs;
 namespace
 {
 
-/* State of the module that belongs to no device. */
+/* State of this module that does not belong to a device. */
 struct Shown {
 	Shown() { ring_init(nodes); }
 
@@ -39,7 +39,7 @@ T &object_of(const Record &record)
 	return whole_of<T, &T::res>(*record.resource);
 }
 
-/* The object may be nullptr. */
+/* Returns the number of an object, or IB_NO_RESOURCE for nullptr. */
 template<class T>
 u32 number_of(const T *object)
 {
@@ -66,7 +66,7 @@ bool fill(ib_cq &cq, ib_resource_info &info)
 	return true;
 }
 
-/* Returns false if the device returns nothing about it. */
+/* Returns false if the QP cannot be queried. */
 bool fill(ib_qp &qp, ib_resource_info &info)
 {
 	ib_qp_attr attr = {};
@@ -101,7 +101,7 @@ bool fill(ib_ucontext &context, ib_resource_info &info)
 	return true;
 }
 
-/* Calls body(object) for each until it returns false. The driver is not called. */
+/* Calls body(object) for each visible object until body returns false. Does not call the driver. */
 template<class T, class Body>
 void for_each_shown(ib_device &device, Body body)
 {
@@ -118,7 +118,7 @@ void for_each_shown(ib_device &device, Body body)
 	}
 }
 
-/* Returns false if there is no space for another number. */
+/* Adds a QP number to the ranges. Returns false if there is no space for another range. */
 bool add_number(ib_resource_info &info, u32 number)
 {
 	auto &srq = info.srq;
@@ -172,7 +172,10 @@ int next(ib_device &device, u32 number, ib_resource_info &info)
 	return -ENOENT;
 }
 
-/* True if the process created it; an XRC target also belongs to those who have opened it. */
+/*
+ * Returns true if the process has created the QP, or has opened a handle on it if it is an XRC
+ * target.
+ */
 bool is_of(ib_qp &qp, const kern_process *process)
 {
 	if (Record::of(qp.res).process == process)
@@ -185,7 +188,7 @@ bool is_of(ib_qp &qp, const kern_process *process)
 	});
 }
 
-/* The kind in terms of the verbs layer. */
+/* Returns the verbs' Kind for a kind of ib_resources.h. */
 constexpr Kind kind_of(ib_resource_kind kind)
 {
 	switch (kind) {

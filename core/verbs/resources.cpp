@@ -46,10 +46,13 @@ bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
 	const u32 number = !former                              ? first_
 			   : former->number < NumberBlock::last ? former->number + 1
 								: 0;
-	/* The block is inserted behind the former one, or first if the numbers wrap around. */
+	/* The block is inserted after the previous one, or first if the numbers wrap around. */
 	ib_list_head *behind = former && number ? former->links.next : blocks_.next;
 
-	/* All of its numbers have been released, so its memory is reused for the next block. */
+	/*
+	 * All numbers of the previous block have been released, so its memory is reused for the
+	 * next block.
+	 */
 	if (former && !former->taken) {
 		if (behind == &former->links)
 			behind = behind->next;
@@ -93,7 +96,10 @@ Record *ResourceTable::find(u32 from)
 
 [[gnu::noinline]] kern::Result<> ResourceTable::place_anywhere(Record &record)
 {
-	/* Freed without the lock, if it is not used. */
+	/*
+	 * Declared outside of the locked section, so that an unused block is freed without the
+	 * lock.
+	 */
 	kern::Owned<NumberBlock> fresh;
 
 	while (true) {
@@ -126,8 +132,8 @@ Record *ResourceTable::hold(u32 from)
 void ResourceTable::release(Record &record)
 {
 	/*
-	 * From now on, the task that destroys the object may free it. The table belongs to the
-	 * caller's device.
+	 * After release(), the task that destroys the object may free it. The table still exists,
+	 * because it belongs to the caller's device.
 	 */
 	if (record.tracking.release())
 		released_.wake_all();
@@ -135,10 +141,7 @@ void ResourceTable::release(Record &record)
 
 void ResourceTable::report_leaks(const ib_device &device, const char *kind)
 {
-	/*
-	 * Each iteration takes the owner of the first object, and all other objects of the same
-	 * owner.
-	 */
+	/* Each iteration removes the first object and all other objects of the same owner. */
 	while (true) {
 		const char *owner = nullptr;
 		unsigned int count = 0;

@@ -4,9 +4,9 @@
  * (LOCK-10).
  *
  * An object has a number, unique among the objects of its kind on the device, from before the
- * driver creates it until after the driver has destroyed it. In between it can be looked up by that
- * number; a reader holds it, and destruction waits until all readers have released it. Numbers
- * increase, and are reused only after wrapping around.
+ * driver creates it until after the driver has destroyed it. While it is visible, it can be looked
+ * up by its number. A reader holds the object, and destruction waits until all readers have
+ * released it. Numbers increase, and are reused only after wrapping around.
  */
 #pragma once
 #include <kern/abi/process.h>
@@ -29,20 +29,21 @@ inline constexpr unsigned int kind_count = 8;
 struct NumberBlock;
 
 /*
- * Visibility of an object and its number of holders, in one word: each object is shown and hidden
- * once, and a separate lock cost a tenth of creating a QP. Once hidden, only earlier holders may
- * still access it; when they have left, it belongs to the task that destroys it.
+ * Visibility of an object and the number of its readers, in one word, because each object is shown
+ * and hidden, and a separate lock took a tenth of the time of creating a QP. After an object is
+ * hidden, only earlier readers may access it. When they have released it, it belongs to the task
+ * that destroys it.
  */
 class TrackingRef
 {
 public:
-	/* There must be no holders. */
+	/* There must be no readers. */
 	void show()
 	{
 		kern_assert(is_free());
 		word_.store_release(shown);
 	}
-	/* Returns true if it has no readers any more. */
+	/* Returns true if there are no readers left. */
 	bool hide()
 	{
 		const u32 before = word_.fetch_sub(shown);
@@ -63,7 +64,7 @@ public:
 				return true;
 		return false;
 	}
-	/* Returns true for the last of the readers that hide() has left. */
+	/* Returns true if the object is hidden and this was its last reader. */
 	bool release()
 	{
 		const u32 before = word_.fetch_sub(1);
@@ -77,7 +78,7 @@ private:
 	kern::Atomic<u32> word_{0};
 };
 
-/* Bookkeeping of an object, located in the object's memory. */
+/* Data for tracking an object, located in the object's memory. */
 struct Record {
 	/*
 	 * ib_resource.links belongs to the midlayer. For an object with a number, it points to the
@@ -94,50 +95,53 @@ struct Record {
 	}
 
 	ib_resource *resource;
-	/* Set for objects of a program: its process, and below, the context of creation. */
+	/*
+	 * Set for objects of a program: its process and, below, the context with which they were
+	 * created.
+	 */
 	kern_process *process;
-	NumberBlock *block; /* block of its number; nullptr while it has none */
+	NumberBlock *block; /* block that contains its number; nullptr while it has no number */
 	u32 context;
 	u32 number;
 	TrackingRef tracking;
 };
 
 /*
- * A block of consecutive numbers, and the objects that have them. An object only needs a bit and a
- * pointer in a block, which is allocated with its first object and freed with its last. A tree by
- * number, in which each object has a node, took as many instructions as the rest of creating a QP.
+ * A block of consecutive numbers with pointers to their objects. Each object needs only a bit and a
+ * pointer in a block, which is allocated with its first object and freed with its last one. A tree
+ * by number, with a node for each object, took as many instructions as the rest of creating a QP.
  */
 struct NumberBlock {
 	static constexpr u32 size = 60;
-	/* The last block whose numbers all have a successor. */
+	/* Index of the last block whose numbers all have a successor. */
 	static constexpr u32 last = ~u32{0} / size - 1;
 
 	ib_list_head links{};
 	u64 taken = 0;  /* a bit for each number in use */
-	u32 number = 0; /* index of the block: its first number is `size` times this */
+	u32 number = 0; /* index of the block: its first number is `size` times the index */
 	Record *records[size]{};
 };
 static_assert(sizeof(NumberBlock) == 512);
 
 /*
- * All objects of one kind on one device. Context: process. Lock order: inside of all but the wait
- * queue's and ib_qp_core's handles_lock.
+ * All objects of one kind on one device. Context: process. Lock order: the lock is inside of all
+ * others except the wait queue's lock and the handles_lock of ib_qp_core.
  */
 class ResourceTable
 {
 public:
-	/* first: index of the first block. */
+	/* first: index of the first block to use. */
 	explicit ResourceTable(u32 first = 0) : first_(first) { ring_init(blocks_); }
 	~ResourceTable();
 	ResourceTable(const ResourceTable &) = delete;
 	ResourceTable &operator=(const ResourceTable &) = delete;
 
 	/*
-	 * Assigns a number to a resource. udata: the program's command; nullptr for the kernel.
+	 * Assigns a number to a resource. @udata: the program's command; nullptr for the kernel.
 	 * Usually this only takes the lock and sets a bit. Errors: ENOMEM.
 	 */
 	kern::Result<> add(ib_resource &resource, const ib_udata *udata);
-	/* The resource must not be shown. */
+	/* Releases the number. The resource must not be visible. */
 	void remove(ib_resource &resource)
 	{
 		remove_with(resource, [] {});
@@ -148,7 +152,7 @@ public:
 		shown_.add_relaxed(1);
 		Record::of(resource).tracking.show();
 	}
-	/* Waits until no reader holds it. */
+	/* Hides the resource and waits until no reader holds it. */
 	void hide(ib_resource &resource)
 	{
 		Record &record = Record::of(resource);
@@ -159,8 +163,8 @@ public:
 	}
 
 	/*
-	 * Returns the first visible resource with at least this number, held until release();
-	 * nullptr if there is none.
+	 * Returns the first visible resource with at least this number, or nullptr. The caller must
+	 * release() it.
 	 */
 	Record *hold(u32 from);
 	void release(Record &record);
@@ -168,15 +172,15 @@ public:
 	u32 count() const { return static_cast<u32>(shown_.load_relaxed()); }
 
 	/*
-	 * Logs the number of resources that each owner has leaked, and drops them. There must be no
-	 * readers.
+	 * Logs the number of resources that each owner has leaked, and removes them. There must be
+	 * no readers.
 	 */
 	void report_leaks(const ib_device &device, const char *kind);
 
 private:
 	friend class QpNumbers;
 
-	/* Does the same, and calls also() with the lock held. */
+	/* Like remove(), but also calls also() with the lock held. */
 	template<class Also>
 	void remove_with(ib_resource &resource, Also also);
 	static void forget(Record &record)
@@ -185,23 +189,27 @@ private:
 			kern_process_put(std::exchange(record.process, nullptr));
 	}
 	void wait_for_readers(const Record &record);
-	/* Assigns the next number; returns false if that is in another block. */
+	/* Assigns the next number of the current block; returns false if there is none. */
 	bool place(Record &record) KERN_REQUIRES(lock_);
-	/* Does the same, with a new block if necessary. Errors: ENOMEM. */
+	/* Assigns the next number, from a new block if necessary. Errors: ENOMEM. */
 	kern::Result<> place_anywhere(Record &record);
-	/* Moves to the next block; uses @fresh if the next block does not exist. */
+	/*
+	 * Makes the next block current; uses @fresh if that block does not exist. Returns false if
+	 * @fresh is needed but empty.
+	 */
 	bool go_on(kern::Owned<NumberBlock> &fresh) KERN_REQUIRES(lock_);
 	void take_out(NumberBlock &block) KERN_REQUIRES(lock_);
-	/* Releases the number. The caller frees the block that it returns. */
+	/*
+	 * Releases the number. If its block is unused, removes the block and returns it; the caller
+	 * frees it by dropping the result.
+	 */
 	kern::Owned<NumberBlock> release_number(Record &record) KERN_REQUIRES(lock_);
 	/* Returns the first record with at least this number. */
 	Record *find(u32 from) KERN_REQUIRES(lock_);
 
 	kern::SpinLock lock_{KERN_LOCK_CLASS("verbs.resources")};
 	kern::WaitQueue released_{KERN_LOCK_CLASS("verbs.resources.released")};
-	/*
-	 * Ordered by number. Only the block from which the next number is taken may be empty.
-	 */
+	/* Ordered by number. Only the current block may be empty. */
 	ib_list_head blocks_ KERN_GUARDED_BY(lock_);
 	const u32 first_;
 	NumberBlock *current_ KERN_GUARDED_BY(lock_) = nullptr;
@@ -213,8 +221,8 @@ private:
 };
 
 /*
- * A place is a bit that is not taken. Bits behind the end of a block are always taken, so the first
- * free one also shows whether any other is left.
+ * Numbers are bits of `taken`; a clear bit is a free number. Bits beyond the block's size are
+ * treated as the end: if the first free bit is there, the block is full.
  */
 [[gnu::always_inline]] inline bool ResourceTable::place(Record &record)
 {
@@ -281,7 +289,7 @@ template<class Also>
 	forget(record);
 }
 
-/* All address handles of a device, to find leaked ones. Context: any. Lock order: innermost. */
+/* All address handles of a device, for finding leaked ones. Context: any. Lock order: innermost. */
 class ResourceList
 {
 public:
@@ -289,7 +297,7 @@ public:
 
 	void add(ib_resource &resource, const char *owner);
 	void remove(ib_resource &resource);
-	/* Logs how many are left of each owner, and forgets them. */
+	/* Logs the number of handles that each owner has leaked, and removes them. */
 	void report_leaks(const ib_device &device, const char *kind);
 
 private:

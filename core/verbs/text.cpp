@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Names of codes for messages, and conversions between codes and other representations.
+// Texts for codes in messages, and conversions between codes and other representations.
 #include <rdma/ib_verbs.h>
 
 namespace
@@ -59,7 +59,7 @@ constexpr const char *status_names[] = {
 	[IB_WC_GENERAL_ERR] = "general error",
 };
 
-/* Multiples of 2.5 Gbit/s by rate code; 0 where there is none. */
+/* Multiples of 2.5 Gbit/s by rate code; 0 for rates that are not multiples. */
 constexpr short rate_multiples[] = {
 	[IB_RATE_PORT_CURRENT] = 0, [1] = 0,
 	[IB_RATE_2_5_GBPS] = 1,     [IB_RATE_10_GBPS] = 4,
@@ -76,8 +76,8 @@ constexpr short rate_multiples[] = {
 };
 
 /*
- * The FDR and EDR lane rates are no multiples of 2.5 Gbit/s: 14.0625 and 25.78125 of signalling
- * (IBA 2.0, 7.9).
+ * The FDR and EDR lane rates are no multiples of 2.5 Gbit/s: their signalling rates are 14.0625 and
+ * 25.78125 Gbit/s (IBA 2.0, 7.9).
  */
 constexpr int rate_mbps(ib_rate rate)
 {

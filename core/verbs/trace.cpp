@@ -17,7 +17,7 @@ DeviceTrace::Drivers::~Drivers()
 	device.ops.poll_cq = poll_cq;
 }
 
-/* A call that is already in progress continues with the former method. */
+/* A call that is in progress continues with the previous method. */
 void DeviceTrace::watch_sends(bool watched)
 {
 	kern::write_once(drivers_.device.ops.post_send, watched ? post_send : drivers_.post_send);
@@ -47,8 +47,8 @@ int DeviceTrace::poll_cq(ib_cq *cq, int count, ib_wc *wcs)
 	for (int i = 0; i < got; i++) {
 		const ib_wc &wc = wcs[i];
 		/*
-		 * Only the completion is left of a QP that was destroyed. Only a success reports
-		 * more than its status.
+		 * wc.qp is nullptr if the QP has been destroyed. Only a successful completion has
+		 * more valid members than its status.
 		 */
 		const bool good = wc.status == IB_WC_SUCCESS;
 		kern_trace_completion(cq->device->name, wc.qp ? wc.qp->qp_num : 0,

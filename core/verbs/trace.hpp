@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Tracepoints of a device's data path. While tracing is off, the device has its driver's own
- * methods, and tracing costs no instruction; while it is on, the device has wrappers that report
- * the call and call the driver's method.
+ * Tracepoints of a device's data path. While tracing is disabled, the device has its driver's own
+ * methods, and tracing costs no instruction. While it is enabled, the device has wrappers that
+ * report the call and then call the driver's method.
  */
 #pragma once
 #include <kern/trace.hpp>
@@ -15,8 +15,8 @@ class DeviceTrace
 {
 public:
 	/*
-	 * Traces from construction to destruction, which must happen after the device's last use.
-	 * Context: process.
+	 * Traces from construction to destruction. The object must be destroyed after the last use
+	 * of the device. Context: process.
 	 */
 	explicit DeviceTrace(ib_device &device) : drivers_(device) {}
 	DeviceTrace(const DeviceTrace &) = delete;
@@ -29,7 +29,7 @@ private:
 	static int poll_cq(ib_cq *cq, int count, ib_wc *wcs);
 
 	/*
-	 * The driver's own methods, which are restored when tracing is disabled, because the device
+	 * The driver's own methods. They are restored when tracing is disabled, because the device
 	 * may be registered again.
 	 */
 	struct Drivers {
@@ -44,7 +44,7 @@ private:
 	};
 
 	const Drivers drivers_;
-	/* Declared last, because their constructors may call back immediately. */
+	/* Declared last, because the constructors may call back immediately. */
 	kern::TraceListener sends_{KERN_TRACE_POST_SEND, kern::method<&DeviceTrace::watch_sends>,
 				   this};
 	kern::TraceListener completions_{KERN_TRACE_COMPLETION,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Functions of core/verbs that core/registry calls. Registration: attach_device(), then the
- * clients' add. Unregistration: the clients' remove, then detach_device(). An event:
- * dispatch_affiliated(), and if that does not take it, refresh_cache() and then the handlers.
+ * Functions of core/verbs that core/registry calls. For a registration: attach_device(), then the
+ * clients' add. For an unregistration: the clients' remove, then detach_device(). For an event:
+ * dispatch_affiliated() and, if that returns false, refresh_cache() and then the event handlers.
  */
 #pragma once
 #include <kern/result.hpp>
@@ -12,20 +12,20 @@ namespace verbs
 {
 
 /*
- * Work queues of the polling contexts; once, when the module is loaded and unloaded. Context:
- * process.
+ * Create and destroy the work queues of the pollers. Called when the module is loaded and unloaded.
+ * Context: process.
  */
 kern::Result<> init();
 void exit();
 
-/* Likewise, state of ib_resources.h that belongs to no device. */
+/* Initialise and clean up the state of resource tracking that does not belong to a device. */
 void init_resource_tracking();
 void exit_resource_tracking();
 
 /*
- * Queries all constant properties of a device, and fills the cache. Errors: EINVAL for a missing
- * mandatory method, or invalid numbers of ports and vectors; ENOMEM; the driver's. Context:
- * process.
+ * Queries all constant properties of a device, and fills the cache. Errors: EINVAL if a mandatory
+ * method is missing, or the number of ports or vectors is invalid; ENOMEM; the errors of the
+ * driver. Context: process.
  */
 kern::Result<> attach_device(ib_device &device);
 
@@ -53,12 +53,12 @@ void refuse_from_callback(const char *name, const char *what);
  */
 bool dispatch_affiliated(const ib_event &event);
 
-/* Reads the values that an event of a port has changed (EVENT-02). Context: process. */
+/* Updates the cached values that an event of a port has changed (EVENT-02). Context: process. */
 void refresh_cache(const ib_event &event);
 
 /*
- * Begin and end of a call of an asynchronous event handler: it may not sleep (LOCK-07). Nothing
- * unless in a debug build.
+ * Marks a call of an asynchronous event handler, which must not sleep (LOCK-07). Has no effect
+ * without CONFIG_WEFT_DEBUG.
  */
 class HandlerSection
 {
