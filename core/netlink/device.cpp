@@ -38,8 +38,8 @@ void put_device(const Device &device, Message &message, u16 operation)
 }
 
 /*
- * Answers about a port have the type of answers about a device, because programs expect that when
- * they query one, though not for dumps.
+ * Writes the attributes of a port. The response to a query of one port has the message type of a
+ * response about a device, because programs expect that; in a dump, the type is that of ports.
  */
 kern::Result<> put_port(const Device &device, u32 port, Message &message, u16 operation)
 {
@@ -62,7 +62,7 @@ kern::Result<> put_port(const Device &device, u32 port, Message &message, u16 op
 
 struct NodeKind {
 	const char *name;
-	/* The alias of the module that has nodes of this kind. */
+	/* The alias of the module that creates nodes of this kind. */
 	const char *module;
 	ib_node_kind kind;
 	bool of_device;
@@ -83,7 +83,7 @@ const NodeKind *kind_of(const char *name)
 	return nullptr;
 }
 
-/* Device numbers in the form that programs get. */
+/* Encodes a device number as programs expect it. */
 u64 encoded(u32 major, u32 minor)
 {
 	return (minor & 0xff) | u64{major} << 8 | u64{minor & ~0xffu} << 12;
@@ -94,7 +94,7 @@ kern::Result<> put_node(const NodeKind &kind, const ib_device *device, u32 port,
 	ib_node_info node;
 
 	if (ib_find_node(kind.kind, device, port, &node)) {
-		// The module may not be loaded yet.
+		// The module that creates the node may not be loaded yet.
 		(void)kern_request_module(kind.module);
 		if (ib_find_node(kind.kind, device, port, &node))
 			return kern::Error{-EOPNOTSUPP};
@@ -160,8 +160,8 @@ kern::Result<Rest> dump_devices(const Request &request, Message &message, Place 
 }
 
 /*
- * Sets the device's name or its network namespace. Of several attributes, only the first has an
- * effect.
+ * Sets the device's name or its network namespace. If there are several attributes, only the first
+ * has an effect.
  */
 kern::Result<> set_device(const Request &request, Message &)
 {
@@ -211,7 +211,7 @@ kern::Result<> get_system(const Request &, Message &message)
 {
 	message.begin(abi::type_of(abi::SYS_GET));
 	message.put(abi::SYS_ATTR_NETNS_MODE, u8{ib_devices_are_shared()});
-	/* A process's pages are pinned as such, which fork() copies for the child. */
+	/* fork() copies the pages that are registered, because they are pinned. */
 	message.put(abi::SYS_ATTR_COPY_ON_FORK, u8{1});
 	message.put(abi::SYS_ATTR_PRIVILEGED_QKEY_MODE, u8{0});
 	message.end();

@@ -5,7 +5,10 @@
 
 extern "C" struct module __this_module;
 
-/* Registration must be the last step, because requests may arrive immediately. */
+/*
+ * Registers the netlink operations. This must be the last step, because requests may arrive
+ * immediately.
+ */
 extern "C" int weft_netlink_init()
 {
 	const int status =

@@ -51,7 +51,10 @@ struct Table {
 };
 constexpr Table table;
 
-/* Errors: EINVAL if it does not exist; EPERM. */
+/*
+ * Returns the operation of a request. Errors: EINVAL if it does not exist or is not supported;
+ * EPERM if the sender may not use it.
+ */
 kern::Result<const Operation *> find(const Request &request)
 {
 	const u16 number = abi::operation_of(request.type());
@@ -106,7 +109,7 @@ int dump(const kern_netlink_request *native, kern_netlink_message *to, unsigned 
 	Message message(to);
 	Place at{place[0], place[1]};
 	const Request request(native);
-	/* The device was looked up when the request arrived. */
+	/* The type was checked when the request arrived. */
 	const kern::Result<Rest> rest =
 		table.entries[abi::operation_of(request.type())].dump(request, message, at);
 

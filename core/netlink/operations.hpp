@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The table of requests: who may send each, whether it addresses one object or all of them, and
- * which function answers it. Attributes that a request must have are checked by the function that
- * answers it; all others are ignored.
+ * The table of requests: the required privilege, whether a request addresses one object or all of
+ * them, and the function that answers it. Attributes that a request must have are checked by the
+ * function that answers it; all others are ignored.
  *
  * While a response is built, its device stays registered, and each object is held only while it is
  * read. Between the parts of a dump nothing is held, and only the position is remembered. So
@@ -20,10 +20,10 @@ using kern::netlink::Message;
 using kern::netlink::Nest;
 using kern::netlink::Request;
 
-/* Operations of the sockets of NETLINK_RDMA. */
+/* The operations of NETLINK_RDMA sockets. */
 extern const kern_netlink_ops operations;
 
-/* A device that stays registered as long as this exists. */
+/* A reference to a device, which stays registered as long as the reference exists. */
 class Device
 {
 public:
@@ -32,7 +32,10 @@ public:
 	 * device.
 	 */
 	static kern::Result<Device> of(const Request &request);
-	/* The first of a number not less that the asker may use; none if there is none. */
+	/*
+	 * Returns the first device, beginning with this index, that the requester may use; empty if
+	 * there is none.
+	 */
 	static Device from(u32 index, const Request &request)
 	{
 		return Device(ib_device_get_from(index, request.net()));
@@ -54,7 +57,7 @@ public:
 	 * Returns the port of a request. Errors: EINVAL if the request specifies no existing port.
 	 */
 	kern::Result<u32> port(const Request &request) const;
-	/* Puts the attributes that begin each answer about the device. */
+	/* Writes the attributes that begin each response about the device. */
 	void name(Message &message) const;
 
 private:
@@ -63,7 +66,7 @@ private:
 	ib_device *native_;
 };
 
-/* Position at which a dump continues: everything before it has been sent. */
+/* Position at which a dump continues. Everything before it has been sent. */
 struct Place {
 	unsigned long device;
 	unsigned long number;
@@ -73,9 +76,9 @@ struct Place {
 enum class Rest { none, more };
 
 /*
- * Adds as many messages, or entries of one, as fit: one(number, last) adds the first object whose
- * number is not less, and returns whether there is one, and its number. Errors: EMSGSIZE if not
- * even one fits.
+ * Adds as many messages, or entries of one message, as fit. one(number, last) adds the first object
+ * with at least this number, stores its number in last, and returns whether there was one. Errors:
+ * EMSGSIZE if not even one object fits.
  */
 template<class One>
 kern::Result<Rest> fill(Message &message, unsigned long &number, One one)
@@ -94,7 +97,7 @@ kern::Result<Rest> fill(Message &message, unsigned long &number, One one)
 			return Rest::more;
 		}
 		number = u64{found} + 1;
-		/* No object has the greatest of all numbers. */
+		/* No object has the greatest number. */
 		if (number > ~u32{0})
 			return Rest::none;
 	}

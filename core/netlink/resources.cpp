@@ -12,15 +12,15 @@ constexpr const char *kind_names[] = {"pd", "cq", "qp", "cm_id", "mr", "ctx", "s
 static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == IB_RESOURCE_KINDS);
 
 /*
- * The attributes of a kind of object: its table, an entry of the table, and the number that selects
- * an entry.
+ * The netlink constants of a kind of object: the operation that queries it, the attribute of the
+ * table, of an entry in the table, and of the number that selects an entry.
  */
 struct Kind {
 	u16 operation;
 	u16 table;
 	u16 entry;
 	u16 number;
-	/* Its objects belong to ports. */
+	/* The objects belong to ports. */
 	bool of_port;
 };
 constexpr Kind kinds[] = {
@@ -36,7 +36,7 @@ static_assert(sizeof(kinds) / sizeof(kinds[0]) == IB_RESOURCE_KINDS);
 
 constexpr u32 every_port = 0;
 
-/* The device and message of an answer, and whether the reader may see everything. */
+/* The device and the message of a response, and whether the requester may see everything. */
 struct View {
 	ib_device &device;
 	Message &message;
@@ -51,12 +51,12 @@ void put_owner(Message &message, const ib_resource_info &info)
 		message.put(abi::RES_KERN_NAME, info.owner);
 }
 
-/* Objects of programs contain the context that they belong to. */
 void put_number(Message &message, u16 attribute, u32 number)
 {
 	if (number != IB_NO_RESOURCE)
 		message.put(attribute, number);
 }
+/* Writes the PD of a program's object. An object of the kernel has no context, so its PD is omitted. */
 void put_pd(Message &message, const ib_resource_info &info)
 {
 	if (info.context != IB_NO_RESOURCE)
@@ -88,7 +88,7 @@ void put_qp(const View &view, const ib_resource_info &info)
 	message.put(abi::RES_STATE, static_cast<u8>(info.qp.state));
 }
 
-/* An address without a family is omitted, and programs ignore an ID without one. */
+/* Omits an address without a family. Programs ignore an ID without addresses. */
 void put_address(Message &message, u16 attribute, const u8 (&address)[128])
 {
 	if (address[0] | address[1])
@@ -221,7 +221,8 @@ u32 port_of(ib_resource_kind kind, const ib_resource_info &info)
 }
 
 /*
- * Finds by the number that users see: a QP by its QPN, others by object ID. Errors: ENOENT.
+ * Finds an object by the number that users see: a QP by its QP number, other objects by their
+ * object IDs. Errors: ENOENT.
  */
 kern::Result<> find(ib_device &device, ib_resource_kind kind, u32 number, u32 port,
 		    ib_resource_info &info)

@@ -10,7 +10,7 @@ namespace nldev
 namespace
 {
 
-/* A response about a port: put(i) adds the attributes of a counter in addition to its name. */
+/* Writes a response about a port. put(i) adds the attributes of counter i after its name. */
 template<class Put>
 void put_counters(const Device &device, u32 port, u16 operation, Message &message,
 		  const rdma_hw_counters &counters, Put put)
@@ -29,7 +29,7 @@ void put_counters(const Device &device, u32 port, u16 operation, Message &messag
 	message.end();
 }
 
-/* Errors: EINVAL if nothing is counted of it. */
+/* Returns the counters of a port. Errors: EINVAL if it has none. */
 kern::Result<const rdma_hw_counters *> counters_of(const Device &device, u32 port)
 {
 	const rdma_hw_counters *counters = ib_hw_counters(&*device, port);
@@ -41,7 +41,10 @@ kern::Result<const rdma_hw_counters *> counters_of(const Device &device, u32 por
 
 } // namespace
 
-/* No counters are bound to QPs or regions, for which STAT_RES asks. */
+/*
+ * Answers a request for the counters of a port. Requests for the counters of QPs or regions
+ * (STAT_RES) are refused, because no counters are bound to them.
+ */
 kern::Result<> get_statistics(const Request &request, Message &message)
 {
 	const Device device = KERN_TRY(Device::of(request));
@@ -57,7 +60,7 @@ kern::Result<> get_statistics(const Request &request, Message &message)
 	return {};
 }
 
-/* All counters are always enabled: none of them can be switched off. */
+/* Reports all counters as enabled, because they cannot be disabled. */
 kern::Result<> get_statistics_status(const Request &request, Message &message)
 {
 	const Device device = KERN_TRY(Device::of(request));
