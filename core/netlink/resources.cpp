@@ -56,7 +56,10 @@ void put_number(Message &message, u16 attribute, u32 number)
 	if (number != IB_NO_RESOURCE)
 		message.put(attribute, number);
 }
-/* Writes the PD of a program's object. An object of the kernel has no context, so its PD is omitted. */
+/*
+ * Writes the PD of a program's object. An object of the kernel has no context, so its PD is
+ * omitted.
+ */
 void put_pd(Message &message, const ib_resource_info &info)
 {
 	if (info.context != IB_NO_RESOURCE)

@@ -14,7 +14,7 @@ bool all_zero(const u8 *bytes, std::size_t count)
 	return bits == 0;
 }
 
-/* ::1, as an address and as a GID. */
+/* Returns true for ::1, as an address or as a GID. */
 bool is_one(const u8 *bytes)
 {
 	return all_zero(bytes, 15) && bytes[15] == 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Socket addresses: their types, and the mapping of ports to service IDs (IBA A11.2). Pure
- * functions for any context.
+ * Socket addresses: their types, and the mapping of ports to service IDs (IBA A11.2). All functions
+ * are pure and can be called in any context.
  */
 #pragma once
 
@@ -22,21 +22,23 @@ constexpr bool is_family(u16 family)
 	return family == RDMA_AF_INET || family == RDMA_AF_INET6 || family == RDMA_AF_IB;
 }
 
-/* "Any" of a family, port 0. */
+/* Returns the unspecified ("any") address of a family with port 0. */
 Address any_of(u16 family);
-/* The host alone. */
+/* Sets the host to the loopback address; the port is unchanged. */
 void set_loopback(Address &address);
 bool is_any(const Address &address);
 bool is_loopback(const Address &address);
 bool is_link_local(const Address &address);
-/* True for addresses of no single host, which a request must not contain. */
+/*
+ * Returns true for addresses that are not those of a single host; a request must not contain them.
+ */
 bool is_group_or_broadcast(const Address &address);
-/* The addresses are equal in all fields of the family. */
+/* Returns true if the addresses are equal in all fields that their family has. */
 bool same(const Address &a, const Address &b);
 /* Returns true if the hosts are equal; ports are ignored. */
 bool same_host(const Address &a, const Address &b);
 u16 port_of(const Address &address);
-/* For AF_IB, all bits of the service ID are compared afterwards. */
+/* For AF_IB, also sets the mask so that all bits of the service ID are significant. */
 void set_port(Address &address, rdma_ucm_port_space space, u16 port);
 
 constexpr u64 service_of(rdma_ucm_port_space space, u16 port)
@@ -49,15 +51,15 @@ u64 service_of(rdma_ucm_port_space space, const Address &address);
  * in the service ID, which must be @own unless that is RDMA_PS_IB. Errors: EPROTONOSUPPORT.
  */
 kern::Result<rdma_ucm_port_space> space_of(rdma_ucm_port_space own, const Address &address);
-/* The partition that an address of AF_IB names; 0: none. */
+/* Returns the P_Key in an AF_IB address; 0 if there is none. */
 u16 pkey_of(const Address &address);
 
 /* Converts an IPv4 or IPv6 address for the kernel. */
 kern_ip_address to_ip(const Address &address);
-/* The host, with the port that `address` has. */
+/* Sets the host of `address`; its port is unchanged. */
 void set_host(Address &address, const kern_ip_address &host);
 
-/* Begins the private data of REQ and SIDR_REQ (A11.4.3). */
+/* The header at the beginning of the private data of REQ and SIDR_REQ (IBA A11.4.3). */
 struct IpHeader {
 	u8 version = 0;    /* major and minor */
 	u8 ip_version = 0; /* the version is in the upper four bits */
@@ -67,18 +69,19 @@ struct IpHeader {
 };
 static_assert(sizeof(IpHeader) == RDMA_CM_IP_HEADER_SIZE);
 
-/* The ends must have one family, which is not AF_IB. */
+/* Both addresses must have the same family, which must not be AF_IB. */
 IpHeader make_header(const Address &source, const Address &destination);
 
-/* The ends that a request names, from the receiver's side: `local` has the port of the service. */
+/* The two addresses in a request, from the receiver's side: `local` has the port of the service. */
 struct Ends {
 	Address local{}, peer{};
-	/* Bytes of the private data that are not the consumer's. */
+	/* Size of the header in the private data, which is not passed to the consumer. */
 	u8 header = 0;
 };
 /*
- * Errors: EINVAL for an unsupported version (IBA A11.4.3.1). `data` has at least the size of the
- * header. The family is 0 if the request contains no IP addresses.
+ * Reads the addresses in the private data, which must be at least as long as the header. The family
+ * of the result is 0 if the request contains no IP addresses. Errors: EINVAL for an unsupported
+ * version (IBA A11.4.3.1).
  */
 kern::Result<Ends> read_header(const void *data, rdma_ucm_port_space space, u16 port);
 

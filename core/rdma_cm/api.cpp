@@ -8,7 +8,7 @@ using rdma_cm::Manager;
 namespace
 {
 
-/* Calls `body` with the id while nothing changes it. */
+/* Calls `body` with the ID while the ID's lock is held. */
 template<class Body>
 int call(rdma_cm_id *cm_id, Body body)
 {
@@ -35,7 +35,7 @@ void rdma_destroy_id(rdma_cm_id *cm_id)
 {
 	KERN_MIGHT_SLEEP();
 	Id &id = Id::of(cm_id);
-	/* It would wait for itself. The id stays. */
+	/* A handler that destroyed its own ID would wait for itself. The ID is not destroyed. */
 	if (KERN_WARN_ON(id.in_own_handler()))
 		return;
 	if (id.begin_end())
@@ -150,7 +150,7 @@ void rdma_leave_multicast(rdma_cm_id *cm_id, const rdma_sockaddr *addr)
 {
 	KERN_MIGHT_SLEEP();
 	Id &id = Id::of(cm_id);
-	/* It would wait for itself. The membership stays. */
+	/* A handler that left a group of its own ID would wait for itself. The membership stays. */
 	if (!KERN_WARN_ON(id.in_own_handler()))
 		id.leave(*addr);
 }

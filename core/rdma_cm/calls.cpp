@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Functions that consumers call on an ID, except resolution (resolve.cpp), and the QP states that
- * an ID sets.
+ * Functions that consumers call on an ID, except resolution (resolve.cpp), and the changes of the
+ * QP's state that an ID makes.
  */
 #include <kern/log.hpp>
 #include <rdma/ib_cache.h>
@@ -27,7 +27,7 @@ kern::Result<> Id::listen(int backlog, Listeners &doomed)
 	return {};
 }
 
-/* If starting the first listener failed, this is tried again. */
+/* Creates the connection, unless an earlier call has created it but could not start it. */
 kern::Result<> Id::make_connection()
 {
 	if (!connection_)
@@ -37,8 +37,8 @@ kern::Result<> Id::make_connection()
 }
 
 /*
- * Returns nullptr before the connection has begun. A connection that could not begin reports
- * nothing, because nothing has changed.
+ * Returns the connection, or nullptr if it has not begun. A connection that could not begin is not
+ * used, because its state has not changed.
  */
 Connection *Id::connection() const
 {
@@ -59,7 +59,10 @@ kern::Result<> Id::connect(const rdma_conn_param &param)
 	return {};
 }
 
-/* The consumer of a new ID supplies the QP's attributes. A QP of the ID is changed, too. */
+/*
+ * The consumer of an ID that was created for a request specifies the parameters of the connection
+ * here. If the ID has a QP, it is modified, too.
+ */
 kern::Result<> Id::accept(const rdma_conn_param *param)
 {
 	KERN_TRY(permit(Event::accept));
@@ -104,7 +107,10 @@ kern::Result<> Id::disconnect()
 {
 	if (!connection())
 		return kern::Error{-EINVAL};
-	/* A connection that leads the QP sends all posted requests before it disconnects. */
+	/*
+	 * If the transport controls the QP, disconnecting completes all posted requests first, so
+	 * the QP must not be moved to ERR here.
+	 */
 	if (!connection()->leads_qp())
 		fail_qp();
 	return connection()->disconnect();
@@ -227,7 +233,10 @@ kern::Result<> Id::create_qp(ib_pd &pd, ib_qp_init_attr &attr)
 	return begun;
 }
 
-/* A QP that is still in use remains with the ID, so that its consumer can destroy it later. */
+/*
+ * Destroys the QP. If it is still in use, it stays with the ID, so that the consumer can destroy it
+ * later.
+ */
 void Id::destroy_qp()
 {
 	if (!qp)
@@ -240,14 +249,14 @@ void Id::destroy_qp()
 	qp = nullptr;
 }
 
-/* The consumer's, where the id has none itself. */
+/* Stores the number of the consumer's own QP, if the ID has no QP. */
 void Id::name_qp(u32 number)
 {
 	if (!qp)
 		qp_number_ = number;
 }
 
-/* Outstanding requests complete with errors, which is how the consumer is notified. */
+/* Moves the QP to ERR. Outstanding requests complete with errors, which notifies the consumer. */
 void Id::fail_qp()
 {
 	if (!qp)
@@ -258,8 +267,8 @@ void Id::fail_qp()
 }
 
 /*
- * The peer has accepted. The QP is moved to INIT again, with the access rights of the connection,
- * then to RTR and RTS, and the RTU is sent.
+ * Connects the QP after the peer has accepted: moves it to INIT again with the access rights of the
+ * connection, then to RTR and RTS, and sends the RTU.
  */
 kern::Result<> Id::connect_qp()
 {

@@ -14,8 +14,8 @@ namespace
 {
 
 /*
- * A peer must answer within 4.3 s, and a consumer within 69 s. Each request is repeated up to
- * max_retries times.
+ * Timeouts of 4.096 us * 2^n: a peer must answer within 4.3 s, and a consumer within 69 s. Each
+ * request is repeated up to max_retries times.
  */
 constexpr u8 response_timeout = 20, service_timeout = 24, max_retries = 15;
 constexpr unsigned long resolution_ms = 1ul << (response_timeout - 8);
@@ -31,7 +31,10 @@ public:
 			KERN_TRY(rdma::check(ib_create_cm_id(id.device, on_event, made.get())));
 		return kern::Owned<Connection>(std::move(made));
 	}
-	/* Creates the connection of a request, for the CM's new ID. Called in the ID's handler. */
+	/*
+	 * Creates the connection for a request. @cm_id is the ID that the CM has created for it.
+	 * Called in the handler of that ID.
+	 */
 	static kern::Result<kern::Owned<IbConnection>> create_passive(Id &id, ib_cm_id &cm_id)
 	{
 		return kern::adopt(new (kern::Gfp::kernel) IbConnection(id, &cm_id));
@@ -43,8 +46,9 @@ public:
 	}
 
 	/*
-	 * The id of the CM, which has been passive's until now, calls it from now on, or is no
-	 * longer its.
+	 * For a passive connection: take_over() directs the events of the CM's ID to this
+	 * connection. give_up() leaves the CM's ID to the CM, so that the destructor does not
+	 * destroy it.
 	 */
 	void take_over()
 	{
@@ -162,7 +166,7 @@ kern::Result<> IbConnection::accept(const rdma_conn_param *param)
 	rep.private_data_len = param->private_data_len;
 	rep.responder_resources = param->responder_resources;
 	rep.initiator_depth = param->initiator_depth;
-	/* An alternate path of the REQ's is not loaded. */
+	/* 1 means that failover is not supported: an alternate path in the REQ is not used. */
 	rep.failover_accepted = 1;
 	rep.flow_control = param->flow_control;
 	rep.rnr_retry_count = param->rnr_retry_count;
@@ -200,8 +204,8 @@ kern::Result<> IbConnection::reject(const void *data, u8 length, u8 reason)
 }
 
 /*
- * The CM's state decides whether to send DREQ or DREP. After the end of the connection, and for
- * datagrams, there is nothing to do.
+ * Disconnects with a DREQ or a DREP, depending on the CM's state. If the connection has ended
+ * already, or the ID is for datagrams, both fail and there is nothing to do.
  */
 kern::Result<> IbConnection::disconnect()
 {
@@ -239,7 +243,10 @@ TransportEvent IbConnection::read_resolution(const ib_cm_event &event) const
 	return report;
 }
 
-/* The CM keeps its ID regardless of the consumer's return value: it is destroyed with this ID. */
+/*
+ * Handles an event of the CM. The return value is always 0, so the CM keeps its ID even if the
+ * consumer's handler fails; the CM's ID is destroyed together with this ID.
+ */
 int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 {
 	auto &self = *static_cast<IbConnection *>(cm_id->context);
@@ -252,7 +259,10 @@ int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 		break;
 	case IB_CM_REP_RECEIVED: {
 		const auto &rep = event->param.rep_rcvd;
-		/* The peer need not repeat itself while the consumer thinks. */
+		/*
+		 * Tell the peer that the consumer may take longer, so that it does not repeat the
+		 * REP.
+		 */
 		(void)ib_send_cm_mra(cm_id, service_timeout | IB_CM_MRA_FLAG_DELAY, nullptr, 0);
 		report = {Event::responded, RDMA_CM_EVENT_CONNECT_RESPONSE};
 		report.param.conn.responder_resources = rep.responder_resources;
@@ -284,7 +294,10 @@ int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 		self.id_.handle(self.read_resolution(*event));
 		return 0;
 	default:
-		/* MRA is the CM's own affair; ids get events of the device by themselves. */
+		/*
+		 * Other events, such as an MRA, do not concern the ID. Manager::remove() reports
+		 * the removal of the device.
+		 */
 		return 0;
 	}
 	if (self.datagrams()) {
@@ -310,7 +323,7 @@ public:
 			port_num = event.param.sidr_req_rcvd.port;
 			pkey = event.param.sidr_req_rcvd.pkey;
 			qp_type = IB_QPT_UD;
-			/* The request specifies no GID. */
+			/* A SIDR_REQ contains no GID, so use the port's first one. */
 			(void)rdma_query_gid(device, port_num, 0, &sgid);
 			return;
 		}

@@ -19,7 +19,7 @@ bool is_type(ib_qp_type type)
 	       type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
 }
 
-/* The event that reports a result to the handler. */
+/* Returns the event type with which a result is reported to the handler. */
 rdma_cm_event_type type_of(Event event)
 {
 	switch (event) {
@@ -69,7 +69,10 @@ kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *cont
 					  KERN_LOCK_CLASS("rdma_cm.handler")));
 }
 
-/* Its handler lock nests inside the listener's, so it has another lock class. */
+/*
+ * The handler lock of the new ID nests inside the listener's handler lock, so it has another lock
+ * class.
+ */
 kern::Result<kern::Ref<Id>> Id::create_for(const Id &listener, ib_qp_type type)
 {
 	return kern::adopt_ref(new (kern::Gfp::kernel) Id(
@@ -81,7 +84,10 @@ Id::~Id()
 {
 	kern_assert(notices_.empty() && groups_.empty() && !connection_ && !bound_device &&
 		    !service);
-	/* Fits a size class of the allocator; the rest grows with the checks of a debug kernel. */
+	/*
+	 * An ID must fit into a size class of the allocator. The excluded members are larger in a
+	 * debug kernel.
+	 */
 	static_assert(sizeof(Id) - sizeof(handler_lock_) - sizeof(lock_) - sizeof(work_) -
 			      sizeof(timer_) <=
 		      792);
@@ -107,7 +113,7 @@ bool Id::take(Event event)
 	return true;
 }
 
-/* Takes a step that permit() has allowed. */
+/* Changes the state by an event that permit() has allowed. */
 void Id::change(Event event)
 {
 	const bool taken = take(event);
@@ -120,7 +126,7 @@ void Id::post(Notice &notice, Event event, int status)
 	/* An ID that is being destroyed gets no more events. */
 	if (state_ == State::destroying)
 		return;
-	/* If a notice is already pending, the latest result replaces the former. */
+	/* If the notice is still pending, the new result replaces the previous one. */
 	notice.event = event;
 	notice.status = status;
 	if (!notice.node.linked())
@@ -138,7 +144,8 @@ int Id::deliver(rdma_cm_event &event)
 }
 
 /*
- * The work item, which reports results of resolution. The transport reports events of connections.
+ * The function of the work item, which reports the results of resolution. Events of connections are
+ * reported by the transport's call of handle().
  */
 void Id::run()
 {
@@ -154,7 +161,10 @@ void Id::run()
 			event.status = notice->status;
 			if (result == Event::addr_found &&
 			    transition(state_, result).action == Action::take) {
-				/* The device may have been removed meanwhile. */
+				/*
+				 * apply_route() fails if, for example, the device has been removed
+				 * meanwhile.
+				 */
 				if (const auto taken = apply_route(); !taken.ok()) {
 					result = Event::addr_failed;
 					event.status = taken.error();
@@ -188,12 +198,19 @@ void Id::handle(const TransportEvent &report)
 		event.param = report.param;
 		if (report.event == Event::responded && qp) {
 			const auto connected = connect_qp();
-			/* See below: the connection existed, so its end will be reported. */
+			/*
+			 * If connecting the QP fails but the transport controls the QP, the
+			 * connection was established. Report that first: its end is reported by
+			 * another event.
+			 */
 			const bool was = connected.ok() || connection_->leads_qp();
 			event.event = was ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
 			event.status = was ? 0 : connected.error();
 		}
-		/* If it has ended meanwhile, the next event reports that. */
+		/*
+		 * If the connection has ended meanwhile, modify_qp() fails, and the next event
+		 * reports the end.
+		 */
 		if (report.event == Event::established && qp && connection_->leads_qp())
 			(void)modify_qp(IB_QPS_RTS);
 		if (report.event == Event::failed)
@@ -261,7 +278,8 @@ void Id::end()
 	timer_.cancel();
 	manager.unlisten(*this);
 	/*
-	 * Ends the connection as its state requires, and waits for events that are being delivered.
+	 * Destroying the connection closes it as its state requires, and waits for events that are
+	 * being delivered.
 	 */
 	kern::Owned<Connection> connection;
 	{
@@ -271,7 +289,10 @@ void Id::end()
 	connection.reset();
 	leave_all();
 	work_.cancel();
-	/* Wait for a listener's handler, or for the task that has locked it. */
+	/*
+	 * Wait for a handler of the listener that uses this ID, and for a task that holds the
+	 * handler lock.
+	 */
 	{
 		kern::Guard handling(handler_lock_);
 	}

@@ -28,8 +28,8 @@ class Id;
 struct Group;
 
 /*
- * The creator of an id: a module, for itself or for a process, and its network namespace. The ids
- * of requests to a listener have the listener's.
+ * The creator of an ID: a module, for itself or on behalf of a process, and the network namespace.
+ * IDs that are created for requests have the creator of the listener.
  */
 class Maker : public kern::RefCounted<Maker>
 {
@@ -47,20 +47,26 @@ public:
 
 	char module[sizeof(
 		ib_resource_info::
-			owner)]{}; /* a copy: an id that was released may outlive its module */
+			/*
+			 * a copy, because an ID that was released may still exist after its module
+			 * has been unloaded
+			 */
+			owner)]{};
 	kern_process *const process;
-	const kern::Ref<NetNamespace> net; /* the process's; a module's own ids: the initial one */
+	/* the process's namespace; for the IDs of modules the initial one */
+	const kern::Ref<NetNamespace> net;
 };
 
-/* A result on its way to the handler. */
+/* A result that is waiting to be reported to the handler. */
 struct Notice {
 	kern::ListNode node;
 	Event event{};
 	int status = 0;
-	Group *group = nullptr; /* group of the result */
+	/* group that was joined or could not be joined, if the result is about one */
+	Group *group = nullptr;
 };
 
-/* An id's membership in a multicast group. All under the id's lock. */
+/* An ID's membership in a multicast group. All members are protected by the ID's lock. */
 struct Group : Notice {
 	Group(Id &of, const Address &by, void *consumers) : id(of), address(by), context(consumers)
 	{
@@ -96,13 +102,13 @@ public:
 	bool in_own_handler() const;
 
 	/*
-	 * calls.cpp, the first and set_path() resolve.cpp; see rdma/rdma_cm.h for each of them. The
-	 * lock is held.
+	 * Implemented in calls.cpp; bind() and set_path() in resolve.cpp. See rdma/rdma_cm.h for
+	 * each of them. The caller holds the lock.
 	 */
 	kern::Result<> bind(const Address &address);
 	/*
-	 * Listeners begun before a failure go to @doomed, for Manager::destroy_listeners() without
-	 * a lock.
+	 * If it fails, the listeners that have been started are added to @doomed, for
+	 * Manager::destroy_listeners(), which must be called without a lock.
 	 */
 	kern::Result<> listen(int backlog, struct Listeners &doomed);
 	kern::Result<> set_path(const sa_path_rec &path);
@@ -119,58 +125,69 @@ public:
 	kern::Result<> set_min_rnr_timer(u8 timer);
 	kern::Result<> set_reuse(bool reuse);
 	kern::Result<> set_afonly(bool afonly);
-	/* multicast.cpp, the same; leave() without any lock, and not from the handler. */
+	/*
+	 * Implemented in multicast.cpp. join(): the caller holds the lock. leave(): the caller
+	 * holds no lock, and is not the handler.
+	 */
 	kern::Result<> join(const Address &address, u8 join_state, void *join_context);
 	void leave(const Address &address);
-	/* resolve.cpp, the same. */
+	/* Implemented in resolve.cpp. The caller holds the lock. */
 	kern::Result<> resolve_addr(const Address *source, const Address &destination,
 				    unsigned long timeout_ms);
 	kern::Result<> resolve_route(unsigned long timeout_ms);
 
-	/* The neighbour may be known, or the time has expired. Called without the lock. */
+	/*
+	 * Called if the neighbour may have been resolved, or the timeout may have expired. The
+	 * caller does not hold the lock.
+	 */
 	void retry();
 
-	/* Checks if its address is still on the same interface. Without the lock. */
+	/*
+	 * Reports ADDR_CHANGE if the ID's address is now on another interface. The caller does not
+	 * hold the lock.
+	 */
 	void check_address();
 
 	/*
-	 * The transport reports an event of this ID's connection. Context: process, without locks.
+	 * Handles an event of this ID's connection. Called by the transport. Context: process,
+	 * without locks.
 	 */
 	void handle(const TransportEvent &report);
 	/*
-	 * Offers a new id to the consumer of this listener, whose handler lock is held. Returns the
-	 * handler's result.
+	 * Offers a new ID to the consumer of this listener. The caller holds the listener's handler
+	 * lock. Returns the handler's result.
 	 */
 	int offer(Id &fresh, rdma_cm_event &event);
-	/* Initialises an ID for a request that arrived. It is not visible to other tasks yet. */
+	/* Initialises an ID for a request. The ID must not be visible to other tasks yet. */
 	kern::Result<> begin(const struct Ends &ends, const Interface &interface,
 			     class Request &request);
-	/* The device is removed. Called without the lock. */
+	/* Reports that the device is being removed. The caller does not hold the lock. */
 	void lose_device();
 	/*
-	 * Fills in all displayed values except the owner; returns false if the ID is being
-	 * destroyed. Called without the lock.
+	 * Fills in all reported values except the owner; returns false if the ID is being
+	 * destroyed. The caller does not hold the lock.
 	 */
 	bool show(ib_resource_info &info);
 
 	/*
-	 * Starts the destruction; returns false if another task has started it. Called without the
-	 * lock.
+	 * Starts the destruction; returns false if another task has started it. The caller does not
+	 * hold the lock.
 	 */
 	bool begin_end();
 	/*
-	 * Completes the destruction, and drops the consumer's reference. Called without locks, and
-	 * not from a handler of this ID.
+	 * Completes the destruction, and drops the consumer's reference. The caller holds no lock,
+	 * and is not a handler of this ID.
 	 */
 	void end();
 
-	/* Attributes for the transport. The lock is held. */
+	/* Values that the transport reads. The caller holds the lock. */
 	const Address &source() const { return route.addr.src_addr; }
 	const Address &destination() const { return route.addr.dst_addr; }
 	u32 psn() const { return psn_; }
 	u32 qkey() const { return qkey_; }
 	/*
-	 * Errors: EADDRNOTAVAIL if IPoIB's group, whose Q_Key the port space shares, is not joined.
+	 * Determines the Q_Key. Errors: EADDRNOTAVAIL if the port space uses the Q_Key of IPoIB's
+	 * broadcast group, and that group is not joined.
 	 */
 	kern::Result<> find_qkey(u32 wanted = 0);
 
@@ -180,14 +197,14 @@ public:
 	u32 number = 0; /* index in Device::numbers */
 	const kern::Ref<Maker> maker;
 	rdma_ucm_port_space
-		port_space; /* the space of its port: `ps`, or the space in an AF_IB address */
+		port_space; /* the space of its port: `ps`, or the space in its AF_IB address */
 	class Service *service = nullptr;
 	bool counts_port = false; /* counted as a port of programs in its namespace */
 	bool listening = false;
 	u32 checked = 0; /* number of the last check by the Manager */
 	bool reuse = false;
 	bool afonly = false;
-	Interface interface{}; /* interface of its address; index 0: none */
+	Interface interface{}; /* interface that has the ID's address; index 0 if none */
 
 private:
 	Id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type,
@@ -200,7 +217,7 @@ private:
 	void post(Notice &notice, Event event, int status);
 	void run();
 	int deliver(rdma_cm_event &event);
-	/* The handler has returned an error, which destroys the ID. */
+	/* Called if the handler has returned an error: destroys the ID. */
 	void destroy_after_handler();
 	kern::Result<> modify_qp(ib_qp_state state, const rdma_conn_param *param = nullptr);
 	void fail_qp();
@@ -208,7 +225,7 @@ private:
 	kern::Result<> connect_qp();
 	kern::Result<> make_connection();
 	Connection *connection() const;
-	/* resolve.cpp */
+	/* Implemented in resolve.cpp. */
 	kern::Result<> bind_host(const Address &address);
 	kern::Result<> resolve_loopback();
 	kern::Result<> permit_service(const Address &destination) const;
@@ -216,27 +233,25 @@ private:
 	kern::Result<> resolve_ip(unsigned long timeout_ms);
 	void find_neighbour(const ib_gid &gid);
 	/*
-	 * Applies the result of the resolution to the ID. The handler lock is also held. Errors:
-	 * ENODEV; those of the verbs.
+	 * Copies the result of the address resolution into the ID. The caller also holds the
+	 * handler lock. Errors: ENODEV, and those of the verbs.
 	 */
 	kern::Result<> apply_route();
 	void take_path();
 	void on_time() { retry(); }
 	void find_path(int status, const sa_path_rec *path);
-	/* multicast.cpp */
+	/* Implemented in multicast.cpp. */
 	void take_membership(Group &group, int status, const ib_sa_mcmember_rec &rec);
 	void fill_group(rdma_cm_event &event, Group &group);
 	void leave_all();
 
 	kern::Mutex handler_lock_;
 	kern::NoIoMutex lock_{KERN_LOCK_CLASS("rdma_cm.id")};
-	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */
+	kern::Atomic<unsigned long> running_in_{0}; /* context of the running handler, or 0 */
 	State state_ = State::idle;
 	kern::Owned<Connection> connection_;
 	const u32 psn_;
-	/*
-	 * number of its QP, or of the consumer's own QP once the consumer has specified it
-	 */
+	/* number of its QP, or of the consumer's own QP if the consumer has specified one */
 	u32 qp_number_ = 0;
 	u32 qkey_ = 0;
 	u8 tos_ = 0;
@@ -244,10 +259,10 @@ private:
 	bool has_ack_timeout_ = false, has_min_rnr_timer_ = false, has_afonly_ = false;
 
 	/*
-	 * The addresses being resolved, and the result. Readers that exclude handlers may read the
-	 * public part, so that is set only when the event is reported; before, the id is not bound.
-	 * Freed when no task waits for them, because there may be tens of thousands of connected
-	 * IDs.
+	 * The state of an address resolution, and its result. Consumers may read the public part
+	 * while they exclude handlers, so the result is copied there only when the event is
+	 * reported; before that, the ID is not bound. Allocated only during a resolution, because
+	 * there may be tens of thousands of connected IDs.
 	 */
 	struct Route {
 		Interface interface{}; /* index 0: none */
@@ -264,14 +279,14 @@ private:
 	kern::List<Group, &Group::group_node> groups_;
 	unsigned int group_count_ = 0;
 
-	/* The second ends first. */
+	/* timer_ is declared last, and thus destroyed first. */
 	kern::Work work_{kern::method<&Id::run>, this};
 	kern::DelayedWork timer_{kern::method<&Id::on_time>, this};
 };
 
 /*
- * Returns the group of an address on an interface with that broadcast group; zero if the SA assigns
- * the MGID.
+ * Returns the MGID that corresponds to an address on an interface with that broadcast group; zero
+ * if the SA shall choose the MGID.
  */
 ib_gid mgid_of(const Address &address, rdma_ucm_port_space space, const ib_gid &broadcast);
 

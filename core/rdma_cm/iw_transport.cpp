@@ -45,8 +45,8 @@ void name_access(ib_qp_attr &attr, int &mask)
 }
 
 /*
- * The QP of a connection: the ID's own QP, or the consumer's QP by number, which is kept from being
- * destroyed meanwhile. A QP that a program specifies must belong to the program.
+ * The QP of a connection: the ID's own QP, or the consumer's QP with this number. The consumer's QP
+ * is held, so that it cannot be destroyed meanwhile. A program may only specify its own QPs.
  */
 class UsedQp
 {
@@ -80,7 +80,10 @@ public:
 			KERN_TRY(rdma::check(iw_create_cm_id(id.device, on_event, made.get())));
 		return kern::Owned<Connection>(std::move(made));
 	}
-	/* Creates the connection of a request, for the new ID. Called in the ID's handler. */
+	/*
+	 * Creates the connection for a request. @iw_id is the ID that the connection manager has
+	 * created for it. Called in the handler of that ID.
+	 */
 	static kern::Result<kern::Owned<IwConnection>> create_passive(Id &id, iw_cm_id &iw_id)
 	{
 		return kern::adopt(new (kern::Gfp::kernel) IwConnection(id, &iw_id));
@@ -105,7 +108,7 @@ public:
 		const iw_cm_param made = describe(param, used);
 		return kern::check(iw_cm_connect(iw_id_, &made));
 	}
-	/* The active side has nothing to accept. */
+	/* The active side has no message to send. */
 	kern::Result<> accept(const rdma_conn_param *param) override
 	{
 		if (!passive_)
@@ -123,7 +126,7 @@ public:
 	}
 	kern::Result<> disconnect() override
 	{
-		/* If the connection has ended, the error can be ignored. */
+		/* An error means that the connection has ended already. */
 		(void)iw_cm_disconnect(iw_id_, false);
 		return {};
 	}
@@ -197,8 +200,8 @@ public:
 		private_data_len = event.private_data_len;
 		(void)rdma_query_gid(device, port_num, 0, &sgid);
 		/*
-		 * The request does not contain these. The card reports what it supports when the
-		 * request is accepted.
+		 * The request does not contain these values, so report the device's limits. The
+		 * card reports the actual values when the request is accepted.
 		 */
 		conn.responder_resources = byte(device->attrs.max_qp_rd_atom);
 		conn.initiator_depth = byte(device->attrs.max_qp_init_rd_atom);
@@ -210,7 +213,7 @@ public:
 		made->take_over();
 		return kern::Owned<Connection>(std::move(made));
 	}
-	/* The peer's TCP waits. */
+	/* The peer's TCP waits, so it needs no message. */
 	void kept() override {}
 	void given_back() override
 	{
@@ -254,7 +257,7 @@ public:
 	{
 		return kern::check(iw_cm_listen(iw_id_, backlog));
 	}
-	/* The card was given it once. */
+	/* The card got the backlog when listening began and cannot change it. */
 	void set_backlog(unsigned int) override {}
 	void stop() override { iw_cm_stop_listening(iw_id_); }
 

@@ -7,7 +7,7 @@
 namespace rdma_cm
 {
 
-/* Connections of RNICs, which are TCP's (rdma/iw_cm.h). */
+/* Connections of RNICs, which are TCP connections (rdma/iw_cm.h). */
 class IwTransport final : public Transport
 {
 public:
@@ -16,7 +16,7 @@ public:
 							      Service &service) override;
 	kern::Result<> idle_attributes(const Id &id, ib_qp_attr &attr, int &mask) override;
 	bool has_paths() const override { return false; }
-	/* A port of TCP is a port of the card's TCP. */
+	/* The card's TCP has ports of RDMA_PS_TCP only. */
 	bool serves(rdma_ucm_port_space space) const override { return space == RDMA_PS_TCP; }
 };
 

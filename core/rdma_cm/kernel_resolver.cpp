@@ -9,8 +9,8 @@ namespace
 {
 
 /*
- * A link address of InfiniBand's ends in the GID; the group's GID has the P_Key at its bytes 4 and
- * 5 (RFC 4391, 4.).
+ * Returns the GID at the end of an InfiniBand link address (RFC 4391, section 4). In the GID of the
+ * broadcast group, bytes 4 and 5 are the P_Key.
  */
 ib_gid gid_of(const u8 *link_address)
 {

@@ -7,12 +7,15 @@
 namespace rdma_cm
 {
 
-/* The kernel's answers (kern/abi/ip.h). */
+/* Returns the kernel's information (kern/abi/ip.h). */
 class KernelResolver final : public Resolver
 {
 public:
 	~KernelResolver() { stop(); }
-	/* After this, retry_resolutions() and check_interfaces() are called. Errors: ENOMEM. */
+	/*
+	 * Subscribes to the kernel's notifications, after which retry_resolutions() and
+	 * check_interfaces() are called. Errors: ENOMEM.
+	 */
 	kern::Result<> start();
 	void stop();
 

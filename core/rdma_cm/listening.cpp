@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Listening. A device may take long to respond. While it is called, only the service's listen lock
- * is held, not the manager's lock.
+ * Listening. A device may take long to respond, so while it is called, only the service's listen
+ * lock is held and not the manager's lock.
  */
 #include "manager.hpp"
 
@@ -10,7 +10,9 @@
 namespace rdma_cm
 {
 
-/* Removes it from its service. The caller ends it together with the others in `doomed`. */
+/*
+ * Moves the listener from its service to `doomed`. The caller destroys the listeners in `doomed`.
+ */
 void Manager::doom(Listener &listener, Listeners &doomed)
 {
 	listener.doomed = true;
@@ -18,7 +20,10 @@ void Manager::doom(Listener &listener, Listeners &doomed)
 	doomed.push_back(listener);
 }
 
-/* Creates the listener of a service on a device; begin() starts it later, without the lock. */
+/*
+ * Creates the listener of a service on a device and adds it to `beginning`. begin() starts it
+ * later, without the manager's lock.
+ */
 kern::Result<> Manager::listen_on(Device &device, Service &service, BeginningListeners &beginning)
 {
 	/* All ports of a device use the same transport. */
@@ -36,9 +41,9 @@ kern::Result<> Manager::listen_on(Device &device, Service &service, BeginningLis
 }
 
 /*
- * A listener that failed to start may still have delivered a request that is being handled: it is
- * then on `doomed`, unless another caller has it on its list. The caller does not own the listener
- * after the return.
+ * Starts a listener. A listener that fails to start may still have delivered a request that is
+ * being handled, so it is then added to `doomed`, unless another caller has it in its list. The
+ * caller must not use the listener after the return.
  */
 kern::Result<> Manager::begin(Listener &listener, Listeners &doomed)
 {
@@ -68,7 +73,7 @@ kern::Result<> Manager::begin_all(const Id &id, BeginningListeners &beginning, L
 		const auto begun = begin(*listener, doomed);
 		if (begun.ok() || !all.ok())
 			continue;
-		/* A failed device does not prevent listening on the others. */
+		/* The failure of a device does not prevent listening on the others. */
 		if (begun.error() == -EIO && id.device != &device)
 			kern_warning("a device that does not work does not listen\n");
 		else
@@ -90,8 +95,8 @@ kern::Result<> Manager::listen(Id &id, unsigned int backlog, Listeners &doomed)
 		if (service.backlog < backlog)
 			service.backlog = backlog;
 		/*
-		 * Requests may arrive from now on. Until the ID listens, they are answered so that
-		 * the peer repeats them.
+		 * Requests may arrive from now on. Until the ID's state is "listen", take_request()
+		 * does not accept them.
 		 */
 		id.listening = true;
 		shared = std::exchange(id.reuse, false);
@@ -116,7 +121,10 @@ kern::Result<> Manager::listen(Id &id, unsigned int backlog, Listeners &doomed)
 	return made.ok() ? begun : made;
 }
 
-/* Puts its listeners on `doomed` if no other ID listens; the caller then calls stop_all(). */
+/*
+ * Ends the listening of an ID. If no other ID listens on the service, its listeners are added to
+ * `doomed`, and the caller must call stop_all().
+ */
 void Manager::stop_listening(Id &id, Listeners &doomed)
 {
 	lock_.assert_held();
@@ -130,8 +138,8 @@ void Manager::stop_listening(Id &id, Listeners &doomed)
 }
 
 /*
- * The services of these listeners are then free, so the next ID that listens need not wait for
- * their handlers.
+ * Stops listeners on their devices. Their services are then free, so the next ID that listens need
+ * not wait for requests that are being handled.
  */
 void Manager::stop_all(Listeners &doomed)
 {

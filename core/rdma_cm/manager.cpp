@@ -84,7 +84,7 @@ kern::Result<> Manager::open()
 
 void Manager::stop()
 {
-	/* Unregistering cannot fail. */
+	/* Removing the source cannot fail. */
 	(void)ib_set_resource_source(IB_RESOURCE_CM_ID, nullptr);
 	instance->close();
 	instance.destruct();
@@ -92,7 +92,7 @@ void Manager::stop()
 
 void Manager::close()
 {
-	/* Ids that handlers have released. */
+	/* Destroy the IDs that handlers have released. */
 	queue_.flush();
 	ib_unregister_client(&client);
 	ib_sa_unregister_client(&sa_);
@@ -156,7 +156,7 @@ void Manager::remove(ib_device &ib)
 			}
 		});
 	}
-	/* First what makes new ids on it. */
+	/* Destroy the listeners first, so that no new IDs are created on the device. */
 	destroy_listeners(doomed);
 	for (;;) {
 		kern::Ref<Id> id;
@@ -171,7 +171,7 @@ void Manager::remove(ib_device &ib)
 		id->lose_device();
 	}
 	ids_gone_.wait([&] { return device->bound.load_acquire() == 0; });
-	/* The last id to leave may still hold the lock. */
+	/* The last ID to be detached may still hold the lock, so wait for that. */
 	kern::Guard guard(lock_);
 }
 
@@ -193,7 +193,8 @@ kern::Result<> Manager::attach_locked(Id &id, Device &device, u32 port_num)
 }
 
 /*
- * Returns the first device that has one of the capabilities `caps` and that tasks of `net` may use.
+ * Finds the first device with a port that has one of the capabilities `caps`, the P_Key, and for
+ * which suits() is true, and which tasks of `net` may use.
  */
 template<class Suits>
 Device *Manager::find_port(u64 net, u32 caps, u16 pkey, u32 &port, Suits suits)
@@ -232,7 +233,7 @@ kern::Result<> Manager::attach_port(Id &id, u32 caps, u16 pkey, Suits suits)
 namespace
 {
 
-/* Matches the port that has a GID. */
+/* Returns a predicate for find_port() that is true for the port that has this GID. */
 auto owner_of(const ib_gid &gid)
 {
 	return [&gid](ib_device &ib, u32 port) {
@@ -362,7 +363,9 @@ kern::Result<> Manager::bind_to(Id &id, u16 port)
 		resolver_.local_ports(id.net().native(), first, last);
 		const u32 choices = last - first + 1u;
 		counts = id.maker->process && port >= first && port <= last;
-		/* Together they leave a sixteenth of the choice to the kernel's own consumers. */
+		/*
+		 * A sixteenth of the ephemeral ports is reserved for IDs of the kernel's modules.
+		 */
 		if (counts && of_programs >= choices - choices / 16)
 			return kern::Error{-EADDRNOTAVAIL};
 	}
@@ -381,8 +384,8 @@ kern::Result<> Manager::bind_to(Id &id, u16 port)
 }
 
 /*
- * The first free port from a random start; not the last one allocated, which its peer may still
- * know.
+ * Binds the ID to the first free ephemeral port, starting from a random one. The port that was
+ * allocated last is not used, because its peer may still know it.
  */
 kern::Result<> Manager::choose_port(Id &id)
 {
@@ -429,7 +432,7 @@ void Manager::release(Id &id)
 	id.service_node.unlink();
 	Service *service = std::exchange(id.service, nullptr);
 	if (std::exchange(id.counts_port, false)) {
-		/* It is counted until the last id of the namespace leaves it. */
+		/* The port is counted until the last ID of the namespace is released. */
 		if (Id *other = service->find_in(id.net()))
 			other->counts_port = true;
 		else
@@ -440,7 +443,7 @@ void Manager::release(Id &id)
 	kern::Ref<Service>::adopt(services_of(service->space).erase(service->port)).reset();
 }
 
-/* Neighbours. */
+/* Resolution of neighbours. */
 
 void Manager::wait_for_neighbour(Id &id)
 {
@@ -455,7 +458,10 @@ void Manager::stop_waiting(Id &id)
 	id.waiting_node.unlink();
 }
 
-/* Calls each waiter once. Waiters that continue to wait are added to the other list. */
+/*
+ * Calls retry() of each waiting ID once. IDs that continue to wait are added to the list of their
+ * namespace.
+ */
 void Manager::retry_all()
 {
 	{
@@ -479,8 +485,8 @@ void Manager::retry_all()
 }
 
 /*
- * An ID that has been checked is moved to the end of its list, before any that are added meanwhile,
- * and knows the present state.
+ * Returns the next ID to check. An ID that has been returned is moved to the end of its device's
+ * list. IDs that are bound later need no check, because they use the present state.
  */
 kern::Ref<Id> Manager::next_to_check()
 {

@@ -6,8 +6,8 @@
  * Locks, outermost first: an ID's handler lock (a listener's before its new ID's); an ID's own
  * lock; a service's listen lock; the manager's lock; then locks that the CM and the midlayer take
  * in their functions. No function that waits for a handler is called with an ID's own lock or the
- * manager's held, and none that waits for a device with the manager's: an unresponsive device
- * delays only the IDs that use it.
+ * manager's lock held. No function that waits for a device is called with the manager's lock held,
+ * so an unresponsive device delays only the IDs that use it.
  */
 #pragma once
 
@@ -25,7 +25,7 @@
 namespace rdma_cm
 {
 
-/* A device, and the IDs that are bound to it. All of them must be destroyed before it is. */
+/* A device and the IDs that are bound to it. All IDs must be destroyed before the device. */
 class Device : public kern::RefCounted<Device>
 {
 public:
@@ -41,10 +41,7 @@ public:
 	/* The IDs of both lists, by number. The highest number is never assigned. */
 	kern_xarray numbers;
 	u32 next_number = 0;
-	/*
-	 * The number of IDs in both lists. Removing the last one wakes the thread that waits for
-	 * this.
-	 */
+	/* The number of IDs in both lists. When it becomes 0, Manager::remove() is woken. */
 	kern::Atomic<unsigned int> bound{0};
 
 private:
@@ -73,55 +70,62 @@ public:
 	kern::WorkQueue &queue() { return queue_; }
 
 	kern::Result<> add(ib_device &ib);
-	/* Returns when all ids of the device have been destroyed. */
+	/* Returns when all IDs of the device have been destroyed. */
 	void remove(ib_device &ib);
 
 	/*
-	 * Binds an id to the device with that GID and P_Key; 0: the port's first. Errors: ENODEV.
-	 * The id's lock is held.
+	 * Binds an ID to the device that has a port with this GID and P_Key; a P_Key of 0 selects
+	 * the port's first one. Errors: ENODEV. The caller holds the ID's lock.
 	 */
 	kern::Result<> attach(Id &id, const ib_gid &gid, u16 pkey);
 	/*
-	 * Does the same with an active port, or any other; the ID gets the GID with index 0 of the
-	 * port.
+	 * Like attach(), but prefers an active port to other ports. The ID gets the GID with index
+	 * 0 of the port.
 	 */
 	kern::Result<> attach_any(Id &id, u16 pkey);
-	/* True if attach() would find a port for an id of a network namespace. */
+	/* Returns true if attach() would find a port for an ID of this network namespace. */
 	bool has(u64 net, const ib_gid &gid);
-	/* Binds the ID to a port in the subnet of that GID, or to the port that has it. */
+	/*
+	 * Like attach(), but with a port in the subnet of that GID, or the port that has the GID.
+	 */
 	kern::Result<> attach_towards(Id &id, const ib_gid &gid, u16 pkey);
-	/* Does the same for an ID that was created for a request of a peer. */
+	/* Like attach(), but with a given port, for an ID that was created for a request. */
 	kern::Result<> attach_to(Id &id, ib_device &ib, u32 port_num);
 	void detach(Id &id);
 
 	/*
-	 * Takes or makes the port of the id's address. Errors: EADDRINUSE, EADDRNOTAVAIL, ENOMEM,
-	 * EACCES. The id's lock is held.
+	 * Binds the ID to the port in its address, or to a free port if that is 0. Errors:
+	 * EADDRINUSE, EADDRNOTAVAIL, ENOMEM, EACCES. The caller holds the ID's lock.
 	 */
 	kern::Result<> bind(Id &id);
 	/*
-	 * Sets whether the id shares its port with others that do; a listener shares it with none.
-	 * The id's lock is held.
+	 * Sets whether the ID shares its port with other IDs that do. A listener does not share its
+	 * port. The caller holds the ID's lock.
 	 */
 	void share_port(Id &id, bool wanted);
 	/*
-	 * Errors: EADDRINUSE; those of Listening::begin(), after which what had begun is among the
-	 * doomed. The id's lock is held.
+	 * Errors: EADDRINUSE; those of Listening::begin(), after which the listeners that have been
+	 * started are in @doomed. The caller holds the ID's lock.
 	 */
 	kern::Result<> listen(Id &id, unsigned int backlog, Listeners &doomed);
-	/* Ends them, and waits for handlers of requests that began before: no lock is held. */
+	/*
+	 * Destroys the listeners, and waits for requests that are being handled. The caller holds
+	 * no lock.
+	 */
 	static void destroy_listeners(Listeners &doomed);
-	/* Undoes that, and waits for handlers of requests that began before: no lock is held. */
+	/*
+	 * Undoes listen(), and waits for requests that are being handled. The caller holds no lock.
+	 */
 	void unlisten(Id &id);
 	/* Undoes bind(). */
 	void release(Id &id);
-	/* The listener that a request is for; empty if there is none. */
+	/* Returns the ID that listens for a request; empty if there is none. */
 	kern::Ref<Id> find_listener(Service &service, const Ends &ends, const Interface &interface,
 				    ib_device &device, ib_qp_type type);
 
 	/*
-	 * The id waits for a neighbour: Id::retry() is called when it may be known. The id's lock
-	 * is held.
+	 * Adds the ID to those that wait for a neighbour: Id::retry() is called when it may have
+	 * been resolved. The caller holds the ID's lock.
 	 */
 	void wait_for_neighbour(Id &id);
 	void stop_waiting(Id &id);
@@ -134,13 +138,16 @@ public:
 	void check_interfaces() { queue_.queue(check_work_); }
 
 	/*
-	 * For resource tracking (rdma/ib_resources.h): the number of IDs bound to a device; the
-	 * first ID whose number is not less. Errors: ENOENT.
+	 * For resource tracking (rdma/ib_resources.h). count(): the number of IDs that are bound to
+	 * a device. show(): the first ID with at least this number. Errors: ENOENT.
 	 */
 	u32 count(ib_device &ib);
 	kern::Result<> show(ib_device &ib, u32 number, ib_resource_info &info);
 
-	/* Destroys an id that a handler has released: a handler cannot wait for itself. */
+	/*
+	 * Destroys an ID that its handler has released; this is deferred, because a handler cannot
+	 * wait for itself.
+	 */
 	void reap(Id &id) { reaper_.add(id); }
 
 private:
@@ -185,10 +192,12 @@ private:
 	kern::WaitQueue ids_gone_{KERN_LOCK_CLASS("rdma_cm.ids_gone")};
 	kern::List<Device, &Device::node> devices_ KERN_GUARDED_BY(lock_);
 	kern::XArray<Service> services_[4];
-	/* Waiters that were taken from the lists of their namespaces, and will be called again. */
+	/*
+	 * Waiting IDs that retry_all() has taken from the lists of their namespaces, and will call.
+	 */
 	kern::List<NeighbourWaiter, &NeighbourWaiter::waiting_node>
 		retrying_ KERN_GUARDED_BY(lock_);
-	u32 check_ KERN_GUARDED_BY(lock_) = 0; /* counts them */
+	u32 check_ KERN_GUARDED_BY(lock_) = 0; /* number of the current check of all interfaces */
 	kern::Work retry_work_{kern::method<&Manager::retry_all>, this};
 	kern::Work check_work_{kern::method<&Manager::check_all>, this};
 	kern::Reaper<Id, &Id::reap_node, &Id::end> reaper_{KERN_LOCK_CLASS("rdma_cm.reaper"),

@@ -12,7 +12,7 @@ namespace rdma_cm
 namespace
 {
 
-/* An IPv6 address of a group of InfiniBand's own: any flags and scope, signature a01b. */
+/* Returns true if an IPv6 address is an MGID of InfiniBand: any flags and scope, signature a01b. */
 bool is_mgid(const u8 *address)
 {
 	return address[0] == 0xff && (address[1] & 0xf0) == 0x10 && address[2] == 0xa0 &&
@@ -20,8 +20,9 @@ bool is_mgid(const u8 *address)
 }
 
 /*
- * IPoIB's groups have its Q_Key. The first port to join creates a group with its own key, which
- * would exclude all that expect another.
+ * Returns true for MGIDs that IPoIB uses. These groups have IPoIB's Q_Key. If a port joined such a
+ * group first with another Q_Key, it would create the group with that key and exclude all ports
+ * that use IPoIB's.
  */
 bool is_of_ipoib(const ib_gid &mgid)
 {
@@ -31,7 +32,7 @@ bool is_of_ipoib(const ib_gid &mgid)
 
 } // namespace
 
-/* UDP groups have a signature of their own, so that they do not receive IPoIB's packets. */
+/* UDP groups have their own signature, so that they do not receive IPoIB's packets. */
 ib_gid mgid_of(const Address &address, rdma_ucm_port_space space, const ib_gid &broadcast)
 {
 	ib_gid mgid{};
@@ -43,7 +44,7 @@ ib_gid mgid_of(const Address &address, rdma_ucm_port_space space, const ib_gid &
 		__builtin_memcpy(mgid.raw, address.in6.addr, sizeof(mgid.raw));
 		return mgid;
 	}
-	/* Scope and P_Key are the broadcast group's. */
+	/* The scope and the P_Key are those of the broadcast group. */
 	__builtin_memcpy(mgid.raw, broadcast.raw, 6);
 	const bool v6 = address.family == RDMA_AF_INET6;
 	mgid.raw[2] = v6 ? 0x60 : 0x40;
@@ -128,9 +129,7 @@ void Id::fill_group(rdma_cm_event &event, Group &group)
 	ud.qkey = group.rec.qkey.value();
 }
 
-/*
- * Destroying the membership waits for a callback that is running, so no lock may be held.
- */
+/* Freeing the membership waits for a running callback, so the caller must hold no lock. */
 Group::~Group()
 {
 	if (membership)
@@ -154,7 +153,7 @@ void Id::leave(const Address &address)
 	if (!left)
 		return;
 	ib_sa_free_multicast(std::exchange(left->membership, nullptr));
-	/* It cannot be posted any more. */
+	/* The membership has been freed, so no new result can be posted. */
 	kern::Guard handling(handler_lock_);
 	kern::Guard guard(lock_);
 	left->node.unlink();

@@ -22,7 +22,10 @@ NetNamespace::~NetNamespace()
 
 kern::Result<kern::Ref<NetNamespace>> NetNamespaces::enter(bool of_caller)
 {
-	/* Dropped without the lock if there is one already. */
+	/*
+	 * If the namespace is in the list already, this one is dropped after the lock has been
+	 * released.
+	 */
 	kern_net *const native = resolver_.enter(of_caller);
 	auto *const made = new (kern::Gfp::kernel) NetNamespace(*this, native);
 	if (!made) {
@@ -34,7 +37,10 @@ kern::Result<kern::Ref<NetNamespace>> NetNamespaces::enter(bool of_caller)
 	for (NetNamespace &one : list_) {
 		if (one.number != own->number)
 			continue;
-		/* If its last ID has just been destroyed, the entry is about to leave the list. */
+		/*
+		 * try_share() fails if the last ID has just been destroyed: that entry is about to
+		 * leave the list.
+		 */
 		if (auto shared = kern::Ref<NetNamespace>::try_share(one))
 			return shared;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A network namespace that ids belong to: an id binds to addresses and ports of the namespace of
- * its creator, and requests reach a listener by an interface of the listener's namespace only.
+ * A network namespace to which IDs belong. An ID binds to addresses and ports in the namespace of
+ * its creator. A listener only receives requests that arrive at an interface of its namespace.
  */
 #pragma once
 
@@ -17,12 +17,12 @@ namespace rdma_cm
 
 class NetNamespaces;
 
-/* The part of an id by which it waits for a neighbour. */
+/* The part of an ID that is used while it waits for a neighbour. */
 struct NeighbourWaiter {
 	kern::ListNode waiting_node;
 };
 
-/* It is there, and held, as long as an id belongs to it. */
+/* Exists, and holds the kernel's namespace, as long as an ID belongs to it. */
 class NetNamespace : public kern::RefCounted<NetNamespace>
 {
 public:
@@ -34,13 +34,16 @@ public:
 
 	const u64 number;
 	/*
-	 * Protected by the manager's lock. In the order of its services: the ports that were given
-	 * last, and how many ports programs have.
+	 * Protected by the manager's lock. The arrays are indexed by port space: the port that was
+	 * allocated last, and the number of ports that programs use.
 	 */
 	u16 last_ports[4]{};
 	u32 ports_of_programs[4]{};
 	kern::List<NeighbourWaiter, &NeighbourWaiter::waiting_node> waiting;
-	/* Protected by the list's lock: a neighbour of this namespace has been resolved since. */
+	/*
+	 * Protected by the lock of NetNamespaces: a neighbour in this namespace may have been
+	 * resolved since take_retries() was called.
+	 */
 	bool retry = false;
 
 private:
@@ -57,15 +60,18 @@ class NetNamespaces
 public:
 	explicit NetNamespaces(Resolver &resolver) : resolver_(resolver) {}
 
-	/* The caller's, or the initial one. Context: process. Errors: ENOMEM. */
+	/* Returns the caller's namespace, or the initial one. Context: process. Errors: ENOMEM. */
 	kern::Result<kern::Ref<NetNamespace>> enter(bool of_caller);
 
 	/*
-	 * Notes that ids of a namespace have to look for their neighbours again; false if no id
-	 * belongs to it. Context: any.
+	 * Records that the IDs of a namespace must query their neighbours again; returns false if
+	 * no ID belongs to it. Context: any.
 	 */
 	bool request_retry(u64 number);
-	/* Calls `body` for each that this was noted for since the last call; it must not sleep. */
+	/*
+	 * Calls `body` for each namespace for which request_retry() has been called since the last
+	 * time. `body` must not sleep.
+	 */
 	template<class Body>
 	void take_retries(Body body)
 	{

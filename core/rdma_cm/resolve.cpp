@@ -7,7 +7,10 @@
 namespace rdma_cm
 {
 
-/* Binds the ID to the device of the address's interface. "Any" and loopback addresses have none. */
+/*
+ * Binds the ID to the device of the interface that has the address. The "any" and loopback
+ * addresses have no such device.
+ */
 kern::Result<> Id::bind_host(const Address &address)
 {
 	Manager &manager = Manager::get();
@@ -49,8 +52,8 @@ kern::Result<> Id::bind(const Address &address)
 }
 
 /*
- * A program may only use ports. A service ID that is not a port belongs to the kernel, as IPoIB's
- * does. The whole service ID is compared, whatever its mask.
+ * Refuses service IDs that a program must not use. A program may only use ports; other service IDs
+ * belong to the kernel, such as IPoIB's. The whole service ID is checked, regardless of its mask.
  */
 kern::Result<> Id::permit_service(const Address &destination) const
 {
@@ -84,7 +87,7 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 	route.addr.dst_addr = destination;
 	/* Discard the result of an earlier resolution that failed. */
 	route_.reset();
-	/* All checks are made before the state changes. */
+	/* The functions below make all checks before they change the state. */
 	if (is_any(destination) || is_loopback(destination))
 		return resolve_loopback();
 	if (destination.family == RDMA_AF_IB)
@@ -92,7 +95,7 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 	return resolve_ip(timeout_ms);
 }
 
-/* The route to an own address may use any port. */
+/* The route to an address of this host may use any port. */
 kern::Result<> Id::resolve_loopback()
 {
 	if (!device)
@@ -128,7 +131,7 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	Address from = source();
 	const Interface outgoing =
 		KERN_TRY(manager.resolver().route(net().native(), destination(), from));
-	/* Bound to one interface, and the route leads through another. */
+	/* The ID is bound to one interface, and the route leads through another. */
 	if (device && outgoing.gid != route.addr.sgid)
 		return kern::Error{-EHOSTUNREACH};
 	/* An Ethernet interface without an RNIC is an ordinary interface. */
@@ -148,9 +151,9 @@ kern::Result<> Id::resolve_ip(unsigned long timeout_ms)
 	deadline_ = kern::now_ns() + u64{ms} * 1'000'000;
 	manager.wait_for_neighbour(*this);
 	/*
-	 * The timer runs at once because the answer may have arrived in between. Only this ID must
-	 * check that: a program that creates and destroys IDs all the time must not make all
-	 * waiting IDs check each time.
+	 * The neighbour may have been resolved before the ID was added to the waiting ones, so
+	 * check again immediately. The timer does this for this ID only: otherwise a program that
+	 * creates and destroys IDs all the time would make all waiting IDs check each time.
 	 */
 	manager.queue().reschedule(timer_, 0);
 	return {};
@@ -195,8 +198,8 @@ void Id::retry()
 	} else {
 		manager.wait_for_neighbour(*this);
 		/*
-		 * The timer may have run early compared with the clock. If this is the timer,
-		 * nothing else would start it again.
+		 * The timer may have expired slightly before the deadline by the clock, and this
+		 * may be the timer's call, so start it again.
 		 */
 		manager.queue().reschedule(timer_, kern::rest_ms(deadline_));
 		return;
@@ -261,7 +264,7 @@ kern::Result<> Id::resolve_route(unsigned long timeout_ms)
 		this, &query_);
 	if (id < 0)
 		return kern::Error{id};
-	/* The callback's, which waits for the lock. */
+	/* The callback owns this reference. It may run already, but waits for the lock. */
 	(void)self.release();
 	query_id_ = id;
 	found_path_ = std::move(found);

@@ -8,11 +8,14 @@ namespace rdma_cm
 namespace
 {
 
-/* May two ids have one port? */
+/* Checks whether two IDs may have the same port. */
 kern::Result<> check_sharing(const Id &id, const Id &other, bool to_listen)
 {
 	const Address &mine = id.source(), &theirs = other.source();
-	/* A listener has cleared reuse; one about to listen clears it when there is no conflict. */
+	/*
+	 * A listener has cleared `reuse`. An ID that is about to listen clears it after this check
+	 * has succeeded.
+	 */
 	if (!to_listen && id.reuse && other.reuse)
 		return {};
 	if (mine.family != theirs.family && id.afonly && other.afonly)
@@ -51,7 +54,7 @@ Id *Service::find_in(const NetNamespace &net) const
 Id *Service::find(const Ends &ends, const Interface &interface, ib_device &device,
 		  ib_qp_type type) const
 {
-	/* The interface may be in another network namespace than its device. */
+	/* The interface may be in a different network namespace from its device. */
 	if (!ib_device_in_net(&device, interface.net))
 		return nullptr;
 	for (Id &id : ids) {
@@ -76,8 +79,9 @@ kern::Result<> Request::check_ends(const Ends &ends)
 }
 
 /*
- * The addresses are those in the header of A11.4.3. Without one they are GIDs, and the listener
- * belongs to the initial namespace, because a GID belongs to no interface.
+ * Determines the addresses of a request from the header of IBA A11.4.3. Without the header, the
+ * addresses are GIDs, and the listener must belong to the initial namespace, because a GID belongs
+ * to no interface.
  */
 kern::Result<Ends> Request::arrive(const Service &service, Resolver &resolver, Interface &interface)
 {
@@ -111,15 +115,15 @@ int take_request(Service &service, Request &request)
 
 		kern::Guard handling(listener->handler_lock());
 		/*
-		 * An ID that is about to listen does not know yet whether it can. On InfiniBand the
-		 * peer repeats its request; an RNIC's peer is refused, and has to connect again.
+		 * The listener is still starting and may fail to. On InfiniBand, the peer repeats
+		 * its request. On iWARP, the peer is refused and has to connect again.
 		 */
 		if (listener->state() == State::addr_bound)
 			return kern::Error{-ENOMEM};
 		if (listener->state() != State::listen)
 			return kern::Error{-EINVAL};
 		const auto fresh = KERN_TRY(Id::create_for(*listener, request.qp_type));
-		/* The consumer's reference, if it takes it. */
+		/* This reference belongs to the consumer, if it accepts the new ID. */
 		(void)kern::Ref<Id>(fresh).release();
 		rdma_cm_event event{};
 		event.event = RDMA_CM_EVENT_CONNECT_REQUEST;
@@ -134,8 +138,8 @@ int take_request(Service &service, Request &request)
 			event.param.conn.private_data_len = length;
 		}
 		/*
-		 * The id gets events about its interface only after that of the request, and none
-		 * at all if it is refused.
+		 * With the handler lock held, the new ID reports no event about its interface
+		 * before the request has been reported, and none at all if it is refused.
 		 */
 		kern::Guard handling_fresh(fresh->handler_lock());
 		const auto begun = fresh->begin(ends, interface, request);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * A port of a port space: the IDs that are bound to it, in all network namespaces, and a listener
- * on each device that receives requests for those IDs that listen. The namespaces share a device's
- * listener because a device has only one for each service; IDs of different namespaces share
- * nothing else.
+ * on each device that receives the requests for those IDs that listen. The namespaces share a
+ * device's listener, because a device has only one for each service. IDs of different namespaces
+ * share nothing else.
  */
 #pragma once
 
@@ -16,22 +16,25 @@ namespace rdma_cm
 {
 
 /*
- * A service on one device. It exists until the last request to it has been handled, even if its IDs
- * are destroyed before.
+ * A service on one device. It exists until its last request has been handled, even if its IDs are
+ * destroyed before that.
  */
 struct Listener {
 	Listener(ib_device &on, Service &of);
 
 	kern::ListNode node;
-	/* In the list of the task that starts it. */
+	/* In the list of the task that starts this listener. */
 	kern::ListNode beginning_node;
 	ib_device &device;
 	const kern::Ref<Service> service;
-	/* Protected by the manager's lock: it has left its service and must be ended. */
+	/*
+	 * Protected by the manager's lock: the listener has been removed from its service and must
+	 * be destroyed.
+	 */
 	bool doomed = false;
 	/*
-	 * Its begin() has returned, and the task that started it no longer uses it. Must be awaited
-	 * before the listener is stopped or destroyed.
+	 * Completed when Manager::begin() has returned and the task that started the listener no
+	 * longer uses it. Must be awaited before the listener is stopped or destroyed.
 	 */
 	kern::Completion settled;
 	kern::Owned<Listening> listening; /* destroyed first, because this waits for requests */
@@ -40,7 +43,10 @@ struct Listeners : kern::List<Listener, &Listener::node> {
 };
 using BeginningListeners = kern::List<Listener, &Listener::beginning_node>;
 
-/* Protected by the manager's lock, unless stated otherwise. The IDs share one reference. */
+/*
+ * Protected by the manager's lock, unless stated otherwise. All IDs of the service together hold
+ * one reference.
+ */
 class Service : public kern::RefCounted<Service>
 {
 public:
@@ -49,8 +55,8 @@ public:
 	const rdma_ucm_port_space space;
 	const u16 port;
 	/*
-	 * Held while an ID starts to listen here, or ends: only the next such ID waits for the
-	 * devices. Nests inside an ID's own lock, and outside the manager's.
+	 * Held while an ID starts or stops to listen here, so that only the next such ID waits for
+	 * the devices. Lock order: inside of an ID's own lock, outside of the manager's lock.
 	 */
 	kern::NoIoMutex listen_lock{KERN_LOCK_CLASS("rdma_cm.listen")};
 	kern::List<Id, &Id::service_node> ids;
@@ -59,14 +65,13 @@ public:
 	Listeners listeners;
 
 	/*
-	 * Checks whether an ID may be bound to this port in addition to the IDs of its namespace
-	 * that are.
-	 * Errors: EADDRINUSE, EADDRNOTAVAIL.
+	 * Checks whether an ID may be bound to this port in addition to the IDs that are bound to
+	 * it already. Errors: EADDRINUSE, EADDRNOTAVAIL.
 	 */
 	kern::Result<> admit(const Id &id, bool to_listen) const;
-	/* Returns an ID of the namespace that has the port, or nullptr. */
+	/* Returns an ID of the namespace that is bound to this port, or nullptr. */
 	Id *find_in(const NetNamespace &net) const;
-	/* Returns the listener that a request is for, or nullptr. */
+	/* Returns the ID that listens for a request, or nullptr. */
 	Id *find(const Ends &ends, const Interface &interface, ib_device &device,
 		 ib_qp_type type) const;
 };
@@ -77,20 +82,27 @@ inline Listener::Listener(ib_device &on, Service &of)
 }
 
 /*
- * A request has arrived from the transport, which creates the new ID's end of the connection by
- * take().
+ * A request that has arrived at a listener. The transport implements it. take() creates the
+ * connection of the new ID.
  */
 class Request
 {
 public:
 	virtual kern::Result<kern::Owned<Connection>> take(Id &id) = 0;
-	/* The consumer has taken the new ID: the peer should wait for its reply. */
+	/*
+	 * Called if the consumer has accepted the new ID. Lets the peer wait for the consumer's
+	 * reply.
+	 */
 	virtual void kept() = 0;
-	/* No consumer has taken the new ID: the manager owns its connection again. */
+	/*
+	 * Called if the consumer has not accepted the new ID. The connection manager owns the
+	 * connection again.
+	 */
 	virtual void given_back() = 0;
 	/*
-	 * Both ends' addresses, and the interface that it came to, if they are addresses of IP: by
-	 * the private data, where InfiniBand has them. Errors: EHOSTUNREACH, ENODEV, EINVAL.
+	 * Returns the addresses of the request and, if they are IP addresses, the interface at
+	 * which it arrived. The default implementation reads them from the private data, as
+	 * InfiniBand does. Errors: EHOSTUNREACH, ENODEV, EINVAL.
 	 */
 	virtual kern::Result<Ends> arrive(const Service &service, Resolver &resolver,
 					  Interface &interface);
@@ -107,11 +119,14 @@ public:
 
 protected:
 	~Request() = default;
-	/* Checks that the addresses of both ends are unicast. Errors: EHOSTUNREACH. */
+	/* Checks that both addresses are unicast addresses. Errors: EHOSTUNREACH. */
 	static kern::Result<> check_ends(const Ends &ends);
 };
 
-/* 0; -ENOMEM to keep silent; anything else to refuse. Context: process, without locks. */
+/*
+ * Handles a request. Returns 0 if a consumer has accepted it, -ENOMEM if the transport should not
+ * answer, or another error if it should reject the request. Context: process, without locks.
+ */
 int take_request(Service &service, Request &request);
 
 } // namespace rdma_cm

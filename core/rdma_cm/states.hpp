@@ -12,7 +12,7 @@
 namespace rdma_cm
 {
 
-/* The order is the one that programs see. */
+/* The values are those of Linux, which programs get by netlink. */
 enum class State : std::uint8_t {
 	idle,
 	addr_query,
@@ -48,14 +48,14 @@ enum class Event : std::uint8_t {
 	addr_changed,
 	joined,
 	join_failed,
-	/* Events from the transport. */
+	/* Events of the transport. */
 	request, /* the first event of a new ID */
 	responded,
 	established,
 	failed, /* connecting has failed: refused, unanswered, or not possible locally */
 	disconnected,
-	waited_enough, /* the time-wait is over */
-	/* The end. */
+	waited_enough, /* timewait has ended */
+	/* Removal of the device, and destruction. */
 	device_gone,
 	destroy,
 };
@@ -63,7 +63,7 @@ inline constexpr std::size_t event_count = 25;
 
 enum class Action : std::uint8_t {
 	ignore, /* a result or a report that arrives too late */
-	refuse, /* a call in the wrong state: EINVAL */
+	refuse, /* a call in the wrong state: returns -EINVAL */
 	take,
 };
 
@@ -88,7 +88,7 @@ struct Table {
 		cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)] = {
 			Action::take, next};
 	}
-	/* Without leaving them. */
+	/* Permits an event in these states, without changing the state. */
 	template<std::size_t count>
 	constexpr void stay(const State (&states)[count], Event event)
 	{
@@ -132,13 +132,13 @@ constexpr Table make_table()
 	table.stay({disconnect}, E::waited_enough);
 
 	table.stay({addr_bound, addr_resolved}, E::join);
-	/* The groups of the ID exist in all states. */
+	/* An ID can be in multicast groups in all states. */
 	for (E result : {E::joined, E::join_failed})
 		table.stay({addr_bound, addr_query, addr_resolved, route_query, route_resolved,
 			    connect, disconnect},
 			   result);
 
-	/* Consumers decide what the event means for them. */
+	/* The handler decides what a changed address means for the ID. */
 	table.stay({addr_bound, addr_query, addr_resolved, route_query, route_resolved, connect,
 		    listen},
 		   E::addr_changed);

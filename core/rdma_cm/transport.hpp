@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Makes the connections of a device's ids: InfiniBand's communication manager (ib_transport.cpp),
- * or a device that connects by TCP itself (iw_transport.cpp). No other file of this module uses
- * functions of ib_cm.h and iw_cm.h.
+ * Interface to the connection managers: InfiniBand's (ib_transport.cpp), or that of devices that
+ * connect by TCP themselves (iw_transport.cpp). No other file of this module uses functions of
+ * ib_cm.h and iw_cm.h.
  */
 #pragma once
 
@@ -27,10 +27,10 @@ struct TransportEvent {
 };
 
 /*
- * An id's end of a connection, or of a resolution. Its functions are called with the ID's lock
- * held, except the destructor, which waits until no event is being delivered to the ID and is
- * called without it. Errors of all: EINVAL for the wrong moment or what does not fit; those of the
- * verbs and of the manager.
+ * The connection of an ID, or its service ID resolution (SIDR). The functions are called with the
+ * ID's lock held. The destructor is called without it, because it waits until no event is being
+ * delivered to the ID. Errors of all functions: EINVAL in the wrong state or for invalid
+ * parameters; those of the verbs and of the connection manager.
  */
 class Connection
 {
@@ -43,33 +43,33 @@ public:
 	virtual kern::Result<> notify(ib_event_type event) = 0;
 	virtual kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) = 0;
 	/*
-	 * True if the connection moves a QP to RTS, and out of it, so that the id only follows;
-	 * otherwise the id moves it there before it connects, and to the error state when it
-	 * ends.
+	 * Returns true if the transport itself moves the QP to RTS and out of it, and the ID only
+	 * follows. Otherwise, the ID moves the QP to RTS when it connects, and to ERR when the
+	 * connection ends.
 	 */
 	virtual bool leads_qp() const { return false; }
 };
 
 /*
- * Has new ids made for requests for a service on a device; see Service. The destructor waits for
- * requests that are being delivered, so it is called without locks.
+ * Listens for requests for a service on a device and creates IDs for them; see Service. The
+ * destructor waits for requests that are being delivered, so it is called without locks.
  */
 class Listening
 {
 public:
 	virtual ~Listening() = default;
 	/*
-	 * Requests may be delivered from now on, even before this returns, and even if it fails.
-	 * After a failure only stop() and the destructor are allowed. It may wait for the device,
-	 * as stop() and the destructor may: none of the three is called with a lock that ids of
-	 * other services need. Errors: those of the manager; EIO of a device that does not work any
-	 * more.
+	 * Starts listening. Requests may be delivered from now on, even before this function
+	 * returns, and even if it fails. After a failure, only stop() and the destructor may be
+	 * called. All three may wait for the device, so they are not called with a lock that IDs of
+	 * other services need. Errors: those of the connection manager; EIO if the device has
+	 * failed.
 	 */
 	virtual kern::Result<> begin(unsigned int backlog) = 0;
 	virtual void set_backlog(unsigned int backlog) = 0;
 	/*
-	 * The service is free for the next listener; deliveries in progress are completed.
-	 * Afterwards only the destructor is allowed.
+	 * Stops listening, so that the service is free for the next listener. Requests that are
+	 * being delivered are completed. Afterwards, only the destructor may be called.
 	 */
 	virtual void stop() = 0;
 };
@@ -79,14 +79,14 @@ class Transport
 public:
 	/* Errors: ENOMEM, ENODEV. Context: process. */
 	virtual kern::Result<kern::Owned<Connection>> create_connection(Id &id) = 0;
-	/* Creates a listener that is not started. */
+	/* Creates a listener without starting it. */
 	virtual kern::Result<kern::Owned<Listening>> create_listening(ib_device &device,
 								      Service &service) = 0;
-	/* Attributes to move a QP to INIT while there is no connection yet. */
+	/* Returns the attributes for moving a QP to INIT while there is no connection yet. */
 	virtual kern::Result<> idle_attributes(const Id &id, ib_qp_attr &attr, int &mask) = 0;
-	/* True if a route is a path that has to be queried from the subnet administration. */
+	/* Returns true if a route is a path record, which must be queried from the SA. */
 	virtual bool has_paths() const = 0;
-	/* True if it can listen on ports of that space. */
+	/* Returns true if the transport can listen on ports of this space. */
 	virtual bool serves(rdma_ucm_port_space space) const = 0;
 
 protected:

@@ -341,8 +341,8 @@ int ib_destroy_qp(struct ib_qp *qp)
 		return ib_close_qp(qp);
 	if (qp->xrcd) {
 		/*
-		 * The handle is removed from the domain first, so that it cannot be opened any
-		 * more.
+		 * Remove the target from its domain first, so that no handle on it can be opened
+		 * any more.
 		 */
 		kern::Guard guard(device->verbs->xrc_lock);
 		if (in_use(qp))
