@@ -7,7 +7,9 @@ using cm::Id;
 namespace
 {
 
-/* Calls `body` with the id, while nothing changes it and its device is there. */
+/*
+ * Calls `body` with the ID while the device's lock is held. Fails if the device has been removed.
+ */
 template<class Body>
 int call(ib_cm_id *cm_id, Body body)
 {
@@ -19,7 +21,7 @@ int call(ib_cm_id *cm_id, Body body)
 	return body(id).error();
 }
 
-/* Does the same, and passes private data. */
+/* Like call(), but also passes private data. */
 template<class Body>
 int call_with(ib_cm_id *cm_id, const void *private_data, u8 private_data_len, Body body)
 {
@@ -61,7 +63,7 @@ void ib_destroy_cm_id(ib_cm_id *cm_id)
 {
 	KERN_MIGHT_SLEEP();
 	Id &id = Id::of(cm_id);
-	/* It would wait for itself. The id stays. */
+	/* A handler that destroyed its own ID would wait for itself. The ID is not destroyed. */
 	if (KERN_WARN_ON(id.in_own_handler()))
 		return;
 	ib_end_cm_id(cm_id);

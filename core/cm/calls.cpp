@@ -10,7 +10,7 @@ namespace cm
 namespace
 {
 
-/* First bytes of service ids that the CM gives out itself (IBA A3.2.3.3). */
+/* Prefix of service IDs that the CM assigns itself (IBA A3.2.3.3). */
 constexpr u64 local_agent_mask = 0xff00000000000000, local_agent = IB_CM_ASSIGN_SERVICE_ID_HOST;
 constexpr unsigned backlog_max = 4096;
 
@@ -104,7 +104,10 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	retry_count_ = param.retry_count;
 	max_retries_ = param.max_cm_retries;
 	packet_lifetime_ = path.packet_life_time;
-	/* REP reports the peer's delay, but a time-wait may begin earlier and needs a value. */
+	/*
+	 * The REP reports the peer's ACK delay. Timewait may begin before a REP arrives and needs a
+	 * value, so use the local delay until then.
+	 */
 	qp_timeout_ = ack_timeout(ack_delay, packet_lifetime_);
 	response_timeout_ = param.remote_cm_response_timeout;
 	patience_ms_ = response_ms(packet_lifetime_, response_timeout_);
@@ -141,7 +144,7 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 		req.alternate = to_wire(*param.alternate_path, ack_delay);
 	KERN_TRY(fill(kern::writable_bytes_of(req.private_data), data));
 	KERN_TRY(ask(mad, Event::send_req));
-	/* Store the alternate path only if the REQ was sent. */
+	/* Store the alternate path only after the REQ has been sent. */
 	migration_ = std::move(migration);
 	return {};
 }
@@ -186,7 +189,7 @@ kern::Result<> Id::send_rtu(kern::ConstBytes data)
 	return answer(mad, Event::got_rep, Event::send_rtu);
 }
 
-/* A connection is closed whether or not the peer can be notified. */
+/* Closes the connection, even if the peer cannot be notified. */
 kern::Result<> Id::send_dreq(kern::ConstBytes data)
 {
 	KERN_TRY(permit(Event::send_dreq));
@@ -199,7 +202,7 @@ kern::Result<> Id::send_dreq(kern::ConstBytes data)
 	if (!asked.ok()) {
 		change(Event::send_dreq);
 		change(Event::gave_up);
-		/* Report the end now, because no answer from the peer will come. */
+		/* Report the end of the connection now, because no response will come. */
 		deliver(IB_CM_DREQ_ERROR);
 	}
 	return asked;
@@ -213,7 +216,8 @@ kern::Result<> Id::send_drep(kern::ConstBytes data)
 	const auto sent = answer(mad, Event::got_dreq, Event::send_drep);
 	if (!sent.ok()) {
 		/*
-		 * The connection is closed nevertheless, and a repeated DREQ gets this.
+		 * The connection is closed nevertheless. The DREP is kept, so that a repeated DREQ
+		 * is answered with it.
 		 */
 		kern::ignore(keep_answer(mad, Event::got_dreq));
 		change(Event::send_drep);
@@ -266,8 +270,8 @@ kern::Result<> Id::send_lap(const sa_path_rec &path, kern::ConstBytes data)
 		return kern::Error{-EINVAL};
 	const Route route = KERN_TRY(find_route(*device, path));
 	/*
-	 * Each LAP has a transaction ID of its own, so that the peer can distinguish another LAP
-	 * from a repetition.
+	 * Each LAP has its own transaction ID, so that the peer can distinguish a new LAP from a
+	 * repeated one.
 	 */
 	const u64 tid = (lap_tid() ? lap_tid() : tid_) + 1;
 	ib::Mad mad =
@@ -363,7 +367,7 @@ kern::Result<> Id::communicates()
 }
 
 /*
- * Sends by the alternate path from now on; there is no alternate path afterwards (IBA 17.2.8.1).
+ * Sends by the alternate path from now on; after that, there is no alternate path (IBA 17.2.8.1).
  */
 kern::Result<> Id::migrated()
 {

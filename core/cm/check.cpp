@@ -13,7 +13,10 @@ constexpr Fault fault_unless(bool right)
 
 Fault check_req(const ib::CmReq &req)
 {
-	/* IBA 12.6.5: a sender without an id, or without a QP, could not be answered. */
+	/*
+	 * A REQ without the sender's communication ID or QP number could not be answered (IBA
+	 * 12.6.5).
+	 */
 	if (req.local_id == 0 || req.qpn == 0)
 		return Fault::malformed;
 	switch (req.transport()) {
@@ -30,7 +33,10 @@ Fault check_req(const ib::CmReq &req)
 	return ib::mtu_bytes(static_cast<ib::Mtu>(req.path_mtu())) ? Fault::none : Fault::path_mtu;
 }
 
-/* Checks both communication IDs: the message belongs to a connection that both sides know. */
+/*
+ * Checks that both communication IDs are set, as in every message of a connection that both sides
+ * know.
+ */
 template<class Message>
 Fault check_pair(const ib::Mad &mad)
 {
@@ -57,8 +63,8 @@ Fault check(const ib::Mad &mad)
 		return check_pair<ib::CmMra>(mad);
 	case ib::CmAttribute::rej: {
 		/*
-		 * The sender of a REJ need not have an ID, nor need the rejected message have come
-		 * from one (IBA 12.6.7).
+		 * The sender of a REJ need not have a communication ID, and the rejected message
+		 * may have had none (IBA 12.6.7).
 		 */
 		const auto &rej = ib::cm_message<ib::CmRej>(mad);
 		return fault_unless((rej.local_id != 0 || rej.remote_id != 0) &&

@@ -38,8 +38,8 @@ void Id::deliver(ib_cm_event_type type, Received received)
 }
 
 /*
- * Queues run(), immediately or, for a new ID, when the earlier new IDs of its listener have been
- * delivered.
+ * Schedules run(). For the events of a new ID, this waits until fewer than turns_max new IDs of the
+ * listener are being delivered.
  */
 void Id::start()
 {
@@ -52,7 +52,7 @@ void Id::start()
 	work_queue().queue(work_);
 }
 
-/* The work item: it alone calls the handler. */
+/* The function of the work item. No other function calls the handler. */
 void Id::run()
 {
 	for (;;) {
@@ -82,7 +82,7 @@ void Id::run()
 			if (listener) {
 				/*
 				 * The listener may be destroyed as soon as the count is
-				 * decremented.
+				 * decremented, so do not access it after that.
 				 */
 				listener->listening_->handlers_running.fetch_sub(1);
 				device_->handlers_done.wake_all();
@@ -90,8 +90,8 @@ void Id::run()
 			ends = said != 0 && life_ != Life::ended;
 			if (ends)
 				/*
-				 * Without a reply, the peer repeats its message, so no REJ is
-				 * needed.
+				 * If the handler has no memory, no REJ is needed: the peer repeats
+				 * its message.
 				 */
 				finish(said == -ENOMEM && (state_ == State::req_rcvd ||
 							   state_ == State::sidr_req_rcvd));
@@ -115,7 +115,7 @@ void Id::leave_listener()
 	if (std::exchange(turn_, Turn::none) != Turn::has)
 		return;
 	listening.turns--;
-	/* The ids whose turn it is are at the beginning of the list. */
+	/* IDs with Turn::has are at the beginning of the list; start the first one that waits. */
 	for (Id &fresh : listening.new_ids)
 		if (fresh.turn_ == Turn::waits) {
 			fresh.start();
@@ -131,7 +131,7 @@ void Id::wait_for_handlers()
 }
 
 /*
- * Fills in the event from the message. Its pointers refer to the message, and to `paths`.
+ * Fills in the event from the received message. Its pointers refer to the message and to `paths`.
  */
 void Id::fill_event(ib_cm_event &event, const Received &received, Id *listener,
 		    sa_path_rec (&paths)[2]) const
@@ -232,7 +232,7 @@ void Id::fill_req(ib_cm_event &event, const Received &received, Id *listener,
 	paths[0].service_id = req.service_id.value();
 	param.listen_id = listener;
 	param.bth_pkey = bth_pkey_;
-	/* The path's, which need not be that by which the REQ came. */
+	/* The port of the primary path, which may differ from the port at which the REQ arrived. */
 	param.port = address_port_;
 	(void)ib_find_cached_gid(device, &paths[0].sgid, &param.port, &param.sgid_index);
 	param.primary_path = &paths[0];
@@ -264,8 +264,8 @@ void Id::fill_rep(ib_cm_event &event, const ib::CmRep &rep) const
 		.remote_ca_guid = rep.ca_guid.value(),
 		.remote_qkey = rep.qkey,
 		/*
-		 * The XRC target sends its number in the field that otherwise contains that of an
-		 * EEC (IBA A14.4.1).
+		 * An XRC target sends its QP number in the field that otherwise contains an EEC
+		 * number (IBA A14.4.1).
 		 */
 		.remote_qpn = qp_type_ == IB_QPT_XRC_INI ? rep.eecn : rep.qpn,
 		.starting_psn = rep.psn,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Events not yet reported to the handler of an id, in order. The space is part of the object, and
- * messages may not use all of it: slots are reserved for events that arise without a message (an
- * error, the end of time-wait, device removal), one for each that can occur.
+ * The events that have not been passed to the handler of an ID yet, in order. The memory is part of
+ * the object, so that queuing an event cannot fail. Messages may not use all of it: slots are
+ * reserved for the events that occur without a message (an error, the end of timewait, the removal
+ * of the device), one for each that can be pending.
  */
 #pragma once
 
@@ -13,7 +14,7 @@
 namespace cm
 {
 
-/* An event that waits for the handler. */
+/* An event that has not been passed to the handler yet. */
 struct Delivery {
 	ib_cm_event_type type;
 	Received received; /* the message; empty for an event that no message caused */
@@ -24,7 +25,7 @@ class Deliveries
 public:
 	bool empty() const { return count_ == 0; }
 	bool has_room_for_message() const { return messages_ < messages_max; }
-	/* Returns false if there is no space. */
+	/* Returns false if there is no space for an event of this type. */
 	bool push(ib_cm_event_type type, Received received)
 	{
 		const bool message = !comes_by_itself(type);
@@ -36,7 +37,7 @@ public:
 				std::move(received);
 		return true;
 	}
-	/* The queue must not be empty. */
+	/* Removes and returns the oldest event. The queue must not be empty. */
 	Delivery pop()
 	{
 		Delivery oldest{static_cast<ib_cm_event_type>(types_[first_]), {}};
@@ -61,7 +62,10 @@ private:
 		       type == IB_CM_SIDR_REQ_ERROR || type == IB_CM_DEVICE_REMOVAL;
 	}
 
-	/* Two rings: one of the types of all deliveries, and one of the messages among them. */
+	/*
+	 * Two ring buffers: one with the types of all events, and one with the messages of those
+	 * events that have one.
+	 */
 	std::array<u8, messages_max + own_max> types_{};
 	u8 first_ = 0, count_ = 0;
 	u8 first_message_ = 0, messages_ = 0;

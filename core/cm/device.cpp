@@ -30,8 +30,8 @@ kern::Result<> Device::open()
 		if (!rdma_cap_ib_cm(&ib_, number))
 			continue;
 		/*
-		 * Messages arrive as soon as the port has its agent. They wait for the lock, and
-		 * then find the port.
+		 * Messages may arrive as soon as the port's agent is registered. They wait for the
+		 * lock, and find the port after that.
 		 */
 		kern::Guard guard(lock_);
 		ports_[number - first] = KERN_TRY(Port::create(*this, number));
@@ -77,13 +77,13 @@ void Device::leave()
 		pd = std::move(pd_);
 	}
 	/*
-	 * Drops messages that waited for the lock. Pending sends are cancelled, and release their
-	 * addresses.
+	 * Destroying the ports drops messages that waited for the lock, and cancels pending sends,
+	 * which then release their addresses.
 	 */
 	ports = {};
 	/*
-	 * Handlers that began before this may have accessed the device. Later ones find that it has
-	 * been removed.
+	 * Handlers that began before may still access the device, so wait for them. Later ones find
+	 * that it has been removed.
 	 */
 	work_queue().flush();
 }

@@ -3,10 +3,9 @@
  * The communication manager of one device: its ports, and its IDs, indexed by every identifier that
  * a peer can use for them.
  *
- * Locks. One mutex for each device guards its tables, the states of all its ids and the counters of
- * its ports; only locks that the midlayer's functions take are taken inside it. No handler is
- * called with it held. The list of objects to free has a lock of its own, which nests inside the
- * mutex.
+ * Locks: one mutex per device protects its tables, the states of all its IDs and the counters of
+ * its ports. With the mutex held, only the locks of midlayer functions are taken, and no handler is
+ * called. The list of objects to free has its own lock, which nests inside the mutex.
  */
 #pragma once
 
@@ -28,15 +27,15 @@ class Device : public kern::RefCounted<Device>
 {
 public:
 	/*
-	 * Context: process. Errors: EOPNOTSUPP for a device without a port to serve; ENOMEM; those
-	 * of the verbs.
+	 * Context: process. Errors: EOPNOTSUPP for a device without a port that the CM can serve;
+	 * ENOMEM; those of the verbs.
 	 */
 	static kern::Result<kern::Ref<Device>> create(ib_device &ib);
 	~Device();
 
 	/*
-	 * The device is removed: all IDs are ended and notified. After the return nothing refers to
-	 * it. Context: process.
+	 * Called when the device is removed: all IDs are closed and notified. After the return, no
+	 * ID uses the device. Context: process.
 	 */
 	void leave();
 
@@ -44,15 +43,15 @@ public:
 	kern::ListNode node; /* in the list of all devices (init.cpp) */
 	kern::NoIoMutex &lock() KERN_RETURN_CAPABILITY(lock_) { return lock_; }
 
-	/* Callers of these three hold the lock, which each of them asserts. */
+	/* The caller holds the lock, which gone(), pd() and port() assert. */
 	bool gone();
 	kern::Ref<rdma::Pd> pd();
 	/* Returns nullptr for a port without a CM. */
 	Port *port(u32 number);
 
 	/*
-	 * A message has arrived. The agent does not know to which connection it belongs. Context:
-	 * process, without the lock.
+	 * Handles a received message, for which the ID is looked up. Context: process, without the
+	 * lock.
 	 */
 	void receive(Port &port, Received received) KERN_EXCLUDES(lock_);
 
@@ -60,22 +59,22 @@ public:
 	kern::Result<> add(Id &id);
 	void remove(u32 local_id);
 
-	/* Answers to a message that no id sends (receive.cpp). */
+	/* Replies to messages that belong to no ID (receive.cpp). */
 	void reject(Port &port, const Received &received, ib_cm_rej_reason reason,
 		    kern::ConstBytes info = {});
 	void answer_unknown_dreq(Port &port, const Received &received);
-	/* Closes a connection whose peer has its QP in a new one. */
+	/* Closes a connection after its peer has used the same QP for a new connection. */
 	void end_stale(Id &old, const Received &received);
 
 	/*
-	 * The SA has returned the address of an id's peer, or has failed (status); see moved.cpp.
-	 * Called without the lock.
+	 * Called when the SA has returned a path to the peer of an ID, or has failed (@status); see
+	 * moved.cpp. Called without the lock.
 	 */
 	struct Whereabouts;
 	void peer_path_found(const Whereabouts &asked, int status, const sa_path_rec *path)
 		KERN_EXCLUDES(lock_);
 
-	/* Protected by the lock. */
+	/* All tables are protected by the lock. */
 	PairTable<Id> remote_ids;  /* connections by the peer's communication ID */
 	PairTable<Id> remote_qpns; /* live connections by the peer's QP */
 	PairTable<Id> resolutions; /* SIDR requests by request ID and source LID */
@@ -107,7 +106,7 @@ private:
 	ib_device &ib_;
 	kern::NoIoMutex lock_{KERN_LOCK_CLASS("cm.device")};
 	bool gone_ KERN_GUARDED_BY(lock_) = false;
-	/* a query for the address of a peer is pending */
+	/* a path query for a peer is pending */
 	bool asks_ KERN_GUARDED_BY(lock_) = false;
 	kern::Ref<rdma::Pd> pd_;
 	kern::OwnedArray<kern::Owned<Port>> ports_;
@@ -115,16 +114,18 @@ private:
 	u32 next_id_ KERN_GUARDED_BY(lock_);
 };
 
-/* Shared by all devices. Context: process. */
+/* The work queue of all devices. Context: process. */
 kern::WorkQueue &work_queue();
 /*
- * Runs only timers of ids, however long handlers take. Like work_queue(), it has WQ_MEM_RECLAIM,
- * because memory reclaim may wait for it.
+ * A work queue that runs only the timers of IDs, so that they are not delayed by handlers. Like
+ * work_queue(), it has WQ_MEM_RECLAIM, because memory reclaim may wait for it.
  */
 kern::WorkQueue &timer_queue();
-/* The CM as a client of the subnet administration. */
+/* The CM's client of the subnet administrator. */
 ib_sa_client &sa_client();
-/* Frees an id that has ended, when the handler that asked for it is through. */
+/*
+ * Frees an ID after finish(). This is deferred, because it may be called from a handler of the ID.
+ */
 void reap(kern::Owned<Id> id);
 
 } // namespace cm

@@ -41,7 +41,10 @@ Id::~Id()
 {
 	kern_assert(life_ == Life::ended && events_.empty() &&
 		    (!listening_ || listening_->new_ids.empty()));
-	/* Fits a size class of the allocator; the rest grows with the checks of a debug kernel. */
+	/*
+	 * An ID must fit into a size class of the allocator. The excluded members are larger in a
+	 * debug kernel.
+	 */
 	static_assert(sizeof(Id) - sizeof(work_) - sizeof(timer_) <= 344);
 }
 
@@ -136,7 +139,10 @@ void Id::stop_waiting()
 	timer_.cancel_async();
 }
 
-/* Moves to the state in the table. The caller handles all else that the event brings. */
+/*
+ * Changes the state according to the table, and starts or stops the timer. The caller handles all
+ * other effects of the event.
+ */
 void Id::change(Event event)
 {
 	const State before = state_;
@@ -148,7 +154,7 @@ void Id::change(Event event)
 	if (before == State::listen)
 		device_->listeners.erase(service_id.value(), service_mask.value());
 	if (state_ == State::timewait) {
-		/* From now on, the peer may use the QP for a new connection. */
+		/* From now on, the peer may use its QP for a new connection. */
 		device_->remote_qpns.erase(remote_qpn_link);
 		wait(wait_ms(time_ns(qp_timeout_)));
 	} else if (!awaits_answer(state_)) {
@@ -160,7 +166,10 @@ void Id::change(Event event)
 		forget_connection();
 }
 
-/* It blocks no other connection any more, and may begin a new one. */
+/*
+ * Removes the ID from the tables of connections, so that the ID can be used for a new connection
+ * and the peer's identifiers, too.
+ */
 void Id::forget_connection()
 {
 	(resolves_ ? device_->resolutions : device_->remote_ids).erase(peer_link);
@@ -173,8 +182,8 @@ void Id::forget_connection()
 }
 
 /*
- * A peer that remembers the last connection by its number must not take the next for a message of
- * it that came again.
+ * Gives the ID a new communication ID before its next connection, so that delayed messages of the
+ * previous connection are not taken for messages of the new one.
  */
 kern::Result<> Id::renumber()
 {
@@ -194,8 +203,8 @@ void Id::on_time()
 		return;
 	if (kern::now_ns() < deadline_) {
 		/*
-		 * The timer may have run early compared with the clock, and nothing else would
-		 * start it again.
+		 * The timer may have expired slightly before the deadline by the clock, so start it
+		 * again.
 		 */
 		timer_queue().reschedule(timer_, kern::rest_ms(deadline_));
 		return;
@@ -211,13 +220,14 @@ void Id::on_time()
 		return;
 	}
 	tries_left_--;
-	/* A message that could not be sent is handled like one that was lost. */
+	/* A message that could not be sent is treated like a lost one. */
 	kern::ignore(send(asked_.mad(), Port::Cause::own, true));
 	wait(wait_ms_);
 }
 
 /*
- * There was no response. If the peer exists, a REJ makes it stop (IBA 12.9.8.3.2).
+ * Ends the exchange because there was no response. If the peer exists, a REJ makes it stop (IBA
+ * 12.9.8.3.2).
  */
 void Id::give_up()
 {
@@ -248,7 +258,7 @@ void Id::give_up()
 	deliver(said);
 }
 
-/* Builds a REJ for the message that the state implies. */
+/* Builds a REJ of the message that the peer has sent last, according to the state. */
 ib::Mad Id::make_rej(ib_cm_rej_reason reason) const
 {
 	ib::Mad mad = make_pair(ib::CmAttribute::rej, tid_);
@@ -257,7 +267,8 @@ ib::Mad Id::make_rej(ib_cm_rej_reason reason) const
 	switch (state_) {
 	case State::req_rcvd:
 		/*
-		 * The peer does not know the local number, so the REJ carries none (IBA 12.6.7.1).
+		 * The peer does not know the local communication ID yet, so the REJ contains none
+		 * (IBA 12.6.7.1).
 		 */
 		rej.local_id = 0u;
 		rej.set_subject(ib::CmSubject::req);
@@ -276,26 +287,29 @@ ib::Mad Id::make_rej(ib_cm_rej_reason reason) const
 	return mad;
 }
 
-/* Rejects on behalf of the CM itself. A failure to send changes nothing. */
+/* Sends a REJ on behalf of the CM itself. It is not an error if the REJ cannot be sent. */
 void Id::reject_last(ib_cm_rej_reason reason)
 {
 	ib::Mad mad = make_rej(reason);
 	if (reason == IB_CM_REJ_TIMEOUT) {
-		/* The peer finds its connection by this GUID (IBA 12.6.7.2). */
+		/* The peer finds its connection with this GUID (IBA 12.6.7.2). */
 		auto &rej = ib::cm_message<ib::CmRej>(mad);
 		const u64 guid = device_->ib().node_guid;
 		const ib::be64 own_guid = guid;
 		rej.set_info_length(sizeof(own_guid));
 		kern::copy(kern::writable_bytes_of(rej.info), kern::bytes_of(own_guid));
 	}
-	/* Peers can cause any number of ids that only the CM knows, so bound their sends. */
+	/*
+	 * Peers can cause the creation of any number of IDs that the consumer does not know yet, so
+	 * the number of their pending sends is limited.
+	 */
 	kern::ignore(send(mad, life_ == Life::unknown ? Port::Cause::asked : Port::Cause::own));
 }
 
 void Id::finish(bool silent)
 {
 	const Action action = transition(state_, Event::destroy).action;
-	/* New IDs that have not been delivered end with their listener. */
+	/* New IDs that have not been delivered are destroyed with their listener. */
 	while (Id *fresh = listening_ ? listening_->new_ids.front() : nullptr) {
 		fresh->leave_listener();
 		if (!fresh->running_in_.load_relaxed()) {
@@ -312,7 +326,7 @@ void Id::finish(bool silent)
 			reject_last(IB_CM_REJ_CONSUMER_DEFINED);
 			break;
 		case Action::end_disconnect:
-			/* The XRC target does not disconnect (IBA A14.4.2). */
+			/* An XRC target does not send a DREQ (IBA A14.4.2). */
 			if (qp_type_ != IB_QPT_XRC_TGT)
 				kern::ignore(send_dreq({}));
 			break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One end of a connection or of a service ID resolution, or a listener: its state, the response
- * that it waits for, and the events that have not been reported to its handler yet.
+ * One side of a connection or of a service ID resolution (SIDR), or a listener: its state, the
+ * message that waits for a response, and the events that have not been passed to its handler yet.
  */
 #pragma once
 
@@ -22,18 +22,19 @@ namespace cm
 class Device;
 
 /*
- * All members are under the device's lock, except the public part, which belongs to the consumer,
- * and those that only run() accesses.
+ * All members are protected by the device's lock, except the public part, which belongs to the
+ * consumer, and the members that only run() accesses.
  *
- * Ownership: the consumer owns an id that it created. An id that a message created belongs to the
- * CM until its handler has returned 0, and then to the consumer. finish() ends it once, on the
- * consumer's request or a handler's error; it is freed when no handler of it runs.
+ * Ownership: the consumer owns an ID that it has created. An ID that the CM has created for a
+ * message belongs to the CM until its handler has returned 0, and then to the consumer. finish() is
+ * called once, when the consumer destroys the ID or its handler returns an error. The ID is freed
+ * when none of its handlers runs.
  */
 class Id : public ib_cm_id
 {
 public:
 	/*
-	 * Creates an ID for a consumer, or for the request of a peer to @listener. Errors: ENOMEM.
+	 * Creates an ID for a consumer, or for a request that arrived at @listener. Errors: ENOMEM.
 	 * Context: process.
 	 */
 	static kern::Result<kern::Owned<Id>> create(kern::Ref<Device> device, ib_cm_handler handler,
@@ -43,14 +44,15 @@ public:
 	static Id &of(ib_cm_id *id) { return *static_cast<Id *>(id); }
 	Device &owner() const { return *device_; }
 	State state() const { return state_; }
-	/* The port by which it sends; valid once it is part of a connection. */
+	/* The port through which the ID sends; valid when it is part of a connection. */
 	u32 port_number() const { return port_->number(); }
 
-	/* EINVAL or EISCONN for a call that is not for this state. */
+	/* Errors: EINVAL or EISCONN if the call is not permitted in this state. */
 	kern::Result<> permit(Event event) const;
 
 	/*
-	 * calls.cpp; the lock is held, and the device is there. See rdma/ib_cm.h for each of them.
+	 * Implemented in calls.cpp. The caller holds the lock, and the device has not been removed.
+	 * See rdma/ib_cm.h for each function.
 	 */
 	kern::Result<> listen(u64 id, u64 mask);
 	kern::Result<> set_backlog(unsigned int count);
@@ -69,79 +71,86 @@ public:
 	kern::Result<> send_sidr_rep(const ib_cm_sidr_rep_param &param);
 	kern::Result<> communicates();
 	kern::Result<> migrated();
-	/* qp_attributes.cpp */
+	/* Implemented in qp_attributes.cpp. */
 	kern::Result<> qp_attributes(ib_qp_attr &attr, int &mask) const;
 
-	/* receive.cpp; the lock is held. */
-	/* The first message of a new id. */
+	/* Implemented in receive.cpp. The caller holds the lock. */
+	/* Initialises a new ID from its first message. */
 	kern::Result<> begin(Port &port, Received received, kern::Ref<Address> address,
 			     Id &listener, Event event);
 	/*
-	 * A message for this id, which may be any that any peer has made up. Errors: ENOMEM;
-	 * nothing has changed then.
+	 * Handles a message for this ID. Its contents are not trusted, because any peer may have
+	 * sent it. Errors: ENOMEM; nothing has changed in this case.
 	 */
 	kern::Result<> receive(Port &port, Received received, Event event);
 	bool has_room_for_new() const { return listening_->pending < listening_->backlog; }
 	/*
-	 * Returns true if the message came from the address to which this end sends, by one of the
-	 * connection's paths. Communication IDs can be guessed, but the LID of a sender is filled
-	 * in by its card.
+	 * Returns true if the message came from the address to which this ID sends, by one of the
+	 * connection's paths. Communication IDs can be guessed, but the source LID is filled in by
+	 * the sender's card.
 	 */
 	bool is_from_peer(const Received &received) const;
-	/* moved.cpp; the lock is held. */
-	/* Returns the path to the peer's port. Errors: ENOENT if it is not known. */
+	/* Implemented in moved.cpp. The caller holds the lock. */
+	/*
+	 * Returns the attributes for a path query to the peer's port. Errors: ENOENT if the port is
+	 * not known.
+	 */
 	kern::Result<sa_path_rec> path_to_peer() const;
-	/* Sends by this path from now on. Errors: those of the path; ENOMEM. */
+	/* Uses this path for messages from now on. Errors: those of find_route(); ENOMEM. */
 	kern::Result<> follow_peer(const sa_path_rec &path);
 
 	/*
-	 * The device is removed. Returns true if only the CM refers to the ID; the caller then
-	 * frees it.
+	 * Called when the device is removed. Returns true if the consumer does not know the ID yet;
+	 * the caller then frees it.
 	 */
 	bool lose_device();
 	/*
-	 * Ends it, with the last message to the peer that its state requires, if any. After this
-	 * only the destructor is allowed. The lock is held. The caller that frees it first calls
-	 * wait_for_handlers().
+	 * Ends the ID. Sends the peer the last message that the state requires, if any, unless
+	 * @silent is set. Afterwards only the destructor may be called. The caller holds the lock,
+	 * and must call wait_for_handlers() before it frees the ID.
 	 */
 	void finish(bool silent = false);
 	bool ended() const { return life_ == Life::ended; }
-	/* Waits until no handler is called for a new id of this listener. Without the lock. */
+	/*
+	 * Waits until no handler is running for a new ID of this listener. The caller does not hold
+	 * the lock.
+	 */
 	void wait_for_handlers();
-	/* True if called from its own handler. */
+	/* Returns true if called from the ID's own handler. */
 	bool in_own_handler() const;
 
 	/*
-	 * Membership in the tables by which messages of peers find it; see Device. The first is
-	 * among its resolutions if it is one, else among its remote_ids.
+	 * Links in the tables in which the messages of peers look up the ID; see Device. peer_link
+	 * is in resolutions for an ID that answers a SIDR request, otherwise in remote_ids.
 	 */
 	PairTable<Id>::Link peer_link{*this}, remote_qpn_link{*this};
-	kern::ListNode new_node; /* among the new ids of its listener */
+	kern::ListNode new_node; /* in the list of new IDs of its listener */
 
 private:
 	enum class Role : u8 { none, active, passive };
 	/*
-	 * New ids of one listener whose events are delivered at a time. Its handler may sleep, and
-	 * the work queue, which all devices share, runs 256.
+	 * Maximum number of new IDs of one listener whose events are delivered at a time. The
+	 * handler may sleep, and the work queue, which all devices share, runs at most 256 work
+	 * items.
 	 */
 	static constexpr unsigned int turns_max = 16;
 
 	Id(kern::Ref<Device> device, ib_cm_handler handler, void *context);
 
-	/* id.cpp */
+	/* Implemented in id.cpp. */
 	ib::Mad make(ib::CmAttribute attribute, u64 tid) const;
 	/* Creates a message with both communication IDs. */
 	ib::Mad make_pair(ib::CmAttribute attribute, u64 tid) const;
 	ib::Mad make_rej(ib_cm_rej_reason reason) const;
 	u64 own_tid() const;
-	/*
-	 * Sends what an answer is waited for, first, so that an error changes nothing; then the
-	 * event has its effect.
-	 */
+	/* Sends a message that needs a response. The event takes effect only if this succeeds. */
 	kern::Result<> ask(const ib::Mad &mad, Event event);
-	/* Sends an answer, which is kept for the message's return; an error changes nothing. */
+	/*
+	 * Sends a response and keeps it, so that it can be repeated. If this fails, nothing has
+	 * changed.
+	 */
 	kern::Result<> answer(const ib::Mad &mad, Event to, Event event);
-	/* Errors: ENOMEM, and the last one stays. */
+	/* Keeps a response without sending it. Errors: ENOMEM; the previous response stays. */
 	kern::Result<> keep_answer(const ib::Mad &mad, Event to);
 	kern::Result<> send(const ib::Mad &mad, Port::Cause cause = Port::Cause::own,
 			    bool again = false);
@@ -155,12 +164,15 @@ private:
 	kern::Result<> take_route(const Route &route, u32 qpn, kern::Ref<Address> &address);
 	const Address *alternate() const { return migration_ ? migration_->loaded.get() : nullptr; }
 	u64 lap_tid() const { return migration_ ? migration_->tid : 0; }
-	/* Allocates the memory for an alternate path, if it is not allocated. Errors: ENOMEM. */
+	/*
+	 * Allocates the memory for an alternate path, unless it is allocated already. Errors:
+	 * ENOMEM.
+	 */
 	kern::Result<> prepare_migration();
 	void add_alternate(ib_qp_attr &attr, int &mask) const;
 	void forget_connection();
 
-	/* deliver.cpp */
+	/* Implemented in deliver.cpp. */
 	void deliver(ib_cm_event_type type, Received received = {});
 	void run();
 	void fill_event(ib_cm_event &event, const Received &received, Id *listener,
@@ -171,7 +183,7 @@ private:
 	void start();
 	void leave_listener();
 
-	/* receive.cpp */
+	/* Implemented in receive.cpp. */
 	void take_req(const ib::CmReq &req);
 	u32 rep_qpn(const ib::CmRep &rep) const;
 	kern::Result<> take_rep(const Received &received);
@@ -183,28 +195,28 @@ private:
 	bool is_answered_lap(const Received &received) const;
 	void repeat_answer(Port &port, const Received &received, Event event);
 
-	/* State of a new id until its handler has been called for it. */
+	/* State of a new ID until its handler has returned. */
 	enum class Turn : u8 { none, waits, has };
 	enum class Life : u8 { unknown /* to the consumer */, known, ended };
 
 	/*
-	 * Alternate paths. Few connections have any, so this is allocated when the first is
-	 * received.
+	 * Alternate paths. Few connections have one, so this is allocated when the first path is
+	 * proposed.
 	 */
 	struct Migration {
 		kern::Ref<Address> loaded, proposed;
 		kern::Ref<Address> former; /* used before the migration to the loaded path */
 		/* transaction ID of the last LAP that was sent or accepted */
 		u64 tid = 0;
-		ib::CmPath path{}; /* path that this LAP proposed */
+		ib::CmPath path{}; /* the path that this LAP proposed */
 		u8 loaded_lifetime = 0, proposed_lifetime = 0;
 		u8 loaded_timeout = 0, proposed_timeout = 0;
 		bool reloaded = false; /* the loaded path was proposed by a LAP */
 	};
 
 	/*
-	 * For a listener: new IDs for which its handler has not returned, and the one being
-	 * delivered.
+	 * Only for a listener: the new IDs for which its handler has not returned yet, and the
+	 * counts of those that are being delivered.
 	 */
 	struct Listening {
 		unsigned int backlog = 256;
@@ -225,7 +237,7 @@ private:
 	/* has been in a connection; the next one needs a new communication ID */
 	bool used_ = false;
 	bool resolves_ = false;  /* answers a SIDR request: peer_link is in Device::resolutions */
-	Turn turn_ = Turn::none; /* used by IDs that a message has created */
+	Turn turn_ = Turn::none; /* used by IDs that were created for a message */
 	Event answered_to_ = Event::new_req;
 	u8 tries_left_ = 0;
 
@@ -244,28 +256,32 @@ private:
 	u8 retry_count_ = 0, rnr_retry_count_ = 0;
 	u8 max_retries_ = 0;
 	u8 packet_lifetime_ = 0;
-	u8 response_timeout_ = 0; /* time in which the peer must respond */
+	u8 response_timeout_ = 0; /* encoded time in which the peer must respond */
 	u8 qp_timeout_ = 0;
 	u8 target_ack_delay_ = 0;
-	u32 patience_ms_ = 0; /* time that REQ, REP and DREQ wait for a response */
+	u32 patience_ms_ = 0; /* time that a REQ, REP or DREQ waits for a response */
 
-	/* The message that awaits an answer, and the answer to the peer's last message. */
+	/* The message that needs a response, and the response to the peer's last message. */
 	u32 wait_ms_ = 0;
-	u64 deadline_ = 0; /* 0: no response is awaited */
+	u64 deadline_ = 0; /* 0 if no response is awaited */
 	RetransmitBuffer asked_, answered_;
 
 	kern::Owned<Listening> listening_; /* set by listen() */
-	Id *listener_ = nullptr;           /* set for IDs that a message has created */
+	/* set for IDs that were created for a message, until their handler has returned */
+	Id *listener_ = nullptr;
 
 	Deliveries events_;
-	kern::Atomic<unsigned long> running_in_{0}; /* the handler's context */
+	kern::Atomic<unsigned long> running_in_{0}; /* context of the running handler, or 0 */
 
-	/* The second ends first. */
+	/* timer_ is declared last, and thus destroyed first. */
 	kern::Work work_{kern::method<&Id::run>, this};
 	kern::DelayedWork timer_{kern::method<&Id::on_time>, this};
 };
 
-/* Copies private data, and fills the rest with zeroes. Errors: EINVAL if the data do not fit. */
+/*
+ * Copies private data, and fills the rest of the field with zeroes. Errors: EINVAL if the data does
+ * not fit.
+ */
 kern::Result<> fill(kern::Bytes to, kern::ConstBytes from);
 kern::Result<kern::ConstBytes> data_of(const void *data, std::size_t length);
 

@@ -8,7 +8,10 @@ namespace cm
 namespace
 {
 
-/* Ids that ended by what their own handlers returned: a work cannot wait for its own end. */
+/*
+ * Frees IDs whose handlers have returned an error. A work item does this, because an ID cannot wait
+ * for its own work item.
+ */
 class Reaper
 {
 public:
@@ -32,8 +35,8 @@ private:
 			if (!id)
 				return;
 			/*
-			 * A listener must wait, because the events of new IDs contain a pointer to
-			 * it.
+			 * If the ID is a listener, wait for handlers of its new IDs, because their
+			 * events contain a pointer to it.
 			 */
 			id->wait_for_handlers();
 			kern::destroy(id);
@@ -86,7 +89,7 @@ kern::Result<> start()
 {
 	service.construct();
 	const auto begun = [&]() -> kern::Result<> {
-		/* Per CPU, as the workqueue of the MAD layer that feeds it. */
+		/* The work queue is per CPU, like that of the MAD layer, which queues the work. */
 		service->queue = KERN_TRY(
 			kern::WorkQueue::create("weft_cm", kern::WorkQueue::Kind::per_cpu));
 		service->timers = KERN_TRY(
@@ -159,7 +162,7 @@ extern "C" void weft_cm_exit()
 	(void)ib_set_port_counters(nullptr);
 	ib_unregister_client(&cm::client);
 	ib_sa_unregister_client(&cm::service->sa);
-	/* Run work that handlers queued before the last device was removed. */
+	/* Run the work that handlers queued before the last device was removed. */
 	cm::service->queue.flush();
 	cm::service.destruct();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Listeners on the service ids of a device: one map for each mask in use. A lookup searches at most
- * eight maps, however many listeners there are.
+ * The listeners of a device, by service ID: one map for each mask in use. A lookup searches at most
+ * eight maps, regardless of the number of listeners.
  */
 #pragma once
 
@@ -17,7 +17,10 @@ class Listeners
 public:
 	static constexpr unsigned masks_max = 8;
 
-	/* Errors: EBUSY if these are taken, or all masks; ENOMEM. Context: process. */
+	/*
+	 * Errors: EBUSY if another listener uses the same IDs, or all maps are in use with other
+	 * masks; ENOMEM. Context: process.
+	 */
 	kern::Result<> insert(u64 service_id, u64 mask, T &listener)
 	{
 		Map *map = find_map(mask);
@@ -33,7 +36,7 @@ public:
 		if (Map *map = find_map(mask); map && map->listeners.erase(service_id & mask))
 			map->count--;
 	}
-	/* The one whose mask has most bits; nullptr if there is none. */
+	/* Returns the listener whose mask has the most bits; nullptr if there is none. */
 	T *find(u64 service_id)
 	{
 		T *best = nullptr;
@@ -62,7 +65,7 @@ private:
 			count++;
 		return count;
 	}
-	/* Returns the map of the mask, or an unused one. */
+	/* Returns the map of the mask or, if there is none, an unused map. */
 	Map *find_map(u64 mask)
 	{
 		Map *vacant = nullptr;

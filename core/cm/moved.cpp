@@ -44,7 +44,10 @@ kern::Result<> Id::follow_peer(const sa_path_rec &path)
 	return {};
 }
 
-/* If the query cannot be sent, the next repetition of the peer's message causes another try. */
+/*
+ * Queries the SA for the path to the peer. If the query cannot be sent, the next repetition of the
+ * peer's message causes another query.
+ */
 void Device::ask_where_peer_is(Id &id, const Received &received, bool ends)
 {
 	constexpr unsigned long timeout_ms = 1000;
@@ -70,7 +73,7 @@ void Device::ask_where_peer_is(Id &id, const Received &received, bool ends)
 		asked.value().get(), &query);
 	if (status < 0)
 		return;
-	/* The callback's, which waits for the lock. */
+	/* The callback owns the object. It may run already, but waits for the lock. */
 	(void)asked.take().release();
 	asks_ = true;
 }

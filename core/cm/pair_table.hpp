@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Objects by the peer's identifier for them: a number that the peer chose, and its GUID. The table
- * doubles as it fills, so a lookup takes constant time. The peer chooses the keys, so the hash has
- * a secret seed: a peer cannot make many keys collide.
+ * Finds objects by an identifier of the peer: a number that the peer chose, together with the
+ * peer's GUID. The table grows with its contents, so a lookup takes constant time. The peer chooses
+ * the keys, so the hash has a secret seed: a peer cannot make many keys collide.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ template<class T>
 class PairTable
 {
 public:
-	/* Membership in one table; a member of the object. */
+	/* The link of an object in one table; a member of the object. */
 	class Link
 	{
 	public:
@@ -40,7 +40,7 @@ public:
 	PairTable(const PairTable &) = delete;
 	PairTable &operator=(const PairTable &) = delete;
 
-	/* Errors: ENOMEM, only of the first. Context: process. */
+	/* Errors: ENOMEM, only for the first entry. Context: process. */
 	kern::Result<> insert(Link &link, u32 number, u64 guid)
 	{
 		kern_assert(!link.linked_);
@@ -56,7 +56,7 @@ public:
 		count_++;
 		return {};
 	}
-	/* Has no effect on an object that is in no table. */
+	/* Has no effect on an object that is not in a table. */
 	void erase(Link &link)
 	{
 		if (!link.linked_)
@@ -78,7 +78,7 @@ public:
 				return &link->owner_;
 		return nullptr;
 	}
-	/* Returns the number of links that the longest lookup compares. For tests. */
+	/* Returns the number of entries in the longest bucket. For tests. */
 	std::size_t longest() const
 	{
 		std::size_t longest = 0;
@@ -110,7 +110,10 @@ private:
 		link.next_ = first;
 		first = &link;
 	}
-	/* Where there is no memory for that, chains get longer until there is. */
+	/*
+	 * Doubles the number of buckets. If there is no memory, the buckets get longer until a
+	 * later attempt succeeds.
+	 */
 	void grow()
 	{
 		auto made = kern::make_array<Link *>(kern::Gfp::kernel | kern::Gfp::no_warn,

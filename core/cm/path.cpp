@@ -88,7 +88,7 @@ sa_path_rec from_wire(const ib::CmPath &wire, u16 pkey, u8 mtu, const ib_wc &wc,
 	path.rate_selector = IB_SA_EQ;
 	path.rate = wire.rate();
 	path.packet_life_time_selector = IB_SA_EQ;
-	/* The time-out was made for there and back (IBA 12.7.34). */
+	/* The ACK timeout of a path is twice its packet lifetime (IBA 12.7.34). */
 	path.packet_life_time =
 		wire.ack_timeout() ? static_cast<u8>(wire.ack_timeout() - 1) : u8{0};
 	return path;

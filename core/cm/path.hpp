@@ -10,7 +10,7 @@
 namespace cm
 {
 
-/* A path through a local port. */
+/* The local port and the GID index of a path. */
 struct Route {
 	u32 port;
 	u16 sgid_index;
@@ -20,18 +20,19 @@ struct Route {
 };
 
 /*
- * Errors: ENOENT for a source GID or a P_Key that no port has; EINVAL for a path without
+ * Errors: ENOENT if no port has the source GID or the P_Key; EINVAL for a path without a
  * destination. Context: any.
  */
 kern::Result<Route> find_route(ib_device &device, const sa_path_rec &path);
 
-/* Converts a path for a REQ or LAP. ca_ack_delay: the delay of the local CA. */
+/* Converts a path for a REQ or LAP. @ca_ack_delay: the ACK delay of the local CA. */
 ib::CmPath to_wire(const sa_path_rec &path, u8 ca_ack_delay);
 
 /*
- * Seen from the receiver. The P_Key and the MTU, which the message lacks, are the connection's. A
- * path that leaves the subnet has no LIDs of use: then they and the SL are those by which the
- * message came (IBA 12.7.9 to 12.7.12).
+ * Converts a received path to the receiver's view. The message contains no P_Key and no MTU for the
+ * path, so they are those of the connection. The LIDs of a path that leaves the subnet are
+ * unusable, so the LIDs and the SL of the received message are used instead (IBA 12.7.9 to
+ * 12.7.12).
  */
 sa_path_rec from_wire(const ib::CmPath &path, u16 pkey, u8 mtu, const ib_wc &wc, u16 port_lid);
 

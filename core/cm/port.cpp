@@ -45,8 +45,8 @@ Port::~Port()
 }
 
 /*
- * Sets IsCommunicationManagementSupported in PortInfo (IBA 14.2.5.6). A port that does not support
- * the bit is served all the same.
+ * Sets or clears IsCommunicationManagementSupported in PortInfo (IBA 14.2.5.6). A port that does
+ * not support the bit is served nevertheless.
  */
 void Port::say_whether_served(bool served)
 {
@@ -68,7 +68,7 @@ kern::Result<> Port::send(const ib::Mad &mad, const kern::Ref<Address> &to, Caus
 		static_cast<unsigned>(kern::Gfp::kernel), IB_MGMT_BASE_VERSION)));
 	__builtin_memcpy(send->mad, &mad, sizeof(mad));
 	send->ah = to->ah();
-	/* on_sent() gives the reference back. */
+	/* on_sent() drops this reference. */
 	send->context[0] = kern::Ref<Address>(to).release();
 	send->context[1] = &on_their_way;
 	on_their_way.fetch_add(1);

@@ -16,7 +16,7 @@ namespace cm
 
 class Device;
 
-/* A received message, and its one owner. */
+/* A received message, which this object owns. */
 class Received
 {
 public:
@@ -48,8 +48,8 @@ private:
 };
 
 /*
- * Destination of messages, and of a QP's path. Pending sends hold references, too; the last
- * reference is dropped in process context.
+ * The destination of messages, and of a QP's path. Pending sends hold references, too. The last
+ * reference must be dropped in process context.
  */
 class Address : public kern::RefCounted<Address>
 {
@@ -76,16 +76,18 @@ class Port
 {
 public:
 	/*
-	 * Messages that peers cause have their own limit. The first message of an ID is not sent
-	 * while that many are pending, because the ID may be destroyed before its message is sent,
-	 * and be replaced by the next. All other messages are bounded by the number of IDs.
+	 * Why a message is sent. Responses to messages without a valid ID (asked) are limited by
+	 * asked_max. The first message of an ID (begins) is not sent if own_max messages are
+	 * pending, because the ID may be destroyed before its message has been sent, and be
+	 * followed by any number of others. All other messages (own) are limited by the number of
+	 * IDs.
 	 */
 	enum class Cause : std::uint8_t { begins, own, asked };
 	static constexpr int asked_max = 512, own_max = 4096;
 
 	/*
-	 * Messages may arrive before this returns; they wait for the device's lock, which the
-	 * caller holds. Errors: those of ib_register_mad_agent(); ENOMEM.
+	 * The caller holds the device's lock. Messages may arrive before this function returns;
+	 * they wait for the lock. Errors: those of ib_register_mad_agent(); ENOMEM.
 	 */
 	static kern::Result<kern::Owned<Port>> create(Device &device, u32 number);
 	/*
@@ -99,8 +101,9 @@ public:
 	u32 hi_tid() const { return agent_->hi_tid; }
 
 	/*
-	 * The outcome is not reported: messages that matter are retransmitted. The device's lock is
-	 * held. Errors: ENOBUFS, counted; ENOMEM; those of ib_post_send_mad().
+	 * Sends a message. The outcome is not reported, because messages that need a response are
+	 * retransmitted. The caller holds the device's lock. Errors: ENOBUFS, which is counted;
+	 * ENOMEM; those of ib_post_send_mad().
 	 */
 	kern::Result<> send(const ib::Mad &mad, const kern::Ref<Address> &to, Cause cause,
 			    bool again = false);
@@ -122,11 +125,11 @@ private:
 		return cause == Cause::asked ? asked_ : own_;
 	}
 
-	/* These count messages that have been passed to the agent and are not completed. */
+	/* Numbers of messages that have been passed to the agent and have not completed. */
 	kern::Atomic<int> own_{0}, asked_{0};
 };
 
-/* Returns the index of a message in the arrays of counters. */
+/* Returns the index of a message in the arrays of ib_cm_counters. */
 constexpr std::size_t counter_of(const ib::Mad &mad)
 {
 	return static_cast<std::size_t>(mad.header.attr_id.value() -

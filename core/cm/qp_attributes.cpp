@@ -29,7 +29,9 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask) const
 {
 	if (is_past(state_) || !address_)
 		return kern::Error{-EINVAL};
-	/* Before the REP, the peer's QP is not known. */
+	/*
+	 * Before the reply has been sent or received, the attributes for RTR and RTS are not known.
+	 */
 	if (attr.qp_state != IB_QPS_INIT && is_before_reply(state_))
 		return kern::Error{-EINVAL};
 	const bool requests = qp_type_ == IB_QPT_RC || qp_type_ == IB_QPT_XRC_INI;
@@ -60,7 +62,7 @@ kern::Result<> Id::qp_attributes(ib_qp_attr &attr, int &mask) const
 		return {};
 	case IB_QPS_RTS:
 		if (alternate() && migration_->reloaded) {
-			/* The QP is there; the path is not. */
+			/* The QP is connected already, so only the alternate path is set. */
 			mask = IB_QP_PATH_MIG_STATE;
 			add_alternate(attr, mask);
 			attr.path_mig_state = IB_MIG_REARM;

@@ -13,7 +13,7 @@ namespace cm
 namespace
 {
 
-/* A message as an event of the id that it is for. */
+/* Returns the event for a message. */
 Event to_event(const ib::Mad &mad)
 {
 	switch (static_cast<ib::CmAttribute>(mad.header.attr_id.value())) {
@@ -101,7 +101,7 @@ void Device::receive(Port &port, Received received)
 	}
 }
 
-/* The one connection that both sides call by these. */
+/* Returns the connection to which both communication IDs belong, or nullptr. */
 Id *Device::find(const ib::CmPair &pair)
 {
 	Id *id = find(pair.remote_id);
@@ -109,8 +109,9 @@ Id *Device::find(const ib::CmPair &pair)
 }
 
 /*
- * A REJ for timeout has no local number, but its sender's GUID (IBA 12.6.7.2); a REJ of a REQ may
- * have no number of its sender.
+ * Returns the ID to which a REJ belongs, or nullptr. A REJ because of a timeout contains the
+ * sender's GUID, because its receiver's ID may be unknown to the sender (IBA 12.6.7.2). A REJ of a
+ * REQ may contain no ID of its sender.
  */
 Id *Device::find_rejected(const ib::CmRej &rej)
 {
@@ -160,7 +161,7 @@ void Device::take(Port &port, Received received)
 		break;
 	case Event::got_rep:
 	case Event::got_mra_req:
-		/* This is the first message that contains the peer's number. */
+		/* This is the first message that contains the peer's communication ID. */
 		id = find(pair.remote_id);
 		if (id && id->remote_id != 0 && id->remote_id != pair.local_id)
 			id = nullptr;
@@ -171,7 +172,11 @@ void Device::take(Port &port, Received received)
 	}
 	if (id && !id->is_from_peer(received)) {
 		port.counters.malformed++;
-		/* The peer repeats it, and it counts if this finds the peer there. */
+		/*
+		 * The message came from an unknown address, so it has no effect. The peer repeats
+		 * the DREQ, which is accepted if the SA has confirmed the peer's new address by
+		 * then.
+		 */
 		if (event == Event::got_dreq)
 			ask_where_peer_is(*id, received, false);
 	} else if (id)
@@ -180,7 +185,10 @@ void Device::take(Port &port, Received received)
 		answer_unknown_dreq(port, received);
 }
 
-/* Closes a connection that the peer has forgotten, unless another node sent its QP number. */
+/*
+ * Closes a connection that the peer has forgotten. If the message came from an unknown address,
+ * first verifies the peer's address.
+ */
 void Device::end_stale(Id &old, const Received &received)
 {
 	lock_.assert_held();
@@ -191,7 +199,7 @@ void Device::end_stale(Id &old, const Received &received)
 }
 
 /*
- * Counts messages that could not be handled and are dropped; the peer repeats them, unless their
+ * Counts a message that could not be handled and is dropped. The peer repeats it, unless its
  * addresses are invalid.
  */
 void Device::count_failure(Port &port, int error)
@@ -243,7 +251,8 @@ void Device::reject(Port &port, const Received &received, ib_cm_rej_reason reaso
 }
 
 /*
- * A peer that does not know that the connection has ended would repeat the DREQ (IBA 12.9.8.3.3).
+ * Answers a DREQ for an unknown connection. A peer that does not know that the connection has ended
+ * would repeat the DREQ (IBA 12.9.8.3.3).
  */
 void Device::answer_unknown_dreq(Port &port, const Received &received)
 {
@@ -256,8 +265,8 @@ void Device::answer_unknown_dreq(Port &port, const Received &received)
 }
 
 /*
- * Handles a REQ that belongs to no connection. The order of the checks determines the reason that
- * the peer gets.
+ * Handles a REQ that belongs to no existing connection. The order of the checks determines the
+ * reason in the REJ.
  */
 kern::Result<> Device::take_req(Port &port, Received received)
 {
@@ -266,9 +275,9 @@ kern::Result<> Device::take_req(Port &port, Received received)
 
 	if (Id *old = remote_qpns.find(req.qpn, req.ca_guid)) {
 		/*
-		 * The connection has ended for the peer: its QP is in a new one (IBA 12.9.8.3.1).
-		 * This applies only if the sender is the peer, and not another node that claims its
-		 * QP.
+		 * The peer uses the QP for a new connection, so the old connection has ended for it
+		 * (IBA 12.9.8.3.1). end_stale() verifies that the sender is the peer, and not
+		 * another node that uses its QP number.
 		 */
 		reject(port, received, IB_CM_REJ_STALE_CONN);
 		end_stale(*old, received);
@@ -337,7 +346,7 @@ kern::Result<> Device::take_sidr_req(Port &port, Received received)
 		     Event::new_sidr_req);
 }
 
-/* The CM owns the ID until its handler has been called. */
+/* Initialises a new ID. It belongs to the CM until its handler has been called. */
 kern::Result<> Device::begin(kern::Owned<Id> id, Port &port, Received received,
 			     kern::Ref<Address> address, Id &listener, Event event)
 {
@@ -358,7 +367,8 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 	if (connects) {
 		const auto &req = received.message<ib::CmReq>();
 		/*
-		 * Only the CM knows the ID yet, so an error frees everything with it.
+		 * The consumer does not know the ID yet. If there is an error, the caller frees
+		 * everything with the ID.
 		 */
 		KERN_TRY(device_->remote_ids.insert(peer_link, req.local_id, req.ca_guid));
 		KERN_TRY(device_->remote_qpns.insert(remote_qpn_link, req.qpn, req.ca_guid));
@@ -374,7 +384,10 @@ kern::Result<> Id::begin(Port &port, Received received, kern::Ref<Address> addre
 	life_ = Life::unknown;
 	role_ = Role::passive;
 	used_ = true;
-	/* A REQ may arrive on one port for a path of another. The answer uses the path's port. */
+	/*
+	 * A REQ may arrive at one port for a path of another port. The response is sent through the
+	 * path's port.
+	 */
 	port_ = device_->port(rdma_ah_get_port_num(&address->attr));
 	address_ = std::move(address);
 	tid_ = received.mad().header.tid;
@@ -405,8 +418,8 @@ void Id::take_req(const ib::CmReq &req)
 		   : req.transport() == ib::CmTransport::extended ? IB_QPT_XRC_TGT
 								  : IB_QPT_RC;
 	/*
-	 * From the local side's view. The QP must be ready before the REP is sent, so these values
-	 * apply until the REP has others; IBA 12.7.29, 12.7.30.
+	 * The values are swapped to the local view. The QP must be ready before the REP is sent, so
+	 * these values apply until the REP specifies others (IBA 12.7.29, 12.7.30).
 	 */
 	responder_resources_ = req.initiator_depth;
 	initiator_depth_ = req.responder_resources;
@@ -425,7 +438,7 @@ bool Id::is_from_peer(const Received &received) const
 	       (migration_ && leads_there(migration_->former.get()));
 }
 
-/* A message for this id, which may be any that its peer has made up. The lock is held. */
+/* Handles a message for this ID. Its contents are not trusted. The caller holds the lock. */
 kern::Result<> Id::receive(Port &port, Received received, Event event)
 {
 	const auto &mad = received.mad();
@@ -455,7 +468,7 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 	default:
 		return {};
 	}
-	/* An answer to an earlier proposal, which timed out, does not count for this one. */
+	/* Ignore a response to an earlier proposal that has timed out. */
 	if ((event == Event::got_apr || event == Event::got_mra_lap) && mad.header.tid != lap_tid())
 		return {};
 	if (event == Event::got_rep && rep_qpn(received.message<ib::CmRep>()) == 0) {
@@ -506,8 +519,9 @@ u32 Id::rep_qpn(const ib::CmRep &rep) const
 }
 
 /*
- * The peer offers a QP that it has in another connection with this end, which it has forgotten (IBA
- * 12.9.8.3.1). That connection is closed; the request is retried.
+ * Handles a REP with a QP that the peer already uses in another connection with this node: the peer
+ * has forgotten that connection (IBA 12.9.8.3.1). It is closed, and the REP rejected; the request
+ * is retransmitted.
  */
 void Id::take_stale_rep(Port &port, const Received &received)
 {
@@ -536,7 +550,7 @@ kern::Result<> Id::take_rep(const Received &received)
 	rnr_retry_count_ = rep.rnr_retry_count();
 	target_ack_delay_ = rep.target_ack_delay();
 	qp_timeout_ = ack_timeout(target_ack_delay_, packet_lifetime_);
-	/* A path that only one end has is of no use. */
+	/* If the peer has not accepted the alternate path, it cannot be used. */
 	if (rep.failover_accepted())
 		migration_.reset();
 	else if (migration_)
@@ -546,7 +560,8 @@ kern::Result<> Id::take_rep(const Received &received)
 }
 
 /*
- * From now on, the timeout of each message is this time plus the packet lifetime (IBA 12.9.8.2).
+ * Applies an MRA: each message now waits for the service timeout plus twice the packet lifetime
+ * (IBA 12.9.8.2).
  */
 void Id::take_mra(const ib::CmMra &mra, Event event)
 {
@@ -562,8 +577,8 @@ kern::Result<> Id::take_lap(const Received &received)
 	(void)ib_get_cached_port(device, address_port_, &cache);
 	const auto path = from_wire(lap.path(), pkey_, path_mtu_, received.wc(), cache.lid);
 	/*
-	 * The consumer's answer says whether the path is usable; without a proposed address,
-	 * nothing is loaded.
+	 * The consumer decides in its APR whether the path is usable. If no address could be
+	 * created for it, no path is loaded.
 	 */
 	kern::Ref<Address> proposed;
 	if (const auto route = find_route(device_->ib(), path); route.ok()) {
@@ -579,7 +594,10 @@ kern::Result<> Id::take_lap(const Received &received)
 	return {};
 }
 
-/* Peers may give all they send the same transaction id. */
+/*
+ * Returns true if the LAP is a repetition of the last one that was answered. The path is compared,
+ * too, because a peer may use the same transaction ID for all its messages.
+ */
 bool Id::is_answered_lap(const Received &received) const
 {
 	const auto path = received.message<ib::CmLap>().path();
@@ -596,7 +614,7 @@ void Id::take_apr(const ib::CmApr &apr)
 		migration_->proposed.reset();
 }
 
-/* The alternate path that both sides have agreed to. */
+/* Stores the alternate path that both sides have accepted. */
 void Id::load_proposed()
 {
 	Migration &migration = *migration_;
@@ -606,7 +624,7 @@ void Id::load_proposed()
 	migration.reloaded = bool(migration.loaded);
 }
 
-/* Repeats the last response, if it was to this message; a DREQ must always be answered. */
+/* Repeats the last response, if it was the response to this message. A DREQ is always answered. */
 void Id::repeat_answer(Port &port, const Received &received, Event event)
 {
 	const Event to = event == Event::got_lap_again ? Event::got_lap : event;

@@ -37,7 +37,10 @@ public:
 	}
 
 private:
-	/* Bytes compared at a time: each message of a connection may have two hundred zeroes. */
+	/*
+	 * Number of bytes that are compared at a time, because most messages end with about 200
+	 * zeroes.
+	 */
 	static constexpr std::size_t step = sizeof(u64);
 	static_assert(sizeof(ib::Mad) % step == 0);
 

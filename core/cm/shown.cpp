@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shows the counters of ports in sysfs, with Linux's names.
+// Shows the counters of ports in sysfs, with the same names as in Linux.
 #include "shown.hpp"
 
 #include <array>
@@ -11,10 +11,10 @@ namespace cm
 namespace
 {
 
-/* The directories, in the order of struct ib_cm_counters. */
+/* The names of the directories, in the order of struct ib_cm_counters. */
 constexpr const char *directories[] = {"cm_tx_msgs", "cm_tx_retries", "cm_rx_msgs",
 				       "cm_rx_duplicates"};
-/* The files, in the order of enum ib_cm_counter_kind. */
+/* The names of the files, in the order of enum ib_cm_counter_kind. */
 constexpr const char *names[] = {"req",  "mra",      "rej",      "rep", "rtu", "dreq",
 				 "drep", "sidr_req", "sidr_rep", "lap", "apr"};
 static_assert(std::size(names) == IB_CM_COUNTER_KINDS);

@@ -14,8 +14,8 @@ namespace cm
 {
 
 /*
- * The first sixteen are enum ib_cm_state; the others are the states of an established connection
- * during an exchange of LAP and APR (IBA 12.8).
+ * The first states are those of enum ib_cm_state. The others are states of an established
+ * connection during an exchange of LAP and APR (IBA 12.8).
  */
 enum class State : std::uint8_t {
 	idle,
@@ -58,10 +58,10 @@ enum class Event : std::uint8_t {
 	got_apr,
 	got_sidr_req, /* a repetition of the first message of the ID */
 	got_sidr_rep,
-	/* The first event of a new ID. */
+	/* The first message of a new ID. */
 	new_req,
 	new_sidr_req,
-	/* Calls. */
+	/* Calls of the consumer. */
 	listen,
 	send_req,
 	send_rep,
@@ -74,12 +74,12 @@ enum class Event : std::uint8_t {
 	send_apr,
 	send_sidr_req,
 	send_sidr_rep,
-	communicates, /* ib_cm_notify(): data came before RTU */
+	communicates, /* ib_cm_notify(): data arrived before the RTU */
 	migrated,     /* ib_cm_notify(): the alternate path has become the primary path */
-	/* Time. */
-	gave_up,       /* no response to the last message, after all repetitions */
-	waited_enough, /* the time-wait is over */
-	/* The end. */
+	/* Timeouts. */
+	gave_up,       /* no response to the last message and all its repetitions */
+	waited_enough, /* timewait has ended */
+	/* Destruction, and removal of the device. */
 	destroy,
 	device_gone,
 };
@@ -90,14 +90,15 @@ enum class Action : std::uint8_t {
 	/* a message that was processed; its response has not been sent yet, or none is due */
 	duplicate,
 	answer_again,     /* a message that was processed, but whose response was lost */
-	reject_again,     /* a REQ that outlived its connection: REJ 10 */
-	refuse,           /* a call in the wrong state: EINVAL */
-	refuse_connected, /* EISCONN */
+	/* a REQ that arrives after its connection has ended: send a REJ with reason 10 */
+	reject_again,
+	refuse,           /* a call in the wrong state: return EINVAL */
+	refuse_connected, /* a call in the wrong state: return EISCONN */
 	take,             /* process the event */
-	/* Destruction: the last message to the peer. */
+	/* Actions of a destruction: the last message to the peer. */
 	end,
-	end_timeout, /* REJ 4 */
-	end_reject,  /* REJ 28 */
+	end_timeout, /* send a REJ with reason 4 */
+	end_reject,  /* send a REJ with reason 28 */
 	end_disconnect,
 	end_drep,
 	end_sidr,
@@ -124,14 +125,14 @@ struct Table {
 		cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)] = {action,
 											   next};
 	}
-	/* The table for several states. */
+	/* Sets the same transition for several states. */
 	template<std::size_t count>
 	constexpr void set(const State (&states)[count], Event event, Action action, State next)
 	{
 		for (State state : states)
 			set(state, event, action, next);
 	}
-	/* Without leaving them. */
+	/* Sets the action of an event that does not change these states. */
 	template<std::size_t count>
 	constexpr void stay(const State (&states)[count], Event event, Action action)
 	{
@@ -153,7 +154,7 @@ constexpr Table make_table()
 				  is_call(static_cast<E>(e)) ? A::refuse : A::ignore,
 				  static_cast<State>(s));
 
-	/* IBA 12.9.5 to 12.9.7: the making of a connection. */
+	/* Establishing a connection (IBA 12.9.5 to 12.9.7). */
 	table.set(idle, E::new_req, A::take, req_rcvd);
 	table.stay({req_rcvd, rep_sent, rep_rcvd, mra_rep_sent, mra_rep_rcvd, established,
 		    dreq_sent, dreq_rcvd, lap_sent, mra_lap_rcvd, lap_rcvd, mra_lap_sent},
@@ -184,7 +185,7 @@ constexpr Table make_table()
 		table.stay({timewait}, rej, A::duplicate);
 	}
 
-	/* IBA 12.9.8: its end. */
+	/* Closing a connection (IBA 12.9.8). */
 	table.set({rep_sent, mra_rep_rcvd, established, dreq_sent, lap_sent, mra_lap_rcvd, lap_rcvd,
 		   mra_lap_sent},
 		  E::got_dreq, A::take, dreq_rcvd);
@@ -193,7 +194,7 @@ constexpr Table make_table()
 	table.set({dreq_sent, dreq_rcvd}, E::got_drep, A::take, timewait);
 	table.stay({timewait}, E::got_drep, A::duplicate);
 
-	/* IBA 12.8: alternate paths. */
+	/* Alternate paths (IBA 12.8). */
 	table.set({established}, E::got_lap, A::take, lap_rcvd);
 	table.stay({lap_rcvd}, E::got_lap, A::duplicate);
 	table.stay({mra_lap_sent}, E::got_lap, A::answer_again);
@@ -203,12 +204,12 @@ constexpr Table make_table()
 	table.set({lap_sent, mra_lap_rcvd}, E::got_apr, A::take, established);
 	table.stay({established}, E::got_apr, A::duplicate);
 
-	/* IBA 12.11: resolution of service ids. */
+	/* Service ID resolution (IBA 12.11). */
 	table.set(idle, E::new_sidr_req, A::take, sidr_req_rcvd);
 	table.stay({sidr_req_rcvd}, E::got_sidr_req, A::duplicate);
 	table.set({sidr_req_sent}, E::got_sidr_rep, A::take, idle);
 
-	/* Calls. */
+	/* Calls of the consumer. */
 	table.set({idle}, E::listen, A::take, listen);
 	table.set({idle}, E::send_req, A::take, req_sent);
 	table.set({req_rcvd, mra_req_sent}, E::send_rep, A::take, rep_sent);
@@ -231,14 +232,14 @@ constexpr Table make_table()
 		   A::refuse_connected);
 	table.set({established}, E::migrated, A::take, established);
 
-	/* Time. */
+	/* Timeouts. */
 	table.set({req_sent, mra_req_rcvd, rep_sent, mra_rep_rcvd, sidr_req_sent}, E::gave_up,
 		  A::take, idle);
 	table.set({dreq_sent}, E::gave_up, A::take, timewait);
 	table.set({lap_sent, mra_lap_rcvd}, E::gave_up, A::take, established);
 	table.set({timewait}, E::waited_enough, A::take, idle);
 
-	/* The end. */
+	/* Destruction. */
 	table.set({idle, listen, dreq_sent, timewait, sidr_req_sent}, E::destroy, A::end, idle);
 	table.set({req_sent, mra_req_rcvd}, E::destroy, A::end_timeout, idle);
 	table.set({req_rcvd, mra_req_sent, rep_sent, rep_rcvd, mra_rep_sent, mra_rep_rcvd},
@@ -262,13 +263,16 @@ constexpr Transition transition(State state, Event event)
 		.cells[static_cast<std::size_t>(state)][static_cast<std::size_t>(event)];
 }
 
-/* True if an answer is due, for which the message is repeated until Event::gave_up. */
+/* Returns true if a response is awaited, for which the message is repeated until Event::gave_up. */
 constexpr bool awaits_answer(State state)
 {
 	return transition(state, Event::gave_up).action == Action::take;
 }
 
-/* True if there is a connection that the peer's REQ may belong to already (IBA 12.9.8.3.1). */
+/*
+ * Returns true if there is a connection to which a REQ of the peer may already belong (IBA
+ * 12.9.8.3.1).
+ */
 constexpr bool is_connection(State state)
 {
 	return state != State::idle && state != State::listen && state != State::sidr_req_sent &&

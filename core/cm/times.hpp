@@ -10,18 +10,18 @@ namespace cm
 {
 
 /*
- * A peer's values cannot make the CM wait longer than this for one answer, or stay longer in
- * time-wait. The largest encoded value would be 2.4 hours; connections usually use 69 s.
+ * Maximum time that the CM waits for one response, or stays in timewait, regardless of the peer's
+ * values. The largest encoded value would be 2.4 hours; connections usually use 69 s.
  */
 inline constexpr u32 longest_wait_ms = 90'000;
 
-/* Takes numbers with more bits, such as a path's lifetime, as the longest time there is. */
+/* Decodes a time. Values above 31, such as a path's lifetime may have, are limited to 31. */
 constexpr u64 time_ns(unsigned t)
 {
 	return u64{4096} << (t < 31 ? t : 31);
 }
 
-/* The result is at least 1, and limited as described above. */
+/* Converts to milliseconds; the result is between 1 and longest_wait_ms. */
 constexpr u32 wait_ms(u64 ns)
 {
 	const u64 ms = (ns + 999'999) / 1'000'000;
@@ -29,8 +29,8 @@ constexpr u32 wait_ms(u64 ns)
 }
 
 /*
- * Returns the time for which REQ and LAP wait: the round trip and the peer's response time (IBA
- * 12.9.8.2).
+ * Returns the time that a REQ or LAP waits for a response: twice the packet lifetime, and the
+ * peer's response time (IBA 12.9.8.2).
  */
 constexpr u32 response_ms(u8 packet_lifetime, u8 response_timeout)
 {
@@ -38,8 +38,8 @@ constexpr u32 response_ms(u8 packet_lifetime, u8 response_timeout)
 }
 
 /*
- * A QP's time-out for a path: there and back, and the delay of the CA's acknowledgement; the
- * nearest power of two above (IBA 12.7.34).
+ * Returns the encoded ACK timeout of a path: twice the packet lifetime plus the CA's ACK delay,
+ * rounded up to a power of two (IBA 12.7.34).
  */
 constexpr u8 ack_timeout(u8 ca_ack_delay, u8 packet_lifetime)
 {

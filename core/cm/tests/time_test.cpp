@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that lost, duplicated, late and unanswered messages are retransmitted and time out as the
-// values in the messages require.
+// Tests of timeouts: lost or unanswered messages are retransmitted, and late or duplicated messages
+// are handled, within the times that the messages specify.
 #include "../times.hpp"
 #include "fixture.hpp"
 
