@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The commands that programs write into /dev/infiniband/uverbsN, version 6 of the interface:
- * numbers and layouts. Host byte order, unless a member's comment differs. A plain request begins
- * with the address of the response, if there is one; in an extended command the header has it. The
- * driver's private data directly follows request and response.
+ * numbers and layouts. All values are in host byte order, unless the comment of a member states
+ * otherwise. A plain request that has a response begins with the address of the response. In an
+ * extended command, the address is in the header. The driver's private data directly follows
+ * request and response.
  */
 #pragma once
 #include <rdma/types.h>
@@ -14,7 +15,7 @@ namespace uverbs::abi
 
 inline constexpr const char *version = "6";
 
-/* The first word of a header. */
+/* Fields of the first word of a header. */
 inline constexpr u32 extended_flag = 1u << 31;
 inline constexpr u32 number_mask = 0xff;
 
@@ -55,8 +56,11 @@ enum Number : u8 {
 
 struct Header {
 	u32 command;
-	/* Sizes of request and response, including the driver's parts and this header, in words of
-	 * four bytes; in an extended header in words of eight, of the core's parts only. */
+	/*
+	 * Sizes of the request and of the response. In a plain header they are in words of 4 bytes
+	 * and include this header and the driver's parts. In an extended header they are in words
+	 * of 8 bytes and include only the core's parts.
+	 */
 	u16 in_words;
 	u16 out_words;
 };
@@ -70,7 +74,7 @@ struct ExtendedHeader {
 };
 static_assert(sizeof(ExtendedHeader) == 16);
 
-/* Begins most requests that have a response. */
+/* The beginning of most requests that have a response. */
 struct ResponseOnly {
 	u64 response;
 };
@@ -286,7 +290,7 @@ struct CreateCqResponse {
 	u32 cqe;
 };
 
-/* Time stamps in completions; a queue that may overflow. */
+/* Flags of CQ creation: time stamps in completions; the CQ may overflow. */
 constexpr u64 cq_flags = 1 << 0 | 1 << 1;
 
 struct CreateCqExtended {
@@ -326,10 +330,12 @@ struct ModifyCq {
 	u32 reserved;
 };
 static_assert(sizeof(ModifyCq) == 16);
-/* Bits of attr_mask: count and period. */
+/* Bits of attr_mask: moderation by count and period. */
 inline constexpr u32 modify_cq_moderation = 1 << 0;
 
-/* Destroys a CQ, QP or SRQ. The response has the number of events that the program has read. */
+/*
+ * Destroys a CQ, QP or SRQ. The response contains the number of events that the program has read.
+ */
 struct Destroy {
 	u64 response;
 	u32 handle;
@@ -354,7 +360,7 @@ struct QpCapacity {
 	u32 max_inline_data;
 };
 
-/* Parameters common to both ways to create a QP. */
+/* Parameters that both commands for creating a QP have. */
 struct QpParameters {
 	u64 user_handle;
 	/* For an XRC target, the handle of its XRC domain. */
@@ -392,7 +398,7 @@ struct CreateQpExtended {
 	u32 source_qpn;
 };
 static_assert(sizeof(CreateQpExtended) == 64);
-/* The least that is taken: without the table of receive queues. */
+/* Minimum size of the request: without the table of receive queues. */
 inline constexpr u16 create_qp_extended_least = 52;
 
 struct CreateQpExtendedResponse {
@@ -507,7 +513,10 @@ struct CreateSrqResponse {
 	u32 srqn;
 };
 
-/* The program's descriptor of the file that a domain is shared by, and flags as of open(2). */
+/*
+ * Opens an XRC domain. fd: the program's descriptor of the file through which the domain is shared.
+ * Flags: those of open(2).
+ */
 struct OpenXrcd {
 	u64 response;
 	s32 fd;
@@ -532,7 +541,7 @@ struct CreateXsrq {
 };
 static_assert(sizeof(CreateXsrq) == 48);
 
-/* An XRC target QP, in the domain of that handle. */
+/* Opens an XRC target QP in the domain with this handle. */
 struct OpenQp {
 	u64 response;
 	u64 user_handle;
@@ -557,7 +566,7 @@ struct QuerySrqResponse {
 	u32 reserved;
 };
 
-/* Records read from event files. */
+/* Records that programs read from event files. */
 struct CompletionEvent {
 	u64 user_handle;
 };

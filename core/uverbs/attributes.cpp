@@ -10,14 +10,14 @@ namespace
 constexpr u64 largest_descriptor = 0x7fffffff;
 constexpr u64 largest_handle = 0xffffffff;
 
-/* Checks a value that is stored in the list itself, if it fits there. */
+/* Checks the value of an attribute of at most 8 bytes, which is stored in the list itself. */
 kern::Result<> check_inline(const Attribute &known, u16 size, u64 &data)
 {
 	if (known.form == Form::constant || known.form == Form::flags) {
 		if (size != sizeof(u32) && size != sizeof(u64))
 			return kern::Error{-EINVAL};
 	}
-	/* The bytes behind are the program's business. */
+	/* Clear the bytes after a shorter value, which may be uninitialised. */
 	if (size < sizeof(u64))
 		data &= (u64{1} << size * 8) - 1;
 	const bool possible = known.form == Form::constant
@@ -44,7 +44,7 @@ kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t 
 
 size_t Attributes::search(u16 id) const
 {
-	/* The driver's are last. */
+	/* Search from the end, because the driver's attributes are last. */
 	for (size_t place = known_.size(); place-- > 0;)
 		if (known_[place].id == id)
 			return place;
@@ -72,7 +72,10 @@ kern::Result<> Attributes::take_one(const abi::Attribute &said, u64 at)
 
 kern::Result<> Attributes::take(u64 list, size_t count)
 {
-	/* Many are copied at a time, because a call takes longer than the copying. */
+	/*
+	 * Several attributes are copied at a time, because a call of copy_in() takes longer than
+	 * the copying.
+	 */
 	constexpr size_t piece = 16;
 	abi::Attribute said[piece];
 

@@ -2,11 +2,10 @@
 /*
  * Attributes of a method: a program's input, and addresses for the output.
  *
- * A method declares its attributes in a table (method_table.cpp). Common rules are checked once,
- * before it runs: that each attribute has a known number, occurs once, has the right size, a zero
- * tail and a valid value, and that no mandatory one is missing. So a method can rely on what it has
- * declared. It looks up the handles of objects and the file descriptors itself, which validates
- * them as well.
+ * A method declares its attributes in a table (method_table.cpp). Common rules are checked before
+ * the method runs: each attribute has a known number, occurs once, and has the right size, a zero
+ * tail and a valid value, and all mandatory attributes are present. So the method need not check
+ * these again. It looks up object handles and file descriptors itself, which validates them.
  */
 #pragma once
 #include <span>
@@ -19,22 +18,20 @@ namespace uverbs
 
 enum class Form : u8 {
 	/*
-	 * Input: exactly the declared number of bytes (in), or more of which the rest is zero
-	 * (in_growing), or any number (in_bytes).
+	 * Input: exactly the declared number of bytes (in); at least as many, with the rest zero
+	 * (in_growing); or at least as many with any contents (in_bytes).
 	 */
 	in,
 	in_growing,
 	in_bytes,
-	/*
-	 * One of several values, in four or eight bytes; or a set of flags.
-	 */
+	/* One of several values (constant) or a set of flags (flags), in 4 or 8 bytes. */
 	constant,
 	flags,
 	/* A buffer for output of at least the declared size. */
 	out,
 	/*
-	 * The handle of an object, or a file descriptor of the program; and the same for a new
-	 * object or file, which is returned in its place.
+	 * The handle of an object (handle), a file descriptor (descriptor), or a new object or
+	 * file, whose handle or descriptor is returned in the attribute.
 	 */
 	handle,
 	new_handle,
@@ -47,7 +44,7 @@ struct Attribute {
 	u16 id;
 	Form form;
 	bool mandatory;
-	/* Size of in and out, in bytes. */
+	/* Minimum size in bytes of input and output; for `in` the exact size. */
 	u16 size;
 	/* The largest value of a constant, or the mask of all flags. */
 	u64 bound;
@@ -56,7 +53,7 @@ struct Attribute {
 class Attributes
 {
 public:
-	/* No method has as many attributes. */
+	/* Maximum number of attributes of a method. */
 	static constexpr size_t most = 20;
 
 	explicit Attributes(std::span<const Attribute> known) : known_(known)
@@ -66,22 +63,26 @@ public:
 
 	/*
 	 * Must be called once: reads `count` attributes from the program's list. Context: process,
-	 * the program's. Errors: EPROTONOSUPPORT for an unknown one, unless it is optional;
-	 * EOPNOTSUPP for a tail that is not zero; EBADF for an invalid descriptor; EINVAL for
-	 * anything else that is wrong or missing; EFAULT.
+	 * the program's. Errors: EPROTONOSUPPORT for an unknown attribute that is marked as
+	 * mandatory; EOPNOTSUPP for a tail that is not zero; EBADF for an invalid descriptor;
+	 * EINVAL for other invalid or missing attributes; EFAULT.
 	 */
 	kern::Result<> take(u64 list, size_t count);
 
-	/* The following functions accept only attributes that the method accepts. */
+	/*
+	 * The following functions may be called only for attributes that the method has declared,
+	 * except where noted.
+	 */
 	bool has(u16 id) const { return of(id).present; }
 	/*
-	 * Returns input of at most 8 bytes: a number or a handle; 0 if there is none.
+	 * Returns input of at most 8 bytes, such as a number or a handle; 0 if the attribute is
+	 * absent.
 	 */
 	u64 number(u16 id) const { return of(id).data; }
 	u32 handle(u16 id) const { return static_cast<u32>(number(id)); }
-	/* Returns a descriptor; -1 if there is none. */
+	/* Returns a descriptor; -1 if the attribute is absent. */
 	s32 descriptor(u16 id) const { return has(id) ? static_cast<s32>(number(id)) : -1; }
-	/* Copies in longer input. Errors: EFAULT. */
+	/* Copies input of more than 8 bytes. Errors: EFAULT. */
 	template<class T>
 	kern::Result<> read(u16 id, T &said) const
 	{
@@ -90,8 +91,8 @@ public:
 	}
 
 	/*
-	 * Returns address and size, in the program's memory, of the input or of the buffer for the
-	 * output; zero if there is none. Accepts any number.
+	 * Returns the address and the size, in the program's memory, of the input or of the output
+	 * buffer; zeroes if the attribute is absent. @id may be any number.
 	 */
 	struct Place {
 		u64 address = 0;
@@ -105,8 +106,8 @@ public:
 	}
 
 	/*
-	 * Writes output, if the program requests it; a larger buffer is filled with zeroes.
-	 * Context: process, the program's. Errors: EFAULT.
+	 * Writes output, if the program has requested it; the rest of a larger buffer is filled
+	 * with zeroes. Context: process, the program's. Errors: EFAULT.
 	 */
 	template<class T>
 	kern::Result<> write_output(u16 id, const T &answer) const
@@ -115,12 +116,15 @@ public:
 	}
 	/* Writes the handle of a new object. */
 	kern::Result<> write_handle(u16 id, u32 number) const;
-	/* Marks output that has already been written. */
+	/* Marks an output attribute whose buffer has been written directly. */
 	kern::Result<> answered(u16 id) const { return mark(of(id)); }
 
 private:
 	struct Slot {
-		/* Addresses of the attribute in the program's list, and of its data. */
+		/*
+		 * Addresses of the attribute in the program's list, and of its data in the
+		 * program's memory.
+		 */
 		u64 itself = 0;
 		u64 at = 0;
 		u64 data = 0;
@@ -128,10 +132,10 @@ private:
 		u16 flags = 0;
 		bool present = false;
 	};
-	/* Returns its index in known_, or the size of known_ for an unknown one. */
+	/* Returns the attribute's index in known_, or the size of known_ if it is unknown. */
 	size_t find(u16 id) const
 	{
-		/* Most attributes have their number as index. */
+		/* For most attributes, the number is also the index. */
 		if (id < known_.size()) {
 			const size_t place = kern::index_nospec(id, known_.size());
 			if (known_[place].id == id)
@@ -157,8 +161,8 @@ private:
 };
 
 /*
- * Writes `size` bytes to a buffer of that size or more in the program's memory, the rest of which
- * becomes zero. Errors: EFAULT.
+ * Writes `size` bytes to a buffer in the program's memory. If the buffer is smaller, the output is
+ * truncated; if it is larger, the rest becomes zero. Errors: EFAULT.
  */
 kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t size);
 

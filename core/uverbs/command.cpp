@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Code that all commands share: header, sizes, trailing data. The order of the checks determines
-// the errors that stock programs expect.
+// Code that all commands share: it parses the header, and checks sizes and trailing data. The order
+// of the checks determines the errors that existing programs expect.
 #include "methods.hpp"
 
 namespace uverbs
@@ -16,9 +16,9 @@ class Framing
 public:
 	explicit Framing(Call &call) : call_(call) {}
 
-	/* A command written into the file. */
+	/* Runs a command that was written into the file. */
 	kern::Result<> run(u64 from, size_t count);
-	/* A command in the attributes of a method. */
+	/* Runs a command that was passed in the attributes of a method. */
 	kern::Result<> run(u32 word, Attributes::Place in, Attributes::Place out);
 
 private:
@@ -28,7 +28,7 @@ private:
 				  size_t count);
 	kern::Result<> read_extended(const Command &command, const abi::Header &header, u64 from,
 				     size_t count);
-	/* Copies the core's part of the request. The rest must be zero. */
+	/* Copies the core's part of the request. Bytes after it must be zero. */
 	kern::Result<> take_request(const Command &command, u64 from, size_t size);
 	kern::Result<> carry_out(const Command &command)
 	{
@@ -75,7 +75,7 @@ kern::Result<> Framing::read_plain(const Command &command, const abi::Header &he
 
 	if (in != size)
 		return kern::Error{-EINVAL};
-	/* Old libraries send a shorter request of this command than they should. */
+	/* Old libraries specify a size for this command that omits its last 8 bytes. */
 	const size_t least = sizeof(header) + command.request;
 	const bool short_of_reserved =
 		command.number == abi::destroy_cq && size == least - sizeof(u64);
@@ -83,7 +83,10 @@ kern::Result<> Framing::read_plain(const Command &command, const abi::Header &he
 		return kern::Error{-ENOSPC};
 	if (out < command.response)
 		return kern::Error{-ENOSPC};
-	/* The programs pass it completely, but with a wrong size. */
+	/*
+	 * Those libraries pass the complete request in memory, only with the wrong size, so it can
+	 * be read completely.
+	 */
 	const size_t core = command.request;
 	KERN_TRY(take_request(command, from + sizeof(header), core));
 	size = short_of_reserved ? 0 : size - sizeof(header) - core;
@@ -148,7 +151,7 @@ kern::Result<> Framing::run(u32 word, Attributes::Place in, Attributes::Place ou
 {
 	const Command *const command = KERN_TRY(find(word));
 
-	/* A plain request contains the address of the response here as well, which is ignored. */
+	/* The address of the response in a plain request is ignored here. */
 	if (in.size < command->least_request || out.size < command->response)
 		return kern::Error{-ENOSPC};
 	KERN_TRY(take_request(*command, in.address, in.size));

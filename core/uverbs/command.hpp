@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Commands: what a program writes into the file, one command in each write.
+ * Commands, which a program writes into the file, one with each write().
  *
- * One table lists all commands, with the sizes of request and response (command_table.cpp). Common
- * checks are done once, before a command runs: sizes and their consistency, tails that must be
- * zero, and whether device and context exist. A command receives its complete request in kernel
- * memory, padded with zeroes if the program's was shorter.
+ * One table lists all commands, with the sizes of request and response (command_table.cpp). Before
+ * a command runs, common code checks the sizes, the tails that must be zero, and whether the device
+ * and a context exist. A command gets its complete request in kernel memory, padded with zeroes if
+ * the program's request was shorter.
  */
 #pragma once
 #include <kern/user.hpp>
@@ -16,23 +16,23 @@
 namespace uverbs
 {
 
-/* The largest request that the core knows. */
+/* Size of the largest request. */
 inline constexpr size_t max_request = 120;
 
 enum class Needs : u8 {
-	/* Only the device: GET_CONTEXT. */
+	/* The device, but no context: for GET_CONTEXT. */
 	device,
 	context,
-	/* Only the object that it destroys, or nothing. */
+	/* Neither: for commands that only destroy an object. */
 	nothing,
 };
 
-/* The context and device that a call finds. */
+/* Whether a context and the device exist when a call begins. */
 struct Present {
 	bool context;
 	bool device;
 
-	/* Errors: EIO, EINVAL. */
+	/* Errors: EIO if the device has been removed, EINVAL if there is no context. */
 	kern::Result<> check(Needs needs) const
 	{
 		if (needs != Needs::nothing && !device)
@@ -42,7 +42,7 @@ struct Present {
 	}
 };
 
-/* A command, or a method, that runs. */
+/* A running command or method. */
 class Call
 {
 public:
@@ -50,7 +50,7 @@ public:
 
 	File &file;
 	const Present present;
-	/* Data between the driver and its library. */
+	/* Data that the driver and its library exchange. */
 	ib_udata udata{};
 
 	template<class T>
@@ -60,8 +60,8 @@ public:
 		return *reinterpret_cast<const T *>(request_);
 	}
 	/*
-	 * May be called once. An extended response is cut to the program's buffer, and padded with
-	 * zeroes if that is larger. Errors: EFAULT.
+	 * Writes the response; may be called once. An extended response is truncated to the
+	 * program's buffer, or padded with zeroes if the buffer is larger. Errors: EFAULT.
 	 */
 	template<class T>
 	kern::Result<> respond(const T &response) const
@@ -74,7 +74,7 @@ public:
 	{
 		return static_cast<u32>(room_ < sizeof(T) ? room_ : sizeof(T));
 	}
-	/* Addresses and sizes in the program's memory. */
+	/* Sets the addresses and sizes of the driver's data in the program's memory. */
 	void set_driver_parts(u64 in, size_t inlen, u64 out, size_t outlen)
 	{
 		udata = {.inbuf = inlen ? kern::user_pointer(in) : nullptr,
@@ -89,7 +89,7 @@ private:
 	kern::Result<> respond(const void *response, size_t size) const;
 
 	alignas(8) std::byte request_[max_request] = {};
-	/* The address of the core's response, and its length. */
+	/* The address and the size of the buffer for the core's response. */
 	u64 response_ = 0;
 	size_t room_ = 0;
 };
@@ -99,14 +99,14 @@ struct Command {
 	bool extended;
 	Needs needs;
 	/*
-	 * Size of the request that the core knows; for an extended command, least_request is the
-	 * minimum size.
+	 * Size of the complete request. least_request is the minimum size that an extended command
+	 * may have.
 	 */
 	u16 request;
 	u16 least_request;
 	/* Minimum size of the response buffer; 0 if there is no response. */
 	u16 response;
-	/* Offset in ib_device_ops of the method that the command requires; or `always`. */
+	/* Offset in ib_device_ops of the method that the driver must have; or `always`. */
 	u16 method;
 	kern::Result<> (*run)(Call &call);
 };
@@ -116,8 +116,8 @@ inline constexpr u16 always = 0xffff;
 const Command *find_command(u32 number, bool extended);
 
 /*
- * Executes a command of `count` bytes in the program's memory. Context: process, the program's.
- * Errors: those of Documentation/user-verbs.rst, and those of the command.
+ * Runs a command of `count` bytes in the program's memory. Context: process, the program's. Errors:
+ * those of Documentation/user-verbs.rst, and those of the command.
  */
 kern::Result<> run_command(File &file, u64 from, size_t count, Present present);
 

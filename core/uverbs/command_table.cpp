@@ -16,7 +16,9 @@ constexpr u16 size_of = sizeof(T);
 template<>
 constexpr u16 size_of<None> = 0;
 
-/* Derived from the command's function: the type of its request, and so its size. */
+/*
+ * Determines the type, and so the size, of a command's request from the parameter of its function.
+ */
 template<class T>
 struct RequestOf;
 template<class T>
@@ -98,8 +100,7 @@ constexpr Command commands[] = {
 	ending<detach_mcast>(abi::detach_mcast, METHOD(detach_mcast)),
 
 	/*
-	 * The least response of the first command is its original one, which has been extended
-	 * since.
+	 * The minimum response of this command is its original one; members have been added since.
 	 */
 	extended<query_device_extended>(
 		abi::query_device, __builtin_offsetof(abi::DeviceAttributesExtended, odp_general)),
@@ -112,7 +113,10 @@ constexpr Command commands[] = {
 };
 #undef METHOD
 
-/* Indexed by number, plain ones first: the command's place in the list plus one, 0 for none. */
+/*
+ * Indexed by command number, with the plain commands first. An entry is the index in the list plus
+ * one, or 0 if there is no such command.
+ */
 using Index = std::array<u8, 2 * abi::number_count>;
 constexpr Index make_index()
 {

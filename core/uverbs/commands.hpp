@@ -59,8 +59,8 @@ Result<> attach_mcast(Call &call, const abi::Multicast &request);
 Result<> detach_mcast(Call &call, const abi::Multicast &request);
 
 /*
- * Destroys an object that is not held, by its type and handle. `last` is called with the object
- * before it is freed. Errors: those of ObjectTable::claim(), of the device.
+ * Destroys an object, which must not be held, by its type and handle. `last` is called with the
+ * object before it is freed. Errors: those of ObjectTable::claim(), and those of the device.
  */
 template<class T, class Last>
 Result<> destroy(Call &call, u32 handle, Last last)

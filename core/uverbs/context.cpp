@@ -10,7 +10,7 @@ namespace uverbs
 namespace
 {
 
-/* The capabilities that are reported to programs. */
+/* The device capabilities that are reported to programs. */
 constexpr u64 user_capabilities =
 	IB_DEVICE_RESIZE_MAX_WR | IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |
 	IB_DEVICE_RAW_MULTI | IB_DEVICE_AUTO_PATH_MIG | IB_DEVICE_CHANGE_PHY_PORT |
@@ -21,7 +21,8 @@ constexpr u64 user_capabilities =
 	IB_DEVICE_MEM_WINDOW_TYPE_2B | IB_DEVICE_RC_IP_CSUM | IB_DEVICE_RAW_IP_CSUM;
 
 /*
- * PortInfo's bit that programs read as "GIDs are made of IP addresses", which InfiniBand's are not.
+ * The bit of PortInfo that programs interpret as "GIDs contain IP addresses", which is not true of
+ * InfiniBand's GIDs.
  */
 constexpr u32 port_cap_ip_based_gids = 1u << 26;
 
@@ -105,7 +106,7 @@ Result<> write_context(Call &call, const Attributes &said)
 	return said.write_output(core_support, core_drops_optional_access);
 }
 
-/* Errors: EINVAL for a port or an entry that does not exist. */
+/* Errors: EINVAL if the port or the entry does not exist. */
 Result<abi::GidEntry> read_gid(ib_device &device, u32 port_num, u32 index)
 {
 	abi::GidEntry entry = {
@@ -146,7 +147,7 @@ Result<> get_context(Call &call, const abi::ResponseOnly &)
 	return {};
 }
 
-/* Without a file for events, because the library requests one next. */
+/* Creates the context without an event file: the library requests that by another method. */
 Result<> methods::get_context(Call &call, const Attributes &said)
 {
 	return call.file.make_context(call.udata, [&] { return write_context(call, said); });

@@ -29,7 +29,10 @@ Result<kern::Ref<EventFile>> find_event_file(File &file, s32 descriptor, EventFi
 	return kern::Ref<EventFile>::share(*found.get());
 }
 
-/* Returns the completion channel of a descriptor, which must belong to this file; or none. */
+/*
+ * Returns the completion channel of a descriptor, which must belong to this file. Returns an empty
+ * reference for a negative descriptor.
+ */
 Result<kern::Ref<EventFile>> find_channel(File &file, s32 descriptor)
 {
 	return descriptor < 0 ? kern::Ref<EventFile>()
@@ -42,13 +45,13 @@ struct CqParameters {
 	u32 comp_vector;
 	s32 comp_channel;
 	u64 flags = 0;
-	/* The file for asynchronous events, if the program specifies one. */
+	/* The file for asynchronous events, if the program has specified one. */
 	s32 event_file = no_descriptor;
 };
 
 /*
- * Known flags are supported by no driver of weft; rdma-core's own tests expect a different error
- * for those and for unknown ones.
+ * No driver of weft supports any flag. Known and unknown flags are refused with different errors,
+ * which rdma-core's tests expect.
  */
 Result<> check_flags(u64 flags)
 {
@@ -68,7 +71,7 @@ Result<> create(Call &call, const CqParameters &wanted, Respond respond)
 		.cqe = wanted.cqe, .comp_vector = wanted.comp_vector, .flags = 0};
 
 	KERN_TRY(check_flags(wanted.flags));
-	/* First, for it is the mistake that programs make. */
+	/* Check the vector first, because programs often pass a wrong one. */
 	if (attr.comp_vector >= static_cast<u32>(device.num_comp_vectors))
 		return kern::Error{-EINVAL};
 	auto channel = KERN_TRY(find_channel(file, wanted.comp_channel));

@@ -16,7 +16,7 @@ kern::Result<kern::Ref<Device>> Device::create(ib_device &ib, const kern::Device
 		return kern::Error{-EOPNOTSUPP};
 	auto device = KERN_TRY(kern::adopt_ref(new (kern::Gfp::kernel) Device(ib)));
 	if (const kern::Result<> started = device->start(verbs_class, region); !started) {
-		/* Its node may have existed and been opened. */
+		/* The node may have existed for a moment, and a program may have opened it. */
 		device->files_.leave_device();
 		device->cgroup_ = {};
 		return kern::Error{started.error()};
@@ -83,8 +83,8 @@ void Device::remove()
 	ib_withdraw_node(&published_);
 	node_ = {};
 	/*
-	 * The number can be used for another device, although programs may keep this one open for
-	 * long.
+	 * The number can be assigned to another device now, although programs may keep this
+	 * device's file open for long.
 	 */
 	numbers().free(std::exchange(number_, kern::Node::limit));
 	files_.leave_device();

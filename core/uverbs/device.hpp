@@ -19,14 +19,14 @@ class Device : public kern::RefCounted<Device>
 {
 public:
 	/*
-	 * Programs may open it from now on. Context: process. Errors: EOPNOTSUPP for a device that
-	 * is not for programs; ENOSPC when all numbers are taken; ENOMEM.
+	 * Creates the node; programs may open it from then on. Context: process. Errors: EOPNOTSUPP
+	 * for a device that does not support programs; ENOSPC if all numbers are in use; ENOMEM.
 	 */
 	static kern::Result<kern::Ref<Device>>
 	create(ib_device &ib, const kern::DeviceClass &verbs_class, const kern::NodeRegion &region);
 	~Device();
 
-	/* The device is removed. After the return nothing refers to it. Context: process. */
+	/* Called when the device is removed. Closes the programs' use of it. Context: process. */
 	void remove();
 
 	ib_device &ib() const { return ib_; }
@@ -35,7 +35,10 @@ public:
 	void forget(File &file) { files_.forget(file); }
 	XrcDomains &xrc_domains() { return xrc_domains_; }
 	Shares &shares() { return shares_; }
-	/* Contexts and objects are charged to this until the device is removed. */
+	/*
+	 * The device's entry in the rdma control group, to which contexts and objects are charged;
+	 * nullptr after the device was removed.
+	 */
 	kern_cgroup_device *cgroup() const { return cgroup_.native(); }
 
 private:
@@ -44,9 +47,9 @@ private:
 	kern::Result<> show_name(kern::sysfs::Output &out);
 	kern::Result<> show_version(kern::sysfs::Output &out);
 
-	/* Valid until the device is removed. */
+	/* The device; valid until it is removed. */
 	ib_device &ib_;
-	/* Lowest free; none if it is not below the node's limit. */
+	/* The lowest free number; Node::limit means none. */
 	unsigned int number_ = kern::Node::limit;
 	char name_[16] = {};
 	XrcDomains xrc_domains_;
@@ -59,7 +62,7 @@ private:
 	ib_node published_{};
 };
 
-/* Returns the allocator of the numbers. */
+/* Returns the allocator of the device numbers. */
 kern::IdAllocator &numbers();
 
 } // namespace uverbs

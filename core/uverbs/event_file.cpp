@@ -22,7 +22,7 @@ EventFile::EventFile(Kind kind) : kind_(kind) {}
 
 EventFile::~EventFile()
 {
-	/* Only its own sources are left, because objects have removed theirs. */
+	/* Only the sources of ports are left, because objects have removed their sources. */
 	kern::Guard guard(lock_);
 	while (queue_.pop_front())
 		;
@@ -32,7 +32,7 @@ kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, 
 {
 	auto charge = KERN_TRY(maker.share().event_files.take());
 	auto file = KERN_TRY(kern::NewFile::create(kind, "[infinibandevent]", events.get()));
-	/* The file's own: release() gives it up. */
+	/* This reference belongs to the file; release() drops it. */
 	kern::Ref<EventFile> held = events;
 	EventFile *self = held.release();
 	{
@@ -69,7 +69,7 @@ void EventFile::push(EventSource &source, ib_event_type type)
 	kern::Guard guard(lock_);
 
 	if (kind_ == Kind::asynchronous) {
-		/* This is now the latest event, so it moves behind the others. */
+		/* Remove an earlier event of this type, and add the type as the latest one. */
 		u32 kept = 0;
 		for (u32 i = 0; i < source.waiting_; i++)
 			if (source.type_[i] != type)
@@ -111,7 +111,10 @@ void EventFile::close()
 	readers_.wake_all();
 }
 
-/* Takes the next event. Its source is moved to the end of the list if it has more. */
+/*
+ * Removes and returns the next event. If its source has more events, it is moved to the end of the
+ * list.
+ */
 bool EventFile::pop(Record &record)
 {
 	kern::Guard guard(lock_);

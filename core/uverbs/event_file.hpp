@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Files that a program reads events from: completion channels (CHAN-02), and one for asynchronous
- * events.
+ * Files from which a program reads events: completion channels (CHAN-02), and files for
+ * asynchronous events.
  *
- * No event needs memory: unread events are recorded in an EventSource of the object or the
- * port. For a CQ it has the number of its completion events, one for each time it was armed;
- * otherwise the types, in the order of their last occurrence: an event that comes again before
- * it has been read is read once. So the unread events of a program are bounded by the number of
- * its objects.
+ * Reporting an event needs no memory: unread events are recorded in an EventSource of the object or
+ * the port. The source of a CQ's completion events counts them, one for each time that the CQ was
+ * armed. Other sources store the types of the unread events, in the order of their last occurrence:
+ * an event that occurs again before it has been read is read only once. So the number of unread
+ * events is limited by the number of the program's objects.
  */
 #pragma once
 #include <kern/file.hpp>
@@ -32,14 +32,14 @@ private:
 	friend class EventFile;
 	static constexpr unsigned int types = IB_EVENT_WQ_FATAL + 1;
 
-	/* Returned to the program in each event. */
+	/* Value that identifies the object or port to the program in each event. */
 	u64 element_ = 0;
-	/* Number of events that wait to be read, and that were read. */
+	/* Number of events that wait to be read, and number that have been read. */
 	u32 waiting_ = 0;
 	u32 read_ = 0;
 	/* The types of waiting asynchronous events, oldest first. */
 	u8 type_[types] = {};
-	/* In the queue of its file while events wait. */
+	/* In the list of its file while events wait. */
 	kern::ListNode node_;
 };
 
@@ -51,44 +51,51 @@ public:
 	~EventFile();
 
 	/*
-	 * Both create the object and the file that the program reads, which the caller installs.
-	 * Context: process. Errors: EDQUOT; those of NewFile::create().
+	 * create_channel() and create_asynchronous() create the object and the file from which the
+	 * program reads. The caller installs the file. Context: process. Errors: EDQUOT; those of
+	 * NewFile::create().
 	 */
 	struct Created {
 		kern::Ref<EventFile> events;
 		kern::NewFile file;
 	};
 	static kern::Result<Created> create_channel(File &maker);
-	/* Creates it with a source for each port of the device, and one for the device. */
+	/* Also creates a source for each port of the device, and one for the device itself. */
 	static kern::Result<Created> create_asynchronous(File &maker);
 
-	/* Adds an event. type: of an asynchronous event. Context: any. */
+	/* Adds an event. @type: for asynchronous events only. Context: any. */
 	void push(EventSource &source, ib_event_type type = {});
-	/* Does the same for a port, or for the device if @port is 0. Has no effect on channels. */
+	/*
+	 * Like push(), for an event of a port, or of the device if @port is 0. Has no effect on
+	 * channels.
+	 */
 	void push_port(u32 port, ib_event_type type);
 	/*
-	 * Removes the unread events of a source; returns the number of its events that were read.
+	 * Removes the unread events of a source; returns the number of events that have been read.
 	 * Context: process.
 	 */
 	u32 forget(EventSource &source);
 	/*
-	 * Closes a channel: no more events are added, and readers get an error after the remaining
-	 * ones. Context: process.
+	 * Closes a channel whose CQs have been destroyed: a reader gets the remaining events, and
+	 * then an error. Context: process.
 	 */
 	void close();
 
-	/* The caller must hold the file. */
+	/*
+	 * Returns true if this file is of that kind and was created by @maker. The caller must hold
+	 * the file.
+	 */
 	bool is(Kind kind, const File &maker) const
 	{
 		return kind_ == kind && maker_.get() == &maker;
 	}
 
-	/* The file's calls. */
+	/* File operations. */
 	kern::Result<size_t> read(u64 to, size_t count, bool wait);
 	unsigned int poll(kern::Poll &poll);
 	void release();
 
-	/* In the list of the file that created it. */
+	/* In the list of the uverbs file that created it. */
 	kern::ListNode node;
 
 private:
@@ -108,8 +115,8 @@ private:
 
 	const Kind kind_;
 	/*
-	 * Both are valid while the program has the file open. The charge is to the user of the file
-	 * that created it.
+	 * maker_ and charge_ are valid while the program has the file open. The charge belongs to
+	 * the user of the uverbs file that created it.
 	 */
 	kern::Ref<File> maker_;
 	kern::Charge charge_;
@@ -117,12 +124,12 @@ private:
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("uverbs.events")};
 	kern::List<EventSource, &EventSource::node_> queue_ KERN_GUARDED_BY(lock_);
 	bool closed_ KERN_GUARDED_BY(lock_) = false;
-	/* nullptr after the program has closed it. */
+	/* nullptr after the program has closed the file. */
 	kern_file *file_ KERN_GUARDED_BY(lock_) = nullptr;
 	kern::WaitQueue readers_{KERN_LOCK_CLASS("uverbs.readers")};
 };
 
-/* The kind of file behind the descriptors of such files. */
+/* The file type that recognises descriptors of event files. */
 kern::FileKind<EventFile> &event_file_kind();
 
 } // namespace uverbs

@@ -3,7 +3,7 @@
 #include "device.hpp"
 #include "methods.hpp"
 
-/* module.c: the module stays. */
+/* Defined in module.c: takes a permanent reference to the module. */
 extern "C" void weft_uverbs_stay();
 
 namespace uverbs
@@ -64,16 +64,16 @@ void File::end(State next)
 		return;
 	if (before < State::device_gone) {
 		/*
-		 * The program's hands off the device first, if it still has them on it: a file that
-		 * is closed has no mappings.
+		 * Remove the program's mappings first. A file that is being closed has none left.
 		 */
 		if (next == State::device_gone)
 			kern_file_revoke(native_);
 		const bool all = objects_.end_all();
 		if (!all) {
 			/*
-			 * Leaked objects may still call their handlers, which are in this module,
-			 * and use their registers, which must not be reassigned.
+			 * Leaked objects may still call their handlers, so this module must stay
+			 * loaded. They may also use the registers of the context, so those must not
+			 * be reassigned.
 			 */
 			weft_uverbs_stay();
 			context_charge_.lose();
@@ -105,7 +105,10 @@ void File::leave_device()
 void File::release()
 {
 	end(State::closed);
-	/* This must be the last step, because the removal of the device waits for it. */
+	/*
+	 * This must be the last access to the device, because the removal of the device waits for
+	 * it.
+	 */
 	owner_->forget(*this);
 	/* Drop the reference that Device::open() took for the file. */
 	kern::Ref<File>::adopt(this);
@@ -174,8 +177,8 @@ kern::Result<> File::control(unsigned int command, u64 argument)
 }
 
 /*
- * The kernel does not call it once the mappings have been revoked, and until then the context
- * stays.
+ * The kernel does not call this function after the mappings have been revoked, and the context
+ * exists until then.
  */
 kern::Result<kern_mapping> File::map(u64 page_offset, size_t length)
 {

@@ -4,14 +4,14 @@
  * created.
  *
  * Commands run in parallel. Closing the file, or removing the device, waits for running commands
- * and admits no more. Both do the same, in this order: they destroy the mappings, then the objects,
- * then the context. After device removal a program still has handles, which it can destroy, and
- * descriptors, from which it can read events.
+ * and admits no more. Both destroy the mappings, then the objects, and then the context. After
+ * device removal a program still has handles, which it can destroy, and descriptors, from which it
+ * can read events.
  *
- * Locks: commands_ is outermost; the program's memory is read, written and pinned with it held for
- * reading. Methods called under mmap_lock (map) do not take it. Then come making_, ObjectTable's
- * lock, and those of the midlayer; event_files_lock_, and inside it EventFile's lock, are
- * innermost.
+ * Locks: commands_ is outermost. With commands_ held for reading, the program's memory is read,
+ * written and pinned, so map(), which is called under mmap_lock, does not take it. Inside of it are
+ * making_, the lock of ObjectTable, and those of the midlayer. event_files_lock_ and, inside of it,
+ * the lock of EventFile are innermost.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -38,50 +38,50 @@ public:
 	~File();
 
 	/*
-	 * The device is removed. When this has returned, the program has no objects on it. Context:
-	 * process.
+	 * Called when the device is removed. After it returns, the program has no objects on the
+	 * device. Context: process.
 	 */
 	void leave_device();
 
-	/* For commands, which run only while the device exists. */
+	/* These may be called only by commands, which run only while the device exists. */
 	Device &owner() { return *owner_; }
 	ib_device &device() const { return *device_; }
 	ib_ucontext *context() const { return context_.load_acquire(); }
 	ObjectTable &objects() { return objects_; }
 	Share &share() const { return *share_; }
 	/*
-	 * Returns the file for asynchronous events of objects that specify no other; none until the
+	 * Returns the file for asynchronous events of objects that specify no file; empty until the
 	 * program has requested one.
 	 */
 	kern::Ref<EventFile> events();
 	/*
-	 * Implements GET_CONTEXT; succeeds once, if `respond` does. Errors: EINVAL for a second
-	 * call; EDQUOT; EAGAIN beyond the limit of a control group.
+	 * Implements GET_CONTEXT: creates the context, unless `respond` fails. Errors: EINVAL if
+	 * there is a context already; EDQUOT; EAGAIN beyond the limit of a control group.
 	 */
 	template<class Respond>
 	kern::Result<> make_context(ib_udata &udata, Respond respond);
-	/* The first one is returned by events(). */
+	/* Sets the file that events() returns, unless it is set already. */
 	void use_for_events(const kern::Ref<EventFile> &events);
 
 	void add_event_file(EventFile &file);
 	void remove_event_file(EventFile &file);
 
-	/* The file's calls. */
+	/* File operations. */
 	kern::Result<size_t> write(u64 from, size_t count);
 	kern::Result<> control(unsigned int command, u64 argument);
 	kern::Result<kern_mapping> map(u64 page_offset, size_t length);
 	void release();
 
-	/* In the list of its device. */
+	/* In the list of the device. */
 	kern::ListNode node;
 
 private:
-	/* The state only changes in this order. */
+	/* The state changes only in this order. */
 	enum class State : u8 {
 		opened,      // no context: only commands that need none are permitted
 		ready,       // all commands are permitted
 		device_gone, // only commands that destroy objects are permitted
-		closed,      // no commands are possible: the program has closed its last descriptor
+		closed, // the program has closed its last descriptor, so no commands are possible
 	};
 
 	File(Device &owner, kern_file &native, Shares::Member share);
@@ -89,27 +89,28 @@ private:
 	/* The only function that changes the state. */
 	void become(State next);
 	kern::Result<kern::CgroupCharge> charge_context();
-	/* Waits for running commands, and releases all objects of the device. */
+	/* Waits for running commands, destroys all objects, and changes the state. */
 	void end(State next) KERN_EXCLUDES(commands_);
 	void close_channels();
 	/*
-	 * Adds an event to all files for asynchronous events. port: 0 for the device. Context: any.
+	 * Adds an event of a port, or of the device if @port is 0, to all files for asynchronous
+	 * events. Context: any.
 	 */
 	void notify_all(u32 port, ib_event_type type);
 	Present present() const;
 	static void handle_event(ib_event_handler *handler, ib_event *event);
 
 	const kern::Ref<Device> owner_;
-	/* Must outlive everything that is taken from it. */
+	/* Declared first, because it must outlive everything that is charged to it. */
 	const Shares::Member share_;
 	ib_device *const device_;
-	/* Valid until closed. */
+	/* Valid until the file is closed. */
 	kern_file *const native_;
 
 	kern::RwLock commands_{KERN_LOCK_CLASS("uverbs.commands")};
 	/*
-	 * A State. Read with commands_ held, and written with it held for writing, except for the
-	 * change to `ready`, which one command makes.
+	 * A State. Read with commands_ held. Written with commands_ held for writing, except for
+	 * the change to `ready`, which the command that creates the context makes.
 	 */
 	kern::Atomic<u8> state_{static_cast<u8>(State::opened)};
 	/* Held by the command that creates the context. */
@@ -120,12 +121,13 @@ private:
 	ib_event_handler handler_{};
 	ObjectTable objects_;
 	/*
-	 * Taken by tasks only: files get events one by one, with interrupts off for one at a time.
+	 * Taken only by tasks, so interrupts are enabled while the list is walked. Each event
+	 * file's own lock disables them for one event only.
 	 */
 	kern::SpinLock event_files_lock_{KERN_LOCK_CLASS("uverbs.event_files")};
 	/*
-	 * The event files that the program has open. The first one for asynchronous events stays
-	 * valid after the program has closed it.
+	 * The event files that the program has open. events_ holds the first file for asynchronous
+	 * events, which stays valid after the program has closed it.
 	 */
 	kern::List<EventFile, &EventFile::node> event_files_ KERN_GUARDED_BY(event_files_lock_);
 	kern::Ref<EventFile> events_ KERN_GUARDED_BY(event_files_lock_);

@@ -10,7 +10,7 @@ using namespace uverbs;
 namespace
 {
 
-/* Linux's own (Documentation/admin-guide/devices.txt). */
+/* The numbers that Linux assigns to uverbs (Documentation/admin-guide/devices.txt). */
 constexpr unsigned int major = 231;
 constexpr unsigned int first_minor = 192;
 
@@ -19,7 +19,8 @@ class Service
 {
 public:
 	/*
-	 * Context: process. Errors: EBUSY or EEXIST if someone else has numbers or class; ENOMEM.
+	 * Context: process. Errors: EBUSY or EEXIST if another module uses the numbers or the
+	 * class; ENOMEM.
 	 */
 	static kern::Result<kern::Owned<Service>> create()
 	{
@@ -57,7 +58,7 @@ constinit ib_client client = {.name = "uverbs", .add = add, .remove = remove, .r
 
 int add(ib_device *device)
 {
-	/* Libraries find a device through sysfs; without that its node is useless. */
+	/* Libraries find a device through sysfs, so a node without an entry there is useless. */
 	if (!ib_sysfs_shows(device))
 		return -EOPNOTSUPP;
 	auto made = Device::create(*device, (*service)->verbs_class, (*service)->region);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The interface by ioctl(): an object's method is called with a list of attributes, each by
- * its number. Numbers and layouts. Each namespace has the attributes of the method of that
- * name.
+ * The ioctl() interface: a method of an object is called with a list of attributes, each with a
+ * number. This file has the numbers and layouts. Each namespace contains the attributes of the
+ * method with the same name.
  */
 #pragma once
 #include "abi.hpp"
@@ -10,11 +10,11 @@
 namespace uverbs::abi
 {
 
-/* The one call: _IOWR(0x1b, 1, of 24 bytes). */
+/* The only ioctl() command: _IOWR(0x1b, 1, 24 bytes). */
 inline constexpr unsigned int verbs_ioctl = 0xc0181b01;
 
 struct MethodHeader {
-	/* Bytes of this header and the attributes behind it. */
+	/* Size of this header and the attributes after it, in bytes. */
 	u16 length;
 	u16 object;
 	u16 method;
@@ -28,19 +28,19 @@ inline constexpr u16 longest_method = 4096;
 
 struct Attribute {
 	u16 id;
-	/* Bytes; of handles and descriptors 0. */
+	/* Size of the data in bytes; 0 for handles and descriptors. */
 	u16 length;
 	u16 flags;
 	u16 reserved;
 	/*
-	 * The input, if it fits here; otherwise its address, or that of the buffer for the
-	 * output.
+	 * The input, if it has at most 8 bytes; otherwise its address, or the address of the output
+	 * buffer.
 	 */
 	u64 data;
 };
 static_assert(sizeof(Attribute) == 16);
 inline constexpr u16 attribute_mandatory = 1 << 0;
-/* Set in the program's own list: this one has been answered. */
+/* Set by the kernel in the program's list: the output of this attribute has been written. */
 inline constexpr u16 attribute_answered = 1 << 1;
 
 enum Objects : u16 {
@@ -65,8 +65,8 @@ enum DeviceMethods : u16 {
 	device_query_gid_entry = 6,
 };
 /*
- * For objects that have both. An object that only a command can create has a single method, which
- * destroys it.
+ * Methods of objects that can be created and destroyed. An object that only a command can create
+ * has only one method, which destroys it.
  */
 enum ObjectMethods : u16 {
 	object_create = 0,
@@ -75,7 +75,7 @@ enum ObjectMethods : u16 {
 	async_event_alloc = 0,
 };
 
-/* Data between driver and library, in any method. */
+/* Data that the driver and its library exchange, in any method. */
 inline constexpr u16 driver_in = 0x1000;
 inline constexpr u16 driver_out = 0x1001;
 
@@ -90,7 +90,7 @@ enum : u16 { port_num, response };
 namespace context_method
 {
 enum : u16 { num_comp_vectors, core_support };
-/* Optional rights of a region, which are dropped if they are not supported. */
+/* Optional access rights of a region are dropped if the device does not support them. */
 inline constexpr u64 core_drops_optional_access = 1 << 0;
 }
 namespace query_gid_table
@@ -124,7 +124,7 @@ enum : u16 {
 	response_cap,
 	response_qp_num,
 };
-/* In addition to the flags of the command. */
+/* Additional to the flags of the command. */
 inline constexpr u32 flag_sq_sig_all = 1 << 12;
 }
 namespace create_srq_method
@@ -146,7 +146,7 @@ enum : u16 {
 	response_srq_num,
 };
 }
-/* Attributes of the destroy method, which every object has. */
+/* Attributes of the destroy method, which all objects have. */
 namespace destroy_method
 {
 enum : u16 { handle, response };

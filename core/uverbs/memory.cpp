@@ -9,7 +9,7 @@ namespace uverbs
 namespace
 {
 
-/* Optional access flags: they are dropped if they are not known. */
+/* Optional access flags, which are dropped, because no driver knows them. */
 constexpr u32 optional_access = 0x3ff00000;
 
 } // namespace

@@ -8,8 +8,8 @@ namespace uverbs
 {
 
 /*
- * An object that owns an object of the verbs. End: the function that destroys the latter; returns 0
- * or a negative errno.
+ * An object that owns an object of the verbs. @End: the function that destroys the verbs' object;
+ * returns 0 or a negative errno.
  */
 template<class Verbs, Kind its_kind, auto End>
 class Owning : public Object
@@ -20,7 +20,8 @@ public:
 	Owning() : Object(its_kind) {}
 
 	/*
-	 * Must be called once, with the object that the midlayer has created, or its error pointer.
+	 * Stores the object that the midlayer has created, or returns the error of its error
+	 * pointer. Must be called once.
 	 */
 	kern::Result<> take(Verbs *made)
 	{
@@ -29,10 +30,10 @@ public:
 		ib_ = made;
 		return {};
 	}
-	/* Returns nullptr before the object is created and after it was freed. */
+	/* Returns nullptr before the verbs' object is created and after it was destroyed. */
 	Verbs *ib() const { return ib_; }
 
-	/* Passes the object to the caller, who must free it. */
+	/* Passes the verbs' object to the caller, which must destroy it. */
 	Verbs *give_up() { return std::exchange(ib_, nullptr); }
 
 	kern::Result<> end(Reason) override
@@ -57,7 +58,7 @@ class Mr : public Owning<ib_mr, Kind::mr, ib_dereg_mr>
 {
 public:
 	explicit Mr(Hold<Pd> pd) : pd_(std::move(pd)) {}
-	/* Into another domain, as the midlayer has done. */
+	/* Called after the midlayer has moved the region to another PD. */
 	void move_to(Hold<Pd> pd) { pd_ = std::move(pd); }
 
 private:

@@ -207,7 +207,10 @@ constexpr Method all_methods[] = {
 	 methods::destroy_srq},
 };
 
-/* Indexed by object and number: one more than the method's place in the list, 0 for none. */
+/*
+ * Indexed by object and method number. An entry is the index in the list plus one, or 0 if there is
+ * no such method.
+ */
 constexpr size_t object_count = abi::object_async_event + 1,
 		 number_count = abi::device_query_gid_entry + 1;
 using Index = std::array<u8, object_count * number_count>;
@@ -255,7 +258,10 @@ kern::Result<> run_method(File &file, u64 from, Present present)
 	const Attributes::Place in = said.place(abi::driver_in), out = said.place(abi::driver_out);
 	call.set_driver_parts(in.address, in.size, out.address, out.size);
 	KERN_TRY(method->run(call, said));
-	/* The method has succeeded, so a fault in the program's list is ignored. */
+	/*
+	 * The method has succeeded, so an error when marking the attribute in the program's list is
+	 * ignored.
+	 */
 	if (out.size)
 		kern::ignore(said.answered(abi::driver_out));
 	return {};

@@ -9,8 +9,8 @@ namespace uverbs
 {
 
 /*
- * Carries out the method that the program's list at that address calls. Context: process, the
- * program's. Errors: those of Documentation/user-verbs.rst; of the method.
+ * Runs the method that is called by the list at this address in the program's memory. Context:
+ * process, the program's. Errors: those of Documentation/user-verbs.rst, and those of the method.
  */
 kern::Result<> run_method(File &file, u64 from, Present present);
 
@@ -19,7 +19,7 @@ namespace methods
 
 using kern::Result;
 
-/* command.cpp: any command, without its frame. */
+/* command.cpp: runs any command, without its header */
 Result<> invoke_write(Call &call, const Attributes &said);
 
 /* context.cpp */

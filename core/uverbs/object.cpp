@@ -55,7 +55,7 @@ kern::Result<> ObjectTable::add(Object &object)
 	object.charge_ = KERN_TRY(share_.of(object.kind_).take());
 	object.cgroup_charge_ = KERN_TRY(kern::CgroupCharge::create(cgroup_, KERN_CGROUP_OBJECT));
 	kern::Guard guard(lock_);
-	/* A program that has 2^31 objects has no memory long before. */
+	/* A program cannot reach 2^31 objects: memory is used up long before. */
 	object.handle_ = KERN_TRY(by_handle_.alloc(&object, 0, 0x7fffffff));
 	objects_.push_back(object);
 	return {};
@@ -102,8 +102,9 @@ bool ObjectTable::end_all()
 	Pass pass;
 
 	/*
-	 * A window that is older than the region to which it is bound would prevent the region's
-	 * destruction, so it is moved behind it.
+	 * A memory window that was created before the region to which it is bound prevents the
+	 * destruction of the region in the first pass, so passes are repeated while they make
+	 * progress.
 	 */
 	do
 		pass = end_each();

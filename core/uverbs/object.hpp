@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A program's objects by their handles.
+ * A program's objects and their handles.
  *
- * An object is held by the commands that use it and by the objects that were created in it. It can
- * be destroyed when nothing holds it. One command at a time creates or destroys an object;
- * meanwhile other commands that refer to it get EBUSY. A file lists its objects in the order of their
+ * An object is held by the commands that use it and by the objects that depend on it. It can be
+ * destroyed when nothing holds it. One command at a time creates or destroys an object; meanwhile
+ * other commands that refer to it get EBUSY. A file lists its objects in the order of their
  * creation, so an object comes after those that it holds, and destroying all in reverse order
  * always works.
  *
@@ -29,9 +29,7 @@ class Share;
 
 /* The reason why an object is destroyed. */
 enum class Reason : u8 {
-	/*
-	 * The program destroys the object: this is refused if another of its objects depends on it.
-	 */
+	/* The program destroys the object. This is refused if another object depends on it. */
 	command,
 	/* The program has exited, or the device was removed. */
 	gone,
@@ -48,12 +46,15 @@ public:
 	u32 handle() const { return handle_; }
 
 	/*
-	 * Destroys the device's resource, if it exists; after an error, it still exists. Afterwards
-	 * the device does not call the object. Context: process, in the task that creates or
-	 * destroys the object.
+	 * Destroys the device's resource, if it exists; if this fails, the resource still exists.
+	 * Afterwards the device does not call the object. Context: process, in the task that
+	 * creates or destroys the object.
 	 */
 	virtual kern::Result<> end(Reason reason) = 0;
-	/* Returns true if it has released its resource of the device, or never had one. */
+	/*
+	 * Returns true if the object has no resource of the device, because it was released or
+	 * never existed.
+	 */
 	virtual bool ended() const = 0;
 
 private:
@@ -68,7 +69,7 @@ private:
 
 	const Kind kind_;
 	u32 handle_ = 0;
-	/* The number of users, or `alone` while the object is created or destroyed. */
+	/* The number of holders, or `alone` while the object is being created or destroyed. */
 	kern::Atomic<int> users_{alone};
 	kern::ListNode node_;
 	kern::Charge charge_;
@@ -76,7 +77,7 @@ private:
 	kern::CgroupCharge cgroup_charge_;
 };
 
-/* An object that is not destroyed as long as this exists. */
+/* A reference that prevents the destruction of an object. */
 template<class T>
 class Hold
 {
@@ -100,22 +101,22 @@ public:
 
 private:
 	friend class ObjectTable;
-	/* Takes over the caller's hold. */
+	/* Takes over a hold that the caller has. */
 	explicit Hold(T *object) : object_(object) {}
 
 	T *object_ = nullptr;
 };
 
 /*
- * Lock order: its lock is held while objects are destroyed, and is outside of all locks that this
- * takes.
+ * Lock order: the lock of the table is held while objects are destroyed, so it is outside of all
+ * locks that this takes.
  */
 class ObjectTable
 {
 public:
 	/*
-	 * share: the share of the user who owns the objects; must outlive them. cgroup: the control
-	 * group that objects are charged to, or nullptr; must be valid until end_all().
+	 * @share: the share of the user who owns the objects; it must outlive them. @cgroup: the
+	 * control group to which objects are charged, or nullptr; it must be valid until end_all().
 	 */
 	explicit ObjectTable(Share &share, kern_cgroup_device *cgroup = nullptr)
 	    : share_(share), cgroup_(cgroup)
@@ -124,8 +125,8 @@ public:
 	~ObjectTable() { kern_assert(objects_.empty()); }
 
 	/*
-	 * Finds an object by kind and handle. Errors: ENOENT; EINVAL for an object of another kind;
-	 * EBUSY while it is being created or destroyed.
+	 * Finds an object by its kind and handle. Errors: ENOENT; EINVAL for an object of another
+	 * kind; EBUSY while it is being created or destroyed.
 	 */
 	template<class T>
 	kern::Result<Hold<T>> find(u32 handle)
@@ -133,8 +134,8 @@ public:
 		return Hold<T>(static_cast<T *>(KERN_TRY(find_held(handle, T::kind))));
 	}
 	/*
-	 * Does the same, and gives the caller exclusive use until end() or leave(). Errors: also
-	 * EBUSY if it is held.
+	 * Like find(), but gives the caller exclusive use until remove() or leave(). Errors: also
+	 * EBUSY if the object is held.
 	 */
 	template<class T>
 	kern::Result<T *> claim(u32 handle)
@@ -143,32 +144,32 @@ public:
 	}
 
 	/*
-	 * Assigns a handle to a new object; the caller has exclusive use until leave() or end().
-	 * Errors: EDQUOT beyond its user's share; EAGAIN beyond the limit of a control group;
+	 * Assigns a handle to a new object. The caller has exclusive use until leave() or remove().
+	 * Errors: EDQUOT beyond the user's share; EAGAIN beyond the limit of a control group;
 	 * ENOMEM.
 	 */
 	kern::Result<> add(Object &object);
-	/* Ends the exclusive use: other commands can find the object. */
+	/* Ends the exclusive use, so that other commands can find the object. */
 	void leave(Object &object) { object.users_.store_release(0); }
 	/*
-	 * The object, which only the caller uses, now holds another one: moves it behind that in
-	 * the order. It must have no users.
+	 * Moves an object to the end of the list, because it now holds another object and must come
+	 * after it. The caller has exclusive use of the object, which must have no holders.
 	 */
 	void stand_last(Object &object);
 	/*
-	 * Frees an object that only the caller uses, and that has no resource of the device any
-	 * more.
+	 * Frees an object. The caller has exclusive use of it, and its resource of the device must
+	 * have been released.
 	 */
 	void remove(Object &object);
 
 	/*
-	 * Destroys the device's resources of all objects; the handles stay. No command runs, or
-	 * will run that needs the device. Returns false if the device refused to destroy something:
-	 * these objects are lost, because the device may still call them, and so are all that they
-	 * depend on.
+	 * Releases the device's resources of all objects; the handles stay. No command that needs
+	 * the device may run during or after this. Returns false if the device refused to destroy a
+	 * resource. Such objects, and all on which they depend, are leaked, because the device may
+	 * still use them.
 	 */
 	bool end_all();
-	/* Frees all objects, which have been ended. No command runs. */
+	/* Frees all objects, for which end_all() must have been called. No command may run. */
 	void clear();
 
 private:
@@ -176,8 +177,8 @@ private:
 	kern::Result<Object *> find_held(u32 handle, Kind kind);
 	kern::Result<Object *> claim_held(u32 handle, Kind kind);
 	/*
-	 * Destroys all objects that can be destroyed, in the reverse order of their creation.
-	 * Returns whether any was, and whether all have been.
+	 * Releases the resources of all objects for which this is possible, in the reverse order of
+	 * their creation. Returns whether any was released, and whether all have been.
 	 */
 	struct Pass {
 		bool progress = false;
@@ -192,7 +193,9 @@ private:
 	kern::List<Object, &Object::node_> objects_ KERN_GUARDED_BY(lock_);
 };
 
-/* An object that is being created. Unless it is finished, it is destroyed with this. */
+/*
+ * An object that is being created. If finish() is not called, the destructor destroys the object.
+ */
 template<class T>
 class Allocation
 {
@@ -216,8 +219,8 @@ public:
 		if (!object_)
 			return;
 		/*
-		 * A program may have guessed its key and bound a window to it; then it is destroyed
-		 * with the file.
+		 * A program may have guessed the key of the region and bound a window to it. The
+		 * region is then destroyed when the file is closed.
 		 */
 		if (object_->end(Reason::gone))
 			table_.remove(*object_);

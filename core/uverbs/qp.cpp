@@ -12,7 +12,7 @@ namespace uverbs
 namespace
 {
 
-/* Q_Keys with this bit are the operating system's to give (IBA 10.2.4). */
+/* Q_Keys with this bit set are reserved for privileged programs (IBA 10.2.4). */
 constexpr u32 controlled_qkey = 1u << 31;
 
 void handle_event(ib_event *event, void *context)
@@ -26,7 +26,7 @@ constexpr bool is_for_programs(u8 type)
 	       type == IB_QPT_XRC_INI || type == IB_QPT_XRC_TGT;
 }
 
-/* Finds the objects that a QP of its type depends on. */
+/* Finds the objects on which a QP of this type depends. */
 Result<Qp::Parents> find_parents(ObjectTable &objects, const abi::QpParameters &wanted)
 {
 	Qp::Parents parents;
@@ -73,7 +73,7 @@ ib_qp_init_attr make_attr(const Qp::Parents &parents, const abi::QpParameters &w
 	return attr;
 }
 
-/* event_file: the file for its events, if the program specifies one. */
+/* event_file: the file for the QP's events, if the program has specified one. */
 template<class Respond>
 Result<> create(Call &call, const abi::QpParameters &wanted, u32 create_flags, s32 event_file,
 		Respond respond)
@@ -117,15 +117,18 @@ Result<abi::DestroyResponse> destroy_numbered(Call &call, u32 handle)
 	return response;
 }
 
-/* A new path, of a QP on its way to RTR or of one in SQD, which are the only ones to get one. */
+/*
+ * Returns true for the transition to RTR. A new path can be set only by this transition and in
+ * state SQD.
+ */
 bool is_on_its_way(const abi::ModifyQp &request)
 {
 	return (request.attr_mask & IB_QP_STATE) && request.qp_state == IB_QPS_RTR;
 }
 
 /*
- * In SQD, the path determines the port of a QP from now on, if no attribute does. A QP of type UC
- * keeps its port (IBA 11.2.5.3).
+ * Returns true if the new path also changes the QP's port. This is the case in state SQD, unless
+ * the port is given as an attribute. A UC QP keeps its port (IBA 11.2.5.3).
  */
 bool moves_with_its_path(const ib_qp &qp, const abi::ModifyQp &request)
 {
@@ -133,7 +136,7 @@ bool moves_with_its_path(const ib_qp &qp, const abi::ModifyQp &request)
 	       !is_on_its_way(request) && qp.qp_type != IB_QPT_UC;
 }
 
-/* Checks a modification of a QP by rules of this interface beyond the midlayer's. */
+/* Checks a modification by the rules of this interface, which are stricter than the midlayer's. */
 Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 {
 	const u32 mask = request.attr_mask;
@@ -149,7 +152,8 @@ Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 		if (!rdma_is_port_valid(&device, request.dest.port_num))
 			return kern::Error{-EINVAL};
 		/*
-		 * The path leaves by the QP's own port; on the way to RTR that is the one of INIT.
+		 * The path must use the QP's own port; on the transition to RTR that is the port
+		 * set in INIT.
 		 */
 		const u32 own =
 			(mask & IB_QP_PORT) && !is_on_its_way(request) ? request.port_num : port;
@@ -164,7 +168,7 @@ Result<> check(const ib_qp &qp, const abi::ModifyQp &request)
 	return {};
 }
 
-/* An XRC QP ignores attributes of the half that it does not have. */
+/* Removes attributes of the half that an XRC QP does not have; they are ignored. */
 u32 attributes_of(const ib_qp &qp, u32 mask)
 {
 	switch (qp.qp_type) {
@@ -226,7 +230,10 @@ ib_gid gid_of(const abi::Multicast &request)
 
 Qp::~Qp()
 {
-	/* A QP that could not be destroyed may still be in groups; it is not freed. */
+	/*
+	 * If the QP could not be destroyed, it may still be attached to groups. It is then leaked
+	 * and its destructor not called, so here the list must be empty.
+	 */
 	kern::Guard guard(groups_lock_);
 	kern_assert(groups_.empty());
 }
@@ -381,9 +388,7 @@ Result<> modify_qp(Call &call, const abi::ModifyQp &request)
 
 Result<> modify_qp_extended(Call &call, const abi::ModifyQpExtended &request)
 {
-	/*
-	 * A limit of the rate is for packets that are made by the program, which there are none of.
-	 */
+	/* The rate limit applies only to packet pacing, which is not supported. */
 	if (request.base.attr_mask & ~static_cast<u32>(IB_QP_ATTR_STANDARD_BITS) ||
 	    request.reserved)
 		return kern::Error{-EOPNOTSUPP};
@@ -418,7 +423,7 @@ Result<> methods::create_qp(Call &call, const Attributes &said)
 	const auto qp_type = static_cast<u8>(said.number(type));
 	const u32 wanted_flags = static_cast<u32>(said.number(flags));
 
-	/* Receive queues of their own, and packets made by the program, are Ethernet's. */
+	/* Indirection tables and source QP numbers are only for Ethernet. */
 	if (said.has(ind_table) || said.has(source_qpn))
 		return kern::Error{-EOPNOTSUPP};
 	const bool target = qp_type == IB_QPT_XRC_TGT,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A program's objects that generate events. An object's asynchronous events go to the file's own
- * event file, a CQ's completion events to its channel, if it has one. An object counts its events
- * that have been read. The response to its destruction contains the count: the library waits until
- * the program has acknowledged as many.
+ * A program's objects that generate events. The asynchronous events of an object are read from its
+ * event file, and the completion events of a CQ from its channel, if it has one. An object counts
+ * its events that have been read. The response to its destruction contains this number, and the
+ * library waits until the program has acknowledged that many events.
  */
 #pragma once
 #include "event_file.hpp"
@@ -17,13 +17,13 @@ namespace uverbs
 class File;
 
 /*
- * The file that asynchronous events of a new object go to: that of a descriptor, if it is one, or
- * the program's own. Errors: EBADF.
+ * Returns the file for asynchronous events of a new object: the file of the descriptor, if there is
+ * one, otherwise the default file. Errors: EBADF.
  */
 kern::Result<kern::Ref<EventFile>> find_events(File &file, s32 descriptor);
 inline constexpr s32 no_descriptor = -1;
 
-/* A source of events, and the file that they are read from, if any. */
+/* A source of events, and the file from which they are read, if any. */
 class EventSink
 {
 public:
@@ -32,15 +32,15 @@ public:
 	}
 	~EventSink() { forget(); }
 
-	/* Any context. */
+	/* Context: any. */
 	void push(ib_event_type type = {})
 	{
 		if (file_)
 			file_->push(source_, type);
 	}
 	/*
-	 * Drops unread events; returns how many were read. Nothing may be pushed any more. Context:
-	 * process.
+	 * Drops unread events; returns how many events have been read. push() must not be called
+	 * any more. Context: process.
 	 */
 	u32 forget() { return file_ ? file_->forget(source_) : 0; }
 
@@ -66,7 +66,7 @@ class Srq : public Owning<ib_srq, Kind::srq, ib_destroy_srq_user>
 public:
 	struct Parents {
 		Hold<Pd> pd;
-		/* For XRC. */
+		/* Set for an XRC SRQ. */
 		Hold<Xrcd> xrcd;
 		Hold<Cq> cq;
 	};
@@ -81,7 +81,7 @@ private:
 	Parents parents_;
 };
 
-/* A QP; or a handle on an XRC target. */
+/* A QP, or a handle on an XRC target QP. */
 class Qp : public Owning<ib_qp, Kind::qp, ib_destroy_qp>
 {
 public:
@@ -100,14 +100,14 @@ public:
 	}
 	~Qp() override;
 
-	/* Refuses to destroy it on a command while it is attached to multicast groups. */
+	/* A destruction by a command is refused while the QP is attached to multicast groups. */
 	kern::Result<> end(Reason reason) override;
 	/*
-	 * Attaching to the same group again has no effect. Context: process. Errors: EDQUOT beyond
-	 * the user's share; ENOMEM; those of ib_attach_mcast().
+	 * Attaches the QP to a group; has no effect if it is attached already. Context: process.
+	 * Errors: EDQUOT beyond the user's share; ENOMEM; those of ib_attach_mcast().
 	 */
 	kern::Result<> attach(Share &share, GroupMembers &members, const ib_gid &gid, u16 lid);
-	/* Errors: EINVAL for a group that it is not attached to. */
+	/* Errors: EINVAL if the QP is not attached to this group. */
 	kern::Result<> detach(const ib_gid &gid, u16 lid);
 
 	EventSink events;

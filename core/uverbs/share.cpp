@@ -25,7 +25,7 @@ Pools::Pools(const ib_device_attr &attr)
 
 GroupMembers::~GroupMembers()
 {
-	/* QPs that the device did not take back are lost, with their memberships. */
+	/* QPs that the device did not release are leaked, with their memberships. */
 	for (Bucket &bucket : bucket_)
 		while (bucket.pop_front()) {
 		}

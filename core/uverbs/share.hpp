@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One user's share of a device, over all files that the user has open, so that resources remain for
- * other users, root and the kernel (Documentation/user-verbs.rst, "Bounds"). Beyond the share, the
- * error is EDQUOT.
+ * One user's share of a device's resources, over all files that the user has open, so that
+ * resources remain for other users, root and the kernel (Documentation/user-verbs.rst, "Bounds").
+ * Beyond the share, EDQUOT is returned.
  */
 #pragma once
 #include <kern/list.hpp>
@@ -15,28 +15,28 @@ namespace uverbs
 {
 
 /*
- * Pools that all users of a device share, of the size that the device reports; if it reports none,
- * or for objects that take only kernel memory, a fixed size.
+ * Pools that all users of a device share. They have the size that the device reports or, if it
+ * reports none or the objects only take kernel memory, a fixed size.
  */
 struct Pools {
 	explicit Pools(const ib_device_attr &attr);
 
-	/* Devices have at least this many doorbell pages, and one for the kernel. */
+	/* Devices have at least this many doorbell pages for programs, and one for the kernel. */
 	kern::Pool contexts{1024};
 	kern::Pool pds;
 	kern::Pool ahs{65536};
-	/* Memory regions and windows. */
+	/* Memory regions and memory windows. */
 	kern::Pool keys;
 	/*
-	 * Completion queues and XRC domains. The card needs a CQ for the target QPs of a domain,
-	 * which uses as much space of an event queue as any CQ.
+	 * CQs and XRC domains. The card needs a CQ for the target QPs of a domain, which takes as
+	 * much space in an event queue as any other CQ.
 	 */
 	kern::Pool cqs;
 	kern::Pool srqs;
 	kern::Pool qps;
 	/*
-	 * Channels, and files of asynchronous events: all files of one opened device are notified
-	 * of its end under one lock.
+	 * Completion channels and files of asynchronous events. Their number is limited because all
+	 * event files of a uverbs file are notified of a removal under one lock.
 	 */
 	kern::Pool event_files{8192};
 	/* Attachments of QPs to multicast groups. */
@@ -44,8 +44,9 @@ struct Pools {
 };
 
 /*
- * The QPs of users in multicast groups. A group has space for a number of QPs of all users and of
- * the kernel, of which users get shares as from a pool. Context: process. Lock order: innermost.
+ * Numbers of QPs of each user in multicast groups. A group can have a limited number of QPs of all
+ * users and of the kernel; users get shares of it as of a pool. Context: process. Lock order:
+ * innermost.
  */
 class GroupMembers
 {
@@ -65,7 +66,7 @@ public:
 	private:
 		friend class GroupMembers;
 		GroupMembers *members_ = nullptr;
-		/* Used only for comparison. It exists as long as its attachments. */
+		/* Identifies the user; only compared. Valid as long as the user has attachments. */
 		const void *user_ = nullptr;
 		ib_gid gid_;
 		kern::ListNode node_;
@@ -74,8 +75,8 @@ public:
 	GroupMembers() = default;
 	~GroupMembers();
 	/*
-	 * Counts the QP while the member exists. group_size: number of QPs of all users and the
-	 * kernel. Errors: EDQUOT.
+	 * Counts the QP as long as the member exists. @group_size: maximum number of QPs of all
+	 * users and the kernel in a group. Errors: EDQUOT.
 	 */
 	kern::Result<> join(Member &member, const kern::UserShare &user, const ib_gid &gid,
 			    u32 group_size);
@@ -104,9 +105,9 @@ public:
 	{
 	}
 
-	/* The quota that objects of a kind are charged to. */
+	/* Returns the quota to which objects of this kind are charged. */
 	kern::Quota &of(Kind kind);
-	/* Returns true if nothing is charged, so the share may be freed. */
+	/* Returns true if nothing is charged, so that the share may be freed. */
 	bool idle() const;
 
 	kern::Quota contexts, pds, ahs, keys, cqs, srqs, qps, event_files, attachments;
@@ -124,7 +125,7 @@ public:
 	GroupMembers &group_members() { return group_members_; }
 
 private:
-	/* Declared before the members that take from them. */
+	/* Declared before the members that are charged to it. */
 	Pools pools_;
 	GroupMembers group_members_;
 	kern::Shares<Share> shares_{KERN_LOCK_CLASS("uverbs.shares")};

@@ -19,7 +19,7 @@ struct SrqParameters {
 	u64 user_handle;
 	ib_srq_attr attr;
 	ib_srq_type type;
-	/* The file for its events, if the program specifies one. */
+	/* The file for the SRQ's events, if the program has specified one. */
 	s32 event_file = no_descriptor;
 };
 
@@ -55,14 +55,17 @@ Result<> create(Call &call, const SrqParameters &wanted, Srq::Parents parents, R
 	return {};
 }
 
-/* Both commands and their responses have the same format of the size. */
+/* Implements both commands, whose requests and responses have the same members for the size. */
 template<class Request>
 Result<> create(Call &call, const Request &request, ib_srq_type type, Srq::Parents parents)
 {
 	return create(
 		call,
 		{.user_handle = request.user_handle,
-		 /* The limit is only for MODIFY_SRQ: libibverbs passes on what a program may have left uninitialised. */
+		 /*
+		  * The limit is set only by MODIFY_SRQ. At creation it is ignored, because
+		  * libibverbs passes a value that the program may not have initialised.
+		  */
 		 .attr = {.max_wr = request.max_wr, .max_sge = request.max_sge, .srq_limit = 0},
 		 .type = type},
 		std::move(parents),

@@ -9,8 +9,8 @@ kern::Result<ib_qp *> XrcDomain::create_target(ib_qp_init_attr &attr)
 {
 	kern::Guard guard(targets_lock_);
 	/*
-	 * It outlives its creator, so its events go to the files that have a handle. A driver
-	 * reports events only of QPs with a handler.
+	 * The target QP outlives its creator, so its events are reported to the handles. The QP has
+	 * an empty handler because a driver reports only the events of QPs with a handler.
 	 */
 	ib_qp_init_attr own = attr;
 	own.event_handler = [](ib_event *, void *) {};
@@ -45,8 +45,8 @@ void XrcDomain::close_target(ib_qp &handle)
 
 	KERN_WARN_ON(ib_close_qp(&handle));
 	/*
-	 * The target is busy as long as another handle exists. A target that the device fails to
-	 * destroy also keeps the domain, whose destruction then reports it.
+	 * This fails if another handle exists. If the device fails to destroy the target, the
+	 * target stays in the domain, whose destruction then fails.
 	 */
 	(void)ib_destroy_qp(target);
 }
@@ -73,7 +73,7 @@ kern::Result<XrcDomain *> XrcDomains::open(ib_device &device, kern::Inode inode,
 	if (inode && mode == Mode::existing)
 		return kern::Error{-EAGAIN};
 	/*
-	 * The domain and the targets in it belong to a program, so they do not have the permissions
+	 * The domain and its target QPs belong to programs, so they must not have the permissions
 	 * of the kernel's QPs.
 	 */
 	ib_xrcd *const made = ib_alloc_xrcd_user(&device, &udata);
@@ -98,7 +98,10 @@ kern::Result<> XrcDomains::close(XrcDomain &domain)
 		KERN_TRY_ERRNO(ib_dealloc_xrcd(&domain.ib_));
 		domain.node_.unlink();
 	}
-	/* Without the lock: the last to hold a file may have to wait for its file system. */
+	/*
+	 * Called without the lock, because dropping the last reference to the inode may wait for
+	 * the file system.
+	 */
 	kern::destroy(&domain);
 	return {};
 }
