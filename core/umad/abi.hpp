@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Interface between programs and this module, with the sizes and offsets that libibumad has used
- * since its ABI 5.
+ * The interface between programs and this module. The sizes and offsets are those of libibumad's
+ * ABI 5.
  */
 #pragma once
 #include <ib/endian.hpp>
@@ -10,11 +10,11 @@
 namespace umad::abi
 {
 
-/* Contents of the class's file abi_version. */
+/* Contents of the file abi_version of the class. */
 inline constexpr char version[] = "5";
 inline constexpr u64 version_as_number = 5;
 
-/* The commands of ioctl(), with their sizes in them. */
+/* The ioctl() commands, which contain the sizes of their arguments. */
 enum Command : unsigned int {
 	register_agent = 0xc01c1b01,
 	unregister_agent = 0x40041b02,
@@ -23,7 +23,7 @@ enum Command : unsigned int {
 };
 
 struct RegisterAgent {
-	u32 id; // the answer
+	u32 id; // output
 	u32 method_mask[4];
 	u8 qpn;
 	u8 mgmt_class;
@@ -35,14 +35,14 @@ struct RegisterAgent {
 static_assert(sizeof(RegisterAgent) == 28);
 
 struct RegisterAgent2 {
-	u32 id; // the answer
+	u32 id; // output
 	u32 qpn;
 	u8 mgmt_class;
 	u8 mgmt_class_version;
 	u16 reserved1;
 	u32 flags;
 	u64 method_mask[2];
-	u32 oui; // a number of 24 bits
+	u32 oui; // 24-bit number
 	u8 rmpp_version;
 	u8 reserved2[3];
 };
@@ -54,11 +54,11 @@ inline constexpr u32 user_rmpp = 1 << 0;
 /* Precedes each MAD that is read or written. */
 struct Header {
 	u32 id;
-	/* 0, or the errno with which an unanswered send is returned. */
+	/* 0, or the errno of a send without a response. */
 	u32 status;
 	u32 timeout_ms;
 	u32 retries;
-	/* Length of header and MAD together, set for the reader. */
+	/* Size of this header and the MAD together, set in messages that are read. */
 	u32 length;
 	ib::be32 qpn;
 	ib::be32 qkey;
@@ -71,7 +71,7 @@ struct Header {
 	u8 traffic_class;
 	u8 gid[16];
 	ib::be32 flow_label;
-	/* Known to programs that have said so. */
+	/* Present only for programs that have requested it (see File::Form). */
 	u16 pkey_index;
 	u8 reserved[6];
 };

@@ -9,7 +9,7 @@ namespace umad
 namespace
 {
 
-/* Versions of classes are below it. */
+/* Class versions must be lower than this. */
 constexpr u8 class_version_max = 0x83;
 
 bool is_vendor_range2(u8 mgmt_class)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* An agent of a program: the midlayer's agent, and the number that the program uses for it. */
+/* An agent of a program: the midlayer's agent, and the number by which the program refers to it. */
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/memory.hpp>
@@ -14,7 +14,7 @@ class File;
 struct Registration {
 	u32 qpn;
 	u32 flags;
-	/* The class 0 is none: such an agent only asks. */
+	/* Class 0 means that the agent receives only responses. */
 	ib_mad_reg_req request;
 	u8 rmpp_version;
 };
@@ -23,22 +23,22 @@ class Agent
 {
 public:
 	/*
-	 * Context: process. Errors: EINVAL for what does not fit together, or is another agent's;
-	 * ENODEV; ENOMEM.
+	 * Context: process. Errors: EINVAL for inconsistent values, or if another agent has
+	 * registered for the same MADs; ENODEV; ENOMEM.
 	 */
 	static kern::Result<kern::Owned<Agent>> create(File &file, ib_device &device, u32 port,
 						       u32 id, Registration what);
-	/* Cancels its sends and stops its receives. Context: process. */
+	/* Cancels the agent's sends and stops receiving. Context: process. */
 	~Agent();
 
 	u32 id() const { return id_; }
 	ib_mad_agent &mad() const { return *mad_; }
-	/* True if the kernel does RMPP for it, in this class. */
+	/* Returns true if the kernel does RMPP for this agent in this class. */
 	bool segments(u8 mgmt_class) const
 	{
 		return ib_is_mad_class_rmpp(mgmt_class) && ib_mad_kernel_rmpp_agent(mad_);
 	}
-	/* True if it does RMPP itself, in this class. */
+	/* Returns true if the program does RMPP itself in this class. */
 	bool leaves_segments(u8 mgmt_class) const
 	{
 		return ib_is_mad_class_rmpp(mgmt_class) && !ib_mad_kernel_rmpp_agent(mad_);
@@ -53,7 +53,7 @@ private:
 	File &file_;
 	const u32 id_;
 	ib_mad_agent *mad_ = nullptr;
-	/* Set while it is destroyed: its sends are no longer reported. */
+	/* Set during the destruction: sends are no longer reported. */
 	kern::Atomic<bool> ending_{false};
 };
 

@@ -61,7 +61,9 @@ void File::leave_device()
 void File::release()
 {
 	become(State::closed);
-	/* This must be the last step, because the removal of the port waits for it. */
+	/*
+	 * This must be the last access to the port, because the removal of the port waits for it.
+	 */
 	owner_->forget(*this);
 	/* Drop the reference that Port::open() took for the file. */
 	kern::Ref<File>::adopt(this);
@@ -135,7 +137,9 @@ kern::Result<> File::remove_agent(u32 id)
 	kern::Owned<Agent> &agent = agents_[kern::index_nospec(id, agents_max)];
 	if (!agent)
 		return kern::Error{-EINVAL};
-	/* This happens with the lock held, so that the removal of the port waits for it. */
+	/*
+	 * The agent is destroyed with the lock held, so that the removal of the port waits for it.
+	 */
 	agent.reset();
 	return {};
 }
@@ -144,7 +148,7 @@ kern::Result<> File::answer_agent(u64 to, u32 id)
 {
 	const kern::Result<> copied = kern::copy_out(to, &id, sizeof(id));
 	if (!copied)
-		kern::ignore(remove_agent(id)); // the program may have done so itself
+		kern::ignore(remove_agent(id)); // the program may have removed the agent itself
 	return copied;
 }
 
@@ -169,7 +173,7 @@ kern::Result<> File::register_agent2(u64 argument)
 
 	KERN_TRY(kern::copy_in(&asked, argument, sizeof(asked)));
 	if (asked.flags & ~abi::user_rmpp) {
-		/* Says what there is instead. */
+		/* Return the supported flags to the program. */
 		const u32 known = abi::user_rmpp;
 		KERN_TRY(kern::copy_out(argument + __builtin_offsetof(abi::RegisterAgent2, flags),
 					&known, sizeof(known)));

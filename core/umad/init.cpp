@@ -9,7 +9,7 @@ using namespace umad;
 namespace
 {
 
-/* Linux's own (Documentation/admin-guide/devices.txt). */
+/* The numbers that Linux assigns to umad and issm (Documentation/admin-guide/devices.txt). */
 constexpr unsigned int major = 231;
 constexpr unsigned int first_umad = 0;
 constexpr unsigned int first_issm = 64;
@@ -19,7 +19,8 @@ class Service : public Names
 {
 public:
 	/*
-	 * Context: process. Errors: EBUSY or EEXIST if someone else has numbers or class; ENOMEM.
+	 * Context: process. Errors: EBUSY or EEXIST if another module uses the numbers or the
+	 * class; ENOMEM.
 	 */
 	static kern::Result<kern::Owned<Service>> create()
 	{
@@ -42,7 +43,7 @@ public:
 
 constinit kern::Static<kern::Owned<Service>> service;
 
-/* The ports of a device that carry MADs. */
+/* The ports of a device that support MADs. */
 class Ports
 {
 public:
@@ -80,7 +81,7 @@ constinit ib_client client = {.name = "umad", .add = add, .remove = remove, .reg
 
 int add(ib_device *device)
 {
-	/* Libraries find a port through sysfs; without that its node is useless. */
+	/* Libraries find a port through sysfs, so a node without an entry there is useless. */
 	if (!ib_sysfs_shows(device))
 		return -EOPNOTSUPP;
 	auto made = Ports::create(*device);

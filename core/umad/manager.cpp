@@ -33,7 +33,10 @@ kern::Result<> Manager::become(State next)
 		(next == State::taken ? change.set_port_cap_mask : change.clr_port_cap_mask) =
 			IB_PORT_SM;
 		const int status = ib_modify_port(&device_, port_, 0, &change);
-		/* The port has no manager, even if it could not be notified of that. */
+		/*
+		 * The file is closed even if the port could not be modified, so only opening can
+		 * fail.
+		 */
 		if (next == State::taken)
 			KERN_TRY_ERRNO(status);
 	}
@@ -44,7 +47,9 @@ kern::Result<> Manager::become(State next)
 
 kern::Result<Manager *> Manager::open(kern_file &file)
 {
-	/* The node waits for running opens before the device is removed. */
+	/*
+	 * The device exists during this call, because its removal waits for running open() calls.
+	 */
 	if (!ib_device_in_net(&device_, kern_net_number_of_caller()))
 		return kern::Error{-EPERM};
 	while (true) {
@@ -54,7 +59,7 @@ kern::Result<Manager *> Manager::open(kern_file &file)
 				return kern::Error{-ENXIO};
 			if (state() == State::vacant) {
 				KERN_TRY(become(State::taken));
-				/* The opened file's own: release() gives it up. */
+				/* This reference belongs to the file; release() drops it. */
 				return kern::Ref<Manager>::share(*this).release();
 			}
 		}
@@ -67,7 +72,7 @@ kern::Result<Manager *> Manager::open(kern_file &file)
 void Manager::leave_device()
 {
 	kern::Guard guard(lock_);
-	/* Asks nothing of the port. */
+	/* This does not modify the port, so it cannot fail. */
 	kern::ignore(become(State::device_gone));
 }
 
@@ -75,7 +80,7 @@ void Manager::release()
 {
 	{
 		kern::Guard guard(lock_);
-		/* Does not fail on the way to vacant. */
+		/* The transition to vacant cannot fail. */
 		kern::ignore(become(State::vacant));
 	}
 	kern::Ref<Manager>::adopt(this);

@@ -18,15 +18,15 @@ public:
 	/* Context: process. Errors: ENOMEM. */
 	static kern::Result<kern::Ref<Manager>> create(ib_device &device, u32 port);
 
-	/* The port is removed: no open waits for it any more. Context: process. */
+	/* Called when the port is removed. Pending open() calls fail. Context: process. */
 	void leave_device();
 
 	/*
-	 * Opens the node. Errors: EAGAIN, or EINTR, while there is another manager; ENXIO; the
-	 * driver's.
+	 * Opens the node. Errors: EAGAIN or EINTR while another program has it open; ENXIO; the
+	 * errors of the driver.
 	 */
 	kern::Result<Manager *> open(kern_file &file);
-	/* The file's only call. */
+	/* The only file operation. */
 	void release();
 
 private:
@@ -39,8 +39,8 @@ private:
 	Manager(ib_device &device, u32 port) : device_(device), port_(port) {}
 	State state() const { return static_cast<State>(state_.load_acquire()); }
 	/*
-	 * The only function that changes the state. Notifies the port and waiting tasks. Errors:
-	 * the driver's.
+	 * The only function that changes the state. Modifies the port, and wakes waiting tasks.
+	 * Errors: those of the driver.
 	 */
 	kern::Result<> become(State next) KERN_REQUIRES(lock_);
 
@@ -48,7 +48,7 @@ private:
 	ib_device &device_;
 	const u32 port_;
 	kern::Mutex lock_{KERN_LOCK_CLASS("umad.manager")};
-	/* A State, written under lock_. */
+	/* A State. Changed with lock_ held. */
 	kern::Atomic<u8> state_{static_cast<u8>(State::vacant)};
 	kern::WaitQueue waiting_{KERN_LOCK_CLASS("umad.managers")};
 };

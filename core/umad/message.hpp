@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A file's messages: received MADs that wait to be read, and sends that are outstanding. */
+/* The messages of a file: received MADs that wait to be read, and outstanding sends. */
 #pragma once
 #include <kern/list.hpp>
 #include <kern/memory.hpp>
@@ -11,15 +11,18 @@ namespace umad
 class Agent;
 
 /*
- * Maximum number of MADs that a file holds in each direction, counting each segment of RMPP
- * messages. A message that begins below the limit is accepted as a whole. Unsolicited MADs beyond
- * the limit are dropped. Outcomes of sends are never dropped, because a program may wait for them
- * forever: a send counts as pending until its outcome has been read, and writes beyond the limit
- * are refused.
+ * Maximum number of MADs of a file in each direction, counting each segment of RMPP messages. A
+ * message is accepted as a whole if the number is below the limit before it. Unsolicited MADs
+ * beyond the limit are dropped. Outcomes of sends are never dropped, because a program may wait for
+ * them forever: a send counts as pending until its outcome has been read, and writes beyond the
+ * limit are refused.
  */
 inline constexpr unsigned int mads_max = 8192;
 
-/* A message that waits to be read: a received one, or the header of a send without a response. */
+/*
+ * A message that waits to be read: a received message, or the header of a send that got no
+ * response.
+ */
 struct Unread {
 	enum class Kind : u8 {
 		unasked,
@@ -28,7 +31,7 @@ struct Unread {
 	const Kind kind;
 	kern::ListNode node;
 	abi::Header header{};
-	/* nullptr for a send without a response. */
+	/* nullptr for a send that got no response. */
 	ib_mad_recv_wc *received = nullptr;
 	ib_mad_hdr unanswered{};
 
@@ -40,7 +43,7 @@ struct Unread {
 			ib_free_recv_mad(std::exchange(received, nullptr));
 	}
 
-	/* Number of bytes after the header. */
+	/* Size of the message without the header. */
 	size_t size() const
 	{
 		return received ? static_cast<size_t>(received->mad_len) : sizeof(unanswered);
@@ -51,18 +54,21 @@ struct Unread {
 		return 1 + static_cast<unsigned int>((behind + IB_MGMT_RMPP_DATA - 1) /
 						     IB_MGMT_RMPP_DATA);
 	}
-	/* Returns the number of MADs that do not use the space of a send. */
+	/*
+	 * Returns the number of MADs that count against mads_max: all, except the one MAD for which
+	 * the outcome of a send has reserved space.
+	 */
 	unsigned int unpaid_mads() const { return kind == Kind::outcome ? mads() - 1 : mads(); }
 };
 
-/* A send, from the write until the midlayer reports its result. */
+/* A send, from write() until the midlayer reports its completion. */
 class Send
 {
 public:
 	/*
 	 * bytes: the MAD, or an RMPP message with one header of its class; at least
-	 * IB_MGMT_RMPP_HDR. Context: process. Errors: EINVAL for an invalid size, address or P_Key
-	 * index; ENOMEM.
+	 * IB_MGMT_RMPP_HDR bytes. Context: process. Errors: EINVAL for an invalid size, address or
+	 * P_Key index; ENOMEM.
 	 */
 	static kern::Result<kern::Owned<Send>> create(Agent &agent, const abi::Header &header,
 						      kern::ConstBytes bytes);
@@ -74,12 +80,12 @@ public:
 	/* Returns true if the response to one could be mistaken for the response to the other. */
 	bool is_mistakable_for(const Send &other) const;
 	/*
-	 * Returns the message that the program reads if there was no response; empty for a send
-	 * that expects none, and on the second call.
+	 * Returns the message that reports to the program that there was no response. Empty if the
+	 * send needs no response, and on the second call.
 	 */
 	kern::Owned<Unread> take_outcome();
 
-	/* In the list of its file. */
+	/* In the list of the file. */
 	kern::ListNode node;
 
 private:
@@ -93,7 +99,7 @@ private:
 	const abi::Header header_;
 	ib_ah *address_ = nullptr;
 	ib_mad_send_buf *buffer_ = nullptr;
-	/* Allocated in advance, so that it cannot be lost when memory is short. */
+	/* Allocated in advance, so that the outcome can be reported if memory is short. */
 	kern::Owned<Unread> outcome_;
 };
 

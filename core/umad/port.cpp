@@ -12,7 +12,9 @@ kern::Result<kern::Ref<Port>> Port::create(ib_device &ib, u32 number)
 {
 	auto port = KERN_TRY(kern::adopt_ref(new (kern::Gfp::kernel) Port(ib, number)));
 	if (const kern::Result<> started = port->start(); !started) {
-		/* One of its nodes may have been there, and opened. */
+		/*
+		 * One of the nodes may have existed for a moment, and a program may have opened it.
+		 */
 		port->leave_device();
 		return kern::Error{started.error()};
 	}
@@ -86,16 +88,16 @@ void Port::leave_device()
 	ib_withdraw_node(&published_issm_);
 	ib_withdraw_node(&published_umad_);
 	/*
-	 * This comes first because the removal of the node would wait for opens that wait to become
-	 * manager.
+	 * This comes first because the removal of the node waits for open() calls, and those may
+	 * wait in manager_.
 	 */
 	if (manager_)
 		manager_->leave_device();
 	issm_ = {};
 	umad_ = {};
 	/*
-	 * The number can be used for another port, although programs may keep this one open for
-	 * long.
+	 * The number can be assigned to another port now, although programs may keep this port's
+	 * file open for long.
 	 */
 	if (name_ < kern::Node::limit)
 		names().numbers.free(std::exchange(name_, kern::Node::limit));

@@ -15,7 +15,7 @@
 namespace umad
 {
 
-/* Shared by all ports. */
+/* Names and numbers that all ports share. */
 struct Names {
 	kern::IdAllocator numbers;
 	kern::NodeRegion umad;
@@ -29,13 +29,16 @@ class Port : public kern::RefCounted<Port>
 {
 public:
 	/*
-	 * Programs may open it from now on. Context: process. Errors: ENOSPC when all numbers are
-	 * taken; ENOMEM.
+	 * Creates the nodes; programs may open them from then on. Context: process. Errors: ENOSPC
+	 * if all numbers are in use; ENOMEM.
 	 */
 	static kern::Result<kern::Ref<Port>> create(ib_device &ib, u32 number);
 	~Port();
 
-	/* The device is removed. After the return nothing refers to it. Context: process. */
+	/*
+	 * Called when the device is removed. After it returns, no file uses the port. Context:
+	 * process.
+	 */
 	void leave_device();
 
 	ib_device &ib() const { return ib_; }
@@ -52,10 +55,10 @@ private:
 	kern::Result<> show_device(kern::sysfs::Output &out);
 	kern::Result<> show_number(kern::sysfs::Output &out);
 
-	/* Valid until the device is removed. */
+	/* The device; valid until it is removed. */
 	ib_device &ib_;
 	const u32 number_;
-	/* N: the lowest free; none if it is not below the node's limit. */
+	/* The number N in the nodes' names: the lowest free one; Node::limit means none. */
 	unsigned int name_ = kern::Node::limit;
 	char umad_name_[16] = {};
 	char issm_name_[16] = {};

@@ -52,8 +52,8 @@ void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
 		       ib_mad_recv_wc *received)
 {
 	/*
-	 * The allocation must not wait for memory, because the task that frees memory may wait for
-	 * MADs, which are received by the same work item.
+	 * The allocation must not wait for memory: the task that frees memory may itself wait for
+	 * MADs, which this work item receives.
 	 */
 	kern::Owned<Unread> message =
 		asked ? asked->take_outcome()
@@ -71,7 +71,7 @@ void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
 	if (describe(mad, *received, message->header) && push(message, asked))
 		return;
 	if (asked) {
-		/* An answer that cannot be kept is none. */
+		/* A response that cannot be queued is reported as a missing response. */
 		message->drop_received();
 		message->header = unanswered;
 		push(message, asked);
@@ -96,7 +96,10 @@ bool File::push(kern::Owned<Unread> &message, Send *over)
 		kern::Guard guard(lock_);
 		if (message->unpaid_mads() && unread_mads_ >= mads_max)
 			return false;
-		/* After reading it, the program may send with the same transaction ID again. */
+		/*
+		 * The send is removed from the list first: after the program has read the message,
+		 * it may use the same transaction ID again.
+		 */
 		if (over)
 			over->node.unlink();
 		count_locked(*message);
@@ -136,8 +139,8 @@ kern::Result<size_t> File::read(u64 to, size_t count, bool wait)
 		if (kern::Owned<Unread> message = pop()) {
 			const kern::Result<size_t> shown = show(*message, to, count);
 			/*
-			 * The message stays queued: a program first reads the length, and then
-			 * calls again with a larger buffer.
+			 * The message is queued again. A program can read the size first, and then
+			 * call again with a larger buffer.
 			 */
 			if (!shown)
 				put_back(std::move(message));
@@ -152,7 +155,10 @@ kern::Result<size_t> File::read(u64 to, size_t count, bool wait)
 	}
 }
 
-/* ENOSPC: the header and the first segment were copied, and contain the length of the message. */
+/*
+ * Copies a message to the program. If the buffer is too small for it, the header and the first
+ * segment, which contain the size, are copied and ENOSPC is returned.
+ */
 kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) const
 {
 	const size_t header_bytes = header_size(), size = message.size();
@@ -171,7 +177,7 @@ kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) con
 	KERN_TRY(kern::copy_out(to, received.recv_buf.mad, first));
 	if (size > first && count < header_bytes + size)
 		return kern::Error{-ENOSPC};
-	/* The segments after the first one have no headers of their class. */
+	/* In the segments after the first one, the headers of the class are not copied. */
 	const auto headers = static_cast<size_t>(
 		ib_get_mad_data_offset(received.recv_buf.mad->mad_hdr.mgmt_class));
 	ib_list_head *link = &received.recv_buf.list;

@@ -14,12 +14,15 @@ namespace umad
 namespace
 {
 
-/* No message is longer: the midlayer's own bound is a little below. */
+/*
+ * The program's messages are refused beyond this size, which is slightly above the midlayer's
+ * limit.
+ */
 constexpr size_t message_bytes_max = 16 * 1024 * 1024;
 
 /*
- * Unsigned values of the program that mean "no time limit" are limited to the midlayer's greatest
- * int.
+ * Converts a timeout or a number of retries. Programs use large unsigned values for "no limit", so
+ * the result is limited to the largest int.
  */
 int as_int(u32 number)
 {
@@ -28,8 +31,8 @@ int as_int(u32 number)
 }
 
 /*
- * Requests carry the agent's half of the transaction id, by which the answer finds it; responses
- * carry that of the requester.
+ * In requests, sets the upper half of the transaction ID to the agent's value, by which the
+ * response is assigned to the agent. A response keeps the requester's transaction ID.
  */
 void own_transaction(ib_mad_hdr &mad, u32 agent_half)
 {
@@ -74,9 +77,7 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	buffer_->ah = address_;
 	buffer_->context[0] = this;
 	buffer_->timeout_ms = as_int(header_.timeout_ms);
-	/*
-	 * Without a timeout nothing is repeated, except segments that are not acknowledged.
-	 */
+	/* Without a timeout only RMPP segments are retransmitted. */
 	buffer_->retries = header_.timeout_ms || rmpp ? as_int(header_.retries) : 0;
 	if (header_.timeout_ms)
 		outcome_ = KERN_TRY(
@@ -84,7 +85,7 @@ kern::Result<> Send::start(Agent &agent, kern::ConstBytes bytes)
 	return {};
 }
 
-/* It is ignored on QP0. */
+/* Checks the P_Key index, which is ignored on QP0. */
 kern::Result<> Send::check_pkey(const ib_mad_agent &agent) const
 {
 	const int count = agent.device->port_immutable[agent.port_num].pkey_tbl_len;
@@ -112,7 +113,10 @@ kern::Result<> Send::make_address(ib_mad_agent &agent)
 	return {};
 }
 
-/* Headers go to the first segment, from where the midlayer copies them. */
+/*
+ * Copies the message into the segments. The headers are written only to the first segment, from
+ * which the midlayer copies them.
+ */
 void Send::fill(kern::ConstBytes bytes)
 {
 	const auto headers = static_cast<size_t>(buffer_->hdr_len),
@@ -166,12 +170,12 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 	if (header.id >= agents_max)
 		return kern::Error{-EINVAL};
 	/*
-	 * All of it is read before any lock is taken, so that closing the file does not wait for
-	 * the program's memory.
+	 * The message is copied before any lock is taken, so that closing the file does not wait
+	 * for the program's memory.
 	 */
 	const size_t size = count - header_bytes;
 	alignas(u64) std::byte single[IB_MGMT_MAD_SIZE];
-	/* Allocated in words, which are zeroed faster. */
+	/* Allocated in words, because these are zeroed faster than bytes. */
 	kern::OwnedArray<u64> several;
 	std::byte *bytes = single;
 	if (size > sizeof(single)) {
@@ -192,7 +196,10 @@ kern::Result<size_t> File::write(u64 from, size_t count)
 kern::Result<> File::post(kern::Owned<Send> send, const Agent &agent)
 {
 	const auto &given = *reinterpret_cast<const ib_rmpp_mad *>(&send->mad());
-	/* Segments of one message have one id. */
+	/*
+	 * Segments that the program sends itself all have the same transaction ID, so they are not
+	 * compared.
+	 */
 	const bool alone = !(agent.leaves_segments(given.mad_hdr.mgmt_class) &&
 			     (ib_get_rmpp_flags(&given.rmpp_hdr) & IB_MGMT_RMPP_FLAG_ACTIVE));
 	{
@@ -206,7 +213,7 @@ kern::Result<> File::post(kern::Owned<Send> send, const Agent &agent)
 		sends_.push_back(*send);
 		sent_mads_ += send->mads();
 	}
-	/* The list's, until it has been sent. */
+	/* The list owns the send until it has completed. */
 	Send &posted = *send.release();
 	const int status = ib_post_send_mad(&posted.buffer(), nullptr);
 	if (status)
@@ -224,11 +231,11 @@ kern::Owned<Send> File::take(Send &send)
 
 void File::on_sent(Send &send, bool failed)
 {
-	/* All failures have the same status, because programs only expect ETIMEDOUT. */
+	/* All failures are reported as ETIMEDOUT, because programs expect no other status. */
 	if (failed)
 		if (kern::Owned<Unread> message = send.take_outcome())
 			push(message, &send);
-	/* The send is counted only now; before, its result is counted. */
+	/* The send is no longer counted from here on; its outcome is counted already. */
 	take(send);
 }
 
