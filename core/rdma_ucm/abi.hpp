@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The commands that programs write into /dev/infiniband/rdma_cm, version 4 of the interface:
- * numbers and layouts. Host byte order, unless a member's comment differs. `response` is the user
- * address that the response is written to.
+ * numbers and layouts. All values are in host byte order, unless the comment of a member states
+ * otherwise. `response` is the user address to which the response is written.
  */
 #pragma once
 #include <rdma/types.h>
@@ -29,7 +29,7 @@ enum Number : u8 {
 	disconnect = 10,
 	init_qp_attr = 11,
 	get_event = 12,
-	/* 13 is none. */
+	/* 13 is not used. */
 	set_option = 14,
 	notify = 15,
 	join_ip_mcast = 16,
@@ -44,21 +44,23 @@ enum Number : u8 {
 
 struct Header {
 	u32 command;
-	/* Sizes of the request after the header, and of the response buffer. */
+	/* Sizes of the request without this header, and of the response buffer. */
 	u16 in;
 	u16 out;
 };
 static_assert(sizeof(Header) == 8);
 
-/* struct sockaddr_in6, or a shorter one in its place; and struct sockaddr_storage. */
+/*
+ * Ip: struct sockaddr_in6, or a shorter address at its beginning. Storage: struct sockaddr_storage.
+ */
 using Ip = u8[28];
 using Storage = u8[128];
 
-/* The response of commands that create a number. */
+/* The response of commands that create an object: its number. */
 struct Made {
 	u32 id;
 };
-/* Response of each command that destroys one: how many of its events have been read. */
+/* The response of commands that destroy an object: how many of its events the program has read. */
 struct Ended {
 	u32 events_reported;
 };
@@ -118,7 +120,7 @@ struct ResolveRoute {
 	u32 timeout_ms;
 };
 
-/* INIT_QP_ATTR, QUERY_ROUTE and QUERY; `what` is the next state, nothing, or one of Query. */
+/* INIT_QP_ATTR, QUERY_ROUTE and QUERY. `what` is the next QP state, unused, or a value of Query. */
 struct Ask {
 	u64 response;
 	u32 id;
@@ -156,8 +158,8 @@ struct PathRecord {
 static_assert(sizeof(PathRecord) == 64 && __builtin_offsetof(PathRecord, pkey) == 52);
 
 /*
- * Behind it the interface has the device's index, by which a program finds the device where there
- * is rdma netlink: without that, by its GUID.
+ * The interface has the index of the device at the end, by which programs find the device with RDMA
+ * netlink. It is omitted here, so programs use the GUID.
  */
 struct Route {
 	__be64 node_guid;
@@ -170,7 +172,7 @@ struct Route {
 };
 static_assert(sizeof(Route) == 200);
 
-/* Has the same prefix as Route. */
+/* Begins like Route. */
 struct Addresses {
 	__be64 node_guid;
 	u8 port_num;
@@ -190,7 +192,7 @@ inline constexpr u32 path_all = path_gmp | path_primary | path_bidirectional;
 struct PathData {
 	u32 flags;
 	u32 reserved;
-	u8 record[64]; // as on the wire (IBA 15.2.5.16)
+	u8 record[64]; // in wire format (IBA 15.2.5.16)
 };
 static_assert(sizeof(PathData) == 72);
 
@@ -199,7 +201,7 @@ struct Paths {
 	u32 reserved;
 	PathData path;
 };
-/* The minimum size of its response buffer, without the path. */
+/* Minimum size of the response buffer: without paths. */
 inline constexpr u16 paths_least = 8;
 static_assert(sizeof(Paths) == 80);
 
@@ -221,8 +223,8 @@ struct ConnParam {
 static_assert(sizeof(ConnParam) == 272);
 
 /*
- * Enhanced connection establishment: a program's values are not passed on, and the peer's are
- * absent.
+ * Enhanced connection establishment. The program's values are ignored, and the peer's values are
+ * zero.
  */
 struct Ece {
 	u32 vendor_id;
@@ -385,7 +387,7 @@ enum JoinFlags : u16 {
 	join_send_only = 1,
 };
 
-/* Moves an id here from another file, which the process has open as @fd. */
+/* Moves an ID to this file from another file, which the process has open as @fd. */
 struct MigrateId {
 	u64 response;
 	u32 id;

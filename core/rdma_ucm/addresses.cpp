@@ -10,7 +10,7 @@ namespace rdma_ucm
 namespace
 {
 
-/* Paths that a program may offer at a time. */
+/* Maximum number of paths that a program may pass in one call. */
 constexpr u32 paths_max = 8;
 
 Result<> resolve(Id &id, rdma_cm_id &cm, const rdma_sockaddr *from, const rdma_sockaddr &to,
@@ -20,7 +20,7 @@ Result<> resolve(Id &id, rdma_cm_id &cm, const rdma_sockaddr *from, const rdma_s
 	return kern::check(rdma_resolve_addr(&cm, from, &to, timeout_ms));
 }
 
-/* Fills in the attributes of its device, if it has one. */
+/* Fills in the attributes of the ID's device, if it has one. */
 template<class Answer>
 void show_device(const rdma_cm_id &cm, Answer &answer)
 {
@@ -38,7 +38,7 @@ void show_addresses(rdma_cm_id &cm, abi::Addresses &answer)
 	answer.dst_size = show(cm.route.addr.dst_addr, answer.dst_addr);
 }
 
-/* An end as InfiniBand knows it. */
+/* Returns an address of family AF_IB for an address of the ID. */
 rdma_sockaddr gid_of(rdma_cm_id &cm, const rdma_sockaddr &end, const ib_gid &gid)
 {
 	if (end.family == RDMA_AF_IB)
@@ -70,7 +70,7 @@ void show_path(const rdma_cm_id &cm, abi::Paths &answer)
 	ib_sa_pack_path(&cm.route.path_rec, answer.path.record);
 }
 
-/* Returns the first of the program's paths whose flags are path_all. */
+/* Returns the first of the program's paths that has all flags of path_all. */
 Result<sa_path_rec> choose_path(const abi::SetOption &request)
 {
 	if (!request.optlen || request.optlen % sizeof(abi::PathData) ||
@@ -114,7 +114,10 @@ Result<> set_id_option(rdma_cm_id &cm, u32 name, int value)
 	}
 }
 
-/* Two of them are of one byte. Errors: EINVAL for another length, ENOSYS for another option. */
+/*
+ * Reads the value of an option as an int; two of the options have one byte. Errors: EINVAL for a
+ * wrong length, ENOSYS for an unknown option.
+ */
 Result<int> read_id_option(const abi::SetOption &request)
 {
 	u8 byte;
@@ -158,7 +161,7 @@ Result<> resolve_ip(Id &id, rdma_cm_id &cm, const abi::ResolveIp &request)
 {
 	const rdma_sockaddr to = KERN_TRY(address_of(request.dst_addr));
 
-	/* Family 0: no address. */
+	/* Family 0 means that there is no source address. */
 	if (!request.src_addr[0] && !request.src_addr[1])
 		return resolve(id, cm, nullptr, to, request.timeout_ms);
 	const rdma_sockaddr from = KERN_TRY(address_of(request.src_addr));
@@ -197,7 +200,7 @@ Result<> query_route(Id &, rdma_cm_id &cm, const abi::Ask &, abi::Route &answer)
 		show(cm.route.path_rec, answer.path[0]);
 		return {};
 	}
-	/* The only known fields of the path. */
+	/* These are the only fields of the path that are known. */
 	__builtin_memcpy(answer.path[0].dgid, ends.dgid.raw, sizeof(answer.path[0].dgid));
 	__builtin_memcpy(answer.path[0].sgid, ends.sgid.raw, sizeof(answer.path[0].sgid));
 	answer.path[0].pkey = ends.pkey;
@@ -219,7 +222,7 @@ Result<> query(Call &call, const abi::Ask &request)
 			show_path(cm, answer.paths);
 			return {};
 		}));
-		/* A path whole, or not at all. */
+		/* Only complete paths are returned. */
 		return call.room() < sizeof(answer.paths)
 			       ? call.respond(request.response, u64{answer.paths.num_paths})
 			       : call.respond(request.response, answer.paths);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Commands: what a program writes into the file, one command in each write.
+ * Commands, which a program writes into the file, one with each write().
  *
- * One table lists all commands, with the sizes of request and response (command_table.cpp). Common
- * checks are done once, before a command runs: sizes, tails that must be zero, the owner of the id
- * and whether it has a device. A command receives its complete request in kernel memory, padded
- * with zeroes if the program's was shorter; its response is written when it holds no lock any more.
+ * One table lists all commands, with the sizes of request and response (command_table.cpp). Before
+ * a command runs, common code checks the sizes, the tails that must be zero, the owner of the ID
+ * and whether it has a device. A command gets its complete request in kernel memory, padded with
+ * zeroes if the program's request was shorter. Its response is written after all locks have been
+ * released.
  */
 #pragma once
 #include "file.hpp"
@@ -13,10 +14,10 @@
 namespace rdma_ucm
 {
 
-/* The largest request and answer. */
+/* Sizes of the largest request and of the largest response. */
 inline constexpr size_t max_request = 296, max_answer = 272;
 
-/* A command that runs. */
+/* A running command. */
 class Call
 {
 public:
@@ -32,7 +33,7 @@ public:
 	}
 	/* Size of the response buffer. */
 	size_t room() const { return room_; }
-	/* Writes as much of the response as the program's buffer holds. Errors: EFAULT. */
+	/* Writes as much of the response as fits into the program's buffer. Errors: EFAULT. */
 	template<class T>
 	kern::Result<> respond(u64 to, const T &answer) const
 	{
@@ -49,24 +50,24 @@ private:
 
 struct Command {
 	/*
-	 * The bytes of the request, and the least that a program may write; the least space for the
-	 * response.
+	 * Size of the request, minimum size that a program may write, and minimum size of the
+	 * response buffer.
 	 */
 	u16 request;
 	u16 least_request;
 	u16 least_answer;
-	/* nullptr for numbers that have no command. */
+	/* nullptr for a number without a command. */
 	kern::Result<> (*run)(Call &call);
 };
 
-/* Returns nullptr beyond the last number. */
+/* Returns nullptr if the number is too large. */
 const Command *find_command(u32 number);
 
 /*
- * Carries out a command of `count` bytes in the program's memory. Context: process, the program's.
- * Errors: EINVAL for invalid sizes, numbers and IDs; ENOSYS for a number without a command;
- * EOPNOTSUPP for a tail that is not zero; ENOSPC if the response buffer is too small; EFAULT; those
- * of the command.
+ * Runs a command of `count` bytes in the program's memory. Context: process, the program's. Errors:
+ * EINVAL for invalid sizes, numbers and IDs; ENOSYS for a number without a command; EOPNOTSUPP for
+ * a tail that is not zero; ENOSPC if the response buffer is too small; EFAULT; those of the
+ * command.
  */
 kern::Result<> run_command(File &file, u64 from, size_t count);
 

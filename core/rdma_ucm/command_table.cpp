@@ -16,7 +16,7 @@ constexpr u16 size_of = sizeof(T);
 template<>
 constexpr u16 size_of<None> = 0;
 
-/* Derived from the command's function: the types of its request and response. */
+/* Determines the types of a command's request and response from the parameters of its function. */
 template<class T>
 struct Shape;
 template<class T>
@@ -39,7 +39,7 @@ using Request = typename Shape<decltype(Run)>::Request;
 template<auto Run>
 using Answer = typename Shape<decltype(Run)>::Answer;
 
-/* Requirements of a command on its id. */
+/* What a command requires: an ID, or an ID that is bound to a device. */
 enum class Needs : u8 { id, device };
 
 template<auto Run>

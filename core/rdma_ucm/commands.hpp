@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The command handlers, overloaded by request type. A failed command leaves no state behind.
- * Commands on an ID are called with the program's and rdma_cm's ID, while no other command on it
- * runs; they fill in their response.
+ * Commands on an ID get the program's ID and rdma_cm's ID, and fill in a response. Only one command
+ * runs on an ID at a time.
  */
 #pragma once
 #include "command.hpp"
@@ -43,7 +43,7 @@ Result<> join_ip_mcast(Call &call, const abi::JoinIpMcast &request);
 Result<> join_mcast(Call &call, const abi::JoinMcast &request);
 Result<> leave_mcast(Call &call, const abi::DestroyId &request);
 
-/* Keeps the handler of an id from running. */
+/* Prevents the handler of an ID from running. */
 class [[nodiscard]] HandlerGuard
 {
 public:
@@ -56,7 +56,7 @@ private:
 	rdma_cm_id &cm_;
 };
 
-/* EINVAL for an id that no address has bound to a device yet. */
+/* Errors: EINVAL if the ID has not been bound to a device yet. */
 inline Result<> check_device(const rdma_cm_id &cm)
 {
 	if (!kern::read_once(cm.device))

@@ -10,7 +10,10 @@ namespace rdma_ucm
 namespace
 {
 
-/* The program may choose the Q_Key only between AF_IB addresses. */
+/*
+ * A program can set the Q_Key only between AF_IB addresses. For other addresses it is determined by
+ * the port space, so the program's value is ignored.
+ */
 rdma_conn_param param_for(const rdma_cm_id &cm, const abi::ConnParam &said)
 {
 	rdma_conn_param param = param_of(said);
@@ -39,12 +42,16 @@ Result<> listen(Id &id, rdma_cm_id &cm, const abi::Listen &request)
 	const bool bounded =
 		request.backlog > 0 && request.backlog <= static_cast<s32>(Id::backlog_max);
 
-	/* This precedes the first request. A call that is refused changes nothing. */
+	/*
+	 * The limit must be set before the first request arrives. If rdma_listen() fails, it is
+	 * restored.
+	 */
 	const u32 before = table().set_backlog(id, bounded ? static_cast<u32>(request.backlog)
 							   : Id::backlog_max);
 	/*
-	 * The table limits the requests that the program has not seen yet. The CM limits those that
-	 * have not reached the table, because a thousand may arrive at once.
+	 * The table limits the number of requests that the program has not read yet. The backlog of
+	 * the CM limits the requests that have not reached the table, because a thousand may arrive
+	 * at once.
 	 */
 	const auto listening = kern::check(rdma_listen(&cm, static_cast<int>(Id::backlog_max)));
 	if (!listening)
@@ -70,7 +77,10 @@ Result<> accept(Id &id, rdma_cm_id &cm, const abi::Accept &request)
 	const rdma_conn_param param = param_for(cm, request.conn_param);
 	KERN_TRY(permit_qp(cm, param));
 	KERN_TRY_ERRNO(rdma_accept(&cm, &param));
-	/* The first event of the connection can arrive when the guard has been released. */
+	/*
+	 * Events of the connection cannot arrive before the guard is released, so the first one
+	 * already has this uid.
+	 */
 	table().set_uid(id, request.uid);
 	return {};
 }

@@ -7,7 +7,7 @@ namespace rdma_ucm
 namespace
 {
 
-/* Largest value of the three-bit fields in REQ and REP. */
+/* Largest value of the 3-bit retry fields in REQ and REP. */
 constexpr u8 retries_max = 7;
 
 u8 retries_of(u8 said)

@@ -8,18 +8,21 @@
 namespace rdma_ucm
 {
 
-/* Returns the size of an address of a family; 0 for an unknown family. */
+/* Returns the size of the addresses of a family; 0 for an unknown family. */
 size_t size_of(u16 family);
-/* The address of just that size. Errors: EINVAL. */
+/* Converts an address, which must have exactly this size. Errors: EINVAL. */
 kern::Result<rdma_sockaddr> address_of(const abi::Storage &said, size_t size);
-/* An IP address. Errors: EINVAL. */
+/* Converts an IP address. Errors: EINVAL. */
 kern::Result<rdma_sockaddr> address_of(const abi::Ip &said);
-/* Returns the size of the address; fills the rest with zeroes. */
+/* Converts an address, and fills the rest with zeroes. Returns the size of the address. */
 u16 show(const rdma_sockaddr &address, abi::Storage &shown);
-/* Copies as much as fits; an IP address fits completely. */
+/* Converts as much of an address as fits; an IP address fits completely. */
 void show(const rdma_sockaddr &address, abi::Ip &shown);
 
-/* Both ignore `valid`. The length of private data is kept. */
+/*
+ * Convert the parameters of a connection. `valid` is ignored in both directions, and the length of
+ * the private data is unchanged.
+ */
 rdma_conn_param param_of(const abi::ConnParam &said);
 void show(const rdma_conn_param &param, abi::ConnParam &shown);
 void show(const rdma_ud_param &param, abi::UdParam &shown);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Events that wait until the program reads them, and the objects that raise them. */
+/* Events that have not been read by the program, and the objects to which they belong. */
 #pragma once
 #include <kern/budget.hpp>
 #include <kern/list.hpp>
@@ -14,13 +14,13 @@ namespace rdma_ucm
 class Id;
 
 /*
- * An object that a program knows by a number, and reads events of: an id, or its membership of a
- * group. All but the number is under the table's lock.
+ * An object that a program refers to by a number, and whose events it reads: an ID, or its
+ * membership in a group. All members except the number are protected by the table's lock.
  *
- * Events that a program requested are always delivered, as it may wait for them without limit; but
- * a program could request again and again without reading, and the kernel would keep one more event
- * each time. So with asks_max unread it may not request more. The few unsolicited events of an id
- * have space beyond that.
+ * Events that a program has requested are always delivered, because it may wait for them without a
+ * limit. But a program could send requests without reading events, and each would allocate an
+ * event. So a program with asks_max unread events of an object cannot make more requests for it.
+ * The remaining space, up to unread_max, is for the few unsolicited events.
  */
 class Source
 {
@@ -35,26 +35,29 @@ protected:
 
 private:
 	friend class Table;
-	/* Its charge against the table's limit; held as soon as it has a number. */
+	/* The charge against the limit of all programs; held while the object has a number. */
 	kern::BudgetCharge of_all_;
-	/* Its charge against its user's limit; held while it is in state `known`. */
+	/* The charge against the user's limit; held in state `known`. */
 	kern::Charge of_user_;
 
-	/* The states only change in this order. */
+	/* The state changes only in this order. */
 	enum class State : u8 {
 		made,  // not visible
 		known, // visible to the program
-		ended, // ended, or owned by the task that ends it
+		ended, // destroyed, or owned by the task that destroys it
 	};
 
 	State state_ = State::made;
-	/* Returned to the program in events. 0: not set yet, and no events are delivered. */
+	/*
+	 * Value that identifies the object to the program in each event. 0 means that it is not set
+	 * yet, and no events are delivered.
+	 */
 	u64 uid_ = 0;
 	u32 number_ = 0;
 	u32 unread_ = 0;
 	/*
-	 * Number of events of an ID and its memberships that were read. librdmacm waits until it
-	 * has acknowledged this number before it frees its own ID.
+	 * Number of events of an ID and its memberships that have been read. librdmacm waits until
+	 * the program has acknowledged this number of events before it frees its own ID.
 	 */
 	u32 read_ = 0;
 };
@@ -70,21 +73,22 @@ public:
 
 	const kern::Ref<Id> id;
 	const rdma_sockaddr address;
-	/* In the list of its ID. */
+	/* In the list of the ID. */
 	kern::ListNode node;
 };
 
 struct Event {
-	/* All fields except uid and number. */
+	/* All fields of the event except uid and number, which pop() fills in. */
 	abi::Event record{};
 	kern::Ref<Id> id;
-	/* Set for an event of a membership. */
+	/* Set only for the event of a membership. */
 	kern::Ref<Membership> membership;
 	/*
-	 * The ID that a request has created. If the event is not read, the ID is destroyed with it.
+	 * The ID that was created for a request. If the event is not read, the ID is destroyed with
+	 * it.
 	 */
 	kern::Ref<Id> fresh;
-	/* In the queue of its file, and in the list of its id. */
+	/* In the list of the file, and in the list of the ID. */
 	kern::ListNode in_file;
 	kern::ListNode in_id;
 };

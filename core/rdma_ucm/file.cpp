@@ -50,8 +50,8 @@ unsigned int File::poll(kern::Poll &poll)
 void File::release()
 {
 	/*
-	 * Ends all its ids; a request that arrives meanwhile belongs to a listener among them. Ids
-	 * that others are ending no longer belong to the file.
+	 * Destroy all IDs of the file. Requests that arrive meanwhile belong to a listener among
+	 * them. IDs that other tasks are destroying no longer belong to the file.
 	 */
 	while (kern::Ref<Id> id = table().claim_any(*this))
 		Id::end(std::move(id));

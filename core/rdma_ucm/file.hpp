@@ -8,7 +8,7 @@
 namespace rdma_ucm
 {
 
-/* Shared by all users. */
+/* Pools that all users share. */
 struct Pools {
 	Pools(u32 all_ids, u32 all_memberships) : ids(all_ids), memberships(all_memberships) {}
 
@@ -16,8 +16,8 @@ struct Pools {
 };
 
 /*
- * One user's share of them, over all files that the user has open, so that some are left to other
- * users and root. Beyond it, the error is EDQUOT.
+ * One user's share of the pools, over all files that the user has open, so that some IDs are left
+ * for other users and root. Beyond the share, EDQUOT is returned.
  */
 class Share : public kern::UserShare
 {
@@ -37,13 +37,16 @@ using Shares = kern::Shares<Share>;
 class File
 {
 public:
-	/* user: of the opener. Context: process. Errors: ENOMEM. */
+	/* user: the user who opens the file. Context: process. Errors: ENOMEM. */
 	static kern::Result<kern::Owned<File>> create(kern_file &native, const kern_user &user);
 
-	/* The oldest event. Errors: EAGAIN or EINTR if there is none. */
+	/*
+	 * Removes and returns the oldest event; waits for one if the file is blocking. Errors:
+	 * EAGAIN or EINTR if there is none.
+	 */
 	kern::Result<kern::Owned<Event>> next_event();
 
-	/* The file's calls. */
+	/* File operations. */
 	kern::Result<size_t> write(u64 from, size_t count);
 	unsigned int poll(kern::Poll &poll);
 	void release();
@@ -53,7 +56,7 @@ private:
 	File(kern_file &native, Shares::Member share) : native_(native), share_(std::move(share)) {}
 
 	kern_file &native_;
-	/* Its IDs and their memberships are charged to this. */
+	/* The share to which the IDs and memberships of this file are charged. */
 	const Shares::Member share_;
 	/* Protected by the table's lock. */
 	kern::List<Id, &Id::node> ids_;

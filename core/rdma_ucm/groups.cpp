@@ -9,7 +9,7 @@ namespace rdma_ucm
 namespace
 {
 
-/* Parameters of a join, by either of the two commands. */
+/* Parameters of a join, from either of the two commands. */
 struct Join {
 	u64 response;
 	u64 uid;
@@ -18,7 +18,10 @@ struct Join {
 	ib_sa_mc_join_states state;
 };
 
-/* The program may have left already, if it has guessed the number. */
+/*
+ * Leaves a group after a failed join. The program may have left it already, if it has guessed the
+ * number.
+ */
 void abandon(Membership &membership)
 {
 	if (kern::Ref<Membership> claimed = table().claim(membership))
@@ -36,7 +39,7 @@ Result<> join(Call &call, const Join &wanted)
 	KERN_TRY(table().add(*membership));
 	const Result<> done = id->with_cm([&](rdma_cm_id &cm) -> Result<> {
 		KERN_TRY(check_device(cm));
-		/* This precedes the first event. */
+		/* The membership must be visible before its first event arrives. */
 		KERN_TRY(table().publish(*membership));
 		return kern::check(
 			rdma_join_multicast(&cm, &wanted.address, wanted.state, membership.get()));

@@ -62,7 +62,7 @@ u32 Id::leave(kern::Ref<Membership> membership)
 {
 	Table::Events unread;
 
-	/* Without rdma_cm's id there is no membership either. */
+	/* If rdma_cm's ID has been destroyed, so has the membership. */
 	kern::ignore(membership->id->with_cm([&](rdma_cm_id &cm) -> kern::Result<> {
 		rdma_leave_multicast(&cm, &membership->address);
 		return {};
@@ -130,7 +130,7 @@ int Id::on_event(rdma_cm_id *cm, rdma_cm_event *event)
 	Id &id = *static_cast<Id *>(cm->context);
 
 	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		/* Beyond the bounds it is as if it had been lost. */
+		/* A request beyond the limits is dropped, as if it had been lost. */
 		return id.take_request(*cm, *event) ? 0 : -ENOMEM;
 	id.deliver(*event);
 	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)

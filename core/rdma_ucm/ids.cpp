@@ -9,8 +9,8 @@ namespace
 {
 
 /*
- * The type of its QP, where the port space leaves a choice. Error: EINVAL for none that a program
- * may have.
+ * Returns the type of the ID's QP, if the port space does not determine it. Errors: EINVAL for a
+ * type that programs may not use.
  */
 Result<ib_qp_type> type_of(const abi::CreateId &request)
 {
@@ -37,7 +37,9 @@ Result<> create_id(Call &call, const abi::CreateId &request)
 	const Result<> responded = call.respond(request.response, abi::Made{.id = id->number()});
 
 	if (!responded) {
-		/* Unless the program has guessed the number, and done so itself. */
+		/*
+		 * claim() fails if the program has guessed the number and destroyed the ID itself.
+		 */
 		if (kern::Ref<Id> claimed = table().claim(*id))
 			Id::end(std::move(claimed));
 	}

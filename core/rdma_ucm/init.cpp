@@ -14,9 +14,9 @@ class Service
 {
 public:
 	/*
-	 * From now on programs may open the node, even before this returns, so all that they use
-	 * must exist. Context: process. Errors: EEXIST or EBUSY if another module has the node;
-	 * ENOMEM.
+	 * Creates the node. Programs may open it before this function returns, so all that they use
+	 * must exist by then. Context: process. Errors: EEXIST or EBUSY if another module has
+	 * created the node; ENOMEM.
 	 */
 	kern::Result<> begin()
 	{
@@ -46,7 +46,7 @@ public:
 
 private:
 	kern::MiscNode node_;
-	/* Entry by which code that searches for nodes finds it. */
+	/* The entry by which RDMA netlink finds the node. */
 	ib_node published_{
 		.kind = IB_NODE_RDMA_CM,
 		.device = nullptr,

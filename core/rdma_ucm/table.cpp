@@ -8,7 +8,7 @@ namespace rdma_ucm
 namespace
 {
 
-/* Compares addresses like rdma_leave_multicast(). */
+/* Compares addresses in the same way as rdma_leave_multicast(). */
 bool same(const rdma_sockaddr &one, const rdma_sockaddr &other)
 {
 	return __builtin_memcmp(&one, &other, size_of(one.family)) == 0;
@@ -120,8 +120,8 @@ kern::Ref<Id> Table::claim_locked(Id &id)
 		return {};
 	become(id, State::ended);
 	/*
-	 * The destruction takes time, and the file may be closed meanwhile, which also drops the
-	 * user's share.
+	 * The user's share is released now: the destruction takes time, and the file, which holds
+	 * the share, may be closed meanwhile.
 	 */
 	for (Membership &membership : id.memberships_)
 		membership.of_user_ = {};
@@ -229,7 +229,10 @@ kern::Result<u32> Table::move(u32 number, File &from, File &to)
 	if (&*from.share_ != &*to.share_)
 		return kern::Error{-EACCES};
 	migrate(id, to);
-	/* The program finds what its requests have made where it reads of them. */
+	/*
+	 * IDs of unread requests move with the listener, so that the program finds them in the file
+	 * from which it reads the events.
+	 */
 	for (Event &event : id.events_)
 		if (event.fresh && event.fresh->file_ == &from)
 			migrate(*event.fresh, to);
@@ -344,7 +347,9 @@ void Table::put_back(kern::Owned<Event> &unread)
 	Event &event = *unread.release();
 	if (event.fresh) {
 		event.id->waiting_++;
-		/* Its listener may have moved meanwhile. */
+		/*
+		 * The listener may have been moved meanwhile, so move the new ID to the same file.
+		 */
 		if (event.fresh->file_ && event.fresh->file_ != event.id->file_)
 			migrate(*event.fresh, *event.id->file_);
 	} else {

@@ -3,9 +3,8 @@
  * All IDs and memberships by number, their owners, and the queues of unread events. All programs
  * share one number space.
  *
- * One lock protects all of it, because an ID may migrate from one file to another with its unread
- * events at any time. It is the innermost lock, and held only to insert into a list or to remove
- * from it.
+ * One lock protects everything, because an ID may be moved from one file to another with its unread
+ * events at any time. It is the innermost lock, and held only for list operations.
  */
 #pragma once
 #include <kern/budget.hpp>
@@ -20,8 +19,8 @@ class Table
 {
 public:
 	/*
-	 * Limits of all programs together. librdmacm finds its ids by their numbers, in tables that
-	 * end with number 65535.
+	 * Limits for all programs together. librdmacm finds its IDs in tables that are indexed by
+	 * number and end with 65535.
 	 */
 	static constexpr u32 ids_max = 65536, memberships_max = 16384;
 
@@ -37,38 +36,39 @@ public:
 	kern::Result<> add(Id &id);
 	kern::Result<> add(Membership &membership);
 	/*
-	 * Makes it visible to the program. Errors: EDQUOT beyond the share of the file's user.
+	 * Makes an ID visible to the program. Errors: EDQUOT beyond the share of the file's user.
 	 */
 	kern::Result<> publish(Id &id, File &file);
 	/*
-	 * Errors: EADDRINUSE if its id is in that group already: rdma_cm knows the memberships of
-	 * an id by their addresses; EDQUOT; ENOENT if the id has ended.
+	 * Makes a membership visible to the program. Errors: EADDRINUSE if the ID is in that group
+	 * already, because rdma_cm identifies the memberships of an ID by their addresses; EDQUOT;
+	 * ENOENT if the ID has been destroyed.
 	 */
 	kern::Result<> publish(Membership &membership);
 	/*
-	 * Does the same for the ID that a request has created, and queues the event. Errors: ENOMEM
-	 * if a limit is reached, or the listener has ended.
+	 * Makes an ID that was created for a request visible, and queues the event. Errors: ENOMEM
+	 * if a limit is reached or the listener has been destroyed.
 	 */
 	kern::Result<> publish(kern::Owned<Event> &request);
 
 	/* Finds an ID. Errors: ENOENT; EINVAL if it belongs to another file. */
 	kern::Result<kern::Ref<Id>> find(u32 number, const File &file);
 	/*
-	 * Does the same for a caller that destroys the ID. It can no longer be found, and it and
-	 * its unread events belong to no file from now on.
+	 * Finds an object for a caller that destroys it. It cannot be found any more, and it and
+	 * its unread events no longer belong to a file.
 	 */
 	kern::Result<kern::Ref<Id>> claim(u32 number, const File &file);
 	kern::Result<kern::Ref<Membership>> claim_membership(u32 number, const File &file);
 	/* Claims any ID of the file; empty if it has none. */
 	kern::Ref<Id> claim_any(File &file);
 	kern::Ref<Membership> claim_any(Id &id);
-	/* Claims this one if it is not claimed; returns an empty reference otherwise. */
+	/* Claims this object; returns an empty reference if it has been claimed already. */
 	kern::Ref<Id> claim(Id &id);
 	kern::Ref<Membership> claim(Membership &membership);
 
 	/*
-	 * Removes one that is claimed, or could not be published; returns how many of its events
-	 * were read. The unread ones go to the caller.
+	 * Removes an object that has been claimed, or could not be published. Returns the number of
+	 * its events that have been read. The unread events are passed to the caller.
 	 */
 	using Events = kern::List<Event, &Event::in_id>;
 	u32 remove(Id &id, Events &unread);
@@ -83,33 +83,36 @@ public:
 	 */
 	kern::Result<u32> move(u32 number, File &from, File &to);
 
-	/* Destroys rdma_cm's ID later, because its handler must not. */
+	/* Destroys rdma_cm's ID later, because its handler must not do that. */
 	void lose_device(Id &id);
 
 	void set_uid(Source &source, u64 uid);
-	/* Limits the requests that may wait to be read from now on. Returns the previous limit. */
+	/* Sets the limit of requests that wait to be read. Returns the previous limit. */
 	u32 set_backlog(Id &listener, u32 backlog);
 	/*
-	 * Checks whether a program may start an operation that ends with an event. Errors: ENOBUFS.
+	 * Checks whether a program may start an operation that generates an event. Errors: ENOBUFS.
 	 */
 	kern::Result<> may_ask(const Id &id);
 
-	/* Takes the event if there is space and the file is open. Context: process. */
+	/*
+	 * Queues the event if there is space and the file is open; otherwise the caller keeps it.
+	 * Context: process.
+	 */
 	void push(kern::Owned<Event> &event);
 	/*
-	 * Returns the file's oldest event, with uid and number, and counts it as read. Empty if
-	 * there is none.
+	 * Removes and returns the file's oldest event, with uid and number filled in, and counts it
+	 * as read. Empty if there is none.
 	 */
 	kern::Owned<Event> pop(File &file);
 	/*
-	 * Makes an event that could not be delivered unread again, unless its source has been
-	 * destroyed meanwhile. It takes the event in the former case.
+	 * Queues an event again that could not be delivered, unless its object has been destroyed
+	 * meanwhile; the caller then keeps the event.
 	 */
 	void put_back(kern::Owned<Event> &event);
 	bool has_unread(const File &file);
 
 	u32 ids() const { return id_limit_.taken(); }
-	/* Called when a file of that user is opened. Context: process. Errors: ENOMEM. */
+	/* Called when a user opens a file. Context: process. Errors: ENOMEM. */
 	kern::Result<Shares::Member> enter(const kern_user &user)
 	{
 		return shares_.enter(user, pools_);
@@ -121,7 +124,7 @@ private:
 	/* Adds an ID to a file, or moves it from one file to another with its unread events. */
 	void put_into(Id &id, File &file) KERN_REQUIRES(lock_);
 	void migrate(Id &id, File &to) KERN_REQUIRES(lock_);
-	/* Passes the table's reference to the caller. */
+	/* Claims the object, and passes the table's reference to the caller. */
 	kern::Ref<Id> claim_locked(Id &id) KERN_REQUIRES(lock_);
 	kern::Ref<Membership> claim_locked(Membership &membership) KERN_REQUIRES(lock_);
 	static void become(Source &source, State next);
