@@ -9,7 +9,7 @@
 namespace
 {
 
-/* NodeInfo has eight bits for the number of ports, and 255 is no port (IBA 14.2.5.3). */
+/* The number of ports in NodeInfo has 8 bits, and port number 255 is reserved (IBA 14.2.5.3). */
 constexpr u32 max_ports = 254;
 
 void end_device(ib_device &device)
@@ -62,7 +62,7 @@ void ib_dealloc_device(ib_device *device)
 
 void ib_set_device_ops(ib_device *device, const ib_device_ops *ops)
 {
-	// All members are pointers or sizes, one word each.
+	// All members are one word: pointers or sizes.
 	using Word = unsigned long;
 	static_assert(sizeof(ib_device_ops) % sizeof(Word) == 0);
 	const auto *from = reinterpret_cast<const Word *>(ops);
@@ -92,7 +92,7 @@ void ib_unregister_device(ib_device *device)
 
 bool ib_device_try_get(ib_device *device)
 {
-	/* Freed after a grace period; see remove_device(). */
+	/* The state is freed after a grace period; see remove_device(). */
 	kern::rcu::ReadGuard reading;
 	ib_device_registry *const state = kern::rcu::dereference(device->registry);
 	if (!state)

@@ -15,12 +15,12 @@ namespace
 constinit kern::Static<kern::WorkQueue> work_queue;
 
 /*
- * Number of kinds of unaffiliated events. The reserve has space for one event of each kind on each
+ * Number of event types. The reserve has one entry for each type of unaffiliated event and each
  * port.
  */
 constexpr u32 kinds = IB_EVENT_WQ_FATAL + 1;
 
-/* Events that may wait, the reserve aside. */
+/* Maximum number of waiting events, without those in the reserve. */
 constexpr unsigned int limit = 256;
 
 bool same(const ib_event &a, const ib_event &b)
@@ -64,7 +64,7 @@ EventQueue::~EventQueue()
 
 kern::Result<> EventQueue::create_reserve(u32 ports)
 {
-	// Events of the whole device have port 0.
+	// Port 0 is for events of the whole device.
 	reserve_ = KERN_TRY(
 		kern::make_array<Entry>(kern::Gfp::kernel, std::size_t{kinds} * (ports + 1)));
 	kern::Guard guard(lock_);
@@ -86,7 +86,8 @@ void EventQueue::start()
 
 void EventQueue::push(const ib_event &event)
 {
-	// A device may storm; beyond the limit it is treated as if there were no memory.
+	// A faulty device may report events without a limit. Beyond the limit, events use the
+	// reserve, as if there were no memory.
 	Entry *fresh = kern::read_once(waiting_) < limit
 			       ? new (kern::Gfp::nowait | kern::Gfp::no_warn) Entry()
 			       : nullptr;
@@ -163,7 +164,10 @@ void EventQueue::stop()
 		report_left();
 }
 
-/* Reports the first handler that was not unregistered, and all others of its owner. */
+/*
+ * Reports the first handler that has not been unregistered, together with all other handlers of the
+ * same owner.
+ */
 void EventQueue::report_left()
 {
 	const char *const owner = handler_of(handlers_.next).owner;
@@ -224,8 +228,8 @@ void ib_dispatch_event(const ib_event *event)
 					   device->name, event->event, event->element.port_num);
 		return;
 	}
-	// A driver may report events until its interrupts are disabled, which is after the device
-	// has been unregistered here.
+	// A driver may report events until its interrupts are disabled, which may happen after the
+	// device has been unregistered here.
 	kern::rcu::ReadGuard reading;
 	if (ib_device_registry *state = kern::rcu::dereference(device->registry))
 		state->events.push(*event);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The unaffiliated events of one device. They are dispatched in any context; handlers run one at a
+ * The unaffiliated events of one device. They can be reported in any context. Handlers run one at a
  * time, in order, in process context (EVENT-02, EVENT-03). No type of event is lost if memory is
- * short, and a storm cannot exhaust memory: an event that cannot be allocated uses a reserve with
- * one slot for each type and port; if the same event is still pending there, it moves to the end of
- * the queue and stands for both.
+ * short, and an event storm cannot exhaust memory: an event that cannot be allocated uses a reserve
+ * with one entry for each type and port. If the same event is already pending, it moves to the end
+ * of the queue and stands for both.
  */
 #pragma once
 #include <kern/list.hpp>
@@ -25,13 +25,16 @@ public:
 	}
 	~EventQueue();
 
-	/* Called once. Errors: ENOMEM. Context: process. */
+	/* Must be called once. Errors: ENOMEM. Context: process. */
 	kern::Result<> create_reserve(u32 ports);
-	/* Handlers are called from now on; what came before was kept. Context: process. */
+	/*
+	 * Starts calling handlers; events that were reported before have been kept. Context:
+	 * process.
+	 */
 	void start();
 	/*
-	 * Called when no more events are pushed. Waits for a running handler, drops pending events,
-	 * and reports leaked handlers. Context: process.
+	 * Called when no more events are reported. Waits for a running handler, drops pending
+	 * events, and reports leaked handlers. Context: process.
 	 */
 	void stop();
 	/* Context: any. */
@@ -39,7 +42,10 @@ public:
 
 	/* Context: process. */
 	void add(ib_event_handler &handler);
-	/* Waits for it if it runs. Context: process, not from a handler. */
+	/*
+	 * Removes a handler, and waits for it if it is running. Context: process, not from a
+	 * handler.
+	 */
 	void remove(ib_event_handler &handler);
 
 private:
@@ -59,7 +65,7 @@ private:
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("registry.events")};
 	Entries pending_ KERN_GUARDED_BY(lock_);
 	Entries free_ KERN_GUARDED_BY(lock_);
-	/* Length of pending_; written under the lock. */
+	/* Length of pending_. Written with the lock held. */
 	unsigned int waiting_ = 0;
 	bool started_ KERN_GUARDED_BY(lock_) = false;
 	kern::OwnedArray<Entry> reserve_;

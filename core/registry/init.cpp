@@ -38,7 +38,10 @@ int weft_core_init()
 	return 0;
 }
 
-/* Nothing is registered: drivers and clients hold this module through its symbols. */
+/*
+ * No device or client is registered any more, because drivers and clients hold this module through
+ * its symbols.
+ */
 void weft_core_exit()
 {
 	kern_net_unwatch();

@@ -19,7 +19,7 @@ bool valid_name(const char *name, unsigned int most_numbers)
 			length += 8;
 		}
 	}
-	// Every directory has these two entries already.
+	// These two names exist in every directory.
 	if (__builtin_strcmp(name, ".") == 0 || __builtin_strcmp(name, "..") == 0)
 		return false;
 	return length > 0 && length < IB_DEVICE_NAME_MAX;
@@ -36,8 +36,8 @@ bool Registry::name_free(const char *name)
 }
 
 /*
- * The pattern contains at most one %d, which is replaced by the lowest free number. It has been
- * checked before.
+ * Chooses a free name. The pattern, which has been checked, contains at most one %d, which is
+ * replaced by the lowest free number.
  */
 bool Registry::choose_name(ib_device &device, const char *pattern)
 {
@@ -78,8 +78,9 @@ kern::Result<> Registry::rename(ib_device &device, const char *name)
 			return {};
 		if (!name_free(name))
 			return kern::Error{-EEXIST};
-		// A program that learns the new name from sysfs finds it everywhere. The old name
-		// may be visible for a while or return, so no other device gets it.
+		// The name is changed first, so that a program that finds the new name in sysfs can
+		// use it everywhere. The old name stays visible until then, and is restored if the
+		// notifier fails, so no other device may get it meanwhile.
 		__builtin_memcpy(former, device.name, sizeof(former));
 		former_name_ = former;
 		__builtin_memcpy(device.name, name, __builtin_strlen(name) + 1);

@@ -36,7 +36,7 @@ kern::Result<> Registry::move_device(ib_device_registry &device, u64 from, u64 t
 		device.net.store_relaxed(to);
 		device.last_client = 0;
 	}
-	// As after a registration: a client that has no memory for it is reported in the log.
+	// As after a registration: if there is no memory for a client, that is logged.
 	return add_client_contexts(device);
 }
 
@@ -58,8 +58,9 @@ void Registry::net_begun()
 }
 
 /*
- * No device can be moved into it any more, because that needs a reference to it. A device that
- * leaves is no longer found.
+ * Moves the devices of a namespace that is being destroyed to the initial one. No device can be
+ * moved into it any more, because that needs a reference to it. A device that is being removed is
+ * not found.
  */
 void Registry::net_ended(u64 net)
 {

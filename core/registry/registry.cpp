@@ -8,7 +8,7 @@ namespace registry
 
 constinit kern::Static<Registry> instance;
 
-/* Is this a call from within a client's add or remove? */
+/* Returns true if called from a client's add or remove. */
 bool Registry::inside_callback()
 {
 	for (ib_device_registry &device : devices_)
@@ -18,8 +18,9 @@ bool Registry::inside_callback()
 }
 
 /*
- * As the device's worker, calls add of all clients that have not been added to it, then stops being
- * the worker. The last check and the end of the role are one step, so that no client is missed.
+ * Called by the device's worker: calls add of all clients that have not been added to the device,
+ * and then gives up the role of the worker. The last check and giving up the role are one locked
+ * step, so that no client is missed.
  */
 kern::Result<> Registry::add_client_contexts(ib_device_registry &device)
 {
@@ -61,8 +62,9 @@ kern::Result<> Registry::add_client_contexts(ib_device_registry &device)
 }
 
 /*
- * Records that there is no memory for a client and a device. If the registration of the client has
- * returned, as it does early from a callback, and so has the device's, it is only logged.
+ * Records that memory ran out for a client and a device. The error is returned by the registration
+ * of the client or, if that has returned already, of the device. If both have returned, it is only
+ * logged.
  */
 void Registry::note_failure(ib_device_registry &device, ib_client_registry &client, int status)
 {
@@ -75,7 +77,10 @@ void Registry::note_failure(ib_device_registry &device, ib_client_registry &clie
 			   client.client.name);
 }
 
-/* Errors: ENOMEM, with add not called. An error that add itself returns is ignored. */
+/*
+ * Errors: ENOMEM; add has not been called in this case. An error that add itself returns is only
+ * logged.
+ */
 kern::Result<> Registry::call_add(ib_device_registry &device, ib_client_registry &client)
 {
 	const char *name = client.client.name;
@@ -156,7 +161,8 @@ bool Registry::remove_device(ib_device_registry &device)
 	bool owned;
 	{
 		kern::Guard guard(lock_);
-		// A registration that fails before any client was called is still the worker.
+		// If a registration fails before any client was called, the caller is still the
+		// worker.
 		owned = device.worker == self && device.registering && !device.usable &&
 			!device.leaving;
 		if (!owned && device.worker == self)
@@ -190,7 +196,10 @@ bool Registry::remove_device(ib_device_registry &device)
 	return true;
 }
 
-/* A waiter for zero frees the device at once, so nothing touches it after the decrement. */
+/*
+ * The waiting task may free the device as soon as the count is 0, so do not access it after the
+ * decrement.
+ */
 void Registry::put_device(ib_device_registry &device)
 {
 	if (device.users.fetch_sub(1) == 1)
@@ -224,12 +233,12 @@ kern::Result<> Registry::add_client(kern::Owned<ib_client_registry> owned)
 		}
 		if (!idle)
 			break;
-		// The device is registered: what fails is this registration, or that of a client
-		// which waits for it.
+		// The device is registered, so a failure concerns this registration, or that of
+		// another client that is being registered.
 		(void)add_client_contexts(*idle);
 	}
-	// Two registrations from within callbacks that wait for each other's devices would never
-	// end; workers do not wait.
+	// A nested registration must not wait: two registrations from callbacks that wait for each
+	// other's devices would never return.
 	if (nested)
 		return {};
 	int status = 0;
@@ -284,7 +293,7 @@ void Registry::end_client(ib_client_registry &client)
 		}
 		ib_device_registry &device = last->device;
 		call_remove(*last);
-		// See add_client().
+		// See add_client() for the ignored result.
 		(void)add_client_contexts(device);
 	}
 	{

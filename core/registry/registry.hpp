@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Devices, clients, and which client has been added to which device (LOCK-08 … LOCK-12).
+ * The registered devices and clients, and which clients have been added to which devices (LOCK-08
+ * to LOCK-12).
  *
  * Clients are numbered in the order of their registration, and a device remembers the number of the
  * last client that was added to it. One task at a time, the device's worker, makes all calls of add
@@ -9,8 +10,8 @@
  * may use the whole midlayer, including further registrations. For lockdep the worker holds
  * Registry::workers_.
  *
- * If memory runs out, one registration fails as a whole: that of the client if it has not returned
- * yet, otherwise that of the device.
+ * If memory runs out, one registration fails: that of the client if it has not returned yet,
+ * otherwise that of the device.
  *
  * Locks: Registry::lock_ protects everything here except events, is taken only in process context
  * and never held during a callback; Registry::names_lock_ is held outside of it while a device is
@@ -50,12 +51,15 @@ struct ib_client_registry {
 	ib_client &client;
 	unsigned long number = 0;
 	bool leaving = false;
-	/* ib_register_client() waits for its devices, and returns this. */
+	/*
+	 * True while ib_register_client() waits for the devices. status: the result that it
+	 * returns.
+	 */
 	bool registering = false;
 	int status = 0;
-	/* Calls of add that have not returned yet. */
+	/* Number of calls of add that have not returned yet. */
 	unsigned int calls = 0;
-	/* Its devices, in the order of add. */
+	/* The client's devices, in the order of add. */
 	kern::List<registry::Pair, &registry::Pair::client_node> pairs;
 	kern::ListNode node;
 };
@@ -64,25 +68,28 @@ struct ib_device_registry {
 	explicit ib_device_registry(ib_device &d) : device(d), events(d) {}
 
 	ib_device &device;
-	/* Numbered in the order of registration; never reused. */
+	/* Device number. Numbers are assigned in the order of registration and never reused. */
 	u32 index = 0;
-	/* The task that calls clients for this device, 0 for none. */
+	/* The context of the device's worker, or 0. */
 	unsigned long worker = 0;
-	/* All clients up to this number have been added. */
+	/* Number of the last client: all clients up to it have been added. */
 	unsigned long last_client = 0;
-	/* Able to work, and not leaving: it may be found. */
+	/* The device is registered and not being removed, so it can be found. */
 	bool usable = false;
 	bool leaving = false;
-	/* ib_register_device() waits for its clients, and returns this. */
+	/*
+	 * True while ib_register_device() waits for the clients. status: the result that it
+	 * returns.
+	 */
 	bool registering = true;
 	int status = 0;
-	/* Its clients, in the order of add. */
+	/* The device's clients, in the order of add. */
 	kern::List<registry::Pair, &registry::Pair::device_node> pairs;
-	/* Indexed by the client's number: ib_get_client_data() takes no lock. */
+	/* Indexed by client number, so that ib_get_client_data() takes no lock. */
 	kern::XArray<registry::Pair> by_client;
-	/* The network namespace that it belongs to; changed by its worker. */
+	/* The network namespace of the device. Changed by the device's worker. */
 	kern::Atomic<u64> net{KERN_NET_INITIAL};
-	/* ib_device_try_get(); the registration itself is the first. */
+	/* References by ib_device_try_get(). The registration itself holds the first one. */
 	kern::Atomic<unsigned int> users{1};
 	registry::EventQueue events;
 	kern::ListNode node;
@@ -92,8 +99,8 @@ namespace registry
 {
 
 /*
- * Returns true if the name is valid in the file system: printable, without a slash, with a % only
- * in %d, of which there are at most @most_numbers, and with space for the numbers.
+ * Returns true if the name is valid: it consists of printable characters without a slash, contains
+ * % only in %d, and %d at most @most_numbers times, and leaves space for the numbers.
  */
 bool valid_name(const char *name, unsigned int most_numbers);
 
@@ -101,29 +108,32 @@ class Registry
 {
 public:
 	/*
-	 * Gives the device its name and a place, with the caller as its worker: it is not visible
-	 * yet, but its events are queued. Then either add_client_contexts() or remove_device().
-	 * Errors: EEXIST.
+	 * Assigns the device its name and number, with the caller as its worker. The device is not
+	 * visible yet, but its events are queued. The caller must then call add_client_contexts()
+	 * or remove_device(). Errors: EEXIST.
 	 */
 	kern::Result<> enlist(kern::Owned<ib_device_registry> device, const char *name);
-	/* Adds the device to all clients. Errors, for a device that is being registered: ENOMEM. */
+	/*
+	 * Adds the device to all clients. Errors: ENOMEM, only while the device is being
+	 * registered.
+	 */
 	kern::Result<> add_client_contexts(ib_device_registry &device);
 	/*
-	 * Returns when no client uses the device, no references are left, and no event handler
-	 * runs. Frees the state. Returns false without any change if called from a callback for
-	 * this device, where it would wait for itself.
+	 * Removes a device: returns when no client uses it, there are no references, and no event
+	 * handler runs. Frees the state. Returns false without any change if called from a callback
+	 * for this device, which would wait for itself.
 	 */
 	bool remove_device(ib_device_registry &device);
 	void put_device(ib_device_registry &device);
 	/*
-	 * Moves a device from one network namespace to another; no client has it in between.
-	 * Errors: ENODEV if it is not in `from`, or leaving; EDEADLK from within a callback for
-	 * this device.
+	 * Moves a device from one network namespace to another. While it is moved, it is removed
+	 * from all clients. Errors: ENODEV if it is not in `from`, or being removed; EDEADLK from
+	 * within a callback for this device.
 	 */
 	kern::Result<> move_device(ib_device_registry &device, u64 from, u64 to);
 	/*
-	 * The first of the registered, in the order of their numbers, for which matches(device) is
-	 * true; with a reference.
+	 * Returns the first registered device, in the order of device numbers, for which
+	 * matches(device) is true, with a reference; nullptr if there is none.
 	 */
 	template<class Matches>
 	ib_device *find_device(Matches matches)
@@ -131,8 +141,7 @@ public:
 		kern::Guard guard(lock_);
 		for (ib_device_registry &device : devices_)
 			if (device.usable && matches(device)) {
-				// The count of a usable device is not zero, and it cannot stop
-				// being usable under the lock.
+				// Under the lock the device stays usable, so the count is not 0.
 				device.users.fetch_add(1);
 				return &device.device;
 			}
@@ -140,36 +149,37 @@ public:
 	}
 
 	/*
-	 * Renames a device to a valid name, which it already has while the notifier is called; the
-	 * notifier may refuse it. May sleep. Errors: EEXIST, and those of the notifier.
+	 * Renames a device to a valid name. The device already has the new name when the notifier
+	 * is called. The notifier may refuse the name. May sleep. Errors: EEXIST, and those of the
+	 * notifier.
 	 */
 	kern::Result<> rename(ib_device &device, const char *name);
-	/* IB_DEVICE_NAME_MAX bytes. */
+	/* Copies the name, IB_DEVICE_NAME_MAX bytes. */
 	void copy_name(const ib_device &device, char *name);
-	/* Sets the notifier, or none. May sleep. Errors: EBUSY if another one is set. */
+	/* Sets the notifier; nullptr removes it. May sleep. Errors: EBUSY if another one is set. */
 	kern::Result<> set_rename_notifier(const ib_rename_notifier *notifier);
 
-	/* True if tasks of a network namespace may use a device. Context: any. */
+	/* Returns true if tasks of a network namespace may use a device. Context: any. */
 	bool accessible(const ib_device_registry &device, u64 net) const
 	{
 		return shared() || device.net.load_relaxed() == net;
 	}
 	bool shared() const { return shared_.load_relaxed(); }
-	/* Errors: EBUSY while there are other network namespaces than the initial one. */
+	/* Errors: EBUSY while there are network namespaces other than the initial one. */
 	kern::Result<> set_shared(bool shared);
-	/* Network namespaces, except the initial one, are created and destroyed. */
+	/* Called when a network namespace, except the initial one, is created or destroyed. */
 	void net_begun();
 	void net_ended(u64 net);
 
 	/* Adds all devices to the client. Errors: ENOMEM. */
 	kern::Result<> add_client(kern::Owned<ib_client_registry> client);
-	/* False, with nothing changed, from within a callback, where it may wait for itself. */
+	/* Returns false without any change if called from a callback, which may wait for itself. */
 	bool remove_client(ib_client_registry &client);
 
 private:
 	/*
-	 * Waits until the condition holds. It is checked under the lock, and may change the state
-	 * when it holds.
+	 * Waits until the condition is true. The condition is called with the lock held, and may
+	 * change the state when it is true.
 	 */
 	template<class Condition>
 	void wait(Condition condition)
@@ -191,7 +201,7 @@ private:
 
 	kern::SpinLock lock_{KERN_LOCK_CLASS("registry")};
 	kern::WaitQueue changed_{KERN_LOCK_CLASS("registry.changed")};
-	/* All workers of devices, for lockdep. */
+	/* Represents the role of all workers to lockdep. */
 	kern::Ownership workers_{KERN_LOCK_CLASS("registry.worker")};
 	kern::List<ib_device_registry, &ib_device_registry::node> devices_ KERN_GUARDED_BY(lock_);
 	kern::List<ib_client_registry, &ib_client_registry::node> clients_ KERN_GUARDED_BY(lock_);
@@ -202,10 +212,10 @@ private:
 
 	/* Number of network namespaces except the initial one. */
 	unsigned long nets_ KERN_GUARDED_BY(lock_) = 0;
-	/* Tasks of all network namespaces may use all devices. */
+	/* True if tasks of all network namespaces may use all devices. */
 	kern::Atomic<bool> shared_{true};
 
-	/* Serializes renaming; held while the notifier is called. */
+	/* Serialises renaming. Held while the notifier is called. */
 	kern::Mutex names_lock_{KERN_LOCK_CLASS("registry.names")};
 	const ib_rename_notifier *rename_notifier_ KERN_GUARDED_BY(names_lock_) = nullptr;
 };
