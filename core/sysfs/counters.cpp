@@ -7,7 +7,7 @@
 namespace ib_sysfs
 {
 
-/* Counter widths that an agent supports (IBA 16.1.3.1); one bit each. */
+/* Counter widths that an agent supports (IBA 16.1.3.1); each is one bit. */
 enum class Width : u8 {
 	plain = 1,
 	extended_by_four = 2,
@@ -19,7 +19,7 @@ struct Counter {
 	const char *name;
 	ib::PerfAttribute attribute;
 	u64 (*value)(const u8 *attribute);
-	/* Agents that have the counter, by width. */
+	/* Widths of the agents that have the counter. */
 	u8 widths;
 };
 
@@ -35,7 +35,7 @@ constexpr u8 operator|(u8 some, Width other)
 	return some | static_cast<u8>(other);
 }
 
-/* These are the widths of agents that have the counter. */
+/* Combinations for Counter::widths. */
 constexpr u8 narrow = static_cast<u8>(Width::plain);
 constexpr u8 wide = Width::extended_by_four | Width::extended;
 constexpr u8 widest = static_cast<u8>(Width::extended);
@@ -100,7 +100,7 @@ constexpr Counter table[] = {
 	extended<&Extended::multicast_rcv_packets>("multicast_rcv_packets", widest),
 };
 
-/* Errors: EINVAL if the agent refuses, or is not in the device. */
+/* Errors: EINVAL if the agent reports an error or the device has no agent. */
 kern::Result<ib::PerfMad> ask(ib_device &device, u32 port, u16 attribute)
 {
 	ib::PerfMad question{}, answer{};
@@ -114,8 +114,8 @@ kern::Result<ib::PerfMad> ask(ib_device &device, u32 port, u16 attribute)
 	question.header.method = static_cast<u8>(ib::MadMethod::get);
 	question.header.attr_id = attribute;
 	/*
-	 * PortSelect is the second byte of each attribute that counts (IBA 16.1.3); it is ignored
-	 * in all others.
+	 * PortSelect is the second byte of all attributes with counters (IBA 16.1.3). Other
+	 * attributes ignore it.
 	 */
 	question.data[1] = static_cast<u8>(port);
 	const int result = ib_process_mad(&device, IB_MAD_IGNORE_ALL, port, nullptr, nullptr,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port's counters, in its directory `counters`: one file each. A read queries the port's
- * performance management agent (IBA 16.1.3). Names and units are Linux's: port_xmit_data and
+ * The counters of a port, in its directory `counters`, with one file each. A read queries the
+ * port's performance management agent (IBA 16.1.3). Names and units are Linux's: port_xmit_data and
  * port_rcv_data count words of four bytes.
  */
 #pragma once
@@ -20,8 +20,8 @@ public:
 	Counters(ib_device &device, u32 port) : device_(device), port_(port) {}
 
 	/*
-	 * Must be called once. A port whose agent is not in the device has no counters. Context:
-	 * process. Errors: ENOMEM.
+	 * Must be called once. Counters are created only for a port whose agent is in the device.
+	 * Context: process. Errors: ENOMEM.
 	 */
 	kern::Result<> start(const kern::sysfs::Directory &port);
 

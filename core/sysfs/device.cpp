@@ -11,7 +11,7 @@ namespace
 {
 
 /*
- * The vendor ID in NodeInfo (IBA 14.2.5.3): the vendor whose boards are named after the PCI device
+ * The vendor ID in NodeInfo (IBA 14.2.5.3) of Mellanox, whose boards are named after the PCI device
  * ID of their chip.
  */
 constexpr u32 mellanox_oui = 0x0002c9;
@@ -124,7 +124,10 @@ kern::Result<> Device::description(Output &out)
 	return {};
 }
 
-/* The text is stored as written, including a newline; it may be shorter than the field. */
+/*
+ * Sets the node description to the text as written, including a newline. The text may be shorter
+ * than the field.
+ */
 kern::Result<> Device::describe(kern::ConstBytes text)
 {
 	ib_device_modify change = {};

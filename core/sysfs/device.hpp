@@ -18,18 +18,17 @@ namespace ib_sysfs
 class Device
 {
 public:
-	/* Creates all of it, and notifies user space. Context: process. Errors: EEXIST, ENOMEM. */
+	/*
+	 * Creates the entries, and notifies user space. Context: process. Errors: EEXIST, ENOMEM.
+	 */
 	static kern::Result<kern::Owned<Device>> create(const kern::DeviceClass &device_class,
 							ib_device &device);
 
-	/*
-	 * Like Port::show(), for each of its ports. A port for which there was no memory is not
-	 * shown.
-	 */
+	/* Calls Port::show() for each port. A port for which there is no memory is not shown. */
 	void show(const ib_port_counters *counters);
 
 	bool is(const ib_device &device) const { return &device_ == &device; }
-	/* One call at a time. Errors: EEXIST, ENOMEM. */
+	/* Calls must not run in parallel. Errors: EEXIST, ENOMEM. */
 	kern::Result<> rename(const char *name) { return entry_.rename(name); }
 
 	kern::ListNode node; /* among all (init.cpp) */

@@ -8,8 +8,8 @@ namespace
 {
 
 /*
- * Digits, and perhaps the end of the line. Errors: EINVAL for anything else, or more
- * than is a number.
+ * Parses a decimal number, which a newline may follow. Errors: EINVAL for any other text, or if the
+ * number is too large.
  */
 kern::Result<u32> parse(kern::ConstBytes text)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Hardware counters of a device or a port, in the directory `hw_counters` of either: one file each,
- * and `lifespan`, the number of milliseconds for which values are cached, so that a program that
- * reads all files causes one query.
+ * Hardware counters of a device or a port, in its directory `hw_counters`, with one file each. The
+ * file `lifespan` contains the number of milliseconds for which values are cached, so that a
+ * program that reads all files causes only one query.
  */
 #pragma once
 #include <kern/memory.hpp>
@@ -19,8 +19,8 @@ public:
 	HwCounters(ib_device &device, u32 port) : device_(device), port_(port) {}
 
 	/*
-	 * Once; of what nothing is counted there is no directory. parent: a directory, or the
-	 * device in sysfs. Context: process. Errors: ENOMEM.
+	 * Must be called once. Creates the directory, if there are counters. @parent: a directory,
+	 * or the device in sysfs. Context: process. Errors: ENOMEM.
 	 */
 	template<class Parent>
 	kern::Result<> start(const Parent &parent)

@@ -13,9 +13,10 @@ namespace
 constinit kern::Static<kern::DeviceClass> device_class;
 
 /*
- * All devices, and another module's counters of their ports. The mutex serializes those who show
- * one to the other. Entries are added and removed under the lock, so that a rename finds a device
- * that has one. No file takes the lock, because the removal of an entry waits for its readers.
+ * All devices, and the port counters that another module provides. The mutex serialises the
+ * functions that combine them. Devices are added and removed with the mutex held, so that rename()
+ * finds every device that has an entry. No file operation takes the mutex, because the removal of
+ * an entry waits for readers of its files.
  */
 struct Shown {
 	kern::Mutex lock{KERN_LOCK_CLASS("sysfs.shown")};
@@ -51,7 +52,7 @@ void remove(ib_device *, void *shown)
 {
 	auto *device = static_cast<Device *>(shown);
 
-	/* From now on, the module that provides the counters may be unloaded. */
+	/* After show(nullptr), the module that provides the counters may be unloaded. */
 	kern::Guard guard(all->lock);
 	device->node.unlink();
 	device->show(nullptr);

@@ -27,8 +27,8 @@ const char *name_of(const char *const (&names)[count], unsigned int value)
 }
 
 /*
- * The rate of a lane in units of 100 Mbit/s, and its usual name. Unknown speeds count as the
- * slowest.
+ * The rate of a lane in units of 100 Mbit/s, and its usual name. Unknown speeds are treated as the
+ * slowest one.
  */
 struct Speed {
 	unsigned int rate;
@@ -85,14 +85,14 @@ kern::Result<> show_gid_type(ib_device &device, u32 port, int index, Output &out
 	KERN_TRY_ERRNO(rdma_query_gid(&device, port, index, &gid));
 	if (gid == ib_gid{})
 		return kern::Error{-EINVAL};
-	// InfiniBand and RoCE version 1 share a type name.
+	// InfiniBand and RoCE version 1 have the same type name.
 	out.print("IB/RoCE v1\n");
 	return {};
 }
 
 kern::Result<> show_gid_interface(ib_device &, u32, int, Output &)
 {
-	// Only RoCE's GIDs belong to a network interface.
+	// Only GIDs of RoCE belong to a network interface.
 	return kern::Error{-EINVAL};
 }
 

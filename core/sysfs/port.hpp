@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A port's directory: its attributes, and its tables with a file for each entry. */
+/* The directory of a port: its attributes, and its tables with a file for each entry. */
 #pragma once
 #include <kern/log.hpp>
 #include <kern/memory.hpp>
@@ -15,8 +15,8 @@ namespace ib_sysfs
 using kern::sysfs::Output;
 
 /*
- * A table of a port: a directory in which entry i is file i. Entry: prints entry number `index` of
- * the port.
+ * A table of a port: a directory in which file i has entry i. @Entry: prints the entry with this
+ * index.
  */
 template<kern::Result<> (*Entry)(ib_device &device, u32 port, int index, Output &out)>
 class Table
@@ -68,7 +68,10 @@ private:
 
 kern::Result<> show_gid(ib_device &device, u32 port, int index, Output &out);
 kern::Result<> show_pkey(ib_device &device, u32 port, int index, Output &out);
-/* gid_attrs. As Linux does, both return EINVAL for an entry that has no such attribute. */
+/*
+ * Entries of the directory gid_attrs. Like in Linux, both functions return EINVAL for an entry that
+ * does not have the attribute.
+ */
 kern::Result<> show_gid_type(ib_device &device, u32 port, int index, Output &out);
 kern::Result<> show_gid_interface(ib_device &device, u32 port, int index, Output &out);
 
@@ -80,8 +83,9 @@ public:
 						      const kern::sysfs::Directory &ports);
 
 	/*
-	 * Shows the counters that another module has for the port; nullptr ends that. Not
-	 * concurrent. Context: process. Errors: ENOMEM; nothing is shown then.
+	 * Shows the counters of the port that another module provides; nullptr removes them. Calls
+	 * must not run in parallel. Context: process. Errors: ENOMEM; no counters are shown in this
+	 * case.
 	 */
 	kern::Result<> show(const ib_port_counters *counters);
 
@@ -89,7 +93,7 @@ private:
 	Port(ib_device &device, u32 number) : device_(device), number_(number) {}
 	kern::Result<> start(const kern::sysfs::Directory &ports);
 
-	/* A file whose contents are queried from the device when it is read. */
+	/* Prints a value that is queried from the device on each read. */
 	template<void (*Print)(const ib_port_attr &attr, Output &out)>
 	kern::Result<> show(Output &out)
 	{

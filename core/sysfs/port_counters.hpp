@@ -14,7 +14,7 @@ namespace ib_sysfs
 class PortCounters
 {
 public:
-	/* Complete. Context: process. Errors: ENOMEM. */
+	/* Creates all directories and files. Context: process. Errors: ENOMEM. */
 	static kern::Result<kern::Owned<PortCounters>> create(const ib_port_counters &counters,
 							      ib_device &device, u32 port,
 							      const kern::sysfs::Directory &parent);
