@@ -41,12 +41,12 @@ kern::Result<> Id::begin(Event event)
 	return kern::check(take(event) ? 0 : -EINVAL);
 }
 
-/* Calls of the consumer's. */
+/* Calls of the consumer. */
 
 kern::Result<> Id::listen(unsigned int backlog)
 {
 	backlog_ = backlog;
-	/* Requests may arrive before the driver has returned. */
+	/* Requests may arrive before the driver's function has returned. */
 	KERN_TRY(begin(Event::listen));
 	const int status = ops_.create_listen(this, backlog);
 	if (status) {
@@ -102,7 +102,7 @@ kern::Result<> Id::disconnect(bool abrupt)
 {
 	{
 		kern::Guard guard(lock_);
-		/* A connection not yet established has no orderly end. */
+		/* A connection that is not established yet can only be closed abruptly. */
 		abrupt = abrupt || state_ == State::connecting;
 		if (!take(Event::disconnect))
 			return kern::Error{-EINVAL};
@@ -111,7 +111,7 @@ kern::Result<> Id::disconnect(bool abrupt)
 	return {};
 }
 
-/* The driver's words. */
+/* Events from the driver. */
 
 int Id::handle_event(iw_cm_id *id, const iw_cm_event *event)
 {
@@ -158,12 +158,15 @@ int Id::handle_request(const iw_cm_event &event)
 		return -ECONNREFUSED;
 	}
 	unreported_++;
-	/* The consumer's reference, if it takes it. */
+	/* This reference belongs to the consumer, if it accepts the new ID. */
 	Manager::get().queue().queue(kern::Ref<Id>(fresh).release()->work_);
 	return 0;
 }
 
-/* The driver's further event is not passed on by an id that is being destroyed and waits for it. */
+/*
+ * Handles an event of an existing connection. An ID that is being destroyed does not pass the event
+ * on, but waits for the last one.
+ */
 int Id::handle_reply(const iw_cm_event &event, Event step)
 {
 	const bool last = step == Event::refused || step == Event::close;
@@ -184,12 +187,12 @@ int Id::handle_reply(const iw_cm_event &event, Event step)
 void Id::post(iw_cm_event_type type, int status)
 {
 	lock_.assert_held();
-	/* The table has no way to more of them. */
+	/* The state table permits at most this number of unreported events. */
 	kern_assert(posted_ - reported_ < most_notices);
 	notices_[posted_++ % most_notices] = {type, status};
 }
 
-/* The handler. */
+/* Reporting events to the handler. */
 
 bool Id::next(iw_cm_event &event)
 {
@@ -219,7 +222,8 @@ void Id::run()
 			continue;
 		}
 		/*
-		 * A listener that ends has no handler any more; it waits until that is known here.
+		 * The handler of a listener that no longer listens must not be called. The listener
+		 * waits until unreported_ has been decreased below.
 		 */
 		Id &listener = *listener_;
 		bool listens;
@@ -229,9 +233,9 @@ void Id::run()
 		}
 		const bool kept = listens && cm_handler(this, &event) == 0;
 		/*
-		 * This precedes the notification of the listener. After that has ended, the device
-		 * may be removed, which waits for the items that are queued by then. The
-		 * destruction of this object waits for this work item.
+		 * This must happen before the listener is notified. After the listener has ended,
+		 * the device may be removed, and the removal waits only for work items that are
+		 * queued by then. reap() destroys this ID after this work item has returned.
 		 */
 		if (!kept)
 			Manager::get().reap(*this);
@@ -246,7 +250,7 @@ void Id::run()
 	}
 }
 
-/* The end. */
+/* Destruction. */
 
 void Id::release_stream(State from)
 {

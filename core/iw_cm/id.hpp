@@ -2,9 +2,9 @@
 /*
  * One ID: its state, and the events that have not been reported to its handler yet.
  *
- * The consumer has one reference, which destroying the ID drops. Destruction waits until the driver
- * has reported every event that is still due for the ID. A listener outlives its unreported
- * connection requests.
+ * The consumer has one reference, which is dropped when the ID is destroyed. The destruction waits
+ * until the driver has reported all events that it still has to report for the ID. A listener
+ * exists at least until its unreported connection requests have been handled.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ public:
 	static Id &of(iw_cm_id *id) { return *static_cast<Id *>(id); }
 	~Id();
 
-	/* See rdma/iw_cm.h for each. */
+	/* See rdma/iw_cm.h for each function. */
 	kern::Result<> listen(unsigned int backlog);
 	void stop_listening();
 	kern::Result<> connect(const iw_cm_param &param);
@@ -37,7 +37,7 @@ public:
 	kern::Result<> reject(const void *data, u8 length);
 	kern::Result<> disconnect(bool abrupt);
 	/*
-	 * Ends the ID, and drops the consumer's reference. Must not be called from the ID's own
+	 * Destroys the ID, and drops the consumer's reference. Must not be called from the ID's own
 	 * work item.
 	 */
 	void end();
@@ -45,7 +45,10 @@ public:
 	kern::ListNode reap_node;
 
 private:
-	/* An event for the consumer: a reply or an establishment, and a close. */
+	/*
+	 * An event that has not been reported to the consumer yet: a connect reply or an
+	 * established event, and a close.
+	 */
 	struct Notice {
 		iw_cm_event_type event;
 		int status;
@@ -63,7 +66,10 @@ private:
 	void run();
 	bool next(iw_cm_event &event);
 	void remember(const iw_cm_event &event);
-	/* Makes the driver release the connection, in the way that the state requires. */
+	/*
+	 * Makes the driver close the connection as the state requires, and waits for the driver's
+	 * last event.
+	 */
 	void release_stream(State from);
 
 	const iw_cm_ops &ops_;
@@ -72,10 +78,16 @@ private:
 	Notice notices_[most_notices] KERN_GUARDED_BY(lock_) = {};
 	u32 posted_ KERN_GUARDED_BY(lock_) = 0, reported_ KERN_GUARDED_BY(lock_) = 0;
 	bool promised_ KERN_GUARDED_BY(lock_) = false; /* the driver will report another event */
-	/* For a listener: the requests not yet reported, and their limit. */
+	/*
+	 * Only for a listener: the number of requests that have not been reported yet, and its
+	 * limit.
+	 */
 	u32 unreported_ KERN_GUARDED_BY(lock_) = 0, backlog_ = 0;
 	kern::WaitQueue changed_{KERN_LOCK_CLASS("iw_cm.changed")};
-	/* For a request that was not reported yet: the listener whose handler will be called. */
+	/*
+	 * Only for a request that has not been reported yet: the listener whose handler will be
+	 * called.
+	 */
 	kern::Ref<Id> listener_;
 	u8 data_[IW_CM_PRIVATE_DATA_SIZE];
 	u8 data_length_ = 0;

@@ -45,7 +45,7 @@ kern::Result<> Manager::add(ib_device *device, const iw_cm_ops *ops)
 
 void Manager::remove(ib_device *device)
 {
-	/* Ids that handlers have released. */
+	/* Destroy the IDs that handlers have released. */
 	queue_.flush();
 	kern::Guard guard(lock_);
 	for (Provider &provider : providers_) {

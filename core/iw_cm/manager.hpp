@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State that all IDs share: how devices connect, and the work queue in which handlers run.
+// State that all IDs share: the methods of each device, and the work queue in which handlers run.
 #pragma once
 
 #include <kern/reaper.hpp>
@@ -23,7 +23,7 @@ public:
 	/* Returns nullptr if the device has no methods. */
 	const iw_cm_ops *find(const ib_device *device);
 	kern::WorkQueue &queue() { return queue_; }
-	/* Destroys an id that its handler has released: its own work cannot. */
+	/* Destroys an ID that its handler has released. The ID's own work item cannot do that. */
 	void reap(Id &id) { reaper_.add(id); }
 
 	Manager() = default;

@@ -17,14 +17,14 @@ enum class State : std::uint8_t {
 	requested,
 	accepting,
 	established,
-	closing, /* an orderly close is in progress */
+	closing, /* a graceful close is in progress */
 	closed,
 	destroying,
 };
 inline constexpr std::size_t state_count = 9;
 
 enum class Event : std::uint8_t {
-	/* Calls. */
+	/* Calls of the consumer. */
 	listen,
 	stop,
 	connect,
@@ -44,7 +44,7 @@ enum class Event : std::uint8_t {
 inline constexpr std::size_t event_count = 13;
 
 struct Step {
-	bool taken; /* if not: a call is refused, a word is not passed on */
+	bool taken; /* false: a call is refused, and an event is ignored */
 	State next;
 };
 
@@ -89,7 +89,7 @@ constexpr Step step(State state, Event event)
 	}
 }
 
-/* Returns true for states in which the driver will report the end. */
+/* Returns true for states in which the driver will report another event. */
 constexpr bool is_promised(State state)
 {
 	return state == State::connecting || state == State::accepting ||
