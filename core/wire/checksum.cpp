@@ -11,7 +11,7 @@ ib::Icrc icrc_over_headers(const std::uint8_t *headers, unsigned size)
 		size = sizeof(masked);
 	__builtin_memcpy(masked, headers, size);
 
-	/* IBA 7.8.1: what switches may change locally, or routers globally, counts as ones. */
+	/* Fields that switches or routers may change count as ones (IBA 7.8.1). */
 	auto &lrh = *reinterpret_cast<ib::Lrh *>(masked);
 	unsigned bth_at = sizeof(ib::Lrh);
 	if (lrh.lnh() == ib::Lnh::global) {
@@ -24,7 +24,7 @@ ib::Icrc icrc_over_headers(const std::uint8_t *headers, unsigned size)
 	} else {
 		lrh.set_vl(0xf);
 	}
-	/* The byte above the destination QP: FECN, BECN, reserved. */
+	/* The byte before the destination QP, which contains FECN, BECN and reserved bits. */
 	masked[bth_at + offsetof(ib::Bth, dest_qp_word)] = 0xff;
 
 	ib::Icrc crc;

@@ -27,7 +27,7 @@ private:
 	std::uint8_t *at_;
 };
 
-/* Reads consecutive wire structures; the caller has checked the length. */
+/* Reads consecutive wire structures. The caller has checked the length. */
 class Reader
 {
 public:
@@ -45,7 +45,10 @@ private:
 	const std::uint8_t *at_;
 };
 
-/* The extension headers in the order of IBA 9.2.1 (figure 77); one walk serves both directions. */
+/*
+ * Calls the visitor for the extension headers in the order of IBA 9.2.1 (figure 77). build() and
+ * parse() both use it.
+ */
 template<class Visitor, class SomeHeaders>
 void visit_extensions(OpcodeTraits traits, SomeHeaders &h, Visitor visit)
 {

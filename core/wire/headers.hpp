@@ -3,8 +3,9 @@
  * Building and parsing the headers of a packet, from the LRH to the last extension header.
  *
  * The headers may be stored separately from the payload: build() writes only headers, and parse()
- * reads only headers and takes the length of the whole packet. The code is freestanding: guest
- * modules and host tools link it. Nothing here allocates, locks or sleeps. Context: any.
+ * reads only headers and takes the length of the whole packet. The code is freestanding, because
+ * both guest modules and host tools link it. No function allocates memory, takes locks or sleeps.
+ * Context: any.
  */
 #pragma once
 
@@ -29,7 +30,7 @@ struct Headers {
 	ib::XrcEth xrceth{};
 	ib::Reth reth{};
 	ib::AtomicEth atomic{};
-	/* Set apart from `atomic` only for the masked opcodes. */
+	/* Differs from `atomic` only for the masked atomic opcodes. */
 	ib::be64 swap_or_add_mask{};
 	ib::be64 compare_mask{};
 	ib::Aeth aeth{};
@@ -41,7 +42,7 @@ struct Headers {
 /* The reason why a packet is refused. */
 enum class Error : std::uint8_t {
 	none,
-	/* Fewer bytes than the headers need. */
+	/* The buffer is smaller than the headers. */
 	truncated,
 	/* LRH.LVer is not 0. */
 	bad_link_version,
@@ -53,39 +54,39 @@ enum class Error : std::uint8_t {
 	bad_ip_version,
 	/* GRH.NxtHdr is not 1Bh. */
 	bad_next_header,
-	/* GRH.PayLen is not what follows the GRH. */
+	/* GRH.PayLen is not the length after the GRH. */
 	bad_global_length,
 	/* BTH.TVer is not 0. */
 	bad_transport_version,
-	/* No such opcode. */
+	/* The opcode is not defined. */
 	bad_opcode,
 	/* The pad count does not fit the payload. */
 	bad_pad,
-	/* A payload where the opcode has none, or more than the largest MTU. */
+	/* The payload is larger than the largest MTU, or the opcode permits none. */
 	bad_payload_length,
-	/* The buffer given to build() is too small. */
+	/* The buffer passed to build() is too small. */
 	no_space,
 };
 
-/* A short text for logs; never null. */
+/* Returns a short text for logs; never a null pointer. */
 const char *error_name(Error error);
 
 /* Results of parse() in addition to the headers. */
 struct Layout {
 	/* Bytes from the LRH to the last extension header. */
 	unsigned header_bytes;
-	/* Bytes of payload without the pad. */
+	/* Size of the payload without the pad. */
 	unsigned payload_bytes;
 	unsigned pad_bytes;
 };
 
 /*
- * Bytes that build() will write for these headers; 0 for an unknown opcode.
+ * Returns the number of bytes that build() will write for these headers; 0 for an unknown opcode.
  */
 unsigned header_bytes(const Headers &headers);
 
 /*
- * Write the headers of a packet with payload_bytes of payload to out.
+ * Writes the headers of a packet with payload_bytes of payload to out.
  * Returns Error::none and sets *written, or bad_opcode, bad_payload_length or no_space with nothing
  * written.
  */
@@ -93,13 +94,13 @@ Error build(const Headers &headers, unsigned payload_bytes, std::uint8_t *out, u
 	    unsigned *written);
 
 /*
- * Read the headers of a packet.
- * @data:         its first bytes: all the headers, possibly more.
- * @size:         how many bytes are at data.
+ * Reads the headers of a packet.
+ * @data:         the first bytes of the packet, with all headers and possibly more.
+ * @size:         number of bytes at data.
  * @packet_bytes: length of the whole packet, LRH to ICRC inclusive.
  * @headers:      filled in on success; undefined on failure.
- * @layout:       likewise.
- * Returns the first thing that is wrong with it.
+ * @layout:       filled in on success; undefined on failure.
+ * Returns the first error that is found, or Error::none.
  */
 Error parse(const std::uint8_t *data, unsigned size, unsigned packet_bytes, Headers &headers,
 	    Layout &layout);

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 	if (layout.header_bytes + layout.payload_bytes + layout.pad_bytes + ib::icrc_bytes != bytes)
 		std::abort();
 	packet::icrc_of(data, layout.header_bytes, bytes - ib::icrc_bytes);
-	// A pad that the payload does not need is accepted but not built.
+	// parse() accepts a pad that the payload does not need, but build() does not generate one.
 	if (layout.pad_bytes != (-layout.payload_bytes & 3))
 		return 0;
 	std::uint8_t again[ib::headers_max];
