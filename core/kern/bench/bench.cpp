@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Benchmarks the operations of core/kern when the module is inserted. Prints a line `figure NAME
-// UNIT OURS REFERENCE` for each operation, which scripts/bench reads.
+// Measures the cost of the operations of core/kern when the module is inserted. For each operation
+// it prints a line `figure NAME UNIT OURS REFERENCE`, which scripts/bench reads.
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>
 #include <kern/log.hpp>
@@ -16,7 +16,7 @@ namespace
 
 constinit u64 counter;
 
-/* Keeps the compiler from knowing where a value came from, as OPTIMIZER_HIDE_VAR does in C. */
+/* Hides the origin of a value from the compiler, like OPTIMIZER_HIDE_VAR in C. */
 template<class T>
 void hide(T *&pointer)
 {
@@ -69,7 +69,7 @@ struct Square final : Shape {
 	[[gnu::noinline]] u64 area(u64 scale) override { return side * side * scale; }
 	u64 side;
 };
-/* If there were only one shape, the compiler would devirtualise the call. */
+/* Two shapes are needed: with only one, the compiler would devirtualise the call. */
 struct Line final : Shape {
 	[[gnu::noinline]] u64 area(u64 scale) override { return scale; }
 };

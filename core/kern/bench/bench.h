@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Compares the cost of an operation in C++ with the same operation in C. One macro measures both:
- * the smallest difference of the time-stamp counter around the operation, minus that of an
- * empty operation. Under `qemu -icount shift=0` a tick is an instruction, so the results are exact.
+ * Compares the cost of an operation in C++ with that of the same operation in C. One macro measures
+ * both: the smallest difference of the time-stamp counter around the operation, minus that of an
+ * empty operation. Under `qemu -icount shift=0`, a tick is an instruction, so the results are
+ * exact.
  */
 #pragma once
 #include <kern/types.h>
@@ -12,7 +13,8 @@ static inline u64 bench_ticks(void)
 	u64 ticks;
 
 	/*
-	 * All of it in one piece, so that the compiler moves no part to where it would be counted.
+	 * A single asm statement, so that the compiler cannot move a part of it into the measured
+	 * code.
 	 */
 	__asm__ volatile("rdtsc; shl $32, %%rdx; or %%rdx, %%rax"
 			 : "=a"(ticks)
@@ -21,7 +23,7 @@ static inline u64 bench_ticks(void)
 	return ticks;
 }
 
-/* Discards a result that does not influence the measured value. Costs no instruction. */
+/* Discards a result that is not needed. Costs no instruction. */
 static inline void bench_ignore(long result)
 {
 	(void)result;
@@ -46,7 +48,7 @@ static inline void bench_ignore(long result)
 extern "C" {
 #endif
 
-/* The operations in C: reference.c. */
+/* The operations in C (reference.c). */
 long bench_c_spin_lock(void);
 long bench_c_irq_spin_lock(void);
 long bench_c_mutex(void);

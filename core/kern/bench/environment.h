@@ -9,37 +9,43 @@
 
 struct device;
 
-/* A line "figure NAME VALUE" in the kernel's log. */
+/* Prints a line "figure NAME VALUE" into the kernel's log. */
 void bench_print(const char *name, long value);
-/* Nanoseconds since boot. */
+/* Returns nanoseconds since boot. */
 u64 bench_now(void);
-/* Keeps the CPU busy. */
+/* Keeps the CPU busy for this time. */
 void bench_spin(unsigned int us);
-/* Coherent memory of a device, zeroed; `address` is the device's. NULL if there is none. May sleep.
+/*
+ * Allocates coherent, zeroed memory for a device and stores its DMA address. Returns NULL if there
+ * is none. May sleep.
  */
 void *bench_dma_alloc(struct device *device, unsigned long size, u64 *address);
 void bench_dma_free(struct device *device, unsigned long size, void *memory, u64 address);
 
-/* The flags of an allocation that may sleep. */
+/* Returns the flags of an allocation that may sleep. */
 unsigned int bench_gfp_kernel(void);
 
-/* Sleeps until bench_wake(), which may have been called already. One waiter. */
+/*
+ * Sleeps until bench_wake() is called, unless it has been called already. Only one task may wait.
+ */
 void bench_wait(void);
-/* Any context. */
+/* Context: any. */
 void bench_wake(void);
 
-/* Raises a soft interrupt without work, to measure its own cost. */
+/* Raises a soft interrupt that does no work, to measure the cost of soft interrupts. */
 void bench_soft_interrupt(void);
 /*
- * Queues work that does bench_wake() alone, on a work queue of no CPU's own; returns bench_ticks()
- * of its run, having waited.
+ * Queues a work item that only calls bench_wake(), on an unbound work queue, and waits for it.
+ * Returns the value of bench_ticks() when it ran.
  */
 u64 bench_work(void);
 
 void bench_interrupts_off(void);
 void bench_interrupts_on(void);
-/* The first interrupt whose name begins so; its number, or -ENOENT. It stays while its driver does.
+/*
+ * Returns the number of the first interrupt whose name begins with @prefix, or -ENOENT. It is valid
+ * until the driver frees the interrupt.
  */
 int bench_find_interrupt(const char *prefix);
-/* Calls its handler, as the kernel does. Interrupts are off. */
+/* Calls the interrupt's handler in the same way as the kernel. Interrupts must be disabled. */
 void bench_call_interrupt(int irq);

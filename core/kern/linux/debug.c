@@ -24,7 +24,9 @@ void kern_bug_at(const char *file, int line, const char *what)
 EXPORT_SYMBOL_GPL(kern_bug_at);
 
 #ifdef CONFIG_KUNIT
-/* The task whose checks are counted, and how many there were. One test at a time. */
+/*
+ * The task whose checks are counted, and the number of checks. Only one test uses this at a time.
+ */
 static struct task_struct *watched;
 static unsigned int watched_checks;
 
@@ -106,7 +108,9 @@ EXPORT_SYMBOL_GPL(kern_may_sleep);
 
 unsigned long kern_context(void)
 {
-	/* The two lowest bits of a task's address are free. */
+	/*
+	 * The two lowest bits of a task's address are 0, so they can contain the kind of context.
+	 */
 	return (unsigned long)current | (in_nmi()               ? 3
 					 : in_hardirq()         ? 2
 					 : in_serving_softirq() ? 1
@@ -127,8 +131,9 @@ unsigned int kern_cpu_count(void)
 EXPORT_SYMBOL_GPL(kern_cpu_count);
 
 /*
- * Called by compiler-generated code. A virtual destructor references operator delete, though
- * objects are freed through kern::destroy(); a pure virtual call is a bug with a backtrace.
+ * These functions are called by compiler-generated code. Virtual destructors refer to operator
+ * delete, although objects are freed by kern::destroy(). A call of a pure virtual function is a
+ * bug, which is reported with a backtrace.
  */
 void _ZdlPv(void *object);
 void _ZdlPv(void *object)

@@ -13,7 +13,7 @@ struct kern_class {
 	struct class_attribute_string abi_version;
 };
 
-/* The kernel's attribute of a device, and whose it is. */
+/* The kernel's attribute of a device, and the file to which it belongs. */
 struct kern_class_attribute {
 	struct device_attribute native;
 	struct kern_sysfs_file *file;
@@ -195,7 +195,7 @@ EXPORT_SYMBOL_GPL(kern_class_device_create);
 void kern_class_device_announce(struct kern_class_device *device)
 {
 	dev_set_uevent_suppress(&device->native, false);
-	/* A failure to notify user space is ignored. */
+	/* An error of the notification of user space is ignored. */
 	kobject_uevent(&device->native.kobj, KOBJ_ADD);
 }
 EXPORT_SYMBOL_GPL(kern_class_device_announce);

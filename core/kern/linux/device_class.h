@@ -7,15 +7,18 @@
 
 struct kern_class_attribute;
 
-/* Must be the first member of its structure, which the last reference to the device frees. */
+/*
+ * Must be the first member of its structure. Dropping the last reference to the device frees the
+ * structure.
+ */
 struct kern_class_device {
 	struct device native;
 	struct kern_class *class;
 	/*
-	 * The kernel frees a name when the next is there, and readers of files do not wait for it:
-	 * they get this copy. kobject_get_path() still reads the kernel's own, when root has an
-	 * event sent by writing to uevent while it is renamed; that holds for every device whose
-	 * name may change, and a driver cannot fix it.
+	 * A copy of the name for the functions of files: when a device is renamed, the kernel frees
+	 * the old name without waiting for readers of files. kobject_get_path() still reads the
+	 * kernel's own name if root writes to uevent during a rename. This applies to every device
+	 * that can be renamed, and a driver cannot fix it.
 	 */
 	spinlock_t name_lock;
 	char name[64];
@@ -25,8 +28,8 @@ struct kern_class_device {
 };
 
 /*
- * The device is not yet in the system. From now on it is freed by put_device(), even if this
- * function fails.
+ * Initialises a device that is not in the system yet. From then on it is freed by put_device(),
+ * even if this function fails.
  */
 int kern_class_device_init(struct kern_class_device *device, struct kern_class *class,
 			   struct device *parent, const char *name,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Forwards ethtool's requests to the owner of the interface. */
+/* Forwards ethtool requests to the owner of the interface. */
 #include <linux/ethtool.h>
 #include <linux/netdevice.h>
 #include "netdev.h"

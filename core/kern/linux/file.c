@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Open files: device nodes, and anonymous files, which have only a descriptor. */
+/* Open files: of device nodes, and anonymous files, which have only a descriptor. */
 #include <linux/anon_inodes.h>
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -43,9 +43,9 @@ static ssize_t file_write(struct file *native, const char __user *from, size_t c
 	long taken;
 
 	/*
-	 * The written data contain addresses in the writer's memory: a process that obtains a
-	 * descriptor must not get a more privileged program to write to it something that looks
-	 * like data.
+	 * Commands contain addresses in the memory of the process that writes. Only the process's
+	 * own credentials are accepted, so that a process cannot make a more privileged program
+	 * write a command by passing it the descriptor.
 	 */
 	if (native->f_cred != current_cred())
 		return -EACCES;
@@ -91,7 +91,10 @@ static int file_fasync(int descriptor, struct file *native, int on)
 	return fasync_helper(descriptor, native, on, &file->listeners);
 }
 
-/* SIGIO may go to thousands of processes, which is too much work for an interrupt. */
+/*
+ * SIGIO may go to thousands of processes, which is too much work for an interrupt, so a work item
+ * sends it.
+ */
 static void signal_listeners(struct work_struct *work)
 {
 	struct kern_file *file = container_of(work, struct kern_file, signal);
@@ -137,9 +140,9 @@ void kern_file_free(struct kern_file *file)
 }
 
 /*
- * Mappings. A page is given when it is touched and not before: by then the area is in the file's
- * tree of areas, so that revoking finds it. An area remembers by how much its page frames differ
- * from the file's page offsets.
+ * Mappings. A page is mapped when it is first accessed. By then the VMA is in the file's tree of
+ * mappings, so that kern_file_revoke() finds it. vm_private_data is the difference between page
+ * frame numbers and the page offsets in the file.
  */
 
 static vm_fault_t fault_locked(struct kern_file *file, struct vm_fault *fault)
@@ -206,8 +209,8 @@ static int file_mmap(struct file *native, struct vm_area_struct *vma)
 		return -EPERM;
 	if (IS_ENABLED(CONFIG_INDIRECT_IOMEM) && !pfn_valid(mapping.pfn)) {
 		/*
-		 * The kernel implements the registers of its devices itself: there is no page that
-		 * a program could have.
+		 * In this kernel, register accesses are function calls (CONFIG_INDIRECT_IOMEM), so
+		 * there is no page that a program could map.
 		 */
 		pr_warn_once(
 			"weft_kern: %s: programs cannot map a device's registers on this kernel\n",
@@ -231,7 +234,8 @@ void kern_file_revoke(struct kern_file *file)
 	file->revoked = true;
 	mutex_unlock(&file->lock);
 	/*
-	 * Unmaps all files of the node: those that are not revoked fault their pages back in.
+	 * This removes the pages of all files of the node. Files that are not revoked get their
+	 * pages again by page faults.
 	 */
 	unmap_mapping_range(file->native->f_mapping, 0, 0, 1);
 }

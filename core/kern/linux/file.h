@@ -14,18 +14,21 @@ struct kern_file_kind {
 struct kern_file {
 	struct file *native;
 	void *owner;
-	/* Receivers of SIGIO, and the work that signals them. */
+	/* Receivers of SIGIO, and the work item that sends it. */
 	struct fasync_struct *listeners;
 	struct work_struct signal;
-	/* Below all others: under it a mapping's page is given or refused. */
+	/* Innermost lock. Held while a page of a mapping is provided or refused. */
 	struct mutex lock;
 	bool revoked;
-	/* The page, private to this file, that mappings get instead of the device. */
+	/*
+	 * A page that is private to this file. Writable mappings get it instead of the device after
+	 * the file was revoked.
+	 */
 	struct page *nobody;
 };
 
 struct kern_file *kern_file_alloc(struct file *native);
 void kern_file_free(struct kern_file *file);
 
-/* Opens a node; no other kinds of files are opened. */
+/* Opens a node. Other kinds of files are not opened. */
 int kern_node_open(struct inode *inode, struct file *native);

@@ -60,8 +60,9 @@ static struct in6_addr v6(const struct kern_ip_address *address)
 }
 
 /*
- * Any user can create an interface of any type and link address in a private namespace (a TUN
- * device, for example). Only the drivers' own interfaces represent a port.
+ * Returns true if the interface represents a port. Any user can create an interface with any type
+ * and link address in a private network namespace (for example a TUN device), so only interfaces of
+ * weft's drivers do.
  */
 static bool is_ours(const struct net_device *dev)
 {
@@ -70,7 +71,7 @@ static bool is_ours(const struct net_device *dev)
 
 	if (found || !netif_is_bond_master(dev))
 		return found;
-	/* A bond represents the port of the interface whose address it has. */
+	/* A bond represents the port of the slave whose address it has. */
 	rcu_read_lock();
 	list_for_each_entry_rcu(private, &kern_netdevs, node)
 	{
@@ -112,13 +113,14 @@ static bool owns(struct net_device *dev, const struct kern_ip_address *address)
 	if (address->v6) {
 		const struct in6_addr value = v6(address);
 
-		/* Booted with ipv6.disable=1 there are no tables to look in. */
+		/* If the kernel was booted with ipv6.disable=1, there are no tables. */
 		if (!ipv6_mod_enabled())
 			return false;
 		return ipv6_chk_addr(dev_net(dev), &value, dev, 1);
 	}
 	/*
-	 * Without IPv4 (an MTU below 68) it has none; to the function that would be any interface.
+	 * Without IPv4 (for example because of an MTU below 68), the interface has no in_device.
+	 * inet_confirm_addr() would take NULL for any interface.
 	 */
 	return in_dev &&
 	       inet_confirm_addr(dev_net(dev), in_dev, 0, v4(address), RT_SCOPE_HOST) != 0;
@@ -152,7 +154,7 @@ int kern_ip_owner(struct kern_net *net, const struct kern_ip_address *address,
 }
 EXPORT_SYMBOL_GPL(kern_ip_owner);
 
-/* A reference to the route; the way it leads must not go through a gateway. */
+/* Returns a reference to the route, which must not use a gateway. */
 static struct dst_entry *find_v4(struct net *net, const struct kern_ip_address *to,
 				 struct kern_ip_address *source, u32 index)
 {
@@ -176,8 +178,8 @@ static struct dst_entry *find_v6(struct net *net, const struct kern_ip_address *
 	struct dst_entry *dst;
 
 	/*
-	 * Booted with ipv6.disable=1 it has no tables to look in, and from 7.1 on no stub that says
-	 * so.
+	 * If the kernel was booted with ipv6.disable=1, there are no tables and, from 7.1 on, no
+	 * stub that returns an error.
 	 */
 	if (!ipv6_mod_enabled())
 		return ERR_PTR(-EAFNOSUPPORT);
@@ -206,7 +208,7 @@ int kern_ip_route(struct kern_net *net, const struct kern_ip_address *to,
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	source->interface = to->interface;
-	/* A local address is reached through the interface that has it. */
+	/* A local address is described by the interface that has it. */
 	if (find_owner(native_of(net), to, interface) != 0)
 		describe(dst->dev, interface);
 	dst_release(dst);
@@ -252,9 +254,9 @@ int kern_ip_neighbour(struct kern_net *net, const struct kern_ip_address *to,
 EXPORT_SYMBOL_GPL(kern_ip_neighbour);
 
 /*
- * Calls `matches` for each interface of the drivers, in whatever namespace it is, until one has
- * the address. If several match but none has it, the first one is used. Returns the namespace,
- * held.
+ * Calls `matches` for each interface of the drivers, in all network namespaces, until one matches
+ * and has the address. If some match but none has the address, the first match is used. Returns the
+ * network namespace with a reference.
  */
 static struct net *find_incoming(bool (*matches)(const struct kern_ip_interface *interface,
 						 const void *key),
@@ -276,7 +278,7 @@ static struct net *find_incoming(bool (*matches)(const struct kern_ip_interface 
 		describe(private->dev, &here);
 		if (!matches(&here, key))
 			continue;
-		/* A namespace that is about to end has no listeners. */
+		/* A network namespace that is being destroyed has no listeners. */
 		its = maybe_get_net(dev_net(private->dev));
 		if (!its)
 			continue;
@@ -302,7 +304,10 @@ static bool is_on(const struct kern_ip_interface *interface, const void *key)
 
 	const u8 *broadcast = interface->broadcast;
 
-	/* A limited member's request has the P_Key of a limited member. */
+	/*
+	 * The membership bit is ignored, because a request from a limited member has the P_Key of a
+	 * limited member.
+	 */
 	return interface->infiniband && memcmp(interface->address + 4, partition->gid, 16) == 0 &&
 	       ((broadcast[8] << 8 | broadcast[9]) & 0x7fff) == (partition->pkey & 0x7fff);
 }
@@ -390,8 +395,8 @@ static int watch_neighbours(struct notifier_block *block, unsigned long event, v
 	const struct neighbour *neighbour = data;
 
 	/*
-	 * Any user can cause neighbour events of other interfaces, and of interfaces in a private
-	 * namespace. The former are ignored, and the latter do not affect other namespaces.
+	 * Any user can cause neighbour events on other interfaces, and on interfaces in a private
+	 * network namespace. The former are ignored; the latter do not affect other namespaces.
 	 */
 	if (event == NETEVENT_NEIGH_UPDATE && (READ_ONCE(neighbour->nud_state) & NUD_VALID) &&
 	    neighbour->dev->type == ARPHRD_INFINIBAND && is_ours(neighbour->dev))
@@ -433,7 +438,8 @@ EXPORT_SYMBOL_GPL(kern_ip_watch);
 void kern_ip_unwatch(struct kern_ip_watcher *watcher)
 {
 	/*
-	 * This chain is atomic: its callers are in an RCU section, for which unregistering waits.
+	 * The netevent chain is atomic: its notifiers run in an RCU section, for which
+	 * unregistering waits.
 	 */
 	unregister_netevent_notifier(&watcher->neighbours);
 	unregister_netdevice_notifier(&watcher->interfaces);

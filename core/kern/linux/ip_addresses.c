@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The IPv4 addresses of an interface, for devices that have to know them. */
+/* Watches the IPv4 addresses of interfaces, for devices that need them. */
 #include <linux/export.h>
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
@@ -14,7 +14,7 @@ struct kern_ip_address_watcher {
 	void *context;
 };
 
-/* Counts how often an interface has this address; it may have it with several networks. */
+/* Returns how often an interface has this address; it may have it with several networks. */
 static unsigned int count_address(const struct in_device *in_dev, __be32 local)
 {
 	const struct in_ifaddr *next = rtnl_dereference(in_dev->ifa_list);
@@ -26,8 +26,8 @@ static unsigned int count_address(const struct in_device *in_dev, __be32 local)
 }
 
 /*
- * When the notifier is called, an added address is already in the list, and a removed one no
- * longer.
+ * When the notifier is called, an added address is in the list already, and a removed one is not in
+ * it any more.
  */
 static int watch_addresses(struct notifier_block *block, unsigned long event, void *data)
 {

@@ -143,7 +143,10 @@ int kern_kunit_netdev_listen(struct net_device *dev, const void *address, bool l
 }
 EXPORT_SYMBOL_GPL(kern_kunit_netdev_listen);
 
-/* `length` bytes of a pattern behind the header that the device makes; NULL if it cannot. */
+/*
+ * Returns a packet with a link-layer header from the device and `length` bytes of a pattern; NULL
+ * on failure.
+ */
 static struct sk_buff *netdev_packet(struct net_device *dev, const void *address, u16 protocol,
 				     unsigned int length)
 {
@@ -180,7 +183,7 @@ int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address,
 
 	if (!skb)
 		return -ENOMEM;
-	/* Code that parses headers finds those of TCP over IPv4. */
+	/* Write IPv4 and TCP headers, because code that is tested parses them. */
 	ip = skb_network_header(skb);
 	memset(ip, 0, 20);
 	ip[0] = 0x45;
@@ -188,7 +191,10 @@ int kern_kunit_netdev_send_unsummed(struct net_device *dev, const void *address,
 	skb->ip_summed = CHECKSUM_PARTIAL;
 	skb->csum_start = skb_network_offset(skb) + skb_headroom(skb) + start;
 	skb->csum_offset = offset;
-	/* This also covers a task that lets the network stack do it. */
+	/*
+	 * With this feature, the network stack leaves the checksum to the device, even if the
+	 * device has not announced it.
+	 */
 	dev->features |= NETIF_F_HW_CSUM;
 	return dev_queue_xmit(skb);
 }

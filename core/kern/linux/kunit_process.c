@@ -88,7 +88,7 @@ void kern_kunit_process_limit(u64 bytes, void (*body)(void *context), void *cont
 }
 EXPORT_SYMBOL_GPL(kern_kunit_process_limit);
 
-/* Only f_flags of the struct file is set, which says whether calls block. */
+/* Only f_flags of the struct file is set, which determines whether calls block. */
 struct kern_file *kern_kunit_file_create(bool waits)
 {
 	struct file *native = kzalloc(sizeof(*native), GFP_KERNEL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Compiled to assembler only. scripts/make/kbuild/layout.mk reads the sizes of kernel objects from
- * it.
+ * the output.
  */
 #include <linux/kbuild.h>
 #include <linux/completion.h>
@@ -58,7 +58,7 @@ void kern_layout(void)
 	OPAQUE(napi, struct napi_struct);
 	DEFINE(KERN_OFFSETOF_sk_buff_data, offsetof(struct sk_buff, data));
 	DEFINE(KERN_OFFSETOF_sk_buff_queue_mapping, offsetof(struct sk_buff, queue_mapping));
-	/* netdev_priv() of a device. */
+	/* Size of struct net_device up to the memory that netdev_priv() returns. */
 	DEFINE(KERN_NETDEV_PRIVATE, ALIGN(sizeof(struct net_device), NETDEV_ALIGN));
 
 	DEFINE(KERN_GFP_KERNEL, (__force unsigned int)GFP_KERNEL);

@@ -123,8 +123,8 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 		.policy = link_policy,
 		.priv_size = sizeof(struct kern_netdev_private),
 		/*
-		 * When a namespace exits, its interfaces move to the initial namespace. A port's
-		 * own interface is deleted only with the port.
+		 * When a network namespace exits, its interfaces move to the initial namespace,
+		 * because a port's own interface is deleted only with the port.
 		 */
 		.netns_refund = true,
 		.setup = kern_netdev_setup,
@@ -142,7 +142,7 @@ struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops)
 		return NULL;
 	kind->ops = ops;
 	memcpy(&kind->native, &native,
-	       sizeof(native)); /* some of its members may not be assigned to */
+	       sizeof(native)); /* memcpy(), because some members are const */
 	status = rtnl_link_register(&kind->native);
 	if (status) {
 		kfree(kind);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Files below /sys/class/net/ib0 for scripts: settings that `ip link` also offers, and the older
- * way to create and delete child interfaces.
+ * Files below /sys/class/net/ib0 for scripts: settings that `ip link` also has, and the old
+ * interface for creating and deleting child interfaces.
  */
 #include <linux/device.h>
 #include <linux/rtnetlink.h>
@@ -25,8 +25,8 @@ static int change_settings(const struct kern_link_ops *ops, void *owner,
 }
 
 /*
- * Calls `act` under the rtnl lock. A holder of the lock may wait for the users of this file, so
- * this does not wait for the lock: the system call is restarted.
+ * Calls `act` with the rtnl lock held. If the lock is busy, the system call is restarted instead of
+ * waiting, because the holder of the lock may wait for the users of this file.
  */
 static ssize_t under_rtnl(struct device *device, size_t count,
 			  int (*act)(const struct kern_link_ops *ops, void *owner,
@@ -125,9 +125,10 @@ static ssize_t create_child_store(struct device *device, struct device_attribute
 static DEVICE_ATTR_WO(create_child);
 
 /*
- * Releasing the rtnl lock waits for interfaces unregistered under it, and so for work that wants
- * that lock, while a holder of the lock may wait for the users of this file to go: so this call is
- * not counted as a user meanwhile.
+ * Deletes a child interface. When the rtnl lock is released, the kernel waits until the interface
+ * has been unregistered, and thereby for work items that take the rtnl lock. A holder of the lock
+ * may at the same time wait for the users of this file. So active protection is broken, by which
+ * this call is not counted as a user meanwhile.
  */
 static ssize_t delete_child_store(struct device *device, struct device_attribute *attribute,
 				  const char *text, size_t count)

@@ -52,7 +52,7 @@ int kern_format(char *text, size_t size, const char *format, ...)
 EXPORT_SYMBOL_GPL(kern_format);
 
 /*
- * Permits ten lines in five seconds. Concurrent calls may both succeed at the limit, which is
+ * Permits ten messages in five seconds. At the limit, concurrent calls may both succeed, which is
  * harmless.
  */
 bool kern_log_allowed(struct kern_log_limit *limit, const char *module)

@@ -9,10 +9,10 @@
 #include <kern/abi/memory.h>
 
 #ifdef CONFIG_WEFT_DEBUG
-/* The task of the test whose allocation is to fail. Only one test at a time uses this. */
+/* The task of the test that makes an allocation fail. Only one test uses this at a time. */
 static struct task_struct *failing_task;
 static unsigned int until_failure;
-/* The failing allocation of all work items together. */
+/* Number of allocations of all work items until one fails. */
 static atomic_t until_work_failure;
 
 static bool fails(void)

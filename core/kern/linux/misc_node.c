@@ -33,7 +33,9 @@ static struct attribute *node_attrs[] = {
 };
 ATTRIBUTE_GROUPS(node);
 
-/* misc calls this with its own lock held, which it also takes to remove the node. */
+/*
+ * The misc driver calls this with its own lock held, which it also takes when the node is removed.
+ */
 static int open_misc(struct inode *inode, struct file *native)
 {
 	struct kern_misc_node *node =

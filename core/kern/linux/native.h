@@ -4,8 +4,8 @@
 #include <linux/build_bug.h>
 
 /*
- * native_NAME() returns the kernel object inside the opaque storage that C++ holds. The asserts
- * compare the size and alignment of both.
+ * Defines native_NAME(), which returns the kernel object inside the opaque storage that C++ holds.
+ * The assertions check that size and alignment are equal.
  */
 #define KERN_NATIVE(name, type)                                                                    \
 	static_assert(sizeof(struct kern_##name) >= sizeof(type));                                 \

@@ -20,7 +20,7 @@ void kern_net_put(struct kern_net *net)
 }
 EXPORT_SYMBOL_GPL(kern_net_put);
 
-/* The cookie of a namespace is never used again for another one. */
+/* The kernel never assigns a namespace's cookie to another namespace. */
 u64 kern_native_net_number(const struct net *net)
 {
 	return net_eq(net, &init_net) ? KERN_NET_INITIAL : net->net_cookie;
@@ -55,8 +55,8 @@ static void end_namespace(struct net *net)
 }
 
 /*
- * The namespace exits for devices, which are processed before the network stack moves interfaces
- * back to the initial namespace.
+ * The namespace is processed with pernet devices, which happens before the network stack moves
+ * interfaces back to the initial namespace.
  */
 static struct pernet_operations operations = {
 	.init = begin_namespace,

@@ -15,7 +15,7 @@
 KERN_NATIVE(napi, struct napi_struct)
 
 static_assert(KERN_XMIT_OK == (int)NETDEV_TX_OK && KERN_XMIT_BUSY == (int)NETDEV_TX_BUSY);
-/* C++ finds the owner there without a call. */
+/* C++ reads the owner at this offset without a call. */
 static_assert(offsetof(struct kern_netdev_private, owner) == 0);
 
 LIST_HEAD(kern_netdevs);
@@ -52,7 +52,7 @@ static int netdev_change_mtu(struct net_device *dev, int mtu)
 	return status;
 }
 
-/* A struct sockaddr of any length, with the type in its family. */
+/* @address is a struct sockaddr of any length. The link type in sa_family is ignored. */
 static int netdev_set_mac_address(struct net_device *dev, void *address)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
@@ -113,7 +113,10 @@ static void netdev_uninit(struct net_device *dev)
 {
 	struct kern_netdev_private *private = netdev_priv(dev);
 
-	/* Readers may be at it until the grace period that precedes the end of its memory. */
+	/*
+	 * Readers may still use the node. The memory of the interface is freed after a grace
+	 * period.
+	 */
 	if (!list_empty(&private->node))
 		list_del_rcu(&private->node);
 	private->ops->uninit(private->owner);
@@ -129,7 +132,7 @@ static void netdev_destroy(struct net_device *dev)
 
 void kern_netdev_setup(struct net_device *dev)
 {
-	/* A device that still has no queue length is assumed to have no queue. */
+	/* The kernel treats a device whose queue length is 0 as a device without a queue. */
 	dev->tx_queue_len = 1000;
 	dev->flags |= IFF_BROADCAST | IFF_MULTICAST;
 	dev->priv_flags &= ~IFF_XMIT_DST_RELEASE;
@@ -191,10 +194,11 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 	dev->type = config->type;
 	dev->addr_len = config->addr_len;
 	dev->hard_header_len = config->hard_header_len;
-	/* Packets from raw sockets are at least this long; start_xmit relies on it. */
+	/* Packets from raw sockets are at least this long, which start_xmit relies on. */
 	dev->min_header_len = config->hard_header_len;
 	/*
-	 * Both fields contain the port number: programs that are older than dev_port read dev_id.
+	 * Both members have the port number, because programs that are older than dev_port read
+	 * dev_id.
 	 */
 	dev->dev_port = config->dev_port;
 	dev->dev_id = config->dev_port;
@@ -215,7 +219,8 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 	if (config->features & KERN_NETDEV_TSO)
 		dev->hw_features |= NETIF_F_TSO | NETIF_F_TSO6;
 	/*
-	 * A VLAN's tag would go where the stack does not look for it: there is no Ethernet header.
+	 * VLANs are not possible, because there is no Ethernet header in which the stack could
+	 * insert the tag.
 	 */
 	dev->features = dev->hw_features | NETIF_F_GRO | NETIF_F_HIGHDMA | NETIF_F_VLAN_CHALLENGED;
 	netif_set_tso_max_size(dev, config->gso_max_size);
@@ -235,7 +240,10 @@ int kern_netdev_register_locked(struct net_device *dev)
 	void *owner = private->owner;
 	int status;
 
-	/* A failed registration calls the destructor, but the owner is still the caller's. */
+	/*
+	 * A failed registration would call the destructor and free the owner, which still belongs
+	 * to the caller.
+	 */
 	dev->needs_free_netdev = false;
 	dev->priv_destructor = NULL;
 	status = register_netdevice(dev);
@@ -422,7 +430,10 @@ int kern_netdev_use_tx_queues(struct net_device *dev, unsigned int count)
 
 	if (status || count == 1)
 		return status;
-	/* A preference only: without memory for it the stack spreads flows by their hash. */
+	/*
+	 * The affinity is optional: without memory for it, the stack distributes flows by their
+	 * hash.
+	 */
 	if (!zalloc_cpumask_var(&cpus, GFP_KERNEL))
 		return 0;
 	for (queue = 0; queue < count; queue++) {
@@ -509,9 +520,9 @@ void kern_napi_enable(struct kern_napi *napi)
 EXPORT_SYMBOL_GPL(kern_napi_enable);
 
 /*
- * A poll that has called napi_complete_done() may still be running on another CPU, and about to arm
- * a CQ that the caller is about to free. napi_disable() does not wait for it, but a grace period
- * does, because it is a soft interrupt.
+ * After napi_complete_done(), the poll function may still run on another CPU, and may be about to
+ * arm a CQ that the caller will free. napi_disable() does not wait for that. A grace period does,
+ * because the poll function runs in a soft interrupt.
  */
 void kern_napi_disable(struct kern_napi *napi)
 {

@@ -15,19 +15,22 @@ struct kern_netdev_private {
 	struct list_head node; /* in kern_netdevs while the device is registered */
 };
 
-/* All that are registered, in any namespace. Changed with the rtnl lock held, read under RCU. */
+/*
+ * All registered interfaces, in all network namespaces. Changed with the rtnl lock held, read under
+ * RCU.
+ */
 extern struct list_head kern_netdevs;
 
 extern const struct ethtool_ops kern_ethtool_ops;
 
-/* True if an interface was set up by kern_netdev_configure(). */
+/* Returns true if the interface was set up by kern_netdev_configure(). */
 static inline bool kern_netdev_is_ours(const struct net_device *dev)
 {
 	return dev->ethtool_ops == &kern_ethtool_ops;
 }
-/* The files of an interface that has a kind. */
+/* The sysfs files of an interface that has a link type. */
 extern const struct attribute_group kern_link_files;
-/* The operations of a device's kind. */
+/* Returns the operations of the interface's link type. */
 const struct kern_link_ops *kern_link_ops_of(const struct net_device *dev);
 
 /* Setup function for devices that the kernel allocates because user space requested one. */

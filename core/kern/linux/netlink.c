@@ -18,7 +18,7 @@ struct kern_netlink_message {
 	u16 flags;
 };
 
-/* The one protocol. */
+/* The protocol. Only one can be registered. */
 static const struct kern_netlink_ops *answers;
 static unsigned int protocol_number;
 static struct module *owner;
@@ -136,7 +136,7 @@ static int dump(struct sk_buff *skb, struct netlink_callback *callback)
 	};
 	int more = answers->dump(&request, &part, (unsigned long *)callback->args);
 
-	/* Messages that are already in the buffer are sent first. */
+	/* If there is more to dump, the messages in the buffer are sent first. */
 	return more < 0 ? more : more ? skb->len : 0;
 }
 
@@ -168,7 +168,7 @@ static int receive_one(struct sk_buff *skb, struct nlmsghdr *header, struct netl
 	struct netlink_dump_control control = {.dump = dump, .module = owner};
 
 	/*
-	 * A message may contain thousands of requests, so its sender must be killable between two.
+	 * A message may contain thousands of requests, so the sender must be killable between them.
 	 */
 	cond_resched();
 	if (fatal_signal_pending(current))
@@ -192,8 +192,8 @@ static void receive(struct sk_buff *skb)
 }
 
 /*
- * Called whenever a namespace is created, not only at module load, so this function is not
- * __net_init.
+ * Called whenever a network namespace is created, not only when the module is loaded, so it must
+ * not be __net_init.
  */
 static int begin_namespace(struct net *net)
 {
@@ -201,7 +201,10 @@ static int begin_namespace(struct net *net)
 	struct end *end = net_generic(net, end_id);
 
 	end->socket = __netlink_kernel_create(net, protocol_number, owner, &options);
-	/* The kernel returns no reason. Nearly always, another socket has the protocol number. */
+	/*
+	 * netlink_kernel_create() returns no error code. Nearly always, another socket uses the
+	 * protocol number.
+	 */
 	return end->socket ? 0 : -EBUSY;
 }
 

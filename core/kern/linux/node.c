@@ -9,11 +9,11 @@
 #include "file.h"
 
 struct kern_node {
-	/* First: the device frees the node. */
+	/* Must be the first member, because releasing the device frees the node. */
 	struct kern_class_device device;
 	struct cdev cdev;
 	struct kern_node_options options;
-	/* Held while someone opens it. */
+	/* Held for reading while a task opens the node. */
 	struct rw_semaphore lock;
 	bool present;
 };
@@ -58,7 +58,7 @@ int kern_node_open(struct inode *inode, struct file *native)
 	return stream_open(inode, native);
 }
 
-/* Waits for running opens, and prevents new ones. */
+/* Waits for running open() calls, and refuses later ones. */
 static void block_open(struct kern_node *node)
 {
 	down_write(&node->lock);
@@ -85,7 +85,7 @@ struct kern_node *kern_node_create(struct kern_class *class, struct device *pare
 	if (!status)
 		status = cdev_device_add(&node->cdev, &node->device.native);
 	if (status) {
-		/* Someone may have found it already, by its number alone. */
+		/* A task may have opened the node by its number already. */
 		block_open(node);
 		put_device(&node->device.native);
 		return ERR_PTR(status);

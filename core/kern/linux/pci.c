@@ -54,8 +54,8 @@ static void reset_done(struct pci_dev *pci)
 }
 
 /*
- * Recovery from a PCI error (AER and similar): the driver releases the device as before a reset. A
- * device whose link works has lost only its state, so its driver resets it, in resume().
+ * Recovery from a PCI error (AER and similar). The driver releases the device as before a reset. If
+ * the link works, the device has only lost its state, and the driver resets it in resume().
  */
 static pci_ers_result_t error_detected(struct pci_dev *pci, pci_channel_state_t state)
 {
@@ -71,7 +71,7 @@ static pci_ers_result_t mmio_enabled(struct pci_dev *pci)
 	return PCI_ERS_RESULT_RECOVERED;
 }
 
-/* The link was reset: configuration space is in its state after power-on. */
+/* The link was reset, so the configuration space has its power-on values. */
 static pci_ers_result_t slot_reset(struct pci_dev *pci)
 {
 	pci_restore_state(pci);
@@ -179,11 +179,11 @@ int kern_pci_enable(struct pci_dev *pci, const char *name, unsigned int dma_bits
 		goto release;
 	/*
 	 * The cards accept segments of any size, but the kernel's default limit is 64 KiB. A
-	 * segment of this size is processed without rescheduling.
+	 * segment of this size is processed without rescheduling, so it must not be too large.
 	 */
 	dma_set_max_seg_size(&pci->dev, SZ_64M);
 	pci_set_master(pci);
-	/* The saved state is for slot_reset(). */
+	/* slot_reset() restores this state. */
 	pci_save_state(pci);
 	return 0;
 
@@ -254,7 +254,7 @@ EXPORT_SYMBOL_GPL(kern_pci_save_state);
 void kern_pci_restore_state(struct pci_dev *pci)
 {
 	pci_restore_state(pci);
-	/* The state is restored once for each time it is saved; slot_reset() needs it too. */
+	/* Restoring the state discards it, so save it again for slot_reset(). */
 	pci_save_state(pci);
 }
 EXPORT_SYMBOL_GPL(kern_pci_restore_state);
@@ -295,9 +295,9 @@ EXPORT_SYMBOL_GPL(kern_iounmap);
 
 #ifdef CONFIG_INDIRECT_IOMEM
 /*
- * User-Mode Linux 6.1 has one buffer and one virtqueue, without a lock, for what it asks a device:
- * an interrupt whose handler reaches for a register in the middle of an access would have that one
- * read something else, or all ones.
+ * User-Mode Linux 6.1 has one buffer and one virtqueue, without a lock, for its requests to a
+ * device. If an interrupt handler accessed a register during another access, the latter would
+ * return a wrong value or all ones, so interrupts are disabled.
  */
 u64 kern_mmio_read(const volatile void *address, unsigned int size)
 {

@@ -146,8 +146,8 @@ EXPORT_SYMBOL_GPL(kern_skb_requeue);
 void kern_skb_too_big(struct sk_buff *skb, unsigned int mtu)
 {
 	/*
-	 * The previous owner of the packet has left data there that must not be read as IP options
-	 * to be quoted in the ICMP message.
+	 * The previous owner of the packet has left data in cb, which would be interpreted as IP
+	 * options and quoted in the ICMP message.
 	 */
 	memset(skb->cb, 0, sizeof(skb->cb));
 	skb_dst_update_pmtu(skb, mtu);

@@ -7,8 +7,8 @@
 #include <kern/abi/sysfs.h>
 
 /*
- * Implements include/kern/abi/sysfs.h. The attribute is allocated separately from the file, so that
- * C++ need not know the size of the kernel's attribute.
+ * Implements include/kern/abi/sysfs.h. The kernel's attribute is allocated separately from the
+ * file, so that C++ need not know its size.
  */
 struct kern_sysfs_attribute {
 	struct kobj_attribute native;
@@ -47,7 +47,7 @@ EXPORT_SYMBOL_GPL(kern_sysfs_directory);
 
 void kern_sysfs_remove_directory(struct kobject *directory)
 {
-	/* Removed from the tree at once, even if it is still open. */
+	/* The directory is removed from the tree immediately, even if it is still open. */
 	kobject_del(directory);
 	kobject_put(directory);
 }

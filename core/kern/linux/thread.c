@@ -15,7 +15,8 @@ struct task_struct *kern_thread_start(int (*run)(void *context), void *context, 
 		return NULL;
 	}
 	/*
-	 * A thread may end before it is stopped; the reference keeps what kthread_stop() looks at.
+	 * A thread may exit before it is stopped. The reference keeps the task_struct that
+	 * kthread_stop() accesses.
 	 */
 	get_task_struct(task);
 	wake_up_process(task);

@@ -10,7 +10,7 @@
 
 #define WEFT_TRACE_NAME 16
 
-/* The tracepoint is enabled or disabled. */
+/* These functions are called when a tracepoint is enabled or disabled. */
 int kern_trace_post_send_on(void);
 void kern_trace_post_send_off(void);
 int kern_trace_doorbell_on(void);
@@ -20,7 +20,7 @@ void kern_trace_completion_off(void);
 int kern_trace_mad_on(void);
 void kern_trace_mad_off(void);
 
-/* clang-format would lay these macros out as function calls. */
+/* clang-format would format these macros like function calls. */
 // clang-format off
 TRACE_EVENT_FN(post_send,
 	TP_PROTO(const char *device, u32 qpn, u32 opcode, u32 bytes),

@@ -14,14 +14,12 @@
 
 /*
  * The program and the device use the memory at the same time, and a page may belong to several
- * regions, so there is no transfer of ownership by the DMA API. This needs cache-coherent DMA, as
- * on x86.
+ * regions, so ownership is never transferred by the DMA API. This requires cache-coherent DMA,
+ * which x86 has.
  */
 #define SHARED DMA_ATTR_SKIP_CPU_SYNC
 
-/*
- * Reschedule after this many small pieces of a region, or after one large piece.
- */
+/* Reschedules after this number of small pieces of a region, or after one large piece. */
 static inline void resched_every(unsigned int piece, size_t size)
 {
 	if (piece % 64 == 0 || size >= SZ_1M)
@@ -30,14 +28,14 @@ static inline void resched_every(unsigned int piece, size_t size)
 
 struct kern_user_memory {
 	struct device *device;
-	/* The address space that the pages are accounted to, dead or alive. */
+	/* The address space to which the pages are accounted. The process may have exited. */
 	struct mm_struct *mm;
 	struct sg_append_table table;
 	unsigned long pages;
 	bool writable;
 };
 
-/* The first address behind the pages of a range, or 0 if there is none. */
+/* Returns the first page-aligned address after a range, or 0 if there is none. */
 static u64 end_of(u64 start, u64 length)
 {
 	u64 end;
@@ -61,8 +59,8 @@ static int account(struct mm_struct *mm, unsigned long pages)
 static int pin_pages(struct kern_user_memory *memory, unsigned long from, unsigned int flags)
 {
 	/*
-	 * A queue's ring has at most this many pages. Allocating a page for the list would cost
-	 * zeroing it.
+	 * A queue's ring usually has at most this number of pages. For more, a page is allocated
+	 * for the list, which takes longer.
 	 */
 	struct page *few[8];
 	struct page **list = few;
@@ -120,9 +118,10 @@ static void unpin_pages(struct kern_user_memory *memory)
 }
 
 /*
- * How to pin what the process may not write and the device need not. From 6.2 on a pin for reading
- * gives a private page its final place (FAULT_FLAG_UNSHARE), so that file mappings can be pinned as
- * well. Before, only breaking the page out of its mapping does so, which shared mappings refuse.
+ * Flags for pinning memory that the process cannot write and the device need not write. From 6.2
+ * on, pinning for reading gives a private page its final location (FAULT_FLAG_UNSHARE), so that
+ * file mappings can be pinned, too. Before 6.2, only a write fault on the page does so, which
+ * shared mappings refuse.
  */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
 #define PIN_FOR_READING (FOLL_LONGTERM | FOLL_WRITE | FOLL_FORCE)
@@ -131,8 +130,8 @@ static void unpin_pages(struct kern_user_memory *memory)
 #endif
 
 /*
- * Pages are pinned for writing if possible, so that a private page has its final place before the
- * device gets to know it, and the region may be made writable later.
+ * Pages are pinned for writing if possible: then a private page already has its final location when
+ * the device gets its address, and the region can be made writable later.
  */
 static int pin_all(struct kern_user_memory *memory, unsigned long from, bool must_write)
 {

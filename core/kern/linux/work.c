@@ -13,16 +13,17 @@ KERN_NATIVE(work, struct work_struct)
 KERN_NATIVE(delayed_work, struct delayed_work)
 KERN_NATIVE(lock_class_key, struct lock_class_key)
 
-/* Later kernels want it said that a queue is each CPU's own, and warn where it is not. */
+/* Kernels from 6.18 on expect WQ_PERCPU for per-CPU work queues, and warn if it is missing. */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
 #define WQ_PERCPU 0
 #define system_percpu_wq system_wq
 #endif
 
 /*
- * Packets of IPoIB wait for work items: for answers of the subnet administration, for connections,
- * for a restart. Where pages are written over IPoIB, a work item that waited for such a write to
- * find memory would wait for itself. The item may be gone when it has run.
+ * Runs a work item without I/O for memory reclaim. IPoIB's packets wait for work items: for
+ * responses of the SA, for connections, for a restart. If pages are written out over IPoIB, a work
+ * item that waited for such a write to get memory would wait for itself. @item may have been freed
+ * when its function returns.
  */
 static void run_work(struct work_struct *work)
 {
@@ -153,7 +154,10 @@ EXPORT_SYMBOL_GPL(kern_delayed_work_flush);
 
 struct workqueue_struct *kern_workqueue_create(const char *name, enum kern_workqueue_kind kind)
 {
-	/* WQ_MEM_RECLAIM: network traffic, and so swapping over it, may wait for what runs here. */
+	/*
+	 * WQ_MEM_RECLAIM is needed because network traffic, and therefore swapping over the
+	 * network, may wait for these work items.
+	 */
 	switch (kind) {
 	case KERN_WORKQUEUE_ORDERED:
 		return alloc_ordered_workqueue("%s", WQ_MEM_RECLAIM, name);

@@ -12,7 +12,7 @@ namespace
 {
 
 constexpr std::size_t least = 64;
-// Coherent memory of a page and more begins at a multiple of its size, up to this.
+// Coherent memory of at least a page is aligned to its size, up to this alignment.
 constexpr std::size_t most_aligned = 1 << 20;
 
 } // namespace
@@ -27,7 +27,7 @@ Arena::~Arena()
 	__asan_unpoison_memory_region(memory_.data(), memory_.size());
 }
 
-/* The first gap that is large enough. */
+/* Takes the first gap that is large enough. */
 std::byte *Arena::take(std::size_t size)
 {
 	const std::size_t whole = std::bit_ceil(std::max(size, least));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// DMA-able memory of a device that cannot reach all memory (a bounce buffer, like swiotlb).
-// Coherent memory is allocated in it; other memory is copied into it and back whenever the DMA API
-// passes ownership. A driver that omits a dma_sync call sees stale data.
+// DMA memory of a device that cannot access all memory: a bounce buffer, like swiotlb. Coherent
+// memory is allocated in it. Other memory is copied into it and back whenever the DMA API transfers
+// ownership, so a driver that omits a dma_sync call reads stale data.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,18 +16,19 @@ class Arena
 public:
 	Arena() = default;
 	explicit Arena(std::span<std::byte> memory);
-	/* Makes all of the memory accessible again. */
+	/* Makes all of the memory accessible to the sanitizer again. */
 	~Arena();
 	Arena(const Arena &) = delete;
 	Arena &operator=(const Arena &) = delete;
 
 	explicit operator bool() const { return !memory_.empty(); }
 	/*
-	 * Returns nullptr if none is left. It is not shared, and not accessed after it is released.
+	 * Returns a piece of zeroed memory, or nullptr if there is not enough. The sanitizer
+	 * reports accesses outside of the pieces that are in use.
 	 */
 	std::byte *take(std::size_t size);
 	void release(std::byte *piece);
-	/* The piece that an address lies in; its beginning and its size. */
+	/* Returns the piece that contains an address. */
 	std::span<std::byte> piece_at(std::uint64_t address) const;
 	bool empty() const { return taken_.empty(); }
 

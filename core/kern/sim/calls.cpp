@@ -15,7 +15,7 @@ namespace
 {
 
 struct Item {
-	// Serial number of the call that is due; 0: none.
+	// Serial number of the call that is due; 0 if none is.
 	std::uint64_t serial = 0;
 	std::uint64_t alarm = 0;
 	std::string name;

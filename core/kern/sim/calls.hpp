@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Deferred calls that run in fibers of their own: timers, tasklets, interrupts, work items. Each is
- * identified by the address of the item that the caller owns. The caller may free the item when its
- * call is neither pending nor running, so the simulation's state is kept here and not in the item.
+ * Deferred calls, which run in their own fibers: timers, tasklets, interrupts, work items. Each is
+ * identified by the address of an item that the caller owns. The caller may free the item when its
+ * call is neither pending nor running, so the state is stored here and not in the item.
  */
 #pragma once
 #include <cstddef>
@@ -17,38 +17,46 @@ namespace sim::calls
 struct Call {
 	Kind kind;
 	std::string name;
-	// The item may have been destroyed when it returns.
+	// The function to call. It may destroy the item.
 	std::function<void()> run;
-	// The call may run twice at once if it is requested again while it runs.
+	// A call that is requested while it is running may run a second time in parallel.
 	bool overlaps = false;
-	// Called when the item is queued: immediately, or at the given time.
+	// Called when the call is queued: immediately, or at the given time.
 	std::function<void()> queued = {};
 	// The call does not start before this returns true; it is evaluated after each wake() of
-	// `turn_of`. Empty: the call starts immediately.
+	// `turn_of`. If it is empty, the call starts immediately.
 	std::function<bool()> turn = {};
 	const void *turn_of = nullptr;
-	// Called when the call has run, or was cancelled after it had been queued.
+	// Called when the call has returned, or was cancelled after it had been queued.
 	std::function<void()> ended = {};
 };
 
-/* Requests a call. Returns false if the item's call is already due and has not started. */
+/* Requests a call. Returns false if the call is already due and has not started. */
 bool request(const void *item, Call call);
-/* Does the same at a given time. */
+/* Requests a call at the given time. */
 bool request_at(const void *item, std::uint64_t at, Call call);
-/* Cancels the item; returns false if it was not due. A running one continues. */
+/* Cancels the call; returns false if it was not due. If it is running, it continues. */
 bool cancel(const void *item);
-/* Does the same, and waits for a running call. sleeps: the caller may sleep. */
+/* Cancels the call, and waits if it is running. @sleeps: the caller may sleep. */
 bool cancel_and_wait(const void *item, bool sleeps);
-/* Queues an item now that waits for its time. */
+/* Queues a call immediately that waits for its time. */
 void hasten(const void *item);
-/* Waits until calls that are due now, or run, have ended. Returns false if there are none. */
+/*
+ * Waits until the calls that are now due or running have returned. Returns false if there are none.
+ */
 bool flush(const void *item);
 bool due(const void *item);
-/* Name of an item in the memory that is due, or runs in another fiber; or empty. */
+/*
+ * Returns the name of an item in this memory whose call is due, or is running in another fiber;
+ * empty if there is none.
+ */
 std::string active_within(const void *memory, std::size_t size);
-/* Name of an item that is still due at the end, or empty. */
+/*
+ * Returns the name of an item whose call is still due at the end of the run; empty if there is
+ * none.
+ */
 std::string left();
-/* A new run begins. */
+/* Called when a new run begins. */
 void reset();
 
 } // namespace sim::calls

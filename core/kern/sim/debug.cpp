@@ -7,8 +7,8 @@
 
 using namespace sim;
 
-// The number of CPUs among which kern_cpu() distributes fibers. Each fiber has a CPU of its own,
-// but arrays with one entry per CPU are finite.
+// The number of CPUs to which kern_cpu() assigns fibers. Fibers run as if each had its own CPU, but
+// arrays with one entry per CPU have a limited size.
 constexpr unsigned int cpus = 4;
 
 extern "C" {
@@ -21,8 +21,8 @@ void sim_access(const volatile void *address)
 }
 
 /*
- * A step between plain accesses. The compiler inserts a call at each branch, with
- * -fsanitize-coverage=trace-pc.
+ * A step between accesses that are not atomic. With -fsanitize-coverage=trace-pc, the compiler
+ * calls this function in each basic block.
  */
 void __sanitizer_cov_trace_pc(void);
 void __sanitizer_cov_trace_pc(void)

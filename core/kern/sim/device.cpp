@@ -20,7 +20,9 @@ namespace
 
 std::set<device *> devices;
 
-/* The part of a copy that changes hands: into it, or back. */
+/*
+ * Copies the part whose ownership is transferred: from the memory into the arena, or back (@back).
+ */
 void copy(device *device, std::uint64_t address, std::size_t size, bool back)
 {
 	const auto piece = device->arena->piece_at(address);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The device that memory is mapped for. A DMA address is a CPU address: that of the memory itself,
-// or of its copy in the device's arena.
+// The device for which memory is mapped. A DMA address is a CPU address: that of the memory itself,
+// or that of its copy in the device's arena.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,7 +17,7 @@ struct device {
 	};
 
 	std::string name;
-	// The address of mapped memory, and the place that mapped it.
+	// The addresses of mapped memory, and the code that mapped it.
 	std::multimap<std::uint64_t, const void *> mapped = {};
 	// If there is no arena, the device can access all memory.
 	std::unique_ptr<sim::Arena> arena = {};

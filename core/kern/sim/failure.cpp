@@ -32,10 +32,10 @@ std::string where(const void *address)
 
 	if (!address)
 		return "the beginning";
-	/* The instruction of the call, not the one behind it. */
+	/* Look up the call instruction, not the instruction after it. */
 	__sanitizer_symbolize_pc(const_cast<char *>(static_cast<const char *>(address)) - 1,
 				 "%f %s:%l", text, sizeof(text) - 1);
-	/* The text of each inlined frame, innermost first. */
+	/* Contains the text of each inlined frame, innermost first. */
 	std::string found = text;
 	for (const char *frame = text; frame < text + sizeof(text) && *frame;
 	     frame += std::strlen(frame) + 1) {

@@ -8,17 +8,20 @@
 namespace sim
 {
 
-/* Reports a failure, and does not return. title: identifies the kind of defect. */
+/* Reports a failure, and does not return. @title: identifies the kind of defect. */
 [[noreturn]] void fail(const std::string &title, const std::string &detail);
-/* Sets the function that is called on failure, and has to end the process. */
+/* Sets the function that is called on a failure. It must terminate the process. */
 void on_failure(std::function<void(const std::string &title, const std::string &detail)> handler);
 
-/* A code address as "function file:line", without the frames of the simulation's own headers. */
+/*
+ * Returns the text "function file:line" for a code address, without frames of the simulation's own
+ * headers.
+ */
 std::string where(const void *address);
-/* "call in function file:line" */
+/* Returns the text "call in function file:line". */
 std::string describe(const Place &place);
 
-/* The name that a lock's class was declared by. */
+/* Returns the name with which a lock class was declared. */
 std::string lock_name(const void *lock_class);
 
 } // namespace sim

@@ -17,7 +17,7 @@ namespace sim
 namespace
 {
 
-// Sanitized frames are larger than a kernel's, which has 16 KiB.
+// Frames of sanitized code are larger than those of a kernel, whose stack has 16 KiB.
 constexpr std::size_t stack_size = 256 * 1024;
 
 Fiber *resumed_from;
@@ -60,7 +60,7 @@ Fiber::Fiber() : size_(stack_size)
 		std::abort();
 	stack_ = static_cast<std::byte *>(memory);
 	bottom_ = stack_;
-	/* An overflow is a fault, not another fiber's trouble. */
+	/* The lowest page is not accessible, so that a stack overflow is a fault. */
 	mprotect(stack_, 4096, PROT_NONE);
 }
 
@@ -81,7 +81,7 @@ Fiber &Fiber::root()
 void Fiber::prepare(unsigned int number, Kind of_kind, std::string its_name,
 		    std::function<void()> body)
 {
-	/* The frames of the one before ended without a return, in part. */
+	/* The previous body may have ended without returning from all of its frames. */
 	__asan_unpoison_memory_region(stack_, stack_size);
 	id = number;
 	kind = of_kind;

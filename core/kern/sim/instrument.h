@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Included first in everything that is compiled for core/kern/sim (-include), so that the scheduler
- * can switch at each atomic access, too. The macros wrap the compiler's atomic builtins, which
- * include/kern/atomic.hpp and its users call: they report the access, then perform it. A macro does
- * not expand itself again, so the expression after the comma is the builtin.
+ * Included first (-include) in all code that is compiled for core/kern/sim, so that the scheduler
+ * can switch fibers at each atomic access, too. The macros wrap the compiler's atomic builtins,
+ * which include/kern/atomic.hpp and its users call: they report the access and then perform it. A
+ * macro is not expanded recursively, so the expression after the comma is the builtin.
  */
 #pragma once
 
@@ -21,6 +21,6 @@ extern "C" void sim_access(const volatile void *address);
 #define __atomic_fetch_and(p, ...) (sim_access(p), __atomic_fetch_and(p, __VA_ARGS__))
 #define __atomic_add_fetch(p, ...) (sim_access(p), __atomic_add_fetch(p, __VA_ARGS__))
 
-/* A section whose bounds the linker names. */
+/* A section for whose bounds the linker defines symbols. */
 #define KERN_KUNIT_SECTION "sim_suites"
 #endif

@@ -15,7 +15,7 @@ namespace
 struct Lock {
 	const void *lock_class;
 	Fiber *owner;
-	// Used for semaphores only.
+	// Used only for semaphores.
 	unsigned int readers;
 	unsigned int waiting_writers;
 };
@@ -80,7 +80,7 @@ void assert_held(const Lock &lock)
 namespace sim
 {
 
-/* A section without preemption begins or ends; grace periods wait for such sections. */
+/* Enters or leaves a section without preemption. Grace periods wait for such sections. */
 void enter_section(unsigned int Fiber::*counter)
 {
 	Fiber &self = scheduler().current();
@@ -250,7 +250,7 @@ void kern_rwsem_lock_shared(struct kern_rw_semaphore *native)
 	SIM_STEP(native);
 	check_may_sleep("takes a semaphore");
 	lock_order::taking(&lock, lock.lock_class, false);
-	/* As in the kernel, a reader does not overtake a writer. */
+	/* As in the kernel, a reader does not get the lock before a waiting writer. */
 	while (lock.owner || lock.waiting_writers)
 		scheduler().block(&lock);
 	lock.readers++;

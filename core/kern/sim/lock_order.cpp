@@ -37,17 +37,20 @@ namespace
 
 struct LockClass {
 	std::string name;
-	// Classes that were taken while a lock of this class was held, with the place of the first
-	// time.
+	// Classes that were taken while a lock of this class was held, with the position of the
+	// first time.
 	std::map<const void *, Place> followers;
-	// These record in which contexts spin locks of the class have been taken.
+	// The contexts in which spin locks of the class have been taken.
 	bool in_hard_interrupt = false, in_soft_interrupt = false;
 	bool with_hard_interrupts_on = false, with_soft_interrupts_on = false;
 };
 
 std::map<const void *, LockClass> classes;
 
-/* The path from one class to another, by what has been taken under what; empty: there is none. */
+/*
+ * Returns true if locks have been taken in an order that leads from one class to another. Adds a
+ * description of the chain to @path.
+ */
 bool leads_to(const void *from, const void *to, std::set<const void *> &seen, std::string &path)
 {
 	if (!seen.insert(from).second)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/log.h and debugfs.h. A run keeps its log, which becomes part of the
-// report if the run fails.
+// Implements include/kern/abi/log.h and debugfs.h. The log of a run is stored, and becomes part of
+// the report if the run fails.
 #include <cstdarg>
 #include <cstdio>
 #include <kern/abi/debugfs.h>
@@ -96,7 +96,7 @@ bool kern_log_allowed(struct kern_log_limit *, const char *)
 	return true;
 }
 
-/* A folder is anything but nothing: files of debugfs are only read by kern_kunit_show(). */
+/* Returns any non-null pointer, because files of debugfs are read only by kern_kunit_show(). */
 struct dentry *kern_debugfs_directory(const char *, struct dentry *)
 {
 	return reinterpret_cast<struct dentry *>(&text);

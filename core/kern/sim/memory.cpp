@@ -28,7 +28,7 @@ namespace sim::memory
 namespace
 {
 
-/* The table of blocks is not made by the operators that look into it. */
+/* An allocator for the table of blocks. The table must not use the operators that access it. */
 template<class T>
 struct Malloc {
 	using value_type = T;
@@ -54,17 +54,21 @@ using Blocks = std::unordered_map<const void *, Block, std::hash<const void *>, 
 
 Blocks &blocks()
 {
-	/* Never destroyed, because the program's static objects are freed after it would be. */
+	/*
+	 * The table is never destroyed, because static objects of the program are freed after that
+	 * would happen.
+	 */
 	alignas(Blocks) static unsigned char storage[sizeof(Blocks)];
 	static Blocks *const instance = new (storage) Blocks;
 	return *instance;
 }
 
-// A test has the nth allocation of its task fail, or of all works.
+// A test makes the nth allocation of its task fail, or the nth of all work items.
 const Fiber *failing;
 unsigned int until_failure, until_work_failure;
 bool no_pages;
-// The scope that copes with failures, by chance or by plan; if it is a task, which one.
+// The callers whose allocations may fail by choice of the strategy (kern_explore_failures()), and
+// the task if it is KERN_EXPLORE_THIS_TASK.
 kern_explore_failing coping_scope;
 const Fiber *coping;
 std::vector<const void *> failed_callers;
@@ -87,8 +91,8 @@ void *allocate(std::size_t size, unsigned int flags, Sort sort, const void *call
 	if (fails(flags, caller))
 		return nullptr;
 	/*
-	 * Aligned to a power-of-two size, as the kernel's is; a size of nothing has an address,
-	 * too.
+	 * Memory of a power-of-two size is aligned to the size, as in the kernel. Memory of size 0
+	 * has an address, too.
 	 */
 	void *memory = nullptr;
 	const bool power_of_two = size && (size & (size - 1)) == 0;
@@ -101,13 +105,16 @@ void *allocate(std::size_t size, unsigned int flags, Sort sort, const void *call
 	return memory;
 }
 
-/* The end of a block's life: no fiber may be about to use it. */
+/* Frees a block. No fiber may be about to use it. */
 void release(const void *memory, Sort sort)
 {
 	const auto found = blocks().find(memory);
 
 	if (found == blocks().end()) {
-		/* The sanitizer has better information about the memory. */
+		/*
+		 * Unknown memory is passed to free(), because the sanitizer reports it in more
+		 * detail.
+		 */
 		std::free(const_cast<void *>(memory));
 		return;
 	}
@@ -240,7 +247,7 @@ void *kern_alloc_large(size_t count, size_t size, unsigned int flags)
 		       : memory::allocate(bytes, flags, Sort::large, __builtin_return_address(0));
 }
 
-/* It frees arrays that were allocated without fallback as well. */
+/* Also frees memory that was allocated without the fallback to vmalloc. */
 void kern_free_large(const void *object)
 {
 	SIM_STEP(object);

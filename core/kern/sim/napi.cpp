@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/netdev.h: NAPI. A poll runs as a soft interrupt, one at a time for
-// each struct. Disabling waits for the poll to end, and waits forever if NAPI is already disabled.
+// Implements the NAPI functions of include/kern/abi/netdev.h. A poll runs as a soft interrupt, one
+// at a time for each struct. Disabling waits for a running poll, and waits forever if NAPI is
+// disabled already.
 #include <kern/abi/memory.h>
 #include <kern/abi/netdev.h>
 #include <kern/abi/rcu.h>
@@ -21,14 +22,14 @@ constexpr int budget_of_poll = 64;
 struct Native {
 	int (*poll)(kern_napi *napi, int budget);
 	const Fiber *poller;
-	// It will be polled, or is.
+	// A poll is pending or running.
 	bool scheduled;
-	// It was asked for meanwhile.
+	// A poll was requested while one was running.
 	bool missed;
 	bool enabled;
-	// A fiber waits for its last poll.
+	// A fiber in kern_napi_disable() waits for the last poll.
 	bool ending;
-	// It polls for sent packets.
+	// The instance polls for completed transmissions.
 	bool transmits;
 };
 static_assert(sizeof(Native) <= sizeof(kern_napi));
@@ -49,13 +50,13 @@ void run(kern_napi *napi)
 	self.poller = nullptr;
 	if (work > budget_of_poll)
 		fail("a poll did more than it was allowed", describe(scheduler().current().place));
-	/* The budget is for received packets. */
+	/* Completed transmissions must not count against the budget. */
 	if (self.transmits && work != 0 && work != budget_of_poll)
 		fail("a poll of what is sent is charged to the budget",
 		     describe(scheduler().current().place));
 	if (work < budget_of_poll)
 		return;
-	/* The budget is used up: it is polled again, unless it is being disabled. */
+	/* The budget is used up, so poll again, unless NAPI is being disabled. */
 	if (self.ending) {
 		self.scheduled = false;
 		scheduler().wake(napi);
@@ -121,7 +122,7 @@ void kern_napi_pause(struct kern_napi *napi)
 void kern_napi_disable(struct kern_napi *napi)
 {
 	kern_napi_pause(napi);
-	/* Wait for the rest of a poll that has called complete. */
+	/* Wait for the rest of a poll function that has called napi_complete_done(). */
 	kern_rcu_synchronize();
 }
 
@@ -164,7 +165,9 @@ bool kern_napi_complete_done(struct kern_napi *napi, int)
 	return true;
 }
 
-/* The stack reads the copied bytes, and does not use the rest. */
+/*
+ * Reads the packet like the network stack, so that invalid memory is detected, and then drops it.
+ */
 bool kern_napi_receive(struct kern_napi *napi, struct net_device *,
 		       const struct kern_rx_packet *packet)
 {

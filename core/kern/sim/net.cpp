@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/net.h. The initial network namespace is the only one.
+// Implements include/kern/abi/net.h. There is only the initial network namespace.
 #include <kern/abi/net.h>
 
 extern "C" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/netdev.h: interfaces with their life cycle and queues, and what an
-// administrator does to them.
+// Implements include/kern/abi/netdev.h: interfaces with their life cycle and queues, and the
+// actions of an administrator.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -28,10 +28,10 @@ struct kern_link_kind {
 namespace
 {
 
-// Protected by the rtnl lock, like everything for which nothing else is said.
+// Protected by the rtnl lock, like all members for which nothing else is documented.
 std::vector<net_device *> devices;
-// Interfaces that were unregistered under the rtnl lock, and are destroyed once the lock has been
-// released.
+// Interfaces that were unregistered with the rtnl lock held. They are destroyed after the lock has
+// been released.
 std::vector<net_device *> ending;
 kern_mutex rtnl;
 kern_lock_class_key rtnl_class, transmit_class;
@@ -63,7 +63,7 @@ void drop_backlog(netdev_queue &queue)
 }
 
 /*
- * Passes waiting packets to the interface while the queue is not stopped. Soft interrupts are
+ * Passes waiting packets to the interface until the queue is stopped. Called with soft interrupts
  * disabled.
  */
 void run_queue(netdev_queue &queue)
@@ -71,7 +71,7 @@ void run_queue(netdev_queue &queue)
 	net_device *dev = queue.dev;
 
 	SIM_STEP(&queue);
-	/* Called from within start_xmit: its caller continues. */
+	/* Called by start_xmit: the outer call continues. */
 	if (queue.runner == &scheduler().current())
 		return;
 	kern_spin_lock(&queue.transmit);
@@ -86,7 +86,7 @@ void run_queue(netdev_queue &queue)
 	kern_spin_unlock(&queue.transmit);
 }
 
-/* Closes the interface: first, no more packets are passed to it; then its stop method is called. */
+/* Closes the interface: first stops passing packets to it, then calls its stop method. */
 void close(net_device *dev)
 {
 	if (!std::exchange(dev->up, false))
@@ -99,7 +99,7 @@ void close(net_device *dev)
 	dev->ops->stop(owner_of(dev));
 }
 
-/* The last use of an unregistered interface has ended. */
+/* Destroys an unregistered interface after its last reference has been dropped. */
 void end(net_device *dev)
 {
 	while (dev->references)
@@ -161,7 +161,8 @@ void kern_rtnl_lock(void)
 }
 
 /*
- * Waits, without the lock, until the interfaces that the caller unregistered have been destroyed.
+ * Releases the lock, and waits until the interfaces that the caller has unregistered have been
+ * destroyed.
  */
 void kern_rtnl_unlock(void)
 {
@@ -320,7 +321,7 @@ bool kern_netdev_carrier_ok(const struct net_device *dev)
 	return dev->carrier;
 }
 
-/* Waits for transmitters. */
+/* Stops all queues, and waits for running transmissions. */
 void kern_netdev_stop_queues(struct net_device *dev)
 {
 	for (unsigned int i = 0; i < dev->queue_count; i++) {
@@ -419,7 +420,7 @@ bool kern_xmit_more(void)
 	return false;
 }
 
-/* The stack's way to send; the queue is that of the CPU. */
+/* Sends a packet through the network stack, on the queue of the CPU. */
 int kern_skb_requeue(struct sk_buff *skb, struct net_device *dev)
 {
 	SIM_STEP(dev);
@@ -539,8 +540,8 @@ int kern_explore_link_add(const char *parent, u16 pkey)
 }
 
 /*
- * Implements netns_refund, which core/kern/linux/link.c requests: the interface is closed, but
- * neither unregistered nor notified.
+ * Implements netns_refund, which core/kern/linux/link.c requests: the interface is closed, but it
+ * is not unregistered and gets no notification.
  */
 int kern_explore_namespace_end(const char *name)
 {

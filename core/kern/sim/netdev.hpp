@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The simulated kernel's network stack, as an interface sees it: it opens and stops interfaces,
- * transmits one packet at a time on each queue, polls, and drops its reference to a device some
- * time after unregistration. It ignores the carrier state, like a stack that always learns of
- * changes too late.
+ * The simulated kernel's network stack, from the point of view of an interface. It opens and stops
+ * interfaces, transmits one packet at a time on each queue, polls, and drops its reference to a
+ * device some time after its unregistration. It ignores the carrier state, so it behaves like a
+ * stack that learns of changes too late.
  */
 #pragma once
 #include <kern/abi/lock.h>
@@ -28,19 +28,19 @@ struct sk_buff {
 	unsigned int length;
 	sk_buff *next;
 	net_device *dev;
-	// The device owns it: see kern_skb_map().
+	// The device owns the packet; see kern_skb_map().
 	bool lent;
 	u8 control[48];
 };
 
 struct netdev_queue {
-	// Held while transmitting.
+	// Held during a transmission.
 	kern_spinlock transmit;
 	net_device *dev;
 	const sim::Fiber *runner;
-	// Packets that could not be handed over yet.
+	// Packets that could not be passed to the interface yet.
 	kern_skb_queue backlog;
-	// Bytes reported by kern_txq_sent() and not completed yet.
+	// Bytes that were reported by kern_txq_sent() and have not completed yet.
 	unsigned int bytes;
 	bool stopped;
 };
@@ -59,7 +59,7 @@ struct net_device {
 	bool up, carrier, segmentation, rx_checksum;
 	unsigned char address_length;
 	u8 address[32], broadcast[32];
-	// The groups that programs listen to.
+	// The multicast groups that programs have joined.
 	unsigned int multicast_count;
 	u8 multicast[4][32];
 };

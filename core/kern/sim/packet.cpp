@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/netdev.h: outgoing packets, all linear. A packet is allocated with
-// kern_alloc(), so that a leak is reported. No other code may access it while the device owns it.
+// Implements the functions for outgoing packets of include/kern/abi/netdev.h. All packets are
+// linear. A packet is allocated with kern_alloc(), so that a leak is reported. No other code may
+// access it while the device owns it.
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -99,13 +100,13 @@ int kern_skb_linearize(sk_buff *)
 	return 0;
 }
 
-/* In the simulation, each packet has only one owner. */
+/* Packets have only one owner in the simulation, so there is nothing to copy. */
 int kern_skb_cow_head(sk_buff *, unsigned int)
 {
 	return 0;
 }
 
-/* No packet of this kernel wants a checksum. */
+/* No packet requests a checksum in the simulation. */
 void kern_skb_checksum_place(const sk_buff *, unsigned int *start, unsigned int *offset)
 {
 	*start = *offset = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/pci.h. A register window is a range of addresses without memory
-// behind it. Each access calls the PCI function's model; other fibers may run before the access.
+// Implements include/kern/abi/pci.h. A register window is a range of addresses without memory. Each
+// access calls the model of the PCI function; other fibers may run before the access.
 #include "pci.hpp"
 #include <algorithm>
 #include <cerrno>
@@ -38,7 +38,7 @@ constexpr unsigned int vendor_at = 0, device_at = 2, command_at = 4, revision_at
 		       capabilities_at = 0x34, config_bytes = 256, bars = 6;
 constexpr u16 command_memory = 1 << 1, command_master = 1 << 2, msix_enable = 1 << 15;
 constexpr int capability_msix = 0x11;
-// The windows of the BARs of all functions are far from all memory.
+// The windows of all BARs are in a range of addresses that is far from all memory.
 constexpr std::uint64_t windows_begin = std::uint64_t{0xffff} << 48, window_bytes = 1ull << 32;
 
 struct Registered {
@@ -103,7 +103,7 @@ void probe(const Registered &registered, pci_dev *pci)
 		pci->driver = nullptr;
 }
 
-/* Reports resources that the driver did not release. */
+/* Removes the driver, and reports resources that it did not release. */
 void remove(pci_dev *pci)
 {
 	kern_pci_driver_item *driver = pci->driver;
@@ -124,7 +124,7 @@ void remove(pci_dev *pci)
 			fail("a driver goes and leaves registers mapped", pci->dma.name);
 }
 
-/* The BAR of an address, and the offset in it. */
+/* Returns the function and the BAR to which an address belongs, and sets the offset in it. */
 std::pair<pci_dev *, unsigned int> window_of(const volatile void *address, std::uint64_t &offset)
 {
 	const auto at = reinterpret_cast<std::uint64_t>(address);
@@ -327,7 +327,10 @@ int kern_pci_save_state(struct pci_dev *pci)
 	return 0;
 }
 
-/* Restores everything that a driver may have changed: the command register, and MSI-X enable. */
+/*
+ * Restores all values that a driver may have changed: the command register and the MSI-X enable
+ * bit.
+ */
 void kern_pci_restore_state(struct pci_dev *pci)
 {
 	SIM_STEP(pci);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// PCI functions that are plugged into the simulated kernel. The code that plugs a function in
-// implements its behaviour (tools/explore/card.cpp).
+// PCI functions that are plugged into the simulated kernel. The caller of plug() implements the
+// behaviour of a function (tools/explore/card.cpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 struct pci_dev;
 
-/* An entry of a module's device table; an empty one ends the table. */
+/* An entry of a module's table of devices; an empty entry ends the table. */
 struct pci_device_id {
 	std::uint16_t vendor, device;
 };
@@ -32,17 +32,17 @@ public:
 			   std::span<const std::byte> data) = 0;
 	virtual unsigned int vectors() const = 0;
 	/*
-	 * Returns the memory that the device can access, which includes mapped memory. Addresses
-	 * are those of the CPU.
+	 * Returns the memory that the device can access, including mapped memory. Addresses are CPU
+	 * addresses.
 	 */
 	virtual std::span<std::byte> memory() = 0;
 };
 
-/* Adds a function. Its driver is probed now or when it is registered. Context: a task. */
+/* Adds a function. Its driver is probed now, or when the driver is registered. Context: a task. */
 pci_dev *plug(Function &function, std::string name);
-/* Removes a function. The driver has released it when this returns. Context: a task. */
+/* Removes a function. When this returns, the driver has released it. Context: a task. */
 void unplug(pci_dev *pci);
-/* Delivers an interrupt message of the function. Context: any. */
+/* Delivers an MSI-X interrupt of the function. Context: any. */
 void interrupt(const Function &function, unsigned int vector);
 
 } // namespace sim::pci

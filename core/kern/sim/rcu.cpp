@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/rcu.h. A grace period ends at the earliest possible moment: when
-// every read-side section that existed at its beginning has ended.
+// Implements include/kern/abi/rcu.h. A grace period ends as early as possible: when all read-side
+// sections that existed at its beginning have ended.
 #include <vector>
 #include <kern/abi/rcu.h>
 #include "calls.hpp"
@@ -84,7 +84,10 @@ void kern_rcu_call(struct kern_rcu_item *item)
 		deferred--;
 		scheduler().wake(&deferred);
 	};
-	/* The caller's own section, if it is in one, is waited for as well. */
+	/*
+	 * If the caller itself is in a read-side section, the grace period ends after that section,
+	 * too.
+	 */
 	const Fiber &self = scheduler().current();
 	const bool inside = self.delays_grace_period();
 	const unsigned int id = self.id;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State that each part of the simulation resets when a run begins, and checks at its end.
+// State of the parts of the simulation that is reset when a run begins, and checked at its end.
 #pragma once
 #include <string>
 
@@ -15,14 +15,16 @@ void reset_interfaces();
 void reset_functions();
 
 /*
- * A queue of works that has not been destroyed, a mapping for DMA or a device that has not been
- * ended: its name, or empty.
+ * These return the name of a work queue that was not destroyed, and of a DMA mapping or device that
+ * was not released; empty if there is none.
  */
 std::string left_queues();
 std::string left_mappings();
-/* A network interface, or a kind of them. */
+/*
+ * Returns the name of an interface or link type that was not unregistered; empty if there is none.
+ */
 std::string left_interfaces();
-/* The kernel's log of the run. */
+/* Returns the kernel log of the run. */
 std::string messages();
 
 } // namespace sim

@@ -10,11 +10,11 @@ namespace
 {
 
 constexpr std::uint64_t step_ns = 100;
-// A fiber that has executed this many steps without interruption is assumed to wait for another one
-// in a loop.
+// A fiber that has executed this number of steps without interruption is assumed to wait for
+// another fiber in a loop.
 constexpr std::uint64_t spinning = 5000;
-// Time advances early only to a deadline as near as this: a host may lose that much time, but not a
-// minute.
+// Time advances early only to deadlines within this limit: a host may be delayed for that long, but
+// not for a minute.
 constexpr std::uint64_t longest_leap_ns = 200'000'000;
 
 } // namespace
@@ -230,7 +230,10 @@ void Scheduler::finish()
 	std::erase(live_, &self);
 	end_stretch();
 	Fiber *next = choose(&self, false);
-	/* Only now: what has expired may have begun another, and this stack is still in use. */
+	/*
+	 * The fiber becomes available only now, because choose() may start new fibers while this
+	 * stack is still in use.
+	 */
 	idle_.push_back(&self);
 	alone_ = 0;
 	running_ = next;

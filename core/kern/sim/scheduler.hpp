@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The simulated kernel's scheduler. One fiber runs at a time, as if each had a CPU of its own. At
- * each call of the kernel interface and at each atomic access, the run's strategy selects the fiber
- * that continues. Time is virtual: a step takes a tenth of a microsecond, and if no fiber can run,
- * the clock jumps to the next deadline. So the strategy determines a run completely, and a run can
- * be repeated.
+ * The simulated kernel's scheduler. One fiber runs at a time, and fibers behave as if each had its
+ * own CPU. At each call of the kernel interface and at each atomic access, the strategy of the run
+ * selects the fiber that continues. Time is virtual: a step takes 0.1 microseconds and, if no fiber
+ * can run, the clock jumps to the next deadline. So the strategy determines a run completely, and a
+ * run can be repeated.
  */
 #pragma once
 #include <cstdint>
@@ -33,32 +33,29 @@ class Scheduler
 {
 public:
 	/*
-	 * Runs `body` as a task, and all fibers that it starts, until all have finished. It does
-	 * not return after a failure: see fail(). limit: the maximum number of steps.
+	 * Runs `body` as a task, together with all fibers that it starts, until all have finished.
+	 * Does not return after a failure: see fail(). @limit: the maximum number of steps.
 	 */
 	void run(Strategy &strategy, std::uint64_t limit, std::function<void()> body);
 
-	/* Returns whether the caller is a fiber of a run. */
+	/* Returns true if the caller is a fiber of a run. */
 	bool inside() const { return running_ != nullptr; }
 	Fiber &current() { return *running_; }
 	std::uint64_t now() const { return now_; }
 	std::uint64_t steps() const { return steps_; }
-	/* The number of steps at which more than one fiber was runnable. */
+	/* The number of steps at which several fibers were runnable. */
 	std::uint64_t choices() const { return choices_; }
 	/* The number of random numbers that the run has used. The caller increments it. */
 	std::uint64_t &draws() { return draws_; }
 	Strategy &strategy() { return *strategy_; }
 
-	/*
-	 * The running fiber is about to call a function of the simulation; another fiber may run
-	 * first.
-	 */
+	/* Called before a function of the simulation is executed. Another fiber may run first. */
 	void step(const Place &place);
-	/* Does the same, but switches to another fiber if any is runnable. */
+	/* Like step(), but switches to another fiber if one is runnable. */
 	void yield(const Place &place);
 	/*
-	 * Blocks the running fiber until wake() for the same address, or until the deadline, and
-	 * returns false in the latter case.
+	 * Blocks the running fiber until wake() is called for the same address, or until the
+	 * deadline. Returns false in the latter case.
 	 */
 	bool block(const volatile void *on, std::uint64_t deadline = never);
 	void wake(const volatile void *on);
@@ -71,7 +68,7 @@ public:
 	 */
 	std::uint64_t set_alarm(std::uint64_t at, std::function<void()> expired);
 	void cancel_alarm(std::uint64_t alarm);
-	/* Makes an alarm expire now. */
+	/* Lets an alarm expire immediately. */
 	void ring_alarm(std::uint64_t alarm);
 	/* Ends the running fiber. */
 	[[noreturn]] void finish();
@@ -92,8 +89,8 @@ private:
 	void expire();
 	void make_ready(Fiber &fiber);
 	/*
-	 * Chooses the next fiber to run, and advances to the next deadline if none is runnable.
-	 * Returns nullptr if all have finished.
+	 * Selects the next fiber to run. If none is runnable, advances the time to the next
+	 * deadline. Returns nullptr if all fibers have finished.
 	 */
 	Fiber *choose(Fiber *from, bool yields);
 	void go_on_with(Fiber &next);
@@ -107,7 +104,7 @@ private:
 	Strategy *strategy_ = nullptr;
 	std::uint64_t now_ = 0, steps_ = 0, choices_ = 0, limit_ = 0, readied_ = 0, alarms_set_ = 0,
 		      draws_ = 0;
-	// Steps since another line of execution ran.
+	// Number of steps since another fiber ran.
 	std::uint64_t alone_ = 0;
 	unsigned int started_ = 0;
 	bool recording_ = false;
@@ -118,15 +115,15 @@ private:
 
 Scheduler &scheduler();
 
-/* The running fiber enters or leaves a section for which grace periods wait. */
+/* Called when the running fiber enters or leaves a section for which grace periods wait. */
 void enter_section(unsigned int Fiber::*counter);
 void leave_section(unsigned int Fiber::*counter);
-/* Waiters for a grace period wait on this. */
+/* Address on which waiters for a grace period block. */
 inline char grace_periods;
 
 /*
- * Must be the first line of each function of the simulation: records the caller's position, and
- * lets other fibers run.
+ * Must be the first statement of each function of the simulation. Records the caller's position,
+ * and lets other fibers run.
  */
 #define SIM_STEP(object)                                                                           \
 	do {                                                                                       \

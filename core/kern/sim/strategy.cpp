@@ -26,8 +26,8 @@ std::uint64_t Random::next()
 namespace
 {
 
-// Maximum number of early expirations in a run, so that a fiber that waits for a minute does not
-// always time out early.
+// Maximum number of timeouts per run that expire early, so that a fiber that waits for a minute
+// does not always time out.
 constexpr unsigned int leaps_of_run = 16;
 
 class Walk final : public Strategy
@@ -96,7 +96,7 @@ public:
 	bool fails_allocation(const Fiber &) override { return random_.below(fail_one_in_) == 0; }
 
 private:
-	// The priority of a new fiber is above those of all that were demoted.
+	// Priorities of new fibers are above those of all fibers that were demoted.
 	static constexpr std::uint64_t top = std::uint64_t{1} << 40;
 
 	Random random_;

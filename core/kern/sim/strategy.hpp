@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Chooses the fiber to run at each step, and the allocation that fails: at random, by priorities
-// that change rarely, or by a plan.
+// Selects the fiber that runs at each step, and the allocation that fails: at random, by priorities
+// that change rarely, or according to a plan.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,9 +12,10 @@ namespace sim
 {
 
 /*
- * One deviation from the plain order, in which each fiber continues until it waits, and then the
- * one runs that has been ready for longest. At the given step, `fiber` yields to `next`; or time
- * advances to the next deadline; or the fiber's allocation with that number fails.
+ * One deviation from the plain order. In the plain order, each fiber continues until it waits, and
+ * then the fiber runs that has been runnable for longest. At the given step, `fiber` yields to
+ * `next`; or time advances to the next deadline; or the allocation of the fiber with that number
+ * fails.
  */
 struct Decision {
 	enum class What : std::uint32_t { give_way, advance_time, fail_allocation };
@@ -25,13 +26,13 @@ struct Decision {
 };
 using Plan = std::vector<Decision>;
 
-/* Repeatable numbers (xorshift64*). */
+/* Random numbers that can be repeated (xorshift64*). */
 class Random
 {
 public:
 	explicit Random(std::uint64_t seed);
 	std::uint64_t next();
-	/* 0 … limit - 1 */
+	/* Returns a number from 0 to limit - 1. */
 	std::uint64_t below(std::uint64_t limit) { return next() % limit; }
 
 private:
@@ -43,26 +44,26 @@ class Strategy
 public:
 	virtual ~Strategy() = default;
 	/*
-	 * Returns one of `runnable`, which is not empty and in the order in which the fibers became
-	 * runnable. from: the fiber that has run until now; it is in the list if it is still
-	 * runnable. plain: the choice in the plain order.
+	 * Returns one of `runnable`, which is not empty, and sorted in the order in which the
+	 * fibers became runnable. @from: the fiber that has run until now; it is in the list if it
+	 * is still runnable. @plain: the choice in the plain order.
 	 */
 	virtual Fiber *choose(Fiber *from, const std::vector<Fiber *> &runnable, Fiber *plain) = 0;
-	/* Returns true if time advances to the next deadline before this step. */
+	/* Returns true if the time shall advance to the next deadline before this step. */
 	virtual bool lets_time_pass(const Fiber &from) = 0;
 	/*
-	 * Returns true if an allocation fails. Called only if the caller has declared that it copes
-	 * with failures.
+	 * Returns true if an allocation shall fail. Called only for callers that have declared that
+	 * they handle failures.
 	 */
 	virtual bool fails_allocation(const Fiber &from) = 0;
 	virtual void begins(Fiber &) {}
 	/*
-	 * Called when a fiber has run for long although others are runnable, like one that waits
-	 * for another in a loop.
+	 * Called when a fiber has run for long although others are runnable, as a fiber does that
+	 * waits for another one in a loop.
 	 */
 	virtual void has_spun(Fiber &) {}
 
-	/* The seed for other random choices of a run, such as random numbers of tests. */
+	/* The seed for the other random choices of a run, such as the random numbers of tests. */
 	std::uint64_t seed() const { return seed_; }
 
 protected:
@@ -73,15 +74,18 @@ private:
 };
 
 /*
- * Returns the strategy of a seed. For every second seed it is a random walk, which yields at each
- * step with a certain probability. For the others it is probabilistic concurrency testing: each
- * fiber has a priority, the highest that can run does, and at no more than three random steps below
- * `length`, the running fiber drops below all others. length: the number of choices of a run in the
- * plain order.
+ * Returns the strategy for a seed. Every second seed is a random walk, which switches at each step
+ * with a certain probability. The others are probabilistic concurrency testing: each fiber has a
+ * priority, the runnable fiber with the highest one runs and, at up to three random steps below
+ * `length`, the running fiber gets the lowest priority. @length: the number of choices of a run in
+ * the plain order.
  */
 std::unique_ptr<Strategy> strategy_of_seed(std::uint64_t seed, std::uint64_t length);
 
-/* Follows a plan exactly. seed: the seed of the run from which the plan was recorded. */
+/*
+ * Returns a strategy that follows a plan exactly. @seed: the seed of the run from which the plan
+ * was recorded.
+ */
 std::unique_ptr<Strategy> strategy_of_plan(std::uint64_t seed, const Plan &plan);
 
 /* Follows another strategy, and records its choices as a plan. */

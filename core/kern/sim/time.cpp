@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/time.h and thread.h in virtual time. Random numbers derive from the
-// run's seed.
+// Implements include/kern/abi/time.h and thread.h with virtual time. Random numbers are derived
+// from the run's seed.
 #include <cerrno>
 #include <cstring>
 #include <kern/abi/thread.h>
@@ -24,7 +24,8 @@ struct task_struct {
 namespace
 {
 
-// Generated from the run's own seed, so that a repeated run gets the same numbers.
+// Returns a random number that is derived from the seed of the run, so that a repeated run gets the
+// same numbers.
 std::uint64_t draw()
 {
 	static std::uint64_t state;
@@ -135,8 +136,8 @@ int kern_thread_stop(struct task_struct *task)
 	check_may_sleep("waits for a thread");
 	task->stops = true;
 	/*
-	 * Wake the thread so that it notices the request. A thread that waits for something else
-	 * keeps waiting.
+	 * Wake the thread, so that it checks whether it has been stopped. A thread that waits for
+	 * another condition continues to wait.
 	 */
 	if (!task->ended)
 		scheduler().wake(*task->fiber);

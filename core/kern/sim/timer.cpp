@@ -46,7 +46,7 @@ bool kern_timer_cancel(struct kern_timer_item *item)
 }
 
 /*
- * Must not be called in a hard interrupt. A soft interrupt may wait for the callback on another
+ * Must not be called in a hard interrupt. In a soft interrupt it may wait for a callback on another
  * CPU.
  */
 bool kern_timer_cancel_sync(struct kern_timer_item *item)

@@ -28,7 +28,7 @@ struct Entry {
 };
 static_assert(sizeof(Entry) <= sizeof(kern_wait_entry));
 
-/* Linked through the entries, which are on the stacks of the waiters. */
+/* A list that is linked through the entries, which are on the stacks of the waiting fibers. */
 struct Queue {
 	Entry *first;
 	const void *lock_class;
@@ -120,7 +120,7 @@ void kern_wait_queue_init(struct kern_wait_queue *queue, const char *name,
 	lock_order::name(key, name);
 }
 
-/* Wakes all waiters, as the kernel does with non-exclusive ones. */
+/* Wakes all waiting fibers, like the kernel for non-exclusive ones. */
 void kern_wake_up(struct kern_wait_queue *queue)
 {
 	SIM_STEP(queue);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements include/kern/abi/work.h. Each work item runs in a task of its own; work items of an
+// Implements include/kern/abi/work.h. Each work item runs in its own task. The work items of an
 // ordered queue run one after the other.
 #include <algorithm>
 #include <deque>
@@ -20,7 +20,7 @@ using namespace sim;
 struct workqueue_struct {
 	std::string name;
 	kern_workqueue_kind kind;
-	// Serials of calls that were queued and have not ended, in order.
+	// Serial numbers of calls that have been queued and have not ended, in order.
 	std::deque<std::uint64_t> unfinished;
 };
 
@@ -43,8 +43,8 @@ Native &native(Item *item)
 }
 
 /*
- * Returns the name of the function in `…Member = &Port::refresh; …`, by which include/kern/work.hpp
- * identifies a work item.
+ * Returns the name of the function in `…Member = &Port::refresh; …`, which is how
+ * include/kern/work.hpp names a work item.
  */
 std::string short_name(const std::string &name)
 {
@@ -64,7 +64,7 @@ void init(Item *item, const char *name, kern_lock_class_key *key)
 	lock_order::name(key, name);
 }
 
-/* Waiting for a work item depends on all locks that it takes. */
+/* Waiting for a work item depends on all locks that its function takes. */
 template<class Item>
 void take_as_lock(Item *item)
 {

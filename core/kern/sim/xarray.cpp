@@ -24,7 +24,10 @@ T *&of(Native *native)
 	return *reinterpret_cast<T **>(native);
 }
 
-/* The kernel's array leaves interrupts on behind such a call. */
+/*
+ * The kernel's function leaves interrupts enabled, so it must not be called with interrupts
+ * disabled.
+ */
 void check_interrupts_on()
 {
 	const Fiber &self = scheduler().current();
@@ -33,7 +36,7 @@ void check_interrupts_on()
 		fail("an array is changed with interrupts off", describe(self.place));
 }
 
-/* The first free index of min..max, if there is one. */
+/* Finds the first free index from min to max. Returns false if there is none. */
 bool find_free(const Map &map, unsigned long min, unsigned long max, u32 &index)
 {
 	unsigned long free = min;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the bounds of the section in which KUNIT_SUITE places suites. It is part of the object
-// into which weft's modules are linked; the linker defines these symbols for that object only.
+// Declares the bounds of the section that contains the suites of KUNIT_SUITE. The linker defines
+// these symbols only for the object in which they are used, and weft's modules are linked into the
+// same object.
 extern "C" const void *const __start_sim_suites[];
 extern "C" const void *const __stop_sim_suites[];
 

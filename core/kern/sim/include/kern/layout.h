@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Sizes of kernel objects if the kernel is core/kern/sim; scripts/make/kbuild/layout.mk generates
- * this header for a real kernel. The sizes are those of the simulation's objects; each file that
- * implements one asserts that it fits.
+ * Sizes of kernel objects for core/kern/sim. For a real kernel, scripts/make/kbuild/layout.mk
+ * generates this header. The sizes are those of the simulation's objects; each file that implements
+ * one asserts that it fits.
  */
 #pragma once
 
@@ -64,7 +64,7 @@
 #define KERN_PAGE_SHIFT 12
 #define KERN_CACHE_LINE 64
 
-/* KUnit structures: include/kern/kunit.hpp lays out cases and suites by these. */
+/* KUnit structures. include/kern/kunit.hpp uses these to lay out cases and suites. */
 #define KERN_SIZEOF_kunit_case 24
 #define KERN_OFFSETOF_kunit_case_run_case 0
 #define KERN_OFFSETOF_kunit_case_name 8
