@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks: in all builds (KERN_WARN_ON) or only in debug builds (kern_assert), and whether the
+// Checks in all builds (KERN_WARN_ON) or only in debug builds (kern_assert), and checks whether the
 // context may sleep.
 #pragma once
 #include <kern/abi/debug.h>
@@ -13,7 +13,7 @@ inline constexpr bool debug = false;
 #endif
 } // namespace kern
 
-/* Checks an internal assumption of weft's modules. Costs nothing in builds without checks. */
+/* Checks an internal assumption. Costs nothing in builds without checks. */
 #define kern_assert(condition)                                                                     \
 	do {                                                                                       \
 		if constexpr (::kern::debug) {                                                     \
@@ -23,8 +23,8 @@ inline constexpr bool debug = false;
 	} while (0)
 
 /*
- * Returns true if the condition holds, which is a defect and is reported with a backtrace in every
- * build.
+ * Returns whether the condition is true, which is a defect and is reported with a backtrace in all
+ * builds.
  */
 #define KERN_WARN_ON(condition)                                                                    \
 	({                                                                                         \
@@ -34,7 +34,7 @@ inline constexpr bool debug = false;
 		__builtin_expect(kern_warn_condition, false);                                      \
 	})
 
-/* First line of a function that may sleep. */
+/* The first statement of a function that may sleep. */
 #define KERN_MIGHT_SLEEP()                                                                         \
 	do {                                                                                       \
 		if constexpr (::kern::debug)                                                       \
@@ -45,8 +45,8 @@ namespace kern
 {
 
 /*
- * While one exists, any call that sleeps is reported (on a kernel with that check). For calls that
- * must not sleep.
+ * While an object exists, any call that sleeps is reported, on kernels with that check. Used around
+ * calls that must not sleep.
  */
 class NoSleepSection
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Atomic variables and memory barriers. The kernel's memory orders have their C++ names: READ_ONCE
-// is load_relaxed, smp_load_acquire is load_acquire, and so on. No function here is out of line.
+// is load_relaxed, smp_load_acquire is load_acquire, and so on. All functions are inline.
 #pragma once
 #include <type_traits>
 
@@ -24,8 +24,8 @@ public:
 	void store_release(T value) { __atomic_store_n(&value_, value, __ATOMIC_RELEASE); }
 
 	/*
-	 * The read-modify-write operations order everything before and after (as the kernel's
-	 * value-returning ones do).
+	 * Read-modify-write operations order all accesses before and after them, like the kernel's
+	 * operations that return a value.
 	 */
 	T exchange(T value) { return __atomic_exchange_n(&value_, value, __ATOMIC_SEQ_CST); }
 	bool compare_exchange(T &expected, T desired)
@@ -64,7 +64,10 @@ private:
 	T value_{};
 };
 
-/* Loads or stores a plain variable, which others may change meanwhile, in one access. */
+/*
+ * Reads or writes an ordinary variable, which other code may change at the same time, with one
+ * access.
+ */
 template<class T>
 inline T read_once(const T &variable)
 {
@@ -89,9 +92,9 @@ inline void smp_mb()
 
 #if defined(__x86_64__)
 /*
- * Barriers between CPU and device: mb orders all; dma_rmb and dma_wmb order coherent memory that is
- * shared with a device, for which x86 keeps loads in order and stores in order; wmb also orders
- * them against MMIO.
+ * Barriers between the CPU and a device. mb() orders all accesses. dma_rmb() and dma_wmb() order
+ * accesses to coherent memory that is shared with a device; x86 keeps loads in order and stores in
+ * order. wmb() also orders them against MMIO.
  */
 inline void mb()
 {

@@ -19,7 +19,7 @@ constexpr T bit(unsigned int number)
 	return T{1} << number;
 }
 
-/* Bits high..low, inclusive. */
+/* Returns a mask of the bits high to low, inclusive. */
 template<class T = u32>
 constexpr T bit_mask(unsigned int high, unsigned int low)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A limited number of some resource that several owners share, and the charges of it that they
- * hold. Context: any.
+ * A limited amount of a resource that several owners share, and the charges that they hold.
+ * Context: any.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -15,12 +15,12 @@ class BudgetCharge;
 class Budget
 {
 public:
-	/* refusal: the error of a request for more than is left. */
+	/* refusal: the error of a request that exceeds what is left. */
 	constexpr Budget(u32 limit, int refusal) : limit_(limit), refusal_(refusal) {}
 
 	/*
-	 * keep: how much must be left after that. Errors: the refusal. The budget must outlive its
-	 * charges.
+	 * keep: the amount that must be left after the request. Errors: the refusal. The budget
+	 * must outlive its charges.
 	 */
 	Result<BudgetCharge> take(u32 amount = 1, u32 keep = 0);
 
@@ -35,7 +35,7 @@ private:
 	Atomic<u32> taken_{0};
 };
 
-/* It is returned when its owner is destroyed. */
+/* A charge against a budget, which the destructor returns. */
 class BudgetCharge
 {
 public:
@@ -56,7 +56,7 @@ public:
 			budget_->taken_.fetch_sub(amount_);
 	}
 
-	/* It is never returned, because its object is lost. */
+	/* Keeps the charge forever, because the object to which it belongs has been leaked. */
 	void lose() { budget_ = nullptr; }
 	u32 amount() const { return budget_ ? amount_ : 0; }
 

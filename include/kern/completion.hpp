@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An event that a task waits for. Each complete() wakes one waiter; complete_all() wakes all,
-// present and future.
+// An event for which tasks wait. Each complete() wakes one waiter; complete_all() wakes all present
+// and future ones.
 #pragma once
 #include <kern/abi/wait.h>
 
@@ -14,18 +14,18 @@ public:
 	Completion(const Completion &) = delete;
 	Completion &operator=(const Completion &) = delete;
 
-	/* Context: any. The waiter may destroy the completion as soon as its wait has returned. */
+	/* Context: any. The waiter may destroy the completion as soon as wait() has returned. */
 	void complete() { kern_complete(&native_); }
 	void complete_all() { kern_complete_all(&native_); }
 	/* May sleep. */
 	void wait() { kern_completion_wait(&native_); }
-	/* Returns false after that many milliseconds. May sleep. */
+	/* Returns false if the time has expired. May sleep. */
 	[[nodiscard]] bool wait_for(unsigned int ms)
 	{
 		return kern_completion_wait_for(&native_, ms);
 	}
 	bool done() { return kern_completion_done(&native_); }
-	/* Prepares for another use. No task may be waiting. */
+	/* Prepares the completion for another use. No task may be waiting. */
 	void reinit() { kern_completion_reinit(&native_); }
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Files under /sys/kernel/debug that show internal state. No code depends on them: without debugfs
-// they do not exist.
+// Files below /sys/kernel/debug that show internal state. No code depends on them, so they do not
+// exist if there is no debugfs.
 //
 //	void show(kern::debugfs::Output &out) { out.print("%u\n", number_); }
 //	kern::debugfs::File file_{kern::method<&Device::show>, this};
@@ -30,8 +30,8 @@ public:
 		return *this;
 	}
 	/*
-	 * Removes the directory with all entries. It must be declared before its files, which have
-	 * to be removed first.
+	 * Removes the directory with all entries. Its files must have been removed before, so the
+	 * directory must be declared before them.
 	 */
 	~Directory() { kern_debugfs_remove(entry_); }
 
@@ -61,7 +61,7 @@ private:
 class File
 {
 public:
-	/* The file calls void T::show(Output &). */
+	/* Reading the file calls void T::show(Output &). */
 	template<auto Show, class T>
 	File(Method<Show>, T *object)
 	{
@@ -72,8 +72,8 @@ public:
 		file_.context = object;
 	}
 	/*
-	 * A write calls int T::write(const char *text, size_t size), which returns 0 or a negative
-	 * errno.
+	 * Writing the file calls int T::write(const char *text, size_t size), which returns 0 or a
+	 * negative errno.
 	 */
 	template<auto Show, auto Write, class T>
 	File(Method<Show> show, Method<Write>, T *object) : File(show, object)

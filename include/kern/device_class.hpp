@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A class of devices in /sys/class, and its devices, each with files of its own.
+// A class of devices in /sys/class, and its devices, each of which has files.
 //
 //	class_ = KERN_TRY(kern::DeviceClass::create("infiniband", {.reports_name = true}));
 //	kern::sysfs::File type_{kern::method<&Shown::type>, this};
@@ -16,7 +16,7 @@
 namespace kern
 {
 
-/* Returns the error of an error pointer, 0 for a valid one. */
+/* Returns the error code of an error pointer; 0 for a valid pointer. */
 inline int pointer_error(const void *pointer)
 {
 	const auto value = reinterpret_cast<unsigned long>(pointer);
@@ -26,7 +26,7 @@ inline int pointer_error(const void *pointer)
 class DeviceClass
 {
 public:
-	/* name must stay valid. May sleep. Errors: EEXIST, ENOMEM. */
+	/* @name must stay valid. May sleep. Errors: EEXIST, ENOMEM. */
 	static Result<DeviceClass> create(const char *name, const kern_class_options &options)
 	{
 		kern_class *native = kern_class_create(name, &options);
@@ -44,7 +44,7 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* Its devices must have been removed. May sleep. */
+	/* All devices of the class must have been removed. May sleep. */
 	~DeviceClass()
 	{
 		if (native_)
@@ -63,8 +63,8 @@ class ClassDevice
 {
 public:
 	/*
-	 * Its files must outlive it, so it is declared after them. parent: may be nullptr. User
-	 * space is notified by announce(). May sleep. Errors: EEXIST, ENOMEM.
+	 * The files must outlive the device, so declare the device after them. @parent: may be
+	 * nullptr. User space is notified by announce(). May sleep. Errors: EEXIST, ENOMEM.
 	 */
 	static Result<ClassDevice> create(const DeviceClass &of, device *parent, const char *name,
 					  std::span<const kern_class_file> files)
@@ -86,7 +86,10 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* Entries below it must have been removed. Waits for readers of its files. May sleep. */
+	/*
+	 * All entries below the device must have been removed. Waits for readers of its files. May
+	 * sleep.
+	 */
 	~ClassDevice()
 	{
 		if (native_)
@@ -96,7 +99,8 @@ public:
 	/* Announces the complete device to user space. Must be called only once. May sleep. */
 	void announce() { kern_class_device_announce(native_); }
 	/*
-	 * Must be called after announce(), one call at a time. May sleep. Errors: EEXIST, ENOMEM.
+	 * Must be called after announce(). Calls must not run in parallel. May sleep. Errors:
+	 * EEXIST, ENOMEM.
 	 */
 	Result<> rename(const char *name) { return check(kern_class_device_rename(native_, name)); }
 	device *native() const { return kern_class_device_native(native_); }

@@ -9,14 +9,14 @@ namespace kern
 {
 
 /*
- * Coherent memory, zeroed, page-aligned for sizes of a page and more: both sides see each other's
- * writes at once.
+ * Coherent memory: the CPU and the device see each other's writes immediately. It is zeroed, and
+ * page-aligned if its size is at least a page.
  */
 class DmaBuffer
 {
 public:
 	DmaBuffer() = default;
-	/* Errors: ENOMEM. Context: as `flags` says, and not with interrupts off. */
+	/* Errors: ENOMEM. Context: any that `flags` permits, but not with interrupts disabled. */
 	static Result<DmaBuffer> create(device *device, std::size_t size, Gfp flags = Gfp::kernel)
 	{
 		u64 address;
@@ -66,7 +66,7 @@ private:
 	u64 address_ = 0;
 };
 
-/* Small pieces of coherent memory of one size. */
+/* A pool of small pieces of coherent memory, all of the same size. */
 class DmaPool
 {
 public:
@@ -76,7 +76,7 @@ public:
 	};
 
 	DmaPool() = default;
-	/* align: a power of two. May sleep. Errors: ENOMEM. */
+	/* align: must be a power of two. May sleep. Errors: ENOMEM. */
 	static Result<DmaPool> create(const char *name, device *device, std::size_t size,
 				      std::size_t align)
 	{
@@ -98,7 +98,7 @@ public:
 			kern_dma_pool_destroy(pool_);
 	}
 
-	/* The memory is zeroed. Errors: ENOMEM. Context: as `flags` says. */
+	/* The memory is zeroed. Errors: ENOMEM. Context: any that `flags` permits. */
 	Result<Piece> alloc(Gfp flags)
 	{
 		Piece piece;
@@ -108,7 +108,7 @@ public:
 			return Error{-ENOMEM};
 		return piece;
 	}
-	/* Any context. */
+	/* Context: any. */
 	void free(Piece piece) { kern_dma_pool_free(pool_, piece.memory, piece.address); }
 
 private:
@@ -126,10 +126,10 @@ enum class Direction {
 };
 
 /*
- * Maps memory for a device, until the unmap of the same address, size and direction. Between a
- * sync_for_cpu and a sync_for_device only the CPU may access the memory. The memory of map_single()
- * must be from make()/make_array() without fallback, Pages or an skb, and never a stack. Context:
- * any. Errors: ENOMEM.
+ * Maps memory for a device, until it is unmapped with the same address, size and direction. Between
+ * sync_for_cpu and sync_for_device, only the CPU may access the memory. The memory of map_single()
+ * must come from make(), make_array() without fallback, Pages or an skb, and must not be on a
+ * stack. Context: any. Errors: ENOMEM.
  */
 inline Result<u64> map_single(device *device, void *memory, std::size_t size, Direction direction)
 {
@@ -163,7 +163,7 @@ inline void sync_for_device(device *device, u64 address, std::size_t size, Direc
 	kern_dma_sync_for_device(device, address, size, static_cast<kern_dma_direction>(direction));
 }
 
-/* A list of pages and its mapping. */
+/* A list of pages and its DMA mapping. */
 class ScatterTable
 {
 public:
@@ -177,7 +177,7 @@ public:
 			kern_sg_free(&native_);
 	}
 
-	/* Must be called only once. Errors: ENOMEM, EINVAL for no pages. */
+	/* Must be called only once. Errors: ENOMEM; EINVAL for 0 entries. */
 	Result<> alloc(unsigned int entries, Gfp flags = Gfp::kernel)
 	{
 		KERN_TRY_ERRNO(kern_sg_alloc(&native_, entries, static_cast<unsigned int>(flags)));
@@ -188,7 +188,10 @@ public:
 	{
 		kern_sg_set_page(&native_, entry, page, size, offset);
 	}
-	/* Returns the number of segments, at most that of the entries. Errors: ENOMEM, EIO. */
+	/*
+	 * Returns the number of segments, which is at most the number of entries. Errors: ENOMEM,
+	 * EIO.
+	 */
 	Result<unsigned int> map(device *device, Direction direction)
 	{
 		const int segments =
@@ -205,7 +208,7 @@ public:
 			kern_sg_unmap(std::exchange(device_, nullptr), &native_,
 				      static_cast<kern_dma_direction>(direction_));
 	}
-	/* Calls body(address, size) for each mapped segment, until it returns false. */
+	/* Calls body(address, size) for each mapped segment, until body returns false. */
 	template<class Body>
 	void for_each(Body body)
 	{

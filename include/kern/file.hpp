@@ -27,7 +27,7 @@ extern "C" struct module __this_module;
 namespace kern
 {
 
-/* The wait queues that wake a poll of a file. */
+/* Adds wait queues to a poll of a file. */
 class Poll
 {
 public:
@@ -47,8 +47,8 @@ public:
 	FileKind &operator=(const FileKind &) = delete;
 
 	/*
-	 * Must be called before the first file is opened. owner is the module that is held while a
-	 * file is open; none for a KUnit suite. Errors: ENOMEM.
+	 * Must be called before the first file is opened. @owner: the module that is held while a
+	 * file is open; nullptr for a KUnit suite. Errors: ENOMEM.
 	 */
 	Result<> create(module *owner = &__this_module)
 	{
@@ -57,7 +57,7 @@ public:
 			return Error{-ENOMEM};
 		return {};
 	}
-	/* Must be called after the last file is closed. */
+	/* Must be called after the last file has been closed. */
 	void destroy()
 	{
 		kern_file_kind_destroy(native_);
@@ -107,13 +107,16 @@ private:
 	kern_file_kind *native_ = nullptr;
 };
 
-/* A file that no program can use before install(). Without install(), it is destroyed. */
+/*
+ * A new anonymous file. No program can use it before install(). If install() is not called, the
+ * destructor drops the file.
+ */
 class NewFile
 {
 public:
 	/*
-	 * name must stay valid. From now on, the file owns the object that release() destroys.
-	 * Errors: EMFILE, ENFILE, ENOMEM; then the caller still owns it. May sleep.
+	 * @name must stay valid. After success, the file owns the object, which release() destroys;
+	 * after an error, the caller still owns it. Errors: EMFILE, ENFILE, ENOMEM. May sleep.
 	 */
 	template<class Owner>
 	static Result<NewFile> create(const FileKind<Owner> &kind, const char *name, Owner *owner)
@@ -144,7 +147,7 @@ private:
 	kern_new_file native_{};
 };
 
-/* The inode that a descriptor of the calling process refers to, held; or empty. May sleep. */
+/* A reference to the inode of a descriptor of the calling process, or empty. May sleep. */
 class Inode
 {
 public:
@@ -173,8 +176,8 @@ private:
 };
 
 /*
- * The owner of the file that the calling process has open under a number, held as long as this
- * exists; empty if it has none of that kind.
+ * The owner of the file that the calling process has open with this descriptor. The file is held as
+ * long as this object exists. Empty if the process has no such file.
  */
 template<class Owner>
 class FileHold
@@ -202,8 +205,9 @@ private:
 };
 
 /*
- * Files that programs have opened on a device that may go before they close them: a File is
- * RefCounted, has leave_device(), after which it does not use the device, and a ListNode for this.
+ * The files that programs have opened on a device, which may be removed before they are closed. A
+ * File is RefCounted, has a function leave_device(), after which it does not use the device, and
+ * has a ListNode for this list.
  */
 template<class File, ListNode File::*Member>
 class OpenFiles
@@ -211,20 +215,26 @@ class OpenFiles
 public:
 	explicit OpenFiles(LockClass &lock_class) : lock_(lock_class) {}
 
-	/* The opened file's own reference, which it adopts in its release(). May sleep. */
+	/*
+	 * Adds an opened file and returns it, with a reference that the file drops in its
+	 * release(). May sleep.
+	 */
 	File *add(Ref<File> file)
 	{
 		Guard guard(lock_);
 		files_.push_back(*file);
 		return file.release();
 	}
-	/* The file is closed and uses nothing of the device any more. May sleep. */
+	/* Called when a file has been closed and does not use the device any more. May sleep. */
 	void forget(File &file)
 	{
 		Guard guard(lock_);
 		(file.*Member).unlink();
 	}
-	/* The device is removed, so the node can no longer be opened. May sleep. */
+	/*
+	 * Called when the device is being removed and the node can no longer be opened. Calls
+	 * leave_device() of all files. May sleep.
+	 */
 	void leave_device()
 	{
 		while (true) {
@@ -245,7 +255,7 @@ private:
 	List<File, Member> files_ KERN_GUARDED_BY(lock_);
 };
 
-/* The device numbers of a kind of node: kern::Node says how many. */
+/* Device numbers for the nodes of one kind, as many as kern::Node::limit. */
 class NodeRegion
 {
 public:
@@ -259,8 +269,8 @@ public:
 	}
 
 	/*
-	 * Must be called only once. name: as in /proc/devices; must stay valid. May sleep. Errors:
-	 * EBUSY, ENOMEM.
+	 * Must be called only once. @name: as shown in /proc/devices; must stay valid. May sleep.
+	 * Errors: EBUSY, ENOMEM.
 	 */
 	Result<> create(unsigned int major, unsigned int first_minor, const char *name)
 	{
@@ -278,7 +288,7 @@ private:
 	unsigned int first_minor_ = 0;
 };
 
-/* Opens a node by its context's member open(). */
+/* Operations that open a node by calling open() of its context. */
 template<class Context, class Owner>
 inline constexpr kern_node_ops node_ops = {
 	.open = [](void *context, kern_file *file, void **owner) {
@@ -295,8 +305,8 @@ public:
 	static constexpr unsigned int limit = KERN_NODES;
 
 	/*
-	 * Context: Result<Owner *> open(kern_file &file), of what opens the node. number: below
-	 * limit. Otherwise as ClassDevice::create().
+	 * Context must have a member Result<Owner *> open(kern_file &file), which opens the node.
+	 * @number must be less than limit. All else is as in ClassDevice::create().
 	 */
 	template<class Context, class Owner>
 	static Result<Node> create(const DeviceClass &of, device *parent, const char *name,
@@ -327,8 +337,8 @@ public:
 		return *this;
 	}
 	/*
-	 * The node can no longer be opened; open files stay open. Waits for running opens and reads
-	 * of its files. May sleep.
+	 * Removes the node. It can no longer be opened; open files stay open. Waits for running
+	 * open() calls, and for reads of its files. May sleep.
 	 */
 	~Node()
 	{
@@ -345,14 +355,14 @@ private:
 	kern_node *native_ = nullptr;
 };
 
-/* A node in /dev/infiniband that belongs to no device, in the class misc. */
+/* A node in /dev/infiniband that does not belong to a device, in the class misc. */
 class MiscNode
 {
 public:
 	/*
-	 * Context: Result<Owner *> open(kern_file &file), of what opens the node, which may sleep
-	 * but not for long. name, abi_version: stay. kind: of this node alone. May sleep. Errors:
-	 * ENOMEM, EEXIST, EBUSY.
+	 * Context must have a member Result<Owner *> open(kern_file &file), which opens the node.
+	 * It may sleep, but not for long. @name and @abi_version must stay valid. @kind must be
+	 * used for this node only. May sleep. Errors: ENOMEM, EEXIST, EBUSY.
 	 */
 	template<class Context, class Owner>
 	static Result<MiscNode> create(const char *name, const char *abi_version,
@@ -372,7 +382,9 @@ public:
 		std::swap(native_, other.native_);
 		return *this;
 	}
-	/* The node can no longer be opened. Waits for running opens. May sleep. */
+	/*
+	 * Removes the node. It can no longer be opened. Waits for running open() calls. May sleep.
+	 */
 	~MiscNode()
 	{
 		if (native_)

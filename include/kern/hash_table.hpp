@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A hash table threaded through its elements: no allocation, and no key that a user can choose so
-// that many elements fall into one bucket. The table does not own its elements; the caller's lock
-// protects it.
+// A hash table that is linked through its elements. It allocates no memory, and a user cannot
+// choose keys such that many elements are in one bucket. The table does not own its elements; the
+// caller's lock protects it.
 //
 //	struct Group { kern::ListNode hash_node; … };
 //	kern::HashTable<Group, &Group::hash_node, 512> groups;
@@ -16,8 +16,8 @@ namespace kern
 {
 
 /*
- * A hash of two words whose bits a user may choose. Each word is mixed with a secret
- * before it is mixed with the other, so that neither can cancel the other.
+ * A hash of two words that a user may choose. Each word is mixed with a secret before it is
+ * combined with the other, so that neither can cancel the other.
  */
 class SecretHash
 {
@@ -54,7 +54,7 @@ public:
 	}
 	static bool contains(const T &element) { return (element.*Node).linked(); }
 	std::size_t count() const { return count_; }
-	/* Returns the element with this hash that matches, or nullptr. */
+	/* Returns the element with this hash for which matches() is true, or nullptr. */
 	template<class Matches>
 	T *find(u64 hash, Matches matches) const
 	{
@@ -63,7 +63,7 @@ public:
 				return &element;
 		return nullptr;
 	}
-	/* Returns the number of elements that the longest lookup compares. For tests. */
+	/* Returns the number of elements in the longest bucket. For tests. */
 	std::size_t longest() const
 	{
 		std::size_t longest = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An interrupt handler, bool T::handler(): returns true if the interrupt was its device's. It runs
-// in hard interrupt context and never concurrently with itself.
+// An interrupt handler, bool T::handler(), which returns true if its device has raised the
+// interrupt. It runs in hard interrupt context, and never in parallel with itself.
 #pragma once
 #include <kern/abi/pci.h>
 #include <kern/method.hpp>
@@ -13,8 +13,8 @@ class Irq
 {
 public:
 	/*
-	 * The handler may run as soon as request() is called, and until free() or the destructor
-	 * has returned.
+	 * The handler may be called as soon as request() has been called, and until free() or the
+	 * destructor has returned.
 	 */
 	template<auto Member, class T>
 	Irq(Method<Member>, T *object)
@@ -29,8 +29,8 @@ public:
 	Irq &operator=(const Irq &) = delete;
 
 	/*
-	 * `name` must stay valid. shared: with other handlers that are shared, too. May sleep.
-	 * Errors: those of the kernel's request_irq().
+	 * @name must stay valid. @shared: the interrupt may be shared with other handlers. May
+	 * sleep. Errors: those of the kernel's request_irq().
 	 */
 	Result<> request(unsigned int irq, const char *name, bool shared = false)
 	{
@@ -38,7 +38,7 @@ public:
 		requested_ = true;
 		return {};
 	}
-	/* Waits for a running handler. May sleep. */
+	/* Frees the interrupt, and waits for a running handler. May sleep. */
 	void free()
 	{
 		if (requested_)

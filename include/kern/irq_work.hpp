@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A call in hard interrupt context, as soon as possible, on the CPU that queued it. For devices
-// without an interrupt of their own.
+// that have no interrupt.
 #pragma once
 #include <kern/abi/irq_work.h>
 #include <kern/method.hpp>
@@ -20,17 +20,17 @@ public:
 		item_.context = object;
 		kern_irq_work_init(&item_);
 	}
-	/* Waits for a running function. Nothing may queue it any more. */
+	/* Waits for a running function. It must not be queued any more. */
 	~IrqWork() { wait(); }
 	IrqWork(const IrqWork &) = delete;
 	IrqWork &operator=(const IrqWork &) = delete;
 
 	/*
 	 * Returns false if it is queued and has not begun. Context: any. If it is queued again
-	 * while it runs, it may run on two CPUs at once.
+	 * while it is running, it may run on two CPUs in parallel.
 	 */
 	bool queue() { return kern_irq_work_queue(&item_); }
-	/* Returns when it neither runs nor is queued. May sleep. */
+	/* Returns when it is neither running nor queued. May sleep. */
 	void wait() { kern_irq_work_sync(&item_); }
 
 private:

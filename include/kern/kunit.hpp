@@ -31,7 +31,7 @@
 namespace kern::kunit
 {
 
-/* One run of one test. Its checks may be used by threads for which the test waits. */
+/* One run of one test. Threads for which the test waits may use its checks, too. */
 class Test
 {
 public:
@@ -39,7 +39,7 @@ public:
 	Test(const Test &) = delete;
 	Test &operator=(const Test &) = delete;
 
-	/* The first seed of SeededRandom. A failure prints it. */
+	/* Returns the seed for SeededRandom. It is printed if the test fails. */
 	u64 seed()
 	{
 		if (!seeded_) {
@@ -56,8 +56,8 @@ public:
 		kern_kunit_skip(native_, why);
 	}
 	/*
-	 * True if there is another CPU, for a test that needs concurrency without sleeping;
-	 * otherwise the test is skipped, and should return.
+	 * Returns true if there is another CPU, for tests that need concurrency without sleeping.
+	 * Otherwise it skips the test, which must then return.
 	 */
 	bool needs_another_cpu()
 	{
@@ -119,7 +119,7 @@ private:
 	u64 seed_ = 0;
 };
 
-/* A device that can do DMA, as long as this exists. */
+/* A device that supports DMA. It exists as long as this object. */
 class FakeDevice
 {
 public:
@@ -139,7 +139,7 @@ private:
 	device *native_;
 };
 
-/* The layout of the kernel's struct kunit_case. */
+/* Has the layout of the kernel's struct kunit_case. */
 struct Case {
 	void (*run)(::kunit *native);
 	const char *name;
@@ -148,7 +148,7 @@ struct Case {
 static_assert(sizeof(Case) == KERN_SIZEOF_kunit_case && KERN_OFFSETOF_kunit_case_run_case == 0 &&
 	      KERN_OFFSETOF_kunit_case_name == 8);
 
-/* The layout of the kernel's struct kunit_suite. */
+/* Has the layout of the kernel's struct kunit_suite. */
 struct Suite {
 	char name[KERN_SIZEOF_kunit_suite_name];
 	void *before_init[(KERN_OFFSETOF_kunit_suite_init - KERN_SIZEOF_kunit_suite_name) / 8];
@@ -171,7 +171,7 @@ void run_case(::kunit *native)
 	test.finish();
 }
 
-/* Runs before each case of a suite. */
+/* Calls Function before each case of a suite. */
 template<void (*Function)()>
 int run_before(::kunit *)
 {
@@ -186,11 +186,11 @@ int run_before(::kunit *)
 		&::kern::kunit::run_case<&function>, #function, {}                                 \
 	}
 
-/* Defines the suite of a file. A file has one. */
+/* Defines the suite of a file. A file can have only one. */
 #define KUNIT_SUITE(suite_name, ...) KERN_KUNIT_SUITE(suite_name, nullptr, __VA_ARGS__)
 /*
- * The same, with a function without arguments that is called before each case. So cases can run
- * with different settings.
+ * Like KUNIT_SUITE, with a function without parameters that is called before each case, so that
+ * cases can run with different settings.
  */
 #define KUNIT_SUITE_BEFORE(suite_name, function, ...)                                              \
 	KERN_KUNIT_SUITE(suite_name, &::kern::kunit::run_before<&function>, __VA_ARGS__)
@@ -202,8 +202,8 @@ int run_before(::kunit *)
 		*kern_kunit_suite_entry_##suite_name = &kern_kunit_suite_##suite_name
 
 /*
- * All of these use a variable `test`. After a failure, EXPECT_… continues, and ASSERT_… returns
- * from the (void) function.
+ * All of these macros use a variable `test`. After a failure, EXPECT_… continues, and ASSERT_…
+ * returns from the function, which must return void.
  */
 #define EXPECT_TRUE(condition)                                                                     \
 	test.expect(!!(condition), "expected " #condition, __FILE__, __LINE__)
@@ -218,7 +218,7 @@ int run_before(::kunit *)
 #define EXPECT_LE(a, b) KERN_KUNIT_COMPARE(a, <=, b)
 #define EXPECT_GT(a, b) KERN_KUNIT_COMPARE(a, >, b)
 #define EXPECT_GE(a, b) KERN_KUNIT_COMPARE(a, >=, b)
-/* The same for a Result. */
+/* The same checks for a Result. */
 #define EXPECT_OK(result) EXPECT_EQ((result).error(), 0)
 #define EXPECT_ERROR(result, code) EXPECT_EQ((result).error(), code)
 

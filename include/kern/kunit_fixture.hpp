@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared by fixtures of several modules: waiting for a condition, objects that are too large for a
-// test's stack, and a helper thread.
+// Code that the fixtures of several modules share: waiting for a condition, objects that are too
+// large for a test's stack, and a helper thread.
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/memory.hpp>
@@ -11,8 +11,8 @@ namespace kern::kunit
 {
 
 /*
- * Waits until the condition holds. Returns false after a minute, which is far longer than any
- * operation takes, even on the debug kernel of a busy host.
+ * Waits until the condition is true. Returns false after a minute, which is far longer than any
+ * operation takes, even in a debug kernel on a busy host.
  */
 template<class Condition>
 bool eventually(Condition condition)
@@ -42,7 +42,7 @@ public:
 	T *operator->() const { return object_.get(); }
 	T &operator*() const { return *object_; }
 	bool there() const { return static_cast<bool>(object_); }
-	/* Returns true if the object was allocated and its own ok() is true. */
+	/* Returns true if the object was allocated and its ok() returns true. */
 	bool ok() const { return there() && object_->ok(); }
 	void reset() { object_.reset(); }
 
@@ -50,7 +50,9 @@ private:
 	Owned<T> object_;
 };
 
-/* A thread that calls a function of the test. The destructor waits until it has returned. */
+/*
+ * A thread that calls a function of the test. The destructor waits until the function has returned.
+ */
 template<class Body>
 class ConcurrentThread
 {
@@ -61,7 +63,9 @@ public:
 		if (made.ok())
 			thread_ = made.take();
 	}
-	/* A thread that is stopped before it has begun does not call the function. */
+	/*
+	 * A thread that is stopped before it has started does not call the function, so wait first.
+	 */
 	~ConcurrentThread()
 	{
 		if (thread_)

@@ -25,7 +25,7 @@ public:
 
 	explicit operator bool() const { return entered_; }
 	u64 pinned_pages() const { return kern_kunit_process_pinned(); }
-	/* Calls body() as a process that may lock that many bytes. */
+	/* Calls body() as a process that may lock this number of bytes. */
 	template<class Body>
 	void with_limit(u64 bytes, Body body) const
 	{
@@ -37,7 +37,7 @@ private:
 	bool entered_;
 };
 
-/* Memory of the process that has not been accessed, as long as this exists. */
+/* Memory of the process that has not been accessed. It exists as long as this object. */
 class Mapping
 {
 public:
@@ -62,7 +62,7 @@ private:
 	std::size_t size_;
 };
 
-/* An opened file, for tests that need a separate one. */
+/* An opened file, for tests that need a file without a device. */
 class OpenedFile
 {
 public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A list threaded through its elements: no allocation, O(1) insertion and removal. The list does
-// not own them.
+// A list that is linked through its elements. It allocates no memory; insertion and removal take
+// constant time. The list does not own its elements.
 //
 //	struct Request { kern::ListNode node; … };
 //	kern::List<Request, &Request::node> pending;
@@ -13,8 +13,8 @@ namespace kern
 {
 
 /*
- * A node is in one list at a time. Destroying a node that is in a list is a defect, which builds
- * with checks report.
+ * A link of an element, which is in at most one list at a time. Destroying a node that is in a list
+ * is a defect, which builds with checks report.
  */
 class ListNode
 {
@@ -66,7 +66,7 @@ public:
 	List &operator=(const List &) = delete;
 
 	bool empty() const { return head_.next_ == &head_; }
-	/* Counts by walking the list. */
+	/* Counts the elements by walking the list. */
 	std::size_t size() const
 	{
 		std::size_t count = 0;
@@ -75,7 +75,7 @@ public:
 		return count;
 	}
 
-	/* Returns nullptr if the list is empty. */
+	/* front() and back() return nullptr if the list is empty. */
 	T *front() const { return empty() ? nullptr : element(head_.next_); }
 	T *back() const { return empty() ? nullptr : element(head_.prev_); }
 
@@ -102,7 +102,7 @@ public:
 		return last;
 	}
 	static void remove(T &element) { (element.*Member).unlink(); }
-	/* Moves all elements of the other list to the end of this one. */
+	/* Moves all elements of the other list to the end of this list. */
 	void splice_back(List &other)
 	{
 		if (other.empty())
@@ -116,8 +116,8 @@ public:
 	}
 
 	/*
-	 * The body may remove the element of the loop variable, because the next one is looked up
-	 * before the body runs. It must not remove others.
+	 * The loop body may remove the current element, because the next one is looked up before.
+	 * It must not remove others.
 	 */
 	template<bool Reverse>
 	class Iterator
@@ -155,7 +155,7 @@ public:
 private:
 	static T *element(const ListNode *node)
 	{
-		// Computes the member's offset in a T. No T need exist at the address.
+		// Computes the member's offset in T. There need not be an object at the address.
 		T *const somewhere = reinterpret_cast<T *>(std::size_t{4096});
 		const auto offset = reinterpret_cast<const char *>(&(somewhere->*Member)) -
 				    reinterpret_cast<const char *>(somewhere);

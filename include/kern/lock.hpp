@@ -28,14 +28,15 @@ namespace kern
 {
 
 /*
- * A lockdep class with its name: all locks declared at one place share it. It needs static storage.
+ * A lockdep class with its name. All locks that are declared at one place share it. It must have
+ * static storage.
  */
 struct LockClass {
 	const char *name;
 	kern_lock_class_key key;
 };
 
-/* The class of the lock that is declared here. */
+/* The class of the lock that is declared at this place. */
 #define KERN_LOCK_CLASS(class_name)                                                                \
 	([]() -> ::kern::LockClass & {                                                             \
 		static constinit ::kern::LockClass kern_lock_class{class_name, {}};                \
@@ -95,7 +96,7 @@ private:
 class KERN_CAPABILITY("spinlock") IrqSpinLock
 {
 public:
-	/* Saved interrupt state. */
+	/* The saved interrupt state. */
 	struct State {
 		unsigned long flags;
 	};
@@ -146,13 +147,14 @@ private:
 };
 
 /*
- * A mutex that work items take. Packets of IPoIB may wait for them (core/kern/linux/work.c), so a
- * task that has the mutex must not wait for such a packet to find memory.
+ * A mutex that work items take. IPoIB packets may wait for these work items
+ * (core/kern/linux/work.c), so a task that holds the mutex must not wait for such a packet when it
+ * reclaims memory.
  */
 class KERN_CAPABILITY("mutex") NoIoMutex
 {
 public:
-	/* Saved allocation context of the task. */
+	/* The saved allocation context of the task. */
 	struct State {
 		unsigned int former;
 	};
@@ -168,7 +170,8 @@ public:
 		return state;
 	}
 	/*
-	 * Takes the lock without changing how the task allocates. The caller must call release().
+	 * Takes the lock without changing the allocation context of the task. The caller must call
+	 * release().
 	 */
 	bool try_lock() KERN_TRY_ACQUIRE(true) KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
@@ -214,8 +217,8 @@ private:
 };
 
 /*
- * Declares to lockdep an exclusion that is not a lock, such as a task that owns an object while
- * others wait for it. The owner takes and releases it in one task.
+ * Declares an exclusion to lockdep that is not a lock, such as the ownership of an object for which
+ * other tasks wait. The owner must acquire and release it in the same task.
  */
 class Ownership
 {
@@ -232,7 +235,7 @@ public:
 	/* Called when a task has become the owner without waiting. */
 	void acquired() { kern_lockdep_acquire(&native_, false); }
 	void release() { kern_lockdep_release(&native_); }
-	/* Called before a task waits until an owner has finished. */
+	/* Called before a task waits until the owner has finished. */
 	void wait()
 	{
 		acquire();
@@ -243,7 +246,7 @@ private:
 	kern_lockdep_map native_;
 };
 
-/* Holds a lock for the length of a block. */
+/* Holds a lock until the end of a block. */
 template<class Lock>
 class [[nodiscard]] KERN_SCOPED_CAPABILITY Guard
 {
@@ -258,7 +261,7 @@ private:
 	[[no_unique_address]] typename Lock::State state_;
 };
 
-/* Holds the reading side of a RwLock for the length of a block. */
+/* Holds the read side of an RwLock until the end of a block. */
 class [[nodiscard]] KERN_SCOPED_CAPABILITY SharedGuard
 {
 public:
@@ -274,7 +277,7 @@ private:
 	RwLock &lock_;
 };
 
-/* Data that can only be accessed with its lock. */
+/* Data that can be accessed only with its lock held. */
 template<class T, class Lock = SpinLock>
 class Locked
 {
@@ -285,8 +288,10 @@ public:
 	{
 	}
 
-	/* Calls `body` with the data while the lock is held, and returns what it returns. No reference to the
-	 * data may outlive the call. */
+	/*
+	 * Calls `body` with the data while the lock is held, and returns its result. No reference
+	 * to the data may be kept after the call.
+	 */
 	template<class Body>
 	decltype(auto) with(Body &&body)
 	{

@@ -19,7 +19,7 @@
 #define kern_dev_warning(device, ...) kern_log_device(KERN_LOG_WARNING, device, __VA_ARGS__)
 #define kern_dev_info(device, ...) kern_log_device(KERN_LOG_INFO, device, __VA_ARGS__)
 
-/* Is always compiled, so that the format is checked, but printed only by builds with checks. */
+/* Always compiled, so that the format is checked, but printed only in builds with checks. */
 #define kern_debug(...)                                                                            \
 	do {                                                                                       \
 		if (::kern::debug)                                                                 \

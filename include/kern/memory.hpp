@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Allocation: always explicit, with the caller's context as an argument, and with a result that
-// must be checked.
+// Memory allocation. It is always explicit, with the caller's context as an argument and a result
+// that must be checked.
 //
 //	auto queue = KERN_TRY(kern::make<Queue>(kern::Gfp::kernel, args...));	// Owned<Queue>
 //	auto ring = KERN_TRY(kern::make_array<Entry>(kern::Gfp::kernel, count));	// OwnedArray<Entry>, value-initialised
@@ -26,7 +26,7 @@ inline constexpr std::size_t cache_line = KERN_CACHE_LINE;
  */
 enum class Gfp : unsigned int {
 	kernel = KERN_GFP_KERNEL,
-	/* The same, charged to the memory control group of the calling process. */
+	/* Like `kernel`, but charged to the memory control group of the calling process. */
 	kernel_account = KERN_GFP_KERNEL_ACCOUNT,
 	atomic = KERN_GFP_ATOMIC,
 	nowait = KERN_GFP_NOWAIT,
@@ -45,8 +45,8 @@ constexpr bool may_sleep(Gfp flags)
 } // namespace kern
 
 /*
- * new (kern::Gfp::kernel) T(…): nullptr without memory. It is for kern::adopt() and
- * kern::adopt_ref(). There is no other operator new.
+ * new (kern::Gfp::kernel) T(…) returns nullptr if there is no memory. It is used with kern::adopt()
+ * and kern::adopt_ref(). There is no other operator new.
  */
 inline void *operator new(std::size_t size, kern::Gfp flags) noexcept
 {
@@ -63,7 +63,7 @@ void destroy(T *object)
 	if (!object)
 		return;
 	if constexpr (std::has_virtual_destructor_v<T>) {
-		// The address of the dynamic type may differ from that of the static one. The
+		// The object's dynamic type may have another address than its static type. The
 		// deleting destructor knows it.
 		delete object;
 	} else {
@@ -79,7 +79,7 @@ class Owned
 public:
 	constexpr Owned() = default;
 	constexpr Owned(std::nullptr_t) {}
-	/* Takes ownership of an object of make() or release(). */
+	/* Takes ownership of an object from new (Gfp) or release(). */
 	static Owned adopt(T *object) { return Owned(object); }
 
 	Owned(Owned &&other) noexcept : object_(other.release()) {}
@@ -103,7 +103,7 @@ public:
 	T &operator*() const { return *object_; }
 	explicit operator bool() const { return object_ != nullptr; }
 
-	/* Gives up ownership; the caller becomes the owner. */
+	/* Passes the ownership to the caller. */
 	[[nodiscard]] T *release() { return std::exchange(object_, nullptr); }
 	void reset(T *object = nullptr) { destroy(std::exchange(object_, object)); }
 
@@ -114,8 +114,8 @@ private:
 };
 
 /*
- * The owner of what new (Gfp) gave, ENOMEM if it gave nothing: for a create() of a class with a
- * private constructor,
+ * Returns the owner of the result of new (Gfp), or ENOMEM if that is nullptr. Used in the create()
+ * of a class with a private constructor:
  *
  *	return kern::adopt(new (kern::Gfp::kernel) Queue(…));
  */
@@ -129,7 +129,7 @@ Result<Owned<T>> adopt(T *object)
 	return Owned<T>::adopt(object);
 }
 
-/* Allocates and constructs a T. Errors: ENOMEM. Context: as `flags` says. */
+/* Allocates and constructs a T. Errors: ENOMEM. Context: any that `flags` permits. */
 template<class T, class... Args>
 Result<Owned<T>> make(Gfp flags, Args &&...args)
 {
@@ -206,15 +206,12 @@ Result<OwnedArray<T>> make_array(Gfp flags, std::size_t count)
 	return OwnedArray<T>(first, count);
 }
 
-/*
- * A block of 2^order contiguous pages, whose page reference counts can be used by code that passes
- * pages on.
- */
+/* A block of 2^order contiguous pages. Code that passes pages on can use their reference counts. */
 class Pages
 {
 public:
 	Pages() = default;
-	/* node: -1 for the nearest. Errors: ENOMEM. */
+	/* node: the NUMA node; -1 for the nearest one. Errors: ENOMEM. */
 	static Result<Pages> create(unsigned int order, Gfp flags, int node = -1)
 	{
 		page *first = kern_alloc_pages(order, node < 0 ? kern_node_id() : node,
@@ -255,8 +252,8 @@ private:
 };
 
 /*
- * A global object that the module's init creates and its exit destroys, because there are no
- * dynamic initialisers.
+ * A global object that a module's init function creates and its exit function destroys, because
+ * dynamic initialisers are not run.
  */
 template<class T>
 class Static

@@ -2,11 +2,11 @@
 // A window of device registers. Offsets are bytes from its start. Values are in the host's byte order on a little-endian bus;
 // the _be functions are for registers that the device keeps in big-endian order, as ConnectX does.
 //
-// Each access happens once, whole, and in order with the other accesses to the window and with
-// normal memory before it (writes) or after it (reads); the _relaxed ones do not order normal
-// memory. A write is posted: read a register back to be sure that it has arrived. All functions are
-// inline, unless the kernel implements device windows itself (CONFIG_INDIRECT_IOMEM, User-Mode
-// Linux), because they are not memory then.
+// Each access happens exactly once and is not split. Accesses to the window are ordered. A write is
+// also ordered after earlier accesses to normal memory, and a read before later ones; the _relaxed
+// functions do not order normal memory. A write is posted: read a register back to be sure that it
+// has arrived. All functions are inline, unless registers are not memory because the kernel
+// implements device windows itself (CONFIG_INDIRECT_IOMEM, User-Mode Linux).
 #pragma once
 #include <utility>
 #include <kern/abi/pci.h>
@@ -26,7 +26,7 @@ public:
 	Mmio() = default;
 	/* Takes over a mapping, which the destructor passes to kern_iounmap(). */
 	static Mmio adopt(void *base, u64 size) { return Mmio(base, size, Kind::owned); }
-	/* For tests: registers that are plain memory. */
+	/* For tests: registers that are ordinary memory. */
 	static Mmio over_memory(void *base, u64 size) { return Mmio(base, size, Kind::memory); }
 	Mmio(Mmio &&other) noexcept
 	    : base_(std::exchange(other.base_, nullptr)), size_(other.size_), kind_(other.kind_)
@@ -46,7 +46,7 @@ public:
 	}
 
 	u64 size() const { return size_; }
-	/* A part of the window. It is valid as long as the window exists. */
+	/* Returns a part of the window. It is valid as long as the window exists. */
 	Mmio view(u64 offset, u64 size) const
 	{
 		kern_assert(offset <= size_ && size <= size_ - offset);
@@ -78,8 +78,8 @@ public:
 	void write_be64(u64 offset, u64 value) const { write64(offset, __builtin_bswap64(value)); }
 
 	/*
-	 * Copies whole 64-bit words in ascending order, for write-combining windows. A wmb() after
-	 * it flushes them.
+	 * Copies 64-bit words in ascending order, for write-combining windows. A following wmb()
+	 * flushes them.
 	 */
 	void copy64(u64 offset, const void *from, std::size_t words) const
 	{
@@ -90,9 +90,12 @@ public:
 	}
 
 private:
-	/* Registers in plain memory, or registers of a device, which are unmapped or not. */
+	/*
+	 * Registers in ordinary memory (memory), or device registers that this object does not
+	 * (borrowed) or does (owned) unmap.
+	 */
 	enum class Kind : u8 { memory, borrowed, owned };
-	/* Writes after all earlier writes to normal memory. */
+	/* Whether the write is ordered after all earlier writes to normal memory. */
 	enum class Ordered { no, yes };
 
 	Mmio(void *base, u64 size, Kind kind)

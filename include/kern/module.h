@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The only line that one of weft's modules needs in C, in a module.c of its own:
+ * The only line of C that one of weft's modules needs, in a file module.c:
  *
  *	#include <kern/module.h>
  *	KERN_MODULE("InfiniBand midlayer", weft_core_init, weft_core_exit);
@@ -39,7 +39,7 @@
 
 /*
  * Defines a function, `extern "C" void name()`. After it has been called, the module cannot be
- * unloaded, because a callback that cannot be withdrawn may still run. Context: any.
+ * unloaded. Used if a callback that cannot be cancelled may still run. Context: any.
  */
 #define KERN_MODULE_STAYS(name)                                                                    \
 	void name(void);                                                                           \
@@ -53,8 +53,8 @@
 #define KERN_MODULE_ALIAS(name) MODULE_ALIAS(name)
 
 /*
- * A parameter, read-only in sysfs; of `extern "C" unsigned int`s that C++ defines, with the default
- * in them. name: without the module's.
+ * A parameter of the module, read-only in sysfs: an `extern "C" unsigned int` that C++ defines,
+ * with the default as its initial value. @name: without the module's name.
  */
 #define KERN_PARAMETER_UINT(name, variable, description)                                           \
 	extern unsigned int variable;                                                              \
@@ -62,8 +62,8 @@
 	MODULE_PARM_DESC(name, description)
 
 /*
- * The devices of a PCI driver, KERN_PCI_ID(vendor, device, data) each, by which the module is
- * loaded, too. C++ declares
+ * The devices of a PCI driver, each as KERN_PCI_ID(vendor, device, data). The module is loaded
+ * automatically if there is such a device. C++ declares
  *
  *	extern "C" const struct pci_device_id name[];
  */

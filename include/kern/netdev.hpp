@@ -9,27 +9,29 @@
 namespace kern
 {
 
-/* Returns the owner that kern_netdev_configure() was given. Context: any. */
+/* Returns the owner that was passed to kern_netdev_configure(). Context: any. */
 template<class T>
 T &netdev_owner(net_device *dev)
 {
 	return **reinterpret_cast<T **>(reinterpret_cast<char *>(dev) + KERN_NETDEV_PRIVATE);
 }
 
-/* Returns the beginning of a packet's bytes. */
+/* Returns the beginning of a packet's data. */
 inline u8 *skb_data(sk_buff *skb)
 {
 	return *reinterpret_cast<u8 **>(reinterpret_cast<char *>(skb) + KERN_OFFSETOF_sk_buff_data);
 }
 
-/* Returns the number of the transmit queue that the stack has chosen for a packet. */
+/* Returns the transmit queue that the network stack has chosen for a packet. */
 inline u16 skb_queue(const sk_buff *skb)
 {
 	return *reinterpret_cast<const u16 *>(reinterpret_cast<const char *>(skb) +
 					      KERN_OFFSETOF_sk_buff_queue_mapping);
 }
 
-/* Holds the rtnl lock, under which interfaces change, for the length of a block. May sleep. */
+/*
+ * Holds the rtnl lock, which protects changes of interfaces, until the end of a block. May sleep.
+ */
 class [[nodiscard]] RtnlGuard
 {
 public:
@@ -39,7 +41,7 @@ public:
 	RtnlGuard &operator=(const RtnlGuard &) = delete;
 };
 
-/* NAPI whose poll function is a member of the class that derives from this one. */
+/* A NAPI instance whose poll function is a member of the class that derives from this one. */
 template<class T>
 class Napi : public kern_napi
 {
@@ -53,14 +55,14 @@ public:
 			},
 			transmit);
 	}
-	/* It must be disabled. May sleep. */
+	/* Must be called while disabled. May sleep. */
 	void del() { kern_napi_del(this); }
 	void enable() { kern_napi_enable(this); }
 	/* Waits until a running poll has returned. May sleep. */
 	void disable() { kern_napi_disable(this); }
 	/*
-	 * Waits only until the poll has completed; it may still arm its queue. This takes
-	 * microseconds, whereas disable() takes a grace period. enable() must follow. May sleep.
+	 * Waits only until a running poll has completed; it may still arm its queue. This takes
+	 * microseconds, while disable() takes a grace period. enable() must follow. May sleep.
 	 */
 	void pause() { kern_napi_pause(this); }
 	bool schedule() { return kern_napi_schedule(this); }

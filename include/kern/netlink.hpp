@@ -17,7 +17,7 @@
 namespace kern::netlink
 {
 
-/* A network namespace that is held. */
+/* A reference to a network namespace. */
 class Net
 {
 public:
@@ -43,9 +43,9 @@ public:
 
 	u16 type() const { return native_->type; }
 	bool may_administer() const { return kern_netlink_may_administer(native_); }
-	/* The number of the network namespace of the program's socket. */
+	/* Returns the number of the network namespace of the program's socket. */
 	u64 net() const { return native_->net; }
-	/* kern_netlink_net_of(). */
+	/* See kern_netlink_net_of(). */
 	Result<Net> net_of(u32 descriptor) const
 	{
 		kern_net *found;
@@ -54,10 +54,7 @@ public:
 			return Error{status};
 		return Net(found);
 	}
-	/*
-	 * Reads a number that the program may have sent. Returns false if the attribute is absent
-	 * or too short.
-	 */
+	/* Reads a number. Returns false if the attribute is absent or too short. */
 	template<class Number>
 	bool get(u16 attribute, Number &number) const
 	{
@@ -74,8 +71,8 @@ public:
 		return kern_netlink_find(native_, attribute, &size);
 	}
 	/*
-	 * The same for a text, with or without a 0 byte at its end. A text that does not fit is
-	 * treated as absent.
+	 * Reads a text, with or without a terminating 0 byte. Returns false if the attribute is
+	 * absent or does not fit.
 	 */
 	template<size_t room>
 	bool get(u16 attribute, char (&text)[room]) const
@@ -134,7 +131,8 @@ public:
 
 	bool full() const { return full_; }
 	/*
-	 * The present end of the message, to which it can be truncated if something does not fit.
+	 * mark() returns the current end of the message. rewind() truncates the message to such an
+	 * end, if something did not fit.
 	 */
 	const void *mark() const { return kern_netlink_mark(native_); }
 	void rewind(const void *mark)
@@ -150,11 +148,11 @@ private:
 	bool full_ = false;
 };
 
-/* Attributes that are added while this exists are nested in one attribute. */
+/* All attributes that are added while this object exists are nested in one attribute. */
 class Nest
 {
 public:
-	/* said: marked as nested, which not all readers expect. */
+	/* said: sets the flag NLA_F_NESTED, which not all readers expect. */
 	Nest(Message &message, u16 type, bool said = false)
 	    : message_(message),
 	      native_(message.full_ ? nullptr : kern_netlink_nest(message.native_, type, said))

@@ -21,15 +21,15 @@
 #include <kern/mmio.hpp>
 #include <kern/result.hpp>
 
-/* This module, for callers that must hold a reference while they call it. */
+/* This module, for functions that hold a reference to their caller's module. */
 extern "C" struct module __this_module;
 
 namespace kern::pci
 {
 
 /*
- * A device that was passed to this driver. It is valid from probe() to the end of remove. It is a
- * handle, and can be copied.
+ * A handle of a device that was passed to this driver, which can be copied. It is valid from
+ * probe() until remove has returned.
  */
 class Device
 {
@@ -39,18 +39,18 @@ public:
 	pci_dev *native() const { return native_; }
 	/* Returns the device for kern_dev_error() and DMA. */
 	device *dev() const { return kern_pci_device(native_); }
-	/* "0000:01:00.0" */
+	/* Returns the device's address, such as "0000:01:00.0". */
 	const char *name() const { return kern_pci_name(native_); }
 	u16 vendor_id() const { return kern_pci_vendor_id(native_); }
 	u16 device_id() const { return kern_pci_device_id(native_); }
 	u8 revision() const { return kern_pci_revision(native_); }
 	int node() const { return kern_pci_node(native_); }
-	/* Returns false when the device does not answer any more. Reads its configuration space. */
+	/* Returns false if the device no longer responds. Reads its configuration space. */
 	bool present() const { return kern_pci_present(native_); }
 
 	/*
-	 * Accesses configuration space. Errors: EINVAL for an invalid offset, ENODEV if the device
-	 * was removed.
+	 * Access the configuration space. Errors: EINVAL for an invalid offset, ENODEV if the
+	 * device was removed.
 	 */
 	Result<u8> read_config8(int where) const
 	{
@@ -82,7 +82,7 @@ public:
 	{
 		return check(kern_pci_write_config32(native_, where, value));
 	}
-	/* Returns its offset; 0 if there is none. */
+	/* Returns the offset of the capability; 0 if there is none. */
 	u8 find_capability(int capability) const
 	{
 		return kern_pci_find_capability(native_, capability);
@@ -91,9 +91,11 @@ public:
 	Result<> save_state() const { return check(kern_pci_save_state(native_)); }
 	void restore_state() const { kern_pci_restore_state(native_); }
 
-	/* Returns 0 if there is no such memory BAR. */
+	/* Returns the size of the BAR; 0 if there is no such memory BAR. */
 	u64 bar_size(unsigned int bar) const { return kern_pci_bar_size(native_, bar); }
-	/* Returns its address as the CPU sees it, for mapping doorbell pages to user space. */
+	/*
+	 * Returns the CPU's physical address of the BAR, for mapping doorbell pages to user space.
+	 */
 	u64 bar_address(unsigned int bar) const { return kern_pci_bar_address(native_, bar); }
 
 	enum class Caching { none, write_combining };
@@ -116,13 +118,13 @@ private:
 	pci_dev *native_;
 };
 
-/* Enables memory decoding, bus mastering and the BARs, as long as this exists. */
+/* Keeps memory decoding, bus mastering and the BARs enabled as long as the object exists. */
 class Enabled
 {
 public:
 	Enabled() = default;
 	/*
-	 * dma_bits: the width of the device's DMA addresses. May sleep. Errors: the kernel's
+	 * dma_bits: the width of the device's DMA addresses. May sleep. Errors: those of the kernel
 	 * (EBUSY, EIO, …).
 	 */
 	static Result<Enabled> create(Device pci, const char *name, unsigned int dma_bits = 64)
@@ -147,14 +149,17 @@ private:
 	pci_dev *native_ = nullptr;
 };
 
-/* MSI-X vectors, or the interrupt pin. The handlers (kern::Irq) must be destroyed before. */
+/*
+ * MSI-X vectors, or the interrupt pin. All handlers (kern::Irq) must be destroyed before this
+ * object.
+ */
 class InterruptVectors
 {
 public:
 	InterruptVectors() = default;
 	/*
-	 * Allocates the pin as vector 0, for an Irq that is shared. May sleep. Errors: those of the
-	 * kernel, if the device has none.
+	 * Allocates the pin as vector 0, for a shared Irq. May sleep. Errors: those of the kernel
+	 * if the device has no pin.
 	 */
 	static Result<InterruptVectors> create_line(Device pci)
 	{
@@ -162,8 +167,8 @@ public:
 		return InterruptVectors(pci.native(), 1);
 	}
 	/*
-	 * Allocates as many as there are, up to max. May sleep. Errors: ENOSPC and others if there
-	 * are fewer than min.
+	 * Allocates as many vectors as possible, up to max. May sleep. Errors: ENOSPC and others if
+	 * there are fewer than min.
 	 */
 	static Result<InterruptVectors> create(Device pci, unsigned int min, unsigned int max)
 	{
@@ -239,7 +244,7 @@ public:
 			};
 		}
 	}
-	/* Removes all devices. */
+	/* Removes all devices from the driver. */
 	~Driver()
 	{
 		if (registered_)
@@ -248,9 +253,11 @@ public:
 	Driver(const Driver &) = delete;
 	Driver &operator=(const Driver &) = delete;
 
-	/* Calls T::probe() for all devices of the table that are there, now and later. A device that fails does not fail
-	 * the driver. May sleep. owner: the module that is held while the driver is in use; none for a KUnit suite, which runs
-	 * before its module is there. */
+	/*
+	 * Calls T::probe() for all present and future devices in the table. If it fails for a
+	 * device, that does not affect the others. May sleep. @owner: the module that is held while
+	 * the driver is used; nullptr for a KUnit suite, which runs before its module is live.
+	 */
 	Result<> add(const char *name, const pci_device_id *ids, module *owner = &__this_module)
 	{
 		KERN_TRY_ERRNO(kern_pci_driver_register(&item_, name, ids, owner));

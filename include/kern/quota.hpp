@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A limited resource that users share, and the amount that each user has.
+// A limited resource that users share, and the amount that each user has taken.
 //
 //	kern::Pool qps{attr.max_qp};			// of a device
 //	kern::Quota own{qps, user, -EDQUOT};		// of one user, or of one user namespace
@@ -17,10 +17,11 @@ namespace kern
 class Quota;
 
 /*
- * Neither one unprivileged user nor all of them together can take everything: a sixteenth is
- * reserved for root and for the kernel, and a user must leave at least as much for other users as
- * it has taken. So the first user gets a half, the second a quarter, and so on; a user who has
- * nothing always gets a single unit. Privileged users are limited only by the device. Context: any.
+ * A pool limits users so that neither one unprivileged user nor all of them together can take
+ * everything: a sixteenth is reserved for root and the kernel, and a user must leave at least as
+ * much for other users as the user has taken. So the first user gets at most a half, the second a
+ * quarter, and so on; a user who has nothing can always get one unit. Privileged users are limited
+ * only by the device. Context: any.
  */
 class Pool
 {
@@ -28,13 +29,13 @@ public:
 	explicit constexpr Pool(u32 limit) : limit_(limit) {}
 
 	u32 limit() const { return limit_; }
-	/* The limit for all unprivileged users together. */
+	/* Returns the limit of all unprivileged users together. */
 	u32 open() const { return limit_ - limit_ / 16; }
 	u32 taken() const { return taken_.load_relaxed(); }
 
 	/*
-	 * Returns true if a user who has @own may take @amount more, when all users have @taken of
-	 * @open. For callers that do their own accounting.
+	 * Returns true if a user who has taken @own may take @amount more, when all users have
+	 * taken @taken of @open. For callers that do their own accounting.
 	 */
 	static bool permits(u32 open, u32 taken, u32 own, u32 amount)
 	{
@@ -51,7 +52,7 @@ private:
 	Atomic<u32> taken_{0};
 };
 
-/* A user's part of a pool, until this is destroyed. */
+/* An amount that a user has taken from a pool. The destructor returns it. */
 class Charge
 {
 public:
@@ -68,7 +69,7 @@ public:
 	}
 	inline ~Charge();
 
-	/* The charge is never returned, because its object is lost. */
+	/* Keeps the charge forever, because the object to which it belongs has been leaked. */
 	void lose() { quota_ = nullptr; }
 
 private:
@@ -82,7 +83,7 @@ private:
 class Quota
 {
 public:
-	/* The pool and this object must outlive the charges. refusal: the error of take(). */
+	/* The pool and this object must outlive all charges. @refusal: the error of take(). */
 	constexpr Quota(Pool &pool, const kern_user &user, int refusal)
 	    : pool_(pool), privileged_(user.privileged), refusal_(refusal)
 	{
@@ -92,8 +93,8 @@ public:
 	Result<Charge> take(u32 amount = 1)
 	{
 		/*
-		 * Two tasks of one user may both be refused when there is space for one of them.
-		 * They never take too much together.
+		 * Two tasks of one user may both be refused although there is space for one of
+		 * them, but they never take too much together.
 		 */
 		const u32 own = taken_.fetch_add(amount);
 		u32 taken = pool_.taken_.load_relaxed();

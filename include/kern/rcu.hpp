@@ -25,7 +25,7 @@ public:
 	ReadGuard &operator=(const ReadGuard &) = delete;
 };
 
-/* Returns when all readers that run now have finished. May sleep. */
+/* Returns when all current readers have finished. May sleep. */
 inline void synchronize()
 {
 	kern_rcu_synchronize();
@@ -36,7 +36,7 @@ inline void barrier()
 	kern_rcu_barrier();
 }
 
-/* Reads a plain pointer that readers follow. Must be called inside a ReadGuard. */
+/* Reads an ordinary pointer that readers follow. Must be called with a ReadGuard. */
 template<class T>
 T *dereference(T *const &pointer)
 {
@@ -44,7 +44,7 @@ T *dereference(T *const &pointer)
 		KERN_WARN_ON(!kern_rcu_read_lock_held());
 	return __atomic_load_n(&pointer, __ATOMIC_CONSUME);
 }
-/* Publishes an object that such a pointer refers to. */
+/* Publishes an object by setting a pointer that dereference() reads. */
 template<class T>
 void assign(T *&pointer, std::type_identity_t<T> *object)
 {
@@ -60,7 +60,7 @@ public:
 	Pointer(const Pointer &) = delete;
 	Pointer &operator=(const Pointer &) = delete;
 
-	/* For readers, inside a ReadGuard. */
+	/* For readers with a ReadGuard. */
 	T *load() const { return dereference(object_); }
 	/*
 	 * For a writer that excludes other writers, or for the destruction when there are no
@@ -75,8 +75,8 @@ private:
 };
 
 /*
- * A function that is called in a soft interrupt after all present readers have finished. It is a
- * member of the object that is to be destroyed.
+ * A function that is called in soft interrupt context after all current readers have finished. This
+ * is a member of the object that shall be destroyed.
  */
 class Deferred
 {
@@ -85,7 +85,7 @@ public:
 	Deferred(const Deferred &) = delete;
 	Deferred &operator=(const Deferred &) = delete;
 
-	/* Context: any. It must not be called again before the function has been called. */
+	/* Context: any. Must not be called again before the function has been called. */
 	template<auto Member, class T>
 	void call(Method<Member>, T *object)
 	{

@@ -8,7 +8,7 @@
 namespace kern
 {
 
-/* A device that the controller knows. It must outlive its charges. Context: process. */
+/* A device of the rdma controller. It must outlive its charges. Context: process. */
 class CgroupDevice
 {
 public:
@@ -49,7 +49,7 @@ class CgroupCharge
 public:
 	CgroupCharge() = default;
 	/*
-	 * device: nullptr if nothing is to be charged. Context: process. Errors: EAGAIN beyond
+	 * device: nullptr if nothing shall be charged. Context: process. Errors: EAGAIN beyond
 	 * rdma.max; ENOMEM.
 	 */
 	static Result<CgroupCharge> create(kern_cgroup_device *device,
@@ -79,8 +79,8 @@ public:
 	}
 
 	/*
-	 * The charge is never returned: the object is lost, and its device may be removed before
-	 * it.
+	 * Keeps the charge forever, because the object to which it belongs has been leaked, and its
+	 * device may be removed before the object.
 	 */
 	void lose() { device_ = nullptr; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Destroys objects that cannot be destroyed where they are released: a work item or a handler
-// cannot wait for its own end.
+// Destroys objects that cannot be destroyed where they are released, because a work item or a
+// handler cannot wait for itself.
 #pragma once
 
 #include <kern/list.hpp>
@@ -11,9 +11,9 @@ namespace kern
 {
 
 /*
- * `end` is called on the queue for each added object, in order, without a lock, and may free it.
- * The queue must outlive this. When the queue has been flushed, all objects added before have been
- * destroyed.
+ * `end` is called in the work queue for each added object, in order, without a lock; it may free
+ * the object. The queue must outlive this. After the queue has been flushed, all objects that were
+ * added before have been destroyed.
  */
 template<class T, ListNode T::*node, void (T::*end)()>
 class Reaper

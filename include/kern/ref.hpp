@@ -4,7 +4,7 @@
 //	class Queue : public kern::RefCounted<Queue> { … };
 //	kern::Ref<Queue> queue = KERN_TRY(kern::make_ref<Queue>(kern::Gfp::kernel, args...));
 //
-// The last reference destroys the object, in the context in which it is dropped.
+// Dropping the last reference destroys the object, in the same context.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/memory.hpp>
@@ -13,9 +13,9 @@ namespace kern
 {
 
 /*
- * A count that starts at one and fails safely: when misused, it warns, stays at its limit, and
- * leaks the object rather than freeing it twice. Copies order nothing; the drop to zero sees the
- * effects of all other owners.
+ * A reference count that starts at one and fails safely: if it is misused, it warns, saturates, and
+ * leaks the object rather than freeing it twice. Taking a reference orders no memory accesses.
+ * Dropping the last one is ordered after all accesses of the other owners.
  */
 class RefCount
 {
@@ -25,7 +25,7 @@ public:
 		if (__atomic_fetch_add(&count_, 1, __ATOMIC_RELAXED) <= 0) [[unlikely]]
 			misused();
 	}
-	/* Returns false if the object is already being destroyed. */
+	/* Returns false if the object is being destroyed. */
 	[[nodiscard]] bool get_unless_zero()
 	{
 		int count = __atomic_load_n(&count_, __ATOMIC_RELAXED);
@@ -66,7 +66,7 @@ private:
 template<class T>
 class Ref;
 
-/* Base of objects that Ref counts. */
+/* Base class of objects that Ref counts. */
 template<class T>
 class RefCounted
 {
@@ -100,17 +100,17 @@ class Ref
 public:
 	constexpr Ref() = default;
 	constexpr Ref(std::nullptr_t) {}
-	/* Takes over the caller's reference. */
+	/* Takes over a reference of the caller. */
 	static Ref adopt(T *object) { return Ref(object); }
-	/* Takes another reference to an object that the caller knows to be alive. */
+	/* Takes another reference to an object. The caller must know that the object has one. */
 	static Ref share(T &object)
 	{
 		object.ref_get();
 		return Ref(&object);
 	}
 	/*
-	 * Takes a further reference if the object still has one. The memory must stay valid
-	 * meanwhile (by a lock or RCU).
+	 * Takes another reference, if the object has any. The memory must be valid during the call
+	 * (by a lock or RCU).
 	 */
 	static Ref try_share(T &object)
 	{
@@ -155,7 +155,10 @@ private:
 	T *object_ = nullptr;
 };
 
-/* Takes the first reference to the result of new (Gfp); see adopt(). */
+/*
+ * Returns the first reference to the result of new (Gfp), or ENOMEM if that is nullptr; see
+ * adopt().
+ */
 template<class T>
 Result<Ref<T>> adopt_ref(T *object)
 {
@@ -164,7 +167,7 @@ Result<Ref<T>> adopt_ref(T *object)
 	return Ref<T>::adopt(object);
 }
 
-/* Creates an object with one reference. Errors: ENOMEM. */
+/* Creates an object and returns the first reference. Errors: ENOMEM. */
 template<class T, class... Args>
 Result<Ref<T>> make_ref(Gfp flags, Args &&...args)
 {

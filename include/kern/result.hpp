@@ -73,7 +73,7 @@ public:
 	constexpr bool ok() const { return error_ == 0; }
 	constexpr explicit operator bool() const { return ok(); }
 
-	/* 0 or a negative errno. */
+	/* Returns 0 or a negative errno. */
 	constexpr int error() const { return error_; }
 
 	constexpr T &value() &
@@ -86,7 +86,7 @@ public:
 		kern_assert(ok());
 		return value_;
 	}
-	/* Moves the value out. */
+	/* Moves the value out of the Result. */
 	constexpr T take()
 	{
 		kern_assert(ok());
@@ -120,8 +120,8 @@ private:
 };
 
 /*
- * Converts the verbs' convention, 0 or a negative errno, to a Result. Result::error() converts it
- * back.
+ * Converts the return value of verbs, 0 or a negative errno, to a Result. Result::error() converts
+ * it back.
  */
 constexpr Result<> check(int status)
 {
@@ -130,7 +130,7 @@ constexpr Result<> check(int status)
 	return {};
 }
 
-/* Ignores an error explicitly. A comment of the caller must say why. */
+/* Ignores an error explicitly. The caller's comment must explain why. */
 template<class T>
 constexpr void ignore(const Result<T> &)
 {
@@ -139,8 +139,8 @@ constexpr void ignore(const Result<T> &)
 } // namespace kern
 
 /*
- * Evaluates to the value of a Result. An error is returned from the enclosing function, which must
- * return a Result, too.
+ * Evaluates to the value of a Result. If it is an error, returns it from the enclosing function,
+ * which must return a Result, too.
  */
 #define KERN_TRY(expression)                                                                       \
 	({                                                                                         \
@@ -150,7 +150,7 @@ constexpr void ignore(const Result<T> &)
 		kern_try_result.take();                                                            \
 	})
 
-/* The same for an int that is 0 or a negative errno. */
+/* Like KERN_TRY, for an int that is 0 or a negative errno. */
 #define KERN_TRY_ERRNO(expression)                                                                 \
 	do {                                                                                       \
 		if (int kern_try_status = (expression); kern_try_status < 0) [[unlikely]]          \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A value that readers copy without a lock while writers change it: a reader copies again if a
-// writer interfered.
+// Protects a value that readers copy without a lock while writers may change it. If a writer has
+// interfered, the reader copies again.
 //
 //	kern::SequenceLock lock_{KERN_LOCK_CLASS("driver.address")};
 //	kern::SharedCopy<Address> address_;
@@ -22,8 +22,8 @@ public:
 	explicit SequenceLock(LockClass &lock_class) : lock_(lock_class) {}
 
 	/*
-	 * Calls @body, which must only load from SharedCopy. If a writer has interfered, it is
-	 * called once more without writers. Context: any.
+	 * Calls @body, which must only load from SharedCopy. If a writer has interfered, calls it
+	 * again with writers excluded. Context: any.
 	 */
 	template<class Body>
 	void read(Body &&body) const
@@ -59,7 +59,7 @@ private:
 	u32 sequence_ = 0; // odd while a writer runs
 };
 
-/* Data that a SequenceLock protects. It is copied word by word, each atomically. */
+/* Data that a SequenceLock protects. It is copied word by word, with atomic accesses. */
 template<class T>
 class SharedCopy
 {

@@ -31,7 +31,7 @@ protected:
 private:
 	template<class Share>
 	friend class Shares;
-	/* The number of files that the user has open. */
+	/* Number of files that the user has open. */
 	u32 files_ = 0;
 	ListNode node_;
 };
@@ -75,8 +75,9 @@ public:
 	};
 
 	/*
-	 * arguments: of a new share, after its user. Privileged and other files of one user have
-	 * different shares. Context: process. Errors: ENOMEM.
+	 * arguments: passed to the constructor of a new share, after the user. Files that a user
+	 * has opened with and without privileges have different shares. Context: process. Errors:
+	 * ENOMEM.
 	 */
 	template<class... Arguments>
 	Result<Member> enter(const kern_user &user, Arguments &&...arguments)
@@ -98,7 +99,9 @@ public:
 	}
 
 private:
-	/* A share of which something is lost is kept, and is found when its user returns. */
+	/*
+	 * A share with leaked objects is kept, and is found again when its user opens another file.
+	 */
 	void leave(Share &share)
 	{
 		Guard guard(lock_);
@@ -115,8 +118,8 @@ private:
 };
 
 /*
- * One pool with the quotas of its users, for resources that are not charged to an opened file but
- * to the user who takes them.
+ * A pool with the quotas of its users, for resources that are charged to a user rather than to an
+ * opened file.
  */
 class SharedPool
 {
@@ -129,7 +132,7 @@ public:
 	/* The pool must outlive the charge. Context: process. Errors: the refusal; ENOMEM. */
 	Result<Charge> take(const kern_user &user, u32 amount)
 	{
-		/* The user's share is kept as long as something is charged to it. */
+		/* The user's share exists as long as something is charged to it. */
 		auto member = KERN_TRY(users_.enter(user, pool_, refusal_));
 		return member->quota.take(amount);
 	}

@@ -14,7 +14,7 @@ using Span = std::span<T>;
 using Bytes = std::span<std::byte>;
 using ConstBytes = std::span<const std::byte>;
 
-/* The bytes of one object. */
+/* Return the bytes of an object. */
 template<class T>
 	requires std::is_trivially_copyable_v<T>
 ConstBytes bytes_of(const T &object)
@@ -28,7 +28,7 @@ Bytes writable_bytes_of(T &object)
 	return {reinterpret_cast<std::byte *>(&object), sizeof(object)};
 }
 
-/* Copies all of `from`, which must fit. */
+/* Copies all bytes of `from`, which must fit into `to`. */
 inline void copy(Bytes to, ConstBytes from)
 {
 	if (KERN_WARN_ON(from.size() > to.size()))

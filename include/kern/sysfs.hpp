@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Files below a device's directory in sysfs. Each has one value, readable by everybody and
-// optionally writable by root.
+// Files below a device's directory in sysfs. Each has one value, which all users can read and,
+// optionally, root can write.
 //
 //	kern::Result<> show(kern::sysfs::Output &out) { out.print("%lu\n", KERN_TRY(count())); return {}; }
 //	directory_ = KERN_TRY(kern::sysfs::Directory::create("counters", device));
@@ -21,8 +21,8 @@ class Directory
 {
 public:
 	/*
-	 * Creates it in the directory of a device, which must outlive it, or in another one. May
-	 * sleep. Errors: EEXIST or ENOMEM, both as ENOMEM.
+	 * Creates a directory in the directory of a device, which must outlive it, or in another
+	 * directory. May sleep. Errors: ENOMEM, also if the name exists.
 	 */
 	static Result<Directory> create(const char *name, struct device *device)
 	{
@@ -41,7 +41,8 @@ public:
 		return *this;
 	}
 	/*
-	 * The directory must be empty, so declare it before its files and directories. May sleep.
+	 * The directory must be empty, so declare it before its files and subdirectories. May
+	 * sleep.
 	 */
 	~Directory()
 	{
@@ -64,7 +65,7 @@ private:
 	kobject *native_ = nullptr;
 };
 
-/* The contents of a file: at most one page. */
+/* The contents of a file, at most one page. */
 class Output
 {
 public:
@@ -86,7 +87,10 @@ private:
 class File
 {
 public:
-	/* Calls Result<> T::show(Output &). An error is returned to the reader. May sleep. */
+	/*
+	 * Reading the file calls Result<> T::show(Output &). An error is returned to the reader.
+	 * May sleep.
+	 */
 	template<auto Show, class T>
 	File(Method<Show>, T *object)
 	{
@@ -98,8 +102,8 @@ public:
 		file_.context = object;
 	}
 	/*
-	 * The same, with Result<> T::store(ConstBytes), which gets what root writes, at most a
-	 * page.
+	 * Writing the file calls Result<> T::store(ConstBytes) with the data that root writes, at
+	 * most a page.
 	 */
 	template<auto Show, auto Store, class T>
 	File(Method<Show> shows, Method<Store>, T *object) : File(shows, object)
@@ -125,7 +129,7 @@ public:
 		return {};
 	}
 
-	/* For code that adds it elsewhere (kern::ClassDevice), and for tests. */
+	/* For code that adds the file elsewhere (kern::ClassDevice), and for tests. */
 	kern_sysfs_file &native() { return file_; }
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A call in soft interrupt context, soon, on the CPU that scheduled it. It never runs concurrently
-// with itself; if scheduled while it runs, it runs again.
+// A call in soft interrupt context, on the CPU that scheduled it. It never runs in parallel with
+// itself; if it is scheduled while it is running, it runs again.
 #pragma once
 #include <kern/abi/tasklet.h>
 #include <kern/method.hpp>
@@ -20,15 +20,15 @@ public:
 		item_.context = object;
 		kern_tasklet_init(&item_);
 	}
-	/* Waits for a running function. Nothing may schedule it any more. */
+	/* Waits for a running function. It must not be scheduled any more. */
 	~Tasklet() { cancel(); }
 	Tasklet(const Tasklet &) = delete;
 	Tasklet &operator=(const Tasklet &) = delete;
 
-	/* Any context. */
+	/* Context: any. */
 	void schedule() { kern_tasklet_schedule(&item_); }
 	/*
-	 * Waits until it neither runs nor is scheduled. The function must not keep scheduling
+	 * Waits until it is neither running nor scheduled. The function must not keep scheduling
 	 * itself. May sleep.
 	 */
 	void cancel() { kern_tasklet_cancel_sync(&item_); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A kernel thread that calls int T::run() once. The destructor asks it to stop and waits until it
-// has ended.
+// A kernel thread that calls int T::run() once. The destructor requests the thread to stop, and
+// waits until it has exited.
 #pragma once
 #include <utility>
 #include <kern/abi/thread.h>
@@ -35,8 +35,8 @@ public:
 	~Thread() { (void)stop(); }
 
 	/*
-	 * Returns the result of its function; 0 if there is no thread; -EINTR if it was stopped
-	 * before it began. May sleep.
+	 * Stops the thread, and returns the result of its function; 0 if there is no thread; -EINTR
+	 * if it was stopped before it started. May sleep.
 	 */
 	int stop() { return task_ ? kern_thread_stop(std::exchange(task_, nullptr)) : 0; }
 	explicit operator bool() const { return task_ != nullptr; }

@@ -6,13 +6,13 @@
 namespace kern
 {
 
-/* Nanoseconds since boot, never backwards. Any context. */
+/* Returns nanoseconds since boot, which never decrease. Context: any. */
 inline u64 now_ns()
 {
 	return kern_now_ns();
 }
 
-/* Sleeps at least that long. */
+/* Sleep at least this long. */
 inline void sleep_ms(unsigned int ms)
 {
 	kern_sleep_ms(ms);
@@ -21,12 +21,12 @@ inline void sleep_us(unsigned int min, unsigned int max)
 {
 	kern_sleep_us(min, max);
 }
-/* Waits without sleeping, for a few microseconds at most. Context: any. */
+/* Waits without sleeping, for at most a few microseconds. Context: any. */
 inline void delay_us(unsigned int us)
 {
 	kern_delay_us(us);
 }
-/* Yields in a long loop of a task. */
+/* Lets other tasks run. For long loops of a task. */
 inline void cond_resched()
 {
 	kern_cond_resched();
@@ -45,8 +45,8 @@ private:
 };
 
 /*
- * Returns the time until a moment of now_ns(), in whole milliseconds, at least one. For a timer
- * that has run too early.
+ * Returns the time until a value of now_ns(), in milliseconds, at least 1. For a timer that has
+ * expired too early.
  */
 inline unsigned int rest_ms(u64 at)
 {
@@ -76,7 +76,7 @@ public:
 		state_ ^= state_ >> 27;
 		return state_ * 0x2545f4914f6cdd1d;
 	}
-	/* 0 … limit - 1 */
+	/* Returns a number from 0 to limit - 1. */
 	u32 below(u32 limit) { return static_cast<u32>((next() >> 32) * limit >> 32); }
 
 private:

@@ -21,19 +21,19 @@ public:
 		item_.context = object;
 		kern_timer_init(&item_, __PRETTY_FUNCTION__, &key);
 	}
-	/* Waits for a running function. Nothing may start the timer any more. */
+	/* Waits for a running function. The timer must not be started any more. */
 	~Timer() { kern_timer_exit(&item_); }
 	Timer(const Timer &) = delete;
 	Timer &operator=(const Timer &) = delete;
 
-	/* Starts the timer, or restarts it if it is running. Context: any. */
+	/* Starts the timer, or restarts it if it is pending. Context: any. */
 	void start(unsigned int ms) { kern_timer_start(&item_, ms); }
 	bool pending() { return kern_timer_pending(&item_); }
-	/* Does not wait for a running function. Context: any. */
+	/* Cancels the timer. Does not wait for a running function. Context: any. */
 	bool cancel_async() { return kern_timer_cancel(&item_); }
 	/*
-	 * Waits for a running function, so it must not be called from a hard interrupt or under a
-	 * lock that the function takes.
+	 * Cancels the timer, and waits for a running function. Must not be called from a hard
+	 * interrupt, or with a lock held that the function takes.
 	 */
 	bool cancel() { return kern_timer_cancel_sync(&item_); }
 

@@ -13,7 +13,7 @@ namespace kern
 class TraceListener
 {
 public:
-	/* Calls the member at once if the tracepoint is enabled. Context: process. */
+	/* Calls the member immediately if the tracepoint is enabled. Context: process. */
 	template<auto Member, class T>
 	TraceListener(kern_trace_point point, Method<Member>, T *object)
 	{

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Integer types by their kernel names, for C and C++. */
+/* Integer types with the kernel's names, for C and C++. */
 #pragma once
 
 #ifdef __cplusplus
@@ -16,7 +16,7 @@ using s32 = std::int32_t;
 using s64 = std::int64_t;
 using std::size_t;
 
-/* Marks a pointer into a process, for sparse, which reads C only. */
+/* Marks a pointer into a process for sparse, which can only read C. */
 #define __user
 #else
 #include <linux/types.h>

@@ -7,12 +7,13 @@
 namespace kern
 {
 
-/* A misused count stays at this value, which is far from zero on either side. */
+/*
+ * A misused count keeps this value, which is far from zero, so that later increments and decrements
+ * do not reach zero.
+ */
 inline constexpr int stuck_count = -(1 << 30);
 
-/*
- * Adds a user. Returns a negative value, only in builds with checks, if the count has been misused.
- */
+/* Adds a user. In builds with checks, returns a negative value if the count has been misused. */
 inline int count_up(int &count)
 {
 	const int before = __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
@@ -27,8 +28,8 @@ inline int count_up(int &count)
 }
 
 /*
- * Drops one user. A reader of zero sees all effects of that user. Returns a negative value, only in
- * builds with checks, if there was none.
+ * Removes a user. Code that reads zero afterwards sees all effects of that user. In builds with
+ * checks, returns a negative value if there was no user.
  */
 inline int count_down(int &count)
 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Copying from and to the memory of the calling program. Context: process, the program's. Errors:
-// EFAULT.
+// Copying from and to the memory of the calling process. Context: process. Errors: EFAULT.
 #pragma once
 #include <kern/abi/user.h>
 #include <kern/result.hpp>
@@ -8,7 +7,7 @@
 namespace kern
 {
 
-/* Commands contain addresses as numbers. */
+/* Converts an address in a command, which is a number. */
 inline void __user *user_pointer(u64 address)
 {
 	return reinterpret_cast<void *>(address);
@@ -25,8 +24,8 @@ inline Result<> copy_out(u64 to, const void *from, size_t size)
 }
 
 /*
- * Checks that a program has set the fields that this version does not know to zero. Errors: EFAULT;
- * EOPNOTSUPP if it has not.
+ * Checks that a program has set fields that are unknown to this version to zero. Errors: EFAULT;
+ * EOPNOTSUPP if they are not zero.
  */
 inline Result<> check_zero(u64 from, size_t size)
 {

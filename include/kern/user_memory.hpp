@@ -10,8 +10,8 @@ namespace kern
 {
 
 /*
- * Memory as a page table of a device describes it. The derived class has start(), length() and
- * for_each(), as UserMemory does.
+ * Memory in the form in which a device's page table describes it. The derived class has start(),
+ * length() and for_each(), like UserMemory.
  */
 template<class Memory>
 class DescribedByPages
@@ -20,8 +20,8 @@ public:
 	/*
 	 * Returns log2 of the largest page size with which a page table of the device can describe
 	 * the memory, if the byte at `start` gets the address `iova`. All pieces except the first
-	 * begin, and all except the last end, at a multiple of this size, and addresses are
-	 * congruent to iova modulo it. At least page_shift, at most `most`.
+	 * begin, and all pieces except the last end, at a multiple of this size, and addresses are
+	 * congruent to iova modulo it. The result is between page_shift and `most`.
 	 */
 	unsigned int page_shift_for(u64 iova, unsigned int most) const
 	{
@@ -35,10 +35,12 @@ public:
 			first = false;
 			last = address + size;
 			at += size;
-			/* The loop ends early for pieces with arbitrary addresses. */
+			/* For pieces with arbitrary addresses, the loop ends early. */
 			return !(bits >> page_shift & 1);
 		});
-		/* The page is not larger than one entry needs. */
+		/*
+		 * The page is not larger than necessary for describing the memory with one entry.
+		 */
 		unsigned int shift = page_shift;
 		while (shift < most && !(bits >> shift & 1) &&
 		       (iova >> shift) != (iova + self().length() - 1) >> shift)
@@ -46,7 +48,9 @@ public:
 		return shift;
 	}
 
-	/* body(address) for each such page in its order, at most the last of them partly there. */
+	/*
+	 * Calls body(address) for each such page in order. The memory may end within the last page.
+	 */
 	template<class Body>
 	void for_each_page(u64 iova, unsigned int shift, Body body) const
 	{
@@ -67,23 +71,24 @@ private:
 };
 
 /*
- * Pages of a process that stay where they are and that a device reads and, where the process itself
- * may, writes; they are marked as written. A fork() copies them for the child.
+ * Pinned pages of a process, which a device reads and, if the process may write them, also writes.
+ * They are marked as written. fork() copies them for the child.
  */
 class UserMemory : public DescribedByPages<UserMemory>
 {
 public:
 	UserMemory() = default;
 	/*
-	 * The pages of the calling process that contain `length` bytes from `start` (for zero
-	 * bytes, the page that `start` points into). They are accounted to the process until they
-	 * are released, even by another task or after the process has exited. Context: process; may
-	 * take as long as reading all of it from a disk; is interrupted when the process is killed.
-	 * Errors: EINVAL for zero bytes at a page border, or a range that wraps; EPERM for a
-	 * process that may lock nothing; ENOMEM, also beyond RLIMIT_MEMLOCK without CAP_IPC_LOCK;
-	 * EFAULT where nothing is mapped, for a mapping that may not be written if it must be, and
-	 * before Linux 6.2 for one that is shared and may not be in any case; EINTR; EOPNOTSUPP for
-	 * files that cannot lend their pages for long.
+	 * Pins the pages of the calling process that contain `length` bytes from `start` (for zero
+	 * bytes, the page that contains `start`). They are accounted to the process until they are
+	 * released, even if that happens in another task or after the process has exited. Context:
+	 * process; may take as long as reading all of it from a disk; is interrupted when the
+	 * process is killed.
+	 * Errors: EINVAL for zero bytes at a page boundary, or a range that wraps around; EPERM for
+	 * a process that may not lock memory; ENOMEM, also beyond RLIMIT_MEMLOCK without
+	 * CAP_IPC_LOCK; EFAULT if nothing is mapped, for a read-only mapping if must_write is set
+	 * and, before Linux 6.2, for a shared read-only mapping in any case; EINTR; EOPNOTSUPP for
+	 * files whose pages cannot be pinned for long.
 	 */
 	static Result<UserMemory> create(device *device, u64 start, u64 length, bool must_write)
 	{
@@ -113,9 +118,9 @@ public:
 	}
 
 	explicit operator bool() const { return native_ != nullptr; }
-	/* Returns true if the device may write to it, as far as the process itself may. */
+	/* Returns true if the device may write to the memory, as far as the process itself may. */
 	bool writable() const { return kern_user_memory_writable(native_); }
-	/* Returns true if it belongs to the calling process. */
+	/* Returns true if the memory belongs to the calling process. */
 	bool of_caller() const { return kern_user_memory_of_caller(native_); }
 	u64 start() const { return start_; }
 	u64 length() const { return length_; }
@@ -125,14 +130,16 @@ public:
 	}
 
 	/*
-	 * Calls body(address, size) for each piece that is contiguous to the device, until it
-	 * returns false. Pieces consist of whole pages, from that of `start` on.
+	 * Calls body(address, size) for each piece that is contiguous for the device, until body
+	 * returns false. Pieces consist of whole pages, beginning with the page that contains
+	 * `start`.
 	 */
 	template<class Body>
 	void for_each(Body body) const
 	{
 		/*
-		 * Many pieces are fetched by one call, because calls would take most of the time.
+		 * One call fetches several pieces, because otherwise the calls would take most of
+		 * the time.
 		 */
 		kern_user_piece pieces[32];
 		kern_user_cursor cursor{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Waits until a condition holds. Code that changes the condition must wake the queue.
+// Waits until a condition is true. Code that makes it true must wake the queue.
 //
 //	queue_.wait([&] { return in_flight_.load_acquire() == 0; });
 #pragma once
@@ -21,13 +21,13 @@ public:
 	WaitQueue(const WaitQueue &) = delete;
 	WaitQueue &operator=(const WaitQueue &) = delete;
 
-	/* Any context. */
+	/* Context: any. */
 	void wake() { kern_wake_up(&native_); }
 	void wake_all() { kern_wake_up_all(&native_); }
 
 	/*
-	 * May sleep. The condition is checked when the task is about to sleep, so it must not sleep
-	 * itself.
+	 * May sleep. The condition is evaluated when the task is about to sleep, so it must not
+	 * sleep itself.
 	 */
 	template<class Condition>
 	void wait(Condition condition)
@@ -35,7 +35,7 @@ public:
 		if (!condition())
 			(void)wait_slow(condition, KERN_FOREVER, false);
 	}
-	/* Returns false if the condition does not hold after that many milliseconds. */
+	/* Returns false if the condition is still false after the time has expired. */
 	template<class Condition>
 	[[nodiscard]] bool wait_for(unsigned int ms, Condition condition)
 	{
@@ -54,7 +54,10 @@ public:
 	kern_wait_queue &native() { return native_; }
 
 private:
-	/* Returns > 0 if the condition holds, 0 after the time limit, < 0 for a signal. */
+	/*
+	 * Returns a positive value if the condition is true, 0 if the time has expired, or a
+	 * negative value for a signal.
+	 */
 	template<class Condition>
 	long wait_slow(Condition &condition, long timeout, bool interruptible)
 	{

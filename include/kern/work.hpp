@@ -7,8 +7,8 @@
 //	};
 //	queue->queue(refresh_work_);
 //
-// Destroying a work item cancels it and waits until it has ended, so its own function must not
-// destroy it.
+// Destroying a work item cancels it and waits until its function has returned, so the function must
+// not destroy it.
 #pragma once
 #include <utility>
 #include <kern/abi/work.h>
@@ -35,15 +35,18 @@ public:
 	Work(const Work &) = delete;
 	Work &operator=(const Work &) = delete;
 
-	/* Queues it on the system's queue. Returns false if it is queued already. Context: any. */
+	/*
+	 * Queues the item on the system's queue. Returns false if it is queued already. Context:
+	 * any.
+	 */
 	bool queue() { return kern_work_queue(kern_workqueue_system(), &item_); }
 	bool pending() { return kern_work_pending(&item_); }
 	/*
-	 * Removes it from its queue and waits until it has run. Returns true if it was queued. May
-	 * sleep.
+	 * Removes the item from its queue, and waits until its function has returned. Returns true
+	 * if it was queued. May sleep.
 	 */
 	bool cancel() { return kern_work_cancel_sync(&item_); }
-	/* Waits until it has run, if it is queued. May sleep. */
+	/* Waits until the function has run, if the item is queued. May sleep. */
 	void flush() { kern_work_flush(&item_); }
 
 private:
@@ -69,23 +72,23 @@ public:
 	DelayedWork &operator=(const DelayedWork &) = delete;
 
 	/*
-	 * Queues it on the system's queue, after that many milliseconds. Returns false if it is
-	 * queued already. Context: any.
+	 * Queues the item on the system's queue after this time. Returns false if it is queued
+	 * already. Context: any.
 	 */
 	bool queue(unsigned int ms)
 	{
 		return kern_delayed_work_queue(kern_workqueue_system(), &item_, ms);
 	}
-	/* Queues it, or moves its time, to that many milliseconds from now. */
+	/* Queues the item after this time from now, or changes its time. */
 	void reschedule(unsigned int ms)
 	{
 		kern_delayed_work_modify(kern_workqueue_system(), &item_, ms);
 	}
-	/* Removes it from its queue if it is there. Does not wait if it runs. Context: any. */
+	/* Removes the item from its queue. Does not wait for a running function. Context: any. */
 	bool cancel_async() { return kern_delayed_work_cancel(&item_); }
-	/* Waits until it has run. May sleep. */
+	/* Removes the item from its queue, and waits for a running function. May sleep. */
 	bool cancel() { return kern_delayed_work_cancel_sync(&item_); }
-	/* Runs it at once if it is queued, and waits. May sleep. */
+	/* Runs the function immediately if the item is queued, and waits for it. May sleep. */
 	void flush() { kern_delayed_work_flush(&item_); }
 
 private:
@@ -134,7 +137,7 @@ public:
 	{
 		kern_delayed_work_modify(queue_, &work.item_, ms);
 	}
-	/* Waits for all items that are queued now. May sleep. */
+	/* Waits for all items that are currently queued. May sleep. */
 	void flush() { kern_workqueue_flush(queue_); }
 	explicit operator bool() const { return queue_ != nullptr; }
 

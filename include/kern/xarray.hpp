@@ -8,9 +8,9 @@ namespace kern
 {
 
 /*
- * A map from numbers to objects, dense or sparse; it does not own them. load() takes no lock and
- * runs anywhere; the caller ensures that the object remains valid meanwhile (by RCU, or by waiting
- * for an interrupt handler). insert() and alloc() are for tasks with interrupts on.
+ * A map from indices to objects, dense or sparse. It does not own the objects. load() takes no lock
+ * and can be called in any context; the caller ensures that the object remains valid (by RCU, or by
+ * waiting for an interrupt handler). insert() and alloc() are for tasks with interrupts enabled.
  */
 template<class T>
 class XArray
@@ -28,17 +28,17 @@ public:
 	XArray &operator=(const XArray &) = delete;
 
 	bool empty() { return kern_xa_empty(&native_); }
-	/* Returns nullptr if there is none. Context: any. */
+	/* Returns nullptr if there is no entry. Context: any. */
 	T *load(unsigned long index) { return static_cast<T *>(kern_xa_load(&native_, index)); }
-	/* Errors: EBUSY if the index is taken, ENOMEM. */
+	/* Errors: EBUSY if the index is used, ENOMEM. */
 	Result<> insert(unsigned long index, T *object, Gfp flags = Gfp::kernel)
 	{
 		return check(
 			kern_xa_insert(&native_, index, object, static_cast<unsigned int>(flags)));
 	}
 	/*
-	 * Puts the object at the lowest free index of min..max. Errors: EBUSY if there is none,
-	 * ENOMEM.
+	 * Stores the object at the lowest free index from min to max. Errors: EBUSY if there is
+	 * none, ENOMEM.
 	 */
 	Result<u32> alloc(T *object, u32 min, u32 max, Gfp flags = Gfp::kernel)
 	{
@@ -48,8 +48,8 @@ public:
 		return index;
 	}
 	/*
-	 * The same, cyclically, so that a number is not soon used again. `next` must be kept by the
-	 * caller.
+	 * Like alloc(), but searches cyclically, so that an index is not reused soon. The caller
+	 * keeps `next`.
 	 */
 	Result<u32> alloc_cyclic(T *object, u32 min, u32 max, u32 &next, Gfp flags = Gfp::kernel)
 	{
@@ -58,12 +58,12 @@ public:
 						    static_cast<unsigned int>(flags)));
 		return index;
 	}
-	/* Returns the former entry. Context: any. */
+	/* Removes and returns the entry. Context: any. */
 	T *erase(unsigned long index) { return static_cast<T *>(kern_xa_erase(&native_, index)); }
 
 	/*
-	 * Calls body(index, object) for each, in order of index. Entries may be added and removed
-	 * meanwhile.
+	 * Calls body(index, object) for each entry, in the order of indices. Entries may be added
+	 * and removed during the call.
 	 */
 	template<class Body>
 	void for_each(Body body)
@@ -80,7 +80,7 @@ private:
 	kern_xarray native_;
 };
 
-/* Free numbers from a range. */
+/* Allocates free numbers from a range. */
 class IdAllocator
 {
 public:
@@ -94,8 +94,8 @@ public:
 	IdAllocator &operator=(const IdAllocator &) = delete;
 
 	/*
-	 * Returns the lowest free number of min..max (max < 2^31). Errors: ENOSPC, ENOMEM. Context:
-	 * as `flags` says.
+	 * Returns the lowest free number from min to max (max < 2^31). Errors: ENOSPC, ENOMEM.
+	 * Context: any that `flags` permits.
 	 */
 	Result<unsigned int> alloc(unsigned int min, unsigned int max, Gfp flags = Gfp::kernel)
 	{

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The interface between C++ and the kernel. Both sides include every header in kern/abi: a C file
- * of core/kern includes it together with the kernel's headers and implements it; C++ includes
- * nothing else. A kernel type that C++ has to hold in memory is opaque storage, sized by
- * generated/kern/layout.h for the kernel that is built against.
+ * The interface between C++ and the kernel. Both sides include the headers in kern/abi: a C file of
+ * core/kern includes them together with the kernel's headers and implements them, and C++ includes
+ * no other kernel headers. A kernel type that C++ must hold in memory is opaque storage, whose size
+ * generated/kern/layout.h defines for the kernel that is built against.
  */
 #pragma once
 #include <kern/types.h>
@@ -20,7 +20,7 @@
 #define KERN_C_END
 #endif
 
-/* struct kern_NAME: storage for the kernel's type; no member of it means anything to C++. */
+/* Defines struct kern_NAME: storage for the kernel's type. C++ does not interpret its contents. */
 #define KERN_OPAQUE(name)                                                                          \
 	struct kern_##name {                                                                       \
 		unsigned char storage[KERN_SIZEOF_##name]                                          \
@@ -31,6 +31,6 @@
 KERN_OPAQUE(lock_class_key);
 #endif
 
-/* Kernel objects that C++ knows by pointer only. */
+/* Kernel objects that C++ only accesses by pointers. */
 struct device;
 struct page;

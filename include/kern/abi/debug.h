@@ -5,19 +5,19 @@
 
 KERN_C_BEGIN
 
-/* Reports with a backtrace, as WARN does. */
+/* Reports a warning with a backtrace, like WARN. */
 void kern_warn_at(const char *file, int line, const char *what);
 void kern_bug_at(const char *file, int line, const char *what) __attribute__((noreturn));
 
-/* Reports a caller that may not sleep. */
+/* Reports a caller that must not sleep. */
 void kern_might_sleep(const char *file, int line);
 /*
- * For tests: counts the calls of kern_might_sleep() in the running task, until the second function
- * ends that. Only on kernels with KUnit.
+ * For tests, only on kernels with KUnit: the first function starts counting the calls of
+ * kern_might_sleep() in the running task, and the second one stops it and returns the number.
  */
 void kern_watch_sleep_checks(void);
 unsigned int kern_watched_sleep_checks(void);
-/* Between these two calls in a task, might_sleep() reports. */
+/* Between these two calls in a task, might_sleep() reports the caller. */
 void kern_non_block_start(void);
 void kern_non_block_end(void);
 
@@ -27,7 +27,10 @@ bool kern_in_soft_irq(void);
 /* Returns true in interrupts and in tasks that must not sleep. */
 bool kern_in_atomic(void);
 bool kern_irqs_disabled(void);
-/* Returns false where the kernel would report a caller that sleeps, if it has that check. */
+/*
+ * Returns false if the kernel would report a caller that sleeps. Always true on a kernel without
+ * that check.
+ */
 bool kern_may_sleep(void);
 /*
  * Identifies the calling context: the task and the kind of interrupt. Two callers get the same

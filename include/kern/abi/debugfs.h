@@ -10,9 +10,7 @@ struct seq_file;
 
 struct kern_debugfs_file {
 	void (*show)(struct kern_debugfs_file *file, struct seq_file *out);
-	/*
-	 * NULL for a file that can only be read. text is terminated. Returns 0 or a negative errno.
-	 */
+	/* NULL for a read-only file. @text is null-terminated. Returns 0 or a negative errno. */
 	int (*write)(struct kern_debugfs_file *file, const char *text, size_t size);
 	void *context;
 	struct dentry *entry;
@@ -23,7 +21,7 @@ struct kern_debugfs_file {
  */
 struct dentry *kern_debugfs_directory(const char *name, struct dentry *parent);
 void kern_debugfs_add(struct kern_debugfs_file *file, const char *name, struct dentry *parent);
-/* Waits for running reads and writes of it and of all entries below it. */
+/* Also waits for running reads and writes of the entry and of all entries below it. */
 void kern_debugfs_remove(struct dentry *entry);
 void kern_debugfs_print(struct seq_file *out, const char *format, __builtin_va_list args);
 

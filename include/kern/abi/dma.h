@@ -8,14 +8,14 @@ KERN_C_BEGIN
 struct dma_pool;
 KERN_OPAQUE(sg_table);
 
-/* The kernel's enum dma_data_direction. */
+/* The values are those of the kernel's enum dma_data_direction. */
 enum kern_dma_direction { KERN_DMA_BIDIRECTIONAL, KERN_DMA_TO_DEVICE, KERN_DMA_FROM_DEVICE };
 
 /* The memory is zeroed. */
 void *kern_dma_alloc_coherent(struct device *device, size_t size, u64 *address, unsigned int flags);
 void kern_dma_free_coherent(struct device *device, size_t size, void *memory, u64 address);
 
-/* Returns 0, or -ENOMEM if the device cannot reach the address or the table is full. */
+/* Returns 0, or -ENOMEM if the device cannot access the address or the mapping table is full. */
 int kern_dma_map_single(struct device *device, void *memory, size_t size,
 			enum kern_dma_direction direction, u64 *address);
 int kern_dma_map_page(struct device *device, struct page *page, size_t offset, size_t size,
@@ -39,7 +39,7 @@ int kern_sg_alloc(struct kern_sg_table *table, unsigned int entries, unsigned in
 void kern_sg_free(struct kern_sg_table *table);
 void kern_sg_set_page(struct kern_sg_table *table, unsigned int entry, struct page *page,
 		      unsigned int size, unsigned int offset);
-/* The number of DMA segments, which may be fewer than the entries, or a negative errno. */
+/* Returns the number of DMA segments, which may be fewer than the entries, or a negative errno. */
 int kern_sg_map(struct device *device, struct kern_sg_table *table,
 		enum kern_dma_direction direction);
 void kern_sg_unmap(struct device *device, struct kern_sg_table *table,

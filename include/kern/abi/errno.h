@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The table of error numbers; the includer defines KERN_ERRNO(name, value) to use each. Included
- * more than once on purpose.
+ * The table of error numbers. It is included several times, each time with another definition of
+ * KERN_ERRNO(name, value).
  */
 KERN_ERRNO(EPERM, 1);
 KERN_ERRNO(ENOENT, 2);

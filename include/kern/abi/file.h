@@ -12,7 +12,7 @@ struct kern_node;
 struct kern_poll;
 struct module;
 
-/* Registers of a device that a mapping of a file maps. */
+/* Registers of a device that a mapping of a file gives access to. */
 struct kern_mapping {
 	u64 pfn;
 	bool write_combining;
@@ -26,14 +26,21 @@ enum {
 };
 
 /*
- * Operations of a kind of file; owner is the object given when it was opened or created. read and
- * write: addresses in the calling process; how many bytes, or a negative errno; NULL where there is
- * no such call. wait: false for a file that does not wait. An interrupted wait is EINTR here, and
- * is begun again where the signal's handler asks for that. control: ioctl(), of programs of either
- * word size; 0 or a negative errno; ENOSYS for a command that there is not, which the program knows
- * as ENOTTY. map is not called any more once the file has been revoked; it must not reach for
- * memory of the process. release: the last descriptor and the last mapping have gone; called once,
- * the owner is not used any more.
+ * Operations of a kind of file. @owner is the object that was passed when the file was opened or
+ * created.
+ *
+ * read, write: @to and @from are addresses in the calling process. Return the number of bytes or a
+ * negative errno. NULL if the file does not support the call. @wait is false for a non-blocking
+ * file. If a wait is interrupted, they return -EINTR; the system call is restarted if the signal's
+ * handler requests that.
+ *
+ * control: ioctl(), also of 32-bit programs. Returns 0 or a negative errno; -ENOSYS for an unknown
+ * command, which the program gets as ENOTTY.
+ *
+ * map: must not access the memory of the process. Not called after the file has been revoked.
+ *
+ * release: called once, when the last descriptor and the last mapping have been closed. The owner
+ * is not used afterwards.
  */
 struct kern_file_ops {
 	long (*read)(void *owner, u64 to, size_t count, bool wait);
@@ -48,20 +55,20 @@ struct kern_file_ops {
 	void (*release)(void *owner);
 };
 
-/* Returns NULL without memory. The module is held while a file of the kind is open. */
+/* Returns NULL if there is no memory. The module is held while a file of this kind is open. */
 struct kern_file_kind *kern_file_kind_create(const struct kern_file_ops *ops,
 					     struct module *module);
-/* No file of the kind may be open. */
+/* No file of this kind may be open. */
 void kern_file_kind_destroy(struct kern_file_kind *kind);
 
-/* A file without a name. No other thread can use its descriptor before kern_file_install(). */
+/* A new anonymous file. No other thread can use its descriptor before kern_file_install(). */
 struct kern_new_file {
 	struct kern_file *file;
 	int descriptor;
 };
 /*
- * The file can only be read, and is closed by exec. It takes over the owner unless it fails:
- * ENOMEM, EMFILE, ENFILE. name must stay valid.
+ * Creates a file that can only be read and is closed by exec. It takes over the owner, unless the
+ * function fails. Errors: ENOMEM, EMFILE, ENFILE. @name must stay valid.
  */
 int kern_file_create(struct kern_file_kind *kind, const char *name, void *owner,
 		     struct kern_new_file *created);
@@ -70,17 +77,18 @@ void kern_file_install(const struct kern_new_file *created);
 void kern_file_cancel(const struct kern_new_file *created);
 
 /*
- * Returns the owner of the file that the calling process has open under that number, held until
- * kern_file_put(); NULL if it has none of that kind.
+ * Returns the owner of the file that the calling process has open with this descriptor, held until
+ * kern_file_put(); NULL if there is no file of this kind.
  */
 void *kern_file_get(struct kern_file_kind *kind, int descriptor, struct kern_file **file);
 void kern_file_put(struct kern_file *file);
 
 /*
- * Looks up the file that the calling process has open by that number: @inode is the same for each
- * of its names and descriptors. It is held, and not reused, until kern_inode_put(), and with it the
- * mount that it was found by, because a file system must not be unmounted under an inode. False if
- * the process has no such descriptor. May sleep.
+ * Looks up the file that the calling process has open with this descriptor. @inode is the same for
+ * each name and descriptor of the file. It is held, so that it is not reused, until
+ * kern_inode_put(). The mount through which it was found is held, too, because a file system must
+ * not be unmounted while an inode is held. Returns false if the process has no such descriptor. May
+ * sleep.
  */
 struct vfsmount;
 struct dentry;
@@ -93,17 +101,17 @@ bool kern_inode_get(int descriptor, struct kern_inode *held);
 void kern_inode_put(const struct kern_inode *held);
 
 /*
- * Mappings are permanently disconnected from the device's registers, and map plain memory instead.
- * May sleep.
+ * Permanently disconnects all mappings of the file from the device's registers; they then map
+ * ordinary memory instead. May sleep.
  */
 void kern_file_revoke(struct kern_file *file);
-/* Sends SIGIO to the processes that requested it. Any context. */
+/* Sends SIGIO to the processes that requested it. Context: any. */
 void kern_file_signal(struct kern_file *file);
 void kern_poll_wait(struct kern_poll *poll, struct kern_wait_queue *queue);
 
 /*
- * Returns true if read and write of the file wait, that is, if O_NONBLOCK is not set. For code that
- * opens it.
+ * Returns true if reads and writes of the file block, that is, if O_NONBLOCK is not set. For
+ * functions that open the file.
  */
 bool kern_file_waits(const struct kern_file *file);
 
@@ -111,9 +119,10 @@ bool kern_file_waits(const struct kern_file *file);
 bool kern_has_raw_network(void);
 
 /*
- * A node in /dev, with an entry in a class, as kern_class_device_create(). open: makes the owner of
- * an opened file, 0 or a negative errno, EINTR as for read; it is not called any more once the node
- * has been removed, and removal waits for it. number: below KERN_NODES.
+ * A node in /dev, with an entry in a class as by kern_class_device_create(). @open creates the
+ * owner of an opened file, and returns 0 or a negative errno (-EINTR as for read). It is not called
+ * after the node has been removed, and the removal waits for running calls. @number is less than
+ * KERN_NODES.
  */
 struct kern_node_ops {
 	int (*open)(void *context, struct kern_file *file, void **owner);
@@ -136,24 +145,28 @@ struct kern_node *kern_node_create(struct kern_class *class_, struct device *par
 				   unsigned int count, const struct kern_node_options *options);
 void kern_node_announce(struct kern_node *node);
 /*
- * The node can no longer be opened; open files stay open. Waits for running opens and reads of its
- * files. May sleep.
+ * Removes a node. It can no longer be opened; open files stay open. Waits for running open() calls,
+ * and for reads of its sysfs files. May sleep.
  */
 void kern_node_remove(struct kern_node *node);
 
 /*
- * A node in /dev/infiniband that belongs to no device. All users may read and write it; it is in
- * the class misc, with the file abi_version. It is the only node of this kind of files. Returns an
- * error pointer for ENOMEM, EEXIST and EBUSY. name and abi_version must stay valid.
+ * Creates a node in /dev/infiniband that does not belong to a device. All users may read and write
+ * it. It is in the class misc, with a file abi_version. There can be only one node with this kind
+ * of files. Returns an error pointer: -ENOMEM, -EEXIST or -EBUSY. @name and @abi_version must stay
+ * valid.
  */
 struct kern_misc_node;
 struct kern_misc_node *kern_misc_node_create(const char *name, const char *abi_version,
 					     const struct kern_node_ops *ops, void *context,
 					     struct kern_file_kind *kind);
-/* Returns its device number. */
+/* Return the node's device number. */
 unsigned int kern_misc_node_major(const struct kern_misc_node *node);
 unsigned int kern_misc_node_minor(const struct kern_misc_node *node);
-/* The node can no longer be opened; open files stay open. Waits for running opens. May sleep. */
+/*
+ * Removes a node. It can no longer be opened; open files stay open. Waits for running open() calls.
+ * May sleep.
+ */
 void kern_misc_node_remove(struct kern_misc_node *node);
 
 KERN_C_END

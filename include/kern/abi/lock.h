@@ -36,13 +36,19 @@ void kern_rwsem_lock_shared(struct kern_rw_semaphore *lock);
 void kern_rwsem_unlock_shared(struct kern_rw_semaphore *lock);
 void kern_rwsem_assert_held(struct kern_rw_semaphore *lock);
 
-/* Declares to lockdep an exclusion that is not a lock. No effect on a kernel without lockdep. */
+/*
+ * Declare an exclusion to lockdep that is not a lock. They have no effect on a kernel without
+ * lockdep.
+ */
 void kern_lockdep_init(struct kern_lockdep_map *map, const char *name,
 		       struct kern_lock_class_key *key);
-/* waits: the task waits, as for a lock, and does not only try. */
+/* waits: the task waits, as for a lock; false for a trylock. */
 void kern_lockdep_acquire(struct kern_lockdep_map *map, bool waits);
 void kern_lockdep_release(struct kern_lockdep_map *map);
-/* Returns the number of locks of the running task that lockdep knows, or -1 without lockdep. */
+/*
+ * Returns the number of locks that the running task holds according to lockdep, or -1 without
+ * lockdep.
+ */
 int kern_lockdep_depth(void);
 
 KERN_C_END

@@ -5,7 +5,7 @@
 
 KERN_C_BEGIN
 
-/* The levels of syslog. */
+/* The levels are those of syslog. */
 enum kern_log_level {
 	KERN_LOG_ERROR = 3,
 	KERN_LOG_WARNING = 4,
@@ -22,13 +22,13 @@ void kern_log_device(enum kern_log_level level, const struct device *device, con
 
 /*
  * Formats like snprintf(), with the kernel's conversions. Writes as much as fits, always
- * terminated, and returns the length of the complete text.
+ * null-terminated, and returns the length of the complete text.
  */
 int kern_format(char *text, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 int kern_format_list(char *text, size_t size, const char *format, __builtin_va_list args);
 
-/* Each place that logs has one state. Returns true while it may log. */
+/* State of the rate limit of one call site. kern_log_allowed() returns true if it may log. */
 struct kern_log_limit {
 	unsigned long window_start;
 	unsigned int printed;

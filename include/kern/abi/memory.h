@@ -6,12 +6,13 @@
 KERN_C_BEGIN
 
 /*
- * flags: kern::Gfp. Memory is aligned to the next power of two of a power-of-two size, else to 8.
+ * flags: those of kern::Gfp. Memory of a power-of-two size is aligned to its size, other memory to
+ * 8 bytes.
  */
 void *kern_alloc(size_t size, unsigned int flags);
 void *kern_alloc_array(size_t count, size_t size, unsigned int flags);
 void kern_free(const void *object);
-/* Falls back to pages that are not contiguous; may sleep. Freed with kern_free_large only. */
+/* Falls back to pages that are not contiguous. May sleep. Must be freed with kern_free_large(). */
 void *kern_alloc_large(size_t count, size_t size, unsigned int flags);
 void kern_free_large(const void *object);
 
@@ -21,29 +22,30 @@ void kern_get_page(struct page *page);
 void kern_put_page(struct page *page);
 void *kern_page_address(struct page *page);
 int kern_node_id(void);
-/* Returns the number of pages of memory of the host. */
+/* Returns the number of pages of the computer's memory. */
 u64 kern_ram_pages(void);
 
 /*
- * From here to kern_noio_leave(), which gets the value that this returns, no allocation of the
- * calling task starts I/O or file system work to find memory, whatever its flags are. For code on
- * which such I/O may depend, because the I/O may be swapping or NFS over IPoIB. Pairs may be
- * nested.
+ * Until kern_noio_leave(), allocations of the calling task do not start I/O or use file systems to
+ * reclaim memory, regardless of their flags. For code on which such I/O may depend, because it may
+ * be swapping or NFS over IPoIB. kern_noio_leave() gets the value that kern_noio_enter() returns.
+ * Pairs may be nested.
  */
 unsigned int kern_noio_enter(void);
 void kern_noio_leave(unsigned int former);
-/* True if the calling task is within such a pair. */
+/* Returns true if the calling task is between kern_noio_enter() and kern_noio_leave(). */
 bool kern_noio(void);
 
 /*
- * For tests, in builds with checks: the nth allocation from now by the calling task fails, once; 0
- * cancels that. The second function returns whether it has happened. One task at a time.
+ * For tests, in builds with checks: the nth allocation of the calling task from now on fails, once;
+ * 0 cancels that. kern_allocation_failed() returns whether it has failed. Only one task may use
+ * this at a time.
  */
 void kern_fail_allocation(unsigned int nth);
 bool kern_allocation_failed(void);
 /*
- * The nth allocation from now on, counted over all work items, fails once; 0 cancels that. Returns
- * how many were left to count.
+ * The nth allocation of all work items together from now on fails, once; 0 cancels that. Returns
+ * how many allocations of the previous call were left to count.
  */
 unsigned int kern_fail_work_allocation(unsigned int nth);
 

@@ -6,9 +6,9 @@
 KERN_C_BEGIN
 
 /*
- * Runs modprobe for the module with that name or alias, and waits for it. Context: process; the
- * caller must not hold a lock that the module's init takes. Returns 0, a negative errno, or
- * modprobe's exit status.
+ * Runs modprobe for the module with this name or alias, and waits for it. Context: process; the
+ * caller must not hold a lock that the module's init function takes. Returns 0, a negative errno,
+ * or modprobe's exit status.
  */
 int kern_request_module(const char *name);
 

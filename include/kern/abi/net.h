@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Network namespaces: references to them, and the numbers that identify them. */
+/* Network namespaces: references to them, and numbers that identify them. */
 #pragma once
 #include <kern/abi/base.h>
 
@@ -8,7 +8,7 @@ KERN_C_BEGIN
 /* A network namespace. */
 struct kern_net;
 
-/* The number of the initial namespace. */
+/* Number of the initial namespace. */
 #define KERN_NET_INITIAL 0
 
 /*
@@ -23,16 +23,17 @@ u64 kern_net_number(struct kern_net *net);
 u64 kern_net_number_of_caller(void);
 
 /*
- * Calls begun() for each namespace but the initial one, those included that exist already, and
- * ended() when one is about to end: its interfaces may still exist, but no task can enter it any
- * more. Both in process context and may sleep. One watcher at a time. 0; -EBUSY; -ENOMEM.
+ * Calls begun() for each network namespace except the initial one, including those that exist
+ * already. Calls ended() when a namespace is being destroyed: its interfaces may still exist, but
+ * no task can enter it. Both are called in process context and may sleep. There can be only one
+ * watcher. Returns 0, -EBUSY or -ENOMEM.
  */
 struct kern_net_watcher {
 	void (*begun)(void);
 	void (*ended)(u64 number);
 };
 int kern_net_watch(const struct kern_net_watcher *watcher);
-/* Calls ended() for the namespaces that remain; no callback runs afterwards. */
+/* Calls ended() for the namespaces that remain. No callback runs afterwards. */
 void kern_net_unwatch(void);
 
 KERN_C_END

@@ -25,7 +25,7 @@ struct kern_rings {
 };
 
 /*
- * The interrupt of one direction is raised after this many microseconds or packets; adaptive: the
+ * In one direction, the interrupt is raised after this many microseconds or packets. adaptive: the
  * interface chooses the values.
  */
 struct kern_coalesce {
@@ -40,16 +40,19 @@ struct kern_link_speed {
 };
 
 /*
- * Operations of an interface. The first two are called by the stack itself, with its own types; the
- * others through one C function each. All but start_xmit, header_create, set_rx_mode, get_stats and
- * tx_timeout hold the rtnl lock and may sleep. 0 or a negative errno unless it says otherwise.
+ * Operations of an interface. The network stack calls start_xmit and header_create directly, with
+ * its own types, and the others through a C function each. All except start_xmit, header_create,
+ * set_rx_mode, get_stats and tx_timeout are called with the rtnl lock held and may sleep. They
+ * return 0 or a negative errno, unless noted otherwise.
  */
 struct kern_netdev_ops {
-	/* KERN_XMIT_*. In a soft interrupt, one at a time for each queue. */
+	/*
+	 * Returns KERN_XMIT_*. Called in soft interrupt context, one call at a time for each queue.
+	 */
 	int (*start_xmit)(struct sk_buff *skb, struct net_device *dev);
 	/*
-	 * Returns the number of bytes put in front, or minus that number if their address is
-	 * missing. In that case the caller has none, and daddr is NULL.
+	 * Returns the number of bytes that were added in front, or the negative number if the
+	 * address is missing in them because daddr is NULL.
 	 */
 	int (*header_create)(struct sk_buff *skb, struct net_device *dev, unsigned short type,
 			     const void *daddr, const void *saddr, unsigned int len);
@@ -59,22 +62,25 @@ struct kern_netdev_ops {
 	void (*set_rx_mode)(void *owner);
 	int (*change_mtu)(void *owner, unsigned int mtu);
 	/*
-	 * The administrator requests this hardware address. kern_netdev_set_address() reports the
-	 * result.
+	 * Called when the administrator sets the hardware address. The driver sets the new address
+	 * with kern_netdev_set_address().
 	 */
 	int (*set_address)(void *owner, const u8 *address);
 	/*
-	 * Sets whether to trust the checksums that the device verified; called only if it has
+	 * Sets whether to use the checksum results of the device. Called only if the interface has
 	 * KERN_NETDEV_CSUM.
 	 */
 	void (*set_rx_checksum)(void *owner, bool on);
 	void (*tx_timeout)(void *owner, unsigned int queue);
 	void (*get_stats)(void *owner, struct kern_net_stats *stats);
-	/* Returns the interface below this one, or its own index if there is none. */
+	/*
+	 * Returns the index of the interface below this one, or the interface's own index if there
+	 * is none.
+	 */
 	int (*get_iflink)(void *owner);
-	/* The interface is being unregistered and is down. */
+	/* Called while the interface is being unregistered. It is down. */
 	void (*uninit)(void *owner);
-	/* No user of the interface remains. Context: process, without the rtnl lock. */
+	/* Called when the interface has no users left. Context: process, without the rtnl lock. */
 	void (*destroy)(void *owner);
 
 	void (*get_rings)(void *owner, struct kern_rings *rings);
@@ -83,13 +89,13 @@ struct kern_netdev_ops {
 	int (*set_coalesce)(void *owner, const struct kern_coalesce *rx,
 			    const struct kern_coalesce *tx);
 	void (*get_link_speed)(void *owner, struct kern_link_speed *speed);
-	/* Names of the counters of ethtool -S, and their values. */
+	/* The names of the counters of ethtool -S, and a function that returns their values. */
 	unsigned int counter_count;
 	const char *const *counter_names;
 	void (*get_counters)(void *owner, u64 *values);
 	const char *driver_name;
 	/*
-	 * Writes the version of the device's firmware as text of at most that many bytes. May be
+	 * Writes the version of the device's firmware as a text of at most @size bytes. May be
 	 * NULL.
 	 */
 	void (*get_firmware_version)(void *owner, char *text, unsigned int size);
@@ -102,7 +108,7 @@ enum {
 
 enum kern_netdev_feature {
 	KERN_NETDEV_SG = 1 << 0,
-	KERN_NETDEV_CSUM = 1 << 1, /* TCP and UDP over IPv4 and IPv6, both directions */
+	KERN_NETDEV_CSUM = 1 << 1, /* TCP and UDP over IPv4 and IPv6, in both directions */
 	KERN_NETDEV_TSO = 1 << 2,  /* over IPv4 and IPv6 */
 };
 
@@ -123,11 +129,11 @@ struct kern_netdev_config {
 	const u8 *broadcast;
 };
 
-/* name: with at most one %d. Process context. NULL without memory. */
+/* name: contains at most one %d. Context: process. Returns NULL if there is no memory. */
 struct net_device *kern_netdev_alloc(const char *name, unsigned int tx_queues);
 /*
- * A child of another interface, in its namespace, named after it with a dot and a hexadecimal
- * number.
+ * Allocates a child of another interface in the same network namespace. Its name is the parent's,
+ * with a dot and a hexadecimal number.
  */
 struct net_device *kern_netdev_alloc_child(const struct net_device *parent, unsigned int number,
 					   unsigned int tx_queues);
@@ -135,8 +141,8 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 /* Frees a device that was not registered. Its owner's destroy is not called. */
 void kern_netdev_free(struct net_device *dev);
 /*
- * Caller holds the rtnl lock. After unregister, the last reference frees the device and calls
- * destroy.
+ * The caller holds the rtnl lock. After unregistering, dropping the last reference frees the device
+ * and calls destroy.
  */
 int kern_netdev_register_locked(struct net_device *dev);
 void kern_netdev_unregister_locked(struct net_device *dev);
@@ -145,19 +151,23 @@ void kern_rtnl_lock(void);
 void kern_rtnl_unlock(void);
 
 const char *kern_netdev_name(const struct net_device *dev);
-/* The last value given to set_rx_checksum; initially, whether the device has KERN_NETDEV_CSUM. */
+/*
+ * Returns the last value passed to set_rx_checksum or, if it was not called, whether the interface
+ * has KERN_NETDEV_CSUM.
+ */
 bool kern_netdev_rx_checksum(const struct net_device *dev);
 int kern_netdev_ifindex(const struct net_device *dev);
 bool kern_netdev_is_up(const struct net_device *dev);
 unsigned int kern_netdev_mtu(const struct net_device *dev);
-/* Caller holds the rtnl lock. */
+/* The caller holds the rtnl lock. */
 int kern_netdev_set_mtu(struct net_device *dev, unsigned int mtu);
 void kern_netdev_set_max_mtu(struct net_device *dev, unsigned int max_mtu);
-/* Replaces the function that transmits. The queues must be stopped. */
+/* Replaces the transmit function. The queues must be stopped. */
 void kern_netdev_set_start_xmit(struct net_device *dev,
 				int (*start_xmit)(struct sk_buff *skb, struct net_device *dev));
 /*
- * Sets whether the device segments outgoing packets, as far as it can. Caller holds the rtnl lock.
+ * Sets whether the device segments outgoing packets, as far as it can. The caller holds the rtnl
+ * lock.
  */
 void kern_netdev_set_segmentation(struct net_device *dev, bool on);
 void kern_netdev_set_address(struct net_device *dev, const u8 *address);
@@ -165,23 +175,23 @@ const u8 *kern_netdev_address(const struct net_device *dev);
 void kern_netdev_set_broadcast(struct net_device *dev, const u8 *address);
 void kern_netdev_carrier(struct net_device *dev, bool on);
 bool kern_netdev_carrier_ok(const struct net_device *dev);
-/* Starts or stops the stack's calls of the transmit function. */
+/* Start or stop the network stack's calls of the transmit function. */
 void kern_netdev_start_queues(struct net_device *dev);
 void kern_netdev_stop_queues(struct net_device *dev);
-/* Returns the number of multicast addresses that the stack has now. Context: any. */
+/* Returns the current number of multicast addresses of the network stack. Context: any. */
 unsigned int kern_netdev_multicast_count(const struct net_device *dev);
 /*
- * Calls each for every multicast address until it returns false. The address lock is held with soft
- * interrupts off, so it must not sleep or take long.
+ * Calls @each for every multicast address until it returns false. The address lock is held and soft
+ * interrupts are disabled, so it must not sleep or take long.
  */
 void kern_netdev_for_each_multicast(struct net_device *dev,
 				    bool (*each)(void *context, const u8 *address), void *context);
 
-/* Returns the number of transmit queues that the device was allocated with. */
+/* Returns the number of transmit queues with which the device was allocated. */
 unsigned int kern_netdev_tx_queue_count(const struct net_device *dev);
 /*
- * Uses the first `count` of them, and makes each CPU prefer one. The device must be registered, and
- * the caller must hold the rtnl lock. Returns 0 or a negative errno.
+ * Uses the first `count` transmit queues, and assigns each CPU one of them. The device must be
+ * registered, and the caller must hold the rtnl lock. Returns 0 or a negative errno.
  */
 int kern_netdev_use_tx_queues(struct net_device *dev, unsigned int count);
 struct netdev_queue *kern_netdev_tx_queue(struct net_device *dev, unsigned int index);
@@ -190,29 +200,32 @@ void kern_txq_wake(struct netdev_queue *queue);
 bool kern_txq_stopped(const struct netdev_queue *queue);
 void kern_txq_reset(struct netdev_queue *queue);
 /*
- * A packet of that many bytes was queued. Returns true if the doorbell must be rung now, because no
- * packet follows or the queue is full.
+ * Called after a packet of this size has been queued. Returns true if the doorbell must be rung
+ * now, because no packet follows or the queue is full.
  */
 bool kern_txq_sent(struct netdev_queue *queue, unsigned int bytes);
 void kern_txq_completed(struct netdev_queue *queue, unsigned int packets, unsigned int bytes);
 bool kern_xmit_more(void);
 
-/* NAPI. poll gets the address of napi, which is also that of struct napi_struct. */
+/* NAPI. The poll function gets the address of @napi, which is also that of struct napi_struct. */
 void kern_napi_add(struct net_device *dev, struct kern_napi *napi,
 		   int (*poll)(struct kern_napi *napi, int budget), bool transmit);
 void kern_napi_del(struct kern_napi *napi);
 void kern_napi_enable(struct kern_napi *napi);
-/* Waits until a poll has returned, so that its data can be freed. */
+/* Waits until a running poll has returned, so that its data can be freed. */
 void kern_napi_disable(struct kern_napi *napi);
 /*
- * Waits only until a poll has reported that it is done; it may still arm the queue. For a napi that
- * is soon enabled again.
+ * Waits only until a running poll has called kern_napi_complete_done(); it may still arm the queue.
+ * For an instance that is enabled again soon.
  */
 void kern_napi_pause(struct kern_napi *napi);
 bool kern_napi_schedule(struct kern_napi *napi);
-/* The same in process context, in which no interrupt's end would start the poll. */
+/*
+ * Like kern_napi_schedule(), in process context, where the poll is not started by the end of an
+ * interrupt.
+ */
 bool kern_napi_schedule_from_task(struct kern_napi *napi);
-/* Returns false if it must be polled again. */
+/* Returns false if the instance must be polled again. */
 bool kern_napi_complete_done(struct kern_napi *napi, int work);
 
 /* Attributes of a packet for a transmit function. */
@@ -221,55 +234,62 @@ struct kern_tx_packet {
 	unsigned int length;
 	unsigned int linear; /* bytes at data; the rest is in fragments */
 	unsigned int fragments;
-	unsigned int gso_size; /* 0: one packet */
+	unsigned int gso_size; /* 0 for a single packet */
 	unsigned int gso_segments;
-	unsigned int header_length; /* for a GSO packet: bytes from data to the TCP payload */
-	bool checksum;              /* the device has to fill it in */
+	/* only for a GSO packet: number of bytes from data to the TCP payload */
+	unsigned int header_length;
+	bool checksum;              /* the device must compute the checksum */
 };
 void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet);
 /*
- * Maps the packet for DMA, beginning with byte `skip` of its linear part. Returns the number of
- * pieces, or a negative errno; then nothing is mapped.
+ * Maps a packet for DMA, beginning with byte `skip` of its linear part. Returns the number of
+ * pieces, or a negative errno after which nothing is mapped.
  */
 struct kern_tx_piece {
 	u64 address;
 	u32 length;
-	u32 key; /* for the caller; not accessed here */
+	u32 key; /* for the caller; not accessed by these functions */
 };
 int kern_skb_map(struct device *device, struct sk_buff *skb, unsigned int skip,
 		 struct kern_tx_piece *pieces);
 void kern_skb_unmap(struct device *device, struct sk_buff *skb, unsigned int skip,
 		    const struct kern_tx_piece *pieces);
-/* Copies the whole packet, linear or not. */
+/* Copies the whole packet, including fragments. */
 void kern_skb_copy(const struct sk_buff *skb, void *to, unsigned int length);
 void *kern_skb_push(struct sk_buff *skb, unsigned int length);
 /*
- * Removes that many bytes from the front. Returns false without a change if the linear part does
- * not have these bytes and `leave` more.
+ * Removes @length bytes from the front. Returns false without a change if the linear part does not
+ * have these bytes and `leave` more.
  */
 bool kern_skb_pull(struct sk_buff *skb, unsigned int length, unsigned int leave);
-/* Makes space in front, and a private header. Returns a negative errno without memory. */
+/*
+ * Makes space in front of the data, and makes the header private. Returns a negative errno if there
+ * is no memory.
+ */
 int kern_skb_cow_head(struct sk_buff *skb, unsigned int headroom);
 int kern_skb_linearize(struct sk_buff *skb);
 /*
- * For a packet whose checksum the device has to complete: the offset at which the covered bytes
- * begin, and the checksum's offset from there.
+ * For a packet whose checksum the device must complete. @start: the offset of the first covered
+ * byte. @offset: the offset of the checksum from there.
  */
 void kern_skb_checksum_place(const struct sk_buff *skb, unsigned int *start, unsigned int *offset);
-/* Computes the checksum. Returns a negative errno without memory. */
+/* Computes the checksum. Returns a negative errno if there is no memory. */
 int kern_skb_fill_checksum(struct sk_buff *skb);
 /* The 48 bytes that belong to the current owner of the packet. */
 void *kern_skb_control(struct sk_buff *skb);
 u16 kern_skb_protocol(const struct sk_buff *skb);
-/* Sends a packet again from the beginning, after it has waited for its address. */
+/*
+ * Sends a packet again from the beginning of the network stack, after it has waited for its
+ * address.
+ */
 int kern_skb_requeue(struct sk_buff *skb, struct net_device *dev);
 /* Drops a packet that exceeds the path MTU, and reports the MTU to its sender. Context: process. */
 void kern_skb_too_big(struct sk_buff *skb, unsigned int mtu);
-/* budget is that of the calling poll function, and 0 elsewhere. Context: any. */
+/* budget: the budget of the calling poll function; 0 elsewhere. Context: any. */
 void kern_skb_consume(struct sk_buff *skb, int budget);
 void kern_skb_drop(struct sk_buff *skb);
 
-/* A queue of packets, protected by its owner's lock. */
+/* A queue of packets, which is protected by the owner's lock. */
 struct kern_skb_queue {
 	struct sk_buff *first;
 	struct sk_buff *last;
@@ -285,35 +305,41 @@ enum kern_packet_type {
 };
 
 /*
- * Passes a packet to the stack: `copied` bytes are copied into its linear part, and the rest of
- * `length` stays in the page.
+ * A received packet for the network stack: `copied` bytes are copied into its linear part, and the
+ * rest of `length` stays in the page.
  */
 struct kern_rx_packet {
-	/* The stack's link-layer header, mac_length bytes, which it sees in front of the data. */
+	/*
+	 * The link-layer header in front of the data, which the network stack sees; mac_length
+	 * bytes.
+	 */
 	const void *mac_header;
 	unsigned int mac_length;
 	const u8 *data;
 	unsigned int length;
 	unsigned int copied;
-	struct page *page;        /* if copied < length, its reference is taken over */
+	struct page *page;        /* if copied < length, the reference is taken over */
 	unsigned int page_offset; /* offset of data in the page */
-	unsigned int truesize;    /* size of the piece of the page */
-	u16 protocol;             /* host order */
+	unsigned int truesize;    /* size of the part of the page that the packet uses */
+	u16 protocol;             /* in host byte order */
 	enum kern_packet_type type;
 	bool checksum_ok;
 	/*
-	 * For a checksum that the sender has not computed: the offset where the covered bytes
-	 * begin, and the checksum's offset from there, all of which is copied; otherwise 0 and 0.
+	 * For a checksum that the sender has not computed: the offset of the first covered byte,
+	 * and the offset of the checksum from there. Both must be in the copied bytes. 0 and 0 for
+	 * other packets.
 	 */
 	u16 checksum_start, checksum_offset;
 };
 /*
- * False without memory: the page's reference stays the caller's. Only from within the poll function
- * of napi.
+ * Returns false if there is no memory; the caller then keeps the reference to the page. May be
+ * called only by the poll function of @napi.
  */
 bool kern_napi_receive(struct kern_napi *napi, struct net_device *dev,
 		       const struct kern_rx_packet *packet);
-/* The same, but the whole packet is copied into pages of its own, and `page` is ignored. */
+/*
+ * Like kern_napi_receive(), but the whole packet is copied into new pages, and `page` is ignored.
+ */
 bool kern_napi_receive_copy(struct kern_napi *napi, struct net_device *dev,
 			    const struct kern_rx_packet *packet);
 
@@ -324,7 +350,9 @@ void kern_fail_pages(bool fail);
 void kern_page_get(struct page *page);
 void kern_page_put(struct page *page);
 int kern_page_references(const struct page *page);
-/* Returns true if the page is on the local NUMA node and not from emergency reserves. */
+/*
+ * Returns true if the page is on the local NUMA node and does not come from the emergency reserves.
+ */
 bool kern_page_reusable(const struct page *page);
 const void *kern_page_bytes(const struct page *page);
 
@@ -333,47 +361,47 @@ enum kern_link_mode {
 	KERN_LINK_CONNECTED,
 };
 
-/* Settings of an IP over InfiniBand interface from rtnetlink and sysfs; -1 if not set. */
+/* Settings of an IPoIB interface from rtnetlink and sysfs; -1 if not set. */
 struct kern_link_settings {
 	int pkey;
 	int mode; /* enum kern_link_mode */
 	int umcast;
 };
 
-/* Interfaces that user space creates: `ip link add link PARENT name NAME type KIND`. */
+/* A type of interfaces that user space creates: `ip link add link PARENT name NAME type KIND`. */
 struct kern_link_ops {
 	const char *kind;
 	/*
-	 * dev is allocated, named and not configured; parent is the device in IFLA_LINK. The rtnl
-	 * lock is held.
+	 * @dev has been allocated and named, but not configured. @parent is the device in
+	 * IFLA_LINK. Called with the rtnl lock held.
 	 */
 	int (*newlink)(struct net_device *dev, struct net_device *parent,
 		       const struct kern_link_settings *settings);
-	/* The P_Key must not be changed, and is ignored. The rtnl lock is held. */
+	/* The P_Key cannot be changed, and is ignored. Called with the rtnl lock held. */
 	int (*change)(void *owner, const struct kern_link_settings *settings);
 	void (*get)(void *owner, struct kern_link_settings *settings);
-	/* Returns whether user space may delete it. */
+	/* Returns whether user space may delete the interface. */
 	bool (*may_delete)(void *owner);
 	/*
-	 * The older interface to create and delete one by its P_Key, below an interface that has a
-	 * port. The rtnl lock is held.
+	 * The older interface for creating and deleting a child interface by its P_Key, through
+	 * files of an interface that has a port. Called with the rtnl lock held.
 	 */
 	int (*create_child)(void *owner, u16 pkey);
 	int (*delete_child)(void *owner, u16 pkey);
 	/* Returns the number of transmit queues of a device that is about to be created. */
 	unsigned int (*tx_queues)(void);
-	/* A device with these ops is of this kind. */
+	/* An interface with these operations is of this type. */
 	const struct kern_netdev_ops *netdev_ops;
 };
 struct kern_link_kind;
 struct kern_link_kind *kern_link_register(const struct kern_link_ops *ops);
 void kern_link_unregister(struct kern_link_kind *kind);
 /*
- * Makes a device one of the kind, so that user space sees its attributes, by rtnetlink and in its
- * directory in sysfs. Must be called before the device is registered.
+ * Makes a device one of this type, so that user space sees its attributes through rtnetlink and
+ * sysfs. Must be called before the device is registered.
  */
 void kern_link_adopt(struct kern_link_kind *kind, struct net_device *dev);
-/* Returns the owner of a device with these ops, and NULL for any other device. */
+/* Returns the owner of a device with these operations; NULL for any other device. */
 void *kern_netdev_owner_of(struct net_device *dev, const struct kern_netdev_ops *ops);
 
 KERN_C_END

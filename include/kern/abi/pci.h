@@ -14,8 +14,8 @@ KERN_OPAQUE(pci_driver);
 struct kern_pci_driver_item {
 	struct kern_pci_driver native;
 	/*
-	 * Returns 0, or a negative errno after having undone everything. data is that of the
-	 * matching entry of the table.
+	 * Returns 0, or a negative errno after undoing everything. @data is from the matching entry
+	 * of the table.
 	 */
 	int (*probe)(struct kern_pci_driver_item *driver, struct pci_dev *device,
 		     unsigned long data);
@@ -23,10 +23,10 @@ struct kern_pci_driver_item {
 	/* Called before a reboot or kexec: the device must stop DMA and interrupts. */
 	void (*shutdown)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 	/*
-	 * Before and after the function is reset by others, such as by a write to its `reset` in
-	 * sysfs or in the recovery from a PCI error; configuration space is restored between. Both
-	 * or neither: a driver without them takes no part in error recovery. There is no second
-	 * call if the device is lost.
+	 * Called before and after the function is reset by other code, for example by a write to
+	 * its `reset` file in sysfs, or in the recovery from a PCI error. The configuration space
+	 * is restored before reset_done. A driver must have both methods or neither; without them
+	 * it takes no part in error recovery. reset_done is not called if the device is lost.
 	 */
 	void (*reset_prepare)(struct kern_pci_driver_item *driver, struct pci_dev *device);
 	void (*reset_done)(struct kern_pci_driver_item *driver, struct pci_dev *device);
@@ -44,7 +44,7 @@ u16 kern_pci_vendor_id(struct pci_dev *pci);
 u16 kern_pci_device_id(struct pci_dev *pci);
 u8 kern_pci_revision(struct pci_dev *pci);
 int kern_pci_node(struct pci_dev *pci);
-/* Returns false when the device does not answer any more. */
+/* Returns false if the device no longer responds. */
 bool kern_pci_present(struct pci_dev *pci);
 
 /* Enables memory decoding and bus mastering, and claims the BARs. */
@@ -67,20 +67,20 @@ void *kern_pci_map_bar(struct pci_dev *pci, unsigned int bar, u64 offset, u64 si
 		       bool write_combining);
 void kern_iounmap(void *address);
 /*
- * Accesses a register of 1, 2, 4 or 8 bytes through the kernel's functions, where that is necessary
+ * Accesses a register of 1, 2, 4 or 8 bytes through the kernel's functions, where this is necessary
  * (CONFIG_INDIRECT_IOMEM). Context: any.
  */
 u64 kern_mmio_read(const volatile void *address, unsigned int size);
 void kern_mmio_write(volatile void *address, u64 value, unsigned int size);
 
-/* Returns the number of allocated vectors, which is at least min, or a negative errno. */
+/* Returns the number of allocated vectors, which is at least @min, or a negative errno. */
 int kern_pci_alloc_msix(struct pci_dev *pci, unsigned int min, unsigned int max);
-/* Allocates the interrupt pin, as vector 0. Returns 1 or a negative errno. */
+/* Allocates the interrupt pin as vector 0. Returns 1 or a negative errno. */
 int kern_pci_alloc_line(struct pci_dev *pci);
 void kern_pci_free_vectors(struct pci_dev *pci);
 int kern_pci_vector_irq(struct pci_dev *pci, unsigned int vector);
 
-/* handler returns true if the device raised the interrupt. */
+/* The handler returns true if the device has raised the interrupt. */
 struct kern_irq_item {
 	bool (*handler)(struct kern_irq_item *item);
 	void *context;

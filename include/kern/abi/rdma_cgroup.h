@@ -6,9 +6,9 @@
 KERN_C_BEGIN
 
 /*
- * The rdma controller of control groups: rdma.max limits, for each group and device, how many
- * contexts and objects processes have, and rdma.current shows them. On a kernel without the
- * controller everything succeeds.
+ * The rdma controller of control groups. rdma.max limits the number of contexts and objects of each
+ * group and device, and rdma.current shows the numbers. On a kernel without the controller, all
+ * functions succeed.
  */
 struct kern_cgroup_device;
 struct rdma_cgroup;
@@ -19,11 +19,11 @@ enum kern_cgroup_resource {
 };
 
 /*
- * name is shown for the device. The name is stored in the device, may be changed there, and stays
- * until the device has been removed. Returns NULL without memory. Context: process.
+ * name: shown for the device. It is stored in the device, may be changed there, and must exist
+ * until the device has been removed. Returns NULL if there is no memory. Context: process.
  */
 struct kern_cgroup_device *kern_cgroup_device_add(char *name);
-/* All charges must have been returned, except lost ones. Context: process. */
+/* All charges must have been returned, except those of leaked objects. Context: process. */
 void kern_cgroup_device_remove(struct kern_cgroup_device *device);
 
 /*

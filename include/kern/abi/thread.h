@@ -8,7 +8,8 @@ KERN_C_BEGIN
 struct task_struct;
 
 /*
- * Returns the started thread; on failure, it stores the negative errno in *error and returns NULL.
+ * Starts a thread and returns it. If this fails, stores the negative errno in *error and returns
+ * NULL.
  */
 struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name,
 				      int *error);

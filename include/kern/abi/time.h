@@ -5,11 +5,11 @@
 
 KERN_C_BEGIN
 
-/* Nanoseconds since boot, never backwards. */
+/* Returns nanoseconds since boot, which never decrease. */
 u64 kern_now_ns(void);
 u64 kern_jiffies(void);
 u64 kern_ms_to_jiffies(unsigned int ms);
-/* Sleeps at least that long. */
+/* Sleep at least this long. */
 void kern_sleep_ms(unsigned int ms);
 void kern_sleep_us(unsigned int min, unsigned int max);
 /* Waits without sleeping. */

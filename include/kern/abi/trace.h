@@ -15,9 +15,9 @@ enum kern_trace_point {
 };
 
 /*
- * Called when the first listener enables a tracepoint and when the last one disables it, and at
- * registration for enabled ones. So a disabled tracepoint costs nothing: the owner of the listener
- * inserts the report into the path, and removes it again.
+ * A listener is called when the first user enables a tracepoint and when the last one disables it,
+ * and at registration if it is enabled. So a disabled tracepoint costs nothing: the owner of the
+ * listener inserts the reporting code into the data path, and removes it again.
  */
 struct kern_trace_listener {
 	struct {
@@ -28,11 +28,13 @@ struct kern_trace_listener {
 	void *context;
 };
 
-/* Context: process. After the second has returned, the listener is not called any more. */
+/*
+ * Context: process. After kern_trace_unlisten() has returned, the listener is not called any more.
+ */
 void kern_trace_listen(struct kern_trace_listener *listener);
 void kern_trace_unlisten(struct kern_trace_listener *listener);
 
-/* Reports. Context: any. */
+/* Report to a tracepoint. Context: any. */
 void kern_trace_post_send(const char *device, u32 qpn, u32 opcode, u32 bytes);
 void kern_trace_doorbell(const char *device, u32 qpn);
 void kern_trace_completion(const char *device, u32 qpn, u32 opcode, u32 status, u32 bytes);
@@ -44,7 +46,7 @@ struct kern_trace_mad {
 	u8 method;
 	u16 attribute;
 	u64 transaction;
-	/* The result of a sent packet, an enum ib_wc_status; the source of a received one. */
+	/* For a sent MAD, its status (enum ib_wc_status); for a received MAD, the source LID. */
 	u32 status;
 	u32 lid;
 };
@@ -52,8 +54,8 @@ void kern_trace_mad_sent(const char *device, const struct kern_trace_mad *mad);
 void kern_trace_mad_received(const char *device, const struct kern_trace_mad *mad);
 
 /*
- * Reports an asynchronous event: its number and name, and the port or the number of the object that
- * it concerns.
+ * Reports an asynchronous event: its type and name, and the number of the port or object that it
+ * concerns.
  */
 void kern_trace_async_event(const char *device, u32 type, const char *name, u32 number);
 

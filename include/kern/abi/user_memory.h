@@ -9,13 +9,13 @@ struct device;
 struct kern_user_memory;
 struct scatterlist;
 
-/* A piece that is contiguous to the device. */
+/* A piece of memory that is contiguous for the device. */
 struct kern_user_piece {
 	u64 address;
 	u64 size;
 };
 
-/* Position of an iteration over the pieces; all zero is the start. */
+/* Position of an iteration over the pieces; all zeroes at the start. */
 struct kern_user_cursor {
 	struct scatterlist *next;
 	unsigned int gone;
@@ -31,8 +31,8 @@ void kern_user_memory_release(struct kern_user_memory *memory);
 bool kern_user_memory_writable(const struct kern_user_memory *memory);
 bool kern_user_memory_of_caller(const struct kern_user_memory *memory);
 /*
- * Returns the next mapped pieces in their order, each consisting of whole pages and as large as
- * possible, and their number, which is less than `most` only at the end. May sleep.
+ * Returns the next mapped pieces in order. Each consists of whole pages and is as large as
+ * possible. The returned number is less than `most` only at the end. May sleep.
  */
 unsigned int kern_user_memory_pieces(struct kern_user_memory *memory,
 				     struct kern_user_cursor *cursor,

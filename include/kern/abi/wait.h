@@ -14,7 +14,7 @@ void kern_completion_reinit(struct kern_completion *completion);
 void kern_complete(struct kern_completion *completion);
 void kern_complete_all(struct kern_completion *completion);
 void kern_completion_wait(struct kern_completion *completion);
-/* Returns false after that many milliseconds. */
+/* Returns false if the time has expired. */
 bool kern_completion_wait_for(struct kern_completion *completion, unsigned int ms);
 bool kern_completion_done(struct kern_completion *completion);
 
@@ -23,14 +23,14 @@ void kern_wait_queue_init(struct kern_wait_queue *queue, const char *name,
 void kern_wake_up(struct kern_wait_queue *queue);
 void kern_wake_up_all(struct kern_wait_queue *queue);
 /*
- * The order of calls: prepare, check the condition, sleep if it does not hold, repeat, and finally
+ * The order of the calls: prepare, check the condition, sleep if it is false, repeat, and finally
  * finish.
  */
 void kern_wait_entry_init(struct kern_wait_entry *entry);
-/* Returns -ERESTARTSYS if the caller is interruptible and a signal is pending. */
+/* Returns -ERESTARTSYS if @interruptible is set and a signal is pending. */
 long kern_wait_prepare(struct kern_wait_queue *queue, struct kern_wait_entry *entry,
 		       bool interruptible);
-/* Returns the remaining jiffies, of at most KERN_FOREVER. */
+/* Returns the remaining jiffies. Sleeps without a limit if @jiffies is KERN_FOREVER. */
 long kern_wait_sleep(long jiffies);
 void kern_wait_finish(struct kern_wait_queue *queue, struct kern_wait_entry *entry);
 #define KERN_FOREVER __LONG_MAX__

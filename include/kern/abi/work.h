@@ -13,7 +13,7 @@ struct kern_work_item {
 	struct kern_work native;
 	void (*run)(struct kern_work_item *item);
 	void *context;
-	/* The item has already been queued. */
+	/* The item has been queued before. */
 	bool used;
 };
 
@@ -21,18 +21,18 @@ struct kern_delayed_work_item {
 	struct kern_delayed_work native;
 	void (*run)(struct kern_delayed_work_item *item);
 	void *context;
-	/* The item has already been queued. */
+	/* The item has been queued before. */
 	bool used;
 };
 
 /*
- * name and key identify the item for lockdep, so that it reports a task that waits for a work item
- * while it holds a lock that the item takes.
+ * @name and @key identify the item to lockdep, so that it reports a task that waits for the item
+ * while holding a lock that the item's function takes.
  */
 void kern_work_init(struct kern_work_item *item, const char *name, struct kern_lock_class_key *key);
 /*
- * Cancels the item and destroys it. An item that was never queued may be destroyed under locks that
- * it would take, because there is nothing to wait for.
+ * Cancels the item and destroys it. An item that was never queued may be destroyed while holding
+ * locks that its function would take, because there is nothing to wait for.
  */
 void kern_work_exit(struct kern_work_item *item);
 bool kern_work_queue(struct workqueue_struct *queue, struct kern_work_item *item);
@@ -54,7 +54,7 @@ bool kern_delayed_work_flush(struct kern_delayed_work_item *item);
 enum kern_workqueue_kind {
 	/* Items run one at a time, in the order of queueing. */
 	KERN_WORKQUEUE_ORDERED,
-	/* Items run on the CPU on which they were queued, many at once. */
+	/* Items run on the CPU on which they were queued, many in parallel. */
 	KERN_WORKQUEUE_PER_CPU,
 	KERN_WORKQUEUE_UNBOUND,
 };
