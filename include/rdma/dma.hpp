@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Mapping of memory that a work request points to. A device without a DMA device uses the CPU's
- * addresses, and nothing is mapped.
+ * Mapping of memory for work requests. A device without a DMA device uses the CPU's addresses, so
+ * nothing is mapped.
  */
 #pragma once
 
@@ -13,7 +13,7 @@ namespace rdma
 
 /*
  * Maps `size` bytes for the device. The memory must be contiguous, as kern::dma::map_single()
- * defines it. The caller undoes it by unmap_single(). Context: any. Errors: ENOMEM if there is no
+ * defines it. The caller unmaps it with unmap_single(). Context: any. Errors: ENOMEM if there is no
  * address space for the device.
  */
 inline kern::Result<u64> map_single(const ib_device *device, void *memory, size_t size,

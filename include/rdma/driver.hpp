@@ -18,7 +18,7 @@
  *
  * The midlayer allocates each object once, in that size and zeroed; create_qp() begins with
  * Qp::construct(), and destroy_qp() ends with Qp::destruct(). So ib_post_send() is one indirect
- * call, and post_send() finds its state at a constant distance from its argument.
+ * call, and post_send() finds its state at a constant offset from its argument.
  *
  * The steps of a device: rdma::alloc_device(), fill in struct ib_device, ib_set_device_ops(),
  * ib_register_device(); ib_unregister_device(), rdma::dealloc_device().
@@ -34,8 +34,9 @@ namespace rdma
 {
 
 /*
- * A verbs object with the driver's state behind it, in one allocation of the midlayer. Its own
- * constructor is never called: the midlayer fills in `ib`, the driver constructs `driver_state`.
+ * A verbs object with the driver's state after it, in one allocation of the midlayer. The
+ * structure's own constructor is never called: the midlayer fills in `ib`, and the driver
+ * constructs `driver_state`.
  */
 template<class Verbs, class State>
 struct DriverObject {
@@ -56,16 +57,18 @@ struct DriverObject {
 	}
 	static State &state(Verbs *object) { return of(object)->driver_state; }
 
-	/* Constructs the state; called at the beginning of a create method. */
+	/* Constructs the state. Called at the beginning of a create method. */
 	template<class... Args>
 	static State &construct(Verbs *object, Args &&...args)
 	{
 		return *new (&of(object)->driver_state) State(std::forward<Args>(args)...);
 	}
-	/* Destructs the state, at the end of a destroy method or if a create method fails. */
+	/*
+	 * Destroys the state. Called at the end of a destroy method, and if a create method fails.
+	 */
 	static void destruct(Verbs *object) { state(object).~State(); }
 
-	/* Returns the object that a state is part of. */
+	/* Returns the verbs object that contains a state. */
 	static Verbs *verbs(State *state)
 	{
 		return reinterpret_cast<Verbs *>(reinterpret_cast<char *>(state) -
@@ -74,8 +77,8 @@ struct DriverObject {
 };
 
 /*
- * Allocates a driver's device: zeroed memory, `Device::ib` first. Returns nullptr if there is no
- * memory. dealloc_device() frees it. Context: process.
+ * Allocates a driver's device in zeroed memory. `Device::ib` must be its first member. Returns
+ * nullptr if there is no memory. dealloc_device() frees it. Context: process.
  */
 template<class Device>
 Device *alloc_device()
@@ -86,7 +89,7 @@ Device *alloc_device()
 	return reinterpret_cast<Device *>(_ib_alloc_device(sizeof(Device)));
 }
 
-/* Frees a device that is not, or no longer, registered. Context: process. */
+/* Frees a device that is not registered. Context: process. */
 template<class Device>
 void dealloc_device(Device *device)
 {
@@ -111,14 +114,18 @@ inline void complete(ib_cq *cq)
 
 /*
  * Returns ib_wc.qp of a completion that outlives its QP. The midlayer keeps the memory of a QP
- * until it has polled the completions itself; for a consumer that polls, the QP no longer exists.
+ * until it has polled the completions itself; for a consumer that polls itself, the QP no longer
+ * exists.
  */
 inline ib_qp *remaining_qp(const ib_cq &cq, ib_qp &qp)
 {
 	return cq.poller && (&cq == qp.send_cq || &cq == qp.recv_cq) ? &qp : nullptr;
 }
 
-/* Checks the flags of req_notify_cq, which returns -EINVAL if this is false (NOTIFY-01). */
+/*
+ * Returns true if the flags of req_notify_cq are valid; otherwise req_notify_cq returns -EINVAL
+ * (NOTIFY-01).
+ */
 constexpr bool valid_notify_flags(ib_cq_notify_flags flags)
 {
 	const int kind = flags & IB_CQ_SOLICITED_MASK;

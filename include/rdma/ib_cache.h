@@ -12,16 +12,16 @@
 #include <rdma/ib_verbs.h>
 
 /**
- * struct ib_port_cache - a port at one moment (IBA 14.2.5.6)
+ * struct ib_port_cache - a consistent copy of a port's values (IBA 14.2.5.6)
  * @subnet_prefix: upper half of the default GID, host order
  * @state: enum ib_port_state
- * @active_mtu: enum ib_mtu; 0 until the link has come up
+ * @active_mtu: enum ib_mtu; 0 until the link is up
  * @lid: base LID, host order; 0 if the port has none
  * @sm_lid: LID of the subnet manager, host order; 0 if unknown
  * @lmc: number of low bits of LIDs that select a path, 0 to 7
  * @sm_sl: service level for packets to the subnet manager, 0 to 15
- * @subnet_timeout: longest time of a packet through the subnet, 4.096 us * 2^n
- * @generation: grows with each change of a value here or in the tables
+ * @subnet_timeout: longest time that a packet takes through the subnet, 4.096 us * 2^n
+ * @generation: increases with each change of a value here or in the tables
  */
 struct ib_port_cache {
 	u64 subnet_prefix;
@@ -153,7 +153,7 @@ RDMA_MUST_CHECK int ib_get_cached_pkey(struct ib_device *device, u32 port_num, i
  * ib_find_cached_pkey - find the index of a P_Key, preferably with full membership (IBA 10.9)
  * @device: the device
  * @port_num: the port
- * @pkey: the P_Key to find, host order; its membership bit does not count
+ * @pkey: the P_Key to find, host order; its membership bit is ignored
  * @index: filled in
  *
  * Context: any. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not

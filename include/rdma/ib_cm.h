@@ -50,13 +50,13 @@ enum ib_cm_event_type {
 	IB_CM_SIDR_REQ_RECEIVED,
 	IB_CM_SIDR_REP_RECEIVED,
 	/*
-	 * The device has been removed, and the consumer destroys the ID. Linux: differs by having
-	 * no such event.
+	 * The device is being removed, and the consumer must destroy the ID. Linux: differs by
+	 * having no such event.
 	 */
 	IB_CM_DEVICE_REMOVAL,
 };
 
-/* Bytes of private data in a message. A receiver always gets all of them. */
+/* Sizes of the private data in messages, in bytes. A receiver always gets all of it. */
 enum ib_cm_data_size {
 	IB_CM_REQ_PRIVATE_DATA_SIZE = 92,
 	IB_CM_MRA_PRIVATE_DATA_SIZE = 222,
@@ -145,7 +145,7 @@ struct ib_cm_id;
 /**
  * struct ib_cm_req_event_param - contents of a REQ (IBA 12.6.5)
  * @listen_id: the listener
- * @bth_pkey: P_Key that the REQ came with
+ * @bth_pkey: P_Key with which the REQ arrived
  * @port: port of the primary path
  * @sgid_index: index of its source in the port's GID table
  * @primary_path: the path, from this side to the peer
@@ -166,7 +166,7 @@ struct ib_cm_id;
  *
  * Pointers are valid during the call of the handler.
  *
- * Linux: differs by a GID index in place of a GID attribute.
+ * Linux: differs by a GID index instead of a GID attribute.
  */
 struct ib_cm_req_event_param {
 	struct ib_cm_id *listen_id;
@@ -222,7 +222,7 @@ struct ib_cm_rep_event_param {
  * struct ib_cm_rej_event_param - contents of a REJ (IBA 12.6.7)
  * @reason: enum ib_cm_rej_reason
  * @ari: additional information, as @reason defines it; valid during the call of the handler
- * @ari_length: bytes of it, 0 to IB_CM_REJ_ARI_LENGTH
+ * @ari_length: length of @ari in bytes, 0 to IB_CM_REJ_ARI_LENGTH
  */
 struct ib_cm_rej_event_param {
 	enum ib_cm_rej_reason reason;
@@ -250,7 +250,7 @@ struct ib_cm_lap_event_param {
  * struct ib_cm_apr_event_param - contents of an APR (IBA 12.8.2)
  * @ap_status: enum ib_cm_apr_status
  * @apr_info: additional information, as @ap_status defines it; valid during the call of the handler
- * @info_len: bytes of it, 0 to IB_CM_APR_INFO_LENGTH
+ * @info_len: length of @apr_info in bytes, 0 to IB_CM_APR_INFO_LENGTH
  */
 struct ib_cm_apr_event_param {
 	enum ib_cm_apr_status ap_status;
@@ -261,10 +261,10 @@ struct ib_cm_apr_event_param {
 /**
  * struct ib_cm_sidr_req_event_param - contents of a SIDR_REQ (IBA 12.11.1)
  * @listen_id: the listener
- * @service_id: the service that is asked for
- * @port: port by which it came
- * @pkey: P_Key that it asks for
- * @bth_pkey: P_Key that it came with
+ * @service_id: the requested service
+ * @port: port at which the message arrived
+ * @pkey: the requested P_Key
+ * @bth_pkey: P_Key with which the message arrived
  */
 struct ib_cm_sidr_req_event_param {
 	struct ib_cm_id *listen_id;
@@ -280,7 +280,7 @@ struct ib_cm_sidr_req_event_param {
  * @qkey: Q_Key of the QP
  * @qpn: number of the QP that serves
  * @info: additional information, as @status defines it; valid during the call of the handler
- * @info_len: bytes of it, 0 to IB_CM_SIDR_REP_INFO_LENGTH
+ * @info_len: length of @info in bytes, 0 to IB_CM_SIDR_REP_INFO_LENGTH
  */
 struct ib_cm_sidr_rep_event_param {
 	enum ib_cm_sidr_status status;
@@ -303,7 +303,8 @@ struct ib_cm_sidr_rep_event_param {
  * @param.sidr_rep_rcvd: with IB_CM_SIDR_REP_RECEIVED: contents of the SIDR_REP
  * @param.send_status: with IB_CM_*_ERROR: IB_WC_RESP_TIMEOUT_ERR
  * @private_data: private data of a message; valid during the call of the handler
- * @private_data_len: bytes of it: all that the message has room for; 0 without a message
+ * @private_data_len: length of @private_data in bytes: the maximum of the message; 0 without a
+ * message
  */
 struct ib_cm_event {
 	enum ib_cm_event_type event;
@@ -331,21 +332,21 @@ struct ib_cm_event {
  * Context: process, without locks.
  *
  * Return: 0; anything else lets the CM destroy the ID, which no longer belongs to the consumer.
- * With a new ID, 0 gives it to the consumer, and -ENOMEM destroys it without an answer if none has
- * been sent, so that the peer asks again.
+ * With a new ID, 0 passes the ownership to the consumer, and -ENOMEM destroys the ID without an
+ * answer if none has been sent, so that the peer repeats its request.
  */
 typedef int (*ib_cm_handler)(struct ib_cm_id *cm_id, const struct ib_cm_event *event);
 
 /**
- * struct ib_cm_id - one end of a connection or of a resolution, or a listener
+ * struct ib_cm_id - one side of a connection or of a service ID resolution, or a listener
  * @cm_handler: called with its events; the handler may change it
  * @context: for the consumer
  * @device: the device
  * @service_id: the service that it listens on, or asks for
- * @service_mask: listener: the bits of @service_id that count
+ * @service_mask: listener: the significant bits of @service_id
  * @local_id: its number, never 0
  * @remote_id: the peer's number; 0 until it is known
- * @remote_cm_qpn: number of the QP that the peer's messages come from
+ * @remote_cm_qpn: number of the QP from which the peer's messages are sent
  */
 struct ib_cm_id {
 	ib_cm_handler cm_handler;
@@ -362,12 +363,12 @@ struct ib_cm_id {
  * struct ib_cm_req_param - a REQ to send (IBA 12.6.5)
  * @primary_path: the path
  * @alternate_path: the alternate path, with the same P_Key and MTU; NULL for none
- * @service_id: the service to ask for
+ * @service_id: the requested service
  * @qp_num: number of the local QP, 24 bits, not 0
  * @qp_type: IB_QPT_RC, IB_QPT_UC or IB_QPT_XRC_INI
  * @starting_psn: first PSN that the local QP expects, 24 bits
  * @private_data: private data for the listener, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_REQ_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_REQ_PRIVATE_DATA_SIZE
  * @peer_to_peer: must be 0
  * @responder_resources: RDMA reads and atomics that the local QP answers at a time
  * @initiator_depth: RDMA reads and atomics that the local QP has outstanding
@@ -408,7 +409,7 @@ struct ib_cm_req_param {
  * @qp_num: number of the local QP, 24 bits, not 0
  * @starting_psn: first PSN that the local QP expects, 24 bits
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_REP_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_REP_PRIVATE_DATA_SIZE
  * @responder_resources: RDMA reads and atomics that the local QP answers at a time
  * @initiator_depth: RDMA reads and atomics that the local QP has outstanding
  * @failover_accepted: the alternate path: 0 accepted, 1 not supported, 2 refused. It should be 1:
@@ -433,10 +434,10 @@ struct ib_cm_rep_param {
 /**
  * struct ib_cm_sidr_req_param - a SIDR_REQ to send (IBA 12.11.1)
  * @path: the path to the peer
- * @service_id: the service to ask for
+ * @service_id: the requested service
  * @timeout_ms: milliseconds to wait for the response, at least 1
  * @private_data: private data for the listener, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_SIDR_REQ_PRIVATE_DATA_SIZE
  * @max_cm_retries: repetitions without a response, 0 to 15
  */
 struct ib_cm_sidr_req_param {
@@ -454,9 +455,9 @@ struct ib_cm_sidr_req_param {
  * @qkey: its Q_Key
  * @status: enum ib_cm_sidr_status
  * @info: additional information, as @status defines it, or NULL
- * @info_length: bytes of it, 0 to IB_CM_SIDR_REP_INFO_LENGTH
+ * @info_length: length of @info in bytes, 0 to IB_CM_SIDR_REP_INFO_LENGTH
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
  */
 struct ib_cm_sidr_rep_param {
 	u32 qp_num;
@@ -506,14 +507,14 @@ struct ib_cm_counters {
 };
 
 /*
- * For ib_cm_listen(): lets the CM assign a service ID. Consumers cannot choose others with this
- * first byte (IBA A3.2).
+ * For ib_cm_listen(): the CM assigns a service ID. Consumers cannot choose IDs with this first byte
+ * themselves (IBA A3.2).
  */
 #define IB_CM_ASSIGN_SERVICE_ID_HOST 0x0200000000000000ull
 
 /*
  * Flag in the service timeout of ib_send_cm_mra(): no MRA is sent now, but one for each repetition
- * of the message.
+ * of the peer's message.
  */
 #define IB_CM_MRA_FLAG_DELAY 0x80
 
@@ -525,7 +526,7 @@ RDMA_C_BEGIN
  * @cm_handler: called with the ID's events
  * @context: for the consumer
  *
- * ib_destroy_cm_id() ends it.
+ * The caller destroys it with ib_destroy_cm_id().
  *
  * Context: process. Return: the ID, idle; -EINVAL without a handler; -ENODEV for a device that the
  * CM does not serve, or that is being removed; -ENOMEM if there is no memory.
@@ -534,15 +535,15 @@ RDMA_MUST_CHECK struct ib_cm_id *ib_create_cm_id(struct ib_device *device, ib_cm
 						 void *context);
 
 /**
- * ib_destroy_cm_id - end an ID in any state
+ * ib_destroy_cm_id - destroy an ID in any state
  * @cm_id: the ID
  *
- * Sends the peer the REJ, DREQ, DREP or SIDR_REP that is due. When this has returned, the handler
- * does not run and will not run again, and new IDs of a listener that its handler was not called
- * with have been destroyed. The end of the time-wait is not reported any more.
+ * Sends the peer the REJ, DREQ, DREP or SIDR_REP that the state requires. When this has returned,
+ * the handler does not run and will not run again, and new IDs with which a listener's handler has
+ * not been called have been destroyed. The end of timewait is not reported any more.
  *
  * Context: process, not from the handler of the ID: that is refused with a warning, and the ID
- * stays. A listener is not destroyed from the handler that is called with one of its new IDs.
+ * stays. A listener must not be destroyed from the handler that is called with one of its new IDs.
  */
 void ib_destroy_cm_id(struct ib_cm_id *cm_id);
 
@@ -550,9 +551,9 @@ void ib_destroy_cm_id(struct ib_cm_id *cm_id);
  * ib_cm_listen - listen for REQ and SIDR_REQ
  * @cm_id: an idle ID
  * @service_id: the service; with IB_CM_ASSIGN_SERVICE_ID_HOST, the CM assigns one to @cm_id
- * @service_mask: the bits of it that count; 0 means all
+ * @service_mask: the significant bits of @service_id; 0 means all
  *
- * If several listeners match a request, the one with most bits that count gets it.
+ * If several listeners match a request, the one with the most significant bits gets it.
  *
  * Linux: differs by the mask.
  *
@@ -569,7 +570,7 @@ RDMA_MUST_CHECK int ib_cm_listen(struct ib_cm_id *cm_id, __be64 service_id, __be
  * @cm_id: a listener
  * @backlog: number of IDs, 1 to 4096; 256 without this call
  *
- * REQ and SIDR_REQ beyond that are dropped and counted, and their senders ask again.
+ * REQ and SIDR_REQ beyond that are dropped and counted, and their senders repeat them.
  *
  * Context: process. Return: 0; -EINVAL for an ID that does not listen, or a number out of range;
  * -ENODEV if the device is being removed.
@@ -577,11 +578,11 @@ RDMA_MUST_CHECK int ib_cm_listen(struct ib_cm_id *cm_id, __be64 service_id, __be
 RDMA_MUST_CHECK int ib_cm_set_backlog(struct ib_cm_id *cm_id, unsigned int backlog);
 
 /**
- * ib_send_cm_req - ask for a connection (IBA 12.6.5)
+ * ib_send_cm_req - request a connection (IBA 12.6.5)
  * @cm_id: an idle ID
  * @param: contents of the REQ; copied
  *
- * Ends by the event REP_RECEIVED, REJ_RECEIVED or REQ_ERROR.
+ * Completes with the event REP_RECEIVED, REJ_RECEIVED or REQ_ERROR.
  *
  * Linux: differs by a REJ (reason 4) to the peer when the REQ is abandoned, and by a new number of
  * an ID that is used again.
@@ -601,7 +602,7 @@ RDMA_MUST_CHECK int ib_send_cm_req(struct ib_cm_id *cm_id, const struct ib_cm_re
  * @cm_id: an ID that received a REQ
  * @param: contents of the REP; copied
  *
- * Ends by the event RTU_RECEIVED, DREQ_RECEIVED, REJ_RECEIVED or REP_ERROR.
+ * Completes with the event RTU_RECEIVED, DREQ_RECEIVED, REJ_RECEIVED or REP_ERROR.
  *
  * Context: process.
  *
@@ -615,7 +616,7 @@ RDMA_MUST_CHECK int ib_send_cm_rep(struct ib_cm_id *cm_id, const struct ib_cm_re
  * ib_send_cm_rtu - confirm a connection (IBA 12.6.9)
  * @cm_id: an ID that received a REP
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_RTU_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_RTU_PRIVATE_DATA_SIZE
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
@@ -623,14 +624,14 @@ RDMA_MUST_CHECK int ib_send_cm_rtu(struct ib_cm_id *cm_id, const void *private_d
 				   u8 private_data_len);
 
 /**
- * ib_send_cm_dreq - end a connection (IBA 12.6.10)
+ * ib_send_cm_dreq - close a connection (IBA 12.6.10)
  * @cm_id: an ID with an established connection
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_DREQ_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_DREQ_PRIVATE_DATA_SIZE
  *
- * Ends by the event DREP_RECEIVED, DREQ_RECEIVED or DREQ_ERROR, and after the time-wait (IBA
- * 12.9.8.2) by TIMEWAIT_EXIT. If the DREQ cannot be sent, the connection closes anyway: the ID
- * is in time-wait and gets DREQ_ERROR.
+ * Completes with the event DREP_RECEIVED, DREQ_RECEIVED or DREQ_ERROR, and after timewait (IBA
+ * 12.9.8.2) TIMEWAIT_EXIT is reported. If the DREQ cannot be sent, the connection closes anyway:
+ * the ID is in timewait and gets DREQ_ERROR.
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
@@ -638,10 +639,10 @@ RDMA_MUST_CHECK int ib_send_cm_dreq(struct ib_cm_id *cm_id, const void *private_
 				    u8 private_data_len);
 
 /**
- * ib_send_cm_drep - confirm the end of a connection (IBA 12.6.11)
+ * ib_send_cm_drep - confirm that a connection is closed (IBA 12.6.11)
  * @cm_id: an ID that received a DREQ
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_DREP_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_DREP_PRIVATE_DATA_SIZE
  *
  * If the DREP cannot be sent, the connection is closed nevertheless.
  *
@@ -655,9 +656,9 @@ RDMA_MUST_CHECK int ib_send_cm_drep(struct ib_cm_id *cm_id, const void *private_
  * @cm_id: the ID
  * @reason: enum ib_cm_rej_reason
  * @ari: additional information, as @reason defines it, or NULL
- * @ari_length: bytes of it, 0 to IB_CM_REJ_ARI_LENGTH
+ * @ari_length: length of @ari in bytes, 0 to IB_CM_REJ_ARI_LENGTH
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_REJ_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_REJ_PRIVATE_DATA_SIZE
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
@@ -670,7 +671,7 @@ RDMA_MUST_CHECK int ib_send_cm_rej(struct ib_cm_id *cm_id, enum ib_cm_rej_reason
  * @cm_id: an ID that received a REQ, REP or LAP
  * @service_timeout: 4.096 us * 2^n, n is 0 to 31, with or without IB_CM_MRA_FLAG_DELAY
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_MRA_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_MRA_PRIVATE_DATA_SIZE
  *
  * Context: process. Return: as ib_send_cm_rep().
  */
@@ -682,9 +683,9 @@ RDMA_MUST_CHECK int ib_send_cm_mra(struct ib_cm_id *cm_id, u8 service_timeout,
  * @cm_id: an ID with an established connection, which sent its REQ
  * @alternate_path: the path
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_LAP_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_LAP_PRIVATE_DATA_SIZE
  *
- * Ends by the event APR_RECEIVED or LAP_ERROR.
+ * Completes with the event APR_RECEIVED or LAP_ERROR.
  *
  * Linux: differs by having no such function: it accepts LAP but never sends it.
  *
@@ -699,9 +700,9 @@ RDMA_MUST_CHECK int ib_send_cm_lap(struct ib_cm_id *cm_id, const struct sa_path_
  * @cm_id: an ID that received a LAP
  * @status: enum ib_cm_apr_status
  * @info: additional information, as @status defines it, or NULL
- * @info_length: bytes of it, 0 to IB_CM_APR_INFO_LENGTH
+ * @info_length: length of @info in bytes, 0 to IB_CM_APR_INFO_LENGTH
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_APR_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_APR_PRIVATE_DATA_SIZE
  *
  * Linux: differs by having no such function.
  *
@@ -712,11 +713,11 @@ RDMA_MUST_CHECK int ib_send_cm_apr(struct ib_cm_id *cm_id, enum ib_cm_apr_status
 				   u8 private_data_len);
 
 /**
- * ib_send_cm_sidr_req - ask for the QP of a service (IBA 12.11.1)
+ * ib_send_cm_sidr_req - request the QP of a service (IBA 12.11.1)
  * @cm_id: an idle ID
  * @param: contents of the SIDR_REQ; copied
  *
- * Ends by the event SIDR_REP_RECEIVED or SIDR_REQ_ERROR.
+ * Completes with the event SIDR_REP_RECEIVED or SIDR_REQ_ERROR.
  *
  * Context: process. Return: as ib_send_cm_req(); -EINVAL also for no path, no timeout, or more than
  * 15 retries.
@@ -735,10 +736,10 @@ RDMA_MUST_CHECK int ib_send_cm_sidr_rep(struct ib_cm_id *cm_id,
 					const struct ib_cm_sidr_rep_param *param);
 
 /**
- * ib_cm_notify - report an event of the QP to the CM
+ * ib_cm_notify - report an event of the connection's QP to the CM
  * @cm_id: the ID of its connection
- * @event: IB_EVENT_COMM_EST: data came before the RTU; IB_EVENT_PATH_MIG: the alternate path is now
- * the primary one (IBA 17.2.8.1)
+ * @event: IB_EVENT_COMM_EST: data arrived before the RTU; IB_EVENT_PATH_MIG: the alternate path is
+ * now the primary one (IBA 17.2.8.1)
  *
  * Linux: differs by process context: the QP's event handler cannot call this, because it must not
  * sleep.
@@ -766,12 +767,12 @@ RDMA_MUST_CHECK int ib_cm_init_qp_attr(struct ib_cm_id *cm_id, struct ib_qp_attr
 				       int *qp_attr_mask);
 
 /**
- * ib_end_cm_id - end an ID without waiting for its handlers
+ * ib_end_cm_id - close an ID without waiting for its handlers
  * @cm_id: the ID
  *
- * Does what ib_destroy_cm_id() does, except that it neither waits nor frees: the last message to
- * the peer has been sent, and a listener's service ID is free for others. Afterwards the caller
- * must call ib_destroy_cm_id(), and may call no other function.
+ * Does the same as ib_destroy_cm_id(), except that it neither waits nor frees the ID: the last
+ * message to the peer has been sent, and a listener's service ID is free for others. Afterwards the
+ * caller must call ib_destroy_cm_id(), and may call no other function.
  *
  * Linux: differs by having no such function.
  *

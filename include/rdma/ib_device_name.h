@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Names of devices. User space may change them, as udev's rules for stable names do. A module that
- * keeps a device refers to it by its address or number; it reads the name when it has to display
- * it.
+ * Names of devices. User space may change them; for example, udev's rules for stable names do. A
+ * module that holds a device refers to it by its address or number, and reads the name when it
+ * displays it.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -11,10 +11,11 @@ RDMA_C_BEGIN
 
 /**
  * struct ib_rename_notifier - a module that shows devices by their names
- * @rename: called in process context, one call at a time; may sleep. Shows a device by another
- * name, if it shows the device, and returns 0 or a negative errno. The device has the new name
- * already, and gets the former one back upon an error; no other device gets the former one until
- * this returns. If the notifier is beginning or ceasing to show the device, it completes that first
+ * @rename: called in process context, one call at a time; may sleep. If the module shows the
+ * device, shows it by its new name. Returns 0 or a negative errno. The device has the new name
+ * already, and gets the previous one again after an error; until this returns, no other device gets
+ * the previous one. If the notifier is just starting or stopping to show the device, it completes
+ * that first
  */
 struct ib_rename_notifier {
 	int (*rename)(struct ib_device *device, const char *name);
@@ -23,7 +24,7 @@ struct ib_rename_notifier {
 /**
  * ib_set_rename_notifier - register the notifier of names
  * @notifier: the notifier, which the caller keeps; NULL to unregister it. When this has returned,
- * the former notifier is not called any more
+ * the previous notifier is not called any more
  *
  * Context: process, not from the notifier's rename. Return: 0; -EBUSY if another notifier is
  * registered.
@@ -31,7 +32,7 @@ struct ib_rename_notifier {
 RDMA_MUST_CHECK int ib_set_rename_notifier(const struct ib_rename_notifier *notifier);
 
 /**
- * ib_rename_device - give a device another name
+ * ib_rename_device - change the name of a device
  * @device: a registered device, kept by ib_device_try_get()
  * @name: the new name: printable, without blanks, slashes and percent signs, neither . nor ..,
  * shorter than IB_DEVICE_NAME_MAX
@@ -42,12 +43,12 @@ RDMA_MUST_CHECK int ib_set_rename_notifier(const struct ib_rename_notifier *noti
 RDMA_MUST_CHECK int ib_rename_device(struct ib_device *device, const char *name);
 
 /**
- * ib_copy_device_name - copy the present name of a device
+ * ib_copy_device_name - copy the current name of a device
  * @device: a registered device
  * @name: filled in
  *
- * ib_device.name itself is good for the log only: a reader may see a part of each name while it
- * changes.
+ * ib_device.name itself should be used only for the log: a reader may see a mixture of both names
+ * while it changes.
  *
  * Context: process.
  */

@@ -4,7 +4,7 @@
  * modules that display them, and for drivers, which provide them by the methods hw_counters and
  * get_hw_stats.
  *
- * Linux: differs by a table of names and one sample for all readers, in place of
+ * Linux: differs by a table of names and one sample for all readers, instead of
  * alloc_hw_device_stats and alloc_hw_port_stats.
  */
 #pragma once
@@ -63,7 +63,7 @@ RDMA_MUST_CHECK int ib_get_hw_stats_lifespan(struct ib_device *device, u32 port_
  * ib_set_hw_stats_lifespan - set the age up to which ib_get_hw_stats() uses a sample
  * @device: a registered device
  * @port_num: as for ib_hw_counters()
- * @lifespan_ms: milliseconds, 0 to 10,000; initially 10. With 0, each read asks the device
+ * @lifespan_ms: milliseconds, 0 to 10,000; initially 10. With 0, each read queries the device
  *
  * Context: process. Return: 0; -EINVAL for more than 10,000; -EOPNOTSUPP if the device or the port
  * has no counters.

@@ -55,7 +55,7 @@ typedef void (*ib_mad_send_handler)(struct ib_mad_agent *mad_agent,
 /**
  * ib_mad_recv_handler - called with a received MAD
  * @mad_agent: the agent
- * @send_buf: the send that the MAD is a response to; NULL for an unsolicited MAD
+ * @send_buf: the send to which the MAD is the response; NULL for an unsolicited MAD
  * @mad_recv_wc: the MAD, which the handler frees by ib_free_recv_mad()
  *
  * Context: process, without locks.
@@ -76,7 +76,7 @@ typedef void (*ib_mad_snoop_handler)(struct ib_mad_agent *mad_agent,
 				     struct ib_mad_send_wc *mad_send_wc);
 
 enum {
-	/* The consumer performs RMPP itself; to the agent, a segment is a whole message. */
+	/* The consumer does RMPP itself; the agent treats each segment as a complete message. */
 	IB_MAD_USER_RMPP = 1 << 0,
 };
 
@@ -98,9 +98,9 @@ enum ib_mad_snoop_flags {
  * @port_num: the port
  * @rmpp_version: 0 or IB_MGMT_RMPP_VERSION
  *
- * Handlers run in process context, never inside a call of the consumer's (LOCK-05), and of all
- * agents on one QP one at a time. They may sleep, post and cancel, but not wait for another handler
- * of that QP.
+ * Handlers run in process context, never inside a call of the consumer (LOCK-05). The handlers of
+ * all agents on one QP run one at a time. They may sleep, post and cancel, but not wait for another
+ * handler of that QP.
  */
 struct ib_mad_agent {
 	struct ib_device *device;
@@ -175,13 +175,13 @@ struct ib_mad_reg_req {
 /**
  * struct ib_mad_counters - MADs that SMI or GSI of a port received and dropped, by reason
  * @malformed: length, base version or class do not fit the interface, or the buffer
- * @no_agent: no agent has registered for the MAD, or sent the request that it responds to
+ * @no_agent: no agent has registered for the MAD, or has sent the request to which it responds
  * @no_memory: there was no memory to keep the receive queue full, or to respond
  * @misrouted: the MAD is a directed-route SMP that breaks a rule (IBA 14.2.2)
- * @no_room: a generated response, or on a switch an SMP in transit, found 512 others waiting to be
- * sent
- * @rmpp_discarded: the segment or ACK belongs to no message in transfer, or is beyond the limits of
- * reassembly
+ * @no_room: a generated response, or an SMP that a switch forwards, was dropped because 512 others
+ * were waiting to be sent
+ * @rmpp_discarded: the segment or ACK belongs to no message that is being transferred, or exceeds
+ * the limits of reassembly
  */
 struct ib_mad_counters {
 	u64 malformed;
@@ -220,7 +220,7 @@ RDMA_MUST_CHECK int ib_query_mad_counters(struct ib_device *device, u32 port_num
  * @context: for the consumer
  * @registration_flags: 0 or IB_MAD_USER_RMPP
  *
- * ib_unregister_mad_agent() ends it.
+ * The caller destroys it with ib_unregister_mad_agent().
  *
  * Context: process.
  *
@@ -246,7 +246,7 @@ ib_register_mad_agent(struct ib_device *device, u32 port_num, enum ib_qp_type qp
  * the handler must not free them, and they are valid during the call
  * @context: for the consumer
  *
- * ib_unregister_mad_agent() ends it.
+ * The caller destroys it with ib_unregister_mad_agent().
  *
  * Context: process. Return: the agent; -EINVAL for another type, a port that does not exist, no or
  * unknown flags, or a flag without its handler; -ENODEV for a port without MADs; -ENOMEM if there
@@ -258,11 +258,11 @@ ib_register_mad_snoop(struct ib_device *device, u32 port_num, enum ib_qp_type qp
 		      ib_mad_recv_handler recv_handler, void *context);
 
 /**
- * ib_unregister_mad_agent - end an agent
+ * ib_unregister_mad_agent - unregister an agent
  * @mad_agent: the agent
  *
- * Outstanding sends are completed as cancelled first. When this has returned, no handler of the
- * agent runs.
+ * Outstanding sends are first completed with the status of a cancelled send. When this has
+ * returned, no handler of the agent runs.
  *
  * Context: process, not from a handler of an agent on the same QP.
  */
@@ -279,7 +279,7 @@ void ib_unregister_mad_agent(struct ib_mad_agent *mad_agent);
  * @gfp: the kernel's allocation flags
  * @base_version: IB_MGMT_BASE_VERSION
  *
- * ib_free_send_mad() frees it.
+ * The caller frees it with ib_free_send_mad().
  *
  * Context: any, unless @gfp allows sleeping. Return: the MAD, zeroed; -EINVAL for lengths that do
  * not fit, too many segments, another version, or RMPP of an agent that does not use it; -ENOMEM if
@@ -317,7 +317,7 @@ RDMA_MUST_CHECK int ib_post_send_mad(struct ib_mad_send_buf *send_buf,
 				     struct ib_mad_send_buf **bad_send_buf);
 
 /**
- * ib_modify_mad - give an outstanding send another timeout
+ * ib_modify_mad - change the timeout of an outstanding send
  * @send_buf: the send
  * @timeout_ms: milliseconds from now, or from when it has been sent; 0 cancels it
  *
@@ -326,7 +326,7 @@ RDMA_MUST_CHECK int ib_post_send_mad(struct ib_mad_send_buf *send_buf,
 int ib_modify_mad(struct ib_mad_send_buf *send_buf, u32 timeout_ms);
 
 /**
- * ib_cancel_mad - end an outstanding send
+ * ib_cancel_mad - cancel an outstanding send
  * @send_buf: the send. It completes with IB_WC_WR_FLUSH_ERR, unless it is completing already
  *
  * Context: any.
@@ -337,8 +337,8 @@ static inline void ib_cancel_mad(struct ib_mad_send_buf *send_buf)
 }
 
 /**
- * ib_free_recv_mad - give a received MAD back
- * @mad_recv_wc: the MAD that a receive handler was called with
+ * ib_free_recv_mad - return a received MAD to the midlayer
+ * @mad_recv_wc: the MAD with which a receive handler was called
  *
  * Context: any.
  */
@@ -379,10 +379,10 @@ RDMA_MUST_CHECK int ib_is_mad_class_rmpp(u8 mgmt_class);
 RDMA_MUST_CHECK int ib_get_mad_data_offset(u8 mgmt_class);
 
 /**
- * ib_mad_kernel_rmpp_agent - test whether the midlayer performs RMPP for an agent (IBA 13.6)
+ * ib_mad_kernel_rmpp_agent - test whether the midlayer does RMPP for an agent (IBA 13.6)
  * @agent: the agent
  *
- * Context: any. Return: 1 if it does; 0 if the agent does not use RMPP, or performs it itself.
+ * Context: any. Return: 1 if it does; 0 if the agent does not use RMPP, or does it itself.
  */
 RDMA_MUST_CHECK int ib_mad_kernel_rmpp_agent(const struct ib_mad_agent *agent);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The formats of management datagrams (MADs) and of RMPP (IBA 13). They have Linux's names here;
- * ib/mad.hpp describes the same bytes for C++.
+ * The formats of management datagrams (MADs) and of RMPP (IBA 13). The names are those of Linux;
+ * ib/mad.hpp describes the same formats for C++.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -143,15 +143,15 @@ struct ib_rmpp_hdr {
 	__be32 paylen_newwin;
 };
 
-/* A bit for each component of an SA record, big-endian. */
+/* A mask with a bit for each component of an SA record, big-endian. */
 typedef __be64 ib_sa_comp_mask;
 
 /**
- * struct ib_sa_hdr - the header of SA MADs behind that of RMPP, as on the wire (IBA 15.2.1.1)
+ * struct ib_sa_hdr - the header of SA MADs after the RMPP header, as on the wire (IBA 15.2.1.1)
  * @sm_key: key of the subnet manager, 0 if not used
  * @attr_offset: distance of records in a table, in units of 8 bytes
  * @reserved: reserved
- * @comp_mask: components of the record that count
+ * @comp_mask: components of the record that are used
  */
 struct ib_sa_hdr {
 	__be64 sm_key;
@@ -217,8 +217,7 @@ struct ib_vendor_mad {
  * @base_version: base version that the class supports
  * @class_version: version of the class
  * @capability_mask: capabilities, the lower 8 bits of all classes
- * @cap_mask2_resp_time: CapabilityMask2 (27 bits), longest time of a response (5 bits), 4.096 us *
- * 2^n
+ * @cap_mask2_resp_time: CapabilityMask2 (27 bits) and longest response time (5 bits: 4.096 us * 2^n)
  * @redirect_gid: redirection of requests: GID, zero for none
  * @redirect_tcslfl: redirection: traffic class (8 bits), service level (4 bits), flow label (20
  * bits)

@@ -3,7 +3,7 @@
  * Devices and network namespaces, as rdma-system(8) and rdma-dev(8) describe them. Initially, tasks
  * of every network namespace may use every device. If devices are not shared, each belongs to one
  * network namespace, initially the first one. Tasks of other namespaces do not see it by netlink
- * and cannot open its nodes, and their connections do not use it. A namespace is named by its
+ * and cannot open its nodes, and their connections do not use it. A namespace is identified by its
  * number, kern_net_number().
  *
  * Linux: differs by a copy of each device's directory in sysfs for each namespace. Here
@@ -22,7 +22,7 @@ RDMA_C_BEGIN
 bool ib_devices_are_shared(void);
 
 /**
- * ib_share_devices - let tasks of all network namespaces use all devices, or not
+ * ib_share_devices - select whether tasks of all network namespaces may use all devices
  * @shared: whether they may
  *
  * Context: process. Return: 0, also if nothing changes; -EBUSY while a network namespace exists in
@@ -42,11 +42,11 @@ bool ib_device_in_net(const struct ib_device *device, u64 net);
 /**
  * ib_move_device - move a device into another network namespace
  * @device: a registered device, kept by ib_device_try_get()
- * @from: number of the namespace that it is taken from
- * @to: number of the namespace that it is moved to, which the caller keeps alive
+ * @from: number of the namespace in which it is now
+ * @to: number of the namespace to which it is moved; the caller holds the namespace
  *
- * Calls remove of all clients, and add again; the log reports a client that there is no memory to
- * add the device to. When a namespace ends, its devices move into the initial one.
+ * Calls remove of all clients, and then add again. If there is no memory to add the device to a
+ * client, this is logged. When a namespace ends, its devices move into the initial one.
  *
  * Context: process, not from a callback of a client. Return: 0; -EOPNOTSUPP while devices are
  * shared; -ENODEV if the device is not in @from, or is being unregistered; -EDEADLK from within a

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Counters of ports that do not come from a driver, but from another module: the communication
- * manager. While they are registered, the module that shows ports in sysfs has a directory for
- * them in each port's directory. The two modules may be loaded in any order.
+ * Counters of ports that another module than the driver provides: the communication manager. While
+ * they are registered, the module that shows ports in sysfs has a directory for them in each port's
+ * directory. The two modules may be loaded in any order.
  */
 #pragma once
 #include <rdma/ib_verbs.h>
@@ -14,9 +14,9 @@
  * @names: names of the files in each directory
  * @count: number of files in each directory
  * @has: returns whether a port of a registered device has the counters. Called in any context
- * @read: reads the present value of a counter, by the index of its directory and of its file.
- * Called in process context for a registered device; add of the module's client may not have
- * begun, or remove may have returned. Returns 0, or a negative errno, which the reader gets
+ * @read: reads the current value of a counter, by the index of its directory and of its file.
+ * Called in process context for a registered device; add of the module's client may not have begun,
+ * or remove may have returned. Returns 0, or a negative errno, which the reader gets
  */
 struct ib_port_counters {
 	const char *const *directories;
@@ -29,8 +29,8 @@ struct ib_port_counters {
 
 /**
  * struct ib_port_counters_notifier - a module that shows counters of ports
- * @show: shows counters from now on; with NULL, it stops showing them, and nothing reads them when
- * it returns. Called in process context, one call at a time
+ * @show: starts to show counters. With NULL, it stops showing them, and nothing reads them any more
+ * when it returns. Called in process context, one call at a time
  */
 struct ib_port_counters_notifier {
 	void (*show)(const struct ib_port_counters *counters);
@@ -41,7 +41,7 @@ RDMA_C_BEGIN
 /**
  * ib_set_port_counters - register counters of ports
  * @counters: the counters, which the caller keeps; NULL to unregister them. When this has returned,
- * nothing reads the former ones
+ * nothing reads the previous ones
  *
  * Context: process, without locks that reading takes. Return: 0; -EBUSY if others are registered.
  */
@@ -50,7 +50,8 @@ RDMA_MUST_CHECK int ib_set_port_counters(const struct ib_port_counters *counters
 /**
  * ib_set_port_counters_notifier - register the notifier of counters
  * @notifier: the notifier, which the caller keeps, and which is called at once if counters are
- * registered; NULL to unregister it. When this has returned, the former one is not called any more
+ * registered; NULL to unregister it. When this has returned, the previous one is not called any
+ * more
  *
  * Context: process, without locks that @notifier takes. Return: 0; -EBUSY if another is registered.
  */

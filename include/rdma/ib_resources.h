@@ -4,8 +4,8 @@
  * A reader gets copies, one object at a time. The destruction of an object waits only until its
  * copy has been made.
  *
- * The midlayer knows the objects of the verbs. Other objects are reported by the module that has
- * them, one source for each kind:
+ * The midlayer tracks the objects of the verbs. Other objects are reported by the module that
+ * creates them, with one source for each kind:
  *
  *	static const struct ib_resource_source ids = { .count = count_ids, .next = next_id };
  *	ib_set_resource_source(IB_RESOURCE_CM_ID, &ids);	… on the way out: ib_set_resource_source(IB_RESOURCE_CM_ID, NULL);
@@ -25,10 +25,10 @@ enum ib_resource_kind {
 	IB_RESOURCE_KINDS,
 };
 
-/* Stands for the number of an object that does not exist. */
+/* The number of an object that does not exist. */
 #define IB_NO_RESOURCE (~(u32)0)
 
-/* Ranges of QP numbers that are reported for an SRQ, at most. */
+/* Maximum number of ranges of QP numbers that are reported for an SRQ. */
 #define IB_RESOURCE_RANGES 32
 
 /**
@@ -52,12 +52,12 @@ enum ib_resource_kind {
  * @qp.dest_number: QP: the peer's QP number
  * @qp.rq_psn: QP: next PSN expected
  * @qp.sq_psn: QP: next PSN sent
- * @cm_id.port: connection ID: its port, 0 if none
+ * @cm_id.port: connection ID: its port, 0 if it has none
  * @cm_id.qp_number: connection ID: number of its QP
  * @cm_id.has_qp: connection ID: whether it has a QP
  * @cm_id.qp_type: connection ID: type of its QP
  * @cm_id.port_space: connection ID: enum rdma_ucm_port_space
- * @cm_id.state: connection ID: state, by the numbers of rdma_cm
+ * @cm_id.state: connection ID: state, with the numbers of rdma_cm
  * @cm_id.source: connection ID: its address, as struct sockaddr_storage
  * @cm_id.destination: connection ID: the peer's address, as struct sockaddr_storage
  * @mr.rkey: MR: remote key
@@ -124,7 +124,7 @@ struct ib_resource_info {
 };
 
 /**
- * struct ib_resource_source - a module that has objects of a kind
+ * struct ib_resource_source - a module that reports objects of a kind
  * @count: returns the number of objects of a device
  * @next: fills in the object with the least number that is not less than its argument number;
  * returns 0, or -ENOENT if there is none
@@ -186,7 +186,7 @@ RDMA_C_BEGIN
  * ib_device_index - get a device's number
  * @device: a registered device
  *
- * Numbers are assigned in the order of registration, and are not used again.
+ * Numbers are assigned in the order of registration, and are not reused.
  *
  * Context: any. Return: the number.
  */
@@ -227,7 +227,7 @@ RDMA_MUST_CHECK int ib_next_resource(struct ib_device *device, enum ib_resource_
  * ib_find_qp_resource - find a queue pair by its number in packets
  * @device: a registered device, kept by the caller
  * @qp_num: number of the QP in packets, 24 bits
- * @port: port that the QP is tied to; not used for a QP without one
+ * @port: port to which the QP belongs; not used for a QP without one
  * @number: filled in: its number among the objects, for ib_next_resource()
  *
  * Does not call the driver.
@@ -252,12 +252,13 @@ RDMA_MUST_CHECK int ib_find_qp_resource(struct ib_device *device, u32 qp_num, u3
 bool ib_process_has_qp(struct ib_device *device, u32 qp_num);
 
 /**
- * ib_hold_qp - find a queue pair by its number, and keep it from being destroyed
+ * ib_hold_qp - find a queue pair by its number, and prevent its destruction
  * @device: a registered device, kept by the caller
  * @qp_num: number of the QP in packets, 24 bits
  * @of_caller: find it only if the calling process has it, as ib_process_has_qp() tests
  *
- * Its destruction waits for ib_release_qp(), so the caller holds it for the length of a call only.
+ * Its destruction waits for ib_release_qp(), so the caller should hold it only for the duration of
+ * a call.
  *
  * Context: process. Return: the QP; NULL if there is none.
  */
@@ -275,7 +276,7 @@ void ib_release_qp(struct ib_qp *qp);
  * ib_set_resource_source - register the source of objects that do not belong to the verbs
  * @kind: IB_RESOURCE_CM_ID
  * @source: the source, which the caller keeps; NULL to unregister it. When this has returned, the
- * former one is not called any more
+ * previous one is not called any more
  *
  * Context: process, without locks that the source takes. Return: 0; -EBUSY if the kind has a
  * source; -EINVAL for a kind that belongs to the verbs.

@@ -46,7 +46,7 @@ enum ib_sa_selector {
 	IB_SA_BEST = 3,
 };
 
-/* Masks of the components of a record that count in a request. */
+/* Masks of the components of a record that a request uses. */
 #ifdef __cplusplus
 #define IB_SA_COMP_MASK(n) (u64{1} << (n))
 #else
@@ -129,8 +129,8 @@ enum sa_path_rec_type {
  * @flow_label: flow label, 20 bits
  * @hop_limit: hop limit; more than 1 if the path leaves the subnet
  * @traffic_class: traffic class
- * @reversible: whether the path leads back, too: 0 or 1
- * @numb_path: number of paths asked for, 7 bits
+ * @reversible: whether the path can be used in both directions: 0 or 1
+ * @numb_path: number of requested paths, 7 bits
  * @pkey: P_Key
  * @qos_class: class of the quality of service, 12 bits
  * @sl: service level, 0 to 15
@@ -139,7 +139,7 @@ enum sa_path_rec_type {
  * @rate_selector: enum ib_sa_selector
  * @rate: enum ib_rate
  * @packet_life_time_selector: enum ib_sa_selector
- * @packet_life_time: longest time of a packet on the path, 4.096 us * 2^n
+ * @packet_life_time: longest time that a packet takes on the path, 4.096 us * 2^n
  * @preference: preference among several paths
  * @ib: LIDs
  * @rec_type: SA_PATH_REC_TYPE_IB
@@ -226,12 +226,12 @@ enum ib_sa_mc_join_states {
  * @rate_selector: enum ib_sa_selector
  * @rate: enum ib_rate
  * @packet_life_time_selector: enum ib_sa_selector
- * @packet_life_time: longest time of a packet to a member, 4.096 us * 2^n
+ * @packet_life_time: longest time that a packet takes to a member, 4.096 us * 2^n
  * @sl: service level, 0 to 15
  * @flow_label: flow label, 20 bits
  * @hop_limit: hop limit
  * @scope: scope of the GID, 4 bits
- * @join_state: membership: bits by the numbers of enum ib_sa_mc_join_states
+ * @join_state: membership: bits with the numbers of enum ib_sa_mc_join_states
  * @proxy_join: whether another port has joined for the member
  */
 struct ib_sa_mcmember_rec {
@@ -330,8 +330,8 @@ void ib_sa_unregister_client(struct ib_sa_client *client);
 void ib_sa_cancel_query(int id, struct ib_sa_query *query);
 
 /**
- * ib_sa_path_rec_get - ask the SA for a path (IBA 15.2.5.16)
- * @client: the client that asks
+ * ib_sa_path_rec_get - query the SA for a path (IBA 15.2.5.16)
+ * @client: the client
  * @device: the device
  * @port_num: the port
  * @rec: the known components of the path; copied
@@ -362,12 +362,12 @@ ib_sa_path_rec_get(struct ib_sa_client *client, struct ib_device *device, u32 po
 
 /**
  * ib_sa_service_rec_query - get, set or delete a service record (IBA 15.2.5.14)
- * @client: the client that asks
+ * @client: the client
  * @device: the device
  * @port_num: the port
  * @method: IB_MGMT_METHOD_GET, IB_MGMT_METHOD_SET or IB_SA_METHOD_DELETE
  * @rec: the record; copied
- * @comp_mask: IB_SA_SERVICE_REC_*: the components that count
+ * @comp_mask: IB_SA_SERVICE_REC_*: the components that are used
  * @timeout_ms: as for ib_sa_path_rec_get()
  * @retries: as for ib_sa_path_rec_get()
  * @gfp: the kernel's allocation flags
@@ -386,8 +386,8 @@ ib_sa_service_rec_query(struct ib_sa_client *client, struct ib_device *device, u
 			void *context, struct ib_sa_query **query);
 
 /**
- * ib_sa_class_port_info_query - ask the SA for its capabilities (IBA 13.4.8.1, 15.2.4)
- * @client: the client that asks
+ * ib_sa_class_port_info_query - query the SA for its capabilities (IBA 13.4.8.1, 15.2.4)
+ * @client: the client
  * @device: the device
  * @port_num: the port
  * @timeout_ms: as for ib_sa_path_rec_get()
@@ -407,7 +407,7 @@ RDMA_MUST_CHECK int ib_sa_class_port_info_query(
 	void (*callback)(int status, struct ib_class_port_info *resp, void *context), void *context,
 	struct ib_sa_query **query);
 
-/* Stands for all traps in ib_sa_register_inform_info(). */
+/* All traps in ib_sa_register_inform_info(). */
 #define IB_SA_ANY_TRAP 0xffff
 
 /**
@@ -460,9 +460,9 @@ struct ib_inform_info {
  *
  * Subscriptions to one trap on one port are shared and counted. They are renewed when the subnet
  * manager changes or asks for it. The callbacks of one port's subscriptions are called one after
- * the other, so a slow one delays the others. Reports that consumers are too slow for are not
- * acknowledged, and the SA sends them again (IBA 13.4.9). ib_sa_unregister_inform_info() ends the
- * subscription.
+ * the other, so a slow one delays the others. Reports that arrive faster than consumers handle them
+ * are not acknowledged, and the SA sends them again (IBA 13.4.9). The caller ends the subscription
+ * with ib_sa_unregister_inform_info().
  *
  * Linux: differs by having no such function.
  *
@@ -502,16 +502,16 @@ struct ib_sa_multicast {
  * @device: the device
  * @port_num: the port
  * @rec: the group: MGID, port GID and join state at least; copied
- * @comp_mask: IB_SA_MCMEMBER_REC_*: the components that count
+ * @comp_mask: IB_SA_MCMEMBER_REC_*: the components that are used
  * @gfp: not used
  * @callback: called in process context when the join has ended: with status 0, -ETIMEDOUT if no
- * response came, -EINVAL if the SA refused or the group is not as @rec asks for, -EAGAIN if no
- * subnet manager is known, -EIO for an unusable response, or -ENOMEM. Called again with -ENETRESET
- * when the membership is lost. A non-zero return value frees the membership
+ * response came, -EINVAL if the SA refused or the group does not match @rec, -EAGAIN if no subnet
+ * manager is known, -EIO for an unusable response, or -ENOMEM. Called again with -ENETRESET when
+ * the membership is lost. A non-zero return value frees the membership
  * @context: for the consumer
  *
- * Memberships of one group are shared and counted. The consumer joins again after -ENETRESET.
- * ib_sa_free_multicast() ends the membership.
+ * Memberships of one group are shared and counted. The consumer joins again after -ENETRESET. The
+ * caller ends the membership with ib_sa_free_multicast().
  *
  * Linux: differs by the timeout and the retries, which are those of @client.
  *
@@ -561,7 +561,7 @@ RDMA_MUST_CHECK int ib_init_ah_from_mcmember(struct ib_device *device, u32 port_
 					     struct rdma_ah_attr *ah_attr);
 
 /**
- * ib_init_ah_attr_from_path - get the address at the end of a path (IBA 15.2.5.16)
+ * ib_init_ah_attr_from_path - get the address of a path's destination (IBA 15.2.5.16)
  * @device: the device
  * @port_num: the port
  * @rec: the path

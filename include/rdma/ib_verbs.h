@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The verbs (IBA 11), which consumers call. Valid in C and C++. Names, values and meaning are
- * Linux's; rdma/types.h lists the types that stand for kernel types. Documentation/rules.rst has
- * the rules that hold beyond a single call, by number.
+ * The verbs (IBA 11), which consumers call. Valid in C and C++. Names, values and meanings are
+ * those of Linux; rdma/types.h lists the types that replace kernel types. Documentation/rules.rst
+ * has the rules that apply beyond a single call, by number.
  *
- * The following holds for all functions, and is not repeated:
+ * The following applies to all functions, and is not repeated:
  *
  * - A function that returns a pointer returns an error pointer on failure, never NULL.
  * - A function whose method the driver does not have returns -EOPNOTSUPP.
- * - A function that creates an object returns -EINVAL if the objects that belong together are of
- *   different devices, or if the domain to create it in is NULL or an error pointer. The functions
- *   of the data path do not check this.
- * - The caller owns an object that a function has created. It destroys the object before those
- *   that it was created in, and before its client's remove returns (LOCK-10).
+ * - A function that creates an object returns -EINVAL if its arguments belong to different devices,
+ *   or if the domain in which it is created is NULL or an error pointer. The functions of the data
+ *   path do not check this.
+ * - The caller owns an object that a function has created. It must destroy the object before the
+ *   objects in which it was created, and before its client's remove returns (LOCK-10).
  * - The errors of a driver's method are those of the drivers in hw/. Another driver may return
  *   other negative errnos.
  * - Command errors, of functions that execute a command of the device, are: -EIO if the device has
@@ -267,7 +267,7 @@ RDMA_C_BEGIN
  * @port_num: the port
  * @port_attr: filled in
  *
- * Asks the device; rdma/ib_cache.h has the values that are needed often.
+ * Queries the device; rdma/ib_cache.h has the values that are needed often.
  *
  * Context: process. Return: 0; -EINVAL for a port that does not exist; command errors.
  */
@@ -286,7 +286,7 @@ RDMA_MUST_CHECK int ib_query_port(struct ib_device *device, u32 port_num,
 RDMA_MUST_CHECK int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
 
 /**
- * ib_find_gid - find the port and index of a GID, by asking the device (IBA 4.1.1)
+ * ib_find_gid - find the port and index of a GID, by querying the device (IBA 4.1.1)
  * @device: the device
  * @gid: the GID to find
  * @port_num: filled in
@@ -298,10 +298,10 @@ RDMA_MUST_CHECK int ib_find_gid(struct ib_device *device, const union ib_gid *gi
 				u16 *index);
 
 /**
- * ib_find_pkey - find the index of a P_Key, by asking the device (IBA 10.9)
+ * ib_find_pkey - find the index of a P_Key, by querying the device (IBA 10.9)
  * @device: the device
  * @port_num: the port
- * @pkey: the P_Key to find, host order; its membership bit does not count
+ * @pkey: the P_Key to find, host order; its membership bit is ignored
  * @index: filled in: the first entry with full membership, else the first one
  *
  * Context: process. Return: 0; -EINVAL for a port that does not exist; -ENOENT if the port does not
@@ -327,7 +327,7 @@ RDMA_MUST_CHECK int ib_modify_device(struct ib_device *device, int device_modify
  * @device: the device
  * @port_num: the port
  * @port_modify_mask: enum ib_port_modify_flags: what to do
- * @port_modify: the values; its capability masks always count
+ * @port_modify: the values; its capability masks are always used
  *
  * Context: process. Return: 0; -EINVAL for a port that does not exist or an unknown flag; command
  * errors.
@@ -357,8 +357,9 @@ enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device, u32 port
 /* Protection domains and XRC domains. */
 
 /*
- * A function with two underscores serves two functions: one for the kernel, with udata NULL, and
- * one for programs, whose name ends in _user. The latter is called in the program's process.
+ * A function whose name begins with two underscores implements two functions: one for the kernel,
+ * where udata is NULL, and one for programs, whose name ends in _user. The latter is called in the
+ * program's process.
  */
 
 RDMA_MUST_CHECK struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags,
@@ -369,7 +370,7 @@ RDMA_MUST_CHECK struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned i
  * @device: the device
  * @flags: enum ib_pd_flags
  *
- * ib_dealloc_pd() ends it.
+ * The caller destroys it with ib_dealloc_pd().
  *
  * Context: process. Return: the domain; -EINVAL for an unknown flag; -ENOMEM if there is no memory
  * or all domains of the device are in use; if the domain needs a region of all memory, -EOPNOTSUPP
@@ -386,7 +387,8 @@ RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd(struct ib_device *device
  * @device: the device
  * @udata: the command
  *
- * The domain has neither of the keys for all memory. ib_dealloc_pd_user() ends it.
+ * The domain has neither of the keys for all memory. The caller destroys it with
+ * ib_dealloc_pd_user().
  *
  * Context: process, the program's. Return: the domain; -ENOMEM if there is no memory or all domains
  * of the device are in use; -EFAULT and -EINVAL if the response cannot be written; -EAGAIN if the
@@ -400,7 +402,8 @@ RDMA_MUST_CHECK static inline struct ib_pd *ib_alloc_pd_user(struct ib_device *d
 
 /**
  * ib_dealloc_pd - undo ib_alloc_pd() (IBA 11.2.1)
- * @pd: the domain; if objects are left in it, or the driver fails, that is logged and it stays
+ * @pd: the domain; if objects are left in it, or the driver fails, this is logged and the domain is
+ * not destroyed
  *
  * Context: process.
  */
@@ -413,7 +416,7 @@ RDMA_MUST_CHECK struct ib_xrcd *__ib_alloc_xrcd(struct ib_device *device, struct
  * ib_alloc_xrcd - create an XRC domain (IBA annex A14)
  * @device: the device
  *
- * ib_dealloc_xrcd() ends it.
+ * The caller destroys it with ib_dealloc_xrcd().
  *
  * Context: process. Return: the domain; -EOPNOTSUPP if the device does not have XRC; -ENOMEM if
  * there is no memory; -ENOSPC if all XRC domains of the device are in use; the errors of
@@ -429,7 +432,7 @@ RDMA_MUST_CHECK static inline struct ib_xrcd *ib_alloc_xrcd(struct ib_device *de
  * @device: the device
  * @udata: the command
  *
- * ib_dealloc_xrcd() ends it.
+ * The caller destroys it with ib_dealloc_xrcd().
  *
  * Context: process, the program's. Return: as ib_alloc_xrcd(); -EAGAIN if the limit of the
  * program's rdma cgroup is reached.
@@ -461,7 +464,7 @@ RDMA_MUST_CHECK struct ib_ah *__rdma_create_ah(struct ib_pd *pd, struct rdma_ah_
  * @ah_attr: the address; copied, may be on the stack
  * @flags: enum rdma_create_ah_flags
  *
- * rdma_destroy_ah() ends it.
+ * The caller destroys it with rdma_destroy_ah().
  *
  * Linux: differs by refusing DLID 0, which is not an address (IBA 4.1.3).
  *
@@ -484,7 +487,7 @@ RDMA_MUST_CHECK static inline struct ib_ah *rdma_create_ah(struct ib_pd *pd,
  * @ah_attr: the address; copied
  * @udata: the command
  *
- * rdma_destroy_ah() ends it.
+ * The caller destroys it with rdma_destroy_ah().
  *
  * Context: process, the program's. Return: as rdma_create_ah().
  */
@@ -495,19 +498,19 @@ ib_create_ah_user(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, struct ib_udat
 }
 
 /**
- * ib_init_ah_attr_from_wc - get the address for the answer to a datagram
+ * ib_init_ah_attr_from_wc - get the address for the response to a datagram
  * @device: the device
- * @port_num: the port by which the datagram arrived
+ * @port_num: the port at which the datagram arrived
  * @wc: its completion
  * @grh: its GRH, the first 40 bytes of the buffer; read if @wc has IB_WC_GRH
- * @ah_attr: filled in, without a static rate. The answer to a datagram that was sent to a group
- * comes from the port's first GID
+ * @ah_attr: filled in, without a static rate. The response to a datagram that was sent to a group
+ * has the port's first GID as source
  *
  * Context: any.
  *
- * Return: 0; -EINVAL for a port that does not exist; -EPROTO for a GRH that is not one of IPv6 and
- * IBA, or a source that is a multicast address; -ENOENT if the GRH's destination is a unicast GID
- * that the port does not have.
+ * Return: 0; -EINVAL for a port that does not exist; -EPROTO for a GRH that is not valid for IBA,
+ * or a source that is a multicast address; -ENOENT if the GRH's destination is a unicast GID that
+ * the port does not have.
  */
 RDMA_MUST_CHECK int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num,
 					    const struct ib_wc *wc, const struct ib_grh *grh,
@@ -518,13 +521,13 @@ RDMA_MUST_CHECK struct ib_ah *__ib_create_ah_from_wc(struct ib_pd *pd, const str
 						     const char *caller);
 
 /**
- * ib_create_ah_from_wc - create an address handle for the answer to a datagram (IBA 11.2.2)
+ * ib_create_ah_from_wc - create an address handle for the response to a datagram (IBA 11.2.2)
  * @pd: the protection domain
  * @wc: the completion of the datagram
  * @grh: its GRH, as for ib_init_ah_attr_from_wc()
- * @port_num: the port by which it arrived
+ * @port_num: the port at which it arrived
  *
- * rdma_destroy_ah() ends it.
+ * The caller destroys it with rdma_destroy_ah().
  *
  * Context: any. Return: the handle; the errors of ib_init_ah_attr_from_wc() and rdma_create_ah().
  */
@@ -580,13 +583,13 @@ __ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
  * @cq_context: argument of both handlers
  * @cq_attr: size and vector
  *
- * The queue is not armed. ib_destroy_cq() ends it.
+ * The queue is not armed. The caller destroys it with ib_destroy_cq().
  *
  * Context: process.
  *
  * Return: the queue; -EINVAL for 0 entries or more than max_cqe, a vector that does not exist, or
- * flags; -ENOMEM if there is no memory, or no room in the event queue of the vector; -ENOSPC if all
- * queues or translation entries of the device are in use; command errors.
+ * flags; -ENOMEM if there is no memory, or no space in the event queue of the vector; -ENOSPC if
+ * all queues or translation entries of the device are in use; command errors.
  */
 RDMA_MUST_CHECK static inline struct ib_cq *
 ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
@@ -606,7 +609,7 @@ ib_create_cq(struct ib_device *device, ib_comp_handler comp_handler,
  * @cq_attr: size and vector
  * @udata: the command; the library passes the queue's memory in it
  *
- * ib_destroy_cq_user() ends it.
+ * The caller destroys it with ib_destroy_cq_user().
  *
  * Context: process, the program's. Return: as ib_create_cq(); program errors.
  */
@@ -621,7 +624,8 @@ ib_create_cq_user(struct ib_device *device, ib_comp_handler comp_handler,
 
 /**
  * ib_destroy_cq - undo ib_create_cq() (IBA 11.2)
- * @cq: the queue; if a QP or SRQ uses it, or the driver fails, that is logged and it stays
+ * @cq: the queue; if a QP or SRQ uses it, or the driver fails, this is logged and the queue is not
+ * destroyed
  *
  * When this has returned, neither handler runs.
  *
@@ -641,10 +645,10 @@ void ib_destroy_cq(struct ib_cq *cq);
 RDMA_MUST_CHECK int ib_resize_cq(struct ib_cq *cq, int cqe);
 
 /**
- * rdma_set_cq_moderation - let events wait for more completions
+ * rdma_set_cq_moderation - set the moderation of completion events
  * @cq: the queue
- * @cq_count: completions that an event waits for, at most
- * @cq_period: microseconds that it waits, at most
+ * @cq_count: maximum number of completions for which an event waits
+ * @cq_period: maximum number of microseconds that it waits
  *
  * Context: process. Return: 0; -EINVAL beyond the limits in the device's cq_caps; command errors.
  */
@@ -660,9 +664,10 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq(struct ib_device *device, void *priv
  * @private_data: becomes cq_context
  * @nr_cqe: completions that it must hold, 1 to max_cqe of the device
  * @comp_vector: completion vector, less than num_comp_vectors of the device
- * @poll_ctx: the context that the done functions of the requests (struct ib_cqe) run in
+ * @poll_ctx: the context in which the done functions of the requests (struct ib_cqe) run
  *
- * Every request that completes here must have a wr_cqe. ib_free_cq() frees the queue.
+ * Every request that completes here must have a wr_cqe. The caller frees the queue with
+ * ib_free_cq().
  *
  * Context: process. Return: as ib_create_cq(); -EINVAL for an unknown @poll_ctx; the error of
  * ib_req_notify_cq() if the queue cannot be armed.
@@ -685,9 +690,9 @@ RDMA_MUST_CHECK struct ib_cq *__ib_alloc_cq_any(struct ib_device *device, void *
  * @device: the device
  * @private_data: becomes cq_context
  * @nr_cqe: completions that it must hold, 1 to max_cqe of the device
- * @poll_ctx: the context that the done functions run in
+ * @poll_ctx: the context in which the done functions run
  *
- * The vectors of the device are used in turn. ib_free_cq() frees the queue.
+ * The vectors of the device are used round-robin. The caller frees the queue with ib_free_cq().
  *
  * Context: process. Return: as ib_alloc_cq().
  */
@@ -700,7 +705,8 @@ RDMA_MUST_CHECK static inline struct ib_cq *ib_alloc_cq_any(struct ib_device *de
 
 /**
  * ib_free_cq - undo ib_alloc_cq() (IBA 11.2)
- * @cq: the queue; if a QP or SRQ uses it, or the driver fails, that is logged and it stays
+ * @cq: the queue; if a QP or SRQ uses it, or the driver fails, this is logged and the queue is not
+ * destroyed
  *
  * When this has returned, no done function of the queue runs.
  *
@@ -711,7 +717,7 @@ void ib_free_cq(struct ib_cq *cq);
 /**
  * ib_process_cq_direct - poll a CQ of IB_POLL_DIRECT and run the done functions
  * @cq: the queue
- * @budget: completions to stop after; -1 for no limit
+ * @budget: maximum number of completions; -1 for no limit
  *
  * Context: any that the consumer's done functions allow. Return: number of completions processed;
  * if there were none, 0 or the error of ib_poll_cq().
@@ -729,7 +735,7 @@ RDMA_MUST_CHECK struct ib_srq *__ib_create_srq(struct ib_pd *pd,
  * @pd: the protection domain
  * @srq_init_attr: the attributes; the granted sizes are written back
  *
- * ib_destroy_srq() ends it.
+ * The caller destroys it with ib_destroy_srq().
  *
  * Context: process.
  *
@@ -750,7 +756,7 @@ RDMA_MUST_CHECK static inline struct ib_srq *ib_create_srq(struct ib_pd *pd,
  * @srq_init_attr: the attributes; the granted sizes are written back
  * @udata: the command; the library passes the queue's memory in it
  *
- * ib_destroy_srq_user() ends it.
+ * The caller destroys it with ib_destroy_srq_user().
  *
  * Context: process, the program's. Return: as ib_create_srq(); program errors.
  */
@@ -784,7 +790,8 @@ RDMA_MUST_CHECK int ib_query_srq(struct ib_srq *srq, struct ib_srq_attr *srq_att
 
 /**
  * ib_destroy_srq - undo ib_create_srq() (IBA 11.2)
- * @srq: the queue; if a QP uses it, or the driver fails, that is logged and it stays
+ * @srq: the queue; if a QP uses it, or the driver fails, this is logged and the queue is not
+ * destroyed
  *
  * Context: process.
  */
@@ -800,14 +807,14 @@ RDMA_MUST_CHECK struct ib_qp *__ib_create_qp(struct ib_pd *pd, struct ib_qp_init
  * @pd: the protection domain; for XRC_TGT it is not used, and may be NULL
  * @qp_init_attr: the attributes; the granted sizes are written back
  *
- * ib_destroy_qp() ends it.
+ * The caller destroys it with ib_destroy_qp().
  *
  * Context: process.
  *
  * Return: the QP; -EINVAL for a type that the device's protocol does not have (RNICs have RC only),
  * sizes beyond the device's, an unknown flag or signalling type, or a CQ, SRQ, XRC domain or port
  * that is missing or does not fit the type; -EOPNOTSUPP for a type that the device does not have;
- * -EBUSY if the port's special QP exists already; -ENOMEM if there is no memory, or no room in the
+ * -EBUSY if the port's special QP exists already; -ENOMEM if there is no memory, or no space in the
  * event queue; -ENOSPC if all QPs or translation entries of the device are in use; command errors.
  */
 RDMA_MUST_CHECK static inline struct ib_qp *ib_create_qp(struct ib_pd *pd,
@@ -822,7 +829,7 @@ RDMA_MUST_CHECK static inline struct ib_qp *ib_create_qp(struct ib_pd *pd,
  * @qp_init_attr: the attributes; the granted sizes are written back
  * @udata: the command; the library passes the queues' memory in it
  *
- * ib_destroy_qp() ends it.
+ * The caller destroys it with ib_destroy_qp().
  *
  * Context: process, the program's. Return: as ib_create_qp(); program errors; -EINVAL for the types
  * SMI and GSI, and for any flag but IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK.
@@ -868,9 +875,9 @@ RDMA_MUST_CHECK int ib_modify_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, i
 /**
  * ib_query_qp - read the attributes of a QP (IBA 11.2.5)
  * @qp: the QP, or a handle on it
- * @qp_attr: filled in: at least what @qp_attr_mask asks for
+ * @qp_attr: filled in: at least the attributes in @qp_attr_mask
  * @qp_attr_mask: enum ib_qp_attr_mask: the values to read
- * @qp_init_attr: filled in with what it was created with
+ * @qp_init_attr: filled in with the attributes with which it was created
  *
  * Context: process. Return: 0; command errors.
  */
@@ -881,17 +888,17 @@ RDMA_MUST_CHECK int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, in
  * ib_destroy_qp - undo ib_create_qp() (IBA 11.2.5)
  * @qp: the QP; a handle is closed
  *
- * Every request that has not completed does so now, with a flush error, once and in order
- * (MGMT-09). On a CQ from ib_alloc_cq(), all done functions have returned when this returns. On one
- * from ib_create_cq(), the completions wait to be polled and raise an event as others do; their
+ * Every request that has not completed completes now with a flush error, once and in order
+ * (MGMT-09). On a CQ from ib_alloc_cq(), all done functions have returned when this returns. On a
+ * CQ from ib_create_cq(), the completions wait to be polled and raise events like others; their
  * ib_wc.qp is NULL, because the QP no longer exists. A QP that has been drained, or is in state
- * RESET, has nothing to flush. Requests in an SRQ stay there, except one that a message had begun
- * to use. If the device has failed, the driver generates the flush errors.
+ * RESET, has nothing to flush. Requests in an SRQ stay there, except a request that a message had
+ * begun to use. If the device has failed, the driver generates the flush errors.
  *
  * Only the handlers of the QP's CQs may post meanwhile; their requests may be refused or not
  * complete. When this has returned, no handler of the QP runs.
  *
- * Context: process. Unless the QP has been drained: not from a done function of its CQs, and
+ * Context: process. Unless the QP has been drained, not from a done function of its CQs, and
  * without a lock that one of them takes.
  *
  * Return: 0; -EBUSY if it is attached to a multicast group, or open by ib_open_qp(). The drivers in
@@ -930,7 +937,7 @@ RDMA_MUST_CHECK int ib_close_qp(struct ib_qp *qp);
  * ib_drain_sq - wait until all sends of a QP have completed
  * @qp: the QP, which is moved to state ERR; its send CQ is from ib_alloc_cq()
  *
- * A marker request is posted behind all others (IBA 10.3.1.5). The caller posts no sends meanwhile.
+ * A marker request is posted after all others (IBA 10.3.1.5). The caller posts no sends meanwhile.
  * A CQ of IB_POLL_DIRECT is polled here. If the QP cannot be drained, that is logged.
  *
  * Context: process, not from a done function of the CQ.
@@ -976,8 +983,8 @@ RDMA_MUST_CHECK int ib_attach_mcast(struct ib_qp *qp, const union ib_gid *gid, u
  * @gid: the group's GID
  * @lid: its LID, host order
  *
- * The group counts as a program's if the device keeps a part of its table for the kernel.
- * ib_detach_mcast() undoes it.
+ * The group counts as a program's if the device keeps a part of its table for the kernel. The
+ * caller undoes it with ib_detach_mcast().
  *
  * Context: process. Return: as ib_attach_mcast().
  */
@@ -1014,7 +1021,8 @@ RDMA_MUST_CHECK struct ib_mr *__ib_get_dma_mr(struct ib_pd *pd, int mr_access_fl
  * @pd: the protection domain
  * @mr_access_flags: enum ib_access_flags
  *
- * Most consumers use the PD's local_dma_lkey instead. ib_dereg_mr() ends the region.
+ * Most consumers use the PD's local_dma_lkey instead. The caller ends the region with
+ * ib_dereg_mr().
  *
  * Context: process. Return: the region; -EINVAL for flags that ib_check_mr_access() refuses;
  * -ENOMEM if there is no memory; -ENOSPC if all keys of the device are in use; command errors.
@@ -1036,7 +1044,7 @@ RDMA_MUST_CHECK struct ib_mr *__ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 
  * @virt_addr: the iova that @start gets
  * @mr_access_flags: enum ib_access_flags
  *
- * ib_dereg_mr() ends it.
+ * The caller destroys it with ib_dereg_mr().
  *
  * Context: process. Return: the region; -EINVAL for flags that ib_check_mr_access() refuses, no
  * bytes on a page border, a range that wraps, or a @virt_addr at another offset in its page than
@@ -1060,7 +1068,7 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64
  * @mr_access_flags: enum ib_access_flags
  * @udata: the command
  *
- * ib_dereg_mr() ends it.
+ * The caller destroys it with ib_dereg_mr().
  *
  * Context: process, the program's. Return: as ib_reg_user_mr(); program errors.
  */
@@ -1082,7 +1090,7 @@ RDMA_MUST_CHECK struct ib_mr *__ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr
  * @max_num_sg: pages, or segments, that it can take; 1 to max_fast_reg_page_list_len of the device
  *
  * ib_map_mr_sg() fills it, an IB_WR_REG_MR request makes it valid, and an IB_WR_LOCAL_INV request
- * makes it invalid again. ib_dereg_mr() ends it.
+ * makes it invalid again. The caller destroys it with ib_dereg_mr().
  *
  * Context: process. Return: the region; -EINVAL for another type, or a number of pages out of
  * range; -EOPNOTSUPP for IB_MR_TYPE_SG_GAPS, or without IB_DEVICE_MEM_MGT_EXTENSIONS; -ENOMEM if
@@ -1096,7 +1104,7 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum i
 }
 
 /**
- * ib_map_mr_sg - give a region from ib_alloc_mr() its memory (IBA 10.6)
+ * ib_map_mr_sg - set the memory of a region from ib_alloc_mr() (IBA 10.6)
  * @mr: the region, which is not valid now; the midlayer does not serialize changes of it
  * @sg: the memory
  * @sg_nents: number of segments
@@ -1107,7 +1115,7 @@ RDMA_MUST_CHECK static inline struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum i
  *
  * Sets the region's iova, length and page_size.
  *
- * Linux: differs by DMA segments in place of a scatterlist.
+ * Linux: differs by DMA segments instead of a scatterlist.
  *
  * Context: any. Return: number of segments taken whole, which may be fewer than given; -EINVAL for
  * no segments, a page size that the device does not have, a region that is not from ib_alloc_mr(),
@@ -1148,7 +1156,7 @@ RDMA_MUST_CHECK struct ib_mw *__ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type ty
  * @pd: the protection domain
  * @type: enum ib_mw_type
  *
- * ib_dealloc_mw() ends it.
+ * The caller destroys it with ib_dealloc_mw().
  *
  * Context: process. Return: the window; -EINVAL for an unknown type; -EOPNOTSUPP for a type that
  * the device does not have; -ENOMEM if there is no memory; -ENOSPC if all keys of the device are in
@@ -1165,7 +1173,7 @@ RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum i
  * @type: enum ib_mw_type
  * @udata: the command
  *
- * ib_dealloc_mw() ends it.
+ * The caller destroys it with ib_dealloc_mw().
  *
  * Context: process, the program's. Return: as ib_alloc_mw(); -EAGAIN if the limit of the program's
  * rdma cgroup is reached.
@@ -1185,8 +1193,8 @@ RDMA_MUST_CHECK static inline struct ib_mw *ib_alloc_mw_user(struct ib_pd *pd, e
 RDMA_MUST_CHECK int ib_dealloc_mw(struct ib_mw *mw);
 
 /*
- * Not for use by consumers: the data path of debug builds, which checks LOCK-01, LOCK-05 and
- * NOTIFY-01.
+ * The data path of debug builds, which checks LOCK-01, LOCK-05 and NOTIFY-01. Consumers must not
+ * call these functions.
  */
 RDMA_MUST_CHECK int ib_checked_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 					 const struct ib_send_wr **bad_wr);
@@ -1216,12 +1224,12 @@ RDMA_C_END
  * ib_process_mad - let the agents that are built into a device process a MAD
  * @device: a device whose driver has process_mad; the caller checks this
  * @process_mad_flags: enum ib_process_mad_flags
- * @port_num: the port by which the MAD arrived
- * @in_wc: its completion; NULL if it did not come from the wire
+ * @port_num: the port at which the MAD arrived
+ * @in_wc: its completion; NULL if it did not arrive from the wire
  * @in_grh: its GRH, or NULL
  * @in_mad: the MAD
  * @out_mad: zeroed by the caller; filled in with the reply
- * @out_mad_size: bytes of room in @out_mad; on return the size of the reply
+ * @out_mad_size: size of @out_mad in bytes; on return the size of the reply
  * @out_mad_pkey_index: index of the P_Key of the MAD; on return that of the reply
  *
  * Context: process. Return: enum ib_mad_result, as ib_device_ops.process_mad describes it.
@@ -1292,7 +1300,7 @@ RDMA_MUST_CHECK static inline int ib_post_srq_recv(struct ib_srq *srq,
 /**
  * ib_poll_cq - take completions from a queue (IBA 11.4)
  * @cq: a queue from ib_create_cq()
- * @num_entries: number of completions to take, at most
+ * @num_entries: maximum number of completions to take
  * @wc: array of that many completions, filled in from the first
  *
  * Concurrent callers get different completions, in an order that is not defined between them
@@ -1335,7 +1343,8 @@ RDMA_MUST_CHECK static inline int ib_peek_cq(struct ib_cq *cq, int wc_cnt)
 }
 
 /**
- * ib_map_mr_sg_zbva - give a region its memory as ib_map_mr_sg() does, with an iova of 0 (IBA 10.6)
+ * ib_map_mr_sg_zbva - set the memory of a region as ib_map_mr_sg() does, with an iova of 0 (IBA
+ * 10.6)
  * @mr: the region
  * @sg: the memory
  * @sg_nents: number of segments

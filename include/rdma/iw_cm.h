@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections of devices that use iWARP (rdma/iwarp.h). The device establishes them itself, by TCP
- * and MPA (RFC 5044), with the methods of struct iw_cm_ops. Consumers have IDs, whose states the
- * manager keeps (weft_iw_cm.ko). Most consumers use rdma/rdma_cm.h, which is built on this. Valid
+ * Connections of devices that use iWARP (rdma/iwarp.h). The device establishes them itself by TCP
+ * and MPA (RFC 5044), with the methods of struct iw_cm_ops. Consumers use IDs, whose states
+ * weft_iw_cm.ko manages. Most consumers use rdma/rdma_cm.h, which is based on this interface. Valid
  * in C and C++.
  */
 #pragma once
@@ -27,11 +27,11 @@ struct iw_cm_address {
 enum iw_cm_event_type {
 	/* A peer requests a connection of a listener. */
 	IW_CM_EVENT_CONNECT_REQUEST,
-	/* The result of a connect, once: status 0, or the error. */
+	/* The result of a connect, reported once: status 0 or an error. */
 	IW_CM_EVENT_CONNECT_REPLY,
 	/* A connection that was accepted is established. */
 	IW_CM_EVENT_ESTABLISHED,
-	/* A connection was closed, by either side; once. */
+	/* A connection was closed by either side; reported once. */
 	IW_CM_EVENT_CLOSE,
 };
 
@@ -43,7 +43,7 @@ enum iw_cm_event_type {
  * @local: request and reply: local address
  * @remote: request and reply: the peer's address
  * @private_data: request and reply: private data from the peer; valid during the call
- * @private_data_len: bytes of it
+ * @private_data_len: length of @private_data in bytes
  * @provider_data: request: the driver's data of the new ID
  */
 struct iw_cm_event {
@@ -62,7 +62,7 @@ struct iw_cm_event {
  * @ord: outstanding RDMA reads of the QP
  * @ird: outstanding RDMA reads of the peer that the QP answers
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IW_CM_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IW_CM_PRIVATE_DATA_SIZE
  */
 struct iw_cm_param {
 	struct ib_qp *qp;
@@ -77,23 +77,23 @@ struct iw_cm_param {
  * @id: the ID; with IW_CM_EVENT_CONNECT_REQUEST a new one
  * @event: the event; valid during the call
  *
- * Context: process, never two at a time for one ID. Return: counts for a request only: 0 accepts
- * the ownership of the new ID, anything else refuses the request.
+ * Context: process, never two at a time for one ID. Return: used only for a request: 0 accepts the
+ * ownership of the new ID, any other value refuses the request.
  */
 typedef int (*iw_cm_handler)(struct iw_cm_id *id, const struct iw_cm_event *event);
 
 /**
- * struct iw_cm_id - one end of a connection, or a listener
+ * struct iw_cm_id - one side of a connection, or a listener
  * @device: the device
  * @local: the address to listen on (all zero: any address); local address of a connection, once it
  * is known
  * @remote: the address to connect to; the peer of a request
- * @cm_handler: the consumer's handler. A handler that is called with a new ID may change
- * @cm_handler and @context of it
+ * @cm_handler: the consumer's handler. When it is called with a new ID, it may change the new ID's
+ * handler and context
  * @context: for the consumer
  * @provider_data: for the driver
  * @event_handler: for the driver, which calls it with each event in process context. It returns 0
- * for a request that is taken; the driver refuses the request if it returns anything else
+ * if a request is accepted; otherwise the driver refuses the request
  */
 struct iw_cm_id {
 	struct ib_device *device;
@@ -138,18 +138,19 @@ struct iw_cm_ops {
 	 * reject - refuse a request, which ends it
 	 * @id: the ID of the request
 	 * @private_data: private data for the peer, or NULL
-	 * @private_data_len: bytes of it, 0 to IW_CM_PRIVATE_DATA_SIZE
+	 * @private_data_len: length of @private_data in bytes, 0 to IW_CM_PRIVATE_DATA_SIZE
 	 *
 	 * Context: process. Return: 0; a negative errno, which the consumer gets.
 	 */
 	int (*reject)(struct iw_cm_id *id, const void *private_data, u8 private_data_len);
 	/**
-	 * disconnect - end a connection
+	 * disconnect - close a connection
 	 * @id: the ID of the connection, which may still be connecting
-	 * @abrupt: whether to end it at once, or in order after what was posted has been sent
+	 * @abrupt: true to reset the connection, false to close it after all posted data has been
+	 * sent
 	 *
-	 * An orderly end may complete later. An abrupt one has reported the reply or the close that
-	 * is due when this returns.
+	 * A graceful close may complete later. After an abrupt one, the reply or the close has been
+	 * reported when this returns.
 	 *
 	 * Context: process.
 	 */
@@ -201,7 +202,7 @@ void iw_cm_remove_device(struct ib_device *device);
  * @cm_handler: called with the ID's events
  * @context: for the consumer
  *
- * iw_destroy_cm_id() ends it.
+ * The caller destroys it with iw_destroy_cm_id().
  *
  * Context: process. Return: the ID; -ENODEV if the device has no methods of iw_cm_add_device();
  * -ENOMEM if there is no memory.
@@ -209,8 +210,9 @@ void iw_cm_remove_device(struct ib_device *device);
 struct iw_cm_id *iw_create_cm_id(struct ib_device *device, iw_cm_handler cm_handler, void *context);
 
 /**
- * iw_destroy_cm_id - end an ID
- * @id: the ID. Its connection is reset, a request is refused, and a listener stops listening
+ * iw_destroy_cm_id - destroy an ID
+ * @id: the ID. An existing connection is reset, a pending request is refused, and a listener stops
+ * listening
  *
  * When this has returned, the handler does not run and will not run (IWCM-02).
  *
@@ -247,7 +249,7 @@ void iw_cm_stop_listening(struct iw_cm_id *id);
  * @id: a new ID, with its remote address
  * @param: the QP and the parameters; valid during the call
  *
- * Ends by the event IW_CM_EVENT_CONNECT_REPLY.
+ * Completes with the event IW_CM_EVENT_CONNECT_REPLY.
  *
  * Context: process. Return: 0; -EINVAL if the ID is not new, for no QP, a length without private
  * data, or more private data than the device can send; -EPROTONOSUPPORT for an IPv6 address on a
@@ -261,7 +263,7 @@ RDMA_MUST_CHECK int iw_cm_connect(struct iw_cm_id *id, const struct iw_cm_param 
  * @id: the ID of the request
  * @param: the QP and the parameters; valid during the call
  *
- * Ends by the event IW_CM_EVENT_ESTABLISHED.
+ * Completes with the event IW_CM_EVENT_ESTABLISHED.
  *
  * Context: process. Return: 0; -EINVAL if the ID has no request to accept, for no QP, a length
  * without private data, or more private data than the device can send; and, after which the request
@@ -274,7 +276,7 @@ RDMA_MUST_CHECK int iw_cm_accept(struct iw_cm_id *id, const struct iw_cm_param *
  * iw_cm_reject - refuse a request (RFC 5044, 7.1)
  * @id: the ID of the request
  * @private_data: private data for the peer, if the device can send it; or NULL
- * @private_data_len: bytes of it, 0 to IW_CM_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IW_CM_PRIVATE_DATA_SIZE
  *
  * Context: process. Return: 0; -EINVAL if the ID has no request to refuse, or for a length without
  * private data; the drivers in hw/ return no error.
@@ -283,10 +285,10 @@ RDMA_MUST_CHECK int iw_cm_reject(struct iw_cm_id *id, const void *private_data,
 				 u8 private_data_len);
 
 /**
- * iw_cm_disconnect - end a connection (RFC 5044, 7.2)
+ * iw_cm_disconnect - close a connection (RFC 5044, 7.2)
  * @id: the ID of the connection
- * @abrupt: whether to end it at once, or after what was posted has been sent. One that is not yet
- * connected always ends at once
+ * @abrupt: true to reset the connection, false to close it after all posted data has been sent. A
+ * connection that is not established yet is always reset
  *
  * Context: process. Return: 0; -EINVAL if the ID has no connection.
  */

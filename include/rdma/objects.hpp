@@ -6,13 +6,13 @@
  *	auto cq = KERN_TRY(rdma::CompletionQueue::create(device, this, entries, vector, IB_POLL_SOFTIRQ));
  *	auto qp = KERN_TRY(rdma::QueuePair::create(pd, cq, cq, attributes));
  *
- * PDs, CQs and SRQs are reference-counted, and each object holds the objects that it was created
- * in. So they are destroyed in the right order, however their owners are arranged. QPs, MRs, AHs
- * and MWs have one owner, which is moved and not copied. Context: process, except for address
- * handles.
+ * PDs, CQs and SRQs are reference-counted, and each object holds the objects in which it was
+ * created. So they are destroyed in the right order, regardless of the order of their owners. QPs,
+ * MRs, AHs and MWs have one owner, which can be moved but not copied. Context: process, except for
+ * address handles.
  *
- * Modules that destroy their objects in steps, with actions in between, do not use these: IPoIB's
- * queues and the special QPs of MADs have the order in their state machines.
+ * Modules that destroy their objects in steps, with other actions in between, do not use these
+ * owners: IPoIB's queues and the special QPs for MADs define the order in their state machines.
  */
 #pragma once
 #include <utility>
@@ -133,8 +133,8 @@ private:
 };
 
 /*
- * The owner of an object that End::end() ends, and of references to the objects that it was created
- * in. Not copied; empty after a move.
+ * The owner of an object that End::end() destroys, and of references to the objects in which it was
+ * created. It cannot be copied, and is empty after a move.
  */
 template<class T, class End, class... Parents>
 class Owner
@@ -166,7 +166,7 @@ public:
 	explicit operator bool() const { return object_ != nullptr; }
 
 private:
-	/* Declared before the object, so they end after it. */
+	/* Declared before the object, so they are dropped after it. */
 	template<class... Refs>
 	struct Held;
 	template<class First, class... Rest>
@@ -187,7 +187,7 @@ private:
 	T *object_ = nullptr;
 };
 
-/* Each kind of object is destroyed by one of these. Context: process; any for address handles. */
+/* Each of these destroys one kind of object. Context: process; any for address handles. */
 struct QueuePairEnd {
 	static void end(ib_qp *qp) { KERN_WARN_ON(ib_destroy_qp(qp)); }
 };
@@ -208,8 +208,9 @@ public:
 	using Owner::Owner;
 
 	/*
-	 * Creates a QP. CQs and SRQ are arguments of their own, and are set in `attr`, where the
-	 * granted sizes are written back. A QP must have left its multicast groups before it ends.
+	 * Creates a QP. The CQs and the SRQ are separate arguments, and are set in `attr`, where
+	 * the granted sizes are written back. A QP must have left its multicast groups before it is
+	 * destroyed.
 	 * Errors: those of ib_create_qp().
 	 */
 	static kern::Result<QueuePair> create(kern::Ref<Pd> pd, kern::Ref<CompletionQueue> send,
@@ -273,7 +274,7 @@ public:
 	}
 };
 
-/* Context: any, unless it ends as the last object that holds the PD. */
+/* Context: any, unless its destruction drops the last reference to the PD. */
 class AddressHandle : public Owner<ib_ah, AddressHandleEnd, Pd>
 {
 public:

@@ -12,7 +12,7 @@
  * An ID has the addresses of one network namespace: that of the process or the listener that
  * created it, the initial one for the kernel's consumers (RCM-17).
  *
- * Linux: differs by union rdma_sockaddr in place of struct sockaddr.
+ * Linux: differs by union rdma_sockaddr instead of struct sockaddr.
  */
 #pragma once
 #include <rdma/ib_cm.h>
@@ -37,7 +37,7 @@ enum rdma_cm_event_type {
 	RDMA_CM_EVENT_TIMEWAIT_EXIT,
 };
 
-/* Port spaces: sets of port numbers, and the first bytes of service IDs (IBA A11.2). */
+/* Port spaces: sets of port numbers, which determine the first bytes of service IDs (IBA A11.2). */
 enum rdma_ucm_port_space {
 	RDMA_PS_IPOIB = 0x0002,
 	RDMA_PS_TCP = 0x0106,
@@ -49,8 +49,8 @@ enum rdma_ucm_port_space {
 #define RDMA_UDP_QKEY 0x01234567u
 
 /*
- * Bytes of private data for the consumer with IP addresses; with AF_IB addresses, the consumer has
- * all private data of a message.
+ * Sizes of the consumer's private data with IP addresses, in bytes. With AF_IB addresses, the
+ * consumer can use all private data of a message.
  */
 enum rdma_cm_data_size {
 	RDMA_CM_IP_HEADER_SIZE = 36,
@@ -102,7 +102,7 @@ struct rdma_sockaddr_in6 {
  * @flowinfo: traffic class and flow label
  * @addr: GID; zero for any
  * @sid: service ID
- * @sid_mask: bits of @sid that count
+ * @sid_mask: significant bits of @sid
  * @scope_id: not used
  */
 struct rdma_sockaddr_ib {
@@ -161,9 +161,10 @@ struct rdma_route {
 
 /**
  * struct rdma_conn_param - parameters of a connection, sent or received
- * @private_data: private data for the peer, or from it: then all that the message has room for
- * @private_data_len: bytes of it; at most enum rdma_cm_data_size, IB_CM_REP_PRIVATE_DATA_SIZE or
- * IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
+ * @private_data: private data for the peer, or from the peer, with the maximum length of the
+ * message
+ * @private_data_len: length of @private_data in bytes; at most enum rdma_cm_data_size,
+ * IB_CM_REP_PRIVATE_DATA_SIZE or IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
  * @responder_resources: RDMA reads and atomics that the local QP answers at a time; in an event, at
  * most
  * @initiator_depth: RDMA reads and atomics that the local QP has outstanding; in an event, at most
@@ -190,7 +191,7 @@ struct rdma_conn_param {
 /**
  * struct rdma_ud_param - the address of datagrams to a peer, or to a group
  * @private_data: private data from the peer
- * @private_data_len: bytes of it
+ * @private_data_len: length of @private_data in bytes
  * @ah_attr: the address
  * @qp_num: number of the QP; 0xffffff for a group
  * @qkey: its Q_Key
@@ -229,25 +230,25 @@ struct rdma_cm_event {
  * @id: the ID; with CONNECT_REQUEST a new one, whose context and handler are the listener's
  * @event: the event; valid during the call
  *
- * After DEVICE_REMOVAL no other event comes, and the consumer destroys the ID soon, because the
- * removal of the device waits for that.
+ * After DEVICE_REMOVAL no other event is reported. The consumer must destroy the ID soon, because
+ * the removal of the device waits for that.
  *
  * Context: process, with the handler lock.
  *
  * Return: 0; anything else lets the RDMA CM destroy the ID after the call: it no longer belongs to
  * the consumer, which has destroyed its QP before. With CONNECT_REQUEST, 0 gives the new ID to the
- * consumer; -ENOMEM destroys it without an answer, so that the peer asks again; anything else
- * refuses the request.
+ * consumer; -ENOMEM destroys it without an answer, so that the peer repeats its request; anything
+ * else refuses the request.
  */
 typedef int (*rdma_cm_event_handler)(struct rdma_cm_id *id, struct rdma_cm_event *event);
 
 /**
- * struct rdma_cm_id - one end of a connection by address, or a listener
+ * struct rdma_cm_id - one side of a connection by address, or a listener
  * @device: the device; NULL until the ID is bound to one
  * @context: for the consumer; may be changed with the handler lock held
  * @qp: the QP of rdma_create_qp(), or NULL
  * @event_handler: called with its events; may be changed with the handler lock held
- * @route: addresses and path; read with the handler lock held, or while no event can come
+ * @route: addresses and path; read with the handler lock held, or while no event can be reported
  * @ps: port space
  * @qp_type: type of its QP
  * @port_num: port of @device; 0 until there is one
@@ -266,8 +267,8 @@ struct rdma_cm_id {
 RDMA_C_BEGIN
 
 /*
- * Serves rdma_create_id() and rdma_create_user_id(). weft_netlink shows IDs with the name of the
- * caller's module, or the number of the calling process.
+ * Implements rdma_create_id() and rdma_create_user_id(). weft_netlink shows IDs with the name of
+ * the caller's module, or the number of the calling process.
  */
 RDMA_MUST_CHECK struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_handler,
 						    void *context, enum rdma_ucm_port_space ps,
@@ -281,7 +282,7 @@ RDMA_MUST_CHECK struct rdma_cm_id *__rdma_create_id(rdma_cm_event_handler event_
  * @ps: port space
  * @qp_type: IB_QPT_RC, IB_QPT_UC, IB_QPT_UD, IB_QPT_XRC_INI or IB_QPT_XRC_TGT
  *
- * rdma_destroy_id() ends it.
+ * The caller destroys it with rdma_destroy_id().
  *
  * Context: process. Return: the ID, idle; -EINVAL without a handler, or for another port space or
  * type; -ENOMEM if there is no memory.
@@ -302,7 +303,7 @@ RDMA_MUST_CHECK static inline struct rdma_cm_id *rdma_create_id(rdma_cm_event_ha
  * @qp_type: as for rdma_create_id()
  *
  * Resource tracking shows the ID, and new IDs of it as a listener, as the process's. It has the
- * addresses of the process's network namespace. rdma_destroy_id() ends it.
+ * addresses of the process's network namespace. The caller destroys it with rdma_destroy_id().
  *
  * Context: process. Return: as rdma_create_id().
  */
@@ -314,11 +315,11 @@ rdma_create_user_id(rdma_cm_event_handler event_handler, void *context, enum rdm
 }
 
 /**
- * rdma_destroy_id - end an ID in any state
+ * rdma_destroy_id - destroy an ID in any state
  * @id: the ID, whose QP has been destroyed
  *
  * Cancels what is in progress, sends the peer the messages of ib_destroy_cm_id(), leaves multicast
- * groups, and destroys new IDs of a listener that its handler was not called with. When this has
+ * groups, and destroys new IDs with which a listener's handler has not been called. When this has
  * returned, no handler runs for the ID and none will run (RCM-12).
  *
  * Context: process, without the handler lock of the ID. A call from its own handler is refused with
@@ -327,7 +328,7 @@ rdma_create_user_id(rdma_cm_event_handler event_handler, void *context, enum rdm
 void rdma_destroy_id(struct rdma_cm_id *id);
 
 /**
- * rdma_lock_handler - keep the handler of an ID from running
+ * rdma_lock_handler - prevent the handler of an ID from running
  * @id: the ID
  *
  * For actions that must not coincide with an event: rdma_accept() outside of the handler, and
@@ -352,9 +353,9 @@ void rdma_unlock_handler(struct rdma_cm_id *id);
  * net.ipv4.ip_local_port_range
  *
  * An IP address that is neither "any" nor loopback binds the ID to the device of its interface. An
- * AF_IB address binds it to the device of its GID, which must have its P_Key, if it names one. The
- * service of an AF_IB address names the port space, as far as its mask counts; an ID of RDMA_PS_IB
- * may have the spaces IB, TCP and UDP (IBA A11.2).
+ * AF_IB address binds it to the device of its GID, which must have its P_Key, if it contains one.
+ * The service of an AF_IB address determines the port space, as far as its mask covers it; an ID of
+ * RDMA_PS_IB may have the spaces IB, TCP and UDP (IBA A11.2).
  *
  * Linux: differs by ports that belong to one ID even if the peers differ.
  *
@@ -373,28 +374,28 @@ RDMA_MUST_CHECK int rdma_bind_addr(struct rdma_cm_id *id, const union rdma_socka
  * @id: an idle or a bound ID
  * @src_addr: the address to bind an idle ID to; NULL for any
  * @dst_addr: the peer's address
- * @timeout_ms: milliseconds to wait for the neighbour, at least 1; at most an hour counts
+ * @timeout_ms: milliseconds to wait for the neighbour, at least 1; limited to one hour
  *
- * Ends by the event ADDR_RESOLVED or ADDR_ERROR.
+ * Completes with the event ADDR_RESOLVED or ADDR_ERROR.
  *
  * Context: process.
  *
  * Return: 0; -EINVAL if the state of the ID does not allow it, for no timeout, or for addresses of
- * different families; -EHOSTUNREACH if the route leads by another interface than the ID is bound
- * to; -ENODEV if no device has that interface; -ENOMEM if there is no memory; the errors of
- * rdma_bind_addr(), and of the kernel's route and neighbour lookup.
+ * different families; -EHOSTUNREACH if the route uses another interface than the one to which the
+ * ID is bound; -ENODEV if no device has that interface; -ENOMEM if there is no memory; the errors
+ * of rdma_bind_addr(), and of the kernel's route and neighbour lookup.
  */
 RDMA_MUST_CHECK int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_sockaddr *src_addr,
 				      const union rdma_sockaddr *dst_addr,
 				      unsigned long timeout_ms);
 
 /**
- * rdma_resolve_route - ask the SA for the path (IBA 15.2.5.16)
+ * rdma_resolve_route - query the SA for the path (IBA 15.2.5.16)
  * @id: an ID whose address is resolved
- * @timeout_ms: milliseconds to wait, at least 1; the SA is asked up to ten times in this time
+ * @timeout_ms: milliseconds to wait, at least 1; the SA is queried up to ten times in this time
  *
- * Ends by the event ROUTE_RESOLVED or ROUTE_ERROR; after the latter, this may be called again. On
- * an RNIC, it succeeds without a query.
+ * Completes with the event ROUTE_RESOLVED or ROUTE_ERROR; after the latter, this may be called
+ * again. On an RNIC, it succeeds without a query.
  *
  * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it, or for no timeout;
  * -ENOMEM if there is no memory; the errors of ib_sa_path_rec_get().
@@ -402,11 +403,11 @@ RDMA_MUST_CHECK int rdma_resolve_addr(struct rdma_cm_id *id, const union rdma_so
 RDMA_MUST_CHECK int rdma_resolve_route(struct rdma_cm_id *id, unsigned long timeout_ms);
 
 /**
- * rdma_set_ib_path - set the path of an ID, in place of rdma_resolve_route() (IBA 15.2.5.16)
+ * rdma_set_ib_path - set the path of an ID, instead of rdma_resolve_route() (IBA 15.2.5.16)
  * @id: an ID whose address is resolved
  * @path_rec: the path; copied
  *
- * The route is resolved when this has returned; no event comes.
+ * The route is resolved when this has returned; no event is reported.
  *
  * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it.
  */
@@ -418,9 +419,9 @@ RDMA_MUST_CHECK int rdma_set_ib_path(struct rdma_cm_id *id, const struct sa_path
  * @pd: a protection domain of that device
  * @qp_init_attr: as for ib_create_qp(), of the ID's type
  *
- * The QP of a connection is in state INIT afterwards, and the RDMA CM moves it on when the
- * connection is established. The QP of an ID of datagrams is in state RTS. rdma_destroy_qp() ends
- * it.
+ * The QP of a connection is in state INIT afterwards, and the RDMA CM changes its state when the
+ * connection is established. The QP of an ID of datagrams is in state RTS. The caller destroys it
+ * with rdma_destroy_qp().
  *
  * Context: process. Return: 0; -EINVAL for an ID without device or with a QP, a protection domain
  * of another device, or another type than the ID's; the errors of ib_create_qp() and
@@ -431,9 +432,9 @@ RDMA_MUST_CHECK int rdma_create_qp(struct rdma_cm_id *id, struct ib_pd *pd,
 
 /**
  * rdma_destroy_qp - undo rdma_create_qp()
- * @id: the ID. One without a QP is left as it is
+ * @id: the ID; has no effect on an ID without a QP
  *
- * A QP that is still in a multicast group is not destroyed, and remains the ID's; that is logged.
+ * A QP that is still in a multicast group is not destroyed, and stays with the ID; this is logged.
  *
  * Context: process.
  */
@@ -453,13 +454,13 @@ RDMA_MUST_CHECK int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *
 				      int *qp_attr_mask);
 
 /**
- * rdma_connect - ask for a connection, or for the peer's QP of datagrams (IBA annex A11)
+ * rdma_connect - request a connection, or the peer's QP for datagrams (IBA annex A11)
  * @id: an ID whose route is resolved
  * @conn_param: the parameters; private data at most enum rdma_cm_data_size
  *
- * Ends by the event ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR. An ID without a QP of
- * rdma_create_qp() gets CONNECT_RESPONSE in place of ESTABLISHED: then the consumer moves its QP on
- * and calls rdma_accept().
+ * Completes with the event ESTABLISHED, REJECTED, UNREACHABLE or CONNECT_ERROR. An ID without a QP
+ * of rdma_create_qp() gets CONNECT_RESPONSE instead of ESTABLISHED: then the consumer moves its QP
+ * to RTS and calls rdma_accept().
  *
  * Context: process, without the handler lock.
  *
@@ -470,7 +471,7 @@ RDMA_MUST_CHECK int rdma_init_qp_attr(struct rdma_cm_id *id, struct ib_qp_attr *
 RDMA_MUST_CHECK int rdma_connect(struct rdma_cm_id *id, const struct rdma_conn_param *conn_param);
 
 /**
- * rdma_connect_locked - ask for a connection as rdma_connect() does, with the handler lock held
+ * rdma_connect_locked - request a connection as rdma_connect() does, with the handler lock held
  * @id: an ID whose route is resolved
  * @conn_param: the parameters, as for rdma_connect()
  *
@@ -482,8 +483,8 @@ RDMA_MUST_CHECK int rdma_connect_locked(struct rdma_cm_id *id,
 /**
  * rdma_listen - listen for requests (IBA annex A11)
  * @id: a bound ID, or an idle one, which is then bound to IPv4's "any" and a free port
- * @backlog: number of requests of each device that may wait for the handler to return; more than
- * 4096 counts as 4096, 0 and less as 256
+ * @backlog: number of requests of each device that may wait for the handler to return; values above
+ * 4096 mean 4096, and values below 1 mean 256
  *
  * An ID without device listens on every device, also those registered later.
  *
@@ -499,8 +500,8 @@ RDMA_MUST_CHECK int rdma_listen(struct rdma_cm_id *id, int backlog);
  * @conn_param: the parameters; ignored after CONNECT_RESPONSE, and may be NULL then, and for a new
  * ID of datagrams with a QP of rdma_create_qp()
  *
- * Ends by the event ESTABLISHED on a new ID of a connection; no event follows on others. After an
- * error, the connection has been refused.
+ * Completes with the event ESTABLISHED on a new ID of a connection; no event follows on others.
+ * After an error, the connection has been refused.
  *
  * Linux: differs by a REP that always reports that no alternate path is loaded (failover_accepted
  * is 1).
@@ -517,8 +518,8 @@ RDMA_MUST_CHECK int rdma_accept(struct rdma_cm_id *id, const struct rdma_conn_pa
  * rdma_reject - refuse a connection (IBA annex A11; RFC 5044, 7.1)
  * @id: an ID as for rdma_accept()
  * @private_data: private data for the peer, or NULL
- * @private_data_len: bytes of it, 0 to IB_CM_REJ_PRIVATE_DATA_SIZE; for datagrams 0 to
- * IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
+ * @private_data_len: length of @private_data in bytes, 0 to IB_CM_REJ_PRIVATE_DATA_SIZE; for
+ * datagrams 0 to IB_CM_SIDR_REP_PRIVATE_DATA_SIZE
  * @reason: enum ib_cm_rej_reason; 0 means IB_CM_REJ_CONSUMER_DEFINED
  *
  * Context: process. Return: 0; -EINVAL if the state of the ID does not allow it, or for private
@@ -537,12 +538,12 @@ RDMA_MUST_CHECK int rdma_reject(struct rdma_cm_id *id, const void *private_data,
 RDMA_MUST_CHECK int rdma_notify(struct rdma_cm_id *id, enum ib_event_type event);
 
 /**
- * rdma_disconnect - end a connection, or confirm its end
+ * rdma_disconnect - close a connection, or confirm that the peer has closed it
  * @id: the ID; its QP of rdma_create_qp() goes to state ERR
  *
  * After DISCONNECTED, the consumer calls this, too, or destroys the ID: that answers the peer. The
- * side that closes the connection first gets DISCONNECTED. On InfiniBand, TIMEWAIT_EXIT comes after
- * the time-wait (IBA 12.9.8.2). With datagrams, only the QP changes, and no event comes.
+ * side that closes the connection first gets DISCONNECTED. On InfiniBand, TIMEWAIT_EXIT is reported
+ * after timewait (IBA 12.9.8.2). With datagrams, only the QP changes, and no event is reported.
  *
  * Context: process. Return: 0; -EINVAL for an ID that has neither sent nor received a request; the
  * errors of ib_send_cm_dreq(), ib_send_cm_drep() and iw_cm_disconnect().
@@ -557,8 +558,9 @@ int rdma_disconnect(struct rdma_cm_id *id);
  * @join_state: FULLMEMBER_JOIN or SENDONLY_FULLMEMBER_JOIN
  * @context: join_context of the events
  *
- * Ends by the event MULTICAST_JOIN or MULTICAST_ERROR. If the membership is lost later,
- * MULTICAST_ERROR comes with -ENETRESET. The consumer attaches the QP. An ID may be in 4096 groups.
+ * Completes with the event MULTICAST_JOIN or MULTICAST_ERROR. If the membership is lost later,
+ * MULTICAST_ERROR is reported with -ENETRESET. The consumer attaches the QP. An ID may be in 4096
+ * groups.
  *
  * Context: process.
  *
@@ -576,7 +578,7 @@ RDMA_MUST_CHECK int rdma_join_multicast(struct rdma_cm_id *id, const union rdma_
  * @addr: the address as it was joined, port included. Without such a group, nothing is done. Of
  * several joins of one address, the oldest is undone
  *
- * When this has returned, no event of the join comes.
+ * When this has returned, no event of the join is reported.
  *
  * Context: process, without the handler lock. A call from the handler is refused with a warning.
  */
@@ -594,7 +596,7 @@ void rdma_set_service_type(struct rdma_cm_id *id, int tos);
 /**
  * rdma_set_ack_timeout - set the timeout of the ID's QP
  * @id: an ID of type IB_QPT_RC or IB_QPT_XRC_INI
- * @timeout: 4.096 us * 2^n, n is 0 to 31, in place of the timeout that follows from the path
+ * @timeout: 4.096 us * 2^n, n is 0 to 31, instead of the timeout that follows from the path
  *
  * Context: process. Return: 0; -EINVAL for an ID of another type, or a value out of range.
  */
@@ -630,8 +632,8 @@ RDMA_MUST_CHECK int rdma_set_afonly(struct rdma_cm_id *id, int afonly);
 
 /**
  * rdma_get_service_id - get the service ID of an address (IBA A11.2)
- * @id: the ID, whose port space counts
- * @addr: the address, whose port counts; of AF_IB its service
+ * @id: the ID, whose port space is used
+ * @addr: the address, whose port is used; for AF_IB its service
  *
  * Context: any. Return: the service ID.
  */

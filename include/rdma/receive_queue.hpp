@@ -17,10 +17,10 @@
  *	queue_.make_up();					// after polling, and when woken
  *	queue_.stop(); ib_destroy_qp(qp); queue_.close();
  *
- * There is no lock: the poller of the CQ owns the queue; before that, the code that opens the QP,
- * and afterwards the code that destroys it. Buffers that cannot be allocated, or that the device
- * refuses, are missing(). That is logged, and `wake` is called in a task when the owner should call
- * make_up() again.
+ * There is no lock. The poller of the CQ owns the queue; before that, the code that opens the QP
+ * owns it, and afterwards the code that destroys the QP. missing() counts buffers that could not be
+ * allocated or that the device refused. This is logged, and `wake` is called in a task when the
+ * owner should call make_up() again.
  */
 #pragma once
 #include <kern/back_off.hpp>
@@ -56,8 +56,8 @@ public:
 	/* When this has returned, `wake` is not called any more. Context: process. */
 	void stop() { retry_.cancel(); }
 	/*
-	 * Frees the buffers that the hardware did not return. The QP has been destroyed, so that
-	 * nothing can write to them. Context: process.
+	 * Frees the buffers that the hardware has not returned. The QP must have been destroyed, so
+	 * that nothing can write to them. Context: process.
 	 */
 	void close()
 	{
@@ -71,7 +71,7 @@ public:
 
 	bool full() const { return count_ == depth_; }
 	bool empty() const { return count_ == 0; }
-	/* Number of buffers that the QP lacks. */
+	/* Returns the number of buffers that are missing in the queue. */
 	int missing() const { return depth_ - count_; }
 
 	/* Posts the missing buffers. Errors: ENOMEM; those of ib_post_recv(). Context: process. */
@@ -81,7 +81,10 @@ public:
 			KERN_TRY(post(KERN_TRY(Buffer::create())));
 		return {};
 	}
-	/* As fill(); if it fails, `wake` is called after a delay that grows. Context: process. */
+	/*
+	 * Like fill(). If it fails, `wake` is called after a delay, which increases with each
+	 * failure. Context: process.
+	 */
 	void make_up()
 	{
 		const auto filled = fill();
@@ -96,7 +99,7 @@ public:
 			back_off_.failed();
 	}
 
-	/* Takes the buffer of a completion, which belongs to the caller now. */
+	/* Takes back the buffer of a completion. It belongs to the caller after that. */
 	kern::Owned<Buffer> take_back(Buffer *buffer)
 	{
 		unmap(*buffer);
@@ -107,7 +110,7 @@ public:
 	/* Posts a buffer that the consumer does not keep. */
 	void post_again(kern::Owned<Buffer> buffer) { kern::ignore(post(std::move(buffer))); }
 	/*
-	 * Posts a new buffer in place of one that the consumer keeps, and returns the latter. If
+	 * Posts a new buffer instead of one that the consumer keeps, and returns the latter. If
 	 * there is no memory, it posts the received buffer and returns an empty pointer: the queue
 	 * stays full, and the received data is lost.
 	 */
@@ -141,8 +144,8 @@ private:
 			return kern::Error{status};
 		}
 		/*
-		 * The hardware owns it until its completion, which is not polled before this
-		 * returns.
+		 * The hardware owns the buffer until its completion, which is not polled before
+		 * this function returns.
 		 */
 		posted_.push_back(*buffer.release());
 		count_++;

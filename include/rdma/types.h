@@ -2,8 +2,8 @@
 /*
  * Types that the verbs headers use, for C and C++.
  *
- * The API is Linux's by name, value and meaning. Where Linux's takes a kernel type, this one takes
- * one of the types below, so that no public header needs a kernel header:
+ * The API has Linux's names, values and meanings. Where Linux uses a kernel type, this API uses one
+ * of the types below, so that no public header needs a kernel header:
  *
  *   Linux                     here
  *   struct scatterlist        struct ib_dma_segment   (an address range that is already mapped for the device)
@@ -69,14 +69,14 @@ struct ib_list_head {
  * @addr: DMA address
  * @length: bytes
  *
- * Linux: differs by this structure in place of a scatterlist.
+ * Linux: differs by this structure instead of a scatterlist.
  */
 struct ib_dma_segment {
 	u64 addr;
 	u64 length;
 };
 
-/* Name of the module, by which leaked objects and misuse are reported. */
+/* Name of the module, which is used in reports of leaked objects and misuse. */
 #ifdef KBUILD_MODNAME
 #define RDMA_CALLER KBUILD_MODNAME
 #else

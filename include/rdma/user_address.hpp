@@ -7,7 +7,10 @@
 namespace rdma
 {
 
-/* The address of an address handle, in the ABIs of user verbs and of the connection manager. */
+/*
+ * The address vector of an address handle, in the ABIs of user verbs and of the RDMA connection
+ * manager.
+ */
 struct UserAddress {
 	u8 dgid[16];
 	u32 flow_label;

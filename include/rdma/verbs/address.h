@@ -27,7 +27,7 @@ enum ib_gid_type {
 /**
  * struct ib_grh - a global route header as on the wire (IBA 8.3)
  * @version_tclass_flow: IP version (4 bits), traffic class (8 bits), flow label (20 bits)
- * @paylen: bytes behind this header
+ * @paylen: number of bytes after this header
  * @next_hdr: next header
  * @hop_limit: routers that the packet may pass
  * @sgid: source
@@ -121,12 +121,12 @@ struct rdma_ah_attr {
 };
 
 enum rdma_create_ah_flags {
-	/* The caller may sleep, and so may create_ah. */
+	/* The caller may sleep, so create_ah may sleep, too. */
 	RDMA_CREATE_AH_SLEEPABLE = 1 << 0,
 };
 
 enum rdma_destroy_ah_flags {
-	/* The caller may sleep, and so may destroy_ah. */
+	/* The caller may sleep, so destroy_ah may sleep, too. */
 	RDMA_DESTROY_AH_SLEEPABLE = 1 << 0,
 };
 
@@ -301,7 +301,7 @@ static inline struct ib_global_route *rdma_ah_retrieve_grh(struct rdma_ah_attr *
 }
 
 /**
- * rdma_ah_set_grh - give an address vector a global route (IBA 8.3)
+ * rdma_ah_set_grh - set the global route of an address vector (IBA 8.3)
  * @attr: the address vector; IB_AH_GRH is set in it
  * @dgid: destination, or NULL to leave it as it is
  * @flow_label: flow label, 20 bits

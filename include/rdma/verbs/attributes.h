@@ -49,8 +49,9 @@ enum ib_atomic_cap {
 
 /**
  * struct ib_cq_caps - limits of the moderation of completion events
- * @max_cq_moderation_count: completions that an event may wait for; 0 without moderation
- * @max_cq_moderation_period: microseconds that it may wait; 0 without moderation
+ * @max_cq_moderation_count: maximum number of completions for which an event may wait; 0 without
+ * moderation
+ * @max_cq_moderation_period: maximum number of microseconds that it may wait; 0 without moderation
  */
 struct ib_cq_caps {
 	u16 max_cq_moderation_count;
@@ -155,7 +156,7 @@ struct ib_device_attr {
  * @lmc: number of low bits of LIDs that select a path, 0 to 7
  * @max_vl_num: virtual lanes, as PortInfo encodes them in VLCap
  * @sm_sl: service level for packets to the subnet manager, 0 to 15
- * @subnet_timeout: longest time of a packet through the subnet, 4.096 us * 2^n
+ * @subnet_timeout: longest time that a packet takes through the subnet, 4.096 us * 2^n
  * @init_type_reply: InitTypeReply of PortInfo
  * @active_width: enum ib_port_width
  * @active_speed: enum ib_port_speed

@@ -8,7 +8,7 @@ struct ib_device_registry;
 struct ib_device_verbs;
 struct ib_client_registry;
 
-/* Numbers of drivers in the ABI of user verbs. Linux's other numbers have no driver here. */
+/* Driver numbers in the ABI of user verbs, as in Linux, for the drivers that exist here. */
 enum rdma_driver_id {
 	RDMA_DRIVER_UNKNOWN = 0,
 	RDMA_DRIVER_MLX4 = 2,
@@ -21,8 +21,8 @@ enum { IB_FW_VERSION_NAME_MAX = 32, IB_BOARD_ID_MAX = 32 };
  * struct ib_device - a device
  * @ops: the driver's methods, by ib_set_device_ops()
  * @name: the name; may change while the device is registered: ib_copy_device_name()
- * @dma_device: the device that DMA addresses are for; NULL if the device reads memory by the CPU's
- * addresses
+ * @dma_device: the device for which DMA addresses are valid; NULL if the device reads memory by the
+ * CPU's addresses
  * @phys_port_cnt: number of ports, 1 to 254, numbered from 1; the driver fills it in
  * @num_comp_vectors: completion vectors (CHAN-01); the driver fills it in, at least 1
  * @local_dma_lkey: key for any DMA address, if attrs.kernel_cap_flags has IBK_LOCAL_DMA_LKEY; the
@@ -63,8 +63,8 @@ struct ib_device {
  * @add: called once for each device, in process context; may sleep. An errno means that the client
  * does not use the device; it is logged unless it is -EOPNOTSUPP
  * @remove: called once for each device whose add succeeded, in reverse order of the adds, in
- * process context; may sleep. When it returns, the client has freed everything that it had on the
- * device (LOCK-10). Its argument client_data is what ib_set_client_data() has set
+ * process context; may sleep. When it returns, the client must have freed everything that it had on
+ * the device (LOCK-10). Its argument client_data is what ib_set_client_data() has set
  * @registry: state of core/registry
  *
  * The caller keeps it until ib_unregister_client() has returned. Rules: LOCK-08 to LOCK-12.
@@ -82,7 +82,7 @@ RDMA_C_BEGIN
  * _ib_alloc_device - allocate a device (drivers)
  * @size: bytes of the driver's structure, which begins with its struct ib_device
  *
- * ib_dealloc_device() frees it.
+ * The caller frees it with ib_dealloc_device().
  *
  * Context: process. Return: zeroed memory; NULL if there is none, or if @size is less than that of
  * struct ib_device.
@@ -104,7 +104,7 @@ RDMA_MUST_CHECK struct ib_device *_ib_alloc_device(size_t size);
 		0 / (__builtin_offsetof(struct drv_struct, member) == 0)))
 
 /**
- * ib_dealloc_device - free a device that is not, or no longer, registered (drivers)
+ * ib_dealloc_device - free a device that is not registered (drivers)
  * @device: a device from ib_alloc_device(), or NULL. One that is still registered is leaked, with a
  * warning
  *
@@ -113,7 +113,7 @@ RDMA_MUST_CHECK struct ib_device *_ib_alloc_device(size_t size);
 void ib_dealloc_device(struct ib_device *device);
 
 /**
- * ib_set_device_ops - give a device its driver's methods (drivers)
+ * ib_set_device_ops - set the methods of a device (drivers)
  * @device: not yet registered
  * @ops: the methods and sizes; copied. A member that is NULL or 0 leaves the device's as it was
  *
@@ -123,7 +123,7 @@ void ib_set_device_ops(struct ib_device *device, const struct ib_device_ops *ops
 
 /**
  * ib_register_device - make a device available to clients (drivers)
- * @device: the device, fully able to work (LOCK-09)
+ * @device: the device, which must be fully operational (LOCK-09)
  * @name: name with at most one %d, which becomes the lowest free number; printable, without blanks
  * and slashes, neither . nor .., shorter than IB_DEVICE_NAME_MAX
  * @dma_device: the device for DMA; NULL if the device uses the CPU's addresses
@@ -135,21 +135,21 @@ void ib_set_device_ops(struct ib_device *device, const struct ib_device_ops *ops
  *
  * Context: process; the driver holds no lock that its methods need (LOCK-08).
  *
- * Return: 0; -EINVAL for a missing mandatory method, node type or vector count, which the log
- * names, for a port that does not fit the node type, and for a bad name or port count; -EEXIST if
- * the name is taken or the device is registered already; -ENOMEM if there is no memory for the
- * device, or to add it to a client; the errors that the driver's query_device, get_port_immutable,
- * query_port, query_gid and query_pkey return, which from the drivers in hw/ are the command errors
- * of rdma/ib_verbs.h.
+ * Return: 0; -EINVAL for a missing mandatory method, node type or vector count, which is logged,
+ * for a port that does not fit the node type, and for a bad name or port count; -EEXIST if the name
+ * is taken or the device is registered already; -ENOMEM if there is no memory for the device, or to
+ * add it to a client; the errors that the driver's query_device, get_port_immutable, query_port,
+ * query_gid and query_pkey return, which for the drivers in hw/ are the command errors of
+ * rdma/ib_verbs.h.
  */
 RDMA_MUST_CHECK int ib_register_device(struct ib_device *device, const char *name,
 				       struct device *dma_device);
 
 /**
- * ib_unregister_device - take a device from its clients (drivers)
+ * ib_unregister_device - remove a device from its clients (drivers)
  * @device: a registered device
  *
- * Calls remove of all clients, and waits for ib_device_put() of all who keep the device. When this
+ * Calls remove of all clients, and waits for ib_device_put() by all that hold the device. When this
  * has returned, no client uses the device and no handler of it runs (LOCK-12). Objects that clients
  * leaked are reported by owner and count (LOCK-10).
  *
@@ -161,7 +161,7 @@ RDMA_MUST_CHECK int ib_register_device(struct ib_device *device, const char *nam
 void ib_unregister_device(struct ib_device *device);
 
 /**
- * ib_device_try_get - keep a device registered for a while
+ * ib_device_try_get - prevent the unregistration of a device until ib_device_put()
  * @device: a device whose memory cannot be freed meanwhile
  *
  * Context: any. Return: true, and the caller must call ib_device_put(); false if the device is not
@@ -187,7 +187,7 @@ void ib_device_put(struct ib_device *device);
 RDMA_MUST_CHECK struct ib_device *ib_device_get_by_name(const char *name);
 
 /**
- * ib_register_client - use all devices, also those registered later
+ * ib_register_client - use all devices, including those that are registered later
  * @client: the client; the caller keeps it until ib_unregister_client() has returned
  *
  * Calls add for all devices that are present. A call from within an add or remove of another client
@@ -216,7 +216,7 @@ RDMA_MUST_CHECK int ib_register_client(struct ib_client *client);
 void ib_unregister_client(struct ib_client *client);
 
 /**
- * ib_set_client_data - keep a client's pointer with a device
+ * ib_set_client_data - store a client's pointer for a device
  * @device: a device for which the client's add has been called, and remove has not returned. For
  * another, nothing is set, with a warning
  * @client: the client

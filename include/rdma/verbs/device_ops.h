@@ -22,7 +22,7 @@ enum ib_mad_result {
 };
 
 /*
- * The user of a multicast group. A driver may keep a part of its table for groups of the kernel.
+ * The user of a multicast group. A driver may reserve a part of its table for groups of the kernel.
  */
 enum ib_mcast_owner {
 	IB_MCAST_KERNEL,
@@ -31,11 +31,11 @@ enum ib_mcast_owner {
 
 /**
  * struct ib_device_ops - the methods of a driver
- * @driver_id: enum rdma_driver_id, by which a program's library knows the driver
+ * @driver_id: enum rdma_driver_id, by which a program's library identifies the driver
  * @uverbs_abi_ver: version of the layout of udata between the library and the driver
- * @size_ib_ah: bytes of the driver's address handle, which begins with its struct ib_ah; the others
- * begin with the structure of their name, too. At least the size of that structure, if the driver
- * has the method that creates the object
+ * @size_ib_ah: bytes of the driver's address handle, which begins with its struct ib_ah; likewise
+ * for the other objects. At least the size of that structure, if the driver has the method that
+ * creates the object
  * @size_ib_cq: bytes of its completion queue
  * @size_ib_mr: bytes of its memory region
  * @size_ib_mw: bytes of its memory window
@@ -52,24 +52,25 @@ enum ib_mcast_owner {
  * (LOCK-05).
  *
  * A method that creates an object gets it from the midlayer: allocated, zeroed, with its device and
- * its parents filled in. A method that ends one leaves the freeing to the midlayer, and no handler
- * of the object runs after it has returned. It may fail only if the hardware still uses the object,
- * and then has changed nothing.
+ * its parents filled in. A method that destroys one leaves the freeing to the midlayer, and no
+ * handler of the object runs after it has returned. It may fail only if the hardware still uses the
+ * object, and then has changed nothing.
  *
- * udata is NULL unless the call is on behalf of a program (struct ib_udata). It is always NULL
- * where an object ends, because the object may outlive the program; ib_resource.user says whether
- * it belongs to one.
+ * udata is NULL unless the call is on behalf of a program (struct ib_udata). It is always NULL in a
+ * method that destroys an object, because the object may outlive the program; ib_resource.user is
+ * true if the object belongs to a program.
  *
  * A method that is NULL makes its ib_* function return -EOPNOTSUPP, unless its description says
- * otherwise. Mandatory are post_send, post_recv, poll_cq, req_notify_cq, query_port, the methods
- * that create and end PDs, CQs and QPs, modify_qp, and on InfiniBand query_gid and query_pkey. A
- * driver that can create another kind of object also has the method that ends it; with create_srq
- * goes post_srq_recv, with alloc_mr map_mr_sg. ib_register_device() refuses a driver without them.
+ * otherwise. The following methods are mandatory: post_send, post_recv, poll_cq, req_notify_cq,
+ * query_port, the methods that create and destroy PDs, CQs and QPs, modify_qp, and on InfiniBand
+ * query_gid and query_pkey. A driver that can create another kind of object also has the method
+ * that destroys it; a driver with create_srq also has post_srq_recv, and one with alloc_mr also has
+ * map_mr_sg. ib_register_device() refuses a driver without them.
  *
  * Linux: differs by objects of all kinds, also regions and windows, that the midlayer allocates.
  */
 struct ib_device_ops {
-	/* The data path comes first, and together: one cache line or two. */
+	/* The methods of the data path are first, so that they fit into two cache lines. */
 
 	/**
 	 * post_send - post a list of requests to a send queue
@@ -97,7 +98,7 @@ struct ib_device_ops {
 	/**
 	 * poll_cq - take completions from a queue (IBA 11.4)
 	 * @cq: the queue
-	 * @num_entries: number of completions to take, at most
+	 * @num_entries: maximum number of completions to take
 	 * @wc: array of that many completions, filled in from the first
 	 *
 	 * A completion that outlives its QP has the ib_wc.qp that rdma::remaining_qp() returns.
@@ -138,7 +139,7 @@ struct ib_device_ops {
 	 */
 	int (*peek_cq)(struct ib_cq *cq, int wc_cnt);
 	/**
-	 * map_mr_sg - give a fast-registration region its memory
+	 * map_mr_sg - set the memory of a fast-registration region
 	 * @mr: the region; page_size is set
 	 * @sg: the memory
 	 * @sg_nents: number of segments, at least 1
@@ -146,7 +147,7 @@ struct ib_device_ops {
 	 *
 	 * Sets iova and length of @mr. ib_sg_to_pages() walks the segments (IBA 10.6).
 	 *
-	 * Linux: differs by DMA segments in place of a scatterlist.
+	 * Linux: differs by DMA segments instead of a scatterlist.
 	 *
 	 * Context: any. Return: number of segments taken whole; a negative errno.
 	 */
@@ -166,7 +167,7 @@ struct ib_device_ops {
 	 */
 	int (*create_ah)(struct ib_ah *ah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
 	/**
-	 * destroy_ah - end an address handle (IBA 11.2.2)
+	 * destroy_ah - destroy an address handle (IBA 11.2.2)
 	 * @ah: the handle
 	 * @flags: enum rdma_destroy_ah_flags
 	 *
@@ -194,13 +195,14 @@ struct ib_device_ops {
 	int (*query_ah)(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 
 	/**
-	 * query_device - state the limits of the device
+	 * query_device - report the limits of the device
 	 * @device: the device
-	 * @device_attr: filled in; zeroed at registration, the limits of then for a program
+	 * @device_attr: filled in. Zeroed before the call at registration; for a program, it
+	 * contains the limits from registration
 	 * @udata: the command of a program, or NULL at registration
 	 *
-	 * Called once while the device is registered, and for each program that asks (IBA 11.2.1).
-	 * Without it, attrs stays as the driver has set it before.
+	 * Called once while the device is registered, and for each query of a program (IBA 11.2.1).
+	 * Without it, attrs keeps the values that the driver has set.
 	 *
 	 * Context: process. Return: 0; a negative errno, which ends the registration or goes to the
 	 * program.
@@ -229,7 +231,7 @@ struct ib_device_ops {
 	void (*get_dev_fw_str)(struct ib_device *device, char *str);
 
 	/**
-	 * get_port_immutable - state what never changes about a port
+	 * get_port_immutable - report the constant properties of a port
 	 * @device: the device
 	 * @port_num: the port
 	 * @immutable: filled in; core_cap_flags has one protocol of the node type's transport,
@@ -244,7 +246,7 @@ struct ib_device_ops {
 	int (*get_port_immutable)(struct ib_device *device, u32 port_num,
 				  struct ib_port_immutable *immutable);
 	/**
-	 * get_link_layer - state the link layer of a port
+	 * get_link_layer - report the link layer of a port
 	 * @device: the device
 	 * @port_num: the port
 	 *
@@ -301,14 +303,14 @@ struct ib_device_ops {
 	int (*query_pkey)(struct ib_device *device, u32 port_num, u16 index, u16 *pkey);
 
 	/**
-	 * hw_counters - name the hardware counters
+	 * hw_counters - report the names of the hardware counters
 	 * @device: the device
 	 * @port_num: a port, or 0 for counters of the whole device
 	 *
 	 * Called once for 0 and for each port while the device is registered. Used only if the
 	 * driver has get_hw_stats, too; without both, there are no counters.
 	 *
-	 * Linux: differs by these two methods in place of alloc_hw_device_stats and
+	 * Linux: differs by these two methods instead of alloc_hw_device_stats and
 	 * alloc_hw_port_stats: the midlayer keeps one sample for all readers.
 	 *
 	 * Context: any. Return: the names, which stay while the device is registered; NULL if
@@ -332,19 +334,20 @@ struct ib_device_ops {
 	 * process_mad - let the agents that are built into the device process a MAD
 	 * @device: the device
 	 * @process_mad_flags: enum ib_process_mad_flags
-	 * @port_num: the port by which the MAD arrived, on a switch too
-	 * @in_wc: its completion; NULL if it does not come from the wire
+	 * @port_num: the port at which the MAD arrived, also on a switch
+	 * @in_wc: its completion; NULL if it did not arrive from the wire
 	 * @in_grh: its GRH, or NULL
 	 * @in_mad: the MAD
 	 * @out_mad: zeroed; filled in with the reply
-	 * @out_mad_size: room in @out_mad in bytes; the size of the reply
-	 * @out_mad_pkey_index: index of the P_Key that the MAD came with; that of the reply
+	 * @out_mad_size: size of @out_mad in bytes; set to the size of the reply
+	 * @out_mad_pkey_index: index of the P_Key with which the MAD arrived; set to that of the
+	 * reply
 	 *
 	 * NULL if the device has no such agents (MGMT-04).
 	 *
-	 * Context: process. Return: enum ib_mad_result: without IB_MAD_RESULT_SUCCESS the MAD is
-	 * not the device's; with IB_MAD_RESULT_REPLY @out_mad is sent; with
-	 * IB_MAD_RESULT_CONSUMED the MAD is dealt with and has no reply.
+	 * Context: process. Return: enum ib_mad_result: without IB_MAD_RESULT_SUCCESS, the device
+	 * does not handle the MAD; with IB_MAD_RESULT_REPLY, @out_mad is sent; with
+	 * IB_MAD_RESULT_CONSUMED, the MAD has been handled and has no reply.
 	 */
 	int (*process_mad)(struct ib_device *device, int process_mad_flags, u32 port_num,
 			   const struct ib_wc *in_wc, const struct ib_grh *in_grh,
@@ -360,7 +363,7 @@ struct ib_device_ops {
 	 */
 	int (*alloc_pd)(struct ib_pd *pd, struct ib_udata *udata);
 	/**
-	 * dealloc_pd - end a protection domain (IBA 11.2.1)
+	 * dealloc_pd - destroy a protection domain (IBA 11.2.1)
 	 * @pd: the domain; no object is left in it
 	 * @udata: NULL
 	 *
@@ -378,7 +381,7 @@ struct ib_device_ops {
 	 */
 	int (*alloc_xrcd)(struct ib_xrcd *xrcd, struct ib_udata *udata);
 	/**
-	 * dealloc_xrcd - end an XRC domain (IBA annex A14)
+	 * dealloc_xrcd - destroy an XRC domain (IBA annex A14)
 	 * @xrcd: the domain; no SRQ and no target QP is left in it
 	 * @udata: NULL
 	 *
@@ -401,15 +404,16 @@ struct ib_device_ops {
 	/**
 	 * modify_cq - set the moderation of a completion queue's events
 	 * @cq: the queue
-	 * @cq_count: completions that an event waits for, at most; within the device's cq_caps
-	 * @cq_period: microseconds that it waits, at most; within the device's cq_caps
+	 * @cq_count: maximum number of completions for which an event waits; within the device's
+	 * cq_caps
+	 * @cq_period: maximum number of microseconds that it waits; within the device's cq_caps
 	 *
 	 * Context: process. Return: 0; a negative errno, which the consumer gets.
 	 */
 	int (*modify_cq)(struct ib_cq *cq, u16 cq_count, u16 cq_period);
 	/**
 	 * resize_cq - change the size of a completion queue (IBA 11.2)
-	 * @cq: the queue, in use; the method sets its cqe
+	 * @cq: the queue, which may be in use; the method sets its cqe
 	 * @cqe: completions that it must hold, 1 to max_cqe of the device
 	 * @udata: the command of a program, or NULL
 	 *
@@ -418,7 +422,7 @@ struct ib_device_ops {
 	 */
 	int (*resize_cq)(struct ib_cq *cq, int cqe, struct ib_udata *udata);
 	/**
-	 * destroy_cq - end a completion queue (IBA 11.2)
+	 * destroy_cq - destroy a completion queue (IBA 11.2)
 	 * @cq: the queue; no QP and no SRQ uses it
 	 * @udata: NULL
 	 *
@@ -460,7 +464,7 @@ struct ib_device_ops {
 	 */
 	int (*query_srq)(struct ib_srq *srq, struct ib_srq_attr *srq_attr);
 	/**
-	 * destroy_srq - end a shared receive queue (IBA 11.2)
+	 * destroy_srq - destroy a shared receive queue (IBA 11.2)
 	 * @srq: the queue; no QP uses it
 	 * @udata: NULL
 	 *
@@ -471,7 +475,7 @@ struct ib_device_ops {
 	/**
 	 * create_qp - create a queue pair in state RESET
 	 * @qp: the QP; the method sets qp_num. That of IB_QPT_SMI is 0 and that of IB_QPT_GSI is 1,
-	 * whatever number the hardware has (MGMT-02)
+	 * regardless of the hardware's number (MGMT-02)
 	 * @qp_init_attr: the attributes, which are checked; the method writes the granted sizes
 	 * @udata: the command of a program, or NULL
 	 *
@@ -489,7 +493,8 @@ struct ib_device_ops {
 	 * the midlayer knows (IBA 11.2.5.2)
 	 * @udata: the command of a program, or NULL
 	 *
-	 * The driver refuses what its own view of the QP's state forbids.
+	 * The driver refuses changes that are not permitted in the QP's state as the driver knows
+	 * it.
 	 *
 	 * Context: process. Return: 0; -EINVAL if the QP's real state does not allow the change; a
 	 * negative errno, which the consumer gets.
@@ -499,23 +504,23 @@ struct ib_device_ops {
 	/**
 	 * query_qp - read the attributes of a queue pair (IBA 11.2.5)
 	 * @qp: the QP
-	 * @qp_attr: filled in: at least what @qp_attr_mask asks for
+	 * @qp_attr: filled in: at least the attributes in @qp_attr_mask
 	 * @qp_attr_mask: enum ib_qp_attr_mask
-	 * @qp_init_attr: filled in with what the QP was created with
+	 * @qp_init_attr: filled in with the attributes with which the QP was created
 	 *
 	 * Context: process. Return: 0; a negative errno, which the consumer gets.
 	 */
 	int (*query_qp)(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 			struct ib_qp_init_attr *qp_init_attr);
 	/**
-	 * destroy_qp - end a queue pair, and flush its requests (IBA 11.2.5)
+	 * destroy_qp - destroy a queue pair, and flush its requests (IBA 11.2.5)
 	 * @qp: the QP; it is in no multicast group and has no handles
 	 * @udata: NULL
 	 *
-	 * Requests that have not completed do so with a flush error, in order (MGMT-09).
-	 * Completions that stay in CQs must not refer to the QP, whose number and memory are used
-	 * again: rdma::remaining_qp() returns their ib_wc.qp. A program's QP leaves
-	 * nothing in CQs.
+	 * Requests that have not completed complete with a flush error, in order (MGMT-09).
+	 * Completions that stay in CQs must not refer to the QP, because its number and memory are
+	 * reused: rdma::remaining_qp() returns their ib_wc.qp. A program's QP leaves nothing in
+	 * CQs.
 	 *
 	 * Context: process. Return: number of completions of the QP that it has left in CQs, 0 for
 	 * a program's; a negative errno, and then nothing has changed.
@@ -525,7 +530,7 @@ struct ib_device_ops {
 	 * drain_sq - wait until all sends of a QP have completed
 	 * @qp: the QP
 	 *
-	 * NULL if the midlayer is to post a marker request after all others of a QP in state ERR,
+	 * NULL if the midlayer shall post a marker request after all others of a QP in state ERR,
 	 * and wait for its completion (IBA 10.3.1.5).
 	 *
 	 * Context: process.
@@ -535,7 +540,7 @@ struct ib_device_ops {
 	 * drain_rq - wait until all receives of a QP have completed (IBA 10.3.1.5)
 	 * @qp: the QP
 	 *
-	 * NULL if the midlayer is to post a marker request, as for drain_sq.
+	 * NULL if the midlayer shall post a marker request, as for drain_sq.
 	 *
 	 * Context: process.
 	 */
@@ -544,12 +549,12 @@ struct ib_device_ops {
 	 * attach_mcast - let a QP receive from a multicast group
 	 * @qp: a QP of type IB_QPT_UD
 	 * @gid: the group's GID
-	 * @lid: the first LID that a consumer gave for it, host order
+	 * @lid: the LID of the first attachment, host order
 	 * @owner: whether the kernel or a program uses the group: a device may keep a part of its
 	 * table for the kernel
 	 *
-	 * Called once for each GID of a QP, whatever LIDs and how many attachments its consumers
-	 * have (IBA 11.3). One call at a time for each QP.
+	 * Called once for each GID of a QP, regardless of the number of attachments and of their
+	 * LIDs (IBA 11.3). One call at a time for each QP.
 	 *
 	 * Linux: differs by @owner.
 	 *
@@ -561,7 +566,7 @@ struct ib_device_ops {
 	 * detach_mcast - undo attach_mcast (IBA 11.3)
 	 * @qp: the QP
 	 * @gid: the group's GID
-	 * @lid: the last LID that a consumer had for it, host order
+	 * @lid: the LID of the last attachment, host order
 	 *
 	 * Context: process. Return: 0; a negative errno, and then nothing has changed.
 	 */
@@ -603,14 +608,14 @@ struct ib_device_ops {
 	 * @mr: the region; no window is bound to it
 	 * @flags: enum ib_mr_rereg_flags, at least one
 	 * @start: as for ib_rereg_user_mr()
-	 * @length: as there
-	 * @virt_addr: as there
-	 * @mr_access_flags: as there
-	 * @pd: as there; a domain of the same device
+	 * @length: as for ib_rereg_user_mr()
+	 * @virt_addr: as for ib_rereg_user_mr()
+	 * @mr_access_flags: as for ib_rereg_user_mr()
+	 * @pd: as for ib_rereg_user_mr(); a domain of the same device
 	 * @udata: the command of a program
 	 *
-	 * The midlayer has checked what @flags names, and changes pd, iova and length of @mr after
-	 * the method has succeeded. The method changes the keys.
+	 * The midlayer has checked the arguments that @flags selects, and changes pd, iova and
+	 * length of @mr after the method has succeeded. The method changes the keys.
 	 *
 	 * Context: process, the program's. Return: 0; a negative errno: the region is unchanged, or
 	 * its keys no longer give access to memory.
@@ -618,7 +623,7 @@ struct ib_device_ops {
 	int (*rereg_user_mr)(struct ib_mr *mr, int flags, u64 start, u64 length, u64 virt_addr,
 			     int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata);
 	/**
-	 * dereg_mr - end a memory region (IBA 10.6)
+	 * dereg_mr - destroy a memory region (IBA 10.6)
 	 * @mr: the region
 	 * @udata: NULL
 	 *
@@ -635,7 +640,7 @@ struct ib_device_ops {
 	 */
 	int (*alloc_mw)(struct ib_mw *mw, struct ib_udata *udata);
 	/**
-	 * dealloc_mw - end a memory window (IBA 10.6)
+	 * dealloc_mw - destroy a memory window (IBA 10.6)
 	 * @mw: the window
 	 *
 	 * Context: process. Return: 0; a negative errno, and then nothing has changed.
@@ -647,7 +652,7 @@ struct ib_device_ops {
 	 * @context: the program's context
 	 * @udata: the command of the program
 	 *
-	 * A device whose driver does not have it is for the kernel only.
+	 * If the driver does not have this method, only the kernel can use the device.
 	 *
 	 * Context: process, the program's. Return: 0; a negative errno, which the program gets.
 	 */
@@ -660,15 +665,15 @@ struct ib_device_ops {
 	 */
 	void (*dealloc_ucontext)(struct ib_ucontext *context);
 	/**
-	 * mmap - state which pages of the device a program may map
+	 * mmap - report which pages of the device a program may map
 	 * @context: the program's context
-	 * @page_offset: the pages wanted, as driver and library have agreed; in pages
+	 * @page_offset: the requested pages, as driver and library have agreed; in pages
 	 * @length: bytes
 	 * @mapping: zeroed; filled in. The caller creates the mapping
 	 *
 	 * Without it, ib_mmap_ucontext() returns -EINVAL.
 	 *
-	 * Linux: differs by the description of the pages in place of a struct vm_area_struct.
+	 * Linux: differs by the description of the pages instead of a struct vm_area_struct.
 	 *
 	 * Context: process. Return: 0; -EINVAL if nothing can be mapped at that offset or in that
 	 * length.

@@ -140,9 +140,9 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler);
  * @event: the event; copied, may be on the caller's stack
  *
  * An affiliated event reaches the handler of its CQ, QP or SRQ before this returns; the driver
- * keeps the object alive until then. An unaffiliated event is queued: the midlayer's caches take
- * the change in before the first handler sees it (EVENT-02). An event of a port that the device
- * does not have is logged and dropped.
+ * keeps the object alive until then. An unaffiliated event is queued: the midlayer's caches contain
+ * the change before the first handler sees it (EVENT-02). An event of a port that the device does
+ * not have is logged and dropped.
  *
  * Context: any, hard interrupt included (LOCK-03).
  */

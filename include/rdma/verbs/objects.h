@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The objects of the verbs. A driver's own object begins with one of these; the midlayer allocates
- * it zeroed in the size that the driver states in ib_device_ops and frees it. All code may read the
- * members; only the midlayer writes them, except where a comment says that the driver's create
- * method fills them in.
+ * The objects of the verbs. A driver's object begins with one of these. The midlayer allocates it,
+ * zeroed, with the size in ib_device_ops, and frees it. All code may read the members; only the
+ * midlayer writes them, except where a comment says that the driver's create method fills them in.
  */
 #pragma once
 #include <rdma/verbs/qp.h>
@@ -14,7 +13,7 @@ struct ib_qp_core;
 
 /**
  * struct ib_resource - the midlayer's record of an object
- * @links: place in the device's list of live objects
+ * @links: links in the device's list of live objects
  * @owner: name of the module that created the object, for reports (LOCK-10)
  * @user: whether the object belongs to a program
  */
@@ -26,7 +25,7 @@ struct ib_resource {
 
 enum ib_pd_flags {
 	/*
-	 * Make a region of all memory with remote access; its key is unsafe_global_rkey. For
+	 * Creates a region of all memory with remote access; its key is unsafe_global_rkey. For
 	 * trusted peers only.
 	 */
 	IB_PD_UNSAFE_GLOBAL_RKEY = 1 << 0,
@@ -83,7 +82,7 @@ struct ib_ah {
 /**
  * ib_comp_handler - called on a completion event of a CQ (IBA 11.5)
  * @cq: the CQ
- * @cq_context: argument that the CQ was created with
+ * @cq_context: the argument with which the CQ was created
  *
  * Called once for each event, never two at a time for one CQ (LOCK-06), and never from inside a
  * method of the driver that the consumer has called (LOCK-05).
@@ -99,12 +98,12 @@ enum ib_cq_notify_flags {
 	IB_CQ_REPORT_MISSED_EVENTS = 1 << 2,
 };
 
-/* The context that polls a CQ from ib_alloc_cq(), and that done functions run in. */
+/* The context in which the midlayer polls a CQ from ib_alloc_cq() and runs done functions. */
 enum ib_poll_context {
 	IB_POLL_SOFTIRQ,
 	IB_POLL_WORKQUEUE,
 	IB_POLL_UNBOUND_WORKQUEUE,
-	/* The consumer polls, by ib_process_cq_direct(). */
+	/* The consumer polls with ib_process_cq_direct(). */
 	IB_POLL_DIRECT,
 };
 
@@ -169,8 +168,8 @@ enum ib_srq_attr_mask {
  * struct ib_srq_attr - sizes and limit of an SRQ
  * @max_wr: receive requests that it holds, 1 to max_srq_wr of the device
  * @max_sge: segments of each, at most max_srq_sge of the device
- * @srq_limit: IB_EVENT_SRQ_LIMIT_REACHED comes once when fewer requests than this are left; 0 to
- * disarm
+ * @srq_limit: IB_EVENT_SRQ_LIMIT_REACHED is reported once when fewer requests than this are left; 0
+ * to disarm
  */
 struct ib_srq_attr {
 	u32 max_wr;
@@ -184,7 +183,7 @@ struct ib_srq_attr {
  * @srq_context: argument of the handler
  * @attr: the sizes; the granted ones are written back
  * @srq_type: IB_SRQT_BASIC or IB_SRQT_XRC
- * @ext.cq: XRC only: the CQ that receives complete to
+ * @ext.cq: XRC only: the CQ to which receives complete
  * @ext.xrc.xrcd: XRC only: the domain
  */
 struct ib_srq_init_attr {
@@ -208,9 +207,9 @@ struct ib_srq_init_attr {
  * @srq_context: argument of the handler
  * @srq_type: enum ib_srq_type
  * @usecnt: number of QPs that receive from it
- * @ext.cq: XRC only: the CQ that receives complete to
+ * @ext.cq: XRC only: the CQ to which receives complete
  * @ext.xrc.xrcd: XRC only: the domain
- * @ext.xrc.srq_num: XRC only: the number by which peers name it (IBA annex A14); the driver's
+ * @ext.xrc.srq_num: XRC only: the number by which peers address it (IBA annex A14); the driver's
  * create_srq fills it in
  * @res: for the midlayer
  */
@@ -237,19 +236,19 @@ struct ib_srq {
  * @pd: the protection domain; NULL for XRC_TGT
  * @send_cq: the CQ of sends; NULL for XRC_TGT
  * @recv_cq: the CQ of receives; NULL for XRC_INI and XRC_TGT
- * @srq: the SRQ that it receives from, or NULL
+ * @srq: the SRQ from which it takes receives, or NULL
  * @xrcd: XRC_TGT only: the domain
  * @real_qp: the QP itself; of a handle from ib_open_qp() the QP that was opened
  * @event_handler: called with its affiliated events, in any context; may be NULL
  * @qp_context: argument of the handler
- * @qp_num: the number by which peers name it, 24 bits; the driver's create_qp fills it in. 0 for
- * SMI and 1 for GSI, whatever number the hardware has (MGMT-02)
- * @port: the port that it was last tied to, 0 if none
+ * @qp_num: the number by which peers address it, 24 bits; the driver's create_qp fills it in. 0 for
+ * SMI and 1 for GSI, regardless of the hardware's number (MGMT-02)
+ * @port: the port to which it was last assigned, 0 if none
  * @qp_type: enum ib_qp_type
- * @state: the state that ib_modify_qp() last put it into; the hardware may have gone on to SQE or
- * ERR
+ * @state: the state that ib_modify_qp() set last; the hardware may have moved it to SQE or ERR
+ * since
  * @sq_sig_type: as it was created
- * @usecnt: number of multicast groups that it is attached to, and of handles opened on it
+ * @usecnt: number of multicast groups to which it is attached, and of handles opened on it
  * @core: for the midlayer
  * @links: for the midlayer
  * @res: for the midlayer

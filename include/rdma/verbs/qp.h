@@ -23,7 +23,7 @@ enum ib_qp_type {
 	IB_QPT_XRC_TGT = 10,
 	IB_QPT_MAX,
 	IB_QPT_DRIVER = 0xff,
-	/* The meaning of types from here on is the driver's. */
+	/* The driver defines the meaning of types from here on. */
 	IB_QPT_RESERVED1 = 0x1000,
 	IB_QPT_RESERVED10 = 0x1009,
 };
@@ -54,7 +54,7 @@ enum ib_qp_create_flags {
 	IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK = 1 << 1,
 	IB_QP_CREATE_NETIF_QP = 1 << 5,
 	IB_QP_CREATE_NETDEV_USE = 1 << 7,
-	/* The meaning of flags from here on is the driver's. */
+	/* The driver defines the meaning of flags from here on. */
 	IB_QP_CREATE_RESERVED_START = 1 << 26,
 	IB_QP_CREATE_RESERVED_END = 1u << 31,
 };
@@ -85,7 +85,9 @@ enum ib_qp_attr_mask {
 	IB_QP_ATTR_STANDARD_BITS = (1 << 21) - 1,
 };
 
-/* RNR NAK timer codes: the digits are milliseconds and their hundredths (IBA 9.7.5.2.8). */
+/*
+ * RNR NAK timer codes. The digits are milliseconds and hundredths of milliseconds (IBA 9.7.5.2.8).
+ */
 enum ib_rnr_timeout {
 	IB_RNR_TIMER_655_36,
 	IB_RNR_TIMER_000_01,
@@ -170,7 +172,7 @@ struct ib_qp_init_attr {
 
 /**
  * struct ib_qp_attr - attributes for ib_modify_qp() and ib_query_qp() (IBA 11.2.5)
- * @qp_state: the state to go to, or the present one
+ * @qp_state: the next state, or the current one
  * @cur_qp_state: the state that the caller believes the QP is in
  * @path_mtu: connected types: the largest packet
  * @path_mig_state: state of automatic path migration; IB_MIG_ARMED can only be queried
@@ -184,7 +186,7 @@ struct ib_qp_init_attr {
  * @alt_ah_attr: the alternate path, if the device has IB_DEVICE_AUTO_PATH_MIG
  * @pkey_index: index of the P_Key of @ah_attr
  * @alt_pkey_index: index of the P_Key of @alt_ah_attr
- * @en_sqd_async_notify: ask for IB_EVENT_SQ_DRAINED on the way to SQD
+ * @en_sqd_async_notify: request IB_EVENT_SQ_DRAINED in the transition to SQD
  * @sq_draining: query only: in SQD and not yet drained
  * @max_rd_atomic: RDMA reads and atomics outstanding as the initiator, at most
  * max_qp_init_rd_atom of the device
@@ -192,9 +194,10 @@ struct ib_qp_init_attr {
  * of the device
  * @min_rnr_timer: enum ib_rnr_timeout (IBA 9.7.5.2.8)
  * @port_num: the port of the path
- * @timeout: time until a missing ACK is acted on, 4.096 us * 2^n, n is 0 to 31; 0 means infinite
+ * @timeout: time after which a missing ACK causes a retransmission, 4.096 us * 2^n, n is 0 to 31; 0
+ * means infinite
  * @retry_cnt: retries after a timeout or sequence error, 0 to 7
- * @rnr_retry: retries after receiver not ready, 0 to 7; 7 is for ever
+ * @rnr_retry: retries after receiver not ready, 0 to 7; 7 means without limit
  * @alt_port_num: the port of the alternate path
  * @alt_timeout: the timeout of the alternate path, as @timeout
  * @rate_limit: kbit/s; weft's midlayer refuses IB_QP_RATE_LIMIT

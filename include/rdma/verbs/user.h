@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The part of the verbs for programs. weft_uverbs executes a program's commands by the functions
- * that kernel consumers call, in their forms that end in _user. A driver recognizes such a call by
- * its udata, which is not NULL.
+ * The part of the verbs for programs. weft_uverbs executes a program's commands with the functions
+ * that kernel consumers call, in the variants whose names end in _user. A driver recognizes such a
+ * call by its udata, which is not NULL.
  *
  * ib_resource.user marks an object of a program for its whole life. Its queues are in the program's
  * memory, and only the program posts to them and polls them. The kernel does not call the
@@ -18,16 +18,15 @@ struct ib_device_attr;
 struct ib_qp_attr;
 
 /**
- * struct ib_udata - the part of a program's command that is between its library and the driver
+ * struct ib_udata - the part of a program's command that its library and the driver exchange
  * @inbuf: request of the library, in the program's memory
- * @outbuf: room for the response, in the program's memory
+ * @outbuf: space for the response, in the program's memory
  * @inlen: bytes of @inbuf
  * @outlen: bytes of @outbuf
- * @context: the program's context; every object that the call names belongs to it, or is shared
- * with it
+ * @context: the program's context; every object of the call belongs to it, or is shared with it
  *
- * A method gets one for calls on behalf of a program only, in the program's own process; it is NULL
- * if the kernel calls for itself. Copy with ib_copy_from_udata() and ib_copy_to_udata().
+ * A method gets it only for calls on behalf of a program, in the program's own process. It is NULL
+ * for calls of the kernel. Copy with ib_copy_from_udata() and ib_copy_to_udata().
  */
 struct ib_udata {
 	const void __user *inbuf;
@@ -94,14 +93,13 @@ RDMA_MUST_CHECK int ib_copy_from_udata(void *to, struct ib_udata *udata, size_t 
  * @from: the response
  * @size: bytes to copy, to the beginning
  *
- * Context: process, the program's. Return: 0; -EINVAL if the room for the response is smaller than
+ * Context: process, the program's. Return: 0; -EINVAL if the space for the response is smaller than
  * @size; -EFAULT if the program's memory cannot be written.
  */
 RDMA_MUST_CHECK int ib_copy_to_udata(struct ib_udata *udata, const void *from, size_t size);
 
 /**
- * ib_check_udata_tail - check that a request asks for nothing that the driver does not know
- * (drivers)
+ * ib_check_udata_tail - check that a request has no data that the driver does not know (drivers)
  * @udata: the command
  * @known: bytes that the driver knows
  *
@@ -118,7 +116,7 @@ RDMA_MUST_CHECK struct ib_ucontext *__ib_alloc_ucontext(struct ib_device *device
  * @device: the device
  * @udata: the command; its context is set to the new one
  *
- * ib_dealloc_ucontext() undoes it.
+ * The caller undoes it with ib_dealloc_ucontext().
  *
  * Context: process, the program's. Return: the context; -EOPNOTSUPP if the driver does not serve
  * programs; -ENOMEM if there is no memory, or all doorbell pages of the device are in use; -EFAULT
@@ -144,14 +142,14 @@ void ib_dealloc_ucontext(struct ib_ucontext *context);
 /**
  * ib_mmap_ucontext - find the pages of the device that a program may map
  * @context: the program's context
- * @page_offset: the pages wanted, as the driver and its library have agreed; in pages
+ * @page_offset: the requested pages, as the driver and its library have agreed; in pages
  * @length: bytes
  * @mapping: filled in; the caller creates the mapping
  *
  * The pages belong to the context until ib_dealloc_ucontext().
  *
- * Context: process. Return: 0; -EINVAL if the driver lets programs map nothing, nothing at that
- * offset, or nothing of that length.
+ * Context: process. Return: 0; -EINVAL if the driver has nothing that programs can map, or nothing
+ * with this offset or length.
  */
 RDMA_MUST_CHECK int ib_mmap_ucontext(struct ib_ucontext *context, u64 page_offset, size_t length,
 				     struct ib_user_mapping *mapping);
@@ -232,10 +230,10 @@ RDMA_MUST_CHECK int ib_rereg_user_mr(struct ib_mr *mr, int flags, u64 start, u64
 				     struct ib_udata *udata);
 
 /*
- * Functions that end objects of a program. They return -EBUSY where those for the kernel's objects
- * warn, because a program that destroys what it still uses is not a fault of the kernel.
- * ib_destroy_qp(), ib_close_qp(), ib_dereg_mr(), ib_dealloc_mw() and ib_dealloc_xrcd() do so for
- * both. The caller prevents that the object comes into use meanwhile.
+ * Functions that destroy objects of a program. They return -EBUSY where those for the kernel's
+ * objects warn, because it is not a defect of the kernel if a program destroys an object that is
+ * still used. ib_destroy_qp(), ib_close_qp(), ib_dereg_mr(), ib_dealloc_mw() and ib_dealloc_xrcd()
+ * do so for both. The caller must prevent other uses of the object meanwhile.
  */
 
 /**

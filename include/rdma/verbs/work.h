@@ -20,7 +20,7 @@ enum ib_access_flags {
 	IB_ACCESS_ON_DEMAND = 1 << 6,
 	IB_ACCESS_HUGETLB = 1 << 7,
 	IB_ACCESS_RELAXED_ORDERING = 1 << 20,
-	/* Hints: a device that does not know one ignores it. */
+	/* Hints, which a device ignores if it does not know them. */
 	IB_ACCESS_OPTIONAL = ((1 << 30) - 1) & ~((1 << 20) - 1),
 	IB_ACCESS_SUPPORTED = ((1 << 8) - 1) | IB_ACCESS_OPTIONAL,
 };
@@ -41,7 +41,7 @@ enum ib_wr_opcode {
 	IB_WR_MASKED_ATOMIC_CMP_AND_SWP = 12,
 	IB_WR_MASKED_ATOMIC_FETCH_AND_ADD = 13,
 	IB_WR_REG_MR = 0x20,
-	/* The meaning of opcodes from here on is the driver's. */
+	/* The driver defines the meaning of opcodes from here on. */
 	IB_WR_RESERVED1 = 0xf0,
 	IB_WR_RESERVED2,
 	IB_WR_RESERVED3,
@@ -96,7 +96,7 @@ struct ib_cqe {
  * @sg_list: the local memory, @num_sge segments. With IB_SEND_INLINE the addresses are kernel
  * virtual ones
  * @num_sge: number of segments, at most the QP's max_send_sge
- * @opcode: enum ib_wr_opcode; determines the typed request below that this is embedded in
+ * @opcode: enum ib_wr_opcode; determines the typed request below in which this is embedded
  * @send_flags: enum ib_send_flags
  * @ex.imm_data: immediate data, with opcodes *_WITH_IMM
  * @ex.invalidate_rkey: key to invalidate, with opcodes *_INV
@@ -137,8 +137,8 @@ struct ib_rdma_wr {
  * @remote_addr: address in the peer's region, a multiple of 8
  * @compare_add: value to compare with, or to add
  * @swap: value to store if the comparison holds
- * @compare_add_mask: IB_WR_MASKED_ATOMIC_* only: bits that are compared, or bits that an addition
- * does not carry out of
+ * @compare_add_mask: IB_WR_MASKED_ATOMIC_* only: bits that are compared, or bits from which an
+ * addition does not carry
  * @swap_mask: IB_WR_MASKED_ATOMIC_CMP_AND_SWP only: bits that are stored
  * @rkey: key of the peer's region
  */
@@ -156,7 +156,7 @@ struct ib_atomic_wr {
  * struct ib_ud_wr - a send on a QP of type UD, SMI or GSI
  * @wr: the request
  * @ah: address handle of the remote port
- * @header: IB_WR_LSO only: the header that every segment begins with
+ * @header: IB_WR_LSO only: the header with which every segment begins
  * @hlen: IB_WR_LSO only: bytes of @header
  * @mss: IB_WR_LSO only: bytes of payload of a segment
  * @remote_qpn: number of the remote QP, 24 bits
@@ -177,10 +177,10 @@ struct ib_ud_wr {
 };
 
 /**
- * struct ib_reg_wr - give a region from ib_alloc_mr() the pages of the last ib_map_mr_sg()
+ * struct ib_reg_wr - register the pages of the last ib_map_mr_sg() in a region from ib_alloc_mr()
  * @wr: the request
  * @mr: the region; not in use by an earlier request that has not completed
- * @key: the key that it gets: its lkey or rkey after ib_update_fast_reg_key()
+ * @key: the new key: the region's lkey or rkey after ib_update_fast_reg_key()
  * @access: enum ib_access_flags
  *
  * IBA 10.6.
@@ -196,9 +196,9 @@ struct ib_reg_wr {
  * struct ib_bind_mw_wr - bind a type 2 memory window
  * @wr: the request
  * @mw: the window
- * @rkey: the key that it gets
- * @mr: the region whose memory it opens
- * @addr: first address, counted as the iova of the region
+ * @rkey: the new key
+ * @mr: the region to whose memory it gives access
+ * @addr: first address, in the region's iova
  * @length: bytes
  * @access: remote flags of enum ib_access_flags
  *
@@ -223,7 +223,7 @@ struct ib_bind_mw_wr {
  * @reg: the request, with IB_WR_REG_MR
  * @bind: the request, with IB_WR_BIND_MW
  * @remote_srqn: number of the peer's SRQ, which is its ext.xrc.srq_num (IBA annex A14). Every
- * message names one, though only sends and writes with immediate data take a receive from it
+ * message contains one, although only sends and writes with immediate data consume a receive
  *
  * Linux: differs by having no such request: its kernel consumers cannot send on such a QP.
  */
@@ -259,7 +259,7 @@ struct ib_recv_wr {
 };
 
 /**
- * rdma_wr - get the RDMA request that a request is embedded in
+ * rdma_wr - get the RDMA request in which a request is embedded
  * @wr: a request with an RDMA opcode, on a QP that is not of type XRC_INI
  *
  * Context: any. Return: the typed request.
@@ -270,7 +270,7 @@ static inline const struct ib_rdma_wr *rdma_wr(const struct ib_send_wr *wr)
 }
 
 /**
- * atomic_wr - get the atomic request that a request is embedded in
+ * atomic_wr - get the atomic request in which a request is embedded
  * @wr: a request with an atomic opcode
  *
  * Context: any. Return: the typed request.
@@ -281,7 +281,7 @@ static inline const struct ib_atomic_wr *atomic_wr(const struct ib_send_wr *wr)
 }
 
 /**
- * ud_wr - get the datagram request that a request is embedded in
+ * ud_wr - get the datagram request in which a request is embedded
  * @wr: a request on a QP of type UD, SMI or GSI
  *
  * Context: any. Return: the typed request.
@@ -292,7 +292,7 @@ static inline const struct ib_ud_wr *ud_wr(const struct ib_send_wr *wr)
 }
 
 /**
- * reg_wr - get the registration that a request is embedded in
+ * reg_wr - get the registration in which a request is embedded
  * @wr: a request with IB_WR_REG_MR
  *
  * Context: any. Return: the typed request.
@@ -303,7 +303,7 @@ static inline const struct ib_reg_wr *reg_wr(const struct ib_send_wr *wr)
 }
 
 /**
- * bind_mw_wr - get the binding of a window that a request is embedded in
+ * bind_mw_wr - get the binding of a window in which a request is embedded
  * @wr: a request with IB_WR_BIND_MW
  *
  * Context: any. Return: the typed request.
@@ -314,7 +314,7 @@ static inline const struct ib_bind_mw_wr *bind_mw_wr(const struct ib_send_wr *wr
 }
 
 /**
- * xrc_wr - get the XRC request that a request is embedded in
+ * xrc_wr - get the XRC request in which a request is embedded
  * @wr: a request on a QP of type XRC_INI
  *
  * Context: any. Return: the typed request.
@@ -361,7 +361,7 @@ enum ib_wc_opcode {
 	IB_WC_REG_MR = 8,
 	IB_WC_MASKED_COMP_SWAP = 9,
 	IB_WC_MASKED_FETCH_ADD = 10,
-	/* Receive opcodes have this bit; the others do not. */
+	/* Only receive opcodes have this bit. */
 	IB_WC_RECV = 1 << 7,
 	IB_WC_RECV_RDMA_WITH_IMM,
 };
@@ -391,10 +391,10 @@ enum ib_wc_flags {
  * @src_qp: UD: the sender's QP number
  * @slid: UD: the sender's LID, host order
  * @wc_flags: enum ib_wc_flags
- * @pkey_index: GSI: index of the P_Key that the datagram came with
+ * @pkey_index: GSI: index of the P_Key with which the datagram arrived
  * @sl: UD: service level
- * @dlid_path_bits: UD: low bits of the LID that the datagram was sent to
- * @port_num: SMI and GSI of a switch: the port by which the datagram arrived; an adapter's driver
+ * @dlid_path_bits: UD: low bits of the LID to which the datagram was sent
+ * @port_num: SMI and GSI of a switch: the port at which the datagram arrived; an adapter's driver
  * need not set it
  */
 struct ib_wc {
