@@ -12,8 +12,8 @@ namespace cm
 
 enum class Fault : std::uint8_t {
 	none,
-	not_ours, /* another class, version or method, or an attribute that is not a CM message */
-	malformed,      /* breaks a rule of the message: dropped */
+	not_ours,  /* another class, version or method, or an attribute that is not a CM message */
+	malformed, /* breaks a rule of the message: dropped */
 	transport_type, /* REQ for an unsupported transport: rejected with reason 9 */
 	path_mtu,       /* REQ with an undefined MTU: rejected with reason 26 */
 };

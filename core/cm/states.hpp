@@ -89,7 +89,7 @@ enum class Action : std::uint8_t {
 	ignore, /* a message that has no meaning in this state */
 	/* a message that was processed; its response has not been sent yet, or none is due */
 	duplicate,
-	answer_again,     /* a message that was processed, but whose response was lost */
+	answer_again, /* a message that was processed, but whose response was lost */
 	/* a REQ that arrives after its connection has ended: send a REJ with reason 10 */
 	reject_again,
 	refuse,           /* a call in the wrong state: return EINVAL */

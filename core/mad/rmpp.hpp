@@ -31,7 +31,7 @@ constexpr std::uint32_t rmpp_send_window = 128;
 
 /* Meaning of an ACK for the sender. */
 enum class RmppAck : std::uint8_t {
-	stale, /* acknowledges no new segment */
+	stale,     /* acknowledges no new segment */
 	progress,  /* the window has moved: continue sending */
 	finished,  /* the last segment is acknowledged */
 	violation, /* the peer has violated the protocol: send ABORT and stop */

@@ -45,13 +45,12 @@ public:
 			kern_process_put(process);
 	}
 
-	char module[sizeof(
-		ib_resource_info::
-			/*
+	char module[sizeof(ib_resource_info::
+				   /*
 			 * a copy, because an ID that was released may still exist after its module
 			 * has been unloaded
 			 */
-			owner)]{};
+			   owner)]{};
 	kern_process *const process;
 	/* the process's namespace; for the IDs of modules the initial one */
 	const kern::Ref<NetNamespace> net;

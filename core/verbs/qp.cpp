@@ -24,7 +24,7 @@ using QpTraits = u8;
 constexpr QpTraits has_send = 1;     // a send queue, and a CQ for it
 constexpr QpTraits has_receive = 2;  // a receive queue, or an SRQ, and a CQ for it
 constexpr QpTraits may_have_srq = 4; // an SRQ
-constexpr QpTraits has_port = 8; // belongs to a port from its creation
+constexpr QpTraits has_port = 8;     // belongs to a port from its creation
 constexpr QpTraits needs_core = 16;  // has an ib_qp_core
 
 constexpr QpTraits describe(Transport transport, ib_qp_type type)

@@ -217,7 +217,8 @@ struct ib_vendor_mad {
  * @base_version: base version that the class supports
  * @class_version: version of the class
  * @capability_mask: capabilities, the lower 8 bits of all classes
- * @cap_mask2_resp_time: CapabilityMask2 (27 bits) and longest response time (5 bits: 4.096 us * 2^n)
+ * @cap_mask2_resp_time: CapabilityMask2 (27 bits) and longest response time (5 bits: 4.096 us *
+ * 2^n)
  * @redirect_gid: redirection of requests: GID, zero for none
  * @redirect_tcslfl: redirection: traffic class (8 bits), service level (4 bits), flow label (20
  * bits)

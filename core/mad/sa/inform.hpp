@@ -48,7 +48,7 @@ public:
 	kern::Ref<Topic> topic;
 	Patience patience;
 	State state = State::waiting;
-	int outcome = 0; /* status that is passed to the callback */
+	int outcome = 0;        /* status that is passed to the callback */
 	bool to_notify = false; /* the callback for the outcome is due */
 	/*
 	 * number of the last report that was passed to the callback, or that arrived before the

@@ -174,7 +174,7 @@ private:
 	/* Groups that have a query to send while asking_max queries are pending. */
 	kern::List<Group, &Group::due_node> held_ KERN_GUARDED_BY(lock_);
 	u32 members_ KERN_GUARDED_BY(lock_) = 0;
-	u32 asking_ KERN_GUARDED_BY(lock_) = 0; /* number of pending queries */
+	u32 asking_ KERN_GUARDED_BY(lock_) = 0;  /* number of pending queries */
 	u32 rejoins_ KERN_GUARDED_BY(lock_) = 0; /* number of calls of rejoin() */
 	bool closing_ KERN_GUARDED_BY(lock_) = false;
 	u64 served_ = 0; /* written by run() only */

@@ -238,7 +238,7 @@ struct kern_tx_packet {
 	unsigned int gso_segments;
 	/* only for a GSO packet: number of bytes from data to the TCP payload */
 	unsigned int header_length;
-	bool checksum;              /* the device must compute the checksum */
+	bool checksum; /* the device must compute the checksum */
 };
 void kern_skb_tx_packet(struct sk_buff *skb, struct kern_tx_packet *packet);
 /*
