@@ -92,15 +92,15 @@ void unload(const std::vector<Module> &modules)
 void check_nothing_left()
 {
 	if (const std::string left = sim::calls::left(); !left.empty())
-		sim::fail("a call is still due when all modules have gone", left);
+		sim::fail("a call is still pending after all modules were unloaded", left);
 	if (const std::string left = sim::left_queues(); !left.empty())
-		sim::fail("a queue of works is left when all modules have gone", left);
+		sim::fail("a work queue was not destroyed before all modules were unloaded", left);
 	if (const std::string left = sim::left_interfaces(); !left.empty())
-		sim::fail("a network interface is left when all modules have gone", left);
+		sim::fail("a network interface remains after all modules were unloaded", left);
 	if (const std::string left = sim::left_mappings(); !left.empty())
-		sim::fail("a device is left when all modules have gone", left);
+		sim::fail("a device remains after all modules were unloaded", left);
 	if (const std::string left = sim::memory::left(); !left.empty())
-		sim::fail("memory is left when all modules have gone", left);
+		sim::fail("memory was not freed before all modules were unloaded", left);
 }
 
 } // namespace

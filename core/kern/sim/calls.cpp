@@ -96,7 +96,7 @@ void wait_for_runners(const void *item)
 	for (const Item *state = find(item); state && !state->runners.empty(); state = find(item)) {
 		if (std::find(state->runners.begin(), state->runners.end(), self) !=
 		    state->runners.end())
-			fail("a call waits for its own end", state->name);
+			fail("a call waits for itself", state->name);
 		scheduler().block(item);
 	}
 }

@@ -29,11 +29,11 @@ void copy(device *device, std::uint64_t address, std::size_t size, bool back)
 	const auto found = device->copies.find(reinterpret_cast<std::uint64_t>(piece.data()));
 
 	if (found == device->copies.end())
-		fail("what is not mapped changes hands", describe(scheduler().current().place));
+		fail("DMA sync of memory that is not mapped", describe(scheduler().current().place));
 	const device::Copy &its = found->second;
 	const std::size_t offset = address - found->first;
 	if (offset + size > its.size)
-		fail("more changes hands than is mapped", describe(scheduler().current().place));
+		fail("DMA sync beyond the mapped memory", describe(scheduler().current().place));
 	if (its.direction == (back ? KERN_DMA_TO_DEVICE : KERN_DMA_FROM_DEVICE))
 		return;
 	std::byte *to = piece.data() + offset, *from = its.original + offset;
@@ -65,7 +65,7 @@ void unmap(device *device, std::uint64_t address)
 	const auto found = device->mapped.find(address);
 
 	if (found == device->mapped.end())
-		fail("what is not mapped is unmapped", describe(scheduler().current().place));
+		fail("DMA unmap of memory that is not mapped", describe(scheduler().current().place));
 	device->mapped.erase(found);
 	if (!device->arena)
 		return;
@@ -117,7 +117,7 @@ void kern_kunit_device_destroy(struct device *device)
 {
 	SIM_STEP(device);
 	if (!device->mapped.empty())
-		fail("memory is mapped for a device that goes",
+		fail("a device is removed while memory is mapped for it",
 		     where(device->mapped.begin()->second));
 	devices.erase(device);
 	delete device;
@@ -152,7 +152,7 @@ void kern_dma_free_coherent(struct device *device, size_t, void *memory, u64 add
 	}
 	SIM_STEP(memory);
 	if (device->mapped.erase(address) != 1)
-		fail("coherent memory is freed that was not allocated",
+		fail("coherent memory is freed that is not allocated",
 		     describe(scheduler().current().place));
 	device->arena->release(static_cast<std::byte *>(memory));
 }
@@ -168,7 +168,7 @@ void kern_dma_pool_destroy(struct dma_pool *pool)
 {
 	SIM_STEP(pool);
 	if (pool->pieces)
-		fail("a pool goes, and pieces of it are in use", pool->of->name);
+		fail("a DMA pool is destroyed while pieces of it are in use", pool->of->name);
 	delete pool;
 }
 

@@ -61,7 +61,7 @@ bool try_acquire(Lock &lock)
 void release(Lock &lock)
 {
 	if (lock.owner != &scheduler().current())
-		fail("a lock is released by one who does not hold it",
+		fail("a lock is released by a fiber that does not hold it",
 		     lock_name(lock.lock_class) + ", " + describe(scheduler().current().place));
 	lock_order::released(&lock);
 	lock.owner = nullptr;
@@ -71,7 +71,7 @@ void release(Lock &lock)
 void assert_held(const Lock &lock)
 {
 	if (!lock_order::holds(&lock))
-		fail("a lock is not held that should be",
+		fail("a required lock is not held",
 		     lock_name(lock.lock_class) + ", " + describe(scheduler().current().place));
 }
 
@@ -95,7 +95,7 @@ void leave_section(unsigned int Fiber::*counter)
 	Fiber &self = scheduler().current();
 
 	if (self.*counter == 0)
-		fail("a section ends that did not begin", describe(self.place));
+		fail("a section is left that was not entered", describe(self.place));
 	self.*counter -= 1;
 	if (!self.delays_grace_period())
 		scheduler().wake(&grace_periods);
@@ -165,7 +165,7 @@ void kern_spin_unlock_irqrestore(struct kern_spinlock *lock, unsigned long flags
 	leave_section(&Fiber::preempt_off);
 	leave_section(&Fiber::irqs_off);
 	if (scheduler().current().irqs_off != flags)
-		fail("interrupts are not restored to what they were",
+		fail("interrupts are restored to another state than the saved one",
 		     describe(scheduler().current().place));
 	SIM_STEP(lock);
 }

@@ -28,7 +28,7 @@ void check_may_sleep(const std::string &what)
 		why += " with soft interrupts off";
 	if (self.non_block)
 		why += " where sleeping is forbidden";
-	fail("sleeping where one must not",
+	fail("a function that may sleep is called in atomic context",
 	     self.name + " " + what + ", " + why + "; " + describe(self.place));
 }
 
@@ -76,10 +76,10 @@ void note_use(LockClass &its, const Fiber &self)
 	else if (self.kind == Kind::task && self.irqs_off == 0 && self.bh_off == 0)
 		its.with_soft_interrupts_on = true;
 	if (its.in_hard_interrupt && its.with_hard_interrupts_on)
-		fail("a lock of hard interrupts is taken with these on",
+		fail("a lock of hard interrupts is taken with hard interrupts enabled",
 		     its.name + ", " + describe(self.place));
 	if (its.in_soft_interrupt && its.with_soft_interrupts_on)
-		fail("a lock of soft interrupts is taken with these on",
+		fail("a lock of soft interrupts is taken with soft interrupts enabled",
 		     its.name + ", " + describe(self.place));
 }
 
@@ -111,14 +111,14 @@ void taking(const void *lock, const void *lock_class, bool spins)
 		if (held.lock == lock)
 			fail("a lock is taken twice", its.name + ", " + describe(self.place));
 		if (held.lock_class == lock_class)
-			fail("a lock is taken under another of its class",
+			fail("a lock is taken while another lock of its class is held",
 			     its.name + ", " + describe(self.place));
 		if (!classes[held.lock_class].followers.try_emplace(lock_class, self.place).second)
 			continue;
 		std::set<const void *> seen;
 		std::string path;
 		if (leads_to(lock_class, held.lock_class, seen, path))
-			fail("locks are taken in a circle",
+			fail("circular lock dependency",
 			     "  " + its.name + " is taken under " + classes[held.lock_class].name +
 				     ": " + describe(self.place) + "\n" + path);
 	}
@@ -136,7 +136,7 @@ void released(const void *lock)
 					[&](const HeldLock &one) { return one.lock == lock; });
 
 	if (found == held.rend())
-		fail("a lock is released by one who does not hold it",
+		fail("a lock is released by a fiber that does not hold it",
 		     describe(scheduler().current().place));
 	held.erase(std::next(found).base());
 }

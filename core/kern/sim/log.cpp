@@ -114,8 +114,8 @@ void kern_debugfs_remove(struct dentry *)
 
 void kern_debugfs_print(struct seq_file *out, const char *format, __builtin_va_list args)
 {
-	const size_t room = out->used < out->size ? out->size - out->used : 0;
-	const int length = std::vsnprintf(out->text + out->used, room, format, args);
+	const size_t space = out->used < out->size ? out->size - out->used : 0;
+	const int length = std::vsnprintf(out->text + out->used, space, format, args);
 
 	out->used = out->used + static_cast<size_t>(length) < out->size
 			    ? out->used + static_cast<size_t>(length)

@@ -69,17 +69,17 @@ unsigned int until_failure, until_work_failure;
 bool no_pages;
 // The callers whose allocations may fail by choice of the strategy (kern_explore_failures()), and
 // the task if it is KERN_EXPLORE_THIS_TASK.
-kern_explore_failing coping_scope;
-const Fiber *coping;
+kern_explore_failing failure_scope;
+const Fiber *failure_task;
 std::vector<const void *> failed_callers;
 
-bool copes(const Fiber &self)
+bool handles_failures(const Fiber &self)
 {
-	switch (coping_scope) {
+	switch (failure_scope) {
 	case KERN_EXPLORE_NONE:
 		return false;
 	case KERN_EXPLORE_THIS_TASK:
-		return &self == coping;
+		return &self == failure_task;
 	case KERN_EXPLORE_EVERYBODY:
 		return true;
 	}
@@ -120,10 +120,10 @@ void release(const void *memory, Sort sort)
 	}
 	const Block block = found->second;
 	if (block.sort != sort)
-		fail("memory is freed by another function than its own",
+		fail("memory is freed with the wrong function",
 		     "allocated at " + where(block.caller));
 	if (const std::string active = calls::active_within(memory, block.size); !active.empty())
-		fail("memory is freed while a call in it is due or runs",
+		fail("memory is freed while a call in it is pending or running",
 		     active + "; the memory is of " + where(block.caller));
 	if (const std::string held = lock_order::held_within(memory, block.size); !held.empty())
 		fail("memory is freed while a lock in it is held",
@@ -156,7 +156,7 @@ bool fails(unsigned int flags, const void *caller)
 		return true;
 	if (&self == failing && until_failure && --until_failure == 0)
 		return true;
-	if (!copes(self) || !scheduler().strategy().fails_allocation(self))
+	if (!handles_failures(self) || !scheduler().strategy().fails_allocation(self))
 		return false;
 	failed_callers.push_back(caller);
 	return true;
@@ -185,8 +185,8 @@ std::string left()
 void reset()
 {
 	blocks().clear();
-	failing = coping = nullptr;
-	coping_scope = KERN_EXPLORE_NONE;
+	failing = failure_task = nullptr;
+	failure_scope = KERN_EXPLORE_NONE;
 	until_failure = until_work_failure = 0;
 	failed_callers.clear();
 	no_pages = false;
@@ -342,8 +342,8 @@ u64 kern_ram_pages(void)
 
 void kern_explore_failures(enum kern_explore_failing who)
 {
-	memory::coping_scope = who;
-	memory::coping = &scheduler().current();
+	memory::failure_scope = who;
+	memory::failure_task = &scheduler().current();
 }
 
 void kern_fail_allocation(unsigned int nth)

@@ -49,10 +49,10 @@ void run(kern_napi *napi)
 	const int work = self.poll(napi, budget_of_poll);
 	self.poller = nullptr;
 	if (work > budget_of_poll)
-		fail("a poll did more than it was allowed", describe(scheduler().current().place));
+		fail("a poll exceeded its budget", describe(scheduler().current().place));
 	/* Completed transmissions must not count against the budget. */
 	if (self.transmits && work != 0 && work != budget_of_poll)
-		fail("a poll of what is sent is charged to the budget",
+		fail("completed transmissions are charged to the NAPI budget",
 		     describe(scheduler().current().place));
 	if (work < budget_of_poll)
 		return;
@@ -92,14 +92,14 @@ void kern_napi_del(struct kern_napi *napi)
 	SIM_STEP(napi);
 	check_may_sleep("ends NAPI");
 	if (native(napi).enabled)
-		fail("NAPI ends that is enabled", describe(scheduler().current().place));
+		fail("NAPI is deleted while it is enabled", describe(scheduler().current().place));
 }
 
 void kern_napi_enable(struct kern_napi *napi)
 {
 	SIM_STEP(napi);
 	if (std::exchange(native(napi).enabled, true))
-		fail("NAPI is enabled that is enabled already",
+		fail("NAPI is enabled twice",
 		     describe(scheduler().current().place));
 	SIM_STEP(napi);
 }
@@ -111,7 +111,7 @@ void kern_napi_pause(struct kern_napi *napi)
 	SIM_STEP(napi);
 	check_may_sleep("waits for the last poll");
 	if (!self.enabled)
-		fail("NAPI is disabled that is disabled already: this waits for ever",
+		fail("NAPI is disabled twice, which waits forever",
 		     describe(scheduler().current().place));
 	self.ending = true;
 	while (self.scheduled)
@@ -154,7 +154,7 @@ bool kern_napi_complete_done(struct kern_napi *napi, int)
 
 	SIM_STEP(napi);
 	if (self.poller != &scheduler().current())
-		fail("a poll is completed by somebody else", describe(scheduler().current().place));
+		fail("a poll is completed by another fiber", describe(scheduler().current().place));
 	if (std::exchange(self.missed, false)) {
 		request(napi);
 		return false;
@@ -175,7 +175,7 @@ bool kern_napi_receive(struct kern_napi *napi, struct net_device *,
 
 	SIM_STEP(napi);
 	if (native(napi).poller != &scheduler().current())
-		fail("a packet is received outside of its poll",
+		fail("a packet is passed to the stack outside of the poll function",
 		     describe(scheduler().current().place));
 	if (memory::fails(KERN_GFP_ATOMIC, __builtin_return_address(0)))
 		return false;

@@ -208,7 +208,7 @@ void kern_netdev_configure(struct net_device *dev, const struct kern_netdev_conf
 void kern_netdev_free(struct net_device *dev)
 {
 	if (dev->registration == Registration::registered)
-		fail("an interface is freed that is registered", dev->name);
+		fail("a registered interface is freed", dev->name);
 	for (unsigned int i = 0; i < dev->queue_count; i++)
 		calls::cancel_and_wait(&dev->queues[i], true);
 	kern_free_large(dev->queues);
@@ -242,7 +242,7 @@ void kern_netdev_unregister_locked(struct net_device *dev)
 	SIM_STEP(dev);
 	assert_rtnl();
 	if (dev->registration != Registration::registered)
-		fail("an interface is unregistered that is not registered", dev->name);
+		fail("unregistration of an interface that is not registered", dev->name);
 	close(dev);
 	std::erase(devices, dev);
 	dev->registration = Registration::ended;
@@ -408,7 +408,7 @@ void kern_txq_completed(struct netdev_queue *queue, unsigned int, unsigned int b
 {
 	SIM_STEP(queue);
 	if (bytes > queue->bytes)
-		fail("more is completed than was handed over",
+		fail("more bytes are completed than were sent",
 		     std::string(queue->dev->name) + ": " + std::to_string(bytes) + " of " +
 			     std::to_string(queue->bytes) + " bytes; " +
 			     describe(scheduler().current().place));
@@ -483,7 +483,7 @@ void kern_link_unregister(struct kern_link_kind *kind)
 	kern_rtnl_lock();
 	for (const net_device *dev : devices)
 		if (dev->kind == kind->ops)
-			fail("a kind of interfaces goes, and one is left", dev->name);
+			fail("a link type is unregistered while an interface of it exists", dev->name);
 	kinds = nullptr;
 	kern_rtnl_unlock();
 	kern_free(kind);

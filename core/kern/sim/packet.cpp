@@ -41,7 +41,7 @@ void kern_skb_drop(sk_buff *skb)
 {
 	SIM_STEP(skb);
 	if (skb->lent)
-		fail("a packet is freed while the device has it",
+		fail("a packet is freed while the device owns it",
 		     describe(scheduler().current().place));
 	kern_free(skb);
 }
@@ -66,7 +66,7 @@ int kern_skb_map(device *device, sk_buff *skb, unsigned int skip, kern_tx_piece 
 				&pieces[0].address))
 		return -ENOMEM;
 	if (std::exchange(skb->lent, true))
-		fail("a packet is lent twice", describe(scheduler().current().place));
+		fail("a packet is mapped for DMA twice", describe(scheduler().current().place));
 	return 1;
 }
 
@@ -74,7 +74,7 @@ void kern_skb_unmap(device *device, sk_buff *skb, unsigned int skip, const kern_
 {
 	SIM_STEP(skb);
 	if (!std::exchange(skb->lent, false))
-		fail("a packet is taken back that was not lent",
+		fail("a packet is unmapped that was not mapped",
 		     describe(scheduler().current().place));
 	kern_dma_unmap_single(device, pieces[0].address, skb->length - skip, KERN_DMA_TO_DEVICE);
 }

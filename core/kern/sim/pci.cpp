@@ -113,15 +113,15 @@ void remove(pci_dev *pci)
 	driver->remove(driver, pci);
 	pci->driver = nullptr;
 	if (pci->enabled)
-		fail("a driver goes and leaves its device enabled", pci->dma.name);
+		fail("a removed driver has not disabled its device", pci->dma.name);
 	if (pci->vectors)
-		fail("a driver goes and leaves its interrupts allocated", pci->dma.name);
+		fail("a removed driver has not freed its interrupt vectors", pci->dma.name);
 	if (!pci->dma.mapped.empty())
-		fail("a driver goes and leaves memory mapped",
+		fail("a removed driver has not unmapped memory",
 		     pci->dma.name + ", at " + where(pci->dma.mapped.begin()->second));
 	for (const auto &[begin, window] : windows)
 		if (window.first == pci)
-			fail("a driver goes and leaves registers mapped", pci->dma.name);
+			fail("a removed driver has not unmapped registers", pci->dma.name);
 }
 
 /* Returns the function and the BAR to which an address belongs, and sets the offset in it. */
@@ -131,7 +131,7 @@ std::pair<pci_dev *, unsigned int> window_of(const volatile void *address, std::
 	auto found = windows.upper_bound(at);
 
 	if (found == windows.begin() || at - (--found)->first >= window_bytes)
-		fail("a register is used that is not mapped",
+		fail("access to a register that is not mapped",
 		     describe(scheduler().current().place));
 	offset = at % window_bytes;
 	return found->second;
@@ -421,7 +421,7 @@ void kern_pci_free_vectors(struct pci_dev *pci)
 	SIM_STEP(pci);
 	for (unsigned int i = 0; i < pci->vectors; i++)
 		if (handlers.contains(pci->first_irq + i))
-			fail("an interrupt goes that has a handler", pci->dma.name);
+			fail("an interrupt vector with a handler is freed", pci->dma.name);
 	pci->vectors = 0;
 	if (const u8 msix = kern_pci_find_capability(pci, capability_msix))
 		put<u16>(pci, msix + 2u, static_cast<u16>(get<u16>(pci, msix + 2u) & ~msix_enable));

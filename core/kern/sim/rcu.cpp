@@ -108,7 +108,7 @@ void kern_rcu_call(struct kern_rcu_item *item)
 		.ended = ended,
 	};
 	if (!calls::request(item, call))
-		fail("a call is deferred twice", describe(self.place));
+		fail("a deferred call is requested twice", describe(self.place));
 }
 
 void kern_rcu_barrier(void)

@@ -136,7 +136,7 @@ Fiber *Scheduler::choose(Fiber *from, bool yields)
 	return strategy_->choose(from, runnable_, plain);
 }
 
-void Scheduler::go_on_with(Fiber &next)
+void Scheduler::switch_to(Fiber &next)
 {
 	Fiber &from = *running_;
 
@@ -157,7 +157,7 @@ void Scheduler::step(const Place &place)
 	self.steps++;
 	now_ += step_ns;
 	if (++steps_ > limit_)
-		fail("the run does not come to its end",
+		fail("the run does not finish",
 		     "after " + std::to_string(limit_) + " steps");
 	if (const std::uint64_t next = next_deadline(); next != never && next > now_ &&
 							next - now_ <= longest_leap_ns &&
@@ -168,7 +168,7 @@ void Scheduler::step(const Place &place)
 		alone_ = 0;
 		strategy_->has_spun(self);
 	}
-	go_on_with(*choose(&self, spins));
+	switch_to(*choose(&self, spins));
 }
 
 void Scheduler::yield(const Place &place)
@@ -180,10 +180,10 @@ void Scheduler::yield(const Place &place)
 	now_ += step_ns;
 	strategy_->has_spun(self);
 	if (++steps_ > limit_)
-		fail("the run does not come to its end",
+		fail("the run does not finish",
 		     "after " + std::to_string(limit_) + " steps");
 	self.ready = ++readied_;
-	go_on_with(*choose(&self, true));
+	switch_to(*choose(&self, true));
 }
 
 bool Scheduler::block(const volatile void *on, std::uint64_t deadline)
@@ -194,7 +194,7 @@ bool Scheduler::block(const volatile void *on, std::uint64_t deadline)
 	self.waits_for = on;
 	self.deadline = deadline;
 	self.steps++;
-	go_on_with(*choose(&self, false));
+	switch_to(*choose(&self, false));
 	self.deadline = never;
 	return now_ < deadline;
 }
@@ -268,7 +268,7 @@ void Scheduler::deadlock()
 	for (const Fiber *fiber : live_)
 		text += "  " + fiber->name + " (" + std::to_string(fiber->id) + ") waits in " +
 			describe(fiber->place) + "\n";
-	fail("nobody can run, and nobody waits for a moment", text);
+	fail("deadlock: no fiber can run, and none waits for a deadline", text);
 }
 
 } // namespace sim

@@ -93,7 +93,7 @@ private:
 	 * deadline. Returns nullptr if all fibers have finished.
 	 */
 	Fiber *choose(Fiber *from, bool yields);
-	void go_on_with(Fiber &next);
+	void switch_to(Fiber &next);
 	void end_stretch();
 	[[noreturn]] void deadlock();
 

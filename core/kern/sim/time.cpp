@@ -26,7 +26,7 @@ namespace
 
 // Returns a random number that is derived from the seed of the run, so that a repeated run gets the
 // same numbers.
-std::uint64_t draw()
+std::uint64_t next_random()
 {
 	static std::uint64_t state;
 
@@ -91,12 +91,12 @@ void kern_cond_resched(void)
 
 u32 kern_random_u32(void)
 {
-	return static_cast<u32>(draw());
+	return static_cast<u32>(next_random());
 }
 
 u64 kern_random_u64(void)
 {
-	return draw() << 32 ^ draw();
+	return next_random() << 32 ^ next_random();
 }
 
 void kern_random_bytes(void *to, size_t size)
@@ -104,7 +104,7 @@ void kern_random_bytes(void *to, size_t size)
 	auto *bytes = static_cast<unsigned char *>(to);
 
 	for (size_t i = 0; i < size; i++)
-		bytes[i] = static_cast<unsigned char>(draw());
+		bytes[i] = static_cast<unsigned char>(next_random());
 }
 
 struct task_struct *kern_thread_start(int (*run)(void *context), void *context, const char *name,

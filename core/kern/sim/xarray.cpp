@@ -33,7 +33,7 @@ void check_interrupts_on()
 	const Fiber &self = scheduler().current();
 
 	if (self.irqs_off)
-		fail("an array is changed with interrupts off", describe(self.place));
+		fail("an XArray is changed with interrupts disabled", describe(self.place));
 }
 
 /* Finds the first free index from min to max. Returns false if there is none. */

@@ -18,52 +18,52 @@ void expect_reported(const std::string &name, const std::string &title)
 TEST(ExplorerCard, ReportsDevicesNotDisabledOnRemoval)
 {
 	expect_reported("device_not_disabled_on_removal_is_reported",
-			"a driver goes and leaves its device enabled");
+			"a removed driver has not disabled its device");
 }
 TEST(ExplorerCard, ReportsLeakedInterruptVectors)
 {
 	expect_reported("leaked_vectors_are_reported",
-			"a driver goes and leaves its interrupts allocated");
+			"a removed driver has not freed its interrupt vectors");
 }
 TEST(ExplorerCard, ReportsLeakedDmaMappings)
 {
 	expect_reported("dma_mapping_left_on_driver_removal_is_reported",
-			"a driver goes and leaves memory mapped");
+			"a removed driver has not unmapped memory");
 }
 TEST(ExplorerCard, ReportsLeakedMmioMappings)
 {
 	expect_reported("leaked_mmio_mapping_is_reported",
-			"a driver goes and leaves registers mapped");
+			"a removed driver has not unmapped registers");
 }
 TEST(ExplorerCard, ReportsMmioAccessAfterUnmap)
 {
 	expect_reported("mmio_access_after_unmap_is_reported",
-			"a register is used that is not mapped");
+			"access to a register that is not mapped");
 }
 TEST(ExplorerCard, ReportsVectorsFreedWhileHandlersAreInstalled)
 {
 	expect_reported("vectors_freed_with_a_handler_are_reported",
-			"an interrupt goes that has a handler");
+			"an interrupt vector with a handler is freed");
 }
 TEST(ExplorerCard, ReportsDmaSyncOfUnmappedMemory)
 {
-	expect_reported("sync_of_unmapped_memory_is_reported", "what is not mapped changes hands");
+	expect_reported("sync_of_unmapped_memory_is_reported", "DMA sync of memory that is not mapped");
 }
 TEST(ExplorerCard, ReportsDmaSyncBeyondTheMapping)
 {
-	expect_reported("sync_beyond_the_mapping_is_reported", "more changes hands than is mapped");
+	expect_reported("sync_beyond_the_mapping_is_reported", "DMA sync beyond the mapped memory");
 }
 TEST(ExplorerCard, ReportsDoubleDmaUnmap)
 {
-	expect_reported("double_dma_unmap_is_reported", "what is not mapped is unmapped");
+	expect_reported("double_dma_unmap_is_reported", "DMA unmap of memory that is not mapped");
 }
 TEST(ExplorerCard, ReportsDoubleFreeOfCoherentMemory)
 {
 	expect_reported("double_free_of_coherent_memory_is_reported",
-			"coherent memory is freed that was not allocated");
+			"coherent memory is freed that is not allocated");
 }
 TEST(ExplorerCard, ReportsDmaPoolsDestroyedInUse)
 {
 	expect_reported("destruction_of_a_pool_in_use_is_reported",
-			"a pool goes, and pieces of it are in use");
+			"a DMA pool is destroyed while pieces of it are in use");
 }

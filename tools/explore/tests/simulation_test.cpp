@@ -35,7 +35,7 @@ void expect_found(const std::string &name, const std::string &title)
 
 TEST(ExplorerSimulation, ReportsLockOrderCycles)
 {
-	expect_reported("lock_order_cycle_is_reported", "locks are taken in a circle");
+	expect_reported("lock_order_cycle_is_reported", "circular lock dependency");
 }
 TEST(ExplorerSimulation, ReportsRecursiveLocking)
 {
@@ -44,37 +44,37 @@ TEST(ExplorerSimulation, ReportsRecursiveLocking)
 TEST(ExplorerSimulation, ReportsUnlockByAnotherTask)
 {
 	expect_reported("release_of_a_lock_that_is_not_held_is_reported",
-			"a lock is released by one who does not hold it");
+			"a lock is released by a fiber that does not hold it");
 }
 TEST(ExplorerSimulation, ReportsSleepingUnderASpinLock)
 {
-	expect_reported("sleep_under_a_spinlock_is_reported", "sleeping where one must not");
+	expect_reported("sleep_under_a_spinlock_is_reported", "a function that may sleep is called in atomic context");
 }
 TEST(ExplorerSimulation, ReportsSleepingInRcuSections)
 {
-	expect_reported("sleep_in_rcu_section_is_reported", "sleeping where one must not");
+	expect_reported("sleep_in_rcu_section_is_reported", "a function that may sleep is called in atomic context");
 }
 TEST(ExplorerSimulation, ReportsSleepingAllocationInInterrupts)
 {
 	expect_reported("sleeping_allocation_in_an_interrupt_is_reported",
-			"sleeping where one must not");
+			"a function that may sleep is called in atomic context");
 }
 TEST(ExplorerSimulation, ReportsIrqUnsafeLocking)
 {
 	expect_reported("irq_lock_with_irqs_enabled_is_reported",
-			"a lock of hard interrupts is taken with these on");
+			"a lock of hard interrupts is taken with hard interrupts enabled");
 }
 TEST(ExplorerSimulation, ReportsFlushOfWorkThatTakesAHeldLock)
 {
-	expect_reported("flush_of_work_under_its_lock_is_reported", "locks are taken in a circle");
+	expect_reported("flush_of_work_under_its_lock_is_reported", "circular lock dependency");
 }
 TEST(ExplorerSimulation, ReportsMemoryLeaks)
 {
-	expect_reported("memory_leak_is_reported", "memory is left");
+	expect_reported("memory_leak_is_reported", "memory was not freed");
 }
 TEST(ExplorerSimulation, ReportsMismatchedFree)
 {
-	expect_reported("mismatched_free_is_reported", "memory is freed by another function");
+	expect_reported("mismatched_free_is_reported", "memory is freed with the wrong function");
 }
 TEST(ExplorerSimulation, ReportsFreeOfAHeldLock)
 {
@@ -94,12 +94,12 @@ TEST(ExplorerSimulation, ReportsTaskExitInRcuSection)
 TEST(ExplorerSimulation, ReportsFreeOfAPendingTimer)
 {
 	expect_reported("free_with_pending_timer_is_reported",
-			"memory is freed while a call in it is due");
+			"memory is freed while a call in it is pending");
 }
 TEST(ExplorerSimulation, ReportsLeakedDmaMappings)
 {
 	expect_reported("leaked_dma_mapping_is_reported",
-			"memory is mapped for a device that goes");
+			"a device is removed while memory is mapped for it");
 }
 TEST(ExplorerSimulation, ReportsUndefinedBehaviour)
 {
@@ -109,7 +109,7 @@ TEST(ExplorerSimulation, ReportsUndefinedBehaviour)
 TEST(ExplorerSimulation, ReportsLivelocks)
 {
 	EXPECT_EQ(failure_of("simulation_defects.livelock_is_reported", 1, {.steps = 10'000}).title,
-		  "the run does not come to its end");
+		  "the run does not finish");
 }
 
 TEST(ExplorerSimulation, FindsUseAfterTheRcuGracePeriod)
@@ -124,7 +124,7 @@ TEST(ExplorerSimulation, FindsLostUpdates)
 }
 TEST(ExplorerSimulation, FindsLostWakeups)
 {
-	expect_found("simulation_defects.lost_wakeup_is_reported", "nobody can run");
+	expect_found("simulation_defects.lost_wakeup_is_reported", "no fiber can run");
 }
 TEST(ExplorerSimulation, FindsMissedTimeouts)
 {
@@ -132,7 +132,7 @@ TEST(ExplorerSimulation, FindsMissedTimeouts)
 }
 TEST(ExplorerSimulation, FindsMissingRollbackAfterAFailedAllocation)
 {
-	expect_found("simulation_defects.missing_rollback_is_reported", "memory is left");
+	expect_found("simulation_defects.missing_rollback_is_reported", "memory was not freed");
 }
 TEST(ExplorerSimulation, ReportsWhichAllocationFailed)
 {
@@ -150,5 +150,5 @@ TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInWork)
 /* NOTIFY-09: the driver does not check for completions after arming. */
 TEST(ExplorerSimulation, FindsLostCompletions)
 {
-	expect_found("notify_defects.missing_check_after_arming_is_detected", "nobody can run");
+	expect_found("notify_defects.missing_check_after_arming_is_detected", "no fiber can run");
 }

@@ -18,46 +18,46 @@ void expect_reported(const std::string &name, const std::string &title)
 TEST(ExplorerStack, ReportsDoubleNapiDisable)
 {
 	expect_reported("napi_disabled_twice_is_reported",
-			"NAPI is disabled that is disabled already");
+			"NAPI is disabled twice");
 }
 TEST(ExplorerStack, ReportsDoubleNapiEnable)
 {
 	expect_reported("napi_enabled_twice_is_reported",
-			"NAPI is enabled that is enabled already");
+			"NAPI is enabled twice");
 }
 TEST(ExplorerStack, ReportsNapiDeletedWhileEnabled)
 {
-	expect_reported("napi_deleted_while_enabled_is_reported", "NAPI ends that is enabled");
+	expect_reported("napi_deleted_while_enabled_is_reported", "NAPI is deleted while it is enabled");
 }
 TEST(ExplorerStack, ReportsNapiDisableInRcuSection)
 {
-	expect_reported("napi_disabled_in_rcu_section_is_reported", "sleeping where one must not");
+	expect_reported("napi_disabled_in_rcu_section_is_reported", "a function that may sleep is called in atomic context");
 }
 TEST(ExplorerStack, ReportsSendsChargedToTheNapiBudget)
 {
 	expect_reported("napi_budget_charged_for_sends_is_reported",
-			"a poll of what is sent is charged to the budget");
+			"completed transmissions are charged to the NAPI budget");
 }
 TEST(ExplorerStack, ReportsLeakedPackets)
 {
-	expect_reported("leaked_packet_is_reported", "memory is left");
+	expect_reported("leaked_packet_is_reported", "memory was not freed");
 }
 TEST(ExplorerStack, ReportsPacketsFreedInFlight)
 {
 	expect_reported("packet_freed_while_device_owns_it_is_reported",
-			"a packet is freed while the device has it");
+			"a packet is freed while the device owns it");
 }
 TEST(ExplorerStack, ReportsCompletionOfUnsentBytes)
 {
 	expect_reported("completion_of_unsent_bytes_is_reported",
-			"more is completed than was handed over");
+			"more bytes are completed than were sent");
 }
 TEST(ExplorerStack, ReportsLeakedNetworkInterfaces)
 {
-	expect_reported("leaked_interface_is_reported", "a network interface is left");
+	expect_reported("leaked_interface_is_reported", "a network interface remains");
 }
 TEST(ExplorerStack, ReportsNetDeviceChangesWithoutRtnl)
 {
 	expect_reported("device_change_without_rtnl_is_reported",
-			"a lock is not held that should be");
+			"a required lock is not held");
 }
