@@ -110,8 +110,8 @@ kern::Result<> Id::send_req(const ib_cm_req_param &param)
 	 */
 	qp_timeout_ = ack_timeout(ack_delay, packet_lifetime_);
 	response_timeout_ = param.remote_cm_response_timeout;
-	patience_ms_ = response_ms(packet_lifetime_, response_timeout_);
-	wait_ms_ = patience_ms_;
+	response_wait_ms_ = response_ms(packet_lifetime_, response_timeout_);
+	wait_ms_ = response_wait_ms_;
 
 	ib::Mad mad = make(ib::CmAttribute::req, tid_);
 	auto &req = ib::cm_message<ib::CmReq>(mad);
@@ -172,7 +172,7 @@ kern::Result<> Id::send_rep(const ib_cm_rep_param &param)
 	KERN_TRY(fill(kern::writable_bytes_of(rep.private_data),
 		      KERN_TRY(data_of(param.private_data, param.private_data_len))));
 
-	wait_ms_ = patience_ms_;
+	wait_ms_ = response_wait_ms_;
 	KERN_TRY(ask(mad, Event::send_rep));
 	local_qpn_ = param.qp_num;
 	local_psn_ = param.starting_psn;
@@ -197,7 +197,7 @@ kern::Result<> Id::send_dreq(kern::ConstBytes data)
 	auto &dreq = ib::cm_message<ib::CmDreq>(mad);
 	dreq.remote_qpn = remote_qpn_;
 	KERN_TRY(fill(kern::writable_bytes_of(dreq.private_data), data));
-	wait_ms_ = patience_ms_;
+	wait_ms_ = response_wait_ms_;
 	const auto asked = ask(mad, Event::send_dreq);
 	if (!asked.ok()) {
 		change(Event::send_dreq);

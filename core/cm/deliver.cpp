@@ -32,8 +32,8 @@ void set_private_data(ib_cm_event &event, const std::uint8_t (&data)[size])
 
 void Id::deliver(ib_cm_event_type type, Received received)
 {
-	const bool has_room = events_.push(type, std::move(received));
-	if (!KERN_WARN_ON(!has_room))
+	const bool has_space = events_.push(type, std::move(received));
+	if (!KERN_WARN_ON(!has_space))
 		start();
 }
 
@@ -72,7 +72,7 @@ void Id::run()
 		sa_path_rec paths[2];
 		event.event = delivery.type;
 		fill_event(event, delivery.received, listener, paths);
-		const int said = cm_handler(this, &event);
+		const int result = cm_handler(this, &event);
 
 		bool ends;
 		{
@@ -87,13 +87,13 @@ void Id::run()
 				listener->listening_->handlers_running.fetch_sub(1);
 				device_->handlers_done.wake_all();
 			}
-			ends = said != 0 && life_ != Life::ended;
+			ends = result != 0 && life_ != Life::ended;
 			if (ends)
 				/*
 				 * If the handler has no memory, no REJ is needed: the peer repeats
 				 * its message.
 				 */
-				finish(said == -ENOMEM && (state_ == State::req_rcvd ||
+				finish(result == -ENOMEM && (state_ == State::req_rcvd ||
 							   state_ == State::sidr_req_rcvd));
 			else if (life_ == Life::unknown)
 				life_ = Life::known;

@@ -24,12 +24,12 @@ class Deliveries
 {
 public:
 	bool empty() const { return count_ == 0; }
-	bool has_room_for_message() const { return messages_ < messages_max; }
+	bool has_space_for_message() const { return messages_ < messages_max; }
 	/* Returns false if there is no space for an event of this type. */
 	bool push(ib_cm_event_type type, Received received)
 	{
-		const bool message = !comes_by_itself(type);
-		if (message ? !has_room_for_message() : count_ - messages_ == own_max)
+		const bool message = !has_no_message(type);
+		if (message ? !has_space_for_message() : count_ - messages_ == own_max)
 			return false;
 		types_[(first_ + count_++) % types_.size()] = static_cast<u8>(type);
 		if (message)
@@ -43,7 +43,7 @@ public:
 		Delivery oldest{static_cast<ib_cm_event_type>(types_[first_]), {}};
 		first_ = (first_ + 1u) % types_.size();
 		count_--;
-		if (!comes_by_itself(oldest.type)) {
+		if (!has_no_message(oldest.type)) {
 			oldest.received = std::move(received_[first_message_]);
 			first_message_ = (first_message_ + 1u) % messages_max;
 			messages_--;
@@ -54,7 +54,7 @@ public:
 private:
 	static constexpr std::size_t messages_max = 4, own_max = 4;
 
-	static bool comes_by_itself(ib_cm_event_type type)
+	static bool has_no_message(ib_cm_event_type type)
 	{
 		return type == IB_CM_REQ_ERROR || type == IB_CM_REP_ERROR ||
 		       type == IB_CM_USER_ESTABLISHED || type == IB_CM_DREQ_ERROR ||

@@ -70,8 +70,8 @@ public:
 	 * Called when the SA has returned a path to the peer of an ID, or has failed (@status); see
 	 * moved.cpp. Called without the lock.
 	 */
-	struct Whereabouts;
-	void peer_path_found(const Whereabouts &asked, int status, const sa_path_rec *path)
+	struct PeerPathQuery;
+	void peer_path_found(const PeerPathQuery &asked, int status, const sa_path_rec *path)
 		KERN_EXCLUDES(lock_);
 
 	/* All tables are protected by the lock. */
@@ -97,7 +97,7 @@ private:
 		KERN_REQUIRES(lock_);
 	void answer_by_itself(Port &port, const Received &received, ib::Mad &mad,
 			      ib::CmAttribute attribute) KERN_REQUIRES(lock_);
-	void ask_where_peer_is(Id &id, const Received &received, bool ends) KERN_REQUIRES(lock_);
+	void query_peer_path(Id &id, const Received &received, bool ends) KERN_REQUIRES(lock_);
 	static void count_failure(Port &port, int error);
 	kern::Result<kern::Ref<Address>> address_of_sender(const Port &port,
 							   const Received &received)
@@ -107,7 +107,7 @@ private:
 	kern::NoIoMutex lock_{KERN_LOCK_CLASS("cm.device")};
 	bool gone_ KERN_GUARDED_BY(lock_) = false;
 	/* a path query for a peer is pending */
-	bool asks_ KERN_GUARDED_BY(lock_) = false;
+	bool peer_query_pending_ KERN_GUARDED_BY(lock_) = false;
 	kern::Ref<rdma::Pd> pd_;
 	kern::OwnedArray<kern::Owned<Port>> ports_;
 	kern::XArray<Id> ids_;

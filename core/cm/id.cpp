@@ -211,7 +211,7 @@ void Id::on_time()
 	}
 	deadline_ = 0;
 	if (state_ == State::timewait) {
-		change(Event::waited_enough);
+		change(Event::timewait_exit);
 		deliver(IB_CM_TIMEWAIT_EXIT);
 		return;
 	}
@@ -232,30 +232,30 @@ void Id::on_time()
 void Id::give_up()
 {
 	const State before = state_;
-	ib_cm_event_type said;
+	ib_cm_event_type type;
 	switch (before) {
 	case State::req_sent:
 	case State::mra_req_rcvd:
-		said = IB_CM_REQ_ERROR;
+		type = IB_CM_REQ_ERROR;
 		break;
 	case State::rep_sent:
 	case State::mra_rep_rcvd:
-		said = IB_CM_REP_ERROR;
+		type = IB_CM_REP_ERROR;
 		break;
 	case State::dreq_sent:
-		said = IB_CM_DREQ_ERROR;
+		type = IB_CM_DREQ_ERROR;
 		break;
 	case State::sidr_req_sent:
-		said = IB_CM_SIDR_REQ_ERROR;
+		type = IB_CM_SIDR_REQ_ERROR;
 		break;
 	default:
-		said = IB_CM_LAP_ERROR;
+		type = IB_CM_LAP_ERROR;
 		break;
 	}
-	if (said == IB_CM_REQ_ERROR || said == IB_CM_REP_ERROR)
+	if (type == IB_CM_REQ_ERROR || type == IB_CM_REP_ERROR)
 		reject_last(IB_CM_REJ_TIMEOUT);
 	change(Event::gave_up);
-	deliver(said);
+	deliver(type);
 }
 
 /* Builds a REJ of the message that the peer has sent last, according to the state. */

@@ -83,7 +83,7 @@ public:
 	 * sent it. Errors: ENOMEM; nothing has changed in this case.
 	 */
 	kern::Result<> receive(Port &port, Received received, Event event);
-	bool has_room_for_new() const { return listening_->pending < listening_->backlog; }
+	bool has_space_for_new() const { return listening_->pending < listening_->backlog; }
 	/*
 	 * Returns true if the message came from the address to which this ID sends, by one of the
 	 * connection's paths. Communication IDs can be guessed, but the source LID is filled in by
@@ -259,7 +259,7 @@ private:
 	u8 response_timeout_ = 0; /* encoded time in which the peer must respond */
 	u8 qp_timeout_ = 0;
 	u8 target_ack_delay_ = 0;
-	u32 patience_ms_ = 0; /* time that a REQ, REP or DREQ waits for a response */
+	u32 response_wait_ms_ = 0; /* time that a REQ, REP or DREQ waits for a response */
 
 	/* The message that needs a response, and the response to the peer's last message. */
 	u32 wait_ms_ = 0;

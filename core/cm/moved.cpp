@@ -13,7 +13,7 @@ namespace cm
 {
 
 /* A query for the address of a peer. A device has at most one in progress. */
-struct Device::Whereabouts {
+struct Device::PeerPathQuery {
 	kern::Ref<Device> device;
 	u32 local_id;
 	u32 slid;  /* source LID of a message */
@@ -48,16 +48,16 @@ kern::Result<> Id::follow_peer(const sa_path_rec &path)
  * Queries the SA for the path to the peer. If the query cannot be sent, the next repetition of the
  * peer's message causes another query.
  */
-void Device::ask_where_peer_is(Id &id, const Received &received, bool ends)
+void Device::query_peer_path(Id &id, const Received &received, bool ends)
 {
 	constexpr unsigned long timeout_ms = 1000;
 	constexpr int retries = 2;
 	constexpr u64 mask = IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_SGID | IB_SA_PATH_REC_PKEY |
 			     IB_SA_PATH_REC_NUMB_PATH | IB_SA_PATH_REC_REVERSIBLE;
 	auto wanted = id.path_to_peer();
-	if (asks_ || !wanted.ok())
+	if (peer_query_pending_ || !wanted.ok())
 		return;
-	auto asked = kern::make<Whereabouts>(kern::Gfp::kernel, kern::Ref<Device>::share(*this),
+	auto asked = kern::make<PeerPathQuery>(kern::Gfp::kernel, kern::Ref<Device>::share(*this),
 					     id.local_id.value(), u32{received.wc().slid}, ends);
 	if (!asked.ok())
 		return;
@@ -66,22 +66,22 @@ void Device::ask_where_peer_is(Id &id, const Received &received, bool ends)
 		&sa_client(), &ib_, id.port_number(), &wanted.value(), mask, timeout_ms, retries,
 		static_cast<unsigned int>(kern::Gfp::kernel),
 		[](int failed, sa_path_rec *path, void *context) {
-			const auto whereabouts = kern::Owned<Whereabouts>::adopt(
-				static_cast<Whereabouts *>(context));
-			whereabouts->device->peer_path_found(*whereabouts, failed, path);
+			const auto finished = kern::Owned<PeerPathQuery>::adopt(
+				static_cast<PeerPathQuery *>(context));
+			finished->device->peer_path_found(*finished, failed, path);
 		},
 		asked.value().get(), &query);
 	if (status < 0)
 		return;
 	/* The callback owns the object. It may run already, but waits for the lock. */
 	(void)asked.take().release();
-	asks_ = true;
+	peer_query_pending_ = true;
 }
 
-void Device::peer_path_found(const Whereabouts &asked, int status, const sa_path_rec *path)
+void Device::peer_path_found(const PeerPathQuery &asked, int status, const sa_path_rec *path)
 {
 	kern::Guard guard(lock_);
-	asks_ = false;
+	peer_query_pending_ = false;
 	if (status || gone_ || path->ib.dlid.value() != asked.slid)
 		return;
 	Id *id = find(asked.local_id);

@@ -32,7 +32,7 @@ kern::Result<kern::Owned<Port>> Port::create(Device &device, u32 number)
 	port->agent_ = KERN_TRY(
 		rdma::check(ib_register_mad_agent(&device.ib(), number, IB_QPT_GSI, &request, 0,
 						  on_sent, on_received, port.get(), 0)));
-	port->say_whether_served(true);
+	port->set_served_flag(true);
 	return port;
 }
 
@@ -40,7 +40,7 @@ Port::~Port()
 {
 	if (!agent_)
 		return;
-	say_whether_served(false);
+	set_served_flag(false);
 	ib_unregister_mad_agent(agent_);
 }
 
@@ -48,7 +48,7 @@ Port::~Port()
  * Sets or clears IsCommunicationManagementSupported in PortInfo (IBA 14.2.5.6). A port that does
  * not support the bit is served nevertheless.
  */
-void Port::say_whether_served(bool served)
+void Port::set_served_flag(bool served)
 {
 	ib_port_modify change{};
 	(served ? change.set_port_cap_mask : change.clr_port_cap_mask) = IB_PORT_CM_SUP;
@@ -57,9 +57,9 @@ void Port::say_whether_served(bool served)
 
 kern::Result<> Port::send(const ib::Mad &mad, const kern::Ref<Address> &to, Cause cause, bool again)
 {
-	auto &on_their_way = this->on_their_way(cause);
+	auto &in_flight = this->in_flight(cause);
 	if (cause != Cause::own &&
-	    on_their_way.load_relaxed() >= (cause == Cause::asked ? asked_max : own_max)) {
+	    in_flight.load_relaxed() >= (cause == Cause::asked ? asked_max : own_max)) {
 		counters.no_room++;
 		return kern::Error{-ENOBUFS};
 	}
@@ -70,10 +70,10 @@ kern::Result<> Port::send(const ib::Mad &mad, const kern::Ref<Address> &to, Caus
 	send->ah = to->ah();
 	/* on_sent() drops this reference. */
 	send->context[0] = kern::Ref<Address>(to).release();
-	send->context[1] = &on_their_way;
-	on_their_way.fetch_add(1);
+	send->context[1] = &in_flight;
+	in_flight.fetch_add(1);
 	if (const int status = ib_post_send_mad(send, nullptr)) {
-		on_their_way.fetch_sub(1);
+		in_flight.fetch_sub(1);
 		(void)kern::Ref<Address>::adopt(static_cast<Address *>(send->context[0]));
 		ib_free_send_mad(send);
 		return kern::Error{status};

@@ -115,12 +115,12 @@ private:
 	Port(Device &device, u32 number) : device_(device), number_(number) {}
 	static void on_sent(ib_mad_agent *agent, ib_mad_send_wc *how);
 	static void on_received(ib_mad_agent *agent, ib_mad_send_buf *, ib_mad_recv_wc *received);
-	void say_whether_served(bool served);
+	void set_served_flag(bool served);
 
 	Device &device_;
 	const u32 number_;
 	ib_mad_agent *agent_ = nullptr;
-	kern::Atomic<int> &on_their_way(Cause cause)
+	kern::Atomic<int> &in_flight(Cause cause)
 	{
 		return cause == Cause::asked ? asked_ : own_;
 	}

@@ -178,7 +178,7 @@ void Device::take(Port &port, Received received)
 		 * then.
 		 */
 		if (event == Event::got_dreq)
-			ask_where_peer_is(*id, received, false);
+			query_peer_path(*id, received, false);
 	} else if (id)
 		count_failure(port, id->receive(port, std::move(received), event).error());
 	else if (event == Event::got_dreq)
@@ -195,7 +195,7 @@ void Device::end_stale(Id &old, const Received &received)
 	if (old.is_from_peer(received))
 		kern::ignore(old.send_dreq({}));
 	else
-		ask_where_peer_is(old, received, true);
+		query_peer_path(old, received, true);
 }
 
 /*
@@ -288,7 +288,7 @@ kern::Result<> Device::take_req(Port &port, Received received)
 		reject(port, received, IB_CM_REJ_INVALID_SERVICE_ID);
 		return {};
 	}
-	if (!listener->has_room_for_new()) {
+	if (!listener->has_space_for_new()) {
 		port.counters.no_room++;
 		return {};
 	}
@@ -335,7 +335,7 @@ kern::Result<> Device::take_sidr_req(Port &port, Received received)
 		answer_by_itself(port, received, mad, ib::CmAttribute::sidr_rep);
 		return {};
 	}
-	if (!listener->has_room_for_new()) {
+	if (!listener->has_space_for_new()) {
 		port.counters.no_room++;
 		return {};
 	}
@@ -425,8 +425,8 @@ void Id::take_req(const ib::CmReq &req)
 	initiator_depth_ = req.responder_resources;
 	qp_timeout_ = req.primary.ack_timeout();
 	packet_lifetime_ = qp_timeout_ ? static_cast<u8>(qp_timeout_ - 1) : u8{0};
-	patience_ms_ = wait_ms(time_ns(req.local_response_timeout()));
-	wait_ms_ = patience_ms_;
+	response_wait_ms_ = wait_ms(time_ns(req.local_response_timeout()));
+	wait_ms_ = response_wait_ms_;
 }
 
 bool Id::is_from_peer(const Received &received) const
@@ -475,7 +475,7 @@ kern::Result<> Id::receive(Port &port, Received received, Event event)
 		port.counters.malformed++;
 		return {};
 	}
-	if (!events_.has_room_for_message()) {
+	if (!events_.has_space_for_message()) {
 		port.counters.no_room++;
 		return {};
 	}

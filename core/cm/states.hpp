@@ -78,7 +78,7 @@ enum class Event : std::uint8_t {
 	migrated,     /* ib_cm_notify(): the alternate path has become the primary path */
 	/* Timeouts. */
 	gave_up,       /* no response to the last message and all its repetitions */
-	waited_enough, /* timewait has ended */
+	timewait_exit, /* timewait has ended */
 	/* Destruction, and removal of the device. */
 	destroy,
 	device_gone,
@@ -237,7 +237,7 @@ constexpr Table make_table()
 		  A::take, idle);
 	table.set({dreq_sent}, E::gave_up, A::take, timewait);
 	table.set({lap_sent, mra_lap_rcvd}, E::gave_up, A::take, established);
-	table.set({timewait}, E::waited_enough, A::take, idle);
+	table.set({timewait}, E::timewait_exit, A::take, idle);
 
 	/* Destruction. */
 	table.set({idle, listen, dreq_sent, timewait, sidr_req_sent}, E::destroy, A::end, idle);

@@ -12,7 +12,7 @@ extern "C" const char *ibcm_reject_msg(int reason)
 		"unsupported request",
 		"invalid communication id",
 		"invalid communication instance",
-		"nobody listens on this service id",
+		"no listener for this service ID",
 		"invalid transport service type",
 		"stale connection",
 		"RDC does not exist",

@@ -51,7 +51,7 @@ Agent *AgentTable::find(const Receive &receive)
 	return willing;
 }
 
-Agent *AgentTable::snooper_behind(Agent *after)
+Agent *AgentTable::next_snooper_after(Agent *after)
 {
 	bool behind = after == nullptr || !after->node.linked();
 

@@ -28,7 +28,7 @@ public:
 	 * meanwhile (the list then starts again from its beginning). Returns nullptr if there is
 	 * none.
 	 */
-	Agent *snooper_behind(Agent *after);
+	Agent *next_snooper_after(Agent *after);
 
 private:
 	kern::List<Agent, &Agent::node> agents_;

@@ -49,10 +49,10 @@ void SpecialQp::answer_local(const HandlerContext &here, Send &send)
 	__builtin_memcpy(&receive->buffer.mad, send.first().bytes, ib::mad_bytes);
 
 	ib::Mad answer{};
-	const DeviceAnswer said = ask_device(*receive, nullptr, answer);
-	if (said == DeviceAnswer::consumed)
+	const DeviceAnswer device_answer = ask_device(*receive, nullptr, answer);
+	if (device_answer == DeviceAnswer::consumed)
 		return;
-	if (said == DeviceAnswer::answered)
+	if (device_answer == DeviceAnswer::answered)
 		receive->buffer.mad = answer;
 	receive->present();
 	hand_to_agent(here, std::move(receive));

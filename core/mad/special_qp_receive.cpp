@@ -153,11 +153,11 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 bool SpecialQp::offer_to_device(const Receive &receive)
 {
 	ib::Mad answer{};
-	const DeviceAnswer said = ask_device(receive, &receive.buffer.grh, answer);
+	const DeviceAnswer device_answer = ask_device(receive, &receive.buffer.grh, answer);
 
-	if (said == DeviceAnswer::answered)
+	if (device_answer == DeviceAnswer::answered)
 		reply(*internal_agent_, receive, answer);
-	return said != DeviceAnswer::not_mine;
+	return device_answer != DeviceAnswer::not_mine;
 }
 
 void SpecialQp::snoop(const HandlerContext &, Receive &receive)
@@ -193,7 +193,7 @@ Agent *SpecialQp::next_snooper(Agent *after)
 	Agent *found = nullptr;
 	{
 		kern::Guard guard(lock_);
-		found = agents_.snooper_behind(after);
+		found = agents_.next_snooper_after(after);
 		if (found)
 			found->get();
 	}

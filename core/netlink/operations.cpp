@@ -8,10 +8,10 @@ namespace nldev
 namespace
 {
 
-enum class Who : u8 { nobody, everyone, administrator };
+enum class Permission : u8 { unsupported, everyone, administrator };
 
 struct Operation {
-	Who who;
+	Permission permission;
 	Answer answer;
 	Dump dump;
 	Check check;
@@ -19,7 +19,7 @@ struct Operation {
 
 constexpr Operation of_resources(Answer answer, Dump dump)
 {
-	return {Who::everyone, answer, dump, check_device};
+	return {Permission::everyone, answer, dump, check_device};
 }
 
 template<ib_resource_kind kind>
@@ -30,12 +30,12 @@ struct Table {
 
 	constexpr Table()
 	{
-		entries[abi::GET] = {Who::everyone, get_device, dump_devices, nullptr};
-		entries[abi::SET] = {Who::administrator, set_device, nullptr, nullptr};
-		entries[abi::PORT_GET] = {Who::everyone, get_port, dump_ports, check_device};
-		entries[abi::SYS_GET] = {Who::everyone, get_system, nullptr, nullptr};
-		entries[abi::SYS_SET] = {Who::administrator, set_system, nullptr, nullptr};
-		entries[abi::RES_GET] = {Who::everyone, get_summary, dump_summaries, nullptr};
+		entries[abi::GET] = {Permission::everyone, get_device, dump_devices, nullptr};
+		entries[abi::SET] = {Permission::administrator, set_device, nullptr, nullptr};
+		entries[abi::PORT_GET] = {Permission::everyone, get_port, dump_ports, check_device};
+		entries[abi::SYS_GET] = {Permission::everyone, get_system, nullptr, nullptr};
+		entries[abi::SYS_SET] = {Permission::administrator, set_system, nullptr, nullptr};
+		entries[abi::RES_GET] = {Permission::everyone, get_summary, dump_summaries, nullptr};
 		entries[abi::RES_QP_GET] = of_kind<IB_RESOURCE_QP>;
 		entries[abi::RES_CM_ID_GET] = of_kind<IB_RESOURCE_CM_ID>;
 		entries[abi::RES_CQ_GET] = of_kind<IB_RESOURCE_CQ>;
@@ -43,9 +43,9 @@ struct Table {
 		entries[abi::RES_PD_GET] = of_kind<IB_RESOURCE_PD>;
 		entries[abi::RES_CTX_GET] = of_kind<IB_RESOURCE_CTX>;
 		entries[abi::RES_SRQ_GET] = of_kind<IB_RESOURCE_SRQ>;
-		entries[abi::GET_CHARDEV] = {Who::everyone, get_node, nullptr, nullptr};
-		entries[abi::STAT_GET] = {Who::everyone, get_statistics, nullptr, nullptr};
-		entries[abi::STAT_GET_STATUS] = {Who::everyone, get_statistics_status, nullptr,
+		entries[abi::GET_CHARDEV] = {Permission::everyone, get_node, nullptr, nullptr};
+		entries[abi::STAT_GET] = {Permission::everyone, get_statistics, nullptr, nullptr};
+		entries[abi::STAT_GET_STATUS] = {Permission::everyone, get_statistics_status, nullptr,
 						 nullptr};
 	}
 };
@@ -62,9 +62,9 @@ kern::Result<const Operation *> find(const Request &request)
 	if (abi::client_of(request.type()) != abi::client || number >= abi::OPERATIONS)
 		return kern::Error{-EINVAL};
 	const Operation &found = table.entries[kern::index_nospec(number, abi::OPERATIONS)];
-	if (found.who == Who::nobody)
+	if (found.permission == Permission::unsupported)
 		return kern::Error{-EINVAL};
-	if (found.who == Who::administrator && !request.may_administer())
+	if (found.permission == Permission::administrator && !request.may_administer())
 		return kern::Error{-EPERM};
 	return &found;
 }

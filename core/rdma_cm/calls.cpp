@@ -54,7 +54,7 @@ kern::Result<> Id::connect(const rdma_conn_param &param)
 		KERN_TRY(find_qkey(destination().family == RDMA_AF_IB ? param.qkey : 0));
 	KERN_TRY(make_connection());
 	KERN_TRY(connection_->connect(param));
-	name_qp(param.qp_num);
+	set_qp_number(param.qp_num);
 	change(Event::connect);
 	return {};
 }
@@ -73,7 +73,7 @@ kern::Result<> Id::accept(const rdma_conn_param *param)
 			KERN_TRY(find_qkey(param ? param->qkey : 0));
 		} else if (qp) {
 			KERN_TRY(modify_qp(IB_QPS_RTR, param));
-			if (!connection_->leads_qp())
+			if (!connection_->controls_qp())
 				KERN_TRY(modify_qp(IB_QPS_RTS, param));
 		}
 		return connection_->accept(param);
@@ -82,7 +82,7 @@ kern::Result<> Id::accept(const rdma_conn_param *param)
 		fail_qp();
 		(void)connection_->reject(nullptr, 0, IB_CM_REJ_CONSUMER_DEFINED);
 	} else if (param) {
-		name_qp(param->qp_num);
+		set_qp_number(param->qp_num);
 	}
 	return accepted;
 }
@@ -111,7 +111,7 @@ kern::Result<> Id::disconnect()
 	 * If the transport controls the QP, disconnecting completes all posted requests first, so
 	 * the QP must not be moved to ERR here.
 	 */
-	if (!connection()->leads_qp())
+	if (!connection()->controls_qp())
 		fail_qp();
 	return connection()->disconnect();
 }
@@ -250,7 +250,7 @@ void Id::destroy_qp()
 }
 
 /* Stores the number of the consumer's own QP, if the ID has no QP. */
-void Id::name_qp(u32 number)
+void Id::set_qp_number(u32 number)
 {
 	if (!qp)
 		qp_number_ = number;

@@ -47,7 +47,7 @@ public:
 
 	/*
 	 * For a passive connection: take_over() directs the events of the CM's ID to this
-	 * connection. give_up() leaves the CM's ID to the CM, so that the destructor does not
+	 * connection. detach() leaves the CM's ID to the CM, so that the destructor does not
 	 * destroy it.
 	 */
 	void take_over()
@@ -55,7 +55,7 @@ public:
 		cm_id_->context = this;
 		cm_id_->cm_handler = on_event;
 	}
-	void give_up() { cm_id_ = nullptr; }
+	void detach() { cm_id_ = nullptr; }
 
 	kern::Result<> connect(const rdma_conn_param &param) override;
 	kern::Result<> accept(const rdma_conn_param *param) override;
@@ -284,7 +284,7 @@ int IbConnection::on_event(ib_cm_id *cm_id, const ib_cm_event *event)
 		report.status = event->event == IB_CM_DREQ_ERROR ? -ETIMEDOUT : 0;
 		break;
 	case IB_CM_TIMEWAIT_EXIT:
-		report = {Event::waited_enough, RDMA_CM_EVENT_TIMEWAIT_EXIT};
+		report = {Event::timewait_exit, RDMA_CM_EVENT_TIMEWAIT_EXIT};
 		break;
 	case IB_CM_REJ_RECEIVED:
 		report.type = RDMA_CM_EVENT_REJECTED;
@@ -354,10 +354,10 @@ public:
 			(void)ib_send_cm_mra(&cm_id_, service_timeout | IB_CM_MRA_FLAG_DELAY,
 					     nullptr, 0);
 	}
-	void given_back() override
+	void not_accepted() override
 	{
 		if (connection_)
-			connection_->give_up();
+			connection_->detach();
 	}
 
 private:

@@ -45,8 +45,8 @@ rdma_cm_event_type type_of(Event event)
 } // namespace
 
 Id::Id(rdma_cm_event_handler handler, void *consumers, rdma_ucm_port_space space, ib_qp_type type,
-       kern::Ref<Maker> by, kern::LockClass &handler_class)
-    : rdma_cm_id{}, maker(std::move(by)), port_space(space), handler_lock_(handler_class),
+       kern::Ref<Creator> by, kern::LockClass &handler_class)
+    : rdma_cm_id{}, creator(std::move(by)), port_space(space), handler_lock_(handler_class),
       psn_(kern::random_u32() & IB_QPN_MASK)
 {
 	event_handler = handler;
@@ -62,10 +62,10 @@ kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *cont
 	if (!handler || !is_port_space(space) || !is_type(type))
 		return kern::Error{-EINVAL};
 	auto net = KERN_TRY(Manager::get().namespaces().enter(of_process));
-	auto maker = KERN_TRY(
-		kern::make_ref<Maker>(kern::Gfp::kernel, caller, of_process, std::move(net)));
+	auto creator = KERN_TRY(
+		kern::make_ref<Creator>(kern::Gfp::kernel, caller, of_process, std::move(net)));
 	return kern::adopt_ref(new (kern::Gfp::kernel)
-				       Id(handler, context, space, type, std::move(maker),
+				       Id(handler, context, space, type, std::move(creator),
 					  KERN_LOCK_CLASS("rdma_cm.handler")));
 }
 
@@ -76,7 +76,7 @@ kern::Result<kern::Ref<Id>> Id::create(rdma_cm_event_handler handler, void *cont
 kern::Result<kern::Ref<Id>> Id::create_for(const Id &listener, ib_qp_type type)
 {
 	return kern::adopt_ref(new (kern::Gfp::kernel) Id(
-		listener.event_handler, listener.context, listener.ps, type, listener.maker,
+		listener.event_handler, listener.context, listener.ps, type, listener.creator,
 		KERN_LOCK_CLASS("rdma_cm.handler_of_new")));
 }
 
@@ -138,9 +138,9 @@ int Id::deliver(rdma_cm_event &event)
 {
 	handler_lock_.assert_held();
 	running_in_.store_relaxed(kern_context());
-	const int said = event_handler(this, &event);
+	const int result = event_handler(this, &event);
 	running_in_.store_relaxed(0);
-	return said;
+	return result;
 }
 
 /*
@@ -203,7 +203,7 @@ void Id::handle(const TransportEvent &report)
 			 * connection was established. Report that first: its end is reported by
 			 * another event.
 			 */
-			const bool was = connected.ok() || connection_->leads_qp();
+			const bool was = connected.ok() || connection_->controls_qp();
 			event.event = was ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
 			event.status = was ? 0 : connected.error();
 		}
@@ -211,7 +211,7 @@ void Id::handle(const TransportEvent &report)
 		 * If the connection has ended meanwhile, modify_qp() fails, and the next event
 		 * reports the end.
 		 */
-		if (report.event == Event::established && qp && connection_->leads_qp())
+		if (report.event == Event::established && qp && connection_->controls_qp())
 			(void)modify_qp(IB_QPS_RTS);
 		if (report.event == Event::failed)
 			fail_qp();
@@ -224,9 +224,9 @@ int Id::offer(Id &fresh, rdma_cm_event &event)
 {
 	handler_lock_.assert_held();
 	running_in_.store_relaxed(kern_context());
-	const int said = fresh.deliver(event);
+	const int result = fresh.deliver(event);
 	running_in_.store_relaxed(0);
-	return said;
+	return result;
 }
 
 void Id::destroy_after_handler()

@@ -31,15 +31,15 @@ struct Group;
  * The creator of an ID: a module, for itself or on behalf of a process, and the network namespace.
  * IDs that are created for requests have the creator of the listener.
  */
-class Maker : public kern::RefCounted<Maker>
+class Creator : public kern::RefCounted<Creator>
 {
 public:
-	Maker(const char *caller, bool of_process, kern::Ref<NetNamespace> in)
+	Creator(const char *caller, bool of_process, kern::Ref<NetNamespace> in)
 	    : process(of_process ? kern_process_get() : nullptr), net(std::move(in))
 	{
 		kern_format(module, sizeof(module), "%s", caller);
 	}
-	~Maker()
+	~Creator()
 	{
 		if (process)
 			kern_process_put(process);
@@ -97,7 +97,7 @@ public:
 	kern::Mutex &handler_lock() KERN_RETURN_CAPABILITY(handler_lock_) { return handler_lock_; }
 	kern::NoIoMutex &lock() KERN_RETURN_CAPABILITY(lock_) { return lock_; }
 	State state() const { return state_; }
-	NetNamespace &net() const { return *maker->net; }
+	NetNamespace &net() const { return *creator->net; }
 	bool in_own_handler() const;
 
 	/*
@@ -194,7 +194,7 @@ public:
 	kern::ListNode device_node, service_node, reap_node;
 	kern::Ref<Device> bound_device;
 	u32 number = 0; /* index in Device::numbers */
-	const kern::Ref<Maker> maker;
+	const kern::Ref<Creator> creator;
 	rdma_ucm_port_space
 		port_space; /* the space of its port: `ps`, or the space in its AF_IB address */
 	class Service *service = nullptr;
@@ -207,7 +207,7 @@ public:
 
 private:
 	Id(rdma_cm_event_handler handler, void *context, rdma_ucm_port_space space, ib_qp_type type,
-	   kern::Ref<Maker> maker, kern::LockClass &handler_class);
+	   kern::Ref<Creator> creator, kern::LockClass &handler_class);
 
 	kern::Result<> permit(Event event) const;
 	void change(Event event);
@@ -220,7 +220,7 @@ private:
 	void destroy_after_handler();
 	kern::Result<> modify_qp(ib_qp_state state, const rdma_conn_param *param = nullptr);
 	void fail_qp();
-	void name_qp(u32 number);
+	void set_qp_number(u32 number);
 	kern::Result<> connect_qp();
 	kern::Result<> make_connection();
 	Connection *connection() const;

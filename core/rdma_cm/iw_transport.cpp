@@ -52,7 +52,7 @@ class UsedQp
 {
 public:
 	UsedQp(const Id &id, u32 number)
-	    : held_(id.qp ? nullptr : ib_hold_qp(id.device, number, id.maker->process)),
+	    : held_(id.qp ? nullptr : ib_hold_qp(id.device, number, id.creator->process)),
 	      qp_(id.qp ? id.qp : held_)
 	{
 	}
@@ -98,7 +98,7 @@ public:
 		iw_id_->context = this;
 		iw_id_->cm_handler = on_event;
 	}
-	void give_up() { iw_id_ = nullptr; }
+	void detach() { iw_id_ = nullptr; }
 
 	kern::Result<> connect(const rdma_conn_param &param) override
 	{
@@ -136,7 +136,7 @@ public:
 		name_access(attr, mask);
 		return {};
 	}
-	bool leads_qp() const override { return true; }
+	bool controls_qp() const override { return true; }
 
 private:
 	IwConnection(Id &id, iw_cm_id *iw_id) : id_(id), iw_id_(iw_id), passive_(iw_id != nullptr)
@@ -215,10 +215,10 @@ public:
 	}
 	/* The peer's TCP waits, so it needs no message. */
 	void kept() override {}
-	void given_back() override
+	void not_accepted() override
 	{
 		if (connection_)
-			connection_->give_up();
+			connection_->detach();
 	}
 	kern::Result<Ends> arrive(const Service &, Resolver &resolver,
 				  Interface &interface) override

@@ -115,7 +115,7 @@ kern::Result<> Manager::add(ib_device &ib)
 	Listeners doomed;
 	BeginningListeners beginning;
 	const auto warn = [](const Service &service) {
-		kern_warning("nobody listens to service %lx on a new device\n",
+		kern_warning("no listener for service %lx on a new device\n",
 			     service_of(service.space, service.port));
 	};
 	{
@@ -321,8 +321,8 @@ kern::Ref<Id> Manager::find_id(ib_device &ib, u32 number, ib_resource_info &info
 		return {};
 	info.number = id->number;
 	info.context = info.pd = IB_NO_RESOURCE;
-	info.process = id->maker->process ? kern_process_number(id->maker->process) : 0;
-	kern_format(info.owner, sizeof(info.owner), "%s", id->maker->module);
+	info.process = id->creator->process ? kern_process_number(id->creator->process) : 0;
+	kern_format(info.owner, sizeof(info.owner), "%s", id->creator->module);
 	return kern::Ref<Id>::share(*id);
 }
 
@@ -362,7 +362,7 @@ kern::Result<> Manager::bind_to(Id &id, u16 port)
 		u16 first, last;
 		resolver_.local_ports(id.net().native(), first, last);
 		const u32 choices = last - first + 1u;
-		counts = id.maker->process && port >= first && port <= last;
+		counts = id.creator->process && port >= first && port <= last;
 		/*
 		 * A sixteenth of the ephemeral ports is reserved for IDs of the kernel's modules.
 		 */

@@ -82,7 +82,7 @@ kern::Result<> Id::resolve_addr(const Address *source, const Address &destinatio
 	KERN_TRY(permit(Event::resolve_addr));
 	if (this->source().family != destination.family)
 		return kern::Error{-EINVAL};
-	if (maker->process)
+	if (creator->process)
 		KERN_TRY(permit_service(destination));
 	route.addr.dst_addr = destination;
 	/* Discard the result of an earlier resolution that failed. */

@@ -143,15 +143,15 @@ int take_request(Service &service, Request &request)
 		 */
 		kern::Guard handling_fresh(fresh->handler_lock());
 		const auto begun = fresh->begin(ends, interface, request);
-		const int said = begun.ok() ? listener->offer(*fresh, event) : begun.error();
-		if (said == 0) {
+		const int result = begun.ok() ? listener->offer(*fresh, event) : begun.error();
+		if (result == 0) {
 			request.kept();
 			return {};
 		}
-		request.given_back();
+		request.not_accepted();
 		if (fresh->begin_end())
 			manager.reap(*fresh);
-		return kern::Error{said};
+		return kern::Error{result};
 	}();
 	return taken.error();
 }

@@ -98,7 +98,7 @@ public:
 	 * Called if the consumer has not accepted the new ID. The connection manager owns the
 	 * connection again.
 	 */
-	virtual void given_back() = 0;
+	virtual void not_accepted() = 0;
 	/*
 	 * Returns the addresses of the request and, if they are IP addresses, the interface at
 	 * which it arrived. The default implementation reads them from the private data, as

@@ -54,7 +54,7 @@ enum class Event : std::uint8_t {
 	established,
 	failed, /* connecting has failed: refused, unanswered, or not possible locally */
 	disconnected,
-	waited_enough, /* timewait has ended */
+	timewait_exit, /* timewait has ended */
 	/* Removal of the device, and destruction. */
 	device_gone,
 	destroy,
@@ -129,7 +129,7 @@ constexpr Table make_table()
 	table.stay({connect}, E::established);
 	table.stay({connect}, E::failed);
 	table.set(connect, E::disconnected, disconnect);
-	table.stay({disconnect}, E::waited_enough);
+	table.stay({disconnect}, E::timewait_exit);
 
 	table.stay({addr_bound, addr_resolved}, E::join);
 	/* An ID can be in multicast groups in all states. */

@@ -18,7 +18,7 @@ namespace rdma_cm
 class Id;
 class Service;
 
-/* An event of the transport for an id: Event::responded to ::waited_enough, with its parameters. */
+/* An event of the transport for an id: Event::responded to ::timewait_exit, with its parameters. */
 struct TransportEvent {
 	Event event;
 	rdma_cm_event_type type;
@@ -47,7 +47,7 @@ public:
 	 * follows. Otherwise, the ID moves the QP to RTS when it connects, and to ERR when the
 	 * connection ends.
 	 */
-	virtual bool leads_qp() const { return false; }
+	virtual bool controls_qp() const { return false; }
 };
 
 /*

@@ -16,7 +16,7 @@ constexpr u32 paths_max = 8;
 Result<> resolve(Id &id, rdma_cm_id &cm, const rdma_sockaddr *from, const rdma_sockaddr &to,
 		 u32 timeout_ms)
 {
-	KERN_TRY(table().may_ask(id));
+	KERN_TRY(table().may_request(id));
 	return kern::check(rdma_resolve_addr(&cm, from, &to, timeout_ms));
 }
 
@@ -91,7 +91,7 @@ Result<sa_path_rec> choose_path(const abi::SetOption &request)
 Result<> set_path(Id &id, rdma_cm_id &cm, const sa_path_rec &path)
 {
 	KERN_TRY(check_device(cm));
-	KERN_TRY(table().may_ask(id));
+	KERN_TRY(table().may_request(id));
 	KERN_TRY_ERRNO(rdma_set_ib_path(&cm, &path));
 	rdma_cm_event resolved{};
 	resolved.event = RDMA_CM_EVENT_ROUTE_RESOLVED;
@@ -181,7 +181,7 @@ Result<> resolve_addr(Id &id, rdma_cm_id &cm, const abi::ResolveAddr &request)
 
 Result<> resolve_route(Id &id, rdma_cm_id &cm, const abi::ResolveRoute &request)
 {
-	KERN_TRY(table().may_ask(id));
+	KERN_TRY(table().may_request(id));
 	return kern::check(rdma_resolve_route(&cm, request.timeout_ms));
 }
 
@@ -223,12 +223,12 @@ Result<> query(Call &call, const abi::Ask &request)
 			return {};
 		}));
 		/* Only complete paths are returned. */
-		return call.room() < sizeof(answer.paths)
+		return call.response_space() < sizeof(answer.paths)
 			       ? call.respond(request.response, u64{answer.paths.num_paths})
 			       : call.respond(request.response, answer.paths);
 	case abi::query_address:
 	case abi::query_gid:
-		if (call.room() < sizeof(answer.addresses))
+		if (call.response_space() < sizeof(answer.addresses))
 			return kern::Error{-ENOSPC};
 		KERN_TRY(id->with_cm([&](rdma_cm_id &cm) -> Result<> {
 			const HandlerGuard guard(cm);

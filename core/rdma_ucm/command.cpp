@@ -7,7 +7,7 @@ namespace rdma_ucm
 
 kern::Result<> Call::respond(u64 to, const void *answer, size_t size) const
 {
-	return kern::copy_out(to, answer, room_ < size ? room_ : size);
+	return kern::copy_out(to, answer, response_space_ < size ? response_space_ : size);
 }
 
 kern::Result<> run_command(File &file, u64 from, size_t count)
@@ -35,7 +35,7 @@ kern::Result<> run_command(File &file, u64 from, size_t count)
 	from += sizeof(header);
 	KERN_TRY(kern::copy_in(call.request_, from, known));
 	KERN_TRY(kern::check_zero(from + known, in - known));
-	call.room_ = header.out;
+	call.response_space_ = header.out;
 	return command->run(call);
 }
 

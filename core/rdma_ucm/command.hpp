@@ -32,7 +32,7 @@ public:
 		return *reinterpret_cast<const T *>(request_);
 	}
 	/* Size of the response buffer. */
-	size_t room() const { return room_; }
+	size_t response_space() const { return response_space_; }
 	/* Writes as much of the response as fits into the program's buffer. Errors: EFAULT. */
 	template<class T>
 	kern::Result<> respond(u64 to, const T &answer) const
@@ -45,7 +45,7 @@ private:
 	kern::Result<> respond(u64 to, const void *answer, size_t size) const;
 
 	alignas(8) std::byte request_[max_request] = {};
-	size_t room_ = 0;
+	size_t response_space_ = 0;
 };
 
 struct Command {

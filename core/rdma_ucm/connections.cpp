@@ -14,9 +14,9 @@ namespace
  * A program can set the Q_Key only between AF_IB addresses. For other addresses it is determined by
  * the port space, so the program's value is ignored.
  */
-rdma_conn_param param_for(const rdma_cm_id &cm, const abi::ConnParam &said)
+rdma_conn_param param_for(const rdma_cm_id &cm, const abi::ConnParam &given)
 {
-	rdma_conn_param param = param_of(said);
+	rdma_conn_param param = param_of(given);
 
 	if (cm.route.addr.src_addr.family != RDMA_AF_IB)
 		param.qkey = 0;

@@ -10,20 +10,20 @@ namespace
 /* Largest value of the 3-bit retry fields in REQ and REP. */
 constexpr u8 retries_max = 7;
 
-u8 retries_of(u8 said)
+u8 retries_of(u8 given)
 {
-	return said < retries_max ? said : retries_max;
+	return given < retries_max ? given : retries_max;
 }
 
-kern::Result<rdma_sockaddr> address_of(const void *said, size_t room, size_t size)
+kern::Result<rdma_sockaddr> address_of(const void *given, size_t capacity, size_t size)
 {
 	rdma_sockaddr address{};
 
-	__builtin_memcpy(&address.family, said, sizeof(address.family));
+	__builtin_memcpy(&address.family, given, sizeof(address.family));
 	const size_t own = size_of(address.family);
-	if (!own || own > room || (size && size != own))
+	if (!own || own > capacity || (size && size != own))
 		return kern::Error{-EINVAL};
-	__builtin_memcpy(&address, said, own);
+	__builtin_memcpy(&address, given, own);
 	return address;
 }
 
@@ -50,16 +50,16 @@ size_t size_of(u16 family)
 	}
 }
 
-kern::Result<rdma_sockaddr> address_of(const abi::Storage &said, size_t size)
+kern::Result<rdma_sockaddr> address_of(const abi::Storage &given, size_t size)
 {
 	if (!size)
 		return kern::Error{-EINVAL};
-	return address_of(said, sizeof(said), size);
+	return address_of(given, sizeof(given), size);
 }
 
-kern::Result<rdma_sockaddr> address_of(const abi::Ip &said)
+kern::Result<rdma_sockaddr> address_of(const abi::Ip &given)
 {
-	return address_of(said, sizeof(said), 0);
+	return address_of(given, sizeof(given), 0);
 }
 
 u16 show(const rdma_sockaddr &address, abi::Storage &shown)
@@ -77,19 +77,19 @@ void show(const rdma_sockaddr &address, abi::Ip &shown)
 	__builtin_memcpy(shown, &address, size < sizeof(shown) ? size : sizeof(shown));
 }
 
-rdma_conn_param param_of(const abi::ConnParam &said)
+rdma_conn_param param_of(const abi::ConnParam &given)
 {
 	return {
-		.private_data = said.private_data,
-		.private_data_len = said.private_data_len,
-		.responder_resources = said.responder_resources,
-		.initiator_depth = said.initiator_depth,
-		.flow_control = said.flow_control,
-		.retry_count = retries_of(said.retry_count),
-		.rnr_retry_count = retries_of(said.rnr_retry_count),
-		.srq = said.srq,
-		.qp_num = said.qp_num & IB_QPN_MASK,
-		.qkey = said.qkey,
+		.private_data = given.private_data,
+		.private_data_len = given.private_data_len,
+		.responder_resources = given.responder_resources,
+		.initiator_depth = given.initiator_depth,
+		.flow_control = given.flow_control,
+		.retry_count = retries_of(given.retry_count),
+		.rnr_retry_count = retries_of(given.rnr_retry_count),
+		.srq = given.srq,
+		.qp_num = given.qp_num & IB_QPN_MASK,
+		.qkey = given.qkey,
 	};
 }
 

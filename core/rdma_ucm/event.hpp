@@ -19,13 +19,13 @@ class Id;
  *
  * Events that a program has requested are always delivered, because it may wait for them without a
  * limit. But a program could send requests without reading events, and each would allocate an
- * event. So a program with asks_max unread events of an object cannot make more requests for it.
+ * event. So a program with requested_max unread events of an object cannot make more requests for it.
  * The remaining space, up to unread_max, is for the few unsolicited events.
  */
 class Source
 {
 public:
-	static constexpr u32 asks_max = 8, unread_max = 16;
+	static constexpr u32 requested_max = 8, unread_max = 16;
 
 	u32 number() const { return number_; }
 

@@ -291,10 +291,10 @@ u32 Table::set_backlog(Id &listener, u32 backlog)
 	return std::exchange(listener.backlog_, backlog);
 }
 
-kern::Result<> Table::may_ask(const Id &id)
+kern::Result<> Table::may_request(const Id &id)
 {
 	kern::Guard guard(lock_);
-	if (id.unread_ >= Source::asks_max)
+	if (id.unread_ >= Source::requested_max)
 		return kern::Error{-ENOBUFS};
 	return {};
 }

@@ -92,7 +92,7 @@ public:
 	/*
 	 * Checks whether a program may start an operation that generates an event. Errors: ENOBUFS.
 	 */
-	kern::Result<> may_ask(const Id &id);
+	kern::Result<> may_request(const Id &id);
 
 	/*
 	 * Queues the event if there is space and the file is open; otherwise the caller keeps it.

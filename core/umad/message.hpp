@@ -25,7 +25,7 @@ inline constexpr unsigned int mads_max = 8192;
  */
 struct Unread {
 	enum class Kind : u8 {
-		unasked,
+		unsolicited,
 		outcome, // the outcome of a send
 	};
 	const Kind kind;
@@ -58,7 +58,7 @@ struct Unread {
 	 * Returns the number of MADs that count against mads_max: all, except the one MAD for which
 	 * the outcome of a send has reserved space.
 	 */
-	unsigned int unpaid_mads() const { return kind == Kind::outcome ? mads() - 1 : mads(); }
+	unsigned int counted_mads() const { return kind == Kind::outcome ? mads() - 1 : mads(); }
 };
 
 /* A send, from write() until the midlayer reports its completion. */

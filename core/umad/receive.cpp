@@ -58,7 +58,7 @@ void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
 	kern::Owned<Unread> message =
 		asked ? asked->take_outcome()
 		      : kern::make<Unread>(kern::Gfp::nowait | kern::Gfp::no_warn,
-					   Unread::Kind::unasked)
+					   Unread::Kind::unsolicited)
 				.value_or({});
 	if (!message) {
 		ib_free_recv_mad(received);
@@ -80,13 +80,13 @@ void File::on_received(const Agent &agent, const ib_mad_agent &mad, Send *asked,
 
 void File::count_locked(const Unread &message)
 {
-	unread_mads_ += message.unpaid_mads();
+	unread_mads_ += message.counted_mads();
 	unread_outcomes_ += message.kind == Unread::Kind::outcome;
 }
 
 void File::discount_locked(const Unread &message)
 {
-	unread_mads_ -= message.unpaid_mads();
+	unread_mads_ -= message.counted_mads();
 	unread_outcomes_ -= message.kind == Unread::Kind::outcome;
 }
 
@@ -94,7 +94,7 @@ bool File::push(kern::Owned<Unread> &message, Send *over)
 {
 	{
 		kern::Guard guard(lock_);
-		if (message->unpaid_mads() && unread_mads_ >= mads_max)
+		if (message->counted_mads() && unread_mads_ >= mads_max)
 			return false;
 		/*
 		 * The send is removed from the list first: after the program has read the message,
@@ -183,8 +183,8 @@ kern::Result<size_t> File::show(const Unread &message, u64 to, size_t count) con
 	ib_list_head *link = &received.recv_buf.list;
 	for (size_t at = first; at < size;) {
 		link = link->next;
-		const size_t room = IB_MGMT_MAD_SIZE - headers,
-			     part = size - at < room ? size - at : room;
+		const size_t capacity = IB_MGMT_MAD_SIZE - headers,
+			     part = size - at < capacity ? size - at : capacity;
 		KERN_TRY(kern::copy_out(
 			to + at, reinterpret_cast<const u8 *>(segment_of(link).mad) + headers,
 			part));

@@ -95,19 +95,19 @@ kern::Result<> Send::check_pkey(const ib_mad_agent &agent) const
 
 kern::Result<> Send::make_address(ib_mad_agent &agent)
 {
-	rdma::UserAddress said{};
+	rdma::UserAddress address{};
 
-	said.port_num = static_cast<u8>(agent.port_num);
-	said.dlid = header_.lid;
-	said.sl = header_.sl;
-	said.src_path_bits = header_.path_bits;
-	said.is_global = header_.grh_present;
-	__builtin_memcpy(said.dgid, header_.gid, sizeof(said.dgid));
-	said.flow_label = header_.flow_label;
-	said.sgid_index = header_.gid_index;
-	said.hop_limit = header_.hop_limit;
-	said.traffic_class = header_.traffic_class;
-	rdma_ah_attr to = rdma::address_of(said);
+	address.port_num = static_cast<u8>(agent.port_num);
+	address.dlid = header_.lid;
+	address.sl = header_.sl;
+	address.src_path_bits = header_.path_bits;
+	address.is_global = header_.grh_present;
+	__builtin_memcpy(address.dgid, header_.gid, sizeof(address.dgid));
+	address.flow_label = header_.flow_label;
+	address.sgid_index = header_.gid_index;
+	address.hop_limit = header_.hop_limit;
+	address.traffic_class = header_.traffic_class;
+	rdma_ah_attr to = rdma::address_of(address);
 	address_ =
 		KERN_TRY(rdma::check(rdma_create_ah(agent.qp->pd, &to, RDMA_CREATE_AH_SLEEPABLE)));
 	return {};
@@ -120,12 +120,12 @@ kern::Result<> Send::make_address(ib_mad_agent &agent)
 void Send::fill(kern::ConstBytes bytes)
 {
 	const auto headers = static_cast<size_t>(buffer_->hdr_len),
-		   room = static_cast<size_t>(buffer_->seg_size);
+		   capacity = static_cast<size_t>(buffer_->seg_size);
 
 	__builtin_memcpy(buffer_->mad, bytes.data(), headers);
 	bytes = bytes.subspan(headers);
 	for (int segment = 1; !bytes.empty(); segment++) {
-		const size_t part = bytes.size() < room ? bytes.size() : room;
+		const size_t part = bytes.size() < capacity ? bytes.size() : capacity;
 		__builtin_memcpy(ib_get_rmpp_segment(buffer_, segment), bytes.data(), part);
 		bytes = bytes.subspan(part);
 	}

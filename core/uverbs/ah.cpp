@@ -45,9 +45,9 @@ Result<> destroy_ah(Call &call, const abi::HandleOnly &request)
 	return destroy<Ah>(call, request.handle);
 }
 
-Result<> methods::destroy_ah(Call &call, const Attributes &said)
+Result<> methods::destroy_ah(Call &call, const Attributes &attributes)
 {
-	return destroy<Ah>(call, said.handle(abi::destroy_method::handle));
+	return destroy<Ah>(call, attributes.handle(abi::destroy_method::handle));
 }
 
 } // namespace uverbs

@@ -28,15 +28,15 @@ kern::Result<> check_inline(const Attribute &known, u16 size, u64 &data)
 
 } // namespace
 
-kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t size)
+kern::Result<> answer_in(u64 buffer, size_t buffer_size, const void *answer, size_t size)
 {
-	const size_t copied = room_size < size ? room_size : size;
+	const size_t copied = buffer_size < size ? buffer_size : size;
 
-	KERN_TRY(kern::copy_out(room, answer, copied));
+	KERN_TRY(kern::copy_out(buffer, answer, copied));
 	static constexpr u64 zeros[8] = {};
-	for (size_t at = copied; at < room_size;) {
-		const size_t step = room_size - at < sizeof(zeros) ? room_size - at : sizeof(zeros);
-		KERN_TRY(kern::copy_out(room + at, zeros, step));
+	for (size_t at = copied; at < buffer_size;) {
+		const size_t step = buffer_size - at < sizeof(zeros) ? buffer_size - at : sizeof(zeros);
+		KERN_TRY(kern::copy_out(buffer + at, zeros, step));
 		at += step;
 	}
 	return {};
@@ -51,23 +51,23 @@ size_t Attributes::search(u16 id) const
 	return known_.size();
 }
 
-kern::Result<> Attributes::take_one(const abi::Attribute &said, u64 at)
+kern::Result<> Attributes::take_one(const abi::Attribute &attribute, u64 at)
 {
-	const size_t place = find(said.id);
+	const size_t place = find(attribute.id);
 	if (place == known_.size())
-		return said.flags & abi::attribute_mandatory
+		return attribute.flags & abi::attribute_mandatory
 			       ? kern::Result<>(kern::Error{-EPROTONOSUPPORT})
 			       : kern::Result<>();
 	Slot &slot = slots_[place];
-	if (slot.present || said.reserved)
+	if (slot.present || attribute.reserved)
 		return kern::Error{-EINVAL};
 	slot = {.itself = at,
-		.at = said.data,
-		.data = said.data,
-		.size = said.length,
-		.flags = said.flags,
+		.at = attribute.data,
+		.data = attribute.data,
+		.size = attribute.length,
+		.flags = attribute.flags,
 		.present = true};
-	return check(known_[place], said, slot);
+	return check(known_[place], attribute, slot);
 }
 
 kern::Result<> Attributes::take(u64 list, size_t count)
@@ -77,14 +77,14 @@ kern::Result<> Attributes::take(u64 list, size_t count)
 	 * the copying.
 	 */
 	constexpr size_t piece = 16;
-	abi::Attribute said[piece];
+	abi::Attribute entries[piece];
 
 	while (count > 0) {
 		const size_t now = count < piece ? count : piece;
-		KERN_TRY(kern::copy_in(said, list, now * sizeof(*said)));
+		KERN_TRY(kern::copy_in(entries, list, now * sizeof(*entries)));
 		for (size_t i = 0; i < now; i++)
-			KERN_TRY(take_one(said[i], list + i * sizeof(*said)));
-		list += now * sizeof(*said);
+			KERN_TRY(take_one(entries[i], list + i * sizeof(*entries)));
+		list += now * sizeof(*entries);
 		count -= now;
 	}
 	for (size_t place = 0; place < known_.size(); place++)
@@ -93,7 +93,7 @@ kern::Result<> Attributes::take(u64 list, size_t count)
 	return {};
 }
 
-kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &said, Slot &slot)
+kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &attribute, Slot &slot)
 {
 	switch (known.form) {
 	case Form::in:
@@ -101,33 +101,33 @@ kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &s
 	case Form::in_bytes:
 	case Form::constant:
 	case Form::flags: {
-		if (said.length < known.size ||
-		    (known.form == Form::in && said.length > known.size))
+		if (attribute.length < known.size ||
+		    (known.form == Form::in && attribute.length > known.size))
 			return kern::Error{-EINVAL};
-		if (said.length <= sizeof(u64)) {
+		if (attribute.length <= sizeof(u64)) {
 			slot.at = slot.itself + __builtin_offsetof(abi::Attribute, data);
-			return check_inline(known, said.length, slot.data);
+			return check_inline(known, attribute.length, slot.data);
 		}
 		if (known.form == Form::constant || known.form == Form::flags)
 			return kern::Error{-EINVAL};
-		if (known.form != Form::in_growing || said.length == known.size)
+		if (known.form != Form::in_growing || attribute.length == known.size)
 			return {};
-		return kern::check_zero(said.data + known.size, said.length - known.size);
+		return kern::check_zero(attribute.data + known.size, attribute.length - known.size);
 	}
 	case Form::out:
-		return said.length < known.size ? kern::Error{-EINVAL} : kern::Result<>{};
+		return attribute.length < known.size ? kern::Error{-EINVAL} : kern::Result<>{};
 	case Form::handle:
-		return said.length || said.data > largest_handle ? kern::Error{-EINVAL}
+		return attribute.length || attribute.data > largest_handle ? kern::Error{-EINVAL}
 								 : kern::Result<>{};
 	case Form::descriptor:
-		if (said.length)
+		if (attribute.length)
 			return kern::Error{-EINVAL};
-		return said.data > largest_descriptor ? kern::Error{-EBADF} : kern::Result<>{};
+		return attribute.data > largest_descriptor ? kern::Error{-EBADF} : kern::Result<>{};
 	case Form::new_handle:
 	case Form::new_descriptor:
 		break;
 	}
-	return said.length ? kern::Error{-EINVAL} : kern::Result<>{};
+	return attribute.length ? kern::Error{-EINVAL} : kern::Result<>{};
 }
 
 kern::Result<> Attributes::write_output(const Slot &slot, const void *answer, size_t size) const

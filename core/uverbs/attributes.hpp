@@ -84,10 +84,10 @@ public:
 	s32 descriptor(u16 id) const { return has(id) ? static_cast<s32>(number(id)) : -1; }
 	/* Copies input of more than 8 bytes. Errors: EFAULT. */
 	template<class T>
-	kern::Result<> read(u16 id, T &said) const
+	kern::Result<> read(u16 id, T &value) const
 	{
 		static_assert(sizeof(T) > sizeof(u64));
-		return kern::copy_in(&said, of(id).data, sizeof(said));
+		return kern::copy_in(&value, of(id).data, sizeof(value));
 	}
 
 	/*
@@ -144,14 +144,14 @@ private:
 		return search(id);
 	}
 	size_t search(u16 id) const;
-	kern::Result<> take_one(const abi::Attribute &said, u64 at);
+	kern::Result<> take_one(const abi::Attribute &attribute, u64 at);
 	const Slot &of(u16 id) const
 	{
 		const size_t place = find(id);
 		kern_assert(place < known_.size());
 		return slots_[place];
 	}
-	static kern::Result<> check(const Attribute &known, const abi::Attribute &said, Slot &slot);
+	static kern::Result<> check(const Attribute &known, const abi::Attribute &attribute, Slot &slot);
 	kern::Result<> write_output(const Slot &slot, const void *answer, size_t size) const;
 	kern::Result<> mark(const Slot &slot) const;
 
@@ -164,6 +164,6 @@ private:
  * Writes `size` bytes to a buffer in the program's memory. If the buffer is smaller, the output is
  * truncated; if it is larger, the rest becomes zero. Errors: EFAULT.
  */
-kern::Result<> answer_in(u64 room, size_t room_size, const void *answer, size_t size);
+kern::Result<> answer_in(u64 buffer, size_t buffer_size, const void *answer, size_t size);
 
 } // namespace uverbs

@@ -167,14 +167,14 @@ kern::Result<> run_command(File &file, u64 from, size_t count, Present present)
 	return Framing(call).run(from, count);
 }
 
-kern::Result<> methods::invoke_write(Call &call, const Attributes &said)
+kern::Result<> methods::invoke_write(Call &call, const Attributes &attributes)
 {
 	using namespace abi::invoke_write;
 
-	KERN_TRY(Framing(call).run(static_cast<u32>(said.number(command)), said.place(core_in),
-				   said.place(core_out)));
-	if (said.has(core_out))
-		kern::ignore(said.answered(core_out));
+	KERN_TRY(Framing(call).run(static_cast<u32>(attributes.number(command)), attributes.place(core_in),
+				   attributes.place(core_out)));
+	if (attributes.has(core_out))
+		kern::ignore(attributes.answered(core_out));
 	return {};
 }
 

@@ -97,13 +97,13 @@ abi::PortAttributes describe(ib_device &device, u32 port_num, const ib_port_attr
 	};
 }
 
-Result<> write_context(Call &call, const Attributes &said)
+Result<> write_context(Call &call, const Attributes &attributes)
 {
 	using namespace abi::context_method;
 
-	KERN_TRY(said.write_output(num_comp_vectors,
+	KERN_TRY(attributes.write_output(num_comp_vectors,
 				   static_cast<u32>(call.file.device().num_comp_vectors)));
-	return said.write_output(core_support, core_drops_optional_access);
+	return attributes.write_output(core_support, core_drops_optional_access);
 }
 
 /* Errors: EINVAL if the port or the entry does not exist. */
@@ -148,21 +148,21 @@ Result<> get_context(Call &call, const abi::ResponseOnly &)
 }
 
 /* Creates the context without an event file: the library requests that by another method. */
-Result<> methods::get_context(Call &call, const Attributes &said)
+Result<> methods::get_context(Call &call, const Attributes &attributes)
 {
-	return call.file.make_context(call.udata, [&] { return write_context(call, said); });
+	return call.file.make_context(call.udata, [&] { return write_context(call, attributes); });
 }
 
-Result<> methods::query_context(Call &call, const Attributes &said)
+Result<> methods::query_context(Call &call, const Attributes &attributes)
 {
-	return write_context(call, said);
+	return write_context(call, attributes);
 }
 
-Result<> methods::alloc_async_event(Call &call, const Attributes &said)
+Result<> methods::alloc_async_event(Call &call, const Attributes &attributes)
 {
 	auto created = KERN_TRY(EventFile::create_asynchronous(call.file));
 
-	KERN_TRY(said.write_handle(abi::alloc_async_event::fd,
+	KERN_TRY(attributes.write_handle(abi::alloc_async_event::fd,
 				   static_cast<u32>(created.file.descriptor())));
 	call.file.use_for_events(created.events);
 	created.file.install();
@@ -204,28 +204,28 @@ Result<> query_port(Call &call, const abi::QueryPort &request)
 	return call.respond(describe(device, request.port_num, attr));
 }
 
-Result<> methods::query_port(Call &call, const Attributes &said)
+Result<> methods::query_port(Call &call, const Attributes &attributes)
 {
 	using namespace abi::query_port_method;
 	ib_device &device = call.file.device();
-	const u32 port = static_cast<u32>(said.number(port_num));
+	const u32 port = static_cast<u32>(attributes.number(port_num));
 	ib_port_attr attr;
 
 	KERN_TRY_ERRNO(ib_query_port(&device, port, &attr));
-	return said.write_output(
+	return attributes.write_output(
 		response, abi::PortAttributesExtended{.base = describe(device, port, attr),
 						      .port_cap_flags2 = attr.port_cap_flags2});
 }
 
-Result<> methods::query_gid_table(Call &call, const Attributes &said)
+Result<> methods::query_gid_table(Call &call, const Attributes &attributes)
 {
 	using namespace abi::query_gid_table;
 	ib_device &device = call.file.device();
-	const u64 stride = said.number(entry_size);
-	const Attributes::Place room = said.place(entries);
+	const u64 stride = attributes.number(entry_size);
+	const Attributes::Place buffer = attributes.place(entries);
 	u64 found = 0;
 
-	if (!stride || room.size % stride)
+	if (!stride || buffer.size % stride)
 		return kern::Error{-EINVAL};
 	for (u32 port = 1; port <= device.phys_port_cnt; port++) {
 		ib_port_attr attr;
@@ -234,24 +234,24 @@ Result<> methods::query_gid_table(Call &call, const Attributes &said)
 			const abi::GidEntry entry = KERN_TRY(read_gid(device, port, index));
 			if (!is_used(entry))
 				continue;
-			if (found == room.size / stride)
+			if (found == buffer.size / stride)
 				return kern::Error{-EINVAL};
-			KERN_TRY(answer_in(room.address + found++ * stride, stride, &entry,
+			KERN_TRY(answer_in(buffer.address + found++ * stride, stride, &entry,
 					   sizeof(entry)));
 		}
 	}
-	KERN_TRY(said.write_output(used, found));
-	return said.answered(entries);
+	KERN_TRY(attributes.write_output(used, found));
+	return attributes.answered(entries);
 }
 
-Result<> methods::query_gid_entry(Call &call, const Attributes &said)
+Result<> methods::query_gid_entry(Call &call, const Attributes &attributes)
 {
 	using namespace abi::query_gid_entry;
 	const abi::GidEntry found =
-		KERN_TRY(read_gid(call.file.device(), static_cast<u32>(said.number(port)),
-				  static_cast<u32>(said.number(index))));
+		KERN_TRY(read_gid(call.file.device(), static_cast<u32>(attributes.number(port)),
+				  static_cast<u32>(attributes.number(index))));
 
-	return is_used(found) ? said.write_output(entry, found) : kern::Error{-ENODATA};
+	return is_used(found) ? attributes.write_output(entry, found) : kern::Error{-ENODATA};
 }
 
 } // namespace uverbs

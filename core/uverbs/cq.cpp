@@ -163,28 +163,28 @@ Result<> destroy_cq(Call &call, const abi::Destroy &request)
 	return call.respond(KERN_TRY(destroy_numbered(call, request.handle)));
 }
 
-Result<> methods::create_cq(Call &call, const Attributes &said)
+Result<> methods::create_cq(Call &call, const Attributes &attributes)
 {
 	using namespace abi::create_cq_method;
 
 	return create(call,
-		      {.user_handle = said.number(user_handle),
-		       .cqe = static_cast<u32>(said.number(cqe)),
-		       .comp_vector = static_cast<u32>(said.number(comp_vector)),
-		       .comp_channel = said.descriptor(comp_channel),
-		       .flags = said.number(flags),
-		       .event_file = said.descriptor(event_fd)},
+		      {.user_handle = attributes.number(user_handle),
+		       .cqe = static_cast<u32>(attributes.number(cqe)),
+		       .comp_vector = static_cast<u32>(attributes.number(comp_vector)),
+		       .comp_channel = attributes.descriptor(comp_channel),
+		       .flags = attributes.number(flags),
+		       .event_file = attributes.descriptor(event_fd)},
 		      [&](const abi::CreateCqResponse &made) -> Result<> {
-			      KERN_TRY(said.write_output(response_cqe, made.cqe));
-			      return said.write_handle(handle, made.handle);
+			      KERN_TRY(attributes.write_output(response_cqe, made.cqe));
+			      return attributes.write_handle(handle, made.handle);
 		      });
 }
 
-Result<> methods::destroy_cq(Call &call, const Attributes &said)
+Result<> methods::destroy_cq(Call &call, const Attributes &attributes)
 {
 	using namespace abi::destroy_method;
 
-	return said.write_output(response, KERN_TRY(destroy_numbered(call, said.handle(handle))));
+	return attributes.write_output(response, KERN_TRY(destroy_numbered(call, attributes.handle(handle))));
 }
 
 } // namespace uverbs

@@ -59,7 +59,7 @@ Result<> rereg_mr(Call &call, const abi::ReregMr &request)
 	if (done) {
 		if (pd) {
 			mr->move_to(std::move(pd));
-			objects.stand_last(*mr);
+			objects.move_to_end(*mr);
 		}
 		done = call.respond(
 			abi::ReregMrResponse{.lkey = mr->ib()->lkey, .rkey = mr->ib()->rkey});
@@ -92,19 +92,19 @@ Result<> dealloc_mw(Call &call, const abi::HandleOnly &request)
 	return destroy<Mw>(call, request.handle);
 }
 
-Result<> methods::dealloc_pd(Call &call, const Attributes &said)
+Result<> methods::dealloc_pd(Call &call, const Attributes &attributes)
 {
-	return destroy<Pd>(call, said.handle(abi::destroy_method::handle));
+	return destroy<Pd>(call, attributes.handle(abi::destroy_method::handle));
 }
 
-Result<> methods::dereg_mr(Call &call, const Attributes &said)
+Result<> methods::dereg_mr(Call &call, const Attributes &attributes)
 {
-	return destroy<Mr>(call, said.handle(abi::destroy_method::handle));
+	return destroy<Mr>(call, attributes.handle(abi::destroy_method::handle));
 }
 
-Result<> methods::dealloc_mw(Call &call, const Attributes &said)
+Result<> methods::dealloc_mw(Call &call, const Attributes &attributes)
 {
-	return destroy<Mw>(call, said.handle(abi::destroy_method::handle));
+	return destroy<Mw>(call, attributes.handle(abi::destroy_method::handle));
 }
 
 } // namespace uverbs

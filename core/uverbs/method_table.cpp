@@ -67,15 +67,15 @@ constexpr Attribute bytes_in(u16 id)
 {
 	return of_form(id, Form::in_bytes, optional);
 }
-constexpr Attribute room(u16 id, bool is_mandatory = optional)
+constexpr Attribute output_buffer(u16 id, bool is_mandatory = optional)
 {
 	return of_form(id, Form::out, is_mandatory);
 }
-constexpr Attribute driver_in = bytes_in(abi::driver_in), driver_out = room(abi::driver_out);
+constexpr Attribute driver_in = bytes_in(abi::driver_in), driver_out = output_buffer(abi::driver_out);
 
 constexpr Attribute of_invoke_write[] = {
 	bytes_in(abi::invoke_write::core_in),
-	room(abi::invoke_write::core_out),
+	output_buffer(abi::invoke_write::core_out),
 	constant(abi::invoke_write::command, ~u32{}),
 	driver_in,
 	driver_out,
@@ -97,7 +97,7 @@ constexpr Attribute of_query_context[] = {
 constexpr Attribute of_query_gid_table[] = {
 	constant(abi::query_gid_table::entry_size, 0xffff),
 	flags(abi::query_gid_table::flags, 0),
-	room(abi::query_gid_table::entries, mandatory),
+	output_buffer(abi::query_gid_table::entries, mandatory),
 	out<u64>(abi::query_gid_table::used),
 };
 constexpr Attribute of_query_gid_entry[] = {
@@ -173,7 +173,7 @@ struct Method {
 	u16 number;
 	Needs needs;
 	std::span<const Attribute> attributes;
-	kern::Result<> (*run)(Call &call, const Attributes &said);
+	kern::Result<> (*run)(Call &call, const Attributes &attributes);
 };
 
 constexpr Method all_methods[] = {
@@ -251,19 +251,19 @@ kern::Result<> run_method(File &file, u64 from, Present present)
 	if (!method)
 		return kern::Error{-EPROTONOSUPPORT};
 
-	Attributes said(method->attributes);
-	KERN_TRY(said.take(from + sizeof(header), header.attributes));
+	Attributes attributes(method->attributes);
+	KERN_TRY(attributes.take(from + sizeof(header), header.attributes));
 	KERN_TRY(present.check(method->needs));
 	Call call(file, present);
-	const Attributes::Place in = said.place(abi::driver_in), out = said.place(abi::driver_out);
+	const Attributes::Place in = attributes.place(abi::driver_in), out = attributes.place(abi::driver_out);
 	call.set_driver_parts(in.address, in.size, out.address, out.size);
-	KERN_TRY(method->run(call, said));
+	KERN_TRY(method->run(call, attributes));
 	/*
 	 * The method has succeeded, so an error when marking the attribute in the program's list is
 	 * ignored.
 	 */
 	if (out.size)
-		kern::ignore(said.answered(abi::driver_out));
+		kern::ignore(attributes.answered(abi::driver_out));
 	return {};
 }
 

@@ -43,9 +43,9 @@ kern::Result<Object *> ObjectTable::claim_held(u32 handle, Kind kind)
 {
 	kern::Guard guard(lock_);
 	Object *object = KERN_TRY(look_up(handle, kind));
-	int nobody = 0;
+	int no_users = 0;
 
-	if (!object->users_.compare_exchange(nobody, Object::alone))
+	if (!object->users_.compare_exchange(no_users, Object::alone))
 		return kern::Error{-EBUSY};
 	return object;
 }
@@ -61,7 +61,7 @@ kern::Result<> ObjectTable::add(Object &object)
 	return {};
 }
 
-void ObjectTable::stand_last(Object &object)
+void ObjectTable::move_to_end(Object &object)
 {
 	kern::Guard guard(lock_);
 

@@ -155,7 +155,7 @@ public:
 	 * Moves an object to the end of the list, because it now holds another object and must come
 	 * after it. The caller has exclusive use of the object, which must have no holders.
 	 */
-	void stand_last(Object &object);
+	void move_to_end(Object &object);
 	/*
 	 * Frees an object. The caller has exclusive use of it, and its resource of the device must
 	 * have been released.

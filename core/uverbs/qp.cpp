@@ -417,46 +417,46 @@ Result<> detach_mcast(Call &call, const abi::Multicast &request)
 	return qp->detach(gid_of(request), request.mlid);
 }
 
-Result<> methods::create_qp(Call &call, const Attributes &said)
+Result<> methods::create_qp(Call &call, const Attributes &attributes)
 {
 	using namespace abi::create_qp_method;
-	const auto qp_type = static_cast<u8>(said.number(type));
-	const u32 wanted_flags = static_cast<u32>(said.number(flags));
+	const auto qp_type = static_cast<u8>(attributes.number(type));
+	const u32 wanted_flags = static_cast<u32>(attributes.number(flags));
 
 	/* Indirection tables and source QP numbers are only for Ethernet. */
-	if (said.has(ind_table) || said.has(source_qpn))
+	if (attributes.has(ind_table) || attributes.has(source_qpn))
 		return kern::Error{-EOPNOTSUPP};
 	const bool target = qp_type == IB_QPT_XRC_TGT,
 		   receives = !target && qp_type != IB_QPT_XRC_INI;
-	if (target ? !said.has(xrcd)
-		   : !said.has(pd) || !said.has(send_cq) || (receives && !said.has(recv_cq)))
+	if (target ? !attributes.has(xrcd)
+		   : !attributes.has(pd) || !attributes.has(send_cq) || (receives && !attributes.has(recv_cq)))
 		return kern::Error{-EINVAL};
 	abi::QpParameters wanted = {
-		.user_handle = said.number(user_handle),
-		.pd_handle = said.handle(target ? xrcd : pd),
-		.send_cq_handle = said.handle(send_cq),
-		.recv_cq_handle = said.handle(recv_cq),
-		.srq_handle = said.handle(srq),
+		.user_handle = attributes.number(user_handle),
+		.pd_handle = attributes.handle(target ? xrcd : pd),
+		.send_cq_handle = attributes.handle(send_cq),
+		.recv_cq_handle = attributes.handle(recv_cq),
+		.srq_handle = attributes.handle(srq),
 		.cap = {},
 		.sq_sig_all = wanted_flags & flag_sq_sig_all ? u8{1} : u8{0},
 		.qp_type = qp_type,
-		.is_srq = said.has(srq) ? u8{1} : u8{0},
+		.is_srq = attributes.has(srq) ? u8{1} : u8{0},
 		.reserved = 0,
 	};
-	KERN_TRY(said.read(cap, wanted.cap));
-	return create(call, wanted, wanted_flags & ~flag_sq_sig_all, said.descriptor(event_fd),
+	KERN_TRY(attributes.read(cap, wanted.cap));
+	return create(call, wanted, wanted_flags & ~flag_sq_sig_all, attributes.descriptor(event_fd),
 		      [&](const abi::CreateQpResponse &made) -> Result<> {
-			      KERN_TRY(said.write_output(response_cap, made.cap));
-			      KERN_TRY(said.write_output(response_qp_num, made.qpn));
-			      return said.write_handle(handle, made.handle);
+			      KERN_TRY(attributes.write_output(response_cap, made.cap));
+			      KERN_TRY(attributes.write_output(response_qp_num, made.qpn));
+			      return attributes.write_handle(handle, made.handle);
 		      });
 }
 
-Result<> methods::destroy_qp(Call &call, const Attributes &said)
+Result<> methods::destroy_qp(Call &call, const Attributes &attributes)
 {
 	using namespace abi::destroy_method;
 
-	return said.write_output(response, KERN_TRY(destroy_numbered(call, said.handle(handle))));
+	return attributes.write_output(response, KERN_TRY(destroy_numbered(call, attributes.handle(handle))));
 }
 
 } // namespace uverbs

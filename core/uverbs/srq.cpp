@@ -132,42 +132,42 @@ Result<> destroy_srq(Call &call, const abi::Destroy &request)
 	return call.respond(KERN_TRY(destroy_numbered(call, request.handle)));
 }
 
-Result<> methods::create_srq(Call &call, const Attributes &said)
+Result<> methods::create_srq(Call &call, const Attributes &attributes)
 {
 	using namespace abi::create_srq_method;
 	ObjectTable &objects = call.file.objects();
-	const auto srq_type = static_cast<ib_srq_type>(said.number(type));
+	const auto srq_type = static_cast<ib_srq_type>(attributes.number(type));
 	Srq::Parents parents;
 
 	if (srq_type != IB_SRQT_BASIC && srq_type != IB_SRQT_XRC)
 		return kern::Error{-EINVAL};
-	parents.pd = KERN_TRY(objects.find<Pd>(said.handle(pd)));
+	parents.pd = KERN_TRY(objects.find<Pd>(attributes.handle(pd)));
 	if (srq_type == IB_SRQT_XRC) {
-		if (!said.has(xrcd) || !said.has(cq))
+		if (!attributes.has(xrcd) || !attributes.has(cq))
 			return kern::Error{-EINVAL};
-		parents.xrcd = KERN_TRY(objects.find<Xrcd>(said.handle(xrcd)));
-		parents.cq = KERN_TRY(objects.find<Cq>(said.handle(cq)));
+		parents.xrcd = KERN_TRY(objects.find<Xrcd>(attributes.handle(xrcd)));
+		parents.cq = KERN_TRY(objects.find<Cq>(attributes.handle(cq)));
 	}
 	return create(call,
-		      {.user_handle = said.number(user_handle),
-		       .attr = {.max_wr = static_cast<u32>(said.number(max_wr)),
-				.max_sge = static_cast<u32>(said.number(max_sge)),
+		      {.user_handle = attributes.number(user_handle),
+		       .attr = {.max_wr = static_cast<u32>(attributes.number(max_wr)),
+				.max_sge = static_cast<u32>(attributes.number(max_sge)),
 				.srq_limit = 0},
 		       .type = srq_type,
-		       .event_file = said.descriptor(event_fd)},
+		       .event_file = attributes.descriptor(event_fd)},
 		      std::move(parents), [&](const abi::CreateSrqResponse &made) -> Result<> {
-			      KERN_TRY(said.write_output(response_max_wr, made.max_wr));
-			      KERN_TRY(said.write_output(response_max_sge, made.max_sge));
-			      KERN_TRY(said.write_output(response_srq_num, made.srqn));
-			      return said.write_handle(handle, made.handle);
+			      KERN_TRY(attributes.write_output(response_max_wr, made.max_wr));
+			      KERN_TRY(attributes.write_output(response_max_sge, made.max_sge));
+			      KERN_TRY(attributes.write_output(response_srq_num, made.srqn));
+			      return attributes.write_handle(handle, made.handle);
 		      });
 }
 
-Result<> methods::destroy_srq(Call &call, const Attributes &said)
+Result<> methods::destroy_srq(Call &call, const Attributes &attributes)
 {
 	using namespace abi::destroy_method;
 
-	return said.write_output(response, KERN_TRY(destroy_numbered(call, said.handle(handle))));
+	return attributes.write_output(response, KERN_TRY(destroy_numbered(call, attributes.handle(handle))));
 }
 
 } // namespace uverbs

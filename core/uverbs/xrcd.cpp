@@ -34,9 +34,9 @@ Result<> close_xrcd(Call &call, const abi::HandleOnly &request)
 	return destroy<Xrcd>(call, request.handle);
 }
 
-Result<> methods::close_xrcd(Call &call, const Attributes &said)
+Result<> methods::close_xrcd(Call &call, const Attributes &attributes)
 {
-	return destroy<Xrcd>(call, said.handle(abi::destroy_method::handle));
+	return destroy<Xrcd>(call, attributes.handle(abi::destroy_method::handle));
 }
 
 } // namespace uverbs

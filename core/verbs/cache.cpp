@@ -20,7 +20,7 @@ struct verbs::PortTable {
 	ib_port_cache port;
 	int gid_count;
 	int pkey_count;
-	kern::rcu::Deferred farewell;
+	kern::rcu::Deferred deferred_free;
 
 	void free() { kern_free_large(this); }
 	ib_gid *gids() { return reinterpret_cast<ib_gid *>(this + 1); }
@@ -108,7 +108,7 @@ kern::Result<> verbs::refresh_port(ib_device &device, ib_device_verbs &verbs, u3
 		old = place.exchange(fresh);
 	}
 	if (old)
-		old->farewell.call(kern::method<&PortTable::free>, old);
+		old->deferred_free.call(kern::method<&PortTable::free>, old);
 	return {};
 }
 

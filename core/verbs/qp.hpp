@@ -10,7 +10,7 @@
  * handles opened on it. Other QPs have no ib_qp_core.
  */
 struct ib_qp_core {
-	explicit ib_qp_core(ib_qp &whose) : qp(whose)
+	explicit ib_qp_core(ib_qp &owner) : qp(owner)
 	{
 		verbs::ring_init(groups);
 		verbs::ring_init(handles);

@@ -33,14 +33,14 @@ ResourceTable::~ResourceTable()
 	});
 }
 
-void ResourceTable::take_out(NumberBlock &block)
+void ResourceTable::unlink_block(NumberBlock &block)
 {
 	ring_remove(block.links);
 	if (found_ == &block)
 		found_ = nullptr;
 }
 
-bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
+bool ResourceTable::next_block(kern::Owned<NumberBlock> &fresh)
 {
 	NumberBlock *const former = current_;
 	const u32 number = !former                              ? first_
@@ -56,7 +56,7 @@ bool ResourceTable::go_on(kern::Owned<NumberBlock> &fresh)
 	if (former && !former->taken) {
 		if (behind == &former->links)
 			behind = behind->next;
-		take_out(*former);
+		unlink_block(*former);
 		fresh = kern::Owned<NumberBlock>::adopt(former);
 	}
 	if (behind != &blocks_ &&
@@ -94,7 +94,7 @@ Record *ResourceTable::find(u32 from)
 	return nullptr;
 }
 
-[[gnu::noinline]] kern::Result<> ResourceTable::place_anywhere(Record &record)
+[[gnu::noinline]] kern::Result<> ResourceTable::assign_from_new_block(Record &record)
 {
 	/*
 	 * Declared outside of the locked section, so that an unused block is freed without the
@@ -108,7 +108,7 @@ Record *ResourceTable::find(u32 from)
 			do {
 				if (place(record))
 					return {};
-			} while (go_on(fresh));
+			} while (next_block(fresh));
 		}
 		fresh = KERN_TRY(kern::make<NumberBlock>(kern::Gfp::kernel));
 	}

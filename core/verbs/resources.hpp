@@ -192,13 +192,13 @@ private:
 	/* Assigns the next number of the current block; returns false if there is none. */
 	bool place(Record &record) KERN_REQUIRES(lock_);
 	/* Assigns the next number, from a new block if necessary. Errors: ENOMEM. */
-	kern::Result<> place_anywhere(Record &record);
+	kern::Result<> assign_from_new_block(Record &record);
 	/*
 	 * Makes the next block current; uses @fresh if that block does not exist. Returns false if
 	 * @fresh is needed but empty.
 	 */
-	bool go_on(kern::Owned<NumberBlock> &fresh) KERN_REQUIRES(lock_);
-	void take_out(NumberBlock &block) KERN_REQUIRES(lock_);
+	bool next_block(kern::Owned<NumberBlock> &fresh) KERN_REQUIRES(lock_);
+	void unlink_block(NumberBlock &block) KERN_REQUIRES(lock_);
 	/*
 	 * Releases the number. If its block is unused, removes the block and returns it; the caller
 	 * frees it by dropping the result.
@@ -248,7 +248,7 @@ private:
 	block.taken &= ~(u64{1} << (record.number - block.number * NumberBlock::size));
 	if (block.taken || &block == current_) [[likely]]
 		return {};
-	take_out(block);
+	unlink_block(block);
 	return kern::Owned<NumberBlock>::adopt(&block);
 }
 
@@ -265,7 +265,7 @@ private:
 		placed = place(record);
 	}
 	if (!placed) [[unlikely]]
-		KERN_TRY(place_anywhere(record));
+		KERN_TRY(assign_from_new_block(record));
 	if (udata) {
 		record.process = kern_process_get();
 		if (udata->context)

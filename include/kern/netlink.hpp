@@ -74,8 +74,8 @@ public:
 	 * Reads a text, with or without a terminating 0 byte. Returns false if the attribute is
 	 * absent or does not fit.
 	 */
-	template<size_t room>
-	bool get(u16 attribute, char (&text)[room]) const
+	template<size_t capacity>
+	bool get(u16 attribute, char (&text)[capacity]) const
 	{
 		unsigned int size;
 		const auto *data =
@@ -85,7 +85,7 @@ public:
 		unsigned int length = 0;
 		while (length < size && data[length])
 			length++;
-		if (length >= room)
+		if (length >= capacity)
 			return false;
 		__builtin_memcpy(text, data, length);
 		text[length] = '\0';
@@ -152,10 +152,10 @@ private:
 class Nest
 {
 public:
-	/* said: sets the flag NLA_F_NESTED, which not all readers expect. */
-	Nest(Message &message, u16 type, bool said = false)
+	/* flagged: sets the flag NLA_F_NESTED, which not all readers expect. */
+	Nest(Message &message, u16 type, bool flagged = false)
 	    : message_(message),
-	      native_(message.full_ ? nullptr : kern_netlink_nest(message.native_, type, said))
+	      native_(message.full_ ? nullptr : kern_netlink_nest(message.native_, type, flagged))
 	{
 		message.full_ = message.full_ || !native_;
 	}

@@ -29,22 +29,22 @@ struct UserAddress {
 static_assert(sizeof(UserAddress) == 32);
 
 /* Converts an address of a program, with the members of UserAddress. The midlayer checks it. */
-template<class Said>
-rdma_ah_attr address_of(const Said &said)
+template<class Record>
+rdma_ah_attr address_of(const Record &record)
 {
 	rdma_ah_attr attr = {};
 
 	attr.type = RDMA_AH_ATTR_TYPE_IB;
-	attr.sl = said.sl;
-	attr.static_rate = said.static_rate;
-	attr.port_num = said.port_num;
-	rdma_ah_set_dlid(&attr, said.dlid);
-	rdma_ah_set_path_bits(&attr, said.src_path_bits);
-	if (said.is_global) {
+	attr.sl = record.sl;
+	attr.static_rate = record.static_rate;
+	attr.port_num = record.port_num;
+	rdma_ah_set_dlid(&attr, record.dlid);
+	rdma_ah_set_path_bits(&attr, record.src_path_bits);
+	if (record.is_global) {
 		ib_gid dgid;
-		__builtin_memcpy(dgid.raw, said.dgid, sizeof(dgid.raw));
-		rdma_ah_set_grh(&attr, &dgid, said.flow_label, said.sgid_index, said.hop_limit,
-				said.traffic_class);
+		__builtin_memcpy(dgid.raw, record.dgid, sizeof(dgid.raw));
+		rdma_ah_set_grh(&attr, &dgid, record.flow_label, record.sgid_index, record.hop_limit,
+				record.traffic_class);
 	}
 	return attr;
 }

@@ -275,7 +275,7 @@ void cm_03_simultaneous_requests_make_two_connections(Test &test)
 	EXPECT_NE(pair->active.id->local_id.value(), passive->id->local_id.value());
 }
 
-/* One device with both ends (a loopback): each end receives its own events. */
+/* Both sides of the connection are on one device (loopback). Each side receives its own events. */
 void cm_03_port_connects_to_itself(Test &test)
 {
 	Boxed<Pair> pair;

@@ -227,18 +227,18 @@ private:
 			end->path = *event->param.req_rcvd.primary_path;
 		if (event->event == IB_CM_LAP_RECEIVED)
 			end->path = *event->param.lap_rcvd.alternate_path;
-		const int said = end->on_event ? end->on_event(*end, *event) : 0;
-		if (said && end->id == cm_id)
+		const int result = end->on_event ? end->on_event(*end, *event) : 0;
+		if (result && end->id == cm_id)
 			end->id = nullptr;
 		end->running.fetch_sub(1);
 		end->delivered_[event->event].fetch_add(1);
-		return said;
+		return result;
 	}
 
 	kern::Atomic<unsigned int> delivered_[IB_CM_DEVICE_REMOVAL + 1]{};
 };
 
-/* Two nodes, a listener on the second, and the two ends of the connection. */
+/* Two nodes, a listener on the second one, and the two sides of the connection. */
 struct Pair {
 	Node a{1}, b{2};
 	End active, listener, passive;

@@ -79,7 +79,7 @@ void cm_07_enomem_sends_a_rej_only_after_a_response_was_sent(Test &test)
 	EXPECT_EQ(pair->b.counters().sent[IB_CM_COUNTER_SIDR_REP], 0u);
 }
 
-/* Destroys an id in a task of its own. */
+/* Destroys an ID in a separate task. */
 struct Destroyer {
 	ib_cm_id *id;
 	kern::Completion done;
@@ -181,7 +181,7 @@ void cm_07_listener_outlives_handlers_of_new_ids(Test &test)
 }
 
 /*
- * Both ends and the listener are destroyed at moments and in an order that the seed determines,
+ * Both sides and the listener are destroyed at times and in an order that the seed determines,
  * while messages are in flight.
  */
 void cm_07_ids_can_be_destroyed_while_messages_are_in_flight(Test &test)

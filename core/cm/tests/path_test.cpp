@@ -45,18 +45,18 @@ void cm_09_service_id_is_resolved_to_a_qp(Test &test)
 	rep.private_data_len = 3;
 	ASSERT_EQ(ib_send_cm_sidr_rep(pair->passive.id, &rep), 0);
 	ASSERT_TRUE(pair->active.receives(IB_CM_SIDR_REP_RECEIVED));
-	const auto &said = pair->active.last.param.sidr_rep_rcvd;
-	EXPECT_EQ(said.status, IB_SIDR_SUCCESS);
-	EXPECT_EQ(said.qpn, other_qpn);
-	EXPECT_EQ(said.qkey, 0x1234567u);
-	EXPECT_EQ(said.info_len, 5);
+	const auto &sidr_rep = pair->active.last.param.sidr_rep_rcvd;
+	EXPECT_EQ(sidr_rep.status, IB_SIDR_SUCCESS);
+	EXPECT_EQ(sidr_rep.qpn, other_qpn);
+	EXPECT_EQ(sidr_rep.qkey, 0x1234567u);
+	EXPECT_EQ(sidr_rep.info_len, 5);
 	EXPECT_EQ(__builtin_memcmp(pair->active.data, "me", 3), 0);
 	EXPECT_EQ(pair->active.state(), IB_CM_IDLE);
 	EXPECT_EQ(pair->passive.state(), IB_CM_IDLE);
 }
 
 /*
- * If no listener serves the service ID, resolution fails at once. If there is no response, the
+ * If no listener serves the service ID, resolution fails immediately. If there is no response, the
  * request is retransmitted and then fails.
  */
 void cm_09_failed_resolution_is_reported(Test &test)
@@ -170,8 +170,8 @@ void cm_10_connection_survives_an_unanswered_lap(Test &test)
 }
 
 /*
- * A late APR to an abandoned LAP is not taken for the response to the next LAP: both ends
- * load the path on which both have agreed.
+ * A late APR to an abandoned LAP is not taken for the response to the next LAP: both sides load the
+ * path that both have accepted.
  */
 void cm_10_late_apr_is_ignored(Test &test)
 {

@@ -79,7 +79,7 @@ constexpr Row rows[] = {
 	{Event::gave_up, before_reply | replied | bit(State::sidr_req_sent), State::idle},
 	{Event::gave_up, bit(State::dreq_sent), State::timewait},
 	{Event::gave_up, any_of(State::lap_sent, State::mra_lap_rcvd), State::established},
-	{Event::waited_enough, bit(State::timewait), State::idle},
+	{Event::timewait_exit, bit(State::timewait), State::idle},
 	{Event::device_gone, everything, State::idle},
 };
 
@@ -89,18 +89,18 @@ void cm_02_transitions_match_the_specification(Test &test)
 		for (std::size_t e = 0; e < cm::event_count; e++) {
 			const auto state = static_cast<State>(s);
 			const auto event = static_cast<Event>(e);
-			const auto said = cm::transition(state, event);
+			const auto actual = cm::transition(state, event);
 			const Row *expected = nullptr;
 			for (const Row &row : rows)
 				if (row.event == event && (row.from & bit(state)))
 					expected = &row;
 			if (event == Event::destroy) {
-				EXPECT_EQ(said.next, State::idle);
-				EXPECT_GE(said.action, Action::end);
+				EXPECT_EQ(actual.next, State::idle);
+				EXPECT_GE(actual.action, Action::end);
 				continue;
 			}
-			if ((said.action == Action::take) != (expected != nullptr) ||
-			    said.next != (expected ? expected->to : state)) {
+			if ((actual.action == Action::take) != (expected != nullptr) ||
+			    actual.next != (expected ? expected->to : state)) {
 				EXPECT_EQ(s, cm::state_count);
 				EXPECT_EQ(e, cm::event_count);
 			}
@@ -513,12 +513,12 @@ void cm_02_calls_fail_in_invalid_states(Test &test)
 			const auto state = static_cast<State>(s);
 			const auto expected = cm::transition(state, one.event);
 			ASSERT_TRUE(walk->reach(state));
-			const int said = one.call(walk->one.id, path);
+			const int actual = one.call(walk->one.id, path);
 			const int right = expected.action == Action::take               ? 0
 					  : expected.action == Action::refuse_connected ? -EISCONN
 											: -EINVAL;
-			if (said != right || walk->one.state() != shown(expected.next)) {
-				EXPECT_EQ(said, right);
+			if (actual != right || walk->one.state() != shown(expected.next)) {
+				EXPECT_EQ(actual, right);
 				EXPECT_EQ(walk->one.state(), shown(expected.next));
 				EXPECT_EQ(s, cm::state_count);
 				EXPECT_EQ(static_cast<std::size_t>(one.event), cm::event_count);

@@ -79,8 +79,8 @@ struct End {
 	bool listen(End *taker, unsigned int backlog = 4)
 	{
 		/*
-		 * The request's ID takes the place of @taker's ID, which is closed here because a
-		 * handler must not close it.
+		 * The ID of the request replaces @taker's ID, which is destroyed here because a
+		 * handler must not destroy it.
 		 */
 		if (taker)
 			taker->close();
@@ -118,7 +118,7 @@ struct End {
 	kern::Atomic<unsigned int> received[4];
 };
 
-/* A network with a listening end, a connecting end, and an end that takes the request. */
+/* A network with a listener, a side that connects, and a side that accepts the request. */
 struct Scene {
 	bool started = Fake::start();
 	kern::kunit::Boxed<End> active{0u}, listener{1u}, passive{1u};
@@ -185,7 +185,7 @@ void connect_reply_event_has_the_status_of_a_reject(Test &test)
 		EXPECT_EQ(scene.active->status, -ECONNRESET);
 		EXPECT_EQ(scene.passive->accept(), -EINVAL);
 	}
-	/* The handler refuses the request, or the listener has no room. */
+	/* The handler refuses the request, or the listener's backlog is full. */
 	for (const unsigned int backlog : {4u, 0u}) {
 		Scene scene;
 		ASSERT_TRUE(scene.ok());

@@ -133,8 +133,8 @@ struct kern_file *kern_file_alloc(struct file *native)
 void kern_file_free(struct kern_file *file)
 {
 	cancel_work_sync(&file->signal);
-	if (file->nobody)
-		__free_page(file->nobody);
+	if (file->revoked_page)
+		__free_page(file->revoked_page);
 	mutex_destroy(&file->lock);
 	kfree(file);
 }
@@ -148,21 +148,21 @@ void kern_file_free(struct kern_file *file)
 static vm_fault_t fault_locked(struct kern_file *file, struct vm_fault *fault)
 {
 	struct vm_area_struct *vma = fault->vma;
-	struct page *nobody;
+	struct page *revoked_page;
 
 	if (!file->revoked)
 		return vmf_insert_pfn(vma, fault->address,
 				      (unsigned long)vma->vm_private_data + fault->pgoff);
 	if (vma->vm_flags & VM_MAYWRITE) {
-		if (!file->nobody)
-			file->nobody = alloc_page(GFP_KERNEL | __GFP_ZERO);
-		nobody = file->nobody;
-		if (!nobody)
+		if (!file->revoked_page)
+			file->revoked_page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+		revoked_page = file->revoked_page;
+		if (!revoked_page)
 			return VM_FAULT_OOM;
 	} else {
-		nobody = ZERO_PAGE(fault->address);
+		revoked_page = ZERO_PAGE(fault->address);
 	}
-	return vmf_insert_pfn_prot(vma, fault->address, page_to_pfn(nobody),
+	return vmf_insert_pfn_prot(vma, fault->address, page_to_pfn(revoked_page),
 				   vm_get_page_prot(vma->vm_flags));
 }
 

@@ -24,7 +24,7 @@ struct kern_file {
 	 * A page that is private to this file. Writable mappings get it instead of the device after
 	 * the file was revoked.
 	 */
-	struct page *nobody;
+	struct page *revoked_page;
 };
 
 struct kern_file *kern_file_alloc(struct file *native);

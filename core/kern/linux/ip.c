@@ -312,7 +312,7 @@ static bool is_on(const struct kern_ip_interface *interface, const void *key)
 	       ((broadcast[8] << 8 | broadcast[9]) & 0x7fff) == (partition->pkey & 0x7fff);
 }
 
-static int check_way_back(struct net *net, const struct kern_ip_interface *interface,
+static int check_return_route(struct net *net, const struct kern_ip_interface *interface,
 			  const struct kern_ip_address *address, const struct kern_ip_address *peer)
 {
 	struct kern_ip_address source = *address;
@@ -341,7 +341,7 @@ int kern_ip_incoming(const u8 *gid, u16 pkey, const struct kern_ip_address *addr
 
 	if (!net)
 		return -ENODEV;
-	status = check_way_back(net, interface, address, peer);
+	status = check_return_route(net, interface, address, peer);
 	put_net(net);
 	return status;
 }

@@ -100,9 +100,9 @@ bool kern_netlink_put_u64(struct kern_netlink_message *message, u16 type, u64 va
 }
 EXPORT_SYMBOL_GPL(kern_netlink_put_u64);
 
-void *kern_netlink_nest(struct kern_netlink_message *message, u16 type, bool said)
+void *kern_netlink_nest(struct kern_netlink_message *message, u16 type, bool flagged)
 {
-	return said ? nla_nest_start(message->skb, type)
+	return flagged ? nla_nest_start(message->skb, type)
 		    : nla_nest_start_noflag(message->skb, type);
 }
 EXPORT_SYMBOL_GPL(kern_netlink_nest);

@@ -7,7 +7,7 @@
 #include <rdma/ib_cache.h>
 
 using mad::sa::Member;
-using mad::sa::Patience;
+using mad::sa::RetryPolicy;
 using mad::sa::Request;
 
 namespace
@@ -98,7 +98,7 @@ int ib_sa_path_rec_get(ib_sa_client *client, ib_device *device, u32 port_num, sa
 		.method = static_cast<u8>(ib::MadMethod::get),
 		.attribute = ib::attr_path_record,
 		.component_mask = comp_mask.value(),
-		.patience = {timeout_ms, retries},
+		.retry_policy = {timeout_ms, retries},
 		.gfp = static_cast<kern::Gfp>(gfp),
 	};
 	ib::PathRecord wire;
@@ -122,7 +122,7 @@ int ib_sa_service_rec_query(ib_sa_client *client, ib_device *device, u32 port_nu
 		.method = method,
 		.attribute = ib::attr_service_record,
 		.component_mask = comp_mask.value(),
-		.patience = {timeout_ms, retries},
+		.retry_policy = {timeout_ms, retries},
 		.gfp = static_cast<kern::Gfp>(gfp),
 	};
 	ib::ServiceRecord wire;
@@ -144,7 +144,7 @@ int ib_sa_class_port_info_query(ib_sa_client *client, ib_device *device, u32 por
 		.method = static_cast<u8>(ib::MadMethod::get),
 		.attribute = ib::attr_class_port_info,
 		.component_mask = 0,
-		.patience = {timeout_ms, retries},
+		.retry_policy = {timeout_ms, retries},
 		.gfp = static_cast<kern::Gfp>(gfp),
 	};
 	return id_or_errno(ask(client, device, port_num, request, ib::ClassPortInfo{},
@@ -163,7 +163,7 @@ ib_inform_info *ib_sa_register_inform_info(ib_sa_client *client, ib_device *devi
 	if (!port)
 		return rdma::err_ptr<ib_inform_info>(-ENODEV);
 	auto listener =
-		port->informs().listen(trap_number, Patience::of(client), callback, context);
+		port->informs().listen(trap_number, RetryPolicy::of(client), callback, context);
 	return listener.ok() ? listener.take() : rdma::err_ptr<ib_inform_info>(listener.error());
 }
 
@@ -183,7 +183,7 @@ ib_sa_multicast *ib_sa_join_multicast(ib_sa_client *client, ib_device *device, u
 	mad::sa::Port *port = find_port(device, port_num);
 	if (!port || !callback)
 		return rdma::err_ptr<ib_sa_multicast>(-EINVAL);
-	auto member = port->groups().join(*rec, comp_mask.value(), Patience::of(client), callback,
+	auto member = port->groups().join(*rec, comp_mask.value(), RetryPolicy::of(client), callback,
 					  context);
 	return member.ok() ? member.take() : rdma::err_ptr<ib_sa_multicast>(member.error());
 }

@@ -68,7 +68,7 @@ void Informs::kick_locked(Topic &topic)
 	work_.queue();
 }
 
-kern::Result<Listener *> Informs::listen(u16 trap_number, Patience patience, Callback callback,
+kern::Result<Listener *> Informs::listen(u16 trap_number, RetryPolicy retry_policy, Callback callback,
 					 void *context)
 {
 	auto listener = KERN_TRY(kern::make<Listener>(kern::Gfp::kernel));
@@ -77,7 +77,7 @@ kern::Result<Listener *> Informs::listen(u16 trap_number, Patience patience, Cal
 	listener->trap_number = trap_number;
 	listener->callback = callback;
 	listener->context = context;
-	listener->patience = patience;
+	listener->retry_policy = retry_policy;
 
 	kern::Guard guard(lock_);
 	if (closing_)
@@ -89,7 +89,7 @@ kern::Result<Listener *> Informs::listen(u16 trap_number, Patience patience, Cal
 	}
 	listener->notified_of = last_report_;
 	listener->topic = kern::Ref<Topic>::share(*topic);
-	topic->patience = patience;
+	topic->retry_policy = retry_policy;
 	topic->listeners.push_back(*listener);
 	kick_locked(*topic);
 	return listener.release();
@@ -182,7 +182,7 @@ void Informs::run()
 void Informs::serve(Topic &topic)
 {
 	enum class Step : std::uint8_t { nothing, subscribe, unsubscribe } step = Step::nothing;
-	Patience patience;
+	RetryPolicy retry_policy;
 	kern::Ref<Topic> last;
 	{
 		kern::Guard guard(lock_);
@@ -210,7 +210,7 @@ void Informs::serve(Topic &topic)
 			if (step == Step::unsubscribe)
 				topic.subscribed = false;
 		}
-		patience = topic.patience;
+		retry_policy = topic.retry_policy;
 		if (!topic.asking && topic.listeners.empty() && !topic.subscribed &&
 		    topic.node.linked()) {
 			topic.node.unlink();
@@ -218,10 +218,10 @@ void Informs::serve(Topic &topic)
 		}
 	}
 	if (step != Step::nothing)
-		ask(topic, step == Step::subscribe, patience);
+		ask(topic, step == Step::subscribe, retry_policy);
 }
 
-void Informs::ask(Topic &topic, bool subscribing, const Patience &patience)
+void Informs::ask(Topic &topic, bool subscribing, const RetryPolicy &retry_policy)
 {
 	ib::InformInfo wire{};
 	wire.lid_begin = ib::InformInfo::any;
@@ -235,7 +235,7 @@ void Informs::ask(Topic &topic, bool subscribing, const Patience &patience)
 		.method = static_cast<u8>(ib::MadMethod::set),
 		.attribute = ib::attr_inform_info,
 		.component_mask = 0,
-		.patience = patience,
+		.retry_policy = retry_policy,
 		.gfp = kern::Gfp::kernel,
 	};
 	int status;

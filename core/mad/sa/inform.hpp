@@ -46,7 +46,7 @@ public:
 	kern::ListNode node; /* in Topic::listeners */
 	Informs *owner;
 	kern::Ref<Topic> topic;
-	Patience patience;
+	RetryPolicy retry_policy;
 	State state = State::waiting;
 	int outcome = 0;        /* status that is passed to the callback */
 	bool to_notify = false; /* the callback for the outcome is due */
@@ -72,7 +72,7 @@ struct Topic : kern::RefCounted<Topic> {
 	 */
 	kern::ListNode node;
 	kern::List<Listener, &Listener::node> listeners;
-	Patience patience{};
+	RetryPolicy retry_policy{};
 	bool subscribed = false; /* the SA has confirmed the subscription */
 	bool asking = false;     /* a query is pending */
 	bool renew = false;      /* the SA may have lost the subscription */
@@ -102,7 +102,7 @@ public:
 
 	using Callback = int (*)(int, ib_inform_info *, ib_sa_notice *);
 	/* Context: process. Errors: ENOMEM, ENODEV. */
-	kern::Result<Listener *> listen(u16 trap_number, Patience patience, Callback callback,
+	kern::Result<Listener *> listen(u16 trap_number, RetryPolicy retry_policy, Callback callback,
 					void *context);
 	/* Context: process, not from the listener's callback. */
 	void leave(Listener &listener);
@@ -135,7 +135,7 @@ private:
 	/* Returns the next callback that is due; its listener is nullptr if there is none. */
 	Due next_due();
 	void notify(const Due &due);
-	void ask(Topic &topic, bool subscribing, const Patience &patience);
+	void ask(Topic &topic, bool subscribing, const RetryPolicy &retry_policy);
 	void kick_locked(Topic &topic) KERN_REQUIRES(lock_);
 	Topic *find_locked(u16 trap_number) KERN_REQUIRES(lock_);
 	Listener *next_to_notify_locked(const Report &report) KERN_REQUIRES(lock_);

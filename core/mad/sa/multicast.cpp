@@ -59,7 +59,7 @@ struct Groups::Step {
 	ib_sa_mcmember_rec rec{};
 	u64 component_mask = 0;
 	u8 states = 0;
-	Patience patience{};
+	RetryPolicy retry_policy{};
 };
 
 /* A pending query that joins or leaves a group; holds a reference to the group. */
@@ -138,7 +138,7 @@ void Groups::queue_locked(Group &group)
 }
 
 kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component_mask,
-				    Patience patience, int (*callback)(int, ib_sa_multicast *),
+				    RetryPolicy retry_policy, int (*callback)(int, ib_sa_multicast *),
 				    void *context)
 {
 	using R = ib::McMemberRecord;
@@ -153,7 +153,7 @@ kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component
 	member->owner = this;
 	member->rec = rec;
 	member->comp_mask = component_mask;
-	member->patience = patience;
+	member->retry_policy = retry_policy;
 	member->callback = callback;
 	member->context = context;
 
@@ -169,7 +169,7 @@ kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component
 		table_.insert(*group, hash_of(rec.mgid));
 		all_.push_back(*group);
 	}
-	group->patience = patience;
+	group->retry_policy = retry_policy;
 	member->group = kern::Ref<Group>::share(*group);
 	group->fresh.push_back(*member);
 	group->count(*member, true);
@@ -289,7 +289,7 @@ Groups::Step Groups::next_step_locked(Group &group)
 				ib::component(R::c_traffic_class) | ib::component(R::c_sl) |
 				ib::component(R::c_flow_label);
 			return {Step::Kind::join, group.rec, identity | properties, states,
-				group.patience};
+				group.retry_policy};
 		}
 		group.joined = 0;
 	}
@@ -299,7 +299,7 @@ Groups::Step Groups::next_step_locked(Group &group)
 	 */
 	if (const Member *member = group.waiting.front())
 		return {Step::Kind::join, member->rec, member->comp_mask,
-			static_cast<u8>(member->rec.join_state & 0xf), member->patience};
+			static_cast<u8>(member->rec.join_state & 0xf), member->retry_policy};
 	if (const u8 unwanted = group.joined & static_cast<u8>(~wanted)) {
 		/*
 		 * The group is being left, so a new member must wait for a new join. If the leave
@@ -307,7 +307,7 @@ Groups::Step Groups::next_step_locked(Group &group)
 		 * that no longer respond.
 		 */
 		group.joined = static_cast<u8>(group.joined & ~unwanted);
-		return {Step::Kind::leave, group.rec, identity, unwanted, group.patience};
+		return {Step::Kind::leave, group.rec, identity, unwanted, group.retry_policy};
 	}
 	return {};
 }
@@ -415,7 +415,7 @@ void Groups::ask(Group &group, const Step &step)
 		.method = static_cast<u8>(joining ? ib::MadMethod::set : ib::MadMethod::remove),
 		.attribute = ib::attr_mc_member_record,
 		.component_mask = step.component_mask,
-		.patience = step.patience,
+		.retry_policy = step.retry_policy,
 		.gfp = kern::Gfp::kernel,
 	};
 	int status;

@@ -42,7 +42,7 @@ public:
 	kern::Ref<Group> group;
 	State state = State::waiting;
 	int outcome = 0; /* status that is passed to the callback */
-	Patience patience;
+	RetryPolicy retry_policy;
 	CallbackGuard callback_guard;
 
 	bool counts() const { return state != State::ended; }
@@ -75,7 +75,7 @@ struct Group : kern::RefCounted<Group> {
 	ib_sa_mcmember_rec rec{}; /* the record from the SA; valid if joined is not 0 */
 	/* join states that the SA has granted, and that no pending query removes */
 	u8 joined = 0;
-	Patience patience{}; /* the retry policy of the latest member */
+	RetryPolicy retry_policy{}; /* the retry policy of the latest member */
 	bool asking = false; /* a query is pending */
 	bool rejoin = false; /* the SA may have lost the states in joined */
 	u32 rejoins = 0;     /* value of Groups::rejoins_ when rejoin was last examined */
@@ -125,7 +125,7 @@ public:
 	 * members_max memberships or groups_max groups.
 	 */
 	kern::Result<Member *> join(const ib_sa_mcmember_rec &rec, u64 component_mask,
-				    Patience patience, int (*callback)(int, ib_sa_multicast *),
+				    RetryPolicy retry_policy, int (*callback)(int, ib_sa_multicast *),
 				    void *context);
 	/* Context: process, not from the member's callback. */
 	void leave(Member &member);

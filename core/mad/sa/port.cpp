@@ -131,7 +131,7 @@ void Port::refresh()
  * must name the SM as issuer (IBA 14.2.5.1). While another SM takes over, the reports of one of the
  * two are lost; consumers subscribe again.
  */
-bool Port::is_managers(const Receive &receive, const ib::Notice &notice)
+bool Port::is_from_manager(const Receive &receive, const ib::Notice &notice)
 {
 	const kern::Ref<SmAddress> manager = sm_address();
 	if (!manager || !manager->has_lid(receive.completion.slid))
@@ -153,7 +153,7 @@ void Port::on_report(const Receive &receive)
 	if (report.header.attr_id != ib::attr_notice)
 		return;
 	const auto &notice = *reinterpret_cast<const ib::Notice *>(report.data);
-	if (!is_managers(receive, notice)) {
+	if (!is_from_manager(receive, notice)) {
 		gsi_.count_unwanted();
 		return;
 	}

@@ -67,7 +67,7 @@ public:
 	void on_report(const Receive &receive);
 
 private:
-	bool is_managers(const Receive &receive, const ib::Notice &notice);
+	bool is_from_manager(const Receive &receive, const ib::Notice &notice);
 	void refresh();
 	kern::Result<kern::Ref<SmAddress>> find_manager();
 

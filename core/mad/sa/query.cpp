@@ -61,8 +61,8 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 {
 	if (client && !client->state)
 		return kern::Error{-ENOMEM};
-	if (request.patience.timeout_ms == 0 || request.patience.timeout_ms > __INT_MAX__ ||
-	    request.patience.retries < 0)
+	if (request.retry_policy.timeout_ms == 0 || request.retry_policy.timeout_ms > __INT_MAX__ ||
+	    request.retry_policy.retries < 0)
 		return kern::Error{-EINVAL};
 	address_ = port.sm_address();
 	if (!address_)
@@ -81,8 +81,8 @@ kern::Result<int> Query::start(Port &port, ib_sa_client *client, const Request &
 	__builtin_memcpy(mad.data, record, size);
 
 	send->ah = address_->ah();
-	send->timeout_ms = static_cast<int>(request.patience.timeout_ms);
-	send->retries = request.patience.retries;
+	send->timeout_ms = static_cast<int>(request.retry_policy.timeout_ms);
+	send->retries = request.retry_policy.retries;
 	send->context[0] = this;
 	send_ = send.release();
 

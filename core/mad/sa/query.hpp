@@ -40,15 +40,15 @@ class Port;
 class SmAddress;
 
 /* The time in which a query must be answered, and the number of retransmissions. */
-struct Patience {
+struct RetryPolicy {
 	unsigned long timeout_ms;
 	int retries;
 
 	/* Returns the client's values for its queries, or the defaults. */
-	static constexpr Patience of(const ib_sa_client *client)
+	static constexpr RetryPolicy of(const ib_sa_client *client)
 	{
-		return client && client->timeout_ms ? Patience{client->timeout_ms, client->retries}
-						    : Patience{1'000, 3};
+		return client && client->timeout_ms ? RetryPolicy{client->timeout_ms, client->retries}
+						    : RetryPolicy{1'000, 3};
 	}
 };
 
@@ -56,7 +56,7 @@ struct Request {
 	u8 method;
 	std::uint16_t attribute;
 	u64 component_mask;
-	Patience patience;
+	RetryPolicy retry_policy;
 	kern::Gfp gfp;
 };
 

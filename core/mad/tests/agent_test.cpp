@@ -298,8 +298,8 @@ void mgmt_03_unsolicited_response_is_dropped(Test &test)
 }
 
 /*
- * A MAD goes to the one agent that registered for its class, version, method and OUI; others may
- * not claim it too.
+ * A MAD goes to the one agent that registered for its class, version, method and OUI; no other
+ * agent can register for it.
  */
 void mgmt_03_unsolicited_mad_goes_to_the_agent_of_its_class(Test &test)
 {

@@ -55,7 +55,7 @@ void sa_functions_survive_each_failed_allocation(Test &test)
 	ASSERT_TRUE(node.ok());
 	ib_device *device = node.device();
 	ib_sa_client client{};
-	/* Waits for the end of a query after cancelling it. */
+	/* Waits until a query has completed after cancelling it. */
 	const auto end = [&](int id, ib_sa_query *query) {
 		if (id < 0)
 			return id;

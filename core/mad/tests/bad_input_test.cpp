@@ -148,7 +148,7 @@ void mgmt_03_rmpp_violations_are_aborted_or_counted(Test &test)
 			notify(tid++, bad.version, bad.type, bad.flags, bad.segment, bad.length));
 		EXPECT_TRUE(spy.aborted(bad.abort));
 	}
-	/* A message that ends in the middle is also aborted and forgotten. */
+	/* A message that ends with an incomplete segment is also aborted and dropped. */
 	ASSERT_TRUE(notify(tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_FIRST, 1, 0));
 	EXPECT_TRUE(eventually([&] { return spy.type.load_acquire() == IB_MGMT_RMPP_TYPE_ACK; }));
 	ASSERT_TRUE(notify(tid, 1, IB_MGMT_RMPP_TYPE_DATA, IB_MGMT_RMPP_FLAG_LAST, 2, 221));

@@ -122,10 +122,13 @@ void mgmt_03_agents_survive_a_port_outage(Test &test)
 	ib_sa_unregister_client(&client);
 }
 
-/* A client whose sends are out when its device goes: each ends once, before its remove returns. */
+/*
+ * A client that has outstanding sends when its device is removed. Each send completes once, before
+ * the client's remove returns.
+ */
 struct Guest {
 	static constexpr std::size_t count = 100;
-	static constexpr u16 nobody = 99;
+	static constexpr u16 unused_lid = 99;
 	static inline constinit Guest *present = nullptr;
 
 	kern::Owned<Node> node;
@@ -151,7 +154,7 @@ struct Guest {
 			return false;
 		for (auto &sent : sends) {
 			auto made =
-				kern::make<Sent>(kern::Gfp::kernel, *agent, nobody, vendor_class,
+				kern::make<Sent>(kern::Gfp::kernel, *agent, unused_lid, vendor_class,
 						 u8{IB_MGMT_METHOD_GET}, 600'000, 3);
 			if (!made.ok())
 				return false;

@@ -117,7 +117,7 @@ constexpr unsigned int own_calls[] = {1, 2, 0};
 
 /*
  * Breaks the server's QP while a call of a method fails during the recovery. Returns true if the
- * recovery came to that call. Afterwards the QP works again, and each outstanding request has
+ * recovery reached that call. Afterwards the QP works again, and each outstanding request has
  * completed once.
  */
 bool breaks_and_recovers(Test &test, Scene &scene, Break how, soft_method method, unsigned int nth)

@@ -83,7 +83,7 @@ void mgmt_03_rmpp_sender_resumes_after_the_last_acked_segment(Test &test)
 	EXPECT_EQ(sender.on_ack(2, 8, status), RmppAck::stale);
 	EXPECT_EQ(sender.on_ack(4, 8, status), RmppAck::stale);
 	EXPECT_EQ(sender.acknowledged(), 4u);
-	/* An ACK of what was sent before the rewind counts. */
+	/* An ACK for segments that were sent before the rewind is accepted. */
 	EXPECT_EQ(sender.on_ack(7, 8, status), RmppAck::progress);
 	EXPECT_EQ(sender.next(), 8u);
 }

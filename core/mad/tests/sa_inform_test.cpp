@@ -91,8 +91,8 @@ void mgmt_03_sa_reports_reach_every_subscriber(Test &test)
 	EXPECT_EQ(out.reports.load_acquire(), 0u);
 
 	/*
-	 * The other subscription ends later. If the end of the first one had been sent to the SA,
-	 * it would have arrived by then.
+	 * The other subscription is cancelled later. If a cancellation of the first one had been
+	 * sent to the SA, it would have arrived by then.
 	 */
 	in.stop();
 	out.stop();

@@ -326,7 +326,7 @@ void mgmt_03_sa_membership_is_lost_if_the_group_has_changed(Test &test)
 	member.leave();
 }
 
-/* A subnet manager that takes over gets the memberships, even if there was none for a while. */
+/* A new subnet manager gets the memberships, even if there was no subnet manager for a while. */
 void mgmt_03_sa_membership_is_renewed_at_a_new_manager(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};

@@ -27,7 +27,7 @@ void rcm_01_both_ends_get_each_event_of_a_connection_once(Test &test)
 		EXPECT_TRUE(passive->device == pair->b.device());
 		EXPECT_EQ(passive->port_num, 1u);
 
-		/* Both know both ends, and agree. */
+		/* Both IDs have both addresses, and they agree. */
 		EXPECT_TRUE(rdma_cm::same_host(active->route.addr.src_addr, from));
 		EXPECT_TRUE(rdma_cm::same_host(passive->route.addr.src_addr, to));
 		EXPECT_TRUE(rdma_cm::same_host(passive->route.addr.dst_addr, from));
@@ -115,8 +115,8 @@ void rcm_01_ids_connect_by_gid_in_the_requested_partition(Test &test)
 }
 
 /*
- * A connection whose request could not be sent has not started: there is nothing to end, the QP is
- * as before, and the call can be repeated.
+ * A connection whose request could not be sent has not started: there is nothing to close, the QP
+ * is unchanged, and the call can be repeated.
  */
 void rcm_01_failed_connect_call_can_be_repeated(Test &test)
 {
@@ -249,7 +249,7 @@ void rcm_03_failed_connects_report_the_reason(Test &test)
 	EXPECT_EQ(pair->listener.delivered(RDMA_CM_EVENT_CONNECT_REQUEST), 1u);
 }
 
-/* An address that is resolved at once, later, or never; a missing route. */
+/* An address that is resolved immediately, later, or never; a missing route. */
 void rcm_04_address_resolution_is_retried_until_its_timeout(Test &test)
 {
 	Boxed<Pair> pair;
@@ -319,7 +319,7 @@ void rcm_04_address_resolution_is_retried_until_its_timeout(Test &test)
 	EXPECT_TRUE(rdma_cm::is_loopback(late.id->route.addr.src_addr));
 	EXPECT_TRUE(late.id->route.addr.dgid == late.id->route.addr.sgid);
 
-	/* Ended while it waits: nothing comes. */
+	/* The ID is destroyed while it waits, and no event is reported. */
 	late.close();
 	ASSERT_TRUE(late.open());
 	ASSERT_EQ(rdma_resolve_addr(late.id, nullptr, &silent, 60'000), 0);

@@ -185,12 +185,12 @@ int End::handle(rdma_cm_id *id, rdma_cm_event *event)
 		__builtin_memcpy(end->data, data, length);
 	/* An unexpected new id is released. */
 	const bool wanted = event->event != RDMA_CM_EVENT_CONNECT_REQUEST || end->id == id;
-	const int said = end->on_event ? end->on_event(*end, *event) : wanted ? 0 : -EPERM;
-	if (said && end->id == id)
+	const int result = end->on_event ? end->on_event(*end, *event) : wanted ? 0 : -EPERM;
+	if (result && end->id == id)
 		end->id = nullptr;
 	end->running.fetch_sub(1);
 	end->delivered_[event->event].fetch_add(1);
-	return said;
+	return result;
 }
 
 rdma_conn_param End::param(u32 qpn, const char *data)
@@ -206,9 +206,9 @@ rdma_conn_param End::param(u32 qpn, const char *data)
 	return param;
 }
 
-int End::accept(u32 qpn, const char *said)
+int End::accept(u32 qpn, const char *result)
 {
-	const auto what = param(qpn, said);
+	const auto what = param(qpn, result);
 	rdma_lock_handler(id);
 	const int status = rdma_accept(id, &what);
 	rdma_unlock_handler(id);
@@ -222,9 +222,9 @@ bool End::resolve(const Address &to, const Address *from)
 	       receives(RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-int End::connect(u32 qpn, const char *said)
+int End::connect(u32 qpn, const char *result)
 {
-	const auto what = param(qpn, said);
+	const auto what = param(qpn, result);
 	return rdma_connect(id, &what);
 }
 

@@ -36,7 +36,7 @@ void rcm_11_handler_that_returns_nonzero_destroys_its_id(Test &test)
 	ASSERT_EQ(pair->passive.accept(), 0);
 	ASSERT_TRUE(end.receives(RDMA_CM_EVENT_CONNECT_RESPONSE));
 	ASSERT_EQ(end.accept(), 0);
-	/* The end of the id is the end of the connection. */
+	/* Destroying the ID closes the connection. */
 	EXPECT_TRUE(end.receives(RDMA_CM_EVENT_DISCONNECTED));
 	EXPECT_TRUE(pair->passive.id == nullptr);
 }
@@ -66,7 +66,7 @@ void rcm_11_request_is_not_rejected_when_memory_is_short(Test &test)
 	EXPECT_EQ(pair->active.delivered(RDMA_CM_EVENT_REJECTED), 0u);
 }
 
-/* Destroys an id in a task of its own. */
+/* Destroys an ID in a separate task. */
 struct Destroyer {
 	rdma_cm_id *id;
 	kern::Completion done;
@@ -143,7 +143,7 @@ void rcm_12_events_wait_for_the_handler_lock(Test &test)
 }
 
 /*
- * Both ends and the listener are destroyed at moments and in an order that the seed determines,
+ * Both sides and the listener are destroyed at times and in an order that the seed determines,
  * during resolution and connection.
  */
 void rcm_12_ids_can_be_destroyed_while_they_connect(Test &test)
@@ -371,7 +371,7 @@ void rcm_13_device_can_be_removed_while_ids_connect(Test &test)
 	}
 }
 
-/* Has a device go in a task of its own. */
+/* Removes a device in a separate task. */
 struct Remover {
 	ib_device &device;
 	kern::Completion done;

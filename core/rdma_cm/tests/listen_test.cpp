@@ -76,8 +76,8 @@ void rcm_07_automatic_ports_are_unique_and_in_range(Test &test)
 	EXPECT_EQ(rdma_bind_addr(more.id, &any), -EADDRNOTAVAIL);
 	EXPECT_EQ(more.state(), State::idle);
 	/*
-	 * Another port space has its own: each of them it gives, and which it gave last is nothing
-	 * to the first.
+	 * Another port space has its own ports: it can allocate each of them, regardless of the
+	 * port that the first space allocated last.
 	 */
 	const u16 freed = bound_port(ends[0]);
 	u16 elsewhere = 0;
@@ -235,7 +235,7 @@ struct PortCase {
 		EXPECT_EQ(rdma_set_reuseaddr(third.id, 1), 0);
 		EXPECT_EQ(rdma_bind_addr(third.id, &one.second), 0);
 		third.close();
-		/* Alone it may listen. */
+		/* Without the other ID, it can listen. */
 		first.close();
 		EXPECT_EQ(rdma_listen(second.id, 1), 0);
 	}
@@ -278,7 +278,7 @@ void rcm_07_port_is_shared_by_distinct_or_reusable_addresses(Test &test)
 		check_port(test, one);
 }
 
-/* A call in a task of its own. */
+/* A call in a separate task. */
 template<class Call>
 struct Apart {
 	Call call;
@@ -324,7 +324,7 @@ void rcm_07_failed_listen_keeps_the_shared_port(Test &test)
 	auto thread = kern::Thread::create("rdma_cm_test", kern::method<&decltype(listening)::run>,
 					   &listening);
 	ASSERT_OK(thread);
-	/* It waits for the manager's lock, and holds its own. */
+	/* It waits for the manager's lock while it holds its own. */
 	kern::NoIoMutex &lock = rdma_cm::Id::of(listener.id).lock();
 	EXPECT_TRUE(eventually([&] {
 		if (!lock.try_lock())
@@ -339,8 +339,8 @@ void rcm_07_failed_listen_keeps_the_shared_port(Test &test)
 }
 
 /*
- * A request goes to the listener of its address; a wildcard listener gets all others, also on
- * devices that are added later.
+ * A request is passed to the listener with its address. A wildcard listener gets all others, also
+ * on devices that are added later.
  */
 void rcm_08_requests_reach_the_listener_of_their_address(Test &test)
 {
@@ -522,7 +522,7 @@ public:
 		return kern::Owned<rdma_cm::Connection>(std::move(made));
 	}
 	void kept() override {}
-	void given_back() override {}
+	void not_accepted() override {}
 
 	Pair &pair;
 	const rdma_cm::IpHeader header;

@@ -108,7 +108,7 @@ void rcm_17_namespaces_have_separate_ports(Test &test)
 		EXPECT_EQ(rdma_bind_addr(other.id, &named), -EADDRNOTAVAIL);
 		other.close();
 	}
-	/* A port that is free again is free in its own namespace only. */
+	/* A port that has been released is free only in the namespace of its ID. */
 	first->ends[0].close();
 	ASSERT_TRUE(there->open(other, Namespaces::second));
 	EXPECT_EQ(rdma_bind_addr(other.id, &any), -EADDRNOTAVAIL);

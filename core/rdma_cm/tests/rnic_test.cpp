@@ -103,8 +103,8 @@ void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
 		others.complete();
 	});
 	/*
-	 * This is less than the RNIC takes: with a shared lock, the second call would wait for the
-	 * first.
+	 * This is less time than the RNIC needs: with a shared lock, the second call would wait for
+	 * the first one.
 	 */
 	const bool independent = others.wait_for(40'000);
 	EXPECT_TRUE(independent);
@@ -117,7 +117,7 @@ void rcm_18_unresponsive_device_delays_no_other_port(Test &test)
 	EXPECT_EQ(others_status, 0);
 }
 
-/* A device can be removed while it is called; the removal waits for the end of the call. */
+/* A device can be removed while it is called; the removal waits until the call has returned. */
 void rcm_18_device_removal_waits_for_the_listen_call(Test &test)
 {
 	Boxed<Rnics> rnics;

@@ -48,7 +48,7 @@ constexpr Row rows[] = {
 	{Event::established, any_of(State::connect), State::connect},
 	{Event::failed, any_of(State::connect), State::connect},
 	{Event::disconnected, any_of(State::connect), State::disconnect},
-	{Event::waited_enough, any_of(State::disconnect), State::disconnect},
+	{Event::timewait_exit, any_of(State::disconnect), State::disconnect},
 	{Event::join, any_of(State::addr_bound), State::addr_bound},
 	{Event::join, any_of(State::addr_resolved), State::addr_resolved},
 	{Event::device_gone, everything & ~any_of(State::device_removal, State::destroying),

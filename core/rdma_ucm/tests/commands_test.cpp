@@ -9,7 +9,7 @@ using fake::Call;
 namespace
 {
 
-/* Bytes of space behind a request. */
+/* Number of bytes after a request. */
 constexpr u16 much = 1024;
 
 struct Frame {
@@ -28,7 +28,7 @@ constexpr Frame frames[] = {
 	{"a header alone", abi::create_id, 0, 4, header, -EINVAL},
 	{"more than is written", abi::create_id, 24, 4, header + 23, -EINVAL},
 	{"less than the request", abi::create_id, 23, 4, header + 24, -EINVAL},
-	{"no room", abi::create_id, 24, 3, header + 24, -ENOSPC},
+	{"response buffer too small", abi::create_id, 24, 3, header + 24, -ENOSPC},
 	{"the number of nothing", 13, 24, 4, header + 24, -ENOSYS},
 	{"beyond the last number", 23, 24, 4, header + 24, -EINVAL},
 	{"the last number of all", 0xffffffff, 24, 4, header + 24, -EINVAL},
@@ -175,9 +175,9 @@ void ucm_rejects_bad_user_memory(Test &test)
 		EXPECT_ERROR(program.file().write(end - 8, 32), -EFAULT);
 	/* The buffer is not aligned. */
 	const abi::Header odd = {.command = abi::disconnect, .in = 4, .out = 0};
-	const u32 nobody = 5;
+	const u32 unknown_id = 5;
 	ASSERT_OK(kern::copy_out(bench.requests() + 3, &odd, sizeof(odd)));
-	ASSERT_OK(kern::copy_out(bench.requests() + 11, &nobody, sizeof(nobody)));
+	ASSERT_OK(kern::copy_out(bench.requests() + 11, &unknown_id, sizeof(unknown_id)));
 	EXPECT_ERROR(program.file().write(bench.requests() + 3, 12), -ENOENT);
 
 	EXPECT_EQ(program.ask(abi::create_id,
@@ -362,8 +362,8 @@ void ucm_passes_connection_parameters_to_rdma_cm(Test &test)
 }
 
 /*
- * Queries return what an ID knows about its ends, in three formats, and about its path. Without a
- * device they return little.
+ * Queries return the addresses of an ID in three formats, and its path. Without a device they
+ * return only a part.
  */
 void ucm_queries_return_addresses_and_paths(Test &test)
 {

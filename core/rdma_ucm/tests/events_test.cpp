@@ -93,7 +93,7 @@ void ucm_refuses_calls_while_too_many_events_are_unread(Test &test)
 		return program.command(abi::resolve_route,
 				       abi::ResolveRoute{.id = id, .timeout_ms = 1});
 	};
-	for (u32 i = 0; i < Source::asks_max; i++) {
+	for (u32 i = 0; i < Source::requested_max; i++) {
 		EXPECT_EQ(ask(), 0);
 		EXPECT_EQ(cm->deliver(RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT), 0);
 	}
@@ -117,7 +117,7 @@ void ucm_refuses_calls_while_too_many_events_are_unread(Test &test)
 	abi::Event event{};
 	for (u32 i = 0; i < Source::unread_max; i++) {
 		EXPECT_EQ(program.read(event), 0);
-		EXPECT_EQ(event.event, u32{i < Source::asks_max ? RDMA_CM_EVENT_ROUTE_ERROR
+		EXPECT_EQ(event.event, u32{i < Source::requested_max ? RDMA_CM_EVENT_ROUTE_ERROR
 								: RDMA_CM_EVENT_ADDR_CHANGE});
 	}
 	EXPECT_EQ(program.read(event), -EAGAIN);

@@ -134,10 +134,10 @@ int Cm::request(const void *data, u8 length)
 	kern::Guard guard(handling);
 	kern::Guard fresh_guard(fresh->handling);
 	fresh->context = context;
-	const int said = event_handler(fresh.get(), &event);
-	if (!said)
+	const int result = event_handler(fresh.get(), &event);
+	if (!result)
 		(void)fresh.release();
-	return said;
+	return result;
 }
 
 void Cm::resolve()

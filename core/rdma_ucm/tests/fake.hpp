@@ -61,7 +61,10 @@ public:
 unsigned int alive();
 Cm *newest();
 unsigned int calls(Call which);
-/* Sets the ID in whose name another thread calls speak(), which returns false once it is gone. */
+/*
+ * Sets the ID for which another thread calls speak(). speak() returns false after the ID has been
+ * destroyed.
+ */
 void set_spoken_for(Cm *cm);
 bool speak(int (*what)(Cm &cm));
 /* Sets the number of a QP that belongs to no program; initially there is none. */

@@ -284,12 +284,12 @@ void ucm_close_during_destroy_destroys_all_other_ids(Test &test)
 
 /* A peer that sends requests all the time. */
 struct Asker {
-	kern::Atomic<unsigned int> said{0};
+	kern::Atomic<unsigned int> calls{0};
 	int run()
 	{
 		while (!kern::Thread::should_stop()) {
 			fake::speak([](fake::Cm &cm) { return cm.request(); });
-			said.fetch_add(1);
+			calls.fetch_add(1);
 			kern::sleep_us(1, 20);
 		}
 		return 0;
@@ -323,9 +323,9 @@ void ucm_close_at_any_moment_leaves_nothing_behind(Test &test)
 		ASSERT_EQ(program.create(listener, 3, &cm), 0);
 		ASSERT_EQ(program.listen(listener, 5), 0);
 		fake::set_spoken_for(cm);
-		const unsigned int before = asker.said.load_acquire();
+		const unsigned int before = asker.calls.load_acquire();
 		ASSERT_TRUE(eventually(
-			[&] { return asker.said.load_acquire() > before + 1 + round % 7; }));
+			[&] { return asker.calls.load_acquire() > before + 1 + round % 7; }));
 		abi::Event event{};
 		if (round % 2)
 			EXPECT_EQ(program.read(event), 0);

@@ -18,7 +18,7 @@ namespace
 /* A handler that counts and records its events. */
 struct Listener {
 	Listener() = default;
-	explicit Listener(std::span<ib_event> room) : events(room) {}
+	explicit Listener(std::span<ib_event> storage) : events(storage) {}
 	void listen(ib_device *device)
 	{
 		INIT_IB_EVENT_HANDLER(&handler, device, received);
@@ -194,9 +194,9 @@ void event_03_handlers_get_events_in_dispatch_order(kern::kunit::Test &test)
 {
 	constexpr unsigned int count = 200;
 	FakeDeviceOwner device;
-	auto room = kern::make_array<ib_event>(kern::Gfp::kernel, count);
-	ASSERT_OK(room);
-	Listener listener(room.value().span());
+	auto storage = kern::make_array<ib_event>(kern::Gfp::kernel, count);
+	ASSERT_OK(storage);
+	Listener listener(storage.value().span());
 	ASSERT_EQ(device.add(), 0);
 	listener.slow = true;
 	listener.listen(device.ib());

@@ -34,7 +34,7 @@ struct Diary {
 };
 constinit Diary diary;
 
-/* A client that records its calls in the diary, and refuses devices if the test says so. */
+/* A client that records its calls, and refuses devices if the test requests that. */
 template<int Number>
 struct Writer {
 	static inline int answer = 0;
@@ -124,8 +124,8 @@ void lock_11_remove_runs_in_reverse_order_of_add(kern::kunit::Test &test)
 }
 
 /*
- * A client whose add failed is neither removed nor called again for that device, and has no data
- * with it.
+ * A client whose add failed gets no remove and no other call for that device, and has no data
+ * stored for it.
  */
 void lock_11_client_is_not_called_again_after_a_failed_add(kern::kunit::Test &test)
 {
@@ -339,8 +339,8 @@ void device_rename_reserves_both_names_until_it_is_finished(kern::kunit::Test &t
 	FakeDeviceOwner a, b, c;
 	ASSERT_EQ(a.add("before%d"), 0);
 	ASSERT_EQ(b.add("before%d"), 0);
-	EXPECT_EQ(ib_rename_device(a.ib(), "nobody-looks"), 0);
-	EXPECT_TRUE(is_called(a.ib(), "nobody-looks"));
+	EXPECT_EQ(ib_rename_device(a.ib(), "no-notifier"), 0);
+	EXPECT_TRUE(is_called(a.ib(), "no-notifier"));
 
 	ASSERT_EQ(ib_set_rename_notifier(&RenameNotifier::notifier), 0);
 	EXPECT_EQ(ib_set_rename_notifier(&RenameNotifier::notifier), -EBUSY);
@@ -349,15 +349,15 @@ void device_rename_reserves_both_names_until_it_is_finished(kern::kunit::Test &t
 	      "long-long-long-long-long-long-long-long-long-long-long-long-long-long"})
 		EXPECT_EQ(ib_rename_device(a.ib(), bad), -EINVAL);
 	EXPECT_EQ(ib_rename_device(a.ib(), "before1"), -EEXIST);
-	EXPECT_EQ(ib_rename_device(a.ib(), "nobody-looks"), 0);
+	EXPECT_EQ(ib_rename_device(a.ib(), "no-notifier"), 0);
 	EXPECT_EQ(RenameNotifier::asked, 0u);
 
 	RenameNotifier::answer = -ENOMEM;
 	EXPECT_EQ(ib_rename_device(a.ib(), "after"), -ENOMEM);
-	EXPECT_TRUE(is_called(a.ib(), "nobody-looks"));
+	EXPECT_TRUE(is_called(a.ib(), "no-notifier"));
 	RenameNotifier::answer = 0;
 	RenameNotifier::thief = &c;
-	RenameNotifier::old = "nobody-looks";
+	RenameNotifier::old = "no-notifier";
 	EXPECT_EQ(ib_rename_device(a.ib(), "after"), 0);
 	EXPECT_EQ(__builtin_strcmp(RenameNotifier::shown, "after"), 0);
 	EXPECT_EQ(__builtin_strcmp(RenameNotifier::read, "after"), 0);
@@ -370,9 +370,9 @@ void device_rename_reserves_both_names_until_it_is_finished(kern::kunit::Test &t
 	EXPECT_EQ(found, a.ib());
 	if (found)
 		ib_device_put(found);
-	EXPECT_EQ(ib_device_get_by_name("nobody-looks"), nullptr);
+	EXPECT_EQ(ib_device_get_by_name("no-notifier"), nullptr);
 	EXPECT_EQ(ib_set_rename_notifier(nullptr), 0);
-	EXPECT_EQ(c.add("nobody-looks"), 0);
+	EXPECT_EQ(c.add("no-notifier"), 0);
 }
 
 /*

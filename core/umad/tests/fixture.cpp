@@ -127,10 +127,10 @@ Record question(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class, u8 m
 	return record;
 }
 
-long Program::read(Record &record, bool wait, std::size_t room)
+long Program::read(Record &record, bool wait, std::size_t buffer_size)
 {
 	const u64 at = bench_.memory.address();
-	const auto got = file_->read(at, sizeof(record.header) + room, wait);
+	const auto got = file_->read(at, sizeof(record.header) + buffer_size, wait);
 
 	if (!got)
 		return got.error();
@@ -153,7 +153,7 @@ void wait_ms(Test &test, Bench &bench, u32 ms)
 	Program program(bench);
 	Record record;
 	ASSERT_TRUE(program.ok());
-	ASSERT_EQ(program.ask(program.add(), nobody, 1, ms), 0);
+	ASSERT_EQ(program.ask(program.add(), unused_lid, 1, ms), 0);
 	EXPECT_EQ(program.read(record, true), unanswered);
 }
 

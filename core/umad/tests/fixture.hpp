@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-// Programs that open a port's node, and the nodes of the software fabric that they exchange MADs
-// with.
+// Programs that open a port's node, and the nodes of the software fabric with which they exchange
+// MADs.
 #pragma once
 #include <kern/kunit_process.hpp>
 #include "../../mad/tests/fixture.hpp"
@@ -16,7 +16,7 @@ using mad_fixture::vendor_class;
 using mad_fixture::vendor_rmpp_class;
 
 /* A LID that no port has. */
-constexpr u16 nobody = 99;
+constexpr u16 unused_lid = 99;
 constexpr u32 no_agent = 1000;
 /* Bytes read for a send that was not answered. */
 constexpr long unanswered = sizeof(umad::abi::Header) + IB_MGMT_MAD_HDR;
@@ -79,8 +79,8 @@ public:
 	/* Sends a request that expects a response within @timeout_ms. */
 	long ask(u32 agent, u16 lid, u32 tid, u32 timeout_ms, u8 mgmt_class = vendor_class,
 		 u8 method = IB_MGMT_METHOD_GET);
-	/* @room is the size of the buffer without the header. */
-	long read(Record &record, bool wait = false, std::size_t room = IB_MGMT_MAD_SIZE);
+	/* @buffer_size is the size of the buffer without the header. */
+	long read(Record &record, bool wait = false, std::size_t buffer_size = IB_MGMT_MAD_SIZE);
 	/* Reads all MADs, and counts those with status ETIMEDOUT and those with status 0. */
 	struct Read {
 		unsigned int timed_out = 0, received = 0;

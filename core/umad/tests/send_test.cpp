@@ -26,11 +26,11 @@ void umad_failed_send_is_returned_only_if_a_reply_was_expected(Test &test)
 
 	for (u32 timeout_ms : {long_time, 0u}) {
 		soft_fail(bench.near.device(), SOFT_POST_SEND, 1, -EINVAL);
-		EXPECT_EQ(program.ask(agent, nobody, 2, timeout_ms), 0);
+		EXPECT_EQ(program.ask(agent, unused_lid, 2, timeout_ms), 0);
 		wait_ms(test, bench, 100);
 		EXPECT_EQ(program.read(record), timeout_ms ? unanswered : long{-EAGAIN});
 	}
-	EXPECT_EQ(program.ask(agent, nobody, 3, long_time), 0);
+	EXPECT_EQ(program.ask(agent, unused_lid, 3, long_time), 0);
 	EXPECT_EQ(program.remove(agent), 0);
 	EXPECT_EQ(program.read(record), -EAGAIN);
 }

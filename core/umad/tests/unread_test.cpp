@@ -82,7 +82,7 @@ void umad_reports_send_status_beyond_the_limit_of_unread_mads(Test &test)
 
 	ASSERT_TRUE(flood.send_all(mads_max + 64));
 	EXPECT_EQ(program.ask(agent, 2, 1, 60'000), 0);
-	EXPECT_EQ(program.ask(agent, nobody, 2, 20), 0);
+	EXPECT_EQ(program.ask(agent, unused_lid, 2, 20), 0);
 	EXPECT_EQ(ask_for_much(4), 0);
 	wait_ms(test, bench, 1000);
 	const Program::Read read = program.read_all();
@@ -99,15 +99,15 @@ void umad_request_is_pending_until_its_outcome_is_read(Test &test)
 	ASSERT_TRUE(program.ok());
 	const u32 agent = program.add();
 	for (u32 tid = 0; tid < mads_max; tid++)
-		ASSERT_EQ(program.ask(agent, nobody, tid, 20), 0);
-	EXPECT_EQ(program.ask(agent, nobody, mads_max, 20), -ENOBUFS);
+		ASSERT_EQ(program.ask(agent, unused_lid, tid, 20), 0);
+	EXPECT_EQ(program.ask(agent, unused_lid, mads_max, 20), -ENOBUFS);
 	wait_ms(test, bench, 60'000);
-	EXPECT_EQ(program.ask(agent, nobody, mads_max, 20), -ENOBUFS);
+	EXPECT_EQ(program.ask(agent, unused_lid, mads_max, 20), -ENOBUFS);
 	Record record;
 	EXPECT_EQ(program.read(record, false, 23), -EINVAL);
-	EXPECT_EQ(program.ask(agent, nobody, mads_max, 20), -ENOBUFS);
+	EXPECT_EQ(program.ask(agent, unused_lid, mads_max, 20), -ENOBUFS);
 	EXPECT_EQ(program.read(record), unanswered);
-	EXPECT_EQ(program.ask(agent, nobody, mads_max, 20), 0);
+	EXPECT_EQ(program.ask(agent, unused_lid, mads_max, 20), 0);
 	wait_ms(test, bench, 1000);
 	EXPECT_EQ(program.read_all().timed_out, mads_max);
 }

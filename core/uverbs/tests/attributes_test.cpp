@@ -56,7 +56,7 @@ struct Program {
 					   sizeof(attribute)));
 		return attribute;
 	}
-	kern::Result<> take(Attributes &said) const { return said.take(memory.address(), count); }
+	kern::Result<> take(Attributes &attributes) const { return attributes.take(memory.address(), count); }
 };
 
 constexpr abi::Attribute well = {.id = fixed,
@@ -98,12 +98,12 @@ constexpr Case cases[] = {
 	{"all flags", {bits, 4, must, 0, 0x1002}, 0},
 	{"a flag that there is not", {bits, 8, must, 0, 0x1003}, -EINVAL},
 	{"flags of no size", {bits, 0, must, 0, 0}, -EINVAL},
-	{"room enough", {answer, 8, must, 0, address}, 0},
-	{"too little room", {answer, 7, must, 0, address}, -EINVAL},
+	{"buffer large enough", {answer, 8, must, 0, address}, 0},
+	{"buffer too small", {answer, 7, must, 0, address}, -EINVAL},
 	{"a handle", {object, 0, must, 0, 0xffffffff}, 0},
 	{"a handle beyond", {object, 0, must, 0, 0x100000000}, -EINVAL},
 	{"a handle with a size", {object, 4, must, 0, 1}, -EINVAL},
-	{"room for a handle with a size", {made, 4, must, 0, 0}, -EINVAL},
+	{"new handle with a size", {made, 4, must, 0, 0}, -EINVAL},
 	{"a descriptor", {descriptor, 0, must, 0, 0x7fffffff}, 0},
 	{"a negative one", {descriptor, 0, must, 0, ~u64{}}, -EBADF},
 	{"one with a size", {descriptor, 4, must, 0, 1}, -EINVAL},
@@ -113,7 +113,7 @@ void invalid_attributes_are_rejected(Test &test)
 {
 	for (const Case &wrong : cases) {
 		Program program;
-		Attributes said(known);
+		Attributes attributes(known);
 		abi::Attribute attribute = wrong.attribute;
 		const u8 something = 1;
 		ASSERT_TRUE(program.ok());
@@ -121,7 +121,7 @@ void invalid_attributes_are_rejected(Test &test)
 		if (attribute.data == address)
 			attribute.data = program.data();
 		ASSERT_TRUE(program.say(well) && program.say(attribute));
-		const int error = program.take(said).error();
+		const int error = program.take(attributes).error();
 		if (!EXPECT_EQ(error, wrong.error))
 			kern_kunit_note(test.native(), "%s", wrong.what);
 	}
@@ -134,18 +134,18 @@ void missing_attributes_are_rejected(Test &test)
 	ASSERT_TRUE(program.ok());
 	/* In separate blocks, to limit the use of the stack. */
 	{
-		Attributes said(known);
-		EXPECT_ERROR(program.take(said), -EINVAL);
+		Attributes attributes(known);
+		EXPECT_ERROR(program.take(attributes), -EINVAL);
 	}
-	Attributes said(known);
-	EXPECT_ERROR(said.take(16, 1), -EFAULT);
+	Attributes attributes(known);
+	EXPECT_ERROR(attributes.take(16, 1), -EFAULT);
 }
 
 /* Input is read as written, whatever follows it. Missing input reads as zero. */
 void input_attributes_are_read_as_the_program_wrote_them(Test &test)
 {
 	Program program;
-	Attributes said(known);
+	Attributes attributes(known);
 	const Capacity capacity = {{1, 2, 3}};
 	ASSERT_TRUE(program.ok());
 	ASSERT_OK(kern::copy_out(program.data(), &capacity, sizeof(capacity)));
@@ -153,22 +153,22 @@ void input_attributes_are_read_as_the_program_wrote_them(Test &test)
 		    program.say({growing, sizeof(capacity), must, 0, program.data()}) &&
 		    program.say({bytes, 3, must, 0, 0x030201}) &&
 		    program.say({descriptor, 0, must, 0, 5}));
-	ASSERT_OK(program.take(said));
+	ASSERT_OK(program.take(attributes));
 
-	EXPECT_EQ(said.number(fixed), 7u);
+	EXPECT_EQ(attributes.number(fixed), 7u);
 	Capacity read = {};
-	ASSERT_OK(said.read(growing, read));
+	ASSERT_OK(attributes.read(growing, read));
 	EXPECT_EQ(read.word[2], 3u);
 	u8 inline_bytes[3] = {};
-	EXPECT_EQ(said.place(bytes).size, 3u);
-	ASSERT_OK(kern::copy_in(inline_bytes, said.place(bytes).address, sizeof(inline_bytes)));
+	EXPECT_EQ(attributes.place(bytes).size, 3u);
+	ASSERT_OK(kern::copy_in(inline_bytes, attributes.place(bytes).address, sizeof(inline_bytes)));
 	EXPECT_EQ(inline_bytes[2], 3);
-	EXPECT_EQ(said.descriptor(descriptor), 5);
-	EXPECT_FALSE(said.has(object));
-	EXPECT_EQ(said.number(choice), 0u);
-	EXPECT_EQ(said.place(answer).size, 0u);
-	EXPECT_EQ(said.place(999).size, 0u);
-	EXPECT_OK(said.write_output(answer, u64{1})); // the program has not asked for it
+	EXPECT_EQ(attributes.descriptor(descriptor), 5);
+	EXPECT_FALSE(attributes.has(object));
+	EXPECT_EQ(attributes.number(choice), 0u);
+	EXPECT_EQ(attributes.place(answer).size, 0u);
+	EXPECT_EQ(attributes.place(999).size, 0u);
+	EXPECT_OK(attributes.write_output(answer, u64{1})); // the program has not asked for it
 }
 
 /*
@@ -178,22 +178,22 @@ void input_attributes_are_read_as_the_program_wrote_them(Test &test)
 void output_attributes_are_written_within_their_buffer(Test &test)
 {
 	Program program;
-	Attributes said(known);
-	u8 room[12];
-	__builtin_memset(room, 0xff, sizeof(room));
+	Attributes attributes(known);
+	u8 output[12];
+	__builtin_memset(output, 0xff, sizeof(output));
 	ASSERT_TRUE(program.ok());
-	ASSERT_OK(kern::copy_out(program.data(), room, sizeof(room)));
+	ASSERT_OK(kern::copy_out(program.data(), output, sizeof(output)));
 	ASSERT_TRUE(program.say(well) && program.say({answer, 11, must, 0, program.data()}) &&
 		    program.say({made, 0, must, 0, 99}));
-	ASSERT_OK(program.take(said));
-	EXPECT_OK(said.write_output(answer, u64{0x0807060504030201}));
-	EXPECT_OK(said.write_handle(made, 42));
+	ASSERT_OK(program.take(attributes));
+	EXPECT_OK(attributes.write_output(answer, u64{0x0807060504030201}));
+	EXPECT_OK(attributes.write_handle(made, 42));
 
-	ASSERT_OK(kern::copy_in(room, program.data(), sizeof(room)));
-	EXPECT_EQ(room[0], 1);
-	EXPECT_EQ(room[7], 8);
-	EXPECT_EQ(room[8] | room[10], 0);
-	EXPECT_EQ(room[11], 0xff);
+	ASSERT_OK(kern::copy_in(output, program.data(), sizeof(output)));
+	EXPECT_EQ(output[0], 1);
+	EXPECT_EQ(output[7], 8);
+	EXPECT_EQ(output[8] | output[10], 0);
+	EXPECT_EQ(output[11], 0xff);
 	EXPECT_EQ(program.look(1).flags, abi::attribute_mandatory | abi::attribute_answered);
 	EXPECT_EQ(program.look(2).data, 42u);
 	EXPECT_EQ(program.look(0).flags, abi::attribute_mandatory);

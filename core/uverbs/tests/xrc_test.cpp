@@ -91,7 +91,7 @@ void xrc_target_events_reach_each_holder_of_a_handle_once(kern::kunit::Test &tes
 	EXPECT_EQ(heir.events, 2u);
 	EXPECT_EQ(maker.misled + heir.misled, 0u);
 
-	/* The last handle takes the QP with it, and so the domain can go. */
+	/* Closing the last handle destroys the QP, so the domain can be destroyed. */
 	EXPECT_ERROR(domains.close(domain), -EBUSY);
 	heir.close(domain);
 	EXPECT_OK(domains.close(domain));

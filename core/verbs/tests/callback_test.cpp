@@ -112,7 +112,7 @@ void try_registration(const Objects &o)
 		return;
 	ib_set_device_ops(second, &o.device->ops);
 	/*
-	 * The method of the software device accesses memory behind the ib_device, which this device
+	 * The method of the software device accesses memory after the ib_device, which this device
 	 * does not have.
 	 */
 	if (second->ops.query_device == o.query_device)

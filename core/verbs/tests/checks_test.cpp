@@ -495,8 +495,8 @@ void missing_mandatory_methods_are_reported_at_registration(Test &test)
 			Observer observer;
 			EXPECT_EQ(ib_register_device(device, "lacking%d", nullptr), -EINVAL);
 			EXPECT_EQ(observer.count(Rule::mandatory_attribute), 1u);
-			const char *said = observer.last();
-			if (!EXPECT_EQ(said ? __builtin_strcmp(said, lack.name) : -1, 0))
+			const char *reported = observer.last();
+			if (!EXPECT_EQ(reported ? __builtin_strcmp(reported, lack.name) : -1, 0))
 				kern_kunit_note(test.native(), "%s", lack.name);
 		}
 		ib_dealloc_device(device);

@@ -52,7 +52,10 @@ void Request::done(ib_cq *, ib_wc *wc)
 	seen.done.fetch_add(1);
 }
 
-/* A QP whose sends find no receive, and so wait, with `depth` of them and as many receives. */
+/*
+ * A QP with `depth` sends and as many receives. The sends wait, because the peer has posted no
+ * receives.
+ */
 struct Laden {
 	Laden(const PdRef &the_pd, ib_cq *send_cq, ib_cq *recv_cq, void *context = nullptr)
 	{
@@ -156,8 +159,8 @@ void mgmt_09_destroy_waits_for_running_done_callbacks(Test &test)
 }
 
 /*
- * Completed requests keep their status, and a QP that has gone through RESET, or has been drained,
- * leaves nothing.
+ * Completed requests keep their status, and a QP that has been in RESET, or has been drained,
+ * leaves no completions.
  */
 void mgmt_09_destroy_adds_no_completions_to_a_drained_qp(Test &test)
 {

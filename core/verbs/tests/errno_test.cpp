@@ -107,13 +107,13 @@ void invalid_port_arguments_are_rejected(Test &test)
 		{"port 0", -EINVAL, [](Bench &b) { ib_port_attr attr; return ib_query_port(b.device, 0, &attr); }},
 		{"port 2", -EINVAL, [](Bench &b) { ib_port_attr attr; return ib_query_port(b.device, 2, &attr); }},
 		{"P_Key of port 2", -EINVAL, [](Bench &b) { u16 pkey; return ib_query_pkey(b.device, 2, 0, &pkey); }},
-		{"P_Key behind the last", -EINVAL, [](Bench &b) { u16 pkey; return ib_query_pkey(b.device, 1, 8, &pkey); }},
-		{"GID of nobody", -ENOENT, [](Bench &b) {
+		{"P_Key index beyond the table", -EINVAL, [](Bench &b) { u16 pkey; return ib_query_pkey(b.device, 1, 8, &pkey); }},
+		{"unknown GID", -ENOENT, [](Bench &b) {
 			const ib_gid gid = {.raw = {1, 2, 3}};
 			u32 port;
 			return ib_find_gid(b.device, &gid, &port, nullptr);
 		}},
-		{"P_Key of nobody", -ENOENT, [](Bench &b) { u16 index; return ib_find_pkey(b.device, 1, 0x1234, &index); }},
+		{"unknown P_Key", -ENOENT, [](Bench &b) { u16 index; return ib_find_pkey(b.device, 1, 0x1234, &index); }},
 		{"P_Key at port 0", -EINVAL, [](Bench &b) { u16 index; return ib_find_pkey(b.device, 0, 0xffff, &index); }},
 		{"device is not modified", -EOPNOTSUPP, [](Bench &b) {
 			ib_device_modify modify = {};
@@ -409,7 +409,7 @@ void invalid_memory_arguments_are_rejected(Test &test)
 	expect_each(test, cases);
 }
 
-/* A method that a driver lacks gives EOPNOTSUPP, before any other check. */
+/* If a driver does not have a method, EOPNOTSUPP is returned before any other check. */
 template<class Method, class Call>
 int without(Method &method, Call call)
 {

@@ -204,7 +204,7 @@ inline ib_sge sge_of(const PdRef &pd, void *memory, u32 length)
 		.lkey = pd->local_dma_lkey()};
 }
 
-/* Memory that both ends use, and a key that opens it to the peer. */
+/* Memory that both sides use, and a key that gives the peer access. */
 struct Memory {
 	explicit Memory(const PdRef &pd)
 	{

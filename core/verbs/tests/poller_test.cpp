@@ -282,8 +282,8 @@ constexpr ib_poll_context polled_contexts[] = {IB_POLL_SOFTIRQ, IB_POLL_WORKQUEU
 					       IB_POLL_UNBOUND_WORKQUEUE};
 
 /*
- * A poller whose arm fails once has no event to wait for: it polls again by itself, and arms the CQ
- * when that is possible.
+ * If arming the CQ fails once, no event follows. The poller polls again after a delay, and arms the
+ * CQ when that is possible.
  */
 void notify_02_poller_recovers_from_a_failed_arm(Test &test)
 {
@@ -336,7 +336,7 @@ void poller_recovers_from_a_failed_poll(Test &test)
 	}
 }
 
-/* A CQ that is freed while its poller waits to try again leaves nothing behind. */
+/* A CQ can be freed while its poller waits for a retry, and nothing is leaked. */
 void poller_does_not_arm_a_freed_cq_again(Test &test)
 {
 	for (ib_poll_context context : polled_contexts) {

@@ -137,7 +137,9 @@ void object_reappears_when_destroy_fails(Test &test)
 	soft_fail(device, SOFT_DESTROY_QP, 1, -EBUSY);
 	EXPECT_EQ(ib_destroy_qp(qp), -EBUSY);
 	EXPECT_EQ(ib_count_resources(device, IB_RESOURCE_QP), all);
-	/* An object that the device cannot query is left out, and those behind it are not. */
+	/*
+	 * An object that the device cannot query is skipped, but the objects after it are reported.
+	 */
 	while (ib_next_resource(device, IB_RESOURCE_QP, reader->number, &reader->info) == 0 &&
 	       reader->info.qp.number != qp->qp_num)
 		reader->number = reader->info.number + 1;

@@ -317,17 +317,17 @@ void keys_of_another_domain_are_refused(Test &test)
  */
 void post_to_a_full_queue_reports_the_first_rejected(Test &test)
 {
-	constexpr unsigned int room = 16;
+	constexpr unsigned int capacity = 16;
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
 	Pair pair(device);
 	ASSERT_TRUE(pair.ok);
-	auto made_receives = kern::make_array<ib_recv_wr>(kern::Gfp::kernel, room + 1);
-	auto made_sends = kern::make_array<ib_send_wr>(kern::Gfp::kernel, room + 1);
+	auto made_receives = kern::make_array<ib_recv_wr>(kern::Gfp::kernel, capacity + 1);
+	auto made_sends = kern::make_array<ib_send_wr>(kern::Gfp::kernel, capacity + 1);
 	ASSERT_TRUE(made_receives.ok() && made_sends.ok());
 	auto &receives = made_receives.value();
 	auto &sends = made_sends.value();
-	for (unsigned int i = 0; i < room; i++) {
+	for (unsigned int i = 0; i < capacity; i++) {
 		receives[i].next = &receives[i + 1];
 		sends[i].next = &sends[i + 1];
 	}
@@ -335,12 +335,12 @@ void post_to_a_full_queue_reports_the_first_rejected(Test &test)
 		send.opcode = IB_WR_SEND;
 	const ib_recv_wr *bad_receive = nullptr;
 	EXPECT_EQ(ib_post_recv(pair.qp_b.get(), receives.data(), &bad_receive), -ENOMEM);
-	EXPECT_EQ(bad_receive, &receives[room]);
+	EXPECT_EQ(bad_receive, &receives[capacity]);
 	const ib_send_wr *bad_send = nullptr;
 	EXPECT_EQ(ib_post_send(pair.qp_a.get(), sends.data(), &bad_send), -ENOMEM);
-	EXPECT_EQ(bad_send, &sends[room]);
+	EXPECT_EQ(bad_send, &sends[capacity]);
 	ib_wc wc;
-	for (unsigned int i = 0; i < room; i++) {
+	for (unsigned int i = 0; i < capacity; i++) {
 		ASSERT_TRUE(next(pair.cq_a, wc));
 		EXPECT_EQ(wc.status, IB_WC_SUCCESS);
 		ASSERT_TRUE(next(pair.cq_b, wc));

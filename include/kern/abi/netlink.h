@@ -46,8 +46,8 @@ bool kern_netlink_put(struct kern_netlink_message *message, u16 type, const void
 		      unsigned int size);
 /* Adds an aligned value, with a padding attribute of type 0 if necessary. */
 bool kern_netlink_put_u64(struct kern_netlink_message *message, u16 type, u64 value);
-/* Begins a nested attribute. @said: with the flag NLA_F_NESTED. */
-void *kern_netlink_nest(struct kern_netlink_message *message, u16 type, bool said);
+/* Begins a nested attribute. @flagged: with the flag NLA_F_NESTED. */
+void *kern_netlink_nest(struct kern_netlink_message *message, u16 type, bool flagged);
 void kern_netlink_end_nest(struct kern_netlink_message *message, void *nest);
 /* mark() returns the current end of the message. rewind() truncates the message to such an end. */
 const void *kern_netlink_mark(const struct kern_netlink_message *message);

@@ -79,11 +79,11 @@ static unsigned long long busy(void)
 }
 
 /* Writes one command: its header and its request. The response goes to @answer. */
-static void command(unsigned int number, const void *request, size_t size, size_t room,
+static void command(unsigned int number, const void *request, size_t size, size_t response_size,
 		    const char *what)
 {
 	char message[1024];
-	const struct rdma_ucm_cmd_hdr header = {.cmd = number, .in = size, .out = room};
+	const struct rdma_ucm_cmd_hdr header = {.cmd = number, .in = size, .out = response_size};
 
 	memcpy(message, &header, sizeof(header));
 	memcpy(message + sizeof(header), request, size);
