@@ -431,11 +431,11 @@ void Id::take_req(const ib::CmReq &req)
 
 bool Id::is_from_peer(const Received &received) const
 {
-	const auto leads_there = [&](const Address *address) {
+	const auto is_source = [&](const Address *address) {
 		return address && rdma_ah_get_dlid(&address->attr) == received.wc().slid;
 	};
-	return leads_there(address_.get()) || leads_there(alternate()) ||
-	       (migration_ && leads_there(migration_->former.get()));
+	return is_source(address_.get()) || is_source(alternate()) ||
+	       (migration_ && is_source(migration_->former.get()));
 }
 
 /* Handles a message for this ID. Its contents are not trusted. The caller holds the lock. */

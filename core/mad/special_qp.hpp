@@ -183,7 +183,7 @@ private:
 	void route(const HandlerContext &here, kern::Owned<Receive> receive);
 	void snoop(const HandlerContext &here, Receive &receive);
 	kern_trace_mad traced(const ib::MadHeader &header, ib_wc_status status, u32 lid) const;
-	enum class DeviceAnswer : std::uint8_t { not_mine, consumed, answered };
+	enum class DeviceAnswer : std::uint8_t { not_handled, consumed, answered };
 	DeviceAnswer ask_device(const Receive &receive, const ib_grh *grh, ib::Mad &answer);
 	bool offer_to_device(const Receive &receive);
 	void pass_on(const Receive &receive, const ib::SmiDecision &decision);

@@ -128,7 +128,7 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 					      ib::Mad &answer)
 {
 	if (!device_->ops.process_mad)
-		return DeviceAnswer::not_mine;
+		return DeviceAnswer::not_handled;
 
 	size_t size = sizeof(answer);
 	u16 pkey_index = receive.completion.pkey_index;
@@ -138,12 +138,12 @@ SpecialQp::DeviceAnswer SpecialQp::ask_device(const Receive &receive, const ib_g
 					  reinterpret_cast<const ib_mad *>(&receive.buffer.mad),
 					  reinterpret_cast<ib_mad *>(&answer), &size, &pkey_index);
 	if (!(result & IB_MAD_RESULT_SUCCESS))
-		return DeviceAnswer::not_mine;
+		return DeviceAnswer::not_handled;
 	if (result & (IB_MAD_RESULT_CONSUMED | IB_MAD_RESULT_REPLY))
 		smp_snoop_.observe(receive.header());
 	if (result & IB_MAD_RESULT_CONSUMED)
 		return DeviceAnswer::consumed;
-	return result & IB_MAD_RESULT_REPLY ? DeviceAnswer::answered : DeviceAnswer::not_mine;
+	return result & IB_MAD_RESULT_REPLY ? DeviceAnswer::answered : DeviceAnswer::not_handled;
 }
 
 /*
@@ -157,7 +157,7 @@ bool SpecialQp::offer_to_device(const Receive &receive)
 
 	if (device_answer == DeviceAnswer::answered)
 		reply(*internal_agent_, receive, answer);
-	return device_answer != DeviceAnswer::not_mine;
+	return device_answer != DeviceAnswer::not_handled;
 }
 
 void SpecialQp::snoop(const HandlerContext &, Receive &receive)

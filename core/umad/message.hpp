@@ -94,7 +94,7 @@ private:
 	kern::Result<> check_pkey(const ib_mad_agent &agent) const;
 	kern::Result<> make_address(ib_mad_agent &agent);
 	void fill(kern::ConstBytes bytes);
-	bool goes_where(const Send &other) const;
+	bool has_same_destination(const Send &other) const;
 
 	const abi::Header header_;
 	ib_ah *address_ = nullptr;

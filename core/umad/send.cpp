@@ -131,7 +131,7 @@ void Send::fill(kern::ConstBytes bytes)
 	}
 }
 
-bool Send::goes_where(const Send &other) const
+bool Send::has_same_destination(const Send &other) const
 {
 	if (!header_.grh_present || !other.header_.grh_present)
 		return header_.grh_present == other.header_.grh_present &&
@@ -146,7 +146,7 @@ bool Send::is_mistakable_for(const Send &other) const
 	const bool answers = ib_response_mad(&mad());
 	if (answers != static_cast<bool>(ib_response_mad(&other.mad())))
 		return false;
-	return !answers || goes_where(other);
+	return !answers || has_same_destination(other);
 }
 
 kern::Owned<Unread> Send::take_outcome()

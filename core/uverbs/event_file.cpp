@@ -28,9 +28,9 @@ EventFile::~EventFile()
 		;
 }
 
-kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, File &maker)
+kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, File &creator)
 {
-	auto charge = KERN_TRY(maker.share().event_files.take());
+	auto charge = KERN_TRY(creator.share().event_files.take());
 	auto file = KERN_TRY(kern::NewFile::create(kind, "[infinibandevent]", events.get()));
 	/* This reference belongs to the file; release() drops it. */
 	kern::Ref<EventFile> held = events;
@@ -39,29 +39,29 @@ kern::Result<EventFile::Created> EventFile::finish(kern::Ref<EventFile> events, 
 		kern::Guard guard(self->lock_);
 		self->file_ = file.native();
 	}
-	self->maker_ = kern::Ref<File>::share(maker);
+	self->creator_ = kern::Ref<File>::share(creator);
 	self->charge_ = std::move(charge);
-	maker.add_event_file(*self);
+	creator.add_event_file(*self);
 	return Created{std::move(events), std::move(file)};
 }
 
-kern::Result<EventFile::Created> EventFile::create_channel(File &maker)
+kern::Result<EventFile::Created> EventFile::create_channel(File &creator)
 {
 	auto events = KERN_TRY(
 		kern::adopt_ref(new (kern::Gfp::kernel_account) EventFile(Kind::completion)));
-	return finish(std::move(events), maker);
+	return finish(std::move(events), creator);
 }
 
-kern::Result<EventFile::Created> EventFile::create_asynchronous(File &maker)
+kern::Result<EventFile::Created> EventFile::create_asynchronous(File &creator)
 {
-	const u32 ports = maker.device().phys_port_cnt;
+	const u32 ports = creator.device().phys_port_cnt;
 	auto events = KERN_TRY(
 		kern::adopt_ref(new (kern::Gfp::kernel_account) EventFile(Kind::asynchronous)));
 	events->ports_ = KERN_TRY(
 		kern::make_array<EventSource>(kern::Gfp::kernel_account, size_t{ports} + 1));
 	for (u32 port = 0; port <= ports; port++)
 		events->ports_[port].element_ = port;
-	return finish(std::move(events), maker);
+	return finish(std::move(events), creator);
 }
 
 void EventFile::push(EventSource &source, ib_event_type type)
@@ -173,8 +173,8 @@ void EventFile::release()
 		kern::Guard guard(lock_);
 		file_ = nullptr;
 	}
-	if (kern::Ref<File> maker = std::move(maker_)) {
-		maker->remove_event_file(*this);
+	if (kern::Ref<File> creator = std::move(creator_)) {
+		creator->remove_event_file(*this);
 		charge_ = {};
 	}
 	/* Drop the reference that finish() took for the file. */

@@ -59,9 +59,9 @@ public:
 		kern::Ref<EventFile> events;
 		kern::NewFile file;
 	};
-	static kern::Result<Created> create_channel(File &maker);
+	static kern::Result<Created> create_channel(File &creator);
 	/* Also creates a source for each port of the device, and one for the device itself. */
-	static kern::Result<Created> create_asynchronous(File &maker);
+	static kern::Result<Created> create_asynchronous(File &creator);
 
 	/* Adds an event. @type: for asynchronous events only. Context: any. */
 	void push(EventSource &source, ib_event_type type = {});
@@ -82,12 +82,12 @@ public:
 	void close();
 
 	/*
-	 * Returns true if this file is of that kind and was created by @maker. The caller must hold
+	 * Returns true if this file is of that kind and was created by @creator. The caller must hold
 	 * the file.
 	 */
-	bool is(Kind kind, const File &maker) const
+	bool is(Kind kind, const File &creator) const
 	{
-		return kind_ == kind && maker_.get() == &maker;
+		return kind_ == kind && creator_.get() == &creator;
 	}
 
 	/* File operations. */
@@ -100,7 +100,7 @@ public:
 
 private:
 	explicit EventFile(Kind kind);
-	static kern::Result<Created> finish(kern::Ref<EventFile> events, File &maker);
+	static kern::Result<Created> finish(kern::Ref<EventFile> events, File &creator);
 
 	struct Record {
 		u64 element;
@@ -115,10 +115,10 @@ private:
 
 	const Kind kind_;
 	/*
-	 * maker_ and charge_ are valid while the program has the file open. The charge belongs to
+	 * creator_ and charge_ are valid while the program has the file open. The charge belongs to
 	 * the user of the uverbs file that created it.
 	 */
-	kern::Ref<File> maker_;
+	kern::Ref<File> creator_;
 	kern::Charge charge_;
 	kern::OwnedArray<EventSource> ports_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("uverbs.events")};

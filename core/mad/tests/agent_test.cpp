@@ -381,12 +381,12 @@ void mgmt_03_equal_transaction_ids_of_two_nodes_do_not_mix(Test &test)
 		  theirs = u64{there.agent->hi_tid} << 32 | low;
 
 	/* A local response that is not acknowledged, older than the local request. */
-	Sent unheard(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET_RESP, 0, 0,
+	Sent dropped(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET_RESP, 0, 0,
 		     2 * IB_MGMT_VENDOR_DATA);
 	Sent question(here, 2, vendor_rmpp_class, IB_MGMT_METHOD_GET, 1000, 0);
-	ASSERT_TRUE(unheard.ok() && question.ok());
-	unheard.header().tid = question.header().tid = ours;
-	ASSERT_EQ(unheard.post(), 0);
+	ASSERT_TRUE(dropped.ok() && question.ok());
+	dropped.header().tid = question.header().tid = ours;
+	ASSERT_EQ(dropped.post(), 0);
 	ASSERT_EQ(question.post(), 0);
 	ASSERT_TRUE(question.ended());
 	EXPECT_EQ(question.status(), IB_WC_SUCCESS);

@@ -66,34 +66,34 @@ void xrc_target_events_reach_each_holder_of_a_handle_once(kern::kunit::Test &tes
 	auto opened = domains.open(*device.get(), {}, XrcDomains::Mode::existing, nothing);
 	ASSERT_OK(opened);
 	XrcDomain &domain = *opened.value();
-	Holder maker, heir;
+	Holder creator, other;
 
-	ASSERT_OK(maker.create(domain));
-	ib_qp &real = *maker.handle->real_qp;
+	ASSERT_OK(creator.create(domain));
+	ib_qp &real = *creator.handle->real_qp;
 	/* The QP has only the rights of a program, although the kernel has created it. */
 	EXPECT_TRUE(real.res.user);
 	/*
 	 * The QP belongs to no program, because it may outlive its creator. A handle belongs to the
 	 * program that holds it, and is reported so.
 	 */
-	EXPECT_TRUE(maker.handle->res.user);
+	EXPECT_TRUE(creator.handle->res.user);
 	raise(real);
-	EXPECT_EQ(maker.events, 1u);
-	ASSERT_OK(heir.open(domain, maker.handle->qp_num));
+	EXPECT_EQ(creator.events, 1u);
+	ASSERT_OK(other.open(domain, creator.handle->qp_num));
 	raise(real);
-	EXPECT_EQ(maker.events, 2u);
-	EXPECT_EQ(heir.events, 1u);
-	EXPECT_TRUE(heir.handle->res.user);
+	EXPECT_EQ(creator.events, 2u);
+	EXPECT_EQ(other.events, 1u);
+	EXPECT_TRUE(other.handle->res.user);
 
-	maker.close(domain);
+	creator.close(domain);
 	raise(real);
-	EXPECT_EQ(maker.events, 2u);
-	EXPECT_EQ(heir.events, 2u);
-	EXPECT_EQ(maker.misled + heir.misled, 0u);
+	EXPECT_EQ(creator.events, 2u);
+	EXPECT_EQ(other.events, 2u);
+	EXPECT_EQ(creator.misled + other.misled, 0u);
 
 	/* Closing the last handle destroys the QP, so the domain can be destroyed. */
 	EXPECT_ERROR(domains.close(domain), -EBUSY);
-	heir.close(domain);
+	other.close(domain);
 	EXPECT_OK(domains.close(domain));
 }
 

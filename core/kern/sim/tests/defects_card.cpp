@@ -50,12 +50,12 @@ constinit Driver::Step Driver::step = nullptr;
 
 /* Memory that is mapped for the function. */
 struct Mapped {
-	explicit Mapped(pci_dev *pci) : for_whom(kern_pci_device(pci))
+	explicit Mapped(pci_dev *pci) : owner(kern_pci_device(pci))
 	{
 		memory = kern_alloc(size, KERN_GFP_KERNEL);
-		(void)kern_dma_map_single(for_whom, memory, size, KERN_DMA_BIDIRECTIONAL, &address);
+		(void)kern_dma_map_single(owner, memory, size, KERN_DMA_BIDIRECTIONAL, &address);
 	}
-	device *const for_whom;
+	device *const owner;
 	void *memory;
 	u64 address = 0;
 };
@@ -107,9 +107,9 @@ void sync_of_unmapped_memory_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		Mapped mapped(pci);
-		kern_dma_unmap_single(mapped.for_whom, mapped.address, size,
+		kern_dma_unmap_single(mapped.owner, mapped.address, size,
 				      KERN_DMA_BIDIRECTIONAL);
-		kern_dma_sync_for_cpu(mapped.for_whom, mapped.address, size,
+		kern_dma_sync_for_cpu(mapped.owner, mapped.address, size,
 				      KERN_DMA_BIDIRECTIONAL);
 	});
 }
@@ -118,7 +118,7 @@ void sync_beyond_the_mapping_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		Mapped mapped(pci);
-		kern_dma_sync_for_cpu(mapped.for_whom, mapped.address, size + 1,
+		kern_dma_sync_for_cpu(mapped.owner, mapped.address, size + 1,
 				      KERN_DMA_BIDIRECTIONAL);
 	});
 }
@@ -128,7 +128,7 @@ void double_dma_unmap_is_reported(Test &)
 	Driver driver([](pci_dev *pci) {
 		Mapped mapped(pci);
 		for (int i = 0; i < 2; i++)
-			kern_dma_unmap_single(mapped.for_whom, mapped.address, size,
+			kern_dma_unmap_single(mapped.owner, mapped.address, size,
 					      KERN_DMA_BIDIRECTIONAL);
 	});
 }
