@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs KUnit suites on User-Mode Linux (lab.uml) in virtual time. The modules are divided between two kernels so that both take about as long. There
+"""Runs KUnit suites on User-Mode Linux (lab.uml) in virtual time. The modules are divided between two kernels that take about the same time. There
 is no external input, so the same modules and the same seed give the same logs.
 
-A shell script is process 1. It logs where each module begins and ends. A module whose tests fail or that leaves a kernel report has failed;
+A shell script is process 1. It logs where each module begins and ends. A module has failed if a test fails or the kernel reports an error;
 the results of later modules in that kernel would not be reliable, so another kernel continues with them.
 """
 import contextlib
@@ -17,7 +17,7 @@ import time
 from concurrent import futures
 
 from lab import modules, reports, suites, uml
-from lab.errors import LabError
+from lab.errors import LabError, exit_in_words
 from lab.guest import slowness
 from lab.results import FAILED, PASSED, Result
 
@@ -36,7 +36,7 @@ must() { "$@" 2>/batch/error || { say failed; $b poweroff -f; }; }
 insert() { must $b insmod /share/$1.ko; }
 leaks() { # FILE
 	[ -e /sys/kernel/debug/kmemleak ] || return 0
-	# It reports what is older than five seconds.
+	# kmemleak reports only objects that are older than five seconds.
 	$b sleep 6; echo scan >/sys/kernel/debug/kmemleak
 	$b sleep 6; echo scan >/sys/kernel/debug/kmemleak
 	$b cat /sys/kernel/debug/kmemleak >/batch/$1
@@ -56,7 +56,7 @@ $b poweroff -f
 
 
 def shares(paths):
-    """Divides the modules between kernels so that these take about as long, and keeps their order."""
+    """Divides the modules between kernels that take about the same time. Keeps the modules' order."""
     found = [[] for _ in range(min(KERNELS, len(paths)))]
 
     def seconds(share):
@@ -68,7 +68,7 @@ def shares(paths):
 
 
 class Runner:
-    """A run of test modules on such kernels; adds the results to `results`."""
+    """A run of test modules on User-Mode Linux kernels; adds the results to `results`."""
 
     def __init__(self, kernel, results, log_directory, seed=0, limit=MODULE_LIMIT):
         self.kernel = kernel
@@ -78,10 +78,10 @@ class Runner:
         self._seed = seed
         self._limit = limit
         self._given_up = threading.Event()
-        self._unloads = []      # for each kernel, the errors at the removal of its modules
+        self._unloads = []      # for each kernel, the errors that occurred when its modules were removed
 
     def run(self, paths):
-        """Runs the test modules, in this order in each kernel."""
+        """Runs the test modules. Each kernel runs its share in the given order."""
         with futures.ThreadPoolExecutor(KERNELS) as pool:
             try:
                 list(pool.map(self._run_share, shares(list(paths)), itertools.count(1)))
@@ -139,7 +139,7 @@ class Runner:
         return "\n".join([*lines, EPILOGUE])
 
     def _execute(self, folder, log):
-        """Waits until the kernel has exited; returns the kind of its exit in words."""
+        """Runs a kernel until it exits; returns how it ended, in words."""
         limit = self._limit * slowness(self.kernel.variant)
         words = [*uml.VIRTUAL_TIME, f"weft.batch={folder}"]
         with tempfile.TemporaryDirectory(prefix="weft-um-", ignore_cleanup_errors=True) as state:
@@ -153,15 +153,15 @@ class Runner:
                     if count > begun:
                         begun, since = count, time.monotonic()
                     if time.monotonic() - since > limit:
-                        return f"it did not end within {limit:g} s"
+                        return f"the kernel did not end within {limit:g} s"
                     time.sleep(0.05)
-                return f"the kernel ended (status {keeper.returncode})"
+                return f"the kernel {exit_in_words(keeper.returncode)}"
             finally:
                 uml.end(keeper)
 
     @staticmethod
     def _part(name, text, folder, ended):
-        """Returns the output of a module from its beginning to its end, and an error if there is no end."""
+        """Returns a module's output between the lines that mark its begin and its end, and an error if a mark is missing."""
         begin = re.search(rf"^.*weft-batch: begin {name}$", text, re.M)
         if not begin:
             return "", f"{ended} before it began:\n" + "\n".join(text.splitlines()[-15:])

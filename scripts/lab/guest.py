@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A guest: a virtual machine or a User-Mode Linux kernel that a test boots and controls by commands, and whose kernel reports are collected.
+"""A guest: a virtual machine or a User-Mode Linux kernel. A test boots it, runs commands in it, and collects its kernel's reports.
 
 Threads: any thread may run commands; one thread starts a Guest, closes it and reads its log. Another thread reads the agent's frames. The
-kernel kills QEMU or User-Mode Linux when the thread that started it ends (PR_SET_PDEATHSIG), so guests are started from the main thread.
+kernel kills QEMU or User-Mode Linux when the thread that started it exits (PR_SET_PDEATHSIG), so guests are started from the main thread.
 """
 import contextlib
 import os
@@ -18,7 +18,7 @@ import threading
 import time
 
 from lab import accelerator, kernels, qemu, reports, uml, vm
-from lab.errors import LabError
+from lab.errors import LabError, exit_in_words
 from lab.monitor import Monitor
 from lab.console import Reader, Recorder
 from lab.process import (BEGIN, CONSUMED, ERR, EXECUTE, EXIT, GET, HEADER, LINE_MOST, LINE_STEP, OUT, PIPE, PUT, READY, RUN, START, TAKEN, TERMINAL, BadFrame, CommandFailed,
@@ -26,21 +26,21 @@ from lab.process import (BEGIN, CONSUMED, ERR, EXECUTE, EXIT, GET, HEADER, LINE_
 from lab.waiting import DeadlineExceeded, wait_until
 
 PANIC = "Kernel panic - not syncing"
-BOOT_WAITS = 4      # of ready(), one after the other, as long as the guest prints something during each
+BOOT_WAITS = 4      # maximum number of time limits for which ready() waits, as long as the guest prints something during each
 BUSYBOX = "/.weft/busybox"      # a program without shared libraries, which starts several times as fast
 
 
 def slowness(kernel):
-    """Returns the factor for every time limit in a guest. WEFT_SLOWNESS is a further factor, for a busy host."""
+    """Returns the factor by which every time limit for a guest is multiplied. WEFT_SLOWNESS is another factor, for a busy host."""
     return {"debug": 4.0, "um-debug": 2.0}.get(kernel, 1.0) * float(os.environ.get("WEFT_SLOWNESS", "1"))
 
 
-# Limits are not extended further: the load also counts processes that wait for a disk or a network, which delay nothing.
+# Maximum of contention(). The load average also counts processes that wait for a disk or a network, which do not delay a guest.
 MOST_CONTENTION = 10.0
 
 
 def contention():
-    """Returns by how much the host's load delays a guest: the number of processes that want to run for each CPU, or 1."""
+    """Returns the factor by which the host's load delays a guest: the load average per CPU, but at least 1."""
     return min(MOST_CONTENTION, max(1.0, os.getloadavg()[0] / len(os.sched_getaffinity(0))))
 
 
@@ -49,31 +49,32 @@ class GuestDied(Exception):
 
 
 class KernelReport(Exception):
-    """The guest's kernel reported a BUG, a WARNING, a leak…; the message is the report."""
+    """The guest's kernel reported a BUG, a WARNING, a leak or another error; the message is the report."""
 
 
 class Guest:
     """A virtual machine. Use as a context manager: leaving the context stops the guest, and raises if its kernel reported anything.
 
-    name        host name, and what messages call it
-    kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" and "um-debug" are plain and debug
-                as User-Mode Linux, which runs as a process of the host, with one CPU, and refuses the options below that are QEMU's;
-                or a Kernel, as own_kernel.find() returns it
+    name        host name, also used in messages
+    kernel      "stock" (Debian's), "plain" (KUnit) or "debug" (KASAN, lockdep, kmemleak…); "um" and "um-debug" are the plain and the debug
+                kernel as User-Mode Linux, which runs as a process of the host with one CPU, and refuses the options below that only QEMU
+                has; or a Kernel, as own_kernel.find() returns it
     cpus        virtual CPUs; memory: in QEMU's notation
-    cards       sockets of a Fabric's cards: each is a function on the guest's PCI bus, by vfio-user in QEMU, by vhost-user in
+    cards       sockets of a Fabric's cards: each is a function on the guest's PCI bus, over vfio-user in QEMU, over vhost-user in
                 User-Mode Linux
     vfio_user   sockets of vfio-user servers, one device each, behind a PCIe root port each; they must be listening
     spare_ports empty root ports, for plug()
     share       a host folder that the guest sees as /share, read and write; it can make no file there set-user-ID (no_setuid.py)
     netdevs     virtio-net devices: values of QEMU's -netdev without id ("user", "dgram,…")
     append      more words for the kernel's command line; qemu_args: more of QEMU's options
-    icount      one instruction is one nanosecond; one CPU. An idle guest's clock jumps to its next timer. With "sleep" it advances with the host's
-    clock instead, which a guest needs that waits for another
+    icount      the guest has one CPU, and each instruction takes one nanosecond. An idle guest's clock jumps to its next timer. With "sleep" it
+                advances with the host's clock instead; a guest that waits for another one needs that
     log         the file that keeps the console's output; without it, the output is deleted with the guest
     bounded_log keep only the log's beginning and end (console.py), for a guest whose output is not trusted to be short
     allowed     regular expressions of kernel reports that the test provokes on purpose
-    firmware_script  a script for iPXE, which then boots in the kernel's place; it must end in the kernel's boot (see ipxe.network_boot())
-    may_reboot  the guest may reboot (see reboot()); else a reboot ends it, and so does a panic
+    firmware_script  a script for iPXE, which then boots instead of the kernel; the script must boot the kernel at its end (see
+                ipxe.network_boot())
+    may_reboot  the guest may reboot (see reboot()). Otherwise it exits if it reboots or panics
     """
 
     def __init__(self, name="guest", *, kernel="stock", cpus=1, memory="768M", cards=(), vfio_user=(), spare_ports=0, share=None, netdevs=(),
@@ -114,23 +115,23 @@ class Guest:
         self._sending = threading.Lock()    # held while a frame is sent
         self._sent = 0      # bytes sent to the agent, and bytes that it has reported as read, if it reports them
         self._taken = 0
-        self._marks = 0
-        self._checked = 0
-        self._plugged = 0
+        self._marks = 0     # number of marks that sync_log() has written
+        self._checked = 0   # end of the console output that new_reports() has searched
+        self._plugged = 0   # number of devices that plug() has added
         self._process = None        # QEMU, or the supervisor process of User-Mode Linux with its directory
-        self._state = None
+        self._state = None          # the directory of the User-Mode Linux instance
         self._agent = None
         self._monitor = None
-        self._closed = False        # set by close() before the guest exits: the reason that waits report if they end because of that
-        self._boots = 0             # kernel reports that were returned
+        self._closed = False        # set by close() before it stops the guest, so that waits in other threads report the reason
+        self._boots = 0             # number of boots that the agent has reported
         self._expected_boots = 1
 
-    # -- life ---------------------------------------------------------------------------------
+    # -- start and stop -----------------------------------------------------------------------
 
     def start(self):
-        """Starts it; does not wait for the guest to be up."""
+        """Starts the guest, and does not wait until it is up."""
         if threading.current_thread() is not threading.main_thread():
-            raise RuntimeError("guests are started from the main thread (see the module's head)")
+            raise RuntimeError("guests must be started from the main thread (see the module's docstring)")
         for path in {*self.cards, *self.vfio_user}:
             if not pathlib.Path(path).is_socket():
                 raise LabError(f"{path} is not a socket", "the server of a card must listen before the guest starts")
@@ -163,9 +164,9 @@ class Guest:
         return self
 
     def ready(self, timeout=90, silence=None):
-        """Waits until the guest takes commands. A kernel that panics before it has parsed its command line has not seen panic= and hangs.
+        """Waits until the guest accepts commands. A kernel that panics before it has parsed panic= on its command line hangs.
 
-        timeout, silence: seconds, for a plain kernel on a host without other load. A guest without console output for `silence` counts as hung.
+        timeout, silence: seconds, for a plain kernel on a host without other load. A guest without console output for `silence` is assumed to hang.
         """
         what = "the guest to be up"
         read = self._boot_begins
@@ -179,7 +180,7 @@ class Guest:
             if self._boots >= self._expected_boots:
                 return True
             if PANIC in fresh:
-                raise GuestDied(self._obituary(what))
+                raise GuestDied(self._end_in_words(what))
             if end != seen:
                 seen, since = end, time.monotonic()
             elif silence and not self.console_error() and time.monotonic() - since > (limit := silence * self.slowness * contention()):
@@ -199,7 +200,7 @@ class Guest:
         return self
 
     def reboot(self, timeout=90):
-        """Reboots the guest (made with may_reboot) as `reboot -f` does, and waits until it takes commands again."""
+        """Reboots the guest, which must have may_reboot, as `reboot -f` does, and waits until it accepts commands again."""
         self._expected_boots += 1
         self._boot_begins = self._console.end()
         self.spawn([BUSYBOX, "reboot", "-f"])
@@ -268,7 +269,7 @@ class Guest:
 
     @property
     def accelerator(self):
-        """Returns the type of its CPU, in words."""
+        """Returns a description of the guest's CPU for messages."""
         return "with KVM" if not self.icount and accelerator.kvm_works() else "on an emulated CPU"
 
     # -- commands -----------------------------------------------------------------------------
@@ -290,10 +291,10 @@ class Guest:
         return self._request(START, BEGIN.pack(TERMINAL if terminal else PIPE, *(terminal or (0, 0))) + b"".join(to_bytes(word) + b"\0" for word in words), shlex.join(words))
 
     def run(self, command, timeout=60, check=True):
-        """Runs a command as root and waits for its end; returns its Process (out, err, status).
+        """Runs a command as root and waits until it exits; returns its Process (out, err, status).
 
-        timeout: seconds on a plain kernel. Raises CommandFailed on another status than 0 (unless check is
-        False), DeadlineExceeded (after killing the command), GuestDied.
+        timeout: seconds on a plain kernel. Raises CommandFailed if the status is not 0 (unless check is False), DeadlineExceeded (after it
+        has killed the command), or GuestDied.
         """
         process = self.spawn(command)
         try:
@@ -304,7 +305,7 @@ class Guest:
             raise DeadlineExceeded(f"{error}; its output so far:\n{tail}") from None
 
     def wait_for(self, command, timeout=30, what=None):
-        """Waits until a command in the guest exits with status 0; returns its last Process."""
+        """Repeats a command in the guest until it exits with status 0; returns the last Process."""
         last = []
 
         def attempt():
@@ -318,12 +319,12 @@ class Guest:
         return last[0]
 
     def put(self, path, data, timeout=60, check=True):
-        """Writes a file in the guest; returns a Process, whose status is the error's number. No command runs meanwhile."""
+        """Writes a file in the guest without running a command; returns a Process, whose status is 0 or an errno."""
         data = to_bytes(data) if isinstance(data, str) else data
         return self._request(PUT, str(path).encode() + b"\0" + data, f"put {path}").wait(timeout, check)
 
     def get(self, path, timeout=60):
-        """Returns the contents of a guest's file as bytes. No command runs meanwhile."""
+        """Returns the contents of a guest's file as bytes, without running a command."""
         return self._request(GET, str(path).encode(), f"get {path}").wait(timeout).raw
 
     def read(self, path):
@@ -331,7 +332,7 @@ class Guest:
         return self.get(path).decode(errors="replace").strip()
 
     def wait_for_text(self, path, text, timeout=30, what=None):
-        """Waits until a file exists, and has this text."""
+        """Waits until a file exists and has this text."""
         said = [None]
 
         def attempt():
@@ -347,7 +348,7 @@ class Guest:
             raise DeadlineExceeded(f"{error}; its last output:\n{said[0]}") from None
 
     def wait_for_carrier(self, interface="ib0", there=True, timeout=60):
-        """Waits until an interface, which is up, has a carrier, or has none."""
+        """Waits until an interface that is up has a carrier, or with there=False until it has none."""
         self.wait_for_text(f"/sys/class/net/{interface}/carrier", str(int(there)), timeout, f"{'the' if there else 'no'} carrier of {interface}")
 
     def insmod(self, *paths, timeout=60):
@@ -357,7 +358,7 @@ class Guest:
     # -- the kernel's log ---------------------------------------------------------------------
 
     def sync_log(self):
-        """Waits until all that the kernel has logged so far is in the log file, unless the file cannot be written; returns the file's text."""
+        """Waits until the log file contains all that the kernel has logged so far, or until the file cannot be written; returns its text."""
         self._marks += 1
         mark = f"weft-mark {self._marks}."
         before = self._console.end()
@@ -388,20 +389,20 @@ class Guest:
             raise KernelReport(f"{self.name}'s kernel reported:\n" + "\n".join(found))
 
     def find_leaks(self):
-        """On the debug kernel: has kmemleak scan twice (it only reports objects older than 5 s); returns its report."""
+        """Scans twice for leaks with kmemleak, which reports only objects older than 5 s; returns its report. Other kernels than debug have none."""
         if not self.run("test -e /sys/kernel/debug/kmemleak", check=False).status == 0:
             return ""
         self.run("echo scan >/sys/kernel/debug/kmemleak; sleep 6; echo scan >/sys/kernel/debug/kmemleak", 120)
         return self.run("cat /sys/kernel/debug/kmemleak").out
 
-    # -- below --------------------------------------------------------------------------------
+    # -- for the other modules of lab, and internals ------------------------------------------
 
     def log_target(self):
-        """Returns the path to which the console is written: that of the log, or of a pipe to the Recorder that limits it."""
+        """Returns the path to which the console is written: the log, or a pipe to the Recorder that limits the log's size."""
         return f"/dev/fd/{self._recorder.writer}" if self._recorder else self.log
 
     def closed(self):
-        """Returns whether close() has stopped the guest, or is about to."""
+        """Returns whether close() has stopped the guest or is stopping it."""
         return self._closed
 
     def alive(self):
@@ -415,9 +416,9 @@ class Guest:
                 if self._broken:
                     raise GuestDied(f"{self.name}: its agent sent {self._broken} and is ignored from now on")
                 if not self.alive():
-                    raise GuestDied(self._obituary(what))
+                    raise GuestDied(self._end_in_words(what))
                 if self._boots > self._expected_boots:
-                    raise GuestDied(f"{self.name} rebooted by itself while waiting for {what}\n" + "\n".join(self.new_reports()))
+                    raise GuestDied(f"{self.name} has rebooted unexpectedly while waiting for {what}\n" + "\n".join(self.new_reports()))
                 left = deadline - time.monotonic()
                 if left <= 0:
                     raise DeadlineExceeded(f"{self.name}: waited {timeout * self.slowness:g} s for {what}")
@@ -433,11 +434,11 @@ class Guest:
 
     def _send_piece(self, piece):
         if self.kernel.native:
-            self.wait_for_event("room for a command", lambda: self._sent + len(piece) - self._taken <= LINE_MOST, 60)
+            self.wait_for_event("the agent to read a command", lambda: self._sent + len(piece) - self._taken <= LINE_MOST, 60)
         try:
             self._agent.sendall(piece)
         except OSError:
-            raise GuestDied(self._obituary("it to take a command")) from None
+            raise GuestDied(self._end_in_words("the agent to read a command")) from None
         self._sent += len(piece)
 
     def _request(self, kind, data, description):
@@ -447,7 +448,8 @@ class Guest:
         self.send(number, kind, data)
         return process
 
-    def _obituary(self, what):
+    def _end_in_words(self, what):
+        """Returns how the guest ended while a caller waited for `what`, with the reports or the last lines of its console."""
         if self._closed:
             return f"{self.name} has been closed"
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -460,11 +462,11 @@ class Guest:
         found = reports.find(self.console(), self.allowed)
         tail = "\n".join(found) or "\n".join(self.console().splitlines()[-15:])
         status = self._process.poll()
-        ended = "has panicked" if status is None else f"ended (status {status})"
+        ended = "has panicked" if status is None else exit_in_words(status)
         return f"{self.name} {ended} while waiting for {what}\n{said}\n{tail}".strip()
 
     def _read_frames(self, agent):
-        """Reads the agent's frames until one is invalid. Runs on a thread of its own."""
+        """Reads the agent's frames until one is invalid or the connection is closed. Runs in a separate thread."""
         stream = agent.makefile("rb")
         why = None
         try:
@@ -502,7 +504,7 @@ class Guest:
 
 @contextlib.contextmanager
 def boot(*guests):
-    """Starts several guests at once, waits for all, and closes all at the end:
+    """Starts several guests at once, waits until all are up, and closes all at the end of the block:
 
         with boot(Guest("node1"), Guest("node2")) as (node1, node2): …
     """

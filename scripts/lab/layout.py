@@ -100,7 +100,7 @@ def fill_comments(source):
 
 
 def bare(source):
-    """Returns the part of a source that formatting must not change: all except white space and comment marks, whose number changes with filling."""
+    """Returns the text of a source that formatting must not change: without white space, and without comment marks, whose number changes with filling."""
     return re.sub(r"[\s\\/*]", "", source)
 
 
@@ -109,7 +109,7 @@ def sources(tree):
 
 
 def _clang_format(tree, names, *options):
-    """Returns the program's diagnostics for files; a few files at a time, as most of the time is for starting it."""
+    """Runs clang-format on files; returns its diagnostics. Passes several files to each process, because most of the time is spent on starting it."""
     said = ""
     for first in range(0, len(names), AT_ONCE):
         done = subprocess.run([PROGRAM, "--style=file", *options, *names[first:first + AT_ONCE]], capture_output=True, text=True, check=True, cwd=tree)
@@ -123,7 +123,7 @@ def format_tree(tree, names=None):
     names = sources(tree) if names is None else names
     paths = {name: pathlib.Path(tree) / name for name in names}
     before = {name: path.read_text() for name, path in paths.items()}
-    # Each may make work for the other: a line that is set further in may be too wide.
+    # Repeated, because each step can violate the other's rules: a comment that clang-format indents may become too wide.
     for _ in range(3):
         for path in paths.values():
             text = path.read_text()
@@ -136,14 +136,14 @@ def format_tree(tree, names=None):
     for name in wrong:
         paths[name].write_text(before[name])
     if wrong:
-        raise LabError(f"more than the layout would change in {', '.join(wrong)}, which stay as they were")
+        raise LabError(f"formatting would change more than the layout of {', '.join(wrong)}; these files were not changed")
     return changed
 
 
 def complaints(tree, known=None):
-    """Complaints about sources with another layout. known: a file of earlier good results, by contents; it is brought up to date."""
+    """Returns a message for each source that is not formatted. known: a file with the hashes of sources that have passed, which is updated."""
     if not shutil.which(PROGRAM):
-        return [f"{PROGRAM} is not there, which looks at the layout of sources: run scripts/setup"]
+        return [f"{PROGRAM}, which checks the layout of sources, is not installed: run scripts/setup"]
     style = (pathlib.Path(tree) / ".clang-format").read_bytes() + pathlib.Path(__file__).read_bytes()
     seen = set(known.read_text().split()) if known and known.is_file() else set()
     texts = {name: (pathlib.Path(tree) / name).read_text() for name in sources(tree)}
@@ -154,4 +154,4 @@ def complaints(tree, known=None):
     if known:
         known.parent.mkdir(parents=True, exist_ok=True)
         known.write_text("\n".join(sorted(key for name, key in keys.items() if name not in wrong)))
-    return [f"{name} is not laid out as .clang-format says: scripts/format does it" for name in sorted(wrong)]
+    return [f"{name} is not formatted according to .clang-format: run scripts/format" for name in sorted(wrong)]

@@ -71,7 +71,7 @@ def look(path, needed=()):
     release = release.read_text().strip()
     config = own_kernel.configuration(tree / ".config")
     if config is None:
-        raise LabError(f"{tree} has no .config", "name the tree in which the kernel was built")
+        raise LabError(f"{tree} has no .config", "give the directory in which the kernel was built")
     for option, value, purpose in (*NEEDED, *needed):
         if config.get(option) != value:
             raise LabError(f"the kernel {release} lacks CONFIG_{option}={value}, for {purpose}", "scripts/uml/build configures a kernel that has it")
@@ -94,5 +94,5 @@ def named(name, needed=()):
     if name not in kernels.VARIANTS:
         return look(name, needed)
     if not kernels.is_native(name):
-        raise LabError(f"virtual time needs a User-Mode Linux kernel, and {name} is none", "use --kernel um or um-debug, or the directory of a kernel built with scripts/uml/build")
+        raise LabError(f"virtual time needs a User-Mode Linux kernel, and {name} is not one", "use --kernel um or um-debug, or the directory of a kernel built with scripts/uml/build")
     return kernels.find(name)

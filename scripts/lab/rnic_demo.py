@@ -69,7 +69,7 @@ def show(demo, lab, nodes, directory):
     with _capture(demo, lab, directory / "iwarp.pcapng"):
         _between_cards(demo, nodes)
         _with_siw(demo, nodes)
-    demo.say("what there is to see")
+    demo.say("state and counters")
     demo.show("node1: ip -d link show iw0", nodes[0].run("ip -d link show dev iw0").out)
     demo.show("node3: rdma link", nodes[2].run("rdma link").out)
     demo.show("weft fabric show", demo.weft(lab, "fabric", "show"))

@@ -36,7 +36,7 @@ from lab.waiting import wait_until
 MARK = "_weft_test"
 
 
-FULL_PATIENCE = 10      # factor of the time limit in a full run
+FULL_FACTOR = 10      # factor of the time limit in a full run
 
 
 def full():
@@ -62,9 +62,9 @@ class Options:
 
 def test(function=None, *, kernels=("plain", "debug"), timeout=180, also=(), full_timeout=None):
     """Marks a guest test. kernels: those on which it runs; also: further ones with --full or when selected by name, because it takes too long there;
-    timeout: seconds for the whole test on a plain kernel; full_timeout: the same with --full, if it is not FULL_PATIENCE times timeout."""
+    timeout: seconds for the whole test on a plain kernel; full_timeout: the same with --full, if it is not FULL_FACTOR times timeout."""
     def mark(wrapped):
-        setattr(wrapped, MARK, Options(tuple(kernels), timeout, tuple(also), full_timeout or timeout * FULL_PATIENCE))
+        setattr(wrapped, MARK, Options(tuple(kernels), timeout, tuple(also), full_timeout or timeout * FULL_FACTOR))
         return wrapped
     return mark(function) if function else mark
 

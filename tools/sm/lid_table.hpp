@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Table of the ports' LIDs. A port keeps its LIDs from sweep to sweep, even while it is missing,
- * and a new manager keeps consistent LIDs that an earlier one assigned.
+ * Table of the ports' LIDs. A port keeps its LIDs from sweep to sweep. The LIDs of a missing port
+ * are reused only if no other LIDs are left. A new manager keeps consistent LIDs that an earlier
+ * one assigned.
  */
 #pragma once
 

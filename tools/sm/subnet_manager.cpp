@@ -22,8 +22,8 @@ using ib::SmState;
 
 constexpr auto kRetryDelayFirst = 500ms;
 constexpr auto kRetryDelayMax = 30s;
-/* Number of polls that a manager may answer without being master before discovery starts again. */
-constexpr unsigned kPatienceWithMaster = 3;
+/* Discovery starts after this many polls that a manager answers without being master. */
+constexpr unsigned kPollsWithoutMasterMax = 3;
 /* Minimum interval between checks of managers that have queried this one. */
 constexpr auto kCuriosityInterval = 2s;
 
@@ -445,7 +445,7 @@ void SubnetManager::poll_master()
 		return;
 	}
 	/* After a handover, a manager that responds but is not master yet gets some time. */
-	if (request.ok() && ++polls_without_master_ < kPatienceWithMaster)
+	if (request.ok() && ++polls_without_master_ < kPollsWithoutMasterMax)
 		return;
 	/* A HANDOVER may have arrived meanwhile. */
 	if (state_ == SmState::standby) {

@@ -45,9 +45,9 @@ class Scheduler::Impl final : private SharedTime::Outside
 public:
 	Impl(Loop &loop, SharedTime &time, std::vector<std::string> names,
 	     const std::filesystem::path &socket, std::function<void(const std::string &)> ended,
-	     Patience patience)
+	     AnswerLimits limits)
 	    : loop_(loop), time_(time), names_(std::move(names)), ended_(std::move(ended)),
-	      patience_(patience), members_(names_.size())
+	      limits_(limits), members_(names_.size())
 	{
 		acceptor_.emplace(loop_, UnixListener(socket),
 				  [this](FileDescriptor fd) { welcome(std::move(fd)); });
@@ -111,7 +111,7 @@ private:
 	// else is done meanwhile.
 	bool await_readable(int fd) override
 	{
-		const auto end = Environment::host().now() + patience_.time;
+		const auto end = Environment::host().now() + limits_.time;
 		unsigned messages = 0;
 		while (!members_.empty()) {
 			std::vector<pollfd> all{{fd, POLLIN, 0}};
@@ -134,7 +134,7 @@ private:
 				std::find_if(all.begin() + 1, all.end(),
 					     [](const pollfd &each) { return each.revents; });
 			Peer &peer = *members_[static_cast<std::size_t>(asks - all.begin()) - 1];
-			if (++messages > patience_.messages)
+			if (++messages > limits_.messages)
 				leave(peer, "sends many messages, but not the one that is awaited");
 			else
 				read(peer);
@@ -237,7 +237,7 @@ private:
 	SharedTime &time_;
 	const std::vector<std::string> names_;
 	std::function<void(const std::string &)> ended_; // null after it was called
-	const Patience patience_;
+	const AnswerLimits limits_;
 	std::optional<Acceptor> acceptor_;
 	// indexed by number; null before the member has joined; empty after the end
 	std::vector<std::unique_ptr<Peer>> members_;
@@ -248,9 +248,9 @@ private:
 
 Scheduler::Scheduler(Loop &loop, SharedTime &time, std::vector<std::string> names,
 		     const std::filesystem::path &socket,
-		     std::function<void(const std::string &reason)> ended, Patience patience)
+		     std::function<void(const std::string &reason)> ended, AnswerLimits limits)
     : impl_(std::make_unique<Impl>(loop, time, std::move(names), socket, std::move(ended),
-				   patience))
+				   limits))
 {
 }
 

@@ -25,7 +25,7 @@ class SharedTime;
 
 // A member must answer within `time`, which is real time because it has nothing else to do, and
 // before all members have sent `messages` messages; an answer takes only a few.
-struct Patience {
+struct AnswerLimits {
 	std::chrono::milliseconds time = std::chrono::minutes(1);
 	unsigned messages = 10000;
 };
@@ -44,13 +44,13 @@ public:
 	// 1.000000000 s". Created, used and destroyed on the loop.
 	Scheduler(Loop &loop, SharedTime &time, std::vector<std::string> names,
 		  const std::filesystem::path &socket,
-		  std::function<void(const std::string &reason)> ended, Patience patience = {});
+		  std::function<void(const std::string &reason)> ended, AnswerLimits limits = {});
 	~Scheduler();
 	Scheduler(const Scheduler &) = delete;
 	Scheduler &operator=(const Scheduler &) = delete;
 
-	// Names the member that is waited for, and since when: "node2, whose time slice began at
-	// 1.000000000 s"; or the members that have not joined. Empty if there are none.
+	// Returns the member that the scheduler waits for, and since when ("node2, whose time slice
+	// began at 1.000000000 s"), or the members that have not joined. Empty if it waits for none.
 	std::string awaited() const;
 
 	// Returns the number of time slices so far.

@@ -368,7 +368,7 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 		     "what a page may do: faults, captures; reading: let every user of this "
 		     "host read it; consoles: show guests' consoles to others; may be given again")
 		->check(CLI::IsMember({"faults", "captures", "consoles", "reading"}));
-	passed->number("--interval", "seconds between two looks (default: 1)")
+	passed->number("--interval", "polling interval in seconds (default: 1)")
 		->check(CLI::Range(0.2, 3600.0));
 	web->callback([&socket_directory, passed] {
 		Words words{"weft=" + (own_directory() / "weft").string()};

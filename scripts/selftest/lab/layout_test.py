@@ -57,7 +57,7 @@ class Tree(unittest.TestCase):
     def test_tree_is_formatted(self):
         self.assertEqual(layout.complaints(cache.TREE, cache.TREE / "build/layout"), [])
 
-    def test_table_rows_are_preserved(self):
+    def test_rows_between_clang_format_off_and_on_are_not_reported(self):
         rows = "// clang-format off\nint a[] = {1,  2,\n           3};\n// clang-format on\n"
         self.write("core/rows.cpp", rows)
         self.assertEqual(layout.complaints(self.tree), [])

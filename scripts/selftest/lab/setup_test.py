@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a first demonstration installs and builds: `scripts/setup` by tiers, on a host without any of the packages, and the modules of `make demo`."""
+"""What a first demonstration installs and builds: the package sets of `scripts/setup` on a host without any of the packages, and the modules of
+`make demo`."""
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -44,7 +45,7 @@ class Setup(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr.count("usage")), (1, 0))
         return set(done.stdout.split())
 
-    def test_each_tier_contains_the_smaller_one(self):
+    def test_each_package_set_contains_the_smaller_one(self):
         lab, demo, everything = self.missing("lab"), self.missing("demo"), self.missing()
         self.assertTrue(lab < demo < everything, (lab - demo, demo - everything))
         self.assertEqual(everything, self.missing("all"))
@@ -61,7 +62,7 @@ class Setup(unittest.TestCase):
         self.assertIn(f"installing {len(installed)} packages", done.stdout)
         self.assertRegex(done.stdout, r"done after \d+ s")
 
-    def test_unknown_tier_is_refused(self):
+    def test_unknown_package_set_is_refused(self):
         for words in (("dmeo",), ("demo", "all"), ("--missing", "dmeo")):
             done = self.run_setup(*words)
             self.assertEqual((done.returncode, done.stdout), (1, ""))

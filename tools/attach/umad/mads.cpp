@@ -76,8 +76,8 @@ bool token_of(int port, std::uint64_t &token)
 	return opened != nullptr;
 }
 
-// Returns why a message could not be received: EAGAIN if there is none. A connection that weftd has
-// closed causes other errnos as well, which umad does not define.
+// Returns the errno for a failed receive: EAGAIN if there is no message, and EIO otherwise. If weftd
+// has closed the connection, errno can have other values, which umad does not define.
 int reason()
 {
 	return errno == EAGAIN ? EAGAIN : EIO;
@@ -134,8 +134,8 @@ int receive(int port, ib_user_mad &mad, std::size_t data)
 	while (bytes < 0 && errno == EINTR);
 	if (bytes < static_cast<ssize_t>(sizeof(UserMad)))
 		return bytes < 0 ? reason() : EIO;
-	// The program has no descriptor left for what belongs to the message, so the message is
-	// lost. umad_recv() has no other errno for that.
+	// The message is in a memfd, and the program has no descriptor left to receive it, so the
+	// message is lost. umad_recv() has no other errno for that.
 	if ((message.msg_flags & MSG_CTRUNC) != 0)
 		return EIO;
 	const cmsghdr *const part = CMSG_FIRSTHDR(&message);

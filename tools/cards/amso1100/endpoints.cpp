@@ -74,7 +74,7 @@ void Endpoints::Request::requested(const iwarp::StartFrame &request)
 		return endpoints_.reaper_.signal();
 	}
 	state = State::reported;
-	timer_.arm(kPatience);
+	timer_.arm(kAnswerTimeout);
 }
 
 void Endpoints::Request::ended(const iwarp::End &)

@@ -27,7 +27,7 @@ public:
 	// incomplete request costs its sender almost nothing.
 	static constexpr std::size_t kMostRequests = 256;
 	// Time after which a request that the host does not answer is dropped.
-	static constexpr Clock::duration kPatience = std::chrono::seconds(60);
+	static constexpr Clock::duration kAnswerTimeout = std::chrono::seconds(60);
 
 	// @context: the user context of RNIC_OPEN.
 	Endpoints(Loop &loop, MessageQueues &queues, tcp::Stack &stack, Connections &connections,

@@ -11,7 +11,7 @@ namespace
 {
 
 // A frame that is reordered waits this long for another to overtake it; then it is sent anyway.
-constexpr std::chrono::milliseconds kReorderingPatience{10};
+constexpr std::chrono::milliseconds kReorderingDelay{10};
 // Bytes that are delivered before other tasks of the loop run, so that the receivers' output is
 // written in between.
 constexpr std::size_t kAtOnce = 64 << 10;
@@ -109,7 +109,7 @@ void Link::carry(Port &from, const FramePtr &frame)
 	const bool doubled = chance(faults.duplication);
 	if (chance(faults.reordering) && !held_[side]) {
 		held_[side] = passing;
-		held_until_[side] = loop_.now() + kReorderingPatience;
+		held_until_[side] = loop_.now() + kReorderingDelay;
 		if (doubled)
 			pass(side, passing);
 		return arm();

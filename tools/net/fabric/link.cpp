@@ -16,7 +16,7 @@ namespace weft::fabric
 namespace
 {
 /* A packet that is reordered waits this long for another to overtake it; then it is sent anyway. */
-constexpr std::chrono::milliseconds kReorderingPatience{10};
+constexpr std::chrono::milliseconds kReorderingDelay{10};
 } // namespace
 
 struct Link::Fate {
@@ -385,7 +385,7 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		if (fate.held && !held_[side]) {
 			held_[side] = std::move(packet);
 			std::uint64_t number = ++held_number_[side];
-			timeline_.after(kReorderingPatience,
+			timeline_.after(kReorderingDelay,
 					[this, side, number] { release_held(side, number); });
 			slow_.store(true, std::memory_order_release);
 			if (!duplicate)

@@ -392,7 +392,7 @@ void Switch::output(PortSide *in, PortSide &out, Packet &&packet)
 		Counters::add(out.port.counters().xmit_discards);
 	if (result == EgressQueue::Result::queued &&
 	    (out.expiry_planned.fetch_or(1u << vl) & 1u << vl) == 0)
-		timeline_.after(patience(out), [this, &out, vl] { expire(out, vl); }, this);
+		timeline_.after(hoq_lifetime(out), [this, &out, vl] { expire(out, vl); }, this);
 }
 
 Clock::time_point Switch::now() const
@@ -400,7 +400,7 @@ Clock::time_point Switch::now() const
 	return timeline_.now();
 }
 
-std::chrono::nanoseconds Switch::patience(const PortSide &out)
+std::chrono::nanoseconds Switch::hoq_lifetime(const PortSide &out)
 {
 	/* The lifetime is 4.096 us * 2^n (IBA 14.2.5.6), and infinite from n = 20 on. */
 	unsigned life = out.hoq_life.load(std::memory_order_relaxed);
@@ -412,7 +412,7 @@ std::chrono::nanoseconds Switch::patience(const PortSide &out)
 void Switch::expire(PortSide &out, std::uint8_t vl)
 {
 	out.expiry_planned.fetch_and(~(1u << vl));
-	auto life = patience(out);
+	auto life = hoq_lifetime(out);
 	const auto now = timeline_.now(); // the queue uses the same clock
 	/* The packets are counted before their credits are returned. */
 	std::vector<Packet> dropped = out.egress.expire(vl, now - life);

@@ -146,7 +146,7 @@ private:
 	 */
 	static bool may_enter(const PortSide &side, const Packet &packet);
 	static bool may_leave(const PortSide &side, const Packet &packet);
-	static std::chrono::nanoseconds patience(const PortSide &out);
+	static std::chrono::nanoseconds hoq_lifetime(const PortSide &out);
 
 	/* Management. */
 	bool pass_on(PortSide &in, Packet &packet);

@@ -196,7 +196,7 @@ void Connection::send_synchronise()
 	next_ = highest_ = setup_.first_sequence + 1;
 	if (!tries_)
 		timed_.emplace(next_, loop_.now());
-	timer_.arm(patience());
+	timer_.arm(retransmission_timeout());
 }
 
 // Returns the rest of the written segment that contains @sequence.
@@ -255,7 +255,7 @@ void Connection::arm()
 	if (waiting())
 		return;
 	if (in_flight() || queued_ || closing_)
-		timer_.arm(patience());
+		timer_.arm(retransmission_timeout());
 	else
 		timer_.cancel();
 }
@@ -263,7 +263,7 @@ void Connection::arm()
 // Randomises the timeout of retransmissions. Otherwise all of them might meet the same fault,
 // because doubled timeouts stay in phase with a fault whose period is a fraction of the first
 // timeout.
-Clock::duration Connection::patience()
+Clock::duration Connection::retransmission_timeout()
 {
 	const auto timeout = round_trip_.timeout();
 	if (!tries_)
@@ -300,7 +300,7 @@ void Connection::timer_fired()
 			++next_;
 		if (before(highest_, first_ + 1))
 			highest_ = first_ + 1;
-		return timer_.arm(patience());
+		return timer_.arm(retransmission_timeout());
 	}
 	timer_.cancel();
 	send_available();

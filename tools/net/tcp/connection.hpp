@@ -174,7 +174,7 @@ private:
 	View written_at(std::uint32_t sequence) const;
 	void timer_fired();
 	void arm();
-	Clock::duration patience();
+	Clock::duration retransmission_timeout();
 
 	std::uint32_t in_flight() const { return next_ - first_; }
 	bool opening() const { return state_ == State::syn_sent || state_ == State::syn_received; }

@@ -98,7 +98,7 @@ void Neighbours::run()
 	std::vector<Ip> lost;
 	for (auto it = known_.begin(); it != known_.end();) {
 		auto &[address, neighbour] = *it;
-		if (!neighbour.tries || loop_.now() - neighbour.since < kPatience) {
+		if (!neighbour.tries || loop_.now() - neighbour.since < kRetryInterval) {
 			++it;
 			continue;
 		}
@@ -122,7 +122,7 @@ void Neighbours::arm()
 	auto next = Clock::time_point::max();
 	for (const auto &[address, neighbour] : known_)
 		if (neighbour.tries)
-			next = std::min(next, neighbour.since + kPatience);
+			next = std::min(next, neighbour.since + kRetryInterval);
 	if (next == Clock::time_point::max())
 		timer_.cancel();
 	else

@@ -24,7 +24,7 @@ public:
 	// time to wait for each answer.
 	static constexpr std::size_t kMostWaiting = 4;
 	static constexpr unsigned kMostTries = 3;
-	static constexpr Clock::duration kPatience = std::chrono::seconds(1);
+	static constexpr Clock::duration kRetryInterval = std::chrono::seconds(1);
 	// Age after which an address is requested again.
 	static constexpr Clock::duration kAgeing = std::chrono::seconds(60);
 

@@ -245,7 +245,7 @@ TEST_F(Flood, ResponsesInProgressAreLimited)
 			return std::ranges::all_of(hosts,
 						   [](const auto &host) { return host->active(); });
 		},
-		kPatience));
+		kTimeLimit));
 	for (auto &host : hosts) {
 		host->received.clear();
 		// The request is for the routes to all ports.

@@ -136,7 +136,7 @@ struct Handover : ::testing::Test {
 	static bool becomes(SubnetManager &sm, SmState state)
 	{
 		return sm.wait_for([&](const auto &status) { return status.state == state; },
-				   kPatience);
+				   kTimeLimit);
 	}
 };
 
@@ -153,7 +153,7 @@ TEST_F(Handover, StandbyTakesOverWhenTheMasterStopsResponding)
 
 	master.silent = true;
 	ASSERT_TRUE(becomes(sm, SmState::master));
-	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kPatience));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kTimeLimit));
 	EXPECT_NE(0, host.lid());
 }
 
@@ -190,11 +190,11 @@ TEST_F(Handover, MasterDoesNotHandOverToALowerPriority)
 	auto sweeps = sm.status().sweeps;
 	Peer &lower = meet(1, SmState::standby);
 	ASSERT_TRUE(
-		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kPatience));
+		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kTimeLimit));
 	sweeps = sm.status().sweeps;
 	sm.request_sweep();
 	ASSERT_TRUE(
-		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kPatience));
+		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kTimeLimit));
 	EXPECT_GE(lower.polled.size(), 1u) << "it was met";
 	EXPECT_EQ(0u, lower.orders.size());
 	EXPECT_EQ(SmState::master, sm.status().state);
@@ -216,7 +216,7 @@ TEST_F(Handover, EqualPriorityDoesNotHandOverToAHigherGuid)
 	const auto sweeps = sm.status().sweeps;
 	Peer &equal = meet(3, SmState::standby, kOurGuid + 0x10);
 	ASSERT_TRUE(
-		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kPatience));
+		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kTimeLimit));
 	EXPECT_EQ(0u, equal.orders.size());
 	EXPECT_EQ(SmState::master, sm.status().state);
 }
@@ -232,7 +232,7 @@ TEST_F(Handover, NewMasterSendsHandoverAcknowledge)
 	const auto order = master.orders.next();
 	ASSERT_TRUE(order);
 	EXPECT_EQ(unsigned{ib::sm_info_acknowledge}, *order);
-	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kPatience));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kTimeLimit));
 }
 
 TEST_F(Handover, SmInfoControlIsRefusedInInvalidStates)

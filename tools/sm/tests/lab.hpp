@@ -15,7 +15,7 @@ namespace weft::sm::testing
 using fabric::testing::MadNode;
 using namespace std::chrono_literals;
 
-constexpr auto kPatience = 20s;
+constexpr auto kTimeLimit = 20s;
 
 // A software end node that sends SA requests.
 struct Host : MadNode {
@@ -157,7 +157,7 @@ struct Lab {
 			[&](const SubnetManager::Status &status) {
 				return status.sweeps > count && status.complete;
 			},
-			kPatience);
+			kTimeLimit);
 	}
 
 	// Everything runs on the test's thread, in virtual time.

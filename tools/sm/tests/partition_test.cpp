@@ -115,7 +115,7 @@ TEST_F(PartitionTest, PartitionsAreEnforcedOnHostPortsOnly)
 		[&](const auto &status) {
 			return status.sweeps > sweeps && status.complete && c.active();
 		},
-		kPatience));
+		kTimeLimit));
 	EXPECT_TRUE(arrives(c, a, kStorageFull));
 }
 
@@ -176,7 +176,7 @@ TEST_F(PartitionTest, UnresponsivePortDoesNotBlockTheSubnetSweep)
 	auto &sm = lab.start(left, 7, own);
 	ASSERT_TRUE(shy.asked.next());
 	ASSERT_TRUE(sm.wait_for(
-		[&](const auto &) { return a.active() && b.active() && c.active(); }, kPatience));
+		[&](const auto &) { return a.active() && b.active() && c.active(); }, kTimeLimit));
 }
 
 TEST_F(PartitionTest, SaAnswersLimitedMembersOfTheDefaultPartition)

@@ -509,7 +509,7 @@ TEST_F(SaTest, PortWithASlowLinkCanJoinTheBroadcastGroup)
 		[&](const auto &status) {
 			return status.sweeps > before && status.complete && b.active();
 		},
-		kPatience));
+		kTimeLimit));
 	auto answer = join(b, ib::ipoib_broadcast_gid(0xffff), kJoinMask);
 	ASSERT_TRUE(answer);
 	ASSERT_EQ(0, answer->header.status);
@@ -534,7 +534,7 @@ TEST_F(SaTest, MembersCanRejoinAfterARateDecrease)
 			[&](const auto &status) {
 				return status.sweeps > before && status.complete && b.active();
 			},
-			kPatience);
+			kTimeLimit);
 	};
 	const auto create = [&](std::uint32_t low, std::uint64_t without, ib::Rate rate) {
 		ib::SaMad mad =

@@ -87,7 +87,7 @@ TEST(SubnetManager, TrapTriggersDiscoveryOfNewHosts)
 	auto before = sm.status().sweeps;
 	Host &late = lab.add_host(sw, 3);
 	ASSERT_TRUE(Lab::settled(sm, before));
-	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, kPatience));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, kTimeLimit));
 	ib::Lid lid = late.lid();
 
 	// The port goes down and up again, and keeps its LID.
@@ -98,7 +98,7 @@ TEST(SubnetManager, TrapTriggersDiscoveryOfNewHosts)
 	before = sm.status().sweeps;
 	lab.links[0]->set_plugged(true);
 	ASSERT_TRUE(Lab::settled(sm, before));
-	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, kPatience));
+	ASSERT_TRUE(sm.wait_for([&](auto &) { return late.active(); }, kTimeLimit));
 	EXPECT_EQ(lid, late.lid());
 }
 
@@ -124,7 +124,7 @@ TEST(SubnetManager, RestartedSwitchGetsItsForwardingTablesAgain)
 				[](const auto &status) {
 					return status.subnet && !status.subnet->find_port(0x7700);
 				},
-				kPatience));
+				kTimeLimit));
 		}
 		const auto before = sm.status().sweeps;
 		far = &lab.fabric.add_switch(config);
@@ -132,7 +132,7 @@ TEST(SubnetManager, RestartedSwitchGetsItsForwardingTablesAgain)
 		lab.fabric.connect(*lab.fabric.find_port("host2"), far->port(2));
 		lab.fabric.connect(*lab.fabric.find_port("host3"), far->port(3));
 		ASSERT_TRUE(Lab::settled(sm, before));
-		ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kPatience));
+		ASSERT_TRUE(sm.wait_for([&](auto &) { return host.active(); }, kTimeLimit));
 		expect_all_reachable(lab);
 	}
 }
@@ -333,8 +333,8 @@ TEST(SubnetManager, HigherPriorityManagerTakesOver)
 			return status.state == state;
 		};
 	};
-	ASSERT_TRUE(second.wait_for(is(ib::SmState::master), kPatience));
-	ASSERT_TRUE(first.wait_for(is(ib::SmState::standby), kPatience));
+	ASSERT_TRUE(second.wait_for(is(ib::SmState::master), kTimeLimit));
+	ASSERT_TRUE(first.wait_for(is(ib::SmState::standby), kTimeLimit));
 	ASSERT_TRUE(Lab::settled(second));
 	EXPECT_EQ(lid, a.lid());
 	EXPECT_EQ(second.status().subnet->port(second.status().subnet->find_port(0xb1)).lid,
@@ -342,9 +342,9 @@ TEST(SubnetManager, HigherPriorityManagerTakesOver)
 
 	// The master disappears, and the standby manager takes over the subnet again.
 	second.set_enabled(false);
-	ASSERT_TRUE(first.wait_for(is(ib::SmState::master), kPatience));
+	ASSERT_TRUE(first.wait_for(is(ib::SmState::master), kTimeLimit));
 	auto back = [&](const auto &) { return a.mads.port_info().sm_lid != 0 && a.active(); };
-	ASSERT_TRUE(first.wait_for(back, kPatience));
+	ASSERT_TRUE(first.wait_for(back, kTimeLimit));
 }
 
 // The cost of a flapping link depends on the change, not on the size of the subnet.
@@ -392,7 +392,7 @@ TEST(LargeSubnet, PartialSweepHasTheSameResultAsAFullSweep)
 		const auto swept = sm.status().sweeps;
 		sm.request_sweep();
 		ASSERT_TRUE(sm.wait_for([&](const auto &status) { return status.sweeps > swept; },
-					kPatience));
+					kTimeLimit));
 		const auto all = sm.status().subnet;
 		ASSERT_EQ(all->nodes.size(), changes->nodes.size()) << "round " << round;
 		ASSERT_EQ(all->end_ports.size(), changes->end_ports.size()) << "round " << round;

@@ -44,7 +44,7 @@ constexpr unsigned kLogSendQueue = 6;
 constexpr std::uint32_t kSendQueue = 1u << kLogSendQueue;
 constexpr unsigned kSendStride = 1024;
 constexpr unsigned kLogCq = 8;
-constexpr auto kPatience = RemoteMachine::kPatience;
+constexpr auto kTimeLimit = RemoteMachine::kTimeLimit;
 
 } // namespace
 
@@ -133,7 +133,7 @@ void Intruder::unplug()
 
 void Intruder::plug_in()
 {
-	const auto deadline = std::chrono::steady_clock::now() + kPatience;
+	const auto deadline = std::chrono::steady_clock::now() + kTimeLimit;
 	// The card may still be busy with the previous client, and refuse this one.
 	while (!machine_) {
 		try {
@@ -187,7 +187,7 @@ void Intruder::must_refuse(const CardDriver::Result &result, const char *what)
 
 ib::PortInfo Intruder::await_active_port(unsigned port)
 {
-	const auto deadline = std::chrono::steady_clock::now() + kPatience;
+	const auto deadline = std::chrono::steady_clock::now() + kTimeLimit;
 	const auto request = driver_->mad(ib::MgmtClass::subn_lid_routed, ib::MadMethod::get,
 					  ib::attr_port_info, port);
 	for (;;) {
@@ -308,7 +308,7 @@ ib::PortCountersExtended Intruder::counters_of(unsigned port)
 
 void Intruder::await_packets(std::uint64_t before, std::uint64_t packets)
 {
-	const auto deadline = std::chrono::steady_clock::now() + kPatience;
+	const auto deadline = std::chrono::steady_clock::now() + kTimeLimit;
 	std::uint64_t sent;
 	while ((sent = packets_sent() - before) < packets)
 		if (std::chrono::steady_clock::now() > deadline)
@@ -352,7 +352,7 @@ void Intruder::send_raw_packet(std::uint16_t dlid, std::uint32_t dest_qp, std::u
 
 void Intruder::await_completions(std::uint32_t number)
 {
-	const auto deadline = std::chrono::steady_clock::now() + kPatience;
+	const auto deadline = std::chrono::steady_clock::now() + kTimeLimit;
 	for (reap(); static_cast<std::int32_t>(completed_ - number) < 0; run_card())
 		if (std::chrono::steady_clock::now() > deadline)
 			throw std::runtime_error("packets do not leave");

@@ -179,7 +179,7 @@ void Intruder::take_descriptors()
 	for (int i = 0; i < connections; ++i)
 		others.push_back(connect_to(options_.card));
 	for (auto &other : others) {
-		if (!testing::FakeClient(std::move(other), RemoteMachine::kPatience).wait_closed())
+		if (!testing::FakeClient(std::move(other), RemoteMachine::kTimeLimit).wait_closed())
 			throw std::runtime_error("a card serves two machines");
 		count("connections");
 	}
@@ -380,7 +380,7 @@ void Intruder::attach_to_everybody(std::uint32_t first_qpn, std::uint32_t last_q
 void Intruder::serve_many_members()
 {
 	constexpr std::uint32_t first = 256, last = 1u << CardDriver::kLogQps, received = 1 << 10;
-	const auto deadline = std::chrono::steady_clock::now() + RemoteMachine::kPatience;
+	const auto deadline = std::chrono::steady_clock::now() + RemoteMachine::kTimeLimit;
 	for (std::uint32_t qpn = first; qpn < last; ++qpn) {
 		must(driver_->command(Opcode::rst2init_qp, qpn, 0,
 				      driver_->qp_mailbox(cq_, ServiceType::ud)),

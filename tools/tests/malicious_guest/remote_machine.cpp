@@ -56,7 +56,7 @@ RemoteMachine::RemoteMachine(const std::filesystem::path &socket, std::uint64_t 
 	if (mapped == MAP_FAILED)
 		fail("mmap");
 	memory_ = static_cast<std::byte *>(mapped);
-	client_ = std::make_unique<testing::FakeClient>(connect_to(socket), kPatience);
+	client_ = std::make_unique<testing::FakeClient>(connect_to(socket), kTimeLimit);
 	client_->greet();
 	client_->map(0, memory_size, memory_fd_.get());
 	client_->write_as<std::uint16_t>(vfio_user::kRegionConfig, kPciCommand, kMemoryAndMaster);

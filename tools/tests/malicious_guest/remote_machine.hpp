@@ -19,7 +19,7 @@ class RemoteMachine final : public testing::Machine
 {
 public:
 	// Time limit for an answer of the daemon on a busy host.
-	static constexpr std::chrono::seconds kPatience{60};
+	static constexpr std::chrono::seconds kTimeLimit{60};
 
 	// Connects to the card at @socket, and shares @memory_size bytes from address 0. All
 	// methods throw FakeClient::HungUp once the daemon has closed the connection, and other

@@ -22,7 +22,7 @@ constexpr std::uint32_t kGrhBytes = 40;
 constexpr std::uint32_t kQkey = 0x11111111;
 constexpr std::uint32_t kMaxBatch = 32;
 constexpr std::uint32_t kMaxPieces = 4;
-constexpr int kPatienceMs = 60'000;
+constexpr int kTimeLimitMs = 60'000;
 
 template<typename T>
 T *made(T *object, const char *what)
@@ -269,7 +269,7 @@ ibv_wc Endpoint::wait_completion(ibv_cq *cq)
 		if (ibv_poll_cq(cq, 1, &wc) > 0)
 			return wc;
 		pollfd file{channel_->fd, POLLIN, 0};
-		if (poll(&file, 1, kPatienceMs) <= 0)
+		if (poll(&file, 1, kTimeLimitMs) <= 0)
 			throw Failure("no completion in time");
 		ibv_cq *of;
 		void *unused;

@@ -71,12 +71,12 @@ public:
 		std::filesystem::remove_all(directory);
 	}
 
-	void start(std::vector<std::string> names, Patience patience = {})
+	void start(std::vector<std::string> names, AnswerLimits limits = {})
 	{
 		scheduler.reset();
 		scheduler.emplace(
 			loop, time, std::move(names), directory / "time.sock",
-			[this](const std::string &reason) { ends.push_back(reason); }, patience);
+			[this](const std::string &reason) { ends.push_back(reason); }, limits);
 	}
 
 	FileDescriptor join() { return weft::connect_unix(directory / "time.sock"); }
@@ -141,9 +141,9 @@ public:
 	struct Called {
 		FileDescriptor member, here, there;
 	};
-	Called call(Patience patience = {})
+	Called call(AnswerLimits limits = {})
 	{
-		start({"node1"}, patience);
+		start({"node1"}, limits);
 		FileDescriptor member = join(1);
 		receive(member);
 		ask(member, Operation::wait);
@@ -151,7 +151,7 @@ public:
 		EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, channel.data()), 0);
 		return {std::move(member), FileDescriptor(channel[0]), FileDescriptor(channel[1])};
 	}
-	void flood(Patience patience);
+	void flood(AnswerLimits limits);
 
 	SharedTime time{1};
 	weft::Reactor reactor{"time server", weft::Reactor::Drive::manual, time};
@@ -266,9 +266,9 @@ TEST_F(SchedulerTest, StopsWaitingForASilentMember)
 }
 
 // Calls a member that sends other messages all the while. Waiting for it must end at a limit.
-void SchedulerTest::flood(Patience patience)
+void SchedulerTest::flood(AnswerLimits limits)
 {
-	const Called called = call(patience);
+	const Called called = call(limits);
 	const FileDescriptor &only = called.member;
 	std::thread kernel([&] {
 		const Message question{Operation::get, 1, 0};

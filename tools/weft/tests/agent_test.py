@@ -24,7 +24,7 @@ from lab import console, errors, guest, process, uml  # noqa: E402
 from lab.guest import Guest, GuestDied  # noqa: E402
 from lab.waiting import DeadlineExceeded, wait_until  # noqa: E402
 
-PATIENCE = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
+TIME_LIMIT = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
 OUT, EXIT, READY, TAKEN = process.OUT, process.EXIT, process.READY, process.TAKEN
 
 
@@ -52,8 +52,8 @@ class Agent(unittest.TestCase):
 
     def assert_ends(self, command, said):
         with self.assertRaisesRegex(GuestDied, said):
-            command.wait(PATIENCE)
-        self.reader.join(PATIENCE)
+            command.wait(TIME_LIMIT)
+        self.reader.join(TIME_LIMIT)
         self.assertFalse(self.reader.is_alive())
 
     def test_oversized_frame_is_a_protocol_error(self):
@@ -70,11 +70,11 @@ class Agent(unittest.TestCase):
         self.frame(number, 99, b"?")
         self.frame(number, OUT, b"well")
         self.frame(number, EXIT, struct.pack("<I", 3))
-        self.assertEqual((command.wait(PATIENCE, check=False).status, command.out), (3, "well"))
+        self.assertEqual((command.wait(TIME_LIMIT, check=False).status, command.out), (3, "well"))
         self.frame(number, OUT, b"after its end")
         second, number = self.command()
         self.frame(number, EXIT, bytes(4))
-        second.wait(PATIENCE)
+        second.wait(TIME_LIMIT)
         self.assertEqual(command.out, "well")
 
     def test_exit_status_of_invalid_size_is_a_protocol_error(self):
@@ -84,7 +84,7 @@ class Agent(unittest.TestCase):
 
     def test_invalid_utf8_release_is_accepted(self):
         self.frame(0, READY, b"\xff\x1b[2J")
-        self.guest.ready(PATIENCE)
+        self.guest.ready(TIME_LIMIT)
 
     def test_output_above_the_limit_fails_the_command(self):
         command, number = self.command()
@@ -93,7 +93,7 @@ class Agent(unittest.TestCase):
                 self.frame(number, OUT, bytes(65536))
             self.frame(number, EXIT, bytes(4))
             with self.assertRaisesRegex(process.CommandFailed, "wrote 2621440 bytes, of which 1048576 are kept"):
-                command.wait(PATIENCE)
+                command.wait(TIME_LIMIT)
         self.assertEqual(len(command.raw), 1 << 20)
 
     def test_unread_output_is_throttled_without_loss(self):
@@ -109,11 +109,11 @@ class Agent(unittest.TestCase):
 
         threading.Thread(target=write, daemon=True).start()
         most = process.MOST_UNREAD + 65536
-        wait_until("output to wait", lambda: command.is_full(), PATIENCE)
+        wait_until("output to wait", lambda: command.is_full(), TIME_LIMIT)
         self.assertLess(sum(written), whole)
         taken = 0
         while True:
-            self.guest.wait_for_event("output", command.is_ready, PATIENCE)
+            self.guest.wait_for_event("output", command.is_ready, TIME_LIMIT)
             ended = command.status is not None
             out, _ = command.drain()
             self.assertLessEqual(len(out), most)
@@ -129,7 +129,7 @@ class Agent(unittest.TestCase):
         for count in (1001, 0xffffffff, 1000, 999, 0):
             self.frame(command._number, process.CONSUMED, struct.pack("<I", count))
             self.frame(command._number, OUT, b".")
-            wait_until("the frame", lambda: command.out, PATIENCE)
+            wait_until("the frame", lambda: command.out, TIME_LIMIT)
             command.drain()
         self.assertEqual(command.window.space(), process.INPUT_MOST)
         self.frame(command._number, process.CONSUMED, b"?")
@@ -149,12 +149,12 @@ class Agent(unittest.TestCase):
 
         def wait():
             with self.assertRaises(GuestDied) as raised:
-                command.wait(PATIENCE)
+                command.wait(TIME_LIMIT)
             said.append(str(raised.exception))
 
         waiter = threading.Thread(target=wait, daemon=True)
         waiter.start()
-        self.close_guest(lambda: waiter.join(PATIENCE))
+        self.close_guest(lambda: waiter.join(TIME_LIMIT))
         self.assertEqual(said, ["node1 has been closed"])
 
     def close_guest(self, wait):
@@ -172,11 +172,11 @@ class Agent(unittest.TestCase):
         command.is_ready()
         for _ in range(process.MOST_UNREAD // 65536):
             self.frame(number, OUT, bytes(65536))
-        wait_until("output to wait", lambda: command.is_full(), PATIENCE)
+        wait_until("output to wait", lambda: command.is_full(), TIME_LIMIT)
         second, following = self.command()
         self.frame(following, EXIT, bytes(4))
         command.abandon()
-        second.wait(PATIENCE)
+        second.wait(TIME_LIMIT)
 
 
 class Console(unittest.TestCase):
@@ -189,7 +189,7 @@ class Console(unittest.TestCase):
             recorder.close_writer()
             for piece in pieces:
                 guest.write(piece)
-        recorder.join(PATIENCE)
+        recorder.join(TIME_LIMIT)
         return self.log.read_bytes()
 
     def test_short_console_is_kept_unchanged(self):
@@ -350,7 +350,7 @@ class Interrupted(unittest.TestCase):
         with subprocess.Popen([sys.executable, "-c", LOSES_IT.format(path=sys.path[:2])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
             try:
                 self.assertEqual(child.stdout.readline(), "goes on\n")
-                self.assertEqual(child.wait(PATIENCE), 130)
+                self.assertEqual(child.wait(TIME_LIMIT), 130)
             finally:
                 child.kill()
 
@@ -385,7 +385,7 @@ class Confined(unittest.TestCase):
 
     def test_set_user_id_bits_cannot_be_set(self):
         with tempfile.TemporaryDirectory(prefix="weft-share-") as folder:
-            subprocess.run([sys.executable, "-B", uml.NO_SETUID, sys.executable, "-c", TRIES, folder], check=True, timeout=PATIENCE)
+            subprocess.run([sys.executable, "-B", uml.NO_SETUID, sys.executable, "-c", TRIES, folder], check=True, timeout=TIME_LIMIT)
             path = pathlib.Path(folder, "file")
             self.assertEqual(path.stat().st_mode & 0o7777, 0o640)
             # Only the filter refuses it: without the filter, the bits can be set.

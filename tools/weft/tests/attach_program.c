@@ -20,7 +20,7 @@ enum {
 	mad_bytes = 256,
 	senders = 4,
 	sends_each = 200,
-	patience_ms = 20000,
+	answer_timeout_ms = 20000,
 	directed_route = 0x81,
 	lid_routed = 0x01,
 	performance = 0x04,
@@ -87,7 +87,7 @@ static int send_query(int port, int agent, uint32_t number)
 	mad[17] = node_info;
 	memset(mad + 32, 0xff, 4); // the permissive LIDs
 	umad_set_addr(umad, 0xffff, 0, 0, 0);
-	int status = umad_send(port, agent, umad, mad_bytes, patience_ms, 0);
+	int status = umad_send(port, agent, umad, mad_bytes, answer_timeout_ms, 0);
 	umad_free(umad);
 	return status;
 }
@@ -109,7 +109,7 @@ static int64_t receive(int port, int timeout_ms)
 
 static int query(int port, int agent, uint32_t number)
 {
-	return send_query(port, agent, number) == 0 && receive(port, patience_ms) == number;
+	return send_query(port, agent, number) == 0 && receive(port, answer_timeout_ms) == number;
 }
 
 struct sender {
@@ -146,7 +146,7 @@ static void with_threads(void)
 			fail("pthread_create");
 	}
 	for (int count = 0; count < senders * sends_each;) {
-		if (epoll_wait(epoll, &event, 1, patience_ms) != 1)
+		if (epoll_wait(epoll, &event, 1, answer_timeout_ms) != 1)
 			fail("epoll_wait");
 		int64_t number;
 		while ((number = receive(port, 0)) >= 0) {
@@ -353,10 +353,10 @@ static int get_all_nodes(int port, int agent, int manager)
 	mad[15] = ++number; // a repeated number would get no response for ten seconds
 	mad[17] = node_info;
 	umad_set_addr(umad, manager, 1, 0, gsi_qkey);
-	if (umad_send(port, agent, umad, mad_bytes, patience_ms, 0))
+	if (umad_send(port, agent, umad, mad_bytes, answer_timeout_ms, 0))
 		fail("umad_send");
 	int length = most;
-	int result = umad_recv(port, umad, &length, patience_ms);
+	int result = umad_recv(port, umad, &length, answer_timeout_ms);
 	umad_free(umad);
 	return result < 0 ? result : length;
 }
@@ -399,7 +399,7 @@ int main(int count, char **words)
 	else if (strcmp(what, "flood") == 0 && count > 4)
 		flood(atoi(words[2]), atoi(words[3]), atoi(words[4]), lid_routed);
 	else if (strcmp(what, "flood-performance") == 0 && count > 2)
-		flood(atoi(words[2]), patience_ms, 0, performance);
+		flood(atoi(words[2]), answer_timeout_ms, 0, performance);
 	else if (strcmp(what, "descriptors") == 0 && count > 2)
 		without_descriptors(atoi(words[2]));
 	else

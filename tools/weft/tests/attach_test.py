@@ -217,8 +217,8 @@ class Ending(Attached):
         self.await_subnet()
         with self.running_on("node1", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
-            self.weftd.wait(daemon.PATIENCE)
-            server.wait(daemon.PATIENCE)
+            self.weftd.wait(daemon.TIME_LIMIT)
+            server.wait(daemon.TIME_LIMIT)
 
 
 class OwnProgram(Attached):
@@ -249,7 +249,7 @@ class OwnProgram(Attached):
 
     def rest_of(self, running):
         """Returns what the program prints until it exits by itself."""
-        rest = running.communicate(timeout=daemon.PATIENCE)[0]
+        rest = running.communicate(timeout=daemon.TIME_LIMIT)[0]
         return rest.splitlines()
 
 
@@ -326,7 +326,7 @@ class OwnPrograms(OwnProgram):
     def test_waiting_programs_get_an_error_when_the_lab_ends(self):
         def end():
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
-            self.weftd.wait(daemon.PATIENCE)
+            self.weftd.wait(daemon.TIME_LIMIT)
         self.check_waiting_programs(end)
 
     def test_waiting_programs_get_an_error_when_weftd_dies(self):
@@ -373,10 +373,10 @@ class OwnPrograms(OwnProgram):
         self.assertLess(most - before, 48)
         daemon.await_that("weftd to be idle", self.is_idle)
 
-    def test_flood_of_repeated_sends_is_bounded(self):
+    def test_memory_is_bounded_in_a_flood_of_retried_sends(self):
         self.check_flood("1", "1000")
 
-    def test_flood_of_waiting_sends_is_bounded(self):
+    def test_memory_is_bounded_in_a_flood_of_waiting_sends(self):
         self.check_flood("60000", "0")
 
     def is_idle(self):
@@ -388,7 +388,7 @@ class OwnPrograms(OwnProgram):
 class Congestion(OwnProgram):
     """A scheduled event slows the link of node2 down. Packets in flight hold the receiver's credits, so a flood has to wait for them."""
 
-    EVENTS = ({"at": daemon.PATIENCE / 20, "command": "link.set", "link": "node2", "settings": {"delay": "10ms"}},)
+    EVENTS = ({"at": daemon.TIME_LIMIT / 20, "command": "link.set", "link": "node2", "settings": {"delay": "10ms"}},)
 
     def waits(self, switch):
         """The counter PortXmitWait of the switch's port to node2."""
@@ -463,7 +463,7 @@ class PytestPlugin(unittest.TestCase):
         done = subprocess.run(["/usr/bin/python3", "-B", "-m", "pytest", "-p", "weft.pytest_plugin", "-p", "no:cacheprovider", "--weft", folder / "build/bin/weft",
                                "--weft-logs", folder / "logs", TREE / "tools/weft/python/examples/test_opensm.py"], cwd=folder,
                               env={**os.environ, "PYTHONPATH": str(TREE / "tools/weft/python")}, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              check=False, timeout=4 * daemon.PATIENCE)
+                              check=False, timeout=4 * daemon.TIME_LIMIT)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"3 passed in")
         # One lab served all of them.

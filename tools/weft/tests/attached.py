@@ -101,7 +101,7 @@ class Attached(unittest.TestCase):
     def run_on(self, node, *words, status=0):
         """Returns the standard output of a program on a node, which must exit with that status."""
         done = subprocess.run(self.command(node, *words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              env=self.environment(), timeout=daemon.PATIENCE)
+                              env=self.environment(), timeout=daemon.TIME_LIMIT)
         self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
         return done.stdout
 

@@ -78,19 +78,19 @@ class Capture(unittest.TestCase):
         block(running.stdout)
         self.assertTrue(self.is_captured())
         running.stdout.close()
-        self.assertEqual(running.wait(daemon.PATIENCE), 0)
+        self.assertEqual(running.wait(daemon.TIME_LIMIT), 0)
         self.assertFalse(self.is_captured())
 
-    def test_signal_stops_the_capture_after_its_last_packet(self):
+    def test_packets_captured_before_a_signal_are_written(self):
         running = self.capture("all", "-w", "-")
         block(running.stdout)
         self.weft("sm", "sweep")
         daemon.await_that("packets of the sweep", self.captured)
         running.send_signal(signal.SIGINT)
         self.assertGreater(len(running.stdout.read()), 32 + 16 + 290)
-        self.assertEqual(running.wait(daemon.PATIENCE), 0)
+        self.assertEqual(running.wait(daemon.TIME_LIMIT), 0)
 
-    def test_signal_stops_the_capture_with_a_stalled_reader(self):
+    def test_second_signal_stops_a_capture_whose_reader_stalls(self):
         running = self.capture("all", "-w", "-")
         block(running.stdout)
         fcntl.fcntl(running.stdout, F_SETPIPE_SZ, PIPE)
@@ -103,12 +103,12 @@ class Capture(unittest.TestCase):
         running.send_signal(signal.SIGINT)
         daemon.await_that("the end of the capture", lambda: not self.is_captured())
         running.send_signal(signal.SIGINT)
-        running.wait(daemon.PATIENCE)
+        running.wait(daemon.TIME_LIMIT)
 
     def test_capture_to_a_terminal_is_refused(self):
         master, slave = pty.openpty()
         done = subprocess.run([WEFT, "--socket-dir", self.directory, "capture", "all", "-w", "-"], stdin=subprocess.DEVNULL, stdout=slave,
-                              stderr=subprocess.PIPE, text=True, timeout=daemon.PATIENCE, check=False)
+                              stderr=subprocess.PIPE, text=True, timeout=daemon.TIME_LIMIT, check=False)
         os.close(slave)
         os.close(master)
         self.assertEqual(done.returncode, 1)
@@ -117,7 +117,7 @@ class Capture(unittest.TestCase):
     def test_capture_that_cannot_be_written_is_reported(self):
         """weftd buffers the packets, so the file of a full disk can be opened, and some packets are counted."""
         done = subprocess.run([WEFT, "--socket-dir", self.directory, "capture", "all", "-w", "/dev/full", "--seconds", "0.1"], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=daemon.PATIENCE, check=False)
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=daemon.TIME_LIMIT, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("/dev/full is incomplete", done.stderr)
 
@@ -129,7 +129,7 @@ class Output(unittest.TestCase):
 
     def weft(self, *words, **streams):
         return subprocess.run([WEFT, "--socket-dir", self.directory, *words], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                              timeout=daemon.PATIENCE, check=False, **streams)
+                              timeout=daemon.TIME_LIMIT, check=False, **streams)
 
     def test_full_disk_under_standard_output_is_reported(self):
         for words in (("fabric", "show"), ("counters", "--all"), ("--json", "fabric", "show"), ("log",), ("fabric", "show", "--svg", "-")):

@@ -8,13 +8,13 @@ import subprocess
 import tempfile
 import time
 
-PATIENCE = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
+TIME_LIMIT = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
 WEB = pathlib.Path(__file__).resolve().parent.parent / "web/weft-web"
 
 
 def await_that(what, condition):
     """Returns the first true value of condition()."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIME_LIMIT
     while not (value := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited in vain for {what}")
@@ -32,7 +32,7 @@ def process(*command, **options):
                 running.stdout.close()      # no process reads it any more, and it may be full
             running.terminate()
             try:
-                running.wait(PATIENCE)
+                running.wait(TIME_LIMIT)
             except subprocess.TimeoutExpired:
                 running.kill()
 

@@ -20,7 +20,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
 import cases
 import topology  # noqa: E402
-from daemon import PATIENCE, await_that, weftd  # noqa: E402
+from daemon import TIME_LIMIT, await_that, weftd  # noqa: E402
 
 CARDS = 1000
 ENDPOINTS = 10000
@@ -59,7 +59,7 @@ class Idle(unittest.TestCase):
         with weftd(WEFTD, made.text()) as (process, directory):
             self.assertEqual(list(directory.glob("node*.sock")), [])
             with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(PATIENCE)
+                client.settimeout(TIME_LIMIT)
                 client.connect(str(directory / "control.sock"))
                 answers = client.makefile("r")
 

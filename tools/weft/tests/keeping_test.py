@@ -64,7 +64,7 @@ class Kept(unittest.TestCase):
         return number
 
     def die(self):
-        """weftd ends."""
+        """Closes weftd's connection, as when weftd exits."""
         self.weftd.close()
         self.keeper.stand_in()
 
@@ -153,7 +153,7 @@ class Kept(unittest.TestCase):
         self.assertFalse(thread.is_alive())
 
     def other(self, identifier):
-        """Another program is connected to the card."""
+        """Connects another program to the card; returns the program's end of the connection."""
         program, theirs = socket.socketpair()
         self.enterContext(program)
         program.settimeout(60)
@@ -161,8 +161,8 @@ class Kept(unittest.TestCase):
         theirs.close()
         return program
 
-    def test_connections_of_a_replaced_or_stopped_guest_are_closed(self):
-        """A host whose card was replaced has another connection. weftd does not report the end of the former one."""
+    def test_former_connections_of_a_replaced_or_stopped_guest_are_closed(self):
+        """A guest whose card was replaced has a new connection. weftd does not report the end of the former one."""
         first, second = self.other(b"2"), self.other(b"3")
         self.qemu.close()
         first.close()
@@ -174,7 +174,7 @@ class Kept(unittest.TestCase):
         self.assertEqual((second.recv(1), third.recv(1)), (b"", b""))
 
     def passed(self):
-        """weftd has been started again, and the guest's connection passed on."""
+        """Restarts weftd and passes the guest's connection on to it."""
         self.die()
         self.weftd = self.enterContext(self.keeper.open())
         self.weftd.settimeout(60)
@@ -184,7 +184,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(record, b"adopt node1\n1")
 
     def assert_kept(self):
-        """The guest's connection, and no other, is kept after weftd has exited."""
+        """Verifies that only the guest's connection is kept after weftd has exited."""
         self.die()
         self.assertEqual(self.ask(message(keeping.RESET)), (7, keeping.RESET, keeping.REPLY, 0, b""))
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n1", 1))
@@ -254,8 +254,8 @@ class Kept(unittest.TestCase):
         self.die()
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n", 1))
 
-    def test_connection_within_a_message_is_passed_on(self):
-        """The guest's QEMU has sent a part of a message. weftd will read the rest, and then refuse the message, but no request waits for its reply."""
+    def test_connection_with_an_incomplete_message_is_passed_on(self):
+        """QEMU has sent a part of a message. The next weftd will read the rest and refuse the message, but no request waits for its reply."""
         self.die()
         self.qemu.sendall(message(keeping.RESET)[:5])
         daemon.await_that("the part to be read", lambda: not select.select([next(iter(self.keeper._cards["node1"].values()))._socket], [], [], 0)[0])
@@ -268,7 +268,7 @@ class Kept(unittest.TestCase):
         self.assertFalse(self.keeper.has("node1"))
 
     def test_records_of_a_killed_weftd_are_read(self):
-        """They are read even if weftd had not read all that was sent to it."""
+        """The records are read even if weftd had not read all records that were sent to it."""
         self.notify("received", body=VERSION)
         self.die()
         self.weftd = self.enterContext(self.keeper.open())

@@ -27,7 +27,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
 import keeping  # noqa: E402
-from daemon import PATIENCE, await_that  # noqa: E402
+from daemon import TIME_LIMIT, await_that  # noqa: E402
 from keeping import HEADER  # noqa: E402
 from weftd_process import STATE, Daemon  # noqa: E402
 
@@ -107,11 +107,11 @@ class Client(threading.Thread):
                 done.set_exception(error)
 
         self._work.put(run)
-        return done.result(PATIENCE)
+        return done.result(TIME_LIMIT)
 
     def end(self):
         self._ended = True
-        self.join(PATIENCE)
+        self.join(TIME_LIMIT)
         self.close()
         if self.error:
             raise self.error
@@ -119,9 +119,9 @@ class Client(threading.Thread):
     def close(self):
         self._socket.close()
 
-    def ask(self, command, body, descriptors=(), patience=PATIENCE):
+    def ask(self, command, body, descriptors=(), time_limit=TIME_LIMIT):
         """Returns the body of the reply; None if there is none in time, for example if weftd was killed after it had read the request."""
-        self._socket.settimeout(patience)
+        self._socket.settimeout(time_limit)
         self._number = self._number % 0xffff + 1
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
         self._socket.sendmsg([HEADER.pack(self._number, command, HEADER.size + len(body), 0, 0) + body], rights)
@@ -144,8 +144,8 @@ class Client(threading.Thread):
             self._pending += piece
         return self._pending[:size]
 
-    def read(self, region, offset, form, patience=PATIENCE):
-        answer = self.ask(keeping.REGION_READ, keeping.ACCESS.pack(offset, region, struct.calcsize(form)), patience=patience)
+    def read(self, region, offset, form, time_limit=TIME_LIMIT):
+        answer = self.ask(keeping.REGION_READ, keeping.ACCESS.pack(offset, region, struct.calcsize(form)), time_limit=time_limit)
         return answer and struct.unpack(form, answer[keeping.ACCESS.size:])[0]
 
     def begin_command(self):

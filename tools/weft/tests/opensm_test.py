@@ -66,7 +66,7 @@ class Configured(Attached):
     def answer(self, node, *words):
         """Returns the output of a program on a node, or nothing if it fails."""
         done = subprocess.run(self.command(node, *words), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=self.environment(),
-                              timeout=daemon.PATIENCE)
+                              timeout=daemon.TIME_LIMIT)
         return done.stdout if done.returncode == 0 else ""
 
     def weft(self, *words):
@@ -295,7 +295,7 @@ class WithOwnManager(Configured):
 
 def event(step, command, **members):
     """A scheduled request. A test has to see the effect of one before the next, so a step is longer than OpenSM and the programs take on a slow computer."""
-    return {"at": step * daemon.PATIENCE / 15, "command": command, **members}
+    return {"at": step * daemon.TIME_LIMIT / 15, "command": command, **members}
 
 
 def applied(lab):

@@ -12,7 +12,7 @@ import threading
 import unittest
 
 sys.dont_write_bytecode = True
-from daemon import PATIENCE
+from daemon import TIME_LIMIT
 
 PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "examples/replug-cards"
 OK = {"return": {}}
@@ -45,7 +45,7 @@ class Replug(unittest.TestCase):
         listener = self.enterContext(socket.socket(socket.AF_UNIX))
         listener.bind(str(path))
         listener.listen()
-        listener.settimeout(PATIENCE)
+        listener.settimeout(TIME_LIMIT)
         return listener
 
     def serve(self):
@@ -87,7 +87,7 @@ class Replug(unittest.TestCase):
         self.client, _ = self.weftd.accept()
 
     def finish(self, running):
-        out, err = running.communicate(timeout=PATIENCE)
+        out, err = running.communicate(timeout=TIME_LIMIT)
         self.client.close()
         return running.returncode, out, err
 
@@ -135,7 +135,7 @@ class Replug(unittest.TestCase):
     def test_card_is_not_added_before_the_former_one_is_deleted(self):
         """The guest may refuse to release it."""
         self.answers = {"device_del": [[OK, deleted("b")]]}
-        status, _, err = self.run_once("--device-del", "--timeout", str(PATIENCE / 20), "a@root0=/run/a.sock")
+        status, _, err = self.run_once("--device-del", "--timeout", str(TIME_LIMIT / 20), "a@root0=/run/a.sock")
         self.assertEqual((status, err), (1, "replug-cards: QEMU has not completed device_del of a in time\n"))
         self.assertEqual([name for name, _ in self.commands], ["device_del"])
 
@@ -154,10 +154,10 @@ class Replug(unittest.TestCase):
     def test_bad_arguments_are_refused(self):
         for words, reason in ((["a=/a"], "give either --ports or --device-del"), (["--ports", "p", "--device-del", "a@r=/a"], "give either --ports or --device-del"),
                               (["--ports", "p", "a"], "a is not ID=SOCKET"), (["--device-del", "a=/a"], "--device-del needs ID@PORT=SOCKET")):
-            done = subprocess.run([sys.executable, PROGRAM, self.control, self.qmp, *words], capture_output=True, text=True, check=False, timeout=PATIENCE)
+            done = subprocess.run([sys.executable, PROGRAM, self.control, self.qmp, *words], capture_output=True, text=True, check=False, timeout=TIME_LIMIT)
             self.assertEqual(done.returncode, 2)
             self.assertIn(reason, done.stderr)
-        done = subprocess.run([sys.executable, PROGRAM, "/none", self.qmp, "--ports", "p", "a=/a"], capture_output=True, text=True, check=False, timeout=PATIENCE)
+        done = subprocess.run([sys.executable, PROGRAM, "/none", self.qmp, "--ports", "p", "a=/a"], capture_output=True, text=True, check=False, timeout=TIME_LIMIT)
         self.assertEqual((done.returncode, done.stderr), (1, "replug-cards: cannot connect to weftd at /none: No such file or directory\n"))
 
 

@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-from daemon import PATIENCE, await_that
+from daemon import TIME_LIMIT, await_that
 
 HERE = pathlib.Path(__file__).resolve().parent
 SESSION = HERE.parent / "session/weft-session"
@@ -48,14 +48,14 @@ class Restart(unittest.TestCase):
         self.addCleanup(self.weft, "lab", "down", status=None)
 
     def weft(self, *words, status=0):
-        done = subprocess.run([WEFT, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE)
+        done = subprocess.run([WEFT, "--socket-dir", self.folder, *words], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=TIME_LIMIT)
         if status is not None:
             self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
     def up(self, *options, weftd=None):
         done = subprocess.run([sys.executable, SESSION, self.folder, "up", f"weftd={weftd or WEFTD}", f"lab={self.lab}", *options],
-                              capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=PATIENCE)
+                              capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=TIME_LIMIT)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stderr
 
@@ -233,7 +233,7 @@ class Restart(unittest.TestCase):
         await_that("weft top to be connected", lambda: printed.stat().st_size)
         self.kill()
         for words, client in clients.items():
-            self.assertEqual(client.wait(PATIENCE), 1, words)
+            self.assertEqual(client.wait(TIME_LIMIT), 1, words)
             self.assertIn("weftd has ended", client.stderr.read(), words)
 
 

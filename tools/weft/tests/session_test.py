@@ -87,7 +87,7 @@ class OwnKernel(Folder):
             self.assertEqual([path for path, _ in found.modules], ["kernel/drivers/virtio-blk.ko", "kernel/drivers/ext4.ko"])
             self.assertIsNone(found.lack(own_kernel.CARRIES_A_GUEST[:3]))
 
-    def test_installed_kernel_has_its_modules(self):
+    def test_modules_of_an_installed_kernel_are_found(self):
         """vmlinuz-RELEASE has its modules in ../lib/modules/RELEASE, compressed or not; --modules takes any of three folders."""
         found = own_kernel.look(self.installed("virtio_blk.ko.xz", "ext4.ko.zst", "overlay.ko"))
         self.assertIsNone(found.lack([("virtio_blk", "X", ""), ("ext4", "X", ""), ("overlay", "X", "")]))
@@ -237,14 +237,14 @@ class Accelerated(Folder):
             self.assertEqual(self.options(True, True), self.KVM)
         self.assertEqual(self.boots, 1, "one trial for each boot of the host")
 
-    def test_emulation_is_used_if_the_trial_boot_hangs(self):
+    def test_tcg_is_used_if_the_trial_boot_hangs(self):
         self.assertEqual(self.options(True, False), self.EMULATED)
 
-    def test_emulation_is_used_without_kvm(self):
+    def test_tcg_is_used_without_kvm(self):
         self.assertEqual(self.options(False, True), self.EMULATED)
         self.assertEqual(self.boots, 0)
 
-    def test_emulation_is_used_on_request(self):
+    def test_tcg_is_used_on_request(self):
         self.assertEqual(self.options(True, True, WEFT_KVM="0"), self.EMULATED)
 
 
@@ -1059,7 +1059,7 @@ print("ended")
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=30)
         self.assertEqual(done.stdout, "ended\n", done.stderr)
 
-    def test_interrupted_command_exits_with_the_signal_as_status(self):
+    def test_interrupted_command_exits_with_128_plus_the_signal(self):
         """A lab's process accepts the connection and does not answer."""
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.folder / "lab.sock"))
@@ -1072,7 +1072,7 @@ print("ended")
                     said = command.communicate(timeout=60)[1]
                 self.assertEqual((command.returncode, said), (128 + number, "weft: interrupted\n"))
 
-    def test_interrupted_script_exits_with_the_signal_as_status(self):
+    def test_interrupted_script_exits_with_128_plus_the_signal(self):
         script = f"import sys\nsys.path[:0] = {sys.path[:2]!r}\nfrom lab import errors\nwith errors.reported('script'):\n    print('here', flush=True); input()"
         for number in (signal.SIGINT, signal.SIGTERM):
             with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as command:

@@ -39,15 +39,15 @@ class Ended(unittest.TestCase):
         return status, said.getvalue()
 
     def test_guest_that_exits_after_an_oops_gives_status_125(self):
-        status, said = self.run_lab([self.OOPS], f"node1 ended (status 1)\n{self.OOPS}")
+        status, said = self.run_lab([self.OOPS], f"node1 ended with status 1\n{self.OOPS}")
         self.assertEqual((status, said.count(self.OOPS)), (125, 1))
 
     def test_report_is_printed_if_the_error_lacks_it(self):
-        status, said = self.run_lab([self.OOPS], "node2 ended (status 1)")
+        status, said = self.run_lab([self.OOPS], "node2 ended with status 1")
         self.assertEqual((status, said.count(f"the kernel of node1 reported:\n{self.OOPS}")), (125, 1))
 
     def test_guest_that_exits_without_a_report_gives_status_126(self):
-        self.assertEqual(self.run_lab([], "node1 ended (status 1)"), (126, "weft run: node1 ended (status 1)\n"))
+        self.assertEqual(self.run_lab([], "node1 ended with status 1"), (126, "weft run: node1 ended with status 1\n"))
 
     def run_and_fail(self, logs_written, kind=LabError):
         """Runs in a lab that fails after it has written these logs; returns the error and the printed text."""

@@ -32,7 +32,7 @@ from lab import process  # noqa: E402
 from lab.guest import Guest  # noqa: E402
 from lab.waiting import wait_until  # noqa: E402
 
-PATIENCE = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
+TIME_LIMIT = 60 * float(os.environ.get("WEFT_SLOWNESS", "1"))
 
 
 def set_size(terminal, rows, columns):
@@ -43,7 +43,7 @@ def read_until(terminal, text):
     """Reads a terminal until this text has come. Raises OSError at the terminal's end, AssertionError if nothing comes."""
     seen = b""
     while text not in seen:
-        if not select.select([terminal], [], [], PATIENCE)[0]:
+        if not select.select([terminal], [], [], TIME_LIMIT)[0]:
             raise AssertionError(f"{text} did not come, but {seen}")
         seen += os.read(terminal, 4096)
 
@@ -73,7 +73,7 @@ class AgentCase(unittest.TestCase):
             relay.start()
         threading.Thread(target=self.guest._read_frames, args=(self.guest._agent,), daemon=True).start()
         self.addCleanup(self.end)
-        self.guest.ready(PATIENCE)
+        self.guest.ready(TIME_LIMIT)
         os.close(far)
 
     def read_line(self):
@@ -100,7 +100,7 @@ class AgentCase(unittest.TestCase):
         self.guest._agent.close()
         # The terminal's number may be given to another one once it is closed, so that no thread may still read from it.
         for relay in self.relays:
-            relay.join(PATIENCE)
+            relay.join(TIME_LIMIT)
             self.assertFalse(relay.is_alive())
         os.close(self.line)
 
@@ -111,7 +111,7 @@ class AgentCase(unittest.TestCase):
         """Gives input as far as there is space for it."""
         for begin in range(0, len(data), process.INPUT_PIECE):
             piece = data[begin:begin + process.INPUT_PIECE]
-            self.guest.wait_for_event("space for input", lambda: command.status is not None or command.window.space() >= len(piece), PATIENCE)
+            self.guest.wait_for_event("space for input", lambda: command.status is not None or command.window.space() >= len(piece), TIME_LIMIT)
             command.give(piece)
 
 
@@ -121,7 +121,7 @@ class Agent(AgentCase):
         command = self.start("cat")
         self.give_all(command, data)
         command.give(b"")
-        command.wait(PATIENCE)
+        command.wait(TIME_LIMIT)
         self.assertEqual(command.raw, data)
 
     def test_unread_input_is_limited(self):
@@ -137,44 +137,44 @@ class Agent(AgentCase):
                 given += process.INPUT_PIECE
         self.assertLess(given, 1 << 20)
         # The agent continues to serve other commands.
-        self.assertEqual(self.guest.run(["echo", "here"], PATIENCE).out, "here\n")
+        self.assertEqual(self.guest.run(["echo", "here"], TIME_LIMIT).out, "here\n")
         command.kill()
-        self.assertEqual(command.wait(PATIENCE, check=False).status, 137)
+        self.assertEqual(command.wait(TIME_LIMIT, check=False).status, 137)
 
     def test_input_for_a_command_without_a_reader_is_dropped(self):
         command = self.start("bash", "-c", "exec <&-; read -rt 1000 <> <(:)")
         self.give_all(command, bytes(1 << 20))
         command.kill(signal.SIGTERM)
-        self.assertEqual(command.wait(PATIENCE, check=False).status, 143)
+        self.assertEqual(command.wait(TIME_LIMIT, check=False).status, 143)
 
     def test_terminal_has_a_size_and_keys_send_signals(self):
         command = self.start("bash", "-c", "test -t 0 && test -t 1 && stty size; read -r; stty size; echo ready; exec sleep 1000", terminal=(31, 97), environment=("TERM=xterm",))
-        command.wait_output("31 97\r\n", PATIENCE)
+        command.wait_output("31 97\r\n", TIME_LIMIT)
         command.resize(40, 120)
         command.give(b"\r")
         # A shell that waits for a program lets the program handle Ctrl-C.
-        command.wait_output("40 120\r\nready", PATIENCE)
+        command.wait_output("40 120\r\nready", TIME_LIMIT)
         command.give(b"\x03")
-        self.assertEqual(command.wait(PATIENCE, check=False).status, 130)
+        self.assertEqual(command.wait(TIME_LIMIT, check=False).status, 130)
 
     def test_exit_of_the_shell_hangs_up_its_jobs(self):
         command = self.start("bash", "-c", "(trap 'touch %s/hung-up; exit' HUP; echo ready; while :; do sleep 0.1; done) & wait $!" % self.directory.name, terminal=(24, 80))
-        command.wait_output("ready", PATIENCE)
+        command.wait_output("ready", TIME_LIMIT)
         command.kill(signal.SIGHUP)
-        command.wait(PATIENCE, check=False)
-        wait_until("the job to be hung up", (pathlib.Path(self.directory.name) / "hung-up").exists, PATIENCE)
+        command.wait(TIME_LIMIT, check=False)
+        wait_until("the job to be hung up", (pathlib.Path(self.directory.name) / "hung-up").exists, TIME_LIMIT)
 
     def test_endless_output_can_be_interrupted(self):
         command = self.start("yes")
-        self.guest.wait_for_event("output", command.is_ready, PATIENCE)
+        self.guest.wait_for_event("output", command.is_ready, TIME_LIMIT)
         command.kill(signal.SIGINT)
         while command.status is None:
-            self.guest.wait_for_event("output, or the end", command.is_ready, PATIENCE)
+            self.guest.wait_for_event("output, or the end", command.is_ready, TIME_LIMIT)
             command.drain()
-        self.assertEqual(command.wait(PATIENCE, check=False).status, 130)
+        self.assertEqual(command.wait(TIME_LIMIT, check=False).status, 130)
 
     def test_commands_have_the_default_sigpipe_action(self):
-        command = self.guest.run("yes | head -n 1 >/dev/null; echo ${PIPESTATUS[0]}", PATIENCE)
+        command = self.guest.run("yes | head -n 1 >/dev/null; echo ${PIPESTATUS[0]}", TIME_LIMIT)
         self.assertEqual(command.out, "141\n")
 
 
@@ -193,7 +193,7 @@ class Shell(AgentCase):
         return [sys.executable, "-B", SESSION / "weft-session", self.folder, "shell", f"host={words[0]}", "--", *words[1:]]
 
     def shell(self, *words, given=b""):
-        return subprocess.run(self.words(*words), input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        return subprocess.run(self.words(*words), input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIME_LIMIT, check=False)
 
     def is_running(self, mark):
         """Returns whether a process of the "guest" has this word on its command line."""
@@ -230,7 +230,7 @@ class Shell(AgentCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (5, b"3\n4\nhere\n", b""))
 
     def test_closed_standard_input_gives_end_of_file(self):
-        done = subprocess.run(["bash", "-c", '"$@" <&-', "bash", *self.words("node1", "cat; echo end")], stdout=subprocess.PIPE, timeout=PATIENCE, check=False)
+        done = subprocess.run(["bash", "-c", '"$@" <&-', "bash", *self.words("node1", "cat; echo end")], stdout=subprocess.PIPE, timeout=TIME_LIMIT, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, b"end\n"))
 
     def test_unknown_host_is_reported(self):
@@ -241,7 +241,7 @@ class Shell(AgentCase):
         running = subprocess.Popen(self.words("node1", "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.1; done"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
         running.send_signal(signal.SIGINT)
-        self.assertEqual(running.communicate(timeout=PATIENCE)[0], b"caught\n")
+        self.assertEqual(running.communicate(timeout=TIME_LIMIT)[0], b"caught\n")
         self.assertEqual(running.returncode, 7)
 
     def test_weft_exits_at_once_on_a_second_signal(self):
@@ -250,29 +250,29 @@ class Shell(AgentCase):
         running.send_signal(signal.SIGINT)
         self.assertEqual(running.stdout.readline(), b"caught\n")
         running.send_signal(signal.SIGTERM)
-        running.communicate(timeout=PATIENCE)
+        running.communicate(timeout=TIME_LIMIT)
         self.assertEqual(running.returncode, 143)
 
     def test_command_gets_sighup_when_its_caller_exits(self):
         mark = f"hung-up-{os.getpid()}-{random.randrange(1 << 30)}"
         running = subprocess.Popen(self.words("node1", f"echo ready; exec -a {mark} sleep 1000"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")
-        wait_until("the command to run", lambda: self.is_running(mark), PATIENCE)
+        wait_until("the command to run", lambda: self.is_running(mark), TIME_LIMIT)
         running.kill()
         running.communicate()
-        wait_until("the command to end", lambda: not self.is_running(mark), PATIENCE)
+        wait_until("the command to end", lambda: not self.is_running(mark), TIME_LIMIT)
 
     def test_closed_output_pipe_stops_the_command(self):
         done = subprocess.run(["bash", "-c", '"$@" | head -n 1; exit ${PIPESTATUS[0]}', "bash", *self.words("node1", "yes")], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=TIME_LIMIT, check=False)
         self.assertEqual((done.stdout, done.stderr), (b"y\n", b""))
         self.assertEqual(self.shell("node1", "echo here").stdout, b"here\n")
 
     def test_slow_reader_gets_the_complete_output(self):
         """The output that waits in the lab's process exceeds the maximum size of a frame."""
         running = subprocess.Popen(self.words("node1", "for i in {1..40}; do head -c 100003 /dev/zero; sleep 0.02; done; echo end"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        wait_until("output to wait", lambda: any(process.is_full() for process in list(self.guest._processes.values())), PATIENCE)
-        out, err = running.communicate(timeout=PATIENCE)
+        wait_until("output to wait", lambda: any(process.is_full() for process in list(self.guest._processes.values())), TIME_LIMIT)
+        out, err = running.communicate(timeout=TIME_LIMIT)
         self.assertEqual((running.returncode, err), (0, b""))
         self.assertEqual((len(out), out[-4:]), (40 * 100003 + 4, b"end\n"))
 
@@ -290,18 +290,18 @@ class Shell(AgentCase):
             log.write("second\n")
         self.assertEqual(following.stdout.readline(), b"second\n")
         following.send_signal(signal.SIGINT)
-        self.assertEqual((following.communicate(timeout=PATIENCE), following.returncode), ((b"", b""), 0))
+        self.assertEqual((following.communicate(timeout=TIME_LIMIT), following.returncode), ((b"", b""), 0))
 
     def test_console_is_followed_until_its_reader_closes_the_pipe(self):
         following = self.follow()
         following.stdout.close()
-        self.assertEqual((following.wait(PATIENCE), following.stderr.read()), (0, b""))
+        self.assertEqual((following.wait(TIME_LIMIT), following.stderr.read()), (0, b""))
         following.stderr.close()
 
     def test_console_is_followed_until_the_lab_ends(self):
         following = self.follow()
         self.server.listener.shutdown(socket.SHUT_RDWR)
-        self.assertEqual((following.communicate(timeout=PATIENCE), following.returncode), ((b"", b""), 0))
+        self.assertEqual((following.communicate(timeout=TIME_LIMIT), following.returncode), ((b"", b""), 0))
 
     def test_lab_accepts_clients_again_after_a_shortage_of_descriptors(self):
         """accept() fails with EMFILE twice; the shell waits and then runs its command."""
@@ -324,7 +324,7 @@ class Shell(AgentCase):
         self.guest._agent.shutdown(socket.SHUT_RDWR)
         done = self.shell("node1", "true")
         self.assertEqual((done.returncode, done.stdout), (1, b""))
-        self.assertRegex(done.stderr, rb"^weft: node1 ended \(status -9\) while waiting for it to take a command: "
+        self.assertRegex(done.stderr, rb"^weft: node1 was killed by SIGKILL while waiting for the agent to read a command: "
                                       rb"`weft lab console node1` shows why, `weft lab restart node1` starts it again\n$")
 
     def test_closed_guest_is_reported(self):
@@ -334,7 +334,7 @@ class Shell(AgentCase):
         self.guest._monitor = types.SimpleNamespace(close=lambda: None)
         self.guest._keep_log = True
         self.guest.close()
-        _, err = running.communicate(b"more\n", timeout=PATIENCE)
+        _, err = running.communicate(b"more\n", timeout=TIME_LIMIT)
         self.assertEqual((running.returncode, err), (1, b"weft: node1 has been closed\n"))
 
     def test_stalled_guest_does_not_delay_others(self):
@@ -352,7 +352,7 @@ class Shell(AgentCase):
             clients.append(subprocess.Popen(self.words("malicious", "true", "x" * 100_000), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             self.addCleanup(clients[-1].wait)
             self.addCleanup(clients[-1].kill)
-        wait_until("the port to be full", malicious._sending.locked, PATIENCE)
+        wait_until("the port to be full", malicious._sending.locked, TIME_LIMIT)
         self.assertEqual(self.shell("node1", "echo here").stdout, b"here\n")
 
     def test_client_that_violates_the_protocol_is_disconnected(self):
@@ -361,7 +361,7 @@ class Shell(AgentCase):
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(str(self.folder / "lab.sock"))
                 client.sendall(b'{"host": "node1", "words": ["sleep", "1000"]}\n' + frame)
-                client.settimeout(PATIENCE)
+                client.settimeout(TIME_LIMIT)
                 _, kind, data = process.read_frame(client.makefile("rb"))
                 self.assertEqual((kind, data), (process.EXIT, struct.pack("<I", 128 + signal.SIGHUP)))
         for line in (b"\n", b"{}\n", b"[1]\n", b'{"host": [], "words": 3}\n',
@@ -369,7 +369,7 @@ class Shell(AgentCase):
             with socket.socket(socket.AF_UNIX) as client:
                 client.connect(str(self.folder / "lab.sock"))
                 client.sendall(line)
-                client.settimeout(PATIENCE)
+                client.settimeout(TIME_LIMIT)
                 client.recv(4096)
 
     def test_terminal_is_restored_after_the_command(self):
@@ -391,7 +391,7 @@ class Shell(AgentCase):
         threading.Thread(target=read, daemon=True).start()
 
         def expect(text):
-            wait_until(f"{text} on the terminal", lambda: text in seen, PATIENCE)
+            wait_until(f"{text} on the terminal", lambda: text in seen, TIME_LIMIT)
 
         os.write(near, b"PS1='<''> '; echo \"$TERM $(stty size)\"\r")
         expect(b"vt100 33 101\r\n")
@@ -402,12 +402,12 @@ class Shell(AgentCase):
         # Ctrl-C stops the job in the guest, but neither its shell nor the client.
         mark = f"terminal-{os.getpid()}-{random.randrange(1 << 30)}"
         os.write(near, f"(exec -a {mark} sleep 1000)\r".encode())
-        wait_until("the job to run", lambda: self.is_running(mark), PATIENCE)
+        wait_until("the job to run", lambda: self.is_running(mark), TIME_LIMIT)
         os.write(near, b"\x03")
         expect(b"^C")
         os.write(near, b"echo sta''tus $?; exit 9\r")
         expect(b"status 130\r\n")
-        self.assertEqual(running.wait(PATIENCE), 9)
+        self.assertEqual(running.wait(TIME_LIMIT), 9)
         self.assertEqual(termios.tcgetattr(near), before)
 
     def test_terminal_is_restored_after_a_signal(self):
@@ -422,7 +422,7 @@ class Shell(AgentCase):
         running.send_signal(signal.SIGTERM)
         read_until(near, b"caught")
         running.send_signal(signal.SIGTERM)
-        self.assertEqual(running.wait(PATIENCE), 143)
+        self.assertEqual(running.wait(TIME_LIMIT), 143)
         self.assertEqual(termios.tcgetattr(near), before)
 
 
@@ -503,7 +503,7 @@ sys.exit(case.status)
         read_until(terminal, b"^C")
         os.write(terminal, b"echo sta''tus $?; exit 9\r")
         read_until(terminal, b"status 130\r\n")
-        self.assertEqual(running.wait(PATIENCE), 9)
+        self.assertEqual(running.wait(TIME_LIMIT), 9)
         self.assertEqual(termios.tcgetattr(terminal)[3], before[3] | termios.ECHO)
 
     def test_status_of_a_command_on_a_terminal_is_returned(self):
@@ -514,11 +514,11 @@ sys.exit(case.status)
                 running, terminal = self.on_terminal(*words)
                 if said:
                     read_until(terminal, said)
-                self.assertEqual(running.wait(PATIENCE), status)
+                self.assertEqual(running.wait(TIME_LIMIT), status)
 
     def test_status_of_a_command_without_a_terminal_is_returned(self):
         for word, status in (("/nowhere", 127), ("/etc/passwd", 126)):
-            done = subprocess.run(self.command(word), stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False)
+            done = subprocess.run(self.command(word), stdin=subprocess.DEVNULL, capture_output=True, timeout=TIME_LIMIT, check=False)
             self.assertEqual((done.returncode, done.stdout), (status, b""), done.stderr)
 
 
@@ -532,7 +532,7 @@ class Background(unittest.TestCase):
         running = subprocess.Popen([sys.executable, "-Bc", program], stdin=far, stdout=far, stderr=far, start_new_session=True)
         os.close(far)
         os.write(near, b"line\n")
-        self.assertEqual(running.wait(PATIENCE), 0)
+        self.assertEqual(running.wait(TIME_LIMIT), 0)
         read_until(near, b"b'line\\n' True")
 
     def test_background_job_does_not_read_the_terminal(self):
@@ -546,7 +546,7 @@ class Background(unittest.TestCase):
         running = subprocess.Popen(["bash", "-mc", f'"$0" -Bc "$1" >{output} & wait', sys.executable, program], stdin=far, stdout=far, stderr=far, start_new_session=True,
                                    preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(far)
-        self.assertEqual(running.wait(PATIENCE), 0)
+        self.assertEqual(running.wait(TIME_LIMIT), 0)
         self.assertEqual(output.read_text(), "[b''] False")
 
 

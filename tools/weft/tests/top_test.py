@@ -132,7 +132,7 @@ class Top(unittest.TestCase):
         """weft top --count 2 prints two complete screens without control characters."""
         with daemon.weftd(WEFTD) as (_, directory):
             done = subprocess.run([WEFT, "--socket-dir", directory, "top", "--interval", "0.1", "--count", "2"], capture_output=True, text=True, check=True,
-                                  stdin=subprocess.DEVNULL, timeout=daemon.PATIENCE)
+                                  stdin=subprocess.DEVNULL, timeout=daemon.TIME_LIMIT)
             self.assertEqual(done.stdout.count("weft top"), 2)
             self.assertEqual(done.stdout.count("sm/1-switch1/3"), 2)
             self.assertNotIn("\x1b", done.stdout)
@@ -140,7 +140,7 @@ class Top(unittest.TestCase):
     def test_weft_log_shows_only_the_requested_part(self):
         with daemon.weftd(WEFTD) as (_, directory):
             def said(*part):
-                return subprocess.run([WEFT, "--socket-dir", directory, "log", *part], capture_output=True, text=True, check=True, timeout=daemon.PATIENCE).stdout
+                return subprocess.run([WEFT, "--socket-dir", directory, "log", *part], capture_output=True, text=True, check=True, timeout=daemon.TIME_LIMIT).stdout
             daemon.await_that("a sweep", lambda: "sm: sweep of" in said("sm"))
             self.assertIn("link sm/1-switch1/3: up", said())
             self.assertNotIn("link ", said("sm"))

@@ -74,7 +74,7 @@ class Daemon:
 
     def weft(self, *words):
         done = subprocess.run([WEFT, "--socket-dir", str(self.directory), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              env={**os.environ, "PATH": SYSTEM}, timeout=daemon.PATIENCE)
+                              env={**os.environ, "PATH": SYSTEM}, timeout=daemon.TIME_LIMIT)
         return done.stdout if done.returncode == 0 else ""
 
     def attached(self, *words):
@@ -154,7 +154,7 @@ class Peer:
         self.sending = self.receiving = None
         self.frames = b""       # rest of the last record that was not returned yet
         host, port = address.rsplit(":", 1)
-        self.socket = test.enterContext(socket.create_connection((host, int(port)), timeout=daemon.PATIENCE))
+        self.socket = test.enterContext(socket.create_connection((host, int(port)), timeout=daemon.TIME_LIMIT))
         self.private = secrets.token_bytes(32)
         self.hello = hello or struct.pack(">8sHBB32s32s32s", b"weft-trk", 2, CONNECTS, 4, b"west", secrets.token_bytes(32), x25519(self.private))
         self.socket.sendall(frame(HELLO, self.hello))

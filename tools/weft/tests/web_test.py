@@ -39,7 +39,7 @@ class Client:
 
     def ask(self, method, path, body=None, **headers):
         """Returns (status, headers, body)."""
-        connection = http.client.HTTPConnection(self.where, timeout=daemon.PATIENCE)
+        connection = http.client.HTTPConnection(self.where, timeout=daemon.TIME_LIMIT)
         connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
         answer = connection.getresponse()
         content = answer.read()
@@ -58,7 +58,7 @@ class Client:
 
     def raw(self, data):
         host, port = self.where.split(":")
-        with socket.create_connection((host, int(port)), timeout=daemon.PATIENCE) as connection:
+        with socket.create_connection((host, int(port)), timeout=daemon.TIME_LIMIT) as connection:
             connection.sendall(data)
             return connection.makefile("rb").readline()
 
@@ -256,7 +256,7 @@ class Reading(unittest.TestCase):
 
         def as_user(user, address):
             return subprocess.run([*asks, f"{address.partition('#')[0]}api/live"], user=user, stdout=subprocess.PIPE, text=True, check=True,
-                                  timeout=daemon.PATIENCE).stdout.strip()
+                                  timeout=daemon.TIME_LIMIT).stdout.strip()
 
         own = f"http://{self.client.where}/"
         self.assertEqual((as_user(0, own), as_user(65534, own)), ("200", "403"))
@@ -287,7 +287,7 @@ class Reading(unittest.TestCase):
 
     def test_number_of_clients_is_limited(self):
         host, port = self.client.where.split(":")
-        held = [socket.create_connection((host, int(port)), timeout=daemon.PATIENCE) for _ in range(70)]
+        held = [socket.create_connection((host, int(port)), timeout=daemon.TIME_LIMIT) for _ in range(70)]
         try:
             # All 64 places are taken by clients that send nothing.
             daemon.await_that("a client too many", lambda: b" 503 " in self.client.raw(f"GET / HTTP/1.1\r\nHost: {self.client.where}\r\n\r\n".encode()))
@@ -448,7 +448,7 @@ class Writing(unittest.TestCase):
                 self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
 
     def test_missing_weftd_is_reported(self):
-        done = subprocess.run([daemon.WEB, "/nonexistent", f"weft={WEFT}"], capture_output=True, text=True, check=False, timeout=daemon.PATIENCE)
+        done = subprocess.run([daemon.WEB, "/nonexistent", f"weft={WEFT}"], capture_output=True, text=True, check=False, timeout=daemon.TIME_LIMIT)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertIn("no weftd serves /nonexistent", done.stderr)
 

@@ -34,24 +34,24 @@ class Words(unittest.TestCase):
     def words(self, *given):
         return self.run_weft(*given, check=True).stdout.splitlines()
 
-    def test_run_passes_all_words_to_the_command(self):
+    def test_words_of_run_are_passed_to_the_command(self):
         for given, passed in ((["--", "uname -r; nproc"], ["uname -r; nproc"]), (["--", "true"], ["true"]), (["ls", "-l"], ["ls", "-l"]),
                               (["--on", "a", "--", "ls", "-l", "/x"], ["ls", "-l", "/x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("run", *given)
             self.assertEqual(words[words.index("--") + 1:], passed)
 
-    def test_shell_passes_all_words_to_the_command(self):
+    def test_words_of_lab_shell_are_passed_to_the_command(self):
         for given, passed in ((["a; b"], ["a; b"]), (["ls", "-l"], ["ls", "-l"]), (["--", "ls", "-l"], ["ls", "-l"]), (["--", "--odd"], ["--odd"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("lab", "shell", "node1", *given)
             self.assertEqual(words[words.index("--") + 1:], passed)
 
-    def test_options_after_the_command_are_passed_to_it(self):
+    def test_options_after_the_command_are_passed_to_the_command(self):
         words = self.words("run", "--quiet", "ls", "--quiet", "--json")
         self.assertEqual(words[words.index("--") + 1:], ["ls", "--quiet", "--json"])
 
-    def test_hunt_passes_its_options_and_the_file(self):
+    def test_hunt_options_and_file_are_passed_to_the_session(self):
         words = self.words("hunt", "ipoib", "--seeds", "7", "--seed", "4294967295", "--out", "a b")
         self.assertEqual(words[1], "hunt")
         self.assertTrue({"seeds:=7", "seed:=4294967295", "out=a b", "action=run", "scenario=ipoib"} <= set(words), words)

@@ -16,7 +16,7 @@ import time
 import unittest
 
 WEFTD = sys.argv[1]
-PATIENCE = 60
+TIME_LIMIT = 60
 # Time advances at once, because an endpoint has no guest that would have to connect first.
 ENDPOINTS = """
 [[switch]]
@@ -54,20 +54,20 @@ class ExitStatus(unittest.TestCase):
     def guest(self, weftd):
         """Connects as a guest does; returns its socket once weftd has taken it."""
         path = self.sockets / "time.sock"
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIME_LIMIT
         while not (self.sockets / "control.sock").is_socket():
             self.assertIsNone(weftd.poll())
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
         guest = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-        guest.settimeout(PATIENCE)
+        guest.settimeout(TIME_LIMIT)
         guest.connect(str(path))
         guest.sendall(START)
         self.assertEqual(len(guest.recv(len(START), socket.MSG_WAITALL)), len(START))
         return guest
 
     def check(self, weftd, status, said):
-        _, err = weftd.communicate(timeout=PATIENCE)
+        _, err = weftd.communicate(timeout=TIME_LIMIT)
         self.assertEqual(weftd.returncode, status, err)
         self.assertIn(said, err)
 
@@ -91,7 +91,7 @@ class ExitStatus(unittest.TestCase):
 
     def test_scheduled_events_and_a_state_file_are_refused(self):
         weftd = self.start(ENDPOINTS, SHUTDOWN, finished=False, options=("--state", self.folder / "state"))
-        _, err = weftd.communicate(timeout=PATIENCE)
+        _, err = weftd.communicate(timeout=TIME_LIMIT)
         self.assertGreater(weftd.returncode, 100, err)
         self.assertRegex(err, "--(state excludes --events|events excludes --state)")
 

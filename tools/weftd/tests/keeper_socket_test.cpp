@@ -42,7 +42,7 @@ using testing::bytes_of;
 using testing::FakeClient;
 
 // Time limit for a card's thread on a loaded host.
-constexpr auto kPatience = std::chrono::seconds(60);
+constexpr auto kTimeLimit = std::chrono::seconds(60);
 constexpr std::uint64_t kPage = 4096;
 constexpr std::size_t kLongest = 16 << 10; // maximum length of a record
 
@@ -100,8 +100,8 @@ protected:
 		if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 			throw std::system_error(errno, std::generic_category(), "socketpair");
 		ours_.emplace(loop_, FileDescriptor(ends[0]));
-		const timeval patience{kPatience.count(), 0};
-		::setsockopt(ours_->fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		const timeval time_limit{kTimeLimit.count(), 0};
+		::setsockopt(ours_->fd(), SOL_SOCKET, SO_RCVTIMEO, &time_limit, sizeof(time_limit));
 		keeper_.emplace(ends[1]);
 		runtime_ =
 			std::make_unique<LabRuntime>(default_lab(), directory_, nullptr, &*keeper_);
@@ -154,14 +154,14 @@ protected:
 
 	FakeClient connect(const std::string &host)
 	{
-		return {connect_unix(directory_ / (host + ".sock")), kPatience};
+		return {connect_unix(directory_ / (host + ".sock")), kTimeLimit};
 	}
 	// Passes a connection to weftd, and returns the client's end of it.
 	FakeClient adopt(const std::string &host, const std::string &id = "fed1")
 	{
 		auto [client, server] = FakeClient::make_sockets();
 		notify("adopt " + host + "\n" + id, {server.get()});
-		return {std::move(client), kPatience};
+		return {std::move(client), kTimeLimit};
 	}
 	// Checks that the client is disconnected, and that the program learns which one it was.
 	void expect_refused(const std::string &host, const std::string &id = "fed2")

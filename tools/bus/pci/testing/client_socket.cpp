@@ -72,8 +72,8 @@ void ClientSocket::send_raw(std::span<const std::byte> bytes, const std::vector<
 bool ClientSocket::wait_until(const std::function<bool()> &done, short events)
 {
 	if (loop_)
-		return loop_->run_until(done, patience_);
-	const auto deadline = Environment::host().now() + patience_;
+		return loop_->run_until(done, time_limit_);
+	const auto deadline = Environment::host().now() + time_limit_;
 	while (!done()) {
 		const auto left = std::chrono::ceil<std::chrono::milliseconds>(
 			deadline - Environment::host().now());

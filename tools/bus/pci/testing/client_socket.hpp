@@ -59,9 +59,9 @@ public:
 	ClientSocket(Loop &loop, FileDescriptor socket) : loop_(&loop), socket_(std::move(socket))
 	{
 	}
-	// For a server in another process, which may take up to @patience to answer.
-	ClientSocket(FileDescriptor socket, Clock::duration patience)
-	    : socket_(std::move(socket)), patience_(patience)
+	// For a server in another process, which may take up to @time_limit to answer.
+	ClientSocket(FileDescriptor socket, Clock::duration time_limit)
+	    : socket_(std::move(socket)), time_limit_(time_limit)
 	{
 	}
 
@@ -97,7 +97,7 @@ private:
 
 	Loop *const loop_ = nullptr;
 	FileDescriptor socket_;
-	const Clock::duration patience_ = std::chrono::seconds(5);
+	const Clock::duration time_limit_ = std::chrono::seconds(5);
 };
 
 } // namespace weft::testing

@@ -71,8 +71,8 @@ TEST(SendDecoder, OpcodeIsTakenFromThePreviousWqe)
 	EXPECT_EQ(request.length, 100u);
 }
 
-// GID indexes of address vectors go over both ports, 32 for each.
-TEST(SendDecoder, GidIndexSelectsTheSecondPort)
+// The GID index of an address vector counts the GIDs of both ports, with 32 for each port.
+TEST(SendDecoder, AddressVectorOfTheSecondPortIsDecoded)
 {
 	WqeDatagram segment{};
 	segment.address.port_pd = 2u << 24 | 0x123456;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A link trains at the highest rate that its cable and both its ports have enabled
+// A link trains at the highest rate that its cable supports and both its ports have enabled
 // (LinkWidthEnabled, LinkSpeedEnabled, LinkSpeedExtEnabled; IBA 14.2.5.6).
 #include <gtest/gtest.h>
 

@@ -19,7 +19,7 @@ from lab.waiting import wait_until
 RETURN = 10
 COMMAND_TIMEOUT = 10
 EMULATED = 2            # times as long without KVM; the factor for the load is measured
-PATIENCE = 300          # seconds after which a guest is taken to be lost
+TIME_LIMIT = 300          # seconds after which a guest is taken to be lost
 FIRST_PORT = 18515      # of the servers of ib_write_bw
 LAB = '[[switch]]\nname = "s1"\nports = 8\n' + "".join(f'[[host]]\nname = "node{number}"\n[[link]]\nends = ["node{number}", "s1"]\n' for number in (1, 2, 3))
 SPARE = '[[host]]\nname = "spare"\nmodel = "endpoint"\n[[link]]\nends = ["spare", "s1"]\n'
@@ -70,7 +70,7 @@ class Running:
             assert not any("has lost its card" in line for line in said), said
             return all(any(line.startswith(f"{host}: has its card again") for line in said) for host in hosts)
 
-        wait_until("the guests to have their cards again", all_have, PATIENCE * self._slowness, interval=1)
+        wait_until("the guests to have their cards again", all_have, TIME_LIMIT * self._slowness, interval=1)
         return said
 
 
@@ -135,7 +135,7 @@ def guests_survive_kills_of_weftd(lab):
             began, load = time.monotonic(), Load()
             pings = {host: start(host, _until_it_pings([address for address, other in enumerate(hosts, 1) if other != host])) for host in hosts}
             for host, pinging in pings.items():
-                assert pinging.wait(PATIENCE * lab.slowness) == 0, f"`weft lab shell {host}` failed"
+                assert pinging.wait(TIME_LIMIT * lab.slowness) == 0, f"`weft lab shell {host}` failed"
             took, factor = time.monotonic() - began, load.factor()
             limit = (COMMAND_TIMEOUT + RETURN * factor) * lab.slowness
             print(f"round {number}: guests ping {took:.1f} s after weftd is back, of {limit:.1f} s at {factor:.1f} times the usual load", flush=True)

@@ -2,7 +2,7 @@
 // Requests to the server, and functions that all parts of the page use. Names and texts from the lab only ever become text nodes.
 
 const KEY = 'weft-token';
-const PATIENCE = 15000;     // ms for an answer
+const TIMEOUT = 15000;     // ms for an answer
 
 export const $ = (query) => document.querySelector(query);
 
@@ -25,7 +25,7 @@ async function answered(request) {
   return answer;
 }
 
-export const fetched = (path) => answered(fetch(path, { headers: headers(), signal: AbortSignal.timeout(PATIENCE) }));
+export const fetched = (path) => answered(fetch(path, { headers: headers(), signal: AbortSignal.timeout(TIMEOUT) }));
 export const get = async (path) => (await fetched(path)).json();
 export function post(path, body) {
   return answered(fetch(path, { method: 'POST', headers: headers({ 'Content-Type': 'application/json' }), body: JSON.stringify(body) }));
