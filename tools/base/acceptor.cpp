@@ -33,7 +33,7 @@ struct Acceptor::State {
 			return retry.arm(kRetry);
 		}
 		waiting.want(Watch::kReadable);
-		// The last: it may destroy the acceptor.
+		// This must be the last statement, because the handler may destroy the acceptor.
 		if (socket)
 			connected(std::move(socket));
 	}

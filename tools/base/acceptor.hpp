@@ -12,19 +12,19 @@ namespace weft
 
 class Loop;
 
-// Acceptor - takes the connections that come to a listener, on a loop. Made, used and destroyed on
-// the loop's thread.
+// Acceptor - accepts connections of a listener, on a loop. Created, used and destroyed on the
+// loop's thread.
 //
-// While the process has no descriptor for a connection, it stays in the listener's queue and is
-// tried again later: it keeps the listener readable, and waiting for that alone would keep the
-// thread busy.
+// If the process has no descriptor for a connection, the connection stays in the listener's queue
+// and the acceptor tries again later. Meanwhile it does not poll the listener, because the waiting
+// connection keeps the listener readable, and the thread would never sleep.
 class Acceptor
 {
 public:
 	using Connected = std::function<void(FileDescriptor)>;
 
 	Acceptor(Loop &loop, UnixListener listener, Connected connected);
-	// This closes the listener as well.
+	// Also closes the listener.
 	~Acceptor();
 	Acceptor(const Acceptor &) = delete;
 	Acceptor &operator=(const Acceptor &) = delete;

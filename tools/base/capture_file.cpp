@@ -22,10 +22,10 @@ constexpr std::uint32_t kByteOrderMagic = 0x1a2b3c4d;
 constexpr std::uint16_t kEndOfOptions = 0;
 constexpr std::uint16_t kOptionName = 2;
 constexpr std::uint16_t kOptionResolution = 9;
-constexpr std::uint8_t kNanoseconds = 9; // the power of ten
-constexpr std::size_t kBlockFrame = 12;  // type, and the length twice
+constexpr std::uint8_t kNanoseconds = 9; // the exponent of 10
+constexpr std::size_t kBlockFrame = 12;  // the type, and the length twice
 
-// Numbers are in the byte order of the host, which readers learn from the section's header.
+// The values are in the host's byte order, which readers learn from the section header.
 class Body
 {
 public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A pcapng file of packets, with one interface for each link, so that Wireshark shows by name where
-// a packet was seen.
+// Writes packets to a pcapng file with one interface for each link, so that Wireshark shows where
+// each packet was captured.
 #pragma once
 
 #include <atomic>
@@ -17,18 +17,18 @@
 namespace weft
 {
 
-// Several links may record into one file. Thread-safe.
+// Several links may record to one file. Thread-safe.
 class CaptureFile
 {
 public:
 	static constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
 
-	// The registry of link types at tcpdump.org.
+	// Values of the registry of link types at tcpdump.org.
 	enum class LinkType : std::uint16_t { ethernet = 1, erf = 197 };
 
 	// Throws std::runtime_error if the file cannot be written. A packet that would make the
-	// file longer than @most_bytes is left out, and so are all later ones. @environment
-	// supplies the packets' time stamps, and must outlive the file.
+	// file longer than @most_bytes is not written, and neither is any later packet.
+	// @environment supplies the packets' time stamps, and must outlive the file.
 	CaptureFile(const std::string &path, const Environment &environment,
 		    std::uint64_t most_bytes);
 	CaptureFile(const CaptureFile &) = delete;
@@ -36,23 +36,22 @@ public:
 
 	// Writes all buffered data.
 	void flush();
-	// From now on each packet is written out as it is recorded, for a reader that follows the
-	// file.
+	// Writes each packet to the file at once from now on, for a reader that follows the file.
 	void write_at_once();
-	// True once a packet was left out, or could not be written.
+	// Returns true if a packet was omitted, or could not be written.
 	bool full() const { return full_.load(std::memory_order_relaxed); }
 	std::uint64_t packets() const { return packets_.load(std::memory_order_relaxed); }
 
 protected:
 	~CaptureFile() = default;
 
-	// Returns the number of a new interface. @name: at most 65,535 bytes. @most_packet: the
-	// longest packet, in bytes.
+	// Adds an interface and returns its number. @name: at most 65,535 bytes. @most_packet: the
+	// maximum length of a packet, in bytes.
 	unsigned add_interface(LinkType type, const std::string &name, std::uint32_t most_packet);
-	// @header and @data: one packet, in two parts.
+	// Writes one packet, which consists of @header and @data.
 	void write_packet(unsigned interface, std::chrono::nanoseconds date,
 			  std::span<const std::byte> header, std::span<const std::byte> data);
-	// The present date, since 1970.
+	// Returns the current time since 1970.
 	std::chrono::nanoseconds date() const;
 
 private:

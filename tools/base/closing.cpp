@@ -79,7 +79,8 @@ void close_descriptor(int fd) noexcept
 		under_way.fetch_sub(1);
 	};
 	try {
-		// It may never return, so the exit of the process does not wait for it.
+		// close() may never return, so the process does not wait for this thread when it
+		// exits.
 		std::thread(close).detach();
 	} catch (...) {
 		close();

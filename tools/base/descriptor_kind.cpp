@@ -16,7 +16,8 @@
 namespace weft
 {
 
-// A file's name begins with a slash, and so none can pass for another kind (proc_pid_fd(5)).
+// The link of a file begins with a slash, so a file cannot be mistaken for another kind
+// (proc_pid_fd(5)).
 DescriptorKind kind_of(int fd)
 {
 	std::array<char, 32> link;

@@ -5,8 +5,9 @@
 namespace weft
 {
 
-// Raises the number of descriptors to the hard limit. A card needs about 4, and 135 with a guest
-// that uses all its interrupts; the usual limit of 1024 exists for programs that use select().
+// Raises the limit of open descriptors to the hard limit. A card needs about 4 descriptors, and 135
+// with a guest that uses all its interrupts. The usual limit of 1024 exists for programs that use
+// select().
 void raise_descriptor_limit();
 
 } // namespace weft

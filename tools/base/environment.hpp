@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Access to the host, except its memory and sockets: time, waiting and random numbers. Everything
-// below tools/ gets them from its loop (loop.hpp), which gets them from an Environment, so that a
-// lab or a test can run in virtual time, which passes only when nothing is left to do.
+// Access to the host, except its memory and sockets: time, waiting and random numbers. All code in
+// tools/ gets them from its loop (loop.hpp), which gets them from an Environment. A lab or a test
+// can therefore run in virtual time, which advances only when there is no work left.
 #pragma once
 
 #include <atomic>
@@ -13,45 +13,45 @@ struct epoll_event;
 namespace weft
 {
 
-// Points in time and durations. There is no now() here, because the time is that of a loop.
+// The clock's types. There is no now(), because each loop has its own time.
 struct Clock {
 	using time_point = std::chrono::steady_clock::time_point;
 	using duration = std::chrono::steady_clock::duration;
 };
 
-// Any thread may ask.
+// Thread-safe.
 class Environment
 {
 public:
 	virtual ~Environment() = default;
 
 	virtual Clock::time_point now() const = 0;
-	// Scheduler time, for what leaves the process.
+	// Returns the wall-clock time, for data that leaves the process.
 	virtual std::chrono::system_clock::time_point date() const = 0;
 	// Returns an unpredictable number, or a number that is derived from a seed.
 	virtual std::uint64_t random() = 0;
-	// Waits for events of the epoll instance @poll, but no longer than until @until (the
-	// clock's minimum: not at all; its maximum: forever). Returns how many there are of @most
-	// in @events, 0 if time has come.
+	// Waits for events of the epoll instance @poll, at most until @until. The clock's minimum
+	// means without waiting, and its maximum without a limit. Stores up to @most events in
+	// @events and returns their number, or 0 after the time limit.
 	virtual int wait(int poll, epoll_event *events, int most, Clock::time_point until) = 0;
 
-	// True if time is shared with programs outside of the process that run in time slices
+	// Returns true if time is shared with programs outside the process that run in time slices
 	// (tools/virtual_time). All three functions are called on the reactor's thread. A caller
-	// that notifies such a program waits for its answer before anything else is done.
+	// that notifies such a program waits for the program's answer before it does anything else.
 	virtual bool is_shared() const { return false; }
-	// True during the time slice of an outside program: meanwhile, only requests that arrive
-	// over descriptors are handled.
+	// Returns true during the time slice of an outside program. Meanwhile, only requests that
+	// arrive over descriptors are handled.
 	virtual bool stands() const { return false; }
-	// Waits until @fd is readable, and meanwhile serves requests of outside programs; nothing
-	// else runs. Returns false if it will never be.
+	// Waits until @fd is readable, and meanwhile serves only requests of outside programs.
+	// Returns false if @fd will never be readable.
 	virtual bool await_readable(int fd) { return fd >= 0; }
 
 	// Returns the environment of real time.
 	static Environment &host();
 };
 
-// Time that does not advance while there is work, and then jumps to the next event.
-// Everything in it is driven by one thread (Reactor::Drive::Manual).
+// Time that advances only when there is no work left, and then jumps to the next event. One thread
+// drives everything that uses it (Reactor::Drive::manual).
 class VirtualEnvironment final : public Environment
 {
 public:
@@ -63,7 +63,7 @@ public:
 	int wait(int poll, epoll_event *events, int most, Clock::time_point until) override;
 
 private:
-	// Not 0, so that "a while ago" is a time too.
+	// Not 0, so that points of time in the past can be represented.
 	std::atomic<Clock::duration> now_{std::chrono::hours(1)};
 	std::atomic<std::uint64_t> random_;
 };

@@ -35,7 +35,8 @@ bool GuestMemory::unmap(std::uint64_t iova, std::uint64_t size)
 	if (!size || iova + (size - 1) < iova)
 		return false;
 	const auto last = iova + (size - 1);
-	// Sorted and disjoint, so those that the range touches lie next to each other.
+	// The sections are sorted and disjoint, so those that overlap the range are adjacent in the
+	// list.
 	const auto begin = std::ranges::find_if(
 		sections_, [=](const Section &section) { return section.last() >= iova; });
 	const auto end = std::find_if(begin, sections_.end(),
@@ -72,7 +73,7 @@ const GuestMemory::Section *GuestMemory::find_slowly(std::uint64_t iova, std::ui
 	return section;
 }
 
-// Calls @piece(section, address, bytes) for each part of the range, as long as all is mapped.
+// Calls @piece(section, address, bytes) for each part of the range, until a part is not mapped.
 template<typename F>
 bool GuestMemory::walk(std::uint64_t iova, std::uint64_t length, Access access, F &&piece) const
 {
@@ -84,7 +85,7 @@ bool GuestMemory::walk(std::uint64_t iova, std::uint64_t length, Access access, 
 		piece(*section, iova, bytes);
 		iova += bytes;
 		length -= bytes;
-		// A range that continued beyond the last address would wrap to address 0.
+		// A range that continues beyond the last address would wrap around to address 0.
 		if (length && iova == 0)
 			return false;
 	}

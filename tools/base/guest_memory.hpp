@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A guest's memory as a device sees it: sections that are mapped and unmapped, addressed by I/O
-// virtual address. Everything that a device writes to or reads from a guest goes through here, and
-// nothing outside the mapped sections can be reached.
+// A guest's memory as a device sees it: sections that are mapped and unmapped, with I/O virtual
+// addresses. All accesses of a device to its guest's memory use this class, and memory outside the
+// mapped sections cannot be reached.
 //
 // A GuestMemory belongs to the loop of its card. Segments from translate() may be passed to other
-// threads: they hold a reference on their section, so the memory stays valid (though no longer the
-// guest's) if the section is unmapped meanwhile. The guest's processors can change memory at any
-// time: copy first, then check.
+// threads. They hold a reference on their section, so the memory stays valid (though no longer the
+// guest's) if the section is unmapped meanwhile. The guest's CPUs can change memory at any time, so
+// callers must copy data before they check it.
 #pragma once
 
 #include <atomic>
@@ -25,8 +25,8 @@ namespace weft
 
 enum class Access : std::uint8_t { read = 1, write = 2 };
 
-// MemorySegment - a stretch of guest memory in the host's address space. Writing through it is
-// allowed only if it was translated with Access::Write.
+// MemorySegment - a range of guest memory in the host's address space. It may be written only if it
+// was translated with Access::write.
 struct MemorySegment {
 	std::shared_ptr<const MemoryMapping> mapping;
 	std::byte *data = nullptr;
@@ -38,20 +38,21 @@ class GuestMemory
 public:
 	enum class MapResult { mapped, overlap, invalid };
 
-	// Adds a section at @iova. @mapping may be null: the range is then known but out of reach
-	// (the client shared no descriptor), and each access to it is a miss. Overlap: some of the
-	// range is mapped already. Invalid: empty, wraps around, or larger than @mapping.
+	// Adds a section at @iova. @mapping may be null if the client shared no descriptor; then
+	// the range is recorded, but every access to it fails. Returns `overlap` if a part of the
+	// range is already mapped, and `invalid` if the range is empty, wraps around, or is larger
+	// than @mapping.
 	MapResult map(std::uint64_t iova, std::uint64_t size, bool readable, bool writable,
 		      std::shared_ptr<const MemoryMapping> mapping);
-	// Removes every section inside [@iova, @iova + @size). False, and nothing is removed, if
-	// there is none or if the range cuts through one.
+	// Removes all sections in [@iova, @iova + @size). Returns false without removing any if
+	// there is none, or if the range contains only a part of a section.
 	bool unmap(std::uint64_t iova, std::uint64_t size);
 	void clear();
 	std::size_t sections() const { return sections_.size(); }
 
-	// Copies between guest memory and @data. The whole range must be mapped with the needed
-	// permission, over any number of adjacent sections; else false, and nothing was written to
-	// the guest. No bytes are always there.
+	// Copy between guest memory and @data. Return false, without having written to the guest,
+	// unless the whole range is mapped with the required permission. The range may consist of
+	// several adjacent sections. Copies of length zero always succeed.
 	bool read(std::uint64_t iova, std::span<std::byte> data) const
 	{
 		if (const Section *section = find(iova, data.size(), Access::read)) [[likely]] {
@@ -86,9 +87,9 @@ public:
 		return write(iova, std::as_bytes(std::span(&value, 1)));
 	}
 
-	// A naturally aligned integer, read whole, before all later accesses (acquire); written
-	// whole, after all earlier ones (release): for owner bits and doorbell records. False or
-	// nothing on a miss or a misaligned address. Bytes as they lie in memory.
+	// Load a naturally aligned integer as a whole before all later accesses (acquire), and
+	// store one after all earlier accesses (release): for owner bits and doorbell records. They
+	// fail if the address is not mapped or misaligned. The byte order is not converted.
 	template<typename T>
 	std::optional<T> load(std::uint64_t iova) const
 	{
@@ -107,9 +108,9 @@ public:
 		return true;
 	}
 
-	// Replaces the aligned 64-bit word at @iova by @change(word), atomically towards the
-	// guest's processors and all other cards, and returns the former word. @change may run
-	// repeatedly.
+	// Atomically replaces the aligned 64-bit word at @iova by @change(word), and returns the
+	// previous word. The update is atomic with respect to the guest's CPUs and all other cards.
+	// @change may be called repeatedly.
 	template<typename F>
 	std::optional<std::uint64_t> fetch_update(std::uint64_t iova, F &&change)
 	{
@@ -135,8 +136,8 @@ public:
 		return fetch_update(iova, [=](std::uint64_t word) { return word + addend; });
 	}
 
-	// Appends to @out the segments that make up [@iova, @iova + @length), in order. False if
-	// any byte is not mapped with @access; @out is then as before.
+	// Appends the segments of [@iova, @iova + @length) to @out, in order. Returns false and
+	// leaves @out unchanged if a byte is not mapped with @access.
 	bool translate(std::uint64_t iova, std::uint64_t length, Access access,
 		       std::vector<MemorySegment> &out) const;
 	// Returns true if the whole range is mapped with @access.
@@ -152,7 +153,8 @@ private:
 
 		std::uint64_t last() const { return iova + (size - 1); }
 		bool holds(std::uint64_t address) const { return address - iova < size; }
-		// Bytes from @address, which it holds, to its end.
+		// Returns the number of bytes from @address, which must be in the section, to the
+		// section's end.
 		std::uint64_t left(std::uint64_t address) const { return size - (address - iova); }
 		bool allows(Access wanted) const
 		{
@@ -161,7 +163,7 @@ private:
 		std::byte *at(std::uint64_t address) const { return data + (address - iova); }
 	};
 
-	// The section that holds the whole range and allows @access, or null.
+	// Returns the section that contains the whole range and permits @access, or null.
 	const Section *find(std::uint64_t iova, std::uint64_t length, Access access) const
 	{
 		if (length && last_ < sections_.size()) [[likely]] {
@@ -188,7 +190,8 @@ private:
 		if (!section)
 			return nullptr;
 		std::byte *place = section->at(iova);
-		// A client may map sections at odd addresses.
+		// Fails if the host address is misaligned, because a client may map sections at odd
+		// offsets.
 		if (reinterpret_cast<std::uintptr_t>(place) % sizeof(T))
 			return nullptr;
 		return reinterpret_cast<T *>(place);

@@ -173,7 +173,8 @@ void Wakeup::signal()
 	if (state_->signalled.exchange(true, std::memory_order_acq_rel))
 		return;
 	state_->loop.post([state = state_] {
-		// Cleared before the handler looks: a signal from now on gets a run of its own.
+		// Clear the flag before the handler runs, so that a signal from now on causes
+		// another run.
 		state->signalled.exchange(false, std::memory_order_acq_rel);
 		if (state->alive)
 			state->handler();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event loop of an object that lives on one thread. Each card has exactly one Loop, and so needs no
-// lock inside: everything it does (protocol requests, doorbells, commands, packets, timers) runs
-// inline on its loop. Other threads only post(). A loop has a thread of its own, or shares one with
-// others (reactor.hpp). Its owner gets the time and random numbers from it, and never directly from
+// Event loop of an object that lives on one thread. Each card has exactly one Loop, and therefore
+// needs no lock: all its work (protocol requests, doorbells, commands, packets, timers) runs on its
+// loop. Other threads only post(). A loop has its own thread, or shares one with other loops
+// (reactor.hpp). Objects get the time and random numbers from their loop, and never directly from
 // the host.
 //
-// A handler must not block and must not run long: a card works in bounded slices and posts itself
-// again for the rest, because protocol requests of the same card wait behind it.
+// A handler must not block and must not run long. A card works in bounded slices and posts the rest
+// to its loop, because protocol requests of the same card wait meanwhile.
 #pragma once
 
 #include <chrono>
@@ -27,14 +27,14 @@ class Loop
 {
 public:
 	enum class Mode {
-		thread, // a thread of its own runs the loop from construction to destruction
-		manual, // the owner runs it with poll() and run_until(): for tests
+		thread, // a thread that runs the loop from construction to destruction
+		manual, // the owner runs the loop by poll() and run_until(): for tests
 	};
 
-	// Creates a reactor of its own. @name: the thread's name, and for logs.
+	// Creates a reactor for this loop. @name is the thread's name, also used in logs.
 	explicit Loop(std::string name, Mode mode = Mode::thread,
 		      Environment &environment = Environment::host());
-	// Shares @reactor, which outlives it.
+	// Shares @reactor, which must outlive the loop.
 	Loop(std::string name, Reactor &reactor);
 	// Destroys posted tasks that have not run, without running them. Timers and watches on the
 	// loop must have been destroyed. Must not be called from a handler of the loop itself.
@@ -50,10 +50,10 @@ public:
 	Clock::time_point now() const { return environment().now(); }
 	std::uint64_t random() const { return environment().random(); }
 	Environment &environment() const { return reactor_.environment(); }
-	// Runs @task later on the loop. Tasks of one poster run in order of posting.
+	// Runs @task later on the loop. Tasks that one thread posts run in the order of posting.
 	void post(Task task);
-	// Runs @task on the loop and waits for its end; inline if called on the loop.
-	// An exception of @task reaches the caller.
+	// Runs @task on the loop, and returns when it has finished. Runs it at once if called on
+	// the loop. An exception of @task is passed to the caller.
 	void run(std::function<void()> task);
 	// Returns true if the caller is on the loop's thread; always true in manual mode.
 	bool in_loop() const { return reactor_.in_thread(); }
@@ -64,9 +64,10 @@ public:
 	// there is no @failed or if it throws. Must be called on the loop.
 	void contain(std::function<void(const std::string &what)> failed);
 
-	// Manual mode: runs handlers that are ready and returns their number.
+	// Manual mode: runs the handlers that are ready, and returns their number.
 	std::size_t poll();
-	// Manual mode: runs handlers, waiting for events, until @done or @timeout; returns done().
+	// Manual mode: runs handlers and waits for events until @done returns true or @timeout has
+	// passed. Returns done().
 	bool run_until(const std::function<bool()> &done,
 		       Clock::duration timeout = std::chrono::seconds(5));
 
@@ -79,19 +80,19 @@ private:
 	Reactor &reactor_;
 };
 
-// Timer - a one-shot timer on a loop, cheap to move forward. Made, used and destroyed on the loop's
-// thread.
+// Timer - a one-shot timer on a loop. Postponing its deadline is cheap. Created, used and destroyed
+// on the loop's thread.
 class Timer
 {
 public:
-	// @fired runs on the loop each time that an armed deadline passes; it may arm the timer
+	// @fired runs on the loop each time an armed deadline has passed. It may arm the timer
 	// again.
 	Timer(Loop &loop, std::function<void()> fired);
 	~Timer();
 	Timer(const Timer &) = delete;
 	Timer &operator=(const Timer &) = delete;
 
-	// A time beyond the end of the clock is never reached.
+	// A deadline beyond the clock's range is never reached.
 	void arm(Clock::duration after);
 	void arm_at(Clock::time_point deadline);
 	void cancel();
@@ -109,8 +110,8 @@ public:
 	// kClosed: the peer has closed its end, or the file has an error. Unread data may remain.
 	enum Ready : unsigned { kNothing = 0, kReadable = 1, kWritable = 2, kClosed = 4 };
 
-	// @ready runs on the loop with the events for which @fd is ready, among those requested.
-	// In the state of kClosed, all of them are reported. Throws std::system_error if the file
+	// @ready runs on the loop with those of the requested events for which @fd is ready. In the
+	// state of kClosed, it gets all requested events. Throws std::system_error if the file
 	// cannot be polled.
 	Watch(Loop &loop, int fd, Ready wanted, std::function<void(unsigned ready)> ready);
 	~Watch();
@@ -124,8 +125,8 @@ private:
 };
 
 // Wakeup - runs its handler on the loop soon after signal(), once for any number of signals in
-// between: what an inbox does after it has enqueued. signal() from any thread; the Wakeup itself is
-// made on any thread and destroyed on the loop's thread, after which no handler runs.
+// between. For example, a queue signals its consumer after it has enqueued an item. Any thread may
+// create it or call signal(). It is destroyed on the loop's thread, after which no handler runs.
 class Wakeup
 {
 public:
@@ -134,7 +135,7 @@ public:
 	Wakeup(const Wakeup &) = delete;
 	Wakeup &operator=(const Wakeup &) = delete;
 
-	// All that the caller did before signal() is visible to the handler run that follows.
+	// Everything that the caller did before signal() is visible to the next run of the handler.
 	void signal();
 
 private:

@@ -34,7 +34,7 @@ FileDescriptor make_event()
 	return event;
 }
 
-// Pages that were mapped, until they have an owner.
+// Mapped pages that have no owner yet.
 class Pages
 {
 public:
@@ -44,7 +44,7 @@ public:
 	{
 		if (data_ == MAP_FAILED)
 			fail(errno, "mmap");
-		// A guest's memory does not belong into a core file of this process.
+		// Core files of this process must not contain a guest's memory.
 		::madvise(data_, size, MADV_DONTDUMP);
 	}
 	~Pages()
@@ -63,7 +63,8 @@ private:
 	void *data_;
 };
 
-// Rounds up for hugetlbfs, which maps whole huge pages only; the kernel rounds up for others.
+// Rounds up to whole huge pages for hugetlbfs, which maps nothing smaller. For other files, the
+// kernel rounds up.
 std::size_t whole_pages(int fd, std::size_t size)
 {
 	struct statfs system;
@@ -106,8 +107,8 @@ void MemoryLender::fail() noexcept
 	[[maybe_unused]] const auto written = ::write(event_.get(), &one, sizeof(one));
 }
 
-// Loan - a mapping among its lender's: had before there are addresses for it, so that none are
-// taken beyond the bound.
+// Loan - counts a mapping among those of its lender. It is created before the addresses are mapped,
+// so that the limit is never exceeded.
 class MemoryMapping::Loan
 {
 public:
@@ -157,7 +158,8 @@ std::shared_ptr<const MemoryMapping> MemoryMapping::map_file(int fd, std::uint64
 	struct stat status;
 	if (::fstat(fd, &status))
 		fail(errno, "fstat");
-	// The file may be truncated later, but a client whose file is too short now gets an error.
+	// The file may be truncated later (see the SIGBUS handler), but a client whose file is too
+	// short from the beginning gets an error.
 	const auto end = offset + size;
 	if (!size || end < offset || end > static_cast<std::uint64_t>(status.st_size))
 		fail(EINVAL, "section beyond its file");
@@ -182,7 +184,7 @@ std::shared_ptr<const MemoryMapping> MemoryMapping::allocate(std::size_t size)
 
 MemoryMapping::~MemoryMapping()
 {
-	// Must be released before the addresses are.
+	// The slot must be released before the addresses.
 	loan_.reset();
 	::munmap(data_, mapped_);
 }

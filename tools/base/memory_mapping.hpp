@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory that other processes share with this one by descriptors, and how this process survives its
-// loss.
+// Memory that other processes share with this process by descriptors, and how this process survives
+// the loss of its pages.
 //
-// A mapped file may have no page at an accessed address: its owner truncated it, its tmpfs is full,
-// its huge pages are used up, or the memory is broken. The kernel then sends SIGBUS to the thread
-// that accesses it, which may belong to another guest's card that reads a payload. Seals
-// (F_SEAL_SHRINK) would prevent only the first of these. So the signal handler replaces the whole
-// mapping by zeroed memory, the access continues there, and the owner is marked as failed: its card
-// loses the mapping. A mapping is lost once, whatever its size, and other mappings are not
-// affected.
+// A mapped file may have no page at an accessed address: its owner has truncated it, its tmpfs is
+// full, its huge pages are used up, or the memory is broken. The kernel then sends SIGBUS to the
+// thread that accesses it, which may belong to another guest's card that reads a payload. Seals
+// (F_SEAL_SHRINK) would prevent only the first case. The signal handler therefore replaces the
+// whole mapping by zeroed memory, and the access continues there. The handler also marks the owner
+// as failed, whose card then disconnects its guest. This happens once for each mapping, whatever
+// its size, and other mappings are not affected.
 #pragma once
 
 #include <atomic>
@@ -21,36 +21,37 @@
 namespace weft
 {
 
-// The number of mappings of shared memory in the process: half of what Linux permits by default
+// Limit of the process's mappings of shared memory: half of what Linux permits by default
 // (vm.max_map_count is 65530), which leaves enough for threads and the heap.
 constexpr std::size_t kMaxSharedMappings = 32768;
 
-// A lender may map this number of bytes for each mapping that it may have; all lenders together a
-// quarter of a process's addresses (47 bits). Files cost no memory until they are touched, so that
-// one client could otherwise map all addresses.
+// A lender may map this number of bytes times the maximum number of its mappings. All lenders together
+// may map a quarter of a process's addresses (47 bits). Files use no memory until they are accessed, so
+// without this limit one client could use up all addresses.
 constexpr std::uint64_t kSharedBytesPerMapping = 1ull << 30;
 static_assert(kMaxSharedMappings * kSharedBytesPerMapping == 1ull << 45);
 
-// MemoryLender - one client's mappings: how many and how large they may be, and whether one of them
-// was lost.
+// MemoryLender - a client that shares memory: the limits of its mappings' number and size, and
+// whether a page was lost.
 class MemoryLender
 {
 public:
 	explicit MemoryLender(std::size_t most_mappings = kMaxSharedMappings);
 
 	std::size_t most_mappings() const { return most_; }
-	// Number of existing mappings. They may outlive the client: data sent from one keeps it.
+	// Returns the number of existing mappings. They may outlive the client, because data that
+	// is being sent from a mapping keeps it.
 	std::size_t mappings() const { return mappings_.load(std::memory_order_relaxed); }
 	std::uint64_t most_bytes() const { return most_ * kSharedBytesPerMapping; }
 	std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-	// A page could not be read; all data that was written to its mapping since is lost. Any
-	// thread.
+	// Returns true if a page could not be read; all data that was written to its mapping since
+	// then is lost. Thread-safe.
 	bool failed() const { return failed_.load(std::memory_order_acquire); }
-	// A descriptor that is readable once failed() is true.
+	// Returns a descriptor that is readable once failed() is true.
 	int event() const { return event_.get(); }
 
-	// Used by mappings only, with their size in bytes. take() returns false, without effect, if
-	// the limit would be exceeded.
+	// For mappings only; @size is in bytes. take() returns false without effect if a limit
+	// would be exceeded.
 	bool take(std::uint64_t size);
 	void release(std::uint64_t size);
 	// Async-signal-safe.
@@ -64,20 +65,19 @@ private:
 	std::atomic<bool> failed_{false};
 };
 
-// MemoryMapping - one mapping of host memory, which is unmapped with the last reference. Code that
-// accesses the memory must hold a reference meanwhile, because the handler of lost pages relies on
-// it.
+// MemoryMapping - one mapping of host memory, which is unmapped with the last reference. Code must
+// hold a reference while it accesses the memory, because the SIGBUS handler relies on it.
 class MemoryMapping
 {
 public:
-	// Maps [@offset, @offset + @size) of @fd, which is not kept. @offset is a multiple of the
-	// page size. Throws std::system_error; EOPNOTSUPP if others than the kernel bring the
-	// file's pages, EINVAL if it is shorter, ENOSPC if
-	// @lender has as many mappings or bytes as may be, or the process as many mappings.
+	// Maps [@offset, @offset + @size) of @fd, which stays the caller's. @offset is a multiple
+	// of the page size. Throws std::system_error: EOPNOTSUPP if the kernel does not provide the
+	// file's pages itself, EINVAL if the file is too short, ENOSPC if @lender or the process
+	// has reached a limit.
 	static std::shared_ptr<const MemoryMapping>
 	map_file(int fd, std::uint64_t offset, std::size_t size, bool writable,
 		 std::shared_ptr<MemoryLender> lender = std::make_shared<MemoryLender>());
-	// Zeroed memory of the process's own: for tests and for tools without a guest.
+	// Allocates zeroed memory of the process itself, for tests and tools without a guest.
 	static std::shared_ptr<const MemoryMapping> allocate(std::size_t size);
 
 	~MemoryMapping();
@@ -95,7 +95,7 @@ private:
 
 	std::byte *const data_;
 	const std::size_t size_;
-	const std::size_t mapped_;   // mapped size, in whole pages of the file
+	const std::size_t mapped_;   // mapped size in whole pages of the file
 	std::unique_ptr<Loan> loan_; // null for memory of the process itself
 };
 

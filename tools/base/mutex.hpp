@@ -55,7 +55,7 @@ public:
 	{
 		condition_.wait(lock.lock_, std::move(predicate));
 	}
-	// Returns the predicate's value: false if it did not become true in time.
+	// Returns the predicate's value, which is false if it did not become true in time.
 	template<typename Predicate>
 	bool wait_for(MutexLock &lock, std::chrono::nanoseconds timeout,
 		      Predicate predicate) WEFT_NO_THREAD_SAFETY_ANALYSIS

@@ -27,19 +27,19 @@ namespace
 }
 
 /*
- * Adds to eventfds as the kernel does it, which never waits: write(2) would, of a full counter, as
- * long as its file has no O_NONBLOCK, and other processes can clear that flag. A request of
- * asynchronous I/O names an eventfd that the kernel signals when it is done (IOCB_FLAG_RESFD), and
- * to read nothing of an empty file is done before io_submit(2) returns.
+ * Increments eventfds in the way the kernel does, which never waits. write(2) would wait if the
+ * counter is full and the file has no O_NONBLOCK flag, which other processes can clear. A request
+ * of asynchronous I/O names an eventfd that the kernel signals on completion (IOCB_FLAG_RESFD).
+ * Reading zero bytes of an empty file completes before io_submit(2) returns.
  *
- * The size of a context counts against the host's limit (fs.aio-max-nr, 65536 by default), of which
- * a daemon with a thread for each of its cards must take little. The kernel allocates at least a
- * page of results, whatever the requested size.
+ * The size of a context counts against the host's limit (fs.aio-max-nr, 65536 by default). It is
+ * small, because a daemon has a thread for each of its cards. The kernel allocates at least a page
+ * of results, whatever the requested size.
  */
 class EventSignals
 {
 public:
-	// This thread's.
+	// Returns the instance of the calling thread.
 	static EventSignals &own()
 	{
 		thread_local EventSignals signals;
@@ -65,13 +65,13 @@ private:
 
 	EventSignals()
 	{
-		nothing(); // whatever it lacks, it lacks now
+		nothing(); // fails now rather than in add_one() if the process lacks a resource
 		if (::syscall(SYS_io_setup, kDepth, &context_))
 			fail("io_setup");
 	}
 	~EventSignals() { ::syscall(SYS_io_destroy, context_); }
 
-	// An empty file, which all threads read.
+	// Returns an empty file, which all threads read.
 	static const FileDescriptor &nothing()
 	{
 		static const FileDescriptor kFile = [] {
@@ -94,7 +94,7 @@ private:
 	aio_context_t context_ = 0;
 };
 
-// An open file of its own: the flags of the one that was passed are its sender's as well.
+// Opens the file again, because the flags of the received open file are shared with the sender.
 FileDescriptor reopen_for_writing(int fd)
 {
 	std::array<char, 32> link;
@@ -120,7 +120,8 @@ std::optional<Notifier> Notifier::take(FileDescriptor fd, Kind kind)
 	case DescriptorKind::event:
 		if (kind != Kind::event)
 			break;
-		EventSignals::own(); // whatever it lacks, it lacks now
+		// fails now rather than in ring() if the process lacks a resource
+		EventSignals::own();
 		return Notifier(std::move(fd), found);
 	case DescriptorKind::pipe:
 		if (kind != Kind::channel || !writable(fd.get()))

@@ -14,11 +14,11 @@ namespace
 constexpr std::uint32_t kInvalid = ~std::uint32_t{0};
 
 struct Character {
-	std::uint32_t code; // kInvalid: not UTF-8
+	std::uint32_t code; // kInvalid if it is not UTF-8
 	std::size_t bytes;
 };
 
-// The first character of a text that is not empty (RFC 3629).
+// Returns the first character of a text that is not empty (RFC 3629).
 Character first_of(std::string_view text)
 {
 	const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
@@ -44,7 +44,7 @@ bool may_be_shown(std::uint32_t code)
 		return code >= from && code <= to;
 	};
 	return code != kInvalid && code >= 0x20 && !within(0x7f, 0x9f) &&
-	       // Directions of writing; separators of lines and paragraphs.
+	       // Changes of the writing direction, and separators of lines and paragraphs.
 	       code != 0x061c && !within(0x200e, 0x200f) && !within(0x2028, 0x202e) &&
 	       !within(0x2066, 0x2069);
 }

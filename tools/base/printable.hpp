@@ -12,10 +12,10 @@ namespace weft
 // Returns true if printable() would return the same text.
 bool is_printable(std::string_view text);
 
-// The text with every control character, line separator, change of the writing direction and byte
-// that is not UTF-8 replaced by its hexadecimal number: "\x1b" for ESC, "\x0a" for a new line. So
-// it stays on one line and changes nothing in a terminal. The result is not escaped any further
-// when it passes here again.
+// Returns the text with the following replaced by hexadecimal numbers: control characters, line
+// separators, changes of the writing direction, and bytes that are not UTF-8. ESC becomes "\x1b"
+// and a line feed "\x0a". The result therefore stays on one line and cannot control a terminal.
+// Another call does not change it.
 std::string printable(std::string_view text);
 
 // Does the same for a text of several lines, and keeps the line breaks.

@@ -40,8 +40,8 @@ void RatedSink::flush()
 		each->flush();
 }
 
-// Guests choose names and texts that are logged, so control characters and line feeds are escaped:
-// they must neither control the operator's terminal nor look like another line.
+// Control characters and line feeds are escaped, because guests choose some of the logged names and
+// texts. These must not control the operator's terminal or look like another log line.
 void RatedSink::pass(const spdlog::details::log_msg &message)
 {
 	const std::string_view text(message.payload.data(), message.payload.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Limits the rate of log lines that a guest can cause. Suppressed lines are counted, and the count
-// is logged before the next line. All cards share one log, so a guest without such a limit could
-// fill the disk and make the others wait for the lock.
+// is logged before the next line. All cards share one log. Without the limit, a guest could fill
+// the disk and make the other guests' cards wait for the lock.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class RatedSink final : public spdlog::sinks::sink
 public:
 	static constexpr unsigned kMostLines = 20; // per second and guest
 
-	// Writes to @sinks with logger name @name; does not change the patterns of @sinks.
+	// Writes to @sinks with the logger name @name. Does not change the patterns of @sinks.
 	RatedSink(Environment &environment, std::string name, std::vector<spdlog::sink_ptr> sinks,
 		  unsigned most_lines = kMostLines)
 	    : environment_(environment), name_(std::move(name)), sinks_(std::move(sinks)),

@@ -21,7 +21,7 @@ namespace weft
 namespace
 {
 
-// The number of descriptors handled at a time.
+// Maximum number of descriptors that are handled at a time.
 constexpr int kMostEvents = 64;
 
 FileDescriptor opened(int fd, const char *what)
@@ -165,7 +165,7 @@ std::size_t Reactor::turn(Clock::time_point until)
 	for (int i = 0; i < count; ++i) {
 		auto *const watch =
 			static_cast<WatchState *>(events[static_cast<std::size_t>(i)].data.ptr);
-		// wakeup_fd_; or one that a handler before has ended.
+		// The event is for wakeup_fd_, or an earlier handler has stopped this watch.
 		if (!watch || !watch->wanted)
 			continue;
 		const std::uint32_t seen = events[static_cast<std::size_t>(i)].events;
@@ -180,7 +180,7 @@ std::size_t Reactor::turn(Clock::time_point until)
 	if (stands)
 		return ran;
 	ran += run_timers();
-	// Tasks that these post run only after descriptors and timers were served.
+	// Tasks that these tasks post run only after descriptors and timers have been served.
 	for (std::size_t left = ready_.size(); left && !ready_.empty(); --left) {
 		Posted next = std::move(ready_.front());
 		ready_.pop_front();

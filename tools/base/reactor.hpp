@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Drives loops (loop.hpp): a thread, or a test, that waits for descriptors, timers and posted
-// tasks, and runs their handlers one after the other. Many loops may share one.
+// Drives loops (loop.hpp): a thread, or a test, waits for descriptors, timers and posted tasks, and
+// runs their handlers one after the other. Several loops may share one reactor.
 //
-// Descriptors are level-triggered and registered once: a ready descriptor costs an epoll_wait and
-// its handler. A post from the reactor's own thread costs no system call; a post from another
+// Descriptors are level-triggered and registered once, so a ready descriptor costs an epoll_wait()
+// and its handler. A post from the reactor's own thread costs no system call. A post from another
 // thread costs one only if the reactor sleeps.
 #pragma once
 
@@ -32,30 +32,30 @@ class Reactor
 {
 public:
 	enum class Drive {
-		thread, // a thread of its own, from construction to destruction
-		manual, // runs in callers of turn(), all on one thread
+		thread, // a thread, from construction to destruction
+		manual, // runs in callers of turn(), which must all be on one thread
 	};
 
-	// @name: the thread's name as tools show it (cut to 15 characters). @environment outlives
-	// it.
+	// @name is the thread's name as tools show it (cut to 15 characters). @environment must
+	// outlive the reactor.
 	Reactor(const std::string &name, Drive drive,
 		Environment &environment = Environment::host());
-	// All its loops must have been destroyed.
+	// All loops of the reactor must have been destroyed.
 	~Reactor();
 	Reactor(const Reactor &) = delete;
 	Reactor &operator=(const Reactor &) = delete;
 
 	Environment &environment() const { return environment_; }
-	// Returns true if the caller may run handlers, which means that it is on the reactor's
-	// thread. Always true if driven manually.
+	// Returns true if the caller may run handlers: if it is on the reactor's thread, or in
+	// manual mode.
 	bool in_thread() const
 	{
 		return drive_ == Drive::manual || id_.load() == std::this_thread::get_id();
 	}
 
-	// Waits until something is ready, or @until, and runs the handlers; returns their number.
-	// Must be called on the reactor's thread. A handler may call it to wait for the effect of
-	// other handlers.
+	// Waits until something is ready, at most until @until, and runs the handlers; returns
+	// their number. Must be called on the reactor's thread. A handler may call it to wait for
+	// the effect of other handlers.
 	std::size_t turn(Clock::time_point until);
 
 private:
@@ -63,10 +63,10 @@ private:
 	friend class Timer;
 	friend class Watch;
 
-	// A timer or watch, kept until no handler can be running that uses it.
+	// State of a timer or watch. It is kept until no handler that uses it can be running.
 	struct TimerState;
 	struct WatchState;
-	// The time, and the order of timers with the same time.
+	// The deadline, and a number that orders timers with the same deadline.
 	using Due = std::pair<Clock::time_point, std::uint64_t>;
 	struct Posted {
 		Loop *loop;
@@ -74,7 +74,7 @@ private:
 	};
 
 	void post(Loop &loop, Task task);
-	// Destroys tasks that were posted to @loop and have not run.
+	// Destroys the tasks that were posted to @loop and have not run.
 	void forget(const Loop &loop);
 	void control(int operation, int fd, std::uint32_t events, WatchState *state);
 	void destroy_later(std::shared_ptr<void> state);
@@ -86,18 +86,18 @@ private:
 	const Drive drive_;
 	Environment &environment_;
 	const FileDescriptor poll_;
-	const FileDescriptor wakeup_fd_; // an eventfd, watched by edge: it is never read
+	const FileDescriptor wakeup_fd_; // an eventfd, watched edge-triggered, so it is never read
 
-	// Reactor's thread only.
+	// Used only on the reactor's thread.
 	std::map<Due, TimerState *> timers_;
-	std::uint64_t armed_ = 0; // timers that were put among them
+	std::uint64_t armed_ = 0; // number of insertions into timers_
 	std::deque<Posted> ready_;
 	std::vector<std::shared_ptr<void>> to_destroy_;
-	unsigned depth_ = 0; // of turn()
+	unsigned depth_ = 0; // nesting depth of turn()
 
 	Mutex mutex_;
 	std::deque<Posted> posted_ WEFT_GUARDED_BY(mutex_);
-	// The poster has to write to wakeup_fd_.
+	// True while the reactor sleeps: a thread that posts must then write to wakeup_fd_.
 	bool asleep_ WEFT_GUARDED_BY(mutex_) = false;
 	std::atomic<bool> stopping_{false};
 	std::atomic<std::thread::id> id_{};

@@ -16,7 +16,8 @@ std::shared_ptr<Reactor> ReactorPool::take()
 {
 	const auto least =
 		std::ranges::min_element(reactors_, {}, &std::shared_ptr<Reactor>::use_count);
-	const bool free = least != reactors_.end() && least->use_count() == 1; // the pool's own
+	// only the pool has a reference
+	const bool free = least != reactors_.end() && least->use_count() == 1;
 	if (free || reactors_.size() == most_)
 		return *least;
 	return reactors_.emplace_back(std::make_shared<Reactor>(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Threads for many loops that are mostly idle. Each loop gets a new thread, up to a maximum;
-// further loops share these threads.
+// Threads for many loops that are mostly idle. Each loop gets a new thread, up to a maximum; more
+// loops share these threads.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,16 @@
 namespace weft
 {
 
-// ReactorPool - used by one thread at a time. The reactors that it has given may outlive it.
+// ReactorPool - may be used by one thread at a time. Reactors that take() has returned may outlive
+// it.
 class ReactorPool
 {
 public:
-	// @name: of the threads, with a number.
+	// @name is the threads' name, to which a number is appended.
 	ReactorPool(std::string name, std::size_t most);
 
-	// Returns the reactor with the fewest users at this moment. A caller is a user as long as
-	// it keeps the pointer.
+	// Returns the reactor that has the fewest users at the moment. A caller is a user as long
+	// as it keeps the pointer.
 	std::shared_ptr<Reactor> take();
 
 private:

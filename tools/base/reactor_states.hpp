@@ -10,9 +10,9 @@
 namespace weft
 {
 
-// The time it waits for in the reactor may be earlier than the deadline (it was set for a former
-// one): it then wakes, sees that it is early, and waits again. So a retransmission timer that every
-// ACK moves forward is put in order once an interval, not once a packet.
+// A timer that is postponed keeps its earlier entry in the reactor's timers. When that entry
+// expires, the timer is entered again with the new deadline. A retransmission timer that every ACK
+// postpones is therefore sorted once per interval and not once per packet.
 struct Reactor::TimerState {
 	TimerState(Loop &l, std::function<void()> f) : loop(l), fired(std::move(f)) {}
 

@@ -25,11 +25,11 @@ std::filesystem::path default_socket_directory()
 FileDescriptor open_private_directory(const std::filesystem::path &directory, bool with_group)
 {
 	const mode_t shared = with_group ? S_IXGRP : 0;
-	// "DIR/" would follow a link.
+	// With a trailing slash, open() would follow a symbolic link.
 	const auto path = directory.has_filename() ? directory : directory.parent_path();
 	if (const auto parent = path.parent_path(); !parent.empty())
 		std::filesystem::create_directories(parent);
-	// The mode is not the umask's to decide.
+	// Set the mode explicitly, because mkdir() applies the umask.
 	if (::mkdir(path.c_str(), S_IRWXU) ? errno != EEXIST
 					   : ::chmod(path.c_str(), S_IRWXU | shared) != 0)
 		throw std::system_error(errno, std::generic_category(), path.string());

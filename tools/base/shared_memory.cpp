@@ -22,8 +22,8 @@ namespace
 
 /*
  * The handler may run at any moment on any thread, so it takes no lock: each slot is a seqlock,
- * whose version is odd while it changes. The slot that the handler is after does not change,
- * because the thread that it interrupts holds the mapping.
+ * whose version is odd while it changes. The slot that the handler looks for does not change,
+ * because the interrupted thread holds a reference on the mapping.
  */
 struct Slot {
 	std::atomic<std::uint32_t> version;
@@ -40,15 +40,15 @@ struct Range {
 	bool holds(std::uintptr_t address) const { return address - begin < size; }
 };
 
-// Constant-initialised: the handler needs no constructor to have run.
+// Constant-initialised, so that the handler does not depend on a constructor.
 constinit std::array<Slot, kMaxSharedMappings> slots{};
 constinit std::atomic<std::size_t> slots_used{0}; // slots after these were never used
 
 constinit Mutex free_mutex;
-// Among the slots_used.
+// Free slots among the first slots_used.
 constinit std::vector<int> free_slots WEFT_GUARDED_BY(free_mutex);
 
-struct sigaction previous; // handler of SIGBUS before
+struct sigaction previous; // the previous handler of SIGBUS
 
 void store(Slot &slot, const Range &range)
 {
@@ -61,7 +61,7 @@ void store(Slot &slot, const Range &range)
 	slot.version.store(version + 2, std::memory_order_release);
 }
 
-// False if the slot changes just now.
+// Returns false if the slot is being changed.
 bool load(const Slot &slot, Range &range)
 {
 	const std::uint32_t version = slot.version.load(std::memory_order_acquire);
@@ -72,7 +72,7 @@ bool load(const Slot &slot, Range &range)
 	return !(version & 1) && slot.version.load(std::memory_order_relaxed) == version;
 }
 
-// Page sizes of the files that memory may be in.
+// Page sizes of files that can contain guest memory.
 constexpr std::size_t kPageSizes[] = {4 << 10, 2 << 20, 1 << 30};
 
 bool put_memory(std::uintptr_t begin, std::size_t size)
@@ -83,13 +83,13 @@ bool put_memory(std::uintptr_t begin, std::size_t size)
 }
 
 /*
- * Replaces the whole mapping at once, not only the page: each page would become a mapping of its
- * own, and nothing of it is needed any more. Maps without reservation, because it may be larger
- * than the host's free memory. A host that commits no more than it has (vm.overcommit_memory is 2)
- * refuses that all the same: then only the page is replaced, because the lender's card ends at the
- * next turn of its loop, and few are touched until then. Only the kernel knows the size of a page:
- * it refuses a part of one. The process's limits (RLIMIT_DATA, RLIMIT_AS) do not matter, because
- * the previous mapping counts too.
+ * Replaces the whole mapping at once and not only the page. Otherwise each page would become a
+ * separate mapping, and none of the mapping's data is needed any more. Maps without reservation,
+ * because the mapping may be larger than the host's free memory. A host without overcommit
+ * (vm.overcommit_memory is 2) refuses that. Then only the page is replaced: the lender's card
+ * disconnects its guest at the next turn of its loop, and touches few pages until then. The size of
+ * the page is tried, because only the kernel knows it and refuses a part of a page. The process's
+ * limits (RLIMIT_DATA, RLIMIT_AS) do not matter, because the replaced mapping counts as well.
  */
 bool replace(std::uintptr_t address)
 {
@@ -115,7 +115,7 @@ void bus_error(int number, siginfo_t *info, void *)
 	const int saved = errno;
 	const bool by_access = info->si_code == BUS_ADRERR || info->si_code == BUS_MCEERR_AR;
 	if (!by_access || !replace(reinterpret_cast<std::uintptr_t>(info->si_addr))) {
-		// The fault is not in shared memory. The access is repeated, with the former
+		// The fault is not in shared memory, so the access is repeated with the previous
 		// handler.
 		::sigaction(number, &previous, nullptr);
 		if (!by_access)

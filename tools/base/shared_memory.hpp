@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Table of shared mappings, where the SIGBUS handler looks up a mapping whose file was truncated.
+// Table of shared mappings, in which the SIGBUS handler looks up the mapping of a page that cannot
+// be read.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +14,11 @@ class MemoryLender;
 namespace weft::shared_memory
 {
 
-// Adds [@begin, @begin + @size) to the table and returns its number, which is negative if the table
-// is full. Until remove(), a page that is lost in the range is replaced, and @lender is notified.
-// Any thread.
+// Adds [@begin, @begin + @size) to the table. Returns its number, or a negative value if the table
+// is full. Until remove(), a page that is lost in the range is replaced, and @lender is marked as
+// failed. Thread-safe.
 int add(std::uintptr_t begin, std::size_t size, MemoryLender &lender);
-// The memory must not be accessed any more.
+// Removes an entry. The memory must not be accessed any more.
 void remove(int number);
 
 } // namespace weft::shared_memory

@@ -11,7 +11,7 @@
 namespace weft
 {
 
-// Task - owns one void() callable; callables up to kInline bytes need no allocation.
+// Task - owns a callable of type void(). Callables of up to kInline bytes need no allocation.
 class Task
 {
 public:
@@ -48,7 +48,7 @@ public:
 
 	explicit operator bool() const noexcept { return ops_ != nullptr; }
 
-	// Calls what it owns; calling an empty Task is a programming error.
+	// Calls the callable. Calling an empty Task is a programming error.
 	void operator()() { ops_->call(storage_); }
 
 	void reset() noexcept

@@ -54,7 +54,7 @@ int try_bind(const FileDescriptor &socket, const std::filesystem::path &path)
 	return ::bind(socket.get(), generic, sizeof(address)) ? errno : 0;
 }
 
-// A socket file that refuses connections has lost its process.
+// Returns true if no process listens on the socket file, which then refuses connections.
 bool is_stale(const std::filesystem::path &path)
 {
 	return std::filesystem::is_socket(path) &&
@@ -88,8 +88,7 @@ UnixListener::UnixListener(const std::filesystem::path &path, Access access, Typ
 	if (error)
 		fail(error, path);
 	path_ = path;
-	// Connecting is impossible before listen(), so no other user can connect before the mode is
-	// set.
+	// No process can connect before listen(), so the mode is set in time.
 	if (::chmod(path.c_str(), mode_for(path, access)) || ::listen(socket_.get(), 16)) {
 		error = errno;
 		remove_file();

@@ -15,14 +15,14 @@ class UnixListener
 {
 public:
 	enum class Access {
-		owner,           // the file is open to its own user only
-		directory_group, // to its group as well, if the directory is
+		owner,           // only the owner may connect
+		directory_group, // the group may connect as well, if the directory permits it
 	};
 
 	enum class Type { stream, messages };
 
 	UnixListener() = default;
-	// Throws std::system_error: EADDRINUSE if a living process serves @path, ENAMETOOLONG if
+	// Throws std::system_error: EADDRINUSE if a running process serves @path, ENAMETOOLONG if
 	// it does not fit into a socket address.
 	explicit UnixListener(const std::filesystem::path &path, Access access = Access::owner,
 			      Type type = Type::stream);
@@ -33,7 +33,7 @@ public:
 	int fd() const { return socket_.get(); }
 	const std::filesystem::path &path() const { return path_; }
 
-	// The next client, or nothing if there is none.
+	// Accepts the next connection. Returns an empty descriptor if there is none.
 	FileDescriptor accept();
 
 private:

@@ -40,7 +40,8 @@ private:
 	rlimit former_{};
 };
 
-// A connection for which there is no descriptor neither keeps the loop busy nor is lost.
+// If there is no descriptor for a connection, the connection is not lost and the loop does not
+// spin.
 TEST(Acceptor, PendingConnectionIsAcceptedOnceADescriptorIsFree)
 {
 	const auto path = std::filesystem::temp_directory_path() /

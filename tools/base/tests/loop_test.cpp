@@ -39,7 +39,7 @@ TEST(Loop, RunsTasksInOrderOnItsThread)
 		EXPECT_EQ(seen[i], i);
 }
 
-// run() hands an exception to its caller and leaves the loop running.
+// run() passes an exception to its caller, and the loop continues to run.
 TEST(Loop, RunRethrowsExceptionsToTheCaller)
 {
 	weft::Loop loop("test");
@@ -320,7 +320,7 @@ TEST(Watch, WatchCanBeRemovedInItsHandler)
 	EXPECT_EQ(ran, 1);
 }
 
-// Any number of signals before the handler runs cost one run; one during the run gives another.
+// Signals before the handler runs cause one run. A signal during the run causes another one.
 TEST(Wakeup, SeveralSignalsCauseOneWakeup)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);
@@ -340,7 +340,8 @@ TEST(Wakeup, SeveralSignalsCauseOneWakeup)
 	EXPECT_EQ(runs, 2);
 }
 
-// No signal from another thread is lost: the handler sees the last value written before one.
+// No signal from another thread is lost: the handler sees the last value that was written before a
+// signal.
 TEST(Wakeup, SignalsFromAnotherThreadAreNotLost)
 {
 	weft::Loop loop("test", weft::Loop::Mode::manual);

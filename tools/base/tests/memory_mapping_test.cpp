@@ -50,7 +50,7 @@ bool readable(int fd)
 	return ::poll(&state, 1, 0) == 1;
 }
 
-// The errno value that mapping a page of @file gives; 0 if it is mapped, and then kept in
+// Returns the errno of mapping a page of @file. If it is 0, the page is mapped and kept in
 // @mappings.
 int error_of_mapping(const FileDescriptor &file, const std::shared_ptr<MemoryLender> &lender,
 		     std::vector<std::shared_ptr<const MemoryMapping>> &mappings)
@@ -63,7 +63,8 @@ int error_of_mapping(const FileDescriptor &file, const std::shared_ptr<MemoryLen
 	}
 }
 
-// A mapped file shares its bytes, and one that is too short is refused rather than mapped to fault.
+// A mapped file shares its bytes. Mapping a file that is too short is refused, because accesses
+// would fault.
 TEST(MemoryMapping, MappingBeyondTheEndOfAFileIsRefused)
 {
 	const auto file = make_file(2 * kPage);
@@ -143,7 +144,7 @@ TEST(MemoryMapping, ReadsWritesAndAtomicsSurviveAMissingPage)
 	EXPECT_TRUE(lost(false, [](GuestMemory &memory) { memory.load<std::uint32_t>(4); }));
 }
 
-// Two threads may hit the same missing page at once: that of a card, and that of a peer which reads
+// Two threads may access the same missing page at once: the card's, and that of a peer that reads
 // from it.
 TEST(MemoryMapping, ConcurrentFaultsOnAMissingPageAreHandled)
 {

@@ -80,8 +80,8 @@ TEST(Notifier, EventfdCountsEachNotification)
 	EXPECT_EQ(count_of(event), 1u);
 }
 
-// A notifying thread uses so few of the host's resources, and no descriptor, that a daemon can have
-// a thread for each of a thousand cards.
+// A thread that notifies uses little of the host's resources and no descriptor, so a daemon can
+// have a thread for each of a thousand cards.
 TEST(Notifier, ThousandThreadsNotifyConcurrently)
 {
 	constexpr int thread_count = 1100;

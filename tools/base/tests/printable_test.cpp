@@ -47,7 +47,7 @@ TEST(Printable, InvalidUtf8BytesAreReplaced)
 	EXPECT_EQ(printable("\xff\x80z"), "\\xff\\x80z");
 	EXPECT_EQ(printable("\xc3"), "\\xc3");
 	EXPECT_EQ(printable("\xe2\x82"), "\\xe2\\x82");
-	// Overlong forms, surrogates, and what is beyond Unicode.
+	// Overlong encodings, surrogates, and code points beyond Unicode.
 	EXPECT_EQ(printable("\xc0\x9b"), "\\xc0\\x9b");
 	EXPECT_EQ(printable("\xe0\x80\x9b"), "\\xe0\\x80\\x9b");
 	EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");

@@ -27,8 +27,7 @@ TEST(ReactorPool, LoopsAreSpreadEvenlyOverTheThreads)
 		EXPECT_EQ(std::ranges::count(taken, reactor), 3);
 }
 
-// A returned thread is handed out next, before another thread is made and before one is shared by
-// more users.
+// A released thread is reused before a new thread is created and before another thread is shared.
 TEST(ReactorPool, ReleasedThreadsAreReused)
 {
 	weft::ReactorPool pool("pool", 3);

@@ -9,7 +9,8 @@
 namespace
 {
 
-// A small callable and one too large for the inline storage both run, and own what they captured.
+// A small callable and one that is too large for the inline storage are both called, and their
+// captures are destroyed.
 TEST(Task, CallableRunsAndItsCapturesAreDestroyed)
 {
 	auto witness = std::make_shared<int>(0);
