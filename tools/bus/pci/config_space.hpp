@@ -40,7 +40,7 @@ public:
 	// specification.
 	explicit ConfigSpace(const PciDescription &description);
 
-	// The range must lie inside; see contains().
+	// The range must lie inside configuration space; see contains().
 	void read(std::uint64_t offset, std::span<std::byte> data) const;
 	Effects write(std::uint64_t offset, std::span<const std::byte> data);
 	static bool contains(std::uint64_t offset, std::uint64_t size)
@@ -52,12 +52,12 @@ public:
 	void reset() { bytes_ = initial_; }
 
 	bool bus_master() const { return get16(kCommand) & kCommandBusMaster; }
-	// Address that was written to the BAR, without its type bits.
+	// Returns the address that was written to the BAR, without its type bits.
 	std::uint64_t bar_address(unsigned bar) const;
 	bool intx_disabled() const { return get16(kCommand) & kCommandIntxDisable; }
 	bool msix_enabled() const { return has_msix_ && (get16(kMsix + 2) & kMsixEnable); }
 	bool msix_masked() const { return has_msix_ && (get16(kMsix + 2) & kMsixMaskAll); }
-	// Sets Interrupt Status of the status register: the state of the INTA line.
+	// Sets Interrupt Status of the status register, which is the state of the INTA line.
 	void set_interrupt_status(bool asserted);
 
 private:

@@ -90,7 +90,7 @@ void Connection::read_slice()
 	unsigned budget = loop_.environment().stands() ? UINT_MAX : kSlice;
 	Received received = Received::more;
 	for (;;) {
-		// Handle buffered messages first: they may be left over from the previous slice.
+		// Handle buffered messages first, which may be left over from the previous slice.
 		if (!handle_messages(budget))
 			return;
 		if (!budget)
@@ -140,12 +140,12 @@ bool Connection::handle_messages(unsigned &budget)
 	return true;
 }
 
-// If this process held the client's own end of the connection, or a socket in whose queue that end
-// is, it would never see the connection close when the client exits. This matters from the first
-// byte of a message on. So receiving is shut down on each socket; a socket where this fails is
-// refused, and so is the other end of this connection, to which nothing can be sent any more. In
-// virtual time sockets are not shut down, because the clients are the lab's own guests, which reply
-// over the sockets that they pass.
+// Returns whether the descriptors may be kept. If this process held the client's own end of the
+// connection, or a socket in whose queue that end is, it would never see the connection close when
+// the client exits. This matters from the first byte of a message on. Receiving is therefore shut
+// down on each socket. A socket where this fails is refused, and so is the other end of this
+// connection, to which nothing can be sent any more. In virtual time sockets are not shut down,
+// because the clients are the lab's own guests, which reply over the sockets that they pass.
 bool Connection::may_be_kept(const std::vector<FileDescriptor> &fds)
 {
 	bool any = false;

@@ -22,9 +22,10 @@ class Connection : public std::enable_shared_from_this<Connection>
 {
 public:
 	struct Callbacks {
-		// Returns the reply to a message; an empty span means that there is none.
+		// Handles a message and returns the reply. An empty span means that there is none.
 		std::function<std::span<const std::byte>(Message &)> message;
-		// The connection has closed itself for this reason. Called once, as the last call.
+		// Called once, as the last callback, when the connection has closed itself for this
+		// reason.
 		std::function<void(const std::string &reason)> closed;
 	};
 

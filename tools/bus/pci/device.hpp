@@ -20,7 +20,8 @@ class Loop;
 constexpr unsigned kPciBars = 6;
 constexpr std::uint64_t kPciMinimumBar = 4096; // one page, because clients map and trap whole pages
 
-// PciBar - one base address register; a 64-bit one also takes the next index, which stays empty.
+// PciBar - a base address register. A 64-bit BAR also occupies the next index, whose entry stays
+// empty.
 struct PciBar {
 	std::uint64_t size = 0; // bytes, a power of two, at least kPciMinimumBar; 0: no BAR
 	bool is_64bit = false;

@@ -78,7 +78,7 @@ public:
 			else
 				refuse_adopted(id);
 		} catch (const std::exception &error) {
-			// If it is connected already, failed() notifies the keeper.
+			// If the client is connected already, failed() notifies the keeper.
 			if (!connection_)
 				refuse_adopted(id);
 			failed(error.what());
@@ -103,7 +103,7 @@ private:
 	{
 		if (!endpoint_)
 			return false;
-		// A new connection may be noticed before the previous one's end.
+		// A new connection may be noticed before the end of the previous one.
 		if (connection_ && connection_->hung_up())
 			connection_->drop("it closed the connection");
 		if (connection_) {
@@ -164,7 +164,8 @@ private:
 		plug_again();
 	}
 
-	// Guests that connect before it succeeds are disconnected.
+	// Plugs the device in again, and retries until that succeeds. Meanwhile, guests that
+	// connect are disconnected.
 	void plug_again()
 	{
 		try {

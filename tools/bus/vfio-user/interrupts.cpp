@@ -35,7 +35,7 @@ private:
 
 	void take()
 	{
-		// Nothing was read, if the client has read the count first.
+		// Reads nothing if the client has read the count first.
 		unsigned counts = 0;
 		while (counts < kMostCounts && take_count(fd_.get()))
 			++counts;
@@ -103,7 +103,7 @@ int Interrupts::set(const IrqSet &set, std::span<const std::byte> booleans,
 
 int Interrupts::set_eventfds(const IrqSet &set, std::vector<FileDescriptor> &&fds)
 {
-	// Without descriptors, the vectors lose those that they have.
+	// A request without descriptors removes the descriptors of the vectors.
 	if (!fds.empty() && fds.size() != set.count)
 		return EINVAL;
 	for (const auto &fd : fds)

@@ -52,7 +52,7 @@ std::vector<FileDescriptor> descriptors(const Fixture &fixture)
 	return fds;
 }
 
-// Runs the whole life of a client with the input.
+// Simulates a client from connect to disconnect with the input.
 class Client
 {
 public:
@@ -122,7 +122,7 @@ private:
 		}
 	}
 
-	// Every request that wants a reply has one, and it is well-formed.
+	// Checks that every request that wants a reply has a well-formed one.
 	static void check(const Message &message, std::span<const std::byte> reply)
 	{
 		const auto request = message.header<Header>();

@@ -39,11 +39,11 @@ public:
 
 	using ClientSocket::ClientSocket;
 
-	// Sends a request as one message. Descriptors are lent for the call.
+	// Sends a request as one message. The descriptors stay open.
 	void send(Command command, const Bytes &payload = {}, const std::vector<int> &fds = {},
 		  std::uint32_t flags = 0);
-	// Returns the next reply. Throws HungUp, or another std::runtime_error if there is none in
-	// time or it is malformed.
+	// Returns the next reply. Throws HungUp, or another std::runtime_error if the reply is
+	// malformed or does not arrive in time.
 	Reply receive();
 	// Sends a request and receives the next reply, which must belong to it.
 	Reply call(Command command, const Bytes &payload = {}, const std::vector<int> &fds = {});

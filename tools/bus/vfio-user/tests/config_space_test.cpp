@@ -73,7 +73,7 @@ TEST_F(Config, CapabilityListHasPmPcieAndMsix)
 	EXPECT_EQ(get<std::uint64_t>(0x104), 0x0123456789abcdefu);
 }
 
-// Bus Master Enable reaches the device on a change, and only then.
+// Bus Master Enable is reported to the device only when it changes.
 TEST_F(Config, BusMasterChangesAreReportedToTheDevice)
 {
 	set<std::uint16_t>(kPciCommand, 0x0002);
@@ -84,7 +84,7 @@ TEST_F(Config, BusMasterChangesAreReportedToTheDevice)
 	EXPECT_THAT(device_.bus_master, ::testing::ElementsAre(true, false));
 }
 
-// Error bits are cleared by writing one, never set by a write.
+// Error bits are cleared by writing one, and are never set by a write.
 TEST_F(Config, StatusRegisterIsWriteOneToClear)
 {
 	set<std::uint16_t>(6, 0xffff);

@@ -36,7 +36,7 @@ TEST_F(DmaMapMessage, MappedMemoryIsSharedWithTheClient)
 	EXPECT_FALSE(memory().covers(0x10000 + 2 * kPage, 1, Access::read));
 }
 
-// A read-only section can be read only, even from a descriptor that would allow more.
+// A read-only section can only be read, even if its descriptor permits writes.
 TEST_F(DmaMapMessage, ReadOnlySectionCannotBeWritten)
 {
 	const auto fd = make_memory(kPage);
@@ -86,8 +86,8 @@ TEST_F(DmaMapMessage, RejectsInvalidRequests)
 	EXPECT_EQ(device_.memory_changes, 0u);
 }
 
-// The number of sections is limited as announced, accessible or not. Another one is possible after
-// one is removed.
+// The number of sections is limited as announced, whether the device can access them or not.
+// Another one is possible after one is removed.
 TEST_F(DmaMapMessage, NumberOfSectionsIsLimited)
 {
 	const auto fd = make_memory(kPage);

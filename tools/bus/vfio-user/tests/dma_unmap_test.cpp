@@ -79,7 +79,7 @@ TEST_F(DmaUnmapMessage, UnmapAllRemovesEverySection)
 	EXPECT_EQ(memory().sections(), 0u);
 }
 
-// A range that holds no section, or a part of one, is refused and changes nothing.
+// A range that contains no section, or only a part of one, is refused and changes nothing.
 TEST_F(DmaUnmapMessage, RejectsUnknownSections)
 {
 	EXPECT_EQ(unmap(8 * kPage, kPage).error(), ENOENT);

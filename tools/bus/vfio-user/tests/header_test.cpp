@@ -16,7 +16,7 @@ protected:
 	}
 };
 
-// A message may come in pieces of any size, and many may come in one.
+// A message may arrive in pieces of any size, and several messages may arrive at once.
 TEST_F(Stream, FragmentedAndBatchedMessagesAreParsed)
 {
 	for (std::byte byte : read_request(77, 0)) {
@@ -39,7 +39,7 @@ TEST_F(Stream, FragmentedAndBatchedMessagesAreParsed)
 	}
 }
 
-// Identifiers are the client's own and are repeated whatever they are.
+// The client chooses the identifiers. Replies repeat them, whatever they are.
 TEST_F(Stream, RepliesHaveTheIdentifierOfTheRequest)
 {
 	for (std::uint16_t id : {0, 5, 5, 0xffff}) {
@@ -68,8 +68,8 @@ TEST_F(Stream, InvalidHeaderClosesTheConnection)
 	}
 }
 
-// Descriptors belong to the message that they were sent with, also amid a batch and if the message
-// comes in pieces.
+// Descriptors belong to the message with which they were sent, even if it arrives in pieces or with
+// other messages.
 TEST_F(Stream, FileDescriptorsStayWithTheirMessage)
 {
 	const auto file = make_memory(3 * 4096);
@@ -92,7 +92,7 @@ TEST_F(Stream, FileDescriptorsStayWithTheirMessage)
 	EXPECT_TRUE(memory.read_as<int>(8192));
 }
 
-// More descriptors than any message needs close the connection, and none of them leaks.
+// More descriptors than a message can have close the connection, and none of them leaks.
 TEST_F(Stream, DescriptorsPerMessageAreLimited)
 {
 	const auto before = ::dup(0);

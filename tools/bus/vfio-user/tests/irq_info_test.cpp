@@ -9,7 +9,7 @@ namespace
 
 using IrqInfoMessage = GreetedTest;
 
-// INTx is one level that masks itself, MSI-X has the device's vectors, and there is nothing else.
+// INTx has one automasked vector, MSI-X has the device's vectors, and other types have none.
 TEST_F(IrqInfoMessage, ReportsTheCountAndFlagsOfEachIrqType)
 {
 	const std::uint32_t counts[] = {1, 0, FakeDevice::kVectors, 0, 0};

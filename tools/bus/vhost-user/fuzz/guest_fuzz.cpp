@@ -188,7 +188,7 @@ private:
 		}
 	}
 
-	// A reply is well-formed, and belongs to its request.
+	// Checks that a reply is well-formed and belongs to its request.
 	static void check(const Header &request, std::span<const std::byte> reply)
 	{
 		if (reply.empty())

@@ -51,7 +51,7 @@ public:
 	{
 		return call(request, bytes_of(payload));
 	}
-	// Sets the session up until the queues work, all at once or in parts. No step may be
+	// Set the session up until the queues work, in one step or in parts. No step may be
 	// refused.
 	void greet();
 	void agree();

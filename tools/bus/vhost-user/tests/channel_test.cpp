@@ -31,7 +31,7 @@ struct AnswerMessage {
 	Integer refused;
 };
 
-// A clock whose guest does something while the channel waits for it.
+// An environment in which the guest acts while the channel waits for it.
 class Shared final : public Environment
 {
 public:
@@ -104,7 +104,7 @@ TEST_F(ChannelTest, ReportsAMissingReply)
 	EXPECT_FALSE(channel_->call(0));
 }
 
-// A pipe can carry no answer.
+// A pipe cannot carry an answer.
 TEST_F(ChannelTest, AcceptsOnlyTheMatchingReply)
 {
 	std::array<int, 2> ends;

@@ -41,7 +41,7 @@ TEST_F(Commands, GuestSeesNoInterruptPinOrIntxStatus)
 	EXPECT_EQ(guest().read_config<std::uint16_t>(6) & 8u, 0u);
 }
 
-// Where UML copies, more than a register goes in one command, up to a page.
+// As UML does when it copies, one command transfers more than a register, up to a page.
 TEST_F(Commands, BlocksOfMemoryCanBeReadWrittenAndFilled)
 {
 	Bytes data(kMaxTransfer);

@@ -156,7 +156,7 @@ TEST_F(Requests, SocketSentInAPartialMessageDoesNotPreventDisconnect)
 	auto [far, near] = FakeGuest::make_sockets();
 	testing::ClientSocket(std::move(near), std::chrono::seconds(5))
 		.send_raw(Bytes(1), {guest().fd()});
-	// The message is not even complete.
+	// The message is incomplete.
 	guest().send_raw(Bytes(4), {far.get()});
 	far.reset();
 	guest().close();
