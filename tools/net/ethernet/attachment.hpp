@@ -18,7 +18,8 @@ public:
 	virtual Port &port() = 0;
 	// Returns true if a guest or a card is attached.
 	virtual bool connected() const = 0;
-	// Socket that a guest connects to; empty if it attaches in another way.
+	// Returns the socket to which a guest connects, or an empty path if it attaches in another
+	// way.
 	virtual std::filesystem::path socket() const { return {}; }
 };
 

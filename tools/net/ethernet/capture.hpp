@@ -17,12 +17,12 @@ public:
 	{
 	}
 
-	// Returns the number of an interface that frames are recorded for.
+	// Adds an interface for the frames of a link, and returns its number.
 	unsigned add_interface(const std::string &link)
 	{
 		return CaptureFile::add_interface(LinkType::ethernet, link, kMostFrame);
 	}
-	// A frame at the present time.
+	// Records a frame with the current time.
 	void record(unsigned interface, const Frame &frame)
 	{
 		write_packet(interface, date(), {}, std::as_bytes(std::span(frame)));

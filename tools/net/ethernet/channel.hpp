@@ -20,36 +20,38 @@ class Channel
 {
 public:
 	enum Side : unsigned { kNetwork = 0, kCard = 1 };
-	// Bytes that wait for one side's loop. A frame that finds no room is dropped as a whole.
+	// Limit of the bytes that wait for one side's loop. A frame that does not fit is dropped as
+	// a whole.
 	static constexpr std::size_t kMostQueued = 512 << 10;
-	// Bytes that each frame counts in addition to its own.
+	// Overhead that is added to the length of each frame.
 	static constexpr std::size_t kOverhead = 64;
 
-	// Returns true if @side has opened its end. Any thread.
+	// Returns true if @side has opened its end. Thread-safe.
 	bool is_attached(Side side) const;
 
-	// One end of the channel, of which there is one at a time on each side. It is created, used
-	// and destroyed on @loop's thread.
+	// End - one side's end of the channel. A side has at most one at a time. It is created,
+	// used and destroyed on @loop's thread.
 	class End
 	{
 	public:
-		// @receive: takes frames from the other side, a bounded number at a time. @room:
-		// called when there may be space again, after has_room() was false.
+		// @receive is called with each frame from the other side, for a bounded number of
+		// frames at a time. @room is called when there may be space again, after has_room()
+		// has returned false.
 		End(std::shared_ptr<Channel> channel, Side side, Loop &loop,
 		    std::function<void(const FramePtr &)> receive, std::function<void()> room = {});
 		~End();
 		End(const End &) = delete;
 		End &operator=(const End &) = delete;
 
-		// Returns false if the other side is closed or there is no space.
+		// Sends a frame. Returns false if the other side is closed or there is no space.
 		bool send(const FramePtr &frame);
-		// Returns true if any frame would fit, or if the other side is closed, because
-		// frames are then dropped.
+		// Returns true if any frame would fit. Also returns true if the other side is
+		// closed, because frames are then dropped.
 		bool has_room();
 		bool peer_is_attached() const;
 
 	private:
-		// This many frames are delivered before the loop handles other events.
+		// Number of frames that are delivered before the loop handles other events.
 		static constexpr std::size_t kSlice = 64;
 
 		void drain();
@@ -67,8 +69,8 @@ private:
 		std::deque<FramePtr> frames;
 		std::size_t bytes = 0;
 		Wakeup *reader = nullptr;
-		bool awaited = false; // its sender waits for space
-		// the other inbox may have space, for which this side has waited
+		bool awaited = false; // the sender waits for space
+		// the other inbox, for which this side has waited, may have space
 		bool room = false;
 	};
 

@@ -15,7 +15,7 @@ namespace weft::ethernet
 using Address = std::uint64_t;
 
 using Frame = std::vector<std::uint8_t>;
-// A frame that several ports may have in their queues. Never null.
+// A frame, which may be in the queues of several ports. Never null.
 using FramePtr = std::shared_ptr<const Frame>;
 
 // The length of two addresses and a type.
@@ -30,7 +30,8 @@ inline Address address_at(const Frame &frame, std::size_t offset)
 		address = address << 8 | frame[offset + i];
 	return address;
 }
-// The frame must have at least kLeastFrame bytes, which all frames that a port sends have.
+// Returns the destination address. The frame must have at least kLeastFrame bytes, as every frame
+// that a port sends.
 inline Address destination_of(const Frame &frame)
 {
 	return address_at(frame, 0);
@@ -45,7 +46,7 @@ inline bool is_group(Address address)
 {
 	return address >> 40 & 1;
 }
-// Returns true for 01-80-C2-00-00-00 to -0F, which no bridge forwards (IEEE 802.1Q table 8-1).
+// Returns true for 01-80-C2-00-00-00 to -0F, which bridges do not forward (IEEE 802.1Q table 8-1).
 inline bool is_of_one_link(Address address)
 {
 	return address >> 4 == 0x0180c2000000 >> 4;

@@ -32,8 +32,7 @@ bool FrameReader::feed(std::span<const std::uint8_t> bytes, const std::function<
 	return !lost_;
 }
 
-// Does not trust a peer's length: never reserves
-// more than the largest frame that is accepted.
+// Reserves at most the size of the largest accepted frame, because the peer may send any length.
 bool FrameReader::take_length()
 {
 	left_ = 0;

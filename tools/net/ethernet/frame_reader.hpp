@@ -17,7 +17,8 @@ namespace weft::ethernet
 class FrameReader
 {
 public:
-	// Largest length that QEMU accepts. A stream with a larger one does not consist of frames.
+	// Maximum length that QEMU accepts. A stream with a greater length does not consist of
+	// frames.
 	static constexpr std::size_t kMostLength = 4096 + 65536;
 	static constexpr std::size_t kLengthBytes = 4;
 

@@ -23,11 +23,10 @@ namespace weft::ethernet
 namespace
 {
 
-// Budget of one guest before others are
-// served: bytes read, and frames forwarded.
+// Budget of one guest before other guests are served: bytes read, and frames forwarded.
 constexpr std::size_t kReadAtOnce = 64 << 10;
 constexpr std::size_t kSlice = 64;
-// Bytes that hold no more than kSlice frames.
+// Number of bytes that contain at most kSlice frames.
 constexpr std::size_t kSliceBytes = kSlice * (FrameReader::kLengthBytes + kLeastFrame);
 
 std::shared_ptr<spdlog::logger> logger_of(Loop &loop, const std::string &name)
@@ -54,7 +53,7 @@ public:
 	{
 	}
 
-	// The guest has disconnected, but its last frames may not have been read yet.
+	// Returns true if the guest has disconnected. Its last frames may not have been read yet.
 	bool hung_up()
 	{
 		pollfd state{socket_.get(), POLLRDHUP, 0};
@@ -88,7 +87,7 @@ private:
 		}
 	}
 
-	// Ending the guest must come last, because it destroys this object.
+	// The call that ends the guest must be the last one, because it destroys this object.
 	void work(unsigned ready)
 	{
 		if (ready & Watch::kWritable && !write())
@@ -140,7 +139,7 @@ private:
 			attachment_.end("it sent an invalid frame length");
 	}
 
-	// Returns false if the connection cannot be written to any more.
+	// Writes queued frames. Returns false if the connection cannot be written to any more.
 	bool write()
 	{
 		while (sent_ < output_.size()) {
@@ -165,7 +164,7 @@ private:
 
 	void wait_for_room(bool blocked)
 	{
-		// Sent bytes are dropped once they are more than half of the buffer.
+		// Remove the sent bytes once they are more than half of the buffer.
 		if (sent_ > output_.size() / 2) {
 			output_.erase(output_.begin(),
 				      output_.begin() + static_cast<std::ptrdiff_t>(sent_));
@@ -183,8 +182,8 @@ private:
 	FrameReader reader_;
 	std::uint64_t undersize_ = 0, oversize_ = 0; // reader counts that are already reported
 	std::vector<std::uint8_t> output_;
-	std::size_t sent_ = 0; // bytes of output_
-	bool blocked_ = false; // until the guest reads
+	std::size_t sent_ = 0; // number of sent bytes of output_
+	bool blocked_ = false; // true until the guest reads
 	Wakeup flush_, rest_;
 	Watch watch_;
 };

@@ -24,11 +24,11 @@ namespace weft::ethernet
 class GuestAttachment final : public Attachment
 {
 public:
-	// Bytes queued for a guest that has not read them. Frames that do not fit are discarded as
-	// a whole.
+	// Limit of the bytes that wait for a guest that does not read. A frame that does not fit is
+	// dropped as a whole.
 	static constexpr std::size_t kMostQueued = 512 << 10;
 
-	// Throws std::system_error if @socket cannot be listened on.
+	// Throws std::system_error if it cannot listen on @socket.
 	GuestAttachment(Loop &loop, std::string name, const std::filesystem::path &socket);
 	~GuestAttachment() override;
 	GuestAttachment(const GuestAttachment &) = delete;

@@ -10,10 +10,10 @@ namespace weft::ethernet
 namespace
 {
 
-// A frame that is reordered waits this long for another to overtake it; then it is sent anyway.
+// Time that a reordered frame waits for another one to overtake it. After that, it is sent anyway.
 constexpr std::chrono::milliseconds kReorderingDelay{10};
-// Bytes that are delivered before other tasks of the loop run, so that the receivers' output is
-// written in between.
+// Number of bytes that are delivered before other tasks of the loop run, so that the receivers'
+// output is written in between.
 constexpr std::size_t kAtOnce = 64 << 10;
 
 } // namespace
@@ -73,13 +73,13 @@ void Link::set_capture(std::shared_ptr<Capture> capture)
 
 bool Link::chance(double probability)
 {
-	// No random number is used for a fault that is off, so it does not change other faults.
+	// A fault that is off uses no random number, so that it does not affect other faults.
 	return probability > 0 && std::uniform_real_distribution<>(0, 1)(random_) < probability;
 }
 
 FramePtr Link::with_a_bit_flipped(const Frame &frame)
 {
-	// Damage inside a switch affects the frame that it forwards, but not the addresses.
+	// Corruption inside a switch affects the frame that it forwards, but not the addresses.
 	constexpr std::size_t first = 12;
 	Frame damaged = frame;
 	const std::uint64_t bit = random_() % ((frame.size() - first) * 8);
@@ -99,7 +99,7 @@ void Link::carry(Port &from, const FramePtr &frame)
 	const fabric::Faults &faults = settings_.faults;
 	if (!faults.any() && in_flight_.empty() && !held_[side])
 		return arrive(side, frame);
-	// A frame that is lost on the cable has been received as something else.
+	// The receiver has received a lost frame as garbage.
 	if (chance(faults.loss) || chance(faults.corruption)) {
 		++ends_[side]->counters.rcv_fcs_errors;
 		return;
@@ -122,7 +122,7 @@ void Link::carry(Port &from, const FramePtr &frame)
 		pass(side, overtaken);
 }
 
-// The frame is delivered now, or after its delay.
+// Delivers the frame now, or after the link's delay.
 void Link::pass(unsigned side, const FramePtr &frame)
 {
 	const fabric::Faults &faults = settings_.faults;
@@ -179,7 +179,7 @@ void Link::arm()
 	if (next == Clock::time_point::max())
 		timer_.cancel();
 	else
-		// Deliver the rest of the due frames after other work of the loop.
+		// Deliver the remaining frames that are due after other work of the loop.
 		timer_.arm_at(std::max(next, loop_.now() + std::chrono::nanoseconds(1)));
 }
 

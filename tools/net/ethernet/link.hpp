@@ -29,9 +29,9 @@ struct Counters {
 	std::uint64_t rcv_frames = 0;
 	std::uint64_t rcv_bytes = 0;
 	std::uint64_t rcv_group_frames = 0;
-	std::uint64_t rcv_fcs_errors = 0; // damaged or lost on the link
+	std::uint64_t rcv_fcs_errors = 0; // corrupted or lost on the link
 	std::uint64_t rcv_discards = 0;   // dropped because the guest does not read
-	std::uint64_t xmit_discards = 0;  // because the link was down, or had no space
+	std::uint64_t xmit_discards = 0;  // the link was down, or had no space
 	std::uint64_t xmit_undersize = 0; // invalid frames that a guest has sent
 	std::uint64_t xmit_oversize = 0;
 	// Counts frames for all ports of a switch that exceeded the limit for flooded frames of one
@@ -77,12 +77,12 @@ struct LinkSettings {
 class Link
 {
 public:
-	// Limit for bytes that a delay holds back on the way to one end, with kOverhead for each
-	// frame; frames beyond it are discarded.
+	// Limit of the bytes that a delay holds back on the way to one end, including kOverhead for
+	// each frame. Frames beyond the limit are dropped.
 	static constexpr std::size_t kMostInFlight = 4 << 20;
 	static constexpr std::size_t kOverhead = 160;
 
-	// All random choices depend on @seed.
+	// All random decisions depend on @seed.
 	Link(Loop &loop, Port &a, Port &b, const LinkSettings &settings, std::uint64_t seed);
 	// Frames in flight are lost.
 	~Link();
@@ -95,7 +95,7 @@ public:
 	// Applies to frames that are sent from now on. A link that goes down loses all frames in
 	// flight.
 	void set(const LinkSettings &settings);
-	// Records all frames that arrive at either end; null ends the capture.
+	// Records all frames that arrive at either end. Null stops the capture.
 	void set_capture(std::shared_ptr<Capture> capture);
 	const std::shared_ptr<Capture> &capture() const { return capture_; }
 
@@ -121,10 +121,10 @@ private:
 	LinkSettings settings_;
 	std::mt19937_64 random_;
 	std::shared_ptr<Capture> capture_;
-	unsigned interface_ = 0; // number in the capture
+	unsigned interface_ = 0; // number of the interface in the capture
 	// Ordered by arrival time; equal times keep the order of sending.
 	std::multimap<Clock::time_point, InFlight> in_flight_;
-	// For each receiving end, so that the two directions are limited separately.
+	// The bytes on the way to each end, so that the two directions are limited separately.
 	std::size_t bytes_in_flight_[2]{};
 	// The latest arrival planned for each end, so that jitter alone does not reorder.
 	Clock::time_point last_due_[2]{};

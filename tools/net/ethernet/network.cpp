@@ -14,8 +14,8 @@ namespace weft::ethernet
 namespace
 {
 
-// Depends on the seed and the name only, so that a part of a lab behaves the same whatever else the
-// lab has (FNV-1a).
+// Derives a link's seed. It depends only on the seed and the name, so that a part of a lab behaves
+// the same whatever else the lab contains (FNV-1a).
 std::uint64_t seed_of(std::uint64_t seed, const std::string &name)
 {
 	std::uint64_t mixed = 0xcbf29ce484222325 ^ seed;
@@ -61,7 +61,7 @@ void Network::add_switch(const std::string &name)
 	const MutexLock lock(mutex_);
 	if (ethernets_.contains(name))
 		throw std::invalid_argument("there is an Ethernet " + name + " already");
-	// A reactor of the caller is not owned.
+	// The caller owns its reactor.
 	auto driver = reactor_ ? std::shared_ptr<Reactor>(std::shared_ptr<Reactor>(), reactor_)
 			       : threads_.take();
 	ethernets_.emplace(name, std::make_shared<Ethernet>(name, std::move(driver)));
@@ -190,7 +190,7 @@ void Network::with_attachment(const std::string &attachment,
 	const std::shared_ptr<Ethernet> lan = ethernet_of(attachment);
 	lan->loop.run([&] {
 		const auto found = lan->attached.find(attachment);
-		// Another thread is adding or removing it.
+		// Another thread is adding or removing the attachment.
 		if (found == lan->attached.end())
 			throw std::invalid_argument("there is no attachment " + attachment);
 		change(found->second);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The Ethernet segments of a lab: switches, the attachments of guests and cards, and the links
-// between them. Each segment has an event loop of its own, so that a flood of traffic in one
-// segment does not delay the others.
+// between them. Each segment has its own event loop, so that a flood in one segment does not delay
+// the others.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 namespace weft::ethernet
 {
 
-// A copy of the state of a port at one moment.
+// A copy of a port's state.
 struct PortState {
 	std::string name;
 	Counters counters;
@@ -52,12 +52,12 @@ struct NetworkState {
 	std::vector<AttachmentState> attachments; // by name
 };
 
-// Any thread may call it.
+// Thread-safe.
 class Network
 {
 public:
-	// All random choices depend on @seed. @reactor runs all Ethernets; if null, each Ethernet
-	// has a thread of its own; if there are more than kMostThreads, they share threads.
+	// All random decisions depend on @seed. @reactor runs all segments. If it is null, each
+	// segment has its own thread, up to kMostThreads; further segments share these threads.
 	static constexpr std::size_t kMostThreads = 16;
 	explicit Network(std::uint64_t seed, Reactor *reactor = nullptr);
 	~Network();
@@ -68,18 +68,18 @@ public:
 	// can be removed only if it has no attachments.
 	void add_switch(const std::string &name);
 	void remove_switch(const std::string &name);
-	// Adds a guest's attachment and its link to a switch. Throws std::system_error if @socket
-	// cannot be listened on, and std::length_error if the switch has no more ports; both
-	// without effect.
+	// Adds a guest's attachment and its link to a switch. Throws std::system_error if it cannot
+	// listen on @socket, or std::length_error if the switch has no free port; both without
+	// effect.
 	void add_guest(const std::string &name, const std::string &network,
 		       const std::filesystem::path &socket, const LinkSettings &settings);
-	// Does the same for a card, which has the other end of @channel.
+	// Adds a card's attachment in the same way. The card has the other end of @channel.
 	void add_card(const std::string &name, const std::string &network,
 		      std::shared_ptr<Channel> channel, const LinkSettings &settings);
-	// A guest that is attached is disconnected.
+	// Disconnects the attached guest, if there is one.
 	void remove_attachment(const std::string &name);
 	void set_link(const std::string &attachment, const LinkSettings &settings);
-	// Starts a capture; null ends the present one.
+	// Starts a capture; null stops the current one.
 	void set_capture(const std::string &attachment, std::shared_ptr<Capture> capture);
 
 	NetworkState state() const;
@@ -88,7 +88,7 @@ public:
 private:
 	struct AttachedLink {
 		std::unique_ptr<Attachment> attachment;
-		Port *facing; // the port of the switch
+		Port *facing; // the port of the switch to which it is linked
 		std::unique_ptr<Link> link;
 	};
 
@@ -110,10 +110,10 @@ private:
 
 	std::shared_ptr<Ethernet> ethernet(const std::string &name) const WEFT_REQUIRES(mutex_);
 	std::shared_ptr<Ethernet> ethernet_of(const std::string &attachment) const;
-	// Calls @change with an attachment's link, on its loop.
+	// Calls @change with an attachment and its link, on the segment's loop.
 	void with_attachment(const std::string &attachment,
 			     const std::function<void(AttachedLink &)> &change);
-	// @make: creates the attachment.
+	// Adds an attachment, which @make creates.
 	void add(const std::string &name, const std::string &network, const LinkSettings &settings,
 		 const std::function<std::unique_ptr<Attachment>(Loop &)> &make);
 

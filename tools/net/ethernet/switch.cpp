@@ -57,7 +57,8 @@ void Switch::forward(SwitchPort &from, const FramePtr &frame)
 namespace
 {
 
-// Computed exactly, so that rounding does not admit frames above the limit over time.
+// Returns the time that the flood limit permits for @bytes. Computed exactly, so that rounding
+// errors do not admit frames above the limit over time.
 constexpr Clock::duration time_for(std::uint64_t bytes)
 {
 	constexpr std::uint64_t per_second = 1'000'000'000;
@@ -83,7 +84,7 @@ bool Switch::may_flood(SwitchPort &from, const Frame &frame)
 
 void Switch::learn(SwitchPort &from, Address address)
 {
-	// Group addresses and zero are not addresses of a single station.
+	// Group addresses and zero are not the address of a single station.
 	if (is_group(address) || address == 0)
 		return;
 	const auto [entry, is_new] = table_.try_emplace(address);

@@ -23,15 +23,15 @@ class Switch
 {
 public:
 	static constexpr unsigned kMostPorts = 254;
-	// Limit of addresses that are learned from one port. Above it, the addresses that the port
-	// has used least recently are dropped; those of other ports stay.
+	// Limit of the addresses that are learned from one port. Beyond it, the least recently used
+	// address of that port is dropped; those of other ports stay.
 	static constexpr std::size_t kMostAddresses = 256;
 	static constexpr std::chrono::seconds kAgeing{300};
 	// Limits of the bytes that the switch copies to other ports because one port floods frames:
 	// in a burst, and per second. A frame counts once for each port that gets it.
 	static constexpr std::uint64_t kFloodAtOnce = 8 << 20;
 	static constexpr std::uint64_t kFloodRate = 125'000'000;
-	// The cost of a copy in addition to its bytes.
+	// Overhead of a copy, which is added to its bytes.
 	static constexpr std::uint64_t kCopyOverhead = 256;
 
 	Switch(Loop &loop, std::string name) : loop_(loop), name_(std::move(name)) {}
@@ -43,7 +43,7 @@ public:
 
 	// Adds a port with the lowest free number. Throws std::length_error if there is none.
 	Port &add_port();
-	// @port must not have a link any more.
+	// @port must not have a link.
 	void remove_port(const Port &port);
 
 private:
@@ -62,7 +62,7 @@ private:
 	void forward(SwitchPort &from, const FramePtr &frame);
 	bool may_flood(SwitchPort &from, const Frame &frame);
 	void learn(SwitchPort &from, Address address);
-	// Returns null if the address is not known.
+	// Returns the port on which @address was learned, or null if the address is not known.
 	SwitchPort *find(Address address);
 
 	Loop &loop_;

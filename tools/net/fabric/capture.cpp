@@ -33,8 +33,8 @@ constexpr std::uint32_t kMostRecord = 65535;
 unsigned Capture::add_interface(const std::string &link)
 {
 	/*
-	 * There is a link type for InfiniBand itself (247), but older versions of Wireshark do not
-	 * read it; all read InfiniBand in ERF records.
+	 * The link type for InfiniBand itself (247) is unknown to older versions of Wireshark. All
+	 * versions decode InfiniBand in ERF records.
 	 */
 	return CaptureFile::add_interface(LinkType::erf, link, kMostRecord);
 }

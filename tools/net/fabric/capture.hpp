@@ -19,9 +19,9 @@ public:
 	{
 	}
 
-	/* Returns the number of an interface that packets are recorded for. */
+	/* Adds an interface for the packets of a link, and returns its number. */
 	unsigned add_interface(const std::string &link);
-	/* Records a whole packet, LRH to VCRC, with the present time. */
+	/* Records a whole packet, from the LRH to the VCRC, with the current time. */
 	void record(unsigned interface, std::span<const std::byte> wire);
 };
 

@@ -10,7 +10,7 @@
 namespace weft::fabric
 {
 
-/* Counted on any thread, relaxed; read by the PMA and by the command line. */
+/* Incremented on any thread with relaxed ordering; read by the PMA and by the command line. */
 struct Counters {
 	using Value = std::atomic<std::uint64_t>;
 
@@ -34,7 +34,7 @@ struct Counters {
 	Value local_link_integrity_errors{0};
 	Value buffer_overrun_errors{0};
 	Value vl15_dropped{0};
-	/* Times a packet had to wait for credit. */
+	/* Number of times that a packet had to wait for credit. */
 	Value xmit_wait{0};
 
 	static void add(Value &value, std::uint64_t amount = 1)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Packets that wait for credit at an output port, in order, with a queue for each VL. Used by
- * switches and by software end nodes. Thread-safe; no lock is held while a packet is delivered,
- * because its delivery may return the credit for the next packet of this queue.
+ * Packets that wait for credit at an output port, in order, with a queue for each VL. Switches and
+ * software end nodes use it. Thread-safe; no lock is held while a packet is delivered, because its
+ * delivery may return the credit for the next packet of this queue.
  *
  * A thread that sends through the port also sends packets that other threads have queued here. It
- * may be the thread of another guest's card, so it sends at most kTurnBudget packets of others,
- * including those that it sends from the queues of further switches in the same call. The next
- * thread that uses the port sends the rest, or the fabric's timeline does.
+ * may be the thread of another guest's card, so it sends at most kTurnBudget packets of other
+ * senders, including those that it sends from the queues of other switches in the same call. The
+ * remaining packets are sent by the next thread that uses the port, or by the fabric's timeline.
  */
 #pragma once
 
@@ -42,27 +42,27 @@ public:
 	~EgressQueue();
 
 	/*
-	 * Sends the packet, or queues it behind others. @limit: maximum number of packets that may
-	 * wait on this VL. If it is reached, the packet is dropped: it stays with the caller, who
-	 * destroys it.
+	 * Sends the packet, or queues it behind others. @limit is the maximum number of packets
+	 * that may wait on this VL. If it is reached, the result is `dropped`, and the caller keeps
+	 * and destroys the packet.
 	 */
 	enum class Result { sent, queued, link_down, dropped };
 	Result send(Packet &&packet, std::size_t limit);
 
 	/*
-	 * Called when a credit of this VL has returned: sends waiting packets, or has another
+	 * Called when a credit of this VL has returned: sends waiting packets, or lets another
 	 * thread send them.
 	 */
 	void drain(std::uint8_t vl) noexcept;
 
 	/*
-	 * Removes packets that have waited on this VL since before that time; the caller drops
-	 * them.
+	 * Removes the packets that have waited on this VL since before @before, and returns them.
+	 * The caller drops them.
 	 */
 	std::vector<Packet> expire(std::uint8_t vl, Clock::time_point before);
 	/*
-	 * Returns when the first packet of this VL began to wait; the clock's maximum if there is
-	 * none.
+	 * Returns when the first packet of this VL began to wait, or the clock's maximum if there
+	 * is none.
 	 */
 	Clock::time_point waiting_since(std::uint8_t vl) const;
 
@@ -76,7 +76,7 @@ private:
 		std::list<Waiting> packets;
 		bool draining = false;
 		bool again = false;
-		/* A task of the timeline to drain it is scheduled. */
+		/* True if a task of the timeline that drains the queue is scheduled. */
 		bool planned = false;
 	};
 
@@ -85,9 +85,12 @@ private:
 
 	Port &port_;
 	mutable Mutex mutex_;
-	/* Created when first needed. */
+	/* A queue is created when it is first needed. */
 	std::unique_ptr<VlQueue> queues_[Port::kVls] WEFT_GUARDED_BY(mutex_);
-	/* Packets in the queue or being taken from it, which no packet may overtake. */
+	/*
+	 * Number of packets in the queue or being taken from it, which no other packet may
+	 * overtake.
+	 */
 	std::atomic<unsigned> queued_[Port::kVls]{};
 };
 

@@ -108,8 +108,8 @@ Switch &Fabric::add_switch(SwitchConfig config)
 					    ": a switch has 1 to 254 ports");
 	if (config.guid == 0) {
 		/*
-		 * Locally administered, unique among the fabric's switches, and the same in each
-		 * run.
+		 * The GUID is locally administered, unique among the fabric's switches, and the
+		 * same in each run.
 		 */
 		config.guid = 0x0200000000000000 | (derive(seed_, 0) & 0x0000ffffffff0000) |
 			      (switches_made_ + 1);
@@ -157,7 +157,7 @@ Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config)
 
 void Fabric::disconnect(Link &link)
 {
-	/* The lock is not held because nodes that are notified may call the fabric. */
+	/* The fabric's lock is not held, because nodes that are notified may call the fabric. */
 	link.remove();
 	const MutexLock lock(mutex_);
 	removed_links_.insert_or_assign(link.name(), take(links_, link));

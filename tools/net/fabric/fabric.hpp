@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The fabric: all ports, links and switches of a lab. It does not depend on a subnet manager: a
- * switch forwards by its tables, which are empty until MADs fill them.
+ * switch forwards by its tables, which are empty until MADs set them.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct SwitchConfig {
 	ib::Mtu mtu = ib::Mtu::mtu_4096;
 	/* VLCap encoding (ib::vl_count()). */
 	unsigned vl_cap = 4;
-	/* True if it accepts one SLtoVL table for all its ports in one SMP. */
+	/* True if the switch accepts one SLtoVL table for all its ports in one SMP. */
 	bool optimized_sl_to_vl = true;
 };
 
@@ -47,7 +47,7 @@ struct SwitchConfig {
 class Fabric
 {
 public:
-	/* All random choices depend on the seed, which is logged. */
+	/* All random decisions depend on @seed, which is logged. */
 	/*
 	 * Delayed tasks run on @reactor and use its time; if null, they run on a thread of the
 	 * fabric.
@@ -72,8 +72,8 @@ public:
 	/*
 	 * These remove parts while packets are in flight. Removed ports and links are kept, because
 	 * packets may refer to them and threads may use them. They are reused for the next part
-	 * with the same name, and the counters of a port continue. If kMostRemoved parts of either
-	 * kind are kept, adding a new name throws std::length_error.
+	 * with the same name, and the counters of a port continue. If kMostRemoved ports or links
+	 * are kept, adding a new name throws std::length_error.
 	 */
 	void disconnect(Link &link);
 	/* @port must be an end port without a link, whose node has detached. */
@@ -84,8 +84,8 @@ public:
 	static constexpr std::size_t kMostRemoved = 16384;
 
 	/*
-	 * Look parts up by name; null if there is none. The name of a link is "PORT-PORT", in
-	 * either order.
+	 * Return the part with that name, or null if there is none. The name of a link is
+	 * "PORT-PORT", in either order.
 	 */
 	Port *find_port(std::string_view name) const;
 	Switch *find_switch(std::string_view name) const;

@@ -5,8 +5,8 @@
  * it. The payload of a packet that is still in flight can then no longer be read, and the packet
  * counts as lost.
  *
- * Any thread may read. A reader only copies between enter() and leave(), so that end() waits for
- * the copy of one packet at most, and for nothing that waits for another lease.
+ * Any thread may read. Between enter() and leave(), a reader only copies. end() therefore waits for
+ * the copy of one packet at most, and not for anything that waits for another lease.
  */
 #pragma once
 
@@ -40,10 +40,10 @@ public:
 			state_.notify_all();
 	}
 	/*
-	 * Prevents new readers, waits for present ones, and then releases the memory. It may hold
-	 * the last reference, and unmapping a guest's memory takes long, so the owner's thread does
-	 * that and not the thread that destroys the packet. May be called repeatedly, on the
-	 * owner's thread.
+	 * Prevents new readers, waits for current ones, and then releases the memory. This may be
+	 * the last reference, and unmapping a guest's memory takes long. So the owner's thread
+	 * releases it, and not the thread that destroys the packet. May be called repeatedly, on
+	 * the owner's thread.
 	 */
 	void end()
 	{

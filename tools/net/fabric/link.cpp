@@ -15,7 +15,9 @@ namespace weft::fabric
 
 namespace
 {
-/* A packet that is reordered waits this long for another to overtake it; then it is sent anyway. */
+/*
+ * Time that a reordered packet waits for another one to overtake it. After that, it is sent anyway.
+ */
 constexpr std::chrono::milliseconds kReorderingDelay{10};
 } // namespace
 
@@ -105,9 +107,7 @@ void Link::settle_locked()
 		wanted = false;
 	if (!wanted)
 		in_training_ = false;
-	/*
-	 * If the end of a trunk in the other process goes down, this half is trained again as well.
-	 */
+	/* If the end of a trunk in the other process goes down, this half is also trained again. */
 	if (!wanted || (up_.load(std::memory_order_relaxed) && withheld()))
 		trained_ = false;
 	if (!trained_ && up_.load(std::memory_order_relaxed))
@@ -217,7 +217,9 @@ void Link::set_faults(const Faults &faults)
 {
 	const MutexLock lock(mutex_);
 	faults_ = faults;
-	/* When packets have taken the slow path, the arrival of the last one switches back. */
+	/*
+	 * If packets have taken the slow path, the arrival of the last one restores the fast path.
+	 */
 	if (faults_.any())
 		slow_.store(true, std::memory_order_release);
 	else
@@ -308,7 +310,7 @@ void Link::arrive(Port &to, Packet &&packet)
 
 bool Link::chance(double probability)
 {
-	/* No random number is used for a fault that is off, so it does not change other faults. */
+	/* A fault that is off uses no random number, so that it does not affect other faults. */
 	return probability > 0 && std::uniform_real_distribution<>(0, 1)(random_) < probability;
 }
 
@@ -473,7 +475,9 @@ std::optional<Packet> Link::damage(Port &to, const Packet &packet, unsigned bits
 	std::size_t protected_bytes = wire.size() - ib::vcrc_bytes;
 	{
 		const MutexLock lock(mutex_);
-		/* Damage inside a switch affects the packet that it forwards, but not the LRH. */
+		/*
+		 * Corruption inside a switch affects the packet that it forwards, but not the LRH.
+		 */
 		std::size_t first = silent ? sizeof(ib::Lrh) : 0;
 		std::size_t range = (silent ? protected_bytes : wire.size()) - first;
 		for (unsigned i = 0; i < bits; i++) {

@@ -24,7 +24,7 @@ namespace weft::fabric
 class Capture;
 class Timeline;
 
-/* Faults of a link, chosen for each packet separately. Probabilities from 0 to 1. */
+/* Faults of a link, which are decided for each packet separately. Probabilities are from 0 to 1. */
 struct Faults {
 	std::chrono::nanoseconds delay{0};
 	/*
@@ -67,10 +67,10 @@ public:
 	~Link();
 
 	/*
-	 * Removes the link from its ports, which may then have others, and restores it with
-	 * @config. The object stays the same, because a thread that sends a packet may still be in
-	 * one of its functions. Packets in flight are lost. Called only by the fabric, one call at
-	 * a time.
+	 * Removes the link from its ports, which may then have other links. restore() connects the
+	 * ports again, with @config. The object stays the same, because a thread that sends a
+	 * packet may still be in one of its functions. Packets in flight are lost. Only the fabric
+	 * calls these functions, one at a time.
 	 */
 	void remove();
 	void restore(const LinkConfig &config);
@@ -91,17 +91,17 @@ public:
 	/* Takes effect for packets sent from now on. */
 	void set_faults(const Faults &faults);
 	Faults faults() const;
-	/* The highest rate of the cable. */
+	/* Returns the highest rate of the cable. */
 	LinkRate rate() const;
-	/* The rate to which the link has trained. */
+	/* Returns the rate to which the link has trained. */
 	LinkRate trained_rate() const;
 	ib::Mtu mtu() const;
 	/* Changes the rate or MTU, and retrains the link. */
 	void set_rate(const LinkRate &rate, ib::Mtu mtu);
 
 	/*
-	 * Records all packets that arrive at either end, as an interface with the link's name; null
-	 * ends the capture.
+	 * Records all packets that arrive at either end, as an interface with the link's name. Null
+	 * stops the capture.
 	 */
 	void set_capture(std::shared_ptr<Capture> capture);
 	std::shared_ptr<Capture> capture() const;
@@ -118,7 +118,9 @@ private:
 	/* Effect of the present faults on one packet. */
 	struct Fate;
 
-	/* True if packets are captured or faulted individually, so that runs must be split. */
+	/*
+	 * Returns true if each packet must be captured or gets faults, so that runs must be split.
+	 */
 	bool looks_at_packets() const
 	{
 		return slow_.load(std::memory_order_acquire) ||
@@ -130,7 +132,7 @@ private:
 	Fate draw_fate() WEFT_REQUIRES(mutex_);
 	bool chance(double probability) WEFT_REQUIRES(mutex_);
 	void arrive(Port &to, Packet &&packet);
-	/* Adds a packet to the capture, if there is one. */
+	/* Records a packet, if there is a capture. */
 	void record(std::span<const std::byte> wire);
 	/*
 	 * Flips bits on the wire. Returns the damaged packet, if a receiver would still accept it.
@@ -146,7 +148,7 @@ private:
 	bool withheld() const;
 	/* Returns the rate on which both ends agree; nothing if there is none. */
 	std::optional<LinkRate> negotiated() const;
-	/* Notifies both ends. */
+	/* Sets the state and notifies both ends. */
 	void change_locked(bool up) WEFT_REQUIRES(state_mutex_);
 	/* Schedules a check at the end of the training, which may have been cancelled by then. */
 	void look_later_locked() WEFT_REQUIRES(state_mutex_);

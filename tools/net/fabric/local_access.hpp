@@ -28,23 +28,23 @@ struct PortView {
 };
 
 /*
- * Called on any thread, also within LocalAccess::send_mad(). An implementation may only enqueue and
- * wake.
+ * Called on any thread, possibly within LocalAccess::send_mad(). An implementation may only enqueue
+ * and wake.
  */
 class LocalReceiver
 {
 public:
 	virtual ~LocalReceiver() = default;
 	/*
-	 * A MAD arrived that the node's agents do not answer. Returns true if a program takes it;
-	 * otherwise it is passed to the rest of the node, such as a guest.
+	 * Handles a MAD that the node's agents do not answer. Returns true if a program takes it.
+	 * Otherwise the MAD is passed to the rest of the node, such as a guest.
 	 */
 	virtual bool receive(const AddressedMad &mad) = 0;
 	/* The attributes that describe() returned may have changed. */
 	virtual void port_changed() = 0;
 };
 
-/* Any thread may call its functions, which do not block. */
+/* Thread-safe. The functions do not block. */
 class LocalAccess
 {
 public:
@@ -56,14 +56,17 @@ public:
 	 */
 	virtual void set_receiver(std::shared_ptr<LocalReceiver> receiver) = 0;
 	/*
-	 * Sends a MAD from QP0 or QP1 (address.src_qp). An SMP by directed route that has not been
-	 * routed by LID before begins here; one without hops is for the node itself, and its
+	 * Sends a MAD from QP0 or QP1 (address.src_qp). A directed-route SMP without a preceding
+	 * LID-routed part begins here. If it has no hops, it is for the node itself, and the
 	 * response is delivered to the receiver. The source LID is the port's own with @path_bits.
 	 * A MAD that cannot be sent is lost.
 	 */
 	virtual void send_mad(const MadAddress &address, std::uint8_t path_bits,
 			      const ib::Mad &mad) = 0;
-	/* Calls @done with the port's attributes, on any thread, now or later; or never. */
+	/*
+	 * Calls @done with the port's attributes, on any thread, possibly within the call. May
+	 * never call it.
+	 */
 	virtual void describe(std::function<void(PortView &&)> done) = 0;
 	/* Sets or clears IsSM of PortInfo. */
 	virtual void set_is_sm(bool is_sm) = 0;
@@ -102,7 +105,8 @@ private:
 };
 
 /*
- * Returns true for a directed-route SMP whose route, in its direction, has a LID-routed part first.
+ * Returns true for a directed-route SMP whose route begins with a LID-routed part, in the direction
+ * of the SMP.
  */
 constexpr bool begins_by_lid(const ib::Smp &smp)
 {

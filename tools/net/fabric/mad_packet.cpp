@@ -34,7 +34,7 @@ Packet make_mad_packet(const MadAddress &address, const ib::Mad &mad)
 	headers.deth.qkey = address.qkey;
 	headers.deth.src_qp = address.src_qp;
 	auto bytes = std::as_bytes(std::span(&mad, 1));
-	/* A UD SEND of 256 bytes is always well formed. */
+	/* This cannot fail, because a UD SEND of 256 bytes is always well formed. */
 	return std::move(*Packet::make(headers, Payload::copy_of(bytes)));
 }
 

@@ -23,7 +23,7 @@ struct MadAddress {
 	std::uint32_t dest_qp = 0;
 	std::uint32_t qkey = 0;
 	ib::Pkey pkey = ib::pkey_default_full;
-	/* The GRH's addresses, if there is one. */
+	/* The addresses of the GRH, if there is one. */
 	std::optional<ib::Grh> grh;
 
 	/* Returns the address for a response. */
@@ -38,7 +38,8 @@ struct AddressedMad {
 };
 
 /*
- * Returns the MAD in a packet; nothing if the packet is not a UD SEND of 256 bytes to QP0 or QP1.
+ * Returns the MAD in a packet, or nothing if the packet is not a UD SEND of 256 bytes to QP0 or
+ * QP1.
  */
 std::optional<AddressedMad> mad_of_packet(const Packet &packet);
 

@@ -14,7 +14,10 @@ namespace weft::fabric
 namespace
 {
 
-/* Limit of MADs that wait for credit. MADs may be lost, so further ones are dropped. */
+/*
+ * Limit of MADs that wait for credit. MADs beyond it are dropped, which is permitted because MADs
+ * are unreliable.
+ */
 constexpr std::size_t kWaitingMax = 4096;
 
 NodeAgent::Config agent_config(const MadPort::Config &config)
@@ -198,7 +201,7 @@ void MadPort::handle_gmp(AddressedMad &&mad)
 	}
 	if (receiver_.offer(mad))
 		return;
-	/* A subnet manager only supports the class of the SA. */
+	/* The subnet manager supports only the class of the SA. */
 	if (handlers_.received &&
 	    (!config_.is_sm || mad.mad.header.cls() == ib::MgmtClass::subn_adm))
 		handlers_.received(std::move(mad));

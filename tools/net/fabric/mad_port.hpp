@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A software end node for management: a CA with one port, whose own SMA and PMA answer, and through
- * which a program (the subnet manager, a test) sends and receives MADs on QP0 and QP1.
+ * A software end node for management: a CA with one port. Its own SMA and PMA answer their MADs. A
+ * program (the subnet manager or a test) sends and receives other MADs on QP0 and QP1.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ public:
 	struct Config {
 		std::string description = "weft";
 		ib::Guid node_guid = 0;
-		/* Set IsSM in PortInfo's capability mask from the start. */
+		/* True if IsSM is set in PortInfo's capability mask from the start. */
 		bool is_sm = false;
 		ib::Mtu mtu = ib::Mtu::mtu_4096;
 		/* Environment that provides its time. */
@@ -32,13 +32,13 @@ public:
 
 	struct Handlers {
 		/*
-		 * A MAD arrived that the node's agents do not answer, or a MAD that the node has
-		 * sent to itself. Called on any thread; a handler may only enqueue and wake.
+		 * Called with a MAD that the node's agents do not answer, or that the node has sent
+		 * to itself. Called on any thread; a handler may only enqueue and wake.
 		 */
 		std::function<void(AddressedMad &&)> received;
 		/*
-		 * The attributes or the link of the port have changed. Called on any thread; a
-		 * handler may only enqueue and wake.
+		 * Called when the attributes or the link of the port have changed. Called on any
+		 * thread; a handler may only enqueue and wake.
 		 */
 		std::function<void()> port_changed;
 	};
@@ -50,8 +50,9 @@ public:
 	~MadPort() override;
 
 	/*
-	 * Sends a directed-route SMP along its initial path, or back if it is a response (D bit).
-	 * Never blocks. Returns false if the link is down or the SMP has no directed route.
+	 * Sends a directed-route SMP along its initial path, or its return path if it is a response
+	 * (D bit). Never blocks. Returns false if the link is down or the SMP has no directed
+	 * route.
 	 */
 	bool send_directed(const ib::Smp &smp);
 	/*

@@ -27,8 +27,7 @@ struct ManagedPort {
 		PortKind kind = PortKind::channel_adapter;
 		unsigned number = 1;
 		/*
-		 * For end ports: the first GUID, which managers cannot change, and the
-		 * CapabilityMask.
+		 * For end ports: the first GUID, which managers cannot change, and CapabilityMask.
 		 */
 		ib::Guid guid = 0;
 		std::uint32_t capability_mask = 0;
@@ -37,7 +36,10 @@ struct ManagedPort {
 		/* Rounded up to whole blocks. */
 		unsigned pkey_entries = kPkeysPerBlock;
 	};
-	/* State after power-on: no LID, link down; a switch's port 0 has no link and is active. */
+	/*
+	 * Sets the state after power-on: no LID and link down. A switch's port 0 has no link and is
+	 * active.
+	 */
 	explicit ManagedPort(const Config &config);
 
 	unsigned number() const { return info.local_port; }

@@ -7,7 +7,7 @@ namespace weft::fabric
 namespace
 {
 
-/* From this protection level on, reads require the M_Key, too (IBA table 144). */
+/* Lowest protection level at which reads require the M_Key, too (IBA table 144). */
 constexpr unsigned kProtectReading = 2;
 
 } // namespace

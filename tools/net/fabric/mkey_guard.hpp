@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The management key of a port, IBA 14.2.4: which MADs may read and change attributes, the
- * violation counter, and the lease after which the protection ends if its manager has disappeared.
+ * The management key of a port (IBA 14.2.4): decides which SMPs may read and change attributes,
+ * counts violations, and ends the protection after a lease period if the manager has disappeared.
  */
 #pragma once
 
@@ -20,12 +20,12 @@ public:
 
 	/*
 	 * Returns true if @smp, a Get, Set or TrapRepress, may access the port that @info
-	 * describes. Otherwise it is a violation, which is counted in @info, and starts the lease
-	 * period if there is one and it is not running. An SMP with the correct M_Key stops the
-	 * lease period. When the period has expired, the protection bits are cleared, and every
-	 * requester may read all attributes, including the M_Key. @own: the SMP is from the node's
-	 * own driver, which may read without M_Key, but not write, because the key also protects
-	 * the manager's settings from the node.
+	 * describes. Otherwise it is a violation: it is counted in @info, and starts the lease
+	 * period unless that is zero or has already started. An SMP with the correct M_Key stops
+	 * the lease period. When the period has expired, the protection bits are cleared, and every
+	 * requester may read all attributes, including the M_Key. With @own, the SMP is from the
+	 * node's own driver, which may read without the M_Key. It may not write, because the key
+	 * also protects the manager's settings from the node.
 	 */
 	bool admits(ib::PortInfo &info, const ib::Smp &smp, bool own, TimePoint now);
 

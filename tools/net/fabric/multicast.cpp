@@ -20,7 +20,10 @@ void MulticastSender::enter(Packet &&packet)
 			waiting_.push_back(std::move(packet));
 			return;
 		}
-		/* Only if no earlier packet is still being copied, so that the order is kept. */
+		/*
+		 * Make copies at once only if no earlier packet is still being copied, so that the
+		 * order is kept.
+		 */
 		if (tickets_++ == 0)
 			at_once = MulticastTicket::kAtOnceMax;
 	}
@@ -128,8 +131,8 @@ void CopyQueue::run()
 		left += turn;
 		if (done) {
 			/*
-			 * Destroyed with its ticket, whose return may call this function with the
-			 * next packet.
+			 * Destroy the packet and its ticket here, because the ticket's return may
+			 * call this function with the next packet.
 			 */
 			const Packet ended = std::move(entry.packet);
 		}

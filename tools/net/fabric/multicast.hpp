@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Bounds the cost of multicast for nodes other than its sender. One packet may become thousands of
- * copies. If the sender's thread made them all, the cards that share the thread would wait.
+ * Limits the delay that multicast causes for nodes other than its sender. One packet may become
+ * thousands of copies. If the sender's thread made all of them, the other cards of the thread would
+ * wait.
  *
  * A packet gets a ticket at the switch port where it enters the fabric. The ticket allows a few
- * copies on the sender's thread; switches make the others on the fabric's timeline, a few at a
- * time, one sender after the other (CopyQueue). A sender has a bounded number of tickets. Packets
+ * copies on the sender's thread. Switches make the other copies on the fabric's timeline, a few at
+ * a time for each sender in turn (CopyQueue). The number of a sender's tickets is limited. Packets
  * beyond that wait at its port, where they hold its credits, which throttles the sender. A ticket
- * is returned when the switches have made the last copy, even if slow receivers have not yet taken
- * theirs.
+ * is returned when the switches have made the last copy, even if slow receivers have not yet
+ * received theirs.
  */
 #pragma once
 
@@ -28,11 +29,11 @@ namespace weft::fabric
 
 class Timeline;
 
-/* A switch port where multicast enters the fabric. Thread-safe; made by make_shared(). */
+/* A switch port where multicast packets enter the fabric. Thread-safe; created by make_shared(). */
 class MulticastSender : public std::enable_shared_from_this<MulticastSender>
 {
 public:
-	/* Packets that have not been copied yet. */
+	/* Limit of packets that have not been copied completely. */
 	static constexpr unsigned kTicketsMax = 64;
 
 	/*
@@ -47,15 +48,15 @@ public:
 	/* Forwards the packet, now or when a ticket is available. */
 	void enter(Packet &&packet);
 	/*
-	 * Drops waiting packets. forward() is not called after the return. Must not be called in a
-	 * task of the timeline.
+	 * Drops waiting packets. @forward is not called any more after the return. Must not be
+	 * called in a task of the timeline.
 	 */
 	void close();
 
 private:
 	friend struct MulticastTicket;
 
-	/* A ticket was returned. */
+	/* Called when a ticket was returned. */
 	void returned() noexcept;
 	void forward_waiting();
 
@@ -64,16 +65,16 @@ private:
 	Mutex mutex_;
 	unsigned tickets_ WEFT_GUARDED_BY(mutex_) = 0;
 	std::deque<Packet> waiting_ WEFT_GUARDED_BY(mutex_);
-	/* A task of the timeline to forward waiting packets is scheduled. */
+	/* True if a task of the timeline that forwards waiting packets is scheduled. */
 	bool planned_ WEFT_GUARDED_BY(mutex_) = false;
 	bool closed_ WEFT_GUARDED_BY(mutex_) = false;
 };
 
 /* Shared by a packet and its copies as long as they are in switches or between them. */
 struct MulticastTicket {
-	/* Copies that one packet may become before a loop is assumed. */
+	/* Limit of the copies of one packet. Beyond it, a routing loop is assumed. */
 	static constexpr std::int64_t kCopiesMax = 65536;
-	/* Copies that are made on the sender's thread. */
+	/* Limit of the copies that are made on the sender's thread. */
 	static constexpr int kAtOnceMax = 16;
 
 	MulticastTicket(std::shared_ptr<MulticastSender> from, int copies_at_once)
@@ -96,24 +97,29 @@ struct MulticastTicket {
 	std::atomic<int> at_once;
 };
 
-/* The multicast packets that a switch has yet to make copies of. Thread-safe. */
+/* The multicast packets of which a switch still has to make copies. Thread-safe. */
 class CopyQueue
 {
 public:
-	/* Copies of one sender before other senders get a turn, and of all senders in one task. */
+	/*
+	 * Limits of the copies of one sender before the next sender is served, and of all copies in
+	 * one task.
+	 */
 	static constexpr unsigned kTurnCopies = 8;
 	static constexpr unsigned kTaskCopies = 32;
 
 	struct Entry {
 		Packet packet;
 		const void *sender;
-		/* The port by which it arrived, and the next port to check for membership. */
+		/*
+		 * The port by which the packet arrived, and the next port to check for membership.
+		 */
 		unsigned in;
 		unsigned next = 1;
 	};
 	/*
-	 * @copy makes up to @left copies of an entry's packet and subtracts them from @left;
-	 * returns true if these were the last. Called on the timeline's thread.
+	 * @copy makes up to @left copies of an entry's packet and subtracts their number from
+	 * @left. It returns true if the last copy was made. Called on the timeline's thread.
 	 */
 	CopyQueue(Timeline &timeline, std::function<bool(Entry &entry, unsigned &left)> copy)
 	    : timeline_(timeline), copy_(std::move(copy))
@@ -126,13 +132,19 @@ public:
 	~CopyQueue();
 
 	void push(Entry &&entry);
-	/* Returns true if packets of that sender wait, so that its next one must follow them. */
+	/*
+	 * Returns true if packets of @sender wait, so that its next packet must be queued behind
+	 * them.
+	 */
 	bool has(const void *sender);
 
 private:
 	struct Flow {
 		std::deque<Entry> entries;
-		/* The timeline is copying its first packet, which is not in the queue meanwhile. */
+		/*
+		 * True while the timeline copies the sender's first packet, which is then not in
+		 * the queue.
+		 */
 		bool busy = false;
 	};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The subnet management agent of a switch or a software end node, with the ports that it manages.
- * Any thread may call it.
+ * Thread-safe.
  */
 #pragma once
 
@@ -35,17 +35,17 @@ public:
 		bool optimized_sl_to_vl = false;
 	};
 
-	/* @host is called with the agent's lock held; it outlives this. */
+	/* @host is called with the agent's lock held, and must outlive the agent. */
 	NodeAgent(Config config, SubnetAgentHost &host);
 
-	/* Any thread; see SubnetAgent::handle(). */
+	/* See SubnetAgent::handle(). */
 	SubnetAgent::Outcome handle(ib::Smp &smp, unsigned in_port);
 
-	/* The link of an external port went up or down. */
+	/* Must be called when the link of an external port has gone up or down. */
 	void link_changed(unsigned port, bool up, const LinkRate &rate, ib::Mtu mtu);
 
 	ib::PortInfo port_info(unsigned port) const;
-	/* A software node manages its own port, as a driver does a card's. */
+	/* Changes a port's attributes, as a driver does for a card's port. */
 	void update_port_info(unsigned port, const std::function<void(ib::PortInfo &)> &change);
 	/* Returns the P_Key in a port's table that matches this one (IBA 10.9.3). */
 	std::optional<ib::Pkey> match_pkey(unsigned port, ib::Pkey pkey) const;

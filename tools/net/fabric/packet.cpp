@@ -67,8 +67,8 @@ std::span<std::byte> Payload::own()
 	if (!copied_ || holds_[0].keep.use_count() != 1)
 		return {};
 	/*
-	 * Other threads have read before they released their references; this orders their reads
-	 * before the following writes.
+	 * Other threads have read the bytes before they released their references. This orders
+	 * their reads before the writes that follow.
 	 */
 	std::atomic_thread_fence(std::memory_order_acquire);
 	return {copied_, size_};
@@ -184,7 +184,7 @@ Packet Packet::take_first()
 
 	Packet first;
 	unsigned size = 0;
-	/* Cannot fail: the headers were built before. */
+	/* This cannot fail, because the headers were built before. */
 	static_cast<void>(packet::build(own, bytes, first.headers_.data(),
 					static_cast<unsigned>(first.headers_.size()), &size));
 	first.header_size_ = static_cast<std::uint8_t>(size);
@@ -196,7 +196,7 @@ Packet Packet::take_first()
 	case ib::Operation::send_first:
 	case ib::Operation::write_first:
 	case ib::Operation::read_response_first:
-		/* The MIDDLE of each kind is the next opcode. */
+		/* The opcode of a MIDDLE packet follows that of the FIRST packet. */
 		next.bth.opcode++;
 		break;
 	default:
@@ -247,7 +247,7 @@ std::optional<Packet> Packet::from_wire(std::span<const std::byte> bytes, packet
 namespace
 {
 
-/* Returns true if a packet of this opcode can be the first of a run. */
+/* Returns true if a packet with this opcode can be the first of a run. */
 bool begins_run(std::uint8_t opcode)
 {
 	switch (ib::opcode_operation(opcode)) {
@@ -309,7 +309,7 @@ packet::Headers Packet::parse() const
 {
 	packet::Headers headers;
 	packet::Layout layout;
-	/* Cannot fail: the headers were built or parsed before. */
+	/* This cannot fail, because the headers were built or parsed before. */
 	static_cast<void>(
 		packet::parse(headers_.data(), header_size_, wire_bytes(), headers, layout));
 	return headers;

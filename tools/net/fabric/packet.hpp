@@ -3,12 +3,12 @@
  * A packet in flight: its headers in wire format, inside the object, and a payload that is
  * referenced rather than copied.
  *
- * The pieces of the payload may lie in a guest's memory. The code that builds a packet gives each
- * piece an owner (`keep`) that keeps the memory valid; the owner is released with the last copy of
- * the packet, on whatever thread that happens. Memory that the guest may need back earlier is
- * leased (see fabric::Lease).
+ * The pieces of the payload may be in a guest's memory. The code that builds a packet gives each
+ * piece an owner (`keep`) that keeps the memory valid. The owner is released with the last copy of
+ * the packet, on any thread. Memory that the guest may need back earlier is leased (see
+ * fabric::Lease).
  *
- * Both CRCs are computed only where they are needed: by a capture, or where a fault is injected.
+ * CRCs are computed only where they are needed: for a capture, or where a fault is injected.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ namespace weft::fabric
 class Port;
 struct MulticastTicket;
 
-/* Holds a few objects in place, and any number on the heap. */
+/* A container for a few objects in place, and any number on the heap. */
 template<class T, std::size_t N>
 class Few
 {
@@ -70,7 +70,10 @@ public:
 	}
 
 private:
-	/* Moves the objects of other here, where there are none; other is empty afterwards. */
+	/*
+	 * Moves the objects of @other here. This container must be empty, and @other is empty
+	 * afterwards.
+	 */
 	void take(Few &other) noexcept
 	{
 		count_ = std::exchange(other.count_, 0);
@@ -86,13 +89,13 @@ private:
 };
 
 /*
- * Bytes in pieces, which are shared and immutable for the packet. Leased bytes become inaccessible
- * for all packets that refer to them when the lease ends.
+ * A sequence of pieces, which are shared and immutable for the packet. When a lease ends, its bytes
+ * become inaccessible for all packets that refer to them.
  */
 class Payload
 {
 public:
-	/* @keep: keeps `data` valid; null only for memory that outlives the fabric. */
+	/* @keep keeps `data` valid. It may be null only for memory that outlives the fabric. */
 	struct Piece {
 		const std::byte *data = nullptr;
 		std::uint32_t size = 0;
@@ -115,18 +118,16 @@ public:
 		copied_ = std::exchange(other.copied_, nullptr);
 		return *this;
 	}
-	/* Creates one piece with bytes of its own. */
+	/* Creates a payload of one piece, which is a copy of `bytes`. */
 	static Payload copy_of(std::span<const std::byte> bytes);
-	/* Creates one piece that shares `bytes`. */
+	/* Creates a payload of one piece, which shares `bytes`. */
 	static Payload owning(std::shared_ptr<const std::vector<std::byte>> bytes);
 
 	void append(Piece piece);
 	/* Appends a piece of leased memory. */
 	void append(std::span<const std::byte> bytes, const std::shared_ptr<Lease> &lease);
 	std::uint32_t size() const { return size_; }
-	/*
-	 * Returns all the bytes in place, if they are contiguous and not leased; nothing otherwise.
-	 */
+	/* Returns all bytes in place if they are contiguous and not leased, or nothing. */
 	std::span<const std::byte> together() const
 	{
 		if (pieces_.size() != 1 || (holds_.size() != 0 && holds_[0].lease))
@@ -138,9 +139,9 @@ public:
 	bool empty() const { return size_ == 0; }
 
 	/*
-	 * Calls fn(std::span<const std::byte>) for each piece in order. fn may only copy, because
-	 * the lender of the bytes may be waiting for it. Returns false, without a call, if the
-	 * lease has ended.
+	 * Calls fn(std::span<const std::byte>) for each piece in order. @fn may only copy, because
+	 * the lender of the bytes may be waiting for it. Returns false, without a call, if a lease
+	 * has ended.
 	 */
 	template<class Fn>
 	[[nodiscard]] bool for_each(Fn &&fn) const
@@ -154,25 +155,25 @@ public:
 	}
 
 	/*
-	 * Copies out.size() bytes from `offset` on. Returns the number of bytes, which is 0 if the
-	 * lease has ended.
+	 * Copies out.size() bytes from `offset` on. Returns the number of copied bytes, which is 0
+	 * if a lease has ended.
 	 */
 	std::size_t copy_to(std::span<std::byte> out, std::size_t offset = 0) const;
 
-	/* Returns the `size` bytes from `offset` on, which must exist; shares the owners. */
+	/* Returns `size` bytes from `offset` on, which must exist. The slice shares the owners. */
 	Payload slice(std::uint32_t offset, std::uint32_t size) const;
 
 	/* Drops all pieces and their owners. */
 	void clear();
 
 private:
-	/* The owner that keeps consecutive pieces valid, and the lease if it is one. */
+	/* An owner that keeps consecutive pieces valid, and its lease if it has one. */
 	struct Hold {
 		std::shared_ptr<const void> keep;
 		Lease *lease = nullptr;
 	};
 
-	/* Holds all leases of a payload for reading, or none if one has ended. */
+	/* Reading - holds all leases of a payload for reading, or none if one has ended. */
 	class Reading
 	{
 	public:
@@ -206,13 +207,12 @@ private:
 	Few<std::span<const std::byte>, 2> pieces_;
 	Few<Hold, 2> holds_;
 	std::uint32_t size_ = 0;
-	/* The copy made by copy_of(); null after something was appended. */
+	/* The copy that copy_of() made; null after something was appended. */
 	std::byte *copied_ = nullptr;
 };
 
 /*
- * A packet. It can be moved, and is copied only by clone(). It must be destroyed before the fabric
- * in which it is.
+ * A packet. It can be moved, and is copied only by clone(). It must be destroyed before its fabric.
  *
  * One object may represent a run of consecutive packets of a message, so that the cost of a long
  * message depends on its bytes and not on the number of packets. The headers are those of the first
@@ -231,13 +231,13 @@ public:
 	~Packet() { release_credit(); }
 
 	/*
-	 * Builds a packet from headers; returns nothing if packet::build() refuses them (reason in
-	 * *error).
+	 * Builds a packet from headers. Returns nothing if packet::build() refuses them, with the
+	 * reason in *error.
 	 */
 	static std::optional<Packet> make(const packet::Headers &headers, Payload payload,
 					  packet::Error *error = nullptr);
 	/*
-	 * Builds a run of `packets` packets from the payload of all of them, whose length must be a
+	 * Builds a run of `packets` packets from their whole payload, whose length must be a
 	 * multiple of `packets`. The opcode must be that of a FIRST or MIDDLE packet.
 	 */
 	static std::optional<Packet> make_run(const packet::Headers &headers, Payload payload,
@@ -248,7 +248,7 @@ public:
 	 */
 	unsigned packets() const { return packets_; }
 	std::uint32_t packet_bytes() const { return payload_.size() / packets_; }
-	/* Splits the first packet off a run; the rest of the run keeps the credit. */
+	/* Splits the first packet off a run. The rest of the run keeps the credit. */
 	Packet take_first();
 	/* Returns the length of all packets in words of four bytes, as counters count it. */
 	std::uint64_t wire_words() const;
@@ -280,9 +280,9 @@ public:
 	std::span<const std::uint8_t> headers() const { return {headers_.data(), header_size_}; }
 
 	/*
-	 * The headers in place. grh() is null without a GRH. deth() and the others are read with
-	 * parse(). In a packet in flight, only fields that a switch or router may change (VL) may
-	 * be written.
+	 * Access the headers in place. grh() returns null without a GRH. The other headers (DETH
+	 * and so on) are read with parse(). In a packet in flight, only fields that a switch or
+	 * router may change (VL) may be written.
 	 */
 	ib::Lrh &lrh() { return *reinterpret_cast<ib::Lrh *>(headers_.data()); }
 	const ib::Lrh &lrh() const { return *reinterpret_cast<const ib::Lrh *>(headers_.data()); }
@@ -297,30 +297,35 @@ public:
 		return *reinterpret_cast<const ib::Bth *>(headers_.data() + sizeof(ib::Lrh) +
 							  (grh() ? sizeof(ib::Grh) : 0));
 	}
-	/* The extension headers, which follow the BTH in the order that the opcode defines. */
+	/*
+	 * Returns the extension headers, which follow the BTH in the order that the opcode defines.
+	 */
 	std::span<const std::uint8_t> extension() const
 	{
 		unsigned at = sizeof(ib::Lrh) + (grh() ? sizeof(ib::Grh) : 0) + sizeof(ib::Bth);
 		return headers().subspan(at);
 	}
 
-	/* All the headers at once. */
+	/* Returns all headers. */
 	packet::Headers parse() const;
 
 	const Payload &payload() const { return payload_; }
 	unsigned pad_bytes() const { return bth().pad(); }
-	/* Bytes on the wire from the LRH to the ICRC inclusive, without the VCRC. */
+	/*
+	 * Returns the number of bytes on the wire from the LRH to the ICRC inclusive, without the
+	 * VCRC.
+	 */
 	unsigned wire_bytes() const { return lrh().length() * 4u; }
 
 	/*
-	 * Returns the whole packet (of a run the first one), LRH to VCRC, with both CRCs. The
-	 * payload is zero if its lease has ended.
+	 * Returns the bytes of the packet (the first one of a run) from the LRH to the VCRC, with
+	 * both CRCs. The payload is zero if a lease has ended.
 	 */
 	std::vector<std::byte> to_wire() const;
 
 	/*
-	 * True if the ICRC is wrong. An end port must drop the packet (IBA 7.8.1), and the fabric
-	 * does so.
+	 * Returns true if the ICRC is wrong. An end port must drop the packet (IBA 7.8.1), which
+	 * Port::deliver() does.
 	 */
 	bool icrc_error() const { return icrc_error_; }
 	void set_icrc_error() { icrc_error_ = true; }
@@ -328,7 +333,10 @@ public:
 	/* Number of switches that the packet has passed. */
 	std::uint8_t hops() const { return hops_; }
 
-	/* Keeps only the headers and the credit, after the packet itself was passed on. */
+	/*
+	 * Drops everything except the headers and the credit, after the packet itself has been
+	 * passed on.
+	 */
 	void strip()
 	{
 		payload_.clear();
@@ -358,7 +366,7 @@ private:
 	std::uint16_t packets_ = 1;
 	bool icrc_error_ = false;
 	/*
-	 * Number of switches passed; above a limit the packet is dropped, because it is in a
+	 * Number of switches passed. Beyond a limit the packet is dropped, because it is in a
 	 * routing loop.
 	 */
 	std::uint8_t hops_ = 0;

@@ -15,9 +15,9 @@ namespace weft::fabric
 {
 
 /*
- * Replaces a Get or Set by its response. Returns false if there is none. @ports: number of external
- * ports of the node. @counters_of: returns the counters of ports 1 to @ports; may return null.
- * Callable on any thread.
+ * Replaces a Get or Set by its response. Returns false if there is no response. @ports is the
+ * number of the node's external ports. @counters_of returns the counters of ports 1 to @ports, or
+ * null. Thread-safe.
  */
 bool answer_perf_mad(ib::PerfMad &mad, unsigned ports,
 		     const std::function<Counters *(unsigned port)> &counters_of);

@@ -12,8 +12,9 @@ namespace weft::fabric
 {
 
 /*
- * A call into the sink in progress. It is ordered against detach(), which removes the sink and then
- * checks for calls: either the call sees that the sink was removed, or detach() sees the call.
+ * A call into the sink that is in progress. It is ordered against detach(), which removes the sink
+ * and then checks for calls: either the call sees that the sink was removed, or detach() sees the
+ * call.
  */
 class Port::SinkCall
 {
@@ -38,7 +39,9 @@ private:
 namespace
 {
 
-/* Returns the highest bit that both have, at most @limit; 0 if there is none. */
+/*
+ * Returns the highest bit that is set in both values and is at most @limit, or 0 if there is none.
+ */
 std::uint8_t best_bit(unsigned a, unsigned b, unsigned limit)
 {
 	unsigned best = 0;

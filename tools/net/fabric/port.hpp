@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port: one end of a link. A node (card, switch, subnet manager) implements what is behind it and
- * attaches a PortSink; the fabric owns the Port itself, which lives as long as the fabric.
+ * A port: one end of a link. A node (card, switch, subnet manager) implements what is behind the
+ * port and attaches a PortSink. The fabric owns the Port, which lives as long as the fabric.
  *
- * Threads. send() may be called on any thread, concurrently, and never blocks. A packet passes
- * through switches inline on the sender's thread unless a link has a delay or faults; so the
- * methods of a PortSink are called on the threads of other nodes, without locks of the fabric,
- * concurrently. They must only enqueue the packet and wake their own thread.
+ * Threads. send() may be called on any thread, concurrently, and never blocks. Unless a link has a
+ * delay or faults, a packet passes through switches on the sender's thread. The methods of a
+ * PortSink are therefore called on the threads of other nodes, concurrently, and without locks of
+ * the fabric. They must only enqueue the packet and wake their own thread.
  *
- * Flow control. A sent packet takes a credit of the receiving port for its VL, and returns it when
- * the receiver destroys it (or calls release_credit()): so a receiver's queue of packets is bounded
- * by its credits. Without a credit, send() returns no_credit, leaves the packet with the caller,
- * and the caller's sink gets credit_available() once. VL15 has no flow control: the receiver drops
- * and counts packets for which it has no space (IBA 7.9.1).
+ * Flow control. A packet that is sent takes a credit of the receiving port for its VL. The credit
+ * returns when the receiver destroys the packet or calls release_credit(). A receiver's queue of
+ * packets is therefore bounded by its credits. Without a credit, send() returns no_credit and
+ * leaves the packet with the caller, and the caller's sink gets credit_available() once. VL15 has
+ * no flow control: the receiver drops and counts packets for which it has no space (IBA 7.9.1).
  */
 #pragma once
 
@@ -45,14 +45,17 @@ class PortSink
 {
 public:
 	virtual ~PortSink() = default;
-	/* A packet with a correct ICRC arrived. It holds a credit until it is destroyed. */
+	/*
+	 * Called with a packet that has a correct ICRC. The packet holds a credit until it is
+	 * destroyed.
+	 */
 	virtual void receive(Packet &&packet) = 0;
 	/*
-	 * The link came up (the port's state becomes INIT) or went down. The argument is the state
-	 * at the time of the call; Port::link_up() returns the present one. If the link retrains,
-	 * there is a call with false and then one with true. Calls for one port are serialised. The
-	 * link's state is locked during the call, so enabling, disabling or retraining the port
-	 * within it would deadlock.
+	 * Called when the link has come up (the port's state becomes INIT) or gone down. The
+	 * argument is the state at the time of the call; Port::link_up() returns the current one.
+	 * If the link retrains, there is a call with false and then one with true. Calls for one
+	 * port are serialised. The link's state is locked during the call, so enabling, disabling
+	 * or retraining the port within it would deadlock.
 	 */
 	virtual void link_changed(bool up) = 0;
 	/*
@@ -61,9 +64,12 @@ public:
 	 * rules apply as for link_changed().
 	 */
 	virtual void link_settled(bool trained) { static_cast<void>(trained); }
-	/* A send() on this VL that was refused because of a missing credit may be retried. */
+	/* Called when a send() on this VL that returned no_credit may be retried. */
 	virtual void credit_available(std::uint8_t vl) { static_cast<void>(vl); }
-	/* True for a switch, which forwards packets with a wrong ICRC; an end port drops them. */
+	/*
+	 * Returns true for a switch, which forwards packets with a wrong ICRC. An end port drops
+	 * them.
+	 */
 	virtual bool forwards() const { return false; }
 };
 
@@ -76,8 +82,8 @@ struct LinkRate {
 };
 
 /*
- * Widths and speeds that a port has enabled, with the bits of LinkWidthEnabled and so on of
- * PortInfo.
+ * Widths and speeds that a port has enabled, with the bits of LinkWidthEnabled and the
+ * corresponding fields of PortInfo.
  */
 struct alignas(4) EnabledRates {
 	std::uint8_t widths = 0xff;
@@ -87,8 +93,8 @@ struct alignas(4) EnabledRates {
 };
 
 /*
- * Returns the best rate that a cable and both its ports support: first the widest, then the
- * fastest. Returns nothing if there is none; the link then stays down.
+ * Returns the best rate that a cable and both its ports support: the greatest width and the fastest
+ * speed that they have in common. Returns nothing if there is none; the link then stays down.
  */
 std::optional<LinkRate> negotiate(const LinkRate &cable, const EnabledRates &a,
 				  const EnabledRates &b);
@@ -99,7 +105,7 @@ public:
 	static constexpr unsigned kVls = 16;
 	static constexpr int kDefaultCredits = 256;
 
-	/* @timeline: that of the port's fabric. */
+	/* @timeline is the timeline of the port's fabric. */
 	Port(std::string name, Timeline &timeline, int credits_per_vl = kDefaultCredits);
 	Port(const Port &) = delete;
 	Port &operator=(const Port &) = delete;
@@ -108,7 +114,7 @@ public:
 	const std::string &name() const { return name_; }
 	Timeline &timeline() const { return timeline_; }
 
-	/* Connects a node to the port, which has at most one. The port is disabled at first. */
+	/* Connects a node to the port, which can have one node. The port is initially disabled. */
 	void attach(PortSink &sink);
 	/*
 	 * Disables the port and disconnects the node. After the return, no call into the sink is in
@@ -124,7 +130,9 @@ public:
 	void retrain();
 
 	bool link_up() const;
-	/* The rate to which the link has trained; a default for a port without a link. */
+	/*
+	 * Returns the rate to which the link has trained, or a default for a port without a link.
+	 */
 	LinkRate rate() const;
 	/* Takes effect when the link trains next. */
 	void enable_rates(const EnabledRates &rates);
@@ -132,7 +140,7 @@ public:
 	{
 		return enabled_rates_.load(std::memory_order_acquire);
 	}
-	/* The largest MTU that the other end of the link and the cable support. */
+	/* Returns the largest MTU that the other end of the link and the cable support. */
 	ib::Mtu mtu_cap() const;
 
 	/*
@@ -157,7 +165,7 @@ public:
 	Counters &counters() { return counters_; }
 	const Counters &counters() const { return counters_; }
 	Link *link() const { return link_.load(std::memory_order_acquire); }
-	/* The port at the other end; null without a link. */
+	/* Returns the port at the other end, or null without a link. */
 	Port *peer() const;
 	/* Returns true if a switch is at the other end. */
 	bool peer_forwards() const;
@@ -168,12 +176,12 @@ private:
 
 	bool take_credit(std::uint8_t vl);
 	void return_credit(std::uint8_t vl);
-	/* The last step of a link: counts the packet, checks the ICRC, and calls the sink. */
+	/* Receives a packet from the link: counts it, checks its ICRC, and calls the sink. */
 	void deliver(Packet &&packet);
 	void announce(bool up);
 	void announce_settled(bool trained);
 
-	/* Held during each call into the sink, so that detach() can wait for it. */
+	/* Exists during each call into the sink, so that detach() can wait for its end. */
 	class SinkCall;
 
 	const std::string name_;
@@ -186,7 +194,7 @@ private:
 	std::atomic<bool> withheld_{false};
 	std::atomic<ib::Mtu> mtu_limit_{ib::Mtu::mtu_4096};
 	std::array<std::atomic<int>, kVls> credits_;
-	/* The peer waits for a credit of this VL. */
+	/* True if the peer waits for a credit of this VL. */
 	std::array<std::atomic<bool>, kVls> starved_{};
 	Counters counters_;
 };

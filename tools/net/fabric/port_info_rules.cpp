@@ -32,7 +32,10 @@ bool lids_valid(const ib::PortInfo &wanted, PortKind kind)
 	       (wanted.lid & ((1u << wanted.lmc()) - 1)) == 0;
 }
 
-/* If no supported value would be enabled, the Set has no effect on the field. */
+/*
+ * Returns the new value of a field of enabled rates. If no supported value would be enabled, the
+ * Set has no effect on the field.
+ */
 unsigned enabled(unsigned now, unsigned wanted, unsigned all, unsigned supported)
 {
 	if (wanted == all)
@@ -66,7 +69,7 @@ bool port_info_valid(const ib::PortInfo &now, const ib::PortInfo &wanted, PortKi
 	/* Zero means no change. */
 	if (wanted.operational_vls() > now.vl_cap())
 		return false;
-	/* The values are: no change, sleep, polling, disabled. */
+	/* Valid values are no change, sleep, polling and disabled. */
 	if (wanted.phys_state() > ib::PhysState::disabled)
 		return false;
 	return state_reachable(now.state(), wanted.state());

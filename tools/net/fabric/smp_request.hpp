@@ -15,7 +15,7 @@ namespace weft::fabric
 {
 
 enum class SmpRequest : std::uint8_t {
-	/* Not for the agent: responses, traps, and requests to the subnet manager on the node. */
+	/* Not for the agent: a response, a trap, or a request to the subnet manager on the node. */
 	foreign,
 	/* Answered with an error status. */
 	bad_version,
@@ -43,7 +43,7 @@ inline void make_answer(ib::MadHeader &header, std::uint16_t status)
 	header.status = status;
 }
 
-/* Stores an attribute in an SMP, and zeroes the rest of the data. */
+/* Stores an attribute in an SMP, and clears the rest of the data. */
 template<class Attribute>
 void put_attribute(ib::Smp &smp, const Attribute &attribute)
 {

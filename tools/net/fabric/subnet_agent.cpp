@@ -85,7 +85,7 @@ ManagedPort *SubnetAgent::select_pkeys(std::uint32_t modifier, unsigned in_port,
 ManagedPort *SubnetAgent::select_vl_arbitration(std::uint32_t modifier, unsigned in_port,
 						unsigned &block)
 {
-	/* Blocks count from 1. */
+	/* Block numbers start at 1. */
 	block = (modifier >> 16) - 1;
 	return block < kVlArbitrationBlocks
 		       ? select_port(is_switch() ? modifier & 0xffff : 0, in_port)
@@ -248,7 +248,7 @@ std::uint16_t SubnetAgent::set(const ib::Smp &smp, unsigned in_port, Outcome &ou
 		return ok_if(port);
 	}
 	case ib::attr_mlnx_extended_port_info:
-		/* None of its fields can be changed. */
+		/* A Set has no effect, because no field can be changed. */
 		if (!identity_.extended_port_info)
 			break;
 		return ib::mad_status_ok;

@@ -29,22 +29,22 @@ struct NodeIdentity {
 	std::uint32_t revision = 0;
 	std::string description;
 	/*
-	 * True if it supports attr_mlnx_extended_port_info, which reports that no extended speed is
-	 * active.
+	 * True if the node supports attr_mlnx_extended_port_info, which reports that no extended
+	 * speed is active.
 	 */
 	bool extended_port_info = false;
 };
 
 /*
- * The node of an agent. Its functions are called during a Set, after the change, with the lock that
- * protects the agent held, so they may only record the change.
+ * The node of an agent. The agent calls these functions during a Set, after the change, with the
+ * lock that protects the agent held. They may therefore only record the change.
  */
 class SubnetAgentHost
 {
 public:
 	virtual ~SubnetAgentHost() = default;
 
-	/* The node's time. */
+	/* Returns the node's time. */
 	virtual Clock::time_point now() const = 0;
 
 	/*
@@ -53,7 +53,7 @@ public:
 	 */
 	virtual void port_info_set(const ManagedPort &port, const ib::PortInfo &before,
 				   bool reregister) = 0;
-	/* Entries of a block have changed: a bit of @changed for each. */
+	/* Entries of a block have changed. @changed has a bit for each of them. */
 	virtual void pkeys_set(const ManagedPort &port, unsigned block, std::uint32_t changed)
 	{
 		static_cast<void>(port), static_cast<void>(block), static_cast<void>(changed);
@@ -64,7 +64,7 @@ public:
 	}
 	virtual void sl_to_vl_set(const ManagedPort &port) { static_cast<void>(port); }
 
-	/* A switch's tables; false if there is no such block or port. */
+	/* Access a switch's tables. Return false if there is no such block or port. */
 	virtual bool read_lft(unsigned, ib::LinearForwarding &) { return false; }
 	virtual bool write_lft(unsigned, const ib::LinearForwarding &) { return false; }
 	virtual bool read_mft(unsigned, unsigned, ib::MulticastForwarding &) { return false; }
@@ -80,8 +80,8 @@ class SubnetAgent
 {
 public:
 	/*
-	 * @ports is indexed by port number; entry 0 is a switch's management port, and null for a
-	 * channel adapter. All arguments outlive the agent. Calls must be serialised by the caller.
+	 * @ports is indexed by port number. Entry 0 is a switch's management port, and null for a
+	 * channel adapter. All arguments must outlive the agent. The caller must serialise calls.
 	 */
 	SubnetAgent(const NodeIdentity &identity, std::vector<ManagedPort *> ports,
 		    SubnetAgentHost &host);
@@ -112,19 +112,20 @@ public:
 	Outcome handle(ib::Smp &smp, unsigned in_port, bool own = false);
 
 	ib::SwitchInfo &switch_info() { return switch_info_; }
-	/* Attributes of an end port, or of a switch's port 0. */
+	/* Returns the attributes of an end port, or of a switch's port 0. */
 	PortView view(unsigned number) const;
 
 private:
 	bool is_switch() const { return identity_.type == ib::NodeType::switch_; }
-	/* Returns the port that has the M_Key of the node, as seen from in_port. */
+	/* Returns the port that has the M_Key of the node, for an SMP that arrived by @in_port. */
 	ManagedPort &node_port(unsigned in_port) const
 	{
 		return *ports_[is_switch() ? 0 : in_port];
 	}
 	/*
-	 * Return the port that a modifier selects, or the port and the block of a table; null if
-	 * there is none. For a channel adapter, port 0 means the port by which the SMP arrived.
+	 * Return the port that a modifier selects, or the port and the block of a table. Return
+	 * null if there is none. For a channel adapter, port 0 means the port by which the SMP
+	 * arrived.
 	 */
 	ManagedPort *select_port(unsigned number, unsigned in_port);
 	ManagedPort *select_pkeys(std::uint32_t modifier, unsigned in_port, unsigned &block);

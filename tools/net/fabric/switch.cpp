@@ -18,10 +18,10 @@ namespace
 
 using namespace std::chrono_literals;
 
-/* Copies hold no credit of the input port, so their queue needs a separate limit. */
+/* Limit of queued copies. They hold no credit of an input port, which would limit them. */
 constexpr std::size_t kCopiesWaitingMax = 1024;
 /*
- * Emulated guests may stall for longer than real hosts, so shorter lifetimes are extended to this.
+ * Lower bound of the packet lifetime, because emulated guests may stall for longer than real hosts.
  */
 constexpr std::chrono::nanoseconds kHoqLifeMin = 250ms;
 

@@ -41,7 +41,7 @@ public:
 	/* Number of P_Keys of each port, the same as for a card. */
 	static constexpr unsigned kPkeyEntries = 128;
 
-	/* @ports: the external ports, port 1 first; owned by the fabric. */
+	/* @ports are the external ports, port 1 first; the fabric owns them. */
 	Switch(const SwitchConfig &config, std::vector<Port *> ports, Timeline &timeline);
 	Switch(const Switch &) = delete;
 	Switch &operator=(const Switch &) = delete;
@@ -54,9 +54,9 @@ public:
 	/* Returns an external port, counted from 1; throws std::out_of_range. */
 	Port &port(unsigned number) const { return *external_.at(number - 1); }
 	/*
-	 * Restricts the node behind an external port: of its SMPs the switch forwards only
-	 * responses and traps, and none with SMInfo. So the node cannot take part in managing the
-	 * subnet.
+	 * Restricts the node behind an external port, so that it cannot take part in managing the
+	 * subnet. The switch forwards only the node's responses and traps among its SMPs, and no
+	 * SMInfo.
 	 */
 	void restrict_management(unsigned number, bool restricted = true);
 	bool restricts_management(unsigned number) const
@@ -120,17 +120,14 @@ private:
 
 	void link_changed(PortSide &side, bool up);
 
-	/* Forwarding. `in` is null for what the switch itself sends. */
+	/* Forwarding. @in is null for packets that the switch itself sends. */
 	void receive(PortSide &in, Packet &&packet);
 	void receive_management(PortSide &in, Packet &&packet);
 	void forward_unicast(PortSide *in, Packet &&packet);
 	void forward_multicast(PortSide &in, Packet &&packet);
 	/* Makes the copies of a packet with a ticket, now or on the timeline. */
 	void replicate(unsigned in, Packet &&packet);
-	/*
-	 * @take returns whether one more copy may be made. Returns true if all copies have been
-	 * made.
-	 */
+	/* Makes copies as long as @take returns true. Returns true if all copies have been made. */
 	template<class Take>
 	bool make_copies(CopyQueue::Entry &entry, Take &&take);
 	/*
@@ -153,7 +150,7 @@ private:
 	void act(const ib::SmiDecision &decision, PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_smp(PortSide &in, AddressedMad &&mad, unsigned hops);
 	void answer_gmp(const Packet &packet);
-	/* Called for programs on the switch. */
+	/* For programs on the switch. */
 	void send_directed(const ib::Smp &smp);
 	void send_to_self(AddressedMad &&mad);
 	/* Replaces a performance management MAD by its response; returns false if there is none. */
@@ -183,8 +180,8 @@ private:
 	std::vector<std::atomic<std::uint64_t>> sl_to_vl_;
 
 	/*
-	 * The trap that waits for its TrapRepress: its number, which each change increments, and
-	 * its TID.
+	 * The trap that waits for its TrapRepress: a number, which each change increments, and its
+	 * TID.
 	 */
 	Mutex trap_mutex_;
 	std::uint64_t trap_number_ WEFT_GUARDED_BY(trap_mutex_) = 0;

@@ -19,8 +19,8 @@ namespace
 using namespace std::chrono_literals;
 
 /*
- * A trap is repeated until it is repressed (IBA 13.4.9), but not forever, because a manager that
- * starts later discovers the switch anyway.
+ * A trap is repeated until it is repressed (IBA 13.4.9), but only a few times, because a manager
+ * that starts later discovers the switch anyway.
  */
 constexpr auto kTrapInterval = 500ms;
 constexpr unsigned kTrapRepeatsMax = 10;
@@ -65,8 +65,8 @@ void Switch::receive_management(PortSide &in, Packet &&packet)
 }
 
 /*
- * Forwards a directed-route SMP in place, by updating only the fields that change on its way.
- * Returns false, without effect, if the SMP is not just forwarded, shares its bytes with another
+ * Forwards a directed-route SMP in place, and updates only the fields that change on its way.
+ * Returns false without effect if the SMP needs other handling, shares its bytes with another
  * packet, or has unusual headers.
  */
 bool Switch::pass_on(PortSide &in, Packet &packet)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Delayed work of the fabric: the arrival of packets on a link with a delay, and repeated traps. It
- * has one loop, created when first needed, which sleeps while there is nothing to do.
+ * Delayed work of the fabric: packets that arrive on a link with a delay, and repeated traps. It
+ * has one loop, which is created when first needed and sleeps while there is nothing to do.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ class Timeline
 {
 public:
 	/*
-	 * @reactor runs the tasks; if null, the timeline has a thread of its own and uses the
+	 * @reactor runs the tasks. If it is null, the timeline has its own thread and uses the
 	 * host's time.
 	 */
 	explicit Timeline(Reactor *reactor = nullptr);
@@ -30,9 +30,9 @@ public:
 	~Timeline();
 
 	/*
-	 * Runs task on the timeline's thread at that time or soon after; callable on any thread.
-	 * Tasks with the same time run in order. @owner: the object that the task calls, if it may
-	 * be destroyed before the timeline.
+	 * Runs @task on the timeline's thread at @when or soon after. Thread-safe. Tasks with the
+	 * same time run in order. @owner is the object that the task calls, if it may be destroyed
+	 * before the timeline.
 	 */
 	void at(Clock::time_point when, Task task, const void *owner = nullptr);
 	void after(Clock::duration delay, Task task, const void *owner = nullptr)
@@ -40,20 +40,20 @@ public:
 		at(now() + delay, std::move(task), owner);
 	}
 	/*
-	 * Drops the scheduled tasks of @owner; none of them runs after the return. Meanwhile only
-	 * its own tasks may schedule others for it. Must not be called in a task.
+	 * Drops the scheduled tasks of @owner; none of them runs after the return. During the call,
+	 * only the owner's own tasks may schedule tasks for it. Must not be called in a task.
 	 */
 	void forget(const void *owner);
 	Clock::time_point now() const { return environment_.now(); }
 	/*
-	 * Returns the number of scheduled tasks, by which a caller can limit the tasks that others
-	 * cause.
+	 * Returns the number of scheduled tasks, with which a caller can limit the tasks that
+	 * others cause.
 	 */
 	std::size_t planned();
 	Environment &environment() const { return environment_; }
 	/*
-	 * Stops early: no task runs afterwards, and at() drops its task. Must not be called in a
-	 * task.
+	 * Stops the timeline before its destruction: no task runs afterwards, and at() drops its
+	 * task. Must not be called in a task.
 	 */
 	void stop();
 
@@ -64,7 +64,7 @@ private:
 	};
 
 	void run(Loop &loop);
-	/* Runs the first task that is due; returns false if there is none. */
+	/* Runs the first task that is due. Returns false if there is none. */
 	bool run_next();
 	void wait_for_next();
 

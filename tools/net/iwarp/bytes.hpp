@@ -13,7 +13,7 @@ namespace weft::iwarp
 using Bytes = std::vector<std::uint8_t>;
 using View = std::span<const std::uint8_t>;
 
-// The range of @size bytes at @at must be in @bytes; @size is at most 8.
+// Returns the integer of @size bytes, which is at most 8, at @at. The range must be in @bytes.
 inline std::uint64_t number_at(View bytes, std::size_t at, std::size_t size)
 {
 	std::uint64_t value = 0;

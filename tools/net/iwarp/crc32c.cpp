@@ -30,8 +30,8 @@ constexpr std::array<std::uint32_t, 256> kTable = [] {
 
 #if defined(__x86_64__)
 
-// Processors have the instruction since 2008. It processes eight bytes in the time of one table
-// lookup.
+// Uses the instruction that processors have had since 2008. It processes eight bytes in the time of
+// one table lookup.
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_by_instruction(View bytes, std::uint32_t crc)
 {
 	std::uint64_t rest = ~crc;

@@ -9,7 +9,7 @@
 namespace weft::iwarp
 {
 
-// Returns the CRC of @bytes, continuing from @crc of the preceding bytes (0 if there are none).
+// Returns the CRC of @bytes. @crc is the CRC of the preceding bytes (0 if there are none).
 std::uint32_t crc32c(View bytes, std::uint32_t crc = 0);
 // Computes the same without the special instruction, for processors that do not have it.
 std::uint32_t crc32c_by_table(View bytes, std::uint32_t crc = 0);

@@ -19,7 +19,7 @@ namespace errors
 {
 
 constexpr Error kLocalCatastrophic{0, 0, 0x00};
-// For the source of a Read, and for the STag that a Send invalidates.
+// An invalid STag as the source of a Read, or in a Send with Invalidate.
 constexpr Error kInvalidStag{0, 1, 0x00};
 constexpr Error kBounds{0, 1, 0x01};
 constexpr Error kAccess{0, 1, 0x02};

@@ -188,7 +188,8 @@ std::optional<Error> FpduReader::feed(View bytes, const std::function<bool(View 
 {
 	while (!bytes.empty() && !failed_) {
 		if (markers_ && (!marker_.empty() || position_ % kMarkerInterval == 0)) {
-			// After its last byte was taken, position_ is no multiple of the interval.
+			// position_ is not a multiple of the interval any more once the marker's
+			// last byte was taken.
 			if (!take_marker(bytes.front()))
 				failed_ = errors::kMarker;
 			bytes = bytes.subspan(1);

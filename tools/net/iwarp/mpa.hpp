@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MPA: message framing in a byte stream (RFC 5044; revision 2: RFC 6581). First a request and a
-// reply, then FPDUs.
+// MPA: message framing in a byte stream (RFC 5044; revision 2: RFC 6581). A stream begins with a
+// request and a reply, which FPDUs follow.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ struct Enhanced {
 	static constexpr std::uint16_t kUnlimited = 0x3fff; // no limit was negotiated
 
 	std::uint16_t ird = 0; // number of Reads that the sender can answer at a time
-	std::uint16_t ord = 0; // number of Reads that it has outstanding at most
+	std::uint16_t ord = 0; // maximum number of Reads that the sender has outstanding
 	bool peer_to_peer = false;
-	// Permitted types of the first message in peer-to-peer mode.
+	// Message types that may be the first one in peer-to-peer mode.
 	bool by_send = false, by_write = false, by_read = false;
 	bool operator==(const Enhanced &) const = default;
 };
@@ -40,7 +40,7 @@ struct StartFrame {
 	bool operator==(const StartFrame &) const = default;
 };
 
-// The private data of @frame must not exceed the limit.
+// Encodes @frame, whose private data must not exceed the limit.
 Bytes encode(const StartFrame &frame);
 
 // Parses a request or a reply byte by byte.
@@ -63,8 +63,8 @@ private:
 	std::optional<StartFrame> frame_;
 };
 
-// Maximum length of a ULPDU, for which a marker's 16 bits can express the distance to the start of
-// the FPDU.
+// Maximum length of a ULPDU. The 16 bits of a marker can express any distance to the start of its
+// FPDU.
 constexpr std::size_t kMostUlpdu = 64768;
 constexpr std::size_t kMarkerInterval = 512;
 
@@ -104,12 +104,13 @@ private:
 	const bool markers_;
 	const bool crc_;
 	std::uint64_t position_ = 0;
-	std::uint64_t ended_ = 0; // position of the end of the last FPDU
+	// position of the FPDU's first byte, not counting a preceding marker
+	std::uint64_t ended_ = 0;
 	// position of the FPDU's first byte, not counting a marker before it
 	std::uint64_t start_ = 0;
 	Bytes fpdu_;            // without markers
 	Bytes marker_;          // the part that was received
-	std::uint32_t sum_ = 0; // CRC so far, including markers
+	std::uint32_t sum_ = 0; // CRC of the bytes so far, including markers
 	std::optional<Error> failed_;
 };
 

@@ -48,7 +48,7 @@ enum Queue : std::uint32_t { kSendQueue = 0, kReadQueue = 1, kTerminateQueue = 2
 struct Segment {
 	Opcode opcode;
 	bool last;
-	Stag stag = 0;            // target of a tagged message, or the STag to invalidate
+	Stag stag = 0;            // memory of a tagged message, or the STag to invalidate
 	std::uint64_t offset = 0; // tagged
 	std::uint32_t queue = 0, sequence = 0, message_offset = 0; // untagged
 	View payload{};
@@ -58,8 +58,8 @@ constexpr std::size_t kTaggedHeader = 14;
 constexpr std::size_t kUntaggedHeader = 18;
 
 Bytes encode(const Segment &segment);
-// The returned payload is a part of @ulpdu. The versions and the opcode are checked, and also that
-// the opcode matches the kind of segment and its queue.
+// Parses a segment. The returned payload is a part of @ulpdu. Checks the versions and the opcode,
+// and that the opcode matches the kind of segment and its queue.
 std::variant<Segment, Error> parse_segment(View ulpdu);
 
 // Contents of a Read Request.

@@ -34,7 +34,7 @@ Error read_error(Access access)
 	}
 }
 
-// Returns the lower of the two limits, or the own one if the peer negotiates none.
+// Returns the lower of the two limits, or the own limit if the peer negotiates none.
 std::uint16_t agreed(std::size_t own, std::uint16_t others)
 {
 	const auto mine =
@@ -96,7 +96,7 @@ void Stream::reply(bool reject, const Bytes &private_data)
 	begin(mine, *request_);
 }
 
-// Chooses the cheapest of the first messages that the peer offered.
+// Chooses the cheapest of the message types that the peer has offered for the first message.
 void Stream::agree_on_peer_to_peer(const Enhanced &asked, Enhanced &answer)
 {
 	if (!asked.peer_to_peer)
@@ -224,8 +224,9 @@ std::optional<Error> Stream::take_segment(View ulpdu)
 	}
 }
 
-// An empty Send that only shows that the initiator is ready is not a message and uses no receive.
-// An empty Write is no message anyway, and an empty Read is answered.
+// Returns true for the initiator's first message if its only purpose is to show that the initiator
+// is ready. Such a Send uses no receive and is not reported. (An empty Write is not reported
+// anyway, and an empty Read is answered.)
 bool Stream::is_ready_to_receive(const Segment &segment)
 {
 	if (segment.opcode != Opcode::send || !segment.payload.empty() || !segment.last ||
@@ -245,7 +246,7 @@ std::optional<Error> Stream::take_write(const Segment &segment)
 	return access == Access::done ? std::nullopt : std::optional(write_error(access));
 }
 
-// The segment must continue the oldest Read at the end of the previous segment.
+// The segment must be the next part of the response to the oldest Read.
 std::optional<Error> Stream::take_response(const Segment &segment)
 {
 	if (reads_.empty())
@@ -311,7 +312,7 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 	if (segment.message_offset != message_bytes_)
 		return errors::kMessageOffset;
 	const std::uint64_t length = message_bytes_ + std::uint64_t{segment.payload.size()};
-	// Offsets have 32 bits, however large the receive is.
+	// Offsets have 32 bits, even if the receive is larger.
 	if (length > message_room_ || length > 0xffffffff)
 		return errors::kMessageTooLong;
 	if (!segment.payload.empty() && !host_.place_message(message_bytes_, segment.payload))
@@ -328,7 +329,7 @@ std::optional<Error> Stream::take_send(const Segment &segment)
 	return std::nullopt;
 }
 
-// A Terminate closes the stream, regardless of its contents.
+// Closes the stream, whatever the Terminate contains.
 void Stream::take_terminate(const Segment &segment)
 {
 	Error received = errors::kStreamCatastrophic;
@@ -349,7 +350,7 @@ std::size_t Stream::take(std::span<std::uint8_t> into)
 	return size;
 }
 
-// Creates one more FPDU; returns false if there is nothing to send.
+// Creates one FPDU. Returns false if there is nothing to send.
 bool Stream::make_output()
 {
 	if (finishing_ || state_ != State::open || !may_send_)
@@ -394,7 +395,7 @@ bool Stream::begin_request()
 		return false;
 	Request &next = requests_.front();
 	const bool is_read = next.opcode == Opcode::read_request;
-	// Otherwise this request and all later ones would wait forever.
+	// Without this check, this request and all later ones would wait forever.
 	if (is_read && ord_ == 0) {
 		fail(errors::kLocalCatastrophic);
 		return false;
@@ -439,8 +440,8 @@ bool Stream::make_segment()
 		std::min<std::size_t>(room, going.source.length - going.done));
 	Bytes payload(size);
 	if (size != 0 && !going.source.read(going.done, payload)) {
-		// For a Read Response the host has already reported the error; for a request of
-		// this side, the source cannot be read.
+		// In a Read Response, the host has already reported the error. In a request of this
+		// side, the source cannot be read.
 		if (!ended_)
 			fail(errors::kLocalCatastrophic);
 		return taken_ < output_.size();

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // One end of an RDMAP stream: encodes requests into bytes for the peer, and executes the peer's
-// messages. It depends neither on time nor on sockets: its owner moves the bytes, over TCP or in a
-// test.
+// messages. It uses neither time nor sockets: its owner moves the bytes, over TCP or in a test.
 //
-// Invalid input causes a Terminate; data is placed only where its host has permitted
-// it.
+// Invalid input causes a Terminate. Data is stored only where the stream's host has permitted it.
 #pragma once
 
 #include <array>
@@ -29,9 +27,9 @@ enum class Access { done, invalid_stag, bounds, refused };
 // The reason why a stream was closed.
 struct End {
 	enum class Kind {
-		closed,  // closed by the peer, in an orderly way
+		closed,  // the peer has closed the stream in an orderly way
 		refused, // the peer has rejected the request
-		lost,    // the connection was reset, or closed with unfinished work
+		lost,    // the connection was reset, or was closed with unfinished work
 		failed,  // an error on this side, which a Terminate reports if the stream had begun
 		terminated, // the peer has sent a Terminate
 	} kind;
@@ -39,51 +37,53 @@ struct End {
 	bool operator==(const End &) const = default;
 };
 
-// Data to write or send. @read copies a part of it from @offset on, and returns false if that
+// Data to write or send. @read copies a part of it, from @offset on, and returns false if that
 // fails.
 struct Source {
 	std::uint32_t length = 0;
 	std::function<bool(std::uint32_t offset, std::span<std::uint8_t> into)> read{};
 };
 
-// Owner of a stream. It is called from within Stream's functions, and must not call them from there
-// except post(), accept() and reject(), nor destroy the stream there.
+// Owner of a stream. The stream calls these functions from within its own functions. They may call
+// only post(), accept() and reject() of the stream, and must not destroy it.
 class Host
 {
 public:
 	virtual ~Host() = default;
 
-	// A responder has received the request, and must call accept() or reject(); or an initiator
-	// has received the reply.
+	// Called at a responder when it has received the request; it must then call accept() or
+	// reject(). Called at an initiator when it has received the reply.
 	virtual void requested(const StartFrame &request) = 0;
 	virtual void established(const StartFrame &reply) = 0;
-	// The responder has refused the initiator's request with this reply; ended() follows.
+	// Called when the responder has refused the initiator's request, with its reply. ended()
+	// follows.
 	virtual void refused(const StartFrame &reply) = 0;
 
-	// These execute the peer's Writes, its Reads, and invalidations by its Sends.
+	// Execute the peer's Writes, its Reads, and the invalidations of its Sends.
 	virtual Access place(Stag stag, std::uint64_t offset, View payload) = 0;
 	virtual Access fetch(Stag stag, std::uint64_t offset, std::span<std::uint8_t> into) = 0;
 	virtual Access invalidate(Stag stag) = 0;
-	// Stores the response to a Read of this side; the stream has checked its location.
+	// Stores the response to a Read of this side. The stream has checked the location.
 	virtual Access place_response(Stag stag, std::uint64_t offset, View payload) = 0;
 
-	// A message begins: next_receive() returns the size of the next receive, or nothing if
-	// there is none. The parts of the message follow in order; a result of false means that
-	// they cannot be stored.
+	// Receive a message. next_receive() is called when a message begins. It returns the size of
+	// the next receive, or nothing if there is none. The parts of the message follow in order.
+	// A result of false means that a part cannot be stored.
 	virtual std::optional<std::uint64_t> next_receive() = 0;
 	virtual bool place_message(std::uint64_t offset, View payload) = 0;
 	virtual void received(std::uint64_t length, bool solicited,
 			      std::optional<Stag> invalidated) = 0;
 
-	// A posted request has been sent; for a Read, its data has arrived.
+	// Called when a posted request has been sent, or when the data of a Read has arrived.
 	virtual void completed(std::uint64_t id) = 0;
-	// Called once, as the last call. Posted requests that are not completed remain so.
+	// Called once, as the last callback. Posted requests that have not completed are not
+	// reported.
 	virtual void ended(const End &end) = 0;
 };
 
 struct StreamConfig {
 	bool initiator = false;
-	// own request; or, for a responder, the options: markers, crc, ird and ord of enhanced
+	// own request, or the options of a responder: markers, crc, and ird and ord of `enhanced`
 	StartFrame start{};
 	std::size_t most_ulpdu = 1454; // an FPDU of this length fits into a segment of 1460 bytes
 	// ird limits the number of the peer's Reads that are answered at a time, and ord the number
@@ -96,7 +96,7 @@ struct StreamConfig {
 struct Request {
 	Opcode opcode; // write, read_request, or a Send
 	std::uint64_t id = 0;
-	bool fence = false; // starts only after all Reads have completed
+	bool fence = false; // the request starts only after all Reads have completed
 	Source source{};    // unused for a Read
 	// For a Write, the remote memory; for an invalidating Send, the STag to invalidate.
 	Stag stag = 0;
@@ -107,36 +107,37 @@ struct Request {
 class Stream
 {
 public:
-	// @host outlives it. The first output of an initiator is its request. most_ulpdu of @config
-	// must be between 64 and kMostUlpdu.
+	// @host must outlive the stream. The first output of an initiator is its request.
+	// most_ulpdu of @config must be between 64 and kMostUlpdu.
 	Stream(const StreamConfig &config, Host &host);
 	Stream(const Stream &) = delete;
 	Stream &operator=(const Stream &) = delete;
 
-	// Sets ird and ord, as in config, for a responder that has not answered yet.
+	// Sets ird and ord of the configuration, for a responder that has not answered yet.
 	void set_reads(std::size_t ird, std::size_t ord);
-	// These answer requested() of a responder.
+	// Answer a request, after requested() was called at a responder.
 	void accept(const Bytes &private_data);
 	void reject(const Bytes &private_data);
 
-	// Requests are executed in order. The caller must limit their number. Ignored after the
-	// stream was closed.
+	// Posts a request. Requests are executed in order. The caller must limit their number. Has
+	// no effect after the stream has closed.
 	void post(Request request);
 
-	// Handles bytes of the peer; those after the end of the stream are ignored.
+	// Handles bytes from the peer. Bytes after the end of the stream are ignored.
 	void feed(View bytes);
-	// The peer has closed the connection; @in_order is false for a reset.
+	// Must be called when the peer has closed the connection. @in_order is false for a reset.
 	void closed(bool in_order);
 
-	// Copies up to @into's size of bytes of one FPDU for the peer; returns 0 if there are none.
-	// The next FPDU is created only after this one was taken. A caller that sends each result
-	// as a TCP segment of its own conforms to RFC 5044 section 5.
+	// Copies up to @into's size of bytes of one FPDU for the peer. Returns 0 if there is
+	// nothing to send. The next FPDU is created only after the current one has been taken
+	// completely. A caller that sends the result of each call as one TCP segment conforms to
+	// RFC 5044 section 5.
 	std::size_t take(std::span<std::uint8_t> into);
-	// True if all output has been taken: the owner then closes the connection.
+	// Returns true if all output has been taken. The owner then closes the connection.
 	bool finished() const { return finishing_ && output_.size() == taken_; }
 	bool ended() const { return ended_; }
-	// True if all posted requests and the peer's Reads are done, so that the stream may be
-	// closed in order.
+	// Returns true if all posted requests and the peer's Reads have completed, so that the
+	// stream may be closed in an orderly way.
 	bool quiet() const
 	{
 		return state_ == State::open && requests_.empty() && !outgoing_ && reads_.empty() &&
@@ -151,7 +152,8 @@ private:
 		Segment segment; // header of the next segment
 		Source source;
 		std::uint32_t done = 0;
-		std::optional<std::uint64_t> id; // ID of the request that it completes
+		// ID of the request that is completed with this message
+		std::optional<std::uint64_t> id;
 	};
 	struct OutstandingRead {
 		ReadRequest request;
@@ -199,7 +201,7 @@ private:
 
 	// Receive side.
 	std::array<std::uint32_t, kQueues> expected_{1, 1, 1};
-	std::optional<Opcode> message_; // an incomplete Send
+	std::optional<Opcode> message_; // opcode of an incomplete Send
 	std::uint32_t message_bytes_ = 0;
 	std::uint64_t message_room_ = 0;
 	Stag message_invalidates_ = 0;

@@ -12,7 +12,7 @@ namespace
 
 // Length field and CRC of an FPDU. The total is padded to a multiple of four.
 constexpr std::size_t kFpduOverhead = 6;
-// Minimum that a stream supports; if a TCP segment is smaller, an FPDU spans several.
+// Minimum that a stream supports. If a TCP segment is smaller, an FPDU spans several segments.
 constexpr std::size_t kLeastUlpdu = 64;
 
 } // namespace
@@ -49,7 +49,7 @@ void Carrier::adopt(tcp::ConnectionPtr connection)
 	begin();
 }
 
-// The maximum segment size is known now.
+// Creates the stream, because the maximum segment size is known now.
 void Carrier::begin()
 {
 	const std::size_t mss = connection_->mss();
@@ -150,7 +150,7 @@ void Carrier::received(tcp::View bytes)
 	pump();
 }
 
-// RDMA streams cannot be half-closed, so outstanding requests are lost.
+// Closes the stream. RDMA streams cannot be half-closed, so outstanding requests are lost.
 void Carrier::peer_closed()
 {
 	stream_->closed(true);
@@ -170,7 +170,8 @@ void Carrier::ended(tcp::End how)
 	notify_closed_();
 }
 
-// The peer has not answered, or has not closed the connection, in time.
+// Handles the expiry of a time limit: the peer has not answered, or has not closed the connection,
+// in time.
 void Carrier::time_is_over()
 {
 	const bool started = closing_ || closed_;

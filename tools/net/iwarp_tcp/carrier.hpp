@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Carries an iWARP stream over a TCP connection: moves the bytes, one FPDU per segment, and
-// enforces the time limits that neither of them implements.
+// enforces the time limits that neither the stream nor TCP implements.
 //
 // Everything runs on one loop. The owner may call all functions from within a callback of the
-// stream; their effects on the connection are deferred, so that owner, stream and connection are
+// stream. Their effects on the connection are deferred, so that owner, stream and connection are
 // not reentered. The carrier must not be destroyed in a callback.
 #pragma once
 
@@ -27,33 +27,34 @@ public:
 	// or reject().
 	static constexpr Clock::duration kConnecting = std::chrono::seconds(30);
 	static constexpr Clock::duration kStarting = std::chrono::seconds(10);
-	// Time limit in close() without any progress, and for the peer to close after an error.
+	// Time limits for close() without any progress, and for the peer to close after an error.
 	static constexpr Clock::duration kClosing = std::chrono::seconds(10);
 	static constexpr Clock::duration kLingering = std::chrono::seconds(5);
 
-	// @owner receives the calls of a stream's host; ended() is called even if no stream had
-	// begun. @over is called when this object does nothing more, so it can be destroyed soon.
+	// @owner receives the calls of a stream's host. ended() is called even if no stream has
+	// begun. @over is called when the carrier does no more work and may be destroyed, but not
+	// within the call.
 	Carrier(Loop &loop, const StreamConfig &config, Host &owner, std::function<void()> over);
 	// Resets the connection if it is still open.
 	~Carrier() override;
 	Carrier(const Carrier &) = delete;
 	Carrier &operator=(const Carrier &) = delete;
 
-	// For an initiator; either this or adopt() must be called once. Returns false if there is
-	// no route or no free connection.
+	// Connects as initiator. Either this function or adopt() must be called once. Returns false
+	// if there is no route or no free connection.
 	bool connect(tcp::Stack &stack, const tcp::Endpoint &remote);
 	// For a responder: uses a connection that a peer has opened.
 	void adopt(tcp::ConnectionPtr connection);
 
-	// Replaces the owner. If it is null, there are no more calls, and received data is not
+	// Replaces the owner. If it is null, there are no more callbacks, and received data is not
 	// stored.
 	void set_owner(Host *owner) { owner_ = owner; }
 
 	void accept(const Bytes &private_data, std::size_t ird, std::size_t ord);
 	void reject(const Bytes &private_data);
 	void post(Request request);
-	// Closes in an orderly way when all posted requests have completed. Ends when the peer
-	// closes, or after a timeout.
+	// Closes the connection in an orderly way when all posted requests have completed. The
+	// connection ends when the peer closes it, or after a time limit.
 	void close();
 	// Resets the connection immediately.
 	void abort();
@@ -61,7 +62,7 @@ public:
 	// Valid once connected.
 	const tcp::Pair &pair() const { return connection_->pair(); }
 	bool started() const { return stream_.has_value(); }
-	// The reason why TCP has ended the connection, if this has ended the stream.
+	// Returns why TCP has ended the connection, if this has ended the stream.
 	std::optional<tcp::End> tcp_end() const { return tcp_end_; }
 	bool over() const { return over_; }
 

@@ -24,20 +24,20 @@ public:
 	std::uint32_t window() const { return window_; }
 	bool recovering() const { return recovering_; }
 
-	// @acked more bytes were acknowledged; not called during recovery.
+	// Handles the acknowledgement of @acked more bytes. Must not be called during recovery.
 	void acknowledged(std::uint32_t acked)
 	{
 		duplicates_ = 0;
-		// Grow by the acknowledged bytes, at most two segments (section 3.1), or by one
-		// segment per window.
+		// The window grows by the acknowledged bytes, at most two segments (section 3.1),
+		// or by one segment per window.
 		const std::uint32_t more =
 			window_ < threshold_
 				? std::min(acked, 2 * mss_)
 				: std::max<std::uint32_t>(1, std::uint64_t{mss_} * mss_ / window_);
 		grow(more);
 	}
-	// A duplicate acknowledgement has arrived. Returns true if the segment that it asks for was
-	// lost and must be sent again now. @in_flight is in bytes.
+	// Handles a duplicate acknowledgement. Returns true if the segment that it requests was
+	// lost and must be retransmitted now. @in_flight is in bytes.
 	bool duplicate(std::uint32_t in_flight)
 	{
 		if (recovering_) {
@@ -51,8 +51,8 @@ public:
 		recovering_ = true;
 		return true;
 	}
-	// During recovery, a part of the data that was in flight at the loss was acknowledged, so
-	// the segment after it was lost too.
+	// Handles an acknowledgement of a part of the data that was in flight when a loss was
+	// detected. The segment after that part was lost, too.
 	void partial(std::uint32_t acked)
 	{
 		window_ = std::max(window_ > acked ? window_ - acked : 0, mss_) + mss_;
@@ -63,8 +63,8 @@ public:
 		recovering_ = false;
 		duplicates_ = 0;
 	}
-	// Called when no acknowledgement came in time; @again: for the same segment, which gives no
-	// new information about the path (RFC 5681 section 3.1).
+	// Called if no acknowledgement has arrived in time. @again is true for a segment that has
+	// timed out before, which gives no new information about the path (RFC 5681 section 3.1).
 	void timed_out(std::uint32_t in_flight, bool again)
 	{
 		if (!again)
@@ -77,7 +77,7 @@ public:
 private:
 	void grow(std::uint32_t more) { window_ = std::min(window_ + more, kMostWindow); }
 
-	// Limit of the window. Peers offer less, because windows are not scaled.
+	// Upper limit of the window. Peers offer smaller windows, because windows are not scaled.
 	static constexpr std::uint32_t kMostWindow = 1 << 20;
 
 	std::uint32_t mss_;

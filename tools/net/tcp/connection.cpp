@@ -48,7 +48,7 @@ Connection::Connection(Loop &loop, Setup setup, const Segment *syn)
 	send_synchronise();
 }
 
-// The only place where the state changes.
+// Changes the state, which is done nowhere else.
 void Connection::enter(State state)
 {
 	state_ = state;
@@ -78,14 +78,14 @@ void Connection::end(End how)
 		return;
 	enter(State::closed);
 	User *const user = std::exchange(user_, nullptr);
-	// The place is released first because the user may destroy everything in the call,
-	// including this object.
+	// Release the entry first, because the user may destroy everything in the call, including
+	// this object.
 	setup_.over();
 	if (user)
 		user->ended(how);
 }
 
-// Both sides have closed; only the port number is still reserved.
+// Reports that both sides have closed. Only the port number is still reserved.
 void Connection::report_closed()
 {
 	if (User *const user = std::exchange(user_, nullptr))
@@ -161,9 +161,9 @@ void Connection::send(std::uint8_t flags, std::uint32_t sequence, View payload)
 	setup_.send(segment);
 }
 
-// Returns the sequence number of a segment without data that the peer accepts: after all that was
-// sent, but within its window, because it may have dropped a probe beyond it. next_ is not such a
-// number while it has gone back.
+// Returns a sequence number that the peer accepts for a segment without data. The number follows
+// all sent data but is within the peer's window, because the peer may have dropped a probe beyond
+// the window. next_ is not such a number while data is being retransmitted.
 std::uint32_t Connection::acceptable_sequence() const
 {
 	if (opening())
@@ -177,9 +177,9 @@ void Connection::acknowledge_now()
 	send(kAck, acceptable_sequence());
 }
 
-// Answers invalid segments, but limits the rate, because the peer may consider the answer invalid
-// too. Segments that would end the connection are counted separately, so that forged segments of
-// other kinds do not suppress the challenge of a RST from the peer.
+// Answers an invalid segment, at a limited rate, because the peer may consider the answer invalid,
+// too. Segments that would end the connection have a separate limit, so that forged segments of
+// other kinds do not suppress the challenge of the peer's RST.
 void Connection::challenge(const Segment &segment)
 {
 	auto &last = segment.flags & (kRst | kSyn) ? asked_back_ : challenged_;
@@ -291,8 +291,8 @@ void Connection::timer_fired()
 		congestion_.timed_out(in_flight(), tries_ > 1);
 		recover_ = highest_;
 	}
-	// All of it is sent again, as far as the window permits. One byte, or the FIN, probes a
-	// closed window.
+	// Retransmit all data that the window permits. One byte, or the FIN, probes a closed
+	// window.
 	next_ = first_;
 	if (probing) {
 		resend_first();
@@ -317,12 +317,12 @@ void Connection::take(const Segment &segment)
 			return;
 		if (state_ == State::time_wait && (segment.flags & kFin))
 			timer_.arm(kTimeWait);
-		// A peer that sends data again has missed an acknowledgement.
+		// A peer that retransmits data has missed an acknowledgement.
 		return segment.length() && !(segment.flags & kSyn) ? acknowledge_now()
 								   : challenge(segment);
 	}
-	// Only the exact next sequence number resets the connection; for others a challenge ACK is
-	// sent (RFC 5961 section 3), as for a SYN (section 4).
+	// Only the exact next sequence number resets the connection. Other sequence numbers get a
+	// challenge ACK (RFC 5961 section 3), as does a SYN (section 4).
 	if (segment.flags & kRst) {
 		if (segment.sequence == expected_)
 			return end(End::reset);
@@ -377,7 +377,7 @@ bool Connection::acceptable(const Segment &segment) const
 	       within(segment.sequence + length - 1, expected_, kWindow);
 }
 
-// Returns false if the segment needs no further handling.
+// Handles the acknowledgement of a segment. Returns false if the segment needs no other handling.
 bool Connection::take_acknowledgement(const Segment &segment)
 {
 	const std::uint32_t upto = segment.acknowledgement;
@@ -393,7 +393,7 @@ bool Connection::take_acknowledgement(const Segment &segment)
 	if (state_ == State::syn_received) {
 		acknowledged(upto);
 		enter(State::established);
-		// established() may set a user, which is then notified, too.
+		// established() may set a user, which is then also notified.
 		setup_.established();
 		if (user_)
 			user_->connected();
@@ -409,7 +409,7 @@ bool Connection::take_acknowledgement(const Segment &segment)
 	}
 	if (!peer_window_ || !window)
 		tries_ = 0;
-	// Data that waits for the window to open is not lost.
+	// Data that waits for the window to open is not counted as lost.
 	if (peer_window_ && !window && !waiting()) {
 		round_trip_.forget_back_off();
 		timer_.cancel();
@@ -477,7 +477,7 @@ void Connection::duplicate()
 	}
 }
 
-// The FIN of this side was acknowledged.
+// Called when the FIN of this side was acknowledged.
 void Connection::finished_sending()
 {
 	closing_ = false;
@@ -524,7 +524,7 @@ void Connection::take_data(const Segment &segment)
 		return;
 	if (fin_at_ && *fin_at_ == received_)
 		return take_fin();
-	// Acknowledge at once at a gap, so that the sender detects it, and also when the gap is
+	// Acknowledge at once if there is a gap, so that the sender detects it, and if a gap was
 	// filled.
 	if (!in_order || filled || ++unacknowledged_ >= 2)
 		acknowledge_now();
@@ -532,7 +532,7 @@ void Connection::take_data(const Segment &segment)
 		ack_timer_.arm(kDelayedAck);
 }
 
-// @offset must be at most received_.
+// Passes the part of @bytes that is new to the user. @offset must be at most received_.
 void Connection::deliver(std::uint64_t offset, View bytes)
 {
 	const std::uint64_t known = received_ - offset;
@@ -558,7 +558,7 @@ void Connection::deliver_early()
 	}
 }
 
-// Stores only bytes that are not stored yet; pieces that lie within @bytes are replaced.
+// Stores the bytes that are not stored yet. Stored pieces that are within @bytes are replaced.
 void Connection::keep_early(std::uint64_t offset, View bytes)
 {
 	auto next = early_.upper_bound(offset);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A TCP connection (RFC 9293), as an RNIC needs it: received data is passed on at once, so that the
-// window is always fully open; each write starts a new segment and is not merged with others, where
-// the window and the peer's maximum segment size allow it. Window scaling, timestamps, SACK and
-// urgent data are not implemented.
+// A TCP connection (RFC 9293) for an RNIC. Received data is passed on at once, so the window is
+// always fully open. Each write starts a new segment and is not merged with others, as far as the
+// window and the peer's maximum segment size permit it. Window scaling, timestamps, SACK and urgent
+// data are not implemented.
 //
 // Everything runs on one loop. A user's callbacks may call write(), close() and abort().
 #pragma once
@@ -42,8 +42,8 @@ enum class End {
 	closed,      // both sides have closed in an orderly way
 	aborted,     // abort() was called
 	reset,       // the peer has reset the connection
-	timed_out,   // no answer
-	unreachable, // no such neighbour
+	timed_out,   // the peer did not answer in time
+	unreachable, // the peer's hardware address could not be resolved
 };
 
 // User of a connection.
@@ -58,7 +58,7 @@ public:
 	virtual void writable() = 0;
 	// Called when the peer will send no more data.
 	virtual void peer_closed() = 0;
-	// Called once, as the last call.
+	// Called once, as the last callback.
 	virtual void ended(End how) = 0;
 };
 
@@ -79,13 +79,13 @@ class Connection
 {
 public:
 	static constexpr std::uint16_t kWindow = 0xffff;
-	// Limit of bytes that were written and not acknowledged.
+	// Limit of the bytes that were written and not acknowledged.
 	static constexpr std::size_t kMostQueued = 256 << 10;
 	// Limit of out-of-order pieces; their total size is limited by the window.
 	static constexpr std::size_t kMostEarly = 64;
-	// Number of retransmissions, or of probes of a closed window without an answer, before the
-	// connection is dropped, after about nine minutes (RFC 9293 section 3.8.3 requires at least
-	// 100 s). Connections that are not established have fewer tries.
+	// Number of retransmissions, or of unanswered probes of a closed window, before the
+	// connection is dropped. That takes about nine minutes; RFC 9293 section 3.8.3 requires at
+	// least 100 s. Connections that are not established have fewer tries.
 	static constexpr unsigned kMostTries = 15;
 	static constexpr unsigned kMostOpeningTries = 6;
 	// An acknowledgement is delayed by kDelayedAck, so that a data segment can carry it. The
@@ -102,11 +102,11 @@ public:
 		std::uint16_t mss; // maximum segment size in both directions
 		std::uint32_t first_sequence;
 		std::function<void(const Segment &)> send;
-		// Number of bytes that it may buffer now in each direction, if that is less than
-		// its own limits.
+		// Returns the number of bytes that the connection may buffer now in each direction,
+		// if that is less than its own limits.
 		std::function<std::size_t()> share;
-		// Called for a passive connection when it is established, and for any connection
-		// when it is removed.
+		// Called when a passive connection is established, and when any connection is
+		// removed.
 		std::function<void()> established, over;
 	};
 
@@ -118,25 +118,25 @@ public:
 
 	const Pair &pair() const { return setup_.pair; }
 	State state() const { return state_; }
-	// Maximum number of bytes in a segment.
+	// Returns the maximum number of bytes in a segment.
 	std::size_t mss() const { return mss_; }
 	// If null, there are no more callbacks.
 	void set_user(User *user) { user_ = user; }
 
 	// Takes all of @bytes, or nothing if there is too little space or the connection cannot
-	// send any more.
+	// send any more. Returns whether it has taken them.
 	bool write(View bytes);
 	std::size_t room() const
 	{
-		// The stack may have been destroyed before.
+		// The stack may have been destroyed already.
 		if (!may_send())
 			return 0;
 		const std::size_t most = std::min(kMostQueued, setup_.share());
 		return most - std::min(most, queued_);
 	}
-	// Number of bytes that were received out of order and wait for earlier ones.
+	// Returns the number of bytes that were received out of order and wait for earlier ones.
 	std::size_t early() const { return early_bytes_; }
-	// Closes the connection after the data that was already written has been sent.
+	// Closes the connection after all data that was written has been sent.
 	void close();
 	// Resets the connection at once; the peer is notified.
 	void abort();
@@ -178,7 +178,7 @@ private:
 
 	std::uint32_t in_flight() const { return next_ - first_; }
 	bool opening() const { return state_ == State::syn_sent || state_ == State::syn_received; }
-	// True in states in which the timer is not for retransmissions.
+	// Returns true in states in which the timer is not for retransmissions.
 	bool waiting() const { return state_ == State::fin_wait2 || state_ == State::time_wait; }
 	bool may_send() const
 	{
@@ -191,8 +191,8 @@ private:
 	State state_ = State::closed;
 	std::uint32_t mss_;
 
-	// Outgoing sequence numbers: of the first byte that is not acknowledged, of the next byte
-	// to send, and of the byte after the last one that was sent.
+	// Sequence numbers of sent data: the first byte that is not acknowledged, the next byte to
+	// send, and the byte after the last one that was sent.
 	std::uint32_t first_, next_, highest_;
 	std::uint32_t peer_window_ = 0, window_sequence_ = 0, window_acknowledgement_ = 0;
 	std::deque<Bytes> written_; // data from first_, one entry per segment
@@ -212,7 +212,7 @@ private:
 	std::map<std::uint64_t, Bytes> early_; // keyed by offset, without overlaps
 	std::size_t early_bytes_ = 0;
 	std::optional<std::uint64_t> fin_at_;
-	unsigned unacknowledged_ = 0; // segments
+	unsigned unacknowledged_ = 0; // number of unacknowledged segments
 	std::optional<Clock::time_point> challenged_, asked_back_;
 
 	// expires if an acknowledgement is late, or at the end of FinWait2 or TimeWait

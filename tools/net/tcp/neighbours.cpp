@@ -15,7 +15,7 @@ Neighbours::Neighbours(Loop &loop, std::function<void(Ip)> ask, std::function<vo
 
 void Neighbours::reach(Ip address, For what, std::function<void(Mac)> send)
 {
-	Neighbour &neighbour = place_for(address);
+	Neighbour &neighbour = entry_for(address);
 	if (what == For::self)
 		neighbour.wanted = loop_.now();
 	if (neighbour.mac) {
@@ -49,7 +49,7 @@ void Neighbours::learn_anew(Ip address, Mac mac)
 {
 	if (!is_unicast(mac))
 		return;
-	Neighbour &neighbour = place_for(address);
+	Neighbour &neighbour = entry_for(address);
 	neighbour.mac = mac;
 	neighbour.since = loop_.now();
 	neighbour.tries = 0;
@@ -64,25 +64,26 @@ bool Neighbours::knows(Ip address) const
 	return found != known_.end() && found->second.mac;
 }
 
-// If there are kMostUnknown neighbours that have not answered, a new one replaces one of these.
-// Otherwise a full table drops a neighbour that has answered.
-Neighbours::Neighbour &Neighbours::place_for(Ip address)
+// Returns the entry of @address, and creates it if necessary. If kMostUnknown neighbours have not
+// answered, a new entry replaces one of these. Otherwise, if the table is full, it replaces one
+// that has answered.
+Neighbours::Neighbour &Neighbours::entry_for(Ip address)
 {
 	if (const auto found = known_.find(address); found != known_.end())
 		return found->second;
 	const auto unknown =
 		std::ranges::count_if(known_, [](const auto &each) { return !each.second.mac; });
 	if (unknown >= static_cast<std::ptrdiff_t>(kMostUnknown))
-		make_room(true);
+		drop_oldest(true);
 	else if (known_.size() == kMostNeighbours)
-		make_room(false);
+		drop_oldest(false);
 	return known_[address];
 }
 
-// Drops the neighbour to which this host has not sent for the longest time; among several, the one
-// with the oldest address or request. @unknown: drops only one whose address is not known, or only
-// one whose address is known.
-void Neighbours::make_room(bool unknown)
+// Drops the entry that this host has not used for the longest time. Among several such entries,
+// drops the one with the oldest address or request. @unknown selects among the entries without an
+// address, or those with one.
+void Neighbours::drop_oldest(bool unknown)
 {
 	auto oldest = known_.end();
 	const auto age = [](const Neighbour &each) { return std::pair(each.wanted, each.since); };

@@ -20,8 +20,8 @@ public:
 	static constexpr std::size_t kMostNeighbours = 256;
 	// Limit of neighbours whose address was requested and is not known yet.
 	static constexpr std::size_t kMostUnknown = 64;
-	// Limit of frames that wait for an address (the newest are kept), number of requests, and
-	// time to wait for each answer.
+	// Limit of the frames that wait for an address (the newest are kept), number of requests,
+	// and time to wait for each answer.
 	static constexpr std::size_t kMostWaiting = 4;
 	static constexpr unsigned kMostTries = 3;
 	static constexpr Clock::duration kRetryInterval = std::chrono::seconds(1);
@@ -35,13 +35,13 @@ public:
 	// traffic of this host. Entries for answers never replace those for this host's traffic.
 	enum class For { answer, self };
 
-	// Calls @send with the neighbour's hardware address, at once or when it becomes known; not
-	// at all if it never does.
+	// Calls @send with the neighbour's hardware address, now or when it becomes known. Does not
+	// call it if the address never becomes known.
 	void reach(Ip address, For what, std::function<void(Mac)> send);
 	// Handles an ARP reply, if the address was requested or is known.
 	void learn(Ip address, Mac mac);
-	// Records the sender of an ARP request for this host, because it is about to send to this
-	// host.
+	// Records the sender of an ARP request for this host, because the sender is about to send
+	// to this host.
 	void learn_anew(Ip address, Mac mac);
 
 	// Returns true if a host has announced that it has this address.
@@ -57,8 +57,8 @@ private:
 		std::vector<std::function<void(Mac)>> waiting{};
 	};
 
-	Neighbour &place_for(Ip address);
-	void make_room(bool unknown);
+	Neighbour &entry_for(Ip address);
+	void drop_oldest(bool unknown);
 	void ask(Ip address, Neighbour &neighbour);
 	void run();
 	void arm();

@@ -80,7 +80,7 @@ bool Stack::owns(Ip address) const
 				   [&](const Address &each) { return each.address == address; });
 }
 
-// Returns false for addresses that cannot be those of a single host on the own networks.
+// Returns false for addresses that cannot belong to a single host on the host's own networks.
 bool Stack::is_host(Ip address) const
 {
 	return address && address < kFirstGroup &&
@@ -127,8 +127,8 @@ Stack::Listener *Stack::listener_of(const Endpoint &local)
 	return nullptr;
 }
 
-// The search starts at a random port, so that ports cannot be guessed, like the first sequence
-// number (RFC 6056, RFC 6528).
+// Starts the search at a random port, so that ports, like the first sequence number, cannot be
+// guessed (RFC 6056, RFC 6528).
 std::uint16_t Stack::unused_port(Ip local, const Endpoint &remote)
 {
 	const auto first = static_cast<std::uint32_t>(loop_.random());
@@ -143,7 +143,7 @@ std::uint16_t Stack::unused_port(Ip local, const Endpoint &remote)
 ConnectionPtr Stack::connect(const Endpoint &remote, User &user)
 {
 	const auto local = source_towards(remote.address);
-	if (!local || !remote.port || !has_room_for_connection())
+	if (!local || !remote.port || !may_add_connection())
 		return nullptr;
 	const std::uint16_t port = unused_port(*local, remote);
 	if (!port)
@@ -178,7 +178,7 @@ Connection::Setup Stack::setup_for(const Pair &pair)
 				std::erase(unfinished_, pair);
 				const ConnectionPtr connection = connections_.at(pair);
 				if (Listener *const listener = listener_of(pair.local)) {
-					// The callback may stop listening.
+					// Copy the callback, which may stop listening.
 					const auto accept = listener->accept;
 					accept(connection);
 				} else
@@ -277,7 +277,7 @@ void Stack::take_segment(const Packet &packet)
 void Stack::open_passively(const Pair &pair, const Segment &syn)
 {
 	make_room_for_unfinished();
-	if (!has_room_for_connection())
+	if (!may_add_connection())
 		return;
 	connections_.emplace(pair, std::make_shared<Connection>(loop_, setup_for(pair), &syn));
 	unfinished_.push_back(pair);
@@ -303,8 +303,8 @@ void Stack::make_room_for_unfinished()
 	connection->fail(End::timed_out);
 }
 
-// Connections in TIME_WAIT are removed first.
-bool Stack::has_room_for_connection()
+// Returns true if another connection may be created. At the limit, drops one in TIME_WAIT for it.
+bool Stack::may_add_connection()
 {
 	if (connections_.size() < kMostConnections)
 		return true;
@@ -344,7 +344,7 @@ void Stack::send_packet(const Packet &packet, Neighbours::For what)
 {
 	if (!source_towards(packet.destination) || packet.payload.size() + kIpHeader > config_.mtu)
 		return;
-	// A packet to the host itself is queued and not sent on the cable; delivering it here would
+	// A packet to the host itself is queued and not sent on the cable. Delivering it here would
 	// reenter the sender.
 	if (owns(packet.destination)) {
 		if (own_.size() < kMostOwn)
@@ -361,7 +361,8 @@ void Stack::send_packet(const Packet &packet, Neighbours::For what)
 			  });
 }
 
-// Packets that are sent meanwhile are handled after other work of the loop.
+// Delivers queued packets to the host itself. Packets that are sent meanwhile are handled after
+// other work of the loop.
 void Stack::receive_own()
 {
 	for (std::size_t left = own_.size(); left; --left) {
@@ -371,8 +372,8 @@ void Stack::receive_own()
 	}
 }
 
-// Ends the connections that were never answered. The neighbour may answer the others again before
-// they time out.
+// Ends the connections that were never answered. The neighbour may answer the other ones again
+// before they time out.
 void Stack::unreachable(Ip neighbour)
 {
 	std::vector<ConnectionPtr> ending;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// IPv4 and TCP over Ethernet for one host: its addresses, its neighbours, its connections. Each
-// card has one, on the card's loop; it has no thread, clock or socket of its own.
+// IPv4 and TCP over Ethernet for one host: its addresses, its neighbours and its connections. Each
+// card has one, on the card's loop. It has no thread, clock or socket.
 #pragma once
 
 #include <cstddef>
@@ -27,14 +27,16 @@ class Stack
 public:
 	static constexpr std::size_t kMostAddresses = 16;
 	// Limits of connections in all states, and of half-open connections of listeners. At the
-	// latter limit, a new one replaces an existing one: first one with an address that no host
-	// has announced, and of these, the oldest of the address that has the most.
+	// latter limit, a new half-open connection replaces an existing one. Connections with an
+	// address that no host has announced are replaced first. Among them, the oldest connection
+	// of the address with the most connections is replaced.
 	static constexpr std::size_t kMostConnections = 4096;
 	static constexpr std::size_t kMostUnfinished = 128;
 	static constexpr std::size_t kMostListeners = 1024;
-	// Limit of the bytes that all connections buffer in a direction, which is shared equally.
+	// Limit of the bytes that all connections buffer in each direction, which they share
+	// equally.
 	static constexpr std::size_t kMostHeld = 64 << 20;
-	// Limit of queued frames to the own address. More are dropped.
+	// Limit of queued frames to the host's own addresses. Frames beyond it are dropped.
 	static constexpr std::size_t kMostOwn = 256;
 
 	struct Config {
@@ -44,15 +46,15 @@ public:
 
 	// @send sends a frame on the cable.
 	Stack(Loop &loop, const Config &config, std::function<void(Bytes frame)> send);
-	// All connections end without notifying their users. Peers are reset when they send to the
-	// next stack with this address.
+	// Ends all connections without notifying their users. A peer that still sends gets a reset
+	// from the next stack with this address.
 	~Stack();
 	Stack(const Stack &) = delete;
 	Stack &operator=(const Stack &) = delete;
 
 	// Returns false if there are too many addresses.
 	bool add_address(Ip address, Ip mask);
-	// The connections of the address end with End::unreachable.
+	// Ends the connections of the address with End::unreachable.
 	void remove_address(Ip address);
 	bool owns(Ip address) const;
 
@@ -60,10 +62,10 @@ public:
 	// and must set its user. Returns false if the endpoint is in use, or there are too many
 	// listeners.
 	bool listen(const Endpoint &local, std::function<void(const ConnectionPtr &)> accept);
-	// Half-open connections of the listener are dropped.
+	// Stops listening, and drops the listener's half-open connections.
 	void stop_listening(const Endpoint &local);
-	// The local port is an unused one. Returns null if no own address has a route there, or if
-	// there is no space.
+	// Connects from an unused local port. Returns null if there is no route to @remote or no
+	// free connection.
 	ConnectionPtr connect(const Endpoint &remote, User &user);
 
 	// Handles a frame from the cable.
@@ -79,8 +81,8 @@ private:
 		std::function<void(const ConnectionPtr &)> accept;
 	};
 
-	// Returns the own address on the network of @destination. Returns nothing if there is none;
-	// the destination is then unreachable, because the stack uses no routers.
+	// Returns the host's own address on the network of @destination. Returns nothing if there
+	// is none. The destination is then unreachable, because the stack uses no routers.
 	std::optional<Ip> source_towards(Ip destination) const;
 	bool is_host(Ip address) const;
 	std::uint16_t unused_port(Ip local, const Endpoint &remote);
@@ -92,7 +94,7 @@ private:
 	void make_room_for_unfinished();
 	Listener *listener_of(const Endpoint &local);
 	void refuse(const Pair &pair, const Segment &segment);
-	bool has_room_for_connection();
+	bool may_add_connection();
 	void send_segment(const Pair &pair, const Segment &segment, Neighbours::For what);
 	void send_packet(const Packet &packet, Neighbours::For what);
 	Connection::Setup setup_for(const Pair &pair);

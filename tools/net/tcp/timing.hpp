@@ -14,8 +14,8 @@ class RoundTrip
 {
 public:
 	using Duration = Clock::duration;
-	// The RFC requires at least a second, because clocks were coarse. Today's implementations
-	// use this value.
+	// The RFC requires a minimum of one second, because clocks were coarse. Current
+	// implementations use this value.
 	static constexpr Duration kLeast = std::chrono::milliseconds(200);
 	static constexpr Duration kMost = std::chrono::seconds(60);
 	// Initial timeout after a SYN was retransmitted (section 5.7).
@@ -35,9 +35,9 @@ public:
 		}
 		timeout_ = measured();
 	}
-	// Doubles the timeout when no acknowledgement came in time.
+	// Doubles the timeout because no acknowledgement has arrived in time.
 	void back_off() { timeout_ = std::min(2 * timeout_, kMost); }
-	// Undoes back_off(): the peer has answered, and only had no space.
+	// Undoes back_off(), because the peer has answered and only had no space.
 	void forget_back_off() { timeout_ = measured(); }
 	void opened_late() { timeout_ = kAfterOpening; }
 	Duration timeout() const { return timeout_; }

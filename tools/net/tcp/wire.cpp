@@ -36,7 +36,7 @@ void put_at(Bytes &out, std::size_t offset, std::uint16_t value)
 	out[offset + 1] = static_cast<std::uint8_t>(value);
 }
 
-// Returns a header, with capacity for @more bytes after it.
+// Returns an Ethernet header, with capacity for @more bytes after it.
 Bytes begin(const EthernetHeader &ethernet, std::size_t more)
 {
 	Bytes frame;
@@ -74,8 +74,8 @@ bool parse_options(View options, Segment &segment)
 
 } // namespace
 
-// The byte order only affects the order of the result's bytes (RFC 1071 section 2), so four bytes
-// are added at a time in host order.
+// Adds four bytes at a time in host order, because the byte order affects only the order of the
+// result's bytes (RFC 1071 section 2).
 std::uint16_t checksum(View bytes, std::uint32_t begin)
 {
 	const auto fold = [](std::uint64_t sum) {

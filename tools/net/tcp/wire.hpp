@@ -14,13 +14,13 @@ namespace weft::tcp
 
 using Bytes = std::vector<std::uint8_t>;
 using View = std::span<const std::uint8_t>;
-// A 48-bit hardware address and an IPv4 address; the first octet on the wire is the most
+// A 48-bit hardware address, and an IPv4 address. The first octet on the wire is the most
 // significant one.
 using Mac = std::uint64_t;
 using Ip = std::uint32_t;
 
 constexpr Mac kBroadcast = 0xffffffffffff;
-// Returns true for the address of one interface: not zero, not a group.
+// Returns true for the address of a single interface, which is neither zero nor a group address.
 constexpr bool is_unicast(Mac mac)
 {
 	return mac && !(mac >> 40 & 1);
@@ -60,7 +60,7 @@ struct Segment {
 	std::optional<std::uint16_t> mss{}; // with kSyn
 	View payload{};
 
-	// Length in the sequence space.
+	// Returns the length in the sequence space.
 	std::uint32_t length() const
 	{
 		return static_cast<std::uint32_t>(payload.size()) + (flags & kSyn ? 1 : 0) +
@@ -74,15 +74,15 @@ Bytes encode(const EthernetHeader &ethernet, const Packet &packet);
 // Returns the payload of a packet, with its checksum.
 Bytes encode(Ip source, Ip destination, const Segment &segment);
 
-// Return nothing for incomplete packets, fragments, and packets with a wrong checksum. Views are
-// parts of the argument.
+// Parse a header. Return nothing for incomplete packets, fragments, and packets with a wrong
+// checksum. Views are parts of the argument.
 std::optional<EthernetHeader> parse_ethernet(View frame);
 std::optional<Arp> parse_arp(View payload);
 std::optional<Packet> parse_packet(View payload);
 std::optional<Segment> parse_segment(const Packet &packet);
 
-// The internet checksum (RFC 1071) of bytes that start at an even offset. It is 0 for data that
-// includes a correct checksum.
+// Returns the Internet checksum (RFC 1071) of bytes that start at an even offset. It is 0 for data
+// that includes a correct checksum.
 std::uint16_t checksum(View bytes, std::uint32_t begin = 0);
 
 } // namespace weft::tcp

@@ -25,19 +25,19 @@ public:
 
 	std::string text() const;
 	// Returns the part of the address that identifies a client for limits: the IPv4 address, or
-	// the first 64 bits of the IPv6 address, because a host can have all addresses with the
-	// same first 64 bits.
+	// the first 64 bits of an IPv6 address, because a host can use all addresses with the same
+	// first 64 bits.
 	std::string network() const;
 	// Returns false for port 0, with which a listener gets any free port.
 	bool has_port() const;
 
-	// Both return non-blocking sockets and throw std::system_error. connect() does not wait for
-	// the connection.
+	// Return non-blocking sockets and throw std::system_error. connect() does not wait for the
+	// connection.
 	FileDescriptor listen(int backlog) const;
 	FileDescriptor connect() const;
 
 private:
-	// @name_of: getsockname() or getpeername().
+	// @name_of is getsockname() or getpeername().
 	static Address of(int socket, int (*name_of)(int, sockaddr *, socklen_t *));
 	FileDescriptor make_socket() const;
 

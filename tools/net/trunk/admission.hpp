@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Decides which of the connections that a trunk accepts may begin a handshake, so that clients
-// without the key neither occupy the trunk's thread nor keep the other daemon from connecting.
+// without the key neither keep the trunk's thread busy nor prevent the other daemon from
+// connecting.
 //
-// Counts in windows of kAdmissionWindow. A network (Address::network()) that has begun few
-// handshakes in the window may always begin one more; the others share the rest of the window.
+// Connections are counted in windows of kAdmissionWindow. A network (Address::network()) that has
+// begun few handshakes in the window may always begin another one. The other networks share the
+// remaining handshakes of the window.
 #pragma once
 
 #include <chrono>
@@ -14,11 +16,11 @@ namespace weft::trunk
 {
 
 constexpr std::chrono::milliseconds kAdmissionWindow{100};
-// Connections accepted in a window. Further ones wait in the kernel, whose queue has kBacklog
-// entries.
+// Maximum number of connections accepted in a window. Others wait in the kernel, whose queue has
+// kBacklog entries.
 constexpr unsigned kMostAccepted = 500;
-// Handshakes in a window: in total, for one network, and the number that every network may start in
-// any case.
+// Maximum number of handshakes in a window, in total and for one network, and the number that every
+// network may always start.
 constexpr unsigned kMostAdmitted = 50;
 constexpr unsigned kMostOfNetwork = 25;
 constexpr unsigned kAlwaysOfNetwork = 2;
@@ -26,7 +28,7 @@ constexpr unsigned kAlwaysOfNetwork = 2;
 class Admission
 {
 public:
-	// Counts one more connection. Returns false if it must be closed at once.
+	// Counts a connection. Returns false if it must be closed at once.
 	bool admit(const std::string &network)
 	{
 		accepted_++;

@@ -107,8 +107,8 @@ bool Connection::greet(const Frame &frame)
 	const auto progress = handshake_.take(frame, answers);
 	if (progress == Handshake::Progress::refused)
 		return close(handshake_.why(), handshake_.reason());
-	// Checked before the answer is sent, so that a listener that refuses a client proves
-	// nothing to it.
+	// Check before the answer is sent, so that a listener proves nothing to a client that it
+	// refuses.
 	const bool done = progress == Handshake::Progress::done;
 	if (done)
 		if (const Reason refusal = handlers_.authenticated(); refusal != Reason::none)
@@ -196,11 +196,11 @@ void Connection::say_goodbye(Reason reason) noexcept
 {
 	try {
 		append(make_frame(FrameType::bye, ByeBody{reason, {}}));
-		// The reason follows a record that was sent in part.
+		// The reason follows a record that was partly sent.
 		static_cast<void>(::send(socket_.get(), wire_.data() + wire_sent_,
 					 wire_.size() - wire_sent_, MSG_NOSIGNAL | MSG_DONTWAIT));
 	} catch (const std::bad_alloc &) {
-		// The peer only sees that the connection is closed.
+		// In this case, the peer only sees that the connection is closed.
 	}
 }
 
@@ -210,7 +210,7 @@ bool Connection::close(const std::string &why, Reason reason)
 		say_goodbye(reason);
 	timer_.cancel();
 	watch_.want(Watch::kNothing);
-	// This comes last, because it destroys the connection.
+	// This must be the last call, because it destroys the connection.
 	handlers_.closed(why, reason == Reason::protocol || reason == Reason::record);
 	return false;
 }

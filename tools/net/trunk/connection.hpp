@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One connection of a trunk: a stream socket, the handshake on it, then frames in records in both
-// directions.
+// One connection of a trunk: a stream socket, the handshake on it, and then frames in records in
+// both directions.
 #pragma once
 
 #include <chrono>
@@ -22,13 +22,14 @@
 namespace weft::trunk
 {
 
-// Limit for connecting and the handshake together.
+// Time limit for connecting and the handshake together.
 constexpr std::chrono::seconds kHandshakeTime{5};
-// An end that has nothing else to send sends a keepalive at this interval.
+// An end that has no other data to send sends a keepalive at this interval.
 constexpr std::chrono::seconds kAlivePeriod{1};
-// A peer that sends nothing, or reads nothing of what waits for it, is lost after this time.
+// A peer that sends nothing for this time, or does not read data that waits for it, is considered
+// lost.
 constexpr std::chrono::seconds kSilenceTime{10};
-// While more bytes than this wait for the socket, no packets are taken from the fabric.
+// While more than this number of bytes waits for the socket, no packets are taken from the fabric.
 constexpr std::size_t kMostUnsent = 256 << 10;
 
 // Created, used and destroyed on the loop's thread.
@@ -36,46 +37,47 @@ class Connection
 {
 public:
 	struct Handlers {
-		// The peer has proved that it has the key. Returns a reason to refuse it
-		// nevertheless, or `none`. The handler may destroy other connections, but not this
-		// one.
+		// Called when the peer has proved that it has the key. Returns a reason to refuse
+		// it nevertheless, or `none`. The handler may destroy other connections, but not
+		// this one.
 		std::function<Reason()> authenticated;
 		// The authenticated peer has sent a frame. Returns what is wrong with it, or null.
 		std::function<const char *(const Frame &)> frame;
-		// Appends frames to be sent, with about @room bytes of packets; returns their
-		// bytes.
+		// Appends frames to be sent, with about @room bytes of packets. Returns their
+		// number of bytes.
 		std::function<std::size_t(std::deque<Buffer> &out, std::size_t room)> fill;
-		// The connection is closed; @violation: the peer broke the protocol. The handler
-		// destroys it.
+		// Called when the connection has closed. @violation is true if the peer broke the
+		// protocol. The handler destroys the connection.
 		std::function<void(const std::string &why, bool violation)> closed;
 	};
 
-	// @socket: connected or connecting to @peer. @name: the trunk's; @key outlives it.
+	// @socket is connected or connecting to @peer. @name is the trunk's name. @key must outlive
+	// the connection.
 	Connection(Loop &loop, FileDescriptor socket, const Address &peer, Role role,
 		   const std::string &name, const Key &key, Handlers handlers);
 	Connection(const Connection &) = delete;
 	Connection &operator=(const Connection &) = delete;
 
 	bool authenticated() const { return authenticated_; }
-	// The peer's address, and its network.
+	// Returns the peer's address.
 	const std::string &peer() const { return peer_; }
 	const std::string &network() const { return network_; }
 	Clock::time_point last_received() const { return last_received_; }
-	// Called if there may be something to send: calls fill() until it returns nothing or the
-	// socket is full.
+	// Must be called if there may be something to send. Calls fill() until it returns nothing
+	// or the socket is full.
 	void send();
-	// Notifies the peer of the reason, if the socket takes it. The owner destroys the
-	// connection then.
+	// Notifies the peer of the reason, if the socket has space for it. The owner then destroys
+	// the connection.
 	void say_goodbye(Reason reason) noexcept;
 
 private:
 	void ready(unsigned what);
-	// Each returns false if the connection is closed, and perhaps destroyed.
+	// These return false if the connection is closed, and possibly destroyed.
 	bool read();
 	bool take(const Frame &frame);
 	bool greet(const Frame &frame);
 	std::size_t unsent() const { return out_bytes_ + wire_.size() - wire_sent_; }
-	// Appends to wire_: directly in the handshake, then in a record of its own.
+	// Appends a frame to wire_: as it is during the handshake, and then in a separate record.
 	void append(const Buffer &frame);
 	bool flush();
 	bool close(const std::string &why, Reason reason);
@@ -88,7 +90,7 @@ private:
 	const Handlers handlers_;
 	Handshake handshake_;
 	FrameReader reader_;
-	// Frames that wait for a record, after the handshake.
+	// After the handshake, frames that wait for a record.
 	std::deque<Buffer> out_;
 	std::size_t out_bytes_ = 0;
 	std::optional<RecordSealer> sealer_;
@@ -98,7 +100,7 @@ private:
 	bool authenticated_ = false;
 	bool sent_lately_ = false; // since the last tick
 	Clock::time_point last_received_;
-	Clock::time_point last_sent_; // or the last time when nothing was waiting
+	Clock::time_point last_sent_; // or the last time when no data was waiting
 	Timer timer_;
 	Watch watch_;
 };

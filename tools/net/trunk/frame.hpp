@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The wire protocol between the two ends of a trunk (Documentation/trunks.rst). A connection
-// carries frames: a header of eight bytes and a body. After the handshake, they are in records
-// (record.hpp). Integers are big-endian. All of this is independent of sockets.
+// carries frames: a header of eight bytes and a body. After the handshake, the frames are in
+// records (record.hpp). Integers are big-endian. This code does not use sockets.
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ constexpr std::size_t kNonceBytes = 32;
 constexpr std::size_t kPublicKeyBytes = 32;
 constexpr std::size_t kMacBytes = 32;
 
-// Packets of one virtual lane that a sender may have outstanding. A run counts as the number of
-// packets that it represents.
+// Maximum number of packets of one virtual lane that a sender may have outstanding. A run counts as
+// the number of packets that it represents.
 constexpr unsigned kWindow = 256;
 constexpr std::size_t kMostRunBytes = 64 << 10;
 
@@ -48,17 +48,17 @@ enum class FrameType : std::uint8_t {
 // Reason for which an end closes the connection, for the log of the other end.
 enum class Reason : std::uint8_t {
 	none = 0,
-	version = 1,  // it speaks another version of the protocol
+	version = 1,  // the peer speaks another version of the protocol
 	role = 2,     // both ends listen, or both connect
-	name = 3,     // it has another trunk's name
-	key = 4,      // it does not have the key
-	protocol = 5, // it broke the protocol
+	name = 3,     // the peer has another trunk's name
+	key = 4,      // the peer does not have the key
+	protocol = 5, // the peer broke the protocol
 	silence = 6,  // no data arrived for too long
 	replaced = 7, // the peer has opened a new connection
 	removed = 8,  // the trunk was removed or its daemon exits
 	in_use = 9,   // another daemon is connected
-	stalled = 10, // it did not read what was sent to it
-	record = 11,  // a record from it is not authentic, or not the next one
+	stalled = 10, // the peer did not read the data that was sent to it
+	record = 11,  // a record from the peer is not authentic, or not the next one
 };
 constexpr Reason kLastReason = Reason::record;
 std::string_view text_of(Reason reason);
@@ -77,7 +77,7 @@ struct HelloBody {
 	ib::be16 version;
 	Role role;
 	std::uint8_t name_bytes;
-	char name[kMostName]; // the rest is zero
+	char name[kMostName]; // the rest is filled with zeros
 	std::uint8_t nonce[kNonceBytes];
 	std::uint8_t public_key[kPublicKeyBytes]; // X25519, new for each connection
 };
@@ -108,7 +108,7 @@ static_assert(sizeof(CreditsBody) == 4);
 // up when each is ready and has seen the other's current attempt.
 struct LinkBody {
 	ib::be32 attempt;
-	ib::be32 seen; // the last attempt of the other end
+	ib::be32 seen; // the last attempt of the other end that this end has seen
 	std::uint8_t ready;
 	// Rates that the half supports: bits of PortInfo.
 	std::uint8_t widths;
@@ -125,13 +125,13 @@ struct ByeBody {
 };
 static_assert(sizeof(ByeBody) == 4);
 
-// Largest bodies before and after the peer has proved that it has the key.
+// Maximum body sizes before and after the peer has proved that it has the key.
 constexpr std::size_t kMostHandshakeBody = 256;
 constexpr std::size_t kMostBody = sizeof(PacketBody) + ib::headers_max + kMostRunBytes;
 
 using Buffer = std::vector<std::byte>;
 
-// A received frame; its body is valid until its FrameReader is given more bytes.
+// A received frame. Its body is valid until the FrameReader gets more bytes.
 struct Frame {
 	FrameType type;
 	std::span<const std::byte> body;
@@ -144,11 +144,11 @@ Buffer make_frame(FrameType type, const Body &body)
 {
 	return make_frame(type, std::as_bytes(std::span(&body, 1)));
 }
-// Returns the frame of a packet or run, with a copy of the payload; nothing if the payload's owner
-// has withdrawn it.
+// Returns the frame of a packet or run, with a copy of the payload. Returns nothing if the
+// payload's owner has withdrawn it.
 std::optional<Buffer> make_packet_frame(const fabric::Packet &packet);
 
-// These read the bodies; they return nothing if one is malformed.
+// Read the bodies of frames. Return nothing if a body is malformed.
 std::optional<fabric::Packet> read_packet(std::span<const std::byte> body);
 std::optional<CreditsBody> read_credits(std::span<const std::byte> body);
 std::optional<LinkBody> read_link(std::span<const std::byte> body);

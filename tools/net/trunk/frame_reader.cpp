@@ -7,7 +7,7 @@
 namespace weft::trunk
 {
 
-// Both have room for a second frame or record, so that a large one costs few reads.
+// Both buffers have space for a second frame or record, so that a large one needs few reads.
 FrameReader::FrameReader() : buffer_(2 * (sizeof(FrameHeader) + kMostHandshakeBody)) {}
 
 void FrameReader::decrypt(const SessionKey &key)
@@ -69,7 +69,7 @@ std::optional<Frame> FrameReader::next()
 		}
 	}
 	if (!has_header || bytes.size() - sizeof(header) < header.body_bytes) {
-		// A record has whole frames.
+		// A record must consist of complete frames.
 		if (opener_)
 			fail(Reason::protocol);
 		return std::nullopt;

@@ -13,7 +13,7 @@
 namespace weft::trunk
 {
 
-// Its memory is bounded by the largest frame that the peer may send.
+// Memory use is bounded by the largest frame that the peer may send.
 class FrameReader
 {
 public:
@@ -21,7 +21,8 @@ public:
 	// All data after the last frame that next() has returned is in records.
 	void decrypt(const SessionKey &key);
 
-	// Buffer for the next bytes of the stream; never empty while next() has no frame.
+	// Returns the buffer for the next bytes of the stream. It is never empty while next()
+	// returns no frame.
 	std::span<std::byte> room();
 	void added(std::size_t bytes) { end_ += bytes; }
 
@@ -29,11 +30,12 @@ public:
 	// invalid; wrong() then gives the reason, and nothing more can be read.
 	std::optional<Frame> next();
 	Reason wrong() const { return wrong_; }
-	// Returns true if the stream would end in the middle of a frame or record here.
+	// Returns true if the stream ends in the middle of a frame or record so far.
 	bool partial() const { return begin_ != end_; }
 
 private:
-	// Opens the next record; false if more bytes are needed, or if the stream is wrong.
+	// Opens the next record. Returns false if more bytes are needed, or if the stream is
+	// invalid.
 	bool open();
 	bool fail(Reason reason);
 

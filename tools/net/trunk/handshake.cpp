@@ -75,7 +75,7 @@ Handshake::Progress Handshake::take(const Frame &frame, std::vector<Buffer> &ans
 Handshake::Progress Handshake::take_hello(std::span<const std::byte> body,
 					  std::vector<Buffer> &answers)
 {
-	// All versions have these two fields, and may differ in the rest.
+	// All versions have these two fields, and may differ in the other fields.
 	constexpr std::size_t version_end = offsetof(HelloBody, role);
 	if (body.size() < version_end || std::memcmp(body.data(), own_.magic, kMagic.size()) != 0)
 		return refuse(Reason::protocol);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// How the two ends of a trunk prove to each other that they have the same key, without sending it,
-// and agree on the keys of this connection.
+// The handshake of a trunk: both ends prove that they have the same key, without sending it, and
+// agree on the keys of this connection.
 //
 // Each end sends a hello with a random number, an X25519 public key made for this connection, its
-// role and the trunk's name. Each then proves that it has the shared key with an HMAC of its role
-// and both hellos. The end that connected goes first, so the end that listens proves nothing to a
-// client without the key. The random numbers make each proof valid for this connection only, and
-// the role makes an end's proof useless to its counterpart.
+// role and the trunk's name. Each end then proves that it has the shared key, by an HMAC of its
+// role and both hellos. The end that has connected proves first, so the end that listens proves
+// nothing to a client without the key. The random numbers make each proof valid only for this
+// connection. The role prevents an end from returning its peer's proof.
 //
 // The session keys are derived from the shared key, both hellos and the X25519 secret of the two
-// public keys. An observer who learns the shared key later cannot decrypt what was recorded: the
-// private keys no longer exist.
+// public keys. An observer who learns the shared key later cannot decrypt recorded data, because
+// the private keys do not exist any more.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ struct SessionKeys {
 class Handshake
 {
 public:
-	// @key outlives it.
+	// @key must outlive the handshake.
 	Handshake(Role role, const std::string &name, const Key &key);
 	~Handshake();
 	Handshake(const Handshake &) = delete;
@@ -43,12 +43,12 @@ public:
 	Buffer hello() const { return make_frame(FrameType::hello, own_); }
 
 	enum class Progress { goes_on, done, refused };
-	// Takes the peer's next frame and appends the frames that answer it. After `refused` the
-	// owner closes the connection.
+	// Handles the peer's next frame, and appends the frames that answer it. After `refused`,
+	// the owner closes the connection.
 	Progress take(const Frame &frame, std::vector<Buffer> &answers);
 	// Valid after `refused`.
 	Reason reason() const { return reason_; }
-	// Returns the same as text for this end's log.
+	// Returns the same reason as text for this end's log.
 	std::string why() const;
 	// Valid after `done`.
 	const SessionKeys &session_keys() const { return *session_keys_; }

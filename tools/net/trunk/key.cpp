@@ -59,7 +59,7 @@ Key::~Key()
 
 Key Key::load(const std::filesystem::path &file)
 {
-	// Opening a FIFO must not wait.
+	// Use O_NONBLOCK, because opening a FIFO must not wait.
 	const FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 	if (!opened)
 		fail_with_errno(file);
@@ -68,7 +68,7 @@ Key Key::load(const std::filesystem::path &file)
 		fail_with_errno(file);
 	if (!S_ISREG(status.st_mode))
 		fail(file, "it is no regular file");
-	// Its owner can give others access at any time.
+	// The owner of the file could give others access at any time.
 	if (status.st_uid != 0 && status.st_uid != ::geteuid())
 		fail(file, fmt::format("it belongs to user {}; it must belong to the user who runs "
 				       "weftd, who is {}, or to root",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The key that the two ends of a trunk share, and what they prove with it.
+// The key that the two ends of a trunk share, and the proofs made with it.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace weft::trunk
 
 using Mac = std::array<std::byte, kMacBytes>;
 
-// A secret. It is not copied, not printed, and is overwritten when destroyed.
+// A secret. It is neither copied nor printed, and is overwritten when destroyed.
 class Key
 {
 public:
@@ -44,7 +44,7 @@ private:
 	std::vector<std::byte> bytes_;
 };
 
-// Takes the same time wherever the values differ.
+// Compares in constant time, so that the time does not reveal where the values differ.
 bool equal(const Mac &a, const Mac &b);
 
 } // namespace weft::trunk

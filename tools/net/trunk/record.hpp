@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// After the handshake, both ends of a trunk send records, each of one or more whole frames,
-// encrypted and authenticated with ChaCha20-Poly1305 (RFC 8439). Each direction has a key of its
-// own, new for each connection. The nonce is the number of the record, which is not sent. A record
-// that is forged, altered, repeated, left out or out of order therefore fails to authenticate.
+// After the handshake, both ends of a trunk send records of one or more complete frames, encrypted
+// and authenticated with ChaCha20-Poly1305 (RFC 8439). Each direction has its own key, which is new
+// for each connection. The nonce is the number of the record, which is not sent. A record that is
+// forged, altered, repeated, omitted or out of order therefore fails to authenticate.
 #pragma once
 
 #include <array>
@@ -21,12 +21,12 @@ namespace weft::trunk
 
 // Precedes each record, and is authenticated with it.
 struct RecordHeader {
-	ib::be32 bytes; // of the encrypted frames and the tag
+	ib::be32 bytes; // length of the encrypted frames and the tag
 };
 static_assert(sizeof(RecordHeader) == 4);
 
 constexpr std::size_t kTagBytes = 16;
-// Frames of a record: the largest frame fits.
+// Maximum size of the frames in a record; the largest frame fits.
 constexpr std::size_t kMostRecord = sizeof(FrameHeader) + kMostBody;
 constexpr std::size_t kMostRecordOnWire = sizeof(RecordHeader) + kMostRecord + kTagBytes;
 
@@ -45,8 +45,8 @@ class RecordSealer
 public:
 	explicit RecordSealer(const SessionKey &key) : key_(key) {}
 
-	// Appends one record to @wire, with as many frames from the front of @frames as fit;
-	// returns the total size of these frames. @frames must not be empty, and no frame may be
+	// Appends one record to @wire, with as many frames from the front of @frames as fit.
+	// Returns the total size of these frames. @frames must not be empty, and no frame may be
 	// larger than kMostRecord.
 	std::size_t seal(std::deque<Buffer> &frames, Buffer &wire);
 
@@ -60,8 +60,8 @@ class RecordOpener
 public:
 	explicit RecordOpener(const SessionKey &key) : key_(key) {}
 
-	// Decrypts the body of a record in place. Returns the frames; nothing if it is not the
-	// peer's next record.
+	// Decrypts the body of a record in place. Returns the frames, or nothing if the body is not
+	// the peer's next record.
 	std::optional<std::span<std::byte>> open(const RecordHeader &header,
 						 std::span<std::byte> body);
 

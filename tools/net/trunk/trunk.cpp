@@ -67,8 +67,8 @@ private:
 	FileDescriptor listener_;
 	std::optional<Watch> listening_;
 	Admission admission_;
-	// At the listening end, the end of a window of admission_; at the other end, the time of
-	// the next connection attempt.
+	// At the listening end, the timer for the end of admission_'s window. At the other end, the
+	// timer for the next connection attempt.
 	Timer timer_;
 	std::chrono::milliseconds retry_ = kFirstRetry;
 	Clock::time_point connected_at_{};
@@ -127,7 +127,7 @@ void Trunk::Impl::accept()
 	if (!timer_.armed())
 		timer_.arm(kAdmissionWindow);
 	if (!socket) {
-		// If there is no descriptor or memory for it, the connection stays in the queue.
+		// If there is no descriptor or memory for the connection, it stays in the queue.
 		if (error != EAGAIN && error != EINTR && error != ECONNABORTED)
 			listening_->want(Watch::kNothing);
 		return;
@@ -162,8 +162,8 @@ void Trunk::Impl::retry_later()
 	retry_ = std::min(2 * retry_, kLastRetry);
 }
 
-// The oldest connection in the handshake from the network that has most of them, so that a client
-// does not displace those of others.
+// Returns the oldest handshake of the network that has the most handshakes, so that a client does
+// not displace those of other clients.
 Trunk::Impl::Connections::iterator Trunk::Impl::most_crowded()
 {
 	std::map<std::string_view, unsigned> counts;
@@ -231,7 +231,7 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 	const bool was_current = &*connection == current_;
 	if (was_current) {
 		current_ = nullptr;
-		// If a peer closes each connection at once, the interval must increase, too.
+		// The interval must also increase if a peer closes each connection at once.
 		if (loop_.now() - connected_at_ > kLastRetry)
 			retry_ = kFirstRetry;
 	}
@@ -251,7 +251,8 @@ void Trunk::Impl::closed(Connections::iterator connection, const std::string &wh
 			state.peer.clear();
 		}
 	});
-	// After the state was set, so that the reason is available when the link goes down.
+	// Notify the port after the state was set, so that the reason is available when the link
+	// goes down.
 	if (was_current)
 		port_.disconnected();
 	connections_.erase(connection);
@@ -272,9 +273,9 @@ void Trunk::Impl::refused(const std::string &peer, const std::string &why, bool 
 	log_failure(refusals_log_budget_, peer, why);
 }
 
-// A handler of the loop has thrown an exception: there was no memory, or there is a defect here or
-// in the fabric. All state that may be inconsistent belongs to connections, so the trunk restarts
-// without any.
+// Restarts the trunk after a handler of the loop has thrown an exception, because of a lack of
+// memory or a defect here or in the fabric. All state that may be inconsistent belongs to
+// connections, so the trunk restarts without any connection.
 void Trunk::Impl::failed(const std::string &what)
 {
 	const std::string why = fmt::format("internal error: {}", what);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A trunk: a link of the fabric whose other end is in another weftd, which is reached over TCP.
 //
-// One end listens. The other connects, and tries again as long as there is no connection. A new
-// authenticated connection replaces one that has been silent; while that one is alive, the new one
-// comes from another daemon with the same trunk, and is refused.
+// One end listens. The other end connects, and retries as long as there is no connection. A new
+// authenticated connection replaces one that has been silent. If the old connection is still alive,
+// the new one comes from another daemon with the same trunk, and is refused.
 #pragma once
 
 #include <chrono>
@@ -20,15 +20,15 @@
 namespace weft::trunk
 {
 
-// Limit of connections in the handshake. Above it, the oldest one of the network that has most of
-// them is closed.
+// Limit of the connections in the handshake. Beyond it, the oldest one of the network that has the
+// most is closed.
 constexpr std::size_t kMostHandshakes = 32;
 // Limit of connections that wait in the kernel to be accepted.
 constexpr int kBacklog = 256;
-// Delay before another attempt to connect: doubles from the first to the last.
+// Delay before another attempt to connect. It doubles from the first value to the last.
 constexpr std::chrono::milliseconds kFirstRetry{250};
 constexpr std::chrono::milliseconds kLastRetry{4000};
-// Silence after which a connection may be replaced: a peer sends something every kAlivePeriod.
+// Silence after which a connection may be replaced. A peer sends something every kAlivePeriod.
 constexpr std::chrono::seconds kReplaceTime{3};
 
 struct Config {
@@ -45,23 +45,25 @@ struct State {
 	// reason why there is no connection, or why the last one was closed
 	std::string last_reason;
 	std::string last_refusal;      // address of the last refused client, and the reason
-	std::uint64_t connections = 0; // accepted after authentication
+	// number of connections that were accepted after authentication
+	std::uint64_t connections = 0;
 	std::uint64_t refused = 0;     // number of refused connections
-	std::uint64_t violations = 0;  // closed because the peer broke the protocol
+	// number of connections closed because the peer broke the protocol
+	std::uint64_t violations = 0;
 };
 
 class Trunk
 {
 public:
-	// @port represents the remote port. The trunk runs on @loop; both outlive it. Throws
-	// std::system_error if it cannot listen. Created and destroyed on any thread except the
-	// loop's.
+	// @port represents the remote port. The trunk runs on @loop; @loop and @port must outlive
+	// it. Throws std::system_error if it cannot listen. Created and destroyed on any thread
+	// except the loop's.
 	Trunk(Loop &loop, fabric::Port &port, Config config, Key key);
 	~Trunk();
 	Trunk(const Trunk &) = delete;
 	Trunk &operator=(const Trunk &) = delete;
 
-	// Any thread.
+	// Thread-safe.
 	State state() const;
 	Role role() const { return role_; }
 

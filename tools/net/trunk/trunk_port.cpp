@@ -14,11 +14,11 @@ namespace weft::trunk
 namespace
 {
 
-// The order in which the virtual lanes are served: management first.
+// The order in which virtual lanes are served: management first.
 constexpr std::array<std::uint8_t, fabric::Port::kVls> kOrder{15, 0, 1, 2,  3,  4,  5,  6,
 							      7,  8, 9, 10, 11, 12, 13, 14};
 
-// Returns a mask of all bits up to this one.
+// Returns a mask of all bits up to @best.
 std::uint8_t up_to(std::uint8_t best)
 {
 	return best == 0 ? 0 : static_cast<std::uint8_t>(2 * best - 1);
@@ -103,7 +103,8 @@ void TrunkPort::link_settled(bool trained)
 			went_down_locked();
 		ready_ = trained;
 	}
-	// Wake even if nothing of this has changed, because the port's capabilities may have.
+	// Wake even if no state of this half has changed, because the port's capabilities may have
+	// changed.
 	wake_();
 }
 
@@ -223,7 +224,7 @@ const char *TrunkPort::take_credits(const Frame &frame)
 		first.packets -= returned;
 		if (first.packets != 0)
 			break;
-		// Returning its credit may call receive() with the next packet.
+		// Returning the packet's credit may call receive() with the next packet.
 		const Outstanding done = std::move(first);
 		outstanding.pop_front();
 	}
@@ -302,7 +303,7 @@ void TrunkPort::agree(const Half &half)
 		return wake_();
 	{
 		const MutexLock lock(mutex_);
-		// The link went down meanwhile, and serve() will be called again.
+		// The link has gone down meanwhile, and serve() will be called again.
 		if (attempt_ != half.attempt)
 			return;
 		port_.withhold(false);

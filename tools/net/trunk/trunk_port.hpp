@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The end of a trunk that the local fabric sees: a node on a port, which represents the port at the
-// other end of the trunk in another daemon. The port has an ordinary link, with its rate, delay,
-// faults, capture and counters, to the port that the lab names.
+// The local half of a trunk: a node on a port that represents the port at the other end of the
+// trunk, in another daemon. The port has an ordinary link, with its rate, delay, faults, capture
+// and counters, to the port that the lab file selects.
 //
-// Credits. A packet that the fabric sends takes a credit of this port, as at any link, and holds it
-// until the peer reports that the packet has entered the buffer of the port at its end. So
-// back-pressure of the remote port reaches the sender, and packets that are lost with a connection
-// return their credits at once.
+// Credits. A packet that the fabric sends takes a credit of this port, as on any link, and holds it
+// until the peer reports that the packet has entered the buffer of the port at its end.
+// Back-pressure of the remote port therefore reaches the sender, and packets that are lost with a
+// connection return their credits at once.
 //
 // State of the link. Each half trains by itself. A half that has trained is withheld until the
-// peer's is ready too and each knows the other's present attempt (LinkBody). It goes down when the
-// peer's does, or when the connection is lost.
+// peer's half is ready as well and each half knows the other's current attempt (LinkBody). It goes
+// down when the peer's half does, or when the connection is lost.
 //
-// Independent of sockets: the owner of the connection moves frames.
+// This code uses no sockets: the owner of the connection moves frames.
 #pragma once
 
 #include <array>
@@ -33,8 +33,9 @@ namespace weft::trunk
 class TrunkPort final : private fabric::PortSink
 {
 public:
-	// Attaches to @port and enables it. @wake is called when serve() should be called; it runs
-	// on any thread, with locks held, so it may only notify the owner. Both outlive this.
+	// Attaches to @port and enables it. @wake is called when serve() should be called. It runs
+	// on any thread, with locks held, so it may only notify the owner. @port must outlive this
+	// object.
 	TrunkPort(fabric::Port &port, std::function<void()> wake);
 	~TrunkPort() override;
 	TrunkPort(const TrunkPort &) = delete;
@@ -42,12 +43,12 @@ public:
 
 	// The following functions are called on the owner's thread only.
 
-	// A connection to an authenticated peer exists, or no longer exists. Then all packets in
-	// transit are lost, and all credits are available again.
+	// Called when a connection to an authenticated peer exists, or no longer exists. In the
+	// second case, all packets in transit are lost, and all credits are available again.
 	void connected();
 	void disconnected();
-	// Takes a frame from the peer. Returns what is wrong with it, and the owner disconnects;
-	// null if it is valid.
+	// Handles a frame from the peer. Returns null if the frame is valid, or what is wrong with
+	// it; the owner then disconnects.
 	const char *take(const Frame &frame);
 	// Does pending work, and appends frames to be sent while they have fewer than @room bytes.
 	// Returns the number of bytes appended.
@@ -83,15 +84,14 @@ private:
 	const char *take_packet(const Frame &frame);
 	const char *take_credits(const Frame &frame);
 	const char *take_link(const Frame &frame);
-	// Sends a packet into the fabric; returns false if there is no credit for all of it.
+	// Sends a packet into the fabric. Returns false if there is no credit for all of it.
 	bool enter(std::uint8_t vl, fabric::Packet &packet);
 	void enter_waiting(std::uint8_t vl);
 	struct Half {
 		std::uint32_t attempt;
 		bool ready;
 	};
-	// Returns the state of this half. Before, drops the packets that were lost when it went
-	// down.
+	// Returns the state of this half. First drops the packets that were lost when it went down.
 	Half own_half();
 	void drop_queued();
 	// Drops packets from the peer that have found no credit; their credits are returned to the
@@ -108,7 +108,7 @@ private:
 	Mutex mutex_;
 	bool connected_ WEFT_GUARDED_BY(mutex_) = false;
 	bool ready_ WEFT_GUARDED_BY(mutex_) = false;
-	// Incremented each time that this half goes down. 0 means that there is no attempt.
+	// Incremented each time this half goes down. 0 means that there is no attempt.
 	std::uint32_t attempt_ WEFT_GUARDED_BY(mutex_) = 1;
 	Queues queues_ WEFT_GUARDED_BY(mutex_);
 	// A bit for each VL on which the port's peer has credits again.

@@ -85,7 +85,7 @@ TEST_F(EthernetCapture, FileSizeIsLimited)
 	const auto frames = capture.packets();
 	EXPECT_LE(std::filesystem::file_size(file), most);
 	EXPECT_GT(frames, 5u);
-	// Later frames are left out even if they would fit, so that a capture has no gaps.
+	// Later frames are not written even if they would fit, so that a capture has no gaps.
 	capture.record(interface, Frame(kLeastFrame));
 	EXPECT_EQ(capture.packets(), frames);
 }

@@ -75,7 +75,7 @@ TEST_F(EthernetChannel, QueuedBytesAreLimited)
 	EXPECT_EQ(place.port().counters.rcv_discards, 10u);
 }
 
-// Frames that wait for a card that goes away are not delivered to the next one.
+// Frames that wait for a card that disconnects are not delivered to the next one.
 TEST_F(EthernetChannel, QueuedFramesAreDroppedWhenEitherSideCloses)
 {
 	other.port.send(some_frame('a'));
@@ -93,7 +93,7 @@ TEST_F(EthernetChannel, QueuedFramesAreDroppedWhenEitherSideCloses)
 		     std::logic_error);
 }
 
-// The attachment of a card that stays may be removed and added again.
+// The attachment of a card may be removed and added again while the card stays.
 TEST(EthernetNetworkCards, CardCanBeDetachedFromTheNetworkAndReattached)
 {
 	VirtualEnvironment environment;
@@ -121,7 +121,7 @@ TEST(EthernetNetwork, BusySegmentDoesNotDelayOtherSegments)
 		network.add_switch(name);
 		network.add_card(name + "/card", name, std::make_shared<Channel>(), {});
 	}
-	// The last reference is dropped on the loop of its Ethernet, which blocks there.
+	// The last reference is dropped on the loop of its segment, which blocks there.
 	std::promise<void> reached, over;
 	network.set_capture("busy/card", std::shared_ptr<Capture>(nullptr, [&](Capture *) {
 				    reached.set_value();

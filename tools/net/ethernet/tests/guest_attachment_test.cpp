@@ -36,7 +36,7 @@ Bytes wire(const Frame &frame)
 	return bytes;
 }
 
-// The guest's end, as QEMU implements it.
+// The guest's end of the connection, as QEMU implements it.
 class Client
 {
 public:
@@ -191,7 +191,7 @@ TEST_F(EthernetGuestAttachment, ClientThatDoesNotReadAffectsOnlyItself)
 	const auto discarded = counters("b").rcv_discards;
 	EXPECT_GT(discarded, 100u);
 	EXPECT_EQ(counters("c").rcv_discards, 0u);
-	// The kept frames are complete, and others follow once the guest reads.
+	// The frames that were kept are complete, and more follow once the guest reads.
 	EXPECT_TRUE(until([&] { return b.take().size() == frames - discarded; }))
 		<< b.take().size();
 	a.send(frame_to(kBroadcast, kA, 'y'));

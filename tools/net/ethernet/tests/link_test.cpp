@@ -146,8 +146,8 @@ TEST_F(EthernetLink, DuplicationDeliversFramesTwice)
 	EXPECT_EQ(b.fillers(), "aabb");
 }
 
-// A frame waits for the next one, which overtakes it. The last frame is sent without another one
-// after it.
+// A frame waits for the next one, which overtakes it. The last frame is sent after the wait,
+// because none follows it.
 TEST_F(EthernetLink, ReorderingSwapsFrames)
 {
 	set({.reordering = 1});
@@ -162,7 +162,7 @@ TEST_F(EthernetLink, ReorderingSwapsFrames)
 TEST_F(EthernetLink, QueuedBytesAreLimited)
 {
 	set({.delay = 1s});
-	// For small frames, the overhead of each counts most.
+	// For small frames, the overhead is most of the size.
 	for (const std::size_t size : {kMostFrame, kLeastFrame}) {
 		const std::size_t fit = Link::kMostInFlight / (size + Link::kOverhead);
 		const std::uint64_t discarded = a.port.counters.xmit_discards;
@@ -218,8 +218,8 @@ TEST_F(EthernetLink, ReorderedFramesAreStillDelayedAndDuplicated)
 	EXPECT_EQ(b.fillers(), "aa");
 }
 
-// When much is due at once, a part is delivered at a time, so that the readers' output is written
-// in between.
+// If many bytes are due at once, they are delivered in parts, so that the readers' output is
+// written in between.
 TEST_F(EthernetLink, FramesDueTogetherAreDeliveredInSlices)
 {
 	set({.delay = 5ms});

@@ -129,14 +129,14 @@ FramePtr frame_of(std::size_t size)
 	return frame_to(kBroadcast, kA, 0, size - 14);
 }
 
-// Returns how many frames of @size bytes one port may send to all others if their copies may have
-// @bytes in total.
+// Returns how many frames of @size bytes one port may send to all other ports if their copies may
+// have @bytes bytes in total.
 std::uint64_t floods(std::uint64_t bytes, std::size_t size, unsigned ports)
 {
 	return bytes / ((size + Switch::kCopyOverhead) * (ports - 1));
 }
 
-// The bound applies to what each port sends to all others: not to its other frames, and not to the
+// The limit applies only to frames that a port floods: not to its other frames, and not to the
 // frames of other ports.
 TEST_F(EthernetSwitch, FloodedTrafficPerPortIsLimited)
 {

@@ -292,7 +292,7 @@ TYPED_TEST_P(AgentRules, MkeyProtectsSetAndTrapRepress)
 	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.kNumber, info));
 	EXPECT_FALSE(this->set(ib::attr_port_info, this->node.kNumber, info, 5));
 	EXPECT_EQ(this->node.key_port().mkey_violations.value(), 2u);
-	/* It is routed by LID, like the trap that it answers. */
+	/* The TrapRepress is routed by LID, like the trap that it answers. */
 	ib::Smp repress = this->smp(ib::MadMethod::trap_repress, ib::attr_sm_notice, 0);
 	repress.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
 	EXPECT_FALSE(this->node.ask(repress));

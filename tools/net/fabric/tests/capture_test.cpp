@@ -110,7 +110,7 @@ TEST(Capture, FileSizeIsLimited)
 			capture.record(interface, packet);
 		}
 		EXPECT_TRUE(capture.full());
-		// A packet that would fit is left out as well, so that a capture has no gaps.
+		// A packet that would fit is not written either, so that a capture has no gaps.
 		capture.record(interface, std::vector<std::byte>(1));
 		EXPECT_EQ(2u, capture.packets());
 		capture.flush();

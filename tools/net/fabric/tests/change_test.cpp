@@ -93,7 +93,7 @@ TEST(TopologyChange, RemovingASwitchRemovesItsLinks)
 		PacketNode node(end);
 		fabric.connect(*fabric.find_port("sm"), sw.port(1));
 		fabric.connect(end, sw.port(2));
-		// These requests make the switch plan its traps, which it repeats.
+		// These requests make the switch schedule traps, which it repeats.
 		ASSERT_TRUE(sm.ask({}, ib::MadMethod::get, ib::attr_node_info));
 		ASSERT_TRUE(sm.ask({1}, ib::MadMethod::get, ib::attr_node_info));
 		fabric.remove_switch(sw);
@@ -106,7 +106,7 @@ TEST(TopologyChange, RemovingASwitchRemovesItsLinks)
 	EXPECT_TRUE(fabric.links().empty());
 }
 
-// Threads send all the time, while links and switches are added and removed.
+// Threads send packets continuously while links and switches are added and removed.
 TEST(TopologyChange, TrafficContinuesWhileTheTopologyChanges)
 {
 	Fabric fabric;
@@ -131,7 +131,7 @@ TEST(TopologyChange, TrafficContinuesWhileTheTopologyChanges)
 		fabric.remove_switch(sw);
 		fabric.disconnect(fabric.connect(a.port, b.port));
 	}
-	// Both still send, and get through.
+	// Both nodes still send, and their packets arrive.
 	Link &last = fabric.connect(a.port, b.port);
 	const unsigned forth_before = sent_forth, back_before = sent_back;
 	while (sent_forth == forth_before || sent_back == back_before)
@@ -143,7 +143,7 @@ TEST(TopologyChange, TrafficContinuesWhileTheTopologyChanges)
 	EXPECT_TRUE(fabric.links().empty());
 }
 
-// Removing an owner drops its planned tasks, and waits for one that runs.
+// Removing an owner drops its scheduled tasks, and waits for one that is running.
 TEST(TopologyChange, RemovingAnOwnerCancelsItsScheduledTasks)
 {
 	Timeline timeline;

@@ -119,7 +119,7 @@ TEST(Egress, CreditReturnSendsALimitedNumberOfPackets)
 	route.expect_in_order(1000);
 }
 
-// A thread is not kept busy by others that add packets as fast as it sends them.
+// A thread that sends is not kept busy by other threads that add packets as fast as it sends them.
 TEST(Egress, ContinuousSenderDoesNotOccupyAnotherThread)
 {
 	constexpr std::uint32_t last = 20000;

@@ -155,7 +155,7 @@ TEST_F(TwoNodes, WithheldPortKeepsTheLinkDown)
 	EXPECT_FALSE(link.up()) << "it trains";
 }
 
-/* A driver may disable and enable its port at any rate without adding planned tasks. */
+/* A driver may disable and enable its port at any rate without adding scheduled tasks. */
 TEST_F(TwoNodes, CancelledLinkTrainingsDoNotAccumulateTasks)
 {
 	link.set_training(1h);
@@ -181,7 +181,7 @@ TEST_F(TwoNodes, DelayPreservesOrder)
 	for (std::uint32_t i = 0; i < 10; i++)
 		ASSERT_EQ(Sent::done, send(i));
 	EXPECT_EQ(0u, b.packets.size());
-	// Ending a fault does not let later packets overtake.
+	// A fault that is switched off does not let later packets overtake earlier ones.
 	link.set_faults({});
 	for (std::uint32_t i = 10; i < 16; i++)
 		ASSERT_EQ(Sent::done, send(i));
@@ -192,7 +192,7 @@ TEST_F(TwoNodes, DelayPreservesOrder)
 		EXPECT_EQ(i, psns[i]);
 }
 
-// A packet that waits to be overtaken, and is not, still has the delay of the link.
+// A packet that waits for another one to overtake it in vain still has the delay of the link.
 TEST_F(TwoNodes, PacketHeldForReorderingIsStillDelayed)
 {
 	link.set_faults({.delay = 60ms, .reordering = 1});
@@ -267,7 +267,7 @@ TEST(LinkFaults, CrcsDetectCorruption)
 	EXPECT_EQ(2000u, on_wire.psns.size() + on_wire.errors);
 	Outcome silent = run_with({.silent_corruption = 0.2}, 5, 2000);
 	EXPECT_NEAR(1600, static_cast<double>(silent.psns.size()), 100);
-	// Flips in bits that the ICRC leaves out (FECN, BECN, reserved) go through.
+	// Flips in bits that the ICRC does not cover (FECN, BECN, reserved) are not detected.
 	EXPECT_NEAR(2000, static_cast<double>(silent.psns.size() + silent.errors), 5);
 }
 
@@ -370,7 +370,7 @@ TEST(Credits, BlockedReceiverDoesNotBlockOtherReceivers)
 			smp.data[9] = 1;
 			smp.data[10] = 2;
 		}));
-	// More than the switch's input port has credits for.
+	// Send more packets than the switch's input port has credits for.
 	unsigned refused = 0;
 	for (std::uint32_t i = 0; i < 400; i++) {
 		Packet packet = ud_packet(5, 9, 64, i);

@@ -115,7 +115,7 @@ TEST_F(Mkey, LeasePeriodOfZeroNeverExpires)
 	EXPECT_FALSE(admits(MadMethod::get, 5));
 }
 
-// The same holds for a switch, whose port 0 holds the key for all ports.
+// The same applies to a switch, whose port 0 holds the key for all ports.
 TEST(SwitchMkey, MkeyOfPort0ProtectsAllPorts)
 {
 	Fabric fabric;
@@ -152,7 +152,8 @@ TEST(SwitchMkey, MkeyOfPort0ProtectsAllPorts)
 	EXPECT_EQ(ib::smp_attribute<ib::PortInfo>(*answer).mkey, kKey);
 	ASSERT_TRUE(set(2, kKey));
 
-	// There is no answer to the wrong key, so the next answer belongs to the right key.
+	// An SMP with the wrong key gets no answer, so the next answer belongs to the SMP with the
+	// right key.
 	ib::Smp wrong{};
 	wrong.header.base_version = 1;
 	wrong.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_directed_route);

@@ -17,7 +17,7 @@ namespace weft::fabric::testing
 
 constexpr auto kDeadline = std::chrono::seconds(5);
 
-// A queue that another thread fills, and for which the test waits.
+// A queue that another thread fills, and from which the test takes items.
 template<class Item>
 class Collected
 {

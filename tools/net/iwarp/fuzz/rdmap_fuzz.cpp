@@ -71,7 +71,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
 		party->receives.assign(8, 200);
 	}
 	testing::pump(a, b);
-	// The segment follows a's own FPDUs; without markers a writer has no state.
+	// The segment follows a's own FPDUs. A new writer can be used, because a writer without
+	// markers has no state.
 	FpduWriter writer(false, true);
 	for (int steps = 0; steps < 200 && !input.empty() && !(a.end && b.end); ++steps) {
 		Party &party = input.next() % 2 ? a : b, &other = &party == &a ? b : a;

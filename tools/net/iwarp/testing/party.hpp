@@ -174,8 +174,8 @@ public:
 	Stream stream;
 };
 
-// Moves bytes in both directions, @most at a time, until neither side has output; with @log, FPDU
-// by FPDU, each of which is appended to @log.
+// Moves bytes in both directions, @most at a time, until neither side has output. With @log, moves
+// one FPDU at a time and appends it to @log.
 inline void pump(Party &a, Party &b, std::size_t most = SIZE_MAX,
 		 std::vector<std::pair<int, Bytes>> *log = nullptr)
 {

@@ -22,8 +22,8 @@ inline std::string tshark(const std::filesystem::path &file, const std::string &
 			  bool checksums)
 {
 	const std::string look = checksums ? "TRUE" : "FALSE";
-	// The payload belongs to no protocol, but RPC over RDMA might recognise its first four
-	// bytes.
+	// The payload belongs to no protocol, but tshark might mistake its first four bytes for RPC
+	// over RDMA.
 	const std::string command =
 		"tshark -n --enable-heuristic iwarp_mpa_tcp --disable-protocol rpcordma -o tcp.check_checksum:" +
 		look + " -o ip.check_checksum:" + look + " -r " + file.string() + " " + options +

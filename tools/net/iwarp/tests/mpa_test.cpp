@@ -112,7 +112,7 @@ TEST(Mpa, FragmentedStartFramesAreParsed)
 		for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
 			StartReader reader(frame.reply);
 			Bytes all = bytes;
-			all.push_back(0xee); // the next one's
+			all.push_back(0xee); // the next frame's
 			View first = View(all).first(cut), rest = View(all).subspan(cut);
 			ASSERT_TRUE(reader.feed(first));
 			ASSERT_TRUE(reader.feed(rest));
@@ -198,8 +198,8 @@ TEST(Mpa, FpdusAreEncodedAsSpecified)
 		  from_hex("0016 4147 00000000 00000002 00000001 00000000 20020000 7fe42585"));
 }
 
-// Lengths around the padding and the markers are tested with each of the two on and off, and cut
-// into parts of any size.
+// Lengths around the padding and the markers are tested, with markers and CRC on and off, and in
+// fragments of any size.
 TEST(Mpa, FragmentedFpdusAreParsed)
 {
 	for (const bool markers : {false, true})
@@ -249,8 +249,8 @@ TEST(Mpa, MarkersAreInsertedEvery512Bytes)
 	}
 }
 
-// A single bit is changed anywhere: no ULPDU that differs from the sent one is accepted, and those
-// before the error are.
+// A single bit is flipped at each position. No ULPDU that differs from the sent one is accepted.
+// Those before the error are accepted.
 TEST(Mpa, BitErrorIsDetected)
 {
 	for (const bool markers : {false, true}) {
@@ -267,7 +267,7 @@ TEST(Mpa, BitErrorIsDetected)
 			wrong[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
 			FpduReader reader(markers, true);
 			const auto [taken, failed] = read_all(reader, wrong, wrong.size());
-			// If a length has become larger, the reader waits for more data.
+			// If the length field has become larger, the reader waits for more data.
 			EXPECT_TRUE(failed || reader.within()) << bit;
 			ASSERT_LE(taken.size(), sent.size());
 			EXPECT_TRUE(std::equal(taken.begin(), taken.end(), sent.begin())) << bit;

@@ -311,7 +311,7 @@ class ResponseRefusal : public Refusal
 protected:
 	ResponseRefusal()
 	{
-		deliver(write({}, 0, 0)); // it may speak
+		deliver(write({}, 0, 0)); // permits the responder to send
 		b.read({.sink = kRegion,
 			.sink_offset = kBase,
 			.length = 60,

@@ -188,7 +188,7 @@ TEST(Stream, CrcIsUsedIfEitherSideRequestsIt)
 	}
 }
 
-// RFC 6581 section 6: each side's Reads fit what the other answers.
+// RFC 6581 section 6: each side's outstanding Reads are limited to what the other side can answer.
 TEST(Stream, OutstandingReadsAreLimitedAsNegotiated)
 {
 	StreamConfig first = initiator({.revision = 2, .enhanced = Enhanced{.ird = 3, .ord = 9}});
@@ -342,7 +342,7 @@ TEST(Stream, CloseWithUnreadDataIsAnError)
 	EXPECT_EQ(pair.a.end->kind, End::Kind::lost);
 }
 
-// Markers are a part of the segment that an FPDU fits into.
+// An FPDU fits into a segment together with its markers.
 TEST(Stream, FpduWithMarkersFitsIntoASegment)
 {
 	for (const bool markers : {false, true}) {
@@ -357,8 +357,8 @@ TEST(Stream, FpduWithMarkersFitsIntoASegment)
 	}
 }
 
-// A stream is ended at each of its bytes. The end is orderly between messages, and an error
-// elsewhere. Messages before the end are correct.
+// The stream is ended after each of its bytes in turn. The end is orderly between messages, and an
+// error elsewhere. Messages before the end are correct.
 TEST(Stream, MessagesMayBeFragmentedAtEveryByte)
 {
 	const auto talk = [](Party &a, Party &b) {
@@ -387,7 +387,7 @@ TEST(Stream, MessagesMayBeFragmentedAtEveryByte)
 			Pair pair(initiator(), second);
 			Party &b = pair.b;
 			b.receives = {2000, 10};
-			// Data behind the request comes after the reply.
+			// Data that follows the request is sent after the reply.
 			const std::size_t request = std::min(cut, log.front().second.size());
 			b.stream.feed(View(stream).first(request));
 			b.stream.feed(View(stream).first(cut).subspan(request));

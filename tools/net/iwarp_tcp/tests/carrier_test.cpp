@@ -114,7 +114,7 @@ public:
 	Loop loop{"test", Loop::Mode::manual, environment};
 	TcpHost a{loop, 1}, b{loop, 2};
 	ethernet::Link link{loop, a.port, b.port, {}, 1};
-	Peer client, server; // last: they have connections of the stacks
+	Peer client, server; // declared last, because they have connections of the stacks
 };
 
 TEST_F(IwarpTcp, MessagesArriveInBothDirections)
@@ -240,8 +240,8 @@ TEST_F(IwarpTcp, ConnectionWithoutMpaRequestTimesOut)
 	EXPECT_EQ(client.carrier->tcp_end(), tcp::End::timed_out);
 }
 
-// If the other side does not close, the connection is reset in the end. The same holds if the peer
-// does not read the last data.
+// If the other side does not close, the connection is reset after a timeout. The same applies if
+// the peer does not read the last data.
 TEST_F(IwarpTcp, UnansweredCloseResetsTheConnection)
 {
 	establish();
@@ -283,7 +283,7 @@ TEST_F(IwarpTcp, AbortIsReportedAsConnectionLost)
 	EXPECT_EQ(server.carrier->tcp_end(), tcp::End::reset);
 }
 
-// A carrier without owner places nothing, and reports nothing.
+// A carrier without an owner stores no data and reports nothing.
 TEST_F(IwarpTcp, ConnectionWithoutOwnerPlacesNoData)
 {
 	establish();

@@ -81,7 +81,7 @@ public:
 		EXPECT_EQ(server.end, End::closed);
 		EXPECT_TRUE(server.input == client.output) << server.input.size();
 		EXPECT_TRUE(client.input == server.output) << client.input.size();
-		// One of the two stays in TIME_WAIT; its user does not know it any more.
+		// One of the two connections stays in TIME_WAIT and has no user any more.
 		EXPECT_LE(a.stack.connections() + b.stack.connections(), 2u);
 		ASSERT_TRUE(until(
 			[&] { return a.stack.connections() + b.stack.connections() == 0; }, 11s));

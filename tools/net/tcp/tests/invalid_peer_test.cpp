@@ -114,8 +114,8 @@ public:
 	std::uint32_t own = 0;
 };
 
-// Only the exact next sequence number resets the connection. A guess inside the window causes a
-// challenge ACK. Outside, it does so too, except for a RST.
+// Only the exact next sequence number resets the connection. A guessed one inside the window gets a
+// challenge ACK. One outside the window gets an ACK as well, unless the segment is a RST.
 TEST_F(TcpPeer, ResetWithAGuessedSequenceGetsAChallengeAck)
 {
 	establish();
@@ -316,8 +316,8 @@ TEST_F(TcpPeer, ZeroWindowOfADeadPeerTimesOut)
 	EXPECT_EQ(server.end, End::timed_out);
 }
 
-// However often the window was probed, data that is sent after it opens has all its retries and a
-// new timeout.
+// Data that is sent after a closed window has opened has all its retries and a new timeout, however
+// often the window was probed.
 TEST_F(TcpPeer, OpenedWindowRestartsSending)
 {
 	establish();
@@ -383,7 +383,7 @@ TEST_F(TcpPeer, SynAckForAnotherConnectionIsReset)
 	client.connection->set_user(nullptr);
 }
 
-// No byte is stored twice, and a short segment displaces only its own range.
+// No byte is stored twice. A short segment replaces only its own range.
 TEST_F(TcpPeer, OutOfOrderDataIsStoredOnce)
 {
 	establish();
@@ -423,7 +423,7 @@ TEST_F(TcpPeer, ChallengeAcksAreRateLimited)
 	EXPECT_FALSE(server.end);
 }
 
-// A very old ACK number must have been guessed, and so the data is not accepted either.
+// A very old ACK number must have been guessed, so the segment's data is not accepted either.
 TEST_F(TcpPeer, DataWithAnOldAckIsRejected)
 {
 	establish();
@@ -468,8 +468,9 @@ TEST_F(TcpPeer, HalfOpenConnectionsOfTheBusiestPeerAreEvicted)
 	EXPECT_EQ(server.connections, 1u);
 }
 
-// The same holds for spoofed addresses: a flood of SYNs from more invented addresses than there are
-// places does not prevent a client with a real address from completing its handshake.
+// The same applies to spoofed addresses: a flood of SYNs from more invented addresses than the
+// limit of half-open connections does not prevent a client with a real address from completing its
+// handshake.
 TEST_F(TcpPeer, HalfOpenConnectionsOfSpoofedPeersAreEvicted)
 {
 	constexpr Ip network = kOwn & 0xffff0000;
@@ -486,13 +487,13 @@ TEST_F(TcpPeer, HalfOpenConnectionsOfSpoofedPeersAreEvicted)
 	honest.acknowledgement = answered + 1;
 	say(honest);
 	EXPECT_EQ(server.connections, 1u);
-	// A client that cannot be answered does not use a place either.
+	// A client that cannot be answered does not use up a connection either.
 	ASSERT_TRUE(loop.run_until([&] { return stack.connections() == 1; }, 20min));
 	say(segment(kSyn, 1), 0x0b000001);
 	EXPECT_EQ(stack.connections(), 1u);
 }
 
-// Connections in TIME_WAIT are removed early to make room.
+// Connections in TIME_WAIT are removed early if space is needed.
 TEST_F(TcpPeer, TimeWaitConnectionsAreEvictedFirst)
 {
 	for (std::uint32_t i = 0; i < Stack::kMostConnections + 10; ++i) {

@@ -85,7 +85,7 @@ TEST(TrunkFrame, PacketRunIsUnchangedByTheTrunkEncoding)
 	EXPECT_EQ(payload_of(*received), payload_of(sent));
 }
 
-// An owner that has ended its lease may use the memory for something else.
+// An owner that has ended its lease may have overwritten the memory.
 TEST(TrunkFrame, PacketWithAWithdrawnPayloadIsNotSent)
 {
 	const auto memory = std::make_shared<std::vector<std::byte>>(64);

@@ -31,7 +31,7 @@ Frame frame_of(const Buffer &bytes)
 	return {header.type, std::span(bytes).subspan(sizeof(header))};
 }
 
-// Two ends, and what the second one makes of the other's hello after @change.
+// Two ends, and the second one's result for the first one's hello after @change.
 struct Pair {
 	Key key = key_of(1), other_key = key_of(1);
 	Handshake connects{Role::connects, "west", key};

@@ -24,7 +24,7 @@ using fabric::testing::ud_packet;
 constexpr int kCredits = Port::kDefaultCredits;
 constexpr std::size_t kRoom = 1 << 20;
 
-// A node, linked to the far end that the trunk puts there.
+// A node, linked to the port that represents the far end of the trunk.
 struct Side {
 	explicit Side(const LinkConfig &config = {}) : link(fabric.connect(port, far, config)) {}
 
@@ -68,7 +68,8 @@ public:
 		while (carry(*a, *b, room) + carry(*b, *a, room) != 0) {
 		}
 	}
-	// @room: bytes of packets; other frames are carried nevertheless.
+	// Moves frames from one side to the other. @room limits the bytes of packets; other frames
+	// are always moved.
 	static std::size_t carry(Side &from, Side &to, std::size_t room = kRoom)
 	{
 		std::deque<Buffer> frames;
@@ -143,7 +144,8 @@ TEST_F(TrunkPortTest, PacketRunIsTransmittedUnsplit)
 	EXPECT_EQ(b->port.counters().rcv_packets, 16u);
 }
 
-// The receiver's buffer is full, then the window of the trunk; then the sender waits.
+// First the receiver's buffer becomes full, and then the window of the trunk. Then the sender
+// waits.
 TEST_F(TrunkPortTest, SenderWaitsUntilTheReceiverReturnsCredits)
 {
 	build();
@@ -255,7 +257,7 @@ TEST_F(TrunkPortTest, PacketsSentBeforeRetrainingAreDropped)
 	Packet packet = ud_packet(1, 2, 64);
 	ASSERT_EQ(a->port.send(packet), Sent::done);
 	a->port.retrain();
-	// The connection is slow, so the turn of the packet comes when the link is up again.
+	// The connection is slow, so the packet is sent only when the link is up again.
 	pump(0);
 	ASSERT_TRUE(both_up());
 	pump();
@@ -339,7 +341,7 @@ TEST_F(TrunkPortTest, PacketsBeyondTheWindowAreAViolation)
 	build();
 	connect();
 	const auto frame = make_packet_frame(ud_packet(1, 2, 64));
-	// Those that have entered count until the peer has got their credits back.
+	// Packets that have entered the fabric count until the peer has received their credits.
 	for (int i = 0; i < kCredits; i++)
 		ASSERT_EQ(b->trunk.take(frame_of(*frame)), nullptr) << i;
 	EXPECT_STREQ(b->trunk.take(frame_of(*frame)), "a packet without credit");

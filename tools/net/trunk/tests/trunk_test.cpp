@@ -91,7 +91,7 @@ public:
 class Client
 {
 public:
-	// @from: one of the host's own addresses.
+	// @from is one of the host's own addresses.
 	explicit Client(const std::string &address, const char *from = "127.0.0.1")
 	    : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))
 	{
@@ -187,7 +187,7 @@ TEST_F(TrunkTest, ExceptionInAHandlerOnlyClosesTheConnection)
 	ASSERT_TRUE(comes_up());
 	EXPECT_EQ(a.sw.port(2).counters().link_downed, downs);
 	EXPECT_TRUE(a.node.ask({1, 2}, ib::MadMethod::get, ib::attr_node_info));
-	// It is shown while there is no connection.
+	// The reason is shown while there is no connection.
 	b.trunk.reset();
 	EXPECT_TRUE(becomes_true([&] { return !a.trunk->state().connected; }));
 	a.loop.post([] { throw std::runtime_error("injected"); });
@@ -227,7 +227,7 @@ TEST_F(TrunkTest, UnauthenticatedClientsDoNotDisturbAConnection)
 	loud.say(noise);
 	EXPECT_TRUE(becomes_true([&] { return loud.was_closed(); }));
 	EXPECT_EQ(a.trunk->state().violations, 1u);
-	// One more than may be in the handshake closes the oldest.
+	// If there are more handshakes than permitted, the oldest is closed.
 	std::vector<std::unique_ptr<Client>> silent;
 	EXPECT_TRUE(becomes_true([&] {
 		silent.push_back(std::make_unique<Client>(address()));
@@ -307,8 +307,9 @@ TEST_F(TrunkTest, FloodFromAnotherAddressDoesNotDelayTheOtherDaemon)
 	}
 }
 
-// A client that opens many connections displaces its own, not an older one of another client. The
-// handshake's time is the same for all, so without that the other one would be closed first.
+// A client that opens many connections displaces its own connections, and not an older one of
+// another client. Since all handshakes have the same time limit, the older one would be closed
+// first without this rule.
 TEST_F(TrunkTest, ClientDoesNotDisplaceConnectionsFromOtherAddresses)
 {
 	listen();
@@ -321,7 +322,7 @@ TEST_F(TrunkTest, ClientDoesNotDisplaceConnectionsFromOtherAddresses)
 	EXPECT_FALSE(other.was_closed());
 }
 
-// Two daemons have a copy of the same lab file. They must not displace each other again and again.
+// Two daemons have a copy of the same lab file. They must not displace each other repeatedly.
 TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
 {
 	listen();
@@ -531,7 +532,7 @@ TEST(TrunkConnection, KeepalivesPreventTheSilenceTimeout)
 	EXPECT_EQ(authenticated, 2u);
 	EXPECT_EQ(why[0], "");
 	EXPECT_EQ(why[1], "");
-	// A lost host does not close the connection.
+	// A host that has crashed does not close the connection.
 	const FileDescriptor open(::dup(pair[0]));
 	ends[0].reset();
 	const auto lost = loop.now();
