@@ -27,10 +27,16 @@ struct Partition {
 	Membership others = Membership::full;
 	/* Keyed by port GUID. */
 	std::map<ib::Guid, Membership> members{};
-	/* Create and keep the broadcast group of IPoIB (RFC 4391), with these parameters. */
+	/*
+	 * True if the broadcast group of IPoIB (RFC 4391) is created and kept, with these
+	 * parameters.
+	 */
 	bool ipoib = true;
 	ib::Mtu mtu = ib::Mtu::mtu_2048;
-	/* If empty, 10 Gb/s, or the rate of the slowest link of a member if it is lower. */
+	/*
+	 * Rate of the group. If empty: 10 Gb/s, or the rate of the slowest link of a member if that
+	 * is lower.
+	 */
 	std::optional<ib::Rate> rate{};
 	std::uint8_t sl = 0;
 	std::uint32_t qkey = 0x0b1b;
@@ -42,14 +48,14 @@ struct Config {
 	std::string name = "weft SM";
 	/* Node GUID of the manager's end node; the GUID of its port is one more. */
 	ib::Guid guid = 0x02000000000000f0;
-	/* 0 to 15; at equal priority the lower GUID is master (IBA 14.4.1). */
+	/* 0 to 15. At equal priority, the manager with the lower GUID is master (IBA 14.4.1). */
 	unsigned priority = 0;
 	/*
 	 * The SM_Key by which managers of the subnet recognise each other. OpenSM ignores managers
-	 * with another key than its own, which is 1 unless it is configured.
+	 * with another key than its own, which is 1 by default.
 	 */
 	std::uint64_t sm_key = 1;
-	/* A query of the SA with this key in its header is trusted; 0: none is. */
+	/* A query of the SA with this key in its header is trusted. If 0, no query is trusted. */
 	std::uint64_t sa_key = 0;
 	std::uint64_t gid_prefix = ib::gid_prefix_link_local;
 	/* LMC of channel adapters' ports. */
@@ -64,13 +70,13 @@ struct Config {
 	std::set<ib::Guid> untrusted{};
 	/* The M_Key of those ports; 0 selects a random one. */
 	std::uint64_t mkey = 0;
-	/* Returns the M_Key that a Set to that port requires; 0 if none. */
+	/* Returns the M_Key that a Set to that port requires, or 0 if it requires none. */
 	std::uint64_t key_of(ib::Guid port_guid) const
 	{
 		return untrusted.contains(port_guid) ? mkey : 0;
 	}
 
-	/* File that stores LIDs across restarts; no file if empty. */
+	/* File in which LIDs are stored across restarts; empty for no file. */
 	std::filesystem::path lids{};
 
 	/* Timeout of an SMP, and the number of retries. */

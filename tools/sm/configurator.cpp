@@ -113,8 +113,8 @@ void Configurator::forget_restarted(const Subnet &subnet)
 	for (std::size_t i = 0; i < subnet.nodes.size(); i++) {
 		const Node &node = subnet.nodes[i];
 		/*
-		 * Port 0 is always active. A switch without a LID was reset and has lost its
-		 * tables, too.
+		 * Port 0 is always active. A switch without a LID was reset and has also lost its
+		 * tables.
 		 */
 		if (node.is_switch() && node.ports[0].known && node.ports[0].info.lid == 0) {
 			tables_.erase(node.guid);
@@ -150,7 +150,9 @@ void Configurator::write_addresses(Subnet &subnet, ib::Lid sm_lid)
 			ib::PortInfo have = port.info;
 			bool end_port = port.guid != 0;
 			bool keyed = end_port && config_.untrusted.contains(port.guid);
-			/* At this level, a requester without the M_Key does not see it. */
+			/*
+			 * At this protection level, a requester without the M_Key does not see it.
+			 */
 			if (keyed && have.mkey_protect() == kMkeyProtect)
 				have.mkey = config_.mkey;
 			ib::PortInfo want = have;
@@ -255,7 +257,7 @@ void Configurator::write_lfts(const Subnet &subnet)
 		Lft &have = tables_[subnet.node(about[i]).guid].lft;
 		std::size_t from = batch[i].modifier * kLftBlock;
 		if (!batch[i].ok()) {
-			/* The contents from this block on are not known. */
+			/* The contents from this block on are unknown. */
 			have.resize(std::min(have.size(), from));
 			continue;
 		}
@@ -348,7 +350,7 @@ void Configurator::write_sl_to_vl(const Subnet &subnet)
 
 /*
  * Returns true if the state of the port may be raised from @from. Both ends of a link must be
- * known, because the states of both are raised, or of none.
+ * known, because their states are raised together.
  */
 bool Configurator::may_raise(const Subnet &subnet, PortRef ref, PortState from)
 {
@@ -398,7 +400,7 @@ void Configurator::plan_multicast(const Subnet &subnet, const McRoute &group)
 		std::size_t needed = (entry / 32 + 1) * 32 * positions;
 		/*
 		 * A block that is used for the first time may have entries of an earlier manager,
-		 * also in switches outside of the tree.
+		 * also in switches that do not belong to the tree.
 		 */
 		if (tables.mft_want.size() < needed) {
 			const auto first =
@@ -420,7 +422,7 @@ void Configurator::plan_multicast(const Subnet &subnet, const McRoute &group)
 	}
 }
 
-/* Writes all blocks of all switches whose contents are not confirmed. */
+/* Writes the blocks of all switches whose contents are not confirmed. */
 void Configurator::write_mfts(const Subnet &subnet)
 {
 	std::set<MftBlock> blocks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Writes the manager's configuration to the nodes, and remembers what it wrote, so that a later
- * sweep writes only the differences.
+ * Writes the manager's configuration to the nodes. It remembers what it has written, so that a
+ * later sweep writes only the differences.
  */
 #pragma once
 
@@ -32,16 +32,16 @@ public:
 	Configurator(MadClient &client, const Config &config) : client_(client), config_(config) {}
 
 	/*
-	 * Another manager may have changed the configuration: discard what is known, and let
-	 * clients register again.
+	 * Discards what is known, because another manager may have changed the configuration, and
+	 * makes clients register again.
 	 */
 	void forget();
 
 	/*
-	 * Configures a discovered subnet with LIDs and routes: P_Keys, then addresses, which move
-	 * ports from INIT to ARMED, then tables, then ACTIVE. Updates the subnet's PortInfo from
-	 * the responses. Returns false if a node did not respond or refused, so that another sweep
-	 * is needed.
+	 * Configures a discovered subnet with LIDs and routes. First writes P_Keys, then addresses,
+	 * which moves ports from INIT to ARMED, and then tables, and moves ports to ACTIVE. Updates
+	 * the subnet's PortInfo from the responses. Returns false if a node did not respond or
+	 * refused, so that another sweep is needed.
 	 */
 	bool configure(Subnet &subnet, ib::Lid sm_lid, const std::vector<McRoute> &groups);
 
@@ -56,14 +56,15 @@ public:
 	/* Returns the table for all ports. */
 	static ib::SlToVl sl_to_vl(const Config &config);
 
-	/* Returns the P_Keys for a port; that of the default partition is the first. */
+	/* Returns the P_Keys of a port. The P_Key of the default partition is the first. */
 	std::vector<ib::Pkey> pkeys_of(ib::Guid port_guid) const;
 
 private:
 	struct SwitchTables {
 		Lft lft;
 		/*
-		 * Wanted and present contents; a word has 16 ports: entry * positions + position.
+		 * Wanted and current contents. A word has the bits of 16 ports; its index is entry
+		 * * positions + position.
 		 */
 		std::vector<std::uint16_t> mft_want;
 		std::vector<std::uint16_t> mft_have;
@@ -99,7 +100,7 @@ private:
 	 */
 	struct PkeyTable {
 		PortRef ref;
-		/* The upper half of the attribute modifier. */
+		/* The upper half of the attribute modifier, which selects the table. */
 		std::uint32_t modifier;
 		unsigned capacity;
 		const std::vector<ib::Pkey> *wanted;
@@ -109,27 +110,27 @@ private:
 	{
 		return {subnet.node(ref).guid, ref.port};
 	}
-	/* Returns the LID that is used in log lines about a port: its own, or its switch's. */
+	/* Returns the LID that log lines about a port contain: its own, or its switch's. */
 	static ib::Lid lid_of(const Subnet &subnet, PortRef ref)
 	{
 		const Node &node = subnet.node(ref);
 		return node.ports[node.is_switch() ? 0 : ref.port].lid;
 	}
 	static bool faces_end_port(const Subnet &subnet, PortRef ref);
-	/* Also decides which P_Keys each end port gets. */
+	/* Returns the tables to be written. Also sets the P_Keys of each end port. */
 	std::vector<PkeyTable> pkey_tables(Subnet &subnet) const;
 	void read_pkeys(const Subnet &subnet, const std::vector<PkeyTable> &tables);
 	/* Performs the batch and stores the tables that ports return. */
 	void perform_pkeys(std::vector<SmpRequest> &batch, const Subnet &subnet,
 			   const std::vector<PortRef> &about);
 	/*
-	 * Enables partition enforcement, in both directions, on switch ports that face end ports,
-	 * because the owner of an end port can change its table. Ports between switches carry all
-	 * partitions.
+	 * Enables partition enforcement in both directions on switch ports that face end ports,
+	 * because the owner of an end port can change the port's own table. Ports between switches
+	 * carry all partitions.
 	 */
 	static void agree_on_enforcement(const Subnet &subnet, PortRef ref, ib::PortInfo &info);
 
-	/* Uses the smaller capabilities of both ends of a link. */
+	/* Limits the attributes to the capabilities that both ends of a link have. */
 	void agree_on_link(const Subnet &subnet, PortRef ref, ib::PortInfo &info) const;
 
 	MadClient &client_;
@@ -138,7 +139,7 @@ private:
 	std::unordered_map<ib::Guid, SwitchTables> tables_;
 	/* GUIDs of ports whose clients were asked to register with this manager. */
 	std::unordered_set<ib::Guid> registered_;
-	/* Present tables in whole blocks, keyed by node GUID and port. */
+	/* Current tables in whole blocks, keyed by node GUID and port. */
 	std::map<PortKey, std::vector<ib::Pkey>> pkeys_;
 	std::unordered_set<ib::Guid> sl_to_vl_written_;
 	/* Blocks that plan_multicast() has changed and that must be written. */

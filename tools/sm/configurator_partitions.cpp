@@ -20,9 +20,9 @@ unsigned blocks_for(std::size_t entries)
 }
 
 /*
- * Builds a table of exactly the wanted keys, as far as there is space. Keys keep their positions,
- * because QPs refer to them by index. The first wanted key gets the first position. Returns false
- * if there was not enough space.
+ * Changes the table to exactly the wanted keys, as far as there is space. Keys keep their
+ * positions, because QPs refer to them by index. The first wanted key gets the first position.
+ * Returns false if there was not enough space.
  */
 bool arrange(std::vector<ib::Pkey> &table, const std::vector<ib::Pkey> &wanted)
 {
@@ -57,7 +57,7 @@ std::vector<ib::Pkey> Configurator::pkeys_of(ib::Guid port_guid) const
 		auto listed = partition.members.find(port_guid);
 		auto membership =
 			listed == partition.members.end() ? partition.others : listed->second;
-		/* The manager itself is in every partition, to serve its members. */
+		/* The manager itself is in every partition, because it serves all members. */
 		if (port_guid == config_.guid + 1)
 			membership = Partition::Membership::full;
 		ib::Pkey base = ib::pkey_base(partition.pkey);

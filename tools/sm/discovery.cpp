@@ -33,7 +33,7 @@ public:
 	}
 
 	/*
-	 * Discovers what has changed since @before and copies the rest; returns nothing if changes
+	 * Discovers what has changed since @before and copies the rest. Returns nothing if changes
 	 * cannot be determined.
 	 */
 	std::optional<Subnet> run_again(const Subnet &before)
@@ -53,14 +53,14 @@ private:
 	void explore(std::vector<Frontier> frontier)
 	{
 		while (!frontier.empty() && !client_.stopped())
-			frontier = next_level(look(frontier));
+			frontier = next_level(query_nodes(frontier));
 	}
 
 	/*
-	 * Asks the given switches for changes, and reads the ports of those that report any.
-	 * Removes the links of ports that are down or have come up again; the latter ports are
-	 * added to the frontier. Returns false if a switch does not respond, because its path may
-	 * have changed, or if the change is at the link of the manager's own port.
+	 * Queries the given switches for changes, and reads the ports of those that report any.
+	 * Removes the links of ports that are down or have come up again, and adds the latter ports
+	 * to the frontier. Returns false if a switch does not respond, because its path may have
+	 * changed, or if the link of the manager's own port has changed.
 	 */
 	bool read_changes(const std::vector<int> &switches, std::vector<Frontier> &frontier)
 	{
@@ -87,7 +87,7 @@ private:
 					return false;
 				unlink({index, static_cast<std::uint8_t>(number)});
 			}
-		/* New links are followed only after all old ones have been removed. */
+		/* New links are followed only after all old links have been removed. */
 		for (int index : changed)
 			extend(index, frontier);
 		return true;
@@ -102,7 +102,7 @@ private:
 		other.peer = {};
 		if (subnet_.node(peer).is_switch())
 			return;
-		/* It is read again when it is found again. */
+		/* The node is read again when it is found again. */
 		other.path.clear();
 		other.known = false;
 	}
@@ -157,7 +157,7 @@ private:
 	Node &node(int index) { return subnet_.nodes[static_cast<std::size_t>(index)]; }
 
 	/* Queries the node behind each port. Returns the nodes that were not known before. */
-	std::vector<int> look(const std::vector<Frontier> &frontier)
+	std::vector<int> query_nodes(const std::vector<Frontier> &frontier)
 	{
 		std::vector<SmpRequest> batch;
 		for (const Frontier &f : frontier)
@@ -251,7 +251,7 @@ private:
 				ask({index, node.in_port}, node.path, ib::attr_port_info,
 				    node.in_port);
 		}
-		/* Further ports of a CA that is known already. */
+		/* More ports of a CA that is already known. */
 		for (PortRef late : std::exchange(late_ports_, {}))
 			ask(late, subnet_.port(late).path, ib::attr_port_info, late.port);
 		answer_all();
@@ -349,8 +349,8 @@ private:
 		unsigned last = node.info.num_ports;
 		if (!node.is_switch()) {
 			/*
-			 * There is nothing behind another node's CA, and one path from the
-			 * manager's own CA.
+			 * There is nothing behind another node's CA. The manager's own CA has only
+			 * one link.
 			 */
 			if (!node.path.empty())
 				return;

@@ -18,10 +18,10 @@ namespace weft::sm
 Subnet discover(MadClient &client);
 
 /*
- * Explores the subnet based on the result of an earlier sweep: only switches that report a change
- * of a port's state are read again, and only nodes behind such ports are searched for. Returns
- * nothing if this is not sufficient, and discover() must be used. Changes that do not affect links
- * (of a node description or a capability) are not detected.
+ * Explores the subnet based on the result of an earlier sweep. Reads only switches that report a
+ * change of a port's state, and searches only behind such ports for nodes. Returns nothing if this
+ * is not sufficient, and discover() must be used. Does not detect changes that do not affect links
+ * (of a node description or a capability).
  */
 std::optional<Subnet> discover_changes(MadClient &client, const Subnet &before);
 

@@ -11,7 +11,7 @@
 namespace weft::sm
 {
 
-/* The clock's maximum means never; such keys are not stored. */
+/* The clock's maximum means never. Keys with that time are not stored. */
 template<class Key>
 class DueIndex
 {
@@ -23,10 +23,10 @@ public:
 		if (due != TimePoint::max())
 			entries_.emplace(due, key);
 	}
-	/* @due: the time with which the key was added. */
+	/* @due is the time with which the key was added. */
 	void remove(TimePoint due, const Key &key) { entries_.erase({due, key}); }
 
-	/* Returns the clock's maximum if there are no keys. */
+	/* Returns the earliest time, or the clock's maximum if there are no keys. */
 	TimePoint first() const
 	{
 		return entries_.empty() ? TimePoint::max() : entries_.begin()->first;

@@ -52,8 +52,8 @@ void FairQueue::serve(Work &work, bool only_fresh)
 		if (!flow.runnable()) {
 			list.pop_front();
 			/*
-			 * First one round among the sources with a backlog, so that sending one MAD
-			 * at a time is no advantage.
+			 * Serve only one round of the sources without a backlog, so that a source
+			 * has no advantage from sending one MAD at a time.
 			 */
 			if (&list == &fresh_) {
 				backlogged_.push_back(source);
@@ -128,12 +128,12 @@ void FairQueue::run_job(Source source, Flow &flow, Work &work)
 		jobs_++;
 		return;
 	}
-	/* The job keeps its partial results, which need little memory at this point. */
+	/* The job keeps its partial results, which use little memory at this point. */
 	flow.parked = true;
 	parked_.push_back(source);
 }
 
-/* When an admitted job has ended, the one that has waited longest is admitted. */
+/* When an admitted job has ended, admits the one that has waited longest. */
 void FairQueue::unpark()
 {
 	if (parked_.empty()) {

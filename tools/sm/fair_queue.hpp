@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Received MADs by source, until they are handled. Each source gets an equal share of the work
- * (deficit round robin, as in RFC 8290), regardless of the number and cost of its MADs. A source
- * that had no work for a round is served before sources with a backlog.
+ * Queue of received MADs by source. Each source gets an equal share of the work (deficit round
+ * robin, as in RFC 8290), regardless of the number and cost of its MADs. A source that had no work
+ * for a round is served before sources with a backlog.
  */
 #pragma once
 
@@ -28,30 +28,31 @@ struct Job {
 	Query query;
 	/* Amount of work done so far. */
 	std::int64_t done = 0;
-	/* True if it is one of the jobs that may keep partial results. */
+	/* True if the job may keep partial results. */
 	bool admitted = false;
 };
 
 class FairQueue
 {
 public:
-	/* A port, or another sender of MADs: see MadClient. Their number is limited. */
+	/* A port, or another sender of MADs; see MadClient. The number of sources is limited. */
 	using Source = std::uint32_t;
 
 	/* Maximum number of waiting MADs of one source, and of all sources. */
 	static constexpr std::size_t kSourceMax = 256;
 	static constexpr std::size_t kTotalMax = 8192;
 	/*
-	 * This many requests of each source may wait even if other sources have filled the queue.
+	 * Number of requests of each source that may wait even if other sources have filled the
+	 * queue.
 	 */
 	static constexpr std::size_t kReserved = 4;
-	/* Maximum number of unfinished responses, because each uses memory. Further jobs wait. */
+	/* Maximum number of unfinished responses, because each uses memory. Other jobs wait. */
 	static constexpr std::size_t kJobsMax = 32;
 	/* Amount of work after which an unfinished response counts towards this limit. */
 	static constexpr std::int64_t kSmallJob = 2048;
 
 	struct Handlers {
-		/* Handles a MAD, or returns a job that computes the response. */
+		/* Handles a MAD, or returns a job that creates the response. */
 		std::function<std::optional<Job>(fabric::AddressedMad &&mad, Work &work)> begin;
 		/* Called when the response of the job is complete. */
 		std::function<void(const Job &job, Work &work)> finish;
@@ -59,19 +60,19 @@ public:
 	explicit FairQueue(Handlers handlers) : handlers_(std::move(handlers)) {}
 
 	/*
-	 * Callable on any thread. @urgent: handled before waiting requests of the same source.
+	 * Thread-safe. An @urgent MAD is handled before waiting requests of the same source.
 	 * Returns false if there is no space; MADs are unreliable, so well-behaved senders retry.
 	 */
 	bool push(Source source, bool urgent, fabric::AddressedMad &&mad);
 
 	/*
 	 * The following functions are called on the loop only. Serves sources until the budget is
-	 * used up or nothing waits.
+	 * used up or no MAD waits.
 	 */
 	void serve(Work &work) { serve(work, false); }
 	/* Serves only sources that had no work before. */
 	void serve_fresh(Work &work) { serve(work, true); }
-	/* Returns true if there is something to serve. */
+	/* Returns true if a MAD waits. */
 	bool waiting();
 
 private:
@@ -81,10 +82,10 @@ private:
 		std::optional<Job> job;
 		/* The job waits until another one ends. */
 		bool parked = false;
-		/* True if the source is in a list of those to be served. */
+		/* True if the source is in a list of sources to be served. */
 		bool listed = false;
 		/*
-		 * Work that may be done before other sources are served; negative after an
+		 * Work that may be done before other sources are served. Negative after an
 		 * expensive item.
 		 */
 		std::int64_t credit = Work::kQuantum;

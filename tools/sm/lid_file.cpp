@@ -45,7 +45,7 @@ void LidFile::store(const std::vector<LidTable::Entry> &entries)
 				    entry.lmc);
 	if (text == stored_)
 		return;
-	/* Written once per change, whether this succeeds or not. */
+	/* Write the file once per change, even if writing fails. */
 	stored_ = text;
 	const auto fresh = path_.string() + ".new";
 	std::error_code error;

@@ -38,7 +38,8 @@ public:
 	void assign(Subnet &subnet, unsigned lmc);
 
 	/*
-	 * At the next assign(), every known port gets new LIDs; if none are left, it keeps its own.
+	 * Makes the next assign() give new LIDs to every known port. A port keeps its LIDs if no
+	 * others are left.
 	 */
 	void renumber();
 
@@ -55,7 +56,7 @@ private:
 
 	std::unordered_map<ib::Guid, Range> by_guid_;
 	std::vector<bool> used_;
-	/* There is no free LID below. */
+	/* All LIDs below this one are in use. */
 	unsigned search_from_ = 1;
 };
 

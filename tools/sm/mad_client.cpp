@@ -16,7 +16,7 @@ namespace weft::sm
 namespace
 {
 
-/* Limit of responses that wait: those of the window, each repeated a few times. */
+/* Limit of responses that wait: those to the requests of the window, each repeated a few times. */
 constexpr std::size_t kAnswersMax = 1024;
 /* Number of responses during a sweep after which other tasks of the loop's reactor run. */
 constexpr std::size_t kAnswersPerTurn = 64;
@@ -44,8 +44,8 @@ bool is_urgent(const fabric::AddressedMad &mad)
 MadClient::MadClient(Loop &loop, fabric::Port &port, const Config &config, Handlers handlers)
     : loop_(loop), config_(config), handlers_(std::move(handlers)), requests_(handlers_.requests),
       /*
-       * A random start, so that neither late responses to an earlier manager on this port nor
-       * forged ones match.
+       * The TIDs start at a random number, so that neither late responses to an earlier manager on
+       * this port nor forged ones match.
        */
       first_tid_(loop.random()), end_tid_(first_tid_.load()),
       arrived_(std::in_place, loop, handlers_.arrived),
@@ -60,11 +60,11 @@ MadClient::MadClient(Loop &loop, fabric::Port &port, const Config &config, Handl
 {
 }
 
-/* Any thread. */
+/* Called on any thread. */
 void MadClient::received(fabric::AddressedMad &&mad)
 {
 	if (is_smp_answer(mad.mad.header)) {
-		/* Any port can send responses, so keep only those that may match a request. */
+		/* Any port can send responses, so keep only responses that may match a request. */
 		if (!is_awaited(mad.mad.header.tid))
 			return;
 		const MutexLock lock(mutex_);
@@ -80,7 +80,7 @@ void MadClient::received(fabric::AddressedMad &&mad)
 	wake();
 }
 
-/* Returns the source for the port that has sent a MAD, under any of its LIDs. */
+/* Returns the source for the port that has sent a MAD, whichever of its LIDs it has used. */
 FairQueue::Source MadClient::source_of(const fabric::AddressedMad &mad) const
 {
 	if (mad.mad.header.cls() != ib::MgmtClass::subn_directed_route)
@@ -103,7 +103,10 @@ bool MadClient::is_awaited(std::uint64_t tid) const
 
 void MadClient::close()
 {
-	/* After the first reset no MAD arrives; after the second there are no more callbacks. */
+	/*
+	 * After the first reset no MAD arrives any more, and after the second one no callback is
+	 * called any more.
+	 */
 	mads_.reset();
 	arrived_.reset();
 }
@@ -161,7 +164,7 @@ void MadClient::perform(std::vector<SmpRequest> &batch)
 
 /*
  * While responses arrive, other requesters get a share of the time, so that neither blocks the
- * other; otherwise they get all of it.
+ * other. Otherwise other requesters get all of it.
  */
 void MadClient::serve_others(std::size_t answered)
 {
@@ -253,7 +256,7 @@ void MadClient::take_answer(const fabric::AddressedMad &mad)
 	request.answered = true;
 	request.status = static_cast<std::uint16_t>(smp.header.status & ~ib::mad_status_direction);
 	std::memcpy(request.data, smp.data, sizeof(request.data));
-	/* The order is kept: the request that has waited longest is first. */
+	/* Keep the order: the request that has waited longest is first. */
 	pending_.erase(found);
 }
 

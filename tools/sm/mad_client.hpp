@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Sends requests and receives their responses over a MadPort, on one loop. Requests are sent in
- * batches, with several outstanding; lost ones are repeated. Incoming requests are queued by sender
- * (fair_queue.hpp), separately from responses to the manager's own requests, and a bounded amount
- * of work is done at a time.
+ * batches, with several outstanding, and are repeated if they are lost. Incoming requests are
+ * queued by sender (fair_queue.hpp), separately from responses to the manager's own requests, and a
+ * bounded amount of work is done at a time.
  */
 #pragma once
 
@@ -49,7 +49,7 @@ struct SmpRequest {
 	std::uint64_t mkey = 0;
 	std::uint8_t data[ib::smp_data_bytes] = {};
 
-	/* False if no response arrived; otherwise see status. */
+	/* False if no response arrived. Otherwise see `status`. */
 	bool answered = false;
 	std::uint16_t status = 0;
 
@@ -66,12 +66,12 @@ class MadClient
 {
 public:
 	struct Handlers {
-		/* Handlers of MADs that are no responses to own requests. */
+		/* Handlers of MADs that are not responses to own requests. */
 		FairQueue::Handlers requests;
 		/*
-		 * Works for other requesters, including requests(), until the budget is used up or
-		 * there is nothing to do. Called within perform(), so that they do not wait for a
-		 * sweep.
+		 * Handles requests of other nodes, including requests(), until the budget is used
+		 * up or there is nothing to do. Called within perform(), so that other nodes do not
+		 * wait for the end of a sweep.
 		 */
 		std::function<void(Work &work)> serve;
 		/* Returns true if serve() has something to do. */
@@ -83,27 +83,29 @@ public:
 	MadClient(Loop &loop, fabric::Port &port, const Config &config, Handlers handlers);
 
 	fabric::MadPort &mads() { return *mads_; }
-	/* Must be the last call, on the loop, and not within another function. */
+	/*
+	 * Stops all callbacks. Must be the last call, on the loop, and not within another function.
+	 */
 	void close();
 
 	Clock::time_point now() const { return loop_.now(); }
 
 	/*
-	 * Sends the requests and waits until each was answered or has timed out. Other tasks of the
-	 * loop's reactor run meanwhile.
+	 * Sends the requests, and returns when each was answered or has timed out. Other tasks of
+	 * the loop's reactor run meanwhile.
 	 */
 	void perform(std::vector<SmpRequest> &batch);
 	void perform(SmpRequest &request);
 
-	/* Handles the responses that have arrived; returns their number. */
+	/* Handles the responses that have arrived, and returns their number. */
 	std::size_t take_answers();
 	/* Log lines about MADs from ports. */
 	SourceLog &log() { return log_; }
 	/* Requests from other nodes. */
 	FairQueue &requests() { return requests_; }
-	/* Any thread. */
+	/* Thread-safe. */
 	void wake() { arrived_->signal(); }
-	/* Callable on any thread. perform() returns early from now on. */
+	/* Thread-safe. Makes perform() return early from now on. */
 	void stop();
 	bool stopped() const { return stopped_.load(std::memory_order_acquire); }
 
@@ -113,7 +115,9 @@ public:
 		mads_->send(address, mad);
 	}
 
-	/* Number of SMPs sent since the start, and of those that timed out. */
+	/*
+	 * Return the numbers of SMPs that were sent since the start, and of those that timed out.
+	 */
 	std::uint64_t smps() const { return smps_; }
 	std::uint64_t timeouts() const { return timeouts_; }
 
@@ -127,7 +131,7 @@ private:
 
 	void received(fabric::AddressedMad &&mad);
 	FairQueue::Source source_of(const fabric::AddressedMad &mad) const;
-	/* Callable on any thread. Returns true if a request with that TID may be outstanding. */
+	/* Thread-safe. Returns true if a request with that TID may be outstanding. */
 	bool is_awaited(std::uint64_t tid) const;
 	void transmit(const Pending &pending);
 	void take_answer(const fabric::AddressedMad &mad);
@@ -151,15 +155,15 @@ private:
 	/* Used on the loop only. */
 	/* Has at most as many entries as the window. */
 	std::vector<Pending> pending_;
-	/* Buffer of take_answers(); a member so that its memory is reused. */
+	/* Buffer of take_answers(), a member so that its memory is reused. */
 	std::vector<fabric::AddressedMad> taken_;
 	std::uint64_t smps_ = 0;
 	std::uint64_t timeouts_ = 0;
-	/* Work that other requesters may use during a sweep; negative after an expensive item. */
+	/* Work that other requesters may cause during a sweep. Negative after an expensive item. */
 	std::int64_t credit_ = 0;
 	std::size_t answered_since_turn_ = 0;
 
-	/* Declared last: its callbacks use the members above. */
+	/* Declared last, because its callbacks use the members above. */
 	std::optional<fabric::MadPort> mads_;
 };
 

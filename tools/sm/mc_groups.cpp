@@ -15,7 +15,7 @@ namespace
 
 using ib::McMemberRecord;
 
-/* Rate of groups if the links of all their members support it. */
+/* Rate of groups if the links of all members support it. */
 constexpr ib::Rate kDefaultRate = ib::Rate::gbps_10;
 
 constexpr Field kMemberFields[] = {
@@ -37,7 +37,10 @@ std::optional<ib::Pkey> ipoib_pkey(const ib::Gid &mgid)
 	return static_cast<ib::Pkey>(mgid.subnet_prefix() >> 16);
 }
 
-/* Returns the value that a request requires, if `preferred` does not meet its selector. */
+/*
+ * Returns `preferred` if it meets a request's selector, and otherwise the value that the request
+ * requires.
+ */
 unsigned choose(std::uint8_t byte, bool has_selector, bool has_value, unsigned preferred)
 {
 	if (!has_value)
@@ -167,15 +170,15 @@ ib::Gid McGroups::unused_mgid(std::uint8_t scope, ib::Lid mlid) const
 	const auto prefix = 0xff10a01b00000000 | std::uint64_t{scope} << 48;
 	std::uint64_t low = mlid;
 	/*
-	 * Hosts can create groups with MGIDs of this form, but not more than the maximum number of
-	 * groups, so the loop ends.
+	 * The loop ends, because hosts can create groups with MGIDs of this form, but not more than
+	 * the maximum number of groups.
 	 */
 	while (groups_.contains(ib::Gid::from_parts(prefix, low)))
 		low += std::uint64_t{1} << 16;
 	return ib::Gid::from_parts(prefix, low);
 }
 
-bool McGroups::have_room(ib::Guid port, const Group *group) const
+bool McGroups::may_join(ib::Guid port, const Group *group) const
 {
 	if (group && group->members.contains(port))
 		return true;
@@ -200,9 +203,9 @@ const McGroups::Group *McGroups::network_of(const ib::Gid &mgid) const
 }
 
 /*
- * The hosts of an IPoIB network join its groups with the parameters of its broadcast group, and no
- * others (RFC 4391 sections 5 and 6), so a group with other parameters would exclude them. For the
- * rate, they use the value at the time when they joined.
+ * The hosts of an IPoIB network join its groups only with the parameters of its broadcast group
+ * (RFC 4391 sections 5 and 6), so a group with other parameters would exclude them. The rate may be
+ * one that the broadcast group had when a host joined it.
  */
 bool McGroups::is_of_its_network(const McMemberRecord &record, const Group *network)
 {
@@ -363,7 +366,7 @@ RecordSet McGroups::join(const Subnet &subnet, const Requester &requester, const
 	auto at = groups_.end();
 	if (has_component(mad, McMemberRecord::c_mgid) && !wanted.mgid.is_zero())
 		at = groups_.find(wanted.mgid);
-	if (!have_room(guid, at == groups_.end() ? nullptr : &at->second))
+	if (!may_join(guid, at == groups_.end() ? nullptr : &at->second))
 		return RecordSet::failure(ib::sa_status_no_resources);
 	if (at == groups_.end()) {
 		at = create(requester, mad, now, status);
@@ -440,7 +443,7 @@ void McGroups::erase(Groups::iterator group)
 
 void McGroups::remove_if_unused(Groups::iterator group)
 {
-	/* A group is deleted with its last full member (IBA 15.2.5.17.3). */
+	/* A group is deleted when its last full member leaves (IBA 15.2.5.17.3). */
 	if (group->second.full_members != 0 || group->second.broadcast_of)
 		return;
 	const ib::Gid mgid = group->first;
@@ -474,7 +477,7 @@ Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 		if (!request_fits(mad, group))
 			return Query::Step::more;
 		/*
-		 * Members are only reported to trusted requesters, and to a requester that queries
+		 * Members are reported only to trusted requesters, and to a requester that queries
 		 * its own port.
 		 */
 		if (has_component(mad, McMemberRecord::c_port_gid)) {
@@ -493,8 +496,9 @@ Query McGroups::query(const Requester &requester, const ib::SaMad &mad) const
 }
 
 /*
- * A slower port must be able to join, so the rate can be lowered at any time. It is raised only
- * while the group has no members, because members use the rate of their join.
+ * Adjusts the rate of a group. It is lowered at any time, so that a slower port can join. It is
+ * raised only while the group has no members, because members use the rate with which they have
+ * joined.
  */
 void McGroups::adjust_rate(Group &group)
 {

@@ -29,35 +29,35 @@ public:
 	using Watcher = std::function<void(const ib::Gid &mgid, bool created)>;
 
 	/*
-	 * The number of groups that one port may join, of the 4,096 that switches have tables for.
-	 * A group exists as long as it has a full member, so no port can keep more of them than
-	 * this.
+	 * Maximum number of groups that one port may join, out of the 4,096 for which switches have
+	 * tables. A group exists as long as it has a full member, so one port cannot keep more
+	 * groups than this.
 	 */
 	static constexpr std::size_t kMembershipsOfOne = 512;
 
 	McGroups(const Config &config, SourceLog &log, Watcher watcher);
 
-	/* Set, Delete, Get and GetTable of MCMemberRecord. @now: for the log. */
+	/* Handle Set, Delete, Get and GetTable of MCMemberRecord. @now is used for the log. */
 	RecordSet join(const Subnet &subnet, const Requester &requester, const ib::SaMad &mad,
 		       Clock::time_point now, Work &work);
 	RecordSet leave(const Requester &requester, const ib::SaMad &mad, Work &work);
 	Query query(const Requester &requester, const ib::SaMad &mad) const;
 
 	/*
-	 * Uses a new subnet: ports that have disappeared leave their groups, and every tree is
-	 * recomputed.
+	 * Uses a new subnet: removes ports that have disappeared from their groups, and recomputes
+	 * every tree.
 	 */
 	void subnet_changed(const Subnet &subnet);
 	/*
-	 * Returns the trees of groups whose members have changed since the last call; or of all
-	 * groups.
+	 * Returns the trees of groups whose members have changed since the last call, or of all
+	 * groups after subnet_changed().
 	 */
 	std::vector<McRoute> take_changes(const Subnet &subnet);
 	std::vector<McRoute> all_routes(const Subnet &subnet);
 	bool changed() const { return !dirty_.empty(); }
 
 	/*
-	 * For path records: copies the group's record without a member; returns false if there is
+	 * Copies the group's record without a member, for path records. Returns false if there is
 	 * no such group.
 	 */
 	bool find(const ib::Gid &mgid, ib::McMemberRecord &record) const;
@@ -66,11 +66,11 @@ public:
 private:
 	struct Member {
 		std::uint8_t join_state = 0;
-		/* A proxy has joined for the port, and may leave for it. */
+		/* True if a proxy has joined for the port. The proxy may then leave for it. */
 		bool by_proxy = false;
 	};
 	struct Group {
-		/* PortGID, JoinState and ProxyJoin are zero. */
+		/* The record of the group. PortGID, JoinState and ProxyJoin are zero. */
 		ib::McMemberRecord record{};
 		/*
 		 * The partition whose IPoIB broadcast group this is, or null. Broadcast groups are
@@ -78,8 +78,8 @@ private:
 		 */
 		const Partition *broadcast_of = nullptr;
 		/*
-		 * For a broadcast group: the rate with which its first member joined; that member
-		 * may not know that the rate has decreased since.
+		 * For a broadcast group, the rate with which its first member has joined. That
+		 * member may not know that the rate has decreased since.
 		 */
 		unsigned joined_rate = 0;
 		/* Keyed by port GUID. */
@@ -90,8 +90,8 @@ private:
 	using Groups = std::map<ib::Gid, Group>;
 
 	/*
-	 * Returns the rate of a partition's groups without a requested rate: the configured one, or
-	 * else the highest, up to 10 Gb/s, that the links of all members support.
+	 * Returns the rate of a partition's groups whose creator requests none: the configured
+	 * rate, or otherwise the highest rate up to 10 Gb/s that the links of all members support.
 	 */
 	static ib::Rate rate_for(const Subnet &subnet, const Partition &partition);
 	void adjust_rate(Group &group);
@@ -103,23 +103,20 @@ private:
 	/* Sets the join state of a member; 0 removes it. */
 	void set_join_state(Group &group, std::map<ib::Guid, Member>::iterator member,
 			    std::uint8_t join_state);
-	/* Charges for writing a group's tree again. */
+	/* Charges for writing a group's tree. */
 	void charge_for_tree(const Group &group, Work &work) const;
-	/*
-	 * Returns the broadcast group of the IPoIB network to which a group belongs; null if there
-	 * is none.
-	 */
+	/* Returns the broadcast group of the IPoIB network to which a group belongs, or null. */
 	const Group *network_of(const ib::Gid &mgid) const;
 	/* Returns true if a new group belongs to no network, or has its network's parameters. */
 	static bool is_of_its_network(const ib::McMemberRecord &record, const Group *network);
 	/* Returns an MGID with the SA's own prefix that no group has (IBA 15.2.5.17.2). */
 	ib::Gid unused_mgid(std::uint8_t scope, ib::Lid mlid) const;
-	/* Returns true if the port is in the group, or may join one more. */
-	bool have_room(ib::Guid port, const Group *group) const;
+	/* Returns true if the port is in the group, or may join another group. */
+	bool may_join(ib::Guid port, const Group *group) const;
 	/* Decrements the number of groups of the port. */
 	void forget_membership(ib::Guid port);
 	void remove_if_unused(Groups::iterator group);
-	/* Returns the MLID for the next group; 0 if the switches' tables are full. */
+	/* Returns the MLID for the next group, or 0 if the switches' tables are full. */
 	ib::Lid free_mlid() const;
 	bool port_can_join(const Subnet &subnet, PortRef port, const Group &group) const;
 	bool request_fits(const ib::SaMad &mad, const Group &group) const;

@@ -10,13 +10,16 @@ namespace weft::sm
 {
 
 /*
- * Allocates the lowest free multicast LID, in a time that does not depend on the number of those in
- * use.
+ * Allocates the lowest free multicast LID, in a time that does not depend on the number of
+ * allocated ones.
  */
 class MlidPool
 {
 public:
-	/* Returns the lowest free one; if there is none, a value above ib::lid_multicast_last. */
+	/*
+	 * Returns the lowest free multicast LID. If there is none, returns a value above
+	 * ib::lid_multicast_last.
+	 */
 	ib::Lid lowest() const { return returned_.empty() ? next_ : *returned_.begin(); }
 
 	/* Allocates lowest(), which must exist. */
@@ -33,7 +36,7 @@ public:
 private:
 	/* This MLID and all higher ones were never allocated. */
 	ib::Lid next_ = ib::lid_multicast_first;
-	/* Free MLIDs below that. */
+	/* Free MLIDs below next_. */
 	std::set<ib::Lid> returned_;
 };
 

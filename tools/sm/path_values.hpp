@@ -12,7 +12,7 @@
 namespace weft::sm
 {
 
-/* The longest time that a packet spends in the subnet: 4.096 us * 2^18, about a second. */
+/* The maximum time that a packet spends in the subnet: 4.096 us * 2^18, about a second. */
 inline constexpr std::uint8_t kPacketLifetime = 18;
 
 /* The codes of rates are not sorted by rate. */

@@ -17,7 +17,9 @@ namespace
 
 using ib::PathRecord;
 
-/* Limit of records in an answer: all paths of a large subnet would not fit into any buffer. */
+/*
+ * Limit of records in an answer, because the paths of a large subnet would not fit into any buffer.
+ */
 constexpr std::size_t kRecordsMax = 65536;
 
 /* Returns true if a path whose value is at most @best may meet a request's selector. */
@@ -88,7 +90,7 @@ public:
 	}
 
 private:
-	/* The ports that may be one end of a path, as far as they have been filtered. */
+	/* The ports that may be one end of a path, as far as they have been checked. */
 	struct End {
 		/*
 		 * True if the request selects no port. The first @filtered end ports of the subnet
@@ -107,7 +109,7 @@ private:
 
 	bool names(unsigned component) const { return has_component(mad_, component); }
 
-	/* Selects the end ports that match a GID and a LID of the request. */
+	/* Selects the end ports that match the request's GID and LID for one end. */
 	bool select(unsigned gid_component, const ib::Gid &gid, unsigned lid_component, ib::Lid lid,
 		    End &end)
 	{
@@ -138,7 +140,7 @@ private:
 		return true;
 	}
 
-	/* Filters the next ports; returns true if there are no more. */
+	/* Checks the next ports. Returns true if there are no more. */
 	bool filter(End &end, bool is_source, Work &work)
 	{
 		while (end.all && end.filtered < subnet_->end_ports.size()) {
@@ -158,7 +160,7 @@ private:
 		if (port.lid == 0 ||
 		    std::ranges::none_of(port.pkeys, [this](ib::Pkey pkey) { return fits(pkey); }))
 			return false;
-		/* Port 0 of a switch has no link. */
+		/* Port 0 of a switch cannot be a source, because it has no link. */
 		if (!is_source || subnet_->node(ref).is_switch())
 			return true;
 		const auto mtu = static_cast<unsigned>(port.info.neighbor_mtu());
@@ -187,8 +189,8 @@ private:
 	}
 
 	/*
-	 * Returns a P_Key that both ends have, at least one of them as a full member; 0 if there is
-	 * none.
+	 * Returns a P_Key that both ends have, and at least one of them as a full member. Returns 0
+	 * if there is none.
 	 */
 	ib::Pkey shared_pkey(const PortData &a, const PortData &b, Work &work) const
 	{
@@ -204,9 +206,9 @@ private:
 	}
 
 	/*
-	 * Adds the next path between two ports if the request matches it; returns true if there are
-	 * more. With an LMC there is one path for each of the destination's LIDs, and the path back
-	 * uses the same offset.
+	 * Adds the next path between two ports if it matches the request. Returns true if there are
+	 * more. With an LMC there is one path for each of the destination's LIDs, and the return
+	 * path uses the same offset.
 	 */
 	bool next_path(PortRef source, PortRef destination, RecordSet &answer, Work &work)
 	{
@@ -299,7 +301,7 @@ private:
 	const ib::SaMad mad_;
 	const PathRecord &wanted_ = record_of<PathRecord>(mad_);
 	const bool single_;
-	/* SLs except 0, keyed by the base of the P_Key. */
+	/* SLs of partitions, keyed by the base of the P_Key; partitions with SL 0 have no entry. */
 	std::unordered_map<ib::Pkey, std::uint8_t> sls_;
 	/* Status of the answer if there are no paths. */
 	std::uint16_t status_ = 0;
@@ -313,7 +315,7 @@ private:
 	unsigned limit_ = 0;
 };
 
-/* Returns the path to a multicast group, which has the parameters of the group. */
+/* Returns the path to a multicast group, with the group's parameters. */
 RecordSet group_path(const Subnet &subnet, const Config &config, const McGroups &groups,
 		     const ib::SaMad &mad, PortRef requester)
 {

@@ -12,13 +12,13 @@
 namespace weft::sm
 {
 
-/* Limit of port pairs of one request, which no client needs to exceed. */
+/* Limit of port pairs of one request. It exceeds what clients need. */
 constexpr std::size_t kPathPairsMax = 262144;
 
 /*
- * Answers a request with matching PathRecords (IBA 15.2.5.16). @requester: the sender's port; a Get
- * without a source is about that port. Ports that cannot match are excluded before any route is
- * followed. A request that still covers too many pairs is refused.
+ * Answers a request with the matching PathRecords (IBA 15.2.5.16). @requester is the sender's port.
+ * A Get without a source is about that port. Ports that cannot match are excluded before any route
+ * is followed. A request that still covers too many pairs is refused.
  */
 Query find_paths(std::shared_ptr<const Subnet> subnet, const Config &config, const McGroups &groups,
 		 const ib::SaMad &mad, PortRef requester);

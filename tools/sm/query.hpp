@@ -17,7 +17,7 @@ class Query
 {
 public:
 	enum class Step : std::uint8_t { more, done };
-	/* Adds the next few records, and charges for them. Called until it returns done. */
+	/* Adds the next few records, and charges for them. Called until it returns `done`. */
 	using Next = std::function<Step(RecordSet &answer, Work &work)>;
 
 	/* Creates a query that is already complete. */
@@ -37,7 +37,7 @@ public:
 		});
 	}
 
-	/* Continues until the work budget is used up; returns true if the answer is complete. */
+	/* Continues until the work budget is used up. Returns true if the answer is complete. */
 	bool run(Work &work)
 	{
 		while (!done_ && work.left()) {
@@ -54,7 +54,7 @@ public:
 	const RecordSet &answer() const { return answer_; }
 
 private:
-	/* Larger than any table of a subnet with 10,000 ports. */
+	/* Exceeds any table of a subnet with 10,000 ports. */
 	static constexpr std::size_t kAnswerBytesMax = std::size_t{16} << 20;
 
 	Next next_;

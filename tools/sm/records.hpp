@@ -77,8 +77,7 @@ inline bool has_component(const ib::SaMad &mad, unsigned number)
 }
 
 /*
- * Returns true if an encoded value meets a request's selector; `order` maps an encoding to its
- * rank.
+ * Returns true if an encoded value meets a request's selector. @order maps an encoding to its rank.
  */
 template<class Order>
 bool selector_allows(std::uint8_t byte, bool has_selector, unsigned actual, Order &&order)

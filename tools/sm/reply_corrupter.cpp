@@ -24,8 +24,8 @@ void ReplyCorrupter::pass(ib::SaMad &answer)
 	if (one_in == 0)
 		return;
 	std::uint64_t seed = seed_.load(std::memory_order_relaxed);
-	if (drawn_from_ != seed) {
-		drawn_from_ = seed;
+	if (seed_in_use_ != seed) {
+		seed_in_use_ = seed;
 		random_.seed(seed);
 	}
 	if (below(one_in) != 0)

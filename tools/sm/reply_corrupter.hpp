@@ -18,11 +18,11 @@ class ReplyCorrupter
 {
 public:
 	/*
-	 * From now on one answer in `one_in` is corrupted, selected by `seed`; 0 stops this.
-	 * Callable on any thread.
+	 * From now on, corrupts one of `one_in` answers, selected by `seed`. 0 stops this.
+	 * Thread-safe.
 	 */
 	void randomise(std::uint64_t seed, std::uint32_t one_in);
-	/* Returns the number of corrupted answers. Callable on any thread. */
+	/* Returns the number of corrupted answers. Thread-safe. */
 	std::uint64_t corrupted() const { return corrupted_.load(std::memory_order_relaxed); }
 
 	/*
@@ -38,8 +38,8 @@ private:
 	std::atomic<std::uint32_t> one_in_{0};
 	std::atomic<std::uint64_t> seed_{0};
 	std::atomic<std::uint64_t> corrupted_{0};
-	/* Used on the manager's thread only; restarted with every seed. */
-	std::optional<std::uint64_t> drawn_from_;
+	/* Seed of the random numbers in use. Used on the manager's thread only. */
+	std::optional<std::uint64_t> seed_in_use_;
 	std::mt19937_64 random_;
 };
 

@@ -13,7 +13,7 @@ namespace weft::sm
 struct Requester {
 	/* GUID of the port with the source LID of the request; 0 if no port has it. */
 	ib::Guid port_guid = 0;
-	/* The request contains the manager's SM_Key. */
+	/* True if the request contains the manager's SM_Key. */
 	bool trusted = false;
 	/* The source LID of the request, for the log. */
 	ib::Lid lid = 0;

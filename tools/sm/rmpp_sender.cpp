@@ -17,7 +17,7 @@ using ib::RmppHeader;
 
 constexpr auto kResponseTimeout = 500ms;
 constexpr unsigned kRetriesMax = 6;
-/* Maximum number of transfers. Above it, requesters must repeat their requests later. */
+/* Maximum number of transfers. Beyond it, requesters must repeat their requests later. */
 constexpr std::size_t kTransfersMax = 1024;
 /* Maximum number of segments in flight, even if the receiver's window is larger. */
 constexpr std::uint32_t kWindowMax = 64;
@@ -30,10 +30,13 @@ void RmppSender::start(const fabric::MadAddress &to, std::uint64_t requester, co
 		       RecordSet records)
 {
 	const Key key{to.dlid, head.header.tid};
-	/* The request was repeated while its answer is being sent. The transfer continues. */
+	/*
+	 * The requester has repeated its request while the answer is being sent. The transfer
+	 * continues.
+	 */
 	if (transfers_.contains(key))
 		return;
-	/* Count per port, not per LID, because a port may have many LIDs. */
+	/* Transfers are counted per port, because a port may have many LIDs. */
 	const auto known = requesters_.find(requester);
 	const Requester its = known == requesters_.end() ? Requester{} : known->second;
 	const std::size_t size = records.bytes().size();
@@ -72,9 +75,7 @@ void RmppSender::set_due(const Key &key, Transfer &transfer, Clock::time_point d
 	due_.add(due, key);
 }
 
-/*
- * Lets run() send what the window permits. If there is nothing to send, the timeout is restarted.
- */
+/* Lets run() send the segments that the window permits. If there are none, restarts the timeout. */
 void RmppSender::begin_sending(const Key &key, Transfer &transfer)
 {
 	if (transfer.sending)
@@ -215,7 +216,7 @@ void RmppSender::handle(const fabric::AddressedMad &mad)
 		end(found);
 		return;
 	}
-	/* An old ACK that arrives after a later one. */
+	/* Ignore an old ACK that arrives after a later one. */
 	if (segment < transfer.acknowledged)
 		return;
 	/* An ACK without progress does not extend the receiver's timeout. */
@@ -232,7 +233,7 @@ void RmppSender::handle(const fabric::AddressedMad &mad)
 	begin_sending(found->first, transfer);
 }
 
-/* The key was already removed from the index. */
+/* Handles a timeout. The key was already removed from the index. */
 void RmppSender::expire(const Key &key, Work &work)
 {
 	const auto found = transfers_.find(key);

@@ -22,8 +22,8 @@ class RmppSender
 {
 public:
 	/*
-	 * Limits of transfers to one requester, and of unacknowledged bytes of all transfers. Above
-	 * them, requests must be repeated.
+	 * Limits of transfers to one requester, and of unacknowledged bytes of all transfers.
+	 * Beyond them, requests must be repeated.
 	 */
 	static constexpr std::size_t kTransfersOfOne = 16;
 	static constexpr std::size_t kBytesMax = std::size_t{256} << 20;
@@ -40,10 +40,11 @@ public:
 	/* Handles an ACK, STOP or ABORT. */
 	void handle(const fabric::AddressedMad &mad);
 	/*
-	 * Sends segments, one for each requester in rotation; repeats or drops what is due at @now.
+	 * Sends segments, one for each requester in rotation. Repeats or drops transfers that are
+	 * due at @now.
 	 */
 	void run(Clock::time_point now, Work &work);
-	/* Returns when run() has something to do; the clock's maximum if there is no transfer. */
+	/* Returns when run() has work to do, or the clock's maximum if there is no transfer. */
 	Clock::time_point due() const;
 	std::size_t transfers() const { return transfers_.size(); }
 
@@ -63,7 +64,10 @@ private:
 		std::uint32_t sent = 0;
 		std::uint32_t window_last = 1;
 		unsigned retries = 0;
-		/* True if it is in the requester's list of transfers with segments to send. */
+		/*
+		 * True if the transfer is in the requester's list of transfers with segments to
+		 * send.
+		 */
 		bool sending = false;
 		/*
 		 * Time at which the acknowledgement is overdue; the clock's maximum while segments

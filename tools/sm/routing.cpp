@@ -64,7 +64,7 @@ void measure(Subnet &subnet, const Edges &edges)
 
 struct Target {
 	ib::Lid lid;
-	/* The port of the switch to which it is connected; 0 for the switch itself. */
+	/* The port of the switch to which the end port is connected, or 0 for the switch itself. */
 	std::uint8_t port;
 };
 
@@ -105,7 +105,7 @@ void route(Subnet &subnet)
 		ends[index] = std::ranges::any_of(
 			targets[index], [](const Target &target) { return target.port != 0; });
 	std::optional<UpDown> up_down;
-	if (may_lock_up(subnet, edges, ends))
+	if (may_deadlock(subnet, edges, ends))
 		up_down.emplace(subnet, edges);
 
 	/* The ports on shortest paths, and their numbers of LIDs. */
@@ -116,7 +116,7 @@ void route(Subnet &subnet)
 	std::vector<Route> nearer;
 	for (std::size_t destination = 0; destination < count; destination++) {
 		if (up_down)
-			up_down->aim(destination);
+			up_down->set_destination(destination);
 		for (std::size_t at = 0; at < count; at++) {
 			Lft &lft = subnet.lfts[at];
 			if (at == destination) {
@@ -131,7 +131,7 @@ void route(Subnet &subnet)
 			nearer.clear();
 			auto &used = load[at];
 			for (const Edge &edge : edges[at])
-				if (up_down ? up_down->leads(at, edge)
+				if (up_down ? up_down->may_follow(at, edge)
 					    : subnet.hops(static_cast<int>(destination), edge.to) +
 							      1 ==
 						      hops)
@@ -172,12 +172,12 @@ std::optional<PathLimits> walk(const Subnet &subnet, PortRef from, ib::Lid to)
 			if (!at)
 				return std::nullopt;
 		}
-		/* The limits of the port itself also apply to a path back to itself. */
+		/* The limits of the port itself also apply to a path to itself. */
 		pass(from);
 	}
 	while (at != target && at.node != target.node) {
 		const Node &node = subnet.node(at);
-		/* A path with more hops than switches is a loop. */
+		/* A path with more hops than there are switches is a loop. */
 		if (!node.is_switch() || limits.hops > subnet.switches.size() + 1)
 			return std::nullopt;
 		const Lft &lft = subnet.lfts[static_cast<std::size_t>(node.switch_index)];
@@ -187,7 +187,7 @@ std::optional<PathLimits> walk(const Subnet &subnet, PortRef from, ib::Lid to)
 		pass({at.node, out});
 		at = node.ports[out].peer;
 	}
-	/* The packet reaches the node by another port. */
+	/* The packet reaches the node by another port than @to. */
 	if (at != target && !subnet.node(target).is_switch())
 		return std::nullopt;
 	if (limits.hops == 0) {
@@ -209,8 +209,8 @@ McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members)
 	};
 
 	/*
-	 * Branches of the spanning tree that have members and are not connected yet, by the depth
-	 * and index of their upper end; and the number of them in each part of the subnet.
+	 * The branches of the spanning tree that have members and are not connected yet, by the
+	 * depth and index of their upper end, and their number in each part of the subnet.
 	 */
 	std::priority_queue<std::pair<unsigned, std::size_t>> branches;
 	std::vector<bool> is_branch(count);

@@ -10,11 +10,11 @@ namespace weft::sm
 {
 
 /*
- * Fills in the links, hop counts and spanning tree between switches, and the linear forwarding
- * table of every switch. Routes are shortest paths; if these could deadlock, with each other or
+ * Computes the links, hop counts and spanning tree between switches, and the linear forwarding
+ * table of every switch. Routes are shortest paths. If these could deadlock, with each other or
  * with multicast along the spanning tree, up/down routes are used (up_down.hpp). Among equal paths,
- * the port with the fewest LIDs is chosen. LIDs must be assigned. Costs switches * links for the
- * distances and LIDs * switches for the tables.
+ * the port with the fewest LIDs is chosen. LIDs must be assigned. The cost is switches * links for
+ * the distances and LIDs * switches for the tables.
  */
 void route(Subnet &subnet);
 
@@ -25,7 +25,7 @@ struct PathLimits {
 	unsigned hops = 0;
 };
 
-/* Follows the forwarding tables; returns nothing if they do not lead to the LID. */
+/* Follows the forwarding tables. Returns nothing if they do not lead to the LID. */
 std::optional<PathLimits> walk(const Subnet &subnet, PortRef from, ib::Lid to);
 
 /* The ports of a multicast tree, by switch index: bit n represents port n. */
@@ -34,8 +34,8 @@ using McTree = std::vector<PortMask>;
 
 /*
  * Returns the smallest part of the subnet's spanning tree that connects the members' ports.
- * Switches outside of it have an empty mask. If the subnet has unconnected parts, each has a tree
- * of its own. The subnet must be routed.
+ * Switches that do not belong to it have an empty mask. If the subnet has unconnected parts, each
+ * has its own tree. The subnet must be routed.
  */
 McTree multicast_tree(const Subnet &subnet, const std::vector<PortRef> &members);
 

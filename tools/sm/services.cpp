@@ -16,7 +16,7 @@ using ib::ServiceRecord;
 
 constexpr std::size_t kServicesMax = 65536;
 
-/* Identity, name and each element of the data arrays is a separate component. */
+/* Returns the components of the record: identity, name, and each element of the data arrays. */
 constexpr auto make_fields()
 {
 	std::array<Field, 5 + 16 + 8 + 4 + 2> fields{};
@@ -47,8 +47,8 @@ Services::Identity Services::identity(const ServiceRecord &record)
 	return {record.gid.interface_id(), record.gid, record.id.value(), record.pkey.value()};
 }
 
-/* Returns true if one more service is permitted, in total and for its port. */
-bool Services::have_room(const ServiceRecord &record) const
+/* Returns true if another service is permitted, in total and for its port. */
+bool Services::may_add(const ServiceRecord &record) const
 {
 	const auto its = counts_.find(record.gid.interface_id());
 	return services_.size() < kServicesMax &&
@@ -75,13 +75,13 @@ RecordSet Services::add(const Requester &requester, const ib::SaMad &mad, Clock:
 	/* The service must be on the requester's own port, unless the requester is trusted. */
 	if (!requester.may_act_for(wanted.gid.interface_id()))
 		return RecordSet::failure(ib::sa_status_denied);
-	/* P_Key 0 matches any P_Key; a lease of zero expires at once. */
+	/* P_Key 0 matches any P_Key. A lease of zero expires at once. */
 	auto existing = services_.find(identity(wanted));
 	if (existing != services_.end() && !std::equal(std::begin(wanted.key), std::end(wanted.key),
 						       std::begin(existing->second.record.key)))
 		return RecordSet::failure(ib::sa_status_denied);
 	if (existing == services_.end()) {
-		if (!have_room(wanted))
+		if (!may_add(wanted))
 			return RecordSet::failure(ib::sa_status_no_resources);
 		existing = services_.try_emplace(identity(wanted)).first;
 		counts_[wanted.gid.interface_id()]++;
@@ -126,7 +126,9 @@ Query Services::query(const ib::SaMad &mad) const
 		work.charge(2 * cost::kCompared);
 		if (!fields_match(kServiceFields, mad.component_mask, mad.data, &at->second.record))
 			return Query::Step::more;
-		/* The key is a secret of the port that registered the service. */
+		/*
+		 * Do not report the key, which is a secret of the port that registered the service.
+		 */
 		ServiceRecord shown = at->second.record;
 		if (!has_component(mad, ServiceRecord::c_key))
 			std::fill(std::begin(shown.key), std::end(shown.key), std::uint8_t{0});

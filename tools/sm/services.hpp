@@ -21,11 +21,11 @@ class Services
 public:
 	/*
 	 * Maximum number of services of one port, out of 65,536 in total, so that no port can use
-	 * all.
+	 * up all.
 	 */
 	static constexpr std::size_t kServicesOfOne = 1024;
 
-	/* Set, Delete, Get and GetTable of ServiceRecord. */
+	/* Handle Set, Delete, Get and GetTable of ServiceRecord. */
 	RecordSet add(const Requester &requester, const ib::SaMad &mad, Clock::time_point now);
 	RecordSet remove(const Requester &requester, const ib::SaMad &mad);
 	Query query(const ib::SaMad &mad) const;
@@ -47,7 +47,7 @@ private:
 	 */
 	using Identity = std::tuple<ib::Guid, ib::Gid, std::uint64_t, std::uint16_t>;
 	static Identity identity(const ib::ServiceRecord &record);
-	bool have_room(const ib::ServiceRecord &record) const;
+	bool may_add(const ib::ServiceRecord &record) const;
 
 	std::map<Identity, Service>::iterator erase(std::map<Identity, Service>::iterator service);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Log lines that are caused by the MADs of a port. They are limited per port, so that one port can
- * neither fill the log nor suppress lines about others.
+ * Log lines that the MADs of a port cause. They are limited per port, so that one port can neither
+ * fill the log nor suppress lines about other ports.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet as one sweep discovered and configured it. Created by a sweep, immutable once
- * published.
+ * The subnet as one sweep has discovered and configured it. A sweep creates it, and it is immutable
+ * once published.
  */
 #pragma once
 
@@ -63,7 +63,7 @@ struct PortData {
 	/* True if PortInfo was read. */
 	bool known = false;
 	ib::PortInfo info{};
-	/* The other end of the link; empty if no node has responded there. */
+	/* The other end of the link. Empty if no node has responded there. */
 	PortRef peer{};
 	/* End ports only: CA ports and port 0 of switches. */
 	ib::Guid guid = 0;
@@ -84,11 +84,11 @@ struct Node {
 	std::uint8_t in_port = 0;
 	/* Indexed by number, from 0. */
 	std::vector<PortData> ports;
-	/* Index among the switches; -1 for others. */
+	/* Index among the switches; -1 for other nodes. */
 	int switch_index = -1;
 
 	bool is_switch() const { return info.type() == ib::NodeType::switch_; }
-	/* The description for log lines, escaped because a guest chooses the text. */
+	/* Returns the description for log lines, escaped because a guest chooses the text. */
 	std::string printable_name() const
 	{
 		const std::string_view text(description.text, sizeof(description.text));
@@ -96,7 +96,7 @@ struct Node {
 	}
 };
 
-/* Output port of each LID; LIDs beyond the end are dropped. */
+/* Output port of each LID. Packets to LIDs beyond the end are dropped. */
 using Lft = std::vector<std::uint8_t>;
 
 /* A link from one switch to another. */
@@ -112,7 +112,9 @@ using Edges = std::vector<std::vector<Edge>>;
 /* A switch's link towards the root of the spanning tree of its part of the subnet. */
 struct TreeLink {
 	int root = -1;
-	/* Hops to the root, and the link for the first hop, which the root does not have. */
+	/*
+	 * Number of hops to the root, and the link of the first hop, which the root does not have.
+	 */
 	unsigned depth = 0;
 	Edge up{0, 0, -1};
 };
@@ -129,11 +131,11 @@ struct Subnet {
 	ib::Lid top_lid = 0;
 	/* Indexed by switch. */
 	std::vector<Lft> lfts;
-	/* Links between switches; route() computes them, and the distances. */
+	/* Links between switches. route() computes them and the distances. */
 	Edges edges;
-	/* The tree that contains the trees of all multicast groups; indexed by switch. */
+	/* The tree that contains the trees of all multicast groups, indexed by switch. */
 	std::vector<TreeLink> spanning_tree;
-	/* Hops between switches, as rows of a matrix; 0xff if unreachable. */
+	/* Number of hops between switches, as rows of a matrix; 0xff if unreachable. */
 	std::vector<std::uint8_t> distance;
 
 	std::uint8_t hops(int from, int to) const
@@ -161,8 +163,8 @@ struct Subnet {
 		return node(ref).is_switch() ? node(ref).path : port(ref).path;
 	}
 	/*
-	 * Returns the switch port to which an end port is connected; for a switch's port 0, that
-	 * port itself. Empty for two CAs without a switch.
+	 * Returns the switch port to which an end port is connected, or the end port itself if it
+	 * is a switch's port 0. Returns an empty reference for two CAs without a switch.
 	 */
 	PortRef attachment(PortRef end_port) const
 	{

@@ -92,7 +92,7 @@ std::optional<Job> SubnetAdministration::handle(fabric::AddressedMad &&received,
 {
 	auto &mad = reinterpret_cast<ib::SaMad &>(received.mad);
 	const ib::MadHeader &header = mad.header;
-	/* This manager is not master, so do not answer; clients then find the master. */
+	/* This manager is not master, so it does not answer. Clients then find the master. */
 	if (!subnet_)
 		return std::nullopt;
 	if (header.is_method(MadMethod::report_resp)) {
@@ -234,7 +234,7 @@ void SubnetAdministration::answer(const fabric::MadAddress &from, const ib::SaMa
 	std::uint16_t status = records.status();
 	if (status == 0 && !table && records.count() == 0)
 		status = ib::sa_status_no_records;
-	/* A Get requires exactly one record, and several match (IBA 15.4.5). */
+	/* A Get requires exactly one record, but several match (IBA 15.4.5). */
 	if (status == 0 && !table && records.count() > 1)
 		status = ib::sa_status_too_many_records;
 	mad.attr_offset = static_cast<std::uint16_t>(records.stride() / 8);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Subnet administration, IBA 15: answers requests of end nodes about the subnet. Runs on the
- * manager's thread and uses the subnet that the last complete sweep published. All work for
- * requests is done in bounded steps, whose cost is accounted (work.hpp).
+ * Subnet administration (IBA 15): answers requests of end nodes about the subnet. It runs on the
+ * manager's thread and uses the subnet that the last complete sweep has published. All work for
+ * requests is done in bounded steps whose cost is counted (work.hpp).
  */
 #pragma once
 
@@ -37,22 +37,22 @@ public:
 
 	/*
 	 * Handles a MAD of class SubnAdm. Returns a job that computes the response, for finish()
-	 * when its query is complete; nothing if no job is needed. Joins and leaves are answered by
-	 * release(), after the switches have been programmed.
+	 * when its query is complete. Returns nothing if no job is needed. Joins and leaves are
+	 * answered by release(), after the switches have been programmed.
 	 */
 	std::optional<Job> handle(fabric::AddressedMad &&mad, Work &work);
 	void finish(const Job &job, Work &work);
-	/* Returns the answers that wait for the present multicast tables, for release(). */
+	/* Returns the answers that wait for the current multicast tables, for release(). */
 	std::vector<Waiting> take_waiting() { return std::exchange(waiting_, {}); }
 	void release(const std::vector<Waiting> &answers);
-	/* Uses the result of a complete sweep; null while another manager is master. */
+	/* Uses the result of a complete sweep. Null means that another manager is master. */
 	void publish(std::shared_ptr<const Subnet> subnet);
 	/* Reports a trap of a node, or another event, to subscribers. */
 	void report(const ib::Notice &notice);
 
-	/* Sends segments and reports, and does what is due at @now. */
+	/* Sends segments and reports, and handles timeouts that are due at @now. */
 	void run(Clock::time_point now, Work &work);
-	/* Returns when run() has something to do. */
+	/* Returns when run() has work to do. */
 	Clock::time_point due() const;
 
 	McGroups &groups() { return groups_; }
@@ -65,7 +65,8 @@ private:
 	void answer_status(const fabric::MadAddress &from, ib::SaMad mad, std::uint16_t status,
 			   Work &work);
 	/*
-	 * Returns the query that answers the request; nothing if the request was already handled.
+	 * Returns the query that answers the request, or nothing if the request was already
+	 * handled.
 	 */
 	std::optional<Query> dispatch(const fabric::MadAddress &from, ib::SaMad &mad, Work &work);
 	Requester requester_of(const fabric::MadAddress &from, const ib::SaMad &mad) const;
@@ -82,7 +83,7 @@ private:
 	RmppSender rmpp_;
 	ReplyCorrupter reply_corrupter_;
 	std::vector<Waiting> waiting_;
-	/* True if reports are sent before segments; alternates. */
+	/* True if reports are sent before segments. The order alternates. */
 	bool reports_first_ = false;
 };
 

@@ -90,7 +90,7 @@ SubnetManager::~SubnetManager()
 {
 	client_.stop();
 	/*
-	 * Work in progress stops early; this task may run within it, so repeat until it has ended.
+	 * The current work stops early. This task may run within it, so repeat until it has ended.
 	 */
 	for (bool ended = false; !ended;)
 		loop_.run([&] {
@@ -173,7 +173,7 @@ void SubnetManager::work()
 {
 	if (turn_ == Turn::not_begun || client_.stopped())
 		return;
-	/* perform() is running, which handles what has arrived. */
+	/* perform() is running and handles MADs that have arrived. */
 	if (turn_ == Turn::working)
 		return;
 	turn_ = Turn::working;
@@ -191,7 +191,7 @@ void SubnetManager::work()
 	step();
 	turn_ = Turn::waiting;
 	/*
-	 * The rest runs after other work on the loop's reactor, and so do the effects of traps and
+	 * The rest runs after other work of the loop's reactor. So do the effects of traps and
 	 * joins that were handled during a sweep.
 	 */
 	if (busy() || served_.load(std::memory_order_relaxed) != served ||
@@ -250,7 +250,7 @@ void SubnetManager::step()
 		become(SmState::discovering);
 	}
 
-	/* The own link came up. */
+	/* The link of the manager's own port has come up. */
 	ib::PortState own = client_.mads().port_info().state();
 	if (own == ib::PortState::init && own_state_ != ib::PortState::init)
 		sweep_requested_.store(true);
@@ -279,7 +279,7 @@ void SubnetManager::step()
 	}
 }
 
-Subnet SubnetManager::look(Extent extent)
+Subnet SubnetManager::discover_subnet(Extent extent)
 {
 	if (extent == Extent::changes && subnet_ && well_known_)
 		if (auto subnet = discover_changes(client_, *subnet_))
@@ -295,7 +295,7 @@ void SubnetManager::sweep(Extent extent)
 	next_retry_ = Clock::time_point::max();
 	auto begin = loop_.now();
 	std::uint64_t timeouts = client_.timeouts();
-	auto subnet = std::make_shared<Subnet>(look(extent));
+	auto subnet = std::make_shared<Subnet>(discover_subnet(extent));
 	if (client_.stopped())
 		return;
 	if (meet_others(*subnet) == Verdict::stand_by) {
@@ -365,7 +365,10 @@ void SubnetManager::flush_multicast()
 {
 	if (!subnet_)
 		return;
-	/* During the write, further requests are served, whose answers wait for the next tables. */
+	/*
+	 * While the tables are written, other requests are served. Their answers wait for the next
+	 * tables.
+	 */
 	const auto answers = sa_.take_waiting();
 	if (sa_.groups().changed()) {
 		auto changes = sa_.groups().take_changes(*subnet_);
@@ -377,7 +380,10 @@ void SubnetManager::flush_multicast()
 
 bool SubnetManager::outranks(const ib::SmInfo &other) const
 {
-	/* IBA 14.4.1.2: the higher priority wins, then the lower GUID. */
+	/*
+	 * IBA 14.4.1.2: the manager with the higher priority wins, and at equal priority the one
+	 * with the lower GUID.
+	 */
 	if (other.priority() != config_.priority)
 		return config_.priority > other.priority();
 	return config_.guid + 1 < other.guid;
@@ -444,7 +450,7 @@ void SubnetManager::poll_master()
 		polls_without_master_ = 0;
 		return;
 	}
-	/* After a handover, a manager that responds but is not master yet gets some time. */
+	/* After a handover, a manager that responds may need some time until it is master. */
 	if (request.ok() && ++polls_without_master_ < kPollsWithoutMasterMax)
 		return;
 	/* A HANDOVER may have arrived meanwhile. */
@@ -459,8 +465,8 @@ ib::SmInfo SubnetManager::sm_info() const
 	ib::SmInfo info{};
 	info.guid = config_.guid + 1;
 	/*
-	 * IBA 14.4.7 reserves the key for managers that have sent their own. OpenSM sends it to
-	 * all, and takes the subnet from a master that does not.
+	 * IBA 14.4.7: the key is only for managers that have sent their own. OpenSM sends it to all
+	 * managers, and takes the subnet from a master that does not send it.
 	 */
 	info.sm_key = config_.sm_key;
 	info.act_count = act_count_;
@@ -493,9 +499,9 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 		return;
 	const auto &smp = reinterpret_cast<const ib::Smp &>(mad.mad);
 	switch (trap_budget_.take(mad.address.slid, loop_.now())) {
-	case TrapBudget::Verdict::heed:
+	case TrapBudget::Verdict::handle:
 		break;
-	case TrapBudget::Verdict::heed_last:
+	case TrapBudget::Verdict::handle_last:
 		client_.log().warn(mad.address.slid, loop_.now(),
 				   "LID {} sends many traps: some will have to wait",
 				   mad.address.slid);
@@ -507,7 +513,7 @@ void SubnetManager::receive_trap(const fabric::AddressedMad &mad)
 	std::memcpy(&notice, smp.data, ib::notice_smp_bytes);
 	ib::Mad repress = mad.mad;
 	repress.header.method = static_cast<std::uint8_t>(MadMethod::trap_repress);
-	/* A port with this manager's M_Key accepts no TrapRepress without it. */
+	/* A port that has this manager's M_Key accepts a TrapRepress only with that key. */
 	PortRef sender = subnet_ ? subnet_->find_lid(mad.address.slid) : PortRef{};
 	reinterpret_cast<ib::Smp &>(repress).mkey =
 		sender ? config_.key_of(subnet_->port(sender).guid) : 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet manager, IBA 14.4: a loop behind an end port of the fabric. It uses only MADs, so any
- * other manager may take its place: while there is one with a higher priority (or the same priority
- * and a lower GUID), this one is standby.
+ * The subnet manager (IBA 14.4): a loop behind an end port of the fabric. It uses only MADs, so any
+ * other manager may replace it. While there is one with a higher priority, or with the same
+ * priority and a lower GUID, this one is standby.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ class SubnetManager
 {
 public:
 	/*
-	 * Starts at once, on @reactor or with a thread of its own. The port must outlive this, and
+	 * Starts at once, on @reactor or on its own thread. The port must outlive the manager, and
 	 * must have no other node attached.
 	 */
 	SubnetManager(fabric::Port &port, Config config, Reactor *reactor = nullptr);
@@ -42,14 +42,14 @@ public:
 
 	struct Status {
 		ib::SmState state = ib::SmState::discovering;
-		/* Number of complete sweeps, and whether the last one reached everything. */
+		/* Number of complete sweeps, and whether the last one has reached all nodes. */
 		std::uint64_t sweeps = 0;
 		bool complete = false;
 		/* Total number of SMPs that sweeps have requested. */
 		std::uint64_t requests = 0;
 		/*
 		 * Work done for other nodes since the start, mainly for requests to subnet
-		 * administration, in units of work.hpp; and the maximum without a pause.
+		 * administration, in units of work.hpp, and the maximum without a pause.
 		 */
 		std::int64_t served = 0;
 		std::int64_t served_at_once = 0;
@@ -57,32 +57,35 @@ public:
 		std::shared_ptr<const Subnet> subnet;
 	};
 
-	/* Any thread. */
+	/* Thread-safe. */
 	void request_sweep();
 	/* Requests a sweep that gives every port new LIDs, including the manager's own. */
 	void request_renumbering();
-	/* If disabled, the port stays, but manages nothing (SMInfo state not-active). */
+	/*
+	 * A disabled manager keeps its port, but does not manage the subnet (SMInfo state
+	 * NOT-ACTIVE).
+	 */
 	void set_enabled(bool enabled);
 	/* Corrupts answers of subnet administration, to test clients. */
 	ReplyCorrupter &reply_corrupter() { return sa_.reply_corrupter(); }
 	Status status() const;
 	/*
-	 * Waits until the status satisfies `condition`; returns false after the time limit. If no
-	 * other thread runs the manager, this function does.
+	 * Waits until the status satisfies `condition`. Returns false after the time limit. If no
+	 * other thread runs the manager, this function runs it.
 	 */
 	bool wait_for(const std::function<bool(const Status &)> &condition,
 		      std::chrono::milliseconds timeout);
 
 private:
-	/* Do what is due, and handle what has arrived. */
+	/* Handles timeouts and received MADs. */
 	void work();
 	void step();
 	void wait_for_work();
 	/* Extent of a sweep: only changes of links, or everything. */
 	enum class Extent : std::uint8_t { changes, everything };
 	void sweep(Extent extent);
-	/* Discovers as little as @extent and earlier results permit. */
-	Subnet look(Extent extent);
+	/* Discovers the subnet, and reads as little as @extent and earlier results permit. */
+	Subnet discover_subnet(Extent extent);
 	void light_sweep();
 	void poll_master();
 	void flush_multicast();
@@ -94,7 +97,7 @@ private:
 	Verdict meet_others(const Subnet &subnet);
 	bool outranks(const ib::SmInfo &other) const;
 
-	/* Works for other nodes, until the budget is used up or there is nothing to do. */
+	/* Handles requests of other nodes until the budget is used up or there is nothing to do. */
 	void serve(Work &work);
 	bool busy();
 	std::optional<Job> receive(fabric::AddressedMad &&mad, Work &work);
@@ -129,12 +132,12 @@ private:
 
 	ib::SmState state_ = ib::SmState::discovering;
 	std::shared_ptr<const Subnet> subnet_;
-	/* The last sweep was complete, so the next one can be incremental. */
+	/* True if the last sweep was complete, so that the next one can be incremental. */
 	bool well_known_ = false;
-	/* A link has changed since then. */
+	/* True if a link has changed since then. */
 	bool link_changed_ = false;
 	bool disabled_by_order_ = false;
-	/* The manager whose HANDOVER is not acknowledged yet. */
+	/* The manager whose HANDOVER has not been acknowledged yet. */
 	ib::Guid handover_from_ = 0;
 	ib::PortState own_state_ = ib::PortState::nop;
 	Path master_path_;
@@ -142,13 +145,13 @@ private:
 	std::uint32_t act_count_ = 0;
 	Clock::time_point next_light_sweep_{};
 	Clock::time_point next_poll_{};
-	/* An incomplete sweep is repeated, at increasing intervals. */
+	/* Time of the next attempt after an incomplete sweep. The intervals increase. */
 	Clock::time_point next_retry_ = Clock::time_point::max();
 	std::chrono::milliseconds retry_delay_{0};
 	Clock::time_point last_sweep_{};
 	TrapBudget trap_budget_;
 	LineBudget sweep_log_;
-	/* True if requests are served before their results are sent; alternates. */
+	/* True if requests are served before their results are sent. The order alternates. */
 	bool requests_first_ = false;
 
 	std::optional<Timer> timer_; /* until the manager stops */

@@ -21,8 +21,8 @@ constexpr unsigned kReportRetries = 3;
 constexpr std::size_t kSubscribersMax = 65536;
 
 /*
- * Compares all fields that identify a subscription; the field that subscribes or unsubscribes is
- * not among them.
+ * Compares all fields that identify a subscription, without the field that subscribes or
+ * unsubscribes.
  */
 bool same_interest(const InformInfo &a, const InformInfo &b)
 {
@@ -73,7 +73,7 @@ std::uint16_t Subscriptions::set(const Subnet &subnet, const fabric::MadAddress 
 	return ib::mad_status_ok;
 }
 
-/* Removes it from its bucket, but not from the list of its port. */
+/* Removes the subscriber from its bucket, but not from the list of its port. */
 void Subscriptions::remove(const Subscriber &subscriber)
 {
 	const auto bucket = buckets_.find(subscriber.bucket);
@@ -165,8 +165,8 @@ void Subscriptions::begin_notice()
 	const ib::Notice &notice = notices_.front();
 	begun_ = true;
 	/*
-	 * Subscribers to any trap come second. If the number in the trap is itself the value for
-	 * any, they are the only ones.
+	 * The subscribers to any trap are the second and last bucket. If the number in the trap is
+	 * itself the value for any trap, there is no other bucket.
 	 */
 	last_bucket_ = notice.trap_number == InformInfo::any;
 	begin_bucket(bucket_of(notice.is_generic(), notice.trap_number));
@@ -197,7 +197,7 @@ bool Subscriptions::report_next(const Subnet &subnet, Work &work)
 		if (taken.allowed)
 			spdlog::warn("sm: too many reports under way{}",
 				     withheld_text(taken.withheld));
-		/* Subscribers that miss this report are first for the next one. */
+		/* Subscribers that miss this report are the first ones to get the next one. */
 		bucket_->splice(bucket_->end(), *bucket_, bucket_->begin(), at);
 		return false;
 	}

@@ -30,11 +30,11 @@ public:
 	 */
 	static constexpr std::size_t kSubscriptionsOfOne = 256;
 	static constexpr std::size_t kReportsToOne = 256;
-	/* Maximum number of unanswered reports. Above it, subscribers miss reports in rotation. */
+	/* Maximum number of unanswered reports. Beyond it, subscribers miss reports in rotation. */
 	static constexpr std::size_t kReportsMax = 4096;
 	/*
-	 * Maximum number of notices that wait to be reported, enough for all ports behind a large
-	 * switch.
+	 * Maximum number of notices that wait to be reported, which is enough for all ports behind
+	 * a large switch.
 	 */
 	static constexpr std::size_t kNoticesMax = 16384;
 
@@ -45,7 +45,7 @@ public:
 	 * updates the response.
 	 */
 	std::uint16_t set(const Subnet &subnet, const fabric::MadAddress &from, ib::SaMad &mad);
-	/* Get and GetTable of InformInfoRecord. */
+	/* Handles Get and GetTable of InformInfoRecord. */
 	Query query(std::shared_ptr<const Subnet> subnet, const ib::SaMad &mad) const;
 
 	/* Queues the notice for run(), which reports it to all subscribers. */
@@ -53,7 +53,7 @@ public:
 	/* Handles a ReportResp. */
 	void acknowledged(const fabric::AddressedMad &mad);
 	void subnet_changed(const Subnet &subnet);
-	/* Sends reports; repeats or drops those that are due at @now. */
+	/* Sends reports. Repeats or drops reports that are due at @now. */
 	void run(const Subnet &subnet, Clock::time_point now, Work &work);
 	/* Returns when run() has something to do. */
 	Clock::time_point due() const;
@@ -61,7 +61,7 @@ public:
 
 private:
 	struct Subscriber;
-	/* In the order in which they get reports. */
+	/* Subscribers in the order in which they get reports. */
 	using Bucket = std::list<Subscriber *>;
 	/* The trap number or a wildcard, with the bits of is_generic. */
 	using BucketKey = std::uint32_t;
@@ -92,7 +92,7 @@ private:
 	 */
 	void begin_notice();
 	void begin_bucket(BucketKey key);
-	/* Sends one report; returns false if the notice is done. */
+	/* Sends one report. Returns false if all subscribers have been handled. */
 	bool report_next(const Subnet &subnet, Work &work);
 	void send(const Subnet &subnet, PortRef port, const Subscriber &subscriber,
 		  const ib::Notice &notice);
@@ -105,7 +105,10 @@ private:
 	std::map<ib::Guid, std::list<Subscriber>> ports_;
 	std::map<BucketKey, Bucket> buckets_;
 	std::size_t count_ = 0;
-	/* Subscribers see these TIDs, so they must not allow conclusions about those of SMPs. */
+	/*
+	 * TID of the next report. Subscribers see it, so it must not reveal anything about the TIDs
+	 * of SMPs.
+	 */
 	std::uint64_t tid_ = 0;
 	/* Keyed by transaction. */
 	Reports reports_;
@@ -114,7 +117,7 @@ private:
 	LineBudget overflow_log_;
 
 	std::deque<ib::Notice> notices_;
-	/* Progress of reporting the first notice. */
+	/* State of reporting the first notice. */
 	bool begun_ = false;
 	bool last_bucket_ = false;
 	Bucket *bucket_ = nullptr;

@@ -103,8 +103,8 @@ public:
 	void ports(std::size_t index, RecordSet &answer, Work &work) const
 	{
 		/*
-		 * The options contain a bit that selects a bitwise comparison of the capability
-		 * mask (IBA 15.2.5.3).
+		 * The options have a bit that selects a bitwise comparison of the capability mask
+		 * (IBA 15.2.5.3).
 		 */
 		constexpr std::uint8_t by_bits = 0x80;
 		const auto &wanted = record_of<ib::PortInfoRecord>(mad_);
@@ -166,7 +166,7 @@ public:
 	}
 
 	/*
-	 * Adds one block of a switch, in all positions; returns false if the table has no such
+	 * Adds one block of a switch, in all positions. Returns false if the table has no such
 	 * block.
 	 */
 	bool multicast_table(std::size_t index, std::size_t block, RecordSet &answer,
@@ -187,8 +187,8 @@ public:
 	}
 
 	/*
-	 * Adds the tables of one input port of a node, for all its outputs; returns false if there
-	 * is no such input. A channel adapter has one, with number 0.
+	 * Adds the tables of one input port of a node for all its output ports. Returns false if
+	 * there is no such input port. A channel adapter has one, with number 0.
 	 */
 	bool sl_to_vl(std::size_t index, std::size_t in, RecordSet &answer, Work &work) const
 	{

@@ -21,9 +21,9 @@ struct TableSources {
 };
 
 /*
- * Answers requests for records of what the sweep has found and written: nodes, ports, links,
+ * Answers requests for records of data that a sweep has read or written: nodes, ports, links,
  * switches and their tables (IBA 15.2.5.2 to 15.2.5.18). Returns nothing for other attributes.
- * @trusted: the requester knows the SM_Key; others do not see M_Keys.
+ * @trusted: the requester knows the SM_Key; other requesters do not see M_Keys.
  */
 std::optional<Query> query_table(const TableSources &from, const ib::SaMad &mad, bool trusted);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Limits the rate at which traps of one sender are handled: each costs a log line, reports, and
- * often a sweep, so that one node could otherwise keep the manager busy. A trap above the limit is
+ * Limits the rate at which traps of one sender are handled. Each trap causes a log line, reports,
+ * and often a sweep, so one node could otherwise keep the manager busy. A trap beyond the limit is
  * not repressed, so nothing is lost: a compliant sender repeats it (IBA 13.4.9).
  */
 #pragma once
@@ -20,17 +20,17 @@ class TrapBudget
 {
 public:
 	using TimePoint = Clock::time_point;
-	/* Size of a burst; one more trap is handled in each interval. */
+	/* Size of a burst. In addition, one trap is handled in each interval. */
 	static constexpr unsigned kBurst = 8;
 	static constexpr std::chrono::seconds kInterval{1};
 
 	enum class Verdict {
-		heed,
+		handle,
 		/* the last one that is handled for now */
-		heed_last,
+		handle_last,
 		ignore,
 	};
-	/* Counts a trap of a port. There is at most one account per LID. */
+	/* Counts a trap of a port. There is at most one counter per LID. */
 	Verdict take(ib::Lid sender, TimePoint now)
 	{
 		Account &account =
@@ -41,7 +41,7 @@ public:
 		account.counted_to += periods * kInterval;
 		if (account.left == 0)
 			return Verdict::ignore;
-		return --account.left == 0 ? Verdict::heed_last : Verdict::heed;
+		return --account.left == 0 ? Verdict::handle_last : Verdict::handle;
 	}
 
 private:

@@ -15,7 +15,10 @@ namespace
 constexpr std::uint8_t kUnreachable = 0xff;
 constexpr std::uint16_t kNoRoute = std::numeric_limits<std::uint16_t>::max();
 
-/* A channel is a pair of linked switches, in one direction: parallel links are one channel. */
+/*
+ * Dependencies between channels. A channel is a pair of linked switches, in one direction; parallel
+ * links are one channel.
+ */
 class Channels
 {
 public:
@@ -50,9 +53,10 @@ public:
 	}
 
 	/*
-	 * Removes channels for which no other waits, repeatedly; returns true if a cycle is left.
+	 * Repeatedly removes channels for which no other channel waits. Returns true if a cycle is
+	 * left.
 	 */
-	bool go_round() const
+	bool has_cycle() const
 	{
 		std::vector<unsigned> waiting_for_it(waits_.size());
 		each_wait([&](std::size_t, std::size_t other) { waiting_for_it[other]++; });
@@ -94,20 +98,23 @@ private:
 
 	std::vector<std::vector<std::size_t>> neighbours_;
 	std::vector<std::size_t> first_;
-	/* Indexed by switch: the channels from its neighbours to it. */
+	/* For each switch, the channels from its neighbours to it. */
 	std::vector<std::vector<std::size_t>> arriving_;
-	/* Indexed by channel: whether it waits for each channel that leaves its far end. */
+	/* For each channel, whether it waits for each channel that leaves its far end. */
 	std::vector<std::vector<bool>> waits_;
 };
 
-/* Multicast may take any path of the tree between switches with end ports. */
+/*
+ * Adds the dependencies of multicast, which may take any path of the tree between switches with end
+ * ports.
+ */
 void wait_along_tree(Channels &channels, const std::vector<TreeLink> &tree,
 		     const std::vector<bool> &ends)
 {
 	const std::size_t count = tree.size();
 	/*
-	 * Number of such switches in the branch of each switch, computed from the lowest ones
-	 * upwards.
+	 * Number of switches with end ports in the branch of each switch, computed from the lowest
+	 * ones upwards.
 	 */
 	std::vector<std::size_t> lowest_first(count);
 	std::iota(lowest_first.begin(), lowest_first.end(), 0);
@@ -183,7 +190,7 @@ std::vector<TreeLink> spanning_tree(const Subnet &subnet, const Edges &edges)
 	return tree;
 }
 
-bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends)
+bool may_deadlock(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends)
 {
 	Channels channels(edges);
 	std::vector<std::vector<std::size_t>> by_hops(kUnreachable);
@@ -200,8 +207,8 @@ bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<boo
 			if (hops(at) != kUnreachable)
 				by_hops[hops(at)].push_back(at);
 		/*
-		 * Only packets that pass through a switch or start at it can wait there, so the
-		 * farthest switches are processed first.
+		 * Only packets that pass through a switch or start at it can wait there, so process
+		 * the farthest switches first.
 		 */
 		std::vector<bool> passes = ends;
 		for (std::size_t far = by_hops.size() - 1; far > 0; far--)
@@ -223,7 +230,7 @@ bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<boo
 			}
 	}
 	wait_along_tree(channels, subnet.spanning_tree, ends);
-	return channels.go_round();
+	return channels.has_cycle();
 }
 
 UpDown::UpDown(const Subnet &subnet, const Edges &edges)
@@ -233,15 +240,15 @@ UpDown::UpDown(const Subnet &subnet, const Edges &edges)
 		rank_[at] = subnet.spanning_tree[at].depth;
 	std::iota(from_the_top_.begin(), from_the_top_.end(), 0);
 	std::sort(from_the_top_.begin(), from_the_top_.end(),
-		  [&](std::size_t a, std::size_t b) { return above(a, b); });
+		  [&](std::size_t a, std::size_t b) { return is_above(a, b); });
 }
 
-bool UpDown::above(std::size_t a, std::size_t b) const
+bool UpDown::is_above(std::size_t a, std::size_t b) const
 {
 	return rank_[a] != rank_[b] ? rank_[a] < rank_[b] : a < b;
 }
 
-void UpDown::aim(std::size_t destination)
+void UpDown::set_destination(std::size_t destination)
 {
 	down_.assign(edges_.size(), kNoRoute);
 	hops_.assign(edges_.size(), kNoRoute);
@@ -251,7 +258,7 @@ void UpDown::aim(std::size_t destination)
 		const std::size_t at = queue[done];
 		for (const Edge &edge : edges_[at]) {
 			const auto to = static_cast<std::size_t>(edge.to);
-			if (!above(to, at) || down_[to] != kNoRoute)
+			if (!is_above(to, at) || down_[to] != kNoRoute)
 				continue;
 			down_[to] = static_cast<std::uint16_t>(down_[at] + 1);
 			queue.push_back(to);
@@ -263,21 +270,21 @@ void UpDown::aim(std::size_t destination)
 			continue;
 		for (const Edge &edge : edges_[at]) {
 			const auto to = static_cast<std::size_t>(edge.to);
-			if (above(to, at) && hops_[to] != kNoRoute)
+			if (is_above(to, at) && hops_[to] != kNoRoute)
 				hops_[at] = std::min<std::uint16_t>(
 					hops_[at], static_cast<std::uint16_t>(hops_[to] + 1));
 		}
 	}
 }
 
-bool UpDown::leads(std::size_t at, const Edge &edge) const
+bool UpDown::may_follow(std::size_t at, const Edge &edge) const
 {
 	const auto to = static_cast<std::size_t>(edge.to);
 	if (hops_[at] == kNoRoute || hops_[at] == 0)
 		return false;
 	if (down_[at] != kNoRoute)
-		return above(at, to) && down_[to] + 1 == down_[at];
-	return above(to, at) && hops_[to] + 1 == hops_[at];
+		return is_above(at, to) && down_[to] + 1 == down_[at];
+	return is_above(to, at) && hops_[to] + 1 == hops_[at];
 }
 
 } // namespace weft::sm

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Deadlock-free routing (up/down). A packet holds its buffer until the next buffer has space, so
-// packets on paths that form a cycle, as on rings and tori, could block each other for ever.
+// Deadlock-free routing (up/down). A packet holds its buffer until the next buffer has space.
+// Packets on paths that form a cycle, as on rings and tori, could therefore block each other for
+// ever.
 #pragma once
 
 #include <cstddef>
@@ -20,41 +21,44 @@ namespace weft::sm
 std::vector<TreeLink> spanning_tree(const Subnet &subnet, const Edges &edges);
 
 /*
- * Returns true if packets could deadlock: unicast along shortest paths, by any of equal ones,
- * together with multicast along the spanning tree. Both go from and to the switches in @ends, by
- * index. The subnet's distances and spanning tree must be known.
+ * Returns true if packets could deadlock: unicast packets on any shortest paths, together with
+ * multicast packets along the spanning tree. Packets are sent from and to the switches whose entry
+ * in @ends is true. The subnet's distances and spanning tree must be known.
  */
-bool may_lock_up(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends);
+bool may_deadlock(const Subnet &subnet, const Edges &edges, const std::vector<bool> &ends);
 
 /*
  * Up/down routing (up*-down*): each link has an upper end, which is nearer to the root, and a lower
- * end. A path never goes up after it has gone down. So there are no cycles: a packet that waits for
- * a link down waits only for links further down. The root is that of the spanning tree, so paths
- * along the tree are valid, and multicast creates no cycle either. Paths are the shortest ones
- * under this rule, except that a switch goes down if it can.
+ * end. A path never goes up after it has gone down. There are therefore no cycles: a packet that
+ * waits for a link downwards waits only for links below it. The root is that of the spanning tree,
+ * so paths along the tree are valid, and multicast creates no cycle either. Paths are the shortest
+ * ones under this rule, except that a switch goes down if it can.
  */
 class UpDown
 {
 public:
-	/* The subnet's spanning tree must be known. @edges outlives this. */
+	/* The subnet's spanning tree must be known. @edges must outlive this object. */
 	UpDown(const Subnet &subnet, const Edges &edges);
 
 	/* Selects the destination switch of the following queries. */
-	void aim(std::size_t destination);
+	void set_destination(std::size_t destination);
 	/* Returns true if a path to the destination may continue by @edge of the switch @at. */
-	bool leads(std::size_t at, const Edge &edge) const;
+	bool may_follow(std::size_t at, const Edge &edge) const;
 
 private:
 	/*
-	 * Returns true if the first switch is nearer to the root; at equal distance, if its index
-	 * is lower.
+	 * Returns true if the first switch is nearer to the root, or has the lower index at equal
+	 * distance.
 	 */
-	bool above(std::size_t a, std::size_t b) const;
+	bool is_above(std::size_t a, std::size_t b) const;
 
 	const Edges &edges_;
 	std::vector<unsigned> rank_;
 	std::vector<std::size_t> from_the_top_;
-	/* Number of hops of the way down, if there is one, and of the shortest way. */
+	/*
+	 * Number of hops of the path that only goes down, if there is one, and of the shortest
+	 * path.
+	 */
 	std::vector<std::uint16_t> down_;
 	std::vector<std::uint16_t> hops_;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Limits the work that the manager does at a time for other nodes. Work is not measured in time but
- * counted in units of about 20 ns, so that a request costs the same on any host and in every run of
- * a test.
+ * counted in units of about 20 ns, so that a request costs the same on any computer and in every
+ * run of a test.
  */
 #pragma once
 
@@ -33,14 +33,14 @@ constexpr std::int64_t copied(std::size_t bytes)
 }
 } // namespace cost
 
-/* Counts work against a budget, which the last item may exceed. */
+/* Counts work against a budget. The last item may exceed the budget. */
 class Work
 {
 public:
 	/* Budget of one requester before others are served. */
 	static constexpr std::int64_t kQuantum = 128;
 	/*
-	 * Budget of all requesters before the manager's own tasks, and other tasks of the loop,
+	 * Budget of all requesters before the manager's own tasks, and other tasks of the loop, are
 	 * run.
 	 */
 	static constexpr std::int64_t kSlice = 32 * kQuantum;

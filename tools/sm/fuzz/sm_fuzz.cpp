@@ -34,7 +34,10 @@ struct Fixture {
 								  answered = mad.mad.header.tid;
 							  },
 						  .port_changed = {}});
-		/* It runs on this thread, so that each input has the same effect every time. */
+		/*
+		 * The manager runs on this thread, so that the same input always has the same
+		 * effect.
+		 */
 		manager = std::make_unique<sm::SubnetManager>(own, sm::Config{}, &reactor);
 		const auto swept = [](const sm::SubnetManager::Status &status) {
 			return status.sweeps != 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A two-level fat tree whose end nodes only answer management: each leaf has a link to each spine.
+// A two-level fat tree in which each leaf switch has a link to each spine switch, and the end nodes
+// answer only management requests.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,7 @@ struct BigSubnet {
 			spines.push_back(&fabric.add_switch(
 				{.name = "spine" + std::to_string(spine), .ports = leaf_count}));
 		for (unsigned leaf = 0; leaf < leaf_count; ++leaf) {
-			// The leaf has one more port, for a subnet manager.
+			// One leaf has an additional port, for a subnet manager.
 			leaves.push_back(
 				&fabric.add_switch({.name = "leaf" + std::to_string(leaf),
 						    .ports = hosts_each + spine_count + 1}));

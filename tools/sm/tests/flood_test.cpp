@@ -103,7 +103,7 @@ TEST_F(Flood, LargeRequestsAreProcessedInSlices)
 	flood(2);
 	lab.reactor.turn(Clock::time_point::min());
 	EXPECT_EQ(0u, flooder.received.size()) << "requests answered in one go";
-	// All of them are answered in the end.
+	// All requests are eventually answered.
 	std::size_t answers = 0;
 	while (answers < 2 && flooder.next_sa())
 		answers++;
@@ -146,7 +146,7 @@ TEST_F(Flood, FloodDoesNotDropResponsesToTheSweep)
 	EXPECT_LT(lab.loop.now() - begin, Config{}.smp_timeout) << "an SMP was sent again";
 }
 
-// Requests a path, and the next one as soon as the response has arrived.
+// A host that requests a path, and the next one as soon as the response has arrived.
 struct Pinger {
 	Pinger(Flood &f, fabric::Port &port)
 	    : flood(f), mads(port, {.description = "pinger", .node_guid = 0x6000},
@@ -166,8 +166,8 @@ struct Pinger {
 		mad.header.tid = left;
 		mads.send(flood.honest.sa_address(), reinterpret_cast<ib::Mad &>(mad));
 	}
-	// Returns the work that is done, for this host and for others, until it has all its
-	// responses.
+	// Returns the amount of work that is done, for this host and for other hosts, until it has
+	// all its responses.
 	std::int64_t run()
 	{
 		left = 100;
@@ -182,7 +182,7 @@ struct Pinger {
 	fabric::MadPort mads;
 };
 
-// Counted in units of work, so that it does not depend on the host.
+// Counted in units of work, so that the result does not depend on the computer.
 TEST_F(Flood, FloodDelaysOtherHostsByLessThanAFactorOfTwo)
 {
 	fabric::Port &port = lab.fabric.add_port("pinger");
@@ -193,7 +193,8 @@ TEST_F(Flood, FloodDelaysOtherHostsByLessThanAFactorOfTwo)
 	ASSERT_TRUE(Lab::settled(sm, before));
 	const std::int64_t quiet = pinger.run();
 	flood();
-	// The last response arrives in the middle of a slice, whose rest is counted here.
+	// The last response arrives in the middle of a slice. The rest of the slice is counted
+	// here.
 	EXPECT_LE(pinger.run(), 2 * quiet + Work::kSlice);
 	EXPECT_EQ(0u, flooder.received.size()) << "the flood has ended";
 }
@@ -229,7 +230,8 @@ TEST_F(Flood, EventLoopRunsAfterEachSlice)
 
 TEST_F(Flood, ResponsesInProgressAreLimited)
 {
-	// More ports than answers may be unfinished at a time. All are answered in the end.
+	// There are more ports than answers that may be unfinished at a time. All are eventually
+	// answered.
 	std::vector<std::unique_ptr<Host>> hosts;
 	const auto before = sm.status().sweeps;
 	fabric::Switch &sw = lab.fabric.add_switch({.name = "more", .ports = 60});

@@ -162,7 +162,7 @@ TEST_F(Handover, StandbyBecomesMasterWhenTheMasterIsNotActive)
 	Peer &master = meet(9, SmState::master);
 	SubnetManager &sm = start(3);
 	ASSERT_TRUE(becomes(sm, SmState::standby));
-	master.state = SmState::not_active; // it still answers
+	master.state = SmState::not_active; // it still answers requests
 	ASSERT_TRUE(becomes(sm, SmState::master));
 }
 
@@ -250,7 +250,7 @@ TEST_F(Handover, SmInfoControlIsRefusedInInvalidStates)
 	EXPECT_EQ(refused, other.order(ib::sm_info_disable));
 	other.state = SmState::not_active;
 	EXPECT_EQ(0u, other.order(ib::sm_info_standby));
-	// Without another active master, DISCOVER or its own timeout makes it master.
+	// There is no other active master, so DISCOVER or its own timeout makes the manager master.
 	other.order(ib::sm_info_discover);
 	ASSERT_TRUE(becomes(sm, SmState::master));
 	EXPECT_EQ(refused, other.order(ib::sm_info_disable)) << "a master obeys nobody";

@@ -150,7 +150,7 @@ struct Lab {
 			std::make_unique<SubnetManager>(end, std::move(config), &reactor));
 		return *managers.back();
 	}
-	// Waits until a sweep is complete after `count` others.
+	// Waits until a sweep is complete after `count` other sweeps.
 	static bool settled(SubnetManager &sm, std::uint64_t count = 0)
 	{
 		return sm.wait_for(

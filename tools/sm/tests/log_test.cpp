@@ -27,7 +27,7 @@ TEST(SmLog, NodeDescriptionsAreEscaped)
 	EXPECT_EQ(std::string::npos, log.text().find("\nline")) << log.text();
 }
 
-// Only a few unacknowledged tables are sent at a time, and further requests are refused.
+// Only a few unacknowledged tables are sent at a time, and other requests are refused.
 TEST_F(SaTest, RefusedGetTableRequestsDoNotFloodTheLog)
 {
 	const CapturedLog log;
@@ -36,7 +36,7 @@ TEST_F(SaTest, RefusedGetTableRequestsDoNotFloodTheLog)
 		a.send_sa(mad);
 		lab.loop.poll();
 	}
-	// This request is answered, which shows that all the others have been handled.
+	// This request is answered, which shows that all other requests have been handled.
 	ASSERT_TRUE(path(b, c));
 	EXPECT_GT(log.lines(), 0u);
 	EXPECT_LT(log.lines(), 20u) << log.text();

@@ -38,7 +38,7 @@ TEST(MlidPool, AllocatesTheLowestFreeMlid)
 	EXPECT_GT(used.size(), 600u);
 }
 
-// The last one is 0xfffe; beyond it are no multicast LIDs.
+// The last multicast LID is 0xfffe.
 TEST(MlidPool, AllocationFailsAfterTheLastMlid)
 {
 	MlidPool pool;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that nodes that are not members of a partition cannot send to it, even if they change their
-// own P_Key tables, because the switch drops their datagrams.
+// Nodes that are not members of a partition cannot send to it, even if they change their own P_Key
+// tables, because the switch drops their datagrams.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ using Membership = Partition::Membership;
 constexpr ib::Pkey kStorageFull = 0x8010;
 constexpr ib::Pkey kSecretFull = 0x8020;
 
-// In "storage" the first host is a full member, the others are limited ones; "private" has the
-// first two.
+// In "storage", the first host is a full member and the others are limited members. "private"
+// contains the first two hosts.
 struct PartitionTest : ThreeHosts {
 	static Config config()
 	{
@@ -119,7 +119,7 @@ TEST_F(PartitionTest, PartitionsAreEnforcedOnHostPortsOnly)
 	EXPECT_TRUE(arrives(c, a, kStorageFull));
 }
 
-// A node that responds to NodeInfo and to nothing else.
+// A node that responds only to NodeInfo.
 class ShyNode final : public fabric::PortSink
 {
 public:

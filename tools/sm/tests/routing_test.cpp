@@ -96,8 +96,8 @@ Followed follow(const Subnet &subnet)
 	return result;
 }
 
-// Returns true if a channel waits for itself, directly or through others.
-bool goes_round(const Followed &followed)
+// Returns true if a channel waits for itself, directly or through other channels.
+bool has_cycle(const Followed &followed)
 {
 	std::map<std::pair<int, int>, int> state; // 1: in progress, 2: done
 	const auto look = [&](const auto &self, std::pair<int, int> channel) -> bool {
@@ -167,7 +167,7 @@ Followed routed(int switches, const std::vector<Cable> &cables, int with_hosts)
 	return follow(subnet);
 }
 
-// Returns how often a packet from @from reaches each end node through the ports of the tree.
+// Returns how often a packet from @from reaches each end node along the tree.
 std::map<int, unsigned> deliveries(const Subnet &subnet, const McTree &tree, PortRef from)
 {
 	std::map<int, unsigned> seen;
@@ -191,8 +191,8 @@ std::map<int, unsigned> deliveries(const Subnet &subnet, const McTree &tree, Por
 	return seen;
 }
 
-// For any topology, each member of a group gets a packet of another member once, and other ports
-// get none.
+// For any topology, each member of a group gets a packet of another member exactly once, and no
+// other port gets it.
 TEST(Routing, MulticastReachesEachMemberOnceAndNoOtherPort)
 {
 	const struct {
@@ -225,7 +225,7 @@ TEST(Routing, RoutesOnRingsAreDeadlockFree)
 	for (int switches = 2; switches <= 12; switches++) {
 		const auto followed = routed(switches, ring(switches), switches);
 		EXPECT_TRUE(followed.all_arrive) << switches;
-		EXPECT_FALSE(goes_round(followed)) << switches;
+		EXPECT_FALSE(has_cycle(followed)) << switches;
 	}
 }
 
@@ -234,7 +234,7 @@ TEST(Routing, RoutesOnToriAreDeadlockFree)
 	for (auto [width, height] : {Cable{3, 3}, {4, 4}, {5, 3}, {8, 8}}) {
 		const auto followed = routed(width * height, torus(width, height), width * height);
 		EXPECT_TRUE(followed.all_arrive) << width << 'x' << height;
-		EXPECT_FALSE(goes_round(followed)) << width << 'x' << height;
+		EXPECT_FALSE(has_cycle(followed)) << width << 'x' << height;
 	}
 }
 
@@ -242,10 +242,10 @@ TEST(Routing, RoutesOnDragonfliesAreDeadlockFree)
 {
 	const auto followed = routed(9 * 4, dragonfly(9, 4), 9 * 4);
 	EXPECT_TRUE(followed.all_arrive);
-	EXPECT_FALSE(goes_round(followed));
+	EXPECT_FALSE(has_cycle(followed));
 }
 
-// Two unconnected rings: each part has a root of its own.
+// Two unconnected rings: each part has its own root.
 TEST(Routing, RoutesOnPartialTopologiesAreDeadlockFree)
 {
 	auto cables = ring(5);
@@ -253,24 +253,24 @@ TEST(Routing, RoutesOnPartialTopologiesAreDeadlockFree)
 		cables.emplace_back(5 + one, 5 + other);
 	Subnet subnet = make_subnet(11, cables, 11);
 	route(subnet);
-	EXPECT_FALSE(goes_round(follow(subnet)));
+	EXPECT_FALSE(has_cycle(follow(subnet)));
 	EXPECT_TRUE(walk(subnet, subnet.end_ports[5], 11));
 	EXPECT_FALSE(walk(subnet, subnet.end_ports[0], 11));
 }
 
-// If shortest paths are free of deadlocks, they are used, with all spines. Routing with a single
-// root would send all traffic through that one.
+// Shortest paths over all spines are used if they are free of deadlocks. Routing with a single root
+// would send all traffic through one spine.
 TEST(Routing, FatTreesUseShortestPathsAndAllSpines)
 {
 	Subnet subnet = make_subnet(
 		6 + 3, tree(6, 3),
-		6 + 1); // one more host at the first spine, where the subnet manager may be
+		6 + 1); // one more host at the first spine, which may be the subnet manager's
 	route(subnet);
 	const auto followed = follow(subnet);
 	EXPECT_TRUE(followed.all_arrive);
-	EXPECT_FALSE(goes_round(followed));
-	// The paths between leaves have 3 hops including the one to the host, a path within a leaf
-	// has 1, and a path between a leaf and that spine has 2.
+	EXPECT_FALSE(has_cycle(followed));
+	// Paths between leaves have 3 hops including the one to the host, paths within a leaf have
+	// 1, and paths between a leaf and that spine have 2.
 	EXPECT_EQ(followed.hops, 6u * 5 * 3 + 7 * 1 + 2 * 6 * 2);
 	std::set<int> used;
 	for (const auto &[channel, others] : followed.waits)
@@ -340,7 +340,7 @@ TEST(Routing, MulticastAndUnicastRoutesAreDeadlockFree)
 					members.push_back(port);
 			follow_tree(subnet, multicast_tree(subnet, members), followed);
 		}
-		EXPECT_FALSE(goes_round(followed))
+		EXPECT_FALSE(has_cycle(followed))
 			<< switches << " switches, " << cables.size() << " links";
 	}
 }

@@ -93,7 +93,7 @@ TEST_F(SaTest, MulticastReachesOnlyMembersOnceTheJoinIsAnswered)
 	to.dlid = other;
 	ASSERT_TRUE(a.mads.send(to, mad));
 	EXPECT_EQ(1u, count(b));
-	// The sender need not be a member, but the packet only follows the tree of members.
+	// The sender does not have to be a member, but the packet follows the tree of members.
 	ASSERT_EQ(0, leave(b, ib::ipoib_broadcast_gid(0xffff))->header.status);
 	to.dlid = 0xc000;
 	ASSERT_TRUE(a.mads.send(to, mad));
@@ -187,8 +187,8 @@ TEST_F(SaTest, HostsCannotJoinOrLeaveOnBehalfOfOtherPorts)
 	EXPECT_EQ(ib::sa_status_denied, by_c(request(MadMethod::set, a, group(7)), 0xbad));
 	EXPECT_EQ(ib::sa_status_req_invalid, leave(a, group(7))->header.status) << "never joined";
 
-	// A requester with the SM_Key acts as a proxy. It can remove the members that it has added,
-	// and no others.
+	// A requester with the SM_Key acts as a proxy. It can remove only members that it has
+	// added.
 	auto joined = request(MadMethod::set, a, group(7));
 	joined.sm_key = kSaKey;
 	auto answer = c.ask_sa(joined);
@@ -281,7 +281,7 @@ TEST_F(SaTest, LargeTablesAreSentByRmpp)
 	const auto &record = *reinterpret_cast<const ib::NodeRecord *>(table->bytes.data());
 	EXPECT_STREQ("right", record.description.text);
 	EXPECT_EQ(right.guid(), record.info.node_guid);
-	// Nothing matches: an empty table, not an error.
+	// Nothing matches, so the result is an empty table and not an error.
 	Host::record<ib::NodeRecord>(own).lid = std::uint16_t{999};
 	table = a.ask_table(own);
 	ASSERT_TRUE(table);
@@ -306,14 +306,14 @@ TEST_F(SaTest, LargeTablesAreSentByRmpp)
 	EXPECT_EQ(ib::sa_status_too_many_records, a.ask_sa(several)->header.status);
 }
 
-// Requests @asked tables and acknowledges none. Returns how many transfers are started. @send
-// passes a request to the fabric.
+// Requests @asked tables and acknowledges none of them. Returns how many transfers were started.
+// @send passes a request to the fabric.
 template<class Send>
 std::size_t tables_begun(Host &host, std::size_t asked, Send send)
 {
 	for (std::size_t i = 0; i < asked; i++)
 		send(host.request(MadMethod::get_table, ib::attr_node_record, 0));
-	/* This request is answered after those. */
+	/* This request is answered after the other ones. */
 	const std::uint64_t last = send(host.request(MadMethod::get, ib::attr_class_port_info, 0));
 	std::set<std::uint64_t> begun;
 	for (auto got = host.next_sa(); got && got->header.tid != last; got = host.next_sa())
@@ -328,7 +328,7 @@ TEST_F(SaTest, RmppTransfersPerRequesterAreLimited)
 			  a.send_sa(mad);
 			  return std::uint64_t{mad.header.tid};
 		  }));
-	// Other hosts are served.
+	// Other hosts are still served.
 	ASSERT_TRUE(b.ask_table(b.request(MadMethod::get_table, ib::attr_node_record, 0)));
 }
 
@@ -515,7 +515,7 @@ TEST_F(SaTest, PortWithASlowLinkCanJoinTheBroadcastGroup)
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_EQ(static_cast<unsigned>(ib::Rate::gbps_5),
 		  ib::selected_value(record_of<Mc>(*answer).rate_selector));
-	// The same holds for an IPoIB group that a host creates.
+	// The same applies to an IPoIB group that a host creates.
 	ASSERT_EQ(0, join(a, group(7),
 			  kJoinMask | component(Mc::c_qkey) | component(Mc::c_traffic_class) |
 				  component(Mc::c_sl) | component(Mc::c_flow_label))
@@ -597,18 +597,18 @@ TEST(TrapBudget, TrapsAreRateLimitedPerSender)
 	TrapBudget budget;
 	TrapBudget::TimePoint now{};
 	for (unsigned i = 1; i < TrapBudget::kBurst; i++)
-		EXPECT_EQ(Verdict::heed, budget.take(5, now)) << i;
-	EXPECT_EQ(Verdict::heed_last, budget.take(5, now));
+		EXPECT_EQ(Verdict::handle, budget.take(5, now)) << i;
+	EXPECT_EQ(Verdict::handle_last, budget.take(5, now));
 	EXPECT_EQ(Verdict::ignore, budget.take(5, now));
-	EXPECT_EQ(Verdict::heed, budget.take(6, now)) << "another's";
+	EXPECT_EQ(Verdict::handle, budget.take(6, now)) << "another's";
 	now += TrapBudget::kInterval - 1ms;
 	EXPECT_EQ(Verdict::ignore, budget.take(5, now));
 	now += 1ms;
-	EXPECT_EQ(Verdict::heed_last, budget.take(5, now));
+	EXPECT_EQ(Verdict::handle_last, budget.take(5, now));
 	now += 1000 * TrapBudget::kInterval;
 	for (unsigned i = 1; i < TrapBudget::kBurst; i++)
-		EXPECT_EQ(Verdict::heed, budget.take(5, now)) << i;
-	EXPECT_EQ(Verdict::heed_last, budget.take(5, now)) << "no more than at first";
+		EXPECT_EQ(Verdict::handle, budget.take(5, now)) << i;
+	EXPECT_EQ(Verdict::handle_last, budget.take(5, now)) << "no more than at first";
 }
 
 TEST_F(SaTest, UnreachableMembersAreRemovedFromTheirGroups)

@@ -20,8 +20,8 @@ using Membership = Partition::Membership;
 using Mc = ib::McMemberRecord;
 using Path = ib::PathRecord;
 
-// Two switches; three hosts. In partition "storage" (SL 5) the first host is a full member, the
-// others are limited ones; "private" (SL 2) has the first two.
+// Two switches and three hosts. In partition "storage" (SL 5), the first host is a full member and
+// the others are limited members. Partition "private" (SL 2) contains the first two hosts.
 struct ServiceLevel : ThreeHosts {
 	static Config config()
 	{
@@ -41,7 +41,7 @@ struct ServiceLevel : ThreeHosts {
 		config.partitions = {Partition{}, storage, secret};
 		return config;
 	}
-	// Returns the first path between two hosts that matches the further components of the
+	// Returns the first path between two hosts that matches the other components of the
 	// request.
 	template<class Fill>
 	std::optional<ib::SaMad> path(Host &from, Host &to, std::uint64_t mask, Fill &&fill)
@@ -95,14 +95,14 @@ TEST_F(ServiceLevel, GroupHasTheServiceLevelOfItsPartition)
 {
 	ASSERT_TRUE(Lab::settled(lab.start(left, 7, config())));
 	ib::SaMad mad = a.request(MadMethod::get, ib::attr_mc_member_record, component(Mc::c_mgid));
-	// The broadcast group of IPoIB holds its P_Key, RFC 4391.
+	// The MGID of IPoIB's broadcast group contains its P_Key (RFC 4391).
 	Host::record<Mc>(mad).mgid = ib::Gid::from_parts(0xff12401b80100000, 0xffffffff);
 	auto answer = a.ask_sa(mad);
 	ASSERT_TRUE(answer);
 	ASSERT_EQ(0, answer->header.status);
 	EXPECT_EQ(5u, record_of<Mc>(*answer).sl());
 	EXPECT_EQ(0x8010u, record_of<Mc>(*answer).pkey);
-	// The path to the group has it, too.
+	// The path to the group has the same service level.
 	mad = a.request(MadMethod::get, ib::attr_path_record, component(Path::c_dgid));
 	Host::record<Path>(mad).dgid = ib::Gid::from_parts(0xff12401b80100000, 0xffffffff);
 	answer = a.ask_sa(mad);
@@ -154,8 +154,8 @@ TEST_F(ServiceLevel, ServiceLevelsAreSpreadOverTheVirtualLanes)
 	EXPECT_EQ(0, path_of_pkey(a, b, 0x8010)->header.status);
 }
 
-// A switch with optimized tables gets one SMP for all of them, and other switches get one for each
-// pair of ports. The tables are the same.
+// A switch with optimised tables gets one SMP for all tables, and other switches get one for each
+// pair of ports. The resulting tables are the same.
 TEST(VirtualLanes, OptimizedSlToVlTablesAreWrittenByOneSmp)
 {
 	const auto cost = [](bool at_once) {

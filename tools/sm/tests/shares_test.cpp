@@ -97,7 +97,7 @@ TEST_F(SaTest, SaAssignsAnMgidThatIsNotInUse)
 	EXPECT_EQ(3u, chosen.size());
 }
 
-// Each subscription has other criteria, all of which match a port that disappears.
+// Each subscription has different criteria, all of which match a port that disappears.
 std::uint16_t subscribe(Host &host, std::size_t which, std::uint8_t wanted = 1)
 {
 	ib::SaMad mad = host.request(MadMethod::set, ib::attr_inform_info, 0);
@@ -129,7 +129,8 @@ TEST_F(SaTest, SubscriptionsAndReportsPerPortAreLimited)
 	EXPECT_EQ(Subscriptions::kReportsToOne, reports.size());
 }
 
-// More ports subscribe to an event than reports are kept, and none of them answers.
+// The number of ports that subscribe to an event exceeds the limit of kept reports, and none of
+// them answers.
 TEST(SaLimits, UnsentReportDoesNotSuppressTheNextReport)
 {
 	constexpr auto silent = Subscriptions::kReportsMax / Subscriptions::kSubscriptionsOfOne;

@@ -15,7 +15,7 @@ namespace
 
 using namespace testing;
 
-// Checks that a datagram from each host reaches every other one.
+// Checks that a datagram from each host reaches every other host.
 void expect_all_reachable(Lab &lab)
 {
 	for (auto &from : lab.hosts) {
@@ -236,7 +236,7 @@ TEST(SubnetManager, BringsUpAThousandHosts)
 	ASSERT_TRUE(nodes);
 	EXPECT_EQ(1000u + spines + leaves + 1, nodes->count());
 	EXPECT_EQ((nodes->count() * 112 + 199) / 200, nodes->segments);
-	// Paths of equal length share the load: no uplink carries much more than its share.
+	// Paths of equal length share the load: no uplink carries much more than the others.
 	const Node &leaf =
 		subnet->nodes[static_cast<std::size_t>(subnet->by_guid.at(last->guid()))];
 	std::vector<unsigned> carried(leaf.ports.size());

@@ -60,7 +60,8 @@ TEST(SaTables, SlToVlRecordsMatchThePorts)
 		host.ask_table(host.request(MadMethod::get_table, ib::attr_sl_to_vl_record, 0));
 	ASSERT_TRUE(table);
 	EXPECT_EQ(16u, table->stride);
-	// One for each pair of the switch's ports, with port 0; and one for each channel adapter.
+	// There is one record for each pair of the switch's ports, including port 0, and one for
+	// each channel adapter.
 	EXPECT_EQ(5u * 4 + 2, table->count());
 	for (const auto &record : records<ib::SlToVlRecord>(*table)) {
 		EXPECT_EQ(0, record.table.vl(0));
