@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Counters of a driver's requests to a card and of the card's events to it, since weftd's start.
-// They serve to compare drivers.
+// Counters of a driver's requests to a card and of the card's events, since weftd's start. They are
+// used to compare drivers.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 namespace weft::hca
 {
 
-// Counted on the card's loop, read on any thread.
+// Incremented on the card's loop, and read on any thread.
 struct Activity {
 	using Value = std::atomic<std::uint64_t>;
 

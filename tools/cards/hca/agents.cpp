@@ -33,7 +33,7 @@ bool Agents::local_mad(unsigned port, ib::Mad &mad, ib::Lid slid, bool ignore_mk
 		case SubnetAgent::Verdict::foreign:
 			break;
 		}
-		// TrapRepress ends a trap and has no answer (IBA 13.4.6.4).
+		// TrapRepress stops a trap and has no response (IBA 13.4.6.4).
 		if (mad.header.is_method(ib::MadMethod::trap_repress))
 			return true;
 		break;
@@ -91,7 +91,7 @@ std::optional<ib::Smp> Agents::wire_smp(unsigned port, const ib::Smp &smp, std::
 		return std::nullopt;
 	}
 	handled = true;
-	// The response must leave through this port; the card cannot send it on by LID.
+	// The response must leave through this port, because the card cannot forward it by LID.
 	if (directed && ib::smi_return(answer, static_cast<std::uint8_t>(port)).action !=
 				ib::SmiAction::forward)
 		return std::nullopt;

@@ -14,8 +14,9 @@ namespace weft::hca
 class Agents final : public ManagementAgent
 {
 public:
-	// @trusted: the driver may change the node and manage the subnet. If not, it can only read
-	// attributes, by MAD_IFC, and does not get the SMPs that arrive from the fabric.
+	// @trusted: the driver may change the node and manage the subnet. If it is false, the
+	// driver can only read attributes, by MAD_IFC, and does not get the SMPs that arrive from
+	// the fabric.
 	Agents(const fabric::NodeIdentity &identity,
 	       const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop,
 	       SubnetAgent::Host &host, bool trusted);
@@ -25,9 +26,10 @@ public:
 	void key_violation(unsigned port, ib::TrapNumber trap,
 			   const packet::Headers &headers) override;
 
-	// MAD_IFC: replaces @mad, addressed to @port, by its response; a TrapRepress has none.
-	// Returns false if the M_Key is wrong, or if an untrusted driver sends an SMP that is not a
-	// Get. @slid: the source LID that the driver passes if the MAD came from the fabric.
+	// Executes MAD_IFC: replaces @mad, which is addressed to @port, by its response. A
+	// TrapRepress has no response. Returns false if the M_Key is wrong, or if an untrusted
+	// driver sends an SMP that is not a Get. @slid is the source LID that the driver passes if
+	// the MAD came from the fabric.
 	bool local_mad(unsigned port, ib::Mad &mad, ib::Lid slid, bool ignore_mkey);
 
 	SubnetAgent &subnet() { return subnet_; }

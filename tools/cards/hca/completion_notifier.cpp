@@ -39,10 +39,10 @@ void CompletionNotifier::moved_up(std::uint32_t next)
 	producer_ = next;
 }
 
-// Each entry causes at most one event: if the queue is armed again before the entry is polled,
-// there is no second one. Programs rely on this: ib_read_lat -e takes each event for a completion,
-// and overran its queue when it got two events for one. A driver that must report missed events
-// looks at the queue itself.
+// Each entry causes at most one event, even if the queue is armed again before the entry is polled.
+// Programs rely on this: ib_read_lat -e takes each event for a completion, and its queue overflowed
+// when it got two events for one entry. A driver that must report missed events checks the queue
+// itself.
 void CompletionNotifier::arm_next(std::uint32_t consumer_index)
 {
 	armed_ = Armed::next;
@@ -50,7 +50,7 @@ void CompletionNotifier::arm_next(std::uint32_t consumer_index)
 		fire();
 }
 
-// A solicited request does not narrow one for any completion (IBA 11.4.2.2).
+// A request for solicited events does not narrow an earlier request for all events (IBA 11.4.2.2).
 void CompletionNotifier::arm_solicited(std::uint32_t consumer_index)
 {
 	const auto is_beyond = [this](std::uint32_t index) {
@@ -63,8 +63,8 @@ void CompletionNotifier::arm_solicited(std::uint32_t consumer_index)
 		fire();
 }
 
-// An entry that the queue was armed for has arrived: notify the driver now, or when moderation
-// permits.
+// Called when an entry for which the queue was armed has arrived. Notifies the driver now, or when
+// moderation permits.
 void CompletionNotifier::notify()
 {
 	++unnotified_;
@@ -96,7 +96,7 @@ void CompletionNotifier::set_moderation(std::uint16_t count, std::uint16_t perio
 {
 	moderation_count_ = count;
 	moderation_period_ = period_us;
-	// Report entries at once that still wait under the old moderation.
+	// Report entries that still wait under the old moderation at once.
 	if (unnotified_ && armed_ != Armed::no)
 		fire();
 }

@@ -15,16 +15,16 @@ namespace weft::hca
 
 struct QueuePair;
 
-// ChecksumStatus - the kind of IP packet in a datagram, and which of its checksums the card has
-// found to be correct; all false if it is not IP over InfiniBand, or if its header checksum is
-// wrong.
+// ChecksumStatus - the kind of IP packet in a datagram, and which of its checksums are correct. All
+// are false if the datagram is not IP over InfiniBand, or if its IP header checksum is wrong.
 struct ChecksumStatus {
 	bool ipv4 = false;
 	bool ipv4_fragment = false;
 	bool ipv4_options = false;
 	bool ipv6 = false;
 	bool ip_checksum_ok = false;
-	// One of these is true if the packet has that checksum and it is correct.
+	// True if the packet has a checksum of this protocol and it is correct. At most one is
+	// true.
 	bool tcp = false;
 	bool udp = false;
 
@@ -36,12 +36,12 @@ struct ChecksumStatus {
 // (QueuePairAttributes::inline_receive).
 constexpr std::size_t kCompletionDataMax = 64;
 
-// SendDone - a completed send request; byte_count is valid for reads and atomics only.
+// SendDone - a completed send request. byte_count is valid only for reads and atomics.
 struct SendDone {
 	std::uint16_t index = 0;
 	SendOpcode opcode = SendOpcode::nop;
 	std::uint32_t byte_count = 0;
-	// The data of a read or atomic, if it was not written to memory; valid during the call.
+	// The data of a read or atomic, if it was not written to memory. Valid during the call.
 	std::span<const std::byte> data{};
 };
 
@@ -50,7 +50,8 @@ struct ReceiveDone {
 	std::uint16_t index = 0;
 	std::uint32_t srqn = 0; // of an XRC receive, otherwise 0
 	ReceiveOpcode opcode = ReceiveOpcode::send;
-	// Immediate data, invalidated key, or P_Key index of a datagram without immediate.
+	// Immediate data, the invalidated key, or the P_Key index of a datagram without immediate
+	// data.
 	std::uint32_t immediate = 0;
 	std::uint32_t byte_count = 0;
 	std::uint32_t source_qpn = 0;
@@ -62,7 +63,7 @@ struct ReceiveDone {
 	bool solicited = false;
 	ChecksumStatus checksums;
 	Steering steering; // set only for a steered queue pair
-	// The message, if it was not written to memory; valid during the call.
+	// The message, if it was not written to memory. Valid during the call.
 	std::span<const std::byte> data{};
 };
 
@@ -75,7 +76,7 @@ struct Failure {
 };
 
 // All data of a request is in guest memory before its completion is written. Functions return false
-// if the queue does not exist or is in error.
+// if the queue does not exist or is in the error state.
 class CompletionSink
 {
 public:
@@ -87,7 +88,7 @@ public:
 	[[nodiscard]] virtual bool failed(const QueuePair &qp, std::uint32_t cqn,
 					  const Failure &failure) = 0;
 	// Raises an asynchronous event of the queue pair. Returns false if the guest's event queue
-	// has no space at present; Transport::events_wanted() is called when it has.
+	// has no space now. Transport::events_wanted() is called when it has space again.
 	[[nodiscard]] virtual bool raise(Event event, std::uint32_t qpn) = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interface of a card's control plane to its transport engine. Everything here belongs to the card
-// and to its loop; pointers from a lookup are valid until control returns to the loop.
+// Interface of a card's control plane to its transport engine. All members belong to the card and
+// to its loop. Pointers from a lookup are valid until control returns to the loop.
 #pragma once
 
 #include <array>
@@ -39,11 +39,12 @@ struct Context {
 	ManagementAgent &management;
 	Diagnostics &diagnostics;
 	std::vector<std::unique_ptr<CardPort>> &ports;
-	// Programs of the host, which get MADs before the driver does; null if there can be none.
+	// Programs of the host, which get MADs before the driver does. Null if there can be no such
+	// programs.
 	ProgramPorts *programs = nullptr;
 	SparseTable<QueuePair> queue_pairs{0};
-	// The driver's numbers of the special queue pairs: first QP0 of each port, then QP1 of
-	// each; 0 if one does not exist.
+	// The driver's numbers of the special queue pairs: first QP0 of each port, then QP1 of each
+	// port. 0 if one does not exist.
 	static constexpr unsigned kSpecialQps = 4;
 	std::array<std::uint32_t, kSpecialQps> special_qpns{};
 	// True if an address vector must have the QP's PD and port.
@@ -53,8 +54,7 @@ struct Context {
 	// True if integers in the host's memory are big-endian (operands of atomics).
 	bool big_endian_host = false;
 
-	// These look an object up by number, with one table access. They return null if it does not
-	// exist.
+	// Look up an object by number, with one table access. Return null if it does not exist.
 	QueuePair *queue_pair(std::uint32_t qpn) const
 	{
 		QueuePair *qp = queue_pairs.find(qpn);
@@ -64,7 +64,7 @@ struct Context {
 	{
 		return number >= 1 && number <= ports.size() ? ports[number - 1].get() : nullptr;
 	}
-	// QP0 (@number 0) or QP1 of @port, as the driver created it.
+	// Returns QP0 (@number 0) or QP1 of @port, as the driver created it.
 	QueuePair *special_queue_pair(unsigned port, unsigned number) const
 	{
 		const std::uint32_t qpn = special_qpns[2 * number + port - 1];

@@ -33,7 +33,8 @@ struct Diagnostics {
 	// Multicast packets that were dropped because the queue for replication was full.
 	std::uint32_t multicast_dropped = 0;
 	std::uint32_t cq_overflows = 0;
-	// Doorbells on another UAR page than the queue's, or for an object that does not exist.
+	// Doorbells on another UAR page than that of the queue, or for an object that does not
+	// exist.
 	std::uint32_t bad_doorbells = 0;
 };
 

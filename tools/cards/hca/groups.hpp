@@ -19,7 +19,7 @@ public:
 	};
 
 	virtual ~Groups() = default;
-	// Appends the members of group @gid to @out, a bounded number.
+	// Appends a bounded number of members of group @gid to @out.
 	virtual void members(const ib::Gid &gid, std::vector<Member> &out) const = 0;
 };
 

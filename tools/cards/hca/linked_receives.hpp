@@ -32,18 +32,18 @@ public:
 		return std::uint64_t{index & (size() - 1)} << log_stride_;
 	}
 
-	// Number of entries that are posted and not taken.
+	// Returns the number of entries that are posted and not taken.
 	std::uint32_t available() const
 	{
 		const auto posted = static_cast<const Own *>(this)->posted();
 		if (failed_ || !posted)
 			return 0;
-		// More entries than the list has are a driver's error; the links then form a cycle.
+		// A number above the list's size is a driver's error. The links then form a cycle.
 		return std::min<std::uint32_t>(static_cast<std::uint16_t>(*posted - taken_),
 					       size());
 	}
-	// Takes the next entry and returns its index; nothing if none is posted. Raises the limit
-	// event when due, and the catastrophic event if the list cannot be read.
+	// Takes the next entry and returns its index. Returns nothing if none is posted. Raises the
+	// limit event when it is due, and the catastrophic event if the list cannot be read.
 	std::optional<std::uint16_t> take()
 	{
 		if (available() == 0)
@@ -60,8 +60,8 @@ public:
 		check_limit();
 		return index;
 	}
-	// Does the same for a receive request. Also fills in the fields by which the completion
-	// identifies the queue; the SRQ of an XRC domain has its own completion queue.
+	// Takes the next receive request. Also sets the fields by which the completion identifies
+	// the queue. The SRQ of an XRC domain has its own completion queue.
 	Taken take(ReceiveWork &work, bool xrc)
 	{
 		const auto index = take();
@@ -103,7 +103,7 @@ protected:
 
 private:
 	Own &own() { return *static_cast<Own *>(this); }
-	// The event is raised once, and the limit must then be set again (IBA 10.2.9.2).
+	// Raises the limit event once. The limit must then be set again (IBA 10.2.9.2).
 	void check_limit()
 	{
 		if (limit_ == 0 || available() >= limit_)

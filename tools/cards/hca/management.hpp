@@ -18,16 +18,17 @@ class ManagementAgent
 public:
 	virtual ~ManagementAgent() = default;
 
-	// Handles an SMP for QP0 that arrived on @port; @slid is the source LID in its LRH. Returns
+	// Handles an SMP for QP0 that arrived on @port. @slid is the source LID in its LRH. Returns
 	// the response, ready to be sent: if it has a directed route, its hop pointer is updated
 	// and its direction bit set. Returns nothing if the SMP is for the driver's QP0 (SMInfo,
-	// traps, all responses), or, with @handled set, if it was dropped or needs no response.
+	// traps, all responses). Also returns nothing, with @handled set, if the SMP was dropped or
+	// needs no response.
 	virtual std::optional<ib::Smp> wire_smp(unsigned port, const ib::Smp &smp,
 						std::uint16_t slid, bool &handled) = 0;
 
-	// A packet with @headers arrived on @port, with a P_Key or Q_Key that its queue pair does
-	// not accept (trap_bad_pkey, trap_bad_qkey). The packet is already counted; this notifies
-	// the subnet manager.
+	// Notifies the subnet manager of a packet with @headers that arrived on @port with a P_Key
+	// or Q_Key that its queue pair does not accept (trap_bad_pkey, trap_bad_qkey). The caller
+	// has counted the packet.
 	virtual void key_violation(unsigned port, ib::TrapNumber trap,
 				   const packet::Headers &headers)
 	{

@@ -28,7 +28,7 @@ enum class KeyAccess : std::uint8_t {
 
 enum class MemoryError : std::uint8_t {
 	none,
-	invalid_key,       // the key does not exist, or is invalid now
+	invalid_key,       // the key does not exist, or is invalid at present
 	protection_domain, // the key has another PD, or is a window of another QP
 	permission,
 	bounds,
@@ -43,7 +43,7 @@ struct KeyUse {
 	KeyAccess access = KeyAccess::local_read;
 	std::uint32_t pd = 0;
 	std::uint32_t qpn = 0;
-	// The QP may use the reserved lkey, which covers bus addresses (local access only).
+	// True if the QP may use the reserved lkey, which covers bus addresses (local access only).
 	bool reserved_lkey = false;
 };
 
@@ -79,28 +79,29 @@ struct BindWindow {
 	std::uint64_t length = 0;
 };
 
-// The results are valid until control returns to the card's loop.
+// Results are valid until control returns to the card's loop.
 class Memory
 {
 public:
 	virtual ~Memory() = default;
 
-	// The memory that the card may access, for atomics and other uses of bus addresses; null
-	// while it may access none.
+	// Returns the memory that the card may access, for atomics and other uses of bus addresses.
+	// Null while it may access none.
 	GuestMemory *memory() const { return memory_; }
 	void set_memory(GuestMemory *memory) { memory_ = memory; }
 
-	// Appends the bus ranges of [@address, @address + @length), as translated for @use. @out is
-	// unchanged after an error. If the length is 0, the key is not checked and there is no
-	// range (IBA 9.7.4.1.5).
+	// Appends the bus ranges of [@address, @address + @length), as translated for @use. Leaves
+	// @out unchanged on error. If the length is 0, the key is not checked and there is no range
+	// (IBA 9.7.4.1.5).
 	virtual MemoryError resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
 				    std::vector<BusRange> &out) const = 0;
-	// Does the same, but returns host memory that stays valid as long as the segments are kept.
+	// Like resolve(), but returns host memory that stays valid as long as the segments are
+	// kept.
 	virtual MemoryError translate(const KeyUse &use, std::uint64_t address,
 				      std::uint64_t length,
 				      std::vector<MemorySegment> &out) const = 0;
-	// Returns true if @key is valid now, so that packets in flight keep their access to its
-	// memory.
+	// Returns true if @key is valid at present, so that packets in flight keep their access to
+	// its memory.
 	virtual bool holds(std::uint32_t key) const = 0;
 	// Returns true if @key refers to parts of other keys' memory.
 	virtual bool has_parts(std::uint32_t /* key */) const { return false; }
@@ -108,14 +109,14 @@ public:
 	// its memory.
 	virtual bool take_lost_parts() { return false; }
 	// Returns the position in the table of a key's index (the key without its low eight bits).
-	// Drivers set bits beyond the table in keys, but not in commands.
+	// Drivers set bits beyond the table's size in keys, but not in commands.
 	virtual std::uint32_t slot(std::uint32_t index) const = 0;
 
-	// Execute work requests on keys. After an error nothing has changed.
+	// Execute work requests on keys. After an error, nothing has changed.
 	virtual MemoryError fast_register(const FastRegister &request, std::uint32_t pd) = 0;
 	virtual MemoryError invalidate(std::uint32_t key, std::uint32_t pd, std::uint32_t qpn,
 				       bool remote) = 0;
-	// @user: the queue pair's domain, number and rights; its key and access are ignored.
+	// @user has the queue pair's domain, number and rights. Its key and access are ignored.
 	virtual MemoryError update_key(const UpdateKey &, const KeyUse & /* user */)
 	{
 		return MemoryError::bad_request;
@@ -132,7 +133,7 @@ constexpr bool is_remote(KeyAccess access)
 	return access >= KeyAccess::remote_read;
 }
 
-// Appends @ranges to @out as host memory for this kind of access. @out is unchanged after an error.
+// Appends @ranges to @out as host memory for this kind of access. Leaves @out unchanged on error.
 MemoryError to_segments(const GuestMemory *memory, KeyAccess access,
 			std::span<const BusRange> ranges, std::vector<MemorySegment> &out);
 

@@ -28,7 +28,7 @@ public:
 		ib::port_cap_capability_mask_notice | ib::port_cap_client_reregistration |
 		ib::port_cap_other_local_changes_notice;
 
-	// @fabric_port outlives this.
+	// @fabric_port must outlive the port.
 	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port, const Limits &limits);
 	CardPort(unsigned number, ib::Guid guid, fabric::Port &fabric_port)
 	    : CardPort(number, guid, fabric_port, Limits{})
@@ -42,7 +42,7 @@ public:
 	// Returns to the state after power-on: no LID, link down.
 	void reset();
 
-	// State that the subnet manager reads and sets.
+	// Returns the state that the subnet manager reads and sets.
 	fabric::ManagedPort &managed() { return managed_; }
 	ib::PortInfo &info() { return managed_.info; }
 	const ib::PortInfo &info() const { return managed_.info; }
@@ -50,21 +50,22 @@ public:
 	bool active() const { return state() == ib::PortState::active; }
 	std::uint16_t lid() const { return info().lid; }
 	unsigned lmc() const { return info().lmc(); }
-	// Returns true if a unicast @lid is one of this port's own.
+	// Returns true if @lid is a unicast LID of this port.
 	bool owns_lid(std::uint16_t lid) const
 	{
 		return (lid >> lmc()) == (info().lid >> lmc()) && info().lid != 0;
 	}
 	ib::Mtu mtu() const { return info().neighbor_mtu(); }
 
-	// Returns 0, which is no valid P_Key, for an index beyond the table.
+	// Returns an entry of the P_Key table, or 0, which is not a valid P_Key, for an index
+	// beyond the table.
 	std::uint16_t pkey(unsigned index) const
 	{
 		return index < managed_.pkeys.size() ? managed_.pkeys[index].value()
 						     : std::uint16_t{0};
 	}
-	// Returns the index of the entry that accepts packets with @pkey (IBA 10.9.3); -1 if there
-	// is none.
+	// Returns the index of the entry that accepts packets with @pkey (IBA 10.9.3), or -1 if
+	// there is none.
 	int find_pkey(std::uint16_t pkey) const;
 	ib::Gid gid(unsigned index) const
 	{
@@ -83,7 +84,7 @@ public:
 	bool set_driver_capabilities(std::uint32_t mask);
 	bool set_program_is_sm(bool is_sm);
 
-	// True after the driver has enabled the port (INIT_PORT).
+	// Returns true after the driver has opened the port (INIT_PORT).
 	bool opened() const { return opened_; }
 	void set_opened(bool opened) { opened_ = opened; }
 

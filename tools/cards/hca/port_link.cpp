@@ -93,7 +93,7 @@ void PortLink::drain()
 		if (credits & 1)
 			handlers_.credit(vl);
 
-	// A handler may call drop(), which discards the rest of the batch.
+	// A handler may call drop(), which discards the remaining packets of the batch.
 	for (std::size_t i = 0; i < kSlice && next_ < batch_.size(); ++i) {
 		fabric::Packet packet = std::move(batch_[next_++]);
 		handlers_.packet(std::move(packet));

@@ -20,12 +20,12 @@ public:
 	struct Handlers {
 		std::function<void(fabric::Packet &&)> packet;
 		std::function<void(std::uint8_t vl)> credit;
-		// The state of the link has changed. @was_down: the link has been down since the
-		// last call.
+		// Called when the state of the link has changed. @was_down is true if the link has
+		// been down since the last call.
 		std::function<void(bool was_down)> link;
 	};
 
-	// Attaches to @port until destroyed. Handlers run on @loop.
+	// Attaches to @port until the object is destroyed. Handlers run on @loop.
 	PortLink(Loop &loop, fabric::Port &port, Handlers handlers);
 	~PortLink() override;
 
@@ -36,7 +36,7 @@ public:
 	void drop();
 
 private:
-	// Packets delivered before the loop runs other tasks.
+	// Number of packets that are delivered before the loop runs other tasks.
 	static constexpr std::size_t kSlice = 64;
 
 	void receive(fabric::Packet &&packet) override;
@@ -55,7 +55,7 @@ private:
 	bool was_down_ WEFT_GUARDED_BY(mutex_) = false;
 
 	std::vector<fabric::Packet> batch_; // taken from the inbox, on the loop
-	std::size_t next_ = 0;              // index of the first packet that is not delivered
+	std::size_t next_ = 0;              // index of the first packet that was not delivered
 	Wakeup wakeup_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The links of a card's ports: between the fabric, the card's transport engine and management
-// agents, and programs of the host.
+// The links of a card's ports. They connect the fabric with the card's transport engine, its
+// management agents, and programs of the host.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ namespace weft::hca
 class PortLinks
 {
 public:
-	// All arguments outlive this object. Packets are delivered until it is destroyed. Used on
-	// the card's loop only.
+	// All arguments must outlive this object. Packets are delivered until it is destroyed. Used
+	// only on the card's loop.
 	PortLinks(Loop &loop, const std::vector<std::unique_ptr<CardPort>> &ports,
 		  Transport &transport, SubnetAgent &subnet, ProgramPorts &programs);
 	~PortLinks();
@@ -28,10 +28,10 @@ public:
 
 	// Discards packets that have arrived and were not delivered.
 	void drop();
-	// Takes the link of @port down, if it was open, because the driver has closed the port.
+	// Called when the driver has closed @port. Takes its link down if it was open.
 	void close(CardPort &port);
 
-	// Executes requests of the subnet agent (SubnetAgent::Host).
+	// Executes a request of the subnet agent (SubnetAgent::Host).
 	void order(unsigned port, fabric::LinkOrder order);
 	void send_to_manager(unsigned port, const ib::Smp &smp);
 

@@ -15,11 +15,11 @@ namespace weft::hca
 namespace
 {
 
-// Limits of MADs of programs that wait for the card's loop, and for credit. MADs may be lost, so
-// further ones are dropped.
+// Limits of programs' MADs that wait for the card's loop, and that wait for credit. MADs beyond
+// them are dropped, which is permitted because MADs are unreliable.
 constexpr std::size_t kMostOutgoing = 16384;
 constexpr std::size_t kMostWaiting = 4096;
-// MADs sent before the loop runs other tasks.
+// Number of MADs that are sent before the loop runs other tasks.
 constexpr std::size_t kSlice = 64;
 
 // Returns true for requests that only the node's agent handles. On an mthca card, the guest's
@@ -30,7 +30,7 @@ bool is_for_agent(const ib::MadHeader &header)
 	return request != fabric::SmpRequest::foreign;
 }
 
-// The node of an agent that gets no SMPs.
+// The node of an agent to which no SMPs are passed.
 class Unchanged final : public fabric::SubnetAgentHost
 {
 	Clock::time_point now() const override { return {}; }
@@ -124,7 +124,7 @@ bool ProgramPort::offer(const fabric::Packet &packet)
 			return false;
 	} else if (mad->address.qkey != ib::qkey_gsi ||
 		   connection_->port.find_pkey(mad->address.pkey) < 0) {
-		return false; // a violation, which the driver's QP1 reports
+		return false; // a P_Key violation, which the driver's QP1 reports
 	}
 	return receiver_.offer(*mad);
 }
@@ -162,7 +162,7 @@ void ProgramPort::work()
 		connection_->subnet.capabilities_changed(port);
 	for (const auto &done : asked)
 		done(connection_->subnet.view(port.number()));
-	// Sending may call drop(), which discards the rest of the batch.
+	// Sending may call drop(), which discards the remaining MADs of the batch.
 	for (std::size_t i = 0; i < kSlice && next_ < batch_.size(); ++i) {
 		const Outgoing mad = batch_[next_++];
 		send(mad);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Access to a card's ports for programs on the host (weft attach), in addition to the driver of the
-// guest: both send and receive MADs with the port's addresses.
+// Access to a card's ports for programs on the host (weft attach), in addition to the guest's
+// driver. Programs and driver send and receive MADs with the port's addresses.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@
 namespace weft::hca
 {
 
-// One port. It exists as long as the card, and is connected to the card's state while a guest is.
-// Without a guest it has the attributes after power-on, and MADs are lost.
+// One port. It exists as long as the card. While a guest is connected, it uses the card's state.
+// Otherwise it has the attributes after power-on, and MADs are lost.
 class ProgramPort final : public fabric::LocalAccess
 {
 public:
@@ -40,21 +40,22 @@ public:
 
 	/* --- on the card's loop --- */
 
-	// All arguments outlive the connection. No packet may arrive during disconnect().
+	// All arguments must outlive the connection. No packet may arrive during disconnect().
 	void connect(Loop &loop, CardPort &port, Transport &transport, SubnetAgent &subnet);
 	void disconnect();
-	// Discards MADs that have not been sent.
+	// Discards MADs that were not sent.
 	void drop();
-	// Offers a packet for QP0 or QP1 to the programs. Returns false if it is for the driver.
+	// Offers a packet for QP0 or QP1 to the programs. Returns false if the packet is for the
+	// driver.
 	bool offer(const fabric::Packet &packet);
 	void credit_available(std::uint8_t vl);
 	void changed() const { receiver_.port_changed(); }
-	// True while the card's agent handles an SMP of a program on this node.
+	// Returns true while the card's agent handles an SMP of a program on this node.
 	bool managing() const { return managing_; }
 
 private:
-	// Updates the hop pointer and the return path of a received SMP with a directed route, from
-	// which a response takes its route. Returns false if the route does not end here.
+	// Updates the hop pointer and the return path of a received directed-route SMP, from which
+	// a response takes its route. Returns false if the route does not end here.
 	bool has_arrived(ib::Mad &mad) const;
 
 	struct Outgoing {
@@ -78,12 +79,12 @@ private:
 		Wakeup wakeup;
 	};
 
-	// Performs what programs have requested, a limited number of sends at a time.
+	// Executes requests of programs, a limited number of sends at a time.
 	void work();
 	void send(const Outgoing &mad);
 	void send_directed(ib::Smp smp);
 	void send_to_self(const fabric::MadAddress &address, const ib::Mad &mad);
-	// The card's agent handles an SMP of this node. Returns true if there is a response.
+	// Passes an SMP of this node to the card's agent. Returns true if there is a response.
 	bool answer(ib::Smp &smp, ib::Lid slid);
 	void transmit(const fabric::MadAddress &address, const ib::Mad &mad);
 
@@ -96,8 +97,8 @@ private:
 	std::vector<Outgoing> outgoing_ WEFT_GUARDED_BY(mutex_);
 	std::vector<std::function<void(fabric::PortView &&)>> asked_ WEFT_GUARDED_BY(mutex_);
 
-	// Changed on the loop with the lock held, so that it can be read on the loop, or with the
-	// lock on any thread.
+	// Changed only on the loop, with the lock held. It can therefore be read on the loop
+	// without the lock, and on any thread with the lock.
 	std::optional<Connection> connection_;
 	std::vector<Outgoing> batch_; // taken from outgoing_
 	std::size_t next_ = 0;        // index of the first MAD that was not sent
@@ -107,13 +108,13 @@ private:
 class ProgramPorts
 {
 public:
-	// @ports: those of the card after power-on.
+	// @ports are the ports of the card after power-on.
 	ProgramPorts(const fabric::NodeIdentity &identity,
 		     const std::vector<std::unique_ptr<CardPort>> &ports);
 
-	// All ports, in order.
+	// Returns all ports, in order.
 	std::vector<fabric::LocalAccess *> access() const;
-	// @number: from 1 on.
+	// @number is the port number, from 1 on.
 	ProgramPort &port(unsigned number) const { return *ports_[number - 1]; }
 
 private:

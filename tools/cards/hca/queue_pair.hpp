@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A queue pair of any channel adapter. The card's commands own it and change it; the transport
-// engine reads it, changes its state if packets require it, and attaches its own state. Each card
-// derives a class from it to add its own state.
+// A queue pair of any channel adapter. The card's commands own and change it. The transport engine
+// reads it, changes its state if packets require it, and attaches its own state. Each card derives
+// a class from it, with the card's own state.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ struct AddressPath {
 	ib::Gid remote_gid{};
 };
 
-// TransportState - the transport engine's state of a queue pair; destroyed with it.
+// TransportState - the transport engine's state of a queue pair. It is destroyed with the queue
+// pair.
 class TransportState
 {
 public:
@@ -41,14 +42,14 @@ public:
 
 // QueuePairAttributes - the attributes that the driver has set.
 struct QueuePairAttributes {
-	// All 24 bits, because packets contain all of them; the table index has fewer.
+	// The full 24-bit number, which packets contain. The table index has fewer bits.
 	std::uint32_t qpn = 0;
-	// Set by commands, which notify the transport. The transport itself may set err, sqer, and,
-	// when draining has ended, sqd.
+	// The state, which commands set. They notify the transport. The transport itself may set
+	// err, sqer, and at the end of draining, sqd.
 	QpState state = QpState::reset;
 	ServiceType service = ServiceType::rc;
 	std::int8_t special = -1; // 0: QP0 of its port, 1: QP1, -1: not special
-	// The source QP number of its datagrams, to which responses are sent; 0 if it is its own
+	// The source QP number of its datagrams, to which responses are sent, or 0 if it is its own
 	// number.
 	std::uint32_t sends_as = 0;
 	// True if the card selects the receive queue of each datagram by its headers
@@ -62,15 +63,15 @@ struct QueuePairAttributes {
 	std::uint32_t srqn = 0;
 	std::uint16_t xrc_domain = 0;
 
-	bool has_receive_queue = true; // has its own receive queue
+	bool has_receive_queue = true; // false if it has no receive queue
 	bool reserved_lkey = false;
 	bool fast_register = false;
 	bool responder_invalid_credits = false;
 	bool remote_read = false;
 	bool remote_write = false;
 	bool remote_atomic = false;
-	// Received messages, and results of reads and atomics, of up to this many bytes are stored
-	// in the completion and not in memory; at most kCompletionDataMax, and 0 for none.
+	// Maximum size of received messages, and of results of reads and atomics, that are stored
+	// in the completion and not in memory. It is at most kCompletionDataMax; 0 disables this.
 	std::uint8_t inline_receive = 0;
 	std::uint8_t inline_response = 0;
 
@@ -93,11 +94,12 @@ struct QueuePairAttributes {
 			return static_cast<std::uint32_t>(special);
 		return sends_as ? sends_as : qpn;
 	}
-	// Requests may be posted from RTS on (IBA 10.8.2). An earlier send doorbell is ignored: the
-	// requests stay in their queue, and the next doorbell makes the card read them.
+	// Returns true if the state permits send requests, which is so from RTS on (IBA 10.8.2). An
+	// earlier send doorbell is ignored: the requests stay in their queue, and the next doorbell
+	// makes the card read them.
 	bool accepts_send_doorbell() const { return state > QpState::rtr; }
 
-	// Set by INIT2RTR and RTR2RTS. The transport updates its own copies.
+	// The PSNs that INIT2RTR and RTR2RTS set. The transport updates its own copies.
 	std::uint32_t initial_receive_psn = 0;
 	std::uint32_t initial_send_psn = 0;
 	// True if RTS2SQD requested an event at the end of draining.
@@ -110,7 +112,7 @@ struct QueuePair : QueuePairAttributes {
 	std::unique_ptr<TransportState> transport;
 };
 
-// QueuePairProgress - the values of QUERY_QP that the transport keeps.
+// QueuePairProgress - values of QUERY_QP that the transport provides.
 struct QueuePairProgress {
 	std::uint32_t next_send_psn = 0;
 	std::uint32_t next_receive_psn = 0;

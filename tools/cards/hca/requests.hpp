@@ -15,12 +15,12 @@
 namespace weft::hca
 {
 
-// Piece - a part of a request's data: in guest memory, or inline in the request.
+// Piece - a part of a request's data, in guest memory or inline in the request.
 struct Piece {
 	std::uint64_t address;
 	std::uint32_t lkey;
 	std::uint32_t length;
-	// The address is an offset into SendRequest::inline_data and there is no key.
+	// True if the address is an offset into SendRequest::inline_data; then there is no key.
 	bool is_inline;
 };
 
@@ -48,11 +48,11 @@ struct Datagram {
 // the card's Memory after all requests on which it depends have completed.
 struct UpdateKey {
 	std::uint32_t key = 0;
-	// The key may be in use: earlier requests complete first, and packets in flight lose
-	// access.
+	// True if the key may be in use. Earlier requests then complete first, and packets in
+	// flight lose access.
 	bool ends_use = false;
-	// The queue pair belongs to the operating system, so it may use page addresses, and keys of
-	// any protection domain.
+	// True if the queue pair belongs to the operating system, so that it may use page
+	// addresses, and keys of any protection domain.
 	bool may_name_pages = false;
 	bool any_domain = false;
 	// The part of the request after its control segment, unchanged.
@@ -76,7 +76,7 @@ struct SendRequest {
 	// XRC: the number of the responder's SRQ.
 	std::uint32_t remote_srq = 0;
 
-	// The opcode determines which of these is valid.
+	// The opcode determines which of the following fields are valid.
 	std::uint64_t remote_address = 0;
 	std::uint32_t rkey = 0;
 	std::uint64_t swap_or_add = 0;
@@ -104,9 +104,9 @@ struct SendRequest {
 		       opcode == SendOpcode::masked_compare_swap ||
 		       opcode == SendOpcode::masked_fetch_add;
 	}
-	// True for requests that use the responder's read and atomic resources.
+	// Returns true for requests that use the responder's resources for reads and atomics.
 	bool is_read_or_atomic() const { return is_read() || is_atomic(); }
-	// True for requests that the card executes itself without sending a packet.
+	// Returns true for requests that the card executes itself without sending a packet.
 	bool is_local() const
 	{
 		return opcode == SendOpcode::nop || opcode == SendOpcode::bind_window ||
@@ -123,7 +123,7 @@ struct SendRequest {
 	}
 	bool has_inline() const { return !inline_data.empty(); }
 
-	// Clears the request, but keeps its allocations for the next one.
+	// Clears the request, but keeps its allocated memory for the next request.
 	void clear()
 	{
 		lso_header.clear();
@@ -141,7 +141,7 @@ struct Steering {
 	std::uint32_t queue = 0;
 	std::uint32_t hash = 0;
 	std::uint8_t hash_kind = 0;
-	std::uint16_t sum = 0; // one's complement, of all bytes after the encapsulation header
+	std::uint16_t sum = 0; // one's complement sum of all bytes after the encapsulation header
 };
 
 // ReceiveWork - a receive request in use.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects by number, where numbers may reach 2^24 but few are used: two levels, the second
-// allocated on first use. A lookup takes two array accesses.
+// A table of objects by number, where numbers may reach 2^24 but few are used. It has two levels,
+// of which the second is allocated on first use. A lookup takes two array accesses.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ public:
 	// Creates an empty table with 2^@log_size slots.
 	explicit SparseTable(unsigned log_size = 0) { resize(log_size); }
 
-	// Empties the table and gives it 2^@log_size slots.
+	// Removes all objects and gives the table 2^@log_size slots.
 	void resize(unsigned log_size)
 	{
 		pages_.clear();
@@ -34,7 +34,7 @@ public:
 	// Returns the slot of a number, which may have bits beyond the table's size.
 	std::uint32_t slot(std::uint32_t number) const { return number & mask_; }
 
-	// Returns the object in the slot of @number; null if the slot is empty.
+	// Returns the object in the slot of @number, or null if the slot is empty.
 	T *find(std::uint32_t number) const
 	{
 		const std::uint32_t at = slot(number);

@@ -15,7 +15,7 @@ std::vector<fabric::ManagedPort *> managed(const std::vector<std::unique_ptr<Car
 	return all;
 }
 
-// Returns the changes that the driver is notified of.
+// Returns the changes of which the driver is notified.
 std::uint32_t differences(const ib::PortInfo &before, const ib::PortInfo &now)
 {
 	std::uint32_t changed = 0;
@@ -65,7 +65,8 @@ SubnetAgent::Verdict SubnetAgent::handle(unsigned number, ib::Smp &smp, ib::Lid 
 	return Verdict::foreign;
 }
 
-// Addresses come first: drivers read them when they learn that the port is active.
+// Addresses are reported first, because drivers read them when they are notified that the port is
+// active.
 void SubnetAgent::port_info_set(const fabric::ManagedPort &port, const ib::PortInfo &before,
 				bool reregister)
 {

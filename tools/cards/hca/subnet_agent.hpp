@@ -35,19 +35,19 @@ public:
 	{
 	public:
 		virtual ~Host() = default;
-		// Addresses, tables or the state of @port have changed.
+		// Called when addresses, tables or the state of @port have changed.
 		virtual void port_changed(unsigned port) = 0;
 		// Changes that a card may report to its driver: the port became active or inactive;
-		// the PortInfo fields of @changed (port_info_changed); the entries of @block of a
-		// table, with a bit for each.
+		// the PortInfo fields of @changed (port_info_changed); entries of @block of a
+		// table, with a bit for each changed entry.
 		virtual void port_state_changed(unsigned port, bool active) = 0;
 		virtual void port_info_changed(unsigned port, std::uint32_t changed) = 0;
 		virtual void pkeys_changed(unsigned port, unsigned block,
 					   std::uint32_t entries) = 0;
 		virtual void guids_changed(unsigned port, unsigned block,
 					   std::uint32_t entries) = 0;
-		// To be executed after the response was sent, because the response may have to
-		// cross the link.
+		// Executes a change of the link. Called after the response was sent, because the
+		// response may have to cross the link.
 		virtual void order_link(unsigned port, fabric::LinkOrder order) = 0;
 		// Sends a LID-routed SMP to the subnet manager of @port.
 		virtual void send_to_manager(unsigned port, const ib::Smp &smp) = 0;
@@ -57,7 +57,7 @@ public:
 		    const std::vector<std::unique_ptr<CardPort>> &ports, Loop &loop, Host &host);
 
 	enum class Verdict {
-		answered,  // @smp is now the response, without direction bit
+		answered,  // @smp was replaced by the response, without direction bit
 		denied,    // wrong M_Key: no response (IBA 14.2.4)
 		repressed, // a TrapRepress for one of the port's traps: no response
 		foreign,   // not for the agent
@@ -67,12 +67,12 @@ public:
 
 	fabric::PortView view(unsigned port) const { return agent_.view(port); }
 
-	// The link of @port, which is open, went up or down, or both.
+	// Must be called when the link of @port, which is open, has gone up or down, or both.
 	void link_changed(CardPort &port, bool was_down);
-	// The driver has closed @port, so pending traps of the port are dropped.
+	// Must be called when the driver has closed @port. Drops pending traps of the port.
 	void port_closed(CardPort &port);
 
-	// These changes are reported to the subnet manager by traps: the driver has changed the
+	// These report changes to the subnet manager by traps: the driver has changed the
 	// capabilities of @port or the node description, or a packet with a wrong P_Key or Q_Key
 	// has arrived.
 	void capabilities_changed(const CardPort &port);

@@ -22,7 +22,7 @@ Clock::duration TrapSender::interval() const
 void TrapSender::raise(ib::TrapNumber number, ib::NoticeType type, const std::uint8_t *details)
 {
 	const ib::PortInfo &info = port_.info();
-	// Without a subnet manager the trap is not sent; a manager that starts later reads all
+	// Without a subnet manager, the trap is not sent. A manager that starts later reads all
 	// attributes anyway.
 	if (!(info.capability_mask & ib::port_cap_trap) || info.sm_lid == 0 || info.lid == 0)
 		return;
@@ -69,7 +69,7 @@ void TrapSender::clear()
 	timer_.cancel();
 }
 
-// Returns the trap to be sent next; null if none is pending.
+// Returns the trap to be sent next, or null if none is pending.
 TrapSender::Pending *TrapSender::next()
 {
 	for (std::size_t i = 1; i <= kKinds; ++i) {

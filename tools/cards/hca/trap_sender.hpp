@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The traps of one port (IBA 13.4.9, 14.3): each is repeated until the manager represses it, and
-// all together are sent no more often than the subnet's timeout allows.
+// The traps of one port (IBA 13.4.9, 14.3). Each trap is repeated until the manager represses it.
+// The rate of all traps together is limited by the subnet's timeout.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ namespace weft::hca
 class TrapSender
 {
 public:
-	// Limit of repetitions without TrapRepress; a subnet manager that starts later reads the
+	// Limit of repetitions without TrapRepress. A subnet manager that starts later reads the
 	// state itself.
 	static constexpr unsigned kMaxRepeats = 10;
 
-	// @send: sends an SMP to the subnet manager of the port. @port outlives this.
+	// @send sends an SMP to the subnet manager of the port. @port must outlive this object.
 	TrapSender(Loop &loop, const CardPort &port, std::function<void(const ib::Smp &)> send);
 
 	// Raises trap @number. It replaces a pending trap with the same number, so that memory use

@@ -41,7 +41,8 @@ enum class SendOpcode : std::uint8_t {
 // Operation of a completed receive.
 enum class ReceiveOpcode : std::uint8_t { send, send_imm, send_invalidate, rdma_write_imm };
 
-// Errors of work requests. The second half are detected by the responder or in transit.
+// Errors of work requests. The responder detects those from local_access to remote_operation. The
+// requester detects the others.
 enum class Syndrome : std::uint8_t {
 	none,
 	local_length,

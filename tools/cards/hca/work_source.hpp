@@ -30,7 +30,7 @@ public:
 	std::uint32_t number() const { return number_; }
 	std::uint32_t pd() const { return pd_; }
 	std::uint16_t xrc_domain() const { return xrc_domain_; }
-	// Completion queue of XRC receives.
+	// Returns the completion queue of XRC receives.
 	std::uint32_t cqn() const { return cqn_; }
 
 protected:
@@ -61,8 +61,8 @@ public:
 	 */
 	virtual Taken take_send(const QueuePair &qp, std::uint16_t index, SendRequest &request,
 				Syndrome &failure) = 0;
-	// Returns the number of posted receives from index @next on; 0 for a QP without a receive
-	// queue.
+	// Returns the number of posted receives from index @next on, or 0 for a QP without a
+	// receive queue.
 	virtual std::uint32_t receives_posted(const QueuePair &qp, std::uint16_t next) const = 0;
 	/**
 	 * take_receive() - take the next receive request of a QP
@@ -90,7 +90,7 @@ public:
 	// Stops the queue of a request of take_datagram() because the request's memory cannot be
 	// written.
 	virtual void stop_receives(const QueuePair &, const ReceiveWork &) {}
-	// Returns null if it does not exist.
+	// Returns the SRQ, or null if it does not exist.
 	virtual SharedReceiveQueue *shared_receive_queue(std::uint32_t srqn) const = 0;
 };
 

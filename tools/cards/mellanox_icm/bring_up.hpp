@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The bring-up state of a card, and the memory that its driver has assigned to the firmware.
+// The bring-up state of a card, and the memory that its driver has given to the firmware.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ enum class Stage {
 	initialised, // INIT_HCA
 };
 
-// Drivers expect to lend pages to the firmware, so the pages are counted, but never used.
+// Drivers must lend pages to the firmware. The pages are counted, but never used.
 class BringUp
 {
 public:
@@ -31,7 +31,7 @@ public:
 	Stage stage() const { return stage_; }
 	std::uint64_t aux_pages() const { return needs_.aux_pages; }
 
-	// MAP_FA and UNMAP_FA. The caller of take_firmware_back() must close the card before.
+	// MAP_FA and UNMAP_FA. Before take_firmware_back(), the caller must close the card.
 	hw::mellanox_icm::Status lend_firmware(std::span<const std::uint8_t> mailbox);
 	void take_firmware_back();
 	// MAP_ICM_AUX and UNMAP_ICM_AUX.
@@ -40,7 +40,7 @@ public:
 
 	// RUN_FW.
 	hw::mellanox_icm::Status run();
-	// INIT_HCA: may_initialise() returns true if it is permitted now, and initialise() records
+	// INIT_HCA. may_initialise() returns true if it is permitted now, and initialise() records
 	// that it was executed.
 	bool may_initialise() const;
 	void initialise() { stage_ = Stage::initialised; }

@@ -17,7 +17,7 @@ namespace weft::mellanox_icm
 
 // FamilyContext - base of each card's CardContext, which adds the tables of its queues.
 struct FamilyContext : hca::Context {
-	// Parts that the card creates first; they outlive this.
+	// Parts that the card creates first. They outlive the context.
 	struct Parts {
 		std::string name;
 		Loop &loop;

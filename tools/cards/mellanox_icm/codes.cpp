@@ -45,7 +45,7 @@ WqeOpcode wqe_opcode(SendOpcode opcode)
 	case SendOpcode::local_invalidate:
 		return WqeOpcode::local_invalidate;
 	case SendOpcode::update_key:
-		break; // only later cards have it
+		break; // only later cards support it
 	}
 	return WqeOpcode::nop;
 }

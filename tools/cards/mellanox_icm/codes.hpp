@@ -17,15 +17,15 @@ namespace weft::mellanox_icm
 using hw::mlx4::EventType;
 
 hw::mlx4::WqeOpcode wqe_opcode(hca::SendOpcode opcode);
-// Returns nothing if no request has this code.
+// Returns the opcode of a request, or nothing if no request has this code.
 std::optional<hca::SendOpcode> send_opcode(hw::mlx4::WqeOpcode code);
 hw::mlx4::CqeSyndrome cqe_syndrome(hca::Syndrome syndrome);
 EventType event_type(hca::Event event);
 hw::mlx4::ServiceType service_code(hca::ServiceType type);
-// Returns nothing if the service is not supported.
+// Returns the service, or nothing if it is not supported.
 std::optional<hca::ServiceType> service_type(hw::mlx4::ServiceType code);
 
-// States are encoded as in the commands of the family.
+// States have the same encoding as in the commands of the family.
 template<hca::QpState neutral, hw::mlx4::QpState own>
 constexpr bool kSameState = static_cast<unsigned>(neutral) == static_cast<unsigned>(own);
 static_assert(kSameState<hca::QpState::reset, hw::mlx4::QpState::reset> &&

@@ -22,10 +22,10 @@ struct Command {
 	std::uint32_t op_modifier = 0;
 	std::uint32_t in_modifier = 0;
 	std::uint64_t in_param = 0; // address of the input mailbox, or a value
-	// Address of the output mailbox, or replaced by the value that the command returns.
+	// Address of the output mailbox. Replaced by the value that the command returns.
 	std::uint64_t out_param = 0;
 	std::uint16_t token = 0;
-	bool by_event = false;            // completion is also reported by an event
+	bool by_event = false;            // true if completion is also reported by an event
 	std::span<const std::uint8_t> in; // a copy of the input mailbox
 	std::span<std::uint8_t> out;      // copied to the output mailbox; initially zero
 };
@@ -34,7 +34,7 @@ class Mailboxes
 {
 public:
 	// Executes @command by calling @execute with copies of its mailboxes, which have these
-	// sizes. Both mailboxes must be in guest memory before the command has an effect.
+	// sizes. The command has no effect unless both mailboxes are in guest memory.
 	hw::mlx4::Status run(GuestMemory *guest, Command &command, std::size_t in_size,
 			     std::size_t out_size,
 			     const std::function<hw::mlx4::Status()> &execute);
@@ -44,8 +44,8 @@ private:
 	std::vector<std::uint8_t> out_;
 };
 
-// Returns the context that is in the input mailbox. put() writes one to the output mailbox, if the
-// command has one. In both cases it is the whole contents of the mailbox.
+// Copy a context, which is the whole contents of a mailbox. context_of() returns the one in the
+// input mailbox. put() writes one to the output mailbox, if the command has one.
 template<typename Context>
 Context context_of(const Command &command)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command register (HCR): takes a command when its last dword is written with GO set, has it
-// executed at once, and reports the result in the register and, if requested, by an event.
+// The command register (HCR). When the driver writes the last dword with GO set, the command is
+// executed at once, and the result is reported in the register and, if requested, by an event.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ public:
 	{
 	public:
 		virtual ~Executor() = default;
-		// Executes @command and then calls complete(). If a fault is simulated, it may
+		// Executes @command, and then calls complete(). If a fault is simulated, it may
 		// never call it.
 		virtual void execute(Command &command) = 0;
 	};
@@ -33,13 +33,13 @@ public:
 	explicit CommandRegister(Executor &executor) : executor_(executor) {}
 
 	void reset() { registers_.fill(0); }
-	// @offset: offset of a dword in the register. Values are as in the reference manual
-	// (big-endian read).
+	// @offset is the offset of a dword in the register. Values are as in the reference manual
+	// (read as big-endian).
 	std::uint32_t read(std::size_t offset) const;
 	void write(std::size_t offset, std::uint32_t value);
 
 	// Reports the result of @command as the command requests: in the register, and possibly by
-	// an event; incorrectly or not at all if one of @faults occurs.
+	// an event. If one of @faults occurs, the report is wrong or missing.
 	void complete(hw::mlx4::Status status, const Command &command, Faults &faults,
 		      EventQueues &events);
 

@@ -66,7 +66,7 @@ protected:
 	{
 		return mellanox_icm::map_icm(command.in, core_.icm, core_.memory);
 	}
-	// The card reads entries from ICM at each use, so only packets in flight may depend on old
+	// The card reads entries from ICM at each use, so only packets in flight can depend on old
 	// contents.
 	Status sync_tpt(Command &)
 	{

@@ -45,8 +45,9 @@ void CompletionQueue::read_consumer_record()
 		consumer_ = *record & index_mask_;
 }
 
-// Returns true if no slot is free. Reads the driver's doorbell record only if the last index read
-// shows a full queue. An index ahead of the producer is a driver's error and counts as full.
+// Returns true if no slot is free. Reads the driver's doorbell record only if the queue is full
+// according to the last index that was read. An index ahead of the producer is a driver's error and
+// counts as full.
 bool CompletionQueue::full()
 {
 	if (((producer_ - consumer_) & index_mask_) < size())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A completion queue of any card of this family: CQEs, arming, moderation, overrun. Each card
+// A completion queue of any card of this family: CQEs, arming, moderation and overrun. Each card
 // defines the CQE format and how a queue is resized.
 #pragma once
 
@@ -45,11 +45,12 @@ public:
 
 	std::uint32_t number() const { return cqn_; }
 	std::uint32_t uar_page() const { return uar_page_; }
-	// True after an overrun, or if the buffer is not accessible. No more entries are written
-	// then, and queue pairs that use this CQ must enter the error state.
+	// Returns true after an overrun, or if the buffer is not accessible. No more entries are
+	// written then, and queue pairs that use this CQ must enter the error state.
 	bool failed() const { return status_ != 0; }
 
-	// Handles the arm doorbell: its command (uar::cq_arm_...) and the driver's consumer index.
+	// Handles the arm doorbell. @command is one of uar::cq_arm_..., and @consumer_index the
+	// driver's consumer index.
 	void arm(std::uint32_t command, std::uint32_t consumer_index);
 	void set_moderation(std::uint16_t count, std::uint16_t period_us)
 	{
@@ -60,9 +61,10 @@ protected:
 	CompletionQueue(const Services &services, std::uint32_t cqn, const Settings &settings);
 	~CompletionQueue() = default;
 
-	// Writes an entry and sets its owner bit. @solicited: the entry also satisfies a solicited
-	// arm, as an error does. All data of the request must be in guest memory before. Returns
-	// false if the queue has failed; its asynchronous event was then raised once.
+	// Writes an entry and sets its owner bit. @solicited is true if the entry also satisfies an
+	// arm for solicited events, as an error does. All data of the request must already be in
+	// guest memory. Returns false if the queue has failed. Its asynchronous event has then been
+	// raised once.
 	[[nodiscard]] bool put(QueueEntry entry, bool solicited, bool wrong_owner = false);
 
 	std::uint32_t size() const { return std::uint32_t{1} << log_size_; }
@@ -86,7 +88,7 @@ protected:
 
 	std::uint32_t status_ = 0;
 	std::uint32_t producer_ = 0;
-	std::uint32_t consumer_ = 0; // index last read from the doorbell record
+	std::uint32_t consumer_ = 0; // index that was last read from the doorbell record
 	CompletionNotifier notifier_;
 
 private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state of a card of this family while it is connected: combines its tables and engines.
+// The state of a card of this family while a guest is connected. Combines the card's tables and
+// engines.
 #pragma once
 
 #include <array>
@@ -48,13 +49,13 @@ public:
 
 	// Returns to the state after power-on.
 	void reset();
-	// Destroys all queues and undoes INIT_HCA; the card stays running, ICM mapped.
+	// Destroys all queues and undoes INIT_HCA. The card stays running, with ICM mapped.
 	void close();
 	void set_bus_master(bool on);
 	// Raises an interrupt of every vector without a cause.
 	void interrupt_idly();
 
-	// The commands that open and close a port.
+	// Executes the commands that open and close a port.
 	void open_port(hca::CardPort &port);
 	void close_port(hca::CardPort &port) { links_.close(port); }
 
@@ -82,7 +83,7 @@ public:
 	typename Kind::Doorbells doorbells;
 
 protected:
-	// What distinguishes the card after power-on.
+	// Properties of the card after power-on.
 	struct Build {
 		std::string name; // for logs
 		fabric::NodeIdentity identity;
@@ -92,7 +93,7 @@ protected:
 		MulticastTable::Members members;
 	};
 
-	// @own is this object. @activity, @faults and @programs outlive it.
+	// @own is this object. @activity, @faults and @programs must outlive it.
 	CoreBase(typename Kind::Core &own, Build build,
 		 const typename Kind::TransportFactory &make_transport, PciHost &host,
 		 hca::Activity &activity, Faults &faults, hca::ProgramPorts &programs);
@@ -121,7 +122,7 @@ private:
 
 	typename Kind::Commands commands_;
 	const fabric::NodeIdentity original_identity_;
-	// Declared last, so that it is destroyed first and no more packets arrive.
+	// Declared last, so that it is destroyed first, after which no packets arrive.
 	hca::PortLinks links_;
 };
 

@@ -117,8 +117,8 @@ void EventQueues::post(std::uint32_t eqn, const Eqe &entry)
 		lost_();
 		return;
 	}
-	// Report the loss by an event in another queue. If there is none that receives such events,
-	// the driver finds the loss in the error buffer.
+	// Report the loss by an event in another queue. If no other queue receives such events, the
+	// driver finds the loss in the error buffer.
 	const auto overflow = static_cast<std::uint32_t>(EventType::eq_overflow);
 	if (Eqe::type.get(entry.bytes) == overflow || routes_[overflow] == eqn ||
 	    routes_[overflow] == kNone) {

@@ -48,24 +48,24 @@ public:
 	}
 
 	std::uint32_t number() const { return eqn_; }
-	// A value of eq_status.
+	// Returns a value of eq_status.
 	std::uint32_t status() const { return status_; }
 	std::uint32_t state() const { return state_; }
 	std::uint32_t producer() const { return producer_; }
 	std::uint32_t consumer() const { return consumer_; }
 	const Settings &settings() const { return settings_; }
-	// Returns true if events that peers cause may be written: at most kReserve entries are
-	// reserved for events that the driver itself and the subnet manager cause. Also true for a
-	// queue that takes no events, or any number of them.
+	// Returns true if events that peers cause may be written. At most kReserve entries are
+	// reserved for events that the driver itself and the subnet manager cause. Also returns
+	// true for a queue that takes no events, or any number of events.
 	bool has_room() const;
 	static constexpr std::uint32_t kReserve = 64;
 	// Marks all entries as owned by the card, for cards whose drivers do not do this.
 	bool initialise_buffer();
 	// Writes an entry and sets its owner bit. Returns false on overrun, or if the buffer is not
-	// accessible; the queue then takes no more entries.
+	// accessible. The queue then takes no more entries.
 	bool post(hw::mlx4::Eqe entry, bool wrong_owner = false);
 	void set_consumer_index(std::uint32_t index) { consumer_ = index & settings_.index_mask; }
-	// Arms the queue: the next entry, or one that already exists, causes an interrupt.
+	// Arms the queue: the next entry, or an existing one, causes an interrupt.
 	void arm();
 
 private:
@@ -86,9 +86,9 @@ private:
 class EventQueues
 {
 public:
-	// @lost is called when an event was lost and no other event can report this: the memory of
-	// a queue cannot be written, or no other queue receives overflow events. @distort changes
-	// entries if a fault is simulated, and may request a wrong owner bit.
+	// @lost is called if an event was lost and no other event can report this, because the
+	// memory of a queue cannot be written, or no other queue receives overflow events. @distort
+	// changes entries if a fault is simulated, and may request a wrong owner bit.
 	using Distort = std::function<hw::mlx4::Eqe(hw::mlx4::Eqe entry, bool &wrong_owner)>;
 	explicit EventQueues(
 		std::function<void(unsigned vector)> interrupt, std::function<void()> lost = [] {},
@@ -98,11 +98,11 @@ public:
 	void completion(std::uint32_t eqn, std::uint32_t cqn);
 	// Posts an asynchronous event of the queue pair or shared receive queue @number.
 	void raise(EventType type, std::uint32_t number);
-	// Posts an event that peers cause. Returns false, without effect, if there is no space.
+	// Posts an event that peers cause. Returns false without effect if there is no space.
 	[[nodiscard]] bool raise_if_room(EventType type, std::uint32_t number);
 	void cq_error(std::uint32_t cqn, std::uint8_t syndrome);
-	// Posts an event that the port became active, or is no longer active. Other changes of
-	// state have no event.
+	// Posts an event that the port has become active, or is no longer active. Other changes of
+	// the state have no event.
 	void raise_port_state(unsigned port, bool active);
 	// Posts any other asynchronous event.
 	void raise(hw::mlx4::Eqe entry);

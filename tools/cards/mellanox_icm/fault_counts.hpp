@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The faults of a card as weftd reports them (cards/card.hpp). Any thread.
+// Reports the faults of a card to weftd (cards/card.hpp). Thread-safe.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace weft::mellanox_icm
 {
 
-// Returns how often each fault has happened.
+// Returns how often each fault has occurred.
 inline std::vector<cards::Count> struck_counts(const Faults &faults)
 {
 	std::vector<cards::Count> counts;
@@ -20,7 +20,7 @@ inline std::vector<cards::Count> struck_counts(const Faults &faults)
 	return counts;
 }
 
-// Returns how often each armed fault still will happen; see Card::armed().
+// Returns how often each armed fault will still occur; see Card::armed().
 inline std::vector<cards::Count> armed_counts(const Faults &faults)
 {
 	std::vector<cards::Count> counts;

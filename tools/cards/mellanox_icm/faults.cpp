@@ -44,8 +44,8 @@ void Faults::randomise(std::uint64_t seed, std::uint32_t one_in)
 std::uint32_t Faults::below(std::uint32_t end)
 {
 	const std::uint64_t seed = seed_.load(std::memory_order_relaxed);
-	if (drawn_from_ != seed) {
-		drawn_from_ = seed;
+	if (seed_in_use_ != seed) {
+		seed_in_use_ = seed;
 		random_.seed(seed);
 	}
 	return std::uniform_int_distribution<std::uint32_t>(0, end - 1)(random_);
@@ -57,7 +57,7 @@ bool Faults::draw(Fault fault)
 	const std::uint32_t one_in = one_in_.load(std::memory_order_relaxed);
 	bool strikes = false;
 	std::uint32_t armed = kind.armed.load(std::memory_order_relaxed);
-	// The count may be changed concurrently, even to zero.
+	// Another thread may change the count concurrently, even to zero.
 	while (armed && !kind.armed.compare_exchange_weak(armed, armed - 1))
 		;
 	if (armed) {

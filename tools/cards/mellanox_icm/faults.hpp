@@ -38,8 +38,8 @@ constexpr unsigned kFaultKinds = 14;
 std::span<const std::string_view, kFaultKinds> fault_names();
 
 /*
- * Decides which faults occur next. They are armed on any thread, and checked on the card's loop at
- * every opportunity; without an armed fault, a check costs one test of a flag.
+ * Decides which faults occur. They are armed on any thread, and checked on the card's loop at every
+ * opportunity. Without an armed fault, a check costs one test of a flag.
  */
 class Faults
 {
@@ -47,18 +47,18 @@ public:
 	// Status that a faulty card may return.
 	static constexpr auto kNoSuchStatus = static_cast<hw::mellanox_icm::Status>(0xbd);
 
-	// Makes the next @count opportunities fail; for command_nth, makes the @count-th command
+	// Makes the next @count opportunities fail. For command_nth, makes the @count-th command
 	// from now fail, or none if @count is 0.
 	void arm(Fault fault, std::uint32_t count);
-	// From now on one opportunity in @one_in fails, selected by @seed; 0 stops this.
-	// command_nth is excluded, and so is capabilities, with which the driver could not start
+	// From now on, one of @one_in opportunities fails, selected by @seed. 0 stops this.
+	// command_nth is excluded, and so is `capabilities`, with which the driver could not start
 	// again.
 	void randomise(std::uint64_t seed, std::uint32_t one_in);
 
 	bool any() const { return any_.load(std::memory_order_relaxed); }
 	// Returns true if the fault occurs at this opportunity. Called on the loop.
 	bool strikes(Fault fault) { return any() && draw(fault); }
-	// Returns how often it has occurred.
+	// Returns how often the fault has occurred.
 	std::uint64_t struck(Fault fault) const
 	{
 		return kinds_[static_cast<unsigned>(fault)].struck.load(std::memory_order_relaxed);
@@ -69,11 +69,11 @@ public:
 		return kinds_[static_cast<unsigned>(fault)].armed.load(std::memory_order_relaxed);
 	}
 
-	// Returns an EQE with the faults that are due; sets @wrong_owner if the owner bit must also
-	// be wrong. Called on the loop. The formats of CQEs differ between cards, so each card
-	// applies CQE faults itself.
+	// Returns an EQE with the faults that are due. Sets @wrong_owner if the owner bit must also
+	// be wrong. Called on the loop. Each card applies CQE faults itself, because the formats of
+	// CQEs differ.
 	hw::mellanox_icm::Eqe distorted(hw::mellanox_icm::Eqe entry, bool &wrong_owner);
-	// Returns a number below @end, which follows from the seed. Called on the loop.
+	// Returns a number below @end, which is derived from the seed. Called on the loop.
 	std::uint32_t below(std::uint32_t end);
 
 private:
@@ -87,8 +87,8 @@ private:
 	std::atomic<bool> any_{false};
 	std::atomic<std::uint32_t> one_in_{0};
 	std::atomic<std::uint64_t> seed_{0};
-	// Used on the loop only; restarted with every seed.
-	std::optional<std::uint64_t> drawn_from_;
+	// Seed of the random numbers in use. Used only on the loop.
+	std::optional<std::uint64_t> seed_in_use_;
 	std::mt19937_64 random_;
 };
 

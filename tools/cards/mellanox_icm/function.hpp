@@ -21,7 +21,8 @@ namespace weft::mellanox_icm
 
 enum Bar : unsigned { kBarRegisters = 0, kBarUar = 2, kBarMsix = 4 };
 
-// Returns the common part of the family's descriptions; each card adds the rest.
+// Returns the part of the description that all cards of the family have in common. Each card adds
+// the rest.
 inline PciDescription describe_function(std::uint16_t vendor, std::uint16_t device,
 					std::uint64_t serial, std::uint64_t msix_size,
 					unsigned vectors, std::uint32_t pba_offset)
@@ -64,8 +65,8 @@ public:
 	using CardContext = typename Kind::CardContext;
 	using TransportFactory = typename Kind::TransportFactory;
 
-	// Throws std::invalid_argument if the configuration is not possible. @make_transport makes
-	// the data path.
+	// Throws std::invalid_argument if the configuration is not possible. @make_transport
+	// creates the data path.
 	Function(Config config, TransportFactory make_transport);
 	~Function() override;
 
@@ -84,11 +85,11 @@ public:
 	void break_down(std::uint32_t code);
 	// Raises an interrupt of every vector without a cause. Called on the loop.
 	void interrupt_idly();
-	// Callable on any thread.
+	// Thread-safe.
 	const Activity &activity() const { return activity_; }
 	Faults &faults() { return faults_; }
 	std::vector<fabric::LocalAccess *> local_access() const { return programs_->access(); }
-	// The control plane's objects, for tests; null while detached.
+	// Returns the objects of the control plane, for tests; null while detached.
 	CardContext *context();
 
 private:
@@ -137,9 +138,9 @@ void Function<Kind>::reset(PciReset)
 	core_->reset();
 }
 
-// Handled like disabling and enabling bus mastering: packets in flight do not read memory any more,
-// because the guest may reuse removed memory after the notification. Packets whose memory still
-// exists are retransmitted, as after a loss on a link.
+// The change is handled like disabling and enabling bus mastering: packets in flight do not read
+// memory any more, because the guest may reuse removed memory after the notification. Packets whose
+// memory still exists are retransmitted, as after a loss on a link.
 template<class Kind>
 void Function<Kind>::memory_changed()
 {
@@ -173,8 +174,7 @@ auto Function<Kind>::context() -> CardContext *
 	return core_ ? &core_->context : nullptr;
 }
 
-// Registers are dwords. A read of a part of a dword returns that part; a write to a part is
-// ignored.
+// Registers are dwords. Reading a part of a dword returns that part. Writing a part is ignored.
 template<class Kind>
 void Function<Kind>::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data)
 {

@@ -20,7 +20,7 @@ template<class Model>
 class HeldCard : public cards::Card
 {
 public:
-	// @break_down simulates a failure of the whole card; it is called on the loop.
+	// @break_down simulates a failure of the whole card. It is called on the loop.
 	template<class... Arguments>
 	HeldCard(Loop &loop, void (*break_down)(Model &card), Arguments &&...arguments)
 	    : loop_(loop), break_down_(break_down), card_(std::forward<Arguments>(arguments)...)
@@ -76,7 +76,7 @@ public:
 	}
 
 protected:
-	// Lets the whole card fail once, unless @count is 0, and counts that in @failures.
+	// Makes the whole card fail once, unless @count is 0, and counts that in @failures.
 	void fail(void (*failure)(Model &card), std::uint32_t count,
 		  std::atomic<std::uint64_t> &failures)
 	{

@@ -41,7 +41,7 @@ bool IcmMap::unmap(std::uint64_t address, std::uint64_t size)
 {
 	if (size == 0)
 		return true;
-	// Inclusive, so that the last page of the address space needs no special care.
+	// The end is inclusive, so that the last page of the address space is not a special case.
 	const std::uint64_t last =
 		address + (size - 1) < address ? ~std::uint64_t{0} : address + (size - 1);
 	if (pieces_.size() >= kMaxPieces && cuts(address, last))
@@ -50,7 +50,7 @@ bool IcmMap::unmap(std::uint64_t address, std::uint64_t size)
 	return true;
 }
 
-// Returns true if a piece reaches beyond both ends of the range.
+// Returns true if a piece extends beyond both ends of the range.
 bool IcmMap::cuts(std::uint64_t address, std::uint64_t last) const
 {
 	const auto next = std::ranges::lower_bound(pieces_, address, {}, &Piece::address);
@@ -64,7 +64,7 @@ void IcmMap::remove(std::uint64_t address, std::uint64_t last)
 	const auto end = std::ranges::upper_bound(first, pieces_.end(), last, {}, &Piece::address);
 	if (first == end)
 		return;
-	// Keep the parts that reach beyond the range, on either side.
+	// Keep the parts that extend beyond the range, at either end.
 	std::vector<Piece> left;
 	if (first->address < address)
 		left.push_back({first->address, first->bus, address - first->address});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The card's context memory (ICM): a virtual address space that is backed by pages that the driver
-// maps (MAP_ICM). Every work request reads the map several times, but it seldom changes: mappings
-// are in a sorted array, and another array gives the index at which to start the search for each
-// chunk of the address space.
+// maps (MAP_ICM). Every work request reads the map several times, but it seldom changes. Mappings
+// are in a sorted array. For each chunk of the address space, another array gives the index at
+// which the search starts.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@ class IcmMap
 {
 public:
 	static constexpr std::uint64_t kPageSize = 4096;
-	// Limit of pieces, because each costs host memory. Ranges that are adjacent both in ICM and
-	// on the bus form one piece; a driver has a few hundred.
+	// Limit of pieces, because each uses host memory. Ranges that are adjacent both in ICM and
+	// on the bus form one piece, and a driver creates a few hundred.
 	static constexpr std::size_t kMaxPieces = 65536;
 
 	struct Place {
 		std::uint64_t bus;  // address on the bus
-		std::uint64_t left; // bytes from there to the end of the piece
+		std::uint64_t left; // number of bytes from @bus to the end of the piece
 	};
 
-	// Maps [@address, @address + @size) to the bus range at @bus and replaces previous
-	// mappings. Both must be whole pages. Returns false, without effect, if a range wraps
-	// around or there are too many pieces.
+	// Maps [@address, @address + @size) to the bus range at @bus, and replaces previous
+	// mappings. Both ranges must consist of whole pages. Returns false without effect if a
+	// range wraps around or there are too many pieces.
 	bool map(std::uint64_t address, std::uint64_t bus, std::uint64_t size);
-	// Unmaps [@address, @address + @size), of which parts may be unmapped already. Returns
-	// false, without effect, if there would be too many pieces after a piece is split.
+	// Unmaps [@address, @address + @size), parts of which may already be unmapped. Returns
+	// false without effect if splitting a piece would result in too many pieces.
 	bool unmap(std::uint64_t address, std::uint64_t size);
 	void clear()
 	{
@@ -41,9 +41,9 @@ public:
 	}
 	std::size_t pieces() const { return pieces_.size(); }
 
-	// Looks up @address; returns nothing if it is not mapped.
+	// Looks up @address. Returns nothing if it is not mapped.
 	std::optional<Place> find(std::uint64_t address) const;
-	// Returns the bus address of an object within one page; nothing if it is not mapped.
+	// Returns the bus address of an object within one page, or nothing if it is not mapped.
 	std::optional<std::uint64_t> locate(std::uint64_t address, std::uint64_t size) const
 	{
 		const auto place = find(address);
@@ -81,21 +81,21 @@ private:
 		std::uint64_t last() const { return address + (size - 1); }
 	};
 	static constexpr unsigned kLogChunk = 18;
-	// Number of chunks with an index, from address 0; higher addresses are found by binary
+	// Number of chunks with an index, from address 0 on. Higher addresses are found by binary
 	// search.
 	static constexpr std::uint64_t kMostChunks = std::uint64_t{1} << 15;
 
-	// Returns the index of the piece that contains @address, or of the next one; pieces() if
-	// there is none.
+	// Returns the index of the piece that contains @address, or of the next piece, or pieces()
+	// if there is none.
 	std::size_t first_ending_from(std::uint64_t address) const;
 	void index() const;
-	// Inclusive ranges.
+	// These take inclusive ranges.
 	bool cuts(std::uint64_t address, std::uint64_t last) const;
 	void remove(std::uint64_t address, std::uint64_t last);
 
 	std::vector<Piece> pieces_; // sorted by address, disjoint
-	// Result of first_ending_from() for each chunk's first byte; rebuilt on the first use after
-	// a change.
+	// Result of first_ending_from() for each chunk's first byte. It is rebuilt on the first use
+	// after a change.
 	mutable std::vector<std::uint32_t> chunks_;
 	mutable bool indexed_ = false;
 };

@@ -137,7 +137,7 @@ MemoryError MemoryTable::bind_window(const BindWindow &request, std::uint32_t pd
 	if (MptEntry::pd.get(window.bytes) != pd)
 		return MemoryError::protection_domain;
 	if (request.zero_based)
-		return MemoryError::bad_request; // not reported by QUERY_DEV_CAP
+		return MemoryError::bad_request; // QUERY_DEV_CAP does not report it
 
 	const std::uint64_t address = request.address;
 	const std::uint64_t length = request.length;

@@ -20,11 +20,10 @@ namespace mpt_status = hw::mlx4::mpt_status;
 namespace
 {
 
-// Valid entity sizes: pages of 4 KiB to 2 GiB. (Drivers write the binary logarithm of the page
-// size.)
+// Limits of page sizes: 4 KiB to 2 GiB. (Drivers write the binary logarithm of the page size.)
 constexpr unsigned kMinPageShift = 12;
 constexpr unsigned kMaxPageShift = 31;
-// MTT entries that are read at once; a message of 128 KiB has this many pages.
+// Number of MTT entries that are read at once. A message of 128 KiB has this many pages.
 constexpr std::size_t kMttRun = 32;
 
 const Field &permission(KeyAccess access)
@@ -152,7 +151,7 @@ std::size_t MemoryTable::mtt_pages(std::uint64_t mtt_offset, std::uint64_t numbe
 				   std::span<std::uint64_t> pages) const
 {
 	// The offset has 40 bits and the number at most 52. If the driver's base makes the sum wrap
-	// around, the result is just another ICM address, which find() checks.
+	// around, the result is another ICM address, which find() checks.
 	const std::uint64_t address =
 		layout_.mtt_base + (mtt_offset & MttEntry::address_mask) + number * MttEntry::size;
 	const auto place = icm_.find(address);
@@ -192,14 +191,14 @@ MemoryError MemoryTable::check(const KeyUse &use, std::uint64_t address, std::ui
 
 	const bool window = !MptEntry::region.get(region.bytes);
 	if (window && !is_remote(use.access))
-		return MemoryError::invalid_key; // a window has an rkey only
-	// A window of type 2B requires both to match (IBA 10.6.7.2): the number of a destroyed
-	// queue pair may be reused in another domain.
+		return MemoryError::invalid_key; // a window has only an rkey
+	// A window of type 2B requires the PD and the QP to match (IBA 10.6.7.2), because the
+	// number of a destroyed queue pair may be reused in another domain.
 	if (MptEntry::pd.get(region.bytes) != use.pd ||
 	    (window && MptEntry::bound_to_qp.get(region.bytes) &&
 	     MptEntry::qpn.get(region.bytes) != use.qpn))
 		return MemoryError::protection_domain;
-	// A fast-registration region can also be closed to all remote access.
+	// A fast-registration region may also be closed to all remote accesses.
 	if (is_remote(use.access) && MptEntry::fast_register_enable.get(region.bytes) &&
 	    !MptEntry::remote_access_enable.get(region.bytes))
 		return MemoryError::permission;
@@ -243,7 +242,7 @@ MemoryError MemoryTable::pages(const MptEntry &region, std::uint64_t address, st
 	std::array<std::uint64_t, kMttRun> run;
 	while (length) {
 		const std::uint64_t wanted =
-			((offset & (page - 1)) + (length - 1)) / page + 1; // a length is below 2^63
+			((offset & (page - 1)) + (length - 1)) / page + 1; // @length is below 2^63
 		const std::size_t got =
 			mtt_pages(mtt, offset >> shift,
 				  std::span(run).first(std::min<std::uint64_t>(wanted, kMttRun)));
@@ -268,8 +267,8 @@ MemoryError MemoryTable::resolve(const KeyUse &use, std::uint64_t address, std::
 	if (length == 0)
 		return MemoryError::none;
 	if (use.key == reserved_lkey_ && !is_remote(use.access)) {
-		// Bus addresses without protection, which only the kernel's own queue pairs may
-		// use.
+		// These are bus addresses without protection, which only the kernel's own queue
+		// pairs may use.
 		if (!use.reserved_lkey)
 			return MemoryError::invalid_key;
 		out.push_back({address, length});
@@ -301,7 +300,7 @@ std::optional<std::uint64_t> MemoryTable::bus_address(const QueueBuffer &buffer,
 	if (buffer.by_key) {
 		ranges_.clear();
 		// Software may have registered its work queues as read-only for the card. A program
-		// may have registered a file that it must not write, and no completion may be
+		// may also have registered a file that it must not write. Completions must not be
 		// written to such memory.
 		const KeyUse use{.key = buffer.lkey, .access = access, .pd = buffer.pd};
 		if (!memory_ ||

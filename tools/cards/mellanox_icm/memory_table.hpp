@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Memory keys and page lists: translate a key and a virtual address, or an offset in a queue's
 // buffer, to guest memory. Entries are read from the guest's own tables at each use, because
-// drivers write them there without notifying the card; so no result is kept beyond a call.
+// drivers write them there without notifying the card. Results are therefore valid only during a
+// call.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +63,7 @@ public:
 
 	MemoryTable(const IcmMap &icm, std::uint32_t reserved_lkey);
 	// @layout.dmpt_base must be a multiple of an entry's size, and the table must not wrap
-	// around. Previous contents of its pages are not accepted as keys.
+	// around. Previous contents of the table's pages are not accepted as keys.
 	void set_layout(const Layout &layout);
 
 	MemoryError resolve(const KeyUse &use, std::uint64_t address, std::uint64_t length,
@@ -81,11 +82,11 @@ public:
 			       bool remote) override;
 	MemoryError bind_window(const BindWindow &request, std::uint32_t pd,
 				std::uint32_t qpn) override;
-	// Maximum length of a fast registration's page list: one page. (Drivers report 511.)
+	// Maximum length of the page list of a fast registration: one page. (Drivers report 511.)
 	static constexpr unsigned kMaxFastRegisterPages = 512;
 
-	// Access the memory of a queue. They return false if a part of it is not accessible; a
-	// write may then have been done in part.
+	// Access the memory of a queue. Return false if a part of it is not accessible. A write may
+	// then have been partly done.
 	bool read(const QueueBuffer &buffer, std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(const QueueBuffer &buffer, std::uint64_t offset,
 		   std::span<const std::byte> data) const;
@@ -95,24 +96,24 @@ public:
 	std::optional<std::uint64_t> bus_address(const QueueBuffer &buffer, std::uint64_t offset,
 						 KeyAccess access = KeyAccess::local_read) const;
 
-	// Reads a doorbell record; returns nothing if it is not accessible.
+	// Reads a doorbell record. Returns nothing if it is not accessible.
 	std::optional<std::uint32_t> load_record(const RecordPlace &place) const;
 
-	// Table entries, for commands. The slot is the key's index modulo the table's size.
+	// Access table entries, for commands. The slot is the key's index modulo the table's size.
 	bool read_entry(std::uint32_t index, hw::mlx4::MptEntry &entry) const;
 	bool write_entry(std::uint32_t index, const hw::mlx4::MptEntry &entry);
-	// Pages were replaced at [@icm_address, + @size): their contents are no longer accepted as
-	// keys.
+	// Must be called when pages were replaced in [@icm_address, @icm_address + @size). Their
+	// contents are not accepted as keys any more.
 	void forget_entries(std::uint64_t icm_address, std::uint64_t size);
 	bool write_mtts(std::uint64_t offset, std::span<const std::byte> entries);
-	// Unbinds @window (not yet written back) from its region, and decrements the region's
-	// count.
+	// Unbinds @window, which the caller writes back, from its region, and decrements the
+	// region's count.
 	void release_window(hw::mlx4::MptEntry &window);
 
 private:
 	// Gets page addresses from a list of MTT entries, starting at page @number, as many as one
-	// access permits. Returns how many of @pages were set; 0 if the first one is not
-	// accessible.
+	// access permits. Returns the number of @pages that were set, which is 0 if the first one
+	// is not accessible.
 	std::size_t mtt_pages(std::uint64_t mtt_offset, std::uint64_t number,
 			      std::span<std::uint64_t> pages) const;
 	MemoryError check(const KeyUse &use, std::uint64_t address, std::uint64_t length,
@@ -120,16 +121,16 @@ private:
 	MemoryError pages(const hw::mlx4::MptEntry &region, std::uint64_t address,
 			  std::uint64_t length, std::vector<BusRange> &out) const;
 
-	// Returns the address of the entry of a key's index; nothing if it is not accessible.
+	// Returns the address of the entry of a key's index, or nothing if it is not accessible.
 	std::optional<std::uint64_t> locate_entry(std::uint32_t index) const;
 
 	const IcmMap &icm_;
 	const std::uint32_t reserved_lkey_;
 	Layout layout_;
-	// A bit for each page of the table: whether its entries were initialised. This happens at
-	// the first access to an entry, so that no command has to write a whole table.
+	// A bit for each page of the table, which is set if its entries were initialised. This
+	// happens at the first access to an entry, so that no command has to write a whole table.
 	mutable std::vector<bool> initialised_;
-	// Used by translate(); a member so that its memory is reused.
+	// Used by translate(). A member, so that its memory is reused.
 	mutable std::vector<BusRange> ranges_;
 };
 

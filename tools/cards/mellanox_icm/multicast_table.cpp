@@ -20,7 +20,7 @@ void MulticastTable::reset(unsigned log_entry_size, std::uint32_t hash_size, uns
 	size_ = std::uint32_t{1} << log_size;
 }
 
-// FNV-1a. Cards are free to choose the hash function, because drivers query the hash (MGID_HASH).
+// FNV-1a. Cards may choose any hash function, because drivers query the hash (MGID_HASH).
 std::uint32_t MulticastTable::hash(const ib::Gid &gid) const
 {
 	std::uint32_t value = 0x811c9dc5;
@@ -83,8 +83,8 @@ void MulticastTable::members(const ib::Gid &gid, std::vector<Member> &out) const
 					       rule_ == Members::counted &&
 						       McgMember::block_loopback.get(member)});
 			}
-			// A group that has more members than an entry can hold continues in the
-			// next entry of its chain.
+			// A group with more members than an entry can hold continues in the next
+			// entry of its chain.
 		}
 		index = McgHeader::next.get(entry);
 		if (index == 0)

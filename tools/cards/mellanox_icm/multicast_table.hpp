@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups of a card: a hash table with chains that the driver maintains entry by entry
-// (READ_MCG, WRITE_MCG) and the card walks on each multicast packet.
+// Multicast groups of a card: a hash table with chains. The driver maintains it entry by entry
+// (READ_MCG, WRITE_MCG), and the card walks it for each multicast packet.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ namespace weft::mellanox_icm
 class MulticastTable final : public hca::Groups
 {
 public:
-	// Encoding of the members in an entry: a count in the entry's header, or a valid bit for
+	// How an entry marks its members: by a count in the entry's header, or by a valid bit for
 	// each member.
 	enum class Members : std::uint8_t { counted, marked };
 
 	explicit MulticastTable(Members members = Members::counted) : rule_(members) {}
 
-	// Maximum number of non-zero entries, so that a table costs only the memory that is used.
+	// Maximum number of non-zero entries. Only these use memory.
 	static constexpr std::size_t kMost = 8192;
 	// Maximum number of queue pairs to which a multicast packet is delivered, and of entries
 	// that are searched for them.
@@ -33,19 +33,20 @@ public:
 	static constexpr std::size_t kMostSteps = 1024;
 
 	// Clears the table, which then has 2^@log_size entries of 2^@log_entry_size bytes. The hash
-	// selects one of the first @hash_size.
+	// selects one of the first @hash_size entries.
 	void reset(unsigned log_entry_size, std::uint32_t hash_size, unsigned log_size);
 
 	std::size_t entry_size() const { return entry_size_; }
 	std::uint32_t size() const { return size_; }
 	// Returns the index of the first entry of the group's chain.
 	std::uint32_t hash(const ib::Gid &gid) const;
-	// Returns true if there is an entry @index.
+	// Returns true if entry @index exists.
 	bool has(std::uint32_t index) const { return index < size_; }
-	// @entry must have entry_size() bytes. Returns false if there is no entry @index.
+	// Reads an entry. @entry must have entry_size() bytes. Returns false if entry @index does
+	// not exist.
 	bool read(std::uint32_t index, std::span<std::uint8_t> entry) const;
-	// Returns false if there is no entry @index, or if there would be too many non-zero
-	// entries.
+	// Writes an entry. Returns false if entry @index does not exist, or if there would be too
+	// many non-zero entries.
 	bool write(std::uint32_t index, std::span<const std::uint8_t> entry);
 
 	// Appends the members of group @gid to @out, up to kMostMembers. It reads at most

@@ -13,7 +13,8 @@ using hw::mlx4::Status;
 namespace
 {
 
-// Calls @f(mapping, bus, bytes) for each entry of the mailbox; stops at the first that fails.
+// Calls @f(mapping, bus, bytes) for each entry of the mailbox, and stops at the first call that
+// fails.
 template<typename F>
 Status for_each_mapping(std::span<const std::uint8_t> in, F &&f)
 {

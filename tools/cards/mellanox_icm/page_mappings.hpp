@@ -13,13 +13,13 @@ namespace weft::mellanox_icm
 class IcmMap;
 class MemoryTable;
 
-// Adds the number of mapped pages to @pages. Drivers expect to lend memory for the firmware and
-// auxiliary memory; it is counted, but never used.
+// Adds the number of mapped pages to @pages. Drivers must lend memory for the firmware and
+// auxiliary memory. It is counted, but never used.
 hw::mlx4::Status count_pages(std::span<const std::uint8_t> mailbox, std::uint64_t &pages);
 
-// Maps the pages into ICM. If a mapping is invalid, none is added; if there are too many pieces,
-// the earlier ones stay. A guest can only lend memory that it has, so the memory mapped is limited
-// by the guest's.
+// Maps the pages into ICM. If a mapping is invalid, none is added. If there are too many pieces,
+// the earlier ones stay. A guest can only lend memory that it has, so its memory limits the mapped
+// memory.
 hw::mlx4::Status map_icm(std::span<const std::uint8_t> mailbox, IcmMap &icm, MemoryTable &memory);
 
 } // namespace weft::mellanox_icm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts the QP context fields that all cards of the family have. The fields have the same
-// names in each card's layout, but different offsets.
+// Converts the QP context fields that all cards of the family have. Each card's layout has the same
+// field names, but different offsets.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ void encode_address(const hca::AddressPath &path, std::uint8_t *layout)
 }
 
 // Decodes the attributes that a transition requires or that the opt mask selects. Returns false if
-// the mask selects an alternate path or a migration state other than `migrated`, because these
+// the mask selects an alternate path, or a migration state other than `migrated`, because these
 // cards do not support path migration.
 template<class Context, class Path>
 bool decode_attributes(const std::uint8_t *context, std::uint32_t opt_mask, Required required,

@@ -22,7 +22,7 @@ constexpr Transition kTransitions[] = {
 	{Opcode::rts2sqd_qp, QpState::rts, QpState::sq_draining, Required::none},
 	{Opcode::sqd2sqd_qp, QpState::sqd, QpState::sqd, Required::none},
 	{Opcode::sqd2rts_qp, QpState::sqd, QpState::rts, Required::none},
-	// Draining may be cancelled.
+	// A driver may cancel draining.
 	{Opcode::sqd2rts_qp, QpState::sq_draining, QpState::rts, Required::none},
 };
 

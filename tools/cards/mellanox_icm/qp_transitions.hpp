@@ -22,7 +22,7 @@ struct Transition {
 	Required required;
 };
 
-// Returns null if the opcode is not permitted in this state.
+// Returns the transition, or null if the opcode is not permitted in this state.
 const Transition *find_transition(hw::mlx4::Opcode opcode, hca::QpState from);
 
 } // namespace weft::mellanox_icm

@@ -15,7 +15,8 @@ bool store_entry(const MemoryTable &memory, const QueueBuffer &buffer, std::uint
 					    KeyAccess::local_write);
 	if (!bus)
 		return false;
-	// The last word contains the owner bit. A release store makes it visible after the others.
+	// The last word contains the owner bit. A release store makes it visible after the other
+	// words.
 	constexpr std::size_t head = kEntrySize - sizeof(std::uint64_t);
 	std::uint64_t last;
 	std::memcpy(&last, entry.data() + head, sizeof(last));
@@ -34,7 +35,7 @@ bool fill_hardware_owned(const MemoryTable &memory, const QueueBuffer &buffer, s
 	const std::uint32_t size = std::uint32_t{1} << log_size;
 
 	for (std::uint32_t index = first; count;) {
-		// Write within one lap, so that all entries get the same owner bit.
+		// Write within one lap of the ring, so that all entries get the same owner bit.
 		const std::uint32_t slot = index & (size - 1);
 		const std::uint32_t run = std::min({count, piece_entries, size - slot});
 		const bool lap = index >> log_size & 1;

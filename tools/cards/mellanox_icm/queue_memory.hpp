@@ -30,13 +30,13 @@ constexpr bool owner_bit(OwnerRule rule, std::uint32_t index, unsigned log_size)
 	return rule == OwnerRule::lap && (index >> log_size & 1);
 }
 
-// Writes @entry to slot @slot; its owner byte becomes visible last. Returns false if the slot is
+// Writes @entry to slot @slot. Its owner byte becomes visible last. Returns false if the slot is
 // not accessible.
 bool store_entry(const MemoryTable &memory, const QueueBuffer &buffer, std::uint32_t slot,
 		 std::span<const std::uint8_t, kEntrySize> entry);
 
-// Marks the slots of the indexes @first to @first + @count - 1 as the card's, by OwnerRule::lap, in
-// a queue of 2^@log_size entries. Writes nothing outside of these slots.
+// Marks the slots of the indexes @first to @first + @count - 1 as owned by the card, by
+// OwnerRule::lap, in a queue of 2^@log_size entries. Writes only to these slots.
 bool fill_hardware_owned(const MemoryTable &memory, const QueueBuffer &buffer, std::uint32_t first,
 			 std::uint32_t count, unsigned log_size);
 

@@ -76,7 +76,7 @@ bool take_pieces(SegmentCursor &cursor, std::uint32_t inline_mask, hca::SendRequ
 		WqeData data;
 		if (!cursor.take(data))
 			return false;
-		// Hardware interprets 0 as 2^31, but Linux uses it for empty segments.
+		// Real hardware interprets 0 as 2^31, but Linux uses it for empty segments.
 		if (data.byte_count == 0)
 			continue;
 		out.pieces.push_back({data.address, data.lkey, data.byte_count, false});

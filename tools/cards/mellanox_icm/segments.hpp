@@ -14,7 +14,7 @@
 namespace weft::mellanox_icm
 {
 
-// SegmentCursor - iterates over the segments of a WQE; each take() checks the remaining length.
+// SegmentCursor - iterates over the segments of a WQE. Each take() checks the remaining length.
 class SegmentCursor
 {
 public:
@@ -38,20 +38,20 @@ public:
 		std::memcpy(&segment, left_.data(), sizeof(Segment));
 		return true;
 	}
-	// Takes the bytes after a header of this size; header and bytes together are padded to a
-	// unit.
+	// Takes the bytes that follow a header of @head bytes. Header and bytes together are padded
+	// to a unit.
 	bool take_after(std::size_t head, std::size_t length, std::span<const std::byte> &bytes);
 
 private:
 	std::span<const std::byte> left_;
 };
 
-// Takes the segments before the data of RDMA requests and atomics; returns false if they are
+// Takes the segments before the data of RDMA requests and atomics. Returns false if they are
 // truncated.
 bool take_remote(SegmentCursor &cursor, hca::SendRequest &out);
 bool take_atomic(SegmentCursor &cursor, hca::SendRequest &out);
 
-// Takes the data segments, to the end of the WQE. @inline_mask: the length bits of an inline
+// Takes the data segments, to the end of the WQE. @inline_mask has the length bits of an inline
 // segment. Returns false if they are truncated.
 bool take_pieces(SegmentCursor &cursor, std::uint32_t inline_mask, hca::SendRequest &out);
 

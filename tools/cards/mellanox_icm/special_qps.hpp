@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The special queue pairs of a card of this family: QP0 of each port and then QP1 of each have
+// The special queue pairs of a card of this family. QP0 of each port and then QP1 of each port have
 // consecutive numbers, starting with one that the driver chooses.
 #pragma once
 
@@ -15,7 +15,7 @@ class SpecialQps
 public:
 	explicit SpecialQps(hca::Context &context) : context_(context) {}
 
-	// @base: the first number; 0 if there are no special QPs.
+	// Sets the first number. 0 means that there are no special QPs.
 	void set(std::uint32_t base)
 	{
 		base_ = base;
@@ -36,7 +36,7 @@ public:
 			       ? static_cast<std::int8_t>((qpn - base_) / 2)
 			       : std::int8_t{-1};
 	}
-	// Returns the port of a special QP; @qpn must be the number of one.
+	// Returns the port of a special QP. @qpn must be the number of one.
 	std::uint8_t port(std::uint32_t qpn) const
 	{
 		return static_cast<std::uint8_t>(1 + (qpn - base_) % 2);

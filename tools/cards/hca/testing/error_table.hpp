@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // The errors that the requester and the responder of a reliable connection report for each fault of
-// a request (IBA 9.9.2, 9.9.3, 10.10.2 and 11.6.2), as a table. The tests of each card try every
+// a request (IBA 9.9.2, 9.9.3, 10.10.2 and 11.6.2), as a table. The tests of each card run every
 // row.
 #pragma once
 
@@ -93,8 +93,8 @@ struct ErrorRow {
 	std::optional<Syndrome> receive;
 	// The event of the responder's QP.
 	std::optional<Event> event;
-	// True if the responder's QP enters the error state. The requester's QP does if its request
-	// fails.
+	// True if the responder's QP enters the error state. The requester's QP enters it if its
+	// request fails.
 	bool responder_fails;
 };
 
@@ -162,7 +162,7 @@ constexpr ErrorRow kErrorRows[] = {
 
 	// A key that may not be used at all is an R_Key violation (class C). A key that may be used
 	// but not invalidated is a memory management operation error of the receive only (class J):
-	// nothing is sent back, and the requester's retries are exhausted.
+	// no response is sent, and the requester's retries are exhausted.
 	{Fault::invalidated_key_unknown, kSendWithInvalidate, Syndrome::remote_access, Syndrome::remote_access, kNoEvent, true},
 	{Fault::invalidated_key_of_another_pd, kSendWithInvalidate, Syndrome::remote_access, Syndrome::remote_access, kNoEvent, true},
 	{Fault::invalidated_key_not_open_to_the_remote_side, kSendWithInvalidate, Syndrome::remote_access, Syndrome::remote_access, kNoEvent, true},

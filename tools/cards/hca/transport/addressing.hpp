@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Fills in the routing headers of outgoing packets: the fields of LRH, GRH and BTH that depend on
- * the address path or address vector.
+ * Sets the routing headers of outgoing packets: the fields of LRH, GRH and BTH that depend on the
+ * address path or address vector.
  */
 #pragma once
 
@@ -14,21 +14,21 @@
 namespace weft::hca::transport
 {
 
-/* Fill in LRH, GRH and the P_Key for packets of a connected QP. */
+/* Sets LRH, GRH and the P_Key for packets of a connected QP. */
 void address_connected(const CardPort &port, const AddressPath &path, packet::Headers &headers);
 
-/* Does the same for a datagram with an address vector. @pkey_index: the QP's. */
+/* Sets them for a datagram with an address vector. @pkey_index is the QP's. */
 void address_datagram(const CardPort &port, const Datagram &address, unsigned pkey_index,
 		      packet::Headers &headers);
 
 /*
- * Does the same for an SMP of QP0 (IBA 13.5.3), which uses VL 15 and no P_Key. A directed route
+ * Sets the headers for an SMP of QP0 (IBA 13.5.3), which uses VL 15 and no P_Key. A directed route
  * that starts at the card has the permissive LID as source and destination (IBA 14.2.2).
  */
 void address_smp(const CardPort &port, const Datagram &address, packet::Headers &headers);
 
 /*
- * Fill in the headers of a response to a received datagram: its addresses reversed, and the same
+ * Sets the headers of a response to a received datagram, with the addresses reversed and the same
  * P_Key.
  */
 void address_reply(const CardPort &port, const fabric::Packet &request, packet::Headers &headers);

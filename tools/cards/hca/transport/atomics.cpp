@@ -15,7 +15,7 @@ std::uint64_t masked_compare_swap(std::uint64_t word, std::uint64_t compare,
 
 std::uint64_t masked_fetch_add(std::uint64_t word, std::uint64_t add, std::uint64_t boundary)
 {
-	/* The highest bit of each field is added without carry, so no carry leaves the field. */
+	/* Add the highest bit of each field without carry, so that no carry leaves a field. */
 	std::uint64_t low = (word & ~boundary) + (add & ~boundary);
 	return low ^ ((word ^ add) & boundary);
 }

@@ -29,7 +29,7 @@ public:
 	void receive_failed(Qp &qp, const ReceiveWork &work, Syndrome syndrome);
 
 private:
-	/* @written: whether the entry could be written. */
+	/* Marks the QP as broken if the entry was not @written. */
 	void check(Qp &qp, bool written);
 
 	Engine &engine_;

@@ -80,7 +80,7 @@ public:
 	 * are checked when they are used.
 	 */
 	MemoryError probe(const KeyUse &use, std::uint64_t address, std::uint64_t length);
-	/* Returns the bus address of an aligned 64-bit word of a key's memory. */
+	/* Returns the bus address of an aligned 64-bit word in a key's memory. */
 	std::optional<std::uint64_t> word_address(const KeyUse &use, std::uint64_t address);
 
 private:
@@ -89,7 +89,7 @@ private:
 
 	Memory &memory_;
 	Leases &leases_;
-	/* Members, to avoid allocations. */
+	/* Members, so that their memory is reused. */
 	std::vector<MemorySegment> segments_;
 	std::vector<BusRange> ranges_;
 };

@@ -18,9 +18,9 @@ namespace
 
 /* Bytes that precede the payload in the receive buffer of a datagram QP: space for the GRH. */
 constexpr unsigned kGrhRoom = 40;
-/* The longest packet that a special QP's WQE may gather. */
+/* Maximum size of the packet that a special QP's WQE may gather. */
 constexpr std::uint64_t kWholePacketMax = ib::headers_max + ib::payload_max + 3 + ib::icrc_bytes;
-/* The longest data of one large send. */
+/* Maximum size of the data of one large send. */
 constexpr std::uint64_t kLargeSendMax = 1 << 18;
 
 } // namespace
@@ -84,8 +84,8 @@ void Datagrams::fail_send(Qp &qp, std::uint16_t index, Syndrome syndrome)
 }
 
 /*
- * Ordinary QPs may not send on VL 15, whatever the SL-to-VL tables contain: such packets are
- * dropped.
+ * Transmits a packet. Ordinary QPs may not send on VL 15, whatever the SL-to-VL tables contain, so
+ * such packets are dropped.
  */
 void Datagrams::transmit(Qp &qp, packet::Headers &headers, fabric::Payload payload)
 {
@@ -105,7 +105,8 @@ Syndrome Datagrams::address(const Qp &qp, const SendRequest &request,
 	const CardPort *port = engine_.card().port(qp.pair.path.port);
 	const auto &datagram = request.datagram;
 	/*
-	 * If the check is disabled, the QP's port is used, and that of the address vector ignored.
+	 * If the check is disabled, the QP's port is used, and the address vector's port is
+	 * ignored.
 	 */
 	if (!port || (engine_.card().check_address_vectors &&
 		      (datagram.pd != qp.pair.pd || datagram.port != qp.pair.path.port)))
@@ -154,7 +155,7 @@ Syndrome Datagrams::send(Qp &qp, const SendRequest &request)
 	return Syndrome::none;
 }
 
-/* Makes the request that was just taken the QP's current work; each step sends a segment. */
+/* Makes the request that was just taken the QP's current work. Each step sends one segment. */
 Syndrome Datagrams::begin_large(Qp &qp)
 {
 	const SendRequest &taken = work_.request;
@@ -202,7 +203,8 @@ Datagrams::Step Datagrams::send_segment(Qp &qp)
 }
 
 /*
- * The gathered data is the packet from LRH to ICRC. The card fills in the source LID and the CRCs.
+ * Sends a request whose data is the packet from LRH to ICRC. The card sets the source LID and the
+ * CRCs.
  */
 Syndrome Datagrams::send_whole(Qp &qp, const SendRequest &request)
 {
@@ -239,10 +241,11 @@ Syndrome Datagrams::send_whole(Qp &qp, const SendRequest &request)
 }
 
 /*
- * Every sender that knows the Q_Key, and that of QP1 is public, can send a datagram that is longer
- * than the posted receive. So this is no error of the QP, which keeps its state (IBA 9.9.3.1, class
- * D). The receive is used for the next datagram. If it came from an SRQ, other QPs may have taken
- * later receives already, so it completes with an error (class E).
+ * Handles a datagram that is longer than the posted receive. Every sender that knows the Q_Key can
+ * send one, and the Q_Key of QP1 is public. It is therefore not an error of the QP, which keeps its
+ * state (IBA 9.9.3.1, class D), and the receive is used for the next datagram. If the receive came
+ * from an SRQ, other QPs may have taken later receives already, so it completes with an error
+ * (class E).
  */
 void Datagrams::too_long(Qp &qp, std::uint16_t due)
 {

@@ -20,7 +20,7 @@ class Datagrams
 public:
 	explicit Datagrams(Engine &engine);
 
-	/* Sends posted requests within a budget. Returns true if there is more to do at once. */
+	/* Sends posted requests within a budget. Returns true if there is more to send at once. */
 	bool advance(Qp &qp, unsigned budget);
 
 	/*
@@ -42,7 +42,8 @@ private:
 	unsigned mtu(const Qp &qp) const;
 	void fail_send(Qp &qp, std::uint16_t index, Syndrome syndrome);
 	/*
-	 * Handles a receive that is too short for the datagram. @due: next_wqe before it was taken.
+	 * Handles a receive that is too short for the datagram. @due is next_wqe before the receive
+	 * was taken.
 	 */
 	void too_long(Qp &qp, std::uint16_t due);
 	void transmit(Qp &qp, packet::Headers &headers, fabric::Payload payload);

@@ -17,14 +17,14 @@ namespace
 {
 
 /*
- * Steps (packets or completions) of a QP, or of a multicast packet, in one turn; and turns in one
- * slice of the loop.
+ * Number of steps (packets or completions) of a QP, or of a multicast packet, in one turn, and
+ * number of turns in one slice of the loop.
  */
 constexpr unsigned kTurnBudget = 32;
 constexpr unsigned kSliceTurns = 16;
 /* Polling interval for receives that are posted to a QP in the error state. */
 constexpr Duration kPollFirst = std::chrono::milliseconds(1);
-/* Longest interval. QPs that have reached it are polled together, by one timer. */
+/* Maximum interval. QPs that have reached it are polled together, by one timer. */
 constexpr Duration kPollLongest = std::chrono::milliseconds(250);
 /* Number of these QPs that are polled before the loop runs other tasks. */
 constexpr unsigned kSliceQuiet = 256;
@@ -94,8 +94,8 @@ QueuePairProgress Engine::progress(const QueuePair &pair) const
 	progress.last_acked_psn = (qp->send.unacknowledged - 1).value();
 	progress.receive_msn = qp->receive.msn;
 	progress.ssn = qp->send.ssn;
-	// The oldest request of each queue that is not complete. Software detects the end of a
-	// flush by these indices.
+	// The index of the oldest request of each queue that is not complete. Software detects the
+	// end of a flush by these indices.
 	progress.sq_counter =
 		qp->send.work.empty() ? qp->send.next_wqe : qp->send.work.front()->index;
 	progress.rq_counter =
@@ -123,7 +123,7 @@ void Engine::key_gone(std::uint32_t index)
 	Memory &memory = card_.memory;
 	leases_.end_key(index);
 	/*
-	 * It is not known which keys have parts of this one, so packets of all keys with parts lose
+	 * The keys that have parts of this one are unknown, so packets of all keys with parts lose
 	 * access.
 	 */
 	if (memory.take_lost_parts())
@@ -145,8 +145,8 @@ void Engine::fail(Qp &qp, std::optional<Event> event)
 	qp.broken = false;
 	leases_.end(qp);
 	/*
-	 * The packet is dropped, as any packet may be, because completions must not wait for its
-	 * credit.
+	 * The packet is dropped, as any packet may be lost, because completions must not wait for
+	 * its credit.
 	 */
 	qp.waiting.reset();
 	qp.poll_pause = kPollFirst;
@@ -173,7 +173,9 @@ void Engine::raise(Qp &qp, Event event)
 		pending_events_.push_back(qp, qp.pending_events_link);
 }
 
-/* Raises a QP's pending events in the order of their kinds; false if one cannot be raised. */
+/*
+ * Raises a QP's pending events in the order of their kinds. Returns false if one cannot be raised.
+ */
 bool Engine::report(Qp &qp)
 {
 	while (qp.pending_events) {
@@ -230,7 +232,9 @@ void Engine::run()
 		wakeup_.signal();
 }
 
-/* Serves a QP for one turn: first what the peer waits for, then the QP's own requests. */
+/*
+ * Serves a QP for one turn: first responses, for which the peer waits, then the QP's own requests.
+ */
 void Engine::service(Qp &qp)
 {
 	if (qp.broken && qp.pair.state != QpState::err)
@@ -242,7 +246,7 @@ void Engine::service(Qp &qp)
 	if (qp.pair.state == QpState::err) {
 		flush(qp);
 	} else if (qp.pair.state == QpState::sqer) {
-		/* In this state only the send queue has failed. */
+		/* In this state, only the send queue has failed. */
 		more |= requester_.flush(qp, kTurnBudget);
 	} else if (!credit) {
 		return;
@@ -274,7 +278,10 @@ void Engine::flush(Qp &qp)
 		qp.last_wqe_reported = true;
 		raise(qp, Event::last_wqe_reached);
 	}
-	/* No doorbell reports a receive that is posted now, so poll, at increasing intervals. */
+	/*
+	 * No doorbell reports a receive that is posted in this state, so poll, at increasing
+	 * intervals.
+	 */
 	if (qp.pair.has_receive_queue && !qp.pair.uses_srq && !qp.deadline && !qp.quiet.linked())
 		set_deadline(qp, card_.loop.now() + qp.poll_pause);
 }
@@ -298,7 +305,10 @@ void Engine::become_quiet(Qp &qp)
 	quiet_.push_back(qp, qp.quiet);
 }
 
-/* Polls all quiet QPs for receives, in slices; to_poll_ has the rest of the current round. */
+/*
+ * Polls all quiet QPs for receives, in slices. to_poll_ contains those that are left in the current
+ * round.
+ */
 void Engine::poll_quiet()
 {
 	if (!std::exchange(polling_quiet_, true))
@@ -322,8 +332,8 @@ void Engine::poll_quiet()
 /* ------------------------------------------------------------------------------------ timers */
 
 /*
- * Each acknowledgement moves the deadline. To avoid a timer update each time, a timer that expires
- * too early is set again for the actual deadline.
+ * Each acknowledgement postpones the deadline. To avoid a timer update each time, a timer that
+ * expires too early is set again for the actual deadline.
  */
 void Engine::set_deadline(Qp &qp, TimePoint when)
 {
@@ -436,7 +446,7 @@ void Engine::credit_available(unsigned port, std::uint8_t vl)
 
 /*
  * Credits that returned while the port had no link were not reported, so QPs that wait for credits
- * try again.
+ * retry.
  */
 void Engine::port_changed(unsigned port)
 {
@@ -487,7 +497,7 @@ void Engine::deliver(unsigned port_number, fabric::Packet &packet, bool looped_b
 	Qp *qp = number == ib::qpn_gsi ? state_of(card_.special_queue_pair(port_number, 1))
 				       : state_of(card_.queue_pair(number));
 	/*
-	 * QP0 is addressed by number 0 only. If the driver's number for it were accepted, packets
+	 * QP0 is addressed only by number 0. If the driver's number for it were accepted, packets
 	 * on data VLs would pass QP0's checks.
 	 */
 	if (qp && qp->pair.special != 0)
@@ -559,7 +569,7 @@ void Engine::begin_fan_out()
 	card_.groups.members(fan_outs_.front().packet.grh()->dgid, members_);
 }
 
-/* Delivers the first multicast packet to members, for one turn. */
+/* Delivers the first multicast packet to its members, for one turn. */
 void Engine::fan_out()
 {
 	FanOut &first = fan_outs_.front();
@@ -607,7 +617,7 @@ void Engine::deliver_to(Qp &qp, unsigned port_number, fabric::Packet &packet)
 	}
 	const packet::Headers headers = packet.parse();
 	CardPort &port = *card_.port(port_number);
-	/* IBA 9.6.1.5: a connected QP accepts packets of its own peer only. */
+	/* IBA 9.6.1.5: a connected QP accepts only packets of its own peer. */
 	const AddressPath &path = qp.pair.path;
 	if (path.port != port_number || path.remote_lid != headers.lrh.slid)
 		return;

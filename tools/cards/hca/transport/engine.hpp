@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The data path of one card: everything between a doorbell and a completion. All of it runs on the
- * card's loop.
+ * The data path of one card, from doorbells to completions. All of it runs on the card's loop.
  *
  * Work is done in slices with a budget. When a budget is used up, the engine schedules itself again
  * on the loop, so that a register access of the same card never waits long for traffic. A QP that
- * has work is in the run queue; a QP without credit leaves it until the port reports credit.
+ * has work is in the run queue. A QP without credit leaves it until the port reports credit.
  */
 #pragma once
 
@@ -60,26 +59,26 @@ public:
 	/* Schedules the QP's work. */
 	void schedule(Qp &qp);
 	/*
-	 * Calls timed_out() of the QP's requester once at that time; replaces an earlier deadline.
+	 * Calls timed_out() of the QP's requester once at that time. Replaces an earlier deadline.
 	 */
 	void set_deadline(Qp &qp, TimePoint when);
 	void clear_deadline(Qp &qp) { qp.deadline.reset(); }
 
 	/*
-	 * Sends a packet of a QP. If there is no credit, the packet is kept, and the function
-	 * returns false: the caller must not create further packets.
+	 * Sends a packet of a QP. If there is no credit, keeps the packet and returns false. The
+	 * caller must then not create any further packets.
 	 */
 	bool emit(Qp &qp, fabric::Packet &&packet);
 
 	/*
-	 * A request of an unreliable QP has failed: only its send queue stops (IBA 10.3.1.6). Later
-	 * requests are flushed, the receive queue continues, and SQERR2RTS starts the send queue
-	 * again.
+	 * Stops only the send queue of an unreliable QP, because a request has failed (IBA
+	 * 10.3.1.6). Later requests are flushed, the receive queue continues, and SQERR2RTS starts
+	 * the send queue again.
 	 */
 	void stop_send_queue(Qp &qp);
 	/*
-	 * Raises an event. Peers can make all QPs of a guest fail at once, so an event that finds
-	 * no space in the guest's event queue is raised when there is space.
+	 * Raises an event. Peers can make all QPs of a guest fail at once, so an event for which
+	 * the guest's event queue has no space is raised when there is space.
 	 */
 	void raise(Qp &qp, Event event);
 	/* Moves a QP to the error state and flushes it. @event, if any, is raised first. */
@@ -89,9 +88,12 @@ public:
 	void refuse_pkey(CardPort &port, const packet::Headers &headers);
 	void refuse_qkey(CardPort &port, const packet::Headers &headers);
 
-	/* Number of running timers, at most one per QP. */
+	/* Returns the number of running timers, at most one per QP. */
 	std::size_t timers() const { return timers_.size(); }
-	/* Number of multicast packets that have not reached all members, at most kFanOutsMax. */
+	/*
+	 * Returns the number of multicast packets that have not reached all members, at most
+	 * kFanOutsMax.
+	 */
 	std::size_t fan_outs() const { return fan_outs_.size(); }
 	static constexpr std::size_t kFanOutsMax = 256;
 	/* Maximum number of timers that are processed before the loop runs other tasks. */
@@ -122,7 +124,10 @@ private:
 	void deliver_multicast(unsigned port, fabric::Packet &packet, bool looped_back);
 	void begin_fan_out();
 	void fan_out();
-	/* Returns true if a program of the host takes the packet, which is for QP0 or QP1. */
+	/*
+	 * Offers a packet for QP0 or QP1 to programs of the host. Returns true if a program takes
+	 * it.
+	 */
 	bool offered(unsigned port, const fabric::Packet &packet);
 	void deliver_management(unsigned port, fabric::Packet &packet);
 	void deliver_to(Qp &qp, unsigned port, fabric::Packet &packet);
@@ -150,12 +155,12 @@ private:
 	QpList pending_events_;
 	/* Ordered by time; at most one entry for each QP, at Qp::timer. */
 	std::set<std::pair<TimePoint, Qp *>> timers_;
-	/* More timers were due than one slice processes; run() continues. */
+	/* True if more timers were due than one slice processes. run() then continues. */
 	bool timers_left_ = false;
 	/*
 	 * QPs that have been in the error state for a while without a new receive. No doorbell
 	 * reports such a receive, so the card polls their queues, with one timer for all. to_poll_
-	 * has those that the current round has not reached.
+	 * contains those that are left in the current round.
 	 */
 	QpList quiet_;
 	QpList to_poll_;
@@ -163,7 +168,7 @@ private:
 	/*
 	 * Multicast packets that have not reached all members, in order, at most kFanOutsMax. They
 	 * hold no link credit, because replication to many members must not stop the link. While
-	 * there are any, no looped packet is taken.
+	 * there are any, looped packets are not processed.
 	 */
 	struct FanOut {
 		unsigned port;

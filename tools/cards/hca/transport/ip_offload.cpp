@@ -36,7 +36,7 @@ void put16(std::span<std::byte> bytes, std::size_t at, std::uint16_t value)
 	bytes[at + 1] = static_cast<std::byte>(value);
 }
 
-/* Positions in an IP packet; offsets count from the IP header. */
+/* Positions in an IP packet. Offsets count from the IP header. */
 struct Layout {
 	bool ipv6 = false;
 	bool fragment = false;
@@ -46,7 +46,7 @@ struct Layout {
 	/* End of the packet according to its length field, but at most the end of the data. */
 	std::size_t end = 0;
 
-	/* Offset of the L4 checksum field from l4; nothing for other protocols. */
+	/* Returns the offset of the L4 checksum field from l4, or nothing for other protocols. */
 	std::optional<std::size_t> checksum_field() const
 	{
 		if (protocol == kProtocolTcp)
@@ -55,7 +55,9 @@ struct Layout {
 			return 6;
 		return std::nullopt;
 	}
-	/* True if TCP or UDP has its complete header, so that the checksum can be computed. */
+	/*
+	 * Returns true if TCP or UDP has its complete header, so that the checksum can be computed.
+	 */
 	bool has_l4() const
 	{
 		std::size_t need = protocol == kProtocolTcp ? 20 : 8;
@@ -125,7 +127,10 @@ std::optional<Layout> lay_out(std::span<const std::byte> payload)
 	return std::nullopt;
 }
 
-/* The sum of pseudo header and L4 part, checksum field included, RFC 9293 3.1 and RFC 8200 8.1. */
+/*
+ * Returns the sum of the pseudo header and the L4 part, including the checksum field (RFC 9293 3.1,
+ * RFC 8200 8.1).
+ */
 OnesComplement l4_sum(std::span<const std::byte> ip, const Layout &layout)
 {
 	OnesComplement sum;
@@ -145,7 +150,10 @@ OnesComplement l4_sum(std::span<const std::byte> ip, const Layout &layout)
 
 void OnesComplement::add(std::span<const std::byte> bytes)
 {
-	/* Sums of words in either byte order are each other's byte-swapped, RFC 1071 2(B). */
+	/*
+	 * Sums of words in different byte orders are each other's byte-swapped values (RFC 1071
+	 * 2(B)).
+	 */
 	std::uint64_t sum = 0;
 	std::size_t at = 0;
 	for (; at + 4 <= bytes.size(); at += 4) {

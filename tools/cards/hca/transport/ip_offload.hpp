@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * IP over InfiniBand offloads: checksums on transmit, checksum status on receive, and large sends
- * cut into segments (Documentation/connectx.rst, "IPoIB checksum and LSO").
- * A payload here begins with the four bytes of IPoIB encapsulation, RFC 4391 section 6.
+ * IP over InfiniBand offloads: checksums on transmit, checksum status on receive, and segmentation
+ * of large sends (Documentation/connectx.rst, "IPoIB checksum and LSO"). A payload here begins with
+ * the four bytes of IPoIB encapsulation (RFC 4391 section 6).
  */
 #pragma once
 
@@ -22,7 +22,7 @@ public:
 	/* All pieces except the last must have an even length. */
 	void add(std::span<const std::byte> bytes);
 	void add_word(std::uint16_t word) { sum_ += word; }
-	/* The folded sum; a checksum field contains its complement. */
+	/* Returns the folded sum. A checksum field contains its complement. */
 	std::uint16_t folded() const;
 
 private:
@@ -60,7 +60,7 @@ public:
 	LargeSend(std::span<const std::byte> header, std::uint64_t length, unsigned mss,
 		  bool ip_checksum, bool l4_checksum);
 
-	/* True after the last segment. */
+	/* Returns true after the last segment. */
 	bool done() const { return done_; }
 	/* The size of the next segment, and the range of the data that it contains. */
 	std::size_t size() const { return header_.size() + data_bytes(); }
@@ -68,7 +68,7 @@ public:
 	std::uint64_t offset() const { return sent_; }
 	std::size_t data_bytes() const;
 	/*
-	 * Completes the next segment: @segment has size() bytes, and its data already follows the
+	 * Completes the next segment. @segment has size() bytes, and its data already follows the
 	 * space for the header.
 	 */
 	void finish(std::span<std::byte> segment);

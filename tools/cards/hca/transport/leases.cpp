@@ -74,8 +74,8 @@ void Leases::end_key(std::uint32_t index)
 }
 
 /*
- * Each entry is checked once, and entries whose packets have arrived are dropped, so the next call
- * takes time proportional to the data in flight.
+ * Checks each entry once. Drops entries whose packets have arrived, so that the time of the next
+ * call is proportional to the data in flight.
  */
 void Leases::end_keys_unless(const std::function<bool(std::uint32_t)> &holds)
 {

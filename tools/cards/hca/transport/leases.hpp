@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Leases on guest memory that a card has granted to packets in flight. Revoking access to memory
- * ends the leases on it before the guest is notified: when a QP is reset or fails, or a key is
- * invalidated or deregistered.
+ * Leases on guest memory that a card has granted to packets in flight. When access to memory is
+ * revoked, the leases on it end before the guest is notified: if a QP is reset or fails, or if a
+ * key is invalidated or deregistered.
  *
- * A QP has one lease for each key and mapping that a packet refers to. Used on the card's loop
- * only.
+ * A QP has one lease for each key and mapping to which a packet refers. Used only on the card's
+ * loop.
  */
 #pragma once
 
@@ -29,17 +29,18 @@ class Leases
 public:
 	explicit Leases(const Memory &memory) : memory_(memory) {}
 
-	/* Maximum number of leases of a QP, one per key and mapping. Further data is copied. */
+	/* Maximum number of leases of a QP, one per key and mapping. Beyond it, data is copied. */
 	static constexpr std::size_t kQpMax = 64;
 
 	/*
-	 * Returns a lease for data that @qp sends from a key's memory; null if the QP has too many.
+	 * Returns a lease for data that @qp sends from a key's memory, or null if the QP has too
+	 * many.
 	 */
 	std::shared_ptr<fabric::Lease> get(Qp &qp, std::uint32_t key,
 					   const std::shared_ptr<const MemoryMapping> &mapping);
 
 	/*
-	 * End all leases of a QP; of a key, by its index; or of each key that is no longer valid.
+	 * End all leases of a QP, of a key (by its index), or of each key that is no longer valid.
 	 */
 	void end(Qp &qp);
 	void end_key(std::uint32_t index);

@@ -32,21 +32,21 @@ public:
 	 */
 	fabric::Sent send(unsigned port, fabric::Packet &packet, bool loopback = false);
 
-	/* Looped packets, which the engine takes. */
+	/* Looped packets, which the engine processes. */
 	struct Looped {
 		unsigned port;
 		fabric::Packet packet;
 	};
 	std::deque<Looped> &looped() { return looped_; }
 	/*
-	 * Returns whether a sender was refused because too many looped packets were queued: since
-	 * the last call; in the last send.
+	 * Return whether a sender was refused because too many looped packets were queued: since
+	 * the last call, and in the last send.
 	 */
 	bool take_starved() { return std::exchange(starved_, false); }
 	bool refused_inside() const { return refused_inside_; }
 
 private:
-	/* Limit of queued looped packets: the number of a port's credits. */
+	/* Limit of queued looped packets, which equals the number of a port's credits. */
 	static constexpr std::size_t kLoopedMax = 256;
 
 	Context &card_;

@@ -14,7 +14,7 @@ class Psn
 public:
 	static constexpr std::uint32_t kMask = 0xffffff;
 	/*
-	 * At most this many PSNs may be unacknowledged; otherwise old and new ones could not be
+	 * Maximum number of unacknowledged PSNs. With more, old and new PSNs could not be
 	 * distinguished.
 	 */
 	static constexpr std::uint32_t kWindow = 1u << 23;

@@ -34,18 +34,21 @@ constexpr unsigned run_length(std::uint32_t packets, unsigned mtu)
 	return std::min<std::uint32_t>(packets, run_bytes / mtu);
 }
 
-/* A send work request from the fetch of its WQE to its completion. */
+/* A send work request, from the fetch of its WQE to its completion. */
 struct SendWork {
 	SendRequest request;
 	std::uint16_t index = 0;
 	Psn first;
 	/* Number of PSNs; 0 for requests that the card executes itself. */
 	std::uint32_t packets = 0;
-	/* Known error, with which the request completes when all earlier ones have completed. */
+	/*
+	 * An error that is already known. The request completes with it when all earlier requests
+	 * have completed.
+	 */
 	Syndrome failure = Syndrome::none;
-	/* Part of the request was sent or executed. */
+	/* True if a part of the request was sent or executed. */
 	bool started = false;
-	/* The request has been executed, and completes after all earlier ones. */
+	/* True if the request has been executed. It completes after all earlier requests. */
 	bool finished = false;
 
 	Psn end() const { return first + packets; }
@@ -59,9 +62,9 @@ struct RequesterState {
 	/* Free-running index of the next WQE to fetch. */
 	std::uint16_t next_wqe = 0;
 	/*
-	 * The doorbell was rung since the queue was last found empty. The queue is not read before,
-	 * because the kernel never initialises the send queue of an XRC target, and its contents
-	 * may look like posted requests.
+	 * True if the doorbell was rung since the queue was last found empty. The queue is not read
+	 * before that, because the kernel never initialises the send queue of an XRC target, and
+	 * its contents may look like posted requests.
 	 */
 	bool rung = false;
 	/* PSN of the next request. */
@@ -69,17 +72,20 @@ struct RequesterState {
 
 	/* Fetched requests that have not completed, in order. */
 	std::deque<std::unique_ptr<SendWork>> work;
-	/* Index of the request that is being sent; work.size() if the next one must be fetched. */
+	/*
+	 * Index of the request that is being sent, or work.size() if the next request must be
+	 * fetched.
+	 */
 	std::size_t cursor = 0;
-	/* The next packet to send, within work[cursor]; moves back for a retry. */
+	/* The next packet to send, within work[cursor]. It moves back for a retry. */
 	Psn next;
-	/* The oldest unacknowledged packet; in a read, the expected response. */
+	/* The oldest unacknowledged packet, or in a read, the expected response. */
 	Psn unacknowledged;
 	/* One more than the highest PSN ever sent. */
 	Psn limit;
 	/* Bytes sent since the last packet with an acknowledge request. */
 	std::uint32_t unrequested = 0;
-	/* Reads and atomics that are outstanding. */
+	/* Number of outstanding reads and atomics. */
 	unsigned reads = 0;
 	unsigned retries_left = 0;
 	unsigned rnr_retries_left = 0;
@@ -88,9 +94,9 @@ struct RequesterState {
 	 * packets that were in flight cause the same report again, which is ignored.
 	 */
 	std::optional<Psn> recovering;
-	/* An RNR NAK was received; the deadline is the end of the wait. */
+	/* True after an RNR NAK. The deadline is then the end of the wait. */
 	bool rnr_wait = false;
-	/* A failed request is in the queue: no later ones are fetched. */
+	/* True if a failed request is in the queue. Later requests are then not fetched. */
 	bool stopped = false;
 	/* Number of completed requests (IBA 9.7.5.1.5). */
 	std::uint32_t ssn = 0;
@@ -102,12 +108,12 @@ struct RequesterState {
 /* The response to a read, or to an atomic whose result is known. */
 struct Response {
 	bool is_read = false;
-	/* The response was already sent once. */
+	/* True if the response has been sent before. */
 	bool repeated = false;
-	/* The next packet of the response, and the number that is left. */
+	/* The next packet of the response, and the number of packets that are left. */
 	Psn next;
 	std::uint32_t packets = 0;
-	/* The first packet of the response has not been sent. */
+	/* True until the first packet of the response has been sent. */
 	bool first = true;
 	std::uint64_t address = 0;
 	std::uint32_t rkey = 0;
@@ -134,9 +140,9 @@ struct ResponderState {
 	std::uint32_t msn = 0;
 	bool established = false;
 
-	/* The message of which some packets have not arrived. */
+	/* Kind of the message of which some packets have not arrived. */
 	enum class Message : std::uint8_t { none, send, write } message = Message::none;
-	/* UC: the rest of the message is dropped. */
+	/* UC: true if the rest of the message must be dropped. */
 	bool discard = false;
 	ReceiveWork receive;
 	/* Target of the incomplete write. */
@@ -145,7 +151,10 @@ struct ResponderState {
 	std::uint32_t write_left = 0;
 	std::uint32_t write_length = 0;
 
-	/* A NAK was sent for the expected PSN; no other one is sent until that packet arrives. */
+	/*
+	 * True if a NAK was sent for the expected PSN. No other NAK is sent until that packet
+	 * arrives.
+	 */
 	bool nak_sent = false;
 	/* An acknowledgement to be sent after the pending responses. */
 	struct Ack {
@@ -165,9 +174,9 @@ struct Qp final : TransportState {
 	RequesterState send;
 	ResponderState receive;
 
-	/* A packet without credit; no further packets are created before it is sent. */
+	/* A packet without credit. No further packets are created before it is sent. */
 	std::optional<fabric::Packet> waiting;
-	/* Guest memory that packets in flight may refer to; maintained by Leases. */
+	/* Guest memory to which packets in flight may refer; maintained by Leases. */
 	struct LeasedMemory {
 		std::uint32_t key = 0;
 		const MemoryMapping *mapping = nullptr;
@@ -177,23 +186,25 @@ struct Qp final : TransportState {
 	/* Membership in the engine's run queue. */
 	QpLink queued;
 	/*
-	 * The lane of the engine for which the QP waits, if any, and its membership in the list of
-	 * the lane.
+	 * The lane of the engine for which the QP waits, if any, and its membership in the lane's
+	 * list.
 	 */
 	std::optional<std::size_t> blocked;
 	QpLink on_lane;
 	/*
 	 * A bit for each event for which the guest's event queue had no space, and membership in
-	 * the engine's list of such QPs.
+	 * the engine's list of QPs with such events.
 	 */
 	std::uint8_t pending_events = 0;
 	QpLink pending_events_link;
-	/* The completion queue has failed, so the QP will be moved to the error state. */
+	/*
+	 * True if the completion queue has failed, so that the QP will be moved to the error state.
+	 */
 	bool broken = false;
 
 	/* Time at which the requester's timeout expires; see Engine::set_deadline(). */
 	std::optional<TimePoint> deadline;
-	/* Time for which the engine's timer is set: not later than the deadline. */
+	/* Polling interval for new receive WQEs in the error state. */
 	std::optional<TimePoint> timer;
 	/* In the error state: polling interval for new receive WQEs. */
 	Duration poll_pause{};
@@ -205,7 +216,7 @@ struct Qp final : TransportState {
 	{
 		return pair.service == ServiceType::rc || pair.service == ServiceType::xrc;
 	}
-	/* False before RTR and in ERR: the QP does not take part in transport then. */
+	/* Returns false before RTR and in ERR, in which the QP does not take part in transport. */
 	bool can_receive() const
 	{
 		return pair.state != QpState::reset && pair.state != QpState::init &&

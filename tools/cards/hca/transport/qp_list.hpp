@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Lists of QPs with insertion, removal and lookup in constant time and without allocation: a card
+ * Lists of QPs with insertion, removal and lookup in constant time and without allocation. A card
  * may have 65536 QPs, and one command can remove all of them.
  */
 #pragma once
@@ -13,7 +13,7 @@ namespace weft::hca::transport
 
 struct Qp;
 
-/* Membership of a QP in a list; a QP has one for each list that it may be in. */
+/* Membership of a QP in a list. A QP has one link for each list that it may be in. */
 class QpLink
 {
 public:
@@ -23,7 +23,7 @@ public:
 	~QpLink() { leave(); }
 
 	bool linked() const { return next_ != this; }
-	/* Has no effect if it is in no list. */
+	/* Leaves the list, if the QP is in one. */
 	void leave()
 	{
 		previous_->next_ = next_;
@@ -48,7 +48,7 @@ public:
 		assert(!empty());
 		return *ends_.next_->owner_;
 	}
-	/* @link: a link of @qp that is in no list. */
+	/* @link is a link of @qp that is in no list. */
 	void push_back(Qp &qp, QpLink &link)
 	{
 		assert(!link.linked());

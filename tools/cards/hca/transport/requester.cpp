@@ -75,7 +75,7 @@ void Requester::start(Qp &qp)
 	s.rnr_retries_left = qp.pair.rnr_retry;
 }
 
-/* Flushes the rest if the driver did not wait for the flush to end. */
+/* Flushes the remaining requests if the driver did not wait for the end of the flush. */
 void Requester::restart(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -106,7 +106,7 @@ bool Requester::advance(Qp &qp, unsigned budget)
 	return true;
 }
 
-/* Appends the next posted request to the work; returns false if none can be taken now. */
+/* Appends the next posted request to the work. Returns false if none can be taken now. */
 bool Requester::fetch(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -136,8 +136,8 @@ bool Requester::fetch(Qp &qp)
 }
 
 /*
- * A QP that holds no request may always fetch one, so that each QP makes progress: its own
- * completions schedule it again.
+ * Returns true if the QP may fetch a request. A QP without a fetched request may always fetch one,
+ * so that each QP makes progress. Its own completions schedule it again.
  */
 bool Requester::may_fetch(const Qp &qp) const
 {
@@ -145,7 +145,7 @@ bool Requester::may_fetch(const Qp &qp) const
 	return held == 0 || (held < kHeldMax && held_ < kHeldAllMax);
 }
 
-/* Checks what can be checked before anything is sent, and counts the packets. */
+/* Performs the checks that are possible before anything is sent, and counts the packets. */
 Syndrome Requester::prepare(Qp &qp, SendWork &work)
 {
 	const SendRequest &request = work.request;
@@ -159,7 +159,7 @@ Syndrome Requester::prepare(Qp &qp, SendWork &work)
 	}
 	if (qp.mtu() == 0)
 		return Syndrome::local_qp_operation;
-	/* The PSNs of one message must fit the window, whatever the context allows. */
+	/* The PSNs of one message must fit the window, whatever the context permits. */
 	std::uint64_t packets =
 		std::max<std::uint64_t>(1, (request.length + qp.mtu() - 1) / qp.mtu());
 	if (request.length > std::uint64_t{1} << qp.pair.log_max_message || packets >= Psn::kWindow)
@@ -273,7 +273,7 @@ Requester::Step Requester::do_locally(Qp &qp, SendWork &work)
 			return step(qp, work);
 		}
 		/*
-		 * This is done only after success: a key for which the operation was refused may be
+		 * Report this only after success. A key for which the operation was refused may be
 		 * in use by another QP, whose packets are in flight.
 		 */
 		if (gone)
@@ -305,7 +305,7 @@ void Requester::transmit(Qp &qp, const packet::Headers &headers, fabric::Payload
 		engine_.emit(qp, std::move(*packet));
 }
 
-/* All packets before @psn have been sent. */
+/* Updates the state after all packets before @psn have been sent. */
 void Requester::sent_up_to(Qp &qp, Psn psn)
 {
 	RequesterState &s = qp.send;
@@ -348,8 +348,8 @@ Requester::Step Requester::send_data(Qp &qp, SendWork &work)
 	MemoryError error;
 	if (copies) {
 		/*
-		 * The request completes before the packet has arrived, and the buffer must be free
-		 * then.
+		 * The request completes before the packet has arrived, and the guest may then reuse
+		 * the buffer.
 		 */
 		OwnedBytes copy = allocate_copy(bytes);
 		error = mover_.gather(request, offset, qp.key_use(0, KeyAccess::local_read),

@@ -25,30 +25,27 @@ class Requester
 public:
 	explicit Requester(Engine &engine);
 
-	/* The QP has entered RTS: start with its PSN. */
+	/* Called when the QP has entered RTS. Starts with the QP's PSN. */
 	void start(Qp &qp);
 	/*
-	 * Does the same after the send queue had stopped (SQE): continues after the last fetched
-	 * request.
+	 * Called when the QP enters RTS after the send queue had stopped (SQE). Continues after the
+	 * last fetched request.
 	 */
 	void restart(Qp &qp);
-	/* Sends within a budget. Returns true if there is more to do at once. */
+	/* Sends within a budget. Returns true if there is more to send at once. */
 	bool advance(Qp &qp, unsigned budget);
 	/* Handles a response: an ACK, a NAK, or the response to a read or atomic. */
 	void response(Qp &qp, fabric::Packet &packet);
 	/* Called when the deadline of the QP has passed. */
 	void timed_out(Qp &qp);
-	/*
-	 * Completes all outstanding and posted requests as flushed; returns true if there is more
-	 * to do.
-	 */
+	/* Completes outstanding and posted requests as flushed. Returns true if there are more. */
 	bool flush(Qp &qp, unsigned budget);
 	/* Returns true if no started request is outstanding. */
 	static bool idle(const Qp &qp) { return qp.send.work.empty(); }
 
 	/*
-	 * Adds a fetched request to the QP's work, and returns it. held() is the number of such
-	 * requests in all QPs, which limits prefetching.
+	 * Adds a fetched request to the QP's work, and returns it. held() is the number of fetched
+	 * requests of all QPs, which limits prefetching.
 	 */
 	SendWork &hold(Qp &qp, std::unique_ptr<SendWork> work);
 	/* Removes the oldest request of the QP, which must exist, for completion. */
@@ -58,19 +55,19 @@ public:
 	std::size_t held() const { return held_; }
 
 	/*
-	 * Limit of prefetched requests of a QP, and the number in all QPs above which a QP may hold
-	 * only one.
+	 * Limit of prefetched requests of a QP, and the number in all QPs beyond which a QP may
+	 * hold only one.
 	 */
 	static constexpr std::size_t kHeldMax = 512;
 	static constexpr std::size_t kHeldAllMax = 16384;
 
 	/*
-	 * Data of UC is copied, because the request completes before the data arrives. Above this
-	 * number of bytes in flight, data is sent packet by packet, so that the credits limit the
-	 * copies.
+	 * Limit of the copied bytes in flight. Data of UC is copied, because the request completes
+	 * before the data arrives. Beyond this limit, data is sent packet by packet, so that the
+	 * credits limit the copies.
 	 */
 	static constexpr std::size_t kCopiedMax = 4 << 20;
-	/* Bytes of such copies in flight. */
+	/* Returns the number of copied bytes in flight. */
 	std::size_t copied() const { return copied_->load(std::memory_order_relaxed); }
 
 private:

@@ -45,7 +45,7 @@ void Requester::response(Qp &qp, fabric::Packet &packet)
 
 /*
  * Treats all packets before @psn as acknowledged, and completes requests accordingly. Returns false
- * at a read or atomic whose response has not arrived: it was lost (IBA 9.7.5.1.1).
+ * at a read or atomic whose response has not arrived, because it was lost (IBA 9.7.5.1.1).
  */
 bool Requester::acknowledge_before(Qp &qp, Psn psn)
 {
@@ -78,7 +78,7 @@ bool Requester::acknowledge_before(Qp &qp, Psn psn)
 	return true;
 }
 
-/* The peer has made progress, so the retry counters are reset. */
+/* Resets the retry counters, because the peer has made progress. */
 void Requester::progress(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -132,7 +132,7 @@ void Requester::go_back(Qp &qp, Psn psn)
 	}
 }
 
-/* The peer has shown that the oldest packet, or the response to it, was lost. */
+/* Handles evidence from the peer that the oldest packet, or the response to it, was lost. */
 void Requester::lost(Qp &qp)
 {
 	RequesterState &s = qp.send;
@@ -229,8 +229,8 @@ void Requester::negative(Qp &qp, const packet::Headers &headers)
 }
 
 /*
- * Returns the request that waits for a response with @psn, or null. All earlier requests have then
- * been acknowledged.
+ * Returns the request that waits for a response with @psn, or null. If it is not null, all earlier
+ * requests have been acknowledged.
  */
 SendWork *Requester::answered_by(Qp &qp, Psn psn)
 {
@@ -244,7 +244,10 @@ SendWork *Requester::answered_by(Qp &qp, Psn psn)
 	return s.work.front().get();
 }
 
-/* If the request is unsignaled, the result is written to memory, however short it is. */
+/*
+ * Returns true if the result is stored in the completion. The result of an unsignaled request is
+ * written to memory, however short it is.
+ */
 bool Requester::answer_in_completion(const Qp &qp, const SendRequest &request)
 {
 	return request.signalled && request.length <= qp.pair.inline_response;

@@ -18,7 +18,7 @@ using Traits = ib::OpcodeTraits;
 namespace
 {
 
-/* The longest message (IBA 9.7.4.1.6). */
+/* Maximum length of a message (IBA 9.7.4.1.6). */
 constexpr std::uint32_t kMessageMax = 1u << 31;
 
 constexpr std::uint8_t kAckSyndrome =
@@ -75,7 +75,7 @@ void Responder::start(Qp &qp)
 void Responder::request(Qp &qp, fabric::Packet &packet)
 {
 	ResponderState &r = qp.receive;
-	/* Skip packets of a run that were received before. */
+	/* Skip packets of the run that were received before. */
 	while (packet.packets() > 1 && Psn(packet.bth().psn()).before(r.expected))
 		packet.take_first();
 	const packet::Headers headers = packet.parse();
@@ -104,7 +104,9 @@ void Responder::request(Qp &qp, fabric::Packet &packet)
 		engine_.schedule(qp);
 }
 
-/* Returns true if the packet is the expected one; otherwise responds to it here. */
+/*
+ * Returns true if the packet is the expected one. Otherwise sends the response, if one is needed.
+ */
 bool Responder::in_sequence(Qp &qp, const packet::Headers &headers)
 {
 	ResponderState &r = qp.receive;
@@ -217,8 +219,8 @@ SharedReceiveQueue *Responder::xrc_queue(const Qp &qp, const packet::Headers &he
 }
 
 /*
- * Returns the protection domain for the memory of a message. An XRC target QP has none of its own,
- * so that of the SRQ is used, which every message specifies (IBA A14).
+ * Returns the protection domain for the memory of a message. An XRC target QP has no domain, so the
+ * one of the SRQ is used, which every message specifies (IBA A14).
  */
 std::uint32_t Responder::domain_of(const Qp &qp, const packet::Headers &headers) const
 {
@@ -236,7 +238,7 @@ KeyUse Responder::remote_use(const Qp &qp, std::uint32_t key, KeyAccess access,
 	return use;
 }
 
-/* Takes a receive WQE for a message that needs one at its beginning or its end. */
+/* Takes a receive WQE for a message that needs one at its begin or its end. */
 Responder::Verdict Responder::take(Qp &qp, const packet::Headers &headers)
 {
 	SharedReceiveQueue *xrc =
@@ -314,8 +316,8 @@ Responder::Verdict Responder::send(Qp &qp, const packet::Headers &headers,
 }
 
 /*
- * The receive that a write with immediate data would use completes with an error, if there is one.
- * On UC the message is dropped and uses no receive.
+ * Handles a write that is refused. The receive that a write with immediate data would use, if there
+ * is one, completes with an error. On UC, the message is dropped and uses no receive.
  */
 Responder::Verdict Responder::write_refused(Qp &qp, const packet::Headers &headers)
 {
@@ -383,8 +385,9 @@ std::uint32_t Responder::read_packets(const Qp &qp, std::uint32_t length) const
 }
 
 /*
- * Returns true if one more read or atomic may be answered (IBA 9.7.4.1.7). A requester that sends
- * one more has received all earlier responses, so those to be repeated are dropped.
+ * Returns true if another read or atomic may be answered (IBA 9.7.4.1.7). A requester that sends
+ * another one has received all earlier responses, so responses that are kept for repetition are
+ * dropped.
  */
 bool Responder::has_resources(Qp &qp)
 {
@@ -496,7 +499,7 @@ void Responder::refuse(Qp &qp, Verdict verdict)
 	case Verdict::lost:
 		return;
 	case Verdict::not_ready:
-		/* Send one NAK; further packets are out of sequence (IBA 9.7.5.2.8). */
+		/* Send only one NAK, because later packets are out of sequence (IBA 9.7.5.2.8). */
 		if (r.nak_sent && r.ack)
 			return;
 		counters.rq_rnr_naks++;
@@ -504,7 +507,10 @@ void Responder::refuse(Qp &qp, Verdict verdict)
 		return;
 	case Verdict::invalid_request:
 		nak(qp, nak_syndrome(ib::Aeth::invalid_request));
-		/* The receive of the current message reports it, or else an event (class C). */
+		/*
+		 * The error is reported by the receive of the current message if there is one, and
+		 * otherwise by an event (class C).
+		 */
 		if (r.receive.taken) {
 			fail_receive(Syndrome::remote_invalid_request);
 			engine_.fail(qp);
@@ -549,7 +555,7 @@ void Responder::refuse(Qp &qp, Verdict verdict)
 	}
 }
 
-/* IBA 9.8.3.1.2: an invalid packet is dropped, and so is the rest of its message. */
+/* IBA 9.8.3.1.2: an invalid packet and the rest of its message are dropped. */
 void Responder::unreliable_request(Qp &qp, const packet::Headers &headers,
 				   const fabric::Packet &packet)
 {

@@ -23,20 +23,20 @@ class Responder
 public:
 	explicit Responder(Engine &engine);
 
-	/* The QP has entered RTR and expects its first packet. */
+	/* Called when the QP has entered RTR and expects its first packet. */
 	void start(Qp &qp);
 	/* Handles a request packet. */
 	void request(Qp &qp, fabric::Packet &packet);
 	/*
-	 * Sends pending responses and acknowledgements; returns true if there is more to do at
+	 * Sends pending responses and acknowledgements. Returns true if there is more to send at
 	 * once.
 	 */
 	bool advance(Qp &qp, unsigned budget);
-	/* Completes posted receives as flushed; returns true if there is more to do. */
+	/* Completes posted receives as flushed. Returns true if there are more. */
 	bool flush(Qp &qp, unsigned budget);
 
 private:
-	/* Result of the checks of a request, which are done step by step. */
+	/* Result of the checks of a request, which are performed one after the other. */
 	enum class Verdict : std::uint8_t {
 		accepted,
 		/* The payload was withdrawn in flight, so the packet counts as lost. */
@@ -47,7 +47,10 @@ private:
 		invalid_request,
 		access_error,
 		operational_error,
-		/* As above, but the error is in the receive, which completes with an error. */
+		/*
+		 * Send a NAK, and move the QP to the error state. The error is in the receive,
+		 * which completes with an error.
+		 */
 		receive_failed_length,
 		receive_failed_protection,
 		/* The remote key of a write with immediate data is invalid (class C). */

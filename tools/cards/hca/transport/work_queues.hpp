@@ -11,7 +11,7 @@
 namespace weft::hca::transport
 {
 
-/* Returns the number of posted receives that are not taken; 0 for a QP without a receive queue. */
+/* Returns the number of posted receives that were not taken; 0 for a QP without a receive queue. */
 inline std::uint32_t receives_posted(const Context &card, const Qp &qp)
 {
 	return card.work.receives_posted(qp.pair, qp.receive.next_wqe);

@@ -89,7 +89,7 @@ TEST(IcmMap, NumberOfMappingsIsLimited)
 	EXPECT_EQ(icm.pieces(), IcmMap::kMaxPieces);
 }
 
-// Removing a page in the middle of a piece or replacing it splits the piece. A change that would
+// Removing or replacing a page in the middle of a piece splits the piece. A change that would
 // exceed the limit is refused and has no effect.
 TEST(IcmMap, SplittingAMappingRespectsTheLimit)
 {
