@@ -10,7 +10,7 @@
 namespace weft::amso1100
 {
 
-// @bytes must contain a T at @offset.
+// Returns the big-endian integer of type T at @offset, which must be in @bytes.
 template<std::unsigned_integral T>
 T load_be(std::span<const std::byte> bytes, std::size_t offset = 0)
 {

@@ -30,7 +30,8 @@ PciDescription describe()
 	return description;
 }
 
-// Derives an address with the maker's OUI 00-0D-B2; the last bit is 0 for the host, 1 for the RNIC.
+// Derives an address with the vendor's OUI 00-0D-B2. The last bit is 0 for the host and 1 for the
+// RNIC.
 ethernet::Address address_from(std::uint64_t guid)
 {
 	std::uint64_t mixed = 0xcbf29ce484222325;
@@ -121,7 +122,8 @@ void Card::transmit()
 		transmit_wakeup_->signal();
 }
 
-// Drops frames to other unicast addresses than these two: there is no promiscuous mode.
+// Passes a frame to the host or the RNIC. Drops frames to other unicast addresses, because there is
+// no promiscuous mode.
 void Card::receive(const ethernet::FramePtr &frame)
 {
 	const ethernet::Address destination = ethernet::destination_of(*frame);
@@ -176,7 +178,7 @@ void Card::region_write(unsigned bar, std::uint64_t offset, std::span<const std:
 	}
 }
 
-// The page is built on each read, because parts of it change. Writes are ignored.
+// Builds the page on each read, because parts of it change. Writes to the page are ignored.
 void Card::read_page(std::uint64_t offset, std::span<std::byte> data)
 {
 	std::array<std::byte, wire::page::size> page{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The emulated Ammasso 1100: a PCI function with two MAC clients, the host's Ethernet interface and
-// the RNIC, which share one cable.
+// The emulated Ammasso 1100: a PCI function with two MAC clients that share one cable, the host's
+// Ethernet interface and the RNIC.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ namespace weft::amso1100
 class Card final : public cards::Card, private PciDevice
 {
 public:
-	// @channel: the channel to the host's Ethernet; null if it has none. Addresses are derived
-	// from @guid.
+	// @channel is the channel to the Ethernet segment, or null if the card is not attached to
+	// one. Addresses are derived from @guid.
 	Card(std::uint64_t guid, std::shared_ptr<ethernet::Channel> channel);
 
 	// cards::Card.
 	PciDevice *function() override { return this; }
 	std::vector<cards::Count> activity() const override;
 
-	// The interface's hardware address, and that of the RNIC.
+	// Return the hardware address of the Ethernet interface, and that of the RNIC.
 	ethernet::Address host_address() const { return host_address_; }
 	ethernet::Address rdma_address() const { return host_address_ + 1; }
 
@@ -58,7 +58,7 @@ private:
 	const ethernet::Address host_address_;
 	const std::shared_ptr<ethernet::Channel> channel_;
 	PciHost *host_ = nullptr;
-	// Exist while the card is attached.
+	// These exist while the card is attached.
 	std::optional<Wakeup> transmit_wakeup_, request_wakeup_;
 	std::optional<ethernet::Channel::End> cable_;
 	// RNIC frames that were dropped because the Ethernet had no space; TCP retransmits them.

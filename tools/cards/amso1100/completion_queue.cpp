@@ -17,7 +17,7 @@ CompletionQueue::CompletionQueue(std::uint32_t own_handle, std::uint16_t place, 
     : handle(own_handle), config(how), place_(place), host_(host), queues_(queues)
 {
 	shared_[wire::shared::notification] = static_cast<std::byte>(wire::Notification::none);
-	// The word has an arbitrary value before.
+	// Initialise the word, which has an arbitrary value before.
 	out_of_reach_ = !queues_.put_word(config.producer_word, 0);
 }
 
@@ -27,7 +27,7 @@ void CompletionQueue::read(std::size_t offset, std::span<std::byte> data) const
 }
 
 // A host that arms the queue with armed_wait waits until the card clears the flag. All completions
-// so far are in the host's memory, so it is cleared at once.
+// so far are in the host's memory, so the flag is cleared at once.
 void CompletionQueue::write(std::size_t offset, std::span<const std::byte> data)
 {
 	std::ranges::copy(data, shared_.begin() + static_cast<std::ptrdiff_t>(offset));

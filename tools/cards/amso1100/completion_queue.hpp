@@ -19,8 +19,8 @@ class CompletionQueue
 {
 public:
 	static constexpr unsigned kMostDepth = 4096 + 1;
-	// kShared: offset of the first queue's shared structure from the register page.
-	// kFirstIndex: index of the first queue in hints.
+	// kShared is the offset of the first queue's shared structure from the register page, and
+	// kFirstIndex the index of the first queue in hints.
 	static constexpr std::uint64_t kShared = 0x10000;
 	static constexpr std::size_t kMost = 1024;
 	static constexpr std::uint32_t kFirstIndex = hw::amso1100::least_queue_index;
@@ -33,7 +33,7 @@ public:
 	enum class Added {
 		yes,
 		full,
-		out_of_reach, // an address is not mapped, so nothing more is written
+		out_of_reach, // an address is not mapped, so no more entries are written
 	};
 
 	CompletionQueue(std::uint32_t handle, std::uint16_t place, PciHost &host,
@@ -47,16 +47,16 @@ public:
 		return kShared + std::uint64_t{place_} * hw::amso1100::shared::size;
 	}
 
-	// These access the shared structure at @offset. The access must lie within it.
+	// Access the shared structure at @offset. The access must be within the structure.
 	void read(std::size_t offset, std::span<std::byte> data) const;
 	void write(std::size_t offset, std::span<const std::byte> data);
 
-	// Adds an entry. If the host has armed the queue, it is notified once. Entries from before
-	// it was armed do not notify it.
+	// Adds an entry. If the host has armed the queue, it is notified once. Entries that were
+	// added before do not notify it.
 	Added add(const Entry &entry, bool solicited);
 
-	unsigned users = 0;           // queues that use this CQ
-	std::uint64_t last_event = 0; // the last event that refers to it
+	unsigned users = 0;           // number of queues that use this CQ
+	std::uint64_t last_event = 0; // the last event that refers to this CQ
 	bool failure_reported = false;
 
 private:

@@ -25,7 +25,7 @@ namespace
 constexpr std::uint16_t kFirstPort = 49152;
 constexpr unsigned kPorts = 16384;
 
-// A responder's configuration. The limits for reads are set by accept(), from the queue pair.
+// Returns a responder's configuration. accept() sets the limits for reads, from the queue pair.
 iwarp::StreamConfig responder()
 {
 	return {};
@@ -62,7 +62,7 @@ void Endpoints::Request::drop()
 void Endpoints::Request::requested(const iwarp::StartFrame &request)
 {
 	if (request.private_data.size() > wire::most_private_data) {
-		// Send a reject and close; the host gets no event.
+		// Send a reject and close the connection. The host gets no event.
 		iwarp::Carrier *const refused = std::exchange(carrier, nullptr);
 		refused->set_owner(nullptr);
 		refused->reject({});
@@ -145,7 +145,7 @@ bool Endpoints::listen_anywhere(tcp::Endpoint &local,
 	return false;
 }
 
-// Requests that were already reported stay with the host, which still has to answer them.
+// Destroys a listener. The host must still answer requests that were reported to it.
 std::optional<std::uint64_t> Endpoints::destroy(std::uint32_t handle)
 {
 	Listener *const listener = listeners_.find(handle);
@@ -172,8 +172,9 @@ std::size_t Endpoints::reported(std::uint32_t listener)
 	return waiting;
 }
 
-// Resets a connection above the backlog, which is known only once it is connected. The backlog
-// counts requests that the host is to answer, so a silent caller takes no place in it.
+// Handles a new connection. A connection beyond the backlog can be reset only after it was
+// established. The backlog counts requests that the host has to answer, so a silent caller does not
+// count.
 void Endpoints::take(std::uint32_t handle, const tcp::ConnectionPtr &connection)
 {
 	const Listener *const listener = listeners_.find(handle);

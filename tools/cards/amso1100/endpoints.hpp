@@ -22,14 +22,14 @@ class Endpoints
 {
 public:
 	static constexpr std::size_t kMostListeners = tcp::Stack::kMostListeners;
-	// Limit of requests that are incomplete or unanswered by the host. If it is exceeded, the
-	// oldest incomplete request from the address with the most of them is dropped, because an
-	// incomplete request costs its sender almost nothing.
+	// Limit of requests that are incomplete or that the host has not answered. Beyond it, the
+	// oldest incomplete request from the address with the most incomplete requests is dropped,
+	// because an incomplete request costs its sender almost nothing.
 	static constexpr std::size_t kMostRequests = 256;
 	// Time after which a request that the host does not answer is dropped.
 	static constexpr Clock::duration kAnswerTimeout = std::chrono::seconds(60);
 
-	// @context: the user context of RNIC_OPEN.
+	// @context is the user context of RNIC_OPEN.
 	Endpoints(Loop &loop, MessageQueues &queues, tcp::Stack &stack, Connections &connections,
 		  std::uint64_t context);
 	~Endpoints();
@@ -38,7 +38,7 @@ public:
 	// that refers to the listener.
 	hw::amso1100::Status listen(const Message &request, Message &reply);
 	std::optional<std::uint64_t> destroy(std::uint32_t listener);
-	// @qp may be null. The connection request, if the host was notified of it, is removed even
+	// @qp may be null. If the connection request was reported to the host, it is removed even
 	// if an error is returned.
 	hw::amso1100::Status accept(const Message &request, QueuePair *qp);
 	hw::amso1100::Status reject(std::uint32_t request);
@@ -63,7 +63,7 @@ private:
 		enum class State {
 			starting, // the MPA request is incomplete
 			reported, // the host has not answered yet
-			lost,     // like the former, but the connection has ended
+			lost,     // the connection has ended, and the host has not answered yet
 			over,     // must be removed
 		};
 
@@ -77,7 +77,7 @@ private:
 		const tcp::Ip peer;
 		const std::uint64_t number; // in the order of arrival
 		State state = State::starting;
-		iwarp::Carrier *carrier; // null once it has ended or was passed on
+		iwarp::Carrier *carrier; // null once the carrier has ended or was passed on
 
 		void drop();
 
@@ -90,7 +90,7 @@ private:
 	};
 
 	void take(std::uint32_t listener, const tcp::ConnectionPtr &connection);
-	// Number of requests of a listener that the host has not answered.
+	// Returns the number of requests of a listener that the host has not answered.
 	std::size_t reported(std::uint32_t listener);
 	void make_room();
 	bool report(Request &request, const iwarp::StartFrame &start);

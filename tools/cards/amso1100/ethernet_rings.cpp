@@ -18,7 +18,8 @@ namespace wire = hw::amso1100;
 namespace
 {
 
-// Frames per slice of the loop, so that register accesses of the guest are not delayed for longer.
+// Number of frames per slice of the loop. A greater number would delay register accesses of the
+// guest.
 constexpr unsigned kPacketsPerSlice = 32;
 // Minimum frame size without the FCS (IEEE 802.3 clause 3.2.8). The driver does not pad frames.
 constexpr std::size_t kLeastOnWire = 60;
@@ -26,7 +27,8 @@ constexpr std::size_t kLeastOnWire = 60;
 constexpr std::uint64_t kTransmit = wire::transmit_ring - wire::receive_ring;
 constexpr std::uint64_t kIndex = wire::receive_index - wire::receive_ring;
 
-// Little-endian. All other integers that the card writes are big-endian.
+// Converts to little-endian, the byte order of this value. All other integers that the card writes
+// are big-endian.
 std::uint16_t little(std::uint16_t value)
 {
 	return std::endian::native == std::endian::little ? value : __builtin_bswap16(value);
@@ -85,7 +87,7 @@ bool EthernetRings::write(std::uint64_t offset, std::span<const std::byte> data)
 	return false;
 }
 
-// Drops all receive buffers: the driver is about to free them or to post them again.
+// Drops all receive buffers, because the driver is about to free them or to post them again.
 void EthernetRings::quiesce()
 {
 	for (unsigned i = 0; i < wire::receive_entries; ++i)
@@ -94,8 +96,8 @@ void EthernetRings::quiesce()
 	interrupts_.clear_network();
 }
 
-// Searches from the last position. A driver that was loaded again starts at the beginning of the
-// ring, so entries that are not ready are skipped.
+// Searches for the next ready descriptor from the last position on. Skips entries that are not
+// ready, because a driver that was loaded again starts at the beginning of the ring.
 std::optional<unsigned> EthernetRings::next_ready()
 {
 	for (unsigned i = 0; i < wire::transmit_entries; ++i) {

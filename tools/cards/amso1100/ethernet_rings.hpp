@@ -29,9 +29,9 @@ class Interrupts;
 class EthernetRings
 {
 public:
-	// @send sends a frame, and is called only if @has_room returns true. Without space, frames
-	// stay in the ring, and the owner calls transmit() again when there is space. Everything
-	// runs on the card's loop.
+	// @send sends a frame, and is called only if @has_room returns true. Otherwise frames stay
+	// in the ring, and the owner calls transmit() again when there is space. Everything runs on
+	// the card's loop.
 	EthernetRings(Interrupts &interrupts, std::function<void(const ethernet::FramePtr &)> send,
 		      std::function<bool()> has_room)
 	    : interrupts_(interrupts), send_(std::move(send)), has_room_(std::move(has_room))
@@ -39,8 +39,8 @@ public:
 	}
 
 	void reset();
-	// These access the rings at @offset from the start of the receive ring. The access must lie
-	// within them. write() returns true if transmit() should be called.
+	// Access the rings at @offset from the start of the receive ring. The access must be within
+	// the rings. write() returns true if transmit() should be called.
 	void read(std::uint64_t offset, std::span<std::byte> data) const;
 	bool write(std::uint64_t offset, std::span<const std::byte> data);
 	// Sends a bounded number of frames that are ready. Returns true if there are more.
@@ -48,7 +48,8 @@ public:
 	// Receives a frame for the host. It is dropped if the driver has posted no buffer.
 	void receive(PciHost &host, const ethernet::Frame &frame);
 
-	// Offsets of the next descriptors in the card's memory, as the register page reports them.
+	// Return the offsets of the next descriptors in the card's memory, as the register page
+	// reports them.
 	std::uint32_t next_transmit() const
 	{
 		return hw::amso1100::transmit_ring_address +
@@ -63,10 +64,11 @@ public:
 	// Written on the loop, read on any thread.
 	struct Counts {
 		std::atomic<std::uint64_t> transmitted{0}, received{0};
-		// Frames with an invalid length, or memory that is not mapped.
+		// Number of frames with an invalid length or with memory that is not mapped.
 		std::atomic<std::uint64_t> bad_transmits{0};
-		std::atomic<std::uint64_t> missed{0};   // no buffer, or its memory is not mapped
-		std::atomic<std::uint64_t> overlong{0}; // larger than the buffer
+		// there was no buffer, or its memory is not mapped
+		std::atomic<std::uint64_t> missed{0};
+		std::atomic<std::uint64_t> overlong{0}; // the frame was larger than the buffer
 	} counts;
 
 private:

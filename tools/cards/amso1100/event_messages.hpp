@@ -15,14 +15,14 @@
 namespace weft::amso1100
 {
 
-// The object that an event refers to.
+// The object to which an event refers.
 struct Resource {
 	hw::amso1100::ResourceType type;
 	std::uint32_t handle;
 	std::uint64_t user_context;
 };
 
-// @context: the user context of RNIC_OPEN. @state: the state of a queue pair after the event.
+// @context is the user context of RNIC_OPEN. @state is the state of a queue pair after the event.
 inline Message event_message(hw::amso1100::EventId id, std::uint64_t context,
 			     const Resource &resource, std::uint32_t state = 0)
 {
@@ -38,8 +38,8 @@ inline Message event_message(hw::amso1100::EventId id, std::uint64_t context,
 	return message;
 }
 
-// Writes the two endpoints, at @at, and up to most_private_data bytes of private data. Both
-// messages that have these fields have them in this layout.
+// Writes the two endpoints and up to most_private_data bytes of private data at @at. Both messages
+// that have these fields use this layout.
 inline void put_connection(Message &message, std::size_t at, const tcp::Pair &pair,
 			   iwarp::View private_data)
 {

@@ -13,7 +13,8 @@
 namespace weft::amso1100
 {
 
-// T's constructor gets the handle and the index (0 to Most - 1), and then the arguments of make().
+// T's constructor gets the handle and the index (0 to Most - 1), followed by the arguments of
+// make().
 template<typename T, std::size_t Most>
 class Handles
 {
@@ -26,7 +27,7 @@ public:
 			free_.push_back(static_cast<std::uint16_t>(i));
 	}
 
-	// Returns null if there are Most objects.
+	// Creates an object. Returns null if there are already Most objects.
 	template<typename... Arguments>
 	T *make(Arguments &&...arguments)
 	{
@@ -38,12 +39,12 @@ public:
 			static_cast<std::uint32_t>(++slot.generation) << 16 | (place + 1u);
 		slot.object =
 			std::make_unique<T>(handle, place, std::forward<Arguments>(arguments)...);
-		// Take the handle only now, after construction has succeeded.
+		// Remove the index from the list only after the construction has succeeded.
 		free_.pop_front();
 		slot.handle = handle;
 		return slot.object.get();
 	}
-	// Returns null if no object has this handle.
+	// Returns the object with this handle, or null.
 	T *find(std::uint32_t handle) const
 	{
 		const std::uint32_t place = (handle & 0xffff) - 1;
@@ -54,7 +55,7 @@ public:
 	{
 		return place < Most ? slots_[place].object.get() : nullptr;
 	}
-	// An object with @handle must exist.
+	// Destroys the object with @handle, which must exist.
 	void erase(std::uint32_t handle)
 	{
 		const auto place = static_cast<std::uint16_t>((handle & 0xffff) - 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's interrupts and their cause registers: INTx for both functions, as on the real board,
-// or one MSI for each, which the board does not have. INTx costs a guest far more: the line is
-// shared, and masked and unmasked around each interrupt.
+// The card's interrupts and their cause registers. Both functions use INTx, as on the real board,
+// or one MSI each, which the board does not have. INTx costs a guest far more, because the line is
+// shared, and is masked and unmasked around each interrupt.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ class Interrupts
 {
 public:
 	// @drive is called with the new level of the interrupt pin when it changes. @send is called
-	// with a vector, to send its MSI-X message, when an event is pending that was not pending
-	// at the last message, or that is still pending after an acknowledgement.
+	// with a vector to send its MSI-X message. It is called when an event is pending that was
+	// not pending at the last message, or that is still pending after an acknowledgement.
 	Interrupts(std::function<void(bool)> drive, std::function<void(hw::amso1100::Vector)> send)
 	    : drive_(std::move(drive)), send_(std::move(send))
 	{
 	}
 
-	// Returns to the state after power-on: silent, until the driver enables interrupts.
+	// Returns to the state after power-on, in which there are no interrupts until the driver
+	// enables them.
 	void reset();
 
 	// Report work of the Ethernet function, and hints of the RNIC.
@@ -33,7 +34,7 @@ public:
 	// Clears all events of the Ethernet function.
 	void clear_network();
 
-	// Registers of BAR 0 by offset; all other offsets read as 0.
+	// Accesses the registers of BAR 0 by offset. Other offsets read as 0.
 	std::uint32_t read(std::uint64_t offset);
 	void write(std::uint64_t offset, std::uint32_t value);
 
@@ -47,10 +48,11 @@ private:
 	std::uint32_t disr_ = 0, dimr_ = 0, himr_ = 0;
 	std::uint32_t nisr_ = 0, nimr_ = ~0u, nimr1_ = ~0u;
 	std::uint32_t idis_ = 1;
-	// Bits set after the driver read NISR0: an acknowledgement of the value read then does not
-	// clear them. The old driver acknowledges after it has processed the rings.
+	// Bits that were set after the driver has read NISR0. An acknowledgement of the value that
+	// the driver has read does not clear them. The old driver acknowledges after it has
+	// processed the rings.
 	std::uint32_t unread_ = 0;
-	// Events that the last messages have signalled and that are not acknowledged.
+	// Events that the last messages have signalled and that were not acknowledged.
 	std::uint32_t network_notified_ = 0, rnic_notified_ = 0;
 };
 

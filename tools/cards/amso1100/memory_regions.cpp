@@ -65,7 +65,7 @@ void MemoryRegions::set_shape(Region &region, const Shape &shape)
 	region.length = shape.length;
 }
 
-// Indices are used in rotation, so that a freed one is not reused soon.
+// Inserts a region. Indices are used in rotation, so that a freed index is not reused soon.
 std::uint32_t MemoryRegions::insert(Region region)
 {
 	do
@@ -192,7 +192,7 @@ Verdict MemoryRegions::invalidate_for_peer(std::uint32_t pd, std::uint32_t stag)
 {
 	const Region *const region = find(stag);
 	constexpr std::uint32_t offered = wire::mr_flag::remote_read | wire::mr_flag::remote_write;
-	// invalidate() refuses an unknown STag, and one of another PD. Both are reported to the
+	// invalidate() refuses an unknown STag, and an STag of another PD. Both are reported to the
 	// peer as invalid STags, so that it cannot distinguish them.
 	if (region && region->key == (stag & 0xff) && region->pd == pd &&
 	    (!region->allocated || !(region->flags & offered)))
@@ -231,7 +231,7 @@ Verdict MemoryRegions::check(const Who &who, std::uint32_t stag, std::uint64_t o
 	return Verdict::good;
 }
 
-// Calls @piece for each contiguous bus range of a range that check() has permitted, until it
+// Calls @piece for each contiguous bus range of a range that check() has permitted, until @piece
 // returns false.
 template<typename Piece>
 bool MemoryRegions::walk(const Region &region, std::uint64_t offset, std::size_t length,

@@ -32,7 +32,7 @@ public:
 	static constexpr std::size_t kMostEntries = 4 << 20;
 	static constexpr std::uint32_t kLeastPageSize = 1024, kMostPageSize = 1 << 30;
 
-	// Identity of an accessor. If @zero_stag is set, STag 0 permits access by bus address.
+	// The accessor. If @zero_stag is set, STag 0 permits access by bus address.
 	struct Who {
 		std::uint32_t pd;
 		bool zero_stag = false;
@@ -49,15 +49,15 @@ public:
 	hw::amso1100::Status fast_register(std::uint32_t pd, std::span<const std::byte> slot);
 	// An invalidated STag may be registered again or removed.
 	Verdict invalidate(std::uint32_t pd, std::uint32_t stag);
-	// Invalidates an STag for a peer. It may invalidate only an STag that was allocated by
-	// STAG_ALLOC, registered by a work request, and has remote access rights; never one that
-	// several streams share (RFC 5042, 6.5).
+	// Invalidates an STag for a peer. A peer may invalidate only an STag that STAG_ALLOC has
+	// allocated, that a work request has registered, and that has remote access rights. It must
+	// not invalidate an STag that several streams share (RFC 5042, 6.5).
 	Verdict invalidate_for_peer(std::uint32_t pd, std::uint32_t stag);
 
-	// @right: a bit of mr_flag.
+	// Checks an access. @right is a bit of mr_flag.
 	Verdict check(const Who &who, std::uint32_t stag, std::uint64_t offset,
 		      std::uint64_t length, std::uint32_t right) const;
-	// If memory of a region is no longer mapped, these return Verdict::bounds.
+	// These return Verdict::bounds if memory of the region is no longer mapped.
 	Verdict read(const Who &who, std::uint32_t stag, std::uint64_t offset,
 		     std::span<std::byte> into, std::uint32_t right) const;
 	Verdict write(const Who &who, std::uint32_t stag, std::uint64_t offset,
@@ -71,7 +71,7 @@ private:
 	};
 	struct Region {
 		State state = State::filling;
-		bool allocated = false; // by STAG_ALLOC
+		bool allocated = false; // true if STAG_ALLOC has allocated it
 		std::uint8_t key = 0;
 		std::uint32_t pd = 0;
 		std::uint32_t flags = 0;
@@ -81,10 +81,10 @@ private:
 		std::uint32_t page_size = 0;
 		std::uint32_t most_pages = 0; // counted against kMostEntries
 		std::vector<std::uint64_t> pages{};
-		// Error in an earlier part of its page list, returned for the last part.
+		// Error in an earlier part of the page list, which is returned for the last part.
 		hw::amso1100::Status wrong = hw::amso1100::Status::ok;
 	};
-	// Parameters that REGISTER and a fast registration share.
+	// Parameters that REGISTER and a fast registration have in common.
 	struct Shape {
 		std::uint64_t va;
 		std::uint32_t page_size, first_offset, length, pages;

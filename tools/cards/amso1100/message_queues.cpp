@@ -61,12 +61,13 @@ void MessageQueues::read(std::uint64_t offset, std::span<std::byte> data) const
 	std::ranges::copy(std::span(memory_).subspan(offset, data.size()), data.begin());
 }
 
-// Only writes to the indices have an effect.
+// Handles a write. Only writes to the indices have an effect.
 bool MessageQueues::write(std::uint64_t offset, std::span<const std::byte> data)
 {
 	std::ranges::copy(data, memory_.begin() + static_cast<std::ptrdiff_t>(offset));
-	// A host that was killed sends no TERM, and the next one starts at index 0. Its first write
-	// leaves the index unchanged if the previous host had stopped at the same one.
+	// A host that was killed sends no TERM, and the next host starts at index 0. The first
+	// write of the next host does not change the index if the previous host has stopped at the
+	// same index.
 	constexpr std::size_t request_index =
 		static_cast<std::size_t>(Queue::requests) * wire::shared::size +
 		wire::shared::index;
@@ -98,8 +99,7 @@ std::optional<Message> MessageQueues::next_request()
 	};
 	const bool is_one = produced < wire::request_entries && produced != next_request_;
 	const MessageId first = is_one ? id_of(slot(next_request_)) : MessageId{};
-	// TERM and INIT discard pending replies to
-	// earlier requests, and are not delayed by them.
+	// TERM and INIT discard pending replies to earlier requests, and do not wait for them.
 	if (first != MessageId::term && first != MessageId::init) {
 		flush();
 		const bool stuck = !replies_.empty() && !replies_.front().after;
@@ -119,7 +119,7 @@ std::optional<Message> MessageQueues::next_request()
 		} else if (id_of(message) == MessageId::term) {
 			terminate();
 		} else if (!addresses_) {
-			// Without an INIT there is no queue for a reply.
+			// Before an INIT there is no queue for a reply.
 			continue;
 		} else {
 			put_own_word(addresses_->request_word, next_request_);
@@ -132,7 +132,7 @@ std::optional<Message> MessageQueues::next_request()
 	return std::nullopt;
 }
 
-// The words in host memory have arbitrary values before.
+// Initialises the words in host memory, which have arbitrary values before.
 void MessageQueues::initialise(const Message &message)
 {
 	const auto at = [&](std::size_t offset) { return load_be<std::uint64_t>(message, offset); };
@@ -179,8 +179,8 @@ std::uint64_t MessageQueues::event(const Message &message)
 	return number;
 }
 
-// Replies go first, so that the host reads the answer to an accept before any event of the
-// connection.
+// Writes queued messages. Replies are written first, so that the host reads the answer to an accept
+// before any event of the connection.
 void MessageQueues::flush()
 {
 	if (!addresses_) {
@@ -192,7 +192,7 @@ void MessageQueues::flush()
 	flush_events();
 }
 
-// Number of events that the host has read.
+// Returns the number of events that the host has read.
 std::uint64_t MessageQueues::events_read()
 {
 	const unsigned consumed = host_index(Queue::events) % wire::event_entries;
@@ -201,8 +201,8 @@ std::uint64_t MessageQueues::events_read()
 	return events_written_ - std::min<std::uint64_t>(events_written_, unread);
 }
 
-// Returns false if a reply could not be written. It then stays first in order, unless the queue's
-// memory is not mapped.
+// Writes queued replies. Returns false if a reply could not be written. It stays at the front of
+// the queue, unless the queue's memory is not mapped.
 bool MessageQueues::flush_replies()
 {
 	const std::uint64_t read = events_read();

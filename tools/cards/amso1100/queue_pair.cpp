@@ -44,7 +44,7 @@ Access access_of(Verdict verdict)
 	case Verdict::good:
 		return Access::done;
 	case Verdict::invalid_stag:
-	// Reported as an invalid STag, so that a peer learns nothing about other PDs.
+	// Report an invalid STag, so that a peer learns nothing about other PDs.
 	case Verdict::other_pd:
 		return Access::invalid_stag;
 	case Verdict::rights:
@@ -56,7 +56,7 @@ Access access_of(Verdict verdict)
 	return Access::refused;
 }
 
-// Returns the event that reports a refused Write to the host; read_event() is for Reads.
+// Returns the event that reports a refused Write to the host. read_event() does so for Reads.
 EventId write_event(Verdict verdict)
 {
 	switch (verdict) {
@@ -107,13 +107,13 @@ QueuePair::~QueuePair()
 	--config_.rq_cq.users;
 }
 
-// The only place where the state changes.
+// Changes the state, which is done nowhere else.
 void QueuePair::enter(QpState state)
 {
 	if (!may_follow(state_, state))
 		throw std::logic_error("a queue pair cannot go there");
 	state_ = state;
-	// Clear state that the previous connection has left.
+	// Clear the state that the previous connection has left.
 	if (state == QpState::idle) {
 		silent_ = 0;
 		refused_.reset();
@@ -131,7 +131,8 @@ void QueuePair::report(EventId id)
 		static_cast<std::uint32_t>(state_)));
 }
 
-// There is exactly one such event for each connect(), and it reports the resulting state.
+// Reports the result of connect() and the resulting state. There is exactly one such event for each
+// connect().
 void QueuePair::report_connect(Status result, iwarp::View private_data)
 {
 	Message message = event_message(EventId::connect_result, card_.user_context,
@@ -176,8 +177,9 @@ Status QueuePair::modify(QpState next)
 	}
 }
 
-// Moves to Error at the host's request. A pending connect or close ends with its event. In RTS
-// there is no event, because the reply to the request already shows the end of the connection.
+// Moves the queue pair to Error at the host's request. The event of a pending connect or close is
+// reported. In RTS there is no event, because the reply to the request already shows that the
+// connection has ended.
 void QueuePair::abandon()
 {
 	const QpState before = state_;
@@ -211,7 +213,7 @@ void QueuePair::drop_connection()
 	}
 }
 
-// The card cannot continue to use this queue pair.
+// Moves the queue pair to Error because the card cannot continue to use it.
 void QueuePair::die(EventId why)
 {
 	const QpState before = state_;
@@ -300,7 +302,7 @@ void QueuePair::ended(const iwarp::End &end)
 	finish(end);
 }
 
-// Reports an error of the peer or of this side first, if there was one; then the close.
+// First reports the error of the peer or of this side, if there was one, and then the close.
 void QueuePair::finish(const iwarp::End &end)
 {
 	const auto how = std::exchange(carrier_, nullptr)->tcp_end();

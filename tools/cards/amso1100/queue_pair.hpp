@@ -38,7 +38,7 @@ public:
 		MessageQueues &queues;
 		MemoryRegions &regions;
 		Connections &connections;
-		std::uint64_t user_context; // RNIC_OPEN's
+		std::uint64_t user_context; // the user context of RNIC_OPEN
 		bool privileged;
 	};
 	struct Config {
@@ -59,25 +59,25 @@ public:
 	std::uint32_t rq_index() const { return sq_index() + 1; }
 	const Config &config() const { return config_; }
 	hw::amso1100::QpState state() const { return state_; }
-	// The last event that refers to this queue pair.
+	// Returns the last event that refers to this queue pair.
 	std::uint64_t last_event() const { return last_event_; }
 
 	void set_reads(std::uint32_t ord, std::uint32_t ird);
 	hw::amso1100::Status modify(hw::amso1100::QpState next);
-	// An event reports the result.
+	// Connects. An event reports the result.
 	void connect(tcp::Stack &stack, const tcp::Endpoint &remote, iwarp::Bytes private_data);
 	void refuse_to_connect(hw::amso1100::Status why);
 	// Accepts a connection request. The state must be Idle.
 	void accept(iwarp::Carrier &carrier, const iwarp::Bytes &private_data);
-	// Prepares for destruction at the host's request: nothing completes any more. Returns the
-	// last event that refers to this queue pair.
+	// Prepares for destruction at the host's request: no requests complete any more. Returns
+	// the last event that refers to this queue pair.
 	std::uint64_t leave();
-	// There may be new requests in the queues.
+	// Must be called if there may be new requests in the queues.
 	void serve();
 
 private:
-	// ID in the stream of the message that announces that this side is ready; it is no request
-	// of the host.
+	// ID in the stream of the message that announces that this side is ready. It is not a
+	// request of the host.
 	static constexpr std::uint64_t kReady = UINT64_MAX;
 
 	// A request that the card has taken and not completed.
@@ -151,11 +151,13 @@ private:
 	iwarp::Carrier *carrier_ = nullptr;
 	// Requests that were taken from the queue, in order.
 	std::deque<Outstanding> outstanding_;
-	std::uint64_t first_ = 0;             // sequence number of the front one
-	std::optional<std::uint64_t> failed_; // the first one that failed
-	std::uint32_t silent_ = 0;            // completed without an entry since the last entry
+	std::uint64_t first_ = 0;             // sequence number of the first one
+	// sequence number of the first request that has failed
+	std::optional<std::uint64_t> failed_;
+	// number of requests that completed without an entry since the last entry
+	std::uint32_t silent_ = 0;
 	std::optional<ReceiveWork> receiving_;
-	// Event for the peer's last refused request, as reported to the host.
+	// The event that was reported to the host for the peer's last refused request.
 	std::optional<hw::amso1100::EventId> refused_;
 	std::uint64_t last_event_ = 0;
 };

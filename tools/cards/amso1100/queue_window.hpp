@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card memory that holds the send and receive queues of all queue pairs, and access to one of
-// these queues.
+// The part of the card's memory that contains the send and receive queues of all queue pairs, and
+// access to one of these queues.
 #pragma once
 
 #include <algorithm>
@@ -41,11 +41,11 @@ public:
 		return start;
 	}
 	void free(std::uint64_t start) { areas_.erase(start); }
-	// An area must start at @start.
+	// Returns the area that starts at @start, which must exist.
 	std::span<std::byte> at(std::uint64_t start) { return areas_.at(start); }
 
-	// These access offsets from kStart to kEnd. Parts that belong to no queue read as 0 and are
-	// not written.
+	// Access offsets from kStart to kEnd. Parts that belong to no queue read as 0, and writes
+	// to them are ignored.
 	void read(std::uint64_t offset, std::span<std::byte> data)
 	{
 		const auto part = find(offset, data.size());
@@ -62,7 +62,7 @@ private:
 	{
 		return (size + kAlignment - 1) / kAlignment * kAlignment;
 	}
-	// Returns the part of the range that lies in one area.
+	// Returns the part of the range that is in one area.
 	std::span<std::byte> find(std::uint64_t offset, std::size_t size)
 	{
 		auto after = areas_.upper_bound(offset);
@@ -93,9 +93,9 @@ public:
 
 	std::uint64_t start() const { return start_; }
 	unsigned depth() const { return depth_; }
-	// True if the host's producer index is outside of the queue.
+	// Returns true if the host's producer index is outside the queue.
 	bool bad() const { return produced() >= depth_; }
-	// Returns the slot of the next request. After take() it belongs to the card.
+	// Returns the slot of the next request. After take(), the card owns it.
 	std::optional<std::span<const std::byte>> next() const
 	{
 		if (bad() || produced() == taken_)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Work requests of a queue pair: they are read from its queues, executed, and completed.
-// Completions are written in the order of the requests. A request without a completion of its own
-// is counted in the next completion.
+// Completions are written in the order of the requests. A request without its own completion is
+// counted in the next completion.
 #include <algorithm>
 #include <utility>
 
@@ -121,8 +121,8 @@ Status QueuePair::examine(const SendWork &work) const
 	return Status::ok;
 }
 
-// Invalid requests are queued too, so that earlier ones are carried out first; a stream that cannot
-// read the data it is to send ends with a Terminate.
+// Submits a request to the stream. Invalid requests are queued, too, so that earlier ones are
+// executed first. A stream that cannot read the data that it must send ends with a Terminate.
 void QueuePair::submit(std::uint64_t sequence)
 {
 	Outstanding &each = outstanding(sequence);
@@ -155,7 +155,7 @@ void QueuePair::submit(std::uint64_t sequence)
 	carrier_->post(std::move(request));
 }
 
-// Returns false if the data cannot be read, which ends the stream.
+// Reads data of a request. Returns false if the data cannot be read, which ends the stream.
 bool QueuePair::gather(std::uint64_t sequence, std::uint32_t offset, std::span<std::uint8_t> into)
 {
 	if (!is_outstanding(sequence))
@@ -207,7 +207,8 @@ std::optional<std::uint64_t> QueuePair::next_receive()
 		return std::nullopt;
 	receiving_ = parse_receive_work(*slot, config_.receive_sges);
 	config_.rq.take();
-	// An unusable receive reports its fault at the message's first byte.
+	// A receive that cannot be used reports its error when the first byte of the message is
+	// stored.
 	return receiving_->fault == Status::ok ? receiving_->sges.length : UINT64_MAX;
 }
 
@@ -234,8 +235,8 @@ void QueuePair::received(std::uint64_t length, bool solicited,
 			 invalidated.value_or(0));
 }
 
-// Completes every outstanding request with an entry of its own. The one that caused the end has the
-// reason.
+// Completes every outstanding request with a separate entry. The request that caused the end
+// reports the reason.
 void QueuePair::flush()
 {
 	const auto failed = std::exchange(failed_, std::nullopt);
@@ -287,7 +288,7 @@ CompletionQueue::Entry QueuePair::entry_of(const Posted &posted, Status result) 
 	return entry;
 }
 
-// Returns false if the entry could not be written; the queue pair is then in Terminate or Error.
+// Returns false if the entry could not be written. The queue pair is then in Terminate or Error.
 bool QueuePair::complete_send(const SendWork &work, Status result)
 {
 	if (result == Status::ok && !(work.flags & wire::work::signaled)) {

@@ -19,15 +19,15 @@ using wire::Status;
 namespace
 {
 
-// Requests per slice of the loop.
+// Number of requests per slice of the loop.
 constexpr unsigned kMessagesPerSlice = 16;
-// The value that real boards report is not known.
+// The value that real boards report is unknown.
 constexpr std::uint32_t kPartNumber = 1100;
 // The host allocates PD numbers, and the card does not count them.
 constexpr std::uint32_t kMostPds = 16384;
 constexpr std::uint32_t kOverflowDetected = 0x40; // completion queue overflow
-// Jumbo frames, which the host's interface may have too. A peer with a smaller MTU announces it by
-// its MSS when a connection is opened (RFC 9293 section 3.7.1).
+// The MTU of jumbo frames, which the host's interface may also have. A peer with a smaller MTU
+// announces it by its MSS when a connection is opened (RFC 9293 section 3.7.1).
 constexpr std::size_t kMtu = 9000;
 // Any value except 0.
 constexpr std::uint32_t kHandle = 0x01000000;

@@ -30,9 +30,9 @@ public:
 	void reset();
 	// Executes a bounded number of requests. Returns true if there may be more.
 	bool serve();
-	// Handles a write to ADAPTER_HINT; the work is done by serve().
+	// Handles a write to ADAPTER_HINT. serve() does the work.
 	void ring(std::uint32_t hint);
-	// Accesses at @offset from the register page, after the fixed queues.
+	// Access memory at @offset from the register page, after the fixed queues.
 	void read(std::uint64_t offset, std::span<std::byte> data);
 	void write(std::uint64_t offset, std::span<const std::byte> data);
 	// Receives a frame for the RNIC's address, or a broadcast frame.

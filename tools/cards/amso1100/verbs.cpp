@@ -20,7 +20,7 @@ using wire::Status;
 namespace
 {
 
-// Queue pairs per slice of the loop.
+// Number of queue pairs per slice of the loop.
 constexpr unsigned kWorkRequestsPerSlice = 16;
 
 } // namespace
@@ -196,8 +196,8 @@ Verbs::Answer Verbs::create_qp(const Message &request, Message &reply)
 				       .ird = std::min(word(field::ird), QueuePair::kMostReads)};
 	QueuePair &qp = *qps_.make(
 		QueuePair::Card{queues_, regions_, connections_, context_, privileged_}, config);
-	// The words in host memory have arbitrary values before. From now on only the host changes
-	// them.
+	// Initialise the words in host memory, which have arbitrary values before. From now on,
+	// only the host changes them.
 	for (const std::size_t at : {field::sq_word, field::rq_word})
 		queues_.put_word(load_be<std::uint64_t>(request, at), 0);
 	const std::pair<std::size_t, std::uint64_t> values[] = {
@@ -247,8 +247,8 @@ Verbs::Answer Verbs::modify_qp(const Message &request, Message &reply)
 	return answer;
 }
 
-// Outstanding requests are not completed. The host reads pending events of the queue pair before
-// the reply.
+// Destroys a queue pair. Outstanding requests are not completed. The host reads pending events of
+// the queue pair before the reply.
 Verbs::Answer Verbs::destroy_qp(const Message &request)
 {
 	QueuePair *const qp = qps_.find(load_be<std::uint32_t>(request, wire::object_handle));

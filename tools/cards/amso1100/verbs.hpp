@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects of an open RNIC: completion queues, queue pairs, memory, endpoints; and the host's
+// Objects of an open RNIC (completion queues, queue pairs, memory and endpoints), and the host's
 // requests about them.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace weft::amso1100
 class Verbs
 {
 public:
-	// @context: the user context of RNIC_OPEN. @privileged: whether it requested privileged
-	// access.
+	// @context is the user context of RNIC_OPEN, and @privileged whether it has requested
+	// privileged access.
 	Verbs(PciHost &host, MessageQueues &queues, tcp::Stack &stack, std::uint64_t context,
 	      bool privileged);
 
@@ -40,12 +40,12 @@ public:
 	Answer carry_out(const Message &request, Message &reply);
 
 	// Handles a write to ADAPTER_HINT for one of the queues. serve() does the work for a
-	// bounded number of queues, and returns true if there is more.
+	// bounded number of queues, and returns true if there are more.
 	void ring(std::uint32_t hint);
 	bool serve();
 
-	// Accesses at @offset from the register page: the shared structures of completion queues,
-	// and the queues of queue pairs.
+	// Access memory at @offset from the register page: the shared structures of completion
+	// queues, and the queues of queue pairs.
 	void read(std::uint64_t offset, std::span<std::byte> data);
 	void write(std::uint64_t offset, std::span<const std::byte> data);
 

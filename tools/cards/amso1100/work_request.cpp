@@ -23,7 +23,7 @@ Posted parse_header(std::span<const std::byte> slot)
 		.context = load_be<std::uint64_t>(slot, wire::header::context)};
 }
 
-// The slot must have space for kMostSges.
+// Parses SGEs. The slot must have space for kMostSges.
 Status parse_sges(std::span<const std::byte> slot, std::size_t at, unsigned count, unsigned most,
 		  SgeList &list)
 {
@@ -87,7 +87,7 @@ SendWork parse_send_work(std::span<const std::byte> slot, unsigned most_send, un
 ReceiveWork parse_receive_work(std::span<const std::byte> slot, unsigned most)
 {
 	ReceiveWork work{parse_header(slot)};
-	// Complete the slot as a receive request, even if its type is another one.
+	// Complete the slot as a receive request, even if it has another type.
 	const bool named = work.id == WorkId::receive;
 	work.id = WorkId::receive;
 	work.fault = parse_sges(slot, wire::receive_request::sges, work.sge_count, most, work.sges);

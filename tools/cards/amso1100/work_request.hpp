@@ -34,8 +34,8 @@ struct SgeList {
 
 	std::span<const Sge> view() const { return std::span(entries).first(count); }
 	// Calls @piece(sge, offset in the SGE, offset in the range, size) for each part of the
-	// range of @size bytes from @offset on, until it returns false. The range must lie within
-	// the list.
+	// range of @size bytes from @offset on, until @piece returns false. The range must be
+	// within the list.
 	template<typename Piece>
 	bool walk(std::uint64_t offset, std::size_t size, Piece &&piece) const
 	{
@@ -80,7 +80,7 @@ struct ReceiveWork : Posted {
 	hw::amso1100::Status fault = hw::amso1100::Status::ok;
 };
 
-// @most, @most_send, @most_write: the numbers of SGEs that were requested for the queue pair.
+// @most, @most_send and @most_write are the numbers of SGEs that were requested for the queue pair.
 SendWork parse_send_work(std::span<const std::byte> slot, unsigned most_send, unsigned most_write);
 ReceiveWork parse_receive_work(std::span<const std::byte> slot, unsigned most);
 

@@ -51,10 +51,10 @@ std::uint32_t CardKind::read(Core &core, std::uint64_t offset)
 	if (offset >= limits::kErrorBuffer &&
 	    offset < limits::kErrorBuffer + 4 * limits::kErrorBufferDwords)
 		return core.error_buffer[(offset - limits::kErrorBuffer) / 4];
-	// A read that returns 0 acquires the semaphore, and a reset releases it.
+	// A read that returns 0 acquires the semaphore. A reset releases it.
 	if (offset == bar0::semaphore)
 		return std::exchange(core.semaphore_taken, true);
-	return 0; // also the ownership word: the card has only one function
+	return 0; // also for the ownership word, because the card has only one function
 }
 
 void CardKind::write(Core &core, std::uint64_t offset, std::uint32_t value)

@@ -31,11 +31,12 @@ class Core;
 class Doorbells;
 
 struct CardConfig {
-	std::string name;        // for logs, and the end of the node description
-	ib::Guid node_guid = 0;  // not 0, and unique among nodes; port n has node_guid + n
-	std::string description; // NodeDescription; if empty, derived from the name
-	std::vector<fabric::Port *> ports; // one or two; they outlive the card
-	// Makes the BARs too small for the resources that the card reports, to test drivers.
+	std::string name;        // used in logs and at the end of the node description
+	ib::Guid node_guid = 0;  // not 0, and unique among nodes; port n has the GUID node_guid + n
+	std::string description; // NodeDescription; if it is empty, it is derived from the name
+	std::vector<fabric::Port *> ports; // one or two ports, which must outlive the card
+	// True if the BARs are made too small for the resources that the card reports, to test
+	// drivers.
 	bool small_bars = false;
 	// If false, the guest cannot manage the subnet or change the GUIDs.
 	bool trusted = true;

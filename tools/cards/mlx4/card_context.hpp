@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control plane of this card as its transport engine sees it (hca::Context), and the tables
-// behind it.
+// The control plane of this card as its transport engine sees it (hca::Context), and its tables.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +23,7 @@ struct CardContext final : mellanox_icm::FamilyContext {
 		queue_pairs.resize(log_objects);
 	}
 
-	// These look an object up by number, with one table access. They return null if it does not
-	// exist.
+	// Look an object up by number, with one table access. Return null if it does not exist.
 	QueuePair *queue_pair(std::uint32_t qpn) const
 	{
 		return static_cast<QueuePair *>(hca::Context::queue_pair(qpn));

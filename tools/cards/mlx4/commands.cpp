@@ -26,14 +26,15 @@ constexpr std::size_t kMad = ~std::size_t{3};      // a MAD, extended or not
 
 struct Commands::Entry {
 	Opcode opcode;
-	Stage stage; // the first stage at which the command is permitted
+	Stage stage; // the first stage in which the command is permitted
 	std::size_t in;
 	std::size_t out;
-	bool out_optional; // output only if requested: op modifier 0 and an address
+	// there is output only if it is requested, by op modifier 0 and an address
+	bool out_optional;
 	Status (Commands::*handler)(Command &);
 };
 
-// Sorted by opcode. Commands that destroy or disable something are permitted at any stage, because
+// Sorted by opcode. Commands that destroy or disable an object are permitted in any stage, because
 // a driver that fails to undo its initialisation resets the whole card.
 const Commands::Entry Commands::kTable[] = {
 	{Opcode::query_dev_cap, Stage::running, 0, 0x100, false, &Commands::query_dev_cap},

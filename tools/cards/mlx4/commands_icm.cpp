@@ -14,7 +14,7 @@ namespace mpt_status = hw::mlx4::mpt_status;
 
 Status Commands::unmap_icm(Command &command)
 {
-	// Unmapping pages that are not mapped is no error, because drivers round up.
+	// Unmapping pages that are not mapped is not an error, because drivers round up.
 	const bool unmapped =
 		core_.icm.unmap(command.in_param & ~(IcmMap::kPageSize - 1),
 				std::uint64_t{command.in_modifier} * IcmMap::kPageSize);
@@ -46,7 +46,7 @@ Status Commands::hw2sw_mpt(Command &command)
 	MptEntry entry;
 	if (core_.bring_up.stage() != mellanox_icm::Stage::initialised ||
 	    !core_.memory.read_entry(command.in_modifier, entry))
-		return Status::ok; // no table entry exists
+		return Status::ok; // there is no table entry
 	if (MptEntry::region.get(entry.bytes) && MptEntry::window_count.get(entry.bytes) &&
 	    MptEntry::status.get(entry.bytes) != mpt_status::software)
 		return Status::region_bound;

@@ -72,7 +72,7 @@ Status Commands::set_port(Command &command)
 	const bool set_vls = SetPort::vl_valid.get(in);
 	if (set_mtu && ib::mtu_bytes(static_cast<ib::Mtu>(mtu)) == 0)
 		return Status::bad_parameter;
-	// 1, 2, 4 or 8; if a value is refused, drivers try smaller ones.
+	// Valid numbers are 1, 2, 4 and 8. If a value is refused, drivers try smaller ones.
 	if (set_vls && (!std::has_single_bit(vls) || vls > ib::vl_count(CardPort::kVlCap)))
 		return Status::bad_size;
 	// Partition membership and trust are bound to GUIDs, so an untrusted guest must not change
@@ -97,7 +97,7 @@ Status Commands::set_port(Command &command)
 		core_.identity.node_guid = SetPort::node_guid.get(in);
 	if (SetPort::guid0_valid.get(in))
 		chosen->managed().guids[0] = SetPort::guid0.get(in);
-	// The capability mask is always set.
+	// A SET_PORT always sets the capability mask.
 	std::uint32_t capabilities = SetPort::capability_mask.get(in);
 	if (!core_.trusted)
 		capabilities &= ~std::uint32_t{ib::port_cap_is_sm};
@@ -116,7 +116,7 @@ Status Commands::sense_port(Command &command)
 	return Status::ok;
 }
 
-// A node description from a guest that is not trusted is accepted and ignored: administrators
+// A node description from an untrusted guest is accepted and ignored, because administrators
 // identify nodes by it.
 Status Commands::set_node(Command &command)
 {

@@ -16,8 +16,8 @@ using hw::mlx4::Status;
 namespace
 {
 
-// Checks @number of a new object in a table of @size, whose first numbers are reserved for
-// firmware.
+// Checks @number, the number of a new object, in a table of @size entries, whose first numbers are
+// reserved for firmware.
 Status check_number(std::uint32_t number, std::uint32_t size, unsigned log_reserved)
 {
 	if (number >= size)
@@ -114,7 +114,7 @@ Status Commands::sw2hw_cq(Command &command)
 {
 	auto &queues = core_.context.completion_queues;
 	const std::uint32_t cqn = command.in_modifier;
-	if (command.op_modifier != 0) // buffers that software initialises are not supported
+	if (command.op_modifier != 0) // buffers that software has initialised are not supported
 		return Status::bad_opcode;
 	if (const Status status = check_number(cqn, queues.size(), limits::kLogReservedCqs);
 	    status != Status::ok)

@@ -34,8 +34,8 @@ constexpr std::uint32_t kBmmeFlags = bmme_flag::type2b_windows | bmme_flag::loca
 				     bmme_flag::reserved_lkey | bmme_flag::fast_register;
 constexpr std::string_view kBoardId = "WEFT_CX2_0000001";
 
-// Wrong values that a faulty card may report. Each contradicts another value, or is arithmetically
-// impossible.
+// Functions that store wrong values, which a faulty card may report. Each value contradicts another
+// one, or is arithmetically impossible.
 using Lie = void (*)(std::uint8_t *out);
 constexpr Lie kFirmwareLies[] = {
 	[](std::uint8_t *out) { QueryFw::fw_pages.set(out, 0xffff); },
@@ -160,8 +160,7 @@ Status Commands::query_adapter(Command &command)
 Status Commands::mod_stat_cfg(Command &command)
 {
 	if (command.op_modifier == ModStatCfg::op_set) {
-		// Only pages of 4 KiB are supported. All other settings are accepted and not
-		// stored.
+		// Only pages of 4 KiB are supported. All other settings are accepted and ignored.
 		const std::uint8_t *const in = command.in.data();
 		const bool other_pages = ModStatCfg::log_page_size_valid.get(in) &&
 					 ModStatCfg::log_page_size.get(in) != 0;

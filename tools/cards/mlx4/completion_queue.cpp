@@ -119,7 +119,7 @@ CompletionQueue::ResizeResult CompletionQueue::resize(const QueueBuffer &buffer,
 		return ResizeResult::too_small;
 
 	// The driver finds the entry that reports the resize in the old buffer, copies the unpolled
-	// entries one position further, and continues in the new buffer.
+	// entries to the next higher index in the new buffer, and continues there.
 	const std::uint32_t next = (producer_ + 1) & kIndexMask;
 	const auto unmarked = mark(buffer, log_size, next, held);
 	if (!unmarked)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state of a connected mlx4 card, in addition to what it shares with other cards
+// The state of a connected mlx4 card, in addition to the state that all cards of the family have
 // (mellanox_icm::CoreBase).
 #pragma once
 
@@ -12,13 +12,13 @@
 namespace weft::mlx4
 {
 
-// Creates the access of programs of the host to a card.
+// Creates the card's access for programs of the host.
 hca::ProgramPorts programs_of(const CardConfig &config);
 
 class Core final : public mellanox_icm::CoreBase<CardKind>
 {
 public:
-	// @activity, @faults and @programs outlive it.
+	// @activity, @faults and @programs must outlive the core.
 	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host,
 	     Activity &activity, Faults &faults, hca::ProgramPorts &programs);
 	~Core() override;

@@ -44,7 +44,7 @@ void Doorbells::write_dword(std::uint32_t page, std::uint32_t offset, std::uint3
 	}
 }
 
-// A process may ring only doorbells of queues that were created with its own UAR page.
+// A process may ring only doorbells of queues that were created with the process's UAR page.
 void Doorbells::send(std::uint32_t page, std::uint32_t value)
 {
 	Activity::add(core_.activity.send_doorbells);

@@ -43,15 +43,15 @@ constexpr unsigned kLogMaxQpSize = 14;
 constexpr unsigned kLogMaxSrqSize = 14;
 constexpr unsigned kLogMaxCqSize = 22;
 constexpr unsigned kLogMaxEqSize = 18;
-// Limit of entries (4 MiB) that the command to create a CQ marks as the card's. A resize marks as
-// many again for the entries that are copied. Each entry that is written later marks another one.
-// Software reads entries in order, so it never reads an unmarked one.
+// Limit of entries (4 MiB) that the command to create a CQ marks as owned by the card. A resize
+// marks the same number again for the entries that are copied. Each entry that is written later
+// marks another one. Software reads entries in order, so it never reads an unmarked one.
 constexpr unsigned kLogMarkedEntries = 17;
 // Binary logarithm of the largest page of a queue buffer, minus 12.
 constexpr unsigned kMaxLogPageSize = 19;
 
-// Maximum values for INIT_HCA. Drivers exceed the limits of QUERY_DEV_CAP. A table costs only what
-// is used of it: a page of pointers for each 512 numbers.
+// Maximum values for INIT_HCA. Drivers exceed the limits of QUERY_DEV_CAP. Only the used parts of a
+// table cost memory: a page of pointers for each 512 numbers.
 constexpr unsigned kLogMaxQps = 20;
 constexpr unsigned kLogMaxSrqs = 20;
 constexpr unsigned kLogMaxCqs = 20;
@@ -61,8 +61,8 @@ constexpr unsigned kLogMaxMcgs = 20;
 constexpr unsigned kLogMinMcgEntry = 6;
 constexpr unsigned kLogMaxMcgEntry = 12;
 
-// Maximum number of objects, whatever the tables' sizes: each uses memory of the daemon. The amount
-// of ICM does not limit them, because one page of the guest may be mapped everywhere.
+// Maximum number of objects, whatever the tables' sizes, because each uses memory of the daemon.
+// The amount of ICM does not limit them, because one page of the guest may be mapped everywhere.
 constexpr std::size_t kMostQps = 65536;
 constexpr std::size_t kMostSrqs = 65536;
 constexpr std::size_t kMostCqs = 65536;

@@ -11,9 +11,10 @@
 namespace weft::mlx4
 {
 
-// @changed: bits of port_info_changed.
+// @changed consists of bits of port_info_changed.
 void raise_port_info(EventQueues &events, const CardPort &port, std::uint32_t changed);
-// @entries: a bit for each entry of @block of the table of P_Keys (32 per block) or GUIDs (8).
+// @entries has a bit for each entry of @block of the table of P_Keys (32 per block) or GUIDs (8 per
+// block).
 void raise_pkey_table(EventQueues &events, unsigned port, std::uint32_t block,
 		      std::uint32_t entries);
 void raise_guid_info(EventQueues &events, unsigned port, std::uint32_t block,

@@ -45,14 +45,15 @@ void encode_path(const AddressPath &path, std::uint8_t *layout)
 	Path::sched_sl.set(layout, path.sl);
 }
 
-// The queue with the larger stride is first in the buffer; if both are equal, the send queue.
+// Sets the locations of the queues. The queue with the larger stride is first in the buffer. If
+// both strides are equal, the send queue is first.
 void place_queues(const std::uint8_t *context, QueuePair &qp)
 {
 	WorkQueue &send = qp.send_queue;
 	WorkQueue &receive = qp.receive_queue;
 	// Fields of a queue that does not exist have arbitrary values. An XRC target QP has no send
-	// queue; it is recognised by its number, as in libmlx4, or by a size that no queue can have
-	// (seen: Linux).
+	// queue. It is recognised by its number, as in libmlx4, or by a size that no queue can have
+	// (seen with Linux).
 	const bool xrc_target =
 		qp.service == ServiceType::xrc && (qp.qpn & hw::mlx4::xrc_target_qpn);
 	send = {};

@@ -12,13 +12,13 @@
 namespace weft::mlx4::qp_context
 {
 
-// Sets the attributes that RST2INIT sets, from @context.
+// Sets the attributes of RST2INIT from @context.
 hw::mlx4::Status create(const std::uint8_t *context, QueuePair &qp);
-// Sets the attributes that a transition sets, from @context. After an error, @qp may be partly
-// changed, so the caller passes a copy. @ports: number of the card's ports.
+// Sets the attributes of a transition from @context. After an error, @qp may be partly changed, so
+// the caller passes a copy. @ports is the number of the card's ports.
 hw::mlx4::Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
 			unsigned ports, QueuePairAttributes &qp);
-// Fills in @context for QUERY_QP.
+// Encodes the QP into @context for QUERY_QP.
 void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t *context);
 
 } // namespace weft::mlx4::qp_context

@@ -20,7 +20,7 @@ struct WorkQueue {
 
 	std::uint32_t size() const { return std::uint32_t{1} << log_size; }
 	std::uint32_t stride() const { return std::uint32_t{1} << log_stride; }
-	// Offset of the WQE with free-running index @index.
+	// Returns the offset of the WQE with free-running index @index.
 	std::uint64_t wqe_offset(std::uint32_t index) const
 	{
 		return offset + (std::uint64_t{index & (size() - 1)} << log_stride);
@@ -32,7 +32,7 @@ struct QueuePair final : hca::QueuePair {
 	QueueBuffer buffer;
 	WorkQueue send_queue;
 	WorkQueue receive_queue;
-	std::uint64_t doorbell_record = 0; // bus address, for the receive queue
+	std::uint64_t doorbell_record = 0; // bus address of the receive queue's doorbell record
 };
 
 } // namespace weft::mlx4

@@ -19,7 +19,7 @@ namespace weft::mlx4
 class SharedReceiveQueue final : public hca::LinkedReceives<SharedReceiveQueue>
 {
 public:
-	// @faults: the card's simulated faults; may be null.
+	// @faults are the card's simulated faults, or null.
 	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, Faults *faults,
 			   std::uint32_t which, const hw::mlx4::SrqContext &context);
 

@@ -22,7 +22,7 @@ PciDescription CardKind::describe(const CardConfig &config)
 	description.subsystem = hw::mthca::pci_device_id;
 	description.revision = 0xa0;
 	description.link_speed = 1;
-	// Linux accepts no other size of the first BAR.
+	// Linux accepts only this size of the first BAR.
 	description.bars[kBarRegisters] = {bar0::size, true, false};
 	description.bars[kBarUar] = {limits::kUarSize, true, true};
 	return description;
@@ -35,7 +35,7 @@ hca::ProgramPorts CardKind::programs(const CardConfig &config)
 
 void CardKind::check(const CardConfig &config)
 {
-	// iPXE assumes two ports.
+	// iPXE assumes that there are two ports.
 	if (config.ports.size() != 2)
 		throw std::invalid_argument(config.name + ": this card has two ports");
 }

@@ -31,9 +31,9 @@ class Core;
 class Doorbells;
 
 struct CardConfig {
-	std::string name;       // for logs, and the end of the node description
-	ib::Guid node_guid = 0; // not 0, and unique among nodes; port n has node_guid + n
-	std::vector<fabric::Port *> ports; // two; they outlive the card
+	std::string name;       // used in logs and at the end of the node description
+	ib::Guid node_guid = 0; // not 0, and unique among nodes; port n has the GUID node_guid + n
+	std::vector<fabric::Port *> ports; // two ports, which must outlive the card
 	// If false, the guest cannot manage the subnet or change the GUIDs and node description.
 	bool trusted = true;
 };

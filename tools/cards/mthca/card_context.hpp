@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control plane of this card as its transport engine sees it (hca::Context), and the tables
-// behind it.
+// The control plane of this card as its transport engine sees it (hca::Context), and its tables.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +24,7 @@ struct CardContext final : mellanox_icm::FamilyContext {
 	{
 	}
 
-	// These look an object up by number, with one table access. They return null if it does not
-	// exist.
+	// Look an object up by number, with one table access. Return null if it does not exist.
 	QueuePair *queue_pair(std::uint32_t qpn) const
 	{
 		return static_cast<QueuePair *>(hca::Context::queue_pair(qpn));
@@ -43,7 +41,7 @@ struct CardContext final : mellanox_icm::FamilyContext {
 	}
 	// Returns the location of a doorbell record of a user access region. A program can specify
 	// any index. A record beyond the region's pages does not exist, or belongs to another
-	// region; then the card only reads a counter from it.
+	// region. In the second case, the card only reads a counter from it.
 	RecordPlace record(std::uint32_t uar_page, std::uint32_t index) const
 	{
 		const std::uint64_t entries = std::uint64_t{1} << (log_uarc_size - 3);
@@ -57,7 +55,7 @@ struct CardContext final : mellanox_icm::FamilyContext {
 	WorkQueues work_queues;
 	CompletionWriter completion_writer;
 	Management management_choice;
-	// The contexts of user access regions, set by INIT_HCA; nothing uses them before.
+	// The contexts of user access regions, which INIT_HCA sets. They are not used before.
 	std::uint64_t uarc_base = 0;
 	unsigned log_uarc_size = 12;
 };

@@ -17,8 +17,9 @@ using OwnMpt = hw::mthca::MptEntry;
 namespace
 {
 
-// The format of entries in the table is up to the card, so it uses the format of the newer cards.
-// Rights, key, PD, start and length have the same layout.
+// Converts an entry to the format in which the card stores it. A card may choose the format of its
+// table, and this one uses the format of the newer cards. Rights, key, PD, start and length have
+// the same layout.
 FamilyMpt kept(const OwnMpt &given)
 {
 	FamilyMpt entry{};
@@ -44,7 +45,7 @@ OwnMpt shown(const FamilyMpt &entry)
 	return out;
 }
 
-// Returns true if the range has only pages of doorbell records. No key depends on those, and
+// Returns true if the range contains only pages of doorbell records. No key depends on those, and
 // programs map and unmap them often.
 bool holds_records_alone(const Core &core, std::uint64_t address, std::uint64_t size)
 {
@@ -59,7 +60,8 @@ bool holds_records_alone(const Core &core, std::uint64_t address, std::uint64_t 
 
 Status Commands::unmap_icm(Command &command)
 {
-	// Unmapping pages that are not mapped is no error: Linux always unmaps 64.
+	// Unmapping pages that are not mapped is not an error, because Linux always unmaps 64
+	// pages.
 	const std::uint64_t address = command.in_param & ~(IcmMap::kPageSize - 1);
 	const std::uint64_t size = std::uint64_t{command.in_modifier} * IcmMap::kPageSize;
 	const bool unmapped = core_.icm.unmap(address, size);
@@ -88,7 +90,7 @@ Status Commands::hw2sw_mpt(Command &command)
 	FamilyMpt entry;
 	if (core_.bring_up.stage() != mellanox_icm::Stage::initialised ||
 	    !core_.memory.read_entry(command.in_modifier, entry))
-		return Status::ok; // no table entry exists
+		return Status::ok; // there is no table entry
 	FamilyMpt::status.set(entry.bytes, mpt_status::software);
 	core_.memory.write_entry(command.in_modifier, entry);
 	core_.transport->key_gone(command.in_modifier);

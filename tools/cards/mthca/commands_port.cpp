@@ -14,7 +14,7 @@ using hw::mthca::SetIb;
 using hw::mthca::Status;
 
 // The lengths of tables are those of QUERY_DEV_LIM, whatever the driver requests, because another
-// driver may request more later.
+// driver may later request greater lengths.
 Status Commands::init_ib(Command &command)
 {
 	CardPort *const port = core_.context.port(command.in_modifier);

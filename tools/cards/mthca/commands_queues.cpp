@@ -73,8 +73,8 @@ Status Commands::sw2hw_cq(Command &command)
 {
 	auto &queues = core_.context.completion_queues;
 	const std::uint32_t cqn = command.in_modifier & 0xffffff;
-	// Numbers have additional upper bits, with which drivers distinguish an old queue from a
-	// new one.
+	// Numbers have additional upper bits, by which drivers distinguish an old queue from a new
+	// one.
 	if (queues.slot(cqn) < 1u << limits::kLogReservedCqs)
 		return Status::bad_resource;
 	if (queues.find(cqn))
@@ -119,8 +119,8 @@ Status Commands::query_cq(Command &command)
 	return Status::ok;
 }
 
-// Refuses a size that is too small, with a status that becomes EINVAL, because neither the driver
-// nor the library checks it.
+// Resizes a CQ. Refuses a size that is too small with a status that the driver converts to EINVAL,
+// because neither the driver nor the library checks it.
 Status Commands::resize_cq(Command &command)
 {
 	CompletionQueue *const queue =

@@ -27,7 +27,7 @@ constexpr std::uint32_t kFlags = dev_lim_flag::rc | dev_lim_flag::uc | dev_lim_f
 				 dev_lim_flag::av_port_check | dev_lim_flag::ud_multicast;
 constexpr std::string_view kBoardId = "WEFT_IH3_0000001";
 
-// Impossible values that a faulty card reports.
+// Functions that store impossible values, which a faulty card reports.
 using Lie = void (*)(std::uint8_t *out);
 constexpr Lie kFirmwareLies[] = {
 	[](std::uint8_t *out) { QueryFw::eq_ci_table.set(out, QueryFw::eq_ci_table.get(out) + 2); },
@@ -83,7 +83,7 @@ Status Commands::query_dev_lim(Command &command)
 	QueryDevLim::log_max_qps.set(out, 24);
 	QueryDevLim::log_reserved_srqs.set(out, limits::kLogReservedSrqs);
 	// Linux creates its table with this size and unmaps it in chunks of 256 KiB, so it must be
-	// a multiple of them.
+	// a multiple of a chunk.
 	QueryDevLim::log_max_srqs.set(out, 16);
 	QueryDevLim::log_max_cq_size.set(out, limits::kLogMaxCqSize);
 	QueryDevLim::log_reserved_cqs.set(out, limits::kLogReservedCqs);
@@ -143,7 +143,7 @@ Status Commands::query_adapter(Command &command)
 	return Status::ok;
 }
 
-// This status shows drivers that the card has no memory of its own.
+// Returns a status that shows drivers that the card has no memory of its own.
 Status Commands::enable_lam(Command &)
 {
 	return Status::no_local_memory;

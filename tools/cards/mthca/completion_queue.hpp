@@ -16,14 +16,15 @@ namespace weft::mthca
 class CompletionQueue final : public mellanox_icm::CompletionQueue
 {
 public:
-	// @record: location of the doorbell record with the consumer index. @faults outlives it.
+	// @record is the location of the doorbell record with the consumer index. @faults must
+	// outlive the queue.
 	CompletionQueue(const Services &services, std::uint32_t cqn,
 			const hw::mthca::CqContext &context, RecordPlace record, Faults &faults);
 
 	[[nodiscard]] bool post(const hw::mthca::Cqe &entry, bool solicited);
 
-	// From the next entry on, entries are written to another buffer, at the index modulo its
-	// size; software moves unpolled entries. Returns false if they would not fit.
+	// Writes entries to another buffer from the next entry on, at the index modulo the buffer's
+	// size. Software moves unpolled entries. Returns false if they would not fit.
 	bool resize(std::uint32_t lkey, std::uint64_t start, unsigned log_size);
 	hw::mthca::CqContext context() const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state of a connected mthca card, in addition to what it shares with other cards
+// The state of a connected mthca card, in addition to the state that all cards of the family have
 // (mellanox_icm::CoreBase).
 #pragma once
 
@@ -12,13 +12,13 @@
 namespace weft::mthca
 {
 
-// Creates the access of programs of the host to a card.
+// Creates the card's access for programs of the host.
 hca::ProgramPorts programs_of(const CardConfig &config);
 
 class Core final : public mellanox_icm::CoreBase<CardKind>
 {
 public:
-	// @activity, @faults and @programs outlive it.
+	// @activity, @faults and @programs must outlive the core.
 	Core(const CardConfig &config, const TransportFactory &make_transport, PciHost &host,
 	     Activity &activity, Faults &faults, hca::ProgramPorts &programs);
 	~Core() override;
@@ -26,10 +26,11 @@ public:
 	void break_down(std::uint32_t code);
 
 private:
-	// SubnetAgent::Host. Only changes of the port's state have an event, so there is none for
-	// what the driver has set itself. The driver of an untrusted guest sets nothing itself: it
-	// gets an event that its port is active, even if it was, and reads the attributes again.
-	// The same applies if a program of the host on this node has set them.
+	// SubnetAgent::Host. Only changes of the port's state have an event, so changes that the
+	// driver has made itself cause none. The driver of an untrusted guest makes no changes
+	// itself. For each change, it gets an event that its port is active, even if the port was
+	// active before, and reads the attributes again. The same applies if a program of the host
+	// on this node has made the change.
 	void raise_port_event(unsigned port);
 	void port_info_changed(unsigned port, std::uint32_t) override { raise_port_event(port); }
 	void pkeys_changed(unsigned port, unsigned, std::uint32_t) override

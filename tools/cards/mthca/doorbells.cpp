@@ -41,7 +41,7 @@ void Doorbells::write_dword(std::uint32_t page, std::uint32_t offset, std::uint3
 		arm_cq(page, half, value);
 }
 
-// A process may ring only doorbells of queues that were created with its own UAR page.
+// A process may ring only doorbells of queues that were created with the process's UAR page.
 void Doorbells::send(std::uint32_t page, std::uint32_t first, std::uint32_t second)
 {
 	Activity::add(core_.activity.send_doorbells);
@@ -55,8 +55,8 @@ void Doorbells::send(std::uint32_t page, std::uint32_t first, std::uint32_t seco
 		return;
 	const auto end =
 		static_cast<std::uint16_t>(uar::send_index.of(first) + uar::send_count.of(first));
-	// The index may not decrease, or exceed the queue. A doorbell record with such a value
-	// would be ignored as well.
+	// The index must not decrease or exceed the queue. A doorbell record with such a value is
+	// also ignored.
 	const auto ahead = static_cast<std::uint16_t>(end - qp->send_producer);
 	if (ahead == 0 || ahead > qp->send_queue.size()) {
 		++core_.diagnostics.bad_doorbells;

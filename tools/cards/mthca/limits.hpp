@@ -48,7 +48,7 @@ constexpr unsigned kLogMaxSrqSize = 14;
 constexpr unsigned kLogMaxCqSize = 17;
 constexpr unsigned kLogMaxEqSize = 17;
 
-// Maximum values for INIT_HCA. A table costs only what is used of it.
+// Maximum values for INIT_HCA. Only the used parts of a table cost memory.
 constexpr unsigned kLogMaxQps = 20;
 constexpr unsigned kLogMaxSrqs = 20;
 constexpr unsigned kLogMaxCqs = 20;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Selects the agent that answers the subnet manager: the card's own until the driver's QP0 can
-// receive, then the driver, through MAD_IFC. The driver learns its LID only from the SMPs that it
-// receives.
+// Selects the agent that answers the subnet manager: the card's own agent until the driver's QP0
+// can receive, and then the driver, by MAD_IFC. The driver learns its LID only from the SMPs that
+// it receives.
 #pragma once
 
 #include "cards/hca/context.hpp"
@@ -13,7 +13,7 @@ namespace weft::mthca
 class Management final : public ManagementAgent
 {
 public:
-	// @agent is the card's own; @trusted: the driver may receive SMPs.
+	// @agent is the card's own agent. @trusted: the driver may receive SMPs.
 	Management(ManagementAgent &agent, const hca::Context &context, bool trusted)
 	    : agent_(agent), context_(context), trusted_(trusted)
 	{

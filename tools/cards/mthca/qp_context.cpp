@@ -36,8 +36,8 @@ void encode_path(const AddressPath &path, std::uint8_t rnr_retry, std::uint8_t *
 	Path::sl.set(layout, path.sl);
 }
 
-// Port 0 leaves the port unchanged (iPXE sends it in INIT2RTR). Returns false for a port that the
-// card does not have.
+// Decodes the port. Port 0 leaves the port unchanged (iPXE sends it in INIT2RTR). Returns false for
+// a port that the card does not have.
 bool decode_port(const std::uint8_t *layout, unsigned ports, AddressPath &path)
 {
 	const std::uint32_t port = Path::port.get(layout);
@@ -87,7 +87,7 @@ Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mas
 
 	qp.wqe_base_high = QpContext::wqe_base_high.get(context);
 	qp.wqe_lkey = QpContext::wqe_lkey.get(context);
-	// The stride must have space for the link and one segment.
+	// The stride must have space for the link and one data segment.
 	constexpr unsigned least_stride = 5;
 	if (!decode_queue(context, QpContext::log_sq_size, QpContext::log_sq_stride,
 			  QpContext::send_base, QpContext::send_record, qp.send_queue) ||

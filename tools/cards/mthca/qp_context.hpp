@@ -17,10 +17,11 @@ namespace weft::mthca::qp_context
 // so drivers may omit them there (iPXE).
 hw::mthca::Status create(const std::uint8_t *context, unsigned ports, std::uint32_t opt_mask,
 			 QueuePair &qp);
-// Sets the attributes of other transitions: required ones, and those that @opt_mask selects.
+// Sets the attributes of other transitions: those that are required, and those that @opt_mask
+// selects.
 hw::mthca::Status modify(const std::uint8_t *context, std::uint32_t opt_mask, Required required,
 			 unsigned ports, QueuePairAttributes &qp);
-// QUERY_QP.
+// Encodes the QP for QUERY_QP.
 void encode(const QueuePair &qp, const QueuePairProgress &progress, std::uint8_t *context);
 
 } // namespace weft::mthca::qp_context

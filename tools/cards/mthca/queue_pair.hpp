@@ -12,7 +12,7 @@
 namespace weft::mthca
 {
 
-// WorkQueue - the WQEs of one direction, in memory of a key.
+// WorkQueue - the WQEs of one direction, in the memory of a key.
 struct WorkQueue {
 	std::uint32_t base = 0; // low dword of the address of the first WQE
 	std::uint8_t log_size = 0;
@@ -40,7 +40,7 @@ struct QueuePair final : hca::QueuePair {
 	bool signal_all = false;
 	WorkQueue send_queue;
 	WorkQueue receive_queue;
-	// Free-running index after the last WQE that a doorbell has announced.
+	// Free-running index after the last WQE for which a doorbell was rung.
 	std::uint16_t send_producer = 0;
 
 	// Returns a queue's memory, as its key sees it.

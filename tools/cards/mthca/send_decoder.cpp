@@ -21,7 +21,7 @@ using hw::mthca::WqeNext;
 namespace
 {
 
-// Returns nothing for an opcode that this card does not have.
+// Returns nothing for an opcode that this card does not support.
 std::optional<SendOpcode> send_opcode(std::uint8_t opcode)
 {
 	switch (static_cast<WqeOpcode>(opcode)) {
@@ -69,7 +69,7 @@ bool take_datagram(SegmentCursor &cursor, Datagram &to)
 	return true;
 }
 
-// Takes the segments between the link and the data; returns false if they are truncated.
+// Takes the segments between the link and the data. Returns false if they are truncated.
 bool take_operands(SegmentCursor &cursor, ServiceType service, SendRequest &out)
 {
 	if (out.opcode == SendOpcode::nop)
@@ -107,7 +107,7 @@ Syndrome decode(const WqeNext &link, std::span<const std::byte> wqe, ServiceType
 	out.opcode = opcode.value_or(SendOpcode::nop);
 	out.fence = link.fence();
 	out.signalled = own.has(WqeNext::completion);
-	// In a WQE of a special QP the word has other flags, and the packet itself contains the
+	// In a WQE of a special QP, the word has other flags, and the packet itself contains the
 	// solicited bit.
 	const bool whole = service == ServiceType::whole_packet;
 	out.solicited = !whole && own.has(WqeNext::solicited);

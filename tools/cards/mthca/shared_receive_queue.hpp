@@ -20,8 +20,8 @@ namespace weft::mthca
 class SharedReceiveQueue final : public hca::LinkedReceives<SharedReceiveQueue>
 {
 public:
-	// @record: location of the doorbell record with the count of posted WQEs. @faults outlives
-	// it.
+	// @record is the location of the doorbell record with the number of posted WQEs. @faults
+	// must outlive the queue.
 	SharedReceiveQueue(MemoryTable &memory, EventQueues &events, std::uint32_t which,
 			   const hw::mthca::SrqContext &context, RecordPlace record,
 			   Faults &faults);

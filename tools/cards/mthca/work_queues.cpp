@@ -77,9 +77,9 @@ Taken WorkQueues::take_receive(const hca::QueuePair &pair, std::uint16_t &next,
 	return Taken::yes;
 }
 
-// WQE k is described by WQE k - 1, and the first one by the last one of the ring. This is also used
-// if a doorbell contains the description, because drivers write both. A slot is not reused before
-// its completion was polled, so the description still exists.
+// WQE k is described by WQE k - 1, and the first one by the last one of the ring. This description
+// is also used if a doorbell contains another copy, because drivers write both. A slot is not
+// reused before its completion was polled, so the description still exists.
 Taken WorkQueues::take_send(const hca::QueuePair &pair, std::uint16_t index, SendRequest &request,
 			    Syndrome &failure)
 {

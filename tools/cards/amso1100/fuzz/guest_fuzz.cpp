@@ -33,7 +33,7 @@ constexpr MessageId kRequests[] = {
 	MessageId::request_reject, MessageId::term,           MessageId::init,
 };
 
-// One of the two guests, with a queue pair and memory between two guard areas.
+// One of the two guests. It has a queue pair, and memory between two guard areas.
 struct Party {
 	explicit Party(Driver &which) : driver(which), cq(which.create_cq(512))
 	{
@@ -96,7 +96,7 @@ private:
 		while (const auto event = other.next_event()) {
 			if (Driver::id_of(*event) != wire::EventId::connection_request)
 				continue;
-			// It has only one queue pair, so later requests are rejected.
+			// The guest has only one queue pair, so later requests are rejected.
 			static_cast<void>(other.accept(
 				good_.qp,
 				Driver::field(*event, wire::connection_request::endpoint)));
@@ -153,7 +153,7 @@ private:
 			return bad_.stag;
 		}
 	}
-	// Accesses an offset near one that has a meaning.
+	// Accesses an offset near one that is in use.
 	void access()
 	{
 		static constexpr std::pair<unsigned, std::uint64_t> kPlaces[] = {
@@ -181,7 +181,7 @@ private:
 			guest().host.write_register(bar, offset, data);
 		}
 	}
-	// Most handles are valid, so that the other fields are checked too.
+	// Most handles are valid, so that the other fields are also checked.
 	void ask()
 	{
 		Driver::Words words;

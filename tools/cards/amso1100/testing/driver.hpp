@@ -270,7 +270,7 @@ public:
 		put<std::uint8_t>(cq.shared + wire::shared::armed,
 				  wire::armed_yes | wire::armed_wait);
 	}
-	// Returns the queues that hints name, except the fixed ones.
+	// Returns the queues to which hints refer, except the fixed ones.
 	std::vector<std::uint32_t> hints()
 	{
 		std::vector<std::uint32_t> all;
@@ -439,8 +439,8 @@ public:
 			     pieces));
 	}
 
-	// A region of @pages pages of 4096 bytes with all rights, which begins @first bytes into
-	// the first page. Its first byte has the offset @va.
+	// A region of @pages pages of 4096 bytes with all rights. It begins @first bytes into the
+	// first page. Its first byte has the offset @va.
 	struct Region {
 		std::uint32_t stag;
 		Status status;

@@ -43,7 +43,7 @@ std::vector<std::byte> text(std::size_t size, unsigned seed = 1)
 	return bytes;
 }
 
-// A driver with a queue pair, whose memory is all registered.
+// A driver with a queue pair and a registered memory region.
 struct Side {
 	explicit Side(Driver &which)
 	    : driver(which), sq_cq(which.create_cq()), rq_cq(which.create_cq()),
@@ -70,7 +70,8 @@ struct Side {
 class Amso1100Connections : public ::testing::Test, protected TwoCards
 {
 public:
-	// Connects. The client's private data is in the request, and the server's in the result.
+	// Connects the two. The client's private data is in the request, and the server's in the
+	// result.
 	void establish(std::span<const std::byte> question = {},
 		       std::span<const std::byte> answer = {})
 	{
@@ -204,14 +205,13 @@ TEST_F(Amso1100Connections, TransfersSurviveLossReorderingAndDuplication)
 	exchange();
 }
 
-// The times for which the link is up and down.
+// The durations for which the link is up and down.
 class Amso1100Flaps : public Amso1100Connections,
 		      public ::testing::WithParamInterface<std::pair<int, int>>
 {
 };
 
-// The cable is pulled for a while during transfers, again and again, also for less than TCP's
-// retransmission timeout.
+// The cable is pulled repeatedly during transfers, also for less than TCP's retransmission timeout.
 TEST_P(Amso1100Flaps, TransfersSurviveAFlappingLink)
 {
 	const std::chrono::milliseconds up(GetParam().first), down(GetParam().second);
@@ -319,7 +319,7 @@ TEST_F(Amso1100Connections, OrderlyCloseCompletesOnBothSides)
 	EXPECT_EQ(a.modify(client.qp, QpState::closing), Status::invalid_qp_state);
 }
 
-// On the local side all requests are flushed before the reply, and there is no event. The peer is
+// On the local side, all requests are flushed before the reply, and there is no event. The peer is
 // notified.
 TEST_F(Amso1100Connections, ModifyToErrorFlushesAndResetsTheConnection)
 {
@@ -339,7 +339,7 @@ TEST_F(Amso1100Connections, ModifyToErrorFlushesAndResetsTheConnection)
 	EXPECT_EQ(a.destroy(MessageId::qp_destroy, client.qp.handle), Status::invalid_qp);
 }
 
-// One host has both ends.
+// The same host has both ends of the connection.
 TEST_F(Amso1100Connections, CardConnectsToItsOwnAddress)
 {
 	auto other = a.create_qp(client.sq_cq, client.rq_cq);
@@ -358,7 +358,7 @@ TEST_F(Amso1100Connections, CardConnectsToItsOwnAddress)
 	EXPECT_TRUE(std::ranges::equal(client.bytes(1 << 20, kSize), text(kSize)));
 }
 
-// Forbidden accesses have no effect, and both sides are notified of the reason.
+// Forbidden accesses have no effect, and both sides get the reason.
 TEST_F(Amso1100Connections, RemoteAccessErrorTerminatesTheConnection)
 {
 	establish();
@@ -445,7 +445,7 @@ TEST_F(Amso1100Connections, StagZeroFromThePeerIsRejected)
 	expect_event(b, EventId::tagged_invalid_stag, QpState::terminate);
 }
 
-// A receive that is too small completes with that error, and the others are flushed.
+// A receive that is too small completes with that error, and the other receives are flushed.
 TEST_F(Amso1100Connections, OversizedMessageTerminatesTheConnection)
 {
 	establish();
@@ -466,7 +466,7 @@ TEST_F(Amso1100Connections, SendWithoutAPostedReceiveTerminatesTheConnection)
 	expect_event(b, EventId::invalid_msn_range, QpState::terminate);
 }
 
-// An invalid request completes with its reason, after the valid ones before it.
+// An invalid request completes with its reason, after earlier valid requests.
 TEST_F(Amso1100Connections, LocalSendErrorIsReportedInTheCompletion)
 {
 	struct {
@@ -505,7 +505,8 @@ TEST_F(Amso1100Connections, LocalReceiveErrorIsReportedInTheCompletion)
 	expect_event(b, EventId::connection_reset, QpState::error);
 }
 
-// A Send may invalidate an STag, and reports this; a second one with it terminates the connection.
+// A Send may invalidate an STag, and reports this. A second Send with the same STag terminates the
+// connection.
 TEST_F(Amso1100Connections, SendWithInvalidateInvalidatesTheStag)
 {
 	establish();
@@ -549,7 +550,7 @@ TEST_F(Amso1100Connections, RemoteInvalidationWithoutPermissionIsRefused)
 	EXPECT_EQ(a.wait(client.sq_cq).result, Status::ok);
 }
 
-// The peer does not learn whether a region with another key exists.
+// The peer cannot find out whether a region with another key exists.
 TEST_F(Amso1100Connections, RemoteInvalidationWithAWrongKeyIsAnInvalidStag)
 {
 	establish();
@@ -558,7 +559,8 @@ TEST_F(Amso1100Connections, RemoteInvalidationWithAWrongKeyIsAnInvalidStag)
 	expect_event(b, EventId::tagged_invalid_stag, QpState::terminate);
 }
 
-// Registers by a work request: own page list, new key, invalidation ordered after earlier work.
+// An STag is registered by a work request, with its own page list and a new key. Its invalidation
+// is ordered after earlier work.
 TEST_F(Amso1100Connections, FastRegisterWorkRequestMakesAnStagValid)
 {
 	establish();
@@ -598,8 +600,8 @@ TEST_F(Amso1100Connections, FastRegisterWorkRequestMakesAnStagValid)
 	expect_event(b, EventId::tagged_invalid_stag, QpState::terminate);
 }
 
-// The connect fails with different errors: without a listener, without a host, without a route,
-// without an answer, and without an accept.
+// The connect fails with a different error for each cause: no listener, no host, no route, no
+// answer, and no accept.
 TEST_F(Amso1100Connections, ConnectReportsTheCauseOfFailure)
 {
 	a.connect(client.qp, kAddressB, kPort);
@@ -653,7 +655,7 @@ TEST_F(Amso1100Connections, RepeatedConnectAndAcceptAreRefused)
 	EXPECT_EQ(failure(), Status::connection_reset);
 }
 
-// The QP is destroyed while it connects: the host gets one connect event, and reads it before the
+// The QP is destroyed while it connects. The host gets one connect event, and reads it before the
 // reply.
 TEST_F(Amso1100Connections, DestroyReplyFollowsTheConnectEvent)
 {
@@ -714,7 +716,7 @@ TEST_F(Amso1100Connections, NoEventIsWrittenAfterTerm)
 	EXPECT_EQ(a.get<std::uint16_t>(a.shared + wire::shared::index), 0u);
 }
 
-// Callers are refused while a host that reads nothing has too many events pending.
+// Connection requests are refused while a host that does not read has too many events pending.
 TEST_F(Amso1100Connections, ConnectionsAreRefusedWhileTooManyEventsArePending)
 {
 	constexpr unsigned callers = 256, rounds = 7;
@@ -736,7 +738,7 @@ TEST_F(Amso1100Connections, ConnectionsAreRefusedWhileTooManyEventsArePending)
 	EXPECT_LE(std::ranges::find(all, "verbs-events", &cards::Count::name)->value, bound);
 }
 
-// As many requests wait as the host has specified in the backlog; the next one is refused.
+// The backlog limits the requests that wait for the host. The next one is refused.
 TEST_F(Amso1100Connections, ListenBacklogIsEnforced)
 {
 	listener = b.listen(kPort, 2);
@@ -749,7 +751,7 @@ TEST_F(Amso1100Connections, ListenBacklogIsEnforced)
 	EXPECT_FALSE(b.next_event());
 }
 
-// The limit is shared by all listeners, whatever backlog each has requested.
+// All listeners share the limit, whatever backlog each has requested.
 TEST_F(Amso1100Connections, PendingConnectionsOfAllListenersAreLimited)
 {
 	listener = b.listen(kPort, 100000);
@@ -838,7 +840,7 @@ TEST_F(Amso1100Connections, UnpluggingTheCardResetsItsConnections)
 	establish();
 	b.host.unplug();
 	expect_event(a, EventId::connection_reset, QpState::error);
-	// The next driver finds no state of the previous one.
+	// The next driver finds no state of the previous driver.
 	b.host.plug(*b.card->function());
 	b.start();
 	b.bring_up(kAddressB);
@@ -867,7 +869,7 @@ TEST_F(Amso1100Connections, CompletionQueueOverrunResetsTheConnection)
 	EXPECT_THAT(server.bytes(30, 90), ::testing::Each(std::byte{0}));
 }
 
-// An invalid queue index is not used.
+// An invalid queue index is ignored.
 TEST_F(Amso1100Connections, InvalidQueueIndexIsACatastrophicError)
 {
 	establish();

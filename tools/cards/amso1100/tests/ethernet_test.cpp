@@ -85,7 +85,7 @@ protected:
 	}
 
 	// Writes a descriptor as the old driver does: the address is not aligned to eight bytes,
-	// and written in two halves.
+	// and is written in two halves.
 	void transmit(unsigned index, std::uint64_t address, std::uint16_t length)
 	{
 		put<std::uint32_t>(transmit_entry(index) + wire::transmit::address,
@@ -234,8 +234,8 @@ TEST_F(Amso1100Ethernet, TransmitRingWrapsAround)
 	EXPECT_EQ(counted("transmitted"), 3u * wire::most_transmits + 1);
 }
 
-// If the Ethernet's thread is busy, the card waits and no frame is lost. If the Ethernet is removed
-// meanwhile, the card does not wait.
+// If the thread of the Ethernet segment is busy, the card waits and no frame is lost. If the
+// segment is removed meanwhile, the card stops waiting.
 TEST_F(Amso1100Ethernet, TransmitWaitsForSpaceInTheChannel)
 {
 	Loop slow("slow", Loop::Mode::manual);
@@ -296,7 +296,7 @@ TEST_F(Amso1100Ethernet, FramesToOtherUnicastAddressesAreDropped)
 	for (unsigned i = 0; i < 4; ++i)
 		give(i);
 	from_cable(frame_to(own(), 60, 1));
-	from_cable(frame_to(own() + 1, 60, 2)); // the RNIC's
+	from_cable(frame_to(own() + 1, 60, 2)); // the RNIC's address
 	from_cable(frame_to(0x020000000001, 60, 3));
 	from_cable(frame_to(0xffffffffffff, 100, 4));
 	from_cable(frame_to(0x01005e000001, 1514, 5));

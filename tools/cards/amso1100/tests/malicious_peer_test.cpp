@@ -132,11 +132,11 @@ public:
 	Driver::Qp qp{};
 	std::uint64_t memory = 0;
 	std::uint32_t stag = 0;
-	MaliciousPeer peer; // last: it has connections of the host's
+	MaliciousPeer peer; // declared last, because it has connections of the host
 };
 
-// Silent peers use no places of others: not in the host's backlog, and, however many they are, not
-// the card's last connection.
+// Silent peers do not count towards the host's backlog, and do not use up the card's connections,
+// however many there are.
 TEST_F(Amso1100MaliciousPeer, SilentPeersDoNotUseUpTheBacklog)
 {
 	// The objects of the host must outlive the connections.
@@ -197,7 +197,7 @@ TEST_F(Amso1100MaliciousPeer, ReplyInAnotherMpaRevisionIsAccepted)
 	exchange();
 }
 
-// Private data that does not fit an event is refused; only its sender is notified.
+// Private data that does not fit into an event is refused. Only its sender is notified.
 TEST_F(Amso1100MaliciousPeer, RequestWithTooMuchPrivateDataIsRejected)
 {
 	iwarp::StartFrame start;
@@ -232,7 +232,7 @@ TEST_F(Amso1100MaliciousPeer, InvalidMpaRequestResetsTheConnection)
 	EXPECT_FALSE(card.next_event());
 }
 
-// Each side limits its outstanding reads to what the peer answers; further ones wait.
+// Each side limits its outstanding Reads to what the peer can answer. Other Reads wait.
 TEST_F(Amso1100MaliciousPeer, OutstandingReadsAreLimitedAsNegotiated)
 {
 	iwarp::StartFrame start;

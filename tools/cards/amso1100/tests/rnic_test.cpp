@@ -45,8 +45,8 @@ protected:
 				      [this](const FramePtr &frame) { sent_.push_back(frame); }};
 };
 
-// INIT clears the words before the card writes anything. Then a reply comes with one hint, which is
-// counted, and an interrupt.
+// INIT clears the words before the card writes anything. Then there is a reply with one hint, which
+// is counted, and an interrupt.
 TEST_F(Amso1100Rnic, OpenReplyRaisesAHostHintAndAnInterrupt)
 {
 	initialise();
@@ -100,7 +100,7 @@ TEST_F(Amso1100Rnic, QueryReturnsVendorAndUserContext)
 	EXPECT_EQ(result(ask(MessageId::rnic_query, {{0x10, handle}})), Status::invalid_rnic);
 }
 
-// The RNIC is a host of its own: it answers ARP and ping for its address with its own hardware
+// The RNIC is a separate IP host: it answers ARP and ping for its address with its own hardware
 // address, until the address is removed.
 TEST_F(Amso1100Rnic, ConfiguredAddressesAnswerArpAndPing)
 {
@@ -112,7 +112,7 @@ TEST_F(Amso1100Rnic, ConfiguredAddressesAnswerArpAndPing)
 	EXPECT_EQ(configure(handle, 9, kAddress), Status::invalid_modifier);
 	EXPECT_EQ(configure(handle, 2, kPeer), Status::address_not_available);
 	ASSERT_TRUE(host.loop().run_until([&] { return !sent_.empty(); }));
-	sent_.clear(); // it has announced itself
+	sent_.clear(); // the announcement of the address
 
 	const auto request = [&] {
 		Frame frame = tcp::encode({tcp::kBroadcast, kPeerMac, tcp::kTypeArp},
@@ -149,8 +149,8 @@ TEST_F(Amso1100Rnic, ConfiguredAddressesAnswerArpAndPing)
 	EXPECT_TRUE(sent_.empty());
 }
 
-// While the reply queue is full, replies and later requests are delayed. None is lost, and their
-// order is kept.
+// While the reply queue is full, replies and later requests are delayed. No reply is lost, and
+// their order is kept.
 TEST_F(Amso1100Rnic, FullReplyQueueDelaysRepliesWithoutLoss)
 {
 	initialise();
@@ -218,7 +218,7 @@ TEST_F(Amso1100Rnic, RequestsBeforeInitOrAfterTermAreIgnored)
 	EXPECT_EQ(word(kReplyWord), 0x0100);
 }
 
-// A host that was killed sends no TERM. The INIT of the next one restarts the RNIC, whatever its
+// A host that was killed sends no TERM. The INIT of the next host restarts the RNIC, whatever its
 // state is.
 TEST_F(Amso1100Rnic, InitRestartsARunningRnic)
 {
@@ -229,7 +229,7 @@ TEST_F(Amso1100Rnic, InitRestartsARunningRnic)
 	EXPECT_NE(open(), 0u);
 }
 
-// The same holds if the last host had sent only INIT, so that the index has not changed.
+// The same applies if the last host had sent only INIT, so that the index has not changed.
 TEST_F(Amso1100Rnic, InitRestartsAnRnicThatWasNotOpened)
 {
 	initialise();

@@ -229,7 +229,7 @@ TEST_F(Amso1100Verbs, InvalidMemoryRegionsAreRefused)
 	EXPECT_EQ(destroy(MessageId::stag_dealloc, 0x7fffff00), Status::invalid_stag);
 }
 
-// Tests lists with lengths around that of a message, and the longest one.
+// Tests lists with lengths around that of a message, and the maximum length.
 TEST_F(Amso1100Verbs, PageListsMaySpanSeveralMessages)
 {
 	for (const std::size_t pages : {1, 25, 26, 53, 54, 81, 82}) {
@@ -283,7 +283,7 @@ TEST_F(Amso1100Verbs, IncompleteAndExcessivePageListsAreRefused)
 	EXPECT_EQ(part(0x7fffff00, 1, true), Status::invalid_stag);
 }
 
-// The entries of all lists and the regions are limited. Released ones can be used again.
+// The entries of all lists and the regions are limited. Released ones can be reused.
 TEST_F(Amso1100Verbs, MemoryRegionsAndPageListEntriesAreLimited)
 {
 	const auto allocate_list = [&](std::uint32_t pages) {
@@ -328,8 +328,8 @@ TEST_F(Amso1100Verbs, NumberOfAddressesIsLimited)
 	EXPECT_EQ(configure(rnic, 1, 0x0a000099), Status::ok);
 }
 
-// Replies that wait for events do not delay others, but their number is limited. Beyond it, no
-// request is taken.
+// Replies that wait for events do not delay other replies, but their number is limited. Beyond the
+// limit, no request is taken.
 TEST_F(Amso1100Verbs, RequestsWaitWhileTooManyEventsAreUnread)
 {
 	const Cq cq = create_cq();

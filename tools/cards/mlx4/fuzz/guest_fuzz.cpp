@@ -39,7 +39,7 @@ constexpr Opcode kOpcodes[] = {
 	Opcode::map_fa,
 };
 
-// Subject - what MaliciousGuest asks for.
+// Subject - the functions that MaliciousGuest requires.
 class Subject
 {
 public:
@@ -163,7 +163,7 @@ public:
 		QpContext::rnr_retry.set(n, 1);
 		QpContext::min_rnr_timer.set(n, 1);
 		std::uint8_t *const path = n + QpContext::primary_path;
-		AddressPathLayout::remote_lid.set(path, 1); // itself
+		AddressPathLayout::remote_lid.set(path, 1); // the port itself
 		AddressPathLayout::ack_timeout.set(path, 1);
 		AddressPathLayout::sched_queue.set(path, 0x83);
 		input.mutate(next);

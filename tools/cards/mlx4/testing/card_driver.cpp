@@ -105,7 +105,7 @@ CardDriver::Result CardDriver::command(Opcode opcode, std::uint32_t in_modifier,
 				       std::size_t out_size)
 {
 	const auto in_memory = machine_.memory(in_mailbox_, kMailbox);
-	// Uses memset() and memcpy() on whole blocks, because fuzzing spends most of its time here.
+	// Use memset() and memcpy() on whole blocks, because fuzzing spends most of its time here.
 	std::memset(in_memory.data(), 0, kMailbox);
 	std::ranges::copy(std::as_bytes(in), in_memory.begin());
 	const auto out_memory = machine_.memory(out_mailbox_, kMailbox);
@@ -115,7 +115,7 @@ CardDriver::Result CardDriver::command(Opcode opcode, std::uint32_t in_modifier,
 	result.out.resize(out_size);
 	std::ranges::copy(out_memory.first(out_size),
 			  std::as_writable_bytes(std::span(result.out)).begin());
-	// A card must not write beyond the mailbox.
+	// A card must not write more than the command's output.
 	if (std::memcmp(out_memory.data() + out_size, kUntouched.data(), kMailbox - out_size) != 0)
 		throw std::runtime_error("the card wrote beyond its output mailbox");
 	return result;

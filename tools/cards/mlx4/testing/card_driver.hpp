@@ -51,7 +51,7 @@ public:
 	static constexpr std::uint64_t kDmptBase = 0x100000;
 	static constexpr std::uint64_t kMttBase = 0x180000;
 
-	// @machine, the guest, must outlive the driver. The constructor does not access it.
+	// @machine is the guest, which must outlive the driver. The constructor does not access it.
 	explicit CardDriver(weft::testing::Machine &machine);
 
 	// Result of a completed command.
@@ -75,10 +75,11 @@ public:
 	void bring_up();
 	hw::mlx4::InitHca init_hca_mailbox() const;
 	void map_icm(std::uint64_t icm, std::uint64_t bus, unsigned log_pages);
-	// Also creates two event queues: one for all asynchronous events, and one for completions.
+	// Brings the card up and creates two event queues: one for all asynchronous events, and one
+	// for completions.
 	void bring_up_events();
 
-	// Returns zeroed and aligned guest memory that nothing else uses.
+	// Returns zeroed and aligned guest memory that is not used otherwise.
 	std::uint64_t allocate(std::uint64_t size, std::uint64_t alignment = 4096);
 	// A buffer of whole pages, with the offset of its MTT entries.
 	struct Buffer {
@@ -119,7 +120,7 @@ public:
 
 	ib::Mad mad(ib::MgmtClass mgmt_class, ib::MadMethod method, std::uint16_t attribute,
 		    std::uint32_t modifier = 0) const;
-	// Sends @request by MAD_IFC and returns the answer.
+	// Sends @request by MAD_IFC and returns the response.
 	ib::Mad ask(unsigned port, const ib::Mad &request, std::uint32_t op_modifier = 3);
 
 	EventQueueMemory async;

@@ -102,7 +102,7 @@ TEST_F(EventQueueTest, OverrunIsReportedInTheContext)
 			<< "nothing overwritten";
 }
 
-// An event that is lost may be what a driver waits for: it must learn of the loss.
+// A driver may wait for an event that was lost, so it must be notified of the loss.
 TEST_F(EventQueueTest, OverrunIsReportedToAnotherQueueOrTheErrorBuffer)
 {
 	const auto error = [&] { return driver.host.read<std::uint32_t>(0, limits::kErrorBuffer); };

@@ -61,7 +61,7 @@ TEST_F(FaultsTest, EachCqeFaultCorruptsOnlyItsField)
 	EXPECT_EQ(complete().opcode(), 0x1d);
 	arm(Fault::cqe_owner);
 	EXPECT_TRUE(complete().owner()) << "the first lap's entries have a clear owner bit";
-	// The fault has ended.
+	// The fault does not occur again.
 	entry = complete();
 	EXPECT_EQ(entry.qpn(), 0x41u);
 	EXPECT_EQ(entry.wqe_index.value(), 7);

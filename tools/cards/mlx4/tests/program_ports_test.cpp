@@ -194,7 +194,7 @@ TEST_F(ProgramOnACard, MadsAreOfferedToTheProgramBeforeTheDriver)
 	poll();
 	ASSERT_EQ(program->received.size(), 1u);
 	EXPECT_EQ(program->received.front().address.slid, kPeerLid);
-	// What no program has registered for stays with the driver.
+	// MADs for which no program has registered are passed to the driver.
 	program->only_responses = true;
 	ASSERT_TRUE(peer.mads.send(to(kOwnLid, ib::qpn_gsi), ping(3)));
 	poll();

@@ -67,7 +67,7 @@ public:
 };
 
 // The numbers of QPs, CQs and SRQs are limited, however large the tables are and however little
-// memory the guest provides. Destroying one permits another.
+// memory the guest provides. Another object is possible after one was destroyed.
 TEST_F(Quota, NumberOfQueuesOfEachTypeIsLimited)
 {
 	ASSERT_NO_FATAL_FAILURE(bring_up_large());
@@ -111,8 +111,8 @@ TEST_F(Quota, NumberOfQueuesOfEachTypeIsLimited)
 		[&](std::uint32_t srqn) { driver.command(Opcode::hw2sw_srq, srqn, 1); });
 }
 
-// A command initialises at most the largest size of a queue. This holds for new and resized CQs and
-// for EQs.
+// The number of entries that a command initialises is limited by the maximum size of a queue. This
+// applies to new and resized CQs and to EQs.
 TEST_F(Quota, QueueSizesAreLimited)
 {
 	ASSERT_NO_FATAL_FAILURE(driver.bring_up_events());
@@ -123,7 +123,7 @@ TEST_F(Quota, QueueSizesAreLimited)
 	constexpr std::uint64_t pages = (32ull << limits::kLogMaxCqSize) >> log_page;
 	const std::uint64_t mtt = driver.make_buffer(pages * 4096).mtt_offset;
 	const std::uint64_t bus = driver.allocate(0, 1ull << log_page);
-	// The buffer has the maximum size, and all its entries name the same page.
+	// The buffer has the maximum size, and all entries of its page list refer to the same page.
 	for (std::uint64_t i = 0; i < pages; ++i)
 		driver.write_mtt(mtt + i * sizeof(ib::be64), bus | hw::mlx4::MttEntry::present);
 	const auto sized = [&](unsigned log_size) {
@@ -201,8 +201,8 @@ TEST_F(Quota, KeyTableMustBeAlignedAndNotWrapAround)
 	EXPECT_EQ(at(0 - MptEntry::size), Status::bad_parameter);
 }
 
-// A guest can map only its own memory: if a page is wholly or partly outside, nothing of the
-// mailbox is mapped.
+// A guest can map only its own memory. If a page is wholly or partly outside the guest's memory,
+// none of the mailbox's pages is mapped.
 TEST_F(Quota, MappedIcmPagesMustBeInGuestMemory)
 {
 	driver.bring_up();
@@ -280,7 +280,7 @@ TEST_F(Quota, MappingIcmWritesNoPagesAndCreatesNoKeys)
 	EXPECT_FALSE(untouched(bus[1])) << "the page that was used";
 	EXPECT_TRUE(untouched(bus[2]));
 
-	// Only keys that were created by a command work.
+	// Only keys that a command has created are valid.
 	std::ranges::fill(key.bytes, std::uint8_t{0});
 	MptEntry::region.set(key.bytes, 1);
 	MptEntry::local_read.set(key.bytes, 1);
@@ -300,7 +300,7 @@ TEST_F(Quota, MappingIcmWritesNoPagesAndCreatesNoKeys)
 }
 
 // The number of groups with members is limited, whatever the size of the table. So are the members
-// of a group that get a packet, and the entries that are searched for them.
+// of a group to which a packet is delivered, and the entries that are searched for them.
 TEST(MulticastQuota, GroupsAndMembersAreLimited)
 {
 	MulticastTable table;

@@ -119,7 +119,7 @@ public:
 			<< "has no answer";
 		return handled;
 	}
-	// Returns the number of traps during some intervals without new events.
+	// Returns the number of traps during several intervals without new events.
 	std::size_t silence()
 	{
 		driver.host.loop().run_until([] { return false; }, 4 * kInterval);

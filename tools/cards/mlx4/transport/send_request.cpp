@@ -67,7 +67,7 @@ bool take_fast_register(SegmentCursor &cursor, SendRequest &out)
 }
 
 /*
- * Takes the segments between the control segment and the data; returns false if they are truncated.
+ * Takes the segments between the control segment and the data. Returns false if they are truncated.
  */
 bool take_operands(SegmentCursor &cursor, ServiceType service, SendRequest &out)
 {

@@ -21,7 +21,7 @@ class WorkQueues final : public WorkSource
 public:
 	explicit WorkQueues(const CardContext &card) : card_(card) {}
 
-	/* The queue ends before the first WQE whose owner bit does not match the lap. */
+	/* The queue ends before the first WQE whose owner bit does not match the current lap. */
 	Taken take_send(const hca::QueuePair &qp, std::uint16_t index, SendRequest &request,
 			Syndrome &failure) override;
 	std::uint32_t receives_posted(const hca::QueuePair &qp, std::uint16_t next) const override;

@@ -43,7 +43,7 @@ constexpr Opcode kOpcodes[] = {
 	Opcode::map_icm_aux,   Opcode::set_icm_size, Opcode::unmap_fa,    Opcode::map_fa,
 };
 
-// Subject - what MaliciousGuest asks for. The card's ports are cabled to each other.
+// Subject - the functions that MaliciousGuest requires. The card's ports are cabled to each other.
 class Subject
 {
 public:
@@ -107,8 +107,8 @@ public:
 	{
 		return choice & 0x40 ? TinyDriver::kSpecialQps + choice % 4 : kFirstQp + choice % 4;
 	}
-	// Rings a doorbell for the number of requests in the record, from the end of the previous
-	// doorbell on.
+	// Rings a doorbell for the requests between the end of the previous doorbell and the number
+	// in the record.
 	void ring(std::uint32_t qpn)
 	{
 		const std::uint64_t place = uar::page_size * TinyDriver::kUar + uar::send_doorbell;

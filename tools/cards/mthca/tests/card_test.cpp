@@ -165,8 +165,8 @@ TEST_F(Mthca, MemoryKeysAreValidUntilDestroyed)
 		<< "lkey 0x100 ends lists";
 }
 
-// The page list of a region is named by its ICM address, and the page size by its binary logarithm
-// minus 12.
+// The page list of a region is specified by its ICM address, and the page size by its binary
+// logarithm minus 12.
 TEST_F(Mthca, PageListsAreFoundByTheirIcmAddress)
 {
 	driver.bring_up();
@@ -192,7 +192,7 @@ TEST_F(Mthca, PageListsAreFoundByTheirIcmAddress)
 	EXPECT_EQ(ranges[0].length, 0x1000u);
 	EXPECT_EQ(ranges[1].address, 0x600000u);
 
-	// The region may belong to a file that the program may not write.
+	// The region may belong to a file that the program must not write.
 	const auto queue = mellanox_icm::QueueBuffer::keyed(0x2100, TinyDriver::kPd, 0x5000);
 	std::byte entry[32]{};
 	EXPECT_TRUE(driver.context().memory.read(queue, 0, entry));
@@ -226,8 +226,8 @@ TEST_F(Mthca, ArmedFaultsOccurTheRequestedNumberOfTimes)
 	EXPECT_EQ(driver.host.take_interrupts(0), 1u);
 }
 
-// An untrusted guest can read its own node, but cannot change anything or identify itself. The card
-// answers the subnet manager itself, and notifies the driver of changes by a single event.
+// An untrusted guest can read its own node, but cannot change it or set a node description. The
+// card itself answers the subnet manager, and notifies the driver of changes by a single event.
 TEST(UntrustedMthca, DriverCannotManageTheSubnet)
 {
 	TinyDriver driver(false);
@@ -395,8 +395,8 @@ public:
 	std::uint16_t posted = 0, received = 0;
 };
 
-// Each doorbell covers two requests, for twenty laps of the queue. The data arrives, completions
-// contain the WQE addresses, and the laps make no difference.
+// Each doorbell covers two requests, for twenty laps of the queue. The data of each lap arrives,
+// and completions contain the WQE addresses.
 TEST_F(MthcaTraffic, LinkedWqesWrapAroundTheQueue)
 {
 	const std::uint64_t from = driver.allocate(4096), to = driver.allocate(4096);
@@ -425,7 +425,7 @@ TEST_F(MthcaTraffic, LinkedWqesWrapAroundTheQueue)
 	}
 }
 
-// Each completion fault changes its own field and no other.
+// Each completion fault changes only its own field.
 TEST_F(MthcaTraffic, EachCqeFaultCorruptsOnlyItsField)
 {
 	const std::uint64_t data = driver.allocate(4096);
@@ -501,7 +501,7 @@ TEST_F(MthcaTraffic, ArmedCqRaisesOneEvent)
 	EXPECT_EQ(completion_events(), 1u);
 }
 
-// In the error state every request is flushed, signaled or not, and also requests that are posted
+// In the error state every request is flushed, signaled or not, including requests that are posted
 // later.
 TEST_F(MthcaTraffic, ErrorStateFlushesEachRequest)
 {
@@ -608,7 +608,7 @@ TEST_F(Mthca, MulticastMemberListEndsAtTheFirstInvalidEntry)
 	EXPECT_FALSE(members[1].block_loopback);
 }
 
-// The card answers the subnet manager until the driver's QP0 receives. Then the driver does.
+// The card answers the subnet manager until the driver's QP0 can receive. Then the driver answers.
 TEST_F(Mthca, CardAnswersSmpsUntilTheDriversQp0Receives)
 {
 	driver.bring_up();

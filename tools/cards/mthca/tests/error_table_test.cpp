@@ -51,7 +51,7 @@ struct Key {
 	}
 };
 
-// One end of the connection, as its driver sees it.
+// One end of the connection, as its driver uses it.
 struct End {
 	std::uint32_t qpn, cqn, ci_record, receive_record, send_record;
 	std::uint64_t cq = 0, send_queue = 0, receive_queue = 0;
@@ -371,7 +371,8 @@ protected:
 	MthcaStates() : MthcaConnection({hca::SendOpcode::send, 0}, GetParam()) {}
 };
 
-// A doorbell before RTS does nothing (IBA 10.8.2). The next one finds the request where it lies.
+// A doorbell before RTS does nothing (IBA 10.8.2). The next doorbell executes the request, which is
+// still in the queue.
 TEST_P(MthcaStates, DoorbellsBeforeRtsAreIgnored)
 {
 	post_send();

@@ -101,7 +101,7 @@ TEST_F(MthcaQuota, NumberOfQueuesOfEachTypeIsLimited)
 		[&](std::uint32_t srqn) { driver.command(Opcode::hw2sw_srq, srqn, 1); });
 }
 
-// No CQ can be created larger, or resized to be larger, than the reported maximum.
+// No CQ can be created with, or resized to, more entries than the reported maximum.
 TEST_F(MthcaQuota, CompletionQueueSizesAreLimited)
 {
 	const auto make = [&](unsigned log_size) {
@@ -116,7 +116,7 @@ TEST_F(MthcaQuota, CompletionQueueSizesAreLimited)
 		  Status::exceeds_limit);
 }
 
-// INIT_HCA is refused if it asks for more than the card reports.
+// INIT_HCA is refused if a table is larger than the card reports.
 TEST(MthcaTables, InitHcaTableSizesAreLimited)
 {
 	TinyDriver driver;

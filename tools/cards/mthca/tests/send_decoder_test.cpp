@@ -146,7 +146,7 @@ TEST(SendDecoder, InvalidOrUnsupportedWqesAreRefused)
 	EXPECT_EQ(decode(WqeNext{}, {}, ServiceType::rc, request), Syndrome::local_qp_operation);
 }
 
-// No bit pattern does harm, and decoded requests are consistent.
+// Arbitrary bit patterns are decoded safely, and decoded requests are consistent.
 TEST(SendDecoder, RandomBytesAreDecodedSafely)
 {
 	constexpr unsigned seed = 20261122;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Measures the data path without a guest: two cards on one link, driven by one thread, so that a
- * figure includes the work of both ends. Also measures memcpy with the same buffers.
+ * Measures the data path without a guest: two cards on one link are driven by one thread, so a
+ * result includes the work of both cards. Also measures memcpy with the same buffers.
  */
 #include <algorithm>
 #include <chrono>

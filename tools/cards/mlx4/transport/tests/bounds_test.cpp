@@ -105,7 +105,7 @@ public:
 } // namespace
 
 /*
- * A large send is split only as its segments can be sent: one with 2^18 segments uses no more host
+ * A large send is split only as its segments can be sent. One with 2^18 segments uses no more host
  * memory than the packets that have credits, and other QPs of the card run before it ends.
  */
 TEST_F(Bounds, LargeSendUsesOnlyAvailableCredits)
@@ -167,7 +167,8 @@ TEST_F(Bounds, CreditWakesOnlyQpsWaitingForItsVl)
 }
 
 /*
- * A large send in progress counts as one request: it is flushed as one, and a drain waits for it.
+ * A large send in progress counts as one request: it is flushed as one request, and a drain waits
+ * for it.
  */
 TEST_F(Bounds, LargeSendIsFlushedAndDrainedAsOneRequest)
 {
@@ -245,8 +246,8 @@ TEST_F(Bounds, DueTimersAreProcessedInSlices)
 
 /*
  * A peer makes all QPs to which it is connected fail at once. Events that do not fit into the
- * guest's event queue wait until there is room. No event is lost, the queue stays valid, and some
- * room is left for events that the guest itself and the subnet manager cause.
+ * guest's event queue wait for space. No event is lost, the queue stays valid, and some space is
+ * left for events that the guest itself and the subnet manager cause.
  */
 TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
 {
@@ -293,8 +294,8 @@ TEST_F(Bounds, EventsCausedByPeersWaitForEventQueueSpace)
 }
 
 /*
- * Requests are prefetched up to a limit for each QP and for each card. Beyond the card's limit a QP
- * gets one request at a time, and so makes progress.
+ * Requests are prefetched up to a limit for each QP and for each card. Beyond the card's limit, a
+ * QP gets one request at a time, so that it makes progress.
  */
 TEST_F(Bounds, PrefetchedSendRequestsAreLimited)
 {
@@ -397,8 +398,8 @@ TEST_F(Bounds, MulticastToManyMembersIsDeliveredInSlices)
 
 /*
  * A card that delivers to many members of a group returns the credits of the link at once, so that
- * the sender's packets to others are not delayed. Packets for which the card's queue has no space
- * are dropped and counted.
+ * the sender's packets to other receivers are not delayed. Packets for which the card's queue has
+ * no space are dropped and counted.
  */
 TEST_F(Bounds, MulticastReplicationHoldsNoLinkCredit)
 {

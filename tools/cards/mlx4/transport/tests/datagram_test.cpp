@@ -163,7 +163,7 @@ TEST_F(Datagram, DatagramToAnotherDgidIsDropped)
 	EXPECT_FALSE(arrives(ib::Gid{}));
 }
 
-/* The same holds for a connection, where the packet is retransmitted. */
+/* The same applies to a connection, where the packet is retransmitted. */
 TEST_F(Datagram, RcPacketToAnotherDgidIsDropped)
 {
 	QpOptions options;
@@ -182,7 +182,10 @@ TEST_F(Datagram, RcPacketToAnotherDgidIsDropped)
 	EXPECT_FALSE(b.poll_cq(cq_b));
 }
 
-/* Wrong keys, strange QP numbers and missing receives drop the packet and are counted. */
+/*
+ * Packets with wrong keys or unknown QP numbers, and packets without a receive, are dropped and
+ * counted.
+ */
 TEST_F(Datagram, UndeliverableDatagramsAreDroppedAndCounted)
 {
 	QueuePair &from = make(a, cq_a), &into = make(b, cq_b);
@@ -276,8 +279,8 @@ TEST_F(Datagram, AddressVectorPortAndPdAreCheckedIfEnabled)
 }
 
 /*
- * Credits that are returned while a cable is replaced are not reported to anyone. Senders that wait
- * for credits continue with the new cable.
+ * Credits that are returned while a cable is replaced are not reported. Senders that wait for
+ * credits continue with the new cable.
  */
 TEST_F(Datagram, SendsWaitingForCreditsContinueAfterALinkChange)
 {
@@ -304,8 +307,8 @@ TEST_F(Datagram, SendsWaitingForCreditsContinueAfterALinkChange)
 }
 
 /*
- * A datagram that is longer than a QP's receive does not put the QP into the error state: the
- * request stays for the next one.
+ * A datagram that is longer than a QP's receive does not move the QP to the error state, and the
+ * receive is used for the next datagram.
  */
 TEST_F(Datagram, DatagramLongerThanTheReceiveBufferIsDropped)
 {
@@ -462,7 +465,7 @@ TEST_F(Datagram, LsoSegmentsHaveValidChecksums)
 }
 
 /*
- * Special QPs can only send datagrams: a packet of another transport could claim to come from
+ * Special QPs can send only datagrams. A packet of another transport could claim to come from
  * another QP.
  */
 TEST_F(Datagram, SpecialQpsSendDatagramsOnly)
@@ -488,7 +491,7 @@ TEST_F(Datagram, SpecialQpsSendDatagramsOnly)
 }
 
 /*
- * Packets on VL 15 reach only QP0. Other packets that a special QP sends on it have not been
+ * Packets on VL 15 reach only QP0. If a special QP sends other packets on VL 15, they have not been
  * checked for port state and partition, and are dropped.
  */
 TEST_F(Datagram, Vl15PacketsReachOnlyQp0)

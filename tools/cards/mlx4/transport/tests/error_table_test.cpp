@@ -41,7 +41,7 @@ public:
 
 	Region from = a.region(8192), to = b.region(8192), received = b.region(8192);
 
-	/* Returns a key that a SEND may invalidate, apart from the fault of the row. */
+	/* Returns a key that a SEND may invalidate, except for the fault of the row. */
 	std::uint32_t key_to_invalidate()
 	{
 		const bool foreign = row.fault == Fault::invalidated_key_of_another_pd;

@@ -94,7 +94,7 @@ TEST_F(Errors, InvalidRemoteKeysGiveRemoteAccessErrors)
 	}
 }
 
-/* The QP's own access flags forbid the operation. */
+/* The QP's own access flags do not permit the operation. */
 TEST_F(Errors, QpWithoutRemoteAccessRejectsReadsAndWrites)
 {
 	qp_b->remote_write = false;
@@ -131,7 +131,7 @@ TEST_F(Errors, InvalidRequestsAreRejectedByTheResponder)
 
 /*
  * An invalid request in the middle of a message that has taken a receive is reported by that
- * receive, and by no event (IBA 9.9.3.1, class C).
+ * receive, and not by an event (IBA 9.9.3.1, class C).
  */
 TEST_F(Errors, InvalidPacketWithinAMessageFailsTheReceive)
 {
@@ -295,8 +295,8 @@ TEST_F(Errors, FastRegisteredKeyIsUsableUntilInvalidated)
 }
 
 /*
- * Local operations on keys fail with a memory management operation error (IBA 11.6.2); a QP that
- * may not register has no such operation.
+ * Local operations on keys fail with a memory management operation error (IBA 11.6.2). A QP that
+ * may not register keys does not support the operation.
  */
 TEST_F(Errors, ForbiddenKeyOperationsAreRefused)
 {

@@ -50,7 +50,7 @@ public:
 		EXPECT_TRUE(completion);
 		return completion.value_or(Completion{});
 	}
-	/* The guest uses its pages for other data, none of which arrives. */
+	/* The guest uses the pages for other data, and none of it must arrive. */
 	void reuse_and_expect_nothing()
 	{
 		std::ranges::fill(a.bytes(from), kSecret);
@@ -108,7 +108,7 @@ TEST_F(GuestMemoryLease, RemovingTheMemoryRevokesTheLease)
 	a.memory().set_memory(&a.host().dma());
 }
 
-/* The same holds for a key of memory that the peer reads. */
+/* The same applies to a key of memory that the peer reads. */
 TEST_F(GuestMemoryLease, DestroyingTheKeyReadByAPeerRevokesTheLease)
 {
 	answer_a_read(from.key);
@@ -196,7 +196,7 @@ TEST_F(GuestMemoryLease, DataBeyondTheLeaseLimitIsCopied)
 namespace
 {
 
-/* A Memory whose keys have only ranges. */
+/* A Memory that has only ranges of keys. */
 class Places final : public Memory
 {
 public:

@@ -69,7 +69,7 @@ constexpr std::uint32_t kAllRights = 0x3f;
 
 struct QpOptions {
 	ServiceType service = ServiceType::rc;
-	std::uint32_t qpn = 0; /* 0: the next one */
+	std::uint32_t qpn = 0; /* 0 selects the next free number */
 	unsigned log_send = 6;
 	unsigned log_receive = 6;
 	std::uint32_t pd = 7;
@@ -155,7 +155,7 @@ public:
 	std::optional<Completion> poll_cq(CompletionQueue &cq);
 	/* Asynchronous events since the last call. */
 	std::vector<Event> take_events();
-	/* From now on the event queue does not wrap around, so events are lost when it is full. */
+	/* From now on, the event queue does not wrap around, so events are lost when it is full. */
 	void bound_event_queue(unsigned log_size);
 	/* Reports to the card which events have been consumed. */
 	void acknowledge_events();

@@ -160,7 +160,7 @@ TEST_F(Queues, QpsShareAnSrqThatRaisesOneLimitEvent)
 	EXPECT_EQ(count(b.take_events(), EventType::srq_last_wqe, into[0]->qpn), 1u);
 }
 
-/* XRC packets to one target QP name the SRQ of the domain that takes the message. */
+/* XRC packets to one target QP specify the SRQ of the domain that receives the message. */
 TEST_F(Queues, XrcSendsReachOnlySrqsOfTheirXrcDomain)
 {
 	constexpr std::uint16_t domain = 9;
@@ -222,7 +222,7 @@ TEST_F(Queues, XrcTargetUsesTheProtectionDomainOfTheSrq)
 		  CqeSyndrome::remote_invalid_request);
 }
 
-/* If the receive of an XRC target fails, the completion names the SRQ. */
+/* If the receive of an XRC target fails, the completion reports the SRQ's number. */
 TEST_F(Queues, XrcReceiveErrorReportsTheSrqNumber)
 {
 	constexpr std::uint16_t domain = 9;

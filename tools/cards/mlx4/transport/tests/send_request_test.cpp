@@ -52,7 +52,7 @@ TEST(SendRequest, JoinsInlineDataSplitAt64Bytes)
 	EXPECT_EQ(request.rkey, 0x55u);
 }
 
-/* Each service has its own opcodes; all others are a local QP operation error. */
+/* Each service has its own opcodes. All other opcodes are a local QP operation error. */
 TEST(SendRequest, RefusesOpcodesThatTheServiceDoesNotSupport)
 {
 	SendRequest request;
@@ -105,7 +105,7 @@ TEST(SendRequest, RejectsInvalidResponseBuffers)
 	EXPECT_EQ(decode(atomic, ServiceType::rc, request), Syndrome::local_length);
 }
 
-/* No bit pattern does harm, and decoded requests are consistent. */
+/* Arbitrary bit patterns are decoded safely, and decoded requests are consistent. */
 TEST(SendRequest, RandomBytesAreDecodedSafely)
 {
 	constexpr unsigned seed = 20261121;
