@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The MADs of a port that are delivered to an agent: responses to the agent's requests, found by
-// the upper half of their transaction IDs, and the requests that it has registered for.
+// The MADs of a port that are delivered to an agent: responses to the agent's requests, which are
+// recognised by the upper half of their transaction IDs, and requests for which the agent has
+// registered.
 #pragma once
 
 #include <array>
@@ -19,10 +20,10 @@ struct Claim {
 	// If 0, the agent gets no unsolicited MADs.
 	std::uint8_t mgmt_class = 0;
 	std::uint8_t mgmt_class_version = 0;
-	std::uint32_t oui = 0; // OUI, for classes of the second vendor range
+	std::uint32_t oui = 0; // for classes of the second vendor range
 	std::array<std::uint64_t, 2> methods{};
 
-	// Returns 0, or the errno that umad returns: EINVAL.
+	// Checks a request. Returns 0, or EINVAL as umad does.
 	static int check(const AgentRequest &request);
 	static Claim of(const AgentRequest &request);
 

@@ -18,7 +18,8 @@ struct Message {
 	bool outcome = false;
 };
 
-// Sends @message on the socket without waiting. Returns 0 or an errno: EAGAIN if there is no space.
+// Sends @message on the socket without waiting. Returns 0 or an errno, which is EAGAIN if there is
+// no space.
 int send_message(int socket, const UserMad &header, const std::byte *bytes, std::size_t size);
 
 // Receives the next message without waiting. Returns 0 or an errno: EAGAIN if there is none,

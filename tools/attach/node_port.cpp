@@ -12,7 +12,7 @@ namespace weft::attach
 namespace
 {
 
-// Returns the claim that matches a MAD; null if there is none.
+// Returns the claim that matches a MAD, or null if there is none.
 const Claim *find_claim(const std::vector<const Claim *> &claims, const fabric::AddressedMad &mad)
 {
 	const bool smp = mad.mad.header.is_smp();
@@ -25,8 +25,8 @@ const Claim *find_claim(const std::vector<const Claim *> &claims, const fabric::
 				return claim;
 		return nullptr;
 	}
-	// First look for an agent of exactly this class. SMPs of the other class are delivered if
-	// no other agent matches.
+	// First look for an agent of exactly this class. SMPs of the other class are delivered only
+	// if there is none.
 	for (const bool either_smp : {false, true})
 		for (const Claim *claim : claims)
 			if (claim->wants(mad.mad, qpn, either_smp))

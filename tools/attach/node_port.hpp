@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port of a node with the programs that are attached to it. Delivers each received MAD to the
-// agent that it is addressed to.
+// A port of a node, and the programs that are attached to it. Delivers each received MAD to the
+// agent to which it is addressed.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ namespace weft::attach
 
 class OpenedPort;
 
-// Limits of one port of a node, for all programs together. Received MADs that wait for the server's
-// thread; more are dropped.
+// Limit of received MADs that wait for the server's thread, for all programs on the port together.
+// MADs beyond it are dropped.
 constexpr std::size_t kMostIncoming = 16384;
 
 // Used on the server's loop, except for the receiver's functions.
 class NodePort
 {
 public:
-	// @access outlives it. @trusted: programs may send and receive SMPs.
+	// @access must outlive this object. @trusted: programs may send and receive SMPs.
 	NodePort(Loop &loop, fabric::LocalAccess &access, bool trusted);
 	~NodePort();
 	NodePort(const NodePort &) = delete;
@@ -35,7 +35,7 @@ public:
 
 	bool trusted() const { return trusted_; }
 	fabric::LocalAccess &access() const { return access_; }
-	// The last known attributes of the port; null if they are not known yet.
+	// Returns the last known attributes of the port, or null if they are not known yet.
 	const fabric::PortView *view() const { return view_ ? &*view_ : nullptr; }
 	// Requests the port's attributes and calls @known with them. @known is not called if this
 	// object is destroyed first.

@@ -16,10 +16,10 @@ namespace
 
 using namespace std::chrono_literals;
 
-// Maximum wait for an ACK from the receiver of an RMPP message; a shorter timeout of the program is
-// used instead.
+// Maximum wait for an ACK from the receiver of an RMPP message. If the program's timeout is
+// shorter, it is used instead.
 constexpr Clock::duration kAckTime = 2s;
-// Sends that are repeated or failed before the loop serves others.
+// Number of sends that are repeated or failed before the loop runs other tasks.
 constexpr unsigned kExpireSlice = 64;
 constexpr std::size_t kLeastBytes = sizeof(ib::MadHeader) + sizeof(ib::RmppHeader);
 
@@ -318,7 +318,7 @@ std::uint32_t OpenedPort::agent_of(std::uint32_t hi_tid) const
 	return id;
 }
 
-// Returns the send that a response, or the ACK of an RMPP message, belongs to.
+// Returns the send to which a response, or the ACK of an RMPP message, belongs.
 OpenedPort::Sends::iterator OpenedPort::find(const fabric::AddressedMad &mad)
 {
 	const auto [first, last] = sends_.equal_range(mad.mad.header.tid);
@@ -393,7 +393,7 @@ void OpenedPort::receive_data(std::uint32_t id, const fabric::AddressedMad &mad)
 		if (send != sends_.end())
 			end(send);
 	} else if (send != sends_.end()) {
-		// The response is arriving, so the request is not repeated meanwhile.
+		// Do not repeat the request while its response is arriving.
 		set_due(send->second, loop_.now() + kReceptionSilence);
 	}
 	arm();

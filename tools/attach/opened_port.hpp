@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A port that a program has opened: the program's agents, its sends until they are answered or time
 // out, RMPP in both directions, and received messages that the program has not read. It behaves as
-// umad does, uses no socket, and runs on the server's loop.
+// umad does, uses no sockets, and runs on the server's loop.
 #pragma once
 
 #include <array>
@@ -27,38 +27,39 @@ namespace weft::attach
 
 class NodePort;
 
-// Limits of one opened port (Documentation/limits.rst). Sends that wait for a response, or whose
-// outcome the program has not received. At the limit, no more messages are read from the program.
+// Limits of one opened port (Documentation/limits.rst). The first is the number of sends that wait
+// for a response, or whose outcome the program has not received. At the limit, no messages are read
+// from the program.
 constexpr std::size_t kMostSends = 8192;
-// Unsolicited MADs that the program has not received; more are dropped.
+// Number of unsolicited MADs that the program has not received. MADs beyond it are dropped.
 constexpr std::size_t kMostUnread = 8192;
-// Bytes of RMPP messages that are being sent. At the limit, no more messages are read from the
-// program.
+// Bytes of RMPP messages that are being sent. At the limit, no messages are read from the program.
 constexpr std::size_t kMostSentBytes = std::size_t{64} << 20;
-// Bytes of messages that the program has not received. Above the limit, unsolicited MADs are
+// Bytes of messages that the program has not received. Beyond the limit, unsolicited MADs are
 // dropped, and a send whose response is an RMPP message is returned with ENOBUFS.
 constexpr std::size_t kMostUnreadBytes = std::size_t{64} << 20;
 
 class OpenedPort
 {
 public:
-	// @output is called when there is a message for the program, or may_take() has become true.
+	// @output is called when there is a message for the program, or when may_take() has become
+	// true.
 	OpenedPort(Loop &loop, std::shared_ptr<NodePort> port, std::function<void()> output);
 	~OpenedPort();
 	OpenedPort(const OpenedPort &) = delete;
 	OpenedPort &operator=(const OpenedPort &) = delete;
 
-	// These return 0 or the errno that umad returns: EINVAL, EPERM, ENOMEM.
+	// Return 0 or the errno that umad returns: EINVAL, EPERM or ENOMEM.
 	int add_agent(const AgentRequest &request, std::uint32_t &id);
 	int remove_agent(std::uint32_t id);
 
 	// Returns false if the program has reached a limit of pending sends.
 	bool may_take() const;
-	// Takes a message of the program. If it cannot be sent, it is returned with its errno if a
-	// response is awaited, and dropped otherwise.
+	// Handles a message of the program. If it cannot be sent, it is returned with an errno if
+	// it expects a response, and dropped otherwise.
 	void take(const Message &message);
 
-	// Returns the first message for the program; null if there is none. received_first()
+	// Returns the first message for the program, or null if there is none. received_first()
 	// removes it.
 	const Message *first() const { return unread_.empty() ? nullptr : &unread_.front(); }
 	void received_first();
@@ -69,7 +70,7 @@ public:
 private:
 	struct Agent {
 		Claim claim;
-		bool does_rmpp = false; // if false, the program does it in classes with RMPP
+		bool does_rmpp = false; // if false, the program itself implements RMPP
 	};
 	struct Send;
 	// The key is the transaction ID. Responses to different peers may have the same one.
@@ -91,7 +92,7 @@ private:
 	int start(const Message &message);
 	int address_of(const Agent &agent, const UserMad &header, fabric::MadAddress &to) const;
 	void refuse(const Message &message, int error);
-	// Sends a message that needs no response, or adds it to the pending sends.
+	// Sends a message that expects no response, or adds it to the pending sends.
 	void begin(Send &&send);
 	bool is_duplicate(const Send &send) const;
 	void transmit(Send &send);
@@ -126,7 +127,7 @@ private:
 	std::size_t sent_bytes_ = 0;
 	Receptions receptions_;
 	std::deque<Message> unread_;
-	std::size_t outcomes_ = 0; // number of those that are outcomes
+	std::size_t outcomes_ = 0; // number of messages in unread_ that are outcomes
 	std::size_t unread_bytes_ = 0;
 	Timer timer_;
 	Wakeup expire_more_;

@@ -15,7 +15,8 @@ Receptions::Key Receptions::key_of(const fabric::AddressedMad &mad)
 		mad.mad.header.is_response(), mad.mad.header.tid.value()};
 }
 
-// Drops a complete message, which is only kept to answer repetitions, to make space for a new one.
+// Makes space for a new message by dropping a complete one, which is kept only to answer
+// repetitions.
 bool Receptions::make_room()
 {
 	if (messages_.size() < kMostReceptions)

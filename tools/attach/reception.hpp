@@ -20,7 +20,7 @@ namespace weft::attach
 constexpr std::size_t kMostReceptions = 64;
 constexpr std::size_t kMostReceivedBytes = std::size_t{16} << 20;
 // Time without segments after which an incomplete message is dropped, and time for which
-// repetitions of the last segment of a complete one are answered.
+// repetitions of the last segment of a complete message are answered.
 constexpr std::chrono::seconds kReceptionSilence{40};
 constexpr std::chrono::seconds kReceptionLinger{10};
 
@@ -28,7 +28,8 @@ class Receptions
 {
 public:
 	struct Taken {
-		// The segment belongs to no message and does not begin one, or there is no space.
+		// True if the segment neither belongs to a message nor begins one, or if there is
+		// no space.
 		bool discarded = false;
 		mad::RmppReceipt receipt{};
 		std::uint32_t received = 0, window_last = 0; // for an ACK
@@ -46,7 +47,7 @@ public:
 	// Drops a message that the peer has aborted.
 	void give_up(const fabric::AddressedMad &mad);
 	void expire(Clock::time_point now);
-	// Returns when expire() has something to do; the clock's maximum if there is nothing.
+	// Returns when expire() has work to do, or the clock's maximum if it has none.
 	Clock::time_point due() const;
 
 private:

@@ -24,13 +24,13 @@ namespace weft::attach
 namespace
 {
 
-// Messages that are read from or written to one connection before others are served.
+// Number of messages that are read from or written to one connection before others are served.
 constexpr unsigned kSlice = 64;
 
 // Returns the rate in Gb/s, as the kernel reports it, from the encodings of PortInfo.
 std::uint32_t rate_of(const ib::PortInfo &port)
 {
-	// The rate of one lane in units of 0.1 Gb/s.
+	// Rate of one lane, in units of 0.1 Gb/s.
 	unsigned lane = 25;
 	switch (port.speed_ext_active()) {
 	case 1:
@@ -138,14 +138,15 @@ private:
 
 	struct Port {
 		fabric::LocalAccess *access;
-		// Exists while a connection uses the port.
+		// NodePort of the port, which exists while a connection uses it.
 		std::weak_ptr<NodePort> used;
-		const Connection *manager; // the connection of its subnet manager
+		const Connection *manager; // the connection of the port's subnet manager
 		std::list<Connection *> managers_waiting;
 	};
 	struct Node {
 		bool trusted = true;
-		bool ends = false; // set when no program can become its subnet manager any more
+		// true if no program can become the port's subnet manager any more
+		bool ends = false;
 		std::uint32_t first_number = 1;
 		std::vector<Port> ports;
 	};
@@ -169,7 +170,7 @@ private:
 		const Node *node() const { return node_; }
 		Port *port() const { return port_; }
 
-		// The connection has become the subnet manager of its port.
+		// Called when the connection has become the subnet manager of its port.
 		bool grant_manager()
 		{
 			port_->access->set_is_sm(true);
@@ -186,8 +187,8 @@ private:
 				end();
 		}
 
-		// A peer that waits, or that only keeps the connection open, must not send
-		// anything.
+		// Returns false if the peer has sent anything. A peer that waits, or that only
+		// keeps the connection open, must not send.
 		bool still_there()
 		{
 			char byte;
@@ -320,8 +321,9 @@ private:
 
 		bool exchange(unsigned ready)
 		{
-			// The program has exited, and its sends are dropped. With fewer than the
-			// maximum, messages that it has sent may still be taken.
+			// If the program has exited, its sends are dropped. If fewer sends than the
+			// maximum are pending, messages that it has sent before may still be
+			// handled.
 			if ((ready & Watch::kClosed) && !opened_->may_take())
 				return false;
 			flushing_ = true;
@@ -332,7 +334,7 @@ private:
 			return alive;
 		}
 
-		// Takes messages of the program. Returns false if the connection must end.
+		// Handles messages of the program. Returns false if the connection must be closed.
 		bool take()
 		{
 			Message message;
@@ -347,7 +349,7 @@ private:
 			return true;
 		}
 
-		// Sends messages to the program. Returns false if the connection must end.
+		// Sends messages to the program. Returns false if the connection must be closed.
 		bool flush()
 		{
 			for (unsigned i = 0; i < kSlice; ++i) {
@@ -366,9 +368,9 @@ private:
 			return true;
 		}
 
-		// There is a message for the program, or more of its messages may be taken. The
-		// message is sent at once, because the socket rarely has no space. After an error,
-		// the message is still there, and exchange() ends the connection.
+		// Called when there is a message for the program, or when more of its messages may
+		// be read. Sends the message at once, because the socket rarely has no space. After
+		// an error, the message stays queued, and exchange() closes the connection.
 		void output()
 		{
 			if (flushing_)
@@ -405,7 +407,8 @@ private:
 		}
 
 		Impl &owner_;
-		// Held weakly by callbacks, which check whether this object still exists.
+		// Callbacks have a weak reference to this pointer, by which they check whether this
+		// object still exists.
 		const std::shared_ptr<Connection *> self_ = std::make_shared<Connection *>(this);
 		const Connections::iterator place_;
 		const FileDescriptor socket_;

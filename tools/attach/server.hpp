@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The server for attached programs: the nodes on which programs can run, and their connections
-// (protocol.hpp).
+// The server for attached programs: the nodes on which programs can run, and the programs'
+// connections (protocol.hpp).
 #pragma once
 
 #include <filesystem>
@@ -15,22 +15,23 @@
 namespace weft::attach
 {
 
-// Limit of connections of all programs; each opened port has one. Further ones are closed.
+// Limit of the connections of all programs. Each opened port has one. Connections beyond it are
+// closed.
 constexpr std::size_t kMostConnections = 1024;
 
 class Server
 {
 public:
-	// Listens at @path, if it is not empty. Everything runs on @loop, which outlives it. Throws
-	// std::system_error as UnixListener does. It is created and destroyed on any thread except
-	// the loop's.
+	// Listens at @path, if it is not empty. Everything runs on @loop, which must outlive the
+	// server. Throws std::system_error as UnixListener does. Created and destroyed on any
+	// thread except the loop's.
 	Server(Loop &loop, const std::filesystem::path &path);
 	~Server();
 	Server(const Server &) = delete;
 	Server &operator=(const Server &) = delete;
 
-	// These are called on any thread except the loop's, and wait for the loop. @ports: the
-	// ports, numbered from @first_number on; a switch has only port 0. They must exist until
+	// These are called on any thread except the loop's, and wait for the loop. @ports are
+	// numbered from @first_number on; a switch has only port 0. They must exist until
 	// remove_node(). @trusted: programs on the node may use QP0.
 	void add_node(const std::string &name, std::vector<fabric::LocalAccess *> ports,
 		      std::uint32_t first_number, bool trusted);

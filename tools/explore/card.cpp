@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // An emulated card in the single bus slot of the kernel simulation, with a subnet manager at the
-// other end of its cable. Both run in a task of their own, in virtual time: an access of a driver
-// takes effect within the access or in the card's next slice, as with weftd. The seed determines
-// which task runs between two slices of the card.
+// other end of its cable. Both run in a separate task, in virtual time. An access of a driver takes
+// effect within the access or in the card's next slice, as with weftd. The seed determines which
+// task runs between two slices of the card.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -31,7 +31,9 @@ using namespace weft;
 constexpr std::uint64_t kMemoryBytes = 32 << 20;
 constexpr ib::Guid kCardGuid = 0x0002c90300000100;
 
-/* The time and the random numbers of the run. A thread that waits lets other threads run. */
+/*
+ * Provides the time and the random numbers of the run. A thread that waits lets other threads run.
+ */
 class RunEnvironment final : public Environment
 {
 public:
@@ -80,7 +82,7 @@ std::unique_ptr<PciDevice> make_card(kern_explore_card kind, fabric::Fabric &fab
 		[](mlx4::CardContext &context) { return hca::make_transport(context); });
 }
 
-/* Exists from the moment when the card is plugged in until it is removed. */
+/* Exists from plugging in the card until its removal. */
 class Slot final : public sim::pci::Function, private pci::Interrupts
 {
 public:
@@ -187,7 +189,7 @@ char __this_module;
 
 void kern_explore_plug_card(kern_explore_card card)
 {
-	/* Nothing is logged, because the interleaving shows what happens. */
+	/* Logging is disabled, because the interleaving shows the order of events. */
 	spdlog::set_level(spdlog::level::off);
 	slot = std::make_unique<Slot>(card);
 }

@@ -25,7 +25,7 @@ namespace explore
 namespace
 {
 
-/* A memfd, which a child writes and its parent reads. */
+/* A memfd, which a child process writes and its parent reads. */
 class Channel
 {
 public:
@@ -89,8 +89,9 @@ struct Attempt {
 } attempt;
 
 /*
- * Lists what each task runs between two switches. If several in a row are equal, lists the first
- * one and the number of the others. Also lists each allocation that was made to fail.
+ * Returns a list of the code that each task runs between two switches. Of several equal entries in
+ * a row, lists the first one and the number of the others. Also lists each allocation that was made
+ * to fail.
  */
 std::string interleaving()
 {
@@ -142,7 +143,7 @@ void report(const std::string &title, const std::string &detail)
 	_exit(1);
 }
 
-/* Called when a sanitizer ends the process. */
+/* Called when a sanitizer terminates the process. */
 void on_death()
 {
 	if (__asan_report_present())
@@ -245,7 +246,7 @@ Explored explore_seeds(const sim::Case &one, std::uint64_t first, std::uint64_t 
 		using Clock = std::chrono::steady_clock;
 		const auto end = Clock::now() + std::chrono::duration<double>(limits.seconds);
 		/*
-		 * The length of an undisturbed run, in choices, bounds the positions at which other
+		 * The length of an undisturbed run, in choices, limits the positions at which other
 		 * runs are disturbed.
 		 */
 		run_one(one, *sim::strategy_of_plan(0, {}), limits);
@@ -269,9 +270,9 @@ Explored follow_plan(const sim::Case &one, std::uint64_t seed, const sim::Plan &
 } // namespace explore
 
 /*
- * The simulation reports leaks, for each run; the functions of virtual destructors free what
- * kern_alloc() allocated; and memory that was freed is kept long enough for a run, not more, which
- * would cost time.
+ * Leak detection is off, because the simulation itself reports leaks for each run. Mismatched
+ * deallocation is not checked, because virtual destructors free memory of kern_alloc(). The
+ * quarantine is large enough for one run; a larger one would cost time.
  */
 extern "C" const char *__asan_default_options();
 extern "C" const char *__asan_default_options()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs a case in a child process, because a failure leaves no state in which another case could
-// run.
+// Runs a case in a child process, because a failure leaves the process in a state in which no other
+// case can run.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,14 +18,15 @@ struct Failure {
 	std::string report;
 	// The kernel's log of the run.
 	std::string messages;
-	// The decisions that led to the failure: context switches other than the default ones,
-	// advances of time and failed allocations; and the list of tasks as they ran.
+	// The decisions that led to the failure (context switches other than the default ones,
+	// advances of time and failed allocations), and the list of tasks in the order in which
+	// they ran.
 	sim::Plan plan;
 	std::string interleaving;
 };
 
 struct Explored {
-	// The number of runs without a failure, and the longest of them.
+	// Number of runs without a failure, and number of steps of the longest run.
 	std::uint64_t runs = 0, steps = 0;
 	std::string skipped;
 	std::optional<Failure> failure;
@@ -33,7 +34,7 @@ struct Explored {
 
 struct Limits {
 	std::uint64_t steps = 2'000'000;
-	// Limit for all runs together; the last run is completed.
+	// Limit for all runs together. The last run is completed.
 	double seconds = 1e9;
 };
 
@@ -41,7 +42,7 @@ struct Limits {
 Explored explore_seeds(const sim::Case &one, std::uint64_t first, std::uint64_t last,
 		       const Limits &limits);
 /*
- * Runs a plan, and records the interleaving if it fails. seed: the seed of the run in which the
+ * Runs a plan, and records the interleaving if it fails. @seed is the seed of the run in which the
  * plan was recorded.
  */
 Explored follow_plan(const sim::Case &one, std::uint64_t seed, const sim::Plan &plan,

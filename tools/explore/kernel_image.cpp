@@ -18,8 +18,8 @@ struct Piece {
 	void *saved;
 };
 
-// Uses an instruction that is not instrumented, because the gaps between variables are poisoned and
-// an instrumented copy would report an error.
+// Copies by an instruction that is not instrumented. The gaps between variables are poisoned, so an
+// instrumented copy would report an error.
 void copy(void *to, const void *from, std::size_t size)
 {
 	asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");

@@ -14,7 +14,8 @@ sim::Plan minimise(sim::Plan plan, unsigned int attempts,
 	while (!plan.empty() && attempts > 0) {
 		bool shorter = false;
 		/*
-		 * Start at the end, to remove the decisions after the cause of the failure first.
+		 * Start at the end, so that decisions after the cause of the failure are removed
+		 * first.
 		 */
 		for (std::size_t end = plan.size(); end > 0 && attempts > 0;) {
 			const std::size_t begin = end > piece ? end - piece : 0;

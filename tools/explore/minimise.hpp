@@ -8,8 +8,8 @@ namespace explore
 {
 
 /*
- * Delta debugging: removes parts of the plan as long as the rest makes the case fail. fails: runs
- * one plan. attempts: the largest number of runs.
+ * Delta debugging: removes parts of the plan as long as the rest makes the case fail. @fails runs a
+ * plan. @attempts is the maximum number of runs.
  */
 sim::Plan minimise(sim::Plan plan, unsigned int attempts,
 		   const std::function<bool(const sim::Plan &)> &fails);

@@ -18,8 +18,8 @@ struct Options {
 };
 
 /*
- * Returns nothing if the user has asked for the help, which has then been printed. Throws the error
- * message for an invalid command line.
+ * Parses the command line. Returns nothing if the user has requested the help, which was then
+ * printed. Throws the error message if the command line is invalid.
  */
 std::optional<Options> parse(int argc, char **argv);
 

@@ -11,7 +11,7 @@ namespace
 
 constexpr unsigned int kAttemptsToMinimise = 600;
 
-/* Returns a text with a title; nothing if the text is empty. */
+/* Returns a text with a title, or an empty string if the text is empty. */
 std::string section(const std::string &title, const std::string &text)
 {
 	return text.empty() ? std::string()
@@ -19,8 +19,8 @@ std::string section(const std::string &title, const std::string &text)
 }
 
 /*
- * Returns the failure with the shortest plan found that causes it; without an interleaving if the
- * original plan does not cause it again.
+ * Returns the failure with the shortest plan that causes it. The result has no interleaving if the
+ * original plan does not reproduce the failure.
  */
 Failure shortest(const sim::Case &one, const Failure &found, const Limits &limits)
 {

@@ -7,7 +7,7 @@
 namespace explore
 {
 
-/* Repeats the failure's plan, and shortens it. */
+/* Repeats the failure's plan, minimises it, and returns the report. */
 std::string report(const sim::Case &one, const Failure &found, const Limits &limits);
 
 } // namespace explore

@@ -7,8 +7,8 @@
 namespace weft::virtual_time
 {
 
-// A kernel sends nothing before the last was answered, so a state and a message decide what there
-// is to do.
+// Handles a message. A kernel does not send anything before its last message was answered, so the
+// state and the message determine the result.
 Member::Outcome Member::take(const Message &message, std::uint64_t now, std::uint64_t time_of_day)
 {
 	const auto acknowledge = [&message](std::uint64_t time) {

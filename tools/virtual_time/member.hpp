@@ -17,25 +17,28 @@ class Member
 public:
 	enum class State {
 		unidentified, // has not sent its number
-		ready,        // has sent it; the acknowledgement follows with its first time slice
+		// has sent its number; the acknowledgement follows with its first time slice
+		ready,
 		running,
 		waiting,
 	};
 
 	State state() const { return state_; }
-	// The member's number; valid from Ready on.
+	// Returns the member's number, which is valid from `ready` on.
 	std::uint64_t number() const { return number_; }
-	// Time of its next slice, if it is Ready or Waiting; nothing if none is planned.
+	// Returns the time of the next time slice in the states `ready` and `waiting`, or nothing
+	// if none is planned.
 	std::optional<std::uint64_t> due() const { return due_; }
 
-	// Answer to a message at that time, if there is one; or why the message is invalid.
+	// The answer to a message, if there is one, or the reason why the message is invalid.
 	struct Outcome {
 		std::optional<Message> answer;
 		const char *trouble = nullptr;
 	};
 	Outcome take(const Message &message, std::uint64_t now, std::uint64_t time_of_day);
 
-	// Returns the message that starts the turn of a member that is Ready or Waiting.
+	// Returns the message that starts the time slice of a member that is in the state `ready`
+	// or `waiting`.
 	Message run(std::uint64_t now);
 
 private:
@@ -44,7 +47,7 @@ private:
 	std::optional<std::uint64_t> due_;
 	std::uint32_t start_ = 0;     // the sequence number of the Start that must be acknowledged
 	std::uint32_t sequence_ = 0;  // sequence number of the last Run
-	bool unacknowledged_ = false; // that Run is not acknowledged
+	bool unacknowledged_ = false; // true until that Run is acknowledged
 };
 
 } // namespace weft::virtual_time

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protocol between User-Mode Linux guests (time-travel=ext) and their time server: messages of a
-// fixed size in the host's byte order. Each is answered by an acknowledgement with its sequence
-// number. linux/um_timetravel.h is the reference.
+// Protocol between User-Mode Linux guests (time-travel=ext) and their time server. Messages have a
+// fixed size and are in the host's byte order. Each message is answered by an acknowledgement with
+// its sequence number. linux/um_timetravel.h is the reference.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace weft::virtual_time
 
 enum class Operation : std::uint32_t {
 	ack = 0,
-	start = 1,       // the first message; its time is the member's number
+	start = 1,       // the first message, whose time is the member's number
 	request = 2,     // request to run at that time; a later request replaces it
 	wait = 3,        // waits for its time slice
 	get = 4,         // requests the time, which is in the acknowledgement
@@ -29,7 +29,7 @@ struct Message {
 };
 static_assert(sizeof(Message) == 16 && offsetof(Message, time) == 8);
 
-// A request for this or later is for nothing: the kernel has nothing planned.
+// A request for this time or later means that the kernel has no planned events.
 constexpr std::uint64_t kNever = INT64_MAX;
 
 } // namespace weft::virtual_time

@@ -106,9 +106,9 @@ private:
 		send(*first, first->member.run(now()));
 	}
 
-	// There are few members, and only the one that is queried has anything to send: one that
-	// sends more than any answer takes is not waited for. All of it has one limit, as nothing
-	// else is done meanwhile.
+	// Waits for a member's answer. There are few members, and only the one that was called has
+	// anything to send. The wait ends if that member sends more messages than an answer needs.
+	// One limit covers the whole wait, because nothing else is done meanwhile.
 	bool await_readable(int fd) override
 	{
 		const auto end = Environment::host().now() + limits_.time;
@@ -127,7 +127,7 @@ private:
 				throw std::system_error(errno, std::generic_category(), "poll");
 			if (ready <= 0)
 				continue;
-			// The last word of one that leaves may be an answer.
+			// The member's last message may be an answer, even if it has disconnected.
 			if (all.front().revents)
 				return true;
 			const auto asks =
@@ -211,7 +211,7 @@ private:
 
 	void send(Peer &peer, const Message &message)
 	{
-		// A member whose socket has no space for one message does not read.
+		// A member whose socket has no space for one message is not reading.
 		if (::send(peer.socket.get(), &message, sizeof(message),
 			   MSG_DONTWAIT | MSG_NOSIGNAL) != sizeof(message))
 			leave(peer, "does not read the messages of the time server");

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A time server, which gives time slices to User-Mode Linux guests. One guest runs at a time: the
-// one with the earliest deadline, and among equals the one with the lowest number.
+// one with the earliest deadline, and among those with equal deadlines the one with the lowest
+// number.
 //
-// A guest that leaves or violates the protocol ends the run for all guests, because the others
-// would wait for ever. A guest ends when its time server closes the connection.
+// If a guest leaves or violates the protocol, the run ends for all guests, because the others would
+// wait for ever. A guest exits when its time server closes the connection.
 #pragma once
 
 #include <chrono>
@@ -23,8 +24,8 @@ namespace weft::virtual_time
 
 class SharedTime;
 
-// A member must answer within `time`, which is real time because it has nothing else to do, and
-// before all members have sent `messages` messages; an answer takes only a few.
+// Limits for the answer of a member. `time` is real time, because the member has nothing else to
+// do. `messages` is the number of messages from all members; an answer needs only a few.
 struct AnswerLimits {
 	std::chrono::milliseconds time = std::chrono::minutes(1);
 	unsigned messages = 10000;
@@ -33,14 +34,15 @@ struct AnswerLimits {
 class Scheduler
 {
 public:
-	// The number of connections that have not identified themselves. Another one is refused.
+	// Limit of connections that have not identified themselves. Connections beyond it are
+	// refused.
 	static constexpr std::size_t kMostUnidentified = 8;
-	// The number of logged connections with a number that is not a member's, or that is taken.
+	// Number of logged connections whose number belongs to no member or is in use.
 	static constexpr unsigned kMostLogged = 8;
 
-	// Listens at @socket for members 1, 2, …, which are called @names. They begin when all are
-	// connected. @time is @loop's environment. @ended is called once, on the loop, with the
-	// member that has ended the time, when and how: "node1 has left the time server at
+	// Listens at @socket for the members 1, 2, …, whose names are @names. They start when all
+	// are connected. @time is @loop's environment. @ended is called once, on the loop, with the
+	// member that has ended the run, when and how: "node1 has left the time server at
 	// 1.000000000 s". Created, used and destroyed on the loop.
 	Scheduler(Loop &loop, SharedTime &time, std::vector<std::string> names,
 		  const std::filesystem::path &socket,

@@ -31,7 +31,7 @@ std::chrono::system_clock::time_point SharedTime::date() const
 int SharedTime::wait(int poll, epoll_event *events, int most, Clock::time_point until)
 {
 	constexpr int not_at_all = 0, for_ever = -1;
-	// Handle ready descriptors at the present time.
+	// Handle ready descriptors at the current time.
 	if (const int ready = look(poll, events, most, not_at_all); ready || until <= now())
 		return ready;
 	std::optional<Clock::time_point> due = Clock::time_point::max();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Virtual time that is shared with other processes: it stands still while any of them has work to
-// do, and then jumps to the earliest deadline of any of them. The behaviour of a process that uses
-// this clock therefore depends only on the requests of the others and their order.
+// Virtual time that is shared with other processes. It does not advance while any of them has work
+// to do, and then jumps to the earliest deadline of all processes. The behaviour of a process that
+// uses this clock therefore depends only on the other processes' requests and their order.
 #pragma once
 
 #include <algorithm>
@@ -13,22 +13,23 @@
 namespace weft::virtual_time
 {
 
-// SharedTime - the Environment of one reactor, which is driven by one thread. Local work goes
-// before outside work that is due at the same time.
+// SharedTime - the Environment of one reactor, which one thread drives. Local work is done before
+// outside work that is due at the same time.
 class SharedTime final : public Environment
 {
 public:
-	// The programs outside. Called on the reactor's thread, with nothing left to do here.
+	// The programs outside this process. Called on the reactor's thread when this process has
+	// no work left.
 	class Outside
 	{
 	public:
-		// Returns whether an outside program runs at the present time and may send a
+		// Returns true if an outside program runs at the current time and may send a
 		// request, which makes a descriptor readable.
 		virtual bool runs() const = 0;
-		// Returns the time of the next time slice; the clock's maximum if there is none,
-		// and nothing if it is not known yet: time does not advance then.
+		// Returns the time of the next time slice, or the clock's maximum if there is none.
+		// Returns nothing if it is not known yet; then time does not advance.
 		virtual std::optional<Clock::time_point> due() const = 0;
-		// Called when that time has come.
+		// Called when the time of the next time slice has been reached.
 		virtual void run() = 0;
 		// Environment::await_readable()
 		virtual bool await_readable(int fd) = 0;
@@ -37,12 +38,12 @@ public:
 		~Outside() = default;
 	};
 
-	// The date of its beginning.
+	// The date at which the virtual time begins.
 	static constexpr std::chrono::seconds kDate{1700000000};
 
 	explicit SharedTime(std::uint64_t seed) : chance_(seed) {}
 
-	// The reactor's thread. Null for none.
+	// Must be called on the reactor's thread. Null means that there are no outside programs.
 	void set_outside(Outside *outside) { outside_ = outside; }
 
 	Clock::time_point now() const override { return Clock::time_point(now_.load()); }
@@ -53,8 +54,8 @@ public:
 	bool stands() const override { return outside_ && outside_->runs(); }
 	bool await_readable(int fd) override { return outside_ && outside_->await_readable(fd); }
 
-	// passed() is the virtual time since the start; at() converts such a duration to a point in
-	// time.
+	// passed() returns the virtual time since the start. at() converts such a duration to a
+	// point in time.
 	std::chrono::nanoseconds passed() const { return now_.load() - kBegin; }
 	static Clock::time_point at(std::chrono::nanoseconds passed)
 	{
@@ -62,7 +63,7 @@ public:
 	}
 
 private:
-	// Not 0, so that "a while ago" is a time too.
+	// Not 0, so that points of time before the start can be represented.
 	static constexpr Clock::duration kBegin = std::chrono::hours(1);
 
 	void set(Clock::time_point time) { now_.store(std::max(now(), time).time_since_epoch()); }

@@ -23,7 +23,7 @@ namespace
 using namespace weft;
 using Bytes = std::span<const std::uint8_t>;
 
-// An input consists of these steps. Each is followed by a number of bytes, and by the bytes.
+// An input consists of these steps. Each is followed by the number of its bytes, and by the bytes.
 enum class Step : std::uint8_t { connect, send, agent, incoming, wait, close, count };
 
 struct Fixture {
@@ -43,7 +43,7 @@ struct Fixture {
 		return ends[1];
 	}
 
-	// Opens the node's port on a connection, and returns its token; 0 if that has failed.
+	// Opens the node's port on a connection. Returns its token, or 0 on failure.
 	std::uint64_t open(int connection)
 	{
 		attach::Request request{};

@@ -72,7 +72,7 @@ TEST_F(MadAgents, InvalidAgentRegistrationsAreRefused)
 	EXPECT_EQ(port->add_agent(client(0x60, 1), id), EINVAL);
 	EXPECT_EQ(port->add_agent(client(kPing, 8), id), EINVAL);
 	EXPECT_EQ(port->add_agent(client(kPing, 1, 1), id), EINVAL); // the class has no RMPP
-	EXPECT_EQ(port->add_agent(client(0x32, 1), id), EINVAL);     // nor an OUI
+	EXPECT_EQ(port->add_agent(client(0x32, 1), id), EINVAL);     // and no OUI is given
 	EXPECT_EQ(port->remove_agent(0), EINVAL);
 	EXPECT_EQ(port->remove_agent(kMostAgents), EINVAL);
 	for (unsigned i = 0; i < kMostAgents; ++i)
@@ -185,7 +185,7 @@ TEST_F(MadAgents, MadResponseIsDeliveredToTheRequestingAgent)
 	answer.header.method = kGetResp;
 	server_port->take(message(answering, request.header.lid, answer));
 	EXPECT_EQ(mad_in(next(*port)).header.method, kGetResp);
-	// The requester does not wait for this response any more.
+	// The requester does not wait for this response.
 	server_port->take(message(answering, request.header.lid, answer));
 	pass(1s);
 	EXPECT_EQ(port->first(), nullptr);
@@ -198,7 +198,7 @@ TEST_F(MadAgents, ResponseFromAnotherLidIsIgnored)
 	const std::uint32_t agent = add(*port, client(kPing, 1));
 	const std::uint32_t answering = add(*server_port, server(kPing, 1, kGet));
 	port->take(message(agent, kLidB + 1, mad(kPing, 1, kGet, 7), 500));
-	const Message request = next(*server_port); // the link has no other end
+	const Message request = next(*server_port); // the peer does not answer
 	ib::Mad answer = mad_in(request);
 	answer.header.method = kGetResp;
 	server_port->take(message(answering, request.header.lid, answer));
@@ -304,7 +304,7 @@ TEST_F(MadAgents, PkeyIndexIsSentAndReported)
 	const Message got = next(*port);
 	EXPECT_EQ(got.header.status, 0u);
 	EXPECT_EQ(got.header.pkey_index, 1);
-	// a is no member of this partition, so it does not receive the MAD.
+	// Node a is not a member of this partition, so it does not receive the MAD.
 	response.header.pkey_index = 1;
 	port->take(sent);
 	next(*server_port);
@@ -351,7 +351,7 @@ TEST_F(MadAgents, ResponseWithoutARequestIsDropped)
 	port->take(message(agent, kLidB, mad(kPing, 1, kGet, 7), 1000));
 	ib::Mad answer = mad_in(next(*forging));
 	answer.header.method = kGetResp;
-	// The agent's transaction IDs are known to the forger, but it has only one request.
+	// The peer knows the agent's transaction IDs, but the agent has only one request.
 	answer.header.tid = answer.header.tid + 1;
 	forging->take(message(forger, kLidA, answer));
 	answer.header.tid = answer.header.tid - 1;

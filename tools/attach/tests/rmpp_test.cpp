@@ -24,7 +24,7 @@ public:
 		serving = add(*answering, server(kSa, 2, kGetTable, 1));
 	}
 
-	// Sends a request, which is answered with @size bytes behind the headers.
+	// Sends a request, which is answered with @size bytes after the headers.
 	Message ask(std::size_t size, std::uint32_t tid, std::uint32_t retries = 5)
 	{
 		asking->take(message(agent, kLidB, mad(kSa, 2, kGetTable, tid), 30000));
@@ -105,7 +105,7 @@ TEST_F(Rmpp, UnsolicitedSegmentsAreDropped)
 
 TEST_F(Rmpp, IncompleteMessagesAreLimited)
 {
-	// An agent that does RMPP itself sends first segments of ever new transactions.
+	// An agent that implements RMPP itself sends first segments with different transaction IDs.
 	AgentRequest raw = server(kSa, 2, 0x01, 1);
 	raw.flags = kUserRmpp;
 	const std::uint32_t flooding = add(*asking, raw);

@@ -187,7 +187,7 @@ TEST_F(AttachServer, ExitOfAProgramWithTheMaximumOfSendsReleasesItsAgents)
 	same.agent = TwoNodes::server(0x03, 2, 0x12);
 	EXPECT_EQ(ask(same).error, EINVAL);
 
-	// No port has this LID, and an hour is longer than the test waits for anything.
+	// No port has this LID, and the timeout of an hour exceeds that of the test.
 	for (std::size_t i = 0; i < kMostSends; ++i) {
 		const Message sent =
 			message(agent, kLidB + 1, mad(0x03, 2, 0x01, i), 60 * 60 * 1000);
@@ -201,8 +201,8 @@ TEST_F(AttachServer, ExitOfAProgramWithTheMaximumOfSendsReleasesItsAgents)
 	EXPECT_EQ(ask(same).error, 0);
 }
 
-// The fixture of RMPP transfers that stop because one of the programs exits. The link is so slow
-// that the message is on its way for long.
+// Fixture for RMPP transfers that stop because one of the programs exits. The link is so slow that
+// the transfer takes long.
 class ExitDuringRmpp : public AttachServer
 {
 protected:
@@ -245,7 +245,7 @@ protected:
 		return got;
 	}
 
-	// Sends a request, and a response of several segments that expects no more than ACKs.
+	// Sends a request, and a response of several segments that expects only ACKs.
 	void exchange(const Program &asking, const Program &answering)
 	{
 		put(asking, message(asking.agent, kLidB, mad(0x03, 2, 0x12, 5), 60000));

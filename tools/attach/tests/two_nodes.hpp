@@ -118,7 +118,7 @@ public:
 		set_own(port, ib::attr_pkey_table, table);
 	}
 
-	// Runs all tasks that are ready, and all that are due within @time.
+	// Runs all tasks that are ready, and all that become due within @time.
 	void pass(Clock::duration time)
 	{
 		bool over = false;
@@ -142,8 +142,8 @@ public:
 	std::shared_ptr<NodePort> node_b = std::make_shared<NodePort>(loop, b, true);
 
 private:
-	// Takes the port one state towards ACTIVE. Both ends must complete a step before either
-	// takes the next.
+	// Moves the port to the next state towards ACTIVE. Both ends must reach a state before
+	// either is moved to the next one.
 	static void make_active(fabric::MadPort &port, ib::Lid lid)
 	{
 		ib::PortInfo info = port.port_info();

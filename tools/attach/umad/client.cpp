@@ -81,7 +81,7 @@ int ask(Request &request, void *reply, std::size_t size)
 		while (bytes < 0 && errno == EINTR && request.kind != Kind::become_sm);
 	if (bytes == static_cast<ssize_t>(size))
 		return socket;
-	// weftd has exited, whether or not it has read the request.
+	// weftd has exited, whether it has read the request or not.
 	const bool gone = bytes >= 0 || errno == EPIPE || errno == ECONNRESET;
 	const int error = gone ? EIO : errno;
 	::close(socket);

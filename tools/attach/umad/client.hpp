@@ -20,8 +20,8 @@ int ask(Request &request, void *reply, std::size_t size);
 
 // Gets the node's description. Returns 0 or an errno.
 int describe(Description &description);
-// Returns the index of the port with this @number, or of any port if @number is 0 or negative; a
-// negative number on error.
+// Returns the index of the port with this @number, or of any port if @number is 0 or negative.
+// Returns a negative number on error.
 int find_port(const Description &description, int number);
 bool is_ca_name(const char *name);
 

@@ -34,7 +34,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 struct Opened {
 	int socket;
 	std::uint64_t token;
-	std::uint32_t agents; // a bit for each
+	std::uint32_t agents; // a bit for each registered agent
 	Opened *next;
 };
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -83,7 +83,7 @@ int reason()
 	return errno == EAGAIN ? EAGAIN : EIO;
 }
 
-// Returns true if weftd has closed the connection, and everything that it sent has been received.
+// Returns true if weftd has closed the connection and all its data has been received.
 bool has_ended(int port)
 {
 	char byte;
@@ -118,7 +118,7 @@ union Control {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-// Receives the first message, whose data fits. Returns 0 or an errno.
+// Receives the first message into @mad, which has space for it. Returns 0 or an errno.
 int receive(int port, ib_user_mad &mad, std::size_t data)
 {
 	iovec parts[] = {{&mad, sizeof(UserMad)}, {mad.data, data}};
@@ -198,7 +198,7 @@ int send(int port, ib_user_mad &mad, std::size_t data)
 	}
 	int error = 0;
 	while (::sendmsg(port, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-		// umad reports this errno for a device that was removed.
+		// The same errno as umad reports for a device that was removed.
 		error = errno == EPIPE || errno == ECONNRESET ? EIO : errno;
 		if (error == EAGAIN) {
 			pollfd room{port, POLLOUT, 0};
@@ -308,7 +308,7 @@ int umad_open_port(const char *ca_name, int portnum)
 		std::free(opened);
 		return -EIO;
 	}
-	// The descriptors of libibumad are non-blocking, too.
+	// Descriptors of libibumad are non-blocking, too.
 	::fcntl(socket, F_SETFL, O_NONBLOCK);
 	opened->socket = socket;
 	opened->token = reply.token;
@@ -418,8 +418,8 @@ int umad_send(int portid, int agentid, void *umad, int length, int timeout_ms, i
 	mad.timeout_ms = static_cast<std::uint32_t>(timeout_ms);
 	mad.retries = static_cast<std::uint32_t>(retries);
 	mad.agent_id = static_cast<std::uint32_t>(agentid);
-	// This is checked here because weftd does not answer sends: all its other errors are
-	// returned by umad_recv().
+	// Check this here, because weftd does not answer sends. All other errors are returned by
+	// umad_recv().
 	bool known;
 	{
 		const Lock lock;
@@ -456,7 +456,7 @@ int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 					errno = -error;
 				return error;
 			}
-		// Another thread may have received the message that this one was waiting for.
+		// Another thread may have received the message for which this thread has waited.
 		const Lock lock;
 		UserMad header;
 		int error = look(portid, header);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // A program sets the IsSM bit of its port by opening the file that umad_get_issm_path() returns,
-// and clears it by closing the file. There is no such file: this preloaded library implements
+// and clears it by closing the file. That file does not exist: this preloaded library implements
 // open() for its path.
 #include <cerrno>
 #include <climits>

@@ -10,7 +10,7 @@ using namespace explore;
 namespace
 {
 
-/* Checks that each case of a suite, or the named one, succeeds with the first @seeds seeds. */
+/* Checks that each case of a suite, or the given case, succeeds with the first @seeds seeds. */
 void expect_holds(const std::string &suite, std::uint64_t seeds)
 {
 	const bool full = std::getenv("WEFT_FULL") != nullptr;
@@ -69,7 +69,7 @@ TEST(Explorer, MadSendsCompleteOnceOnDeviceRemoval)
 {
 	expect_holds("mad_life_card.mgmt_03_device_removal_flushes_all_sends", 6);
 }
-/* A walk that began before it had the lock is found by the 375th seed. */
+/* The 375th seed finds an iteration that begins before it holds the lock. */
 TEST(Explorer, IpoibDestinationsCanBeRemovedDuringIteration)
 {
 	expect_holds("explore_destinations", 1000);
@@ -83,8 +83,8 @@ TEST(Explorer, ResourceTrackingSurvivesRaces)
 	expect_holds("explore_resources", 100);
 }
 /*
- * Tests an interface that goes down while it recovers, that recovers while it sends, that gets
- * other rings while it is read, and whose child is deleted while its device goes.
+ * Tests four scenarios: an interface goes down while it recovers, recovers while it sends, or gets
+ * other rings while its statistics are read; and its child is deleted while its device is removed.
  */
 TEST(Explorer, IpoibInterfaceCanGoDownDuringRecovery)
 {

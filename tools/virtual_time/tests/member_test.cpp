@@ -91,7 +91,7 @@ TEST(Member, MemberMayHaveNoDeadline)
 	EXPECT_FALSE(member.due());
 }
 
-// An invalid message is refused in every state, and changes none.
+// An invalid message is refused in every state, and does not change the state.
 TEST(Member, RejectsInvalidMessages)
 {
 	const auto refuses = [](Member member, Operation operation, std::uint64_t time = 0) {

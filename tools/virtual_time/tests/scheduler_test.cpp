@@ -136,8 +136,8 @@ public:
 		run_until([&] { return !ends.empty(); });
 	}
 
-	// The only member is waiting, and answers a call through the channel, whose two ends are
-	// `here` and `there`.
+	// The only member waits, and answers a call through the channel, whose two ends are `here`
+	// and `there`.
 	struct Called {
 		FileDescriptor member, here, there;
 	};
@@ -174,7 +174,7 @@ TEST_F(SchedulerTest, RunsOnlyOneMemberAtATime)
 	EXPECT_EQ(receive(first).operation, Operation::ack);
 	ask(first, Operation::request, 5 * kSecond);
 	char byte;
-	EXPECT_LT(::recv(second.get(), &byte, 1, MSG_DONTWAIT), 0); // the first still runs
+	EXPECT_LT(::recv(second.get(), &byte, 1, MSG_DONTWAIT), 0); // the first one still runs
 	ask(first, Operation::wait);
 	EXPECT_EQ(receive(second).operation, Operation::ack);
 	ask(second, Operation::request, 2 * kSecond);
@@ -192,8 +192,8 @@ TEST_F(SchedulerTest, RunsOnlyOneMemberAtATime)
 	EXPECT_TRUE(ends.empty());
 }
 
-// Local work that is posted or due waits during a member's turn: otherwise its result would depend
-// on which is faster.
+// Local work that is posted or due waits during a member's time slice. Otherwise its result would
+// depend on the relative speed of the processes.
 TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
 {
 	start({"node1"});
@@ -265,7 +265,7 @@ TEST_F(SchedulerTest, StopsWaitingForASilentMember)
 	EXPECT_TRUE(ends.empty());
 }
 
-// Calls a member that sends other messages all the while. Waiting for it must end at a limit.
+// Calls a member that sends other messages continuously. The wait for it must end at a limit.
 void SchedulerTest::flood(AnswerLimits limits)
 {
 	const Called called = call(limits);
@@ -297,8 +297,8 @@ TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInMessages)
 				"0.000000000 s"});
 }
 
-// The report names the disconnected member and the time. The others are disconnected, so that they
-// exit.
+// The report contains the name of the disconnected member and the time. The other members are
+// disconnected, so that they exit.
 TEST_F(SchedulerTest, ReportsADisconnectedMemberAndDisconnectsTheOthers)
 {
 	const auto first = join(1);
@@ -345,8 +345,8 @@ TEST_F(SchedulerTest, ReportsProtocolViolations)
 	run_until_closed(second);
 }
 
-// Peers that are not members are rejected and end nothing: unknown numbers, numbers in use, other
-// messages, and incomplete ones.
+// Connections that are not from members are rejected, and the run continues: unknown numbers,
+// numbers in use, other messages, and incomplete messages.
 TEST_F(SchedulerTest, RejectsUnknownMembers)
 {
 	const auto first = join(1);
@@ -366,7 +366,7 @@ TEST_F(SchedulerTest, RejectsUnknownMembers)
 }
 
 // Connections with a wrong member number are logged a few times, because such a guest waits forever
-// without a message of its own.
+// without an error message.
 TEST_F(SchedulerTest, LogsWrongMemberNumbers)
 {
 	std::ostringstream log;
@@ -384,7 +384,7 @@ TEST_F(SchedulerTest, LogsWrongMemberNumbers)
 	EXPECT_EQ(std::ranges::count(log.str(), '\n'), Scheduler::kMostLogged);
 }
 
-// The awaited member is reported by name, for the error message of a lab that hangs.
+// The awaited member is reported by name, for the error message if a lab hangs.
 TEST_F(SchedulerTest, ReportsWhichMemberIsAwaited)
 {
 	EXPECT_EQ(scheduler->awaited(), "node1, node2, not yet on the time server");
@@ -404,8 +404,8 @@ TEST_F(SchedulerTest, ReportsWhichMemberIsAwaited)
 	EXPECT_EQ(scheduler->awaited(), "");
 }
 
-// The number of connections without a member number is limited. Another one is refused, and
-// accepted after one has been closed.
+// The number of connections without a member number is limited. Another one is refused until one
+// has been closed.
 TEST_F(SchedulerTest, UnidentifiedConnectionsAreLimited)
 {
 	std::vector<FileDescriptor> silent;
@@ -439,7 +439,8 @@ TEST_F(SchedulerTest, AcceptsFragmentedMessages)
 	EXPECT_EQ(receive(only).sequence, 7u);
 }
 
-// A member that reads nothing is dropped once its socket is full; nothing is kept for it.
+// A member that does not read is disconnected when its socket is full. Messages are not queued for
+// it.
 TEST_F(SchedulerTest, MembersThatDoNotReadAreDisconnected)
 {
 	start({"node1"});
