@@ -28,7 +28,7 @@ namespace
 
 using Words = std::vector<std::string>;
 
-// Exit statuses of a command that could not be run, as a shell has them.
+// Exit statuses of a command that cannot be run, as a shell returns them.
 constexpr int kNotExecutable = 126;
 constexpr int kNotFound = 127;
 
@@ -78,7 +78,7 @@ void check_node(const std::filesystem::path &socket, const std::string &node)
 			node));
 }
 
-// Becomes the command.
+// Executes the command in this process.
 [[noreturn]] void execute(Words command)
 {
 	std::vector<char *> pointers;

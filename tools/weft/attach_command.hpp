@@ -15,8 +15,8 @@ class App;
 namespace weft::cli
 {
 
-// Adds `weft attach`, and to @guest_commands what own_words() needs of it. @socket_directory
-// outlives @app.
+// Adds `weft attach`, and adds to @guest_commands the description that own_words() needs.
+// @socket_directory must outlive @app.
 void add_attach(CLI::App &app, const std::filesystem::path &socket_directory,
 		std::vector<GuestCommand> &guest_commands);
 

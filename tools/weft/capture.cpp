@@ -39,7 +39,7 @@ namespace
 
 using nlohmann::json;
 
-// Bytes that weftd may have recorded and the reader not yet taken.
+// Limit of the bytes that weftd has recorded and the reader has not yet received.
 constexpr off_t kMostBehind = 256 << 20;
 constexpr off_t kFreedAtOnce = 1 << 20;
 
@@ -50,8 +50,8 @@ constexpr off_t kFreedAtOnce = 1 << 20;
 
 /*
  * Copies the file that weftd writes to standard output while it grows. The file is unlinked as soon
- * as it is open, and data that was copied is deallocated, so that the file only uses space for data
- * that the reader has not read yet.
+ * as it is open, and copied data is deallocated, so the file occupies only the space of data that
+ * the reader has not received yet.
  */
 class Follower
 {
@@ -76,10 +76,10 @@ public:
 	Follower &operator=(const Follower &) = delete;
 
 	const std::filesystem::path &path() const { return path_; }
-	// Readable after the file has grown.
+	// Returns a descriptor that is readable after the file has grown.
 	int changes() const { return changes_.get(); }
 
-	// Called when weftd has opened the file.
+	// Must be called when weftd has opened the file.
 	void forget_name()
 	{
 		if (!named_)
@@ -90,7 +90,7 @@ public:
 
 	enum class Passed { all, part, reader_gone };
 
-	// Writes some of the new packets, without waiting if standard output is ready.
+	// Writes some of the new packets. Does not wait if standard output is ready.
 	Passed pass_on()
 	{
 		std::array<char, PIPE_BUF> buffer;
@@ -102,8 +102,8 @@ public:
 			fail("the capture");
 		if (bytes == 0)
 			return Passed::all;
-		// A pipe that is ready accepts this much at once. One that is full waits in poll(),
-		// which signals interrupt.
+		// A pipe that is ready accepts this amount at once. If it is full, this waits in
+		// poll(), which signals interrupt.
 		pollfd out{STDOUT_FILENO, POLLOUT, 0};
 		if (::poll(&out, 1, 0) <= 0)
 			return Passed::part;
@@ -123,7 +123,7 @@ private:
 	{
 		if (done_ - freed_ < kFreedAtOnce)
 			return;
-		// Where the file system cannot, it stays until the end.
+		// If the file system does not support this, the data is deallocated at the end.
 		::fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, freed_,
 			    done_ - freed_);
 		freed_ = done_;
@@ -136,7 +136,7 @@ private:
 	const FileDescriptor file_;
 	const FileDescriptor changes_;
 	bool named_ = true;
-	off_t done_ = 0;  // passed on
+	off_t done_ = 0;  // number of bytes that were written to standard output
 	off_t freed_ = 0; // number of bytes that were deallocated
 };
 
@@ -154,7 +154,7 @@ int left_of(const Clock::time_point *end)
 void capture(const std::filesystem::path &socket_directory, const std::string &link,
 	     const std::string &file, double seconds)
 {
-	// The capture is stopped cleanly, and the file is complete.
+	// Signals stop the capture cleanly, so that the file is complete.
 	const auto signals = signal_descriptor({SIGINT, SIGTERM, SIGHUP});
 	std::optional<Follower> follower;
 	if (file == "-") {
@@ -187,7 +187,8 @@ void capture(const std::filesystem::path &socket_directory, const std::string &l
 			break;
 		if (passed == Follower::Passed::all && !recording)
 			break;
-		// An error of standard output is reported without being asked for: no reader.
+		// An error of standard output, for example that the reader has exited, is reported
+		// even if no events are requested.
 		const bool more = passed == Follower::Passed::part;
 		pollfd waiting[] = {
 			{signals.get(), POLLIN, 0},

@@ -10,8 +10,8 @@ namespace weft::cli
 {
 
 // Captures until a signal arrives, weftd exits or @seconds have passed (0: no limit). If @file is
-// "-", each packet is written to standard output as soon as it is recorded; a reader that closes
-// the pipe stops the capture.
+// "-", each packet is written to standard output as soon as it is recorded. The capture stops if
+// the reader closes the pipe.
 void capture(const std::filesystem::path &socket_directory, const std::string &link,
 	     const std::string &file, double seconds);
 

@@ -16,7 +16,7 @@ namespace
 
 using Words = std::vector<std::string>;
 
-// The optimal string alignment distance.
+// Returns the optimal string alignment distance.
 std::size_t distance(std::string_view a, std::string_view b)
 {
 	std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
@@ -35,7 +35,7 @@ std::size_t distance(std::string_view a, std::string_view b)
 	return last[b.size()];
 }
 
-// "weft lab shell", of a command.
+// Returns the full name of a command, such as "weft lab shell".
 std::string path_of(const CLI::App &command)
 {
 	const CLI::App *parent = command.get_parent();
@@ -46,7 +46,7 @@ std::string path_of(const CLI::App &command)
 			 std::span<const std::string> candidates)
 {
 	std::string text = path_of(command) + " has no " + what + " '" + printable(word) + "'";
-	// Dashes are no part of what two names have in common.
+	// Leading dashes do not count as common letters.
 	const std::string dashes = word.substr(0, word.find_first_not_of('-'));
 	if (const std::string meant = nearest(word.substr(dashes.size()), candidates);
 	    !meant.empty())
@@ -54,7 +54,7 @@ std::string path_of(const CLI::App &command)
 	throw UsageError(text + "\nTry '" + path_of(command) + " --help'.");
 }
 
-// Searches a command and those above it, whose options may follow the command's name.
+// Searches a command and the commands above it, whose options may follow the command's name.
 const CLI::Option *find_option(const CLI::App *command, const std::string &name)
 {
 	for (; command; command = command->get_parent())

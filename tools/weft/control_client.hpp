@@ -16,11 +16,11 @@ class ControlClient
 {
 public:
 	// Connects to the weftd that serves @socket_directory. If there is none, throws
-	// std::runtime_error with advice.
+	// std::runtime_error with a remedy.
 	explicit ControlClient(const std::filesystem::path &socket_directory);
 
-	// Asks for @command with @arguments and returns its result. Throws std::runtime_error with
-	// weftd's reason if it refuses.
+	// Sends @command with @arguments and returns the result. If weftd refuses the request,
+	// throws std::runtime_error with its reason.
 	nlohmann::json call(const std::string &command,
 			    nlohmann::json arguments = nlohmann::json::object());
 

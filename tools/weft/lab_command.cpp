@@ -47,7 +47,7 @@ std::filesystem::path program_below(const std::string &name)
 }
 
 // Executes the session program, which implements these commands, in this process. Returns only by
-// throwing.
+// an exception.
 [[noreturn]] void become(const std::string &name, const std::filesystem::path &socket_directory,
 			 const Words &words)
 {
@@ -86,7 +86,7 @@ public:
 	{
 		return add(app_.add_flag(name, description), Kind::flag);
 	}
-	// May be given again.
+	// Adds an option that may be given more than once.
 	CLI::Option *list(const std::string &name, const std::string &description)
 	{
 		return add(app_.add_option(name, description)->take_all(), Kind::list);
@@ -136,7 +136,7 @@ private:
 	std::vector<std::pair<CLI::Option *, Kind>> options_;
 };
 
-// Options that describe the guests of all hosts that the lab file does not describe.
+// Adds the options for guests of hosts whose settings are not in the lab file.
 std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 {
 	auto passed = std::make_shared<Passed>(app);
@@ -165,7 +165,7 @@ std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 	return passed;
 }
 
-// `up` or `run` with its options.
+// Returns the arguments of the session program for `up` or `run`.
 Words session_words(const std::string &command, const Passed &passed)
 {
 	// weftd is in weft's directory.
@@ -207,7 +207,7 @@ void apply(const std::filesystem::path &socket_directory, const std::string &fil
 		if (!as_json)
 			std::cout << printable(line.get<std::string>()) << '\n';
 	std::cout << std::flush;
-	// Guests follow the hosts that were added or removed.
+	// The session starts and stops the guests of hosts that were added or removed.
 	if (dry_run || result.at("changes").empty() ||
 	    !std::filesystem::exists(socket_directory / "lab.sock"))
 		return;

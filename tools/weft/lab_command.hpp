@@ -15,11 +15,12 @@ class App;
 namespace weft::cli
 {
 
-// Programs of their own run guests and serve pages: session/weft-session and web/weft-web, which
-// weft executes with the options that it was given.
-// @socket_directory and @as_json outlive @app.
+// These commands are implemented by other programs, session/weft-session and web/weft-web, which
+// weft executes with the options that it was given. @socket_directory and @as_json must outlive
+// @app.
 
-// Adds `weft lab up|shell|apply|down`, and to @guest_commands what own_words() needs of it.
+// Adds `weft lab up|shell|apply|down`, and adds to @guest_commands the descriptions that
+// own_words() needs.
 void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json,
 	     std::vector<GuestCommand> &guest_commands);
 // Adds `weft topology`, which the session program implements, too.

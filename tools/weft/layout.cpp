@@ -13,13 +13,13 @@ namespace
 {
 
 constexpr int kMargin = 20;
-// Maximum number of hosts with large boxes, on all switches and on one.
+// Maximum number of hosts with large boxes, in total and below one switch.
 constexpr int kMostLarge = 12, kMostLargeBelow = 8;
-// Up to this many switches with hosts stay in one row below other switches.
+// Maximum number of switches with hosts in one row, if there are other switches above them.
 constexpr int kMostInRow = 24;
-// Width to height of a drawing, as of a screen.
+// Ratio of width to height of a drawing, as of a screen.
 constexpr double kAspect = 1.6;
-constexpr int kAbove = 80; // height for the curved links within the first row
+constexpr int kAbove = 80; // height of the curved links within the first row
 
 struct Sizes {
 	int box_width, box_height, gutter, row_gap, tier_gap, block_gap;
@@ -33,13 +33,13 @@ Sizes sizes_of(bool compact, std::size_t longest_name)
 	return {width, 20, 14, 6, 150, 10};
 }
 
-// A switch with hosts, and these; without a switch, the nodes that belong to none.
+// A switch and its hosts, or the nodes that are linked to no switch.
 struct Block {
 	std::optional<std::size_t> head;
 	std::vector<std::size_t> below;
 };
 
-// The hosts of a block are arranged in `columns` columns, and the blocks in rows of `across`.
+// Arrangement of the blocks in rows of `across`, and of the hosts of a block in `columns` columns.
 struct Grid {
 	int columns = 1, across = 1;
 };
@@ -69,7 +69,7 @@ public:
 private:
 	bool is(std::size_t node, NodeKind kind) const { return nodes_[node].kind == kind; }
 
-	// The first switch that a node is linked to.
+	// Returns the first switch to which a node is linked.
 	std::optional<std::size_t> home_of(std::size_t node) const
 	{
 		for (const auto other : neighbours_[node])
@@ -78,7 +78,8 @@ private:
 		return std::nullopt;
 	}
 
-	// A switch's distance from the nearest one with hosts; 0 if there is none in reach.
+	// Sets each switch's tier, which is its distance from the nearest switch with hosts, or 0
+	// if none can be reached.
 	void find_tiers()
 	{
 		std::deque<std::size_t> waiting;
@@ -140,7 +141,7 @@ private:
 	{
 		return columns * (sizes_.box_width + sizes_.gutter) + sizes_.block_gap;
 	}
-	// The height does not include the space below the blocks.
+	// Returns the height of a block, without the space below the blocks.
 	int block_height(int columns) const
 	{
 		const int rows = (most_below() + columns - 1) / columns;
@@ -252,7 +253,7 @@ Layout Arrangement::place()
 		if (block.head)
 			put(layout, *block.head, x + (width - sizes_.box_width) / 2, top,
 			    static_cast<int>(number));
-		// A last or only row that is not full is centred if lines are straight.
+		// If lines are straight, centre a last or only row that is not full.
 		const int used = std::min(grid.columns, static_cast<int>(block.below.size()));
 		const int indent =
 			compact_ ? 0

@@ -17,7 +17,7 @@ enum class NodeKind { switch_node, host, manager };
 struct Node {
 	std::string name;
 	NodeKind kind;
-	std::string detail; // a second line, where boxes are large
+	std::string detail; // a second line, if boxes are large
 };
 
 struct Box {
@@ -30,7 +30,7 @@ struct Box {
 struct Layout {
 	int width = 0, height = 0;
 	int box_width = 0, box_height = 0;
-	int gutter = 0;       // before each column of a block, in which lines run
+	int gutter = 0;       // space before each column of a block, for lines
 	bool compact = false; // show only names, because there are many hosts
 	std::vector<Box> boxes;
 	std::map<std::string, std::size_t> by_name;
@@ -42,7 +42,7 @@ struct Layout {
 	}
 };
 
-// @links are pairs of nodes' names; those of unknown nodes are passed over.
+// Computes the positions. @links are pairs of names; links of unknown nodes are ignored.
 Layout lay_out(const std::vector<Node> &nodes,
 	       const std::vector<std::pair<std::string, std::string>> &links);
 

@@ -40,7 +40,7 @@ using namespace weft;
 using cli::ControlClient;
 using nlohmann::json;
 
-// The exit status of a command line that cannot be carried out as written.
+// The exit status for an invalid command line.
 constexpr int kUsageStatus = 2;
 
 struct Options {
@@ -50,7 +50,7 @@ struct Options {
 
 void print(const Options &options, const json &result, const std::string &text)
 {
-	// The output is ASCII: escaped as in JSON, so that it contains no control sequences of
+	// The output is ASCII with JSON's escapes, so that it contains no control sequences of
 	// terminals.
 	std::cout << (options.as_json ? result.dump(2, ' ', true) + '\n' : text);
 }
@@ -72,7 +72,8 @@ void write_file(const std::string &file, const std::string &text)
 		fail_to_write(file);
 }
 
-// Otherwise the next file or socket that is opened would be a standard stream.
+// Opens standard streams that are closed. Otherwise, the next file or socket that is opened would
+// become a standard stream.
 void open_standard_streams()
 {
 	for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -80,7 +81,8 @@ void open_standard_streams()
 			(void)::open("/dev/null", O_RDWR);
 }
 
-// Throws if part of the output could not be written, for example because a disk is full.
+// Throws an exception if a part of the output cannot be written, for example because a disk is
+// full.
 void flush_output()
 {
 	if (!std::cout.flush() || std::ferror(stdout))

@@ -41,7 +41,7 @@ string escaped(const string &text)
 			result += "&quot;";
 			break;
 		default:
-			// XML has no control characters.
+			// XML does not permit control characters.
 			result += static_cast<unsigned char>(c) < ' ' ? '?' : c;
 		}
 	}
@@ -102,7 +102,7 @@ struct Line {
 	int label_x, label_y;
 };
 
-// @lane keeps links between the same two nodes apart.
+// Returns the line for a link. @lane separates links between the same two nodes.
 Line line_between(const Layout &layout, const Box &from, const Box &to, int lane)
 {
 	const int step = layout.compact ? 4 : 14;
@@ -113,7 +113,8 @@ Line line_between(const Layout &layout, const Box &from, const Box &to, int lane
 	const bool one_block = from.block >= 0 && from.block == to.block;
 	if (layout.compact && one_block &&
 	    (from.node.kind == NodeKind::switch_node) != (to.node.kind == NodeKind::switch_node)) {
-		// Below its switch: along the columns, as a stair, not through other hosts.
+		// The line from a switch to a host below it runs between the columns, and not
+		// through other hosts.
 		const Box &head = from.node.kind == NodeKind::switch_node ? from : to;
 		const Box &host = &head == &from ? to : from;
 		const int trunk = host.x - layout.gutter / 2;
@@ -123,7 +124,7 @@ Line line_between(const Layout &layout, const Box &from, const Box &to, int lane
 			trunk, host.y};
 	}
 	if (y1 == y2) {
-		// Nodes of one row: around those between.
+		// Nodes of one row: the line runs around the nodes between them.
 		const int depth = layout.compact
 					  ? std::min(70, 24 + std::abs(x2 - x1) / 12) + 4 * lane
 					  : 60 + 14 * lane;
@@ -132,7 +133,7 @@ Line line_between(const Layout &layout, const Box &from, const Box &to, int lane
 			(x1 + x2) / 2, y1 - depth / 2};
 	}
 	if (layout.compact && from.block >= 0 && to.block >= 0 && from.x == to.x) {
-		// Blocks of one column: the line passes the blocks between them.
+		// Blocks of one column: the line runs around the blocks between them.
 		const int side = std::max(0, std::min(from.x, to.x) - layout.gutter - 4 * lane);
 		return {fmt::format("M{} {}Q{} {} {} {}", x1, y1, side, (y1 + y2) / 2, x2, y2),
 			side, (y1 + y2) / 2};

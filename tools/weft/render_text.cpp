@@ -22,7 +22,7 @@ string text(const json &object, const char *key)
 	return printable(object.at(key).get<string>());
 }
 
-// The settings that are not what a link has by itself.
+// Returns the settings that differ from a link's defaults.
 string unusual(const json &settings)
 {
 	static const std::map<string, string> kUsual{
@@ -39,7 +39,7 @@ string unusual(const json &settings)
 	return result;
 }
 
-// Uses the names of PortPhysicalState: a link that is plugged in and not up is polling until
+// Uses the names of PortPhysicalState. A link that is plugged in but not up is polling until
 // training ends, or while an end is disabled.
 const char *link_state(const json &link)
 {
@@ -68,7 +68,8 @@ string trunk_text(const json &trunk)
 		if (const auto number = trunk.at(count).get<std::uint64_t>(); number != 0)
 			out += fmt::format(" {}={}", count, number);
 	out += '\n';
-	// This may be any client, so it does not appear as the reason why there is no connection.
+	// The refused client may be any program, so it is not given as the reason why there is no
+	// connection.
 	if (!trunk.at("refusal").is_null())
 		out += fmt::format("    last refused {}\n", text(trunk, "refusal"));
 	return out;

@@ -23,7 +23,7 @@ constexpr std::array<const char *, 7> kNoErrors{
 	"xmit_packets",           "rcv_packets",           "xmit_data", "rcv_data",
 	"multicast_xmit_packets", "multicast_rcv_packets", "xmit_wait"};
 
-// A sample's counters by name, from its columns.
+// Gives access to a sample's counters by name, from its columns.
 class Sample
 {
 public:
@@ -65,11 +65,11 @@ private:
 struct Row {
 	string name, rate, faults;
 	bool up;
-	double bits[2]{}, packets[2]{}; // each second, from either end
+	double bits[2]{}, packets[2]{}; // per second, from each end
 	double errors = 0, new_errors = 0, waits = 0;
 };
 
-// Rate of a counter that only increases; a restarted daemon counts from zero.
+// Returns the rate of a counter that only increases. A restarted daemon counts from zero.
 double rate(double before, double after, double seconds)
 {
 	return seconds > 0 && after > before ? (after - before) / seconds : 0;
@@ -125,7 +125,7 @@ string scaled(double value)
 				  value < 9.95 && value != std::floor(value) ? 1 : 0);
 }
 
-// A link that loses packets does not look like a healthy one.
+// Returns the state of a link. A link that loses packets must not look like a healthy one.
 const char *state_of(const Row &row)
 {
 	if (!row.up)
@@ -192,7 +192,7 @@ string top_text(const json &fabric, const json &before, const json &now, const T
 				    "LINK", longest, "STATE", "SPEED", "> bit/s", "< bit/s",
 				    "> pkt/s", "< pkt/s", "errors", "err/s", "waits/s"));
 	const std::size_t room = view.height > lines.size() ? view.height - lines.size() : 0;
-	// If the screen is too small, its last line reports what is left out.
+	// If the screen is too small, its last line reports how many links are omitted.
 	const std::size_t fits = !view.height || rows.size() <= room ? rows.size()
 				 : room                              ? room - 1
 								     : 0;

@@ -9,8 +9,8 @@
 namespace weft::cli
 {
 
-// Blocks these signals and returns a descriptor that reports them, for programs that must end in
-// order.
+// Blocks these signals and returns a descriptor that reports them, for programs that must clean up
+// before they exit.
 FileDescriptor signal_descriptor(std::initializer_list<int> numbers);
 
 } // namespace weft::cli

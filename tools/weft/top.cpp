@@ -40,8 +40,8 @@ void write_all(const std::string &text)
 	}
 }
 
-// Owns the terminal: keys are read at once and not echoed, an alternate screen is used, and the
-// cursor is hidden. The destructor restores the terminal.
+// Configures the terminal: keys are read at once and not echoed, an alternate screen is used, and
+// the cursor is hidden. The destructor restores the terminal.
 class Screen
 {
 public:
@@ -89,10 +89,10 @@ TopView view_of_terminal(bool terminal)
 	return view;
 }
 
-// A description shows faults that were injected later.
+// Maximum age of the fabric's description, which shows faults that were injected later.
 constexpr auto kDescriptionAge = std::chrono::seconds(5);
 
-// Returns true if the fabric is not the one that was described.
+// Returns true if the fabric differs from its description.
 bool changed(const json &fabric, const json &sample)
 {
 	const auto &ports = sample.at("ports");
@@ -107,7 +107,7 @@ bool changed(const json &fabric, const json &sample)
 
 enum class Event { time, again, end };
 
-// Waits until @until, a key or a signal. Keys change @order.
+// Waits for @until, a key or a signal, whichever is first. Keys change @order.
 Event wait(Clock::time_point until, int signals, bool keys, TopOrder &order)
 {
 	for (;;) {
@@ -164,7 +164,8 @@ void run_top(const std::filesystem::path &socket_directory, double interval, uns
 		else
 			write_all(text + '\n');
 	};
-	// Printed at once on a screen, without rates; elsewhere only when complete.
+	// On a screen, show the table at once, without rates. Otherwise print it only when it is
+	// complete.
 	if (screen)
 		show();
 	for (;;) {

@@ -19,21 +19,22 @@ class LogHistory;
 class LabRuntime;
 class StateFile;
 
-// Records the armed faults of the lab's cards: they happen meanwhile, without a request.
+// Records the armed faults of the lab's cards, because they occur without a request.
 void record_armed_faults(const LabRuntime &runtime, StateFile &state);
 
-// Handles the requests and captures of one client. Does not depend on sockets.
+// Handles the requests and captures of one client. Does not use sockets.
 class ControlSession
 {
 public:
-	// @log contains the log lines that clients can read; it may be null. @state records the
-	// client's changes; it may be null.
+	// @log contains the log lines that clients can read, or is null. @state records the
+	// client's changes, or is null.
 	ControlSession(LabRuntime &runtime, std::function<void()> shut_down,
 		       std::shared_ptr<LogHistory> log = {}, std::shared_ptr<StateFile> state = {});
 	// Stops the captures that the client started.
 	~ControlSession();
 
-	// Handles one line, without its line feed. It never throws for the contents of the line.
+	// Handles one line, without its line feed. It never throws because of the contents of the
+	// line.
 	std::string handle(std::string_view line);
 
 private:
@@ -46,12 +47,12 @@ private:
 	std::unique_ptr<Captures> captures_;
 };
 
-// Serves clients of the socket @path on @loop; each has a session of its own.
+// Serves clients of the socket @path on @loop. Each client has a session.
 class ControlServer
 {
 public:
 	// Throws std::system_error as UnixListener does. Created and destroyed on any thread except
-	// the loop's; @runtime and @loop outlive it.
+	// the loop's. @runtime and @loop must outlive the server.
 	ControlServer(Loop &loop, LabRuntime &runtime, const std::filesystem::path &path,
 		      std::function<void()> shut_down, std::shared_ptr<LogHistory> log = {},
 		      std::shared_ptr<StateFile> state = {});

@@ -25,11 +25,11 @@ namespace
 // Maximum length of a line; a lab file with about a thousand hosts fits.
 constexpr std::size_t kLongestLine = 1 << 20;
 
-// Maximum number of clients; further ones are refused.
+// Maximum number of clients. More are refused.
 constexpr std::size_t kMostClients = 64;
 
-// How often the state file gets the counts of armed faults, which decrease as the faults happen.
-// This costs the cards nothing, unlike a notification of each fault.
+// Interval at which the counts of armed faults are stored in the state file. They decrease as the
+// faults occur. Polling costs the cards nothing, unlike a notification of each fault.
 constexpr auto kFaultsPeriod = std::chrono::seconds(1);
 
 } // namespace
@@ -64,8 +64,8 @@ public:
 	}
 
 private:
-	// One request is answered before the next is read, so a client that does not read its
-	// answers only holds up itself.
+	// A client of the socket. Each request is answered before the next one is read, so a client
+	// that does not read its answers delays only itself.
 	class Client
 	{
 	public:
@@ -81,7 +81,7 @@ private:
 		}
 
 	private:
-		// At most one line is handled, so that a client that sends many does not delay the
+		// Handles at most one line, so that a client that sends many does not delay the
 		// others.
 		void work()
 		{
@@ -104,8 +104,8 @@ private:
 
 		bool has_line() const { return line_end_ != std::string::npos; }
 
-		// Returns false if no further line can be read: the client has disconnected, or the
-		// line is too long.
+		// Returns false if no other line can be read, because the client has disconnected
+		// or the line is too long.
 		bool read()
 		{
 			std::array<char, 4096> bytes;
@@ -148,7 +148,7 @@ private:
 		std::string input_;
 		// length of its first line, once that is complete
 		std::size_t line_end_ = std::string::npos;
-		std::string output_; // not empty while an answer is being sent
+		std::string output_; // empty unless an answer is being sent
 		std::size_t sent_ = 0;
 		Watch watch_;
 	};

@@ -155,7 +155,7 @@ json set_link_state(LabRuntime &runtime, const json &request, bool up)
 	return describe(link);
 }
 
-// All settings are checked before the first one is applied.
+// Changes settings of a link. Checks all settings before it applies the first one.
 json set_link(LabRuntime &runtime, const json &request)
 {
 	const auto settings = request.find("settings");
@@ -191,8 +191,8 @@ std::vector<std::string> ends_of_link(LabRuntime &runtime, const std::string &na
 	return {};
 }
 
-// Returns the counters of all linked ports, or of those that "port" names: one, a node's, or those
-// at the ends of a link.
+// Returns the counters of all linked ports, or of those that "port" selects: one port, the ports of
+// a node, or those at the ends of a link.
 json counters(LabRuntime &runtime, const json &request)
 {
 	const bool all = !request.contains("port");
@@ -366,8 +366,8 @@ json read_log(const LabRuntime &runtime, LogHistory *log, const json &request)
 		throw BadRequest(fmt::format("the log has no part '{}'; its parts are sm, link, "
 					     "trunk, switch, fabric, control, weftd, and the hosts",
 					     part));
-	// The last number is read first, so a line that is added meanwhile is reported twice and
-	// not lost.
+	// The last number is read first. A line that is added meanwhile is then reported twice, and
+	// none is lost.
 	json result{{"last", log->last()}, {"lines", json::array()}};
 	for (const auto &line : log->after(after, part)) {
 		const auto level = spdlog::level::to_string_view(line.level);
@@ -385,7 +385,7 @@ json enable_manager(LabRuntime &runtime, bool enable)
 	auto &manager = manager_of(runtime);
 	manager.set_enabled(enable);
 	spdlog::info("subnet manager {}", enable ? "enabled" : "disabled");
-	// The subnet manager's state changes only later, so it is not in the reply.
+	// The subnet manager's state changes later, so it is not in the reply.
 	return {{"node", kSmNode}, {"enabled", enable}};
 }
 
@@ -403,7 +403,7 @@ struct ControlSession::Captures {
 		const auto found = running.find(link);
 		if (found == running.end())
 			return;
-		// Another client may have started a capture there since.
+		// Another client may have started a capture on this link since.
 		if (link->capture() == found->second)
 			link->set_capture(nullptr);
 		found->second->flush();
@@ -451,7 +451,7 @@ struct ControlSession::Captures {
 		return {{"links", names}};
 	}
 
-	// Writes out all packets, and returns their number.
+	// Writes all packets to the file, and returns their number.
 	json progress() const
 	{
 		std::uint64_t packets = ethernet.flush();
@@ -485,7 +485,7 @@ namespace
 // value, and a line has space for tens of thousands of levels.
 constexpr int kMostLevels = 8;
 
-// Returns a value that is no object if @line is not valid JSON or has too many levels.
+// Returns a value that is not an object if @line is not valid JSON or has too many levels.
 json parse_request(std::string_view line)
 {
 	bool too_deep = false;
@@ -568,8 +568,8 @@ std::string ControlSession::handle(std::string_view line)
 			throw BadRequest(fmt::format("there is no command '{}'", name));
 		const bool recorded = request.value("record", true);
 		answer["result"] = command->second(request);
-		// The request is recorded before the client is answered, so that every change that
-		// was confirmed can be restored.
+		// Record the request before the client is answered, so that every confirmed change
+		// can be restored.
 		if (state_ && recorded)
 			state_->record(request, answer["result"]);
 		// A lab file may have replaced cards.
@@ -579,7 +579,7 @@ std::string ControlSession::handle(std::string_view line)
 	} catch (const std::exception &reason) {
 		answer["error"] = reason.what();
 	}
-	// An error may contain text of the client that is not valid UTF-8.
+	// An error message may contain the client's text, which may be invalid UTF-8.
 	return answer.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

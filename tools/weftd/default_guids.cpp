@@ -11,7 +11,7 @@ namespace
 
 constexpr ib::Guid kVendor = 0x0002c90300000000, kFurtherVendor = 0x0002c90400000000;
 
-// FNV-1a, folded. std::hash may differ between builds.
+// FNV-1a, folded. std::hash cannot be used, because it may differ between builds.
 std::uint32_t hash(std::string_view text)
 {
 	std::uint64_t value = 0xcbf29ce484222325;

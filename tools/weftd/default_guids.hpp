@@ -11,16 +11,16 @@ namespace weft::weftd
 {
 
 /*
- * Default GUIDs look like those of a vendor: 00:02:c9 identifies a company, and its adapters have
- * 03 next. Locally administered GUIDs (0x02 in the top byte) cannot be used, because some software
- * listens on its node's GUID as a service ID (SRP targets do), and service IDs with that top byte
- * are assigned by communication managers (IBA A3.2.3.3).
+ * Default GUIDs look like those of a vendor: 00:02:c9 identifies a company, whose adapters have 03
+ * as the next byte. Locally administered GUIDs (0x02 in the top byte) cannot be used, because some
+ * software, such as SRP targets, listens on its node's GUID as a service ID. Communication managers
+ * assign service IDs with that top byte themselves (IBA A3.2.3.3).
  *
- * 18 bits of the rest are derived from the lab's name, so that labs differ, and a lab has the same
- * GUIDs at each start; 14 bits are the number of the node. The subnet manager has the lowest
- * number, because among managers of equal priority the lower GUID is master. Further hosts, which
- * only subnets without guests have, have 04 instead of 03, 16 bits from the name and 16 bits for
- * the number.
+ * 18 of the other bits are derived from the lab's name, so that labs differ, and a lab has the same
+ * GUIDs at each start. 14 bits are the number of the node. The subnet manager has the lowest
+ * number, because among managers of equal priority the lower GUID is master. Hosts beyond this
+ * range, which only subnets without guests have, have 04 instead of 03, 16 bits from the name and
+ * 16 bits for the number.
  */
 class DefaultGuids
 {
@@ -30,9 +30,9 @@ public:
 
 	explicit DefaultGuids(std::string_view lab_name);
 
-	// The GUIDs of a node's ports follow its own.
+	// The GUIDs of a node's ports follow the node's GUID.
 	ib::Guid subnet_manager() const { return base_ + kPerEndNode - 2; }
-	// These return 0 if there is no GUID left for host or switch @index.
+	// Return the GUID of host or switch @index, or 0 if there is none left.
 	ib::Guid host(std::size_t index) const
 	{
 		if (index < kFirstHosts)

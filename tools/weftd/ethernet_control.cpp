@@ -152,7 +152,7 @@ bool EthernetCaptures::full() const
 
 void EthernetCaptures::stop()
 {
-	// The link may have been removed, or may have another client's capture.
+	// The link may have been removed, or another client may have started a capture on it.
 	for (const auto &attachment : network_.state().attachments)
 		if (std::ranges::find(running_, attachment.link.capture) != running_.end())
 			network_.set_capture(attachment.name, nullptr);

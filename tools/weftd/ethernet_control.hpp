@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Responses of the control socket about a lab's Ethernets.
+// Responses of the control socket about a lab's Ethernet segments.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 namespace weft::weftd
 {
 
-// Describes a link like an InfiniBand link, without settings that it does not have.
+// Describes a link like an InfiniBand link, with only the settings that it has.
 nlohmann::json describe_ethernet_link(const ethernet::LinkState &link);
-// Returns "ethernet" of "fabric.show": switches, attachments, links.
+// Returns "ethernet" of "fabric.show": switches, attachments and links.
 nlohmann::json describe_ethernet(const ethernet::NetworkState &state);
-// Describes an attachment: "ethernet" of its host.
+// Describes an attachment, as "ethernet" of its host.
 nlohmann::json describe_attachment(const ethernet::AttachmentState &attachment);
 // Returns "ethernet" of "fabric.sample": the names of the counters, the ports with their values,
 // whether each link is up, and the links that have a guest or a card at their end.
 nlohmann::json observe_ethernet(const ethernet::NetworkState &state);
-// Returns values by port and counter.
+// Returns counters by port and name.
 nlohmann::json ethernet_counters(const ethernet::NetworkState &state);
 
 // The captures of Ethernet links that one client has started.
@@ -33,13 +33,13 @@ class EthernetCaptures
 public:
 	explicit EthernetCaptures(ethernet::Network &network) : network_(network) {}
 
-	// Returns the attachments that @name selects: that of one link, or all of the Ethernet with
-	// that name; none if there is no such link or Ethernet.
+	// Returns the attachments that @name selects: that of one link, or all of the segment with
+	// that name. Returns none if there is no such link or segment.
 	std::vector<ethernet::AttachmentState> find(const std::string &name) const;
 	// Records the links of @attachments to @file. Throws std::runtime_error.
 	void start(const std::vector<ethernet::AttachmentState> &attachments,
 		   const std::filesystem::path &file, std::uint64_t most_bytes, bool at_once);
-	// Writes out all frames, and returns their number.
+	// Writes all frames to the file, and returns their number.
 	std::uint64_t flush() const;
 	bool full() const;
 	void stop();

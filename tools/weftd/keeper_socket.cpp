@@ -21,8 +21,8 @@ namespace weft::weftd
 namespace
 {
 
-// A record is a line with a verb and the card's name, and what it is about: a message, or the ID of
-// a connection. The largest message is that with the client's version.
+// Maximum length of a record. A record consists of a line with a verb and the card's name, followed
+// by a message or the ID of a connection. The largest message is the one with the client's version.
 constexpr std::size_t kLongestRecord = 16 << 10;
 // Number of characters of an invalid record that are logged.
 constexpr std::size_t kMostLogged = 64;
@@ -62,7 +62,8 @@ void KeeperSocket::gone(const std::string &name, const std::string &id)
 	send(kGone, name, {std::as_bytes(std::span(id))}, {});
 }
 
-// Waits if the program is slow, because it must have the message before the client gets a reply.
+// Sends a record. Waits if the program is slow, because the program must have the message before
+// the client gets a reply.
 void KeeperSocket::send(std::string_view what, const std::string &name,
 			const std::vector<std::span<const std::byte>> &parts,
 			const std::vector<int> &fds)
@@ -140,8 +141,8 @@ void KeeperSocket::receive(LabRuntime &runtime)
 	     std::move(fds), header.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
 }
 
-// A client is adopted with all its messages or not at all: with only a part of its memory mapped,
-// the guest would see inexplicable errors.
+// Handles a record. A client is adopted with all its messages or not at all: if only a part of its
+// memory were mapped, the guest would get inexplicable errors.
 void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 			std::vector<FileDescriptor> fds, bool cut)
 {
@@ -154,7 +155,7 @@ void KeeperSocket::take(LabRuntime &runtime, std::string_view record,
 	const bool served = host != runtime.hosts().end() && (*host)->server;
 	if (verb == kAdopt) {
 		auto kept = setup_.extract(name);
-		// The end of a record that is too long is missing.
+		// A record that is too long was truncated, so its ID is not valid.
 		const std::string id(cut ? std::string_view() : rest);
 		if (!served)
 			spdlog::warn("keeper: '{}' is the name of no card",

@@ -21,11 +21,12 @@ class LabRuntime;
 class KeeperSocket final : public pci::Keeper
 {
 public:
-	// Maximum number of messages for one card that the program may send before the connection.
+	// Maximum number of messages for one card that the program may send before the card's
+	// connection.
 	static constexpr std::size_t kMostRestored = 512;
 
-	// Takes ownership of @fd, which must be a connected socket of type SOCK_SEQPACKET; throws
-	// std::system_error otherwise.
+	// Takes ownership of @fd, which must be a connected socket of type SOCK_SEQPACKET. Throws
+	// std::system_error if it is not.
 	explicit KeeperSocket(int fd);
 	~KeeperSocket() override;
 
@@ -42,7 +43,8 @@ private:
 		  const std::vector<std::span<const std::byte>> &parts,
 		  const std::vector<int> &fds);
 	void receive(LabRuntime &runtime);
-	// @cut: the record or its descriptors were longer than any valid one and were truncated.
+	// @cut is true if the record or its descriptors were truncated, because they are longer
+	// than any valid ones.
 	void take(LabRuntime &runtime, std::string_view record, std::vector<FileDescriptor> fds,
 		  bool cut);
 	void keep(const std::string &name, std::string_view message,
@@ -52,7 +54,7 @@ private:
 	// Messages that the program has sent for a client whose connection follows.
 	struct Setup {
 		std::vector<pci::KeptMessage> messages;
-		bool refused = false; // a part of it was invalid
+		bool refused = false; // true if a part of it was invalid
 	};
 
 	const FileDescriptor socket_;

@@ -33,7 +33,8 @@ struct Speed {
 	std::uint8_t ext;
 	bool operator==(const Speed &) const = default;
 };
-// If a port has an extended speed, the field that cannot express it contains QDR (IBA 14.2.5.6).
+// If a port has an extended speed, the field of the other speeds, which cannot express it, contains
+// QDR (IBA 14.2.5.6).
 constexpr Choice<Speed> kSpeeds[] = {{"SDR", {ib::speed_sdr, ib::speed_ext_none}},
 				     {"DDR", {ib::speed_ddr, ib::speed_ext_none}},
 				     {"QDR", {ib::speed_qdr, ib::speed_ext_none}},
@@ -78,7 +79,7 @@ string name_of(const Choice<T> (&choices)[N], const T &value)
 	return "?";
 }
 
-// Returns a number and the text after it.
+// Returns a number and the text that follows it.
 std::pair<double, string_view> number(string_view text)
 {
 	double value = 0;

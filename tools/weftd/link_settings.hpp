@@ -12,23 +12,23 @@
 namespace weft::weftd
 {
 
-// Returns the present settings of @link.
+// Returns the current settings of @link.
 fabric::LinkConfig config_of(const fabric::Link &link);
-// Changes @link to @wanted. Settings that do not differ are not set again, so that a link does not
+// Changes the settings of @link to @wanted. Sets only those that differ, so that the link does not
 // retrain unnecessarily.
 void change_link(fabric::Link &link, const fabric::LinkConfig &wanted);
 
-// Names of the settings, in display order.
+// Returns the names of the settings, in display order.
 const std::vector<std::string_view> &link_setting_names();
 
-// Sets @name to @value, both as text. Throws std::invalid_argument with the reason if there is no
-// such setting or no such value.
+// Sets @name to @value. Throws std::invalid_argument with the reason if the setting or the value
+// does not exist.
 void apply_link_setting(fabric::LinkConfig &config, std::string_view name, std::string_view value);
 
 // Returns the value of @name in the form that apply_link_setting() accepts.
 std::string link_setting(const fabric::LinkConfig &config, std::string_view name);
 
-// Does the same for Ethernet links, which have some of these settings.
+// The same functions for Ethernet links, which have some of these settings.
 const std::vector<std::string_view> &ethernet_setting_names();
 void apply_ethernet_setting(ethernet::LinkSettings &settings, std::string_view name,
 			    std::string_view value);

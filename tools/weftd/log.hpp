@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The daemon's log: lines as text or as JSON, limited in rate. The latest lines are kept in memory
-// for clients.
+// The daemon's log: lines as text or as JSON, at a limited rate. The latest lines are kept in
+// memory for clients.
 #pragma once
 
 #include <chrono>
@@ -20,13 +20,14 @@
 namespace weft::weftd
 {
 
-// Returns the component of a line: the logger's name for a card, else the first word of the text if
-// it is a part of the fabric ("sm", "link", "switch", "fabric", "control"), else "weftd".
+// Returns the component of a line: the logger's name for a card; otherwise the first word of the
+// text if it is a part of the fabric ("sm", "link", "switch", "fabric", "control"); and otherwise
+// "weftd".
 std::string_view part_of(std::string_view logger, std::string_view text);
 // Returns true if @part is a component other than a card.
 bool is_part(std::string_view part);
 
-// Keeps the latest lines. Callable on any thread.
+// Keeps the latest lines. Thread-safe.
 class LogHistory final : public spdlog::sinks::sink
 {
 public:
@@ -48,8 +49,8 @@ public:
 	void set_pattern(const std::string &) override {}
 	void set_formatter(std::unique_ptr<spdlog::formatter>) override {}
 
-	// Returns the stored lines with numbers above @number, in order; with @part, only those of
-	// this component.
+	// Returns the stored lines with numbers above @number, in order. If @part is given, returns
+	// only the lines of that component.
 	std::vector<Line> after(std::uint64_t number, std::string_view part = {});
 	// Returns the number of the latest line.
 	std::uint64_t last();
@@ -73,9 +74,9 @@ std::string utc_text(std::chrono::system_clock::time_point time);
 
 enum class LogForm { text, json_lines };
 
-// Makes the default logger write to standard error in this format, and to the history that is
-// returned. The number of lines per second is limited for the whole daemon; further lines are
-// counted, as in RatedSink.
+// Makes the default logger write to standard error in this format, and to the returned history. The
+// number of lines per second is limited for the whole daemon. Lines beyond the limit are counted,
+// as in RatedSink.
 constexpr unsigned kMostLogLines = 500;
 std::shared_ptr<LogHistory> set_up_log(LogForm form, spdlog::level::level_enum level);
 

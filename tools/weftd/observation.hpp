@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State of a running lab that `weft top` and `weft web` poll: one response for all ports, made
-// without a lock of the fast path, and of a size that depends only on the lab. The client computes
-// the rates.
+// State of a running lab that `weft top` and `weft web` poll. One response covers all ports, takes
+// no lock of the fast path, and has a size that depends only on the lab. The client computes the
+// rates.
 #pragma once
 
 #include <vector>
@@ -27,7 +27,7 @@ class LabRuntime;
 
 // Returns counters by their names on the control socket.
 nlohmann::json counters_of(const fabric::Port &port);
-// Returns all ports of the fabric, of switches and of end nodes.
+// Returns all ports of switches and of end nodes.
 std::vector<fabric::Port *> all_ports(LabRuntime &runtime);
 nlohmann::json state_of(const sm::SubnetManager &manager);
 

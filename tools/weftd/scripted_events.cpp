@@ -17,7 +17,7 @@ using nlohmann::json;
 namespace
 {
 
-// Limit of one year, so that nanoseconds fit 64 bits.
+// Limit of one year, so that the time in nanoseconds fits into 64 bits.
 constexpr double kLatest = 365 * 86400.0;
 
 } // namespace

@@ -31,14 +31,14 @@ std::vector<ScriptedEvent> load_events(const std::filesystem::path &file);
 class ScriptedEvents
 {
 public:
-	// A lab stops because an event requested it or because an event was refused.
+	// Reason why a lab stops: an event has requested it, or an event was refused.
 	enum class End { requested, failed };
 	using Ended = std::function<void(End end, const std::string &reason)>;
 
-	// The time of the events begins now. @loop executes them: it must be the thread that uses
-	// @runtime. The first event that is refused stops the script; the reason names it. @ended
-	// runs on @loop. The object is created and destroyed on any thread; @runtime and @loop
-	// outlive it.
+	// The time of the events begins at the construction. @loop executes them; it must be the
+	// thread that uses @runtime. The first event that is refused stops the script, and the
+	// reason contains the event. @ended runs on @loop. The object is created and destroyed on
+	// any thread. @runtime and @loop must outlive it.
 	ScriptedEvents(Loop &loop, LabRuntime &runtime, std::vector<ScriptedEvent> events,
 		       Ended ended);
 	~ScriptedEvents();

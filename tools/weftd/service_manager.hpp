@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The protocol by which a service reports its state to the service manager, see sd_notify(3).
+// The protocol by which a service reports its state to the service manager; see sd_notify(3).
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 namespace weft::weftd
 {
 
-// Sends @state, such as "READY=1", to the socket that the environment variable NOTIFY_SOCKET names.
-// Does nothing if there is none. A failure is logged, because the manager then waits in vain.
+// Sends @state, such as "READY=1", to the socket in the environment variable NOTIFY_SOCKET. Does
+// nothing if the variable is not set. A failure is logged, because the manager then waits in vain.
 void notify_service_manager(std::string_view state);
 
 } // namespace weft::weftd

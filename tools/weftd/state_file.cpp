@@ -122,8 +122,9 @@ void StateFile::record(const json &request, const json &result)
 	} else if (command == kApply) {
 		if (!result.at("applied").get<bool>() || result.at("changes").empty())
 			return;
-		// The file has set all links, so earlier settings are dropped. Earlier files are
-		// kept, because they determine the GUIDs of nodes without a GUID in the file.
+		// The file has set all links, so earlier settings of links are dropped. Earlier
+		// files are kept, because they determine the GUIDs of nodes without a GUID in the
+		// file.
 		std::erase_if(requests_,
 			      [](const auto &each) { return each.first.starts_with(kLink); });
 		const auto is_applied = [](const auto &each) { return each.first == kApply; };
@@ -145,7 +146,7 @@ void StateFile::record_armed(std::vector<ArmedFault> armed)
 {
 	if (armed == armed_ && !failed_)
 		return;
-	// A fault that happens lowers its count; a new fault or a higher count comes from a
+	// A fault that occurs only lowers its count. A new fault or a higher count comes from a
 	// request.
 	if (std::ranges::any_of(armed, [this](const ArmedFault &fault) {
 		    const auto former = std::ranges::find_if(armed_, [&](const ArmedFault &each) {
@@ -177,7 +178,8 @@ void StateFile::write()
 	json state{{"version", kVersion}, {"lab", describe(lab_)}, {"requests", json::array()}};
 	for (const auto &[key, request] : requests_)
 		state["requests"].push_back({{"sets", key}, {"request", request}});
-	// A weftd that does not update the counts ignores this member.
+	// This member is separate from the requests, because a weftd that does not update the
+	// counts ignores it.
 	for (const ArmedFault &armed : armed_)
 		state["armed"].push_back(
 			{{"host", armed.host}, {"fault", armed.fault}, {"count", armed.count}});

@@ -35,7 +35,8 @@ std::optional<ib::Guid> guid_of(LabRuntime &runtime, const std::string &name)
 	return std::nullopt;
 }
 
-// Returns the LIDs routed to each port as text ("3, 7-9"), because a table has up to 48 Ki entries.
+// Returns the LIDs that are routed to each port, as text ("3, 7-9") because a table has up to 48 Ki
+// entries.
 json routes_of(const sm::Lft &lft)
 {
 	struct Range {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The nodes as seen by the lab's subnet manager: LIDs, partitions and routes, as its last sweep
-// configured them.
+// The nodes as the lab's subnet manager sees them: LIDs, partitions and routes, as its last sweep
+// has configured them.
 #pragma once
 
 #include <memory>
@@ -20,14 +20,14 @@ namespace weft::weftd
 
 class LabRuntime;
 
-// Returns null unless the lab's own subnet manager is master, because LIDs of another one are not
-// known here.
+// Returns the subnet. Returns null unless the lab's own subnet manager is master, because the LIDs
+// of another manager are not known here.
 std::shared_ptr<const sm::Subnet> managed_subnet(LabRuntime &runtime);
-// Returns the LID of a port of an end node, numbered from 1; 0 if there is none, or @subnet is
-// null.
+// Returns the LID of a port of an end node, numbered from 1. Returns 0 if there is none, or if
+// @subnet is null.
 ib::Lid lid_of(const sm::Subnet *subnet, ib::Guid node, std::size_t port);
-// Answers "fabric.subnet"; weftd(1) documents the contents. Throws std::invalid_argument if there
-// is no node with this name.
+// Answers "fabric.subnet"; weftd(1) documents the contents. Throws std::invalid_argument if no node
+// has this name.
 nlohmann::json describe_subnet_node(LabRuntime &runtime, const std::string &name);
 
 } // namespace weft::weftd

@@ -127,7 +127,8 @@ static void *send_queries(void *argument)
 	return NULL;
 }
 
-// Threads send, and one waits by epoll on the port's descriptor: each response comes once.
+// Several threads send, and one waits by epoll on the port's descriptor. Each response must arrive
+// once.
 static void with_threads(void)
 {
 	static uint8_t seen[senders * sends_each];
@@ -170,7 +171,7 @@ static int ends_well(pid_t child)
 	return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// A child uses its parent's port and then one of its own, another becomes an attached program.
+// One child uses its parent's port and then its own port, and another executes an attached program.
 static void with_children(char **command)
 {
 	int port = open_port(), agent = add_agent(port, directed_route);
@@ -203,7 +204,7 @@ static void *receive_forever(void *argument)
 	return NULL;
 }
 
-// fork() while another thread is in the library: the child can use it.
+// Calls fork() while another thread is in the library, and uses the library in the child.
 static void fork_beside_a_thread(void)
 {
 	int port = open_port(), agent = add_agent(port, directed_route);
@@ -225,7 +226,7 @@ static void fork_beside_a_thread(void)
 	_exit(0);
 }
 
-// An agent for every class of the second vendor range: as many as a port may have.
+// Registers the maximum number of agents of a port, one for every class of the second vendor range.
 static void take_all_agents(void)
 {
 	int port = open_port();
@@ -272,7 +273,7 @@ static void register_class(int mgmt_class, int method)
 		pause();
 }
 
-// Waits for a MAD until the lab has ended.
+// Waits for a MAD until the lab has stopped.
 static void wait_for_a_mad(const char *how)
 {
 	int port = open_port(), agent = add_agent(port, lid_routed);
@@ -293,7 +294,7 @@ static void wait_for_a_mad(const char *how)
 	printf(" %s\n", strerrorname_np(-sent));
 }
 
-// Becomes the port's subnet manager, waiting for its turn.
+// Becomes the port's subnet manager, and waits until it is available.
 static void become_manager(void)
 {
 	char path[256];
@@ -313,8 +314,8 @@ static void become_manager(void)
 		pause();
 }
 
-// Sends requests of a class forever, as many at a time as the port accepts. If the class is that of
-// performance management, the MADs are on a lane with flow control.
+// Sends requests of a class forever, as many at a time as the port accepts. MADs of performance
+// management use a lane with flow control.
 static void flood(int lid, int timeout_ms, int retries, int mgmt_class)
 {
 	int port = open_port(), agent = add_agent(port, mgmt_class), smp = mgmt_class == lid_routed;

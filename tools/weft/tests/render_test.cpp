@@ -110,7 +110,7 @@ std::map<std::string, int> elements(const std::string &document)
 	return count;
 }
 
-// A host that no guest can use shows its model instead of a socket.
+// A host to which no guest can connect shows its model instead of a socket.
 TEST(FabricText, HostWithoutGuestShowsItsCardModel)
 {
 	json fabric = two_hosts();
@@ -435,7 +435,7 @@ TEST(TopText, ShowsRatesBetweenSamples)
 	EXPECT_EQ(top_text(two_hosts(), now, before, view).find("3.2M"), std::string::npos);
 }
 
-// A link with an injected fault does not look like a healthy one, and its faults are named.
+// A link with an injected fault does not look like a healthy one, and its faults are shown.
 TEST(TopText, MarksLinksWithInjectedFaults)
 {
 	json fabric = two_hosts();
@@ -450,7 +450,7 @@ TEST(TopText, MarksLinksWithInjectedFaults)
 			"a/1-s1/1      fault 4x QDR        0       0       0       0       0       0       0 delay=1ms loss=0.05\n"));
 	EXPECT_THAT(text, HasSubstr("\nb/1-s1/2      DOWN "));
 	EXPECT_THAT(text, HasSubstr("\nsm/1-s1/3     up "));
-	// A link that was pulled, or that trains for longer, has no fault.
+	// A link that was pulled, or whose training takes longer, has no fault.
 	fabric["links"][2]["settings"]["training"] = "1ms";
 	fabric["links"][2]["settings"]["state"] = "down";
 	EXPECT_THAT(top_text(fabric, now, now, {}), HasSubstr("\nsm/1-s1/3     up "));
@@ -495,7 +495,7 @@ TEST(FabricSvg, ParallelLinksDoNotOverlap)
 	EXPECT_THAT(svg, HasSubstr("Q")) << "hosts side by side: a bow";
 }
 
-// A link with an injected fault has a line of its own kind, and its faults are named, also where
+// A link with an injected fault has a separate line style, and its faults are shown, even where
 // other links have no label.
 TEST(FabricSvg, MarksLinksWithInjectedFaults)
 {

@@ -371,7 +371,7 @@ TEST_F(Apply, ChangedNodesAreReplaced)
 	EXPECT_EQ(shown()["links"].size(), 3u);
 }
 
-// A host that is no longer trusted is restricted at its own switch port, and at no other.
+// A host that is no longer trusted is restricted only at its own switch port.
 TEST_F(Apply, UntrustedHostIsRestrictedAtItsSwitchPort)
 {
 	const auto text = [](const char *port) {

@@ -78,7 +78,7 @@ TEST_F(Control, FabricShowReturnsTheWholeTopology)
 	EXPECT_EQ(fabric["subnet_manager"]["node"], "sm");
 }
 
-// LIDs, partitions and routes are those that the subnet manager's sweep gave.
+// LIDs, partitions and routes are those of the subnet manager's last sweep.
 TEST_F(Control, FabricShowReturnsLidsPartitionsAndRoutes)
 {
 	ASSERT_TRUE(runtime_->subnet_manager()->wait_for(
@@ -144,7 +144,7 @@ TEST_F(Control, LinkDownAndUpCommandsUnplugAndPlug)
 	EXPECT_TRUE(runtime_->find_link("sm").up());
 }
 
-// Settings are applied all together or not at all.
+// Either all settings of a request are applied, or none.
 TEST_F(Control, LinkSettingsAreAppliedAtomically)
 {
 	const auto set = [&](const json &settings) {
@@ -162,7 +162,7 @@ TEST_F(Control, LinkSettingsAreAppliedAtomically)
 	EXPECT_EQ(runtime_->find_link("node1").faults().delay, std::chrono::microseconds(5));
 }
 
-// The result has the counters of every linked port, or of one.
+// The result has the counters of every linked port, or of one port.
 TEST_F(Control, CountersOfOneOrAllPortsAreReturned)
 {
 	EXPECT_EQ(result({{"command", "counters"}}).size(), 6u);
@@ -186,7 +186,7 @@ TEST_F(Control, CountersOfOneOrAllPortsAreReturned)
 }
 
 // A sample has the counters of linked ports by column, the links that are down, and the manager's
-// state; its size grows only with the lab.
+// state. Its size depends only on the lab.
 TEST_F(Control, SampleContainsCountersAndDownLinks)
 {
 	fabric::Counters::add(runtime_->fabric().find_port("node1/1")->counters().xmit_packets, 3);

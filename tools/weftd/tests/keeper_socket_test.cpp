@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The socket to the program that keeps the cards' clients while weftd is replaced (--keeper): the
-// test is that program, and the clients.
+// The socket to the program that keeps the cards' clients while weftd is replaced (--keeper). The
+// test acts as that program, and as the clients.
 #include "weftd/keeper_socket.hpp"
 
 #include <array>
@@ -114,7 +114,7 @@ protected:
 		std::filesystem::remove_all(directory_);
 	}
 
-	// Sends a record, which weftd then handles. Descriptors are lent for the call.
+	// Sends a record, which weftd then handles. The descriptors stay open.
 	void notify(const std::string &record, const std::vector<int> &fds = {})
 	{
 		ours_->send_raw(std::as_bytes(std::span(record)), fds);
@@ -163,7 +163,7 @@ protected:
 		notify("adopt " + host + "\n" + id, {server.get()});
 		return {std::move(client), kTimeLimit};
 	}
-	// Checks that the client is disconnected, and that the program learns which one it was.
+	// Checks that the client is disconnected, and that the program is notified with its ID.
 	void expect_refused(const std::string &host, const std::string &id = "fed2")
 	{
 		auto client = adopt(host, id);
@@ -251,8 +251,8 @@ TEST_F(KeeperSocketTest, UnknownHostIsRefused)
 	expect_adopting("node1");
 }
 
-// A record that is too long or has too many descriptors is not used in part, and the client is not
-// adopted without it. The next one is.
+// A record that is too long or has too many descriptors is ignored, and the client is not adopted
+// without it. The next client is adopted.
 TEST_F(KeeperSocketTest, TruncatedRecordRefusesTheClient)
 {
 	notify("restore node1\n" + std::string(kLongest, 'x'));
@@ -290,7 +290,7 @@ TEST_F(KeeperSocketTest, InvalidRecordRefusesTheClient)
 	expect_adopting("node2");
 }
 
-// Each card has its own limit. What was kept is released.
+// The limit applies to each card. Messages that were kept are released.
 TEST_F(KeeperSocketTest, NumberOfRestoredMessagesIsLimited)
 {
 	const auto memory = make_memory();
@@ -317,9 +317,9 @@ TEST_F(KeeperSocketTest, NumberOfRestoredMessagesIsLimited)
 	EXPECT_EQ(descriptors(), before);
 }
 
-// If another client has the card, the program is notified, because it would otherwise keep the
-// connection open, and the client would wait for replies. An earlier version of the program gives
-// no ID; it is not notified, because it would then disconnect the other client.
+// If another client uses the card, the program is notified. It would otherwise keep the connection
+// open, and the client would wait for replies. An earlier version of the program gives no ID. It is
+// not notified, because it would then disconnect the other client.
 TEST_F(KeeperSocketTest, ClientOfACardInUseIsRefused)
 {
 	auto present = connect("node1");

@@ -104,8 +104,8 @@ TEST(Lab, HostCanSelectTheBus)
 		  LabBus::vfio_user);
 }
 
-// A program that starts User-Mode Linux guests need not write the bus into each host's section. A
-// lab that takes the place of another one keeps this default.
+// A program that starts User-Mode Linux guests does not have to write the bus into each host's
+// section. A lab that replaces another one keeps this default.
 TEST(Lab, DefaultBusOfHostsCanBeSelected)
 {
 	const std::string text = std::string(kTwoNodes) + "bus = \"vfio-user\"\n";
@@ -184,8 +184,8 @@ std::vector<ib::Guid> guids(const Lab &lab)
 	return all;
 }
 
-// GUIDs that a file does not give look like a vendor's: communication managers keep service IDs
-// with 0x02 in the top byte for themselves, and an SRP target listens on its GUID.
+// GUIDs that are not in the file look like a vendor's. Communication managers assign service IDs
+// with 0x02 in the top byte themselves, and an SRP target listens on its GUID.
 TEST(Lab, DefaultGuidsHaveAVendorPrefix)
 {
 	const auto all = guids(parse_lab(kTwoNodes, "lab.toml", "here"));
@@ -359,7 +359,7 @@ ends = ["b", "s/1"]
 	EXPECT_EQ(lab.links[2].ends[1].port, 3u) << "the subnet manager";
 }
 
-// Each error names the file, the line and the cause.
+// Each error contains the file, the line and the cause.
 TEST(Lab, ErrorsReportTheLineAndReason)
 {
 	const struct {

@@ -62,7 +62,7 @@ TEST(Log, HistoryKeepsTheLatestLinesAndTruncatesLongLines)
 	EXPECT_TRUE(history.after(~std::uint64_t{0}).empty());
 }
 
-// A guest can choose a node description, for example.
+// A guest can choose the text, for example of a node description.
 TEST(Log, ControlCharactersInAMessageAreEscaped)
 {
 	VirtualEnvironment time;

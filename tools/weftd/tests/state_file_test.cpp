@@ -163,7 +163,7 @@ TEST_F(State, RestartRestoresLinkSettings)
 	EXPECT_EQ("up", result({{"command", "fabric.show"}})["links"][0]["settings"]["state"]);
 }
 
-// A client that pulls a cable and plugs it in again can crash in between, or weftd can.
+// A client that pulls a cable and plugs it in again may crash in between, and so may weftd.
 TEST_F(State, UnrecordedChangeIsUndoneByARestart)
 {
 	const json before = shown();
@@ -210,12 +210,12 @@ TEST_F(State, RestartRestoresSettingsOfManagerAndCards)
 	EXPECT_EQ(recorded, state_->requests());
 	sm::SubnetManager &manager = *runtime_->subnet_manager();
 	const auto manages = [](const auto &status) { return status.state == ib::SmState::master; };
-	// It may have become master before it was disabled.
+	// The manager may have become master before it was disabled.
 	std::this_thread::sleep_for(std::chrono::seconds(1));
 	EXPECT_TRUE(manager.wait_for([&](const auto &status) { return !manages(status); },
 				     std::chrono::seconds(60)));
 	EXPECT_FALSE(manager.wait_for(manages, std::chrono::milliseconds(500)));
-	// It has no clients, so this is the only thread that uses it.
+	// The manager has no clients, so this is the only thread that uses the object.
 	ib::SaMad answer{};
 	manager.reply_corrupter().pass(answer);
 	EXPECT_EQ(1u, manager.reply_corrupter().corrupted());
@@ -227,7 +227,8 @@ TEST_F(State, RestartRestoresSettingsOfManagerAndCards)
 	EXPECT_THAT(state_->requests().back(), HasSubstr("sm.enable"));
 }
 
-// What has not happened yet happens after the restart. Faults that happen at once are not repeated.
+// Faults that have not occurred yet occur after the restart. Faults that occur at once are not
+// repeated.
 TEST_F(State, RestartRestoresArmedFaults)
 {
 	const auto arm = [this](const char *host, const char *fault, unsigned count) {
@@ -276,14 +277,14 @@ TEST_F(State, UnchangedArmedFaultsAreRestoredALimitedNumberOfTimes)
 	result(arm);
 	for (unsigned i = 0; i < StateFile::kMostRestored - 1; ++i)
 		start_again();
-	result(arm); // the number of restarts counts from here
+	result(arm); // counting restarts begins here
 	for (unsigned i = 0; i < StateFile::kMostRestored - 1; ++i)
 		start_again();
 	{
 		Loop loop("control");
 		ControlServer server(
 			loop, *runtime_, directory_ / "control.sock", [] {}, nullptr, state_);
-	} // an exit in order: it counts from here
+	} // a normal exit, after which counting begins again
 	for (unsigned i = 0; i < StateFile::kMostRestored; ++i) {
 		start_again();
 		EXPECT_EQ(result({{"command", "fabric.show"}})["hosts"][0]["armed"],
@@ -308,7 +309,7 @@ TEST_F(State, DecreasedCountsOfOtherFaultsDoNotExtendTheLimit)
 	EXPECT_FALSE(state_->has_armed());
 }
 
-// Former versions of weftd read only the requests, and would arm the faults again at each restart.
+// Earlier versions of weftd read only the requests, and would arm the faults again at each restart.
 TEST_F(State, ArmedFaultsAreNotAmongTheRequestsOfTheFile)
 {
 	result({{"command", "card.fault"}, {"host", "a"}, {"fault", "cqe-owner"}});
@@ -327,8 +328,8 @@ TEST_F(State, ArmedFaultsAreAlwaysRecorded)
 	EXPECT_TRUE(StateFile(file()).has_armed());
 }
 
-// A fault that happens is not repeated: weftd records the decreased count within a second, or when
-// it exits.
+// A fault that has occurred is not repeated: weftd records the decreased count within a second, or
+// when it exits.
 TEST_F(State, CountsOfArmedFaultsAreKeptUpToDate)
 {
 	state_->record_armed({{"a", "cqe-owner", 7}});

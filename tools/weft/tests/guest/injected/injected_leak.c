@@ -9,7 +9,10 @@ static noinline int injected_allocate(void)
 {
 	int i;
 
-	/* Several: a stale register or stack slot may keep one of them reachable. */
+	/*
+	 * Allocate several objects, because a stale register or stack slot may keep one of them
+	 * reachable.
+	 */
 	for (i = 0; i < ARRAY_SIZE(injected); i++) {
 		injected[i] = kmalloc(200, GFP_KERNEL);
 		if (!injected[i])
