@@ -25,9 +25,9 @@ namespace weft
 // (vm.max_map_count is 65530), which leaves enough for threads and the heap.
 constexpr std::size_t kMaxSharedMappings = 32768;
 
-// A lender may map this number of bytes times the maximum number of its mappings. All lenders together
-// may map a quarter of a process's addresses (47 bits). Files use no memory until they are accessed, so
-// without this limit one client could use up all addresses.
+// A lender may map this number of bytes times the maximum number of its mappings. All lenders
+// together may map a quarter of a process's addresses (47 bits). Files use no memory until they are
+// accessed, so without this limit one client could use up all addresses.
 constexpr std::uint64_t kSharedBytesPerMapping = 1ull << 30;
 static_assert(kMaxSharedMappings * kSharedBytesPerMapping == 1ull << 45);
 

@@ -18,7 +18,7 @@ class Notifier
 {
 public:
 	enum class Kind {
-		event,   // an eventfd, whose counter ring() increments
+		event, // an eventfd, whose counter ring() increments
 		// the write end of a pipe or a stream socket, to which ring() writes messages
 		channel,
 	};

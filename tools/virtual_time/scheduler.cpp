@@ -249,8 +249,7 @@ private:
 Scheduler::Scheduler(Loop &loop, SharedTime &time, std::vector<std::string> names,
 		     const std::filesystem::path &socket,
 		     std::function<void(const std::string &reason)> ended, AnswerLimits limits)
-    : impl_(std::make_unique<Impl>(loop, time, std::move(names), socket, std::move(ended),
-				   limits))
+    : impl_(std::make_unique<Impl>(loop, time, std::move(names), socket, std::move(ended), limits))
 {
 }
 

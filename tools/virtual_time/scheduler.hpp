@@ -52,7 +52,8 @@ public:
 	Scheduler &operator=(const Scheduler &) = delete;
 
 	// Returns the member that the scheduler waits for, and since when ("node2, whose time slice
-	// began at 1.000000000 s"), or the members that have not joined. Empty if it waits for none.
+	// began at 1.000000000 s"), or the members that have not joined. Empty if it waits for
+	// none.
 	std::string awaited() const;
 
 	// Returns the number of time slices so far.

@@ -76,8 +76,8 @@ bool token_of(int port, std::uint64_t &token)
 	return opened != nullptr;
 }
 
-// Returns the errno for a failed receive: EAGAIN if there is no message, and EIO otherwise. If weftd
-// has closed the connection, errno can have other values, which umad does not define.
+// Returns the errno for a failed receive: EAGAIN if there is no message, and EIO otherwise. If
+// weftd has closed the connection, errno can have other values, which umad does not define.
 int reason()
 {
 	return errno == EAGAIN ? EAGAIN : EIO;

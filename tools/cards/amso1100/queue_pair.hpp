@@ -151,7 +151,7 @@ private:
 	iwarp::Carrier *carrier_ = nullptr;
 	// Requests that were taken from the queue, in order.
 	std::deque<Outstanding> outstanding_;
-	std::uint64_t first_ = 0;             // sequence number of the first one
+	std::uint64_t first_ = 0; // sequence number of the first one
 	// sequence number of the first request that has failed
 	std::optional<std::uint64_t> failed_;
 	// number of requests that completed without an entry since the last entry

@@ -44,10 +44,10 @@ struct State {
 	std::string peer;    // the peer of the connection
 	// reason why there is no connection, or why the last one was closed
 	std::string last_reason;
-	std::string last_refusal;      // address of the last refused client, and the reason
+	std::string last_refusal; // address of the last refused client, and the reason
 	// number of connections that were accepted after authentication
 	std::uint64_t connections = 0;
-	std::uint64_t refused = 0;     // number of refused connections
+	std::uint64_t refused = 0; // number of refused connections
 	// number of connections closed because the peer broke the protocol
 	std::uint64_t violations = 0;
 };

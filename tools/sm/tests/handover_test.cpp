@@ -189,12 +189,12 @@ TEST_F(Handover, MasterDoesNotHandOverToALowerPriority)
 	ASSERT_TRUE(Lab::settled(sm));
 	auto sweeps = sm.status().sweeps;
 	Peer &lower = meet(1, SmState::standby);
-	ASSERT_TRUE(
-		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kTimeLimit));
+	ASSERT_TRUE(sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; },
+				kTimeLimit));
 	sweeps = sm.status().sweeps;
 	sm.request_sweep();
-	ASSERT_TRUE(
-		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kTimeLimit));
+	ASSERT_TRUE(sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; },
+				kTimeLimit));
 	EXPECT_GE(lower.polled.size(), 1u) << "it was met";
 	EXPECT_EQ(0u, lower.orders.size());
 	EXPECT_EQ(SmState::master, sm.status().state);
@@ -215,8 +215,8 @@ TEST_F(Handover, EqualPriorityDoesNotHandOverToAHigherGuid)
 	ASSERT_TRUE(Lab::settled(sm));
 	const auto sweeps = sm.status().sweeps;
 	Peer &equal = meet(3, SmState::standby, kOurGuid + 0x10);
-	ASSERT_TRUE(
-		sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; }, kTimeLimit));
+	ASSERT_TRUE(sm.wait_for([&](const auto &status) { return status.sweeps > sweeps; },
+				kTimeLimit));
 	EXPECT_EQ(0u, equal.orders.size());
 	EXPECT_EQ(SmState::master, sm.status().state);
 }
