@@ -8,7 +8,7 @@ import subprocess
 
 from lab import cache, image, kernels, qemu
 
-# All features that QEMU emulates, except the flags for fast string instructions: with these, the kernel would copy and clear memory by single bytes,
+# All features that QEMU emulates, except the flags for fast string instructions: with these flags, the kernel would copy and clear memory by single bytes,
 # and the emulated CPU takes as long for one byte as for eight.
 EMULATED = ["-accel", "tcg,thread=multi", "-cpu", "max,erms=off,fsrm=off,fzrm=off,fsrs=off"]
 KVM = ["-accel", "kvm", "-cpu", "host"]

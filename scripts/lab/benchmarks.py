@@ -55,7 +55,7 @@ def benchmark(*, figures, kernel="plain", needs=None):
 
 
 class Bench(Lab):
-    """Environment of a benchmark: a Lab (guests, host programs, a folder) that takes figures."""
+    """Environment of a benchmark: a Lab (guests, host programs, a folder) that records figures."""
 
     def __init__(self, kernel, directory, seed, figures):
         super().__init__(kernel, directory, seed)
@@ -84,7 +84,7 @@ def discover():
 
 
 def selected(only, patterns):
-    """Returns whether ONLY (the name of a figure, a pattern, or the first words of a name) can select one of the patterns."""
+    """Returns whether `only` (the name of a figure, a pattern, or the first words of a name) can select one of the patterns."""
     return not only or any(fnmatch.fnmatch(pattern, only) or fnmatch.fnmatch(only, pattern) or pattern.startswith(only) for pattern in patterns)
 
 
@@ -105,7 +105,7 @@ def _git(*words):
 
 
 def surroundings(seed):
-    """Returns the circumstances that the figures depend on: the commit and the host."""
+    """Returns the circumstances on which the figures depend: the commit and the host."""
     processor = next((line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
                       if line.startswith("model name")), platform.machine())
     memory = int(pathlib.Path("/proc/meminfo").read_text().split()[1]) >> 10
@@ -116,7 +116,7 @@ def surroundings(seed):
 
 
 def write_json(path, figures, context):
-    """Figures of earlier runs stay until they are measured again, and each keeps the circumstances of its measurement."""
+    """Writes the figures. Those of earlier runs stay until they are measured again, and each has the circumstances of its measurement."""
     kept = []
     if path.exists():
         fresh = {figure.name for figure in figures}

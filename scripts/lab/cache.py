@@ -25,7 +25,7 @@ def root():
 
 
 def key_of(*parts):
-    """Returns a key for strings and files (a Path stands for its contents)."""
+    """Returns a key for strings and files (for a Path, the contents of the file)."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.read_bytes() if isinstance(part, pathlib.Path) else str(part).encode()
@@ -53,7 +53,7 @@ def present(kind, key, product):
 
 
 def entry(kind, key, make, need_mib, product):
-    """Returns the directory of the entry `kind`-`key`; make(directory) fills it if it is not there yet.
+    """Returns the directory of the entry `kind`-`key`; make(directory) fills it if it does not exist.
 
     Older entries of the kind stay: another tree may be using them. need_mib: the free space that making it takes.
     product: the entry's main file; if it is missing (after a power cut, or because someone deleted it), the entry is made again.
@@ -104,7 +104,7 @@ def output_of(*argv, remedy="run scripts/setup"):
 def tool(*argv, remedy=None, **options):
     """Runs a program; returns its output; a failure becomes a LabError with the output's last lines."""
     options.setdefault("stdin", subprocess.DEVNULL)
-    # Directories with programs for administrators, which are not in every user's PATH.
+    # Add the directories with programs for administrators, which are not in every user's PATH.
     options.setdefault("env", {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"})
     try:
         done = subprocess.run([str(arg) for arg in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)

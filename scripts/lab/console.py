@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A guest's console: what its kernel and first programs print, in a file on the host.
+"""A guest's console: the output of its kernel and first programs, in a file on the host.
 
 A guest may print without limit. If it is not trusted (`weft run`, `weft lab`), the file is bounded: a Recorder keeps its beginning and its
 end, and limits the bytes per second.
@@ -8,15 +8,15 @@ import os
 import threading
 import time
 
-BEGINNING = 1 << 20     # bytes that stay
-MOST = 8 << 20          # bytes of the file
-RATE = 4 << 20          # bytes per second; above this the guest has to wait
+BEGINNING = 1 << 20     # bytes at the beginning that are kept
+MOST = 8 << 20          # maximum size of the file in bytes
+RATE = 4 << 20          # bytes per second; a faster guest has to wait
 PIECE = 65536
 OMISSION = b"\n[weft: %d bytes of the console are left out here]\n"
 
 
 class Reader:
-    """Reads a console's file from where it read last."""
+    """Reads the file of a console, from the end of the last read."""
 
     def __init__(self, path):
         self._path = path
@@ -29,11 +29,11 @@ class Reader:
             return 0
 
     def text(self):
-        """Returns everything that is kept."""
+        """Returns all the text that is kept."""
         return self._path.read_text(errors="replace")
 
     def since(self, position, end=None):
-        """Returns the text after a position, up to another one. If the file was shortened meanwhile, returns everything that is kept."""
+        """Returns the text after a position, up to another one. If the file was shortened meanwhile, returns all the text that is kept."""
         with open(self._path, "rb") as file:
             if position > os.fstat(file.fileno()).st_size:
                 position = 0
@@ -42,7 +42,7 @@ class Reader:
 
 
 class Recorder:
-    """Copies a pipe to a file of at most MOST bytes, on a thread of its own, until all writers have closed the pipe."""
+    """Copies a pipe to a file of at most MOST bytes, in a separate thread, until all writers have closed the pipe."""
 
     def __init__(self, path):
         self.error = None       # the reason why the file is incomplete, for example a full disk; the rest of the console is dropped
@@ -54,7 +54,7 @@ class Recorder:
         self._thread.start()
 
     def close_writer(self):
-        """Called after the guest was started, because it has a copy of the descriptor."""
+        """Must be called after the guest was started, which has a copy of the descriptor."""
         os.close(self.writer)
 
     def join(self, timeout=5):
@@ -87,7 +87,7 @@ class Recorder:
         self._size += len(data)
 
     def _shorten(self):
-        """Keeps the beginning, and the second half of the rest."""
+        """Shortens the file to its beginning and the second half of the rest."""
         self._file.seek(BEGINNING)
         rest = self._file.read()
         if self._omitted:

@@ -21,7 +21,7 @@ from lab.testing import Skip
 HERE = cache.TREE / "scripts/ci/container"
 MB = 10**6        # as container tools and the documents count
 MOST_MB = 400
-# The same restrictions as in an unprivileged `podman run`: no capability outside, only the usual devices, no network, and a file system that is
+# The same restrictions as in an unprivileged `podman run`: no capability on the host, only the usual devices, no network, and a file system that is
 # read-only except for /tmp.
 CONFINED = ("setpriv", "--reuid", packages.NOBODY, "--regid", packages.NOBODY, "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all",
             "bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--clearenv")
@@ -66,7 +66,7 @@ def _stage(lower, step, *given):
 
 
 def size_of(root):
-    """The size of an image's regular files together in bytes, as container tools count it: a file with several links counts once."""
+    """Returns the total size of an image's regular files in bytes, as container tools count it: a file with several links counts once."""
     listed = cache.tool("find", root, "-xdev", "-type", "f", "-printf", "%i %s\n").splitlines()
     return sum(int(size) for size in dict(line.split() for line in listed).values())
 
@@ -83,7 +83,7 @@ def _run(root, environment, *command):
 
 
 def image():
-    """The image is small, needs neither a network nor privileges, passes on the status of the command, and runs OpenSM and infiniband-diags on nodes."""
+    """Tests that the image is small, needs neither a network nor privileges, passes on the status of the command, and runs OpenSM and infiniband-diags on nodes."""
     packages.need_root()
     environment, steps = _settings(HERE / "Containerfile")
     if steps != ["packages", "guests", "install"]:

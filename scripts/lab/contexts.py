@@ -23,7 +23,7 @@ def documented(text):
 
 
 def checked(texts):
-    """Returns the names of all functions in the sources that check, directly or by calls of functions in the same text."""
+    """Returns the names of all functions in the sources that check their context, directly or by calls of functions in the same text."""
     found = set()
     for text in texts:
         bodies = {}
@@ -41,7 +41,7 @@ def checked(texts):
 
 
 def complaints(tree):
-    """Returns the functions that are documented to need process context and do not check it."""
+    """Returns an error for each function that is documented to need process context and does not check it."""
     directories = {}
     for path in sorted(tree.glob("core/**/*.cpp")):
         if not {"tests", "sim", "bench"} & set(path.parts):

@@ -47,7 +47,7 @@ def unlicensed(tree):
 
 
 def subject_complaint(subject):
-    """Returns the error in a commit's subject; None if there is none."""
+    """Returns the error in a commit's subject, or None."""
     if MADE_BY_GIT.match(subject):
         return None
     if not SUBJECT.fullmatch(subject):

@@ -24,7 +24,7 @@ def mirrors():
 
 
 class Apt:
-    """An apt with its own lists, status and cache in `directory`. suites: suites of the system's mirror; if none, the system's own sources are
+    """An apt with separate lists, status and cache in `directory`. suites: suites of the system's mirror; if none, the system's own sources are
     used."""
 
     def __init__(self, directory, suites=()):

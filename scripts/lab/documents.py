@@ -29,12 +29,12 @@ def _tests():
     return units, guests
 
 
-# Functions behind the file that has them: "``core/verbs/cq.cpp`` (``flush_cq``, ``Cq::poll()``)".
+# Functions after the file in which they are: "``core/verbs/cq.cpp`` (``flush_cq``, ``Cq::poll()``)".
 FUNCTIONS = re.compile(r"``([\w/.]+\.[ch]p?p?)`` \(((?:``[\w:]+(?:\(\))?``(?:, | and )?)+)\)")
 
 
 def missing_functions(tree, rule, text):
-    """Complaints about functions that a rule's text names behind a file, and that this file does not have. Names of classes are not checked."""
+    """Returns the functions that a rule's text lists after a file and that are not in this file. Names of classes are not checked."""
     return [f"{rule} names {function} in {file}, which does not have it" for file, names in FUNCTIONS.findall(" ".join(text.split()))
             for function in re.findall(r"(\w+)(?:\(\))?``", names) if (tree / file).is_file() and not re.search(rf"\b{function}\b", (tree / file).read_text())]
 
@@ -93,7 +93,7 @@ def missing_files(tree):
     return found
 
 
-# The section of testing.rst that lists the tests that run only with --full, and the files whose tests repeat more often then.
+# The section of testing.rst that lists the tests that run only with --full, and the files whose tests do more repetitions with --full.
 FULL_SECTION = re.compile(r"^What only --full shows\n=+\n(.*?)(?=^\S[^\n]*\n=+\n)", re.MULTILINE | re.DOTALL)
 
 
@@ -177,7 +177,7 @@ def check_faults(tree):
 
 
 def complaints():
-    """Returns the complaints of all checks."""
+    """Returns the errors of all checks."""
     return check_packages(cache.TREE) + check_faults(cache.TREE) + check_figures(cache.TREE) + check_full() + check_rules() + check_functions() + missing_files(cache.TREE) + driver_lists.complaints(cache.TREE) + layering.complaints(cache.TREE) + layering.python_complaints(cache.TREE) + layering.package_complaints(cache.TREE) + source_rules.complaints(cache.TREE) + conventions.unlicensed(cache.TREE)
 
 

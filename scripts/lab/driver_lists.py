@@ -28,7 +28,7 @@ def drivers(tree):
 
 
 def _constant(path, name):
-    """Returns the value that a Python file gives a name, which is a literal."""
+    """Returns the value of a constant in a Python file, which must be a literal."""
     for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and any(isinstance(target, ast.Name) and target.id == name for target in node.targets):
             return ast.literal_eval(node.value)
@@ -36,7 +36,7 @@ def _constant(path, name):
 
 
 def _differences(place, found, expected):
-    """Returns a line for each element that a place lacks, and for each that it should not have."""
+    """Returns a line for each element that is missing in a list, and for each that should not be in it."""
     return ([f"{place} lacks {each}" for each in sorted(map(str, expected - found))] +
             [f"{place} lists {each}, which the Kbuild files and the drivers' module.c do not" for each in sorted(map(str, found - expected))])
 

@@ -23,7 +23,7 @@ class LabError(Exception):
 
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)    # errors of a file system without space
-# What a user can do about an error of the operating system that concerns no file.
+# Remedies for errors of the operating system that concern no file.
 REMEDIES = {
     errno.EMFILE: "raise the limit of open files with `ulimit -n`",
     errno.ENFILE: "the host has too many open files: end other programs",

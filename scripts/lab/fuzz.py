@@ -12,7 +12,7 @@ from lab.errors import LabError
 from lab.results import FAILED, PASSED, Result
 
 BUILD = host.SANITIZED.directory
-SECONDS = 2     # inputs of each target; scripts/fuzz runs as many as requested
+SECONDS = 2     # run time of each target; scripts/fuzz runs a given number of inputs
 MEMORY = 2048   # MiB
 
 
@@ -29,7 +29,7 @@ def targets(only=None, directory=BUILD):
 
 
 def run(results, only, seed):
-    """Runs each selected target briefly, one per CPU at a time; returns their number."""
+    """Runs each selected target briefly, one on each CPU at a time; returns their number."""
     chosen = targets(only)
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for result in pool.map(lambda name: _run(name, seed), chosen):

@@ -42,7 +42,7 @@ class Tree:
         made.write_text(command)
 
     def build(self, targets=()):
-        """Builds these targets, or all. The output of CMake and Ninja is printed if they fail."""
+        """Builds these targets, or all targets. The output of CMake and Ninja is printed if they fail."""
         self.configure()
         _command("the host side does not build", "cmake", "--build", self.directory, *(("--target", *sorted(targets)) if targets else ()))
 
@@ -57,7 +57,7 @@ SANITIZER_OPTIONS = {
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
 
-# Parts that exist only in the tree without sanitizers: a directory, and text of other CMakeLists.txt within these conditions.
+# Parts that exist only in the tree without sanitizers: a directory, and the text of other CMakeLists.txt within these conditions.
 UNSANITIZED = "explore"
 UNSANITIZED_PART = re.compile(r"^if\(NOT WEFT_SANITIZE\)\n(.*?)^endif\(\)", re.S | re.M)
 # Programs that guest tests start.
@@ -106,7 +106,7 @@ def programs_of(only, tree=SANITIZED):
 
 
 def build(targets=None):
-    """Builds these programs, or all, in the tree without sanitizers, and copies them to build/bin."""
+    """Builds these programs, or all programs, in the tree without sanitizers, and copies them to build/bin."""
     environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     done = subprocess.run(["make", "-C", cache.TREE, "--no-print-directory", "tools", f"TARGETS={' '.join(sorted(targets or ()))}"], stdin=subprocess.DEVNULL, env=environment, check=False)
     if done.returncode != 0:

@@ -31,7 +31,7 @@ def sources(tree):
 
 
 def complaint(path, tree=cache.TREE):
-    """Returns clang's diagnostics for one source; nothing if its locks match the annotations."""
+    """Returns clang's diagnostics for one source, which are empty if its locks match the annotations."""
     includes = [f"-I{tree / directory}" for directory in INCLUDES]
     done = subprocess.run([host.clang(), *COMMAND, *includes, path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False)

@@ -142,7 +142,7 @@ def root_disk():
 
 
 ROOT_TREE = "tree"
-TREE_IS_WHOLE = "whole"     # this file is written last
+TREE_IS_WHOLE = "whole"     # this file is written last, when the tree is complete
 
 
 def _unpack_root(directory):

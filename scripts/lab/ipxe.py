@@ -14,7 +14,7 @@ def _make(directory):
 
 
 def image():
-    """Returns the file that QEMU boots; a script for it takes the place of the initial RAM disk."""
+    """Returns the file that QEMU boots; a script for it replaces the initial RAM disk."""
     return cache.entry("ipxe", KEY, _make, need_mib=100, product=PRODUCT) / PRODUCT
 
 
@@ -24,7 +24,7 @@ def present():
 
 
 def network_boot(address, server, files, command_line):
-    """A script that gives the first card's interface an address and boots, as soon as they can be had, what a server has.
+    """Returns a script that gives the first card's interface an address, and boots the files of a server as soon as they are available.
 
     files: the URL paths of the kernel and of the initial RAM disk on the server.
     """

@@ -128,14 +128,14 @@ def _make_backport_headers(directory):
     for package in (f"linux-headers-{release}-amd64", f"linux-headers-{release}-common", f"linux-kbuild-{release}"):
         debian.unpack(apt.download_alone(package), directory)
     tree = directory / f"usr/src/linux-headers-{release}-amd64"
-    # It refers to its other half by the path where the package would have installed it.
+    # The tree refers to the package of the common headers by the path where that package would have been installed.
     (tree / "Makefile").write_text(f"include $(dir $(lastword $(MAKEFILE_LIST)))../linux-headers-{release}-common/Makefile\n")
     (directory / "tree").symlink_to(tree.relative_to(directory))
     cache.tool("rm", "-r", directory / "apt", directory / "usr/share", directory / "lib")
 
 
 def packaged(suite, pattern):
-    """The newest kernel whose package in a suite of Debian matches a pattern, as in Apt.newest(): (bzImage, directory of its modules). Kept in the cache."""
+    """Returns (bzImage, directory of its modules) of the newest kernel whose package in a suite of Debian matches a pattern, as in Apt.newest(). Kept in the cache."""
     with tempfile.TemporaryDirectory() as folder:
         apt = debian.Apt(pathlib.Path(folder) / "apt", (suite,))
         release = apt.newest(pattern)

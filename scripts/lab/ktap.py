@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Reads what KUnit prints on the console (KTAP version 1, as Linux 6.1 writes it). Strict: a result that was announced and is missing, or differs
+"""Parses KUnit's output on the console (KTAP version 1, as Linux 6.1 writes it). Strict: a result that was announced and is missing, or differs
 from the announcement, is a failure.
 
     # Subtest: registry            the suite's name, one level in

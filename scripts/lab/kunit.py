@@ -14,17 +14,17 @@ from lab.process import CommandFailed
 from lab.results import FAILED, PASSED, Result
 from lab.waiting import DeadlineExceeded
 
-# Its interrupts are used by the tests of weft_kern.
+# A device whose interrupts the tests of weft_kern use.
 NIC = ("-device", "e1000e,romfile=")
 MODULE_LIMIT = 400  # seconds on a plain kernel for all suites of one module
 
-# Modules that every run repeats in a VM: their cases are about CPUs, interrupts, or contexts that must not sleep. The others behave the
+# Modules that every run repeats in a VM, because their cases test CPUs, interrupts, or contexts that must not sleep. Other modules behave the
 # same on User-Mode Linux, where nothing has to wait. weft_recovery_test belongs to them by its subject, but takes four minutes: with --full.
 NEEDS_QEMU = ("weft_context_test", "weft_core_test", "weft_kern_test")
 
 
 def suites_of_sources():
-    """The suites that the sources have, as (names, cases): a macro may make two suites of the same cases."""
+    """Returns the suites in the sources as (names, cases), because a macro may create two suites with the same cases."""
     for path in [path for top in ("core", "hw", "ulp") for path in (cache.TREE / top).glob("**/*_test.cpp")]:
         for macro, suite, cases in re.findall(r"(KUNIT_SUITE|KUNIT_SUITE_BEFORE|CARD_SUITE|SOFT_SUITES)\(\s*(\w+),(.*?)\);", path.read_text(), re.S):
             yield (suite, f"{suite}_card") if macro == "SOFT_SUITES" else (suite,), re.findall(r"KUNIT_CASE\((\w+)\)", cases)
@@ -57,7 +57,7 @@ class Runner:
         self._loaded = []
 
     def run(self, paths):
-        """Runs the test modules, in this order."""
+        """Runs the test modules in the given order."""
         try:
             for path in paths:
                 self._run_module(path)

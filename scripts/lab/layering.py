@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Which directory may include what: checks every #include of the tree against the allow-list of Documentation/architecture.rst.
+"""Checks every #include of the tree against the allow-list of Documentation/architecture.rst.
 
 A line of the list is `DIRECTORY: PERMITTED ...`. A file belongs to the longest DIRECTORY that its path begins with, or, below that, to
 `DIRECTORY/tests` if one of the directories in between holds tests. It may include its own directory, what the line permits (directories of the
@@ -102,7 +102,7 @@ def complaints(tree, rows=None):
 
 
 def _imported(source):
-    """The first parts of the names of the modules that a Python file imports, except relative imports and the standard library."""
+    """Returns the first parts of the names of the modules that a Python file imports, except relative imports and the standard library."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -113,7 +113,7 @@ def _imported(source):
 
 
 def python_complaints(tree, rows=None):
-    """The imports that the list does not permit, one line each, and the Python files that it does not cover."""
+    """Returns the imports that the list does not permit, one line each, and the Python files that it does not cover."""
     rows = allowed(tree, "layering-python") if rows is None else rows
 
     def row_of(name):
@@ -134,7 +134,7 @@ def python_complaints(tree, rows=None):
 
 
 def _harness_modules(source):
-    """The names of the modules of the test harness that a Python file imports."""
+    """Returns the names of the modules of the test harness that a Python file imports."""
     names = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

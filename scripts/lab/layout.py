@@ -16,14 +16,14 @@ COLUMNS = 100
 AT_ONCE = 40
 TAB = 8
 SOURCE = re.compile(r".*\.(?:c|cpp|h|hpp)$")
-# Files of kernels under test, which are laid out as those are.
+# Files that become parts of kernels under test, which have the kernel's layout.
 NOT_OURS = re.compile(r"scripts/kernel/um/")
 SLASHES = re.compile(r"(\t*)//( .*|)$")
 STARS = re.compile(r"(\t*) \*( .*|)$")
 ALONE = re.compile(r"(\t*)/\* (.*) \*/$")
 # Beginnings of a separate paragraph: kernel-doc's parts, and items of lists.
 BEGINS = re.compile(r"@|- |\* |\d+\. |\(?[a-z0-9]\) |(?:Return|Context|Errors?)\b.*: ?|[\w.~:]+\(\) - |(?:class|struct|enum) \w+ - ")
-# Lines that are laid out by hand: more than one blank in a row, drawings, code, commands.
+# Lines with manual layout: more than one blank in a row, drawings, code, commands.
 BY_HAND = re.compile(r"\S {2,}\S|[│─→]|::$|[{};]$|\|.*\|")
 
 
@@ -32,7 +32,7 @@ def width(line):
 
 
 def _filled(prefix, lines, opening=None):
-    """Paragraphs of a comment's lines (texts without their marks), filled. opening: what the first line begins with instead of the prefix."""
+    """Returns the lines of a comment (texts without their marks) with filled paragraphs. opening: the beginning of the first line, instead of the prefix."""
     out, paragraph = [], []
 
     def flush():
@@ -67,7 +67,7 @@ def _filled(prefix, lines, opening=None):
 
 
 def fill_comments(source):
-    """Returns the source with comments reflowed that are on lines of their own and have a line that is too long."""
+    """Returns the source with reflowed comments, as far as these are on separate lines and have a line that is too long."""
     lines = source.split("\n")
     out = []
     at = 0

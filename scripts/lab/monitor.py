@@ -6,7 +6,7 @@ from lab.errors import LabError
 
 
 class Monitor:
-    """Speaks QMP over a connected socket; the first command starts with the handshake."""
+    """A client of QMP on a connected socket. The first command begins with the handshake."""
 
     def __init__(self, sock, timeout=60):
         sock.settimeout(timeout)

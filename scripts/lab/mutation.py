@@ -2,7 +2,7 @@
 """Mutants: versions of the tree with one defect each (scripts/mutations.toml), which the given test must detect.
 
 One copy of the tree is used for all: a mutant is applied, the changed files are built, its modules are set aside, and the mutant is reverted.
-So a mutant costs the compilation of the files that it changes.
+A mutant therefore costs only the compilation of the files that it changes.
 """
 import dataclasses
 import fcntl
@@ -52,7 +52,7 @@ class Mutant:
 
     @property
     def of_host(self):
-        """Returns True if its test belongs to a host program and not to a module."""
+        """Returns True if the mutant's test belongs to a host program and not to a module."""
         return not self.module.startswith("weft_")
 
 
@@ -64,7 +64,7 @@ COPIED = ("core", "debian", "hw", "ulp", "include", "tools", "scripts", "Kbuild"
 
 
 def copy_tree(to=WORK / "tree"):
-    """Returns the present tree, with uncommitted changes. Files that did not change keep their times, so that they are not built again."""
+    """Copies the current tree, with uncommitted changes; returns the copy. Files that did not change keep their times, so that they are not built again."""
     to.mkdir(parents=True, exist_ok=True)
     names = subprocess.run(["git", "-C", cache.TREE, "ls-files", "--cached", "--others", "--exclude-standard"],
                            stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()

@@ -4,7 +4,7 @@
 Most sources include the standard library, which takes clang longer than they do. So sources are checked together: a unit includes those of
 which no two define the same name. A source that has errors among others is checked again by itself.
 
-A name belongs to the file that declares it, so a file needs no second check until it changes. The cache remembers the files that have passed.
+A wrong name is reported for the file that declares it, so a file needs no second check until it changes. The cache remembers the files that have passed.
 """
 import functools
 import os
@@ -25,7 +25,7 @@ HOST_FLAGS = ("-DWEFT_VERSION=\"0\"", "-DFMT_SHARED", "-DSPDLOG_SHARED_LIB", "-D
               "-I{tree}/tools", "-I{tree}/include", "-I{tree}", "-I{tree}/core", "-I{tree}/core/kern/sim/include")
 KERNEL_FLAGS = ("-DCONFIG_WEFT_DEBUG", "-DCONFIG_KUNIT", "-DKBUILD_MODNAME=\"weft\"", "-fno-exceptions", "-fno-rtti",
                 "-I{tree}/core/kern/sim/include", "-I{tree}/include", "-I{tree}")
-# The simulated kernel is a program, except for what it is linked with.
+# The simulated kernel is compiled as a program, except for the code that is linked with it.
 SIMULATOR = re.compile(r"core/kern/sim/(?!image/|tests/)")
 # The directories that both halves search for headers; the last two are those of the simulated kernel and of the host half.
 SEARCHED = ("include", ".", "core", "core/kern/sim/include", "tools")
@@ -41,7 +41,7 @@ NAMESPACE = re.compile(r"^namespace ([\w:]+)", re.MULTILINE)
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)
 # Directives that may make names of other sources ambiguous.
 DIRECTIVE = re.compile(r"^using namespace (?!std::|testing;)", re.MULTILINE)
-# Comments, and strings, in which there are none.
+# Comments, and strings, which cannot contain comments.
 COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 # Headers of user space for InfiniBand, which declare what the simulated kernel's headers declare differently.
 USER_HEADERS = re.compile(r"^#include <(?:infiniband|rdma)/", re.MULTILINE)
@@ -231,7 +231,7 @@ def complaints(tree=cache.TREE):
         raise LabError("there are no sources whose names could be checked", f"is {tree} the right directory?")
     files = Tree(tree, kernel + host)
     chosen = set(files.unchecked(set(_passed())))
-    # Before the check, because a file may be edited meanwhile.
+    # Compute the keys before the check, because a file may be edited during the check.
     keys = {source: {files.key(path): str(path) for path in files.closure(source)} for source in chosen}
     kernel, host = ([path for path in half if path in chosen] for half in (kernel, host))
     waiting = [(members, HOST_FLAGS) for family in families(files, host) for members in units(family, True)]
@@ -249,7 +249,7 @@ def complaints(tree=cache.TREE):
                     raise LabError(f"{members[0].relative_to(tree)} does not compile, so its names cannot be checked", "\n".join(found.errors[:5]))
                 waiting += [(others, flags) for others in found.again]
                 if not found.errors:
-                    # At once: a check that is interrupted continues here.
+                    # Write the file at once, so that an interrupted check continues here.
                     wrong = {path for path, _, _ in names}
                     _remember({key for member in members for key, path in keys[member].items() if path not in wrong})
     units_of_ours = f"{tree}/build/naming/"

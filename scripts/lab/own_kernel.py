@@ -40,7 +40,7 @@ CARRIES_IB0 = (
     ("ib_umad", "INFINIBAND_USER_MAD", "MADs of programs"),
     ("ib_ipoib", "INFINIBAND_IPOIB", "ib0"),
 )
-# Options without a module, which are only visible in the configuration.
+# Options without a module, which can be checked only in the configuration.
 ALWAYS_BUILT_IN = (
     ("BLK_DEV_INITRD", "its first programs"), ("DEVTMPFS", "its device files"), ("TMPFS", "a writable root"), ("PCI_MSI", "the card"),
 )
@@ -56,7 +56,7 @@ SAYS_NOTHING = "it prints nothing on its console: it is not an x86-64 kernel, or
 
 
 def why_not_up(console):
-    """Returns the cause for which a kernel did not boot, according to its console; None if the console does not show it."""
+    """Returns the reason why a kernel did not boot, according to its console; None if the console does not show it."""
     if not console.strip():
         return SAYS_NOTHING
     return next((reason for pattern, reason in CONSOLE_SAYS if re.search(pattern, console)), None)

@@ -70,7 +70,7 @@ def dkms_complaints(source):
 
 
 def _check_dkms_source():
-    """Raises if DKMS would build more or other modules on users' hosts than those that the package installs."""
+    """Raises an exception if DKMS would build modules on users' hosts that the package does not install."""
     with tempfile.TemporaryDirectory() as folder:
         cache.tool("dpkg-deb", "-x", deb_of("weft-dkms"), folder)
         if found := dkms_complaints(next(pathlib.Path(folder).glob("usr/src/weft-*"))):
@@ -101,7 +101,7 @@ def _compare_versions():
 
 
 def _check_service_sandbox():
-    """Checks the exposure of the service according to `systemd-analyze security`: 0 is no access, 100 is all that root may do."""
+    """Checks the exposure of the service according to `systemd-analyze security`: 0 means no access, 100 means all rights of root."""
     with tempfile.TemporaryDirectory() as folder:
         unit = shutil.copy(cache.TREE / "debian/weft.weftd.service", pathlib.Path(folder) / "weftd.service")
         found = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={MOST_EXPOSURE}", unit], capture_output=True,
@@ -152,7 +152,7 @@ def need_root():
 
 def within(root, command):
     """Runs a command in a chroot; returns its output."""
-    # In namespaces of its own, so that its processes and mounts disappear with it.
+    # Use separate namespaces, so that the command's processes and mounts disappear with it.
     return cache.tool("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
                       f"mount -t proc proc {root}/proc && exec chroot {root} bash -c \"$0\"", command)
 
@@ -182,7 +182,7 @@ def _autopkgtests():
 
 
 def install():
-    """In a minimal chroot of Debian 12, dpkg installs the packages, their autopkgtests pass, and after a purge nothing remains."""
+    """Tests that dpkg installs the packages in a minimal chroot of Debian 12, that their autopkgtests pass, and that nothing remains after a purge."""
     need_root()
     _install(deb_of("weft"), SUITE)
 
@@ -236,7 +236,7 @@ def _in_archive(tree, *words, **environment):
 
 
 def dist():
-    """The archive of the sources is configured without git, and another user's clone with other time stamps makes an identical archive."""
+    """Tests that the archive of the sources is configured without git, and that another user's clone with other time stamps makes an identical archive."""
     with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
         archive = _dist()
         tree = _unpacked(archive, folder)
@@ -256,7 +256,7 @@ def dist_builds():
     with tempfile.TemporaryDirectory(prefix="weft-dist-") as folder:
         tree = _unpacked(_dist(), folder)
         _in_archive(tree, "scripts/check")
-        # An object from ccache would be identical in any case.
+        # Do not use ccache, because an object from the cache would be identical in any case.
         _in_archive(tree, "sh", "-c", "umask 077 && make packages", CCACHE_DISABLE="1", TZ="Asia/Tokyo")
         theirs = {deb.name: deb.read_bytes() for deb in (tree / "build/packages").glob("*.deb")}
     if ours != theirs:

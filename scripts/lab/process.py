@@ -18,7 +18,7 @@ LINE_MOST = 3 * LINE_STEP
 # The agent is under the guest's control, so it may send anything.
 MOST_FRAME = 1 << 20        # bytes; agent.cpp sends at most 64 KiB, and a file for get() in several frames
 MOST_OUTPUT = 64 << 20      # bytes of a command that are kept; the rest is dropped, and the command fails
-MOST_UNREAD = 1 << 20       # bytes of a command whose output is drained: above this the guest waits
+MOST_UNREAD = 1 << 20       # unread bytes of a command whose output is drained, beyond which the guest waits
 INPUT_MOST = 64 << 10       # bytes of a command's input that were sent to the agent and that the command has not read
 INPUT_PIECE = 16 << 10      # bytes of input in one frame
 
@@ -69,7 +69,7 @@ class InputWindow:
         self._given = (self._given + size) & 0xffffffff
 
     def take(self, count):
-        """The other side reports the number of bytes read. A number that was never sent, or an old one, is ignored."""
+        """Handles the other side's report of the number of bytes read. A number that exceeds the bytes sent, or an old one, is ignored."""
         if (count - self.taken) & 0xffffffff <= self._pending():
             self.taken = count
 
@@ -84,9 +84,9 @@ class Process:
         self._number = number
         self._out = bytearray()
         self._err = bytearray()
-        self._drained = False       # its output is read while it runs
-        self._abandoned = False     # its output is not needed any more
-        self._dropped = 0           # bytes
+        self._drained = False       # true if its output is read while it runs
+        self._abandoned = False     # true if its output is not needed any more
+        self._dropped = 0           # number of dropped bytes
         self.window = InputWindow()
 
     def take(self, kind, data):
@@ -150,7 +150,7 @@ class Process:
         self.kill()
 
     def wait(self, timeout=60, check=True):
-        """Waits until it has exited. A status other than 0 raises CommandFailed unless check is False."""
+        """Waits until the command has exited. A status other than 0 raises CommandFailed unless check is False."""
         self.guest.wait_for_event(f"the end of `{self.command}`", lambda: self.status is not None, timeout)
         if self._dropped:
             raise CommandFailed(f"{self.guest.name}: `{self.command}` wrote {MOST_OUTPUT + self._dropped} bytes, of which {MOST_OUTPUT} are kept")

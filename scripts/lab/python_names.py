@@ -10,7 +10,7 @@ from lab.errors import LabError
 
 PROGRAM = "pyflakes3"
 COMPLAINT = re.compile(r"(?P<file>.+?):(?P<line>\d+):\d+:? (?P<text>.*)")
-# A line that imports names for others says so.
+# The comment by which a line imports names for other modules.
 PERMITTED = "noqa: F401"
 SHEBANG = b"#!/usr/bin/env python3\n"
 

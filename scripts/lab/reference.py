@@ -14,7 +14,7 @@ HEADERS = "include/kern/types.h", "include/kern/errno.h"     # for C sources: th
 
 
 def build(kernel, directory, component):
-    """Builds ROOM/reference against the kernel's headers, in a copy that sees none of weft's headers. Returns the path of the module."""
+    """Builds DIRECTORY/reference against the kernel's headers, in a copy in which weft's headers are not visible. Returns the path of the module."""
     tree = pathlib.Path(directory) / "reference"
     for part in (component, COUNTING):
         shutil.copytree(cache.TREE / part, tree / part)

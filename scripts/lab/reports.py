@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Finds kernel reports (warnings, sanitizer and lockdep reports) in a log: each fails the test that caused it."""
+"""Finds kernel reports (warnings, sanitizer and lockdep reports) in a log. A test that causes one fails."""
 import re
 
 STAMP = re.compile(r"^\[\s*\d+\.\d+\](?:\[\s*[TC]\d+\])? ?")

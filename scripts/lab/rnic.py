@@ -3,7 +3,7 @@
 
 MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_amso1100", "weft_talk")
 CONTROL = "/sys/kernel/debug/weft_talk/weft_talk"
-PORT = 7174     # rping's
+PORT = 7174     # the port of rping
 
 
 def lab(*nodes, others=(), ethernet='"lan"'):
@@ -52,7 +52,7 @@ def connect(guest, address, words):
 
 
 def said(guest):
-    """Returns its counters by name."""
+    """Returns the counters of weft_talk by name."""
     return {name: int(value) for name, value in (word.split("=") for word in guest.run(f"cat {CONTROL}").out.split())}
 
 

@@ -59,7 +59,7 @@ def _capture(demo, lab, file):
 
 
 def show(demo, lab, nodes, directory):
-    """All of it, in order."""
+    """Runs all steps of the demonstration, in order."""
     demo.say(f"insmod {' '.join(rnic.MODULES)}, on node1 and node2; ip link set iw0 up")
     for number, node in enumerate(nodes[:2], 1):
         rnic.begin(node, f"10.2.0.{number}/24")

@@ -34,7 +34,7 @@ GRACE = 30      # seconds of real time until weftd detects that a kernel has exi
 
 
 class Stopped(Exception):
-    """The caller has stopped the lab."""
+    """The lab was stopped by its caller."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +86,7 @@ def hosts_of(fabric):
 
 
 def _fabric(lab):
-    """The fabric as weftd shows it. The request changes nothing."""
+    """Returns the fabric as weftd reports it. The request changes nothing."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         here = os.open(lab.directory / SOCKETS, os.O_PATH)
         try:
@@ -131,7 +131,7 @@ def _awaited(lab):
 
 
 def run(lab, timeout, stopped=lambda: False):
-    """Runs it until the first host detects that all scripts have ended; returns Done. timeout: seconds of real time; stopped: returns True to end the
+    """Runs a lab until the first host detects that all scripts have ended; returns Done. timeout: seconds of real time; stopped: returns True to end the
     lab early, by Stopped."""
     weftd = _start_weftd(lab)
     keepers = {}
@@ -175,7 +175,7 @@ def _wait_for_end(lab, weftd, keepers, timeout, stopped):
         if gone and now > gone[1] + GRACE:
             raise LabError(f"{gone[0]} has ended, and the others wait for it", "see its console")
         if now > end:
-            # Only guests that are still connected count, because a guest that has exited was not the one that was waited for.
+            # Only guests that are still connected count, because the time server did not wait for a guest that has exited.
             weftd.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 weftd.wait(GRACE)

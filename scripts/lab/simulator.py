@@ -23,7 +23,7 @@ def _make(directory):
 
 
 def root():
-    """Returns the directory with both."""
+    """Returns the directory with ibsim and OpenSM."""
     return cache.entry("ibsim", KEY, _make, need_mib=50, product=PRODUCT)
 
 
@@ -60,12 +60,12 @@ class Simulator:
         nodes = len(topology.hosts) + len(topology.switches)
         ports = sum(node.ports + 1 for node in topology.switches.values()) + 2 * len(topology.hosts)
         self._log = open(directory / "ibsim.log", "w")
-        # It exits at the end of its input.
+        # ibsim exits at the end of its input.
         self._ibsim = subprocess.Popen([self._root / PRODUCT, "-s", "-N", str(nodes + 16), "-S", str(len(topology.switches) + 16), "-P", str(2 * ports),
                                         str(file)], env=self._environment, stdin=subprocess.PIPE, stdout=self._log, stderr=subprocess.STDOUT)
 
     def ready(self):
-        """Returns whether it serves; its socket exists once it waits for its next command."""
+        """Returns whether ibsim serves. Its socket exists once it waits for its next command."""
         if self._ibsim.poll() is not None:
             raise LabError(f"ibsim ended: {(self.directory / 'ibsim.log').read_text()[-500:]}")
         with open("/proc/net/unix", encoding="ascii", errors="replace") as sockets:
@@ -90,7 +90,7 @@ class Simulator:
         began = time.monotonic()
         done = subprocess.run([self.program("opensm"), "-o", "-f", log], timeout=timeout, check=False, env=self.environment, capture_output=True, text=True)
         took = time.monotonic() - began
-        # Its exit status does not show whether the subnet is up.
+        # OpenSM's exit status does not show whether the subnet is up.
         if "SUBNET UP" not in log.read_text(errors="replace"):
             raise LabError(f"OpenSM: {done.returncode}, {done.stdout[-500:]}{done.stderr[-500:]}")
         return took

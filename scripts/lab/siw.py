@@ -35,7 +35,7 @@ def module():
 
 
 def begin(guest, address):
-    """A guest of the stock kernel gets an address on its eth0, and siw0 over that, for programs and by the RDMA CM."""
+    """Gives a guest of the stock kernel an address on its eth0, and siw0 on that interface, for programs and the RDMA CM."""
     guest.put("/tmp/siw.ko", module())
     guest.run("modprobe -a virtio_net ib_uverbs rdma_ucm libcrc32c && insmod /tmp/siw.ko && "
               f"ip address add {address} dev eth0 && ip link set eth0 up && rdma link add siw0 type siw netdev eth0")

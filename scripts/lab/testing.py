@@ -40,7 +40,7 @@ FULL_FACTOR = 10      # factor of the time limit in a full run
 
 
 def full():
-    """Returns whether tests repeat as often as their issue requires, rather than as often as every run permits (scripts/test --full)."""
+    """Returns whether tests run all repetitions (scripts/test --full), and not only as many as a default run has time for."""
     return bool(os.environ.get("WEFT_FULL"))
 
 
@@ -56,7 +56,7 @@ class Options:
     full_timeout: float
 
     def run_on(self, kernel, chosen):
-        """Returns whether it runs on a kernel; chosen: whether tests were chosen by their names."""
+        """Returns whether a test with these options runs on a kernel; chosen: whether tests were selected by their names."""
         return kernel in self.kernels or (chosen or full()) and kernel in self.also
 
 
@@ -182,7 +182,7 @@ def end_all():
 
 
 def run_one(path, name, options, kernel, seed):
-    """Runs one test in a process of its own; returns its Result. Callable on several threads."""
+    """Runs one test in a separate process; returns its Result. Callable on several threads."""
     directory = cache.TREE / "build/test" / kernel / path.stem / name
     subprocess.run(["rm", "-rf", directory], check=True)
     directory.mkdir(parents=True)
@@ -199,7 +199,7 @@ def run_one(path, name, options, kernel, seed):
         try:
             child.wait(limit)
         except subprocess.TimeoutExpired:
-            # The first signal makes it print a trace and exit; the second kills it.
+            # The first signal makes the test print a trace and exit; the second one kills it.
             child.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(20)
@@ -221,7 +221,7 @@ def run_one(path, name, options, kernel, seed):
 
 
 def main():
-    """In the child: runs one test and writes its result to a file."""
+    """Runs one test in the child process, and writes its result to a file."""
     path, name, kernel, directory, seed = sys.argv[1:]
     lab = Lab(kernel, pathlib.Path(directory), int(seed))
     outcome, detail = PASSED, ""

@@ -14,7 +14,7 @@ from lab import image
 from lab.errors import LabError
 
 SHARED_MEMORY = "/dev/shm"
-ROOM = 4 << 30      # bytes that must be free there, for the memory of several kernels
+ROOM = 4 << 30      # bytes that must be free in /dev/shm, for the memory of several kernels
 
 KEEPER = """ulimit -c 0; set -m; "$@" & kernel=$!; trap 'kill -KILL -- -$kernel 2>/dev/null' EXIT; trap 'exit 143' TERM; wait $kernel; exit $?"""
 

@@ -23,14 +23,14 @@ KERNEL_WORDS = (
     # memory for invalid.
     "no5lvl",
     "mitigations=off", "random.trust_cpu=on", "audit=0", "apparmor=0", "8250.nr_uarts=1",     # a quick boot
-    "cryptomgr.notests",                            # the same: 0.3 s of an emulated CPU
+    "cryptomgr.notests",                            # also for a quick boot: saves 0.3 s of an emulated CPU
     "net.ifnames=0",
     "watchdog_thresh=60", "rcupdate.rcu_cpu_stall_timeout=120",     # a virtual CPU that gets no time is not a lock-up
 )
 
 
 def guest_tests_at_a_time():
-    """Returns how many guest tests run at once. Most have two guests that wait for each other, so that one CPU is busy."""
+    """Returns the number of guest tests that run at once. Most have two guests that wait for each other, so that one CPU is busy."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(os.cpu_count() or 1, memory // TEST_MEMORY))
 
@@ -51,7 +51,7 @@ def vfio_user_device(bus, path):
 
 
 def ethernet_netdev(socket):
-    """The value of QEMU's -netdev that attaches a guest to a lab's Ethernet by the attachment's socket. It has no carrier while weftd does not serve it."""
+    """Returns the value of QEMU's -netdev that attaches a guest to a lab's Ethernet by the attachment's socket. It has no carrier while weftd does not serve it."""
     return f"stream,server=off,addr.type=unix,addr.path={quoted(pathlib.Path(socket).resolve())},reconnect-ms=200"
 
 

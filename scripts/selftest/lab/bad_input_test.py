@@ -18,7 +18,7 @@ class BadInput(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-bad-")))
 
     def fails(self, argv, *said, **environment):
-        """Runs a program that must fail with one line on its standard error that says all of `said`."""
+        """Runs a program that must fail with one line on its standard error that contains all texts in `said`."""
         done = subprocess.run([str(word) for word in argv], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               env={**os.environ, **environment}, timeout=120)
         self.assertNotEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -80,7 +80,7 @@ class BadInput(unittest.TestCase):
         self.assertRegex(done.stderr, r"^filling: .*No space left on device.*free some space.*\n$")
 
     def test_incomplete_cache_entries_are_rebuilt(self):
-        """The remains of an interrupted run are removed, and an entry without its file is made again."""
+        """Files of an interrupted run are removed, and an entry without its file is made again."""
         (self.folder / "weft/.work-thing-abc/deep").mkdir(parents=True)
         (self.folder / "weft/thing-key").mkdir()
         with environment(XDG_CACHE_HOME=str(self.folder)):

@@ -10,7 +10,7 @@ NAMES = "InEchos", "InEchoReps", "OutErrors", "OutEchoReps"
 
 class Node:
     """A node whose ICMP counters in /proc/net/snmp are set by the test."""
-    slowness = 0    # nothing is waited for
+    slowness = 0    # no waits
 
     def __init__(self, name):
         self.name, self.counters = name, dict.fromkeys(NAMES, 7)

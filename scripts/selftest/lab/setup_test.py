@@ -79,7 +79,7 @@ def load_demo():
 
 class Demo(unittest.TestCase):
     def test_failure_is_reported_before_the_wait_for_downloads(self):
-        """The compiler fails while the image is fetched. The error is printed at once, and what the program waits for afterwards."""
+        """The compiler fails while the image is fetched. The error is printed at once, followed by what the program waits for."""
         demo, errors, output, ended = load_demo(), io.StringIO(), io.StringIO(), threading.Event()
 
         def build(*_):

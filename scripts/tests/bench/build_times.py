@@ -16,7 +16,7 @@ def timed(function):
 
 @benchmark(figures=("boot.stock", "boot.plain", "boot.debug"))
 def boot(bench):
-    """The time from starting QEMU to the answer of the first command."""
+    """Measures the time from starting QEMU to the answer of the first command."""
     qemu.find()
     image.root_image()
 
@@ -32,7 +32,7 @@ def boot(bench):
 
 @benchmark(figures=("build.modules.one-cpp", "build.modules.nothing"))
 def incremental_build(bench):
-    """The time to build the modules again after one C++ file was touched (each of three files), and after no change."""
+    """Measures the time to build the modules again after one C++ file was touched (each of three files), and after no change."""
     kernel = kernels.find("plain")
     # Touched files are compiled, and not taken from the compiler cache.
     os.environ["CCACHE_DISABLE"] = "1"
@@ -54,7 +54,7 @@ def incremental_build(bench):
 
 @benchmark(figures=("test.warm",))
 def whole_test(bench):
-    """The time of make test with everything built and cached."""
+    """Measures the time of make test if everything is built and cached."""
     host.build()
     host.SANITIZED.build({"all", "fuzzers"})
     for variant in ("plain", "stock"):

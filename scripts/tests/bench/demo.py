@@ -20,7 +20,7 @@ def consecutive(times):
 
 @benchmark(figures=("demo.first-ping", "demo.part.*"), kernel="stock")
 def demo(bench):
-    """The time from the start of make demo to the answer of the first ping, in total and by part."""
+    """Measures the time from the start of make demo to the answer of the first ping, in total and by part."""
     def once():
         subprocess.run([cache.TREE / "scripts/demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
         times = json.loads(TIMES.read_text())

@@ -7,7 +7,7 @@ from lab.benchmarks import benchmark
 
 # Output of a weft_*_bench.ko for each operation when it is inserted: that of weft's C++ code, next to that of the same code in C.
 LINE = re.compile(r"^(?:weft_\w+: )?figure (\S+) (\S+) (\d+) (\d+)$")
-BOOTS = 2   # both counts must agree, as the spread shows
+BOOTS = 2   # the spread shows whether both counts agree
 
 
 @benchmark(figures=("kern.*",))

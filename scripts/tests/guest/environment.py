@@ -14,7 +14,7 @@ def files_of_any_size_are_transferred_intact(lab):
             node.put("/tmp/file", data)
             assert node.run("sha256sum </tmp/file", timeout=20).out.split()[0] == hashlib.sha256(data).hexdigest(), size
         assert node.get("/tmp/file") == data
-        # Long command lines, and many at once, are transferred too.
+        # Long command lines, and many at once, are also transferred intact.
         assert node.run(f"echo {'x' * 20_000} | wc -c").out.strip() == "20001"
         for process in [node.spawn(f"echo {'x' * 500}") for _ in range(40)]:
             assert process.wait(20).out.strip() == "x" * 500

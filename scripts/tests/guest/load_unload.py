@@ -3,14 +3,14 @@
 from lab import kernels, modules
 from lab.testing import test
 
-# Traces that a module may leave in the kernel.
+# Objects that a module may leave in the kernel.
 TRACES = "ls -d /sys/module/weft_* /sys/kernel/debug/weft* /sys/class/infiniband /sys/bus/pci/drivers/weft* 2>/dev/null || true"
 
 
 @test(kernels=("debug",), also=("stock", "plain"), timeout=240)
 def modules_can_be_reloaded_without_leftovers(lab):
     """Every module can be inserted after those it needs, removed in reverse order and inserted again. No trace or leak remains."""
-    # A module of figures counts instructions for minutes while it is inserted; the benchmarks do that.
+    # Benchmark modules are excluded, because they count instructions for minutes while they are inserted.
     paths = [path for path in modules.all_of(kernels.find(lab.kernel), tests=False)
              if not path.stem.endswith(("_bench", "_figures"))]
     assert [path for path in paths if path.stem == "weft_kern"], f"weft_kern.ko is not in {lab.modules}"

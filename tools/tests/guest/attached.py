@@ -26,7 +26,7 @@ UNUSED = 999        # no port has this LID
 LATE = r"^ibwarn: \[\d+\] _do_madrpc: recv failed: Connection timed out$|\[\d+\]"
 
 # Programs that must print the same and exit with the same status on every node. The pattern matches the parts of the output that depend on the time, the
-# process or the program's own node; they are left out.
+# process or the program's own node; they are omitted.
 COMPARED = {
     "sminfo": r"activity count \d+",
     "smpquery nodedesc {two}": "",
@@ -58,7 +58,7 @@ COMPARED = {
     "ibsysstat {two}": "",
     "ibsysstat {two} host": "",
 }
-# The same, on the node that the guest has.
+# Programs that are compared on the guest's own node.
 ON_ONE_NODE = ("sminfo", "smpquery nodeinfo -D 0", "smpquery portinfo -D 0 1", "smpquery nodeinfo {one}", "smpquery nodedesc {two}", "smpquery pkeys -D 0 1",
                "ibnetdiscover", "ibtracert {one} {two}", "saquery NR", "saquery -p --src-to-dst {one}:{two}", "perfquery {two} 1", "perfquery {one} 1")
 # The values in the output of ibstat, which differ between two nodes.
@@ -73,13 +73,13 @@ def run_on(lab, fabric, node, command):
 
 
 def run_in(guest, command):
-    """The same in a guest."""
+    """Runs a program in a guest. Returns its status and its output."""
     done = guest.run(command, check=False)
     return done.status, done.out + done.err
 
 
 def compared(result, without=""):
-    """A result without the parts that may differ. Nodes are discovered in another order from each node, so the lines are sorted."""
+    """Returns a result without the parts that may differ. The lines are sorted, because each node discovers the other nodes in another order."""
     status, text = result
     lines = re.sub(without, "", text, flags=re.MULTILINE).splitlines() if without else text.splitlines()
     return status, sorted(line.rstrip() for line in lines if line.strip())
@@ -100,7 +100,7 @@ def managed(lab, node="node3"):
         # PortStateChange after the sweep.
         for guest in nodes:
             guest.wait_for("grep -q INIT /sys/class/infiniband/*/ports/1/state", what="a link without a subnet manager")
-        # OpenSM selects a port that is not down, and asks if there is none.
+        # OpenSM selects a port that is not down, and waits for input if there is none.
         wait_until(f"the port of {node}", lambda: "State: Down" not in run_on(lab, fabric, node, "ibstat")[1], 60 * lab.slowness)
         lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", node, "--", "env", f"OSM_TMP_DIR={folder}", f"OSM_CACHE_DIR={folder}",
                   shutil.which("opensm", path=PATH), "-f", folder / "log", "--dump_files_dir", folder)

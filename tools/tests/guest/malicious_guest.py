@@ -20,7 +20,7 @@ from lab.testing import test
 from stock import active, check, interfaces_up, lid, load
 from traffic import StockNode
 
-# A frame to all of the Ethernet counts once for each of these, so that the flood is beyond its bound however slowly it is sent.
+# A broadcast frame counts once for each of these hosts, so that the flood exceeds its limit even if it is sent slowly.
 QUIET_HOSTS = 60
 # The malicious guest's card has a port at each end of the trunk that carries the traffic of the other two guests.
 LAB = """
@@ -59,11 +59,11 @@ ethernet = "lan"
 MEMORY_BOUND_KIB = 512 << 10
 # The control socket answers within a second, on a slow host within a multiple of it.
 ANSWER_S = 1.0
-# Descriptors that weftd has left when the malicious guest connects: enough for its card and for control clients, and fewer than one message
+# Number of descriptors that weftd can still open when the malicious guest connects: enough for its card and for control clients, and fewer than one message
 # may contain.
 DESCRIPTORS = 14
 EXCHANGES = 2000
-# The RDMA of one round fills its region, in messages of several packets.
+# The RDMA of one round fills the memory region, in messages of several packets.
 MESSAGES, MESSAGE = 16, 16 << 10
 
 # Minimum effects of each action in one round, as counted by weft-intruder, which fails if the card executes something that it should refuse, or vice
@@ -96,7 +96,7 @@ def anonymous_memory(process):
 
 
 def leave_descriptors(process, number):
-    """Limits the process to this number of further descriptors."""
+    """Limits the process to this number of additional descriptors."""
     taken = sorted(int(entry.name) for entry in pathlib.Path(f"/proc/{process.pid}/fd").iterdir())
     limit = next(limit for limit in itertools.count(number) if limit - sum(fd < limit for fd in taken) == number)
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (limit, limit))
@@ -120,7 +120,7 @@ class Rdma:
         self.rounds = 0
 
     def round(self):
-        """Each round has another seed, so that data of an earlier one does not match."""
+        """Transfers data in one round. Each round has another seed, so that data of an earlier round does not match."""
         pattern = {"count": MESSAGES, "size": MESSAGE, "seed": 1 + self.rounds * MESSAGES}
         for operation, reached in (("write", self._there), ("read", self._here)):
             done = self._here.send(op=operation, **pattern, **self._there.memory)
@@ -151,7 +151,7 @@ def malicious_guest_does_not_disturb_others(lab):
         rdma = Rdma(lab, node1, node2)
         echoes = Echoes(node1, node2)
         flood = node1.spawn("ping -f -q 10.0.0.2")
-        # From now on the daemon has hardly any descriptors left; the two guests already have theirs.
+        # From now on the daemon can open only a few descriptors; those for the two guests are already open.
         rdma.round()
         leave_descriptors(fabric.process, DESCRIPTORS)
         largest, slowest, exchanges, concurrent_rounds = 0, 0.0, 0, 0
@@ -161,7 +161,7 @@ def malicious_guest_does_not_disturb_others(lab):
                 serving = node1.spawn(f"ibv_rc_pingpong -c -n {EXCHANGES}")
                 node1.wait_for("ss -ltn | grep -q :18515", timeout=30, what="ibv_rc_pingpong to listen")
                 asking = node2.spawn(f"ibv_rc_pingpong -c -n {EXCHANGES} 10.0.0.1")
-            # The malicious guest starts only now, when all the traffic that it could disturb is running.
+            # Start the malicious guest after all the traffic that it could disturb.
             intruder = intruder or lab.start(lab.program("weft-intruder"), "--card", fabric.sockets[2], "--victim", port_of(node1),
                                              "--victim", port_of(node2),
                                              "--ethernet", fabric.directory / "node3-eth0.sock", "--seed", lab.seed, "--turns", len(EFFECTS) * lab.rounds(4, 400))
@@ -199,7 +199,7 @@ def malicious_guest_does_not_disturb_others(lab):
             sent = int(re.search(r"(\d+) packets transmitted", flood.kill(signal.SIGINT).wait(check=False).out)[1])
             echoes.check(sent)
         with check("sends, writes and reads continued during the attack"):
-            # On a busy host a round may take as long as all actions of the malicious guest.
+            # On a busy host, a round may take as long as all actions of the malicious guest together.
             assert exchanges >= EXCHANGES and concurrent_rounds >= 1, (exchanges, concurrent_rounds)
         with check("the daemon's memory stays below its limit"):
             assert largest < MEMORY_BOUND_KIB, f"{largest} KiB"

@@ -39,7 +39,7 @@ SUITE = "/usr/share/rdma-core/tests"
 # These tests use a clock and on-demand paging without a check whether the card has them.
 SUITE_FAILS = {"test_query_rt_values", "test_timestamp_free_running_rc_traffic", "test_odp_dc_traffic"}
 SUITE_PASSES = 121
-# One test resizes a completion queue to less than it holds.
+# One test resizes a completion queue to fewer entries than it contains.
 SUITE_PROVOKES = re.compile(r"MODIFY_CQ.*too many outstanding CQEs")
 # Messages of mlx5_core about a card without a vendor-specific capability and without a clock; a real card of the model has both.
 EXPECTED = re.compile(r"Failed to get valid vendor specific ID|invalid device_frequency_khz")

@@ -14,7 +14,7 @@ LOG = "/tmp/opensm.log"
 # A standby OpenSM polls the master twice a second, and takes over after two missing responses. With the defaults this would take 40 seconds.
 OPTIONS = r"force_log_flush TRUE\nsminfo_polling_timeout 500\npolling_retry_number 2\n"
 OPENSM = f"printf '{OPTIONS}' >/tmp/opensm.conf; exec opensm -F /tmp/opensm.conf -f {LOG}"
-UNMANAGED = "[sm]\nenabled = false\n"      # at the end of a lab file
+UNMANAGED = "[sm]\nenabled = false\n"      # for the end of a lab file
 BROADCAST = "ff12:401b:ffff::ffff:ffff"          # of the default partition, IPv4
 TRAP = re.compile(r"Received Generic Notice type:1 num:(\d+).*TID:(0x\w+)")
 

@@ -49,7 +49,7 @@ def perftest_transfers_data_intact(lab):
         for operation, transport, size in (("send", "RC", 65536), ("send", "UC", 65536), ("write", "RC", 65536), ("write", "UC", 65536),
                                            ("write", "RC", 1 << 20), ("read", "RC", 65536), ("read", "RC", 1 << 20)):
             with check(f"ib_{operation}_bw over {transport} moves {size} bytes intact"):
-                # Each side fills its file with random bytes: first half to send from, second half to receive into.
+                # Each side fills its file with random bytes. It sends from the first half and receives into the second half.
                 for node in (node1, node2):
                     node.run(f"head -c {2 * size} /dev/zero >{FILE}")
                 served(node1, node2, f"ib_{operation}_bw -F -c {transport} -s {size} -n 5 --mmap={FILE}")

@@ -8,7 +8,7 @@ from stock import active, check, complaints, guests, lid, load, unload
 
 
 def field(text, name):
-    """The value of `name: value` in ibstat's or ibv_devinfo's output."""
+    """Returns the value of `name: value` in the output of ibstat or ibv_devinfo."""
     return next(line.split(":", 1)[1].strip() for line in text.splitlines() if line.strip().startswith(name + ":"))
 
 
@@ -32,7 +32,7 @@ def drivers_probe_without_warnings(lab):
                 said = node.run("ibv_devinfo -v").out
                 guid = field(said, "node_guid")
                 assert re.fullmatch("0002:c903:[0-9a-f]{4}:[0-9a-f]{4}", guid) and field(said, "vendor_part_id") == "26428", said
-                # The port's is the next.
+                # The port's GUID is the next one.
                 assert field(said, "GID[  0]").startswith(f"fe80:0000:0000:0000:{guid[:-4]}{int(guid[-4:], 16) + 1:04x}"), said
                 assert field(said, "state").startswith("PORT_ACTIVE") and field(said, "active_mtu").startswith("4096"), said
                 for offered in ("XRC", "MEM_MGT_EXTENSIONS", "MEM_WINDOW_TYPE_2B", "UD_IP_CSUM", "atomic_cap:\t\t\tATOMIC_HCA"):

@@ -89,7 +89,7 @@ def killed_guest_and_weftd_can_be_replaced(lab):
                 interfaces_up(*((node1, node2) if attempt == "first" else (node1,)))
                 ping(node1, node2, "10.0.0.2", 20)
                 node1.spawn("ping -f -q -w 60 10.0.0.2")
-                # Leaving the block kills QEMU by the signal that nothing can catch.
+                # Leaving the block kills QEMU by SIGKILL.
     fabric.process.kill()
     fabric.process.wait()
     assert all(path.is_socket() for path in fabric.sockets), "the sockets of the killed weftd are missing"

@@ -8,12 +8,12 @@ from lab import cache, debian, echo
 from lab.fabric import PAIR, Fabric
 
 ULPS = ("mlx4_ib", "ib_uverbs", "ib_umad", "ib_ipoib")
-KILLED = 137        # the status of `timeout -s KILL` if the program has run until then
+KILLED = 137        # the status of `timeout -s KILL` if the time limit was reached
 
 
 @contextlib.contextmanager
 def check(sentence):
-    """One of several properties that a test checks with one pair of guests. A failure names the property."""
+    """Checks one of several properties with one pair of guests. A failure reports the property."""
     try:
         yield
     except Exception as error:
@@ -104,7 +104,7 @@ def ping(source, target, address, count, options="-f", timeout=120):
 def served(server, client, command, server_command=None, address="10.0.0.1", port=18515, timeout=120):
     """Runs a program as a server and as a client; both must succeed. Returns (server's, client's) output."""
     serving = server.spawn(server_command or command)
-    # Do not connect to find out whether it listens: the server would take that for the client.
+    # Do not connect to find out whether the server listens, because it would mistake that connection for the client.
     server.wait_for(f"ss -ltn | grep -q :{port}", timeout=30, what=f"`{serving.command}` to listen")
     asking = client.run(f"{command} {address}", timeout)
     return serving.wait(timeout).out, asking.out

@@ -26,7 +26,7 @@ echo 4420 > ports/1/addr_trsvcid
 ln -s subsystems/{NQN} ports/1/subsystems/{NQN}
 """
 
-# Target and initiator are known by the GUIDs of their ports, in groups of four digits.
+# Target and initiator are identified by the GUIDs of their ports, in groups of four digits.
 SRP_TARGET = f"""
 modprobe -a target_core_mod ib_srpt
 mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config
@@ -62,7 +62,7 @@ echo 1 > $group/attrib/generate_node_acls
 echo 0 > $group/attrib/demo_mode_write_protect
 echo 1 > $group/enable
 """
-# Discovery, which uses TCP, does not find it.
+# Discovery uses TCP and does not find this target.
 ISER_LOGIN = f"""
 mkdir -p /etc/iscsi/nodes /run/lock/iscsi
 echo InitiatorName=iqn.2014-08.com.example:host > /etc/iscsi/initiatorname.iscsi
@@ -83,7 +83,7 @@ def random_data(node):
 
 
 def write_and_compare(node, device):
-    """Data written to a disk by RDMA is read back unchanged; caches are bypassed."""
+    """Checks that data written to a disk by RDMA is read back unchanged. Caches are bypassed."""
     random_data(node)
     node.run(f"dd if=/tmp/data of={device} bs=256k oflag=direct status=none", timeout=60)
     compare(node, device)
@@ -109,7 +109,7 @@ def nvme_over_rdma(fabric, target, host):
         same(target, "/dev/ram0", host)
     with check("no data is lost if the link flaps during writes"):
         random_data(host)
-        # The last round begins after the last flap: all of the disk is new.
+        # The last round begins after the last flap, so it has rewritten the whole disk.
         writer = host.spawn("while :; do last=; test -e /tmp/stop && last=1; "
                             "dd if=/tmp/data of=/dev/nvme0n1 bs=64k oflag=direct status=none || exit 1; test -z \"$last\" || exit 0; done")
         for _ in range(3):

@@ -11,7 +11,7 @@ def works(fabric, node1, node2):
     active(node1, node2, ports=2)
     assert len({lid(node, port) for node in (node1, node2) for port in (1, 2)}) == 4
     assert node1.run("ibstat").out.count("State: Active") == 2
-    # Both interfaces are in one broadcast group: each is to answer for its own address only.
+    # Both interfaces are in one broadcast group, and each must answer only for its own address.
     for node in (node1, node2):
         node.run("sysctl -q net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2")
     interfaces_up(node1, node2, dev="ib0", network="10.0.0")

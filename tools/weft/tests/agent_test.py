@@ -143,7 +143,7 @@ class Agent(unittest.TestCase):
             command.give(b"more")
 
     def test_wait_for_a_closing_guest_fails_with_the_reason(self):
-        """The waiter may see the exit of the guest's process before close() continues."""
+        """The waiting thread may detect the exit of the guest's process before close() continues."""
         command, _ = self.command()
         said = []
 
@@ -214,7 +214,7 @@ class Console(unittest.TestCase):
         return guest
 
     def fails_to_boot(self, kind, *limits):
-        """Returns the error and how long it took."""
+        """Returns the error and the time until it was raised."""
         guest, begun = self.stand_in(), time.monotonic()
         with self.assertRaises(kind) as caught:
             guest.ready(*limits)
@@ -388,7 +388,7 @@ class Confined(unittest.TestCase):
             subprocess.run([sys.executable, "-B", uml.NO_SETUID, sys.executable, "-c", TRIES, folder], check=True, timeout=TIME_LIMIT)
             path = pathlib.Path(folder, "file")
             self.assertEqual(path.stat().st_mode & 0o7777, 0o640)
-            # Only the filter refuses it: without the filter, the bits can be set.
+            # Without the filter, the bits can be set.
             path.chmod(0o4755)
             self.assertEqual(path.stat().st_mode & 0o7777, 0o4755)
 

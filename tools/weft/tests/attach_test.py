@@ -68,7 +68,7 @@ class Programs(Attached):
             found = self.run_on(origin, "ibnetdiscover")
             for name in NODES:
                 self.assertIn(f'"{name}"', found)
-            # Each link is printed from both ends: seven of the file, and the manager's.
+            # Each link is printed from both ends: seven links of the file, and that of the subnet manager.
             self.assertEqual(len(re.findall(r'^\[\d+\]', found, re.MULTILINE)), 2 * len(self.fabric()["links"]))
         links = self.run_on("node1", "iblinkinfo", "-l")
         self.assertEqual(len(re.findall(r"Active/\s*LinkUp", links)), 2 * len(self.fabric()["links"]))
@@ -94,7 +94,7 @@ class Programs(Attached):
 
     def test_ibqueryerrors_finds_errors_of_a_link(self):
         self.await_subnet()
-        nodes = len(NODES) + 1      # and the manager's
+        nodes = len(NODES) + 1      # including that of the subnet manager
         self.assertRegex(self.run_on("node1", "ibqueryerrors"), rf"Summary: {nodes} nodes checked, 0 bad nodes found")
         self.set_link("node2", "corruption=50%")
         for _ in range(5):
@@ -134,7 +134,7 @@ class Programs(Attached):
             done = subprocess.run(self.command(origin, "vendstat", "-N", str(lids[target])), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                   check=False, env={**os.environ, "PATH": SYSTEM})
             self.assertNotEqual(done.returncode, 0)
-            self.assertEqual(done.stderr, "vendstat: method 1, attribute 1 failure\n")     # and no time-out
+            self.assertEqual(done.stderr, "vendstat: method 1, attribute 1 failure\n")     # no message about a timeout
 
     def test_ibdiagnet_finds_no_errors(self):
         if not shutil.which("ibdiagnet", path=SYSTEM):
@@ -157,9 +157,9 @@ class Programs(Attached):
                 return " 1 received" in self.run_on("node3", "ibping", "-c", "1", str(lids["node2"]))
             daemon.await_that("ibping's server", answers)
             self.assertIn("2 packets transmitted, 2 received, 0% packet loss", self.run_on("node3", "ibping", "-c", "2", str(lids["node2"])))
-            # One more server of the class on the node is refused, and one on another node is not.
+            # A second server of the class on the node is refused, but one on another node is not.
             self.run_on("node2", "ibping", "-S", status=255)
-        # The agent was removed with the program.
+        # The agent was removed when the program exited.
         with self.running_on("node2", "ibping", "-S", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
             daemon.await_that("the next server", answers)
 
@@ -280,7 +280,7 @@ class OwnPrograms(OwnProgram):
                 self.assertEqual(said, "agents: 32, and one more: ENOMEM")
                 running.kill()
                 running.wait()
-        # The same holds for programs that are killed while they send.
+        # The same applies to programs that are killed while they send.
         for _ in range(5):
             with self.running_on("node1", self.program, "flood", "40", "1", "1000") as running:
                 time.sleep(0.1)
@@ -291,7 +291,7 @@ class OwnPrograms(OwnProgram):
         with self.program_running("node1", "register", "0x04", "1") as (first, said):
             self.assertEqual(said, "umad_register: registered, umad_register2: registered")
             self.assertEqual(self.run_program("node1", "register", "0x04", "1"), "umad_register: EPERM, umad_register2: EINVAL\n")
-            # Other methods, other classes and other nodes are free.
+            # Other methods, other classes and other nodes can still be used.
             for node, *wanted in (("node1", "0x04", "2"), ("node1", "0x09", "1"), ("node2", "0x04", "1")):
                 with self.program_running(node, "register", *wanted) as (_, said):
                     self.assertEqual(said, "umad_register: registered, umad_register2: registered")
@@ -305,7 +305,7 @@ class OwnPrograms(OwnProgram):
         return pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "S"
 
     def check_waiting_programs(self, end):
-        """Programs on node1 that wait get errors when end() takes the node away."""
+        """Checks that waiting programs on node1 get errors when end() removes the node."""
         with contextlib.ExitStack() as stack:
             waiting = {how: stack.enter_context(self.program_running("node1", "wait", how)) for how in ("recv", "umad_poll", "poll")}
             managers = []
@@ -360,7 +360,7 @@ class OwnPrograms(OwnProgram):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def check_flood(self, timeout, retries):
-        """While a program floods the fabric, weftd's memory is bounded and others are served; it is idle after the program's end."""
+        """Checks that weftd's memory is bounded while a program floods the fabric, that other programs are served, and that weftd is idle afterwards."""
         self.await_subnet()
         before = self.memory()
         with self.running_on("node1", self.program, "flood", "40", timeout, retries) as running:
@@ -391,7 +391,7 @@ class Congestion(OwnProgram):
     EVENTS = ({"at": daemon.TIME_LIMIT / 20, "command": "link.set", "link": "node2", "settings": {"delay": "10ms"}},)
 
     def waits(self, switch):
-        """The counter PortXmitWait of the switch's port to node2."""
+        """Returns the counter PortXmitWait of the switch's port to node2."""
         return int(re.search(r"PortXmitWait:\.*(\d+)", self.run_on("node1", "perfquery", str(switch), "1"))[1])
 
     def test_congestion_counter_grows_on_a_slow_link(self):
@@ -402,7 +402,7 @@ class Congestion(OwnProgram):
         before = self.waits(lids["switch2"])
         with self.running_on("node3", self.program, "flood-performance", str(lids["node2"])):
             daemon.await_that("PortXmitWait to grow", lambda: self.waits(lids["switch2"]) > before + 100)
-            # A counter that others have grown is not the slow port's.
+            # The counters of other ports must not increase.
             self.assertEqual(self.run_on("node1", "sminfo").count("SMINFO_MASTER"), 1)
 
 
@@ -417,7 +417,7 @@ class LargeTables(OwnProgram):
         daemon.await_that("all nodes", lambda: len(re.findall(r"NodeDescription", self.run_on("node1", "saquery", "NR"))) == self.HOSTS + 20 + 4 + 1)
         manager = re.search(r"sm lid (\d+)", self.run_on("node1", "sminfo"))[1]
         nodes = self.HOSTS + 20 + 4 + 1
-        # A record has 108 bytes, padded to 112; the MAD's headers 56.
+        # A record has 108 bytes, padded to 112, and the MAD's headers have 56 bytes.
         self.assertEqual(self.run_program("node1", "descriptors", manager), f"without a descriptor: EIO\nwith one: {56 + 112 * nodes} bytes\n")
 
 
@@ -454,7 +454,7 @@ class PytestPlugin(unittest.TestCase):
     def test_plugin_examples_pass_without_guests(self):
         if missing := [name for name in NEEDED if not shutil.which(name, path=SYSTEM)]:
             self.skipTest(f"not installed: {', '.join(missing)}")
-        # `weft lab` finds its other half from where the program lies, as build/bin in a tree.
+        # `weft lab` finds the session program relative to its own directory, which is build/bin in a tree.
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-attach-")))
         (folder / "tools").symlink_to(TREE / "tools")
         for source, place in ((WEFT, "build/bin/weft"), (WEFTD, "build/bin/weftd"), (LIBRARY, "build/lib/weft/libibumad.so.3")):
@@ -466,7 +466,7 @@ class PytestPlugin(unittest.TestCase):
                               check=False, timeout=4 * daemon.TIME_LIMIT)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"3 passed in")
-        # One lab served all of them.
+        # All examples have used one lab.
         self.assertEqual([path.name for path in (folder / "logs").iterdir()], ["lab1"])
 
 

@@ -126,7 +126,7 @@ class Attached(unittest.TestCase):
         return re.search(r"Port GUID: (\w+)", self.run_on(node, "ibstat"))[1]
 
     def await_subnet(self):
-        """Waits until all links are active at both ends: then all nodes have LIDs and routes. A link that is still training is not up yet."""
+        """Waits until all links are active at both ends, and therefore all nodes have LIDs and routes. A link that is still training is not up."""
         ends = 2 * sum(link["settings"]["state"] == "up" for link in self.fabric()["links"])
 
         def is_up():
@@ -136,7 +136,7 @@ class Attached(unittest.TestCase):
         daemon.await_that("all links to become active", is_up)
 
     def opensm(self, node, *words):
-        """Starts an OpenSM on the node, which is not stopped before the test ends."""
+        """Starts an OpenSM on the node, which runs until the test ends."""
         room = self.enterContext(tempfile.TemporaryDirectory(prefix="weft-opensm-"))
         return self.enterContext(self.running_on(node, "env", f"OSM_TMP_DIR={room}", f"OSM_CACHE_DIR={room}", "opensm", "-f", f"{room}/log",
                                                  "--dump_files_dir", room, *words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))

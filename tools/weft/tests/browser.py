@@ -35,7 +35,7 @@ class TestCase(unittest.TestCase):
         self.addCleanup(self.forget)
 
     def forget(self):
-        """No state of one test remains for the next."""
+        """Clears the browser's state, so that tests do not affect each other."""
         self.browser.get("about:blank")
         self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
@@ -77,7 +77,7 @@ class TestCase(unittest.TestCase):
         return self.run_script("return document.querySelector(arguments[0]).checkVisibility()", selector)
 
     def click(self, selector):
-        """Clicks like a user, even if another line lies above."""
+        """Clicks as a user does, even if another line is above the element."""
         self.run_script("document.querySelector(arguments[0]).dispatchEvent(new MouseEvent('click', {bubbles: true}))", selector)
 
     def click_text(self, selector, text):

@@ -44,7 +44,7 @@ class Browser(browser.TestCase):
                     self.assertTrue(right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top)
             self.assertGreater(size[2], 9)
             daemon.await_that("the sweep's end", lambda: "SM master" in self.find("#state")[0].text)
-            for _ in range(10):     # repeat, because other load on the host distorts the measurement
+            for _ in range(10):     # repeat, because other load on the host affects the measurement
                 begun, before = time.monotonic(), cpu_of(running.pid)
                 daemon.await_that("five seconds", lambda begun=begun: time.monotonic() - begun > 5)
                 share = (cpu_of(running.pid) - before) / (time.monotonic() - begun)

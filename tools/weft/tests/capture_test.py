@@ -144,7 +144,7 @@ class Output(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (1, f"weft: cannot write {path}: {reason}\n"))
 
     def test_output_is_discarded_if_standard_output_is_closed(self):
-        """As weft's Python programs do."""
+        """weft's Python programs do the same."""
         done = self.weft("fabric", "show", preexec_fn=lambda: os.close(1))
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 

@@ -7,7 +7,7 @@ SKIPPED = 77        # SKIP_RETURN_CODE of the test in CMakeLists.txt
 
 
 def main(argv):
-    """Does the same as unittest.main(). The exit status is SKIPPED if a case was skipped and none has failed; the reasons are printed."""
+    """Runs the cases as unittest.main() does. The exit status is SKIPPED if a case was skipped and none has failed; the reasons are printed."""
     result = unittest.main(argv=argv, exit=False).result
     if not result.wasSuccessful():
         sys.exit(1)

@@ -113,7 +113,7 @@ class Run(Ci):
 
 
     def kvm_of_another_user(self, sudo_status):
-        """Runs a copy of the script whose /dev/kvm is a file that its user may not open, with a stub of sudo."""
+        """Runs a copy of the script, with a file in place of /dev/kvm that its user may not open, and a stub of sudo."""
         script, kvm, programs = self.folder / "tree/scripts/ci/run", self.folder / "kvm", self.folder / "programs"
         for folder in (script.parent, programs):
             folder.mkdir(parents=True)
@@ -152,7 +152,7 @@ class Recipes(Ci):
         self.assertEqual((done.returncode, done.stdout), (0, "it is run\n"), done.stderr)
         self.assertEqual(self.asked()[:2], ["lab up --kernel=stock", "lab shell b -- echo 'it is' run"])
         self.assertTrue((self.artifacts / "junit.xml").is_file())
-        # All inputs are used, and only they.
+        # The action uses all its inputs, and no others.
         self.assertEqual(set(environment.values()) | {""}, set(inputs.values()) | {""})
         for step in action["runs"]["steps"]:
             self.assertTrue("uses" in step or step["shell"] == "bash")
@@ -190,7 +190,7 @@ class Recipes(Ci):
         (before,) = yaml.safe_load((CI / "gitlab.yml").read_text())[".weft"]["before_script"]
         expected = f"setup lab in {tree}\nmake --no-print-directory programs in {tree}\n"
         for line, environment in ((build["run"], {"GITHUB_ACTION_PATH": str(tree / "scripts/ci/github")}), (before, {"WEFT_TREE": "tree"})):
-            # The line's shell is found by its path, because PATH has only the stubs.
+            # The script's shell is given by its path, because PATH contains only the stubs.
             done = subprocess.run(["/bin/bash", "-c", line], cwd=self.folder, env={**environment, "PATH": path}, capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""), line)

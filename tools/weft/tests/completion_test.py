@@ -55,7 +55,7 @@ class Completion(unittest.TestCase):
         offered = self.complete(*((*command, "-") for command in self.commands))
         for (command, options), words in zip(self.commands.items(), offered, strict=True):
             self.assertEqual(words, sorted(options), command)
-        # These were missing in a list that was maintained by hand.
+        # An earlier list, which was maintained by hand, lacked these options.
         self.assertLessEqual({"--out", "--capture", "--weftd"}, {word for words in offered for word in words})
 
     def test_every_command_is_offered(self):

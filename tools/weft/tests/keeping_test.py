@@ -213,7 +213,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(other.recv(HEADER.size)[:2], message(keeping.RESET)[:2])
 
     def test_client_that_connected_later_is_disconnected_when_weftd_exits(self):
-        """The next weftd would refuse it."""
+        """The next weftd would refuse the client."""
         self.die()
         self.weftd = self.enterContext(self.keeper.open())
         other = self.other(b"2")
@@ -232,7 +232,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n2", 1))
 
     def test_records_of_an_earlier_weftd_are_understood(self):
-        """It sends no IDs. A record about an unknown connection does nothing."""
+        """The earlier weftd sends no IDs. A record about an unknown connection does nothing."""
         self.notify("gone", body=b"3")
         self.passed()
         self.notify("gone")

@@ -70,9 +70,9 @@ class Client(threading.Thread):
         self._pending = b""
         self._work = queue.SimpleQueue()
         self._ended = False
-        self.vendors = 0        # replies with the vendor ID
-        self.ones = 0           # replies of a failed card
-        self.returned = 0.0     # when the card replied first after a read that it did not answer
+        self.vendors = 0        # number of replies with the vendor ID
+        self.ones = 0           # number of replies of a failed card
+        self.returned = 0.0     # time of the first reply after a read that the card did not answer
         self.error = None
         memory = os.memfd_create("guest")
         os.ftruncate(memory, PAGE)
@@ -132,7 +132,7 @@ class Client(threading.Thread):
             except TimeoutError:
                 return None
             self._pending = self._pending[size:]
-            if number == self._number:      # else it is late
+            if number == self._number:      # otherwise it is a late reply
                 assert not flags & keeping.ERROR
                 return answer[HEADER.size:]
 

@@ -42,7 +42,7 @@ PARALLEL = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n' for numbe
 FAT_TREE = "".join(f'[[switch]]\nname = "switch{number}"\nports = 8\n' for number in range(1, 5)) + "".join(
     f'[[host]]\nname = "node{number}"\nmodel = "endpoint"\n[[link]]\nends = ["node{number}", "switch{(number + 1) // 2}"]\n' for number in range(1, 5)) + "".join(
     f'[[link]]\nends = ["switch{leaf}", "switch{spine}"]\n' for leaf in (1, 2) for spine in (3, 4)) + UNMANAGED
-# Its priority is below that of the OpenSM which the tests start with 10.
+# A manager whose priority is below that of the OpenSM that the tests start with priority 10.
 PASSIVE_MANAGER = FABRIC + '[sm]\nswitch = "switch1"\npriority = 5\n'
 
 
@@ -153,7 +153,7 @@ class FatTree(Configured):
                 self.route(*ends) == way for way, pairs in ((["switch1", root, "switch2"], (("node1", "node3"), ("node2", "node4"))),
                                                             (["switch2", root, "switch1"], (("node3", "node1"), ("node4", "node2")))) for ends in pairs))
             self.end(manager)
-            # It has not used another engine instead.
+            # OpenSM has not used another engine instead.
             self.assertIn("ftree tables configured on all switches", pathlib.Path(log).read_text())
 
 
@@ -170,7 +170,7 @@ class Lanes(Configured):
             daemon.await_that(f"{count} sweeps with {engine}",
                               lambda: log.exists() and log.read_text().count(f"{engine} tables configured on all switches") >= count)
         await_sweeps(1)
-        # Engines and tables take the lanes that ports have from an earlier sweep.
+        # Engines and tables use the number of lanes that ports have got in an earlier sweep.
         manager.send_signal(signal.SIGHUP)
         await_sweeps(2)
         self.await_managed("node1", "node3")

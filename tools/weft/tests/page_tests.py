@@ -42,7 +42,7 @@ def endpoints(leaves, hosts, each):
 
 
 def contrast(one, other):
-    """The ratio of two colours' luminances, as WCAG 2 defines it; each is "rgb(R, G, B)"."""
+    """Returns the contrast ratio of two colours as WCAG 2 defines it. Each colour is "rgb(R, G, B)"."""
     def luminance(colour):
         parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
         red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
@@ -230,7 +230,7 @@ class Searching(browser.TestCase):
         self.press(Keys.ENTER)
         self.await_text("aside h2", f"node{node}")
         self.assertFalse(self.shown("#found"))
-        # The host is centred in the drawing, and only it is highlighted.
+        # The drawing is centred on the host, and only this host is highlighted.
         place, size = self.run_script("""return [arguments[0], '#drawing'].map((each) => document.querySelector(each).getBoundingClientRect())
             .map((box) => [box.x + box.width / 2, box.y + box.height / 2])""", f".node[data-name=node{node}] rect")
         self.assertLess(max(abs(place[0] - size[0]), abs(place[1] - size[1])), 5)

@@ -13,7 +13,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts(picture):
-    """The text of each frame."""
+    """Returns the text of each frame."""
     tree = xml.etree.ElementTree.fromstring(picture)
     return [[text.text for text in group.iter(f"{SVG}text")] for group in tree.iter(f"{SVG}g")]
 

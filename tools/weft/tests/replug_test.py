@@ -80,7 +80,7 @@ class Replug(unittest.TestCase):
         return running
 
     def restart(self):
-        """weftd exits and is started again; returns when the program is connected to it."""
+        """Simulates a restart of weftd; returns when the program is connected to the new one."""
         self.weftd.close()
         self.client.close()
         self.weftd = self.listener(self.control)
@@ -133,7 +133,7 @@ class Replug(unittest.TestCase):
             self.assertEqual(self.commands, [("device_del", {"id": "a"}), self.added("a", "root0", "/run/a.sock")])
 
     def test_card_is_not_added_before_the_former_one_is_deleted(self):
-        """The guest may refuse to release it."""
+        """The guest may refuse to release the card."""
         self.answers = {"device_del": [[OK, deleted("b")]]}
         status, _, err = self.run_once("--device-del", "--timeout", str(TIME_LIMIT / 20), "a@root0=/run/a.sock")
         self.assertEqual((status, err), (1, "replug-cards: QEMU has not completed device_del of a in time\n"))

@@ -60,7 +60,7 @@ class Restart(unittest.TestCase):
         return done.stderr
 
     def pid(self):
-        """The process that serves the lab's control socket, or None."""
+        """Returns the ID of the process that serves the lab's control socket, or None."""
         with socket.socket(socket.AF_UNIX) as client:
             try:
                 client.connect(str(self.folder / "control.sock"))
@@ -220,7 +220,7 @@ class Restart(unittest.TestCase):
             self.assertEqual(self.shown(), before)
 
     def test_capture_and_top_exit_with_an_error_if_weftd_is_killed(self):
-        """A capture and `weft top` end with an error; neither hangs."""
+        """A capture and `weft top` exit with an error and do not hang."""
         self.up()
         self.shown()
         printed = self.folder / "printed"
@@ -240,7 +240,7 @@ class Restart(unittest.TestCase):
 if __name__ == "__main__":
     given, WEFTD = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
     with tempfile.TemporaryDirectory(prefix="weft-tree-") as tree:
-        # weft finds the session by its own place in a source tree, which is not the one of a build with sanitizers.
+        # weft finds the session relative to its own directory in a source tree, which is not the directory of a build with sanitizers.
         WEFT = pathlib.Path(tree) / "build/bin/weft"
         WEFT.parent.mkdir(parents=True)
         shutil.copy(given, WEFT)

@@ -78,7 +78,7 @@ def has_loop(waits):
     for link, others in waits.items():
         for other in others:
             waited_by[other].append(link)
-    # A link that waits for none is no part of a loop, and so on.
+    # Repeatedly remove links that wait for no other link, because they cannot be part of a loop.
     counts = {link: len(others) for link, others in waits.items()}
     free = [link for link, count in counts.items() if not count]
     for link in free:

@@ -60,7 +60,7 @@ class Folder(unittest.TestCase):
 
 class OwnKernel(Folder):
     def tree(self, modular=(), built_in=(), suffix=".o", config=""):
-        """A tree in which a kernel was built, with those modules."""
+        """Creates a tree in which a kernel with these modules was built."""
         self.write("tree/arch/x86/boot/bzImage", bzimage())
         self.write("tree/include/config/kernel.release", f"{RELEASE}\n")
         self.write("tree/.config", "CONFIG_BLK_DEV_INITRD=y\nCONFIG_DEVTMPFS=y\nCONFIG_TMPFS=y\nCONFIG_PCI_MSI=y\n" + config)
@@ -71,7 +71,7 @@ class OwnKernel(Folder):
         return self.folder / "tree"
 
     def installed(self, *names, built_in=()):
-        """A kernel as modules_install and a package leave it."""
+        """Creates an installed kernel, as from a package and modules_install."""
         self.write(f"boot/vmlinuz-{RELEASE}", bzimage())
         self.write(f"lib/modules/{RELEASE}/modules.dep", "".join(f"kernel/drivers/{name}:\n" for name in names))
         self.write(f"lib/modules/{RELEASE}/modules.builtin", "".join(f"kernel/drivers/{name}.ko\n" for name in built_in))
@@ -386,7 +386,7 @@ class Printed(unittest.TestCase):
         return running.Printer(several, self.out, self.err)
 
     def test_output_of_a_single_guest_has_no_prefix(self):
-        """The bytes of a single guest are passed on unchanged."""
+        """The output of a single guest is passed on unchanged."""
         printer = self.printer(False)
         printer.write("node1", b"\xff\x00half", b"e")
         printer.write("node1", b" a line", b"")
@@ -555,7 +555,7 @@ class Settled(unittest.TestCase):
         self.lab.restart(["a"], self.reports.append)
         self.assertFalse(first.running)
         self.assertEqual([guest.name for guest in FakeGuest.made if guest.running], ["b", "a"])
-        self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})     # it keeps its address
+        self.assertEqual(self.lab._numbers, {"b": 2, "a": 1})     # the guest keeps its address
         with self.assertRaisesRegex(LabError, "there is no host c: there is a, b"):
             self.lab.restart(["b", "c"], self.reports.append)
         self.assertEqual(str(labs.no_host("node1", [])), "there is no host node1 with a guest: no host of this lab has one")
@@ -657,7 +657,7 @@ class StoppedWhileCardsReturn(Folder):
             waits.wait()
 
         def end():
-            """The thread writes into the folder until it ends."""
+            """Waits for the thread, which writes to the directory until it exits."""
             waits.set()
             for thread in waiting:
                 thread.join()
@@ -768,7 +768,7 @@ class Nvme(Folder):
         self.assertEqual(self.connect().returncode, 0)
 
     def test_subsystems_are_linked_to_ports_of_a_target_again(self):
-        """Only of ports for RDMA: a port listens again when its first subsystem is linked."""
+        """Only links to RDMA ports are restored. A port listens again when its first subsystem is linked."""
         links = {}
         for port, transport in (("1", "rdma"), ("2", "tcp")):
             self.write(f"nvmet/ports/{port}/addr_trtype", f"{transport}\n")
@@ -846,7 +846,7 @@ class Refused(Folder):
 class Broken(Folder):
     """Failures of the lab's process, of input and of the host are reported in one line each, and without a traceback."""
 
-    # The latter two stand for all commands that pass one message on.
+    # The last two represent all commands that pass on one message.
     COMMANDS = (["shell", "host=node1", "--", "true"], ["console", "host=node1"], ["check"])
 
     def run_session(self, *words, **more):
@@ -864,7 +864,7 @@ class Broken(Folder):
         def serve():
             with listener:
                 client, _ = listener.accept()
-                # The client does not see the end of the connection before that of the lab.
+                # Close the connection last, so that the client does not see its end before the end of the lab.
                 listener.close()
                 if remove:
                     path.unlink()

@@ -70,7 +70,7 @@ class Ended(unittest.TestCase):
         return str(caught.exception), said.getvalue()
 
     def kept(self, said):
-        """The directory that weft run has printed; it is removed after the test."""
+        """Returns the directory that weft run has printed. It is removed after the test."""
         self.assertRegex(said, r"^weft run: logs are kept in /\S+/weft-logs-\w+\n$")
         kept = pathlib.Path(said.rstrip("\n").rpartition(" in ")[2])
         self.addCleanup(shutil.rmtree, kept)
@@ -104,7 +104,7 @@ class Ended(unittest.TestCase):
         return said.getvalue()
 
     def test_logs_are_kept_if_weftd_was_started_again(self):
-        """They are kept even if the command succeeds, because the message about the crash names the log."""
+        """The logs are kept even if the command succeeds, because the message about the crash refers to the log."""
         self.assertEqual(self.run_and_succeed(["weftd.log", "node1.log"]), "")
         kept = self.kept(self.run_and_succeed(["weftd.log", "weftd-1.log", "node1.log"]))
         self.assertEqual((kept / "weftd-1.log").read_text(), "the log")

@@ -90,7 +90,7 @@ class AgentCase(unittest.TestCase):
                 write(data)
 
     def end(self):
-        # A command has a session of its own, which would outlive the agent.
+        # A command has a separate session, which would outlive the agent.
         sessions = subprocess.run(["pgrep", "-P", str(self.agent.pid)], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
         if sessions:
             subprocess.run(["pkill", "-KILL", "-s", ",".join(sessions)], check=False)
@@ -220,7 +220,7 @@ class Shell(AgentCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (128 + number, b"", f"weft lab shell: the command on node1 was ended by SIG{name}\n".encode()))
         done = self.shell("node1", "kill -TERM $$")
         self.assertEqual((done.returncode, done.stderr), (143, b""))
-        # A shell that reads commands reports it itself.
+        # A shell that reads commands reports the signal itself.
         done = self.shell("node1", given=b"ulimit -c 0; bash -c 'kill -SEGV $$'\n")
         self.assertEqual((done.returncode, done.stderr.count(b"\n")), (139, 1))
         self.assertNotIn(b"weft lab shell", done.stderr)
@@ -348,7 +348,7 @@ class Shell(AgentCase):
         self.addCleanup(far.close)
         self.server.lab.guests["malicious"] = malicious
         clients = []
-        for _ in range(16):     # each with a line that is longer than the socket's buffer in all
+        for _ in range(16):     # all lines together exceed the socket's buffer
             clients.append(subprocess.Popen(self.words("malicious", "true", "x" * 100_000), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             self.addCleanup(clients[-1].wait)
             self.addCleanup(clients[-1].kill)
@@ -478,7 +478,7 @@ sys.exit(case.status)
 
         def as_from_a_login():
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)    # a test run in the background ignores it
+            signal.signal(signal.SIGINT, signal.SIG_DFL)    # a test that runs in the background ignores SIGINT
         running = subprocess.Popen(self.command(*words), stdin=far, stdout=far, stderr=far, env={**os.environ, "TERM": "vt100"}, start_new_session=True,
                                    preexec_fn=as_from_a_login)
         self.addCleanup(running.wait)

@@ -305,7 +305,7 @@ class Trunk(unittest.TestCase):
             other = Peer(self, address, key)
             other.socket.sendall(frame(PROOF, recorded := other.proof(CONNECTS)))
             self.assertEqual(other.goodbye(), BYE_IN_USE)
-            # Its frames are repeated by a client that has recorded them.
+            # A client that has recorded the daemon's frames sends them again.
             replay = Peer(self, address, key, hello=other.hello)
             replay.socket.sendall(frame(PROOF, recorded))
             self.assertEqual(replay.goodbye(), BYE_KEY)
@@ -320,7 +320,7 @@ class Trunk(unittest.TestCase):
             self.assertEqual(first.counter("link_downed"), 0)
             self.assertEqual((first.trunk()["connections"], first.trunk()["violations"]), (1, 1))
             self.assertIn("last refused 127.0.0.1:", first.weft("fabric", "show"))
-        # Their failures are not the reason why the trunk is not connected.
+        # The failures of these clients are not reported as the reason why the trunk is not connected.
         daemon.await_that("the end of the connection", lambda: not first.trunk()["connected"])
         self.assertEqual(self.refusal_of_proof(address, secrets.token_bytes(32)), BYE_KEY)
         daemon.await_that("the refusal to be counted", lambda: first.trunk()["refused"] == 6)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests what `weft web` serves, and to whom: it is read-only by default, refuses malformed requests and requests from other sites, and limits the
+"""Tests what `weft web` serves to which clients: it is read-only by default, refuses malformed requests and requests from other sites, and limits the
 number of its clients.
 
     web_test.py WEFT WEFTD
@@ -64,7 +64,7 @@ class Client:
 
 
 class Peers(unittest.TestCase):
-    """The user of a client is found by the socket's addresses."""
+    """Tests that the user of a client is found by the socket's addresses."""
 
     def user_of(self, family, address, client_family, client_address):
         with socket.socket(family) as listener, socket.socket(client_family) as client:
@@ -289,7 +289,7 @@ class Reading(unittest.TestCase):
         host, port = self.client.where.split(":")
         held = [socket.create_connection((host, int(port)), timeout=daemon.TIME_LIMIT) for _ in range(70)]
         try:
-            # All 64 places are taken by clients that send nothing.
+            # 64 clients, which is the limit, are connected and send nothing.
             daemon.await_that("a client too many", lambda: b" 503 " in self.client.raw(f"GET / HTTP/1.1\r\nHost: {self.client.where}\r\n\r\n".encode()))
         finally:
             for each in held:

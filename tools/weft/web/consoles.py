@@ -18,7 +18,7 @@ UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066
 
 
 class NoConsole(Exception):
-    """The reason."""
+    """The console cannot be served; the message is the reason."""
 
 
 def cleaned(data):
@@ -57,7 +57,7 @@ class Consoles:
         return path
 
     def _piece(self, path, host, after):
-        # The file must belong to the lab: no link, no pipe, and owned by the same user.
+        # The file must belong to the lab: it must be a regular file and not a link, and be owned by the same user.
         if path.name != f"{host}.log" or not path.is_absolute():
             raise NoConsole(f"{host} has no console")
         try:

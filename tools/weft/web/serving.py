@@ -187,7 +187,7 @@ class Pages:
         watch = self._watch
         if self._live[0] != watch.number:
             sample = watch.sample or {}
-            # The number lets readers detect whether there is anything new.
+            # Readers detect by the number whether there is new data.
             state = {"there": watch.there, "number": watch.number, "version": watch.version, "interval": watch.interval, "moment": watch.moment}
             if watch.there:
                 state |= {name: sample[name] for name in ("guests", "subnet_manager")}

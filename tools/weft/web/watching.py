@@ -23,11 +23,11 @@ USUAL = {"state": "up", "delay": "0ms", "jitter": "0ms",
 
 
 class Refused(Exception):
-    """weftd's reason."""
+    """weftd has refused a request; the message is its reason."""
 
 
 class Gone(Exception):
-    """There is no weftd."""
+    """No weftd is running."""
 
 
 class Control:

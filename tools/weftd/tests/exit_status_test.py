@@ -52,7 +52,7 @@ class ExitStatus(unittest.TestCase):
         return weftd
 
     def guest(self, weftd):
-        """Connects as a guest does; returns its socket once weftd has taken it."""
+        """Connects as a guest does; returns the socket once weftd has accepted the guest."""
         path = self.sockets / "time.sock"
         deadline = time.monotonic() + TIME_LIMIT
         while not (self.sockets / "control.sock").is_socket():

@@ -26,7 +26,7 @@ TREE_ENGINES = ("minhop", "updn", "dnup", "ftree", "dor", "sssp", "lash")
 TORUS_ENGINES = ("minhop", "updn", "dor", "sssp", "lash", "torus-2QoS", "nue", "dfsssp")
 # Engines whose routes on a torus have loops, except on several virtual lanes.
 LANE_ENGINES = ("lash", "torus-2QoS", "nue", "dfsssp")
-# Without the help of virtual lanes.
+# Engines whose routes have no loops, even on one virtual lane.
 FREE_OF_LOOPS = {"tree": ("minhop", "updn", "dnup", "ftree", "dor", "lash"), "torus": ("updn", "dnup")}
 ROUNDS = 3
 TIMEOUT = 600
@@ -49,7 +49,7 @@ class Weft:
         self.environment = os.environ
 
     def ready(self):
-        if not (self._folder / "control.sock").is_socket():     # the last one
+        if not (self._folder / "control.sock").is_socket():     # weftd creates this socket last
             return False
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(self._folder / "control.sock"))
@@ -111,7 +111,7 @@ def memory(process):
 
 
 def waits_on_one_lane(lfts, around):
-    """Does the same as routes.waits_of() with one lane, in less time if the switches have many hosts."""
+    """Returns the result of routes.waits_of() for one lane, in less time if the switches have many hosts."""
     waits = {}
     leaves = [guid for guid, ports in around.items() if None in ports.values()]
     hosts = {lid for guid in leaves for lid, port in lfts[guid].items() if port and around[guid].get(port, 0) is None}
@@ -122,7 +122,7 @@ def waits_on_one_lane(lfts, around):
                 waits.setdefault((at, port), set())
                 if before:
                     if (at, port) in waits[before]:
-                        break       # from here the route belongs to another destination
+                        break       # the rest of the route belongs to another destination
                     waits[before].add((at, port))
                 before = (at, port)
                 at = to[0]
@@ -130,7 +130,7 @@ def waits_on_one_lane(lfts, around):
 
 
 def switches(net):
-    """{name: GUID as text}."""
+    """Returns {name: GUID as text} of the switches."""
     return {name: f"0x{guid}" for guid, name in re.findall(r'^Switch\s.*"S-(\w+)"\s+# "([^"]+)"', net, re.MULTILINE)}
 
 
@@ -166,7 +166,7 @@ def compare(bench, lab, name, kind, engines, sizes=None):
                 with contextlib.closing(Weft(bench, lab) if which == "weft" else Ibsim(bench, lab, net)) as on:
                     wait_until(f"{which} to serve", on.ready, 120)
                     program = str(simulator.root() / "usr/sbin/opensm")
-                    if engine in LANE_ENGINES:      # they take the lanes that ports have from an earlier sweep
+                    if engine in LANE_ENGINES:      # these use the number of lanes that ports have got in an earlier sweep
                         run_opensm(on, program, bench.directory / f"{which}-opensm", "minhop", *options)
                     before = cpu(on.process)
                     took, busy, size = run_opensm(on, program, bench.directory / f"{which}-opensm", engine, *options)
@@ -203,7 +203,7 @@ def opensm_tree_5000(bench):
 
 @benchmark(figures=("opensm.active-tree10000-*", "opensm.cpu-tree10000-*", "opensm.memory-tree10000-*"))
 def opensm_tree_10000(bench):
-    """A fat tree of 10,000 hosts: 125 leaves and 40 spines. dump_lfts leaves out routes by ports above 127."""
+    """A fat tree of 10,000 hosts: 125 leaves and 40 spines. dump_lfts omits routes by ports above 127."""
     compare(bench, topology.fat_tree(10000, 36, each=80, spines=40), "tree10000", "tree", ("minhop", "ftree"))
 
 
@@ -215,7 +215,7 @@ def opensm_torus(bench):
 
 @benchmark(figures=("opensm.lanes-torus-*",))
 def opensm_lanes_of_torus(bench):
-    """How many virtual lanes the routes of an engine use on a torus of 5x5x5 switches with a host each, which must have no loops on these lanes."""
+    """Measures how many virtual lanes an engine's routes use on a torus of 5x5x5 switches with a host each. The routes must have no loops on these lanes."""
     size = (5, 5, 5)
     lab = topology.torus(size, 125)
     lab.model = "endpoint"

@@ -27,7 +27,7 @@ def made():
 
 @benchmark(figures=("subnet.active", "subnet.flap"))
 def subnet(bench):
-    """From a subnet in which nothing is set to all ports ACTIVE; and after a link was out and in again."""
+    """Measures the time from an unconfigured subnet to all ports ACTIVE, and the time after a link was unplugged and plugged in again."""
     ours, theirs, flaps = [], [], []
     with contextlib.closing(simulator.Simulator(made(), bench.directory)) as simulated:
         wait_until("ibsim to serve", simulated.ready, 60)
@@ -48,7 +48,7 @@ def ask(client, command):
 
 @benchmark(figures=("subnet.start", "subnet.memory"))
 def subnet_daemon(bench):
-    """weftd with that lab: from its start until it serves, and its memory once all switches have their LIDs."""
+    """Measures the time from weftd's start with that lab until it serves, and its memory once all switches have their LIDs."""
     lab = made()
     lab.model = "endpoint"
     path = bench.directory / "lab.toml"

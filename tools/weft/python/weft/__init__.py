@@ -125,7 +125,7 @@ class AttachedProcess(Process):
 
 
 def _text_of(file):
-    # The program writes at the file position that it shares with this descriptor.
+    # Do not move the file position, which this descriptor shares with the program.
     return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
 
 

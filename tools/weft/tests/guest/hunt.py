@@ -62,7 +62,7 @@ INJECTED = {
 
 
 def _kernel_with(lab, names):
-    """A directory as that of a kernel which a user has built: um-debug, with injected modules in addition to its own."""
+    """Returns a directory like that of a kernel that a user has built: um-debug, with injected modules in addition to its own."""
     base = kernels.find(lab.kernel)
     tree, source = lab.directory / "kernel", lab.directory / "injected"
     shutil.copytree(HERE / "injected", source)

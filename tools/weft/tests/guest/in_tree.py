@@ -18,7 +18,7 @@ def _run(lab, *options, status=0):
 
 @test(kernels=("um-debug",), also=("um",), timeout=120)
 def guests_load_the_in_tree_stack(lab):
-    """Guests have ib0 with an address, on mlx4_ib of their kernel, before the command runs. A card that the kernel has no driver for is refused."""
+    """Guests have ib0 with an address, on mlx4_ib of their kernel, before the command runs. A card for which the kernel has no driver is refused."""
     done = _run(lab, "--stack", "linux", "--on", "node1", "--", LIST + PING)
     driver, modules, *answers = done.stdout.splitlines()
     assert driver.endswith("/drivers/mlx4_core"), done.stdout

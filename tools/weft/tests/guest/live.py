@@ -16,7 +16,7 @@ name = "left"
 [[link]]
 ends = ["left", "leaf"]
 """
-# Its host comes first in the file; the other keeps GUID and port all the same.
+# The new host comes first in the file. The other host keeps its GUID and port nevertheless.
 TWO = """
 [[switch]]
 name = "leaf"
@@ -61,7 +61,7 @@ def lab_apply_adds_and_removes_hosts(lab):
         weft("lab", "down")
 
 
-# QEMU 10.1's vfio-user sets an error twice, now and then, if a device's socket closes while the guest accesses the device.
+# QEMU 10.1's vfio-user sometimes sets an error twice if a device's socket closes while the guest accesses the device.
 QEMU_FAILS = "error_setv: Assertion `*errp == NULL' failed"
 
 

@@ -41,7 +41,7 @@ class Shell:
         self._bash = subprocess.Popen(["bash"], cwd=directory, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run(self, command):
-        # The command gets no standard input; otherwise it would read the next command.
+        # The command has no standard input, because it would otherwise read the next command.
         self._bash.stdin.write(f"{{ {command}\n}} </dev/null\nstatus=$?; echo; echo {DONE} $status\n")
         self._bash.stdin.flush()
         said = []

@@ -18,5 +18,5 @@ def pytest_plugin_examples_pass(lab):
     print(done.stdout, done.stderr)
     assert done.returncode == 0 and " passed" in done.stdout and not {"failed", "error", "skipped"} & set(done.stdout.split()), done.stdout
     assert 'errors="0" failures="0"' in (lab.directory / "results.xml").read_text()
-    # One lab served all of them.
+    # All examples have used one lab.
     assert [path.name for path in (lab.directory / "logs").iterdir()] == ["lab1"]

@@ -9,10 +9,10 @@ from lab.testing import test
 from pages import follow, sections
 
 PAGE = cache.TREE / "Documentation/recipes.rst"
-# It resizes a completion queue without waiting for its sends, so that its result depends on the card's speed.
+# This test resizes a completion queue without waiting for its sends, so its result depends on the card's speed.
 RACES = {"test_resize_cq"}
 ON_MLX5 = (("weft run ", "weft run --card mlx5 "), ("mlx4_0", "mlx5_0"), ("ports = 2", 'model = "mlx5"\nports = 2'))
-# UCX's own use of the card's queues.
+# The transports by which UCX uses the card's queues itself.
 BY_MLX5DV = (*ON_MLX5, ("rc_v", "rc_x"))
 
 
@@ -20,7 +20,7 @@ BY_MLX5DV = (*ON_MLX5, ("rc_v", "rc_x"))
 def rdma_core_tests_pass(lab):
     """More than 80 of rdma-core's tests pass, and only a known racy one may fail. The tests of the guests' package are used instead of a checkout."""
     home = lab.directory / "home"
-    # The cache stays where it is, because it takes long to build.
+    # Use the cache of the user, because it takes long to build.
     checkout = f"export XDG_CACHE_HOME=${{XDG_CACHE_HOME:-$HOME/.cache}} HOME={home} && mkdir -p ~/rdma-core && cp -r {image.root_tree() / image.PYVERBS_TESTS} ~/rdma-core/tests"
     follow(lab, PAGE, "rdma-core's own tests", before=(checkout,), after=(f"cp rdma-core.log {lab.directory}",))
     log = (lab.directory / "rdma-core.log").read_text()
@@ -48,7 +48,7 @@ def open_mpi_runs_between_two_connectx_5(lab):
 
 
 def mount(lab, replaced=()):
-    """Follows the recipe of NFS; both ends have the same file."""
+    """Follows the recipe of NFS, and checks that both ends have the same file."""
     said = follow(lab, PAGE, "NFS over RDMA", replaced=replaced)
     sums = re.findall(r"^node[12]: ([0-9a-f]{64}) ", said, re.MULTILINE)
     assert len(sums) == 2 and sums[0] == sums[1], said

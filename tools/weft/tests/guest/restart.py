@@ -18,7 +18,7 @@ from lab.waiting import wait_until
 # takes the same time on any host.
 RETURN = 10
 COMMAND_TIMEOUT = 10
-EMULATED = 2            # times as long without KVM; the factor for the load is measured
+EMULATED = 2            # factor of the times without KVM; the factor for the load is measured
 TIME_LIMIT = 300          # seconds after which a guest is taken to be lost
 FIRST_PORT = 18515      # of the servers of ib_write_bw
 LAB = '[[switch]]\nname = "s1"\nports = 8\n' + "".join(f'[[host]]\nname = "node{number}"\n[[link]]\nends = ["node{number}", "s1"]\n' for number in (1, 2, 3))
@@ -26,7 +26,7 @@ SPARE = '[[host]]\nname = "spare"\nmodel = "endpoint"\n[[link]]\nends = ["spare"
 
 
 def _pid(directory):
-    """The process that serves the control socket, or None."""
+    """Returns the ID of the process that serves the control socket, or None."""
     with socket.socket(socket.AF_UNIX) as client:
         try:
             client.connect(str(directory / "control.sock"))
@@ -128,9 +128,9 @@ def guests_survive_kills_of_weftd(lab):
         weft("link", "down", "spare")
         for number in range(1, lab.rounds(2, 100) + 1):
             traffic = [start(host, command) for host, command in _traffic(hosts)]
-            # One packet may be lost in the flood.
+            # The flood may lose one packet.
             weft("lab", "shell", "node1", _until_it_pings([2]))
-            time.sleep(lab.random.uniform(2, 5))        # only the moment is random; see UNTIL_KILLED for the least
+            time.sleep(lab.random.uniform(2, 5))        # only the moment is random; see UNTIL_KILLED for the minimum
             running.kill()
             began, load = time.monotonic(), Load()
             pings = {host: start(host, _until_it_pings([address for address, other in enumerate(hosts, 1) if other != host])) for host in hosts}

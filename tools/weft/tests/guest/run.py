@@ -211,12 +211,12 @@ def guests_load_modules_and_run_a_rebuilt_program(lab):
 
 
 def _marked(lab):
-    """An environment by which _started() finds the processes of this test."""
+    """Returns an environment by which _started() finds the processes of this test."""
     return {**os.environ, "WEFT_TEST_FOLDER": str(lab.directory)}
 
 
 def _started(lab):
-    """The command lines of the QEMUs and weftds that this test has started."""
+    """Returns the command lines of the QEMUs and weftds that this test has started."""
     mark = f"WEFT_TEST_FOLDER={lab.directory}".encode()
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
@@ -224,7 +224,7 @@ def _started(lab):
             if mark not in (process / "environ").read_bytes().split(b"\0"):
                 continue
             words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-        except OSError:     # it has ended meanwhile
+        except OSError:     # the process has exited meanwhile
             continue
         if any("qemu" in word or word.endswith("/weftd") for word in words):
             found.append(" ".join(words))

@@ -64,12 +64,12 @@ def perftest(nodes, tool, device, options):
 
 
 def bandwidth(nodes, tool, device, size, count):
-    """Bytes a microsecond (perftest's megabyte has 2^20)."""
+    """Returns bytes per microsecond (perftest's megabyte has 2^20 bytes)."""
     return perftest(nodes, tool, device, f"-s {size} -n {count}")[3] * 1.048576
 
 
 def message_rate(nodes, device, count):
-    """RDMA writes of 32 bytes a second."""
+    """Returns RDMA writes of 32 bytes per second."""
     return perftest(nodes, "ib_write_bw", device, f"-s 32 -n {count}")[4] * 1e6
 
 
@@ -79,7 +79,7 @@ def latency(nodes, device, count):
 
 
 def pingpong(nodes, device, count=1000):
-    """Microseconds one way of a small send between programs that wait for events (perftest takes an event for a completion)."""
+    """Returns the latency in microseconds, one way, of a small send between programs that wait for events (perftest takes an event for a completion)."""
     server, client = nodes
     command = f"ibv_rc_pingpong -d {device} -e -s 8 -n {count} {'-g 1' if device == DEVICES['rxe'] else ''}"
     listener = server.spawn(command)
@@ -96,7 +96,7 @@ def build_memcpy(bench):
 
 
 def take_turns(measures):
-    """Samples of each measure, by name."""
+    """Returns interleaved samples of each measurement, by name."""
     samples = {}
     for _ in range(ROUNDS):
         for name, measure in measures.items():
@@ -105,14 +105,14 @@ def take_turns(measures):
 
 
 def bare(node):
-    """Microseconds from a doorbell to the interrupt that answers it, in the guest's kernel."""
+    """Returns microseconds from a doorbell to the interrupt that answers it, in the guest's kernel."""
     node.run("insmod /share/card_reference.ko measure=doorbell && rmmod card_reference", timeout=120)
     return reference.figures(node.sync_log())["driver.doorbell-to-interrupt"] / 1000
 
 
 @contextlib.contextmanager
 def two_guests(bench):
-    """Two guests on the stock stack with both devices up."""
+    """Yields two guests on the stock stack with both devices up."""
     share = reference.build(kernels.find("stock"), bench.directory, "hw/mlx4/tests/bench")
     _, sockets = start_fabric(bench, 2)
     wire = [bench.socket_path(f"wire{end}") for end in (0, 1)]
@@ -161,7 +161,7 @@ def cpu_seconds(pid):
 
 
 def own_memory(pid):
-    """MiB without the memory of the guests, which is shared."""
+    """Returns weftd's memory in MiB without the memory of the guests, which is shared."""
     sizes = dict(re.findall(r"^(Rss\w+):\s+(\d+) kB", open(f"/proc/{pid}/status").read(), re.MULTILINE))
     return (int(sizes["RssAnon"]) + int(sizes["RssFile"])) / 1024
 
@@ -200,7 +200,7 @@ def two_builds(bench):
 
 @benchmark(figures=("card.idle-cpu", "card.memory*"), kernel="stock")
 def ten_idle_cards(bench):
-    """CPU time and memory that weftd takes for ten cards whose guests have the driver up and do nothing."""
+    """Measures the CPU time and memory of weftd for ten cards whose guests have loaded the driver and are idle."""
     cards = 10
     process, sockets = start_fabric(bench, cards)
     guests = [bench.guest(f"node{number}", vfio_user=[socket], memory="448M", share=None) for number, socket in enumerate(sockets, 1)]
