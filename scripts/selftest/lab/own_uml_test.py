@@ -82,7 +82,7 @@ class OwnUml(unittest.TestCase):
     def test_kernel_is_found_by_name_or_by_directory(self):
         with unittest.mock.patch.object(kernels, "find", lambda name: f"found {name}"):
             self.assertEqual(own_uml.named("um-debug"), "found um-debug")
-            with self.assertRaisesRegex(LabError, "plain is none"):
+            with self.assertRaisesRegex(LabError, "plain is not one"):
                 own_uml.named("plain")
         self.assertEqual(own_uml.named(str(self.tree)).release, RELEASE)
         with self.assertRaisesRegex(LabError, "contains no kernel"):

@@ -88,7 +88,7 @@ class Demo(unittest.TestCase):
         def say(running, text):
             running.step = text
             output.write(text)
-            if "Ctrl-C stops it" in text:
+            if "Ctrl-C stops them" in text:
                 self.assertIn("do not build", errors.getvalue())
                 ended.set()
 
