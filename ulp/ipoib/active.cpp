@@ -12,21 +12,22 @@ namespace
 {
 
 /*
- * After a refusal, a timeout, or a connection that transferred nothing, only datagrams are used for
- * this time.
+ * Time without a new attempt after a refusal, a timeout, or a connection that transferred nothing.
+ * Only datagrams are sent during this time.
  */
 constexpr u64 reconnect_after_ns = 10'000'000'000;
-/* 1 s for an answer of the peer, and asked for four times. */
+/* The peer has 1 s to respond, and the REQ is sent up to four times. */
 constexpr u8 response_timeout = 18, cm_retries = 3;
 /*
- * A message is lost with any of its packets, and is many: so lost packets are retransmitted, and a
- * peer without a buffer gets some time, but not an unlimited time.
+ * A lost packet would lose a whole message, which consists of many packets. So lost packets are
+ * retransmitted, and a peer without a receive buffer gets some time, but not an unlimited time.
  */
 constexpr u8 retries = 7, rnr_retries = 6;
 
 static_assert(sizeof(kern_tx_piece) == sizeof(ib_sge));
 
-void send_anew(kern_skb_queue &packets, net_device *dev)
+/* Passes the packets to the network stack again, which sends them from the start. */
+void requeue_all(kern_skb_queue &packets, net_device *dev)
 {
 	while (sk_buff *skb = kern_skb_dequeue(&packets))
 		(void)kern_skb_requeue(skb, dev);
@@ -34,9 +35,9 @@ void send_anew(kern_skb_queue &packets, net_device *dev)
 
 } // namespace
 
-kern::Result<> ActiveConnections::allocate(const ConnectionLimit &room)
+kern::Result<> ActiveConnections::allocate(const ConnectionResources &resources)
 {
-	room_ = room;
+	resources_ = resources;
 	requests_ = KERN_TRY(kern::make_array<Request>(kern::Gfp::kernel, requests_max));
 	kern::Guard guard(lock_);
 	for (Request &request : requests_) {
@@ -45,7 +46,7 @@ kern::Result<> ActiveConnections::allocate(const ConnectionLimit &room)
 		request.wr.opcode = IB_WR_SEND;
 		request.wr.send_flags = IB_SEND_SIGNALED;
 		for (ib_sge &sge : request.sge)
-			sge.lkey = room.pd->local_dma_lkey;
+			sge.lkey = resources.pd->local_dma_lkey;
 		free_locked(request);
 	}
 	return {};
@@ -69,8 +70,11 @@ void ActiveConnections::reclaim()
 	requests_ = {};
 }
 
-/* The one table of what may follow what. */
-constexpr bool ActiveConnections::leads(State from, State to)
+/*
+ * Returns true if a connection may change from state `from` to state `to`. Only this function
+ * defines the transitions.
+ */
+constexpr bool ActiveConnections::may_follow(State from, State to)
 {
 	switch (from) {
 	case State::wanted:
@@ -89,13 +93,14 @@ constexpr bool ActiveConnections::leads(State from, State to)
 
 /*
  * Changes the state, with all effects of the change. Returns false, without effect, if the
- * transition is not allowed. released: packets that waited and must be sent again.
+ * transition is not allowed. released: receives the packets that waited for the connection; the
+ * caller sends or drops them.
  */
 bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_queue &released,
-				    PathState way)
+				    PathState path_state)
 {
 	const State from = connection.state_;
-	if (!leads(from, to))
+	if (!may_follow(from, to))
 		return false;
 	connection.state_ = to;
 	switch (to) {
@@ -111,13 +116,13 @@ bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_q
 		if (from != State::up)
 			failed_++;
 		/*
-		 * A connection that was established but transferred nothing is retried no faster
+		 * A connection that was established but transferred nothing is retried no sooner
 		 * than one that was refused.
 		 */
 		if (!connection.carried_)
 			connection.destination_->connect_at_ = kern::now_ns() + reconnect_after_ns;
-		if (way == PathState::doubtful)
-			destinations_.doubt(*connection.destination_);
+		if (path_state == PathState::doubtful)
+			destinations_.mark_stale(*connection.destination_);
 		connection.destination_->connection_ = nullptr;
 		work_.queue();
 		break;
@@ -129,26 +134,31 @@ bool ActiveConnections::move_locked(Connection &connection, State to, kern_skb_q
 	return true;
 }
 
+/* Moves the packets that wait for the connection to `released`. */
 void ActiveConnections::release_locked(Connection &connection, kern_skb_queue &released)
 {
 	waiting_ -= connection.waiting_.length;
 	std::swap(released, connection.waiting_);
 }
 
-/* Context: any but hard interrupt, no lock held. */
-bool ActiveConnections::move(Connection &connection, State to, PathState way)
+/*
+ * Changes the state, and sends the packets that waited again. Context: any but hard interrupt, no
+ * lock held.
+ */
+bool ActiveConnections::move(Connection &connection, State to, PathState path_state)
 {
 	kern_skb_queue released{};
 	bool moved;
 	{
 		kern::Guard guard(lock_);
-		moved = move_locked(connection, to, released, way);
+		moved = move_locked(connection, to, released, path_state);
 	}
-	send_anew(released, room_.dev);
+	requeue_all(released, resources_.dev);
 	return moved;
 }
 
-bool ActiveConnections::has_room_locked(const ib::Gid &peer)
+/* Returns true if the limits permit another connection to the peer. */
+bool ActiveConnections::is_within_limits_locked(const ib::Gid &peer)
 {
 	u32 of_peer = 0;
 	for (const Connection &connection : connections_)
@@ -156,13 +166,17 @@ bool ActiveConnections::has_room_locked(const ib::Gid &peer)
 	return count_ < connections_max && of_peer < of_peer_max;
 }
 
+/*
+ * Creates the connection to a destination. Returns nullptr if the limits, the delay after a failure
+ * or the lack of memory or of a path prevents it.
+ */
 Connection *ActiveConnections::create_locked(Destination &destination)
 {
 	const u64 now = kern::now_ns();
 	if (destination.is_removed() || now < destination.connect_at_)
 		return nullptr;
-	if (!has_room_locked(destination.address().gid)) {
-		/* Do not try again with each packet. */
+	if (!is_within_limits_locked(destination.address().gid)) {
+		/* Do not count the connections again for each packet. */
 		destination.connect_at_ = now + reconnect_after_ns;
 		return nullptr;
 	}
@@ -199,7 +213,7 @@ ActiveConnections::Outcome ActiveConnections::send(Destination &destination, sk_
 		}
 		return {.taken = true};
 	}
-	/* A packet too long for the peer may or may not be too long for a datagram as well. */
+	/* Such a packet may also be too long for a datagram, which the caller checks. */
 	if (length > connection->limit_)
 		return {.taken = false, .limit = connection->limit_};
 	send_locked(*connection, skb, packet);
@@ -212,7 +226,10 @@ void ActiveConnections::drop_locked(sk_buff *skb)
 	kern_skb_drop(skb);
 }
 
-/* packet: describes it with the address in front. */
+/*
+ * Posts a packet to an established connection, or drops it. packet: describes the skb with the
+ * hardware address in front.
+ */
 void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 				    const kern_tx_packet &packet)
 {
@@ -225,7 +242,7 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 		drop_locked(skb);
 		return;
 	}
-	/* A GSO packet was created in the other mode; TCP sends it again. */
+	/* A GSO packet was created when the interface was in datagram mode. TCP retransmits it. */
 	if (packet.gso_size || !settle_checksum_locked(connection, skb, packet)) [[unlikely]] {
 		drop_locked(skb);
 		return;
@@ -235,7 +252,7 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 		drop_locked(skb);
 		return;
 	}
-	const int mapped = kern_skb_map(room_.device->dma_device, skb, 0,
+	const int mapped = kern_skb_map(resources_.device->dma_device, skb, 0,
 					reinterpret_cast<kern_tx_piece *>(request->sge));
 	if (mapped < 0) [[unlikely]] {
 		drop_locked(skb);
@@ -251,8 +268,8 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 	counters_.bytes += packet.length - address_bytes;
 	const ib_send_wr *bad;
 	if (ib_post_send(connection.qp_, &request->wr, &bad)) [[unlikely]] {
-		/* It never completes. */
-		kern_skb_unmap(room_.device->dma_device, skb, 0,
+		/* The request was not accepted, so it never completes. */
+		kern_skb_unmap(resources_.device->dma_device, skb, 0,
 			       reinterpret_cast<kern_tx_piece *>(request->sge));
 		drop_locked(skb);
 		connection.outstanding_--;
@@ -263,9 +280,10 @@ void ActiveConnections::send_locked(Connection &connection, sk_buff *skb,
 }
 
 /*
- * Leaves the checksum to the peer if it has agreed and can locate it, or computes it. Only this
- * function may set the flag in a packet, even if another sender wrote the header. skb: begins with
- * the encapsulation header; packet: describes it with the address in front. False without memory.
+ * Omits the checksum if the peer has agreed and can locate it; otherwise computes it. Only this
+ * function may set the flag in a packet, so it clears a flag that another sender has set. skb:
+ * begins with the encapsulation header; packet: describes it with the hardware address in front.
+ * Returns false if memory allocation fails.
  */
 bool ActiveConnections::settle_checksum_locked(const Connection &connection, sk_buff *skb,
 					       const kern_tx_packet &packet)
@@ -283,13 +301,13 @@ bool ActiveConnections::settle_checksum_locked(const Connection &connection, sk_
 		if (!leave && kern_skb_fill_checksum(skb))
 			return false;
 	}
-	const u16 says = leave ? Header::unsummed : u16{0};
+	const u16 flag = leave ? Header::unsummed : u16{0};
 	unsummed_ += leave;
-	if (static_cast<const Header *>(kern_skb_push(skb, 0))->reserved.value() == says)
+	if (static_cast<const Header *>(kern_skb_push(skb, 0))->reserved.value() == flag)
 		return true;
 	if (kern_skb_cow_head(skb, 0))
 		return false;
-	static_cast<Header *>(kern_skb_push(skb, 0))->reserved = says;
+	static_cast<Header *>(kern_skb_push(skb, 0))->reserved = flag;
 	return true;
 }
 
@@ -302,11 +320,11 @@ void ActiveConnections::free_locked(Request &request)
 	free_count_++;
 }
 
-/* A request that fails has broken its connection: the next packet makes another. */
+/* A failed request means that the connection is broken. The next packet creates another one. */
 void ActiveConnections::complete(const ib_wc &wc, int budget)
 {
 	Request &request = *reinterpret_cast<Request *>(wc.wr_id);
-	kern_skb_unmap(room_.device->dma_device, request.skb, 0,
+	kern_skb_unmap(resources_.device->dma_device, request.skb, 0,
 		       reinterpret_cast<kern_tx_piece *>(request.sge));
 	kern_skb_consume(request.skb, budget);
 	kern::Owned<Connection> gone;
@@ -319,13 +337,14 @@ void ActiveConnections::complete(const ib_wc &wc, int budget)
 		connection.carried_ = true;
 	} else {
 		counters_.errors++;
-		kern_skb_queue none{}; /* no packets wait on a connection that is up */
+		kern_skb_queue none{}; /* no packets wait for a connection in state up */
 		(void)move_locked(connection, State::over, none, PathState::doubtful);
 	}
 	gone = owned_if_done_locked(connection);
 }
 
-Connection *ActiveConnections::next_to_do()
+/* Returns a connection that run() must establish or end, or nullptr. */
+Connection *ActiveConnections::next_pending()
 {
 	kern::Guard guard(lock_);
 	for (Connection &connection : connections_)
@@ -336,36 +355,40 @@ Connection *ActiveConnections::next_to_do()
 
 void ActiveConnections::run()
 {
-	while (Connection *connection = next_to_do()) {
+	while (Connection *connection = next_pending()) {
 		if (move(*connection, State::asking))
-			ask(*connection);
+			request(*connection);
 		else
 			end(*connection);
 	}
 }
 
-void ActiveConnections::ask(Connection &connection)
+/* Sends the REQ of a connection. If that fails, the connection is over. */
+void ActiveConnections::request(Connection &connection)
 {
-	if (auto asked = make(connection); !asked.ok())
+	if (auto asked = send_req(connection); !asked.ok())
 		(void)move(connection, State::over);
 }
 
-kern::Result<> ActiveConnections::make(Connection &connection)
+kern::Result<> ActiveConnections::send_req(Connection &connection)
 {
 	ib_qp_init_attr init{};
-	/* It receives nothing: the peer has a connection of its own for that. */
-	init.send_cq = init.recv_cq = room_.cq;
+	/*
+	 * Nothing is received on this QP; the peer sends on a connection that it establishes
+	 * itself.
+	 */
+	init.send_cq = init.recv_cq = resources_.cq;
 	init.cap.max_send_wr = requests_of_one_max;
-	const auto sge = static_cast<u32>(room_.device->attrs.max_send_sge);
+	const auto sge = static_cast<u32>(resources_.device->attrs.max_send_sge);
 	init.cap.max_send_sge = sge < max_pieces ? sge : max_pieces;
 	init.sq_sig_type = IB_SIGNAL_REQ_WR;
 	init.qp_type = IB_QPT_RC;
-	connection.qp_ = KERN_TRY(own(ib_create_qp(room_.pd, &init)));
+	connection.qp_ = KERN_TRY(own(ib_create_qp(resources_.pd, &init)));
 	send_sge_ = init.cap.max_send_sge < max_pieces ? init.cap.max_send_sge : max_pieces;
-	KERN_TRY(to_init(*connection.qp_, room_));
+	KERN_TRY(to_init(*connection.qp_, resources_));
 
-	connection.id_ = KERN_TRY(own(ib_create_cm_id(room_.device, on_event, &connection)));
-	const ConnectionData data = connection_data(room_, true);
+	connection.id_ = KERN_TRY(own(ib_create_cm_id(resources_.device, on_event, &connection)));
+	const ConnectionData data = connection_data(resources_, true);
 	ib_cm_req_param req{};
 	req.primary_path = &connection.path_;
 	req.service_id = connection_service(connection.destination_->address().qpn());
@@ -382,12 +405,12 @@ kern::Result<> ActiveConnections::make(Connection &connection)
 	return kern::check(ib_send_cm_req(connection.id_, &req));
 }
 
-/* The id first: its handler uses the QP. */
+/* The CM ID is destroyed first, because its handler uses the QP. */
 void ActiveConnections::end(Connection &connection)
 {
 	if (connection.id_)
 		ib_destroy_cm_id(connection.id_);
-	/* Outstanding requests complete now. */
+	/* Outstanding requests complete before this returns. */
 	if (connection.qp_)
 		KERN_WARN_ON(ib_destroy_qp(connection.qp_));
 	kern::Owned<Connection> gone;
@@ -397,7 +420,10 @@ void ActiveConnections::end(Connection &connection)
 	gone = owned_if_done_locked(connection);
 }
 
-/* The connection is destroyed when it has ended and its last request has completed. */
+/*
+ * Returns the connection if it has ended and its last request has completed, so that the caller
+ * frees it after unlocking; otherwise an empty owner.
+ */
 kern::Owned<Connection> ActiveConnections::owned_if_done_locked(Connection &connection)
 {
 	return kern::Owned<Connection>::adopt(
@@ -405,7 +431,7 @@ kern::Owned<Connection> ActiveConnections::owned_if_done_locked(Connection &conn
 									      : nullptr);
 }
 
-/* The peer has agreed. Context: handler of the id. */
+/* Handles the REP of the peer. Context: handler of the CM ID. */
 kern::Result<> ActiveConnections::establish(Connection &connection, const ib_cm_event &event)
 {
 	const PeerData peer = KERN_TRY(peer_data(event));
@@ -419,7 +445,7 @@ kern::Result<> ActiveConnections::establish(Connection &connection, const ib_cm_
 	return {};
 }
 
-/* It never destroys the id: run() does, when the connection is closed. */
+/* Never destroys the CM ID; run() does that when the connection is over. */
 int ActiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 {
 	auto &connection = *static_cast<Connection *>(id->context);
@@ -432,7 +458,7 @@ int ActiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 			break;
 		[[fallthrough]];
 	case IB_CM_REJ_RECEIVED:
-	/* No interface has need of more time, and packets wait meanwhile. */
+	/* A weft interface never needs more time for its response, and packets wait until then. */
 	case IB_CM_MRA_RECEIVED:
 	case IB_CM_DREQ_RECEIVED:
 	case IB_CM_DREQ_ERROR:
@@ -462,7 +488,7 @@ void ActiveConnections::end_unused()
 			give_up_locked(connection);
 }
 
-/* Drops the packets that wait for it. */
+/* Ends the connection, and drops the packets that wait for it. */
 void ActiveConnections::give_up_locked(Connection &connection)
 {
 	kern_skb_queue waited{};

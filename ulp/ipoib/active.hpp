@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The connections that an interface sends through (RFC 4755): at most one to each peer, established
- * when there is something to send. While there is no connection, packets that fit into a datagram
+ * The connections on which an interface sends (RFC 4755): at most one to each peer, established
+ * when there is a packet to send. While a peer has no connection, packets that fit into a datagram
  * are sent as datagrams.
  *
- * Locks: the lock of the connections, and inside it that of the DestinationTable. Context: see each
- * function; run() is called by one work item.
+ * Locks: the connections' lock, and inside it that of the DestinationTable. Context: see each
+ * function. One work item calls run().
  */
 #pragma once
 
@@ -19,8 +19,8 @@
 namespace ipoib
 {
 
-/* Resources for the connections of an interface. */
-struct ConnectionLimit {
+/* What the connections of an interface use. The interface and its Connected own all of it. */
+struct ConnectionResources {
 	net_device *dev;
 	ib_device *device;
 	u32 port_num;
@@ -34,13 +34,13 @@ struct ConnectionLimit {
 class Connection
 {
 public:
-	/* Documentation/ipoib.rst has a diagram. */
+	/* Documentation/ipoib.rst has a diagram of the transitions. */
 	enum class State : u8 {
 		wanted, /* no REQ has been sent */
 		asking, /* the REQ was sent */
 		up,     /* packets are sent */
-		over,   /* no packets are sent any more; the connection must be ended */
-		ended,  /* QP and ID are destroyed; freed with the last request */
+		over,   /* no packets are sent; run() must end the connection */
+		ended,  /* the QP and the CM ID are destroyed; freed with the last request */
 	};
 
 	Connection(class ActiveConnections &all, kern::Ref<Destination> to)
@@ -55,7 +55,8 @@ private:
 	const kern::Ref<Destination> destination_;
 	sa_path_rec path_{};
 	/*
-	 * Used by run() only, except that the handler of the ID uses the QP, which outlives the ID.
+	 * Used only by run(), except that the CM ID's handler uses the QP, so the ID is destroyed
+	 * first.
 	 */
 	ib_cm_id *id_ = nullptr;
 	ib_qp *qp_ = nullptr;
@@ -63,12 +64,12 @@ private:
 	/* Protected by the lock. */
 	kern::ListNode node_;
 	State state_ = State::wanted;
-	bool carried_ = false; /* a packet was delivered */
+	bool carried_ = false; /* a packet was delivered on it */
 	kern_skb_queue waiting_{};
 	u32 outstanding_ = 0;
-	/* maximum size of a message in bytes; valid while it is up */
+	/* maximum size of a message in bytes; valid in state up */
 	u32 limit_ = 0;
-	/* valid while it is up: the peer accepts packets without checksums */
+	/* valid in state up: the peer accepts packets without checksums */
 	bool leaves_checksums_ = false;
 };
 
@@ -76,15 +77,17 @@ class ActiveConnections
 {
 public:
 	/*
-	 * Limits of concurrent connections: of all, and of those to one GID, which may have many QP
-	 * numbers; weft's peers do not accept more. Datagrams are sent to peers beyond the limits.
+	 * The maximum numbers of concurrent connections, in total and to one GID, which may have
+	 * many QP numbers. weft's peers accept no more from one port. Peers beyond the limits get
+	 * datagrams.
 	 */
 	static constexpr u32 connections_max = 1024;
 	static constexpr u32 of_peer_max = 8;
 	/*
-	 * Limits of packets in flight on all connections, and on one, which gets at most a fourth
-	 * of what is left. So a peer that does not receive leaves most to others, and eight of its
-	 * connections leave a sixth. Packets beyond the limits are dropped.
+	 * The maximum numbers of packets in flight, on all connections and on one. One connection
+	 * gets at most a fourth of the free requests, so a peer that does not receive leaves most
+	 * of them to others; eight such connections to one peer leave a sixth. Packets beyond the
+	 * limits are dropped.
 	 */
 	static constexpr u32 requests_max = 1024;
 	static constexpr u32 requests_share = 4;
@@ -95,8 +98,8 @@ public:
 		return (left + requests_share - 1) / requests_share;
 	}
 	/*
-	 * Maximum number of packets, too long for a datagram, that wait for one connection, and for
-	 * all: at most 16 MiB.
+	 * The maximum numbers of packets that wait for one connection, and for all of them: at most
+	 * 16 MiB. Only packets that are too long for a datagram wait.
 	 */
 	static constexpr u32 waiting_max = 64;
 	static constexpr u32 waiting_of_all_max = 256;
@@ -108,10 +111,10 @@ public:
 	~ActiveConnections() { kern_assert(connections_.empty() && requests_.empty()); }
 
 	/* Context: process. Errors: ENOMEM. */
-	kern::Result<> allocate(const ConnectionLimit &room);
+	kern::Result<> allocate(const ConnectionResources &resources);
 	/*
-	 * Frees requests that never completed; all connections are closed, and no completions will
-	 * follow. Context: process.
+	 * Frees requests that never completed. All connections must be closed, so that no
+	 * completion follows. Context: process.
 	 */
 	void reclaim();
 
@@ -122,8 +125,8 @@ public:
 		u32 limit; /* maximum message size of the connection, if the packet was too large */
 
 		/*
-		 * Returns the size of the largest IP packet to the peer, by a connection or as a
-		 * datagram.
+		 * Returns the size of the largest IP packet that can be sent to the peer, on a
+		 * connection or as a datagram.
 		 */
 		u32 largest(u32 datagram) const
 		{
@@ -132,9 +135,10 @@ public:
 		}
 	};
 	/**
-	 * send() - send a packet by the connection to its destination; creates the connection if
+	 * send() - send a packet on the connection to its destination; creates the connection if
 	 * there is none
-	 * @skb: begins with the address
+	 * there is none
+	 * @skb: begins with the hardware address
 	 * @datagram_bytes: size of the packet as a datagram, with the encapsulation header
 	 *
 	 * Context: start_xmit.
@@ -148,7 +152,9 @@ public:
 	 * process, one call at a time.
 	 */
 	void run();
-	/* Ends all connections; run() must follow. Context: any but hard interrupt. */
+	/*
+	 * Ends all connections; run() must be called afterwards. Context: any but hard interrupt.
+	 */
 	void end_all();
 	/*
 	 * Ends connections whose destination is not used any more. Context: any but hard interrupt.
@@ -159,7 +165,10 @@ public:
 	u64 made() const { return __atomic_load_n(&made_, __ATOMIC_RELAXED); }
 	u64 failed() const { return __atomic_load_n(&failed_, __ATOMIC_RELAXED); }
 	u64 dropped() const { return __atomic_load_n(&dropped_, __ATOMIC_RELAXED); }
-	/* Packets whose checksum was left to the peer. */
+	/*
+	 * Number of packets that were sent without a checksum, which the peer accepts. Context:
+	 * any.
+	 */
 	u64 unsummed() const { return __atomic_load_n(&unsummed_, __ATOMIC_RELAXED); }
 
 private:
@@ -177,12 +186,12 @@ private:
 		doubtful
 	}; /* doubtful: a message was lost, so the path must be queried again */
 
-	static constexpr bool leads(State from, State to);
+	static constexpr bool may_follow(State from, State to);
 	bool move_locked(Connection &connection, State to, kern_skb_queue &released,
-			 PathState way = PathState::good) KERN_REQUIRES(lock_);
-	bool move(Connection &connection, State to, PathState way = PathState::good);
+			 PathState path_state = PathState::good) KERN_REQUIRES(lock_);
+	bool move(Connection &connection, State to, PathState path_state = PathState::good);
 	void release_locked(Connection &connection, kern_skb_queue &released) KERN_REQUIRES(lock_);
-	bool has_room_locked(const ib::Gid &peer) KERN_REQUIRES(lock_);
+	bool is_within_limits_locked(const ib::Gid &peer) KERN_REQUIRES(lock_);
 	Connection *create_locked(Destination &destination) KERN_REQUIRES(lock_);
 	void send_locked(Connection &connection, sk_buff *skb, const kern_tx_packet &packet)
 		KERN_REQUIRES(lock_);
@@ -192,16 +201,16 @@ private:
 	void drop_locked(sk_buff *skb) KERN_REQUIRES(lock_);
 	void give_up_locked(Connection &connection) KERN_REQUIRES(lock_);
 	void free_locked(Request &request) KERN_REQUIRES(lock_);
-	Connection *next_to_do();
-	void ask(Connection &connection);
-	kern::Result<> make(Connection &connection);
+	Connection *next_pending();
+	void request(Connection &connection);
+	kern::Result<> send_req(Connection &connection);
 	void end(Connection &connection);
 	kern::Result<> establish(Connection &connection, const ib_cm_event &event);
 	static int on_event(ib_cm_id *id, const ib_cm_event *event);
 
 	DestinationTable &destinations_;
 	kern::Work &work_;
-	ConnectionLimit room_{};
+	ConnectionResources resources_{};
 	u32 send_sge_ = 0;
 	kern::OwnedArray<Request> requests_;
 
@@ -210,7 +219,7 @@ private:
 	u32 count_ KERN_GUARDED_BY(lock_) = 0;
 	Request *free_ KERN_GUARDED_BY(lock_) = nullptr;
 	u32 free_count_ KERN_GUARDED_BY(lock_) = 0;
-	/* number of packets that wait for any connection */
+	/* number of packets that wait for a connection */
 	u32 waiting_ KERN_GUARDED_BY(lock_) = 0;
 	TransmitCounters counters_{};
 	u64 made_ = 0, failed_ = 0, dropped_ = 0, unsummed_ = 0;

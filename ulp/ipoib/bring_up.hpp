@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A state machine with ordered levels: each level owns everything that the levels below it own, and
- * one resource more. A transition passes through all levels in between, so there is one function
+ * A state machine with ordered levels. Each level owns everything that the levels below it own, and
+ * one more resource. A transition passes through all levels in between, so there is one function
  * for each step up and one for each step down, and nothing is started or stopped twice.
  *
  *	class Door {
  *		enum class State : u8 { shut, unlocked, open };
  *		kern::Result<> step_up(State to);	// to the next level; may fail
- *		State step_down(State from);		// from a level, also if step_up() to it failed half-way; returns the level below
+ *		State step_down(State from);		// leaves a level, even if step_up() failed half-way
  *		BringUp<Door, State> bring_up_{*this};
  *	};
  *
- * Context and locks are the owner's.
+ * The owner provides the context and the locks.
  */
 #pragma once
 
@@ -36,8 +36,9 @@ public:
 	}
 
 	/*
-	 * The only way to another state. A step up that fails is undone, and ends the climb; going
-	 * down never fails.
+	 * Moves to the state `wanted`, one level at a time; nothing else changes the state. If a
+	 * step up fails, that step is undone, the state remains at the level below, and the error
+	 * is returned. A step down cannot fail.
 	 */
 	kern::Result<> to(State wanted)
 	{
@@ -61,7 +62,7 @@ private:
 	}
 
 	Owner &owner_;
-	/* A number: clang takes no atomic of a scoped enumeration. */
+	/* An integer, because clang has no atomic built-ins for scoped enumerations. */
 	using Number = std::underlying_type_t<State>;
 	Number state_{};
 };

@@ -14,7 +14,8 @@ namespace
 constexpr u16 default_pkey = 0xffff;
 
 /*
- * The interfaces of one port. Changed under the rtnl lock and the lock; either is enough to look.
+ * The interfaces of one port. They change with both the rtnl lock and the port's lock held, so
+ * either lock is enough to read them.
  */
 struct Port {
 	kern::List<Interface, &Interface::port_node> interfaces;
@@ -25,7 +26,7 @@ struct Port {
 class DeviceInterfaces
 {
 public:
-	/* Creates it with ports, but without interfaces. Errors: ENOMEM. Context: process. */
+	/* Creates the ports, without interfaces. Context: process. Errors: ENOMEM. */
 	static kern::Result<kern::Owned<DeviceInterfaces>> create(ib_device *device);
 	explicit DeviceInterfaces(ib_device *device);
 	~DeviceInterfaces();
@@ -33,12 +34,17 @@ public:
 	DeviceInterfaces &operator=(const DeviceInterfaces &) = delete;
 
 	/*
-	 * Makes the interface of each port. User space may open an interface as soon as it is made,
-	 * so what an open interface needs is there before: the handler of events, and the client
-	 * data, by which children are added. Context: process.
+	 * Creates the interface of each port. User space may open an interface as soon as it
+	 * exists. So the event handler and the client data, which is needed to add children, must
+	 * be registered before. Context: process.
 	 */
 	void begin();
+	/*
+	 * Creates an interface, and adds it to its port. Context: rtnl lock held. Errors: those of
+	 * Interface::create().
+	 */
 	kern::Result<> add(u32 port_num, u16 pkey, Interface *parent, net_device *dev);
+	/* Removes an interface from its port. Context: rtnl lock held. */
 	void forget(Interface &interface);
 	Port *port(u32 port_num)
 	{
@@ -63,7 +69,7 @@ int add_device(ib_device *device);
 void remove_device(ib_device *device, void *client_data);
 
 constinit ib_client ipoib_client{"ipoib", add_device, remove_device, nullptr};
-constinit ib_sa_client at_sa{};
+constinit ib_sa_client sa_registration{};
 
 DeviceInterfaces::DeviceInterfaces(ib_device *device) : device_(device)
 {
@@ -91,7 +97,8 @@ void DeviceInterfaces::begin()
 }
 
 /*
- * The interface of a port: that of its first partition, as a full member (RFC 4391 section 4.1).
+ * Creates a port's own interface. Its partition is the first one in the port's P_Key table, as a
+ * full member (RFC 4391 section 4.1).
  */
 void DeviceInterfaces::add_own(u32 port_num)
 {
@@ -112,13 +119,16 @@ DeviceInterfaces::~DeviceInterfaces()
 	for (kern::Owned<Port> &port : ports_) {
 		if (!port)
 			continue;
-		/* Children lie on the port's own interface, which is the first. */
+		/* The port's own interface is the first one. It must outlive its children. */
 		while (Interface *interface = port->interfaces.back()) {
 			forget(*interface);
 			interface->remove();
 		}
 	}
-	/* The destructors of the devices run here, and have run when this returns. */
+	/*
+	 * The unlock runs the destructors of the network devices, so they have run when this
+	 * returns.
+	 */
 	kern_rtnl_unlock();
 }
 
@@ -137,7 +147,7 @@ void DeviceInterfaces::forget(Interface &interface)
 	interface.port_node.unlink();
 }
 
-/* Context: any that an event handler may have. */
+/* Context: event handler. */
 void DeviceInterfaces::on_event(ib_event_handler *handler, ib_event *event)
 {
 	DeviceInterfaces &self = *static_cast<Handler *>(handler)->owner;
@@ -181,9 +191,9 @@ DeviceInterfaces *of(ib_device *device)
 
 kern::Result<> start_client()
 {
-	ib_sa_register_client(&at_sa);
+	ib_sa_register_client(&sa_registration);
 	if (const int status = ib_register_client(&ipoib_client)) {
-		ib_sa_unregister_client(&at_sa);
+		ib_sa_unregister_client(&sa_registration);
 		return kern::Error{status};
 	}
 	return {};
@@ -192,12 +202,12 @@ kern::Result<> start_client()
 void stop_client()
 {
 	ib_unregister_client(&ipoib_client);
-	ib_sa_unregister_client(&at_sa);
+	ib_sa_unregister_client(&sa_registration);
 }
 
 ib_sa_client &sa_client()
 {
-	return at_sa;
+	return sa_registration;
 }
 
 kern::Result<> add_child(Interface &parent, net_device *dev, u16 pkey)
@@ -207,7 +217,7 @@ kern::Result<> add_child(Interface &parent, net_device *dev, u16 pkey)
 	DeviceInterfaces *all = of(parent.device());
 	if (!all)
 		return kern::Error{-ENODEV};
-	/* An interface that was created by its P_Key is deleted by it, too. */
+	/* The P_Key must identify this child, which is deleted by its P_Key. */
 	if (!dev &&
 	    (ib::pkey_base(parent.pkey()) == ib::pkey_base(pkey) || find_child(parent, pkey)))
 		return kern::Error{-ENOTUNIQ};

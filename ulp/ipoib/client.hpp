@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The module as a client of the midlayer: an interface for every InfiniBand port, and its children.
+ * The module as a client of the midlayer: it creates an interface for every InfiniBand port, and
+ * children of these interfaces.
  */
 #pragma once
 
@@ -14,38 +15,46 @@ namespace ipoib
 
 class Interface;
 
-/* Context: module init and exit. */
+/*
+ * Registers and unregisters the module with the midlayer and the SA client. Context: module init
+ * and exit. Errors: ENOMEM, those of ib_register_client().
+ */
 kern::Result<> start_client();
 void stop_client();
 
-/* The module at the SA. */
+/* Returns the module's registration with the SA client. */
 ib_sa_client &sa_client();
 
-/* The interface of a port itself, or nullptr. Context: rtnl lock held. */
+/* Returns a port's own interface, which is no child, or nullptr. Context: rtnl lock held. */
 Interface *own_interface(ib_device *device, u32 port_num);
 
 /**
- * add_child() - a further interface on the port of another
+ * add_child() - create another interface on the port of @parent
  * @parent: a port's own interface
- * @dev: what the stack made for it, or nullptr to have one made by the name of its parent's
- * @pkey: its partition
+ * @dev: the device that the network stack has allocated, or nullptr to allocate one whose name is
+ * derived from the parent's
+ * @pkey: the child's partition
  *
- * A partition may have any number of children for which user space gives the device, also that of
- * the parent, but only one that is made by its P_Key: create_child and delete_child in sysfs know
- * it by that.
+ * User space may add any number of children with devices of its own (rtnetlink) for a partition,
+ * including the parent's. There can be only one child without such a device for each P_Key, because
+ * create_child and delete_child in sysfs identify it by its P_Key.
  *
- * Context: rtnl lock held. Errors: EINVAL for partition 0 or a parent that is a child; ENOTUNIQ
- * without @dev, if the parent or such a child has the partition; those of Interface::create().
+ * Context: rtnl lock held. Errors: EINVAL for partition 0 or a parent that is a child; ENODEV if
+ * the device is being removed; ENOTUNIQ without @dev, if the parent or such a child already has the
+ * partition; those of Interface::create().
  */
 kern::Result<> add_child(Interface &parent, net_device *dev, u16 pkey);
 /*
- * The child of a port's own interface that was made by its P_Key, or nullptr. Context: rtnl lock
- * held.
+ * Returns the child of a port's own interface that was created through sysfs with this P_Key, or
+ * nullptr. Context: rtnl lock held.
  */
 Interface *find_child(Interface &parent, u16 pkey);
-/* Context: rtnl lock held. */
+/* Calls `call` for each child. Context: rtnl lock held. */
 void each_child(Interface &parent, void (*call)(Interface &child));
-/* A child is about to be unregistered by the stack. Context: rtnl lock held. */
+/*
+ * Removes a child from the list of its port, before the network stack unregisters it. Context: rtnl
+ * lock held.
+ */
 void forget_child(Interface &child);
 
 } // namespace ipoib

@@ -9,16 +9,19 @@ namespace ipoib
 {
 
 /*
- * A connection whose peer has begun a message occupies a buffer until the message continues. If all
- * have begun one, some buffers must be left for those that continue.
+ * A peer that has begun a message occupies a buffer until the message continues. Even if every
+ * connection has begun one, there must be buffers for those messages that continue.
  */
 static_assert(LargeReceive::depth >= PassiveConnections::connections_max + 64);
 
 namespace
 {
 
-/* Sends that one poll takes back, which are not charged to NAPI's budget; see TransmitQueue. */
-constexpr int sends_a_poll = 256;
+/*
+ * Maximum number of send completions in one poll. They are not charged to NAPI's budget; see
+ * TransmitQueue.
+ */
+constexpr int sends_per_poll = 256;
 
 } // namespace
 
@@ -27,27 +30,30 @@ bool Connected::possible(const ib_device *device, u32 port_num)
 	return device->attrs.max_srq > 0 && rdma_cap_ib_cm(device, port_num);
 }
 
-void Connected::place(net_device *dev)
+void Connected::attach(net_device *dev)
 {
 	dev_ = dev;
 	add(dev, false);
 }
 
-void Connected::displace()
+void Connected::detach()
 {
 	kern_assert(state() == State::none);
 	if (std::exchange(dev_, nullptr))
 		del();
 }
 
-kern::Result<> Connected::start(const ConnectionLimit &room)
+kern::Result<> Connected::start(const ConnectionResources &resources)
 {
 	kern_assert(state() == State::none);
-	room_ = room;
+	resources_ = resources;
 	return bring_up_.to(State::running);
 }
 
-/* Resources that each step up adds, and the step down removes, even if added only in part. */
+/*
+ * Acquires the resources that each state adds. step_down() releases them, also if step_up() failed
+ * half-way.
+ */
 kern::Result<> Connected::step_up(State to)
 {
 	switch (to) {
@@ -80,8 +86,8 @@ kern::Result<> Connected::make()
 {
 	ib_cq_init_attr cq{};
 	cq.cqe = LargeReceive::depth + ActiveConnections::requests_max;
-	room_.cq = KERN_TRY(own(ib_create_cq(
-		room_.device,
+	resources_.cq = KERN_TRY(own(ib_create_cq(
+		resources_.device,
 		[](ib_cq *, void *self) { static_cast<Connected *>(self)->schedule(); },
 		[](ib_event *, void *self) {
 			static_cast<Connected *>(self)->faults_.report(fault_queue);
@@ -95,17 +101,17 @@ kern::Result<> Connected::make()
 	srq.srq_context = this;
 	srq.attr.max_wr = LargeReceive::depth;
 	srq.attr.max_sge = 1;
-	room_.srq = KERN_TRY(own(ib_create_srq(room_.pd, &srq)));
-	KERN_TRY(active_.allocate(room_));
-	passive_.set_room(room_);
-	return receive_.fill(dev_, room_.device, room_.srq, room_.pd->local_dma_lkey);
+	resources_.srq = KERN_TRY(own(ib_create_srq(resources_.pd, &srq)));
+	KERN_TRY(active_.allocate(resources_));
+	passive_.set_resources(resources_);
+	return receive_.fill(dev_, resources_.device, resources_.srq, resources_.pd->local_dma_lkey);
 }
 
 void Connected::unmake()
 {
-	if (ib_srq *srq = std::exchange(room_.srq, nullptr))
+	if (ib_srq *srq = std::exchange(resources_.srq, nullptr))
 		ib_destroy_srq(srq);
-	if (ib_cq *cq = std::exchange(room_.cq, nullptr))
+	if (ib_cq *cq = std::exchange(resources_.cq, nullptr))
 		ib_destroy_cq(cq);
 	receive_.reclaim();
 	active_.reclaim();
@@ -113,20 +119,21 @@ void Connected::unmake()
 
 kern::Result<> Connected::run()
 {
-	hurries_.store_release(false);
+	without_delay_.store_release(false);
 	enable();
-	const int armed = ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	const int armed = ib_req_notify_cq(resources_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 	if (armed < 0) [[unlikely]]
 		return kern::Error{armed};
-	/* Schedule NAPI, as ReceiveQueue::start() does. */
+	/* Schedule NAPI for the reason given in ReceiveQueue::start(). */
 	schedule_from_task();
-	listener_ = KERN_TRY(own(ib_create_cm_id(room_.device, on_request, this)));
-	return kern::check(ib_cm_listen(listener_, connection_service(room_.qpn), 0));
+	listener_ = KERN_TRY(own(ib_create_cm_id(resources_.device, on_request, this)));
+	return kern::check(ib_cm_listen(listener_, connection_service(resources_.qpn), 0));
 }
 
 /*
- * New connections are refused first. Then all are ended, and the work item that always destroys
- * them does so. Requests in flight complete here at the latest.
+ * First destroys the listener, so that no connection is added. Then ends all connections; the work
+ * item destroys them, as always, and this function waits for it. All requests in flight complete
+ * here at the latest.
  */
 void Connected::halt()
 {
@@ -134,13 +141,13 @@ void Connected::halt()
 		ib_destroy_cm_id(listener);
 	active_.end_all();
 	passive_.end_all();
-	hurries_.store_release(true);
+	without_delay_.store_release(true);
 	work_.queue();
 	work_.flush();
-	later_.cancel();
+	delayed_work_.cancel();
 	work_.cancel();
 	disable();
-	while (const int count = ib_poll_cq(room_.cq, sizeof(wc_) / sizeof(wc_[0]), wc_)) {
+	while (const int count = ib_poll_cq(resources_.cq, sizeof(wc_) / sizeof(wc_[0]), wc_)) {
 		if (count < 0)
 			break;
 		for (int i = 0; i < count; i++)
@@ -150,18 +157,22 @@ void Connected::halt()
 }
 
 /*
- * A completion's QP leads to its passive connection, so nothing may be polled while a connection is
- * destroyed. Later completions have no QP, and the rest of a poll that has completed uses no
- * completion. Connections are destroyed in rounds, because peers can create and end them as often
- * as they like. The next round begins a while after the last, unless connections become scarce.
- * Context: work queue; the NAPI is enabled.
+ * Destroys the connections that are over. The QP of a completion points to its passive connection,
+ * so no completion may be polled while a connection is destroyed. Completions that are polled later
+ * have no QP, and a poll that has called NAPI's complete function uses no completions.
+ *
+ * Peers can create and end connections as often as they like, so passive connections are destroyed
+ * in rounds. A new round begins round_interval_ns after the last one, or at once if connections
+ * become scarce or the interface stops.
+ *
+ * Context: work queue; NAPI is enabled.
  */
-void Connected::end_what_is_over()
+void Connected::end_connections()
 {
 	active_.run();
 	const u64 now = kern::now_ns();
-	if (now < next_round_ && !hurries_.load_acquire() && !passive_.is_crowded()) {
-		later_.queue(kern::rest_ms(next_round_));
+	if (now < next_round_ && !without_delay_.load_acquire() && !passive_.is_crowded()) {
+		delayed_work_.queue(kern::rest_ms(next_round_));
 		return;
 	}
 	bool ended = false;
@@ -169,7 +180,7 @@ void Connected::end_what_is_over()
 		pause();
 		passive_.finish_teardown();
 		enable();
-		/* Schedule requests made meanwhile were ignored. */
+		/* Requests to schedule NAPI were ignored during the pause. */
 		schedule_from_task();
 		ended = true;
 	}
@@ -189,14 +200,17 @@ void Connected::end_idle()
 int Connected::on_request(ib_cm_id *id, const ib_cm_event *event)
 {
 	auto &self = *static_cast<Connected *>(id->context);
-	/* A SIDR_REQ, which asks for the QP that serves the service ID, is refused. */
+	/* A SIDR_REQ asks for the QP number of a UD service, which does not exist here. */
 	return event->event == IB_CM_REQ_RECEIVED        ? self.passive_.accept(*id, *event)
 	       : event->event == IB_CM_SIDR_REQ_RECEIVED ? -EINVAL
 							 : 0;
 }
 
-/* True for a received packet, which is charged to NAPI's budget. */
-bool Connected::take(const ib_wc &wc, int budget)
+/*
+ * Handles a completion. Returns true if it was that of a received packet, which is charged to
+ * NAPI's budget.
+ */
+bool Connected::handle_completion(const ib_wc &wc, int budget)
 {
 	if (!LargeReceive::owns(wc)) {
 		active_.complete(wc, budget);
@@ -204,8 +218,8 @@ bool Connected::take(const ib_wc &wc, int budget)
 	}
 	auto *const from = wc.qp ? static_cast<PassiveConnection *>(wc.qp->qp_context) : nullptr;
 	/*
-	 * A completion may arrive after its connection has been destroyed; then the negotiated
-	 * features are unknown.
+	 * The completion may arrive after its connection has been destroyed. Then it is unknown
+	 * what was agreed with the peer.
 	 */
 	const Unsummed unsummed = !from                        ? Unsummed::lost
 				  : !from->leaves_checksums()  ? Unsummed::nothing
@@ -222,20 +236,20 @@ bool Connected::take(const ib_wc &wc, int budget)
 	return true;
 }
 
-/* NAPI, softirq. */
+/* NAPI poll method. Context: softirq. */
 int Connected::poll(int budget)
 {
 	constexpr int batch = sizeof(wc_) / sizeof(wc_[0]);
 	int work = 0, sends = 0;
 
-	while (work < budget && sends < sends_a_poll) {
+	while (work < budget && sends < sends_per_poll) {
 		const int left = budget - work;
-		const int count = ib_poll_cq(room_.cq, left < batch ? left : batch, wc_);
+		const int count = ib_poll_cq(resources_.cq, left < batch ? left : batch, wc_);
 		if (count <= 0)
 			break;
 		int received = 0;
 		for (int i = 0; i < count; i++)
-			received += take(wc_[i], budget);
+			received += handle_completion(wc_[i], budget);
 		work += received;
 		sends += count - received;
 		if (!receive_.post()) [[unlikely]]
@@ -243,15 +257,15 @@ int Connected::poll(int budget)
 		if (count < batch && count < left)
 			break;
 	}
-	if (work >= budget || sends >= sends_a_poll)
+	if (work >= budget || sends >= sends_per_poll)
 		return budget;
 	/*
-	 * NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in
-	 * between.
+	 * NOTIFY-09: complete NAPI first, then arm. If a completion has arrived in between,
+	 * schedule NAPI again.
 	 */
 	if (!complete_done(work))
 		return work;
-	const int armed = ib_req_notify_cq(room_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	const int armed = ib_req_notify_cq(resources_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 	if (armed > 0)
 		schedule();
 	else if (armed < 0) [[unlikely]]

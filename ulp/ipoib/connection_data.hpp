@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Code common to both ends of a connection: the private data of REQ and REP, and the QP's
+ * Code that active and passive connections share: the private data of REQ and REP, and the QP's
  * transitions with the attributes that the CM provides. Context: process.
  */
 #pragma once
@@ -14,12 +14,15 @@ namespace ipoib
 {
 
 constexpr u32 psn_mask = 0xff'ffff;
-/* Time that a peer without a buffer has to wait before it retries: 0.64 ms (IBA 9.7.5.2.8). */
+/*
+ * RNR NAK timer: how long a peer waits before it retries while there is no buffer. 0.64 ms (IBA
+ * 9.7.5.2.8).
+ */
 constexpr u8 min_rnr_timer = 12;
 /*
- * Limits for a peer's request: RNR retries must be finite, so not 7, and the wait for its
- * acknowledgement is 4 s at most (IBA 9.7.6.1.3). Packets that wait for it take the place of
- * packets to others.
+ * Upper limits for values that a peer requests. The RNR retries must be finite, so 7 is not
+ * allowed, and the ACK timeout is at most 4 s (IBA 9.7.6.1.3). Unacknowledged packets occupy
+ * requests that packets to other peers could use.
  */
 constexpr u8 rnr_retry_max = 6, ack_timeout_max = 20;
 
@@ -31,23 +34,24 @@ kern::Result<T *> own(T *object)
 	return object;
 }
 
-/* leaves_checksums: see ConnectionData. */
-inline ConnectionData connection_data(const ConnectionLimit &room, bool leaves_checksums)
+/* Returns the private data to send. leaves_checksums: see ConnectionData. */
+inline ConnectionData connection_data(const ConnectionResources &resources, bool leaves_checksums)
 {
-	return {.qpn = room.qpn,
+	return {.qpn = resources.qpn,
 		.receive_bytes = connected_bytes,
 		.extension = leaves_checksums ? ConnectionData::leaves_checksums : 0u};
 }
 
-/* A peer's private data. */
+/* Contents of a peer's private data. */
 struct PeerData {
 	u32 receive_bytes; /* maximum size of a message that it receives */
 	bool leaves_checksums;
 };
 
 /*
- * Errors: EINVAL for private data that no interface sends: a QP number that is none, or less room
- * than any IP packet may want.
+ * Parses a peer's private data. Returns EINVAL if no interface can have sent it: the QP number is
+ * 0, 1 or the multicast number, or the receive size is smaller than the minimum MTU of IPv4 (68
+ * bytes).
  */
 inline kern::Result<PeerData> peer_data(const ib_cm_event &event)
 {
@@ -65,16 +69,18 @@ inline kern::Result<PeerData> peer_data(const ib_cm_event &event)
 	return PeerData{.receive_bytes = data.receive_bytes.value(),
 			.leaves_checksums =
 				data.extension.value() == ConnectionData::leaves_checksums};
+/* Moves a QP to INIT, with the attributes of its interface. */
 }
 
-inline kern::Result<> to_init(ib_qp &qp, const ConnectionLimit &room)
+inline kern::Result<> to_init(ib_qp &qp, const ConnectionResources &resources)
 {
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_INIT;
-	attr.pkey_index = room.pkey_index;
-	attr.port_num = room.port_num;
+	attr.pkey_index = resources.pkey_index;
+	attr.port_num = resources.port_num;
 	return kern::check(ib_modify_qp(
 		&qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS));
+/* Moves a QP to RTR, with the attributes that the CM has negotiated. */
 }
 
 inline kern::Result<> to_rtr(ib_qp &qp, ib_cm_id &id)
@@ -84,10 +90,11 @@ inline kern::Result<> to_rtr(ib_qp &qp, ib_cm_id &id)
 	attr.qp_state = IB_QPS_RTR;
 	KERN_TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
 	attr.min_rnr_timer = min_rnr_timer;
-	/* There are no RDMA reads. */
+	/* Connections carry no RDMA reads. */
 	attr.max_dest_rd_atomic = 0;
 	attr.rq_psn = qp.qp_num & psn_mask;
 	return kern::check(ib_modify_qp(&qp, &attr, mask));
+/* Moves a QP to RTS, with the peer's retry values limited to rnr_retry_max and ack_timeout_max. */
 }
 
 inline kern::Result<> to_rts(ib_qp &qp, ib_cm_id &id)
@@ -98,7 +105,7 @@ inline kern::Result<> to_rts(ib_qp &qp, ib_cm_id &id)
 	KERN_TRY_ERRNO(ib_cm_init_qp_attr(&id, &attr, &mask));
 	attr.max_rd_atomic = 0;
 	attr.rnr_retry = attr.rnr_retry < rnr_retry_max ? attr.rnr_retry : rnr_retry_max;
-	/* 0 means infinite. */
+	/* A timeout of 0 means infinite. */
 	attr.timeout =
 		attr.timeout && attr.timeout < ack_timeout_max ? attr.timeout : ack_timeout_max;
 	return kern::check(ib_modify_qp(&qp, &attr, mask));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Counters of an interface. Each counter has one writer at a time (its queue's NAPI or transmit
- * lock) or is changed atomically; readers take no lock.
+ * Counters of an interface. Each counter has one writer at a time (the NAPI or the transmit lock of
+ * its queue) or is updated atomically. Readers take no lock.
  */
 #pragma once
 
@@ -13,10 +13,14 @@ namespace ipoib
 struct ReceiveCounters {
 	u64 packets, bytes, multicast;
 	u64 too_short, too_long, unknown_type, from_self, no_memory, errors;
-	u64 polls, rearms_missed; /* NAPI polls; arms that found completions waiting (NOTIFY-09) */
+	/* rearms_missed: arming the CQ found completions that were already waiting (NOTIFY-09) */
+	u64 polls, rearms_missed;
 	u64 pages_reused, pages_allocated;
-	u64 unsummed; /* without a checksum, as the peer may have agreed to */
-	/* without a checksum, although the agreement with the sender has ended */
+	u64 unsummed; /* packets without a checksum, as agreed with the peer */
+	/*
+	 * packets without a checksum that arrived when no agreement with the sender was in force
+	 * any more
+	 */
 	u64 unsummed_lost;
 };
 
@@ -42,7 +46,7 @@ struct TransmitCounters {
 	}
 };
 
-/* Callable from any context. */
+/* Increments a counter that has several writers. Context: any. */
 inline void count(u64 &counter)
 {
 	__atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);

@@ -11,12 +11,13 @@ namespace
 {
 
 /*
- * After an attempt that failed, the next packet tries again, but not at once. Nor is a way asked
- * for again sooner that a peer casts into doubt as often as he likes: each answer is a handle.
+ * Time before the next attempt to resolve an address, after an attempt has failed. It also limits
+ * how often the path of a destination is queried again, because a peer can cause this as often as
+ * it likes, and each response creates an address handle.
  */
 constexpr u64 retry_after_ns = 1'000'000'000;
 
-/* The fields that same_peer() compares, in few words. */
+/* The fields that same_peer() compares, as integers. */
 struct Peer {
 	explicit Peer(const HardwareAddress &address)
 	{
@@ -37,6 +38,7 @@ struct Peer {
 	u64 prefix, interface_id;
 };
 
+/* Drops all packets of the queue. Returns their number. */
 u32 drop_all(kern_skb_queue &queue)
 {
 	u32 count = 0;
@@ -61,19 +63,19 @@ kern::Owned<Handle> Handle::create(ib_pd *pd, rdma_ah_attr &where)
 	return {};
 }
 
-/* Called after the last reader has finished. */
-void Handle::rest()
+/* Called when the last RCU reader has finished. */
+void Handle::retire()
 {
-	table_->rest(kern::Owned<Handle>::adopt(this));
+	table_->retire(kern::Owned<Handle>::adopt(this));
 }
 
 Destination::~Destination()
 {
 	if (handle_)
-		table_.rest(std::move(handle_));
+		table_.retire(std::move(handle_));
 }
 
-/* Called after the last reader has finished. */
+/* Called when the last RCU reader has finished. */
 void Destination::drop_reference()
 {
 	kern::Ref<Destination>::adopt(this).reset();
@@ -83,7 +85,7 @@ DestinationTable::~DestinationTable()
 {
 	remove_all();
 	kern::rcu::barrier();
-	end_rested(0);
+	destroy_retired(0);
 }
 
 DestinationTable::Secret DestinationTable::Secret::draw()
@@ -92,10 +94,11 @@ DestinationTable::Secret DestinationTable::Secret::draw()
 }
 
 /*
- * Hashes all that identifies a peer, because a peer chooses all of it. Each part is combined with a
- * secret before it is combined with another, so that none can cancel another. The second
- * multiplication is needed for addresses at equal distances: after the first alone they are at
- * equal distances, too, and for one secret in two hundred these leave most buckets empty.
+ * Hashes all fields that identify a peer, because a peer chooses all of them. Each field is
+ * combined with a secret before it is combined with another field, so that no field can cancel
+ * another. The second multiplication is needed for addresses at equal distances. The results of the
+ * first multiplication are at equal distances, too, and for one secret in two hundred, most buckets
+ * would remain empty.
  */
 u32 DestinationTable::bucket_of(const HardwareAddress &address) const
 {
@@ -168,10 +171,10 @@ DestinationTable::Action DestinationTable::wait(const HardwareAddress &address, 
 	return Action::resolve;
 }
 
-/* Returns nullptr if there is no space or no memory. */
+/* Returns nullptr if the table has no space for the destination, or if memory allocation fails. */
 Destination *DestinationTable::create_locked(const HardwareAddress &address)
 {
-	if (!make_room_locked(address))
+	if (!make_space_locked(address))
 		return nullptr;
 	auto made =
 		kern::make_ref<Destination>(kern::Gfp::atomic | kern::Gfp::no_warn, *this, address);
@@ -187,10 +190,11 @@ Destination *DestinationTable::create_locked(const HardwareAddress &address)
 }
 
 /*
- * For one more of its GID. Places of what could not be resolved are free for others, but one that
- * only a destination of the same GID may have.
+ * Makes space for another destination with this GID; returns false if there is none. Any
+ * destination may replace an unresolved one, as long as its GID has used no more than its share of
+ * the entries. Above the share, it may only replace an unresolved destination with the same GID.
  */
-bool DestinationTable::make_room_locked(const HardwareAddress &address)
+bool DestinationTable::make_space_locked(const HardwareAddress &address)
 {
 	const u32 free = capacity - count_ + unresolved_count_;
 	u32 of_gid = 0;
@@ -212,7 +216,10 @@ bool DestinationTable::make_room_locked(const HardwareAddress &address)
 	return forgotten;
 }
 
-/* Takes it out of the table. Packets that wait there are dropped; how many. */
+/*
+ * Removes a destination from the table, and drops the packets that wait for it. Returns the number
+ * of dropped packets.
+ */
 u32 DestinationTable::take_out_locked(Destination **place)
 {
 	Destination &entry = **place;
@@ -227,7 +234,7 @@ u32 DestinationTable::take_out_locked(Destination **place)
 	return dropped;
 }
 
-/* Removes a destination for which no packets wait. */
+/* Removes an unresolved destination, for which no packets wait. */
 void DestinationTable::forget_locked(Destination &destination)
 {
 	Destination **place = &heads_[bucket_of(destination.address_)];
@@ -236,6 +243,7 @@ void DestinationTable::forget_locked(Destination &destination)
 	(void)take_out_locked(place);
 }
 
+/* Adds the destination to the list of unresolved destinations, or removes it. */
 void DestinationTable::set_unresolved_locked(Destination &destination, bool unresolved)
 {
 	if (destination.unresolved_.linked() == unresolved)
@@ -274,7 +282,7 @@ bool DestinationTable::begin_refresh(Destination &destination)
 	return true;
 }
 
-void DestinationTable::doubt(Destination &destination)
+void DestinationTable::mark_stale(Destination &destination)
 {
 	kern::Guard guard(lock_);
 	if (destination.ah_ && !destination.resolving_)
@@ -311,35 +319,35 @@ kern_skb_queue DestinationTable::resolved(Destination &destination, kern::Owned<
 		waiting_ -= waiting.length;
 	}
 	if (former)
-		rest_after_readers(std::move(former));
+		retire_after_readers(std::move(former));
 	return waiting;
 }
 
-void DestinationTable::rest(kern::Owned<Handle> handle)
+void DestinationTable::retire(kern::Owned<Handle> handle)
 {
 	kern::Guard guard(lock_);
-	resting_.push_back(*handle.release());
+	retired_.push_back(*handle.release());
 }
 
-void DestinationTable::rest_after_readers(kern::Owned<Handle> handle)
+void DestinationTable::retire_after_readers(kern::Owned<Handle> handle)
 {
-	Handle *const resting = handle.release();
-	resting->table_ = this;
-	resting->deferred_.call(kern::method<&Handle::rest>, resting);
+	Handle *const retired = handle.release();
+	retired->table_ = this;
+	retired->deferred_.call(kern::method<&Handle::retire>, retired);
 }
 
-void DestinationTable::end_rested(unsigned rounds)
+void DestinationTable::destroy_retired(unsigned rounds)
 {
 	{
 		kern::Guard guard(lock_);
-		for (Handle &handle : resting_)
+		for (Handle &handle : retired_)
 			handle.rounds++;
 	}
 	const auto next = [&] {
 		kern::Guard guard(lock_);
-		Handle *longest = resting_.front();
+		Handle *longest = retired_.front();
 		return kern::Owned<Handle>::adopt(
-			longest && longest->rounds > rounds ? resting_.pop_front() : nullptr);
+			longest && longest->rounds > rounds ? retired_.pop_front() : nullptr);
 	};
 	while (next())
 		;
@@ -386,7 +394,10 @@ u32 DestinationTable::remove_unused(unsigned rounds)
 void DestinationTable::mark_stale()
 {
 	for (Destination *&head : heads_) {
-		/* The head is read under the lock because the former one may be freed. */
+		/*
+		 * The head is read with the lock held, because the destination that was the head
+		 * before may have been freed.
+		 */
 		kern::Guard guard(lock_);
 		for (Destination *entry = head; entry; entry = entry->next_)
 			if (entry->ah_ && !entry->address_.is_multicast())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Destinations of packets: hardware addresses, and the address handles for them. The lookup for
- * each packet takes no lock; creation, resolution and removal take one.
+ * Destinations of packets: hardware addresses and their address handles. The lookup for each packet
+ * takes no lock; creation, resolution and removal take one.
  */
 #pragma once
 
@@ -20,11 +20,14 @@ namespace ipoib
 {
 
 /*
- * An address handle that a destination has or had. It must outlive all requests that use it
- * (rdma_destroy_ah()), so a replaced handle stays in its table until they have completed.
+ * An address handle that is or was in use by a destination. It must outlive all requests that use
+ * it (rdma_destroy_ah()), so the table keeps a replaced handle until they have completed.
  */
 struct Handle {
-	/* Returns an empty owner if there is no memory or no address handle. Context: any. */
+	/*
+	 * Returns an empty owner if memory allocation or the creation of the address handle fails.
+	 * Context: any.
+	 */
 	static kern::Owned<Handle> create(ib_pd *pd, rdma_ah_attr &where);
 
 	explicit Handle(ib_ah *made) : ah(made) {}
@@ -33,20 +36,20 @@ struct Handle {
 	Handle &operator=(const Handle &) = delete;
 
 	ib_ah *const ah;
-	/* Used while it rests in the table. */
+	/* Used while the handle is retired. */
 	kern::ListNode node;
 	unsigned rounds = 0;
 
 private:
 	friend class DestinationTable;
-	/* Valid until its readers have finished. */
+	/* Set when the handle is replaced, and used after the last RCU reader. */
 	class DestinationTable *table_ = nullptr;
 	kern::rcu::Deferred deferred_;
 
-	void rest();
+	void retire();
 };
 
-/* One peer or group. The table has a reference, and so has the code that resolves it. */
+/* One peer or multicast group. The table and the code that resolves it each hold a reference. */
 class Destination : public kern::RefCounted<Destination>
 {
 public:
@@ -58,15 +61,18 @@ public:
 
 	const HardwareAddress &address() const { return address_; }
 	u32 qpn() const { return address_.is_multicast() ? ib::qpn_multicast : address_.qpn(); }
-	/* Returns nullptr until it is resolved. For RCU readers. */
+	/*
+	 * Returns the address handle, or nullptr until the address is resolved. Context: RCU
+	 * reader.
+	 */
 	ib_ah *ah() const { return kern::rcu::dereference(ah_); }
 
-	/* Returns true if it was removed from the table. Context: any. */
+	/* Returns true if the destination was removed from the table. Context: any. */
 	bool is_removed() const { return __atomic_load_n(&removed_, __ATOMIC_RELAXED); }
 
 	/*
-	 * Marks the destination as used. A destination that was not marked between two rounds is
-	 * unused.
+	 * Marks the destination as used. remove_unused() counts the rounds in which a destination
+	 * was not marked.
 	 */
 	void touch()
 	{
@@ -80,11 +86,11 @@ private:
 
 	DestinationTable &table_;
 	const HardwareAddress address_;
-	ib_ah *ah_ = nullptr; /* that of handle_, for readers */
+	ib_ah *ah_ = nullptr; /* handle_'s address handle, for RCU readers */
 
 	/* Protected by the table's lock. */
 	kern::Owned<Handle> handle_;
-	Destination *next_ = nullptr; /* next in its bucket; also followed by readers */
+	Destination *next_ = nullptr; /* next in its bucket; RCU readers also follow it */
 	/* in the list of destinations whose GIDs have the same hash */
 	kern::ListNode of_gid_;
 	kern::ListNode unresolved_; /* in the list of destinations that could not be resolved */
@@ -92,7 +98,7 @@ private:
 	bool resolving_ = false;
 	bool touched_ = true;
 	u8 idle_rounds_ = 0;
-	bool stale_ = false; /* usable, but must be resolved again */
+	bool stale_ = false; /* it has a valid handle, but its path must be queried again */
 	bool removed_ = false;
 	kern::Owned<sa_path_rec> path_; /* in connected mode: the path of handle_ */
 	u64 retry_at_ = 0;              /* earliest time of the next attempt, in ns */
@@ -110,21 +116,25 @@ class DestinationTable
 public:
 	static constexpr u32 buckets = 1024, gid_buckets = 256;
 	/*
-	 * More destinations than this indicate a flood. A destination that could not be resolved is
-	 * replaced by a new one; if there is none, packets to further destinations are dropped.
+	 * Maximum number of destinations; more indicate a flood. At the limit, a new destination
+	 * replaces one that could not be resolved. If there is none, packets to additional
+	 * destinations are dropped.
 	 */
 	static constexpr u32 capacity = 16384;
 	/*
-	 * One GID may use this fraction of the free entries, which is 256 of an empty table (a port
-	 * may have many interfaces in a partition, each with its own QP number). So a malicious
-	 * peer leaves space for others, however many GIDs it can use.
+	 * The destinations with one GID may use 1/share of the free entries, which is 256 in an
+	 * empty table. A port may have many interfaces in a partition, each with its own QP number.
+	 * With this limit a malicious peer leaves space for others, however many GIDs it can use.
 	 */
 	static constexpr u32 share = 64;
-	/* Packets that wait for one address, and for all. */
+	/* Maximum numbers of packets that wait for one address, and for all. */
 	static constexpr u32 waiting_max = 64;
 	static constexpr u32 waiting_of_all_max = 1024;
 
-	/* Secret key of the hash, as peers choose the addresses and must not choose buckets. */
+	/*
+	 * Secret key of the hash. Peers choose their addresses, and must not be able to choose
+	 * buckets.
+	 */
 	struct Secret {
 		u64 prefix, interface_id;
 		u64 qpn; /* odd */
@@ -134,75 +144,89 @@ public:
 	explicit DestinationTable(const Secret &secret = Secret::draw()) : secret_(secret) {}
 	~DestinationTable();
 
-	/* Context: under rcu::ReadGuard, which the result must not outlive. */
+	/*
+	 * Returns the destination, or nullptr. Context: RCU reader; the result is valid until the
+	 * end of the read-side critical section.
+	 */
 	Destination *find(const HardwareAddress &address) const;
-	/* Does the same, and returns a reference. Context: any but hard interrupt. */
+	/*
+	 * Returns a reference to the destination, or an empty one. Context: any but hard interrupt.
+	 */
 	kern::Ref<Destination> get(const HardwareAddress &address);
 
 	enum class Action : u8 {
-		send,    /* it has been resolved meanwhile: send the packet now */
+		/*
+		 * the address has been resolved in the meantime: the caller must send the packet
+		 * now
+		 */
+		send,
 		wait,    /* queued; the address is already being resolved */
 		resolve, /* queued; the caller must resolve the address */
-		drop,    /* refused: too many packets wait, or the last attempt was too recent */
 		/*
-		 * refused, because too many packets wait for other addresses; the caller must
-		 * resolve this one
+		 * refused: too many packets wait, or the last attempt was too recent; the caller
+		 * drops it
+		 */
+		drop,
+		/*
+		 * refused because too many packets wait for other addresses; the caller drops the
+		 * packet and must resolve this address
 		 */
 		drop_and_resolve,
 	};
 	/*
 	 * Finds or creates the destination of a packet whose address is not resolved, and queues
-	 * the packet there. A refused packet stays with the caller. Context: softirq.
+	 * the packet there. If the packet is refused, the caller still owns it. Context: softirq.
 	 */
 	Action wait(const HardwareAddress &address, sk_buff *skb,
 		    kern::Ref<Destination> &destination);
-	/* Returns true for the caller that has to query again. Context: any but hard interrupt. */
+	/* Returns true if the caller must query the path again. Context: any but hard interrupt. */
 	bool begin_refresh(Destination &destination);
 
 	/*
-	 * Stores the result of a resolution: a handle, or none. Returns the waiting packets, which
-	 * the caller sends or drops. Does not wait, because one work item per port delivers all
-	 * responses of the SA. Context: any but hard interrupt.
+	 * Stores the result of a resolution: a handle, or an empty owner if it failed. Returns the
+	 * waiting packets, which the caller sends or drops. Does not sleep, because one work item
+	 * per port delivers all responses of the SA. Context: any but hard interrupt.
 	 */
 	kern_skb_queue resolved(Destination &destination, kern::Owned<Handle> handle,
 				kern::Owned<sa_path_rec> path = {});
 	/*
-	 * Gets the path of a resolved destination; returns false if it was not kept. Context: any
-	 * but hard interrupt.
+	 * Copies the path of a resolved destination. Returns false if the path was not stored.
+	 * Context: any but hard interrupt.
 	 */
 	bool path_of(const Destination &destination, sa_path_rec &path);
 	/*
-	 * Remove a destination, all, or those that were unused for @rounds calls. Waiting packets
-	 * are dropped; returns their number. Context: process.
+	 * Remove one destination, all of them, or those that were not used for @rounds calls. The
+	 * packets that wait for them are dropped. Return the number of dropped packets. Context:
+	 * process.
 	 */
 	u32 remove(const HardwareAddress &address);
 	u32 remove_all();
 	u32 remove_unused(unsigned rounds);
 	/*
-	 * Keeps a handle that readers can no longer find until its requests have completed.
+	 * Keeps a handle that no reader can find any more until its requests have completed.
 	 * Context: any but hard interrupt.
 	 */
-	void rest(kern::Owned<Handle> handle);
+	void retire(kern::Owned<Handle> handle);
 	/*
-	 * Does the same for a handle that current readers may have found. Context: any but hard
-	 * interrupt.
+	 * Like retire(), for a handle that current RCU readers may have found: waits for them
+	 * first. Context: any but hard interrupt.
 	 */
-	void rest_after_readers(kern::Owned<Handle> handle);
+	void retire_after_readers(kern::Owned<Handle> handle);
 	/*
-	 * Destroys handles that have rested for @rounds calls; 0: all, because there are no
-	 * requests. Context: any but hard interrupt.
+	 * Destroys the handles that were retired more than @rounds calls ago; with 0, all of them,
+	 * because no requests are outstanding. Context: any but hard interrupt.
 	 */
-	void end_rested(unsigned rounds);
+	void destroy_retired(unsigned rounds);
 	/*
-	 * Marks all destinations with a path, but not groups. They stay usable until the path has
-	 * been queried again.
+	 * Marks all destinations that have a path, which excludes groups, as stale. They remain
+	 * usable until the path has been queried again.
 	 */
 	void mark_stale();
-	/* Marks one of them. Context: any but hard interrupt. */
-	void doubt(Destination &destination);
+	/* Marks one destination as stale. Context: any but hard interrupt. */
+	void mark_stale(Destination &destination);
 	/*
-	 * Returns true if a resolved destination should be queried again, and its next attempt is
-	 * due.
+	 * Returns true if the path of a resolved destination should be queried again and its next
+	 * attempt is due.
 	 */
 	static bool is_stale(const Destination &destination)
 	{
@@ -211,8 +235,7 @@ public:
 	}
 
 	/*
-	 * Returns the number of entries that the longest lookup compares. For tests. Context: any
-	 * but hard interrupt.
+	 * Returns the length of the longest hash chain, for tests. Context: any but hard interrupt.
 	 */
 	u32 longest();
 
@@ -221,7 +244,7 @@ private:
 	u32 gid_bucket_of(const ib::Gid &gid) const;
 	Destination *find_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
 	Destination *create_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
-	bool make_room_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
+	bool make_space_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
 	u32 take_out_locked(Destination **place) KERN_REQUIRES(lock_);
 	void forget_locked(Destination &destination) KERN_REQUIRES(lock_);
 	void set_unresolved_locked(Destination &destination, bool unresolved) KERN_REQUIRES(lock_);
@@ -233,11 +256,13 @@ private:
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.destinations")};
 	kern::List<Destination, &Destination::of_gid_> of_gid_[gid_buckets] KERN_GUARDED_BY(lock_);
 	kern::List<Destination, &Destination::unresolved_>
-		unresolved_ KERN_GUARDED_BY(lock_); /* the longest first */
+		unresolved_ KERN_GUARDED_BY(lock_); /* in the order of failure, the oldest first */
 	u32 count_ KERN_GUARDED_BY(lock_) = 0;
 	u32 unresolved_count_ KERN_GUARDED_BY(lock_) = 0;
-	u32 waiting_ KERN_GUARDED_BY(lock_) = 0;                           /* packets, for all */
-	kern::List<Handle, &Handle::node> resting_ KERN_GUARDED_BY(lock_); /* the longest first */
+	/* number of packets that wait, for all destinations */
+	u32 waiting_ KERN_GUARDED_BY(lock_) = 0;
+	/* in the order of retirement, the oldest first */
+	kern::List<Handle, &Handle::node> retired_ KERN_GUARDED_BY(lock_);
 };
 
 } // namespace ipoib

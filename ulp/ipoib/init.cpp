@@ -19,7 +19,7 @@ extern "C" void weft_ipoib_exit()
 {
 	/*
 	 * Unregistering the client removes the interfaces. The rtnetlink kind is unregistered
-	 * afterwards, because this would remove remaining ones.
+	 * afterwards, because that would delete interfaces that still exist.
 	 */
 	ipoib::stop_client();
 	ipoib::unregister_link_kind();

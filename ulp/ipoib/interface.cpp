@@ -16,23 +16,24 @@ namespace
 
 constexpr unsigned short arphrd_infiniband = 32;
 /*
- * Restarting a queue loses its packets, and a card on a busy host may take seconds (seen: two) to
- * complete a request.
+ * Timeout of the transmit watchdog. A restart of the queues loses packets, and a card on a busy
+ * host may take seconds to complete a request; two seconds were observed.
  */
 constexpr unsigned watchdog_ms = 10'000;
 constexpr unsigned tx_queue_len = 1000;
-/* A destination that was not used in four rounds of half a minute is forgotten. */
+/* A destination that was not used in idle_rounds periods is removed. */
 constexpr unsigned periodic_ms = 30'000;
 constexpr unsigned idle_rounds = 4;
 /*
- * Rounds after which no request refers to an address any more: a datagram needs no response, and
- * the stack's watchdog restarts a queue that makes no progress for a third of a round, which ends
- * all its requests.
+ * Number of periods after which no request uses a retired address handle any more. A datagram needs
+ * no response, and the watchdog restarts a queue that makes no progress for a third of a period.
+ * The restart ends all requests of the queue.
  */
-constexpr unsigned rest_rounds = 1;
+constexpr unsigned retired_rounds = 1;
 constexpr unsigned gso_max_size = 65536;
 /*
- * Queues that could not be started are retried after this time, or on an event of the port.
+ * Time before another attempt to start queues that could not be started. An event of the port
+ * causes an attempt at once.
  */
 constexpr unsigned restart_ms = 2'000;
 
@@ -113,8 +114,8 @@ kern::Result<Interface *> Interface::create(ib_device *device, u32 port_num, u16
 	}
 	interface->registered_.store_release(true);
 	/*
-	 * Before the device can be opened: the rtnl lock is held. Fewer than allocated are always
-	 * to be had.
+	 * The rtnl lock is held, so the device cannot be opened before this call. The call cannot
+	 * fail, because it only reduces the number of queues.
 	 */
 	kern_netdev_use_tx_queues(dev, interface->queues_.transmit_queues());
 	return interface.release();
@@ -126,15 +127,17 @@ unsigned Interface::transmit_queues_wanted()
 	return cpus < max_transmit_queues ? cpus : max_transmit_queues;
 }
 
-/* From now on the network stack owns it; netdev_ops.uninit and netdev_ops.destroy end it. */
+/*
+ * Afterwards, netdev_ops.uninit releases the resources and netdev_ops.destroy frees the interface.
+ */
 void Interface::remove()
 {
 	kern_netdev_unregister_locked(dev_);
 }
 
 /*
- * Resources that each step up adds, and the step down removes, even if added only in part. No other
- * code adds or removes them.
+ * Acquires the resources that each state adds. step_down() releases them, also if step_up() failed
+ * half-way. No other code acquires or releases them.
  * Context: rtnl lock.
  */
 kern::Result<> Interface::step_up(State to)
@@ -181,10 +184,10 @@ kern::Result<> Interface::create_resources()
 {
 	pd_ = KERN_TRY(rdma::check(ib_alloc_pd(device_, 0)));
 	queues_.set_pd(pd_);
-	connected_.place(dev_);
-	KERN_TRY(queues_.place(dev_, broadcast_.gid));
+	connected_.attach(dev_);
+	KERN_TRY(queues_.attach(dev_, broadcast_.gid));
 	KERN_TRY(queues_.to(Queues::State::made));
-	/* Attributes not known yet are read again when the port comes up (MGMT-10). */
+	/* Attributes that are not known yet are read when the port becomes active (MGMT-10). */
 	kern::ignore(read_port());
 	address_ = own_address();
 	return {};
@@ -193,8 +196,8 @@ kern::Result<> Interface::create_resources()
 void Interface::destroy_resources()
 {
 	kern::ignore(queues_.to(Queues::State::none));
-	queues_.displace();
-	connected_.displace();
+	queues_.detach();
+	connected_.detach();
 	if (ib_pd *pd = std::exchange(pd_, nullptr)) {
 		end_addresses();
 		ib_dealloc_pd(pd);
@@ -204,7 +207,10 @@ void Interface::destroy_resources()
 kern::Result<> Interface::start_queues()
 {
 	kern::ignore(read_port());
-	/* Packets that need connections arrive as soon as the queues run. */
+	/*
+	 * Connections must be possible before the queues run, because packets may need them at
+	 * once.
+	 */
 	KERN_TRY(start_connections());
 	KERN_TRY(queues_.to(Queues::State::running));
 	/* The QPs may be new, so the hardware address may have changed. */
@@ -213,33 +219,38 @@ kern::Result<> Interface::start_queues()
 }
 
 /*
- * Destroys the address handles of all former destinations after their last readers. The QPs are in
- * RESET or destroyed.
+ * Destroys the address handles of all removed destinations after their last RCU reader has
+ * finished. The QPs are in RESET or destroyed, so no request uses the handles.
  */
 void Interface::end_addresses()
 {
 	kern::rcu::barrier();
-	destinations_.end_rested(0);
+	destinations_.destroy_retired(0);
 }
 
-/* From now on, no packet of the network stack and no response of the SA is pending. */
+/*
+ * Stops the queues. When this returns, no packet of the network stack and no response of the SA is
+ * pending.
+ */
 void Interface::stop_queues()
 {
 	/*
-	 * Groups are left before their QP is destroyed. Packets that are queued meanwhile are
-	 * flushed.
+	 * Leave the groups while the QP exists. Packets that are sent in the meantime are flushed.
 	 */
 	leave_domain();
 	kern::ignore(queues_.to(Queues::State::made));
 	cancel_queries();
+	/*
+	 * Leave groups and remove destinations that packets have created before the queues stopped.
+	 */
 	leave_domain();
 	connected_.stop();
 	end_addresses();
 }
 
 /*
- * Reads the present attributes of the port. Errors: ENOENT while the partition, or the GID that is
- * wanted, is not there; those of the cache.
+ * Reads the current attributes of the port. Context: rtnl lock. Errors: ENOENT if the port's tables
+ * do not contain the partition or the GID that was set; those of the cache.
  */
 kern::Result<> Interface::read_port()
 {
@@ -260,7 +271,7 @@ kern::Result<> Interface::read_port()
 	return {};
 }
 
-/* While there is no QP, the former one. */
+/* Returns the hardware address; without a QP, the previous address with the current flags. */
 HardwareAddress Interface::own_address() const
 {
 	ib::Gid raw;
@@ -270,7 +281,10 @@ HardwareAddress Interface::own_address() const
 	return now;
 }
 
-/* Reports the interface's current hardware address to the network stack. Context: rtnl lock. */
+/*
+ * Publishes the interface's hardware address to the network stack if it has changed. Context: rtnl
+ * lock.
+ */
 void Interface::publish_address()
 {
 	const HardwareAddress now = own_address();
@@ -280,7 +294,10 @@ void Interface::publish_address()
 	kern_netdev_set_address(dev_, reinterpret_cast<const u8 *>(&address_));
 }
 
-/* Opening does not wait for the link (MGMT-10): refresh() follows the port. Context: rtnl lock. */
+/*
+ * Does not wait for the port to become active (MGMT-10); refresh() follows the port's state.
+ * Context: rtnl lock.
+ */
 int Interface::open()
 {
 	if (auto started = bring_up_.to(State::waiting); !started.ok()) {
@@ -297,7 +314,7 @@ void Interface::stop()
 	kern::ignore(bring_up_.to(State::down));
 }
 
-/* The stack has forgotten the interface. Context: rtnl lock. */
+/* The network stack has unregistered the device. Context: rtnl lock. */
 void Interface::uninit()
 {
 	kern::ignore(bring_up_.to(State::gone));
@@ -329,8 +346,8 @@ void Interface::on_event(ib_event_type event)
 }
 
 /*
- * Adapts the interface to its port. Only this function does so, so several events in a row cost one
- * pass. Context: work queue.
+ * Adapts the interface to the state of its port. Only this function does so, and it handles all
+ * events since its last call. Context: work queue.
  */
 void Interface::refresh()
 {
@@ -338,7 +355,7 @@ void Interface::refresh()
 	const u32 flush = __atomic_exchange_n(&pending_flush_, 0, __ATOMIC_ACQ_REL);
 	if (state() < State::halted)
 		return;
-	/* The event may be what the queues waited for. */
+	/* The event may have removed the reason why the queues could not be started. */
 	if (state() == State::halted) {
 		restart();
 		return;
@@ -347,7 +364,7 @@ void Interface::refresh()
 	const u16 former_index = pkey_index_;
 	const bool present = read_port().ok();
 	ib_port_state port = IB_PORT_NOP;
-	/* If that fails, the device is being removed, so the port counts as down. */
+	/* If this fails, the device is being removed, so the port counts as down. */
 	(void)ib_get_cached_port_state(device_, port_num_, &port);
 	const bool usable = present && port == IB_PORT_ACTIVE;
 
@@ -371,16 +388,16 @@ void Interface::refresh()
 		multicast_.start();
 		return;
 	}
-	if (auto taken = take_over(record); !taken.ok()) {
+	if (auto taken = apply_broadcast_record(record); !taken.ok()) {
 		kern::ignore(bring_up_.to(State::halted));
-		try_again_later(taken.error());
+		retry_later(taken.error());
 		return;
 	}
 	kern::ignore(bring_up_.to(State::active));
 }
 
-/* Applies the attributes of its broadcast group. Context: rtnl lock. */
-kern::Result<> Interface::take_over(const ib_sa_mcmember_rec &record)
+/* Applies the attributes of the broadcast group: Q_Key and MTU. Context: rtnl lock. */
+kern::Result<> Interface::apply_broadcast_record(const ib_sa_mcmember_rec &record)
 {
 	KERN_TRY(queues_.set_qkey(record.qkey.value()));
 	const int datagram = ib_mtu_enum_to_int(static_cast<ib_mtu>(record.mtu));
@@ -393,7 +410,9 @@ kern::Result<> Interface::take_over(const ib_sa_mcmember_rec &record)
 	return {};
 }
 
-/* Leaves all groups, forgets all destinations. Context: rtnl lock. */
+/*
+ * Leaves all groups, removes all destinations and ends all active connections. Context: rtnl lock.
+ */
 void Interface::leave_domain()
 {
 	multicast_.stop();
@@ -401,12 +420,14 @@ void Interface::leave_domain()
 	connected_.end_active();
 }
 
-/* Fixes faults that the queues cannot, or retries what failed before. Context: work queue. */
+/*
+ * Fixes the faults that the queues have reported, or retries a failed start. Context: work queue.
+ */
 void Interface::recover()
 {
 	/*
-	 * A card may speak of a QP that is just made. One that makes an interface and fails waits
-	 * for this, rtnl lock held.
+	 * A card may report a fault of a QP while create() still runs. If create() then fails, it
+	 * waits for this work item with the rtnl lock held, so the lock must not be taken here.
 	 */
 	if (!registered_.load_acquire())
 		return;
@@ -417,43 +438,45 @@ void Interface::recover()
 	if (state() > State::halted &&
 	    (!faults || (faults == fault_recheck && queues_.send_again())))
 		return;
-	/* Worse than that: from the beginning. */
+	/* Otherwise stop the queues and start them again. */
 	kern::ignore(bring_up_.to(State::halted));
 	if (faults & fault_cq)
 		kern::ignore(queues_.to(Queues::State::none));
 	restart();
 }
 
-/* State: halted. Context: rtnl lock. */
+/* Starts the queues. State: halted. Context: rtnl lock. */
 void Interface::restart()
 {
 	if (auto started = bring_up_.to(State::waiting); started.ok())
 		refresh_work_.queue();
 	else
-		try_again_later(started.error());
+		retry_later(started.error());
 }
 
-/* State: halted. */
-void Interface::try_again_later(int error)
+/* Schedules another attempt to start the queues. State: halted. */
+void Interface::retry_later(int error)
 {
-	kern_warning_limited("%s: its queues do not run: %d\n", kern_netdev_name(dev_), error);
+	kern_warning_limited("%s: cannot start queues: error %d; retrying\n",
+			     kern_netdev_name(dev_), error);
 	recover_work_.reschedule(restart_ms);
 }
 
-/* Work that is done every periodic_ms. Context: work queue. */
+/* Performs the work that is due every periodic_ms. Context: work queue. */
 void Interface::run_periodic()
 {
 	__atomic_fetch_add(&tx_dropped_, destinations_.remove_unused(idle_rounds),
 			   __ATOMIC_RELAXED);
-	destinations_.end_rested(rest_rounds);
+	destinations_.destroy_retired(retired_rounds);
 	multicast_.leave_unused();
 	connected_.end_idle();
 	periodic_work_.queue(periodic_ms);
 }
 
 /*
- * Another GID of the port's: QP and subnet are not the administrator's to choose. Until it is in
- * the port's table the interface has no carrier.
+ * Handles a request for another hardware address. An administrator may change only the interface ID
+ * of the GID: the QP number and the subnet prefix are given. The interface has no carrier until the
+ * GID is in the port's table.
  * Context: rtnl lock.
  */
 int Interface::set_address(const HardwareAddress &wanted)
@@ -466,20 +489,21 @@ int Interface::set_address(const HardwareAddress &wanted)
 	if (gid.global.interface_id == 0u ||
 	    __builtin_memcmp(&expected, &wanted, sizeof(wanted)) != 0)
 		return -EINVAL;
-	/* An interface with the port's first GUID follows later changes of that GUID. */
+	/*
+	 * An interface with the interface ID of the port's first GID follows later changes of that
+	 * GID.
+	 */
 	ib_gid first;
 	const bool own = rdma_query_gid(device_, port_num_, 0, &first) == 0 &&
 			 first.global.interface_id == gid.global.interface_id;
-	go_by(own ? __be64{} : gid.global.interface_id);
-	/* Children have their parent's setting until they get their own. */
-	each_child(*this, [](Interface &child) { child.go_by(child.parent_->wanted_guid_); });
+	use_guid(own ? __be64{} : gid.global.interface_id);
+	/* A child has its parent's setting until it gets its own. */
+	each_child(*this, [](Interface &child) { child.use_guid(child.parent_->wanted_guid_); });
 	return 0;
 }
 
-/*
- * The GUID of its GID is another one of the port's from now on; 0: the first. Context: rtnl lock.
- */
-void Interface::go_by(__be64 guid)
+/* Uses the GID with this interface ID from now on; 0: the port's first GID. Context: rtnl lock. */
+void Interface::use_guid(__be64 guid)
 {
 	wanted_guid_ = guid;
 	kern::ignore(read_port());
@@ -498,7 +522,7 @@ int Interface::change_mtu(unsigned mtu)
 	return 0;
 }
 
-/* Applies the settings that change. Context: rtnl lock. */
+/* Applies the settings that have changed. Context: rtnl lock. */
 int Interface::change(const kern_link_settings &settings)
 {
 	if (settings.umcast >= 0 && umcast_ != (settings.umcast != 0)) {
@@ -515,8 +539,9 @@ void Interface::tx_timeout()
 }
 
 /*
- * New rings mean a new QP, and so a new hardware address: only while the interface is down.
- * Context: rtnl lock.
+ * New rings need a new QP, which changes the hardware address, so the interface must be down.
+ * Context: rtnl lock. Errors: EINVAL for sizes that are not supported; EBUSY if the interface is
+ * up; those of the allocation.
  */
 int Interface::set_rings(u32 receive, u32 transmit)
 {
@@ -542,8 +567,9 @@ int Interface::set_rings(u32 receive, u32 transmit)
 }
 
 /*
- * Programs can make the stack join any group. Only groups that an interface needs to work count as
- * the kernel's, because a program cannot add to these.
+ * Attaches the QP to a group. Programs can make the stack join any group, so most groups count as a
+ * program's, for which the device may keep only a part of its table (ib_attach_mcast_for_user()).
+ * Only groups that an interface needs to work count as the kernel's; a program cannot add to these.
  */
 int Interface::enter_group(Group &group)
 {

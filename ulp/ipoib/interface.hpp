@@ -2,9 +2,9 @@
 /*
  * One IPoIB interface: a network device for one port and partition.
  *
- * Locks, outermost first: the rtnl lock, under which its state changes; the locks of Multicast, of
- * DestinationTable and of the queries. Code waits for the SA client only under the rtnl lock, which
- * the client's callbacks do not take.
+ * Locks, outermost first: the rtnl lock, under which the state changes; the locks of Multicast, of
+ * DestinationTable and of the path queries. Code that waits for the SA client holds only the rtnl
+ * lock, which the SA client's callbacks do not take.
  */
 #pragma once
 
@@ -24,26 +24,25 @@ namespace ipoib
 class Interface
 {
 public:
-	/* Kind of flush that an event requires, from least to most. */
+	/* The kind of flush that an event requires, in ascending order. */
 	enum Flush : u32 {
 		flush_none = 0,
-		flush_light =
-			1
-			<< 0, /* the SM may have changed its mind: paths are asked for again, and used meanwhile */
-		flush_normal =
-			1
-			<< 1, /* addresses of ours are void: groups are left, destinations forgotten */
-		flush_heavy =
-			1
-			/* the QP depends on the changed value: the queues are taken down and up */
-			<< 2,
+		/* the SM has changed: paths are queried again, and stay in use until then */
+		flush_light = 1 << 0,
+		/* local addresses are invalid: all groups are left, all destinations removed */
+		flush_normal = 1 << 1,
+		/* the QP depends on the changed value: the queues are stopped and started */
+		flush_heavy = 1 << 2,
 	};
 
-	/* Each state has the resources of the one before. Documentation/ipoib.rst has a diagram. */
+	/*
+	 * Each state has the resources of the previous one. Documentation/ipoib.rst has a diagram.
+	 */
 	enum class State : u8 {
-		gone, /* not registered, or unregistered; no resources of the device are in use */
+		/* not registered any more, or not yet; no resources of the device are in use */
+		gone,
 		down, /* administratively down; its QPs exist, so it has a hardware address */
-		/* administratively up, but its queues could not be started; this is retried */
+		/* administratively up, but the queues could not be started, which is retried */
 		halted,
 		/*
 		 * the queues run; there is no carrier until the port is active and the broadcast
@@ -53,7 +52,7 @@ public:
 		active, /* the broadcast group is joined: carrier on */
 	};
 
-	/* The mode in which it sends to peers that support both modes. */
+	/* The mode in which the interface sends to peers that support both modes. */
 	enum class Mode : u8 {
 		datagram,
 		connected, /* RFC 4755 */
@@ -61,40 +60,45 @@ public:
 
 	/**
 	 * create() - create an interface on a port, and register it with the network stack
-	 * @dev: allocated by the stack for user space, or nullptr to allocate one by the name ib%d
+	 * @dev: allocated by the stack for user space, or nullptr to allocate a device
 	 * @parent: the parent of a child interface; nullptr for the port's own interface
-	 * @pkey: its partition, with the full-membership bit
+	 * @pkey: the interface's partition, with the full-membership bit
 	 *
-	 * The network stack owns it afterwards: remove() ends it. Context: process, rtnl lock held.
-	 * Errors: ENOMEM, those of the verbs and of the registration.
+	 * Afterwards the network stack owns the interface, until remove(). Context: process, rtnl
+	 * lock held. Errors: ENOMEM, those of the verbs and of the registration.
 	 */
 	static kern::Result<Interface *> create(ib_device *device, u32 port_num, u16 pkey,
 						Interface *parent, net_device *dev);
-	/* Context: process, rtnl lock held. */
+	/*
+	 * Unregisters the device, which destroys the interface. Context: process, rtnl lock held.
+	 */
 	void remove();
 
 	/*
-	 * Transmit queues that an interface has if its device has the completion vectors: one for
-	 * each CPU, within reason.
+	 * Returns the number of transmit queues that an interface should have if its device has
+	 * enough completion vectors: one for each CPU, at most max_transmit_queues.
 	 */
 	static unsigned transmit_queues_wanted();
 
-	/* Returns the interface of a network device, or nullptr. */
+	/*
+	 * Returns the interface of a network device, or nullptr if the device is not an IPoIB
+	 * interface.
+	 */
 	static Interface *of(net_device *dev);
 
 	/*
 	 * Applies settings from rtnetlink or sysfs. Errors: EOPNOTSUPP for a mode that the device
-	 * does not support, those of the start. Context: rtnl lock.
+	 * does not support; the errors of starting the queues. Context: rtnl lock.
 	 */
 	int change(const kern_link_settings &settings);
 
-	/* Context: that of an event handler. */
+	/* Handles an asynchronous event of the port or device. Context: event handler. */
 	void on_event(ib_event_type event);
 
 	net_device *netdev() const { return dev_; }
 	ib_device *device() const { return device_; }
 	State state() const { return bring_up_.state(); }
-	/* Context: any; it does not change while the rtnl lock is held. */
+	/* Context: any; the mode does not change while the rtnl lock is held. */
 	Mode mode() const { return static_cast<Mode>(mode_.load_relaxed()); }
 	Connected &connected() { return connected_; }
 	bool ignores_users_groups() const { return umcast_; }
@@ -103,8 +107,8 @@ public:
 	u16 pkey() const { return pkey_; }
 	Interface *parent() const { return parent_; }
 	/*
-	 * Returns true for a child that was created through sysfs, and is deleted there by its
-	 * P_Key.
+	 * Returns true for a child that was created through sysfs, where its P_Key identifies it
+	 * for deletion.
 	 */
 	bool is_made_by_pkey() const { return parent_ && !user_made_; }
 	const HardwareAddress &broadcast() const { return broadcast_; }
@@ -114,37 +118,45 @@ public:
 	kern::ListNode port_node;
 
 	/*
-	 * Called by Multicast for a group that was joined: attaches the QP if packets of the group
-	 * are to be received. Errors: those of the verbs. Context: process.
+	 * Called by Multicast when a group was joined: attaches the QP if the interface receives
+	 * the group's packets. Errors: those of the verbs. Context: process.
+	 */
+	/*
+	 * Called by Multicast when a group was joined: creates the group's address handle, and
+	 * sends the packets that wait for it. Context: process.
 	 */
 	int enter_group(Group &group);
 	void resolved_group(const Group &group);
 	/*
-	 * Called when the resolution of an address has ended; handle is empty if it failed.
+	 * Called when the resolution of an address has ended; `handle` is empty if it failed.
 	 * Context: process or softirq.
 	 */
 	void resolved(const HardwareAddress &address, kern::Owned<Handle> handle);
+	/*
+	 * Removes the destination of an address, and drops the packets that wait for it. Context:
+	 * process.
+	 */
 	void forget(const HardwareAddress &address);
 	/*
-	 * Returns true if packets are sent there, or were until recently. Context: any but hard
-	 * interrupt.
+	 * Returns true if there is a destination with this address: packets are sent to it, or were
+	 * until recently. Context: any but hard interrupt.
 	 */
 	bool sends_to(const HardwareAddress &address)
 	{
 		return static_cast<bool>(destinations_.get(address));
 	}
-	/* The broadcast group was joined or lost. Context: any. */
+	/* Called when the broadcast group was joined or lost. Context: any. */
 	void domain_changed() { refresh_work_.queue(); }
 
 private:
 	friend struct NetdevOps;
-	/* For tests. */
+	/* Access for tests. */
 	friend struct TimePasses;
 	friend struct MulticastOf;
 	friend class BringUp<Interface, State>;
 	/*
-	 * A path query in progress. It keeps the destination, and the interface waits for it before
-	 * it is destroyed.
+	 * A path query in progress. It holds a reference to the destination. The interface waits
+	 * for all queries before it is destroyed.
 	 */
 	struct PathQuery : kern::RefCounted<PathQuery> {
 		PathQuery(Interface &asker, kern::Ref<Destination> to)
@@ -156,7 +168,10 @@ private:
 		kern::Ref<Destination> destination;
 		/* Protected by queries_lock_. */
 		kern::ListNode node;
-		/* for ib_sa_cancel_query(); 0 if it is not known yet, or the query was cancelled */
+		/*
+		 * for ib_sa_cancel_query(); 0 if the ID is not known yet, or the query was
+		 * cancelled
+		 */
 		int id = 0;
 		ib_sa_query *handle = nullptr;
 	};
@@ -177,9 +192,9 @@ private:
 	kern::Result<> read_port();
 	HardwareAddress own_address() const;
 	void publish_address();
-	void go_by(__be64 guid);
+	void use_guid(__be64 guid);
 
-	/* The stack's calls. */
+	/* Methods of the network device. */
 	int start_xmit(sk_buff *skb);
 	int start_xmit_connected(sk_buff *skb);
 	int open();
@@ -211,11 +226,11 @@ private:
 	void cancel_queries();
 
 	void refresh();
-	kern::Result<> take_over(const ib_sa_mcmember_rec &record);
+	kern::Result<> apply_broadcast_record(const ib_sa_mcmember_rec &record);
 	void leave_domain();
 	void recover();
 	void restart();
-	void try_again_later(int error);
+	void retry_later(int error);
 	void run_periodic();
 
 	ib_device *const device_;
@@ -224,28 +239,33 @@ private:
 	Interface *const parent_;
 	u16 pkey_index_ = 0;
 	ib_gid port_gid_{};
-	__be64 wanted_guid_{}; /* the administrator's, or the parent's; 0: the port's first */
+	/*
+	 * interface ID of the GID that the administrator or the parent has set; 0: that of the
+	 * port's first GID
+	 */
+	__be64 wanted_guid_{};
 	HardwareAddress broadcast_;
 	HardwareAddress address_{};
 	net_device *dev_ = nullptr;
 
 	ib_pd *pd_ = nullptr;
-	/* Set permanently when create() has succeeded. */
+	/* Set when create() has succeeded, and never cleared. */
 	kern::Atomic<bool> registered_{false};
 	kern::DelayedWork recover_work_{kern::method<&Interface::recover>, this};
 	Queues queues_;
 
 	DestinationTable destinations_;
 	Multicast multicast_{*this};
-	/* Runs while the queues run in connected mode. */
+	/* Active while the queues run in connected mode. */
 	Connected connected_{destinations_, recover_work_};
 
 	/* Protected by the rtnl lock. */
 	BringUp<Interface, State> bring_up_{*this};
 	kern::Atomic<u8> mode_{static_cast<u8>(
-		Mode::datagram)}; /* clang takes no atomic of a scoped enumeration */
+		/* an integer, because clang has no atomic built-ins for scoped enumerations */
+		Mode::datagram)};
 	bool umcast_ = false;
-	/* the network stack has allocated its device for user space */
+	/* the network stack has allocated the device for user space */
 	bool user_made_ = false;
 	unsigned max_datagram_mtu_ = 0; /* of the port */
 	unsigned wanted_mtu_ = 0;       /* set by the administrator, for datagram mode */
@@ -263,16 +283,17 @@ private:
 
 	kern::BhSpinLock queries_lock_{KERN_LOCK_CLASS("ipoib.queries")};
 	kern::List<PathQuery, &PathQuery::node> queries_ KERN_GUARDED_BY(queries_lock_);
-	kern::Completion queries_done_; /* completed whenever the last query ends */
+	kern::Completion queries_done_; /* completed when the last query ends */
 };
 
 extern const kern_netdev_ops netdev_ops;
-/* Replaces start_xmit in connected mode. */
+/* The start_xmit method of connected mode. */
 int netdev_start_xmit_connected(sk_buff *skb, net_device *dev);
 
-/* The module's rtnetlink kind, "ipoib". Errors: ENOMEM, EEXIST. */
+/* Registers the rtnetlink kind "ipoib". Errors: ENOMEM, EEXIST. */
 kern::Result<> register_link_kind();
 void unregister_link_kind();
+/* Marks a device as one of this kind, before it is registered. Context: rtnl lock held. */
 void adopt_link_kind(net_device *dev);
 
 } // namespace ipoib

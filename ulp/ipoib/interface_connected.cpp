@@ -9,15 +9,18 @@ namespace ipoib
 namespace
 {
 
-/* Limit of waiting ICMP replies to packets that were too long; more at a time are of no use. */
+/*
+ * Maximum number of packets that wait for an ICMP "packet too big" reply; more replies at a time
+ * are of no use.
+ */
 constexpr u32 too_big_max = 64;
 
 } // namespace
 
 /*
- * start_xmit of connected mode; datagram mode does not run any of it. Packets without an
- * established connection are sent as datagrams, if they are not too long for one. Context: softirq,
- * one at a time for each queue.
+ * The start_xmit method of connected mode; datagram mode does not run any of this code. Packets to
+ * peers without an established connection are sent as datagrams if they are short enough. Context:
+ * softirq, one call at a time for each queue.
  */
 int Interface::start_xmit_connected(sk_buff *skb)
 {
@@ -33,8 +36,9 @@ int Interface::start_xmit_connected(sk_buff *skb)
 	}
 	destination->touch();
 	/*
-	 * It is used meanwhile, and what is sent by a connection never comes to where others are
-	 * asked for.
+	 * The current path is used until the query ends. Packets to a connection do not pass
+	 * through send_unresolved(), which queries stale paths in datagram mode, so the query
+	 * starts here.
 	 */
 	if (DestinationTable::is_stale(*destination)) [[unlikely]]
 		refresh_path(*destination);
@@ -53,8 +57,8 @@ int Interface::start_xmit_connected(sk_buff *skb)
 }
 
 /*
- * The largest IP packet without a connection: the broadcast group's limit or, as long as that is
- * unknown, the port's. Context: any.
+ * Returns the size of the largest IP packet in a datagram: the broadcast group's limit or, as long
+ * as that is unknown, the port's. Context: any.
  */
 u32 Interface::largest_datagram() const
 {
@@ -68,7 +72,10 @@ u32 Interface::datagram_bytes() const
 	return largest_datagram() + static_cast<u32>(sizeof(Header));
 }
 
-/* The packet, or each that the device cuts it into. */
+/*
+ * Returns true if the packet, or each of the segments that the device creates from it, fits into a
+ * datagram.
+ */
 bool Interface::fits_datagram(sk_buff *skb) const
 {
 	kern_tx_packet packet;
@@ -78,8 +85,8 @@ bool Interface::fits_datagram(sk_buff *skb) const
 }
 
 /*
- * The sender is notified in a task, because the notification may reenter this code, where a queue's
- * lock is held.
+ * Queues a packet for which the sender gets an ICMP error. A work item sends the error, because
+ * doing so may call start_xmit, and the lock of a transmit queue is held here.
  */
 void Interface::report_too_big(sk_buff *skb, u32 limit)
 {
@@ -96,7 +103,7 @@ void Interface::report_too_big(sk_buff *skb, u32 limit)
 	kern_skb_drop(skb);
 }
 
-/* Context: work queue. */
+/* Sends the ICMP errors for the packets that report_too_big() has queued. Context: work queue. */
 void Interface::answer_too_big()
 {
 	kern_skb_queue packets{};
@@ -114,20 +121,21 @@ kern::Result<> Interface::start_connections()
 {
 	if (mode() != Mode::connected)
 		return {};
-	ConnectionLimit room{};
-	room.dev = dev_;
-	room.device = device_;
-	room.port_num = port_num_;
-	room.pkey_index = pkey_index_;
+	ConnectionResources resources{};
+	resources.dev = dev_;
+	resources.device = device_;
+	resources.port_num = port_num_;
+	resources.pkey_index = pkey_index_;
 	KERN_TRY(queues_.to(Queues::State::made));
-	room.qpn = qp()->qp_num;
-	room.pd = pd_;
-	return connected_.start(room);
+	resources.qpn = qp()->qp_num;
+	resources.pd = pd_;
+	return connected_.start(resources);
 }
 
 /*
- * To another mode, and up again if it was up. Errors: EOPNOTSUPP for a device without SRQs or the
- * CM; those of the start, which leave it in datagram mode. Context: rtnl lock.
+ * Changes the mode. If the interface is up, its queues are restarted. Errors: EOPNOTSUPP if the
+ * device has no SRQs or the port has no CM; those of starting the queues, after which the interface
+ * is in datagram mode. Context: rtnl lock.
  */
 int Interface::set_mode(Mode mode)
 {
@@ -152,7 +160,10 @@ int Interface::set_mode(Mode mode)
 	return started.error();
 }
 
-/* Nothing is sent meanwhile, because the queues do not run. Context: rtnl lock. */
+/*
+ * Sets the mode and the device's attributes that depend on it. The queues do not run, so no packet
+ * is sent meanwhile. Context: rtnl lock.
+ */
 void Interface::adopt_mode(Mode mode)
 {
 	mode_.store_relaxed(static_cast<u8>(mode));
@@ -170,7 +181,10 @@ void Interface::adopt_mode(Mode mode)
 	set_mtu(connected ? connected_mtu : datagram_mtu());
 }
 
-/* Sets it without an administrator's request, which stays recorded. Context: rtnl lock. */
+/*
+ * Sets the device's MTU, but keeps the value that the administrator has set for datagram mode.
+ * Context: rtnl lock.
+ */
 void Interface::set_mtu(unsigned mtu)
 {
 	const unsigned wanted = wanted_mtu_;
@@ -179,8 +193,8 @@ void Interface::set_mtu(unsigned mtu)
 }
 
 /*
- * The MTU of datagram mode: the administrator's, limited by that of the broadcast domain, or, while
- * that is unknown, by the usual one of any domain.
+ * Returns the MTU of datagram mode: the administrator's value, limited by the MTU of the broadcast
+ * group. While that is unknown, the limit is the usual MTU of 2048 bytes.
  */
 unsigned Interface::datagram_mtu() const
 {

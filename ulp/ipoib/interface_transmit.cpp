@@ -18,8 +18,8 @@ constexpr int path_retries = 2;
 } // namespace
 
 /*
- * The packet begins with the address that header_create() put there. Context: softirq, one at a
- * time for each queue.
+ * The start_xmit method of datagram mode. The packet begins with the address that header_create()
+ * has stored. Context: softirq, one call at a time for each queue.
  */
 int Interface::start_xmit(sk_buff *skb)
 {
@@ -38,8 +38,8 @@ int Interface::start_xmit(sk_buff *skb)
 }
 
 /*
- * IPOIB-09: packet sockets provide the complete header, but XDP programs, XDP sockets and
- * redirections by tc may pass any bytes.
+ * Removes the address, and queues the packet. IPOIB-09: packet sockets provide the complete header,
+ * but XDP programs, XDP sockets and tc redirections may pass packets that are too short for it.
  */
 void Interface::send_resolved(TransmitQueue &queue, sk_buff *skb, const Destination &destination,
 			      ib_ah *ah)
@@ -53,13 +53,13 @@ void Interface::send_resolved(TransmitQueue &queue, sk_buff *skb, const Destinat
 	queue.send(skb, ah, destination.qpn());
 }
 
-/* The slow way: the address is unknown, or old. */
+/* Sends a packet whose address is unresolved or stale. */
 void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 {
 	TransmitQueue &queue = queues_.transmit(skb);
 	kern::Ref<Destination> destination;
 
-	/* A packet not from the stack's own neighbour tables may have any address. */
+	/* A packet that does not come from the stack's neighbour tables may have any address. */
 	if (to.is_multicast() && !is_group_of(to, broadcast_)) {
 		count(tx_dropped_);
 		kern_skb_drop(skb);
@@ -70,8 +70,9 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 	switch (destinations_.wait(address, skb, destination)) {
 	case DestinationTable::Action::send:
 		/*
-		 * The destination was resolved just now, or its entry is old. A packet left over
-		 * from connected mode may be too long, regardless of the present mode.
+		 * The destination was resolved just now, or its path is stale. A packet that was
+		 * created in connected mode may be too long for a datagram, whatever the current
+		 * mode is.
 		 */
 		if (!fits_datagram(skb)) {
 			count(tx_dropped_);
@@ -102,8 +103,8 @@ void Interface::send_unresolved(sk_buff *skb, const HardwareAddress &to)
 }
 
 /*
- * Queries the path to a peer again while the old one is in use, unless a query is running. Context:
- * any but hard interrupt.
+ * Starts another query for a stale path, unless a query is in progress or was too recent. The
+ * current path stays in use until the query ends. Context: any but hard interrupt.
  */
 void Interface::refresh_path(Destination &destination)
 {
@@ -112,8 +113,8 @@ void Interface::refresh_path(Destination &destination)
 }
 
 /*
- * Asks the SA for the way to a peer. The destination is marked as being resolved. Context: any but
- * hard interrupt.
+ * Queries the SA for the path to a peer. The caller has marked the destination as being resolved.
+ * Context: any but hard interrupt.
  */
 void Interface::begin_path_query(kern::Ref<Destination> destination)
 {
@@ -159,13 +160,16 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 	query->handle = handle;
 }
 
-/* Context: process, of the SA client; or that of begin_path_query() if there was no SA. */
+/*
+ * Handles the result of a path query. Context: process, called by the SA client; or the context of
+ * begin_path_query() if the query could not be sent.
+ */
 void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 {
 	kern::Owned<Handle> handle;
 	kern::Owned<sa_path_rec> kept;
 	rdma_ah_attr where;
-	/* Without memory there will be no connection. */
+	/* If memory allocation fails, no connection is created. */
 	if (status == 0 && mode() == Mode::connected)
 		if (auto copy = kern::make<sa_path_rec>(kern::Gfp::kernel, *path); copy.ok())
 			kept = copy.take();
@@ -173,8 +177,8 @@ void Interface::path_answered(PathQuery &query, int status, sa_path_rec *path)
 		handle = Handle::create(pd_, where);
 	finish(*query.destination, std::move(handle), std::move(kept));
 	/*
-	 * The table may have dropped the destination meanwhile. Its handle must be destroyed before
-	 * the interface is.
+	 * The table may have removed the destination in the meantime. If this is the last
+	 * reference, the destination's handle must be retired before the interface is destroyed.
 	 */
 	query.destination.reset();
 	kern::Guard guard(queries_lock_);
@@ -222,7 +226,10 @@ void Interface::resolved(const HardwareAddress &address, kern::Owned<Handle> han
 		finish(*destination, std::move(handle));
 }
 
-/* Sends what waited, from the start, or drops it. */
+/*
+ * Stores the result of a resolution. Passes the packets that waited to start_xmit again if it was
+ * successful, and otherwise drops them.
+ */
 void Interface::finish(Destination &destination, kern::Owned<Handle> handle,
 		       kern::Owned<sa_path_rec> path)
 {
@@ -230,10 +237,7 @@ void Interface::finish(Destination &destination, kern::Owned<Handle> handle,
 	kern_skb_queue waiting =
 		destinations_.resolved(destination, std::move(handle), std::move(path));
 	while (sk_buff *skb = kern_skb_dequeue(&waiting)) {
-		/*
-		 * In datagram mode, connections that are left over from connected mode are not
-		 * used.
-		 */
+		/* In datagram mode, packets that were created in connected mode may be too long. */
 		if (found && (mode() == Mode::connected || fits_datagram(skb))) {
 			kern_skb_requeue(skb, dev_);
 		} else {

@@ -9,8 +9,8 @@ namespace
 {
 
 /*
- * A packet of at most this size is copied, because the network stack charges a whole block for a
- * packet in it.
+ * Packets of at most this size are copied, because the network stack charges the whole block of a
+ * packet to its socket.
  */
 constexpr u32 block_worth = 8192;
 constexpr auto direction = kern::dma::Direction::from_device;
@@ -76,6 +76,7 @@ void LargeReceive::reclaim()
 	back_ = 0;
 }
 
+/* Appends the slot's request to the chain that post() posts. */
 void LargeReceive::append(Slot &slot)
 {
 	slot.wr.next = nullptr;
@@ -107,12 +108,12 @@ bool LargeReceive::post()
 }
 
 /*
- * Finds a spare page that the stack has released. Only the two that the stack has had for longest
- * are checked.
+ * Takes a spare block that the stack has released. Only the two blocks that the stack has had for
+ * the longest time are checked.
  */
 bool LargeReceive::take_spare(Block &block)
 {
-	for (unsigned looks = 0; looks < 2 && spares_first_ != spares_end_; looks++) {
+	for (unsigned checked = 0; checked < 2 && spares_first_ != spares_end_; checked++) {
 		block = spares_[spares_first_++ % spares_max];
 		if (kern_page_references(block.pages) != 1)
 			spares_[spares_end_++ % spares_max] = block;
@@ -124,7 +125,10 @@ bool LargeReceive::take_spare(Block &block)
 	return false;
 }
 
-/* A block for the place of one that the stack is to have, if it may have one more. */
+/*
+ * Provides a block to replace one that is passed to the stack. Returns false if there is none, or
+ * if the stack already has as many blocks as it may have.
+ */
 bool LargeReceive::take_another(Block &block)
 {
 	if (take_spare(block)) {
@@ -217,8 +221,8 @@ void LargeReceive::deliver(kern_napi &napi, Slot &slot, u32 length, Unsummed uns
 	if (replaced) {
 		install(slot, fresh);
 		/*
-		 * There is room: take_another() has taken one out, or seen some. The stack may be
-		 * done with it already.
+		 * There is a free entry: take_another() has either removed one or checked that the
+		 * array is not full. The stack may have released the block already.
 		 */
 		spares_[spares_end_++ % spares_max] = given;
 	}

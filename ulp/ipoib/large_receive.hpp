@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The buffers that all connections of an interface receive into: an SRQ of blocks of pages, each
- * large enough for any packet. Large packets are handed to the stack in place if a new block can
- * replace theirs. They are copied if not, or if they would waste a block.
+ * The receive buffers that all connections of an interface share: an SRQ of blocks of pages, each
+ * large enough for any packet. A large packet is passed to the stack in its block if a new block
+ * can replace it. It is copied if there is none, or if it is too small to be worth a block.
  *
  * Context: NAPI of the owner, unless stated otherwise.
  */
@@ -19,18 +19,22 @@
 namespace ipoib
 {
 
-/* Meaning of a packet's flag for a missing checksum (Header::unsummed). */
+/* What the receiver does with a packet whose header has the flag Header::unsummed. */
 enum class Unsummed : u8 {
-	nothing, /* the sender has not agreed to omit checksums: the packet has one */
-	missing, /* agreed */
-	/* the agreement has ended, or belonged to a former connection: the packet is dropped */
+	/*
+	 * the sender has not agreed to omit checksums: the flag is ignored, the packet has a
+	 * checksum
+	 */
+	nothing,
+	missing, /* agreed: the stack must not verify the checksum */
+	/* the agreement has ended, or the connection is gone: the packet is dropped */
 	lost,
 };
 
 class LargeReceive
 {
 public:
-	/* Receives of an interface in connected mode: 20 MiB. */
+	/* Number of buffers of an interface in connected mode: 20 MiB. */
 	static constexpr u32 depth = 320;
 	static constexpr u32 block_order = 4;
 	static constexpr u32 block_bytes = u32{kern::page_size} << block_order;
@@ -39,18 +43,22 @@ public:
 	~LargeReceive() { kern_assert(slots_.empty()); }
 
 	/*
-	 * Blocks for the whole queue, posted to it. Context: process. Errors: ENOMEM, those of
-	 * ib_post_srq_recv().
+	 * Allocates the blocks of all slots, and posts them to the SRQ. Context: process. Errors:
+	 * ENOMEM; EIO if the SRQ does not accept all of them.
 	 */
 	kern::Result<> fill(net_device *dev, ib_device *device, ib_srq *srq, u32 lkey);
-	/* Frees all memory. The SRQ has been destroyed. Context: process. */
+	/* Frees all memory, after the SRQ has been destroyed. Context: process. */
 	void reclaim();
 
-	/* True if a completion is of a receive. */
+	/* Returns true if the completion is that of a receive. */
 	static bool owns(const ib_wc &wc) { return wc.wr_id < depth; }
+	/*
+	 * Passes a received packet to the stack or drops it. The buffer is posted with the next
+	 * post().
+	 */
 	void receive(kern_napi &napi, const ib_wc &wc, Unsummed unsummed);
 	/*
-	 * Posts free buffers. Returns false if the queue accepts none and has none, so that it will
+	 * Posts free buffers. Returns false if the SRQ accepts none and holds none, so that it will
 	 * never receive anything.
 	 */
 	bool post();
@@ -68,8 +76,9 @@ private:
 		Block block;
 	};
 	/*
-	 * Blocks that the stack uses, with a reference held here: reused when the stack is done
-	 * with them. This many at most, 8 MiB; packets beyond that are copied.
+	 * Blocks that were passed to the stack and to which this queue still holds a reference.
+	 * They are reused when the stack has released them. At most this many (8 MiB); packets
+	 * beyond that are copied.
 	 */
 	static constexpr u32 spares_max = 128;
 	static_assert((spares_max & (spares_max - 1)) == 0);
@@ -87,8 +96,8 @@ private:
 	ib_srq *srq_ = nullptr;
 	kern::OwnedArray<Slot> slots_;
 	Block spares_[spares_max]{};
-	u32 spares_first_ = 0, spares_end_ = 0; /* modulo spares_max */
-	ib_recv_wr *back_first_ = nullptr;      /* first request to post */
+	u32 spares_first_ = 0, spares_end_ = 0; /* indexes modulo spares_max */
+	ib_recv_wr *back_first_ = nullptr;      /* chain of requests to post */
 	ib_recv_wr *back_last_ = nullptr;
 	u32 back_ = 0;
 	ReceiveCounters counters_{};

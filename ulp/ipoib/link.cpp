@@ -22,8 +22,8 @@ Interface &of(void *owner)
 }
 
 /*
- * A device that fails here the stack itself frees, if it is not registered; one that is, is
- * unregistered by us.
+ * Initializes a child that user space has requested. If this fails, the network stack frees the
+ * device if it is not registered.
  */
 int new_link(net_device *dev, net_device *parent_dev, const kern_link_settings *settings)
 {
@@ -36,7 +36,7 @@ int new_link(net_device *dev, net_device *parent_dev, const kern_link_settings *
 		return -EOPNOTSUPP;
 	if (const int status = add_child(*parent, dev, pkey).error())
 		return status;
-	/* It is down: nothing is started by that, and so nothing fails. */
+	/* The interface is down, so the change starts nothing and cannot fail. */
 	kern::ignore(kern::check(Interface::of(dev)->change(*settings)));
 	return 0;
 }
@@ -72,7 +72,7 @@ int delete_child(void *owner, u16 pkey)
 bool may_delete(void *owner)
 {
 	auto &interface = *static_cast<Interface *>(owner);
-	/* The port's own interface exists as long as the port. */
+	/* A port's own interface exists as long as the port does. */
 	if (!interface.parent())
 		return false;
 	forget_child(interface);

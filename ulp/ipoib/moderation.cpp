@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Measures the traffic of a CQ, and sets the CQ to the delay that Moderator chooses.
+// Measures the traffic of a CQ, and sets the delay that Moderator chooses.
 #include "moderation.hpp"
 
 #include <kern/time.hpp>
@@ -11,7 +11,7 @@ void Moderation::attach(ib_cq *cq)
 {
 	kern::Guard guard(lock_);
 	cq_ = cq;
-	/* A device without moderation raises an event for each. */
+	/* A device without moderation raises an event for each completion. */
 	(void)apply_locked(wanted_);
 }
 
@@ -66,11 +66,11 @@ void Moderation::end_interval(u64 completions, u64 bytes)
 	apply_work_.queue();
 }
 
-/* Context: work queue. */
+/* Sets the delay that Moderator has chosen. Context: work queue. */
 void Moderation::apply()
 {
 	kern::Guard guard(lock_);
-	/* A device that refuses the change keeps its settings. */
+	/* If the device refuses the change, its settings remain. */
 	if (wanted_.adaptive)
 		(void)apply_locked(wanted_);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Moderation of a completion queue: the time for which events are delayed. Adaptive moderation
- * occasionally tries the next longer delay and keeps it if that gives fewer events for the same
- * traffic. It uses no delay if events carry hardly more than one completion: then each completion
- * is waited for, and a delay only adds latency.
+ * Moderation of a completion queue: how long its events are delayed. Adaptive moderation
+ * occasionally tries the next longer delay, and keeps it if the same traffic then causes fewer
+ * events. It uses no delay if there are fewer than two completions per event: the sender then
+ * probably waits for each completion, so a delay only adds latency.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace ipoib
 {
 
-/* The decision, free of clocks and queues. */
+/* The decision; it uses neither a clock nor a queue, so it can be tested alone. */
 class Moderator
 {
 public:
@@ -24,18 +24,18 @@ public:
 	};
 	static constexpr Level levels[] = {{0, 0}, {8, 8}, {16, 32}, {32, 64}, {64, 128}};
 	static constexpr u32 level_count = sizeof(levels) / sizeof(levels[0]);
-	/* Minimum number of events of an interval, and its minimum duration. */
+	/* An interval ends when it has this many events and has lasted this long. */
 	static constexpr u32 interval_events = 64;
 	static constexpr u64 interval_ns = 1'000'000;
 	/* In an interval that is longer than this, the traffic is too sparse for moderation. */
-	static constexpr u64 thin_ns = 100'000'000;
+	static constexpr u64 sparse_ns = 100'000'000;
 	/*
-	 * A failed attempt is repeated after twice as many intervals as the previous one, up to
-	 * this limit.
+	 * After a failed attempt to use a longer delay, the number of intervals until the next
+	 * attempt doubles, up to this limit.
 	 */
 	static constexpr u32 rest_limit = 256;
 
-	/* An interval has ended. Returns the level that applies from now on. */
+	/* Evaluates an interval that has ended. Returns the level that applies from now on. */
 	u32 interval(u64 ns, u64 events, u64 completions, u64 bytes);
 	u32 level() const { return level_; }
 
@@ -43,12 +43,12 @@ private:
 	u32 fall_back(u32 level);
 
 	u32 level_ = 0;
-	u32 rest_ = 1;   /* intervals between attempts */
-	u32 rested_ = 0; /* intervals since the last attempt */
+	u32 rest_ = 1;   /* number of intervals between attempts */
+	u32 rested_ = 0; /* number of intervals since the last attempt */
 	bool trying_ = false;
 	/*
-	 * Rates in the interval before an attempt: per millisecond, and events per 1024
-	 * completions.
+	 * Values of the interval before an attempt: bytes and completions per millisecond, and
+	 * events per 1024 completions.
 	 */
 	u64 former_bytes_ = 0;
 	u64 former_completions_ = 0;
@@ -62,27 +62,31 @@ public:
 	Moderation() = default;
 
 	/*
-	 * Moderates a CQ by the settings, as far as its device can; the CQ must exist until
+	 * Applies the settings to a CQ, as far as its device supports them. The CQ must exist until
 	 * detach(). Context: process.
 	 */
 	void attach(ib_cq *cq);
 	void detach();
-	/* No NAPI may run. After this, no command is sent to the device. Context: process. */
+	/*
+	 * Ensures that no more commands are sent to the device. NAPI must be disabled. Context:
+	 * process.
+	 */
 	void stop() { apply_work_.cancel(); }
 
 	/*
-	 * Sets the moderation that ethtool requests, also for CQs attached later. Context: process.
-	 * Errors: EINVAL for values that no CQ supports; those of rdma_set_cq_moderation().
+	 * Stores and applies the moderation that ethtool requests; CQs that are attached later use
+	 * it, too. Context: process. Errors: EINVAL for values that no CQ supports; those of
+	 * rdma_set_cq_moderation().
 	 */
 	int set(const kern_coalesce &wanted);
-	/* Returns the settings in force. Context: process. */
+	/* Returns the current settings. Context: process. */
 	kern_coalesce get();
 
-	/* Called for each event of the CQ. Context: its handler. */
+	/* Called for each event of the CQ. Context: the CQ's handler. */
 	void on_event() { __atomic_store_n(&events_, events_ + 1, __ATOMIC_RELAXED); }
 	/*
-	 * Called when all completions have been polled, with the total numbers of completions and
-	 * bytes. Context: NAPI of the CQ.
+	 * Called when all completions have been polled. The arguments are totals since the start.
+	 * Context: NAPI of the CQ.
 	 */
 	void idle(u64 completions, u64 bytes)
 	{
@@ -110,7 +114,7 @@ private:
 	kern::Mutex lock_{KERN_LOCK_CLASS("ipoib.moderation")};
 	ib_cq *cq_ KERN_GUARDED_BY(lock_) = nullptr;
 	kern_coalesce wanted_ KERN_GUARDED_BY(lock_){0, 0, true};
-	u32 level_ = 0; /* level of moderator_ */
+	u32 level_ = 0; /* copy of moderator_'s level for other contexts */
 	u32 events_ = 0;
 
 	/* Used in NAPI context only. */

@@ -15,7 +15,10 @@ bool much_less(u64 value, u64 than)
 
 } // namespace
 
-/* The last attempt had no effect, or the conditions for it have changed. */
+/*
+ * Ends an attempt that had no effect or whose conditions do not hold any more, and returns to
+ * `level`.
+ */
 u32 Moderator::fall_back(u32 level)
 {
 	trying_ = false;
@@ -27,7 +30,7 @@ u32 Moderator::fall_back(u32 level)
 
 u32 Moderator::interval(u64 ns, u64 events, u64 completions, u64 bytes)
 {
-	if (ns >= thin_ns || !completions) {
+	if (ns >= sparse_ns || !completions) {
 		*this = {};
 		return level_;
 	}
@@ -35,7 +38,7 @@ u32 Moderator::interval(u64 ns, u64 events, u64 completions, u64 bytes)
 	const u64 byte_rate = bytes * 1000 / us, completion_rate = completions * 1000 / us;
 	const u64 event_share = events * 1024 / completions;
 
-	/* Without two completions an event there is nothing to gather. */
+	/* With fewer than two completions per event, a delay saves no events. */
 	if (level_ && completions < 2 * events)
 		return fall_back(0);
 	if (trying_) {

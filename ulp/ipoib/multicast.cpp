@@ -14,7 +14,9 @@ namespace
 constexpr u64 ns_per_ms = 1'000'000;
 constexpr u64 first_retry_ms = 1'000;
 constexpr u64 resubscribe_ms = 16'000;
-/* Trap for a deleted multicast group (IBA 13.4.8.2); its details contain the MGID (16 bytes). */
+/*
+ * The trap for a deleted multicast group (IBA 13.4.8.2), and the offset of the MGID in its details.
+ */
 constexpr u16 trap_group_deleted = 67;
 constexpr unsigned trap_mgid_offset = 6;
 
@@ -75,12 +77,15 @@ void Multicast::stop()
 	}
 }
 
-/* A group that is not in the table any more. Context: run() or stop(). */
+/*
+ * Ends the membership of a group that was removed from the table, and frees the group. Context:
+ * run() or stop().
+ */
 void Multicast::end(Group &group)
 {
 	end_membership(group);
 	{
-		/* The callback of its membership may have queued it again. */
+		/* The callback of the membership may have queued the group again. */
 		kern::Guard guard(lock_);
 		group.due_node.unlink();
 	}
@@ -115,7 +120,10 @@ void Multicast::want_to_send(const HardwareAddress &address)
 		} else {
 			if (group->use == Group::Use::none)
 				set_use_locked(*group, Group::Use::send);
-			/* The group is joined, but has no destination, which it gets again. */
+			/*
+			 * The group is joined, but has no destination. Store its result again, so
+			 * that run() creates one.
+			 */
 			if (group->state == Group::State::joined && !group->has_outcome) {
 				group->has_outcome = true;
 				group->outcome = 0;
@@ -133,8 +141,8 @@ void Multicast::leave_unused()
 	kern::Guard guard(lock_);
 	bool any = false;
 	/*
-	 * A sender creates the destination first, and requests the group after that: either one is
-	 * seen here.
+	 * The function that sends creates the destination before it requests the group, so
+	 * sends_to() returns true for every group that was requested and is still in use.
 	 */
 	for (Group &group : senders_) {
 		if (interface_.sends_to(group.address))
@@ -192,7 +200,7 @@ void Multicast::add_locked(Group &group)
 	table_.insert(group, hash_of(group.address.gid));
 }
 
-/* The one place that changes what a group is used for. */
+/* Changes the use of a group, and queues the group for run(). No other function changes the use. */
 void Multicast::set_use_locked(Group &group, Group::Use use)
 {
 	if (group.use == Group::Use::send)
@@ -208,14 +216,14 @@ void Multicast::set_use_locked(Group &group, Group::Use use)
 	queue_locked(group);
 }
 
-/* Queues the group for run(), which the caller must have run. */
+/* Queues the group for run(); the caller must schedule run(). */
 void Multicast::queue_locked(Group &group)
 {
 	group.due_node.unlink();
 	due_.push_back(group);
 }
 
-/* Context: work queue. */
+/* Brings all memberships in line with the uses of the groups. Context: work queue. */
 void Multicast::run()
 {
 	collect_listened();
@@ -242,7 +250,10 @@ Group *Multicast::next_due()
 	return group;
 }
 
-/* Serves a group, from its last outcome to its next join. Context: run(). */
+/*
+ * Handles the result of the group's last join, if any. Then leaves the group if it is not needed,
+ * or joins it if that is due. Context: run().
+ */
 void Multicast::serve(Group &group)
 {
 	bool has_outcome;
@@ -259,7 +270,9 @@ void Multicast::serve(Group &group)
 		join_if_due(group);
 }
 
-/* Does not postpone a run that was requested earlier. Context: run(). */
+/*
+ * Schedules run() for the next retry, unless an earlier run is already scheduled. Context: run().
+ */
 void Multicast::schedule_next_run()
 {
 	u64 next = ~u64{0};
@@ -268,7 +281,7 @@ void Multicast::schedule_next_run()
 		for (const auto &retries : retries_)
 			if (const Group *group = retries.front(); group && group->retry_at < next)
 				next = group->retry_at;
-		/* Some could not be added because there was no memory. */
+		/* A group could not be added because memory allocation failed. */
 		const u64 again = kern::now_ns() + first_retry_ms * ns_per_ms;
 		if (list_changed_ && again < next)
 			next = again;
@@ -280,9 +293,10 @@ void Multicast::schedule_next_run()
 }
 
 /*
- * With umcast: the program receives the packets of a group that it is in and this interface is not.
+ * Returns true if, with umcast set, a program receives the packets of this group through its own
+ * membership. This is assumed if the port has joined the group and this interface has not.
  */
-bool Multicast::is_users(const HardwareAddress &address)
+bool Multicast::is_received_by_program(const HardwareAddress &address)
 {
 	if (!interface_.ignores_users_groups())
 		return false;
@@ -306,8 +320,8 @@ struct Multicast::Collection {
 };
 
 /*
- * Brings the groups into line with the stack's list. That is copied first: it is read under a lock
- * with soft interrupts off, and may be long.
+ * Updates the groups to match the stack's list. The list may be long, and is read with a lock held
+ * and soft interrupts disabled, so it is copied first.
  */
 void Multicast::collect_listened()
 {
@@ -333,11 +347,11 @@ void Multicast::collect_listened()
 	list_changed_ |= !is_complete;
 }
 
-/* False without memory. */
+/* Copies the stack's list. Returns false if memory allocation fails. */
 bool Multicast::copy_list(Collection &collection)
 {
 	net_device *dev = interface_.netdev();
-	/* A group that changes meanwhile is handled once more. */
+	/* If the list changes in the meantime, run() is called again. */
 	const u32 length = kern_netdev_multicast_count(dev);
 	auto made = kern::make_array<HardwareAddress>(
 		kern::Gfp::kernel, length < listened_max ? length : listened_max);
@@ -349,10 +363,7 @@ bool Multicast::copy_list(Collection &collection)
 		[](void *context, const u8 *bytes) {
 			auto &self = *static_cast<Collection *>(context);
 			const auto &address = *reinterpret_cast<const HardwareAddress *>(bytes);
-			/*
-			 * The stack may have addresses of another partition or scope, made for
-			 * another interface.
-			 */
+			/* The list may contain addresses of other partitions or scopes. */
 			if (!is_group_of(address, self.broadcast))
 				return true;
 			if (self.count == self.addresses.size()) {
@@ -366,10 +377,10 @@ bool Multicast::copy_list(Collection &collection)
 	return true;
 }
 
-/* A group of the stack's list. False without memory. */
+/* Records that a group is in the stack's list. Returns false if memory allocation fails. */
 bool Multicast::listen_to(const HardwareAddress &address)
 {
-	if (is_users(address))
+	if (is_received_by_program(address))
 		return true;
 	kern::Owned<Group> fresh;
 	for (;;) {
@@ -400,7 +411,7 @@ bool Multicast::listen_to(const HardwareAddress &address)
 	}
 }
 
-/* Leaves the groups that the last collection has not found any more. */
+/* Leaves the groups that are not in the stack's list any more. */
 void Multicast::forget_unlistened()
 {
 	for (;;) {
@@ -413,8 +424,8 @@ void Multicast::forget_unlistened()
 }
 
 /*
- * Ends a membership that is not needed any more, or not of this kind: to receive instead of only
- * sending, the interface joins again. Returns true if the group has been removed.
+ * Ends a membership that is not needed any more or is of the wrong kind: to receive in addition to
+ * sending, the interface must join again. Returns true if the group was removed.
  */
 bool Multicast::leave_unwanted(Group &group)
 {
@@ -435,8 +446,8 @@ bool Multicast::leave_unwanted(Group &group)
 		return false;
 	}
 	/*
-	 * The destination of a group that could not be joined stays, with the time before which no
-	 * packet causes another join.
+	 * If the group was never joined, its destination remains, because it stores the time before
+	 * which no packet causes another join.
 	 */
 	const HardwareAddress address = group.address;
 	const bool was_joined = group.was_joined;
@@ -447,8 +458,9 @@ bool Multicast::leave_unwanted(Group &group)
 }
 
 /*
- * A send-only member does not keep a group alive. When the group has ended, its LID may be given to
- * another group, so sends to it must stop.
+ * Subscribes to the traps about deleted groups. A send-only member does not keep a group alive.
+ * When the group has ended, its LID may be assigned to another group, so the interface must not
+ * send to it any more.
  * Context: run().
  */
 void Multicast::watch_deletions()
@@ -475,7 +487,10 @@ void Multicast::watch_deletions()
 	ib_sa_unregister_inform_info(info);
 }
 
-/* Context: process, of the SA client. */
+/*
+ * Handles a trap about a deleted group, or the end of the subscription. Context: process, called by
+ * the SA client.
+ */
 int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notice)
 {
 	auto &self = *static_cast<Multicast *>(info->context);
@@ -488,9 +503,10 @@ int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notic
 		return 0;
 	}
 	/*
-	 * While a subscription was lost any of them may have ended. With an SA that grants no
-	 * subscription, a join must not be needed for each packet: there memberships stay until
-	 * they are not used any more.
+	 * If the subscription was lost, any of the groups may have ended, so all send-only groups
+	 * are left and joined again when they are needed. If the SA refuses a subscription,
+	 * memberships last until they are not used any more; otherwise each packet would need a
+	 * join.
 	 */
 	const bool lost = status == -ENETRESET;
 	if (lost) {
@@ -510,16 +526,18 @@ int Multicast::on_deletion(int status, ib_inform_info *info, ib_sa_notice *notic
 	return status;
 }
 
-/* Context: run() or stop(). */
+/* Detaches the QP and leaves the group. Context: run() or stop(). */
 void Multicast::end_membership(Group &group)
 {
 	if (group.attached) {
-		/* A device that has failed answers with an error, and has forgotten its groups. */
+		/*
+		 * A device that has failed returns an error, and has no attached groups any more.
+		 */
 		(void)ib_detach_mcast(interface_.qp(), &group.record.mgid,
 				      group.record.mlid.value());
 		group.attached = false;
 	}
-	/* The callback does not run any more after this. */
+	/* The callback of the membership does not run any more after this call. */
 	if (group.membership)
 		ib_sa_free_multicast(group.membership);
 	group.membership = nullptr;
@@ -528,7 +546,10 @@ void Multicast::end_membership(Group &group)
 	group.has_outcome = false;
 }
 
-/* Context: process, of the SA client. */
+/*
+ * Stores the result of a join, or the loss of a membership, for run(). Context: process, called by
+ * the SA client.
+ */
 int Multicast::on_join(int status, ib_sa_multicast *multicast)
 {
 	auto &group = *static_cast<Group *>(multicast->context);
@@ -544,6 +565,7 @@ int Multicast::on_join(int status, ib_sa_multicast *multicast)
 	return 0;
 }
 
+/* Applies the result of a join, or the loss of a membership. Context: run(). */
 void Multicast::settle(Group &group, int outcome)
 {
 	if (outcome == 0)
@@ -563,32 +585,33 @@ void Multicast::settle(Group &group, int outcome)
 		interface_.domain_changed();
 }
 
-/* A membership is lost, or was not to be had. Context: run(). */
+/* Handles a membership that was lost or could not be acquired. Context: run(). */
 void Multicast::fail(Group &group)
 {
 	end_membership(group);
-	bool asks_again = true;
+	bool retries = true;
 	{
 		kern::Guard guard(lock_);
 		/*
-		 * There is no such group, because it has no receivers. The next packet queries it
-		 * again, no sooner than its destination allows.
+		 * The group does not exist, because it has no receivers. The next packet requests
+		 * it again, but no sooner than the destination permits.
 		 */
 		if (group.use == Group::Use::send) {
 			set_use_locked(group, Group::Use::none);
-			asks_again = false;
+			retries = false;
 		} else {
 			put_off_locked(group);
 		}
 	}
-	/* A full member keeps the destination that it had. */
-	if (!asks_again && group.was_joined)
+	/* A full member keeps its existing destination until the next join. */
+	if (!retries && group.was_joined)
 		interface_.forget(group.address);
 	else
 		interface_.resolved(group.address, {});
 	group.was_joined = false;
 }
 
+/* Schedules the next attempt to join a group. */
 void Multicast::put_off_locked(Group &group)
 {
 	group.retry_step = group.failures < retry_steps ? group.failures : retry_steps - 1;
@@ -600,14 +623,14 @@ void Multicast::put_off_locked(Group &group)
 }
 
 /*
- * Begins the join of a group whose time has come. Otherwise the group waits for its time or, until
- * the broadcast group is joined, for that. Context: run().
+ * Starts the join of a group whose time has come. Otherwise queues the group until its retry time,
+ * or until the broadcast group is joined. Context: run().
  */
 void Multicast::join_if_due(Group &group)
 {
 	{
 		kern::Guard guard(lock_);
-		/* Events that happened meanwhile are handled in the next run. */
+		/* Events that happened in the meantime are handled in the next run. */
 		if (!running_ || group.due_node.linked() || group.state != Group::State::idle ||
 		    group.use == Group::Use::none)
 			return;
@@ -641,8 +664,8 @@ bool Multicast::begin_join(Group &group)
 	wanted.join_state = 1u << (full ? FULLMEMBER_JOIN : SENDONLY_NONMEBER_JOIN);
 	if (full && broadcast_record(domain)) {
 		/*
-		 * The first member makes the group in the image of the broadcast group, RFC 4391
-		 * section 5.
+		 * The first member creates the group with the parameters of the broadcast group
+		 * (RFC 4391 section 5).
 		 */
 		mask |= IB_SA_MCMEMBER_REC_QKEY | IB_SA_MCMEMBER_REC_MTU_SELECTOR |
 			IB_SA_MCMEMBER_REC_MTU | IB_SA_MCMEMBER_REC_TRAFFIC_CLASS |

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The multicast groups of an interface: the broadcast group, without which it cannot work (RFC 4391
- * section 5), those that the stack listens to, and those that are only sent to (section 10).
+ * The multicast groups of an interface: the broadcast group, without which the interface cannot
+ * work (RFC 4391 section 5), the groups that the network stack receives, and those to which it only
+ * sends (section 10).
  */
 #pragma once
 
@@ -28,18 +29,19 @@ struct Group {
 	enum class Use : u8 {
 		none, /* the group must be left */
 		/*
-		 * packets are sent to it: send-only membership, which does not keep the group
+		 * packets are sent to it: a send-only membership, which does not keep the group
 		 * alive, until two minutes after the last packet
 		 */
 		send,
 		/*
-		 * the network stack receives from it: full membership, which also permits sending
+		 * the network stack receives from it: a full membership, with which the interface
+		 * may also send
 		 */
 		listen,
 	};
 	enum class State : u8 {
-		idle,    /* will be joined when it is due */
-		joining, /* the SA client is joining it, and calls back */
+		idle,    /* not joined; joined when its retry time has come */
+		joining, /* the SA client is joining it, and will call back */
 		joined,
 	};
 
@@ -50,13 +52,15 @@ struct Group {
 
 	Multicast &multicast;
 	const HardwareAddress address;
-	kern::ListNode hash_node; /* in Multicast::table_, until run() frees it */
+	kern::ListNode hash_node; /* in Multicast::table_, until run() or stop() removes it */
 	kern::ListNode use_node;  /* in Multicast::senders_ or listened_, according to its use */
-	kern::ListNode due_node;  /* in due_, held_ or one of retries_ */
+	kern::ListNode due_node;  /* in due_, held_ or one of the lists in retries_ */
 	State state = State::idle;
 	Use use;
-	Use joined_for = Use::none; /* while it is joining or joined: the requested membership */
-	u32 collected = 0; /* the last collect_listened() that found it in the stack's list */
+	/* the membership that was requested; valid while joining or joined */
+	Use joined_for = Use::none;
+	/* value of Multicast::collections_ when it was last found in the stack's list */
+	u32 collected = 0;
 	bool has_outcome = false;
 	int outcome = 0;
 	ib_sa_mcmember_rec record{};
@@ -66,21 +70,21 @@ struct Group {
 	/* Accessed by run() and stop() only. */
 	ib_sa_multicast *membership = nullptr;
 	bool attached = false;
-	bool was_joined = false; /* so a resolved destination may exist */
+	bool was_joined = false; /* a destination with its address may exist */
 };
 
 class Multicast
 {
 public:
 	/*
-	 * Maximum number of groups that are joined only because a program sends to them, which
-	 * needs no privilege. Packets to further groups are dropped.
+	 * Maximum number of groups that are joined only for sending. A program can cause such a
+	 * join without a privilege. Packets to additional groups are dropped.
 	 */
 	static constexpr unsigned send_only_max = 256;
 	/*
 	 * Maximum number of groups that an interface receives, in addition to its broadcast group.
-	 * Programs can join groups without a privilege. Of a longer list, only the first ones are
-	 * joined; packets to the others are not received, which is logged.
+	 * Programs can join groups without a privilege. If the stack's list is longer, only its
+	 * first groups are joined. Packets to the others are not received, which is logged.
 	 */
 	static constexpr unsigned listened_max = 8192;
 
@@ -88,43 +92,48 @@ public:
 	~Multicast() { kern_assert(table_.count() == 0); }
 
 	/*
-	 * Takes up membership of the broadcast group and, once in, of all others that are wanted.
+	 * Joins the broadcast group and, when it is joined, all other groups that are in use.
 	 * Context: process.
 	 */
 	void start();
 	/* Leaves all groups. Context: process. */
 	void stop();
-	/* The stack's list of addresses has changed. Context: any but hard interrupt. */
+	/*
+	 * Called when the stack's list of addresses has changed. Context: any but hard interrupt.
+	 */
 	void list_changed();
 	/*
-	 * A packet is sent to a group: it is joined, and Interface::resolved() gets the result.
-	 * Context: softirq or process.
+	 * Called when a packet is sent to a group: joins the group, and calls Interface::resolved()
+	 * with the result. Context: softirq or process.
 	 */
 	void want_to_send(const HardwareAddress &address);
 	/*
-	 * Leaves send-only groups that are not used any more: their destinations have been removed.
-	 * Context: any but hard interrupt.
+	 * Leaves send-only groups that are not used any more, because their destinations have been
+	 * removed. Context: any but hard interrupt.
 	 */
 	void leave_unused();
-	/* The broadcast group's record, if the interface is in it. Context: any. */
+	/*
+	 * Copies the broadcast group's record. Returns false if the interface has not joined the
+	 * group. Context: any.
+	 */
 	bool broadcast_record(ib_sa_mcmember_rec &record);
 
 	/*
-	 * For tests: the groups that run() has handled, the existing groups, and the length of the
-	 * longest lookup.
+	 * For tests: the number of times that run() has handled a group, the number of groups, and
+	 * the length of the longest hash chain.
 	 */
 	u64 served() const { return __atomic_load_n(&served_, __ATOMIC_RELAXED); }
 	std::size_t groups();
 	std::size_t longest();
 
 private:
-	/* Number of delays after a failed join: one second, doubling to sixteen. */
+	/* Number of delays after failed joins: one second, doubling up to sixteen. */
 	static constexpr unsigned retry_steps = 5;
-	/* The addresses of a list of the stack's, as far as they are groups of the interface. */
+	/* The addresses in the stack's list that belong to groups of the interface. */
 	struct Collection;
 
 	void run();
-	bool is_users(const HardwareAddress &address);
+	bool is_received_by_program(const HardwareAddress &address);
 	void collect_listened();
 	bool copy_list(Collection &collection);
 	bool listen_to(const HardwareAddress &address);
@@ -155,19 +164,21 @@ private:
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("ipoib.multicast")};
 	kern::HashTable<Group, &Group::hash_node, 512> table_ KERN_GUARDED_BY(lock_);
 	kern::List<Group, &Group::use_node> senders_ KERN_GUARDED_BY(lock_);
-	/* Without the broadcast group; the most recently collected ones are last. */
+	/* Excludes the broadcast group. The groups that were collected most recently are last. */
 	kern::List<Group, &Group::use_node> listened_ KERN_GUARDED_BY(lock_);
 	u32 sender_count_ KERN_GUARDED_BY(lock_) = 0;
 	/* Groups that run() must examine. */
 	kern::List<Group, &Group::due_node> due_ KERN_GUARDED_BY(lock_);
-	/* Groups that will be joined as soon as the broadcast group is. */
+	/* Groups that are joined as soon as the broadcast group is. */
 	kern::List<Group, &Group::due_node> held_ KERN_GUARDED_BY(lock_);
 	/*
-	 * Groups that will be joined later. There is a list for each delay, so that each list is
-	 * ordered by time.
+	 * Groups that are joined later. There is one list for each delay, so each list is in order
+	 * of time.
 	 */
 	kern::List<Group, &Group::due_node> retries_[retry_steps] KERN_GUARDED_BY(lock_);
-	/* in the table from start() to stop(); a member, so that it needs no allocation */
+	/*
+	 * Member of the table from start() to stop(). It is not allocated, so start() cannot fail.
+	 */
 	Group broadcast_;
 	bool running_ KERN_GUARDED_BY(lock_) = false;
 	bool list_changed_ KERN_GUARDED_BY(lock_) = false;

@@ -10,7 +10,7 @@ namespace ipoib
 namespace
 {
 
-/* Names in the order of Interface::get_counters(). */
+/* The names are in the order of Interface::get_counters(). */
 constexpr const char *counter_names[] = {
 	"rx_too_short",
 	"rx_too_long",
@@ -45,7 +45,7 @@ constexpr const char *counter_names[] = {
 
 } // namespace
 
-/* The Interface's private calls, by the signatures of kern_netdev_ops. */
+/* Calls the Interface's private methods with the signatures of kern_netdev_ops. */
 struct NetdevOps {
 	static Interface &of(void *owner) { return *static_cast<Interface *>(owner); }
 
@@ -59,8 +59,10 @@ struct NetdevOps {
 		return kern::netdev_owner<Interface>(dev).start_xmit_connected(skb);
 	}
 
-	/* Puts the encapsulation header in front, and the address where start_xmit() looks for it.
-	 * A send on a packet socket without an address has none. */
+	/*
+	 * Prepends the encapsulation header, and in front of it the address for start_xmit(). A
+	 * packet that is sent on a packet socket without an address gets an empty one.
+	 */
 	static int header_create(sk_buff *skb, net_device *, unsigned short type, const void *daddr,
 				 const void *, unsigned int)
 	{
@@ -100,12 +102,12 @@ struct NetdevOps {
 	}
 
 	/*
-	 * Called after the interface was closed and unregistered; there may still be references to
-	 * the device.
+	 * Called after the interface was stopped and unregistered. References to the device may
+	 * still exist.
 	 */
 	static void uninit(void *owner) { of(owner).uninit(); }
 
-	/* Without the rtnl lock: what takes it can be waited for. */
+	/* Called without the rtnl lock, so it can wait for work items that take that lock. */
 	static void destroy(void *owner)
 	{
 		Interface &interface = of(owner);
@@ -208,8 +210,8 @@ constinit const kern_netdev_ops netdev_ops = {
 };
 
 /*
- * Without a lock, as all readers of statistics: the queues keep their places, and their counters,
- * as long as the device is there.
+ * Takes no lock, as all readers of statistics: the queues and their counters exist as long as the
+ * device.
  */
 void Interface::get_stats(kern_net_stats &stats) const
 {

@@ -9,15 +9,18 @@ namespace
 {
 
 /*
- * RNR retry count in a REP: while there is no receive buffer, the peer retries without limit, as it
- * cannot know better (IBA 9.7.5.2.8).
+ * RNR retry count in the REP. The value 7 means that the peer retries without limit while there is
+ * no receive buffer (IBA 9.7.5.2.8).
  */
 constexpr u8 rnr_retry_for_ever = 7;
 
 } // namespace
 
-/* The one table of what may follow what. */
-constexpr bool PassiveConnections::leads(State from, State to)
+/*
+ * Returns true if a connection may change from state `from` to state `to`. Only this function
+ * defines the transitions.
+ */
+constexpr bool PassiveConnections::may_follow(State from, State to)
 {
 	switch (from) {
 	case State::answered:
@@ -32,9 +35,13 @@ constexpr bool PassiveConnections::leads(State from, State to)
 	return false;
 }
 
+/*
+ * Changes the state, and schedules run() if the connection is over. Returns false, without effect,
+ * if the transition is not allowed.
+ */
 bool PassiveConnections::move_locked(PassiveConnection &connection, State to)
 {
-	if (!leads(connection.state_, to))
+	if (!may_follow(connection.state_, to))
 		return false;
 	connection.state_ = to;
 	if (to == State::over)
@@ -48,7 +55,8 @@ bool PassiveConnections::move(PassiveConnection &connection, State to)
 	return move_locked(connection, to);
 }
 
-bool PassiveConnections::has_room_locked(const ib_gid &peer)
+/* Returns true if the limits permit another connection from the peer's port. */
+bool PassiveConnections::is_within_limits_locked(const ib_gid &peer)
 {
 	u32 of_peer = 0;
 	for (const PassiveConnection &connection : connections_)
@@ -71,10 +79,11 @@ u32 PassiveConnections::size()
 	return count_;
 }
 
+/* Rejects a REQ. Returns the error with which the CM destroys the ID. */
 int PassiveConnections::refuse(ib_cm_id &id, ib_cm_rej_reason reason)
 {
 	count(refused_);
-	/* If that fails, the CM refuses it when it destroys the id. */
+	/* If this fails, the CM rejects the REQ when it destroys the ID. */
 	(void)ib_send_cm_rej(&id, reason, nullptr, 0, nullptr, 0);
 	return -ECONNREFUSED;
 }
@@ -92,7 +101,7 @@ int PassiveConnections::accept(ib_cm_id &id, const ib_cm_event &event)
 	PassiveConnection &connection = *made.value();
 	{
 		kern::Guard guard(lock_);
-		if (has_room_locked(connection.peer_)) {
+		if (is_within_limits_locked(connection.peer_)) {
 			connection.leaves_checksums_ =
 				takes_unsummed_ && peer.value().leaves_checksums;
 			connections_.push_back(*made.take().release());
@@ -113,23 +122,24 @@ int PassiveConnections::accept(ib_cm_id &id, const ib_cm_event &event)
 	return 0;
 }
 
+/* Creates the QP of a connection, and sends the REP. Context: handler of the listener. */
 kern::Result<> PassiveConnections::answer(PassiveConnection &connection)
 {
 	ib_qp_init_attr init{};
 	init.qp_context = &connection;
-	init.send_cq = init.recv_cq = room_.cq;
-	init.srq = room_.srq;
-	/* It sends nothing. */
+	init.send_cq = init.recv_cq = resources_.cq;
+	init.srq = resources_.srq;
+	/* Nothing is sent on this QP. */
 	init.cap.max_send_wr = 1;
 	init.cap.max_send_sge = 1;
 	init.sq_sig_type = IB_SIGNAL_REQ_WR;
 	init.qp_type = IB_QPT_RC;
-	connection.qp_ = KERN_TRY(own(ib_create_qp(room_.pd, &init)));
-	KERN_TRY(to_init(*connection.qp_, room_));
+	connection.qp_ = KERN_TRY(own(ib_create_qp(resources_.pd, &init)));
+	KERN_TRY(to_init(*connection.qp_, resources_));
 	KERN_TRY(to_rtr(*connection.qp_, *connection.id_));
 	KERN_TRY(to_rts(*connection.qp_, *connection.id_));
 
-	const ConnectionData data = connection_data(room_, connection.leaves_checksums());
+	const ConnectionData data = connection_data(resources_, connection.leaves_checksums());
 	ib_cm_rep_param rep{};
 	rep.qp_num = connection.qp_->qp_num;
 	rep.starting_psn = connection.qp_->qp_num & psn_mask;
@@ -141,7 +151,7 @@ kern::Result<> PassiveConnections::answer(PassiveConnection &connection)
 	return kern::check(ib_send_cm_rep(connection.id_, &rep));
 }
 
-/* It never destroys the id: run() does, when the connection is closed. */
+/* Never destroys the CM ID; begin_teardown() does that when the connection is over. */
 int PassiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 {
 	auto &connection = *static_cast<PassiveConnection *>(id->context);
@@ -165,7 +175,8 @@ int PassiveConnections::on_event(ib_cm_id *id, const ib_cm_event *event)
 	return 0;
 }
 
-PassiveConnection *PassiveConnections::take_over()
+/* Removes a connection that is over from the list. Returns nullptr if there is none. */
+PassiveConnection *PassiveConnections::next_to_end()
 {
 	kern::Guard guard(lock_);
 	for (PassiveConnection &connection : connections_) {
@@ -178,24 +189,24 @@ PassiveConnection *PassiveConnections::take_over()
 }
 
 /*
- * Destroys the ID first, because its handler uses the connection and its QP. This may take long;
+ * Destroys the CM ID first, because its handler uses the connection and its QP. This may take long;
  * other connections receive meanwhile.
  */
 u32 PassiveConnections::begin_teardown()
 {
 	u32 taken = 0;
 	while (taken < batch_max) {
-		PassiveConnection *connection = take_over();
+		PassiveConnection *connection = next_to_end();
 		if (!connection)
 			break;
 		/*
-		 * id_ is cleared only afterwards, because this waits for a handler that may use it.
+		 * id_ is cleared afterwards, because this call waits for a handler that may use it.
 		 */
 		ib_destroy_cm_id(connection->id_);
 		connection->id_ = nullptr;
 		ib_qp_attr attr{};
 		attr.qp_state = IB_QPS_ERR;
-		/* A QP that cannot be moved to ERR receives until it is destroyed. */
+		/* If the QP cannot be moved to ERR, it receives until it is destroyed. */
 		if (connection->qp_)
 			(void)ib_modify_qp(connection->qp_, &attr, IB_QP_STATE);
 		torn_down_.push_back(*connection);

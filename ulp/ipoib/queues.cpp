@@ -12,13 +12,14 @@ namespace
 constexpr u32 wanted_inline = 192;
 constexpr u32 wanted_send_sge = 18;
 
+/* Returns `wanted`, or `limit` if that is positive and smaller. */
 u32 at_most(u32 wanted, int limit)
 {
 	return limit > 0 && static_cast<u32>(limit) < wanted ? static_cast<u32>(limit) : wanted;
 }
 
-/* A ring of at most the device's largest; a power of two. */
-u32 ring_of(u32 wanted, int limit)
+/* Halves `wanted`, a power of two, until it is at most the device's limit. */
+u32 ring_size(u32 wanted, int limit)
 {
 	while (limit > 0 && wanted > static_cast<u32>(limit))
 		wanted /= 2;
@@ -40,30 +41,30 @@ Queues::~Queues()
 
 void Queues::set_depths(u32 receive, u32 transmit)
 {
-	receive_depth_ = ring_of(receive, device_->attrs.max_qp_wr);
-	transmit_depth_ = ring_of(transmit, device_->attrs.max_qp_wr);
+	receive_depth_ = ring_size(receive, device_->attrs.max_qp_wr);
+	transmit_depth_ = ring_size(transmit, device_->attrs.max_qp_wr);
 }
 
-kern::Result<> Queues::place(net_device *dev, const ib::Gid &broadcast)
+kern::Result<> Queues::attach(net_device *dev, const ib::Gid &broadcast)
 {
 	broadcast_ = broadcast;
 	/*
-	 * More queues than vectors would share their interrupts; fewer than the device was made
-	 * with are always allowed.
+	 * More queues than completion vectors would share interrupts. The device may have been
+	 * allocated with more queues than are used.
 	 */
 	const u32 queues =
 		at_most(at_most(kern_netdev_tx_queue_count(dev), device_->num_comp_vectors),
 			max_transmit_queues);
 	senders_ = KERN_TRY(kern::make_array<Sender>(kern::Gfp::kernel, queues));
 	dev_ = dev;
-	receive_.place(dev, faults_);
+	receive_.init(dev, faults_);
 	u32 index = 0;
 	for (Sender &sender : senders_)
-		sender.queue.place(dev, index++, faults_);
+		sender.queue.init(dev, index++, faults_);
 	return {};
 }
 
-void Queues::displace()
+void Queues::detach()
 {
 	kern_assert(state() == State::none);
 	if (!std::exchange(dev_, nullptr))
@@ -74,8 +75,8 @@ void Queues::displace()
 }
 
 /*
- * Resources that each step up adds, and the step down removes, even if added only in part. Context:
- * rtnl lock.
+ * Acquires the resources that each state adds. step_down() releases them, also if step_up() failed
+ * half-way. Context: rtnl lock.
  */
 kern::Result<> Queues::step_up(State to)
 {
@@ -109,7 +110,10 @@ Queues::State Queues::step_down(State from)
 	return State::none;
 }
 
-/* vector: that of the interface. Each interface begins with another vector of the device. */
+/*
+ * Creates a CQ. vector: index among the interface's CQs. The interfaces of different ports begin
+ * with different completion vectors of the device.
+ */
 kern::Result<ib_cq *> Queues::make_cq(u32 entries, u32 vector, ib_comp_handler handler,
 				      void (*event_handler)(ib_event *, void *), void *context)
 {
@@ -121,7 +125,7 @@ kern::Result<ib_cq *> Queues::make_cq(u32 entries, u32 vector, ib_comp_handler h
 	return rdma::check(ib_create_cq(device_, handler, event_handler, context, &attr));
 }
 
-/* Context: that of an event handler. */
+/* Context: event handler. */
 void Queues::on_qp_event(ib_event *event, void *context)
 {
 	switch (event->event) {
@@ -155,7 +159,7 @@ kern::Result<ib_qp *> Queues::make_qp(ib_cq *send_cq, u32 receive_depth, u32 tra
 		init.create_flags |= IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	ib_qp *qp = ib_create_qp(pd_, &init);
 	if (rdma::is_err(qp)) {
-		/* A device that cannot place so much in a request does without. */
+		/* A device that does not support this much inline data is used without it. */
 		init.cap.max_inline_data = 0;
 		qp = ib_create_qp(pd_, &init);
 	}
@@ -184,8 +188,8 @@ kern::Result<> Queues::make_sender(u32 index, u32 receive_depth, u32 transmit_de
 }
 
 /*
- * All rings and their QPs. The first QP's number is part of the hardware address, so this QP exists
- * as long as the interface keeps its rings.
+ * Allocates all rings and creates their CQs and QPs. The number of the first QP is part of the
+ * hardware address, so this QP exists as long as the interface keeps its rings.
  */
 kern::Result<> Queues::make()
 {
@@ -219,7 +223,7 @@ void Queues::unmake()
 			ib_destroy_cq(cq);
 	if (ib_cq *cq = std::exchange(receive_cq_, nullptr))
 		ib_destroy_cq(cq);
-	/* The QPs do not own their buffers any more. */
+	/* The QPs are destroyed, so the device does not use their buffers any more. */
 	receive_.reclaim();
 	receive_.free();
 	for (Sender &sender : senders_) {
@@ -228,6 +232,7 @@ void Queues::unmake()
 	}
 }
 
+/* Modifies all QPs. Returns the first error, if any. */
 kern::Result<> Queues::modify(ib_qp_attr &attr, int mask)
 {
 	int first_error = 0;
@@ -251,14 +256,14 @@ kern::Result<> Queues::set_qkey(u32 qkey)
 	return modify(attr, IB_QP_QKEY);
 }
 
-/* RESET to RTS, and all receives posted. */
+/* Moves the QPs from RESET to RTS, and posts all receives. */
 kern::Result<> Queues::connect()
 {
 	ib_qp_attr attr{};
 	attr.qp_state = IB_QPS_INIT;
 	attr.pkey_index = pkey_index_;
 	attr.port_num = port_num_;
-	/* The Q_Key is set to the broadcast group's once that is known. */
+	/* The Q_Key is set to that of the broadcast group when that is known. */
 	attr.qkey = 0;
 	KERN_TRY(modify(attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_QKEY));
 	KERN_TRY(to_qp_state(IB_QPS_RTR));
@@ -269,8 +274,9 @@ kern::Result<> Queues::connect()
 }
 
 /*
- * Every buffer back: by its completion or, if the device gives none any more, by the RESET. A QP
- * that refuses even that is of no use any more, and the interface begins again with new ones.
+ * Recovers every buffer: by its completion or, if the device does not complete it, by moving the QP
+ * to RESET. If a QP cannot be moved to RESET, all verbs objects are destroyed, and the interface
+ * starts again with new ones.
  */
 Queues::State Queues::disconnect()
 {
@@ -295,7 +301,7 @@ Queues::State Queues::disconnect()
 	return State::made;
 }
 
-/* All are started even if one fails; halt() stops all. Returns the first error. */
+/* Starts all queues, even if one fails; halt() stops them. Returns the first error, if any. */
 kern::Result<> Queues::run()
 {
 	int error = receive_.start().error();
@@ -305,7 +311,10 @@ kern::Result<> Queues::run()
 	return kern::check(error);
 }
 
-/* Completions first: one that is taken may open a queue that was stopped for want of room. */
+/*
+ * Stops completions first, because a completion may restart a netdev queue that was stopped because
+ * its ring was full.
+ */
 void Queues::halt()
 {
 	receive_.stop();
@@ -343,7 +352,10 @@ TransmitCounters Queues::sent() const
 void Queues::get_coalesce(kern_coalesce &rx, kern_coalesce &tx)
 {
 	rx = receive_.moderation().get();
-	/* They have one setting, and each finds its own delay: the longest. */
+	/*
+	 * All transmit queues have the same setting, but each one chooses its own adaptive delay.
+	 * The longest delay is reported.
+	 */
 	tx = senders_[0].queue.moderation().get();
 	for (Sender &sender : senders_)
 		if (const kern_coalesce other = sender.queue.moderation().get();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queues of an interface with their verbs objects: one receive queue, and several transmit
- * queues, each with a QP and a CQ of its own, so that CPUs do not contend.
+ * The queues of an interface with their verbs objects: one receive queue and several transmit
+ * queues. Each transmit queue has its own QP and CQ, so that CPUs do not contend.
  *
  * Locks: the rtnl lock, unless stated otherwise.
  */
@@ -18,12 +18,15 @@ namespace ipoib
 class Queues
 {
 public:
-	/* Each state has the resources of the one before. Documentation/ipoib.rst has a diagram. */
+	/*
+	 * Each state has the resources of the previous one. Documentation/ipoib.rst has a diagram.
+	 */
 	enum class State : u8 {
-		none, /* no verbs object, no ring */
-		made, /* rings, CQs and QPs, which are in RESET: the interface has a hardware address */
-		ready,   /* the QPs are in RTS, all receives are posted */
-		running, /* completions are polled, the stack may transmit */
+		none, /* no verbs objects, no rings */
+		/* rings and CQs exist, and QPs in RESET: the interface has a hardware address */
+		made,
+		ready,   /* the QPs are in RTS, and all receives are posted */
+		running, /* completions are polled, and the stack may transmit */
 	};
 
 	Queues(ib_device *device, u32 port_num, kern::DelayedWork &recovery_work);
@@ -32,43 +35,52 @@ public:
 	Queues &operator=(const Queues &) = delete;
 
 	/*
-	 * Gives the queues their places in a network device, once; in these they stay, whatever
-	 * becomes of their rings, so that counters and settings are there as long as the device is.
-	 * Context: process. Errors: ENOMEM.
+	 * Creates the queues for a network device, without rings. They exist until the destructor,
+	 * whatever the state is, so that the device's counters and settings are always available.
+	 * Context: process; called once. Errors: ENOMEM.
 	 */
-	kern::Result<> place(net_device *dev, const ib::Gid &broadcast);
-	/* The device will not be used any more. State: none. */
-	void displace();
+	kern::Result<> attach(net_device *dev, const ib::Gid &broadcast);
+	/*
+	 * Removes the queues' NAPI contexts from the device, which is not used afterwards. State:
+	 * none.
+	 */
+	void detach();
 
 	State state() const { return bring_up_.state(); }
-	/* Context: may sleep. Errors: ENOMEM, those of the verbs. */
+	/* Moves to a state. Context: may sleep. Errors: ENOMEM, those of the verbs. */
 	kern::Result<> to(State wanted) { return bring_up_.to(wanted); }
 
-	/* Parameters of the next steps up. */
+	/* Parameters for the following steps up. */
 	void set_pd(ib_pd *pd) { pd_ = pd; }
 	void set_pkey_index(u16 index) { pkey_index_ = index; }
 	void set_own_lid(u32 lid) { receive_.set_own_lid(lid); }
 	void set_checksum(bool on) { receive_.set_checksum(on); }
-	/* Sets powers of two within the queues' limits. Existing rings do not change. */
+	/*
+	 * Sets the depths of rings that are allocated later. Both must be powers of two within the
+	 * queues' limits; they are reduced to what the device supports.
+	 */
 	void set_depths(u32 receive, u32 transmit);
 	u32 receive_depth() const { return receive_depth_; }
 	u32 transmit_depth() const { return transmit_depth_; }
 
-	/* The first is that of the hardware address: it receives, too. nullptr in state none. */
+	/*
+	 * Returns the QP of a transmit queue, or nullptr in state none. The first QP also receives,
+	 * and its number is in the hardware address.
+	 */
 	ib_qp *qp(u32 sender = 0) const
 	{
 		return sender < senders_.size() ? senders_[sender].qp : nullptr;
 	}
 	u32 transmit_queues() const { return static_cast<u32>(senders_.size()); }
 
-	/* Sets it for all QPs, in state ready or above. Returns the first error, if any. */
+	/* Sets the Q_Key of all QPs. State: ready or running. Returns the first error, if any. */
 	kern::Result<> set_qkey(u32 qkey);
-	/* True if all QPs send, if necessary after recovery from a send error (IBA 10.3.1, SQE). */
+	/* Returns true if all QPs can send. Moves a QP in SQE to RTS (IBA 10.3.1). */
 	bool send_again();
 	void report(Fault fault) { faults_.report(fault); }
 	u32 take_faults() { return faults_.take(); }
 
-	/* Context: start_xmit of the packet. */
+	/* Returns the queue that the stack has chosen for a packet. Context: start_xmit. */
 	TransmitQueue &transmit(const sk_buff *skb) { return senders_[kern::skb_queue(skb)].queue; }
 
 	/* Context: any. */
@@ -76,6 +88,7 @@ public:
 	TransmitCounters sent() const;
 
 	void get_coalesce(kern_coalesce &rx, kern_coalesce &tx);
+	/* Applies settings from ethtool. Errors: those of Moderation::set(). */
 	int set_coalesce(const kern_coalesce &rx, const kern_coalesce &tx);
 
 private:

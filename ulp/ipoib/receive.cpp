@@ -8,19 +8,20 @@ namespace ipoib
 namespace
 {
 
-/* Buffers go back to the hardware this many at a time: one doorbell for all. */
+/* Number of receives that are posted with one doorbell. */
 constexpr u32 post_batch = 32;
-/*
- * A packet of at most this many bytes is copied completely, and its buffer is posted again at once.
- */
+/* A packet of at most this size is copied completely, and its buffer is posted again at once. */
 constexpr u32 copy_limit = 256;
 /* Header bytes to copy if the packet is not plain TCP; covers most protocols. */
 constexpr u32 header_guess = 128;
 constexpr unsigned drain_ms = 5000;
-/* A GRH's place in the area: one does not share a cache line with the next. */
+/* Distance between two GRHs in their area, so that two do not share a cache line. */
 constexpr u32 grh_stride = 64;
 
-/* Length of the headers to copy into the linear part of an skb. @length is above copy_limit. */
+/*
+ * Returns the length of the headers to copy into the linear part of an skb. length: greater than
+ * copy_limit.
+ */
 u32 header_length(const u8 *datagram, u32 length)
 {
 	constexpr u32 start = sizeof(Header);
@@ -34,7 +35,7 @@ u32 header_length(const u8 *datagram, u32 length)
 		tcp = start + 40;
 	else
 		return header_guess < length ? header_guess : length;
-	/* The data offset, in words, is the high half of the thirteenth byte. */
+	/* The data offset, in words, is the high half of the thirteenth byte of the TCP header. */
 	const u32 end = tcp + 20 < length ? tcp + (datagram[tcp + 12] >> 4) * 4u : length;
 	return end < length && end <= copy_limit ? end
 						 : (header_guess < length ? header_guess : length);
@@ -84,7 +85,7 @@ void ReceiveQueue::free()
 	grh_area_ = {};
 }
 
-void ReceiveQueue::place(net_device *dev, Faults &faults)
+void ReceiveQueue::init(net_device *dev, Faults &faults)
 {
 	dev_ = dev;
 	faults_ = &faults;
@@ -143,8 +144,9 @@ kern::Result<> ReceiveQueue::start()
 	if (armed < 0) [[unlikely]]
 		return kern::Error{armed};
 	/*
-	 * The arm of a former start may have fired while NAPI was off, and its event is lost. The
-	 * completion that it was for raises no second one on some hardware: poll once in any case.
+	 * The CQ may have been armed by an earlier start, and its event may have been lost because
+	 * NAPI was disabled. On some hardware the same completion raises no second event, so poll
+	 * once in any case.
 	 */
 	schedule_from_task();
 	return {};
@@ -156,6 +158,7 @@ void ReceiveQueue::stop()
 	moderation_.stop();
 }
 
+/* Allocates and maps a page. Returns false if either fails. */
 bool ReceiveQueue::acquire(Buffer &buffer)
 {
 	page *fresh = kern_page_alloc();
@@ -189,7 +192,7 @@ void ReceiveQueue::install(Slot &slot, const Buffer &buffer)
 	slot.sge[1].addr = buffer.dma;
 }
 
-/* Posts all free buffers. Errors: those of ib_post_recv(), which may have accepted some. */
+/* Posts all free buffers. Errors: those of ib_post_recv(), which may have accepted some of them. */
 int ReceiveQueue::post()
 {
 	const u32 end = taken_ + depth();
@@ -217,10 +220,10 @@ int ReceiveQueue::post()
 }
 
 /*
- * Posts receives that were refused, at the next poll; if there can be none, because the QP has
- * nothing to complete, the interface is notified.
+ * Posts receives that were refused before. If the QP accepts none and holds none, no completion
+ * will follow, so the fault is reported.
  */
-void ReceiveQueue::make_up()
+void ReceiveQueue::repost()
 {
 	if (supply_ == Supply::kept && post() && posted_ == taken_) [[unlikely]]
 		report(fault_queue);
@@ -231,8 +234,8 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 	if (wc.status != IB_WC_SUCCESS) [[unlikely]] {
 		if (wc.status == IB_WC_WR_FLUSH_ERR) {
 			/*
-			 * Only this driver stops the QP, and not while it is polled, so it is in
-			 * error.
+			 * Only this driver stops the QP, and it does not poll at that time, so a
+			 * flushed receive means that the QP is in error.
 			 */
 			supply_ = Supply::cut;
 			report(fault_queue);
@@ -252,8 +255,8 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 		return;
 	}
 	/*
-	 * A multicast packet is also delivered to its sender (IBA 9.4), so the stack would see its
-	 * own neighbour discovery.
+	 * A multicast packet is also delivered to its sender (IBA 9.4). Without this check, the
+	 * stack would receive its own neighbour discovery.
 	 */
 	if (wc.slid == __atomic_load_n(&own_lid_, __ATOMIC_RELAXED) && is_own_qp(wc.src_qp))
 		[[unlikely]] {
@@ -267,7 +270,10 @@ void ReceiveQueue::receive(Slot &slot, const ib_wc &wc)
 					   kern::dma::Direction::from_device);
 }
 
-/* Returns false if only the header of the buffer was read. */
+/*
+ * Passes a packet to the stack. Returns false if the CPU has read only the packet's headers, so the
+ * caller must return the buffer to the device.
+ */
 bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 {
 	LinkHeader mac{};
@@ -327,7 +333,7 @@ bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 		slot.sge[1].addr = slot.buffer.dma + slot.offset;
 		counters_.pages_reused++;
 	} else if (gives_page) {
-		/* The slot's reference is the stack's now. */
+		/* The stack now owns the reference that the slot held. */
 		kern::dma::unmap_page(device_->dma_device, slot.buffer.dma, kern::page_size,
 				      kern::dma::Direction::from_device);
 		install(slot, fresh);
@@ -335,14 +341,14 @@ bool ReceiveQueue::deliver(Slot &slot, const ib_wc &wc, u32 length)
 	return true;
 }
 
-/* The stack has no part of the slot's page. */
+/* Returns true if the stack uses no part of the slot's page. */
 bool ReceiveQueue::other_half_is_free(const Slot &slot) const
 {
 	return buffer_bytes_ < kern::page_size && kern_page_references(slot.buffer.page) == 1 &&
 	       kern_page_reusable(slot.buffer.page);
 }
 
-/* NAPI, softirq. */
+/* NAPI poll method. Context: softirq. */
 int ReceiveQueue::poll(int budget)
 {
 	constexpr int batch = sizeof(wc_) / sizeof(wc_[0]);
@@ -359,7 +365,7 @@ int ReceiveQueue::poll(int budget)
 		taken_ += static_cast<u32>(count);
 		work += count;
 		if (depth() - (posted_ - taken_) >= post_batch)
-			make_up();
+			repost();
 		if (count < batch && count < left)
 			break;
 	}
@@ -367,11 +373,11 @@ int ReceiveQueue::poll(int budget)
 		return budget;
 	/* If no buffers are posted, no completion will schedule NAPI again. */
 	if (posted_ == taken_) [[unlikely]]
-		make_up();
+		repost();
 	moderation_.idle(counters_.packets, counters_.bytes);
 	/*
-	 * NOTIFY-09: complete, arm, and have NAPI itself look again if something slipped in
-	 * between.
+	 * NOTIFY-09: complete NAPI first, then arm. If a completion has arrived in between,
+	 * schedule NAPI again.
 	 */
 	if (!complete_done(work))
 		return work;
@@ -407,7 +413,10 @@ void ReceiveQueue::reclaim()
 	posted_ = taken_ = 0;
 	for (Slot &slot : slots_)
 		release(slot.buffer);
-	/* Drop completions from before the RESET, so that they are not taken for new receives. */
+	/*
+	 * Drop completions from before the RESET; otherwise they would be taken for those of new
+	 * receives.
+	 */
 	while (cq_ && ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_) > 0)
 		;
 }

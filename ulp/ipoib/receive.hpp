@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The receiving side of an interface's UD QP: a ring of half pages. They are handed to the stack
- * without copying more than the headers, and reused when the stack has freed them. A buffer is
- * given to the stack only if a new one replaces it, so the ring never runs dry when memory is short
- * (MGMT-12).
+ * The receive queue of an interface's UD QP: a ring of half pages. Packets are passed to the stack
+ * in their pages, and only the headers are copied. A page is reused when the stack has released it.
+ * A buffer is passed to the stack only if a new one replaces it, so the ring does not run empty
+ * when memory is short (MGMT-12).
  */
 #pragma once
 
@@ -20,19 +20,22 @@
 namespace ipoib
 {
 
-/* Limit for one interface; with more CPUs, several share a queue. */
+/* Maximum number of transmit queues of an interface; with more CPUs, several share a queue. */
 constexpr u32 max_transmit_queues = 16;
 
-/* The stack's link-layer header of received packets: no address, then the encapsulation header. */
+/*
+ * The link-layer header that the stack sees in front of received packets: an empty address, and the
+ * encapsulation header.
+ */
 struct LinkHeader {
 	u8 to[address_bytes];
 	Header header;
 };
 
 /*
- * The bytes of a packet of `length` that belong into its linear part, its encapsulation header
- * among them: all of a small one, and of others those before a TCP payload exactly, so that
- * payloads of one flow can be strung together as pages.
+ * Returns how many bytes of a packet of `length` bytes, including the encapsulation header, belong
+ * into the linear part of the skb. These are all bytes of a small packet. For a TCP packet, they
+ * are exactly the headers, so that the stack can coalesce payloads of one flow as pages.
  */
 u32 linear_length(const u8 *datagram, u32 length);
 
@@ -46,42 +49,46 @@ public:
 	ReceiveQueue() = default;
 	~ReceiveQueue();
 	/*
-	 * Sets the interface, and where faults that the queue cannot fix are reported. Called once.
+	 * Sets the network device, and the object to which the queue reports faults that it cannot
+	 * fix. Called once.
 	 */
-	void place(net_device *dev, Faults &faults);
+	void init(net_device *dev, Faults &faults);
 	/*
-	 * A ring. entries: a power of two; datagram_bytes: the largest MTU that the port can have.
-	 * Context: process. Errors: ENOMEM.
+	 * Allocates the ring. entries: a power of two; datagram_bytes: the largest MTU that the
+	 * port can have. Context: process. Errors: ENOMEM.
 	 */
 	kern::Result<> allocate(ib_device *device, u32 entries, u32 datagram_bytes, u32 lkey);
+	/* Frees the ring, whose buffers must have been reclaimed. Context: process. */
 	void free();
-	/* The QP and its CQ, until detach(); before fill(). */
+	/* Sets the QP and its CQ, until detach(). Must be called before fill(). */
 	void attach(ib_qp *qp, ib_cq *cq);
 	void detach();
-	/* Adds another QP from which the interface sends. Must be called before start(). */
+	/* Adds the number of a QP from which the interface sends. Must be called before start(). */
 	void add_own_qp(u32 number);
 
 	/*
-	 * Posts all receives to a QP that takes them; if that fails, some. Context: process.
+	 * Posts all receives to the QP. If this fails, some may have been posted. Context: process.
 	 * Errors: ENOMEM, those of ib_post_recv().
 	 */
 	kern::Result<> fill(const ib::Gid &broadcast);
 	/*
-	 * Enable and disable NAPI; stop() must also be called after start() has failed. Context:
+	 * Enable and disable NAPI. stop() must also be called if start() has failed. Context:
 	 * process. Errors: those of ib_req_notify_cq().
 	 */
 	kern::Result<> start();
 	void stop();
 	/*
-	 * Waits until all posted buffers have completed; NAPI must be disabled. Returns false if
-	 * the device does not complete them.
+	 * Waits until all posted buffers have completed. NAPI must be disabled. Returns false if
+	 * the device does not complete them in time. Context: process.
 	 */
 	bool drain();
-	/* Frees buffers that never completed. The QP is in RESET or destroyed. */
+	/* Frees buffers that never completed. The QP must be in RESET or destroyed. */
 	void reclaim();
 	void report(Fault fault) { faults_->report(fault); }
 
-	/* LID by which own multicast packets are recognised. Context: any. */
+	/*
+	 * Sets the LID by which the interface recognises its own multicast packets. Context: any.
+	 */
 	void set_own_lid(u32 lid) { __atomic_store_n(&own_lid_, lid, __ATOMIC_RELAXED); }
 	void set_checksum(bool on) { checksum_ = on; }
 
@@ -106,12 +113,12 @@ private:
 		ib_recv_wr wr;
 		ib_sge sge[2]; /* the GRH, the datagram */
 		Buffer buffer; /* has a page while a buffer is posted */
-		u32 offset;    /* offset of this slot's part in the page */
+		u32 offset;    /* offset of the buffer in the page: 0 or half a page */
 	};
-	/* State of the supply of buffers to the QP. */
+	/* Whether completed buffers are posted again. */
 	enum class Supply : u8 {
-		kept, /* always all pages */
-		cut,  /* not any more: the QP flushes, and would flush them again */
+		kept, /* yes */
+		cut,  /* no: the QP is in ERR, and would flush them at once */
 	};
 
 	bool is_own_qp(u32 number) const;
@@ -122,7 +129,7 @@ private:
 	bool deliver(Slot &slot, const ib_wc &wc, u32 length);
 	bool other_half_is_free(const Slot &slot) const;
 	int post();
-	void make_up();
+	void repost();
 	Slot &slot(u32 index) { return slots_[index & mask_]; }
 
 	kern::OwnedArray<Slot> slots_;

@@ -9,18 +9,22 @@ namespace
 {
 
 /*
- * A completion is requested at least this often, so that a ring of inlined packets is freed in
+ * A completion is requested at least this often, so that the slots of inlined packets are freed in
  * time.
  */
 constexpr u32 unsignalled_limit = 32;
-/* Room that a packet may need: the queue stops when less is left, and runs again at a quarter. */
+/*
+ * Minimum number of free entries: the queue stops below it, and restarts when a quarter of the ring
+ * is free.
+ */
 constexpr u32 stop_below = 4;
 constexpr unsigned drain_ms = 5000;
 /*
- * The number of completions in one poll. They are not charged to NAPI's budget, which is for
- * received packets. The poll continues the next time it is scheduled, so that others can run.
+ * The maximum number of completions in one poll. They are not charged to NAPI's budget, which is
+ * for received packets. The rest is polled when NAPI is scheduled the next time, so that others can
+ * run.
  */
-constexpr int completions_a_poll = 256;
+constexpr int completions_per_poll = 256;
 
 static_assert(sizeof(kern_tx_piece) == sizeof(ib_sge) &&
 	      __builtin_offsetof(kern_tx_piece, address) == __builtin_offsetof(ib_sge, addr) &&
@@ -41,7 +45,10 @@ kern::Result<> TransmitQueue::allocate(u32 entries, u32 lkey)
 	for (Slot &slot : slots_) {
 		slot.wr.wr.sg_list = slot.sge;
 		slot.wr.wr.wr_id = index++;
-		/* The QP's own Q_Key: that of the broadcast group (MGMT-05). */
+		/*
+		 * This value selects the QP's own Q_Key, which is that of the broadcast group
+		 * (MGMT-05).
+		 */
 		slot.wr.remote_qkey = 0x80000000;
 		for (ib_sge &sge : slot.sge)
 			sge.lkey = lkey;
@@ -49,7 +56,7 @@ kern::Result<> TransmitQueue::allocate(u32 entries, u32 lkey)
 	return {};
 }
 
-void TransmitQueue::place(net_device *dev, u32 index, Faults &faults)
+void TransmitQueue::init(net_device *dev, u32 index, Faults &faults)
 {
 	faults_ = &faults;
 	queue_ = kern_netdev_tx_queue(dev, index);
@@ -122,23 +129,22 @@ void TransmitQueue::send(sk_buff *skb, ib_ah *ah, u32 qpn)
 	counters_.packets += packet.gso_size ? packet.gso_segments : 1;
 	counters_.bytes += packet.length;
 
-	/*
-	 * An inlined packet is returned to the stack at once, so the byte limit does not apply to
-	 * it.
-	 */
+	/* An inlined packet is consumed at once, so the byte queue limit does not apply to it. */
 	bool last = inlined ? !kern_xmit_more() : kern_txq_sent(queue_, packet.length);
 	if (depth() - used() < stop_below) [[unlikely]] {
 		kern_txq_stop(queue_);
 		counters_.queue_stops++;
 		last = true;
-		/* The ring must not wait for a completion that was not requested. */
+		/*
+		 * Request a completion, because without one the stopped queue would never restart.
+		 */
 		chain_holds_memory_ = true;
 	}
 	if (last || kern_txq_stopped(queue_))
 		post_chain();
-	/* Completions may have made room between the look and the stop. */
+	/* Completions may have freed entries between the check and the stop. */
 	if (kern_txq_stopped(queue_)) [[unlikely]]
-		wake_if_room();
+		wake_if_space();
 }
 
 bool TransmitQueue::prepare_inline(Slot &slot, sk_buff *skb, const kern_tx_packet &packet)
@@ -163,7 +169,8 @@ bool TransmitQueue::prepare_mapped(Slot &slot, sk_buff *skb, const kern_tx_packe
 	slot.wr.wr.opcode = IB_WR_SEND;
 	if (packet.gso_size) {
 		/*
-		 * The headers go into the request; the device puts them in front of every segment.
+		 * The headers are copied into the request; the device puts them in front of each
+		 * segment.
 		 */
 		if (packet.header_length > packet.linear) [[unlikely]]
 			return false;
@@ -200,8 +207,8 @@ void TransmitQueue::append(Slot &slot)
 }
 
 /*
- * Rings one doorbell for all queued packets. Only the last request is signalled, and not even that
- * if nothing waits for it.
+ * Posts all queued packets with one doorbell. Only the last request can be signalled. It is
+ * signalled only if a packet holds memory or unsignalled_limit is reached.
  */
 void TransmitQueue::post_chain()
 {
@@ -219,7 +226,10 @@ void TransmitQueue::post_chain()
 
 	const ib_send_wr *bad = nullptr;
 	if (ib_post_send(qp_, &first->wr.wr, &bad)) [[unlikely]] {
-		/* Requests that were refused never complete; reclaim() frees them with the QP. */
+		/*
+		 * Requests that were refused never complete. reclaim() frees them when the QP is
+		 * reset.
+		 */
 		report(fault_recheck);
 		counters_.errors++;
 	}
@@ -250,7 +260,10 @@ u32 TransmitQueue::complete_to(u32 end, int budget)
 	u32 packets = 0, bytes = 0, tail = tail_;
 	for (; tail != end; tail++) {
 		Slot &done = slot(tail);
-		/* The task that posted it consumes it, perhaps on another CPU and not yet. */
+		/*
+		 * The function that has posted the packet consumes it, perhaps later and on another
+		 * CPU.
+		 */
 		if (done.inlined)
 			continue;
 		packets++;
@@ -263,7 +276,10 @@ u32 TransmitQueue::complete_to(u32 end, int budget)
 	return packets;
 }
 
-/* A slot's number identifies its request modulo the ring. Earlier requests have completed, too. */
+/*
+ * Handles a completion, which also completes all earlier requests. The wr_id is the index of the
+ * request's slot.
+ */
 void TransmitQueue::complete(const ib_wc &wc, int budget)
 {
 	const u32 index = static_cast<u32>(wc.wr_id) & mask_;
@@ -271,7 +287,7 @@ void TransmitQueue::complete(const ib_wc &wc, int budget)
 	counters_.completions++;
 }
 
-/* Completions taken; 0 if there were none. */
+/* Polls completions once. Returns their number. */
 int TransmitQueue::take_completions(int budget)
 {
 	const int count = ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_);
@@ -286,11 +302,11 @@ int TransmitQueue::take_completions(int budget)
 }
 
 /*
- * Restarts a queue that was stopped because the ring was full. Both sides change their own end of
- * the ring or the queue before they read the other's, so one of them notices that it must be
- * restarted.
+ * Restarts a netdev queue that was stopped because the ring was full. The transmit path stops the
+ * queue before it reads tail_, and the completion path writes tail_ before it checks whether the
+ * queue is stopped. So at least one of them notices that the queue must be restarted.
  */
-void TransmitQueue::wake_if_room()
+void TransmitQueue::wake_if_space()
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (kern_txq_stopped(queue_) && depth() - used() >= depth() / 4)
@@ -298,8 +314,9 @@ void TransmitQueue::wake_if_room()
 }
 
 /*
- * NAPI, softirq. Returns 0 when it has found nothing more, and else the whole budget, which has it
- * polled again. With a budget of 0, of netpoll, NAPI must not be completed.
+ * NAPI poll method. Context: softirq. Returns 0 if it has found all completions, and otherwise the
+ * whole budget, so that it is called again. netpoll calls it with a budget of 0, with which NAPI
+ * must not be completed.
  */
 int TransmitQueue::poll(int budget)
 {
@@ -307,9 +324,9 @@ int TransmitQueue::poll(int budget)
 	do {
 		taken = take_completions(budget);
 		done += taken;
-	} while (taken > 0 && done < completions_a_poll);
+	} while (taken > 0 && done < completions_per_poll);
 	if (done)
-		wake_if_room();
+		wake_if_space();
 	if (taken > 0 || !budget)
 		return budget;
 	moderation_.idle(counters_.completions, counters_.bytes);
@@ -330,8 +347,8 @@ bool TransmitQueue::drain()
 {
 	const auto deadline = kern::Deadline::in_ms(drain_ms);
 	/*
-	 * The packets behind the last signalled one were sent inline. They own no memory, so they
-	 * can be completed without a completion.
+	 * The packets behind the last signalled one were inlined. They hold no memory, so reclaim()
+	 * can free their slots without a completion.
 	 */
 	while (static_cast<int>(signalled_end_ - tail_) > 0) {
 		if (ib_poll_cq(cq_, 1, wc_) > 0) {
@@ -352,7 +369,10 @@ void TransmitQueue::reclaim()
 		release_slot(slot(tail), 0);
 	tail_ = head_;
 	kern_txq_reset(queue_);
-	/* Drop completions from before the RESET, so that they are not taken for new requests. */
+	/*
+	 * Drop completions from before the RESET; otherwise they would be taken for those of new
+	 * requests.
+	 */
 	while (cq_ && ib_poll_cq(cq_, sizeof(wc_) / sizeof(wc_[0]), wc_) > 0)
 		;
 }

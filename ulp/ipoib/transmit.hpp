@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The sending side of an interface's UD QP: a ring of prepared work requests, completed in NAPI
+ * The transmit queue of an interface's UD QP: a ring of prepared work requests, completed in NAPI
  * context.
  */
 #pragma once
@@ -26,11 +26,11 @@ public:
 
 	TransmitQueue() = default;
 	/*
-	 * Sets the interface, the index of this queue, and where faults that it cannot fix are
-	 * reported. Called once.
+	 * Sets the network device, the index of this queue, and the object to which it reports
+	 * faults that it cannot fix. Called once.
 	 */
-	void place(net_device *dev, u32 index, Faults &faults);
-	/* A ring. entries: a power of two. Context: process. Errors: ENOMEM. */
+	void init(net_device *dev, u32 index, Faults &faults);
+	/* Allocates the ring. entries: a power of two. Context: process. Errors: ENOMEM. */
 	kern::Result<> allocate(u32 entries, u32 lkey);
 	void free() { slots_ = {}; }
 	/* Sets the QP and its CQ, until detach(). Must be called before start(). */
@@ -43,30 +43,31 @@ public:
 	 */
 	kern::Result<> start();
 	/*
-	 * Disables NAPI. The netdev queue must be stopped afterwards, because a completion restarts
-	 * it. Context: process.
+	 * Disables NAPI. The caller must stop the netdev queue afterwards, because a completion
+	 * restarts it. Context: process.
 	 */
 	void stop();
 	/*
 	 * Polls until all requests that hold memory have completed. Returns false if the device
-	 * does not complete them.
+	 * does not complete them in time. Context: process.
 	 */
 	bool drain();
-	/* Frees packets that never completed. The QP is in RESET or destroyed. */
+	/* Frees packets that never completed. The QP must be in RESET or destroyed. */
 	void reclaim();
 	void report(Fault fault) { faults_->report(fault); }
 
 	/**
 	 * send() - queue a packet, and ring the doorbell if no more packets follow
 	 * @skb: begins with the encapsulation header; the queue owns it from now on
-	 * @ah, @qpn: the destination; the handle outlives the request (DestinationTable::rest())
+	 * @ah, @qpn: the destination; the handle must outlive the request
+	 * (DestinationTable::retire())
 	 *
 	 * Context: start_xmit of the interface.
 	 */
 	void send(sk_buff *skb, ib_ah *ah, u32 qpn);
 	/*
-	 * Rings the doorbell for queued packets, if a packet that was not sent is the last for now.
-	 * Context: as send().
+	 * Rings the doorbell for queued packets if no more packets follow. The transmit path calls
+	 * this for a packet that it does not queue here. Context: start_xmit.
 	 */
 	void flush_unless_more()
 	{
@@ -74,7 +75,7 @@ public:
 			post_chain();
 	}
 
-	/* Called by the CQ's handler. */
+	/* Called for each event of the CQ. Context: the CQ's handler. */
 	void on_completion()
 	{
 		moderation_.on_event();
@@ -91,10 +92,15 @@ private:
 
 	struct Slot {
 		ib_ud_wr wr;
-		sk_buff *skb; /* nullptr after it was freed */
+		sk_buff *skb; /* nullptr after the packet was freed */
 		u32 bytes;
-		u16 skip;     /* bytes of the linear part that went into the request itself */
-		bool inlined; /* not mapped; freed when the request is posted */
+		/* bytes of the linear part that are copied into the request (LSO headers) */
+		u16 skip;
+		/*
+		 * the packet is copied into the request: not mapped, and freed when the request is
+		 * posted
+		 */
+		bool inlined;
 		ib_sge sge[max_pieces];
 	};
 
@@ -104,10 +110,10 @@ private:
 	bool prepare_mapped(Slot &slot, sk_buff *skb, const kern_tx_packet &packet);
 	void append(Slot &slot);
 	void post_chain();
-	void wake_if_room();
+	void wake_if_space();
 	void release_slot(Slot &slot, int budget);
 	u32 complete_to(u32 end, int budget);
-	/* Inlined, because it runs for each completion. */
+	/* Inlined, because this function runs for each completion. */
 	[[gnu::always_inline]] inline void complete(const ib_wc &wc, int budget);
 	int take_completions(int budget);
 
@@ -123,10 +129,10 @@ private:
 
 	/* Protected by the network stack's transmit lock. */
 	u32 head_ = 0;
-	Slot *chain_first_ = nullptr; /* prepared, not yet posted */
+	Slot *chain_first_ = nullptr; /* prepared requests that are not posted yet */
 	Slot *chain_last_ = nullptr;
-	u32 unsignalled_ = 0;   /* posted since the last signalled request */
-	u32 signalled_end_ = 0; /* index after the last signalled request */
+	u32 unsignalled_ = 0;   /* number of requests since the last signalled one */
+	u32 signalled_end_ = 0; /* ring index after the last signalled request */
 	bool chain_holds_memory_ = false;
 
 	/* Used in NAPI context only. */

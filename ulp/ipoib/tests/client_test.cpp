@@ -41,8 +41,8 @@ bool carrier_becomes(const Interface &interface, bool on)
 }
 
 /*
- * Opens the interface of the first port while that of the second is being made, and has the first
- * port go down once it runs. This is what udev and a cable may do.
+ * Opens the first port's interface while the second port's is being created, and takes the first
+ * port down when that interface runs, as udev and a cable may do.
  */
 class OpensDuringRegistration
 {
@@ -110,10 +110,10 @@ private:
 	Handler handler_{};
 };
 
-/* An interface that is opened before the client is done with its device follows its port. */
+/* An interface that is opened before the client has handled the whole device follows its port. */
 void event_02_interface_opened_during_registration_follows_its_port(Test &test)
 {
-	/* The administrator's device gets an interface, too. */
+	/* A device that the administrator adds gets an interface, too. */
 	kern::kunit::FakeDevice dma{"ipoib_client"};
 	ASSERT_TRUE(dma.native() != nullptr);
 	mad_fixture::Node node{1, SOFT_NOTIFY_FIRES, SOFT_HARD_INTERRUPT, dma.native()};
@@ -172,7 +172,7 @@ private:
 	unsigned count_ = 0;
 };
 
-/* A subnet whose administrator leads every path to the device, and the module on that device. */
+/* A subnet whose SA resolves every path to the device, and the module on that device. */
 struct Port {
 	kern::kunit::FakeDevice dma{"ipoib_client"};
 	mad_fixture::Node node{1, SOFT_NOTIFY_FIRES, SOFT_HARD_INTERRUPT, dma.native()};
@@ -200,8 +200,8 @@ u64 received(const Interface &interface)
 }
 
 /*
- * User space may make several children of one partition, also of the parent's own, such as one for
- * each container. Each has a QP of its own, and they reach each other.
+ * User space may create several children of one partition, including the parent's own, such as one
+ * for each container. Each child has its own QP, and all of them reach each other.
  */
 void ipoib_10_children_of_one_partition_reach_each_other(Test &test)
 {
@@ -233,7 +233,8 @@ void ipoib_10_children_of_one_partition_reach_each_other(Test &test)
 }
 
 /*
- * A child that sysfs makes is known by its P_Key, so that a partition has one, and the parent none.
+ * A child that was created through sysfs is identified by its P_Key, so a partition has at most
+ * one, and the parent's partition none.
  */
 void ipoib_10_sysfs_creates_one_child_per_partition(Test &test)
 {
@@ -248,7 +249,7 @@ void ipoib_10_sysfs_creates_one_child_per_partition(Test &test)
 	EXPECT_TRUE(find_child(*parent, pkey) == nullptr);
 	EXPECT_ERROR(add_child(*parent, nullptr, parent->pkey()), -ENOTUNIQ);
 	ASSERT_OK(add_child(*parent, nullptr, pkey));
-	/* The membership bit does not make another partition. */
+	/* The membership bit does not identify another partition. */
 	EXPECT_ERROR(add_child(*parent, nullptr, pkey & 0x7fff), -ENOTUNIQ);
 	Interface *const made = find_child(*parent, pkey);
 	ASSERT_TRUE(made != nullptr && made != &children[0]);

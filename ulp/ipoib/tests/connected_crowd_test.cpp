@@ -39,8 +39,8 @@ struct Crowded : Subnet {
 };
 
 /*
- * Accepts every connection to the second host, and then sends nothing: a disconnect is never
- * answered.
+ * Accepts every connection to the second host, and sends nothing afterwards, so a DREQ gets no
+ * reply.
  */
 class Silent
 {
@@ -113,9 +113,9 @@ Cost cost_of_leaving(const Host &host)
 }
 
 /*
- * The rtnl lock is held for the device's work on each connection, and not for peers: silent peers
- * cost nothing, however many they are. Time passes in this kernel only while a task waits. Grace
- * periods, which are also awaited without connections, end at its tick.
+ * The rtnl lock is held while the device handles each connection, but not while a peer may respond.
+ * So silent peers cost nothing, however many there are. In this kernel, time passes only while a
+ * task waits. RCU grace periods, which are also awaited without connections, end at a tick.
  */
 void expect_no_waiting(Test &test, const Cost &cost, const Cost &without, u32 connections)
 {
@@ -183,7 +183,7 @@ void ipoib_06_mode_change_does_not_wait_for_passive_peers(Test &test)
 	}
 	const Cost cost = cost_of_leaving(subnet.b);
 	expect_no_waiting(test, cost, without, count);
-	/* To ERR, before it is polled for the last time. */
+	/* The QP is moved to ERR before it is polled for the last time. */
 	EXPECT_EQ(cost.moved, without.moved + count);
 	EXPECT_TRUE(subnet.b.runs());
 	EXPECT_TRUE(subnet.b.reaches(subnet.a));

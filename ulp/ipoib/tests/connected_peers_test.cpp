@@ -17,7 +17,8 @@ public:
 	enum class Answer : u8 {
 		none,   /* does not reply */
 		nobody, /* accepts with a QP number that does not exist */
-		deaf, /* accepts with a QP without receive buffers, and demands endless RNR retries */
+		/* accepts with a QP without receive buffers, and requests infinite RNR retries */
+		deaf,
 		later, /* requests more than a minute first, again and again */
 	};
 
@@ -74,7 +75,7 @@ public:
 private:
 	int accept(ib_cm_id *id, const ib_cm_req_event_param &req)
 	{
-		/* Takes one connection at a time. */
+		/* Accepts one connection at a time. */
 		if (taken_)
 			return -EBUSY;
 		taken_ = id;
@@ -122,8 +123,8 @@ u64 lost(const Subnet &subnet)
 }
 
 /*
- * A peer that accepts but does not receive is not reconnected again and again; and its path is
- * queried again.
+ * A peer that accepts but does not receive is not reconnected repeatedly. The path to it is queried
+ * again.
  */
 void ipoib_03_unreachable_peer_is_not_reconnected_repeatedly(Test &test)
 {
@@ -143,7 +144,7 @@ void ipoib_03_unreachable_peer_is_not_reconnected_repeatedly(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* A peer without a buffer that demands endless retries is retried only for a while. */
+/* A peer without a receive buffer that requests infinite retries gets only a limited number. */
 void ipoib_05_rnr_retries_are_bounded(Test &test)
 {
 	BothConnected subnet;
@@ -156,7 +157,10 @@ void ipoib_05_rnr_retries_are_bounded(Test &test)
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
-/* A receive queue in error receives for no connection: the interface creates another. */
+/*
+ * If a receive queue is in error, no connection can receive through it, so the interface creates
+ * another one.
+ */
 void ipoib_03_receive_queue_in_error_is_replaced(Test &test)
 {
 	BothConnected subnet;

@@ -82,7 +82,9 @@ void notify_02_connected_open_fails_if_the_first_arm_fails(Test &test)
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
 	ASSERT_EQ(set_mode(subnet.a, Mode::connected), 0);
-	/* It is the first that the interface arms; an arm of the port's GSI may come before it. */
+	/*
+	 * This CQ is the first one that the interface arms. The port's GSI may arm its CQ before.
+	 */
 	EXPECT_TRUE(eventually([&] {
 		FailNth fault(subnet.a.device(), SOFT_REQ_NOTIFY_CQ, 1);
 		const int status = subnet.a.up();
@@ -178,8 +180,7 @@ void ipoib_04_idle_connections_are_closed(Test &test)
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	ASSERT_TRUE(eventually([&] { return passive.size() == 1; }));
 	/*
-	 * A destination that is not sent to is forgotten after four rounds, and with it goes the
-	 * connection.
+	 * A destination without packets is removed after four rounds, and with it the connection.
 	 */
 	for (unsigned round = 0; round < 6; round++)
 		TimePasses::on(subnet.a.interface());
@@ -187,8 +188,8 @@ void ipoib_04_idle_connections_are_closed(Test &test)
 }
 
 /*
- * A REQ is not trusted, and one peer's REQs are bounded. Both cases are answered, and do not affect
- * other peers.
+ * The contents of a REQ are not trusted, and the number of REQs of one peer is bounded. Both cases
+ * are rejected, and do not affect other peers.
  */
 void ipoib_05_invalid_and_excess_requests_are_rejected(Test &test)
 {
@@ -227,8 +228,8 @@ void ipoib_05_invalid_and_excess_requests_are_rejected(Test &test)
 }
 
 /*
- * Between two hosts with weft a packet may be sent without its checksum, if the header can describe
- * its place. An impossible description is not trusted.
+ * Between two weft hosts, a packet may be sent without its checksum if the receiver can locate it
+ * from the headers. An impossible position is not trusted.
  */
 void ipoib_07_checksums_are_omitted_between_weft_hosts(Test &test)
 {
@@ -373,13 +374,13 @@ void ipoib_02_failed_connection_falls_back_to_datagrams(Test &test)
 	ASSERT_TRUE(subnet.ok());
 	for (const Host *host : {&subnet.a, &subnet.b}) {
 		/*
-		 * On the active side RTR and RTS follow the reply, and a failure there rejects it;
-		 * the passive side rejects the request.
+		 * On the active side, RTR and RTS follow the REP, and a failure there rejects the
+		 * REP; the passive side rejects the REQ.
 		 */
 		for (const auto &[method, calls] :
 		     {std::pair{SOFT_CREATE_QP, 1u}, std::pair{SOFT_MODIFY_QP, 3u}}) {
 			for (unsigned nth = 1; nth <= calls; nth++) {
-				/* The first packet makes a connection. */
+				/* The first packet creates a connection. */
 				subnet.a.down();
 				ASSERT_EQ(subnet.a.up(), 0);
 				ASSERT_TRUE(subnet.a.runs());

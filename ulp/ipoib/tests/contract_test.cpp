@@ -74,7 +74,7 @@ void notify_09_burst_between_poll_and_arm_is_received(Test &test)
 	}
 }
 
-/* Returns a number that grows each time the interface restarts its queues. */
+/* Returns a number that increases each time the interface restarts its queues. */
 unsigned long restarts(const Host &host)
 {
 	return soft_calls(host.device(), SOFT_MODIFY_QP);
@@ -116,7 +116,7 @@ void notify_02_transmit_queue_recovers_from_a_failed_arm(Test &test)
 	ASSERT_TRUE(pair.ok());
 	ASSERT_TRUE(pair.begin());
 	{
-		/* All packets take one queue, whatever CPU this is on as it sends. */
+		/* All packets use one queue, whichever CPU sends them. */
 		kern::RtnlGuard rtnl;
 		ASSERT_EQ(kern_netdev_use_tx_queues(pair.a.dev(), 1), 0);
 	}

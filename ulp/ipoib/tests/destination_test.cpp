@@ -169,8 +169,8 @@ void ipoib_08_packets_waiting_for_a_path_are_bounded(Test &test)
 }
 
 /*
- * An address is resolved again: the former handle is destroyed after its readers are done, and the
- * reply handler does not wait for them.
+ * When an address is resolved again, the former handle is destroyed after its RCU readers have
+ * finished, and the callback of the query does not wait for them.
  */
 void ipoib_08_path_reply_does_not_wait_for_readers(Test &test)
 {
@@ -186,11 +186,11 @@ void ipoib_08_path_reply_does_not_wait_for_readers(Test &test)
 		ib_ah *const former = found->ah();
 		(void)bench.table().resolved(*found, bench.handle());
 		EXPECT_TRUE(found->ah() != former);
-		bench.table().end_rested(0);
+		bench.table().destroy_retired(0);
 		EXPECT_EQ(bench.handles(), 2);
 	}
 	kern::rcu::barrier();
-	bench.table().end_rested(0);
+	bench.table().destroy_retired(0);
 	EXPECT_EQ(bench.handles(), 1);
 }
 
@@ -225,7 +225,7 @@ void ipoib_03_path_queries_are_rate_limited(Test &test)
 	}
 	held.reset();
 	kern::rcu::barrier();
-	table.end_rested(0);
+	table.destroy_retired(0);
 }
 
 } // namespace

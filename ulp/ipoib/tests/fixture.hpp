@@ -73,7 +73,7 @@ public:
 		kern::RtnlGuard rtnl;
 		std::exchange(interface_, nullptr)->remove();
 	}
-	/* For a test that has removed the interface itself. */
+	/* Forgets the interface, for a test that has removed it. */
 	Interface *release() { return std::exchange(interface_, nullptr); }
 
 	int up() const { return set_up(true); }
@@ -167,7 +167,7 @@ struct Pair {
 	}
 };
 
-/* Makes the nth call of a method from now on fail once. */
+/* Makes the nth call of a method, counted from now, fail once. */
 class FailNth
 {
 public:

@@ -384,7 +384,7 @@ struct Watch {
 };
 
 /*
- * While the queues are being taken down, no packet is passed to them: completions that arrive
+ * While the queues are being stopped, no packet is passed to them. Completions that arrive
  * meanwhile do not restart them.
  */
 void queues_are_not_restarted_while_they_are_taken_down(Test &test)

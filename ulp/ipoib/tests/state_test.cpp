@@ -88,14 +88,14 @@ public:
 		queues_->set_pd(pd_);
 		queues_->set_depths(64, 64);
 		kern::RtnlGuard rtnl;
-		ok_ = queues_->place(host_.dev(), group_).ok();
+		ok_ = queues_->attach(host_.dev(), group_).ok();
 	}
 	~Bench()
 	{
 		if (queues_) {
 			kern::RtnlGuard rtnl;
 			(void)queues_->to(Queues::State::none);
-			queues_->displace();
+			queues_->detach();
 		}
 		queues_.reset();
 		if (pd_ && !rdma::is_err(pd_))
@@ -164,15 +164,18 @@ private:
 constexpr Queues::State all_of_queues[] = {Queues::State::none, Queues::State::made,
 					   Queues::State::ready, Queues::State::running};
 
-/* Returns true if queues that failed to get from one state to another may be in the state @now. */
+/*
+ * Returns true if the queues may be in the state @now after a failed transition between two states.
+ */
 bool may_be_left(Queues::State from, Queues::State to, Queues::State now)
 {
 	return from < to ? now < to : now <= to;
 }
 
 /*
- * `arm` makes the nth call or allocation fail, and `disarm` returns whether it was reached. In any
- * case the queues are then in a state between the two, from which all others can be reached.
+ * `arm` makes the nth call or allocation fail, and `disarm` returns whether that call was reached.
+ * In any case the queues are in a state between the two, and every other state can be reached from
+ * there.
  */
 template<class Arm, class Disarm>
 void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)

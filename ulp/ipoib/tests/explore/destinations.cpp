@@ -45,8 +45,8 @@ struct OneDestination {
 };
 
 /*
- * A destination that is freed in the meantime is not read: code that walks a bucket outside a
- * read-side section starts under the lock.
+ * A destination that is freed in the meantime is not read: code that walks a bucket outside an RCU
+ * read-side critical section takes the lock first.
  */
 void marking_does_not_read_a_freed_destination(Test &test)
 {

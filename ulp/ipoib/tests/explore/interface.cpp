@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Several tasks operate on one interface at the same time in weft-explore. There is
-// no SA, so that a run is short: the interface only reaches running queues, and the test sets the
-// destinations of its packets.
+// Several tasks operate on one interface at the same time in weft-explore. There is no SA, which
+// keeps a run short: the interface stays in the state `waiting`, with running queues, and the test
+// resolves the destinations of its packets.
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
@@ -160,7 +160,7 @@ struct Watch {
 	kern::Atomic<unsigned> commands{};
 };
 
-/* Completions that arrive while the queues are being taken down do not restart them. */
+/* Completions that arrive while the queues are being stopped do not restart them. */
 void transmit_queues_stay_stopped_during_recovery(Test &test)
 {
 	constexpr unsigned commands = 5;
@@ -177,13 +177,15 @@ void transmit_queues_stay_stopped_during_recovery(Test &test)
 		host->report_stuck();
 		EXPECT_TRUE(kern::kunit::eventually(
 			[&] { return watch.commands.load_relaxed() == commands; }));
-		/* It holds the lock until its end. */
+		/* A recovery holds the rtnl lock until it has finished. */
 		kern::RtnlGuard rtnl;
 	}
 	(void)host->up(false);
 }
 
-/* New rings are in new memory. A reader of the statistics holds no lock, and still finds them. */
+/*
+ * New rings use new memory. A reader of the statistics takes no lock, and still finds the counters.
+ */
 void statistics_are_readable_during_ring_resize(Test &test)
 {
 	kern::kunit::Boxed<Host> host(2u);
@@ -205,7 +207,8 @@ void statistics_are_readable_during_ring_resize(Test &test)
 }
 
 /*
- * Deleting the child waits for its last user without the lock, while the device is being removed.
+ * The device is removed while the deletion of the child waits, without the rtnl lock, for the last
+ * user of the child.
  */
 void child_can_be_deleted_during_device_removal(Test &test)
 {
@@ -241,7 +244,7 @@ void interface_closed_during_join_leaves_all_groups(Test &test)
 	host.reset();
 }
 
-/* Allocations of this task fail as the seed says, for as long as it is there. */
+/* While this object exists, allocations of this task fail as determined by the seed. */
 class Failures
 {
 public:
@@ -270,7 +273,10 @@ void failed_registration_leaves_nothing_behind(Test &test)
 	}
 }
 
-/* If rings cannot be allocated twice, the interface is closed, or can be opened and sends. */
+/*
+ * If the allocation of rings fails twice, the interface either is closed, or can be opened and
+ * sends.
+ */
 void interface_survives_two_failed_ring_allocations(Test &test)
 {
 	kern::kunit::Boxed<Host> host;
