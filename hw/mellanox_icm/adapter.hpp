@@ -14,13 +14,13 @@ namespace mellanox_icm
 {
 
 /*
- * Card says what a card of this kind is:
+ * The parameter Card describes a kind of card:
  *
  *	struct Card {
- *		using Hca = …;			// from its reset to its next
- *		using IbDevice = …;		// as the midlayer sees it
- *		static constexpr const char *name;	// of the driver
- *		static constexpr size_t bar0_bytes, bar2_bytes;	// that it has at least
+ *		using Hca = …;			// the card's state between two resets
+ *		using IbDevice = …;		// the device that is registered with the midlayer
+ *		static constexpr const char *name;	// the driver's name
+ *		static constexpr size_t bar0_bytes, bar2_bytes;	// minimum sizes of the BARs
  *		static constexpr u32 error_words;		// see ErrorBuffer
  *		// Claim the function; release it; prepare a reset. May sleep.
  *		static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0);
@@ -28,7 +28,9 @@ namespace mellanox_icm
  *		static kern::Result<> before_reset(kern::pci::Device pci, const kern::Mmio &bar0);
  *	};
  *
- * Lock order: lifecycle_lock_ is the outermost; it is held while the card is started, stopped and recovered, and while devices are
+ * Lock order: lifecycle_lock_ is the outermost lock. It is held while the card is started, stopped
+ * and recovered, and while the device is registered and unregistered. No code that a verb may wait
+ * for takes it.
  * registered and unregistered. Nothing that a verb may wait for takes it.
  */
 template<class Card>
@@ -36,55 +38,58 @@ class Adapter final : public FailureListener
 {
 public:
 	/*
-	 * May sleep. Errors: those of the bring-up; ENODEV where another driver instance owns the
-	 * card.
+	 * Starts the card and registers its device. May sleep. Errors: those of the start; ENODEV
+	 * if another driver instance owns the card.
 	 */
 	static kern::Result<kern::Owned<Adapter>> probe(kern::pci::Device pci, unsigned long data);
 	~Adapter();
 	/* Called before a reboot: stops the card's DMA and interrupts. */
 	void shutdown();
 	/*
-	 * Called around a reset of the function by the kernel (FLR): the device is removed, and
-	 * added again. May sleep.
+	 * Called before and after a reset of the function by the kernel (FLR). They unregister the
+	 * device, and register it again. May sleep.
 	 */
 	void reset_prepare();
 	void reset_done();
 
 	/*
-	 * Called when the card can no longer be used. Its access to memory ends immediately, before
-	 * any memory is freed; the rest happens in a task. Context: any.
+	 * Called when the card can no longer be used. Disables the card's access to memory before
+	 * it returns, so that the caller may free memory. A work item performs the recovery.
+	 * Context: any.
 	 */
 	void card_failed(const char *why) override;
 
 private:
 	explicit Adapter(kern::pci::Device pci);
+	/* Resets and starts the card, and registers its device. */
 	kern::Result<> start() KERN_REQUIRES(lifecycle_lock_);
+	/* Unregisters the device and stops the card. The card cannot access memory afterwards. */
 	void stop() KERN_REQUIRES(lifecycle_lock_);
 	/*
-	 * Does the same for a card that does not respond any more: outstanding requests are
-	 * flushed.
+	 * Stops a card that does not respond any more. First notifies all clients; outstanding
+	 * requests are flushed.
 	 */
 	void abandon() KERN_REQUIRES(lifecycle_lock_);
 	kern::Result<> reset_card();
 	void set_bus_master(bool on);
 	void check_health();
 	void recover();
-	/* debugfs: what the card is and does now. */
+	/* debugfs: shows the card's firmware, counters and objects. */
 	void show_summary(kern::debugfs::Output &out);
-	/* debugfs: anything written fails the card, as if it had failed of itself. */
+	/* debugfs: a write of any text has the same effect as a failure of the card. */
 	int write_reset(const char *text, size_t size);
 	void show_reset(kern::debugfs::Output &out);
 
 	static constexpr int pci_command = 0x04;
 	static constexpr u16 pci_command_master = 1 << 2;
-	/* Software reset: a register that all cards of the family have. */
+	/* Software reset: this register is the same on all cards of the family. */
 	static constexpr u64 reset_register = 0xf0010;
 	static constexpr u32 reset_bit = 1;
-	/* PCI Express 6.6.1: how long after a reset a function need not answer. */
+	/* Time after a reset during which a function need not respond (PCI Express 6.6.1). */
 	static constexpr unsigned int quiet_after_reset_ms = 100;
 	static constexpr unsigned int return_wait_ms = 2000;
 	static constexpr unsigned int health_interval_ms = 2000;
-	/* A card that fails so often in this time is not restarted again. */
+	/* A card that fails more often than this within the window is not restarted. */
 	static constexpr unsigned int max_recoveries = 5;
 	static constexpr u64 recovery_window_ns = 60ull * 1000 * 1000 * 1000;
 
@@ -95,11 +100,12 @@ private:
 	kern::Mutex lifecycle_lock_;
 	kern::Owned<typename Card::Hca> hca_ KERN_GUARDED_BY(lifecycle_lock_);
 	typename Card::IbDevice *device_ KERN_GUARDED_BY(lifecycle_lock_) = nullptr;
-	/* Readers of the file take no lock of the driver. */
-	bool owner_ = false;
+	/* The function was claimed, so the destructor must release it. */
+	bool claimed_ = false;
 	bool removing_ KERN_GUARDED_BY(lifecycle_lock_) = false;
 	/*
-	 * Between a successful start and the next stop: what card_failed() may start a recovery of.
+	 * True between a successful start and the next stop. Only then does card_failed() start a
+	 * recovery.
 	 */
 	kern::Atomic<bool> running_{false};
 	kern::Atomic<bool> failing_{false};
@@ -115,8 +121,8 @@ private:
 };
 
 /*
- * Where the debugfs directories of a driver's cards are, from create() to remove(): for the life of
- * the module.
+ * The directory in debugfs that contains the directories of a driver's cards. It exists from
+ * create() to remove(), which module init and exit call.
  */
 template<class Card>
 struct DebugRoot {
@@ -147,7 +153,7 @@ kern::Result<kern::Owned<Adapter<Card>>> Adapter<Card>::probe(kern::pci::Device 
 	adapter->bar0_ = KERN_TRY(pci.map_bar(0));
 	adapter->uar_ = KERN_TRY(pci.map_bar(2));
 	KERN_TRY(Card::claim(pci, adapter->bar0_));
-	adapter->owner_ = true;
+	adapter->claimed_ = true;
 	{
 		kern::Guard guard(adapter->lifecycle_lock_);
 		KERN_TRY(adapter->start());
@@ -169,7 +175,7 @@ Adapter<Card>::~Adapter()
 	health_work_.cancel();
 	kern::Guard guard(lifecycle_lock_);
 	stop();
-	if (owner_)
+	if (claimed_)
 		Card::release(bar0_);
 }
 
@@ -178,14 +184,17 @@ void Adapter<Card>::shutdown()
 {
 	kern::Guard guard(lifecycle_lock_);
 	removing_ = true;
-	// No consumer has to be notified, but the card must not write to the next kernel's memory.
+	// No client has to be notified, but the card must not write to the next kernel's memory.
 	set_bus_master(false);
 }
 
 template<class Card>
 kern::Result<> Adapter<Card>::reset_card()
 {
-	/* A card that does not answer has no state: restoring all ones would keep it lost. */
+	/*
+	 * A card that does not respond has no state. Saving and restoring all ones would keep it
+	 * unusable.
+	 */
 	if (!pci_.present())
 		return kern::Error{-ENODEV};
 	KERN_TRY(pci_.save_state());
@@ -195,7 +204,7 @@ kern::Result<> Adapter<Card>::reset_card()
 	const auto deadline = kern::Deadline::in_ms(return_wait_ms);
 	while (!pci_.present()) {
 		if (deadline.passed()) {
-			kern_dev_error(pci_.dev(), "the card does not come back from its reset\n");
+			kern_dev_error(pci_.dev(), "the card does not respond after its reset\n");
 			return kern::Error{-ENODEV};
 		}
 		kern::sleep_ms(1);
@@ -255,14 +264,14 @@ void Adapter<Card>::stop()
 		Card::IbDevice::destroy(std::exchange(device_, nullptr));
 	}
 	hca_.reset();
-	// The card can no longer access host memory, whatever addresses it still has.
+	// The card may still have addresses of host memory, but can no longer access it.
 	set_bus_master(false);
 }
 
 template<class Card>
 void Adapter<Card>::card_failed(const char *why)
 {
-	// Every caller that returns from here frees memory that the card was given.
+	// Every caller frees memory that the card could access when this function returns.
 	set_bus_master(false);
 	if (failing_.exchange(true))
 		return;
@@ -281,13 +290,13 @@ void Adapter<Card>::check_health()
 	const auto &firmware = hca_->firmware();
 	const ErrorBuffer errors(bar0_, firmware.error_buffer_offset, firmware.error_buffer_dwords,
 				 Card::error_words);
-	if (const u32 said = errors.first_error()) {
-		if (said != silence)
+	if (const u32 error = errors.first_error()) {
+		if (error != removed_card)
 			errors.for_each([this](u32 index, u32 word) {
 				kern_dev_error(pci_.dev(), "error buffer %02x: %08x\n", index,
 					       word);
 			});
-		card_failed(said == silence ? "the card does not answer"
+		card_failed(error == removed_card ? "the card does not answer"
 					    : "the card reports an internal error");
 		return;
 	}
@@ -304,10 +313,10 @@ void Adapter<Card>::show_reset(kern::debugfs::Output &out)
 template<class Card>
 int Adapter<Card>::write_reset(const char *, size_t)
 {
-	// Not while the card starts, which it would be cut off from memory in.
+	// If the card is being started, wait for that: the start needs access to memory.
 	kern::Guard guard(lifecycle_lock_);
 	if (hca_)
-		card_failed("a reset is asked for by debugfs");
+		card_failed("a reset was requested through debugfs");
 	return 0;
 }
 
@@ -339,8 +348,8 @@ void Adapter<Card>::abandon()
 template<class Card>
 void Adapter<Card>::reset_prepare()
 {
-	// A user may request resets by sysfs as often as wanted: those are no failures of the
-	// card.
+	// Do not count this as a failure of the card: users may request resets through sysfs as
+	// often as they like.
 	failing_.store_release(true);
 	set_bus_master(false);
 	kern::Guard guard(lifecycle_lock_);
@@ -358,7 +367,7 @@ void Adapter<Card>::reset_done()
 		kern_dev_error(pci_.dev(), "the card cannot be restarted after its reset (%d)\n",
 			       started.error());
 	else
-		kern_dev_info(pci_.dev(), "the card is back from its reset\n");
+		kern_dev_info(pci_.dev(), "the card was restarted after its reset\n");
 }
 
 template<class Card>
@@ -375,13 +384,13 @@ void Adapter<Card>::recover()
 		recoveries_ = 0;
 	}
 	if (++recoveries_ > max_recoveries) {
-		kern_dev_error(pci_.dev(), "the card fails again and again; it is left alone\n");
+		kern_dev_error(pci_.dev(), "the card failed too often; it is not restarted\n");
 		return;
 	}
 	if (const auto started = start(); !started)
 		kern_dev_error(pci_.dev(), "the card cannot be restarted (%d)\n", started.error());
 	else
-		kern_dev_info(pci_.dev(), "the card is back\n");
+		kern_dev_info(pci_.dev(), "the card was restarted\n");
 }
 
 } // namespace mellanox_icm

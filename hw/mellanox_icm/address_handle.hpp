@@ -13,7 +13,7 @@ template<class Vector>
 class AddressHandle
 {
 public:
-	/* The vector as the card reads it, and what the consumer has given. */
+	/* The vector in the card's format, and the attributes that the consumer has set. */
 	struct Address {
 		Vector vector;
 		rdma_ah_attr attr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Runs of page-table entries (MTTs): power-of-two sizes, naturally aligned.
+// Allocates ranges of page table entries (MTTs). Their sizes are powers of two, and they are
+// naturally aligned.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/lock.hpp>
@@ -17,7 +18,7 @@ class Buddy
 public:
 	static constexpr unsigned int max_order = 24;
 
-	/* Errors: EINVAL for a size out of range, ENOMEM. May sleep. */
+	/* Errors: EINVAL if the size is out of range, ENOMEM. May sleep. */
 	static kern::Result<kern::Owned<Buddy>> create(unsigned int log_size)
 	{
 		if (log_size > max_order)
@@ -31,7 +32,10 @@ public:
 		return buddy;
 	}
 
-	/* The first entry of 2^order, where at least `keep` entries stay free. Errors: ENOSPC. */
+	/*
+	 * Allocates 2^order entries, and returns the first. At least `keep` entries remain free.
+	 * Errors: ENOSPC.
+	 */
 	kern::Result<u32> allocate(unsigned int order, u32 keep = 0)
 	{
 		kern::Guard guard(lock_);
@@ -42,7 +46,7 @@ public:
 				continue;
 			u32 block = first(at);
 			clear(at, block);
-			// The upper halves stay free.
+			// Split the block: the lower half is used, the upper half is free.
 			while (at > order) {
 				at--;
 				block *= 2;
@@ -92,7 +96,10 @@ private:
 		free_[order][block / 64] &= ~(u64{1} << block % 64);
 		count_[order]--;
 	}
-	/* The order must have a free block. No word below the hint has a bit set. */
+	/*
+	 * Returns the first free block of an order that has one. No word below the hint has a bit
+	 * set.
+	 */
 	u32 first(unsigned int order)
 	{
 		u32 word = hint_[order];

@@ -11,6 +11,7 @@ namespace
 
 namespace hcr = hw::mellanox_icm::hcr;
 
+// Value of the register after the card has been removed.
 constexpr u32 gone = 0xffffffff;
 
 /* Documentation/connectx.rst, "Status codes". */
@@ -79,7 +80,7 @@ void CommandInterface::fail()
 {
 	if (attention_.fetch_or(has_failed) & has_failed)
 		return;
-	// Callers that wait for completion must not have to wait for the timeout.
+	// Wake all callers that wait for a completion, so that they do not wait for the timeout.
 	kern::Guard guard(slots_lock_);
 	for (Slot &slot : slots_)
 		if (slot.pending)
@@ -99,17 +100,17 @@ kern::Error CommandInterface::give_up(const Command &command, const char *why)
 {
 	if (!failed())
 		kern_dev_error(device_, "command %#x: %s\n", static_cast<u32>(command.opcode), why);
-	// The order matters: when failed() is set, commands that release memory return immediately,
-	// and the memory is freed.
+	// card_failed() must be called first. When failed() is true, commands that end the card's
+	// use of memory return immediately, and their callers free the memory.
 	listener_.card_failed(why);
 	fail();
 	return kern::Error{-EIO};
 }
 
 /*
- * While GO is set, or the toggle bit (if the card has one) differs from that of the last command,
- * the card has not yet read the register. The completion of a polled command is signalled in the
- * same way.
+ * Waits until the card has read the register; returns its value. The card has not read the last
+ * command as long as GO is set or the toggle bit (on cards that have one) differs from the last
+ * command's. A polled command completes in the same way.
  */
 kern::Result<u32> CommandInterface::wait_idle()
 {
@@ -126,7 +127,7 @@ kern::Result<u32> CommandInterface::wait_idle()
 			return kern::Error{-EIO};
 		if (deadline.passed())
 			return kern::Error{-ETIMEDOUT};
-		// Most commands complete immediately; sleep while a slow card executes one.
+		// Most commands complete immediately. Sleep if the card takes longer.
 		if (round >= 8)
 			kern::sleep_us(20, 100);
 	}
@@ -145,7 +146,7 @@ kern::Result<> CommandInterface::post(const Command &command, u16 token, bool ev
 	write(hcr::out_param, static_cast<u32>(command.out_param >> 32));
 	write(hcr::out_param + 4, static_cast<u32>(command.out_param));
 	write(hcr::token.offset, hcr::token.in(token));
-	// The last register starts the command, with everything in memory before it.
+	// The write of the last register starts the command. All memory writes must precede it.
 	kern::wmb();
 	const u32 toggle = go_bit_ == GoBit::go_and_toggle ? hcr::toggle.in(next_toggle_) : 0;
 	write(hcr::control, hcr::go.mask() | hcr::event.in(event) | toggle |
@@ -209,7 +210,8 @@ int CommandInterface::take_slot()
 	in_use_++;
 	Slot &slot = slots_[index];
 	slot.done.reinit();
-	// A late answer to an earlier command in this slot has another token.
+	// The slot's token changes with each command, so a late response to an earlier command is
+	// not mistaken for this one's.
 	slot.token = static_cast<u16>(slot.token + max_slots) | static_cast<u16>(index);
 	slot.pending = true;
 	return index;
@@ -282,7 +284,7 @@ void CommandInterface::completed(u16 token, u8 status, u64 out_param)
 			return;
 		}
 	}
-	kern_dev_warning_limited(device_, "answer to no command, token %#x\n", token);
+	kern_dev_warning_limited(device_, "response to no pending command, token %#x\n", token);
 }
 
 kern::Result<> CommandInterface::use_events(unsigned int log_max_commands)
@@ -361,7 +363,7 @@ kern::Result<> CommandInterface::execute_closing(const Command &command, int all
 	if (result.error() == allowed)
 		return kern::Error{allowed};
 	if (!failed())
-		return give_up(command, "the card refuses to let go");
+		return give_up(command, "the card does not release memory");
 	return kern::Error{result.error()};
 }
 

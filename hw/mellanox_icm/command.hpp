@@ -16,29 +16,27 @@ namespace mellanox_icm
 {
 
 /*
- * A card acknowledges a command by GO alone, or by GO and the toggle bit that was written with the
- * command.
+ * The bits that tell whether the card has read a command: only GO, or GO and the toggle bit that
+ * was written with the command.
  */
 enum class GoBit : u8 { go, go_and_toggle };
 
-/* The way in which a command completes once the card delivers events. */
+/* How a command completes when the card delivers events. Until then, all commands are polled. */
 enum class Answer : u8 {
 	/*
-	 * Completes after all events that the card has raised before. The caller sleeps, and other
-	 * tasks can issue commands.
+	 * By an event, which arrives after all events that the card has raised before. The caller
+	 * sleeps, and other tasks can issue commands.
 	 */
 	event,
 	/*
-	 * Polled in the register, which no other command can use in the meantime. For commands that
-	 * the card executes faster than the caller could sleep and be woken, about an object that
-	 * has no events.
+	 * By polling the register, which no other command can use in the meantime. For commands
+	 * that the card executes faster than a sleeping caller could be woken, on an object without
+	 * events.
 	 */
 	at_once,
 };
 
-/*
- * The registers of one command. in_param contains the address of a mailbox or an immediate value.
- */
+/* The register values of a command. in_param is an immediate value or the address of a mailbox. */
 struct Command {
 	hw::mellanox_icm::Opcode opcode;
 	u32 in_modifier = 0;
@@ -47,14 +45,14 @@ struct Command {
 	u64 out_param = 0;
 	Answer answer = Answer::event;
 	/*
-	 * True if the caller needs out_param, which takes two reads of the register.
+	 * The caller needs out_param. Reading it takes two register reads if the command is polled.
 	 */
 	bool immediate = true;
 };
 
 /*
- * Called by each task that detects that the card can no longer be used, in any context, also
- * concurrently. After any of these calls returns, the card does not access memory any more.
+ * Notified by each task that detects that the card cannot be used any more, in any context,
+ * possibly concurrently. When a call returns, the card does not access memory any more.
  */
 class FailureListener
 {
@@ -67,8 +65,8 @@ protected:
 
 /*
  * Lock order: post_lock_ (mutex, held while the HCR is written) may be taken with any lock of the
- * verbs' control path held; nothing is taken inside it. contexts_lock_ is a leaf, taken in hard
- * interrupts.
+ * control path held; no lock is taken inside it, except slots_lock_. slots_lock_ is a leaf, which
+ * is also taken in hard interrupts.
  */
 class CommandInterface
 {
@@ -77,8 +75,8 @@ public:
 	static constexpr unsigned int max_slots = 64;
 
 	/*
-	 * bar0: where the HCR is. Right after a reset of the card: the toggle bit, if it has one,
-	 * starts at 0. May sleep. Errors: ENOMEM.
+	 * bar0: contains the HCR. Must be called directly after a reset of the card, because the
+	 * toggle bit, if the card has one, starts at 0. May sleep. Errors: ENOMEM.
 	 */
 	static kern::Result<kern::Owned<CommandInterface>> create(const kern::Mmio &bar0,
 								  struct device *device,
@@ -86,16 +84,16 @@ public:
 								  FailureListener &listener);
 
 	/*
-	 * Runs a command and returns what the card left in out_param (of use only where that is an
-	 * immediate).
-	 * Errors: EIO if the card does not answer or has failed before; otherwise the errno of the
-	 * status. May sleep.
+	 * Executes a command, and returns out_param, which is valid only if the command returns an
+	 * immediate value. May sleep.
+	 * Errors: EIO if the card does not respond or has failed before; otherwise the errno for
+	 * the command's status.
 	 */
 	kern::Result<u64> execute(const Command &command);
 
 	/*
-	 * Does the same with mailboxes for input and output. The mailbox of a command that did not
-	 * complete is leaked.
+	 * Execute a command with mailboxes for input and output. If the card has failed, the
+	 * mailboxes are not reused until the pool is destroyed.
 	 */
 	kern::Result<> execute_in(Command command, Mailbox &in);
 	kern::Result<> execute_out(Command command, Mailbox &out);
@@ -103,47 +101,47 @@ public:
 	kern::Result<u64> execute_in_immediate(Command command, Mailbox &in);
 
 	/*
-	 * For commands that end the use of an object: a refusal means that the card still uses
-	 * memory that is about to be freed, so it counts as a failure of the card. The exception is
-	 * the status that is allowed, which means that the object is in use.
+	 * Executes a command that ends the card's use of memory that the caller will free. If the
+	 * card refuses the command, it counts as failed, because it might still use the memory. The
+	 * exception is the error `allowed`, which means that the object is in use.
 	 */
 	kern::Result<> execute_closing(const Command &command, int allowed = 0);
 
 	/*
-	 * used: the number of bytes that the card will read, which are zeroed. Errors: ENOMEM. May
-	 * sleep.
+	 * Returns a mailbox. used: the number of bytes that the card will read; they are zeroed.
+	 * Errors: ENOMEM. May sleep.
 	 */
 	kern::Result<Mailbox> mailbox(size_t used = hw::mellanox_icm::mailbox_max)
 	{
 		return pool_.get(used);
 	}
 
-	/*
-	 * From now on the card answers by events; to be called when the event queue for them works.
-	 * May sleep.
-	 */
+	/* Switches to completion by events. The event queue for them must work. May sleep. */
 	kern::Result<> use_events(unsigned int log_max_commands);
-	/* Back to polling; returns when no command is in flight. May sleep. */
+	/* Switches back to polling; returns when no command is in flight. May sleep. */
 	void use_polling();
-	/* The asynchronous event queue got an answer. Hard interrupt. */
+	/*
+	 * Called when the asynchronous event queue has received the completion of a command.
+	 * Context: hard interrupt.
+	 */
 	void completed(u16 token, u8 status, u64 out_param);
 
 	/*
-	 * No more commands are issued; those in flight return EIO. Callers may free the memory of
+	 * Issues no more commands; those in flight return EIO. Callers may free the memory of
 	 * objects that a command should have destroyed, because the card cannot access memory any
 	 * more. Context: any.
 	 */
 	void fail();
 	bool failed() const { return attention_.load_relaxed() & has_failed; }
 	/*
-	 * True if, after a doorbell, there is more to do: failed() or watched(). Any context. A
-	 * single read for both, because each call of the data path does it.
+	 * Returns true if failed() or watched() is true, which must be handled after a doorbell.
+	 * One read for both, because each call of the data path checks them. Context: any.
 	 */
 	bool wants_attention() const { return attention_.load_relaxed() != 0; }
 	/* Returns true if each doorbell must be reported by kern_trace_doorbell(). */
 	bool watched() const { return attention_.load_relaxed() & is_watched; }
 
-	/* The number of executed commands, for statistics. */
+	/* Returns the number of executed commands, for statistics. */
 	u64 count() const { return count_.load_relaxed(); }
 
 private:
@@ -164,10 +162,10 @@ private:
 
 	kern::Result<u64> execute_polling(const Command &command);
 	kern::Result<u64> execute_with_event(const Command &command);
-	/* Waits until the card has taken the last command, and writes this one. */
+	/* Waits until the card has read the previous command, and writes this one. */
 	kern::Result<> post(const Command &command, u16 token, bool event)
 		KERN_REQUIRES(post_lock_);
-	/* Returns the register's value when idle. */
+	/* Returns the register's value when the card has read the last command. */
 	kern::Result<u32> wait_idle() KERN_REQUIRES(post_lock_);
 	kern::Result<> check_status(const Command &command, u8 status);
 	kern::Error give_up(const Command &command, const char *why);
@@ -182,7 +180,10 @@ private:
 	MailboxPool pool_;
 	kern::Mutex post_lock_;
 	u32 next_toggle_ KERN_GUARDED_BY(post_lock_) = 1;
-	/* The last command completed in the register, so it need not be checked for being free. */
+	/*
+	 * The last command has completed in the register, so the next one need not check that it is
+	 * free.
+	 */
 	bool known_idle_ KERN_GUARDED_BY(post_lock_) = false;
 	static constexpr u8 has_failed = 1, is_watched = 2;
 	kern::Atomic<u8> attention_{0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control path of a CQ that is the same on all cards: its registration with the card, and the
-// QPs that use it.
+// The control path of a CQ that is the same on all cards: its transfer to the card, and the QPs
+// that use it.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/lock.hpp>
@@ -14,48 +14,48 @@ namespace mellanox_icm
 {
 
 /*
- * Base class of a card's own CQ. It has no data members, because the order of those of Own decides
- * what a poll costs. Own has
+ * Base class of a card's own CQ. It has no data members, because the order of the members of Own
+ * determines the cost of a poll. Own has
  *
  *	ib_cq &verbs_;
  *	Hca &hca_;
  *	Number number_;
- *	kern::BudgetCharge event_capacity_;	// room for its completion events
- *	EventCapacity error_room_;		// room for its one asynchronous event
- *	bool live_;				// the card has it
+ *	kern::BudgetCharge event_capacity_;	// entries reserved for its completion events
+ *	EventCapacity error_capacity_;		// entry reserved for its asynchronous event
+ *	bool live_;				// the card has the CQ
  *	kern::IrqSpinLock lock_;
  *	kern::Mutex resize_lock_;		// taken before lock_
  *	CqMembers<Hca, Qp> members_;
- *	// With lock_ held: puts the QP's completions into the CQ's StaleCompletions; returns their
- *	// number.
+ *	// With lock_ held: moves the QP's completions into StaleCompletions; returns their number.
  *	u32 save_completions(Qp &qp);
- *	void purge_locked(const Qp &qp);	// with lock_ held: drops the QP's entries
+ *	// Drops the QP's entries. lock_ held.
+ *	void purge_locked(const Qp &qp);
  */
 template<class Own, class Qp>
 class CqControl
 {
 public:
-	/* Takes the queue back from the card; no handler runs after. May sleep. */
+	/* Takes the queue back from the card. No handler runs afterwards. May sleep. */
 	void stop();
 
 	ib_cq &verbs() { return own().verbs_; }
 	u32 number() const { return static_cast<const Own &>(*this).number_.value(); }
 
-	/* The sends, or the receives, of a QP complete here from now on. */
+	/* Adds a QP whose sends, or receives, complete in this CQ. */
 	void attach(Qp &qp, bool sends);
 	/*
-	 * Detaches a QP that the card has reset. Its remaining completions outlive it (MGMT-09);
-	 * returns their number. May sleep.
+	 * Removes a QP that the card has reset. The completions that the consumer has not polled
+	 * remain (MGMT-09); returns their number. May sleep.
 	 */
 	u32 detach(Qp &qp, bool sends);
 	/*
-	 * The card has reset a QP that continues to exist; its remaining entries are dropped. May
-	 * sleep.
+	 * Drops the remaining entries of a QP that the card has reset and that continues to exist.
+	 * May sleep.
 	 */
 	void purge(Qp &qp);
 	/*
-	 * After the card's failure: notifies the consumer, who then polls the flushed requests.
-	 * Context: task.
+	 * Notifies the consumer after the card has failed, so that it polls the flushed requests.
+	 * Context: process.
 	 */
 	void announce_failure() { verbs().comp_handler(&verbs(), verbs().cq_context); }
 
@@ -65,8 +65,8 @@ protected:
 	/* Returns log2 of the number of entries of a new ring. Errors: EINVAL. Context: any. */
 	kern::Result<u32> plan_ring(const ib_cq_init_attr &attr);
 	/*
-	 * Takes room for the CQ's events, and gives the card the context in the mailbox. Errors:
-	 * ENOMEM, EDQUOT, those of commands. May sleep.
+	 * Reserves entries for the CQ's events, and passes the context in the mailbox to the card.
+	 * Errors: ENOMEM, EDQUOT, those of commands. May sleep.
 	 */
 	kern::Result<> enter_card(Mailbox &context, const ib_cq_init_attr &attr, u32 log_entries,
 				  bool for_program);
@@ -82,8 +82,7 @@ kern::Result<u32> CqControl<Own, Qp>::plan_ring(const ib_cq_init_attr &attr)
 	if (attr.flags || attr.cqe == 0 || attr.cqe >= 1u << hca.capabilities().log_max_cq_size ||
 	    attr.comp_vector >= hca.completion_vectors())
 		return kern::Error{-EINVAL};
-	// One more than requested: a CQ that is completely full cannot be distinguished from an
-	// empty one.
+	// One more than requested, because a full ring cannot be distinguished from an empty one.
 	return kern::log2_ceil(attr.cqe + 1);
 }
 
@@ -94,8 +93,8 @@ kern::Result<> CqControl<Own, Qp>::enter_card(Mailbox &context, const ib_cq_init
 	Own &own = this->own();
 	auto &hca = own.hca_;
 	own.event_capacity_ = KERN_TRY(
-		hca.events().take_completion_room(attr.comp_vector, cq_events, for_program));
-	own.error_room_ = KERN_TRY(hca.events().take_async_room(cq_errors, for_program));
+		hca.events().reserve_completion_entries(attr.comp_vector, cq_events, for_program));
+	own.error_capacity_ = KERN_TRY(hca.events().reserve_async_entries(cq_errors, for_program));
 	hca.set_cq(number(), &own);
 	own.live_ = true;
 	const auto given = hca.commands().execute_in({.opcode = hw::mellanox_icm::Opcode::sw2hw_cq,
@@ -123,11 +122,12 @@ void CqControl<Own, Qp>::stop()
 			 .in_modifier = number(),
 			 .op_modifier = 1}));
 		hca.set_cq(number(), nullptr);
-		// Both its own interrupt and the asynchronous one may be about to call a handler.
+		// Wait for a handler that the CQ's own interrupt or the asynchronous one may be
+		// about to call.
 		hca.synchronize_events();
 	}
 	own.event_capacity_ = {};
-	own.error_room_ = {};
+	own.error_capacity_ = {};
 }
 
 template<class Own, class Qp>

@@ -8,16 +8,14 @@
 namespace mellanox_icm
 {
 
-/*
- * The QPs whose sends, or receives, complete in a CQ. Under the CQ's lock.
- */
+/* The QPs whose sends, or receives, complete in a CQ. Protected by the CQ's lock. */
 template<class Hca, class Qp>
 class CqMembers
 {
 public:
 	CqMembers(Hca &hca, ib_cq &cq) : hca_(hca), cq_(cq) {}
 
-	/* The sends, or the receives, of a QP complete in the CQ of this number from now on. */
+	/* Adds a QP whose sends, or receives, complete in the CQ, which has the number `cqn`. */
 	void add(Qp &qp, u32 cqn, bool sends)
 	{
 		auto &entry = hca_.qp_entry(qp.number());
@@ -29,7 +27,7 @@ public:
 			kern::write_once(entry.recv_cqn, cqn);
 		}
 	}
-	/* No longer. */
+	/* Removes a QP. */
 	void remove(Qp &qp, bool sends)
 	{
 		auto &entry = hca_.qp_entry(qp.number());
@@ -43,23 +41,27 @@ public:
 	}
 
 	/*
-	 * The QP is being destroyed: saves its completions in the ring's entries from @consumer to
-	 * @end and, after the card has failed, the requests that it has not flushed, as far as
-	 * there is room. Returns their number. take_entry(at, wc) marks the entry as stale and
-	 * returns its completion, or returns false for one that is not the QP's.
+	 * Called when a QP is being destroyed: saves its completions in the ring's entries from
+	 * @consumer to @end. After the card has failed, also saves the requests that the card has
+	 * not flushed, as far as there are slots. Returns the number of completions. take_entry(at,
+	 * wc) marks the entry as stale and returns its completion, or returns false if the entry is
+	 * not the QP's.
 	 */
 	template<class TakeEntry>
 	u32 save(Qp &qp, u32 consumer, u32 end, StaleCompletions &stale, TakeEntry take_entry);
-	/* After the card has failed: returns requests without entries in the ring, up to @count. */
+	/*
+	 * After the card has failed: returns requests that have no entries in the ring, up to
+	 * @count.
+	 */
 	[[gnu::noinline, gnu::cold]] int take_unflushed(int count, ib_wc *wc,
 							StaleCompletions &stale);
 
-	/* For debugfs. */
+	/* Prints the QPs, for debugfs. */
 	void dump(kern::debugfs::Output &out);
 
 private:
 	u32 save_unflushed(Qp &qp, u32 consumer, StaleCompletions &stale);
-	/* The oldest request of a queue, as one that was flushed; false if there is none. */
+	/* Returns the oldest request of a queue as flushed. Returns false if there is none. */
 	template<class Queue>
 	static bool flush(Qp &qp, Queue &queue, ib_wc &wc)
 	{
@@ -107,7 +109,7 @@ u32 CqMembers<Hca, Qp>::save_unflushed(Qp &qp, u32 consumer, StaleCompletions &s
 	u32 saved = 0;
 	const auto save = [&](const ib_cq *cq, auto &queue) {
 		ib_wc wc{};
-		while (cq == &cq_ && stale.has_room(consumer) && flush(qp, queue, wc)) {
+		while (cq == &cq_ && stale.has_free_slot(consumer) && flush(qp, queue, wc)) {
 			wc.qp = rdma::remaining_qp(cq_, qp.verbs());
 			stale.add_flushed(wc);
 			saved++;

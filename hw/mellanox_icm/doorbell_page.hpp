@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The register page (UAR) through which a program rings its queues' doorbells.
+// The register page (UAR) through which a program rings the doorbells of its queues.
 #pragma once
 #include <kern/pci.hpp>
 #include <rdma/driver.hpp>
@@ -8,14 +8,14 @@
 namespace mellanox_icm
 {
 
-/* A user access region of the program's own. */
+/* A program's own user access region. */
 class DoorbellPage
 {
 public:
 	DoorbellPage() = default;
 	/*
-	 * numbers: of the regions that are not the kernel's. Errors: ENOMEM where all are taken.
-	 * Context: process.
+	 * Allocates a region. numbers: the regions that the kernel does not use. Errors: ENOMEM if
+	 * all are in use. Context: process.
 	 */
 	static kern::Result<DoorbellPage> create(NumberAllocator &numbers)
 	{
@@ -27,16 +27,17 @@ public:
 		return page;
 	}
 
-	/* The page number in contexts of queues. */
+	/* The number of the page, for the contexts of queues. */
 	u32 number() const { return number_.value(); }
 	/*
-	 * ib_device_ops.mmap: there is this page, first in a program's view. Errors: EINVAL for
-	 * another.
+	 * Method ib_device_ops.mmap: offset 0 is this page, and there is no other. Errors: EINVAL
+	 * for any other offset or length.
 	 */
 	kern::Result<> map(kern::pci::Device pci, u64 page_offset, size_t length,
 			   ib_user_mapping &mapping) const
 	{
-		// A mapping is of pages of the CPU; it must not show another program's.
+		// Mappings consist of pages of the CPU. With larger pages, a mapping would include
+		// other programs' regions.
 		static_assert(kern::page_size == 4096);
 		if (page_offset != 0 || length != kern::page_size)
 			return kern::Error{-EINVAL};

@@ -7,14 +7,14 @@ namespace mellanox_icm
 {
 
 /* Value of any register after the card has been removed. */
-inline constexpr u32 silence = ~0u;
+inline constexpr u32 removed_card = ~0u;
 
 class ErrorBuffer
 {
 public:
 	/*
-	 * The buffer has @dwords dwords from @offset. Each of the first @error_dwords may report an
-	 * error; the others are details. Both must be within the window.
+	 * The buffer consists of @dwords dwords from @offset, which must be within the BAR. Each of
+	 * the first @error_dwords may report an error; the others are details.
 	 */
 	ErrorBuffer(const kern::Mmio &bar, u64 offset, u32 dwords, u32 error_dwords)
 	    : bar_(bar), offset_(offset), dwords_(dwords),
@@ -22,27 +22,24 @@ public:
 	{
 	}
 
-	/*
-	 * Returns 0 as long as there is no error, and otherwise the first word that reports one.
-	 * Context: any.
-	 */
+	/* Returns the first word that reports an error, or 0. Context: any. */
 	u32 first_error() const
 	{
 		for (u32 i = 0; i < error_dwords_; i++)
-			if (const u32 said = word(i))
-				return said;
+			if (const u32 error = word(i))
+				return error;
 		return 0;
 	}
-	/* body(index, word) for each word that is worth a line of the log. */
+	/* Calls body(index, word) for each word that is logged. */
 	template<class Body>
 	void for_each(Body body) const
 	{
-		for (u32 i = 0; i < dwords_ && i < most_reported; i++)
+		for (u32 i = 0; i < dwords_ && i < max_reported; i++)
 			body(i, word(i));
 	}
 
 private:
-	static constexpr u32 most_reported = 16;
+	static constexpr u32 max_reported = 16;
 
 	u32 word(u32 index) const { return bar_.read_be32(offset_ + index * sizeof(u32)); }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// All event queues of a card, with sizes that suffice for the events of all objects.
+// All event queues of a card. Their sizes suffice for the events of all objects, so that no queue
+// can overflow.
 #pragma once
 #include <kern/abi/debug.h>
 #include <kern/budget.hpp>
@@ -14,27 +15,27 @@ namespace mellanox_icm
 {
 
 /*
- * The numbers of events that an object may raise before the driver has handled the first of them. A
- * QP raises events for its peer's first packet, for its error, and for its last request from an
- * SRQ. Each is raised again only after commands, whose own events are behind those in the queue;
- * the same holds for the event that a command requests (SQD). An SRQ raises one event each time
- * that its limit is set, and one for its error. A CQ raises one completion event that is being
- * handled, one for the arming that the handler requests, and one error, after which it stays in
- * error.
+ * The maximum numbers of events of an object that can be in a queue at the same time. A QP raises
+ * an event for its peer's first packet, one for its error, and one for its last request from an
+ * SRQ. Before any of these can be raised again, the driver must issue commands, and the completions
+ * of these commands are behind the first event in the queue. The same holds for the event that a
+ * command requests (SQD). An SRQ raises one event each time that its limit is set, and one for its
+ * error. A CQ raises one completion event that is being handled and one for the arming that the
+ * handler requests. It raises one error event, after which it stays in error.
  */
 constexpr u32 qp_events = 3, srq_events = 2, cq_events = 2, cq_errors = 1;
 
-/* Entries of an event queue that an object has for its events, until it ends. */
+/* Entries of an event queue that are reserved for an object's events until it is destroyed. */
 struct EventCapacity {
 	kern::BudgetCharge entries;
-	/* To the user, if it is a program's object. */
+	/* Charged to the user, if it is a program's object. */
 	kern::Charge charge;
 };
 
 /*
  * Returns log2 of the size of each of @queues event queues, on a host with @host_pages of memory.
- * An event queue that cannot overflow has space for the events of all objects, so its size limits
- * the number of objects. All queues together take a thirty-second of the memory. Context: any.
+ * An event queue that cannot overflow has entries for the events of all objects, so its size limits
+ * the number of objects. All queues together use at most 1/32 of the memory. Context: any.
  */
 constexpr u32 log_events_for(u64 host_pages, u32 queues)
 {
@@ -48,8 +49,8 @@ constexpr u32 log_events_for(u64 host_pages, u32 queues)
 
 /*
  * The first queue is for all events except completions: those of objects, ports and commands. The
- * others are for completions, each with its own vector and CPU. Without MSI-X there is only one of
- * these, and both queues share the interrupt pin.
+ * others are for completions, each with its own vector and CPU. Without MSI-X there is only one
+ * queue for completions, and both queues share the interrupt pin.
  */
 template<class Eq>
 class EventQueues
@@ -60,8 +61,8 @@ public:
 		const char *line, *async, *completion;
 	};
 	/*
-	 * Where an interrupt at the pin is cleared: a bit for each of 64, the first 32 in the
-	 * register's second half.
+	 * The register that clears an interrupt of the pin. It has a bit for each of 64 pins, with
+	 * the first 32 in its second dword.
 	 */
 	struct ClearRegister {
 		const kern::Mmio &bar;
@@ -69,58 +70,62 @@ public:
 	};
 
 	/*
-	 * completions: vectors that are wanted for them, 0 to do without MSI-X. available: queues
-	 * that the card has. query_pin(): which pin it raises. make(i, vector, by_pin,
-	 * log_entries): makes queue i. May sleep. Errors: those of both, and of the kernel's
-	 * interrupts.
+	 * Creates the queues and their interrupts. completions: the wanted number of vectors for
+	 * completions, or 0 to do without MSI-X. available: the number of queues that the card has.
+	 * query_pin(): returns the number of the card's interrupt pin. make(i, vector, by_pin,
+	 * log_entries): creates queue i. May sleep. Errors: those of query_pin() and make(), and of
+	 * the kernel's interrupts.
 	 */
 	template<class QueryPin, class Make>
 	kern::Result<> create(kern::pci::Device pci, u32 completions, u32 available,
 			      const Names &names, const ClearRegister &clear, QueryPin query_pin,
 			      Make make);
-	/* Room in the first for the events that belong to no object. Errors: ENOMEM. */
-	kern::Result<> take_own_room(u32 events)
+	/*
+	 * Reserves entries in the first queue for the events that belong to no object. Errors:
+	 * ENOMEM.
+	 */
+	kern::Result<> reserve_own_entries(u32 events)
 	{
-		own_events_ = KERN_TRY(async().room().take(events));
+		own_events_ = KERN_TRY(async().budget().take(events));
 		async_for_programs_ = KERN_TRY(kern::make<kern::SharedPool>(
-			kern::Gfp::kernel, async_room_for_programs(), -EDQUOT,
+			kern::Gfp::kernel, async_entries_for_programs(), -EDQUOT,
 			KERN_LOCK_CLASS("mellanox.event_shares")));
 		return {};
 	}
 	/*
-	 * Reserve space for an object's events in the first queue, or in that of a completion
-	 * vector. All programs together leave a sixteenth of each queue for the kernel. In the
-	 * first queue, one user must leave a part for other users (EDQUOT); in the others, the
-	 * limits of CQs ensure this. May sleep. Errors: ENOMEM, EDQUOT.
+	 * Reserve entries for an object's events in the first queue, or in that of a completion
+	 * vector. All programs together leave a sixteenth of each queue to the kernel. In the first
+	 * queue, one user must leave a part to other users (EDQUOT); in the others, the limits on
+	 * CQs ensure this. May sleep. Errors: ENOMEM, EDQUOT.
 	 */
-	kern::Result<EventCapacity> take_async_room(u32 events, bool for_program)
+	kern::Result<EventCapacity> reserve_async_entries(u32 events, bool for_program)
 	{
-		EventCapacity room;
+		EventCapacity capacity;
 		if (for_program)
-			room.charge =
+			capacity.charge =
 				KERN_TRY(async_for_programs_->take(kern_current_user(), events));
-		room.entries = KERN_TRY(take_room(async(), events, for_program));
-		return room;
+		capacity.entries = KERN_TRY(reserve_entries(async(), events, for_program));
+		return capacity;
 	}
-	kern::Result<kern::BudgetCharge> take_completion_room(unsigned int vector, u32 events,
+	kern::Result<kern::BudgetCharge> reserve_completion_entries(unsigned int vector, u32 events,
 							      bool for_program)
 	{
-		return take_room(completion(vector), events, for_program);
+		return reserve_entries(completion(vector), events, for_program);
 	}
 	/*
-	 * Space that is available for objects of programs even if the kernel has used more than its
-	 * reserve.
+	 * The number of entries that programs' objects can use if the kernel has used as many as
+	 * its reserve.
 	 */
-	u32 async_room_for_programs()
+	u32 async_entries_for_programs()
 	{
-		const u32 all = async().room().limit();
+		const u32 all = async().budget().limit();
 		return all - 2 * reserve(all) - own_events_.amount();
 	}
-	u32 completion_room_for_programs()
+	u32 completion_entries_for_programs()
 	{
 		u32 least = ~0u;
 		for (unsigned int i = 0; i < completions(); i++) {
-			const u32 all = completion(i).room().limit();
+			const u32 all = completion(i).budget().limit();
 			if (all - 2 * reserve(all) < least)
 				least = all - 2 * reserve(all);
 		}
@@ -131,7 +136,7 @@ public:
 		for (const auto &vector : vectors_)
 			vector->eq().arm();
 	}
-	/* Interrupts end, and queues. May sleep. */
+	/* Releases the interrupts and then the queues. May sleep. */
 	void stop()
 	{
 		line_.reset();
@@ -141,12 +146,12 @@ public:
 		interrupts_ = {};
 	}
 
-	/* True if the first one exists. */
-	bool begun() const { return vectors_.size() && vectors_[0]; }
+	/* Returns true if the first queue exists. */
+	bool has_async_queue() const { return vectors_.size() && vectors_[0]; }
 	Eq &async() { return vectors_[0]->eq(); }
 	Eq &completion(unsigned int vector) { return vectors_[1 + vector]->eq(); }
 	unsigned int completions() const { return static_cast<unsigned int>(vectors_.size()) - 1; }
-	/* Waits for every handler that runs now. May sleep. */
+	/* Waits until all handlers that are running now have returned. May sleep. */
 	void synchronize()
 	{
 		for (const auto &vector : vectors_)
@@ -154,7 +159,7 @@ public:
 		if (line_)
 			line_->synchronize();
 	}
-	/* For debugfs. */
+	/* Prints the queues, for debugfs. */
 	void dump(kern::debugfs::Output &out)
 	{
 		for (const auto &vector : vectors_)
@@ -165,11 +170,14 @@ public:
 
 private:
 	static constexpr u32 reserve(u32 entries) { return entries / 16; }
-	static kern::Result<kern::BudgetCharge> take_room(Eq &eq, u32 events, bool for_program)
+	static kern::Result<kern::BudgetCharge> reserve_entries(Eq &eq, u32 events, bool for_program)
 	{
-		return eq.room().take(events, for_program ? reserve(eq.room().limit()) : 0);
+		return eq.budget().take(events, for_program ? reserve(eq.budget().limit()) : 0);
 	}
-	/* A smaller queue where there is no memory for a large one, which is one block. */
+	/*
+	 * Creates a queue, whose memory is one block. Tries a smaller queue as long as memory
+	 * allocation fails.
+	 */
 	template<class Make>
 	static kern::Result<kern::Owned<EventVector<Eq>>> make_largest(u32 log_entries, Make make)
 	{
@@ -185,7 +193,7 @@ private:
 	typename InterruptLine<Eq>::Vectors vectors_;
 	kern::BudgetCharge own_events_;
 	kern::Owned<kern::SharedPool> async_for_programs_;
-	// Set if there is only the interrupt pin; destroyed before the queues.
+	// Exists if there is only the interrupt pin. Destroyed before the queues.
 	kern::Owned<InterruptLine<Eq>> line_;
 	kern::pci::InterruptVectors interrupts_;
 };

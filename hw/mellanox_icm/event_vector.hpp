@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event queues and the interrupts they raise.
+// An event queue with the interrupt that it raises.
 #pragma once
 #include <kern/irq.hpp>
 #include <kern/memory.hpp>
@@ -8,19 +8,22 @@
 namespace mellanox_icm
 {
 
-/* Receiver of events. Hard interrupt. */
+/* Receives events. Context: hard interrupt. */
 class EventSink
 {
 public:
 	virtual void completion_event(u32 cqn) = 0;
-	/* Anything else: 32 bytes, which the card may still change; to be read once. */
+	/*
+	 * Called for all other events. eqe: 32 bytes that the card may still change, so they must
+	 * be read only once.
+	 */
 	virtual void async_event(const u8 *eqe) = 0;
 
 protected:
 	~EventSink() = default;
 };
 
-/* An event queue with its own vector; or without one, if all share the interrupt pin. */
+/* An event queue with its own vector, or without one if all queues share the interrupt pin. */
 template<class Eq>
 class EventVector
 {
@@ -35,7 +38,7 @@ public:
 	explicit EventVector(kern::Owned<Eq> eq) : eq_(std::move(eq)) {}
 	~EventVector() { irq_.free(); }
 
-	/* name: stays. May sleep. */
+	/* Requests the vector's interrupt. name: must outlive this object. May sleep. */
 	kern::Result<> request(unsigned int irq, const char *name)
 	{
 		return irq_.request(irq, name);
@@ -57,9 +60,9 @@ private:
 };
 
 /*
- * The interrupt pin, for all event queues. It stays asserted until a register is written, and
- * events in the queues by then raise no other interrupt. So the register is written before the
- * queues are read.
+ * The interrupt pin, which all event queues share. It stays asserted until a register is written.
+ * Events that are in the queues at that time raise no other interrupt, so the register must be
+ * written before the queues are read.
  */
 template<class Eq>
 class InterruptLine
@@ -68,7 +71,8 @@ public:
 	using Vectors = kern::OwnedArray<kern::Owned<EventVector<Eq>>>;
 
 	/*
-	 * clear: where `mask` is written. vectors: all there, and without interrupts of their own.
+	 * clear: `mask` is written there at `offset`. vectors: all queues exist, and have no
+	 * interrupts of their own.
 	 */
 	InterruptLine(Vectors &vectors, const kern::Mmio &clear, u64 offset, u32 mask)
 	    : vectors_(vectors), clear_(clear), offset_(offset), mask_(mask)
@@ -76,7 +80,7 @@ public:
 	}
 	~InterruptLine() { irq_.free(); }
 
-	/* name: stays. May sleep. */
+	/* Requests the interrupt. name: must outlive this object. May sleep. */
 	kern::Result<> request(unsigned int irq, const char *name)
 	{
 		return irq_.request(irq, name, true);

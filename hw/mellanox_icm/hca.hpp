@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State common to the cards of the family from one reset to the next: numbers, tables of objects,
-// event queues, ports.
+// State that the cards of the family have in common between two resets: numbers, tables of objects,
+// event queues and ports.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/debugfs.hpp>
@@ -24,10 +24,10 @@ namespace mellanox_icm
 {
 
 /*
- * The QP of a number. Code that polls a CQ may use the QP only if the entry contains the number of
- * that CQ for the direction. These CQ numbers are set and cleared with the CQ's lock held; the
- * pointer is set before the first and cleared after the last. So a card that writes another QP's
- * number into a CQ cannot cause access to a QP that is being destroyed.
+ * The entry of a QP number. Code that polls a CQ may use the QP only if the entry contains the
+ * number of that CQ for the direction. These CQ numbers are set and cleared with the CQ's lock
+ * held. The pointer is set before the first number and cleared after the last. So a card that
+ * writes another QP's number into a CQ cannot cause access to a QP that is being destroyed.
  */
 template<class Qp>
 struct QpEntryOf {
@@ -37,15 +37,17 @@ struct QpEntryOf {
 };
 
 /*
- * Base class of a card's own Hca. Own brings the card up and takes it down; it has
+ * Base class of a card's own Hca. Own starts and stops the card; it has
  *
  *	capabilities();
  *	Srq *find_srq(u32 srqn);
- *	u32 event_port(const u8 *eqe);			// of a port's change
- *	bool own_event(EventType type, const u8 *eqe);	// an event that no other card has: whether it was one
+ *	u32 event_port(const u8 *eqe);			// the port of a port event
+ *	// Handles an event that only this kind of card has; returns false for all other events.
+ *	bool own_event(EventType type, const u8 *eqe);
  *
- * An entry is set before the card can name the object and cleared when it cannot any more; then the
- * owner waits for interrupts that may use it (synchronize_events). Constants need no lock.
+ * An entry of a table is set before the card can report the object's number, and cleared when it
+ * cannot any more. Then the owner waits for interrupt handlers that may use the object
+ * (synchronize_events). Constants need no lock.
  */
 template<class Own, class Cq, class Eq, class QpEntry>
 class HcaBase : public EventSink
@@ -58,7 +60,7 @@ public:
 	MulticastGroups &multicast() { return *multicast_; }
 	Port &port(u32 number) { return *ports_[number - 1]; }
 	bool failed() const { return commands_->failed(); }
-	/* For a caller that has rung a doorbell: see post_slow_path(). */
+	/* Returns true if post_slow_path() must be called after a doorbell. */
 	bool wants_attention() const { return commands_->wants_attention(); }
 
 	NumberAllocator &qpns() { return *qpns_; }
@@ -69,7 +71,7 @@ public:
 	/* User access regions for programs. */
 	NumberAllocator &uars() { return *uars_; }
 
-	/* The hardware's number of QP0 or QP1 of a port. */
+	/* Returns the hardware's number of a port's QP0 or QP1. */
 	u32 special_qpn(bool gsi, u32 port) const
 	{
 		return special_base_ + (gsi ? 2 : 0) + port - 1;
@@ -83,7 +85,7 @@ public:
 	QpEntry &qp_entry(u32 qpn) { return qp_table_[qpn & qp_mask()]; }
 	QpEntry *qp_table() { return qp_table_.data(); }
 	u32 qp_mask() const { return static_cast<u32>(qp_table_.size()) - 1; }
-	/* For event handlers. */
+	/* Return the object of a number, or nullptr. For event handlers. */
 	auto *find_qp(u32 qpn) const { return kern::read_once(qp_table_[qpn & qp_mask()].qp); }
 	Cq *find_cq(u32 cqn) const
 	{
@@ -95,7 +97,7 @@ public:
 		kern::Guard guard(cq_table_lock_);
 		kern::write_once(cq_table_[cqn], cq);
 	}
-	/* Waits for every event handler that runs now. May sleep. */
+	/* Waits until all event handlers that are running now have returned. May sleep. */
 	void synchronize_events() { events_.synchronize(); }
 
 	/*
@@ -105,8 +107,8 @@ public:
 	void announce_failure() { failure_work_.queue(); }
 
 	/*
-	 * Sets the device that gets events of ports and of the whole device, between registration
-	 * and unregistration.
+	 * Sets the device that gets the events of ports and of the whole device, from its
+	 * registration to its unregistration.
 	 */
 	void set_event_device(ib_device *device)
 	{
@@ -119,7 +121,7 @@ public:
 	void async_event(const u8 *entry) override;
 	void completion_event(u32 cqn) override
 	{
-		// There may be no CQ, if it was destroyed while the event was in the queue.
+		// The CQ may have been destroyed while the event was in the queue.
 		if (Cq *cq = find_cq(cqn)) [[likely]]
 			cq->event();
 	}
@@ -132,9 +134,9 @@ protected:
 	}
 	~HcaBase() = default;
 
-	/* Changes by the subnet manager that may be queued before the first of them is handled. */
-	static constexpr u32 most_port_events = 256;
-	/* The last step of the bring-up that has succeeded. */
+	/* Maximum number of port events that can be queued before the first of them is handled. */
+	static constexpr u32 max_port_events = 256;
+	/* The last step of the start that has succeeded. */
 	enum class Stage {
 		none,
 		firmware_mapped,
@@ -143,19 +145,26 @@ protected:
 		special_qps
 	} stage_ = Stage::none;
 
-	/* QUERY_FW's pages, and RUN_FW. Errors: those of allocations and commands. May sleep. */
+	/*
+	 * Gives the firmware its pages (as QUERY_FW requests), and starts it (RUN_FW). Errors:
+	 * those of allocations and commands. May sleep.
+	 */
 	kern::Result<> run_firmware(u32 pages);
 	/*
-	 * SET_ICM_SIZE, and what the card wants for itself. Errors: the same; EPROTO for more than
-	 * any card wants. May sleep.
+	 * Sets the size of ICM (SET_ICM_SIZE), and gives the card the auxiliary pages that it
+	 * requests. Errors: those of run_firmware(); EPROTO for more pages than any card needs. May
+	 * sleep.
 	 */
 	kern::Result<> size_icm(u64 bytes);
-	/* Page lists from a table that begins with the card's own. Errors: ENOMEM. May sleep. */
+	/*
+	 * Creates the allocator of page lists for a table whose first entries are the card's own.
+	 * Errors: ENOMEM. May sleep.
+	 */
 	kern::Result<> create_mtts(IcmTable &table, u32 log_entries, u32 reserved,
 				   unsigned int least_order = 0);
 	/*
-	 * The numbers of each kind of object, from the first one that the card has not reserved,
-	 * and the tables that they index. Errors: ENOMEM. May sleep.
+	 * Creates the allocators of object numbers, from the first number that the card has not
+	 * reserved, and the tables that these numbers index. Errors: ENOMEM. May sleep.
 	 */
 	struct Counts {
 		u32 first_qpn, qps, cqs, srqs, mpts, uars;
@@ -166,13 +175,16 @@ protected:
 	 * commands; ENOSPC. May sleep.
 	 */
 	kern::Result<> start_events(u64 events);
-	/* QUERY_ADAPTER: which of 64 pins. Errors: EPROTO for none of them. May sleep. */
+	/*
+	 * Returns which of 64 pins the card uses (QUERY_ADAPTER). Errors: EPROTO for an invalid
+	 * number. May sleep.
+	 */
 	kern::Result<u32> query_pin();
-	/* Switches to event-driven commands, and tests them with a NOP. May sleep. */
+	/* Switches to commands that complete by events, and tests this with a NOP. May sleep. */
 	kern::Result<> check_interrupt(u32 log_max_commands);
 	/*
-	 * The opposite functions, in the opposite order. If the reset fails, it fails before the
-	 * card's next use. unmapped: the parameter of MAP_EQ.
+	 * These undo the functions above, in reverse order. If a command fails, the reset before
+	 * the next use of the card has the same effect. unmapped: the parameter of MAP_EQ.
 	 */
 	void stop_events(u64 unmapped);
 	void close();
@@ -183,7 +195,7 @@ protected:
 		for (kern::Owned<IcmTable> &table : tables)
 			table.reset();
 	}
-	void take_back_firmware();
+	void unmap_firmware_areas();
 	void stop_ports()
 	{
 		failure_work_.cancel();
@@ -197,7 +209,7 @@ protected:
 		if (port >= 1 && port <= 2 && ports_[port - 1])
 			ports_[port - 1]->changed(events);
 	}
-	/* For debugfs: event queues, ports and CQs; and tables. May sleep. */
+	/* Print the event queues, ports and CQs; and the tables. For debugfs. May sleep. */
 	void dump_objects(kern::debugfs::Output &out);
 	template<unsigned int regions, class Layout>
 	static void dump_tables(kern::debugfs::Output &out, const char *const (&names)[regions],
@@ -229,8 +241,7 @@ protected:
 private:
 	void report_failure()
 	{
-		// The card's interrupts have ended; one that was being served may still be in a
-		// handler.
+		// The card raises no interrupts any more, but a handler may still be running.
 		synchronize_events();
 		kern::Guard guard(cq_table_lock_);
 		for (Cq *cq : cq_table_)
@@ -240,7 +251,7 @@ private:
 
 	PageArea firmware_area_;
 	PageArea auxiliary_area_;
-	// Held while the table of CQs is walked in a task, and while an entry of it is cleared.
+	// Held while a task walks the table of CQs, and while an entry is cleared.
 	kern::Mutex cq_table_lock_;
 	kern::Work failure_work_{kern::method<&HcaBase::report_failure>, this};
 };
@@ -265,7 +276,7 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::size_icm(u64 bytes)
 	const u64 pages =
 		KERN_TRY(commands_->execute({.opcode = Opcode::set_icm_size, .in_param = bytes}));
 	if (pages > 1 << 16) {
-		kern_dev_error(dma_device(), "the card wants %#lx auxiliary pages\n", pages);
+		kern_dev_error(dma_device(), "the card requests %#lx auxiliary pages\n", pages);
 		return kern::Error{-EPROTO};
 	}
 	if (pages) {
@@ -298,9 +309,9 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::create_numbers(const Counts &count
 	cqns_ = KERN_TRY(NumberAllocator::create(has.reserved_cqs, counts.cqs));
 	srqns_ = KERN_TRY(NumberAllocator::create(has.reserved_srqs, counts.srqs));
 	mpts_ = KERN_TRY(NumberAllocator::create(has.reserved_mpts, counts.mpts));
-	// Number 0 means no domain.
+	// Number 0 means that there is no protection domain.
 	pdns_ = KERN_TRY(NumberAllocator::create(has.reserved_pds + 1, 1 << 15));
-	// The kernel's own page is the first that one may ring by.
+	// The first usable page is the kernel's own.
 	uars_ = KERN_TRY(NumberAllocator::create(own.uar_page() + 1, counts.uars));
 	qp_table_ = KERN_TRY(kern::make_array<QpEntry>(kern::Gfp::kernel, counts.qps));
 	cq_table_ = KERN_TRY(kern::make_array<Cq *>(kern::Gfp::kernel, counts.cqs));
@@ -310,9 +321,9 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::create_numbers(const Counts &count
 template<class Own, class Cq, class Eq, class QpEntry>
 kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::start_events(u64 events)
 {
-	// The driver's own events are those of commands.
-	KERN_TRY(events_.take_own_room(CommandInterface::max_slots +
-				       static_cast<Own &>(*this).num_ports() * most_port_events));
+	// The driver's own events are completions of commands and port events.
+	KERN_TRY(events_.reserve_own_entries(CommandInterface::max_slots +
+				       static_cast<Own &>(*this).num_ports() * max_port_events));
 	KERN_TRY(commands_->execute({.opcode = hw::mellanox_icm::Opcode::map_eq,
 				     .in_modifier = async_eq().number(),
 				     .in_param = events}));
@@ -327,7 +338,7 @@ kern::Result<u32> HcaBase<Own, Cq, Eq, QpEntry>::query_pin()
 	KERN_TRY(commands_->execute_out({.opcode = hw::mellanox_icm::Opcode::query_adapter},
 					mailbox));
 	const u32 pin = hw::mellanox_icm::QueryAdapter::interrupt_pin.get(mailbox.bytes());
-	// The register that clears it has a bit for each of 64, the first 32 in its second half.
+	// The register that clears the interrupt has 64 bits (EventQueues::ClearRegister).
 	if (pin >= 64)
 		return kern::Error{-EPROTO};
 	return pin;
@@ -346,7 +357,7 @@ template<class Own, class Cq, class Eq, class QpEntry>
 void HcaBase<Own, Cq, Eq, QpEntry>::stop_events(u64 unmapped)
 {
 	commands_->use_polling();
-	if (events_.begun())
+	if (events_.has_async_queue())
 		kern::ignore(commands_->execute(
 			{.opcode = hw::mellanox_icm::Opcode::map_eq,
 			 .in_modifier = hw::mellanox_icm::map_eq_unmap.mask() | async_eq().number(),
@@ -363,7 +374,7 @@ void HcaBase<Own, Cq, Eq, QpEntry>::close()
 }
 
 template<class Own, class Cq, class Eq, class QpEntry>
-void HcaBase<Own, Cq, Eq, QpEntry>::take_back_firmware()
+void HcaBase<Own, Cq, Eq, QpEntry>::unmap_firmware_areas()
 {
 	if (stage_ >= Stage::auxiliary_mapped)
 		kern::ignore(commands_->execute_closing(
@@ -392,7 +403,7 @@ void HcaBase<Own, Cq, Eq, QpEntry>::async_event(const u8 *entry)
 	using hw::mellanox_icm::Eqe;
 	using hw::mellanox_icm::EventType;
 	Own &own = static_cast<Own &>(*this);
-	// A copy, which the card cannot change between a look and the next.
+	// Work on a copy, because the card might change the entry between two reads.
 	u8 eqe[sizeof(Eqe)];
 	__builtin_memcpy(eqe, entry, sizeof(eqe));
 	const auto type = static_cast<EventType>(Eqe::type.get(eqe));

@@ -14,18 +14,18 @@ namespace mellanox_icm
 {
 
 /*
- * Verbs says what the verbs of a kind of card are made of:
+ * The parameter Verbs describes the verbs of a kind of card:
  *
  *	struct Verbs {
  *		using Hca = …, Ah = …, Cq = …, Mr = …, Qp = …, Srq = …, UserContext = …;
  *		static constexpr const char *device_name;	// with %d
- *		// For life: those of CommonMethods, and its own.
+ *		// CommonMethods::table and the card's own methods; devices refer to it.
  *		static const ib_device_ops operations;
- *		// A key of all memory that needs no region; 0 where the card has none.
+ *		// The key for all memory that needs no region; 0 if the card has none.
  *		static u32 local_dma_lkey(const Hca &hca);
  *	};
  *
- * Allocated by the midlayer, which wants its own structure first.
+ * The midlayer allocates it, and requires ib_device as its first member.
  */
 template<class Verbs>
 struct IbDevice {
@@ -35,11 +35,14 @@ struct IbDevice {
 	Hca *hca;
 	bool registered;
 
-	/* May sleep. Errors: ENOMEM, those of commands. */
+	/*
+	 * Allocates the device, and reads its GUIDs and description. May sleep. Errors: ENOMEM,
+	 * those of commands.
+	 */
 	static kern::Result<IbDevice *> create(Hca &hca);
 	static void destroy(IbDevice *device) { rdma::dealloc_device(device); }
 
-	/* Registers; clients may use it before this returns. */
+	/* Registers the device. Clients may use it before this returns. */
 	kern::Result<> start();
 	/* Unregisters the device, which is not used afterwards. */
 	void stop();
@@ -55,8 +58,8 @@ struct IbDevice {
 };
 
 /*
- * The methods that are the same for all cards. Each finds its object and calls it; one-line methods
- * are complete here.
+ * The methods that are the same for all cards. Each one finds the driver's object and calls its
+ * function. Short methods are defined in the table below.
  */
 template<class Verbs>
 struct CommonMethods {
@@ -70,9 +73,7 @@ struct CommonMethods {
 
 	static Hca &hca_of(const ib_device *device) { return IbDevice<Verbs>::hca_of(device); }
 
-	/*
-	 * The common end of create methods. An object that could not be started is destroyed again.
-	 */
+	/* The last part of all create methods. Destroys an object that could not be started. */
 	template<class Object, class Target, class Start>
 	static int create(Target *target, Start start)
 	{
@@ -84,8 +85,9 @@ struct CommonMethods {
 	}
 
 	/*
-	 * Attributes common to all cards, from their limits and tables. A ring of the kernel is one
-	 * block of memory, whose allocation may fail for its size where a program's does not.
+	 * Sets the attributes that are common to all cards, from the card's limits and tables. Each
+	 * ring of the kernel is one block of memory, so its allocation may fail at a size at which
+	 * a program's ring, which consists of pages, does not.
 	 */
 	static int query_device(Hca &hca, ib_device_attr &attr);
 	static void get_dev_fw_str(ib_device *device, char *str);
@@ -95,13 +97,14 @@ struct CommonMethods {
 	static int create_ah(ib_ah *ah, rdma_ah_init_attr *init, ib_udata *);
 	static int modify_ah(ib_ah *ah, rdma_ah_attr *attr);
 	/*
-	 * Response: the response to the card's library about a domain, constructed from its number.
+	 * Response: the response to the card's user library about a domain; its constructor takes
+	 * the domain's number.
 	 */
 	template<class Response>
 	static int alloc_pd(ib_pd *pd, ib_udata *udata);
 
 	/*
-	 * The common methods. Each driver adds the methods that differ between the cards or are
+	 * The common methods. Each driver adds the methods that differ between cards or are
 	 * optional.
 	 */
 	static constexpr ib_device_ops table = {
@@ -216,7 +219,8 @@ struct CommonMethods {
 			[](ib_mr *mr, u64 start, u64 length, u64 iova, int access,
 			   ib_udata *udata) {
 				return create<typename Mr::Object>(mr, [&](Mr &own) {
-					// The kernel itself may register a process's memory.
+					// The kernel itself may register a process's memory; then
+					// there is no context.
 					UserContext *const context =
 						udata ? &UserContext::of(udata->context) : nullptr;
 					return own.start_user(context, start, length, iova, access);
@@ -256,7 +260,7 @@ struct CommonMethods {
 	};
 };
 
-/* The board's name, which QUERY_ADAPTER returns; left empty if the card does not answer. */
+/* Reads the board's name (QUERY_ADAPTER). It remains empty if the command fails. */
 template<class Hca>
 void read_board_id(Hca &hca, char (&name)[IB_BOARD_ID_MAX])
 {
@@ -304,8 +308,9 @@ kern::Result<IbDevice<Verbs> *> IbDevice<Verbs>::create(Hca &hca)
 template<class Verbs>
 kern::Result<> IbDevice<Verbs>::start()
 {
-	// Set before the first query of the ports, because the subnet manager may bring one up
-	// while clients are being added; otherwise the midlayer would keep the former state.
+	// Set the device before the midlayer queries the ports. The subnet manager may bring up a
+	// port while clients are being added, and the midlayer would otherwise keep the former
+	// state.
 	hca->set_event_device(&ib);
 	if (const int status = ib_register_device(&ib, Verbs::device_name, hca->dma_device())) {
 		hca->set_event_device(nullptr);
@@ -337,13 +342,14 @@ int CommonMethods<Verbs>::query_device(Hca &hca, ib_device_attr &attr)
 {
 	const auto &cap = hca.capabilities();
 	const auto &firmware = hca.firmware();
-	// Space for the events of an object is reserved before it is created (EventQueues).
-	const auto objects = [](const NumberAllocator &numbers, u32 room = ~0u) {
+	// The number of objects is also limited by the entries that each one reserves for its
+	// events (EventQueues).
+	const auto objects = [](const NumberAllocator &numbers, u32 limit = ~0u) {
 		const u32 count = numbers.end() - numbers.first();
-		return static_cast<int>(count < room ? count : room);
+		return static_cast<int>(count < limit ? count : limit);
 	};
-	const u32 async_room = hca.events().async_room_for_programs();
-	const u32 completion_room = hca.events().completion_room_for_programs();
+	const u32 async_entries = hca.events().async_entries_for_programs();
+	const u32 completion_entries = hca.events().completion_entries_for_programs();
 	ib::Smp smp;
 	if (const auto got = get_attribute(hca.commands(), 1, ib::attr_node_info, 0, smp); !got)
 		return got.error();
@@ -356,18 +362,18 @@ int CommonMethods<Verbs>::query_device(Hca &hca, ib_device_attr &attr)
 	attr.vendor_id = info.vendor_id;
 	attr.vendor_part_id = info.device_id;
 	attr.hw_ver = info.revision;
-	attr.max_qp = objects(hca.qpns(), async_room / qp_events);
+	attr.max_qp = objects(hca.qpns(), async_entries / qp_events);
 	attr.max_send_sge = static_cast<int>(cap.max_sq_sge);
 	attr.max_recv_sge = static_cast<int>(cap.max_rq_sge);
 	attr.max_cq = objects(hca.cqns(),
-			      async_room < completion_room / 2 ? async_room : completion_room / 2);
+			      async_entries < completion_entries / 2 ? async_entries : completion_entries / 2);
 	attr.max_cqe = (1 << cap.log_max_cq_size) - 1;
 	attr.max_mr = objects(hca.mpts());
 	attr.max_pd = objects(hca.pdns());
 	attr.max_qp_rd_atom = 1 << hca.layout().log_reads_per_qp;
 	attr.max_qp_init_rd_atom = 1 << cap.log_max_requester_reads;
 	attr.max_res_rd_atom = attr.max_qp_rd_atom * attr.max_qp;
-	attr.max_srq = objects(hca.srqns(), async_room / srq_events);
+	attr.max_srq = objects(hca.srqns(), async_entries / srq_events);
 	attr.max_srq_wr = (1 << cap.log_max_srq_size) - 1;
 	attr.local_ca_ack_delay = static_cast<u8>(cap.local_ack_delay);
 	attr.max_pkeys = static_cast<u16>(hca.port(1).capabilities().pkeys);

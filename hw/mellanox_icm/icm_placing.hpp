@@ -9,9 +9,9 @@ namespace mellanox_icm
 {
 
 /*
- * Places the first `count` extents in order of decreasing size from address 0, so that each is
- * aligned to its own size. Extents of equal size keep their order. Returns the size of all
- * together. Context: any.
+ * Assigns ICM addresses, from 0, to the first `count` extents in order of decreasing size, so that
+ * each is aligned to its own size. Extents of equal size keep their order. Returns the total size.
+ * Context: any.
  */
 template<unsigned int count>
 u64 place_by_size(IcmExtent *extents)
@@ -26,7 +26,7 @@ u64 place_by_size(IcmExtent *extents)
 				largest = i;
 		placed[largest] = true;
 		extents[largest].base = address;
-		// Pages are the unit of mapping: no two regions share one.
+		// ICM is mapped in pages, so two regions must not share a page.
 		address += kern::align_up(extents[largest].bytes(), u64{4096});
 	}
 	return address;
@@ -44,23 +44,26 @@ struct IcmExtents {
 	{
 		return extent[static_cast<int>(region)];
 	}
-	/* The size of a table that has no place yet. */
+	/* Sets the size of a table. place_by_size() sets its address. */
 	void set_size(Region region, u32 entry_bytes, u32 log_entries)
 	{
 		extent[static_cast<int>(region)] = {0, entry_bytes, log_entries};
 	}
-	/* Errors: ENOSPC if the card has less room. Context: any. */
+	/* Errors: ENOSPC if the tables are larger than the card's ICM. Context: any. */
 	kern::Result<> check_total(u64 max_icm_bytes) const
 	{
 		if (total_bytes <= max_icm_bytes)
 			return {};
-		kern_error("the context tables need %#lx bytes, the card has room for %#lx\n",
+		kern_error("the context tables need %#lx bytes, the card supports %#lx\n",
 			   total_bytes, max_icm_bytes);
 		return kern::Error{-ENOSPC};
 	}
 };
 
-/* What a card supports limits the number of objects that its driver asks for. */
+/*
+ * Returns the smaller of two numbers: the number of objects that the driver wants, and the card's
+ * limit.
+ */
 constexpr u32 smaller(u32 a, u32 b)
 {
 	return a < b ? a : b;

@@ -77,8 +77,8 @@ void IcmTable::put_chunk(u32 index)
 void IcmTable::unmap(Chunk &chunk)
 {
 	const u64 index = static_cast<u64>(&chunk - chunks_.data());
-	// A card that does not unmap the memory counts as failed. It is reset, at the latest before
-	// the memory is used again, by the listener.
+	// A card that does not unmap the memory counts as failed; the listener has disabled its
+	// access to memory.
 	kern::ignore(commands_.execute_closing(
 		{.opcode = hw::mellanox_icm::Opcode::unmap_icm,
 		 .in_modifier = static_cast<u32>(chunk.area.bytes() / card_page),

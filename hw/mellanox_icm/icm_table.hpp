@@ -18,8 +18,8 @@ struct IcmExtent {
 
 /*
  * Grows and shrinks in chunks: a chunk is mapped while one of its entries is in use. The chunks of
- * the first `reserved` entries, which belong to the card, are mapped for the lifetime of the table.
- * The chunk that became unused last stays mapped, so that repeatedly creating and destroying an
+ * the first `reserved` entries, which belong to the card, are mapped as long as the table exists.
+ * The last chunk that became unused stays mapped, so that repeatedly creating and destroying an
  * object maps memory only once.
  */
 class IcmTable
@@ -31,21 +31,21 @@ public:
 	static kern::Result<kern::Owned<IcmTable>> create(CommandInterface &commands,
 							  struct device *dma_device,
 							  const IcmExtent &extent, u32 reserved);
-	/* Unmaps all. The card no longer uses the entries. */
+	/* Unmaps all chunks. The card does not use the entries any more. */
 	~IcmTable();
 
 	/*
-	 * Makes sure that entries first .. first + count - 1 have memory. Errors: ENOMEM, those of
+	 * Ensures that entries first .. first + count - 1 have memory. Errors: ENOMEM, those of
 	 * commands. May sleep.
 	 */
 	kern::Result<> get(u32 first, u32 count = 1);
 	void put(u32 first, u32 count = 1);
 
-	/* The CPU's address of an entry that is in use. */
+	/* Returns the CPU's address of an entry that is in use. */
 	u8 *entry(u32 index) const { return entries_from(index).data(); }
 	/*
-	 * Does the same, including the following entries that are contiguous with it; not all of
-	 * them need be in use.
+	 * Like entry(), but returns all memory from this entry to the end of the contiguous block,
+	 * including entries that are not in use.
 	 */
 	std::span<u8> entries_from(u32 index) const;
 
@@ -72,12 +72,12 @@ private:
 	u32 reserved_ = 0;
 	kern::Mutex lock_;
 	kern::OwnedArray<Chunk> chunks_;
-	/* Mapped and not in use; or nullptr. */
+	/* A mapped chunk that is not in use, or nullptr. */
 	Chunk *spare_ KERN_GUARDED_BY(lock_) = nullptr;
 	kern::Atomic<size_t> resident_{0};
 };
 
-/* Chunks of a table that an object holds, released at its end. */
+/* Keeps the chunks of an object's entries mapped until it is destroyed. */
 class IcmHold
 {
 public:

@@ -12,7 +12,10 @@ namespace mellanox_icm
 
 class MailboxPool;
 
-/* One page from the pool, zeroed as far as its user requests. The destructor returns it. */
+/*
+ * A page from the pool, zeroed as far as the caller requests. The destructor returns it to the
+ * pool.
+ */
 class Mailbox
 {
 public:
@@ -23,13 +26,13 @@ public:
 	Mailbox &operator=(Mailbox &&) = delete;
 	~Mailbox();
 
-	/* False once it was abandoned. */
+	/* Returns false after abandon(). */
 	explicit operator bool() const { return page_ != nullptr; }
 	u8 *bytes() const;
 	u64 bus_address() const;
 	/*
-	 * The card may still write to it, because a command that uses it timed out: it is kept
-	 * from reuse until the pool ends, which is after the card's reset.
+	 * Keeps the page from being reused, because the card may still write to it: a command that
+	 * uses it timed out. The pool's destructor, which runs after the card's reset, frees it.
 	 */
 	void abandon();
 
@@ -46,8 +49,8 @@ private:
 };
 
 /*
- * Grows when commands need more, and keeps its pages. The device's DMA must be off when it is
- * destroyed.
+ * Allocates pages when commands need more, and keeps them. The card must not be able to access
+ * memory when the pool is destroyed.
  */
 class MailboxPool
 {
@@ -59,8 +62,8 @@ public:
 	~MailboxPool();
 
 	/*
-	 * used: the number of bytes that the card will read; the bytes behind them are left over
-	 * from earlier commands. Errors: ENOMEM. May sleep.
+	 * Returns a page. used: the number of bytes that the card will read, which are zeroed. The
+	 * bytes behind them may be left over from earlier commands. Errors: ENOMEM. May sleep.
 	 */
 	kern::Result<Mailbox> get(size_t used);
 

@@ -7,7 +7,7 @@ namespace mellanox_icm
 namespace
 {
 
-/* The classes whose agents are in the card. */
+/* Returns true for the management classes that have an agent in the card. */
 bool has_agent(u8 mgmt_class)
 {
 	switch (static_cast<ib::MgmtClass>(mgmt_class)) {
@@ -17,7 +17,7 @@ bool has_agent(u8 mgmt_class)
 	case ib::MgmtClass::congestion:
 		return true;
 	default:
-		// Two classes of the vendor's.
+		// Two vendor-defined classes.
 		return mgmt_class == 0x09 || mgmt_class == 0x0a;
 	}
 }

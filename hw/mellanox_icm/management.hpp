@@ -16,9 +16,9 @@ struct MadOrigin {
 };
 
 /*
- * Has the agents of a port answer a MAD of 256 bytes. A refusal is in the answer's own status.
- * flags: hw::mellanox_icm::MadIfc::op_…; origin: for op_extended. May sleep. Errors: those of
- * commands.
+ * Passes a MAD of 256 bytes to the agents of a port, and returns their response. A refusal is
+ * reported in the response's own status. flags: hw::mellanox_icm::MadIfc::op_…; origin: the origin
+ * of a received MAD, or nullptr. May sleep. Errors: those of commands.
  */
 kern::Result<> ask_agent(CommandInterface &commands, u32 port, u8 flags, const MadOrigin *origin,
 			 const void *request, void *answer);
@@ -31,8 +31,8 @@ kern::Result<> get_attribute(CommandInterface &commands, u32 port, ib::SmAttribu
 			     u32 modifier, ib::Smp &smp);
 
 /*
- * The method process_mad of a device, for a MAD that the midlayer got or that someone wants
- * answered here.
+ * Implements the method process_mad of a device: handles a MAD that was received, or that a local
+ * client has sent to its own port.
  */
 int process_mad(CommandInterface &commands, u32 port, int flags, const ib_wc *wc, const ib_grh *grh,
 		const ib_mad &in, ib_mad &out);

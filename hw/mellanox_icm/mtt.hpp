@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Page lists (MTTs), and the queue buffers that the card finds through them.
+// Page lists (MTTs), and queue buffers that page lists describe to the card.
 #pragma once
 #include <ib/endian.hpp>
 #include <kern/dma.hpp>
@@ -13,12 +13,12 @@ namespace mellanox_icm
 
 /*
  * Returns log2 of the number of entries for page lists on a host with @host_pages of memory, at
- * most @log_limit. Memory may be registered twice, a list takes a power of two of entries, and one
- * user gets half of the table. Unused entries cost no memory. Context: any.
+ * most @log_limit. The factor of four allows all memory to be registered twice, and one user gets
+ * half of the table. Unused entries cost no memory. Context: any.
  */
 u32 log_mtts_for(u64 host_pages, u32 log_limit);
 
-/* Page lists are allocated from this table. */
+/* The table from which page lists are allocated. */
 struct MttTable {
 	MttTable(IcmTable &its_icm, Buddy &its_entries, unsigned int its_least_order)
 	    : icm(its_icm), entries(its_entries), least_order(its_least_order),
@@ -28,13 +28,16 @@ struct MttTable {
 
 	IcmTable &icm;
 	Buddy &entries;
-	/* The smallest run that the firmware knows, as a power of two. */
+	/* The smallest list that the firmware supports, as a power of two. */
 	unsigned int least_order;
-	/* If the table is large enough (log_mtts_for()), RLIMIT_MEMLOCK is reached first. */
+	/*
+	 * If the table is large enough (log_mtts_for()), RLIMIT_MEMLOCK is reached before this
+	 * limit.
+	 */
 	kern::SharedPool for_programs;
 };
 
-/* Allocates 2^order consecutive entries, or the minimum. */
+/* A page list of 2^order consecutive entries, at least the firmware's minimum. */
 class MttRange
 {
 public:
@@ -42,8 +45,9 @@ public:
 	/* Errors: ENOSPC, ENOMEM, those of commands. May sleep. */
 	static kern::Result<MttRange> create(MttTable &table, unsigned int order);
 	/*
-	 * For memory of a program, charged to its user. Programs together, also those of root,
-	 * leave a sixteenth of the table for queues and keys of the kernel. Errors: EDQUOT, too.
+	 * Creates a list for memory of a program, charged to its user. Programs together, including
+	 * those of root, leave a sixteenth of the table to the kernel's queues and keys. Errors:
+	 * those of create(), EDQUOT.
 	 */
 	static kern::Result<MttRange> create_for_program(MttTable &table, unsigned int order,
 							 const kern_user &user);
@@ -87,7 +91,7 @@ public:
 		u32 next_;
 		std::span<u8> run_;
 	};
-	/* The position as contexts contain it: bytes from the start of the table. */
+	/* The list's position in the format of contexts: bytes from the start of the table. */
 	u64 offset() const { return u64{first_} * hw::mellanox_icm::MttEntry::size; }
 	u32 entries() const { return 1u << order_; }
 
@@ -95,7 +99,7 @@ private:
 	static kern::Result<MttRange> create(MttTable &table, unsigned int order, u32 keep);
 
 	MttTable *table_ = nullptr;
-	/* Charge to the user, for memory of a program. */
+	/* Charged to the user, for memory of a program. */
 	kern::Charge charge_;
 	IcmHold hold_;
 	u32 first_ = 0;
@@ -103,8 +107,8 @@ private:
 };
 
 /*
- * The memory of a queue: one contiguous block, so that one entry with a page as large as the block
- * describes it and the CPU reaches any slot by a shift and an addition.
+ * The memory of a queue: one contiguous block. One entry, whose page is as large as the block,
+ * describes it to the card, and the CPU finds a slot by a shift and an addition.
  */
 class QueueBuffer
 {
@@ -113,8 +117,8 @@ public:
 	QueueBuffer(QueueBuffer &&) = default;
 	QueueBuffer &operator=(QueueBuffer &&) = default;
 	/*
-	 * bytes: as they are needed; at most max_bytes. Zeroed. Errors: ENOMEM, EINVAL, those of
-	 * MttRange. May sleep.
+	 * Allocates zeroed memory of at least `bytes`, which is at most max_bytes. Errors: ENOMEM,
+	 * EINVAL, those of MttRange. May sleep.
 	 */
 	static kern::Result<QueueBuffer> create(struct device *dma_device, MttTable &table,
 						size_t bytes);
@@ -122,7 +126,7 @@ public:
 	static constexpr size_t max_bytes = 4 << 20;
 
 	u8 *address() const { return memory_.as<u8>(); }
-	/* For the contexts: log2 of the page size, less 12, and the MTT offset. */
+	/* For contexts: log2 of the page size, minus 12, and the offset of the page list. */
 	u32 log_page_size() const { return log_bytes_ - 12; }
 	u64 mtt_offset() const { return mtt_.offset(); }
 	size_t size() const { return size_t{1} << log_bytes_; }

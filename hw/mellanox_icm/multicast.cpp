@@ -32,7 +32,7 @@ kern::Result<kern::Owned<MulticastGroups>> MulticastGroups::create(CommandInterf
 	auto neighbour = KERN_TRY(commands.mailbox());
 	auto groups = KERN_TRY(kern::adopt(new (kern::Gfp::kernel) MulticastGroups(
 		commands, table, format, std::move(entry), std::move(neighbour))));
-	// Groups whose hash bucket is taken go to the overflow part of the table.
+	// Groups whose hash bucket is in use go to the overflow part of the table.
 	groups->overflow_ =
 		KERN_TRY(NumberAllocator::create(groups->hash_size_, groups->table_size_));
 	return groups;
@@ -63,12 +63,15 @@ kern::Result<> MulticastGroups::write(u32 index, Mailbox &entry)
 				    entry);
 }
 
-/* Leaves in `entry` the group if it was found, else the last of its chain. */
+/*
+ * Finds a group. Afterwards `entry` contains the group, or if it was not found, the last entry of
+ * its chain.
+ */
 kern::Result<MulticastGroups::Place> MulticastGroups::find(const ib_gid &gid, Mailbox &entry)
 {
 	Place place{
 		.index = KERN_TRY(hash(gid, entry)), .previous = none, .length = 1, .found = false};
-	// A chain in memory that the card can write might go round in a circle.
+	// Limit the length, because a faulty card might write a circular chain.
 	for (; place.length <= longest_chain; place.length++) {
 		KERN_TRY(read(place.index, entry));
 		const u32 present = count(entry);
@@ -90,7 +93,7 @@ kern::Result<MulticastGroups::Place> MulticastGroups::find(const ib_gid &gid, Ma
 	return kern::Error{-EPROTO};
 }
 
-/* An entry behind the hash table. Errors: ENOMEM. */
+/* Allocates an entry in the overflow part of the table. Errors: ENOMEM. */
 kern::Result<u32> MulticastGroups::allocate_overflow(ib_mcast_owner owner)
 {
 	if (owner == IB_MCAST_USER && overflow_used_ >= overflow_for_program())
@@ -128,8 +131,8 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 		return write(place.index, entry);
 	}
 
-	// The head of a chain may be empty and yet have a chain behind it; then find() came past it
-	// to the end.
+	// The first entry of a chain may be empty although other entries follow it; then find() has
+	// returned the last entry.
 	u32 index = place.index;
 	const bool fresh = count != 0 || place.previous != none;
 	if (fresh && place.length >= (owner == IB_MCAST_USER ? longest_for_program : longest_chain))
@@ -156,7 +159,7 @@ kern::Result<> MulticastGroups::attach(const ib_gid &gid, u32 qpn, bool block_lo
 kern::Result<> MulticastGroups::detach(const ib_gid &gid, u32 qpn)
 {
 	kern::Guard guard(lock_);
-	// A card that has failed knows no groups any more, and may have the mailboxes.
+	// A card that has failed has no groups any more, and may still have the mailboxes.
 	if (commands_.failed() || !entry_ || !neighbour_)
 		return {};
 	const auto left = leave(gid, qpn);
@@ -185,7 +188,7 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 		return write(place.index, entry);
 	}
 	if (place.previous != none) {
-		// Removes it from the middle or the end of the chain.
+		// Remove the entry from the middle or the end of the chain.
 		Mailbox &previous = neighbour_;
 		KERN_TRY(read(place.previous, previous));
 		Header::next.set(previous.bytes(), next);
@@ -194,7 +197,7 @@ kern::Result<> MulticastGroups::leave(const ib_gid &gid, u32 qpn)
 			free_overflow(place.index);
 		return {};
 	}
-	// The first entry of the chain is removed, so the second one is moved to its place.
+	// The first entry of the chain is removed: copy the second one to its place.
 	if (next >= table_size_)
 		return kern::Error{-EPROTO};
 	Mailbox &second = neighbour_;

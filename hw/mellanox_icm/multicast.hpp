@@ -11,14 +11,14 @@
 namespace mellanox_icm
 {
 
-/* A card's format of the number of members in an entry of a group, and of the words of members. */
+/* A card's format of a group's number of members, and of the flags of a member. */
 class GroupFormat
 {
 public:
-	virtual u32 count(const u8 *entry, u32 room) const = 0;
-	/* The caller has already written the new members. */
-	virtual void set_count(u8 *entry, u32 count, u32 room) const = 0;
-	/* Returns the word of a member without its number. */
+	virtual u32 count(const u8 *entry, u32 max_members) const = 0;
+	/* Sets the number of members. The caller has already written the members. */
+	virtual void set_count(u8 *entry, u32 count, u32 max_members) const = 0;
+	/* Returns a member's word without its QP number. */
 	virtual u32 member_flags(bool block_loopback) const = 0;
 
 protected:
@@ -29,24 +29,25 @@ class MulticastGroups
 {
 public:
 	/*
-	 * table: where it lies; its first half is the hash table. format: stays. May sleep. Errors:
-	 * ENOMEM.
+	 * table: the table in ICM; its first half is the hash table. format: must outlive this
+	 * object. May sleep. Errors: ENOMEM.
 	 */
 	static kern::Result<kern::Owned<MulticastGroups>>
 	create(CommandInterface &commands, const IcmExtent &table, const GroupFormat &format);
 
 	/*
-	 * block_loopback: the QP must not receive its own packets. owner: the user on whose behalf
-	 * it is attached. A program can choose MGIDs freely. It can add no group to a chain, or to
-	 * the part of the table behind the hash table, that is three quarters full, so that it
-	 * cannot keep the kernel out of a group. Errors: ENOMEM for a full group, table or chain.
-	 * May sleep.
+	 * Adds a QP to a group. block_loopback: the QP must not receive its own packets. owner: the
+	 * kernel or a program, on whose behalf the QP is attached. A program can choose MGIDs
+	 * freely. So it cannot add a group to a chain, or to the overflow part of the table, that
+	 * is three quarters full; a quarter is left to the kernel. Errors: ENOMEM if the group,
+	 * table or chain is full. May sleep.
 	 */
 	kern::Result<> attach(const ib_gid &gid, u32 qpn, bool block_loopback,
 			      ib_mcast_owner owner);
 	/*
-	 * Succeeds after the card has failed. Needs no memory, because destroying a QP has to
-	 * detach it from its groups. Errors: EINVAL for a QP that is not in; those of commands.
+	 * Removes a QP from a group. Succeeds after the card has failed. Allocates no memory,
+	 * because destroying a QP must be able to detach it from its groups. Errors: EINVAL for a
+	 * QP that is not in the group; those of commands.
 	 */
 	kern::Result<> detach(const ib_gid &gid, u32 qpn);
 
@@ -55,20 +56,27 @@ public:
 	u32 members_per_group() const { return members_; }
 
 private:
-	/* A place in a chain: the group's own entry, or where one would go. */
+	/*
+	 * A position in a chain: that of the group, or the end of the chain if the group was not
+	 * found.
+	 */
 	struct Place {
 		u32 index;
-		u32 previous; // the entry whose `next` names index; none for the chain's head
-		u32 length;   // length of the part of the chain that was traversed
+		u32 previous; // the entry whose `next` is index; none for the head of the chain
+		u32 length;   // the number of entries that were read
 		bool found;
 	};
 	/*
-	 * Entries of a chain. The card walks it for each packet, and the driver, with the lock
-	 * held, for each change; a program that chooses MGIDs by their hash could make it as long
-	 * as the table. With other MGIDs, eight thousand groups have no chain of half that length.
+	 * Maximum numbers of entries in a chain. The card walks the chain for each packet, and the
+	 * driver for each change with the lock held. Without a limit, a program that chooses MGIDs
+	 * by their hash could make it as long as the table. With other MGIDs, eight thousand groups
+	 * have no chain of half this length.
 	 */
 	static constexpr u32 longest_chain = 32, longest_for_program = 24;
-	/* Entries behind the hash table that a program may fill. */
+	/*
+	 * A program may add an entry to the overflow part only while fewer entries than this are
+	 * used.
+	 */
 	u32 overflow_for_program() const
 	{
 		const u32 all = table_size_ - hash_size_;

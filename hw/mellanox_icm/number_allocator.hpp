@@ -8,8 +8,8 @@ namespace mellanox_icm
 {
 
 /*
- * Allocates each number of [first, end) to one owner at a time. All other numbers are used before a
- * freed one is allocated again, so that a late packet or event for a destroyed object does not
+ * Allocates each number in [first, end) to one owner at a time. A freed number is allocated again
+ * only after all other free numbers, so that a late packet or event for a destroyed object does not
  * reach a new one.
  *
  * Context: any; the lock is a leaf.
@@ -61,7 +61,7 @@ private:
 
 	bool taken(u32 number) const { return words_[number / 64] >> number % 64 & 1; }
 
-	/* The first free number of [from, to), or end_. */
+	/* Returns the first free number in [from, to), or end_. */
 	u32 find(u32 from, u32 to) const
 	{
 		while (from < to) {

@@ -8,6 +8,7 @@
 namespace mellanox_icm
 {
 
+// Returns the bit of an event type in the parameter of MAP_EQ.
 constexpr u64 event_bit(hw::mellanox_icm::EventType type)
 {
 	return u64{1} << static_cast<unsigned int>(type);
@@ -25,8 +26,8 @@ constexpr u64 async_events = [] {
 }();
 
 /*
- * Reports events of a QP, CQ or SRQ. An event for an object that does not exist was raised before
- * it was destroyed. Context: hard interrupt.
+ * Reports an event of a QP, CQ or SRQ to its consumer. If the object does not exist, the event was
+ * raised before the object was destroyed. Context: hard interrupt.
  */
 template<class Hca>
 void object_event(Hca &hca, hw::mellanox_icm::EventType type, u32 number)

@@ -15,8 +15,8 @@ constexpr size_t largest_piece = 256 * 1024;
 
 kern::Result<PageArea> PageArea::create(struct device *dma_device, size_t bytes)
 {
-	// The size of piece that can be had now; it only falls. One list for the worst case would
-	// be large, so a second pass with smaller pieces starts over.
+	// Try ever smaller blocks. With each size, the allocation starts from the beginning,
+	// because an array for the smallest size would be large.
 	for (size_t piece = largest_piece; piece >= card_page; piece /= 4) {
 		PageArea area;
 		area.pieces_ = KERN_TRY(kern::make_array<Piece>(kern::Gfp::kernel,
@@ -64,7 +64,7 @@ kern::Result<> PageArea::map(CommandInterface &commands, hw::mellanox_icm::Opcod
 	return {};
 }
 
-kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_address)
+kern::Result<> map_program_page(CommandInterface &commands, u64 icm_address, u64 bus_address)
 {
 	using hw::mellanox_icm::PageMapping;
 	auto mailbox = KERN_TRY(commands.mailbox(PageMapping::size));
@@ -74,7 +74,7 @@ kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_ad
 				   mailbox);
 }
 
-void take_back_page(CommandInterface &commands, u64 icm_address)
+void unmap_program_page(CommandInterface &commands, u64 icm_address)
 {
 	kern::ignore(commands.execute_closing({.opcode = hw::mellanox_icm::Opcode::unmap_icm,
 					       .in_modifier = 1,

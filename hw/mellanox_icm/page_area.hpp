@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Host memory that the driver gives to the card, in pieces as large as can be allocated.
+// Host memory that the driver gives to the card, in blocks as large as can be allocated.
 #pragma once
 #include <kern/dma.hpp>
 #include <kern/memory.hpp>
@@ -9,8 +9,8 @@ namespace mellanox_icm
 {
 
 /*
- * Zeroed memory of a given size, which is contiguous for the card once it is mapped. It must not be
- * destroyed before the card has unmapped it or has been reset.
+ * Zeroed memory of a given size, which is contiguous in the card's address space when it is mapped.
+ * It must not be destroyed before the card has unmapped it or has been reset.
  */
 class PageArea
 {
@@ -23,18 +23,18 @@ public:
 	PageArea &operator=(PageArea &&) = default;
 
 	/*
-	 * MAP_FA, MAP_ICM_AUX or MAP_ICM: gives all of it to the card, in as many commands as it
-	 * takes. icm_address: where in ICM, for MAP_ICM only.
+	 * Gives all memory to the card (MAP_FA, MAP_ICM_AUX or MAP_ICM), with as many commands as
+	 * necessary. icm_address: the address in ICM, only for MAP_ICM.
 	 */
 	kern::Result<> map(CommandInterface &commands, hw::mellanox_icm::Opcode opcode,
 			   u64 icm_address = 0) const;
 
 	/*
-	 * The CPU's address of byte `offset`; pieces are at least a page, so nothing aligned below
-	 * that is split.
+	 * Returns the CPU's address of byte `offset`. Blocks have at least the size of a page, so
+	 * an object that is aligned within a page is contiguous.
 	 */
 	u8 *at(size_t offset) const { return from(offset).data(); }
-	/* Returns the bytes from the offset to the end of the piece. */
+	/* Returns the memory from the offset to the end of its block. */
 	std::span<u8> from(size_t offset) const;
 	size_t bytes() const { return bytes_; }
 
@@ -43,18 +43,18 @@ private:
 		kern::DmaBuffer buffer;
 		size_t start;
 	};
-	/* A chunk of ICM of the usual size has few; the firmware's area may have more. */
+	/* A chunk of ICM usually has few blocks; the firmware's area may have more. */
 	kern::OwnedArray<Piece> pieces_;
 	size_t count_ = 0;
 	size_t bytes_ = 0;
 };
 
 /*
- * MAP_ICM of a page of a program, which the card uses until take_back_page(). Errors: those of
- * commands. May sleep.
+ * Maps a page of a program into ICM (MAP_ICM). The card uses it until unmap_program_page(). Errors:
+ * those of commands. May sleep.
  */
-kern::Result<> lend_page(CommandInterface &commands, u64 icm_address, u64 bus_address);
-/* UNMAP_ICM. A card that does not release the page counts as failed. May sleep. */
-void take_back_page(CommandInterface &commands, u64 icm_address);
+kern::Result<> map_program_page(CommandInterface &commands, u64 icm_address, u64 bus_address);
+/* Unmaps the page (UNMAP_ICM). A card that does not release it counts as failed. May sleep. */
+void unmap_program_page(CommandInterface &commands, u64 icm_address);
 
 } // namespace mellanox_icm

@@ -13,8 +13,8 @@ constexpr u32 guids_per_block = 8;
 constexpr u32 pkeys_per_block = 32;
 
 /*
- * The order in which simultaneous events are reported: losses first, requests of the subnet manager
- * last.
+ * The order in which events that occurred together are reported: losses first, requests of the
+ * subnet manager last.
  */
 constexpr ib_event_type event_order[] = {
 	IB_EVENT_PORT_ERR,  IB_EVENT_LID_CHANGE,  IB_EVENT_PKEY_CHANGE,       IB_EVENT_GID_CHANGE,
@@ -60,7 +60,7 @@ kern::Result<> Port::read_tables()
 	for (u32 first = 0; first < capabilities_.gids; first += guids_per_block) {
 		const auto got = get_attribute(commands_, number_, ib::attr_guid_info,
 					       first / guids_per_block, smp);
-		// The agent may have fewer entries than the card's tables: entries that it refuses
+		// The agent may have fewer entries than the driver's table: entries that it refuses
 		// are not assigned.
 		if (!got && (first == 0 || got.error() != -EIO || commands_.failed()))
 			return got;
@@ -98,7 +98,7 @@ void Port::close()
 	if (!open_)
 		return;
 	open_ = false;
-	// A port that does not close is closed by CLOSE_HCA or the reset.
+	// If this fails, CLOSE_HCA or the reset closes the port.
 	kern::ignore(control_.close(number_));
 }
 
@@ -127,7 +127,7 @@ kern::Result<> Port::query(ib_port_attr &attr)
 	attr.init_type_reply = static_cast<u8>(info.init_reply_mtu_cap >> 4);
 	attr.active_width = info.link_width_active;
 	attr.phys_state = static_cast<u8>(info.phys_state());
-	// A link that is down has no speed; the slowest is reported.
+	// A link that is down has no speed. The lowest speed is reported.
 	attr.active_speed =
 		attr.state == IB_PORT_DOWN ? static_cast<u16>(IB_SPEED_SDR) : info.speed_active();
 	return {};
@@ -172,7 +172,7 @@ kern::Result<ib::PerfMad> Port::performance(ib::PerfAttribute attribute)
 	mad.header.class_version = ib::perf_class_version;
 	mad.header.method = static_cast<u8>(ib::MadMethod::get);
 	mad.header.attr_id = attribute;
-	// PortSelect is the second byte of each attribute that counts (IBA 16.1.3).
+	// PortSelect is the second byte of each counter attribute (IBA 16.1.3).
 	static_assert(__builtin_offsetof(ib::PortCounters, port_select) == 1 &&
 		      __builtin_offsetof(ib::PortCountersExtended, port_select) == 1);
 	mad.data[1] = static_cast<u8>(number_);
@@ -201,7 +201,8 @@ void Port::dump(kern::debugfs::Output &out)
 
 void Port::changed(u32 events)
 {
-	// If both events have occurred, only the later one describes the current state.
+	// If the port was reported both up and down, only the later event describes the current
+	// state.
 	constexpr u32 up = 1u << IB_EVENT_PORT_ACTIVE, down = 1u << IB_EVENT_PORT_ERR;
 	if (events & up)
 		pending_.fetch_or(up);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port: its attributes as reported by the card's agents, and its events.
+// A port: its attributes as the card's agents report them, and its events.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/debugfs.hpp>
@@ -20,7 +20,10 @@ struct PortCapabilities {
 	u32 max_vls;
 };
 
-/* Operations on a port that differ by kind of card. May sleep. Errors: those of commands. */
+/*
+ * Operations on a port that differ between the kinds of cards. May sleep. Errors: those of
+ * commands.
+ */
 class PortControl
 {
 public:
@@ -34,7 +37,7 @@ protected:
 	~PortControl() = default;
 };
 
-/* Tables used to build the headers of management packets. */
+/* The port's tables that are needed to build the headers of management packets. */
 struct PortTables {
 	u64 gid_prefix;
 	u64 guids[128];
@@ -55,11 +58,17 @@ public:
 	u32 number() const { return number_; }
 	const PortCapabilities &capabilities() const { return capabilities_; }
 
-	/* The link may come up. */
+	/*
+	 * Enables the link, which may then become active; close() disables it. May sleep. Errors:
+	 * those of commands.
+	 */
 	kern::Result<> open();
 	void close();
 
-	/* The verbs. May sleep. Errors: EINVAL for an index out of range, those of commands. */
+	/*
+	 * These implement the verbs. May sleep. Errors: EINVAL for an index out of range, those of
+	 * commands.
+	 */
 	kern::Result<> query(ib_port_attr &attr);
 	kern::Result<ib_gid> gid(u32 index);
 	kern::Result<u16> pkey(u32 index);
@@ -73,7 +82,7 @@ public:
 	/* For debugfs: the traffic of the port. May sleep. */
 	void dump(kern::debugfs::Output &out);
 
-	/* Calls body(tables) with them held still. Any context. */
+	/* Calls body(tables) with the lock that protects the tables held. Context: any. */
 	template<class Body>
 	decltype(auto) with_tables(Body body)
 	{
@@ -81,16 +90,16 @@ public:
 		return body(const_cast<const PortTables &>(*tables_));
 	}
 
-	/* Reads the tables again at once. May sleep. Errors: those of commands. */
+	/* Reads the tables from the card. May sleep. Errors: those of commands. */
 	kern::Result<> read_tables();
 	/*
-	 * Something has changed: the tables are read again, and then `events` (bits by
-	 * ib_event_type) are reported. Any context.
+	 * Called when something has changed: schedules work that reads the tables and then reports
+	 * `events` (a mask of bits by ib_event_type). Context: any.
 	 */
 	void changed(u32 events);
 	/*
-	 * Sets the device to notify; nullptr for none, after which no notification is made. May
-	 * sleep.
+	 * Sets the device whose events are reported. nullptr ends the reports; none is in progress
+	 * when this returns. May sleep.
 	 */
 	void set_device(ib_device *device);
 
@@ -104,7 +113,7 @@ private:
 	u32 number_;
 	PortCapabilities capabilities_;
 	u32 log_max_message_;
-	/* Serializes readers, so that a reader that started later has newer values. */
+	/* Serializes read_tables(), so that a call that starts later stores the newer values. */
 	kern::Mutex read_lock_;
 	kern::IrqSpinLock tables_lock_;
 	kern::Owned<PortTables> tables_;

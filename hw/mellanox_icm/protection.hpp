@@ -12,7 +12,7 @@ struct Pd {
 	Number number;
 };
 
-/* 0, which no domain has, for a QP without one. */
+/* Returns the number of a protection domain. A QP without one gets 0, which no domain has. */
 inline u32 pd_number(ib_pd *pd)
 {
 	return pd ? Pd::Object::state(pd).number.value() : 0;

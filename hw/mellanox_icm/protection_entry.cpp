@@ -34,8 +34,8 @@ kern::Result<> ProtectionEntry::close()
 {
 	if (!live_)
 		return {};
-	// Windows may be bound to it. Any other refusal is the end of the card, which then knows no
-	// keys any more.
+	// If windows are bound to the region, it remains. After any other refusal the card counts
+	// as failed, and cannot use the key any more.
 	const auto closed = commands_->execute_closing({.opcode = Opcode::hw2sw_mpt,
 							.in_modifier = number_.value(),
 							.op_modifier = 1,

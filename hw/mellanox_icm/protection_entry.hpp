@@ -9,7 +9,10 @@
 namespace mellanox_icm
 {
 
-/* A memory key's entry in the card's protection table, from SW2HW_MPT to HW2SW_MPT. */
+/*
+ * A memory key's entry in the card's protection table. The card owns it from SW2HW_MPT to
+ * HW2SW_MPT.
+ */
 class ProtectionEntry
 {
 public:
@@ -30,16 +33,22 @@ public:
 	~ProtectionEntry() { kern::ignore(close()); }
 
 	/*
-	 * table: the card's protection table, which has the numbers. Errors: ENOSPC, ENOMEM, those
-	 * of commands. May sleep.
+	 * Allocates an entry. table: the card's protection table, which the numbers index. Errors:
+	 * ENOSPC, ENOMEM, those of commands. May sleep.
 	 */
 	static kern::Result<ProtectionEntry> create(CommandInterface &commands,
 						    NumberAllocator &numbers, IcmTable &table);
-	/* entry: MptEntry without its key. May sleep. */
+	/*
+	 * Passes the entry to the card. entry: MptEntry without its key. Errors: those of commands.
+	 * May sleep.
+	 */
 	kern::Result<> open(const u8 *entry);
-	/* EBUSY while windows are bound to it; it then stays. May sleep. */
+	/*
+	 * Takes the entry back from the card. Errors: EBUSY if windows are bound to the region; the
+	 * card then keeps the entry. May sleep.
+	 */
 	kern::Result<> close();
-	/* The first key: the variant changes with registrations. */
+	/* Returns the first key. Later registrations change its lowest byte. */
 	u32 key() const { return number_.value() << 8; }
 
 private:
@@ -49,11 +58,11 @@ private:
 	bool live_ = false;
 };
 
-/*
- * Sets the fields common to all kinds of regions; `entry` must be zero. access: as in the verbs.
- */
+/* Sets the fields common to all kinds of regions. `entry` must be zero. access: as in the verbs. */
 void put_region(u8 *entry, u32 pd, int access);
-/* Does the same for a region of all memory, by bus addresses. */
+/*
+ * Sets the fields of a region of all memory, addressed by bus addresses. Otherwise as put_region().
+ */
 void put_all_memory(u8 *entry, u32 pd, int access);
 
 } // namespace mellanox_icm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Conversion of QP attributes to a card's context and back: fields that all cards have, although
-// not in the same places. Context and Path are a card's layouts.
+// Conversion of QP attributes to a card's QP context and back: the fields that all cards have, at
+// different positions. Context and Path are a card's layouts.
 #pragma once
 #include <hw/mellanox_icm/commands.hpp>
 #include <hw/mellanox_icm/contexts.hpp>
@@ -13,7 +13,7 @@
 namespace mellanox_icm
 {
 
-/* Returns the exponent of the smallest power of two that is at least count; 0 for 0 and 1. */
+/* Returns log2 of count, rounded up; 0 for 0 and 1. */
 constexpr u32 log_reads(u32 count)
 {
 	u32 log = 0;
@@ -22,7 +22,7 @@ constexpr u32 log_reads(u32 count)
 	return log;
 }
 
-/* LIDs and global route of an address path, which is zero before. */
+/* Writes the LIDs and the global route of an address. `path` must be zero. */
 template<class Path>
 void put_route(u8 *path, const rdma_ah_attr &address)
 {
@@ -38,7 +38,7 @@ void put_route(u8 *path, const rdma_ah_attr &address)
 	}
 }
 
-/* Converts in the other direction. */
+/* Reads them from a path. */
 template<class Path>
 void get_route(const u8 *path, rdma_ah_attr &address)
 {
@@ -57,8 +57,8 @@ void get_route(const u8 *path, rdma_ah_attr &address)
 
 /*
  * Writes the attributes in `mask` whose format is the same on all cards. Returns the mask of
- * optional parameters, without which the card would ignore some of them. Errors: EINVAL for more
- * reads than the card supports.
+ * optional parameters; without their bits, the card would ignore some of the attributes. Errors:
+ * EINVAL for more reads than the card supports.
  */
 template<class Context, class Path, class Capabilities>
 kern::Result<u32> put_plain_attributes(u8 *context, const Capabilities &cap, const ib_qp_attr &attr,
@@ -106,7 +106,7 @@ kern::Result<u32> put_plain_attributes(u8 *context, const Capabilities &cap, con
 	return optional;
 }
 
-/* Reads them, and the access rights, from a context. */
+/* Reads these attributes and the access rights from a context. */
 template<class Context, class Path>
 void get_plain_attributes(const u8 *context, ib_qp_attr &attr)
 {
@@ -128,8 +128,8 @@ void get_plain_attributes(const u8 *context, ib_qp_attr &attr)
 }
 
 /*
- * Sets the operations that the peer may use: each needs the right (enum ib_access_flags), and reads
- * and atomics also need responder resources. Returns the optional-parameter mask.
+ * Sets the operations that the peer may use. Each operation needs its right (enum ib_access_flags);
+ * reads and atomics also need responder resources. Returns the mask of optional parameters.
  */
 template<class Context>
 u32 put_access(u8 *context, u32 access, u32 reads)
@@ -142,8 +142,8 @@ u32 put_access(u8 *context, u32 access, u32 reads)
 }
 
 /*
- * The driver saves these attributes of a QP because later transitions need some of them again, and
- * special QPs build their packets from others.
+ * Attributes of a QP that the driver saves, because a later transition needs them again or because
+ * the driver builds the packets of special QPs from them.
  */
 struct SavedAttributes {
 	u32 port = 0;
@@ -165,7 +165,10 @@ struct SavedAttributes {
 		if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
 			max_dest_reads = attr.max_dest_rd_atomic;
 	}
-	/* A change of one of both attributes, which the card takes together: as put_access(). */
+	/*
+	 * Writes both attributes if one of them changes, because the card takes them together.
+	 * Returns as put_access() does, or 0.
+	 */
 	template<class Context>
 	u32 put_access_change(u8 *context, const ib_qp_attr &attr, int mask) const
 	{
@@ -180,18 +183,15 @@ struct SavedAttributes {
 };
 
 /*
- * Makes the card flush a QP's requests, and waits until it has. The QP is moved to ERR, unless it
- * is already in error (in_error). The card flushes asynchronously; its counters show when it has
+ * Makes the card flush a QP's requests, and waits until it has. Moves the QP to ERR, unless it is
+ * already in error (in_error). The card flushes asynchronously; its counters show when it has
  * finished (Documentation/connectx.rst, "Transitions"). May sleep.
  */
 template<class Context, class Hca>
 void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
 		    const ReceiveQueue &rq)
 {
-	/*
-	 * Time after which a card that has not flushed the requests of a QP is assumed not to do
-	 * so.
-	 */
+	/* Time limit for the flush. */
 	constexpr unsigned int flush_ms = 5000;
 	const kern::Deadline deadline = kern::Deadline::in_ms(flush_ms);
 	kern::Result<> asked;
@@ -207,7 +207,7 @@ void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
 		asked = hca.commands().execute_out(
 			{.opcode = hw::mellanox_icm::Opcode::query_qp, .in_modifier = number},
 			mailbox.value());
-		/* If the card has failed, the mailbox is lost as well. */
+		/* If the card has failed, the mailbox was abandoned. */
 		if (!asked.ok())
 			break;
 		const u8 *const context =

@@ -14,22 +14,22 @@ namespace mellanox_icm
 {
 
 /*
- * Base class of a card's own QP. It has no data members, because the order of those of Own decides
- * what posting a request costs. Context is the card's layout of a QP's context. Own has
+ * Base class of a card's own QP. It has no data members, because the order of the members of Own
+ * determines the cost of posting a request. Context is the card's layout of a QP context. Own has
  *
  *	using CompletionQueue = ...;
  *	static constexpr size_t mailbox_size;	// of the commands of transitions
- *	static constexpr u8 reset_modifier;	// of TO_RST: from any state, and without output
+ *	static constexpr u8 reset_modifier;	// of TO_RST: from any state, without output
  *
- *	SendQueue sq;			// without a ring if it is a program's
+ *	SendQueue sq;			// has no ring if the QP is a program's
  *	ReceiveQueue rq;
  *	Srq *srq;
  *	ib_qp &verbs_;
  *	Hca &hca_;
  *	u32 number_;
- *	Number qpn_;			// not of a special QP
+ *	Number qpn_;			// empty for a special QP
  *	QpKind kind_;
- *	bool in_tables_;		// events and completions find it
+ *	bool in_tables_;		// events and completions can find the QP
  *	kern::Mutex state_lock_;
  *	ib_qp_state state_;
  *	SavedAttributes saved_;
@@ -38,7 +38,7 @@ namespace mellanox_icm
  *
  *	void reset_queues();
  *	void fill_static_context(u8 *context);	// attributes that only RESET -> INIT sets
- *	// Other attributes of a transition. Returns the mask of optional parameters.
+ *	// Writes the other attributes of a transition. Returns the mask of optional parameters.
  *	kern::Result<u32> put_transition(u8 *context, ib_qp_state to, const ib_qp_attr &attr,
  *					 int mask);
  *	void get_attributes(const u8 *context, ib_qp_attr &attr);	// attr.qp_state is set
@@ -48,15 +48,18 @@ class QpControl
 {
 public:
 	/*
-	 * Removes the QP from the card. No event or completion of it follows, except those that
-	 * remain in its CQs, whose number this returns. May sleep.
+	 * Removes the QP from the card. Afterwards, no event or completion of it arrives, except
+	 * those that remain in its CQs; returns their number. May sleep.
 	 */
 	u32 stop();
 	kern::Result<> modify(const ib_qp_attr &attr, int mask);
 	kern::Result<> query(ib_qp_attr &attr, ib_qp_init_attr &init);
 
 	ib_qp &verbs() const { return own().verbs_; }
-	/* The hardware's number, which for SMI and GSI is not the verbs' (MGMT-02). */
+	/*
+	 * Returns the hardware's number, which differs from the verbs' number for SMI and GSI
+	 * (MGMT-02).
+	 */
 	u32 number() const { return own().number_; }
 	QpKind kind() const { return own().kind_; }
 
@@ -64,16 +67,18 @@ protected:
 	~QpControl() = default;
 
 	/*
-	 * Takes room for the QP's events, and the number of the port's special QP or a free one, to
-	 * which `flags` are added. Errors: EBUSY for a special QP that exists; ENOSPC, ENOMEM,
-	 * EDQUOT. May sleep.
+	 * Reserves entries for the QP's events, and allocates its number: that of the port's
+	 * special QP, or a free number combined with `flags`. Errors: EBUSY for a special QP that
+	 * exists; ENOSPC, ENOMEM, EDQUOT. May sleep.
 	 */
 	kern::Result<> take_number(const ib_qp_init_attr &attr, u32 flags = 0);
-	/* From now on events and completions find the QP. */
+	/* Adds the QP to the tables, so that events and completions can find it. */
 	void enter_tables();
-	/* The first part of stop(): the card does not access the QP's memory any more. */
+	/*
+	 * The first part of stop(): afterwards the card does not access the QP's memory any more.
+	 */
 	void leave_card();
-	/* The port of a transition's primary path. */
+	/* Returns the port of a transition's primary path. */
 	u32 port_of(const ib_qp_attr &attr, int mask) const
 	{
 		return own().kind_ != QpKind::special && (mask & IB_QP_PORT) ? attr.port_num
@@ -87,7 +92,7 @@ private:
 			       const ib_qp_attr &attr, int mask);
 	/*
 	 * Makes the card flush all outstanding requests, and waits until it has. Only the card
-	 * knows which of the requests without a completion are done, and which are not.
+	 * knows which of the requests without a completion it has executed.
 	 */
 	void flush(bool in_error);
 };
@@ -97,7 +102,7 @@ kern::Result<> QpControl<Own, Context>::take_number(const ib_qp_init_attr &attr,
 {
 	Own &own = this->own();
 	own.event_capacity_ =
-		KERN_TRY(own.hca_.events().take_async_room(qp_events, own.verbs_.res.user));
+		KERN_TRY(own.hca_.events().reserve_async_entries(qp_events, own.verbs_.res.user));
 	if (own.kind_ == QpKind::special) {
 		const bool gsi = attr.qp_type == IB_QPT_GSI;
 		own.number_ = own.hca_.special_qpn(gsi, attr.port_num);
@@ -118,7 +123,7 @@ void QpControl<Own, Context>::enter_tables()
 	using Cq = typename Own::CompletionQueue;
 	Own &own = this->own();
 	kern::write_once(own.hca_.qp_entry(own.number_).qp, &own);
-	// An XRC target has no CQs, and an XRC initiator no CQ of receives.
+	// An XRC target has no CQs, and an XRC initiator has no receive CQ.
 	if (own.verbs_.send_cq)
 		Cq::of(own.verbs_.send_cq).attach(own, true);
 	if (own.verbs_.recv_cq)
@@ -133,10 +138,11 @@ void QpControl<Own, Context>::flush(bool in_error)
 	const SendQueue &sq = own.sq;
 	const ReceiveQueue &rq = own.rq;
 	const bool drained = sq.posted_head() == sq.tail && rq.posted_head() == rq.tail;
-	// A program's library cleans its CQs of a QP that it destroys.
+	// A program's library removes the completions of a destroyed QP from its CQs.
 	if (own.verbs_.res.user)
 		return;
-	// SRQ entries used by a partial message are outstanding, too, and are not reported here.
+	// An SRQ entry that a partial message occupies is outstanding, too, but is not counted
+	// here.
 	if (own.hca_.failed() || (drained && !own.srq && own.verbs_.qp_type != IB_QPT_XRC_TGT))
 		return;
 	flush_requests<Context>(own.hca_, own.number_, in_error, sq, rq);
@@ -172,10 +178,10 @@ u32 QpControl<Own, Context>::stop()
 		left += Cq::of(own.verbs_.send_cq).detach(own, true);
 	kern::write_once(own.hca_.qp_entry(own.number_).qp, nullptr);
 	own.in_tables_ = false;
-	// A handler may still post.
+	// A completion handler may still post requests; they are refused from now on.
 	close_queue(own.sq);
 	close_queue(own.rq);
-	// An asynchronous event may still be on its way to the consumer.
+	// Wait for handlers of asynchronous events that may still use the QP.
 	own.hca_.synchronize_events();
 	return left;
 }
@@ -222,7 +228,7 @@ kern::Result<> QpControl<Own, Context>::modify(const ib_qp_attr &attr, int mask)
 	Own &own = this->own();
 	const ib_qp &verbs = own.verbs_;
 	kern::Guard guard(own.state_lock_);
-	// The card itself may have moved the QP to SQE; the caller then says so.
+	// The card may have moved the QP to SQE; the caller then passes the current state.
 	const ib_qp_state from = mask & IB_QP_CUR_STATE ? attr.cur_qp_state : own.state_;
 	const ib_qp_state to = mask & IB_QP_STATE ? attr.qp_state : from;
 
@@ -231,7 +237,7 @@ kern::Result<> QpControl<Own, Context>::modify(const ib_qp_attr &attr, int mask)
 	if (from == IB_QPS_RESET && to == IB_QPS_RESET)
 		return {};
 	const Opcode opcode = KERN_TRY(transition_command(from, to));
-	// After the card has failed, only flushing and destroying are left to do.
+	// After the card has failed, a QP can only be flushed and destroyed.
 	if (!own.hca_.failed() || (to != IB_QPS_ERR && to != IB_QPS_RESET)) {
 		if (opcode == Opcode::rst2init_qp)
 			own.reset_queues();

@@ -14,7 +14,10 @@ using wire::Opcode;
 constexpr unsigned int states = IB_QPS_ERR + 1;
 constexpr u16 none = 0;
 
-/* Indexed by state before and after. Every state except RESET may go to RESET and to ERR. */
+/*
+ * Indexed by the states before and after the transition. RESET and ERR can be reached from every
+ * state, except ERR from RESET.
+ */
 struct Commands {
 	u16 opcode[states][states];
 

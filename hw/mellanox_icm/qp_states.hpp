@@ -23,16 +23,16 @@ QpKind kind_of(ib_qp_type type);
 hw::mellanox_icm::ServiceType service_of(ib_qp_type type);
 
 /*
- * The command that takes a QP from one state to another. Errors: EINVAL where there is none. RESET
- * to RESET is no command either; the caller sees to it.
+ * Returns the command that moves a QP from one state to another. Errors: EINVAL if there is none.
+ * The caller handles RESET to RESET, for which the card has no command.
  */
 kern::Result<hw::mellanox_icm::Opcode> transition_command(ib_qp_state from, ib_qp_state to);
 
 /*
- * Completion method of a transition. On the way to RTS the card only takes the QP's attributes, and
- * the events of a QP in that phase may come at any time: a connection needs four such transitions,
- * and would sleep in each. All others are followed by an event that must be handled first, or by
- * freeing memory.
+ * Returns how the command of a transition completes. Up to RTS, the card only stores the QP's
+ * attributes, and no event of the QP must be handled first. A connection needs four such commands,
+ * so they are polled, and the caller need not sleep in each. Before all other transitions complete,
+ * earlier events must be handled, because the caller may free memory.
  */
 constexpr Answer answer_of(hw::mellanox_icm::Opcode transition)
 {
@@ -47,7 +47,10 @@ constexpr Answer answer_of(hw::mellanox_icm::Opcode transition)
 	}
 }
 
-/* The verbs state for the card's state, and whether it is still draining. */
+/*
+ * Returns the verbs' state for a card's state; the caller must check whether the QP is still
+ * draining.
+ */
 ib_qp_state verbs_state(hw::mellanox_icm::QpState state);
 
 } // namespace mellanox_icm

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts work requests to descriptors: segments that all cards of the family read in the same
-// form. Fast path.
+// Converts work requests to descriptors: the segments whose format is the same on all cards of the
+// family. Fast path.
 #pragma once
 #include <hw/mellanox_icm/wqe.hpp>
 #include <kern/abi/trace.h>
@@ -11,18 +11,21 @@ namespace mellanox_icm
 {
 
 /*
- * Attributes of a send request by opcode: the card's opcode, and the segments before the data.
- * Plain opcodes need no second check.
+ * Attributes of a send request by its opcode: the card's opcode, and the segments before the data.
+ * Common opcodes need no second check.
  */
 class SendShapes
 {
 public:
 	static constexpr u8 opcode_mask = 0x1f;
-	/* The remote address. */
+	/* The request has a remote address segment. */
 	static constexpr u8 remote = 1u << 5;
-	/* No segment; but the last word of the first segment is immediate data. */
+	/*
+	 * The request has no additional segment, but the last word of the first segment is
+	 * immediate data.
+	 */
 	static constexpr u8 immediate = 1u << 6;
-	/* None of these alone, or not a request that is known. */
+	/* The request needs other segments, or its opcode is unknown. */
 	static constexpr u8 other = 1u << 7;
 
 	u8 of[IB_WR_REG_MR + 1];
@@ -53,7 +56,10 @@ public:
 };
 inline constexpr SendShapes send_shapes;
 
-/* A request's flags word by its ib_send_flags, as it lies in memory. Card: the bits of its word. */
+/*
+ * A request's flags word in memory format, indexed by its ib_send_flags. Card: the bits of the
+ * card's word.
+ */
 template<class Card>
 class SendFlagWords
 {
@@ -75,14 +81,16 @@ public:
 	}
 };
 
-/* True if the queue accepts a request: its opcode must be one of send_shapes. */
+/*
+ * Returns true if the queue may accept the request. send_shapes must have an entry for the opcode.
+ */
 [[gnu::always_inline]] inline bool fits(const SendQueue &sq, const ib_send_wr &wr)
 {
 	return static_cast<u32>(wr.opcode) <= IB_WR_REG_MR &&
 	       static_cast<u32>(wr.num_sge) <= sq.max_sge;
 }
 
-/* Each writes a segment and returns the place of the next. */
+/* These functions write a segment, and return the address of the next. */
 inline u8 *put_remote_address(u8 *at, u64 address, u32 rkey)
 {
 	auto *segment = reinterpret_cast<hw::mellanox_icm::WqeRemoteAddress *>(at);
@@ -119,8 +127,8 @@ inline u8 *put_data(u8 *at, const ib_sge *sge, int count)
 }
 
 /*
- * The memory of a receive of at most `max_sge` pieces, and the end of the list where it is shorter:
- * its length.
+ * Writes the data segments of a receive request with at most `max_sge` segments, and the end marker
+ * of a shorter list. Returns the total length.
  */
 [[gnu::always_inline]] inline u32 put_receive(u8 *at, const ib_recv_wr &wr, u32 max_sge)
 {
@@ -137,7 +145,7 @@ inline u8 *put_data(u8 *at, const ib_sge *sge, int count)
 	return length;
 }
 
-/* post_recv, of descriptors whose segments begin behind `head_bytes`. Any context. */
+/* Implements post_recv for descriptors whose segments begin after `head_bytes`. Context: any. */
 template<u32 head_bytes, class Hca>
 [[gnu::always_inline]] inline int post_receives(ReceiveQueue &rq, Hca &hca, const ib_recv_wr *wr,
 						const ib_recv_wr **bad)
@@ -175,7 +183,7 @@ template<u32 head_bytes, class Hca>
 	return error;
 }
 
-/* A doorbell has been rung, and the card has failed or tracing is enabled. */
+/* Called after a doorbell if the card has failed or tracing is enabled. */
 template<class Hca>
 [[gnu::noinline, gnu::cold]] void post_slow_path(Hca &hca, const ib_qp &qp)
 {

@@ -10,12 +10,11 @@ namespace mellanox_icm
 {
 
 /*
- * Base class of a card's own SRQ. Own creates the ring and writes the links in the format of its
- * card:
+ * Base class of a card's own SRQ. Own creates the ring, and writes the links in its card's format:
  *
- *	void put_link(u32 index, u32 next);	// into entry `index`: `next` is the one after it
+ *	void put_link(u32 index, u32 next);	// entry `next` follows entry `index`
  *
- * Context: the card's layout of an SRQ's context.
+ * Context: the card's layout of an SRQ context.
  */
 template<class Own, class Hca, class Context>
 class SharedReceives
@@ -24,24 +23,24 @@ public:
 	kern::Result<> modify(const ib_srq_attr &attr, int mask);
 	kern::Result<> query(ib_srq_attr &attr);
 
-	/* Any context. */
+	/* Context: any. */
 	int post(const ib_recv_wr *wr, const ib_recv_wr **bad);
 
 	ib_srq &verbs() { return verbs_; }
 	u32 number() const { return number_.value(); }
 
 protected:
-	/* Bytes in front of the segments: the link. */
+	/* Number of bytes in front of the segments, which contain the link. */
 	static constexpr u32 head_bytes = 16;
 	static constexpr u16 in_use = 0xffff;
 
 	/*
-	 * The card follows the links in its own memory; what we rely on is kept here, out of its
-	 * reach.
+	 * The card follows the links in the descriptors, to which it has access. The driver's own
+	 * record of the list is stored here, where the card cannot change it.
 	 */
 	struct Entry {
 		PostedReceive posted;
-		u16 next; // the entry that follows in the list of free ones, or in_use
+		u16 next; // the next entry in the list of free entries, or in_use
 	};
 
 	SharedReceives(Hca &hca, ib_srq &verbs, kern::LockClass &lock_class)
@@ -51,7 +50,7 @@ protected:
 	~SharedReceives() = default;
 
 	u8 *descriptor(u32 index) const { return descriptors_ + (index << log_stride_); }
-	/* All entries are free, and the list contains each once. */
+	/* Links all entries into the list of free entries. */
 	void link_all()
 	{
 		for (u32 i = 0; i < size_; i++)
@@ -59,14 +58,14 @@ protected:
 		tail_ = size_ - 1;
 	}
 	/*
-	 * The request in an entry that the card has used, which is free again: its length, or
-	 * not_posted. Any context; the lock is taken inside that of a CQ.
+	 * Frees an entry that the card has used. Returns the length of its request, or not_posted.
+	 * Context: any; the lock is taken inside that of a CQ.
 	 */
 	s64 complete_entry(u32 index, u64 &id);
 
 	kern::IrqSpinLock lock_;
-	u32 head_ = 0; // the next to post
-	u32 tail_ = 0; // the last free one, never posted itself
+	u32 head_ = 0; // the next entry to post
+	u32 tail_ = 0; // the last free entry, which is never posted itself
 	u32 size_ = 0;
 	u32 log_stride_ = 0;
 	u32 max_sge_ = 0;
@@ -90,7 +89,7 @@ private:
 template<class Own, class Hca, class Context>
 kern::Result<> SharedReceives<Own, Hca, Context>::modify(const ib_srq_attr &attr, int mask)
 {
-	// The card's queues keep their size.
+	// The card cannot resize an SRQ.
 	if (mask & IB_SRQ_MAX_WR)
 		return kern::Error{-EINVAL};
 	if (!(mask & IB_SRQ_LIMIT))
@@ -158,7 +157,7 @@ s64 SharedReceives<Own, Hca, Context>::complete_entry(u32 index, u64 &id)
 	// Appends the entry to the list of free entries.
 	link(tail_, index);
 	tail_ = index;
-	// The link behind the last one is written when there is an entry.
+	// The link of the last entry is written when another entry is freed.
 	entries_[index].next = 0;
 	return posted.length;
 }

@@ -20,7 +20,7 @@ kern::Result<> SpecialPacket::build(const SpecialSender &sender, Port &port, con
 	permissive_ = sender.smi && to.ib.dlid == ib::lid_permissive;
 	headers.lrh.set_sl(to.sl);
 	headers.lrh.dlid = to.ib.dlid;
-	// The card puts the port's own LID above the path bits.
+	// The card inserts the port's own LID above the path bits.
 	headers.lrh.slid =
 		static_cast<u16>(permissive_ ? ib::lid_permissive : to.ib.src_path_bits & 0x7f);
 	const bool immediate = wr.wr.opcode == IB_WR_SEND_WITH_IMM;

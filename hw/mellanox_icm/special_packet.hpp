@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The headers of packets sent on QP0 and QP1: the driver writes the whole packet, from the LRH on.
+// Headers of packets on QP0 and QP1: the driver writes the whole packet, beginning with the LRH.
 #pragma once
 #include <ib/packet.hpp>
 #include <rdma/driver.hpp>
@@ -8,7 +8,7 @@
 namespace mellanox_icm
 {
 
-/* The sender of a packet. */
+/* Attributes of the sending QP. */
 struct SpecialSender {
 	bool smi;
 	u32 qpn; // number on the wire: 0 or 1
@@ -19,12 +19,12 @@ struct SpecialSender {
 class SpecialPacket
 {
 public:
-	/* The card puts the ICRC here, behind the data and their pad. */
+	/* Space for the ICRC behind the data and the padding; the card calculates it. */
 	static constexpr u32 icrc_bytes = 4;
 
 	/*
-	 * The headers for a request to an address. Any context. Errors: EINVAL for more than a MAD,
-	 * or what the port does not have.
+	 * Builds the headers of a request to an address. Context: any. Errors: EINVAL for more data
+	 * than a MAD, or for an index that is not in the port's tables.
 	 */
 	kern::Result<> build(const SpecialSender &sender, Port &port, const ib_ud_wr &wr,
 			     const rdma_ah_attr &to);
@@ -33,7 +33,10 @@ public:
 	u32 header_bytes() const { return header_bytes_; }
 	/* Bytes of zero padding behind the data. */
 	u32 pad() const { return pad_; }
-	/* A directed-route packet to the neighbour has permissive addresses. */
+	/*
+	 * Returns true for a directed-route packet to the neighbour, which has permissive
+	 * addresses.
+	 */
 	bool permissive() const { return permissive_; }
 
 private:

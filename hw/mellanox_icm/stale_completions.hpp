@@ -9,10 +9,11 @@ namespace mellanox_icm
 
 /*
  * Completions of destroyed QPs that the consumer has not polled, in memory that the card cannot
- * access. There is a slot for each entry of the CQ's ring, allocated with the ring, so that the end
- * of a QP needs no memory. A slot has the indices of its entry, which run freely.
+ * access. There is a slot for each entry of the CQ's ring. The slots are allocated with the ring,
+ * so that destroying a QP needs no memory. A slot is addressed by the free-running index of its
+ * entry.
  *
- * Once the card has failed, the slots behind the last entry hold, in order, the requests of
+ * When the card has failed, the slots behind the last entry hold, in order, the requests of
  * destroyed QPs that the card did not flush. Entries that the card writes there later are ignored.
  *
  * Protected by the CQ's lock.
@@ -31,7 +32,7 @@ public:
 
 	/* Saves the completion of the entry at this index. */
 	void save(u32 index, const ib_wc &wc) { slot(index) = {wc, true}; }
-	/* Returns a saved completion, once. Returns false if none was saved for the entry. */
+	/* Returns the saved completion of an entry, once. Returns false if none was saved. */
 	bool take(u32 index, ib_wc &wc)
 	{
 		Slot &from = slot(index);
@@ -41,7 +42,7 @@ public:
 		from.saved = false;
 		return true;
 	}
-	/* The entry has moved, possibly to another ring. */
+	/* Moves the completion of an entry that has moved, possibly to another ring. */
 	void move(u32 from, StaleCompletions &other, u32 to)
 	{
 		other.slot(to) = slot(from);
@@ -49,7 +50,8 @@ public:
 	}
 
 	/*
-	 * The card has failed: the entry before @end is the last one. Only the first call counts.
+	 * Called when the card has failed: the entry before @end is the last one. Only the first
+	 * call has an effect.
 	 */
 	void set_end(u32 end)
 	{
@@ -57,15 +59,21 @@ public:
 			end_ = first_flushed_ = last_flushed_ = end;
 		has_end_ = true;
 	}
-	/* The index behind the last entry, from which @end is what the ring's owner bits say. */
+	/*
+	 * Returns the index behind the last valid entry. @end is the index that the owner bits of
+	 * the ring's entries indicate.
+	 */
 	u32 clip(u32 consumer, u32 end) const
 	{
 		if (!has_end_ || static_cast<s32>(end - end_) <= 0)
 			return end;
 		return is_before_end(consumer) ? end_ : consumer;
 	}
-	/* Returns whether add_flushed() has a slot. @consumer is the next entry to poll. */
-	bool has_room(u32 consumer) const
+	/*
+	 * Returns true if add_flushed() has a free slot. @consumer is the index of the next entry
+	 * to poll.
+	 */
+	bool has_free_slot(u32 consumer) const
 	{
 		return last_flushed_ - (is_before_end(consumer) ? consumer : first_flushed_) <
 		       slots_.size();
@@ -84,7 +92,7 @@ public:
 private:
 	struct Slot {
 		ib_wc wc;
-		bool saved; // set if the entry with the same index was saved
+		bool saved; // the completion of the entry with the same index was saved
 	};
 
 	Slot &slot(u32 index) { return slots_[index & (slots_.size() - 1)]; }

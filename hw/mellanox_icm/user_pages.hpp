@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Pins a program's memory, and describes it to the card by page lists.
+// Pins a program's memory, and describes it to the card by a page list.
 #pragma once
 #include <kern/user_memory.hpp>
 #include "mtt.hpp"
@@ -8,17 +8,16 @@ namespace mellanox_icm
 {
 
 /*
- * Pinned memory, and the page list by which the card finds it. The card no longer uses it when it
- * ends.
+ * Pinned memory and its page list. The card must not use the memory any more when this object is
+ * destroyed.
  */
 class UserPages
 {
 public:
 	UserPages() = default;
 	/*
-	 * The byte at `start` gets the address `iova` in the list. Context:
-	 * process, the program's.
-	 * Errors: those of kern::UserMemory and MttRange.
+	 * Pins the memory, so that the byte at `start` gets the address `iova` in the list.
+	 * Context: process of the program. Errors: those of kern::UserMemory and MttRange.
 	 */
 	static kern::Result<UserPages> create(struct device *dma_device, MttTable &mtts, u64 start,
 					      u64 length, u64 iova, bool must_write);
@@ -29,7 +28,7 @@ public:
 	explicit operator bool() const { return static_cast<bool>(memory_); }
 
 private:
-	/* Contexts and keys cannot describe larger pages. */
+	/* Contexts and memory keys cannot describe larger pages. */
 	static constexpr unsigned int max_page_shift = 31;
 
 	kern::UserMemory memory_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Rings of work requests: the posted requests, and the completions that retire them.
+// Rings of work requests: records of the posted requests, and functions that retire them.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>
@@ -9,18 +9,18 @@
 namespace mellanox_icm
 {
 
-/* Record of a posted receive request. */
+/* The driver's record of a posted receive request. */
 struct PostedReceive {
 	u64 wr_id;
-	u32 length; // total length of its segments
+	u32 length; // total length of its segments in bytes
 };
-/* Stands in place of a length where no request is posted. */
+/* Returned instead of a length if no request is posted. */
 constexpr s64 not_posted = -1;
 
 /*
- * A ring of work requests. `head` is written with the queue's lock held, `tail` with the CQ's lock
- * held; each side reads the other's current value without the lock. Both are free-running; their
- * difference is the number of requests that have not completed.
+ * A ring of work requests. `head` is written with the queue's lock held, and `tail` with the CQ's
+ * lock held; each side reads the other index without its lock. Both run freely. Their difference is
+ * the number of requests that have not completed.
  */
 struct SendQueue {
 	kern::IrqSpinLock lock;
@@ -39,7 +39,7 @@ struct SendQueue {
 
 	explicit SendQueue(kern::LockClass &lock_class) : lock(lock_class) {}
 
-	/* The head, for those that do not hold the lock. */
+	/* Returns the head; for callers that do not hold the lock. */
 	u32 posted_head() const KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
 		return __atomic_load_n(&head, __ATOMIC_ACQUIRE);
@@ -60,7 +60,7 @@ struct ReceiveQueue {
 
 	explicit ReceiveQueue(kern::LockClass &lock_class) : lock(lock_class) {}
 
-	/* The head, for those that do not hold the lock. */
+	/* Returns the head; for callers that do not hold the lock. */
 	u32 posted_head() const KERN_NO_THREAD_SAFETY_ANALYSIS
 	{
 		return __atomic_load_n(&head, __ATOMIC_ACQUIRE);
@@ -68,8 +68,8 @@ struct ReceiveQueue {
 };
 
 /*
- * Retires the send request that is @ahead after the oldest one, and all requests before it. Returns
- * false if it is not outstanding.
+ * Retires the send request that is @ahead requests behind the oldest one, and all requests before
+ * it. Returns false if it is not outstanding.
  */
 inline bool retire_sends_ahead(SendQueue &sq, u32 ahead, u64 &id)
 {
@@ -78,18 +78,18 @@ inline bool retire_sends_ahead(SendQueue &sq, u32 ahead, u64 &id)
 		return false;
 	const u32 at = tail + ahead;
 	id = sq.ids[at & sq.mask];
-	// The poster reuses the slots that it sees as retired.
+	// post_send() reuses the slots of retired requests.
 	__atomic_store_n(&sq.tail, at + 1, __ATOMIC_RELEASE);
 	return true;
 }
 
-/* The send request that an entry completes by its index, and with it those before it. */
+/* Retires the send request whose index a completion contains, and all requests before it. */
 inline bool retire_sends(SendQueue &sq, u16 index, u64 &id)
 {
 	return retire_sends_ahead(sq, static_cast<u16>(index - sq.tail), id);
 }
 
-/* The oldest receive request: its length, or not_posted. */
+/* Retires the oldest receive request. Returns its length, or not_posted. */
 inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
 {
 	const u32 tail = rq.tail;
@@ -103,8 +103,9 @@ inline s64 retire_receive(ReceiveQueue &rq, u64 &id)
 }
 
 /*
- * Sets a kernel's queue up for a ring of this geometry at `entries`, and writes the capacities that
- * the ring has. signal_all: see SendQueue, 0 if each request decides. Errors: ENOMEM. May sleep.
+ * Prepares a kernel's queue for a ring at `entries` with this geometry, and writes the ring's
+ * capacities into `cap`. signal_all: see SendQueue; 0 if each request has its own flag. Errors:
+ * ENOMEM. May sleep.
  */
 template<class Geometry>
 kern::Result<> use_ring(SendQueue &sq, const Geometry &geometry, u8 *entries, u32 signal_all,
@@ -140,7 +141,10 @@ kern::Result<> use_ring(ReceiveQueue &rq, const Geometry &geometry, u8 *entries,
 	return {};
 }
 
-/* From now on requests are refused, as if there were no room: the ring is about to go. */
+/*
+ * Makes the queue look full, so that requests are refused from now on, because the ring will be
+ * freed.
+ */
 template<class Queue>
 void close_queue(Queue &queue)
 {
@@ -149,7 +153,7 @@ void close_queue(Queue &queue)
 }
 
 /*
- * Retires the oldest request of a queue, which the card will not complete; returns false if there
+ * Retires the oldest request of a queue, which the card will not complete. Returns false if there
  * is none.
  */
 inline bool retire_flushed(SendQueue &sq, ib_wc &wc)

@@ -6,7 +6,7 @@ namespace mlx4
 {
 
 using mellanox_icm::entry_size_ok;
-using mellanox_icm::refuse;
+using mellanox_icm::report_invalid;
 
 namespace
 {
@@ -23,7 +23,7 @@ kern::Result<Firmware> parse_firmware(const u8 *mailbox)
 	using Fw = wire::QueryFw;
 	const u32 revision = Fw::command_revision.get(mailbox);
 	if (revision != wire::command_interface_revision)
-		return refuse("command interface revision", revision);
+		return report_invalid("command interface revision", revision);
 	const Firmware fw{
 		.major = static_cast<u16>(Fw::version_major.get(mailbox)),
 		.minor = static_cast<u16>(Fw::version_minor.get(mailbox)),
@@ -37,7 +37,7 @@ kern::Result<Firmware> parse_firmware(const u8 *mailbox)
 		.clear_interrupt_bar = Fw::clear_interrupt_bar.get(mailbox) * 2,
 	};
 	if (fw.error_buffer_dwords > 1024)
-		return refuse("error buffer size", fw.error_buffer_dwords);
+		return report_invalid("error buffer size", fw.error_buffer_dwords);
 	return fw;
 }
 
@@ -105,22 +105,22 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 
 	KERN_TRY((mellanox_icm::check_common<Cap>(cap, mailbox)));
 	if (!cap.has(wire::dev_cap_flag::rc) || !cap.has(wire::dev_cap_flag::ud))
-		return refuse("capability flags", cap.flags);
+		return report_invalid("capability flags", cap.flags);
 	// Twenty-four bits count completions.
 	if (cap.log_max_cq_size < 4 || cap.log_max_cq_size > 22)
-		return refuse("log2 of the largest CQ", cap.log_max_cq_size);
+		return report_invalid("log2 of the largest CQ", cap.log_max_cq_size);
 	if (cap.max_sq_wqe_bytes < 128 || cap.max_sq_wqe_bytes > 1024 || !cap.max_sq_sge)
-		return refuse("largest send descriptor", cap.max_sq_wqe_bytes);
+		return report_invalid("largest send descriptor", cap.max_sq_wqe_bytes);
 	if (cap.max_rq_wqe_bytes < 64 || cap.max_rq_wqe_bytes > 4096 || !cap.max_rq_sge)
-		return refuse("largest receive descriptor", cap.max_rq_wqe_bytes);
+		return report_invalid("largest receive descriptor", cap.max_rq_wqe_bytes);
 	if (cap.log_max_message < 12 || cap.log_max_message > 31)
-		return refuse("log2 of the largest message", cap.log_max_message);
+		return report_invalid("log2 of the largest message", cap.log_max_message);
 	if (!entry_size_ok(cap.entry.dmpt, 64) || !entry_size_ok(cap.entry.cmpt, 16) ||
 	    !entry_size_ok(cap.entry.qpc, 128) || !entry_size_ok(cap.entry.cqc, 32) ||
 	    !entry_size_ok(cap.entry.srqc, 32) || !entry_size_ok(cap.entry.eqc, 32) ||
 	    !entry_size_ok(cap.entry.auxc, 8) || !entry_size_ok(cap.entry.altc, 8) ||
 	    !entry_size_ok(cap.entry.rdmarc, 8))
-		return refuse("a context entry size", cap.entry.qpc);
+		return report_invalid("a context entry size", cap.entry.qpc);
 	return cap;
 }
 
@@ -134,12 +134,12 @@ kern::Result<PortCapabilities> parse_port_capabilities(const u8 *mailbox)
 		.max_vls = Port::max_vls.get(mailbox),
 	};
 	if (!Port::infiniband_supported.get(mailbox))
-		return refuse("the port's supported links", 0);
+		return report_invalid("the port's supported links", 0);
 	if (port.max_mtu < 1 || port.max_mtu > 5)
-		return refuse("the port's largest MTU", port.max_mtu);
+		return report_invalid("the port's largest MTU", port.max_mtu);
 	// GID indices are seven bits wide in address paths, P_Key indices likewise.
 	if (port.gids > 128 || port.pkeys > 128)
-		return refuse("the port's table sizes", port.gids > 128 ? port.gids : port.pkeys);
+		return report_invalid("the port's table sizes", port.gids > 128 ? port.gids : port.pkeys);
 	return port;
 }
 

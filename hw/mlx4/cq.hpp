@@ -188,7 +188,7 @@ private:
 	Hca &hca_;
 	// Space for its completion events, and for its one asynchronous event.
 	kern::BudgetCharge event_capacity_;
-	mellanox_icm::EventCapacity error_room_;
+	mellanox_icm::EventCapacity error_capacity_;
 	Number number_;
 	DoorbellRecord doorbell_;
 	QueueBuffer buffer_;

@@ -8,7 +8,7 @@ namespace mlx4
 Eq::Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries)
     : log_entries_(log_entries), sink_(resources.sink), uar_(resources.uar),
       doorbell_(wire::uar::eq_doorbell_offset(eqn)), commands_(resources.commands), eqn_(eqn),
-      vector_(vector), room_(1u << log_entries, -ENOMEM)
+      vector_(vector), budget_(1u << log_entries, -ENOMEM)
 {
 }
 

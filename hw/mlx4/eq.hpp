@@ -50,7 +50,7 @@ public:
 	 * Its entries. The card does not wait for room: what may raise events has its share of
 	 * them before it is made. Errors of taking: ENOMEM.
 	 */
-	kern::Budget &room() { return room_; }
+	kern::Budget &budget() { return budget_; }
 
 private:
 	Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries);
@@ -79,7 +79,7 @@ private:
 	QueueBuffer buffer_;
 	IcmHold context_;
 	IcmHold protection_;
-	kern::Budget room_;
+	kern::Budget budget_;
 };
 
 } // namespace mlx4

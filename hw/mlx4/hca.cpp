@@ -264,7 +264,7 @@ void Hca::stop()
 	stop_events(0);
 	close();
 	free_tables(tables_);
-	take_back_firmware();
+	unmap_firmware_areas();
 }
 
 void Hca::dump(kern::debugfs::Output &out)

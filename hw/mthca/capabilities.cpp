@@ -7,7 +7,7 @@ namespace mthca
 {
 
 using mellanox_icm::entry_size_ok;
-using mellanox_icm::refuse;
+using mellanox_icm::report_invalid;
 
 kern::Result<Firmware> parse_firmware(const u8 *mailbox, u64 bar0_bytes)
 {
@@ -34,13 +34,13 @@ kern::Result<Firmware> parse_firmware(const u8 *mailbox, u64 bar0_bytes)
 	};
 	if (fw.error_buffer_dwords > 1024 ||
 	    !fits(fw.error_buffer_offset, u64{fw.error_buffer_dwords} * 4))
-		return refuse("error buffer", fw.error_buffer_offset);
+		return report_invalid("error buffer", fw.error_buffer_offset);
 	if (fw.clear_interrupt_offset % 8 || !fits(fw.clear_interrupt_offset, 8))
-		return refuse("clear-interrupt register", fw.clear_interrupt_offset);
+		return report_invalid("clear-interrupt register", fw.clear_interrupt_offset);
 	if (!fits(fw.eq_arm_offset, wire::eq_arm_size))
-		return refuse("register that arms event queues", fw.eq_arm_offset);
+		return report_invalid("register that arms event queues", fw.eq_arm_offset);
 	if (!fits(fw.eq_ci_offset, wire::eqs * wire::eq_ci_stride))
-		return refuse("table of event queues' indexes", fw.eq_ci_offset);
+		return report_invalid("table of event queues' indexes", fw.eq_ci_offset);
 	return fw;
 }
 
@@ -107,26 +107,26 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 
 	KERN_TRY((mellanox_icm::check_common<Lim>(cap, mailbox)));
 	if (cap.port.max_mtu < IB_MTU_256 || cap.port.max_mtu > IB_MTU_2048)
-		return refuse("the ports' largest MTU", cap.port.max_mtu);
+		return report_invalid("the ports' largest MTU", cap.port.max_mtu);
 	// Six bits of an address vector name a GID of either port; P_Key indices have seven.
 	if (cap.port.gids > wire::AddressVector::gids_per_port || cap.port.pkeys > 128)
-		return refuse("the ports' table sizes",
+		return report_invalid("the ports' table sizes",
 			      cap.port.gids > wire::AddressVector::gids_per_port ? cap.port.gids
 										 : cap.port.pkeys);
 	if (!cap.has(wire::dev_lim_flag::rc) || !cap.has(wire::dev_lim_flag::ud))
-		return refuse("capability flags", cap.flags);
+		return report_invalid("capability flags", cap.flags);
 	if (cap.log_max_cq_size < 4 || cap.log_max_cq_size > 24)
-		return refuse("log2 of the largest CQ", cap.log_max_cq_size);
+		return report_invalid("log2 of the largest CQ", cap.log_max_cq_size);
 	if (cap.max_sq_wqe_bytes < 128 || !cap.max_sq_sge)
-		return refuse("largest send descriptor", cap.max_sq_wqe_bytes);
+		return report_invalid("largest send descriptor", cap.max_sq_wqe_bytes);
 	if (cap.max_rq_wqe_bytes < 64 || !cap.max_rq_sge)
-		return refuse("largest receive descriptor", cap.max_rq_wqe_bytes);
+		return report_invalid("largest receive descriptor", cap.max_rq_wqe_bytes);
 	if (!entry_size_ok(cap.entry.qpc, 128) || !entry_size_ok(cap.entry.eqpc, 16) ||
 	    !entry_size_ok(cap.entry.eec, 16) || !entry_size_ok(cap.entry.eeec, 16) ||
 	    !entry_size_ok(cap.entry.cqc, 32) || !entry_size_ok(cap.entry.srqc, 32) ||
 	    !entry_size_ok(cap.entry.eqc, 32) || !entry_size_ok(cap.entry.mpt, 64) ||
 	    !entry_size_ok(cap.entry.uar_scratch, 16))
-		return refuse("a context entry size", cap.entry.qpc);
+		return report_invalid("a context entry size", cap.entry.qpc);
 	return cap;
 }
 

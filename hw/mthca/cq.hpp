@@ -163,7 +163,7 @@ private:
 	Hca &hca_;
 	// Space for its completion events, and for its one asynchronous event.
 	kern::BudgetCharge event_capacity_;
-	mellanox_icm::EventCapacity error_room_;
+	mellanox_icm::EventCapacity error_capacity_;
 	Number number_;
 	Record consumer_held_, arm_held_;
 	StaleCompletions stale_;

@@ -23,7 +23,7 @@ Eq::Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries)
       arm_register_(resources.bar0.view(resources.firmware.eq_arm_offset + (eqn < 32 ? 4 : 0),
 					sizeof(u32))),
       arm_value_(__builtin_bswap32(1u << eqn % 32)), commands_(resources.commands), eqn_(eqn),
-      vector_(vector), room_(1u << log_entries, -ENOMEM)
+      vector_(vector), budget_(1u << log_entries, -ENOMEM)
 {
 }
 

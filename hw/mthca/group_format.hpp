@@ -13,16 +13,16 @@ struct MarkedGroup final : GroupFormat {
 		return sizeof(wire::McgHeader) + index * wire::McgMember::size;
 	}
 
-	u32 count(const u8 *entry, u32 room) const override
+	u32 count(const u8 *entry, u32 max_members) const override
 	{
 		u32 count = 0;
-		while (count < room && wire::McgMember::in_use.get(entry + place(count)))
+		while (count < max_members && wire::McgMember::in_use.get(entry + place(count)))
 			count++;
 		return count;
 	}
-	void set_count(u8 *entry, u32 count, u32 room) const override
+	void set_count(u8 *entry, u32 count, u32 max_members) const override
 	{
-		if (count < room)
+		if (count < max_members)
 			wire::McgMember::in_use.set(entry + place(count), 0);
 	}
 	/* The card has no flag that keeps a QP from receiving its own packets. */

@@ -254,7 +254,7 @@ void Hca::stop()
 	records_.reset();
 	close();
 	free_tables(tables_);
-	take_back_firmware();
+	unmap_firmware_areas();
 }
 
 void Hca::dump(kern::debugfs::Output &out)

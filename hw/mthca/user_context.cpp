@@ -79,7 +79,7 @@ kern::Result<UserRecord> UserRecord::create(UserContext &context, u64 page_addre
 			bus = address;
 			return false;
 		});
-		KERN_TRY(lend_page(context.hca_.commands(), context.icm_address(number), bus));
+		KERN_TRY(map_program_page(context.hca_.commands(), context.icm_address(number), bus));
 		page.memory = std::move(memory);
 	}
 	page.users++;
@@ -98,7 +98,7 @@ UserRecord::~UserRecord()
 	UserContext::Page &page = context_->record_pages_[number];
 	if (--page.users)
 		return;
-	take_back_page(context_->hca_.commands(), context_->icm_address(number));
+	unmap_program_page(context_->hca_.commands(), context_->icm_address(number));
 	page.memory = {};
 }
 

@@ -9,8 +9,8 @@ namespace
 {
 
 /*
- * A card that has left the bus, and the failure listener: its first call blocks until it is
- * released.
+ * A card that has left the bus, and a failure listener whose first call blocks until the test
+ * releases it.
  */
 struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
 	kern::Completion notified, may_return;
@@ -30,9 +30,9 @@ struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
 };
 
 /*
- * A caller whose command ends the use of memory frees the memory if the card has failed. So no
- * caller, neither the first nor the second to detect the failure, gets the error before the card
- * has lost access to memory.
+ * A caller whose command ends the card's use of memory frees the memory if the card has failed. So
+ * no caller, neither the first nor the second to detect the failure, may get the error before the
+ * card has lost its access to memory.
  */
 void no_caller_gets_an_error_before_the_card_lost_dma(kern::kunit::Test &test)
 {
@@ -52,7 +52,7 @@ void no_caller_gets_an_error_before_the_card_lost_dma(kern::kunit::Test &test)
 	EXPECT_EQ(card.calls.load_acquire(), 2u);
 }
 
-/* A card that consists of memory: the test carries out its commands. */
+/* A card whose registers are memory: the test executes its commands. */
 struct Slow final : CardOfMemory, mellanox_icm::FailureListener {
 	bool begin() { return CardOfMemory::begin(mellanox_icm::GoBit::go, *this, 0); }
 	void card_failed(const char *) override {}
@@ -65,7 +65,7 @@ struct Slow final : CardOfMemory, mellanox_icm::FailureListener {
 };
 
 /*
- * A command whose result is in the register requests no event and waits for none, although other
+ * A command whose completion is polled requests no event and waits for none, although other
  * commands do.
  */
 void immediate_result_is_read_from_the_register(kern::kunit::Test &test)

@@ -9,9 +9,7 @@ namespace
 
 constexpr u32 said = 0x03000001;
 
-/*
- * A failed card may set any word of the error buffer that counts. Words with details do not count.
- */
+/* A failed card may set any of the error words. Words with details do not count. */
 void any_error_word_marks_the_card_as_failed(kern::kunit::Test &test)
 {
 	u32 memory[20] = {};
@@ -35,7 +33,7 @@ void error_buffer_is_not_read_beyond_its_bounds(kern::kunit::Test &test)
 	const kern::Mmio bar = kern::Mmio::over_memory(memory, sizeof(memory));
 	__builtin_memset(memory, 0xff, sizeof(memory));
 	EXPECT_EQ(ErrorBuffer(bar, 0, 0, ~0u).first_error(), 0u);
-	EXPECT_EQ(ErrorBuffer(bar, 0, 32, 1).first_error(), mellanox_icm::silence);
+	EXPECT_EQ(ErrorBuffer(bar, 0, 32, 1).first_error(), mellanox_icm::removed_card);
 	u32 reported = 0;
 	ErrorBuffer(bar, 0, 32, ~0u).for_each([&](u32 index, u32) { reported = index + 1; });
 	EXPECT_EQ(reported, 16u);

@@ -44,9 +44,9 @@ struct Groups final : CardOfMemory, mellanox_icm::FailureListener {
 };
 
 /*
- * Destroying a QP has to detach it from its groups, however little memory there is: otherwise the
- * QP, and all that it uses, would be lost forever. The card is asked, and its status reports that
- * the QP is in no group.
+ * Destroying a QP must detach it from its groups even if no memory can be allocated; otherwise the
+ * QP and all that it uses would be lost. The card receives the commands, and the result is that the
+ * QP is in no group.
  */
 void leaving_a_group_allocates_no_memory(kern::kunit::Test &test)
 {
@@ -54,14 +54,14 @@ void leaving_a_group_allocates_no_memory(kern::kunit::Test &test)
 	ASSERT_TRUE(card.begin());
 	auto leaving = kern::Thread::create("weft-leaving", kern::method<&Groups::detach>, &card);
 	ASSERT_OK(leaving);
-	/* The driver sends the command, unless it has failed before. */
+	/* The driver sends the command, unless the allocation has failed. */
 	ASSERT_TRUE(kern::kunit::eventually([&] { return card.is_asked(); }));
 	card.answer(card.take()); /* the hash: 0 */
 	card.answer(card.take()); /* the entry there: empty, the last of its chain */
 	EXPECT_EQ(leaving.value().stop(), -EINVAL);
 }
 
-/* A format that has the number of members in another place than InfiniHost and ConnectX. */
+/* A format with the number of members at another position than on InfiniHost and ConnectX. */
 struct CountInFront final : mellanox_icm::GroupFormat {
 	u32 count(const u8 *entry, u32) const override { return wire::load_be32(entry, 4); }
 	void set_count(u8 *entry, u32 count, u32) const override
@@ -96,7 +96,7 @@ public:
 		thread_ = thread.take();
 		return true;
 	}
-	/* The driver's commands must be over. */
+	/* All commands of the driver must have completed. */
 	void end() { (void)thread_.stop(); }
 	void card_failed(const char *) override {}
 
@@ -173,7 +173,7 @@ void ipoib_11_programs_cannot_fill_the_multicast_table(kern::kunit::Test &test)
 	for (u32 number = 0; number < overflow - of_programs; number++)
 		EXPECT_EQ(card->attach(0, 101 + number, IB_MCAST_KERNEL), 0);
 	EXPECT_EQ(card->attach(0, 200, IB_MCAST_KERNEL), -ENOMEM);
-	/* Programs may take released entries again, but not the kernel's part. */
+	/* Programs may use released entries again, but not the kernel's part. */
 	EXPECT_EQ(card->detach(0, 101), 0);
 	EXPECT_EQ(card->attach(1, 201, IB_MCAST_USER), -ENOMEM);
 	EXPECT_EQ(card->detach(1, 1), 0);
@@ -183,8 +183,8 @@ void ipoib_11_programs_cannot_fill_the_multicast_table(kern::kunit::Test &test)
 }
 
 /*
- * A user gets half of the page entries that programs may have, the next user half of the rest, and
- * root all. Released entries can be allocated again.
+ * A user gets half of the page list entries that programs may use, the next user half of the rest,
+ * and root all of them. Released entries can be allocated again.
  */
 void user_gets_half_of_the_mtt_entries(kern::kunit::Test &test)
 {

@@ -55,22 +55,22 @@ void flushed_requests_use_slots_after_the_last_entry(kern::kunit::Test &test)
 	EXPECT_EQ(stale.clip(start + 2, start + 3), start + 2);
 	stale.save(start, completion(1));
 	u64 id = 2;
-	for (; stale.has_room(start); id++)
+	for (; stale.has_free_slot(start); id++)
 		stale.add_flushed(completion(id));
 	EXPECT_EQ(id, u64{entries + 1});
 	EXPECT_FALSE(stale.take(start + 1, wc[0]));
 	EXPECT_TRUE(stale.take(start, wc[0]));
 	EXPECT_EQ(wc[0].wr_id, u64{1});
-	// With that entry polled, its slot is free.
-	ASSERT_TRUE(stale.has_room(start + 1));
+	// When that entry has been polled, its slot is free.
+	ASSERT_TRUE(stale.has_free_slot(start + 1));
 	stale.add_flushed(completion(id));
-	EXPECT_FALSE(stale.has_room(start + 1));
+	EXPECT_FALSE(stale.has_free_slot(start + 1));
 	EXPECT_EQ(stale.take_flushed(3, wc), 3);
 	EXPECT_EQ(stale.take_flushed(3, wc + 3), 1);
 	EXPECT_EQ(stale.take_flushed(3, wc), 0);
 	for (u32 i = 0; i < entries; i++)
 		EXPECT_EQ(wc[i].wr_id, u64{2} + i);
-	EXPECT_TRUE(stale.has_room(start + 1));
+	EXPECT_TRUE(stale.has_free_slot(start + 1));
 }
 
 } // namespace

@@ -648,17 +648,17 @@ void planned_queues_hold_the_requested_entries(kern::kunit::Test &test)
 /* The members of a group occupy its first entries, each with the member flag. */
 void multicast_members_occupy_the_first_entries(kern::kunit::Test &test)
 {
-	constexpr u32 room = 4;
-	u8 entry[sizeof(wire::McgHeader) + room * wire::McgMember::size] = {};
-	EXPECT_EQ(marked_group.count(entry, room), 0u);
-	for (u32 i = 0; i < room; i++) {
+	constexpr u32 max_members = 4;
+	u8 entry[sizeof(wire::McgHeader) + max_members * wire::McgMember::size] = {};
+	EXPECT_EQ(marked_group.count(entry, max_members), 0u);
+	for (u32 i = 0; i < max_members; i++) {
 		wire::store_be32(entry, MarkedGroup::place(i),
 				 (0x14 + i) | marked_group.member_flags(true));
-		marked_group.set_count(entry, i + 1, room);
-		EXPECT_EQ(marked_group.count(entry, room), i + 1);
+		marked_group.set_count(entry, i + 1, max_members);
+		EXPECT_EQ(marked_group.count(entry, max_members), i + 1);
 	}
-	marked_group.set_count(entry, 2, room);
-	EXPECT_EQ(marked_group.count(entry, room), 2u);
+	marked_group.set_count(entry, 2, max_members);
+	EXPECT_EQ(marked_group.count(entry, max_members), 2u);
 }
 
 /*

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Definitions common to the cards of the family, InfiniHost and ConnectX: the command register,
- * opcodes, status codes, and the layouts that did not change from one to the next.
- * (Documentation/connectx.rst, "Command interface")
+ * opcodes, status codes, and layouts that are the same on all cards. (Documentation/connectx.rst,
+ * "Command interface")
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace hw::mellanox_icm
 {
 
-/* The command register (HCR) in BAR 0, and offsets from it. */
+/* The command register (HCR) in BAR 0, and the offsets of its fields. */
 namespace hcr
 {
 inline constexpr size_t at = 0x80680;
@@ -24,7 +24,7 @@ inline constexpr size_t control = 0x18;
 inline constexpr Field status{0x18, 31, 24};
 inline constexpr Field go{0x18, 23, 23};
 inline constexpr Field event{0x18, 22, 22};
-inline constexpr Field toggle{0x18, 21, 21}; /* ConnectX; the InfiniHosts have GO alone */
+inline constexpr Field toggle{0x18, 21, 21}; /* ConnectX only; the InfiniHosts have only GO */
 inline constexpr Field op_modifier{0x18, 15, 12};
 inline constexpr Field opcode{0x18, 11, 0};
 } // namespace hcr
@@ -114,7 +114,9 @@ enum class Status : uint8_t {
 inline constexpr size_t mailbox_alignment = 4096;
 inline constexpr size_t mailbox_max = 4096;
 
-/* One contiguous piece of host memory handed to the card: 16 bytes, an array in the mailbox. */
+/*
+ * A contiguous block of host memory that is given to the card: 16 bytes, an array in the mailbox.
+ */
 struct PageMapping : Storage<16> {
 	static constexpr Field64 virtual_address{0x00, 63, 12};
 	static constexpr Field64 bus_address{0x08, 63, 12};
@@ -128,7 +130,10 @@ struct MttEntry {
 	static constexpr uint64_t address_mask = ~uint64_t{7};
 };
 
-/* MAD_IFC: in mailbox, the MAD and then, if asked for, what came with it on the wire. */
+/*
+ * MAD_IFC. The input mailbox contains the MAD and, with op_extended, information about its
+ * reception.
+ */
 struct MadIfc {
 	static constexpr Field in_modifier_port{0x00, 7, 0};
 	static constexpr Field in_modifier_slid{0x00, 31, 16};
@@ -150,16 +155,16 @@ struct QueryAdapter : Storage<0x100> {
 	static constexpr Field interrupt_pin{0x10, 31, 24};
 	static constexpr size_t vsd = 0x20;
 	static constexpr size_t vsd_size = 0xd0;
-	/* Sixteen characters, the four of each dword in reverse order. */
+	/* Sixteen characters; the four characters of each dword are in reverse order. */
 	static constexpr size_t board_id = 0xf0;
 	static constexpr size_t board_id_size = 16;
 };
 
-/* MAP_EQ's modifier. */
+/* Fields of MAP_EQ's input modifier. */
 inline constexpr Field map_eq_unmap{0x00, 31, 31};
 inline constexpr Field map_eq_eqn{0x00, 9, 0};
 
-/* RTS2SQD_QP's modifier: ask for the event. */
+/* Bit of RTS2SQD_QP's input modifier: request an event. */
 inline constexpr uint32_t sqd_event = 1u << 31;
 
 } // namespace hw::mellanox_icm

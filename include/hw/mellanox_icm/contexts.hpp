@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Definitions common to the contexts of the family's cards: states, numbers and bits that mean the
- * same in each, wherever a card keeps them. (Documentation/connectx.rst, "Contexts")
+ * Definitions common to the contexts of the family's cards: states, numbers and bits that have the
+ * same meaning in all of them, at different positions. (Documentation/connectx.rst, "Contexts")
  */
 #pragma once
 
@@ -27,7 +27,7 @@ enum class ServiceType : uint8_t {
 	rd = 2,
 	ud = 3,
 	xrc = 6,
-	mlx = 7, /* the packet comes whole from software: QP0 and QP1 */
+	mlx = 7, /* software builds the whole packet: QP0 and QP1 */
 };
 
 enum class MigrationState : uint8_t { armed = 0, rearm = 1, migrated = 3 };
@@ -35,7 +35,7 @@ enum class MigrationState : uint8_t { armed = 0, rearm = 1, migrated = 3 };
 inline constexpr size_t qp_mailbox_context = 8;
 inline constexpr Field qp_mailbox_opt_mask{0x00, 31, 0};
 
-/* Bits of the opt mask: which optional parameters a transition carries. */
+/* Bits of the optional parameter mask: the optional parameters that a transition has. */
 namespace qp_opt
 {
 inline constexpr uint32_t alternate_path = 1u << 0;
@@ -87,8 +87,9 @@ struct MptEntry : Storage<64> {
 	static constexpr Field remote_read{0x00, 12, 12};
 	static constexpr Field local_write{0x00, 11, 11};
 	static constexpr Field local_read{0x00, 10, 10};
-	static constexpr Field physical{0x00, 9, 9}; /* addresses are bus addresses, no MTT */
-	static constexpr Field region{0x00, 8, 8};   /* 0: a window */
+	/* addresses are bus addresses; there is no page list */
+	static constexpr Field physical{0x00, 9, 9};
+	static constexpr Field region{0x00, 8, 8};   /* 0 for a window */
 	static constexpr Field mem_key{0x08, 31, 0};
 	static constexpr Field pd{0x0c, 23, 0};
 	static constexpr Field64 start{0x10, 63, 0};
@@ -103,7 +104,9 @@ inline constexpr uint32_t free = 0x3;
 inline constexpr uint32_t software = 0xf;
 } // namespace mpt_status
 
-/* A 32-bit memory key is index << 8 | variant; the MPT holds it rotated right by 8. */
+/*
+ * A 32-bit memory key is index << 8 | variant. The MPT entry contains it rotated right by 8 bits.
+ */
 constexpr uint32_t mpt_key(uint32_t memory_key)
 {
 	return memory_key >> 8 | memory_key << 24;
@@ -114,8 +117,8 @@ constexpr uint32_t memory_key(uint32_t mpt_key)
 }
 
 /*
- * The head of a multicast group entry; member dwords follow, each with the number of a QP at its
- * lower end.
+ * The header of a multicast group's entry. Dwords for the members follow, each with a QP number in
+ * its low bits.
  */
 struct McgHeader : Storage<32> {
 	static constexpr Field next{0x00, 31, 6};

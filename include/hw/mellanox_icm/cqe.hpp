@@ -11,8 +11,8 @@ namespace hw::mellanox_icm
 {
 
 /*
- * The reason why a work request failed. The second half are errors that the peer or the path to it
- * reports.
+ * The reason why a work request failed. The peer, or the path to it, causes those of the second
+ * half.
  */
 enum class CqeSyndrome : std::uint8_t {
 	none = 0x00,

@@ -78,7 +78,7 @@ struct Eqe : Storage<32> {
 	static constexpr Field management_sm_sl{0x10, 3, 0};
 	static constexpr Field64 management_gid_prefix{0x14, 63, 0};
 
-	/* Valid when equal to bit log2(queue size) of the consumer index. */
+	/* An entry is valid if this bit is equal to bit log2(queue size) of the consumer index. */
 	static constexpr Field owner{0x1c, 7, 7};
 };
 static_assert(sizeof(Eqe) == 32);

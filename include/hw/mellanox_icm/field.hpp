@@ -2,10 +2,10 @@
 /*
  * Bit fields of the card's big-endian structures.
  *
- * A structure is described as a table of fields, each named by the byte offset of its
- * 32-bit big-endian dword and by its highest and lowest bit there (bit 31 is the most
- * significant bit of the first byte). The same table serves the driver and the device
- * model, works on any alignment, and costs what hand-written shifts cost.
+ * A structure is described by a table of fields. Each field is defined by the byte offset of its
+ * 32-bit big-endian dword and by its highest and lowest bit in it (bit 31 is the most significant
+ * bit of the first byte). The driver and the device model use the same table. It works with any
+ * alignment, and compiles to the same code as explicit shifts.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace hw::mellanox_icm
 {
 
-/* The dword at @offset bytes into @base. */
+/* Returns the dword at @offset bytes from @base. */
 constexpr uint32_t load_be32(const uint8_t *base, size_t offset)
 {
 	return uint32_t{base[offset]} << 24 | uint32_t{base[offset + 1]} << 16 |
@@ -41,23 +41,23 @@ constexpr void store_be64(uint8_t *base, size_t offset, uint64_t value)
 	store_be32(base, offset + 4, static_cast<uint32_t>(value));
 }
 
-/* Bits [high:low] of the dword at byte @offset. */
+/* Bits [high:low] of the dword at byte offset @offset. */
 struct Field {
 	uint16_t offset;
 	uint8_t high;
 	uint8_t low;
 
-	/* The field's bits, at the right end of a dword. */
+	/* Returns the field's largest value. */
 	constexpr uint32_t max() const
 	{
 		return high - low == 31 ? ~uint32_t{0} : (uint32_t{1} << (high - low + 1)) - 1;
 	}
 	constexpr uint32_t mask() const { return max() << low; }
 
-	/* The field's value in a dword that was already loaded. */
+	/* Returns the field's value in a dword that was already loaded. */
 	constexpr uint32_t of(uint32_t dword) const { return dword >> low & max(); }
 
-	/* @value, cut to the field's width, at the field's place in a dword. */
+	/* Returns @value, truncated to the field's width, at the field's position in a dword. */
 	constexpr uint32_t in(uint32_t value) const { return (value & max()) << low; }
 
 	constexpr uint32_t get(const uint8_t *base) const { return of(load_be32(base, offset)); }
@@ -68,8 +68,8 @@ struct Field {
 };
 
 /*
- * A 64-bit quantity in two dwords, of which the bits outside [high:low] belong to other
- * fields. The value is not shifted, so an address remains an address.
+ * A 64-bit value in two dwords, whose bits outside [high:low] belong to other fields. The value is
+ * not shifted, so an address remains an address.
  */
 struct Field64 {
 	uint16_t offset;
@@ -91,7 +91,7 @@ struct Field64 {
 	}
 };
 
-/* A structure's size in bytes, and storage for it. */
+/* A structure's size in bytes, and its storage. */
 template<size_t Size>
 struct Storage {
 	static constexpr size_t size = Size;

@@ -13,9 +13,9 @@ namespace hw::mellanox_icm
 using ib::be32;
 using ib::be64;
 
-/* The unit in which the size of a WQE is counted, and on which its segments begin. */
+/* The unit of a WQE's size, and the alignment of its segments. */
 constexpr unsigned wqe_unit = 16;
-/* A send WQE counts its units in six bits. */
+/* The size of a send WQE in units has six bits. */
 constexpr unsigned wqe_units_max = 63;
 constexpr unsigned wqe_bytes_max = wqe_unit * wqe_units_max;
 
@@ -48,7 +48,7 @@ static_assert(sizeof(WqeRemoteAddress) == 16);
 
 struct WqeAtomic {
 	be64 swap_or_add;
-	/* Masked fetch-and-add: the field boundaries. */
+	/* In a masked fetch-and-add: the field boundaries. */
 	be64 compare;
 };
 static_assert(sizeof(WqeAtomic) == 16);
@@ -61,19 +61,21 @@ struct WqeMaskedAtomic {
 };
 static_assert(sizeof(WqeMaskedAtomic) == 32);
 
-/* A piece of memory, in sends and receives alike. */
+/* A data segment of a send or receive request. */
 struct WqeData {
 	be32 byte_count;
 	be32 lkey;
 	be64 address;
 
 	static constexpr std::uint32_t inline_bit = 1u << 31;
-	/* The key that, with a byte count of 0, ends a receive list early. */
+	/* The key that, with a byte count of 0, marks the end of a short receive list. */
 	static constexpr std::uint32_t terminator_lkey = 0x00000100;
 };
 static_assert(sizeof(WqeData) == 16);
 
-/* Head of an inline segment: that many bytes follow, and the next segment begins on a unit. */
+/*
+ * Header of an inline segment. `length` bytes follow, and the next segment begins at the next unit.
+ */
 struct WqeInline {
 	be32 byte_count;
 
@@ -82,7 +84,10 @@ struct WqeInline {
 };
 static_assert(sizeof(WqeInline) == 4);
 
-/* Bytes that precede the payload in the receive buffer of a datagram QP: space for the GRH. */
+/*
+ * Number of bytes that precede the payload in the receive buffer of a datagram QP: space for the
+ * GRH.
+ */
 constexpr unsigned grh_room = 40;
 
 /* A bit in the Q_Key of a datagram: use the QP's own Q_Key (IBA 10.2.5). */
