@@ -40,7 +40,7 @@ kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
 	return ring;
 }
 
-kern::Result<> Cq::make_own_ring(u32 log_entries)
+kern::Result<> Cq::create_kernel_ring(u32 log_entries)
 {
 	buffer_ = KERN_TRY(make_ring(log_entries));
 	stale_ = KERN_TRY(StaleCompletions::create(log_entries));
@@ -50,7 +50,7 @@ kern::Result<> Cq::make_own_ring(u32 log_entries)
 	return {};
 }
 
-kern::Result<> Cq::take_user_ring(u32 log_entries, ib_udata &udata)
+kern::Result<> Cq::use_user_ring(u32 log_entries, ib_udata &udata)
 {
 	user_abi::CreateQueue command;
 	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
@@ -73,7 +73,7 @@ void Cq::start_without_card(u32 number, u32 consumer, u32 *record)
 kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 {
 	const u32 log_entries = KERN_TRY(plan_ring(attr));
-	KERN_TRY(udata ? take_user_ring(log_entries, *udata) : make_own_ring(log_entries));
+	KERN_TRY(udata ? use_user_ring(log_entries, *udata) : create_kernel_ring(log_entries));
 	number_ = KERN_TRY(Number::create(hca_.cqns()));
 	prepare_arming(number());
 	protection_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_cq), number()));
@@ -262,7 +262,7 @@ void Cq::detach(Srq &srq)
 void Cq::purge_locked(const Qp &qp)
 {
 	purge_locked([&](const wire::Cqe &cqe) {
-		if (!is_of(cqe, qp))
+		if (!is_entry_of(cqe, qp))
 			return false;
 		if (!cqe.is_send())
 			release_wqe(cqe, shared_queue(cqe, qp));

@@ -113,7 +113,7 @@ private:
 	bool translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp);
 	/* Saves the QP's completions that have not been polled: returns their number. */
 	u32 save_completions(Qp &qp) KERN_REQUIRES(lock_);
-	static bool is_of(const wire::Cqe &cqe, const Qp &qp)
+	static bool is_entry_of(const wire::Cqe &cqe, const Qp &qp)
 	{
 		return cqe.qpn() == qp.number() && cqe.opcode() != stale_opcode &&
 		       cqe.opcode() != wire::cqe_opcode_resize;
@@ -146,8 +146,8 @@ private:
 	{
 		arm_word_ = __builtin_bswap32(number) | arm_sequence_step;
 	}
-	kern::Result<> make_own_ring(u32 log_entries);
-	kern::Result<> take_user_ring(u32 log_entries, ib_udata &udata);
+	kern::Result<> create_kernel_ring(u32 log_entries);
+	kern::Result<> use_user_ring(u32 log_entries, ib_udata &udata);
 	/*
 	 * The library of the program itself moves the entries of the old ring. May wait for the
 	 * program's memory.

@@ -259,7 +259,7 @@ u32 Cq::save_completions(Qp &qp)
 	last_key_ = no_key;
 	return members_.save(qp, consumer_, end_locked(), stale_, [&](u32 at, ib_wc &wc) {
 		auto &cqe = const_cast<wire::Cqe &>(*entry(at));
-		if (!is_of(cqe, qp))
+		if (!is_entry_of(cqe, qp))
 			return false;
 		const u8 kind = kind_of(&cqe, at);
 		const u8 opcode = opcodes.verbs[kind];

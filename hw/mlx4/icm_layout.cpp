@@ -13,14 +13,14 @@ constexpr unsigned int log_cmpt_stride = 24;
 
 } // namespace
 
-kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wishes)
+kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmRequest &request)
 {
-	const u32 log_qps = smaller(wishes.log_qps, cap.log_max_qps);
-	const u32 log_srqs = smaller(wishes.log_srqs, cap.log_max_srqs);
-	const u32 log_cqs = smaller(wishes.log_cqs, cap.log_max_cqs);
-	const u32 log_mpts = smaller(wishes.log_mpts, cap.log_max_mpts);
-	const u32 log_mtts = smaller(wishes.log_mtts, cap.log_max_mtts);
-	const u32 log_mcgs = smaller(wishes.log_mcgs, cap.log_max_mcgs);
+	const u32 log_qps = smaller(request.log_qps, cap.log_max_qps);
+	const u32 log_srqs = smaller(request.log_srqs, cap.log_max_srqs);
+	const u32 log_cqs = smaller(request.log_cqs, cap.log_max_cqs);
+	const u32 log_mpts = smaller(request.log_mpts, cap.log_max_mpts);
+	const u32 log_mtts = smaller(request.log_mtts, cap.log_max_mtts);
+	const u32 log_mcgs = smaller(request.log_mcgs, cap.log_max_mcgs);
 	const u32 log_eqs = smaller(cap.log_max_eqs, 7);
 
 	// In addition to the card's own QPs, one QP of each special kind, and at least as many
@@ -33,7 +33,7 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	}
 
 	IcmLayout layout{};
-	layout.log_reads_per_qp = smaller(wishes.log_reads_per_qp, cap.log_max_responder_reads);
+	layout.log_reads_per_qp = smaller(request.log_reads_per_qp, cap.log_max_responder_reads);
 	layout.log_mcg_hash = log_mcgs - 1;
 
 	layout.set_size(IcmRegion::qpc, cap.entry.qpc, log_qps);
@@ -43,7 +43,7 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmWishes &wi
 	layout.set_size(IcmRegion::srqc, cap.entry.srqc, log_srqs);
 	layout.set_size(IcmRegion::cqc, cap.entry.cqc, log_cqs);
 	layout.set_size(IcmRegion::eqc, cap.entry.eqc, log_eqs);
-	layout.set_size(IcmRegion::mcg, 1u << wishes.log_mcg_bytes, log_mcgs);
+	layout.set_size(IcmRegion::mcg, 1u << request.log_mcg_bytes, log_mcgs);
 	layout.set_size(IcmRegion::dmpt, cap.entry.dmpt, log_mpts);
 	layout.set_size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
 	// The stride of the four cMPT tables is fixed; the first represents all.

@@ -27,7 +27,7 @@ enum class IcmRegion : u8 {
 inline constexpr unsigned int icm_regions = 14;
 
 /* The numbers of objects that the driver asks for. Each is limited to what the card supports. */
-struct IcmWishes {
+struct IcmRequest {
 	u32 log_qps = 16;
 	u32 log_srqs = 16;
 	u32 log_cqs = 16;
@@ -49,6 +49,6 @@ struct IcmLayout : IcmExtents<IcmRegion, icm_regions> {
  * card assumes. Errors: EPROTO where the card cannot hold what its own reserved objects need,
  * ENOSPC where its ICM is too small. Context: any.
  */
-kern::Result<IcmLayout> lay_out_icm(const Capabilities &capabilities, const IcmWishes &wishes);
+kern::Result<IcmLayout> lay_out_icm(const Capabilities &capabilities, const IcmRequest &request);
 
 } // namespace mlx4

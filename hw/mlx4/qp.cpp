@@ -28,7 +28,7 @@ Qp::~Qp()
 	stop();
 }
 
-kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
+kern::Result<> Qp::create_kernel_queues(ib_qp_init_attr &attr)
 {
 	geometry_ = KERN_TRY(plan_queues(hca_.capabilities(), attr));
 	if (geometry_.bytes)
@@ -50,7 +50,7 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 	return {};
 }
 
-kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
+kern::Result<> Qp::use_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
 {
 	user_abi::CreateQp command;
 	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
@@ -84,8 +84,8 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
 		return kern::Error{-EINVAL};
 	// The target of XRC has no queues, and may outlive the program that made it.
-	KERN_TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? take_user_queues(attr, *udata)
-							 : make_queues(attr));
+	KERN_TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? use_user_queues(attr, *udata)
+							 : create_kernel_queues(attr));
 
 	KERN_TRY(take_number(attr, attr.qp_type == IB_QPT_XRC_TGT ? wire::xrc_target_qpn : 0));
 	const u32 index = number_ & hca_.qp_mask();

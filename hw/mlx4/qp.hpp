@@ -55,8 +55,8 @@ private:
 	static constexpr u8 reset_modifier = 2;
 
 	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
-	kern::Result<> make_queues(ib_qp_init_attr &attr);
-	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
+	kern::Result<> create_kernel_queues(ib_qp_init_attr &attr);
+	kern::Result<> use_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
 	QueuePlace place() const
 	{
 		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),

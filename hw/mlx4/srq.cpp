@@ -15,7 +15,7 @@ Srq::~Srq()
 	stop();
 }
 
-kern::Result<> Srq::make_own_ring()
+kern::Result<> Srq::create_kernel_ring()
 {
 	entries_ = KERN_TRY(kern::make_array<Entry>(kern::Gfp::kernel, size_));
 	buffer_ = KERN_TRY(
@@ -27,7 +27,7 @@ kern::Result<> Srq::make_own_ring()
 	return {};
 }
 
-kern::Result<> Srq::take_user_ring(ib_udata &udata)
+kern::Result<> Srq::use_user_ring(ib_udata &udata)
 {
 	user_abi::CreateQueue command;
 	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
@@ -55,7 +55,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	max_sge_ = ((1u << log_stride_) - sizeof(wire::SrqNext)) / sizeof(wire::WqeData);
 	if (max_sge_ > cap.max_rq_sge - 1)
 		max_sge_ = cap.max_rq_sge - 1;
-	KERN_TRY(udata ? take_user_ring(*udata) : make_own_ring());
+	KERN_TRY(udata ? use_user_ring(*udata) : create_kernel_ring());
 
 	event_capacity_ =
 		KERN_TRY(hca_.events().reserve_async_entries(mellanox_icm::srq_events, verbs_.res.user));

@@ -35,8 +35,8 @@ public:
 	kern::ListNode domain_node;
 
 private:
-	kern::Result<> make_own_ring();
-	kern::Result<> take_user_ring(ib_udata &udata);
+	kern::Result<> create_kernel_ring();
+	kern::Result<> use_user_ring(ib_udata &udata);
 	QueuePlace place() const
 	{
 		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),

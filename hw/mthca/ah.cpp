@@ -27,7 +27,7 @@ kern::Result<wire::AddressVector> Ah::build(const Capabilities &cap, u32 pdn,
 	vector.port_pd = attr.port_num << 24 | pdn;
 	vector.grh_path_bits = attr.ib.src_path_bits & 0x7f;
 	vector.dlid = attr.ib.dlid;
-	// Messages of a datagram are packets, of at most 2048 bytes.
+	// A datagram is one packet of at most 2048 bytes.
 	constexpr u8 message_2048 = 3 << 4;
 	vector.rate = message_2048 | static_rate(cap, attr.static_rate, sdr_4x_tenths);
 	u32 word = u32{attr.sl} << 28;

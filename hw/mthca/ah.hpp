@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Address handles: an address vector as it is copied into each datagram's descriptor.
+// Address handles: an address vector that is copied into each datagram's descriptor.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/driver.hpp>
@@ -17,14 +17,14 @@ public:
 	static const Ah &of(ib_ah *ah) { return Object::state(ah); }
 	static Ah &of_mutable(ib_ah *ah) { return Object::state(ah); }
 
-	/* Any context. Errors: EINVAL for a port or a GID that the card does not have. */
+	/* Errors: EINVAL for a port or a GID index that the card does not have. Context: any. */
 	static kern::Result<wire::AddressVector> build(const Capabilities &capabilities, u32 pdn,
 						       const rdma_ah_attr &attr);
 
 	using AddressHandle::AddressHandle;
 };
 
-/* Codes of static rates: parts of the port's own rate. */
+/* Codes of static rates: fractions of the port's rate. */
 namespace rate_code
 {
 inline constexpr u8 full = 0;
@@ -34,16 +34,13 @@ inline constexpr u8 half = 3;
 } // namespace rate_code
 
 /*
- * The card's code for a static rate (enum ib_rate) of a port that carries `port_tenths` tenths of a
- * Gb/s: the largest part of it that is not more; a quarter where the card does not know that one.
- * Context: any.
+ * Returns the card's code for a static rate (enum ib_rate) on a port with a rate of `port_tenths`
+ * tenths of a Gb/s: the largest fraction of the port's rate that does not exceed the static rate,
+ * or a quarter if the card does not support that fraction. Context: any.
  */
 u8 static_rate(const Capabilities &capabilities, u8 rate, u32 port_tenths);
 
-/*
- * The rate of a link of four lanes at single speed, in tenths of a Gb/s: what the ports of the card
- * have.
- */
+/* The rate of a port of the card (four lanes at single data rate) in tenths of a Gb/s. */
 inline constexpr u32 sdr_4x_tenths = 100;
 
 } // namespace mthca

@@ -108,7 +108,8 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 	KERN_TRY((mellanox_icm::check_common<Lim>(cap, mailbox)));
 	if (cap.port.max_mtu < IB_MTU_256 || cap.port.max_mtu > IB_MTU_2048)
 		return report_invalid("the ports' largest MTU", cap.port.max_mtu);
-	// Six bits of an address vector name a GID of either port; P_Key indices have seven.
+	// In an address vector, six bits index the GIDs of both ports. P_Key indices have seven
+	// bits.
 	if (cap.port.gids > wire::AddressVector::gids_per_port || cap.port.pkeys > 128)
 		return report_invalid("the ports' table sizes",
 			      cap.port.gids > wire::AddressVector::gids_per_port ? cap.port.gids

@@ -11,7 +11,7 @@ namespace mthca
 namespace wire = ::hw::mthca;
 using mellanox_icm::PortCapabilities;
 
-/* QUERY_FW. Offsets are within BAR 0. */
+/* Result of QUERY_FW. Offsets are relative to the start of BAR 0. */
 struct Firmware {
 	u16 major, minor, subminor;
 	u32 pages;
@@ -23,12 +23,12 @@ struct Firmware {
 	u64 eq_ci_offset;
 };
 
-/* Sizes of the context entries in ICM, bytes. */
+/* Sizes of the context entries in ICM, in bytes. */
 struct EntrySizes {
 	u32 qpc, eqpc, eec, eeec, cqc, srqc, eqc, mpt, mtt, uar_scratch;
 };
 
-/* QUERY_DEV_LIM: counts, not logarithms, unless the name contains log. */
+/* Result of QUERY_DEV_LIM. Values are counts, unless the name contains log. */
 struct Capabilities {
 	u32 log_max_qps, reserved_qps, log_max_qp_size;
 	u32 log_max_srqs, reserved_srqs, log_max_srq_size;
@@ -44,8 +44,8 @@ struct Capabilities {
 	u32 local_ack_delay;
 	u32 num_ports;
 	u32 port_width;
-	PortCapabilities port; // capabilities of each port
-	u16 static_rates;      // bit n: code n is known
+	PortCapabilities port; // the same for each port
+	u16 static_rates;      // bit n: the card supports code n
 	u32 flags;             // wire::dev_lim_flag
 	u64 max_icm_bytes;
 	EntrySizes entry;
@@ -53,13 +53,13 @@ struct Capabilities {
 	bool has(u32 flag) const { return flags & flag; }
 };
 
-/* The card has no field for it: the length of a message has 31 bits. */
+/* The card reports no limit: the length of a message has 31 bits. */
 inline constexpr u32 log_max_message = 31;
 
 /*
- * Parse the answers of the two queries; bar0_bytes: the size of the BAR that must contain the
- * addresses of registers. An answer that contradicts itself, or with which no driver could work, is
- * -EPROTO, with one log line that gives the reason. Context: any.
+ * Parse the results of the two queries. bar0_bytes: the size of the BAR that must contain the
+ * registers. Errors: EPROTO, with one log line that gives the reason, if a result is inconsistent
+ * or no driver could work with it. Context: any.
  */
 kern::Result<Firmware> parse_firmware(const u8 *mailbox, u64 bar0_bytes);
 kern::Result<Capabilities> parse_capabilities(const u8 *mailbox);

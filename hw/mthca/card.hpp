@@ -16,15 +16,15 @@ struct Card {
 	static constexpr const char *name = "weft_mthca";
 	static constexpr size_t bar0_bytes = wire::bar0::size;
 	static constexpr size_t bar2_bytes = 1 << 20;
-	/* Words of the error buffer that signal an error: all. */
+	/* All words of the error buffer signal an error. */
 	static constexpr u32 error_words = ~0u;
 
-	/* There is no semaphore of ownership, so a driver simply resets the card. */
+	/* The card has no ownership semaphore, so a driver simply resets the card. */
 	static kern::Result<> claim(kern::pci::Device pci, const kern::Mmio &bar0)
 	{
 		if (bar0.read_be32(hw::mellanox_icm::hcr::at + hw::mellanox_icm::hcr::control) ==
 		    ~0u) {
-			kern_dev_error(pci.dev(), "the card does not answer\n");
+			kern_dev_error(pci.dev(), "the card does not respond\n");
 			return kern::Error{-ENODEV};
 		}
 		return {};

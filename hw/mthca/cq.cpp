@@ -14,7 +14,7 @@ namespace
 
 using Context = wire::CqContext;
 
-/* The largest ring is one block of memory. */
+/* A ring is one block of memory, so its size is limited. */
 constexpr size_t max_ring_bytes = 4 << 20;
 
 } // namespace
@@ -63,7 +63,7 @@ void Cq::use_records(u32 *consumer_record, u32 *arm_record)
 	arm_doorbell_ = __builtin_bswap32(wire::uar::cq_cqn.in(number()));
 }
 
-kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
+kern::Result<> Cq::create_kernel_ring(u32 log_entries, u8 *context)
 {
 	KERN_TRY(create_ring(log_entries, hca_.dma_device()));
 	consumer_held_ =
@@ -79,13 +79,13 @@ kern::Result<> Cq::make_own_ring(u32 log_entries, u8 *context)
 	return {};
 }
 
-kern::Result<> Cq::take_user_ring(u32 log_entries, u8 *context, ib_udata &udata)
+kern::Result<> Cq::use_user_ring(u32 log_entries, u8 *context, ib_udata &udata)
 {
 	user_abi::CreateCq command;
 	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	UserContext &of = UserContext::of(udata.context);
-	// The card would write with the key and domain in the command, so they must be valid.
+	// The card would write with the key and the domain of the command, so they must be valid.
 	user_region_ = KERN_TRY(UserRegion::create(of, command.lkey, command.pdn));
 	user_pdn_ = command.pdn;
 	user_consumer_ = KERN_TRY(UserRecord::create(of, command.index_page, command.index_record));
@@ -105,7 +105,7 @@ kern::Result<> Cq::start_without_card(u32 log_entries, struct device *dma_device
 	KERN_TRY(create_ring(log_entries, dma_device));
 	number_ = KERN_TRY(Number::create(hca_.cqns()));
 	use_records(consumer_record, arm_record);
-	// There is no device for the log messages about invalid entries.
+	// Suppress log messages about invalid entries, for which there is no device.
 	reported_ = true;
 	return {};
 }
@@ -115,8 +115,8 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	const u32 log_entries = KERN_TRY(plan_ring(attr));
 	number_ = KERN_TRY(Number::create(hca_.cqns()));
 	u8 context[Context::size] = {};
-	KERN_TRY(udata ? take_user_ring(log_entries, context, *udata)
-		       : make_own_ring(log_entries, context));
+	KERN_TRY(udata ? use_user_ring(log_entries, context, *udata)
+		       : create_kernel_ring(log_entries, context));
 	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cqc), number()));
 
 	Context::log_size.set(context, log_entries);
@@ -143,7 +143,7 @@ kern::Result<> Cq::command_resize(u32 log_entries, u64 start, u32 lkey)
 		mailbox);
 }
 
-/* The library moves the entries that it has not polled. */
+/* Resizes a program's ring. The library copies the entries that it has not polled. */
 kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 {
 	user_abi::ResizeCq command;
@@ -153,7 +153,7 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 	UserRegion region = KERN_TRY(
 		UserRegion::create(UserContext::of(udata.context), command.lkey, user_pdn_));
 	KERN_TRY(command_resize(log_entries, 0, command.lkey));
-	// The card has written into the old one for the last time.
+	// The card does not write into the old ring any more.
 	user_region_ = std::move(region);
 	ring_.log_entries = log_entries;
 	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
@@ -161,9 +161,9 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 }
 
 /*
- * From the command on the card writes into the new ring, at its current index. Entries before that
- * index are polled from the old ring first; then, or when the command has ended, the new one is the
- * ring.
+ * From the command on, the card writes into the new ring, at its current index. Entries before that
+ * index are polled from the old ring. poll() switches to the new ring when it reaches that index;
+ * otherwise this function switches when the command has completed.
  */
 kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 {
@@ -195,7 +195,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	{
 		kern::Guard guard(lock_);
 		if (resizing_ && resized) {
-			// Entries that the card wrote to the new ring have not been polled yet.
+			// No entry of the new ring has been polled yet, so copy the unpolled
+			// entries of the old ring.
 			for (u32 at = consumer_, end = end_locked(); at != end; at++) {
 				next_ring_.at(at) = ring_.at(at);
 				if (ring_.at(at).opcode == wire::Cqe::stale)
@@ -207,8 +208,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 		if (resized)
 			verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
 		resizing_ = false;
-		// The old ring, or the new one that is not wanted: freed when the lock is no longer
-		// held.
+		// The old ring, or the new one if the command has failed, is freed when the lock is
+		// not held any more.
 		unused = std::move(next_ring_);
 		unused_stale = std::move(next_stale_);
 	}
@@ -225,7 +226,7 @@ bool Cq::switch_ring(u32 index)
 	return true;
 }
 
-bool Cq::is_of(const wire::Cqe &cqe, const Qp &qp)
+bool Cq::is_entry_of(const wire::Cqe &cqe, const Qp &qp)
 {
 	return cqe.qpn == qp.number() && cqe.opcode != wire::Cqe::stale;
 }
@@ -243,12 +244,12 @@ void Cq::purge_locked(const Qp &qp)
 {
 	const u32 end = stale_.clip(consumer_, end_locked());
 	last_key_ = no_key;
-	// From the newest to the oldest entry. Remaining entries move up into slots that become
-	// free.
+	// From the newest to the oldest entry, so that the remaining entries can be moved into
+	// slots that become free.
 	u32 gone = 0;
 	for (u32 at = end; at-- != consumer_;) {
 		const wire::Cqe &cqe = ring_.at(at);
-		if (is_of(cqe, qp)) {
+		if (is_entry_of(cqe, qp)) {
 			u64 id;
 			const bool sent = cqe.is_error() ? cqe.opcode == wire::Cqe::send_error
 							 : cqe.is_send != 0;

@@ -12,13 +12,13 @@ namespace mthca
 namespace
 {
 
-/* Marks opcodes that are no plain completions. */
+/* Marks opcodes that are not those of ordinary completions. */
 constexpr u8 unusual = 0xff;
 
 /*
- * The ib_wc_opcode of a completion, or `unusual`, by the opcode in its entry and, above that, its
- * direction. A receive is identified by the low bits of its packet's opcode: last or only ones with
- * immediate data stand out.
+ * The ib_wc_opcode of a completion, or `unusual`, indexed by the opcode in the entry and, in the
+ * bit above it, the direction. A receive has the opcode of its packet. Its low bits distinguish the
+ * last or only packet of a message with immediate data.
  */
 struct Opcodes {
 	static constexpr u32 sends = 1u << 8;
@@ -39,7 +39,7 @@ struct Opcodes {
 		set(WqeOpcode::rdma_read, IB_WC_RDMA_READ);
 		set(WqeOpcode::compare_swap, IB_WC_COMP_SWAP);
 		set(WqeOpcode::fetch_add, IB_WC_FETCH_ADD);
-		// A receive of any kind has consumed its request.
+		// A receive with any other opcode has also consumed its request.
 		for (u32 opcode = 0; opcode < sends; opcode++)
 			if (opcode != wire::Cqe::send_error && opcode != wire::Cqe::receive_error &&
 			    opcode != wire::Cqe::stale)
@@ -69,7 +69,7 @@ bool Cq::bogus(const wire::Cqe &cqe, const char *what)
 	bogus_entries_++;
 	if (!reported_)
 		kern_dev_error(hca_.dma_device(),
-			       "CQ %u: %s (QPN %#x, opcode %#x); further ones are only counted\n",
+			       "CQ %u: %s (QPN %#x, opcode %#x); later ones are only counted\n",
 			       number(), what, cqe.qpn.value(), cqe.opcode);
 	reported_ = true;
 	return false;
@@ -77,8 +77,8 @@ bool Cq::bogus(const wire::Cqe &cqe, const char *what)
 
 [[gnu::always_inline]] inline bool Cq::retire_send(const wire::Cqe &cqe, Qp &qp, u64 &id)
 {
-	// An address below the ring, or beyond, is that of no request: the distance is not within
-	// it.
+	// If the address is outside the ring, the distance is larger than the ring, and there is no
+	// such request.
 	const u32 index = (cqe.wqe_address - qp.sq_base()) >> qp.sq.log_stride;
 	const u32 mask = qp.sq.mask;
 	if (index > mask) [[unlikely]]
@@ -99,7 +99,7 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 	wc.status = IB_WC_SUCCESS;
 	wc.opcode = static_cast<ib_wc_opcode>(opcode);
 	wc.wc_flags = 0;
-	// Only what brings data back has a length, which is that of the request.
+	// Only reads and atomics return data. Their length is that of the request.
 	wc.byte_len = opcode == IB_WC_RDMA_READ ? cqe.byte_count.value() : 8;
 	return true;
 }
@@ -107,11 +107,11 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 [[gnu::always_inline]] inline bool Cq::translate_receive(const wire::Cqe &cqe, u32 kind, u8 opcode,
 							 ib_wc &wc, Qp &qp)
 {
-	// A QP whose requests are elsewhere has none in its own ring.
-	s64 room = retire_receive(qp.rq, wc.wr_id);
-	if (room == not_posted) [[unlikely]] {
-		room = retire_shared(cqe, qp, wc.wr_id);
-		if (room == not_posted)
+	// A QP that uses an SRQ has no request in its own ring.
+	s64 capacity = retire_receive(qp.rq, wc.wr_id);
+	if (capacity == not_posted) [[unlikely]] {
+		capacity = retire_shared(cqe, qp, wc.wr_id);
+		if (capacity == not_posted)
 			return bogus(cqe, "completion of no receive");
 	}
 	const u32 length = cqe.byte_count;
@@ -121,16 +121,17 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 
 	int flags = 0;
 	if (opcode == IB_WC_RECV_RDMA_WITH_IMM) [[unlikely]] {
-		// The data went elsewhere.
-		room = length;
+		// The data was written to the address in the packet, not to the receive buffer.
+		capacity = length;
 		flags = IB_WC_WITH_IMM;
 		wc.ex.imm_data = cqe.immediate;
 	} else if (Opcodes::is_send_imm(kind)) {
 		flags = IB_WC_WITH_IMM;
 		wc.ex.imm_data = cqe.immediate;
 	}
-	// The consumer will believe the length: no card talks it into reading beyond its buffer.
-	if (length > room) [[unlikely]] {
+	// The consumer relies on the length, so a faulty card must not make it read beyond its
+	// buffer.
+	if (length > capacity) [[unlikely]] {
 		bogus(cqe, "receive longer than its buffer");
 		wc.status = IB_WC_LOC_LEN_ERR;
 	}
@@ -151,11 +152,11 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 bool Cq::translate_unusual(const wire::Cqe &cqe, u32 kind, ib_wc &wc)
 {
 	const u8 opcode = static_cast<u8>(kind);
-	// A ring and its stale completions have the same indices.
+	// The ring and the saved completions use the same indices.
 	if (opcode == wire::Cqe::stale)
 		return stale_.take(static_cast<u32>(&cqe - ring_.entries), wc) ||
 		       bogus(cqe, "no completion was saved for this entry");
-	// Only the opcode of an error identifies whether a send or a receive has failed.
+	// For an error, only the opcode distinguishes a send from a receive.
 	const bool error = opcode == wire::Cqe::send_error || opcode == wire::Cqe::receive_error;
 	Qp *qp = qp_of(cqe, error ? opcode == wire::Cqe::send_error : true);
 	if (!qp)
@@ -170,10 +171,10 @@ bool Cq::translate_error(const wire::Cqe &cqe, u8 opcode, ib_wc &wc, Qp &qp)
 			return bogus(cqe, "error of no send");
 		wc.opcode = IB_WC_SEND;
 	} else {
-		s64 room = retire_receive(qp.rq, wc.wr_id);
-		if (room == not_posted)
-			room = retire_shared(cqe, qp, wc.wr_id);
-		if (room == not_posted)
+		s64 capacity = retire_receive(qp.rq, wc.wr_id);
+		if (capacity == not_posted)
+			capacity = retire_shared(cqe, qp, wc.wr_id);
+		if (capacity == not_posted)
 			return bogus(cqe, "error of no receive");
 		wc.opcode = IB_WC_RECV;
 	}
@@ -195,7 +196,9 @@ Qp *Cq::qp_of(const wire::Cqe &cqe, bool sends)
 	return entry.qp->number() == qpn ? entry.qp : nullptr;
 }
 
-/* The attribute inlines it into poll(), which the compiler would not do for two callers. */
+/*
+ * The attribute inlines the function into poll(), which the compiler does not do for two callers.
+ */
 [[gnu::always_inline]] inline bool Cq::translate_of(const wire::Cqe &cqe, u32 kind, u8 opcode,
 						    ib_wc &wc, Qp &qp)
 {
@@ -208,8 +211,8 @@ Qp *Cq::qp_of(const wire::Cqe &cqe, bool sends)
 [[gnu::always_inline]] inline bool Cq::translate(const wire::Cqe &cqe, u32 kind, u8 opcode,
 						 ib_wc &wc)
 {
-	// Completions usually arrive in runs of one QP and one direction. A number has 24 bits;
-	// with more, the card could make it equal to no_key.
+	// Completions usually arrive in runs of one QP and one direction. The QP number has 24
+	// bits; if more were compared, the card could make the key equal to no_key.
 	const u32 key = (cqe.qpn.raw() & ~0xffu) | (kind & Opcodes::sends) >> 8;
 	if (key != last_key_) [[unlikely]] {
 		Qp *qp = qp_of(cqe, (kind & Opcodes::sends) != 0);
@@ -226,7 +229,7 @@ u32 Cq::save_completions(Qp &qp)
 	last_key_ = no_key;
 	return members_.save(qp, consumer_, end_locked(), stale_, [&](u32 at, ib_wc &wc) {
 		wire::Cqe &cqe = ring_.at(at);
-		if (!is_of(cqe, qp))
+		if (!is_entry_of(cqe, qp))
 			return false;
 		const u32 kind = kind_of(last_word(cqe));
 		const u8 opcode = opcodes.verbs[kind];
@@ -262,13 +265,13 @@ u32 Cq::save_completions(Qp &qp)
 		const u8 opcode = opcodes.verbs[kind];
 		const bool translated = opcode != unusual ? translate(cqe, kind, opcode, *wc)
 							  : translate_unusual(cqe, kind, *wc);
-		// The entry must be returned before the card is notified.
+		// The entry must be marked as the card's before the consumer index is written.
 		kern::write_once(cqe.owner, wire::Cqe::owner_bit);
 		if (translated) [[likely]] {
 			got++;
 			wc++;
 		} else if ((at - consumer_) >> ring_.log_entries) {
-			// Give up after a whole ring of invalid entries.
+			// Stop after a whole ring of invalid entries.
 			break;
 		}
 	}
@@ -303,15 +306,16 @@ int Cq::request_notify(ib_cq *cq, ib_cq_notify_flags flags)
 		return -EINVAL;
 	const u32 sequence = kern::read_once(self.sequence_) & 3;
 	const u32 consumer = __atomic_load_n(self.consumer_record_, __ATOMIC_RELAXED);
-	// The last byte of the record, and the first of the doorbell.
+	// The command and the sequence number are in the last byte of the record, and in the first
+	// byte of the doorbell.
 	using Record = wire::DoorbellRecord;
 	static_assert(Record::arm_sequence.low == 3 && Record::arm_command.low == 0 &&
 		      cq_sequence.low == 28 && cq_command.low == 24);
 	const u32 last = (sequence << 3 | command) << 24;
 	const u32 first = sequence << 4 | command;
-	// The record is written first, because the card may read it, then the doorbell. The card
-	// raises an event for an entry from `consumer` on that exists already, unless it has raised
-	// one for that entry before. The driver itself reports such an entry (NOTIFY-06).
+	// Write the record first, because the card may read it, and then the doorbell. If an entry
+	// from `consumer` on already exists, the card raises an event for it, unless it has raised
+	// one for that entry before. In that case, the driver reports the entry (NOTIFY-06).
 	__atomic_store_n(self.arm_record_ + 1, self.arm_word_ | last, __ATOMIC_RELAXED);
 	__atomic_store_n(self.arm_record_, consumer, __ATOMIC_RELEASE);
 	self.uar_.write64(cq_doorbell, u64{consumer} << 32 | self.arm_doorbell_ | first);

@@ -10,7 +10,10 @@ using hw::mellanox_icm::Eqe;
 namespace
 {
 
-/* An entry's last byte: the card's, until it has written the entry; software makes it so again. */
+/*
+ * The bit in the last byte of an entry by which the card owns it. The card clears it when it has
+ * written the entry, and software sets it again.
+ */
 constexpr u8 owner_bit = 0x80;
 
 } // namespace
@@ -19,7 +22,7 @@ Eq::Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries)
     : mask_((1u << log_entries) - 1), sink_(resources.sink),
       index_register_(resources.bar0.view(
 	      resources.firmware.eq_ci_offset + eqn * wire::eq_ci_stride, sizeof(u32))),
-      // EQs from 32 on are in the first of the two words.
+      // The bits of EQs from 32 on are in the first of the two words.
       arm_register_(resources.bar0.view(resources.firmware.eq_arm_offset + (eqn < 32 ? 4 : 0),
 					sizeof(u32))),
       arm_value_(__builtin_bswap32(1u << eqn % 32)), commands_(resources.commands), eqn_(eqn),
@@ -68,8 +71,8 @@ bool Eq::interrupt()
 {
 	const u32 mask = mask_;
 	const u32 first = consumer_;
-	// One lap at most: a card that never stops gets its next interrupt, and the machine a
-	// breath.
+	// Handle at most one ring of entries, so that a faulty card cannot keep the CPU in this
+	// function.
 	const u32 limit = first + mask + 1;
 
 	interrupts_++;
@@ -78,13 +81,13 @@ bool Eq::interrupt()
 		u8 *const entry = entries_ + (at & mask) * sizeof(Eqe);
 		if (kern::read_once(entry[sizeof(Eqe) - 1]) & owner_bit)
 			break;
-		// The rest of the entry is younger than its owner bit.
+		// Read the rest of the entry only after its owner bit.
 		kern::dma_rmb();
 		if (entry[1] == static_cast<u8>(hw::mellanox_icm::EventType::completion)) [[likely]]
 			sink_.completion_event(Eqe::number.get(entry));
 		else
 			sink_.async_event(entry);
-		// The card owns it again when the index is written.
+		// The entry is returned to the card when the index is written.
 		kern::write_once(entry[sizeof(Eqe) - 1], owner_bit);
 		at++;
 		if (at % report_interval == 0) [[unlikely]] {

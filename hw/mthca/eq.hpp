@@ -11,7 +11,7 @@
 namespace mthca
 {
 
-/* The driver's own queues use a key for all memory and its protection domain. */
+/* The key for all memory, and its protection domain, which the driver's own queues use. */
 struct OwnMemory {
 	u32 lkey;
 	u32 pd;
@@ -31,21 +31,20 @@ class Eq
 {
 public:
 	/*
-	 * vector: the MSI-X message it raises, or with by_pin the interrupt pin. log_entries: of
-	 * its size. May sleep.
+	 * Creates a queue. vector: the MSI-X vector that it raises or, with by_pin, the interrupt
+	 * pin. log_entries: log2 of its size. May sleep.
 	 */
 	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn,
 						    u32 vector, bool by_pin, u32 log_entries);
-	/* Its interrupt must be disabled. */
+	/* The queue's interrupt must be disabled. */
 	~Eq();
 
 	/*
-	 * Handles all events, and requests an interrupt for later ones. Returns true if there were
-	 * any. Context: hard interrupt; also called by polling code when an interrupt may have been
-	 * lost.
+	 * Handles all events, and arms the queue. Returns true if there were any events. Context:
+	 * hard interrupt; code that polls because an interrupt may have been lost also calls it.
 	 */
 	bool interrupt();
-	/* The first arming; later ones are interrupt()'s. */
+	/* Arms the queue for the first time; interrupt() does so later. */
 	void arm() { arm_register_.write32(0, arm_value_); }
 
 	u32 number() const { return eqn_; }
@@ -54,8 +53,8 @@ public:
 	u64 events() const { return consumer_; }
 
 	/*
-	 * Its entries. The card does not wait for room: what may raise events has its share of
-	 * them before it is made. Errors of taking: ENOMEM.
+	 * The queue's entries. The card does not wait for free entries, so an object that can raise
+	 * events must reserve entries before it is created. Errors of a reservation: ENOMEM.
 	 */
 	kern::Budget &budget() { return budget_; }
 
@@ -63,7 +62,7 @@ private:
 	Eq(const EqResources &resources, u32 eqn, u32 vector, u32 log_entries);
 	void report() { index_register_.write_be32(0, consumer_); }
 
-	/* The card must be notified of progress well before the queue is full. */
+	/* The consumer index must be reported well before the queue is full. */
 	static constexpr u32 report_interval = 128;
 
 	u8 *entries_ = nullptr;
@@ -71,7 +70,7 @@ private:
 	u32 mask_;
 	EventSink &sink_;
 	kern::Mmio index_register_, arm_register_;
-	// Big-endian.
+	// In big-endian format.
 	u32 arm_value_;
 	u64 interrupts_ = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The members of a multicast group: the slots in order, each with a valid bit.
+// The members of a multicast group: entries in order, each with a valid bit.
 #pragma once
 #include <hw/mthca/contexts.hpp>
 #include "family.hpp"
@@ -25,7 +25,7 @@ struct MarkedGroup final : GroupFormat {
 		if (count < max_members)
 			wire::McgMember::in_use.set(entry + place(count), 0);
 	}
-	/* The card has no flag that keeps a QP from receiving its own packets. */
+	/* The card has no flag that prevents a QP from receiving its own packets. */
 	u32 member_flags(bool) const override { return wire::McgMember::in_use.mask(); }
 };
 inline constexpr MarkedGroup marked_group;

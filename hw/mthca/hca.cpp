@@ -6,7 +6,7 @@
 #include "qp.hpp"
 #include "srq.hpp"
 
-/* The module parameter (module.c). */
+/* The module parameter, which module.c declares. */
 extern "C" {
 unsigned int weft_mthca_completion_vectors = ~0u;
 }
@@ -71,8 +71,8 @@ kern::Result<> Hca::start_firmware()
 	auto mailbox = KERN_TRY(commands_->mailbox());
 	KERN_TRY(commands_->execute_out({.opcode = wire::Opcode::query_fw}, mailbox));
 	firmware_ = KERN_TRY(parse_firmware(mailbox.bytes(), bar0_.size()));
-	// Checks if the card has memory of its own, where it would keep contexts: that mode is not
-	// supported.
+	// ENABLE_LAM succeeds if the card has its own memory, in which it would store contexts.
+	// That mode is not supported.
 	auto memory = KERN_TRY(commands_->mailbox());
 	const auto enabled = commands_->execute_out({.opcode = wire::opcode::enable_lam}, memory);
 	if (enabled || enabled.error() != -EAGAIN) {
@@ -117,7 +117,7 @@ kern::Result<> Hca::map_icm()
 		{IcmRegion::rdb, first_qpn},
 		{IcmRegion::cqc, capabilities_.reserved_cqs},
 		{IcmRegion::srqc, capabilities_.reserved_srqs},
-		// The card walks the whole of it.
+		// The card reads all entries of this table.
 		{IcmRegion::mcg, 1u << layout_[IcmRegion::mcg].log_entries},
 		{IcmRegion::uarc, 0},
 	};
@@ -232,8 +232,8 @@ kern::Result<> Hca::create_ports()
 	for (u32 port = 1; port <= num_ports(); port++) {
 		ports_[port - 1] = KERN_TRY(Port::create(*commands_, *port_commands_, port,
 							 capabilities_.port, log_max_message));
-		// The card's own agent may answer the subnet manager until the driver's QP0 is
-		// ready.
+		// Until the driver's QP0 is ready, the card's own agent responds to the subnet
+		// manager.
 		KERN_TRY(ports_[port - 1]->open());
 	}
 	return {};
@@ -244,7 +244,7 @@ void Hca::stop()
 	stop_ports();
 	if (!commands_)
 		return;
-	// If these commands fail, the reset before the card's next use has the same effect.
+	// If these commands fail, the reset before the next use of the card has the same effect.
 	if (stage_ == Stage::special_qps)
 		for (const u32 kind : {wire::special_smi, wire::special_gsi})
 			kern::ignore(commands_->execute({.opcode = wire::Opcode::conf_special_qp,
@@ -268,7 +268,7 @@ void Hca::dump(kern::debugfs::Output &out)
 
 u32 Hca::event_port(const u8 *eqe)
 {
-	// Two bits, of the four that the family has.
+	// This card has only two of the family's four bits.
 	return hw::mellanox_icm::Eqe::port.get(eqe) & 3;
 }
 

@@ -23,25 +23,27 @@ class Srq;
 using QpEntry = mellanox_icm::QpEntryOf<Qp>;
 
 /*
- * Bring-up, in this order, and its mirror: QUERY_FW, firmware area, RUN_FW, capabilities, ICM,
- * INIT_HCA, a key of all memory, event queues, interrupts, commands by events, special QPs, ports.
+ * The steps of the start; stop() undoes them in reverse order: QUERY_FW, firmware area, RUN_FW,
+ * capabilities, ICM, INIT_HCA, a key for all memory, event queues, interrupts, event-driven
+ * commands, special QPs, ports.
  *
- * Everything that later objects need of the card is reached from here. Members that are const after
- * create() are read without locks.
+ * All objects access the card through this class. Members that do not change after create() are
+ * read without locks.
  */
 class Hca final : public mellanox_icm::HcaBase<Hca, Cq, Eq, QpEntry>
 {
 public:
 	/*
-	 * The card has just been reset and may master the bus.
-	 * Errors: those of commands and allocations; EPROTO for a card that contradicts itself;
-	 * EOPNOTSUPP for one with memory of its own. May sleep.
+	 * Starts the card, which has just been reset and may access host memory. May sleep.
+	 * Errors: those of commands and allocations; EPROTO for inconsistent capabilities;
+	 * EOPNOTSUPP for a card with its own memory.
 	 */
 	static kern::Result<kern::Owned<Hca>> create(kern::pci::Device pci, const kern::Mmio &bar0,
 						     const kern::Mmio &uar,
 						     FailureListener &listener);
 	/*
-	 * Without a card, for tests: QPs and CQs can be posted to and polled, commands fail.
+	 * Creates an object without a card, for tests. QPs and CQs can be posted to and polled;
+	 * commands fail.
 	 */
 	struct Parts {
 		kern::Owned<CommandInterface> commands;
@@ -57,12 +59,15 @@ public:
 	const IcmLayout &layout() const { return layout_; }
 	IcmTable &table(IcmRegion region) { return *tables_[static_cast<int>(region)]; }
 	Records &records() { return *records_; }
-	/* Region through which the card accesses queues that belong to no domain. */
+	/*
+	 * The memory region through which the card accesses queues that belong to no protection
+	 * domain.
+	 */
 	OwnMemory own_memory() const { return {own_key_.key(), own_pd_.value()}; }
 	u32 num_ports() const { return capabilities_.num_ports; }
 	/*
-	 * The page by which all kernel queues ring: behind the card's own, and the one that
-	 * firmware rings by before a driver is there.
+	 * The number of the page in which all kernel queues ring doorbells. The reserved pages and
+	 * the page that firmware uses before a driver is loaded precede it.
 	 */
 	u32 uar_page() const { return capabilities_.reserved_uars + 1; }
 	kern::Mmio kernel_uar() const
@@ -75,7 +80,7 @@ public:
 		return srqn < srq_table_.size() ? kern::read_once(srq_table_[srqn]) : nullptr;
 	}
 	void set_srq(u32 srqn, Srq *srq) { kern::write_once(srq_table_[srqn], srq); }
-	/* For debugfs: event queues, tables, and every queue in use. May sleep. */
+	/* Prints the event queues, the tables and all queues in use, for debugfs. May sleep. */
 	void dump(kern::debugfs::Output &out);
 
 private:
@@ -94,7 +99,7 @@ private:
 	kern::Result<> configure_special_qps();
 	kern::Result<> create_ports();
 	void stop();
-	/* Event callbacks of HcaBase. Hard interrupt. */
+	/* Event callbacks of HcaBase. Context: hard interrupt. */
 	static u32 event_port(const u8 *eqe);
 	bool own_event(hw::mellanox_icm::EventType type, const u8 *eqe);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of verbs methods, for those that differ from the common ones of hw/mellanox_icm.
-// Unsupported methods are left out: memory windows, fast registration, XRC, CQ moderation,
-// reregistration.
+// The table of verbs methods, and those methods that differ from the common ones of
+// hw/mellanox_icm. Methods that the card does not support are omitted: memory windows, fast
+// registration, XRC, CQ moderation, reregistration.
 #include "ib_device.hpp"
 #include <ib/smp.hpp>
 #include <kern/log.hpp>
@@ -25,7 +25,7 @@ constexpr auto &hca_of = Methods::hca_of;
 
 int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 {
-	// Nothing changes after registration, and the library requests nothing beyond the verbs.
+	// The attributes do not change after registration, and the user library needs no others.
 	if (udata)
 		return 0;
 	Hca &hca = hca_of(device);
@@ -45,8 +45,8 @@ int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 }
 
 /*
- * The card keeps a description of its own, and has no command for another: the node has its name in
- * the answers that pass here.
+ * Sets the node description. The card has its own description and no command to change it, so
+ * process_mad() inserts the node's description into responses.
  */
 int modify_device(ib_device *device, int mask, ib_device_modify *change)
 {
@@ -56,7 +56,7 @@ int modify_device(ib_device *device, int mask, ib_device_modify *change)
 	return 0;
 }
 
-/* True for attributes that the tables of a port are read from. */
+/* Returns true for attributes from which the tables of a port are read. */
 bool is_of_port(u16 attribute)
 {
 	return attribute == ib::attr_port_info || attribute == ib::attr_guid_info ||
@@ -64,9 +64,9 @@ bool is_of_port(u16 attribute)
 }
 
 /*
- * The card reports ports that go up and down, but nothing else that the subnet manager sets. SMPs
- * that pass here are the only way to learn of that. The tables are updated before any consumer is
- * notified; the midlayer detects changes of the port itself.
+ * The card reports when a port goes up or down, but no other changes by the subnet manager. The
+ * driver detects those from the SMPs that pass through this function. It updates the tables before
+ * any consumer is notified; the midlayer itself detects changes of the port's attributes.
  */
 int process_mad(ib_device *device, int flags, u32 port_num, const ib_wc *wc, const ib_grh *grh,
 		const ib_mad *in, ib_mad *out, size_t *, u16 *)

@@ -25,8 +25,8 @@ enum class IcmRegion : u8 {
 };
 inline constexpr unsigned int icm_regions = 13;
 
-/* The numbers of objects that the driver asks for. Each is limited to what the card supports. */
-struct IcmWishes {
+/* The numbers of objects that the driver requests. Each is limited to what the card supports. */
+struct IcmRequest {
 	u32 log_qps = 13;
 	u32 log_srqs = 12;
 	u32 log_cqs = 13;
@@ -35,14 +35,11 @@ struct IcmWishes {
 	u32 log_mcgs = 13;
 	u32 log_mcg_bytes = 8;
 	u32 log_reads_per_qp = 4;
-	/* Pages of doorbell records in a user access region. */
+	/* Number of pages of doorbell records in a user access region. */
 	u32 log_uarc_pages = 6;
 };
 
-/*
- * The size of a responder's entry for a read or an atomic. The card defines it, but no query
- * returns it.
- */
+/* Size of a responder's entry for an RDMA read or an atomic. It is fixed; no query returns it. */
 inline constexpr u32 rdb_entry_bytes = 32;
 
 struct IcmLayout : IcmExtents<IcmRegion, icm_regions> {
@@ -51,10 +48,10 @@ struct IcmLayout : IcmExtents<IcmRegion, icm_regions> {
 };
 
 /*
- * Lays the regions out in order of decreasing size from address 0, each aligned to its own size.
- * Errors: EPROTO where the card cannot hold what its own reserved objects need, ENOSPC where its
- * ICM is too small. Context: any.
+ * Assigns addresses to the regions, from 0 on in order of decreasing size, so that each is aligned
+ * to its own size. Errors: EPROTO if the card's tables are too small for its reserved objects,
+ * ENOSPC if its ICM is too small. Context: any.
  */
-kern::Result<IcmLayout> lay_out_icm(const Capabilities &capabilities, const IcmWishes &wishes);
+kern::Result<IcmLayout> lay_out_icm(const Capabilities &capabilities, const IcmRequest &request);
 
 } // namespace mthca

@@ -49,11 +49,11 @@ kern::Result<> Mr::start_user(UserContext *context, u64 start, u64 length, u64 i
 	entry_ = KERN_TRY(open_entry(hca_, entry));
 	verbs_.lkey = verbs_.rkey = entry_.key();
 	if (context)
-		lend(*context);
+		allow_queues(*context);
 	return {};
 }
 
-void Mr::lend(UserContext &context)
+void Mr::allow_queues(UserContext &context)
 {
 	context_ = &context;
 	context.add(*this);

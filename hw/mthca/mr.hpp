@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory regions. The card has neither fast registration nor windows: a kernel region covers all
-// memory, by DMA address.
+// Memory regions. The card supports neither fast registration nor windows, so a kernel's region
+// covers all memory, addressed by DMA addresses.
 #pragma once
 #include <kern/list.hpp>
 #include <rdma/driver.hpp>
@@ -15,8 +15,8 @@ class Hca;
 class UserContext;
 
 /*
- * Creates a key of all memory for a domain. access: as in the verbs. May sleep. Errors: ENOSPC,
- * ENOMEM, those of commands.
+ * Creates a key for all memory in a protection domain. access: as in the verbs. May sleep. Errors:
+ * ENOSPC, ENOMEM, those of commands.
  */
 kern::Result<ProtectionEntry> open_all_memory(Hca &hca, u32 pd, int access);
 
@@ -30,21 +30,22 @@ public:
 	~Mr() { kern::ignore(stop()); }
 	kern::Result<> start_dma(int access);
 	/*
-	 * A program's memory; context: of the program, which may then have queues in it, or
-	 * nullptr. Context: process, the program's.
+	 * Registers a program's memory. context: the program's context, whose queues may then use
+	 * the region, or nullptr. Context: process of the program.
 	 */
 	kern::Result<> start_user(UserContext *context, u64 start, u64 length, u64 iova,
 				  int access);
-	/* Errors: EBUSY while a queue lies in it, and nothing has changed. May sleep. */
+	/* Deregisters the region. Errors: EBUSY, without effect, if a queue uses it. May sleep. */
 	kern::Result<> stop();
 
-	/* Queues of the program may lie in it from now on, until stop(). */
-	void lend(UserContext &context);
+	/* Allows queues of the program to use the region, until stop(). */
+	void allow_queues(UserContext &context);
 	u32 key() const { return entry_.key(); }
 	u32 pd() const { return pd_number(verbs_.pd); }
 	UserContext *context() const { return context_; }
 
-	// The context's, under its lock: where it is in its list, and how many queues lie in it.
+	// Used by the context, with its lock held: the region's node in its list, and the number of
+	// queues that use the region.
 	kern::ListNode node;
 	u32 queues = 0;
 
@@ -52,7 +53,7 @@ private:
 	ib_mr &verbs_;
 	Hca &hca_;
 	UserContext *context_ = nullptr; // the context whose list contains it
-	// The card's until the entry is closed.
+	// The card uses the pages until the entry is closed.
 	UserPages pages_;
 	ProtectionEntry entry_;
 };

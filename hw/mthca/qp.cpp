@@ -14,7 +14,7 @@ namespace
 
 using Context = wire::QpContext;
 
-/* A datagram is one packet, of at most 2048 bytes. */
+/* A datagram is one packet of at most 2048 bytes. */
 constexpr u32 log_max_datagram = 11;
 
 } // namespace
@@ -30,11 +30,11 @@ Qp::~Qp()
 	stop();
 }
 
-kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
+kern::Result<> Qp::create_kernel_queues(ib_qp_init_attr &attr)
 {
 	geometry_ = KERN_TRY(plan_queues(hca_.capabilities(), attr));
-	// The buffer is aligned to its size, because the context has only one field for the upper
-	// half of the addresses of both queues.
+	// Align the buffer to its size, because the context has only one field for the upper half
+	// of both queues' addresses.
 	buffer_ = KERN_TRY(kern::DmaBuffer::create(hca_.dma_device(),
 						   kern::round_up_power_of_two(geometry_.bytes),
 						   kern::Gfp::kernel));
@@ -54,7 +54,7 @@ kern::Result<> Qp::make_queues(ib_qp_init_attr &attr)
 	return {};
 }
 
-kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
+kern::Result<> Qp::use_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
 {
 	user_abi::CreateQp command;
 	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
@@ -66,7 +66,7 @@ kern::Result<> Qp::take_user_queues(ib_qp_init_attr &attr, ib_udata &udata)
 	user_rq_ = KERN_TRY(UserRecord::create(of, command.rq_page, command.rq_record));
 	user_place_ = {.uar_page = of.uar_page(), .lkey = command.lkey, .start = 0};
 	sq_base_ = geometry_.sq_offset;
-	// From now on these are the sizes of the library's rings; 0 if there is none.
+	// Return the sizes of the library's rings; 0 if there is no ring.
 	attr.cap.max_send_wr = attr.cap.max_send_wr ? 1u << geometry_.log_sq_size : 0;
 	attr.cap.max_recv_wr = attr.cap.max_recv_wr ? 1u << geometry_.log_rq_size : 0;
 	cap_ = attr.cap;
@@ -111,12 +111,12 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 	default:
 		return kern::Error{-EOPNOTSUPP};
 	}
-	// The card supports none of the creation flags.
+	// The card does not support any creation flags.
 	if (attr.create_flags)
 		return kern::Error{-EINVAL};
 	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
 		return kern::Error{-EINVAL};
-	KERN_TRY(udata ? take_user_queues(attr, *udata) : make_queues(attr));
+	KERN_TRY(udata ? use_user_queues(attr, *udata) : create_kernel_queues(attr));
 
 	KERN_TRY(take_number(attr));
 	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::qpc), number_));
@@ -151,13 +151,13 @@ void Qp::reset_queues()
 		kern::Guard guard(rq.lock);
 		rq.head = rq.tail = 0;
 	}
-	// A program's library does this for its own.
+	// A program's library resets its own queues.
 	if (!sq.entries)
 		return;
 	if (rq.record)
 		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(sq_record_, 0, __ATOMIC_RELAXED);
-	// The slots of a ring are linked in order, regardless of their contents.
+	// The slots of a ring are always linked in order.
 	for (u32 i = 0; i <= sq.mask; i++) {
 		auto *next = reinterpret_cast<wire::WqeNext *>(send_slot(i));
 		next->next_word = (sq_base_ + (((i + 1) & sq.mask) << sq.log_stride)) &
@@ -177,27 +177,27 @@ void Qp::reset_queues()
 
 void Qp::fill_static_context(u8 *context)
 {
-	const QueuePlace lies = place();
-	const bool of_program = verbs_.res.user;
-	Context::uar_page.set(context, lies.uar_page);
+	const QueuePlace location = place();
+	const bool for_program = verbs_.res.user;
+	Context::uar_page.set(context, location.uar_page);
 	Context::pd.set(context, pd_number(verbs_.pd));
-	Context::wqe_base_high.set(context, static_cast<u32>(lies.start >> 32));
-	Context::wqe_lkey.set(context, lies.lkey);
+	Context::wqe_base_high.set(context, static_cast<u32>(location.start >> 32));
+	Context::wqe_lkey.set(context, location.lkey);
 	Context::log_sq_size.set(context, geometry_.log_sq_size);
 	Context::log_sq_stride.set(context, geometry_.log_sq_stride - 4);
 	wire::store_be32(context, Context::send_base.offset, sq_base_);
-	Context::send_record.set(context, of_program ? user_sq_.index() : sq_held_.index());
+	Context::send_record.set(context, for_program ? user_sq_.index() : sq_held_.index());
 	if (geometry_.has_rq) {
 		Context::log_rq_size.set(context, geometry_.log_rq_size);
 		Context::log_rq_stride.set(context, geometry_.log_rq_stride - 4);
 		wire::store_be32(context, Context::receive_base.offset,
-				 static_cast<u32>(lies.start));
+				 static_cast<u32>(location.start));
 		Context::receive_record.set(context,
-					    of_program ? user_rq_.index() : rq_held_.index());
+					    for_program ? user_rq_.index() : rq_held_.index());
 	}
 	Context::send_cqn.set(context, Cq::of(verbs_.send_cq).number());
 	Context::receive_cqn.set(context, Cq::of(verbs_.recv_cq).number());
-	// The library of a program does not set the flag in each request: it relies on the card.
+	// A program's library does not set the flag in each request, so the card must signal all.
 	Context::signal_all.set(context, verbs_.sq_sig_type == IB_SIGNAL_ALL_WR);
 	if (srq) {
 		Context::srq_enable.set(context, 1);

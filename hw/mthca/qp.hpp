@@ -25,27 +25,33 @@ public:
 	Qp(Hca &hca, ib_qp &verbs);
 	~Qp();
 
-	/* udata: of a program, in whose memory the queues then lie. */
+	/*
+	 * Creates the QP. udata: of a program, whose memory then contains the queues; nullptr for a
+	 * kernel's QP.
+	 */
 	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
-	/* In place of start(), for a test without a card that has put a ring into `sq`. */
+	/* Replaces start() in a test without a card, which has set the ring in `sq`. */
 	void start_without_card(u32 number, QpKind kind, u32 sq_base, u32 *sq_record);
 
-	/* The verbs. Any context. */
+	/* These implement the verbs. Context: any. */
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad);
 	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
 
-	/* Low half of the ring's address, relative to which completions name sends. */
+	/*
+	 * Returns the lower half of the send ring's address. Completions contain addresses relative
+	 * to it.
+	 */
 	u32 sq_base() const { return sq_base_; }
 
-	// Used by the poller, with the lock of the CQ held.
+	// poll() uses these with the CQ's lock held.
 	SendQueue sq;
 	ReceiveQueue rq;
 	Srq *srq = nullptr;
 
-	// In the lists of its CQs.
+	// Nodes in the lists of the CQs.
 	kern::ListNode send_cq_node, recv_cq_node;
 
-	/* The part of the context that only RESET -> INIT sets. */
+	/* Writes the part of the context that only RESET -> INIT sets. */
 	void fill_static_context(u8 *context);
 
 private:
@@ -56,19 +62,22 @@ private:
 
 	int post_special(const ib_send_wr *wr, const ib_send_wr **bad);
 	/*
-	 * Writes a complete packet with the words of its own link; returns its size in units.
-	 * Errors: EINVAL, those of SpecialPacket.
+	 * Writes the descriptor of a complete packet. Returns its size in units. Errors: EINVAL,
+	 * those of SpecialPacket.
 	 */
 	kern::Result<u32> put_special(const ib_send_wr &wr, u8 *wqe) KERN_REQUIRES(sq.lock);
-	/* Rings the doorbell for the requests from `first`, which `link` describes, to `head`. */
+	/*
+	 * Rings the doorbell for the requests from `first` to `head`. link: describes the first
+	 * request.
+	 */
 	void ring(const wire::WqeNext &link, u32 first, u32 head) KERN_REQUIRES(sq.lock);
 	u8 *send_slot(u32 index) const { return sq.entries + ((index & sq.mask) << sq.log_stride); }
-	kern::Result<> make_queues(ib_qp_init_attr &attr);
-	kern::Result<> take_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
-	/* Called when the number is known. */
+	kern::Result<> create_kernel_queues(ib_qp_init_attr &attr);
+	kern::Result<> use_user_queues(ib_qp_init_attr &attr, ib_udata &udata);
+	/* Allocates the doorbell records. The number must have been allocated. */
 	kern::Result<> make_records();
 	QueuePlace place() const;
-	/* For QpControl. */
+	/* Called by QpControl. */
 	void reset_queues();
 	kern::Result<u32> put_transition(u8 *context, ib_qp_state to, const ib_qp_attr &attr,
 					 int mask);
@@ -80,7 +89,7 @@ private:
 	u32 number_ = 0;
 	u32 sq_base_ = 0;
 	u32 *sq_record_ = nullptr;
-	// The last descriptor that was posted, which the next one is described by.
+	// The last posted descriptor, in which the link to the next one is written.
 	wire::WqeNext *last_sent_ KERN_GUARDED_BY(sq.lock) = nullptr;
 	QpKind kind_ = QpKind::connected;
 	bool in_tables_ = false;
@@ -94,7 +103,7 @@ private:
 	Number qpn_;
 	kern::DmaBuffer buffer_;
 	Record sq_held_, rq_held_;
-	// A program's queue uses this instead of kernel memory and records.
+	// Used for a program's QP instead of kernel memory and records.
 	UserRegion user_region_;
 	UserRecord user_sq_, user_rq_;
 	QueuePlace user_place_{};

@@ -13,7 +13,7 @@ namespace
 using Context = wire::QpContext;
 using Path = wire::PathLayout;
 
-/* The verbs' rate of a part of the port's. */
+/* Returns the verbs' rate for a code that is a fraction of the port's rate. */
 u8 rate_of(u32 code)
 {
 	switch (code) {
@@ -22,7 +22,7 @@ u8 rate_of(u32 code)
 	case rate_code::half:
 		return IB_RATE_5_GBPS;
 	default:
-		// An eighth is none that the verbs know.
+		// The verbs have no rate for an eighth.
 		return IB_RATE_PORT_CURRENT;
 	}
 }
@@ -35,7 +35,8 @@ kern::Result<> put_path(u8 *path, const Capabilities &cap, const rdma_ah_attr &a
 		return kern::Error{-EINVAL};
 	if ((address.ah_flags & IB_AH_GRH) && address.grh.sgid_index >= cap.port.gids)
 		return kern::Error{-EINVAL};
-	// The index of a GID is of this port, where an address vector's counts over both.
+	// This index counts the GIDs of one port; in an address vector it counts those of both
+	// ports.
 	put_route<Path>(path, address);
 	Path::port.set(path, port);
 	Path::static_rate.set(path, static_rate(cap, address.static_rate, sdr_4x_tenths));
@@ -69,8 +70,7 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_
 				  mask & IB_QP_PORT ? attr.port_num : port));
 		optional |= wire::qp_opt::primary_path;
 	} else if (port) {
-		// The destination of a datagram is in its own address vector; the context contains
-		// the port.
+		// A datagram has its own address vector, so the context only contains the port.
 		Path::port.set(primary, port);
 	}
 	if (mask & IB_QP_PORT)

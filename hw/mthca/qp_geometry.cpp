@@ -9,10 +9,10 @@ namespace mthca
 namespace
 {
 
-/* From now on, the strides of queues are powers of two. */
-constexpr u32 least_log_stride = 6;
+/* Strides are powers of two of at least this size. */
+constexpr u32 min_log_stride = 6;
 
-/* Bytes before the data in the largest descriptor of each type. */
+/* Returns the number of bytes in front of the data in the largest descriptor of a QP type. */
 u32 send_overhead(ib_qp_type type)
 {
 	using namespace wire;
@@ -21,7 +21,7 @@ u32 send_overhead(ib_qp_type type)
 		return sizeof(WqeNext) + sizeof(WqeDatagram);
 	case IB_QPT_SMI:
 	case IB_QPT_GSI:
-		// The headers of the packet, the pad bytes, and space for the ICRC at the end.
+		// The headers of the packet, the padding, and space for the ICRC at the end.
 		return sizeof(WqeNext) +
 		       inline_bytes(sizeof(ib::Lrh) + sizeof(ib::Grh) + sizeof(ib::Bth) +
 				    sizeof(ib::Deth) + 4) +
@@ -31,7 +31,9 @@ u32 send_overhead(ib_qp_type type)
 	}
 }
 
-/* Entries of the library's queues: the smallest power of two, where there is a queue at all. */
+/*
+ * Returns the number of entries in the library's queue: a power of two, or 0 if there is no queue.
+ */
 u32 user_entries(u32 requests)
 {
 	return requests ? 1u << kern::log2_ceil(requests) : 0;
@@ -39,7 +41,7 @@ u32 user_entries(u32 requests)
 
 u32 user_stride(u32 bytes)
 {
-	return kern::log2_ceil(bytes) < least_log_stride ? least_log_stride
+	return kern::log2_ceil(bytes) < min_log_stride ? min_log_stride
 							 : kern::log2_ceil(bytes);
 }
 
@@ -55,8 +57,8 @@ kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_i
 	    want.max_send_sge > cap.max_sq_sge || want.max_recv_sge > cap.max_rq_sge ||
 	    want.max_inline_data > inline_length_mask)
 		return kern::Error{-EINVAL};
-	// The size of inline data as pieces, and space for a request that binds a window, which the
-	// library reserves for every card.
+	// The size of inline data in data segments, and space for a window bind request, which the
+	// library reserves for all cards.
 	constexpr u32 bind_bytes = 32;
 	const u32 scatter = want.max_send_sge * sizeof(WqeData);
 	const u32 inlined = kern::align_up(
@@ -115,7 +117,7 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 	if (needed > limit)
 		return kern::Error{-EINVAL};
 	const auto log_of = [](u32 value) { return kern::log2_ceil(value ? value : 1); };
-	plan.log_sq_stride = log_of(needed) < least_log_stride ? least_log_stride : log_of(needed);
+	plan.log_sq_stride = log_of(needed) < min_log_stride ? min_log_stride : log_of(needed);
 	plan.log_sq_size = log_of(want.max_send_wr);
 	const u32 usable = (1u << plan.log_sq_stride) < limit ? 1u << plan.log_sq_stride : limit;
 	plan.max_send_sge = (usable - overhead) / sizeof(wire::WqeData);
@@ -130,16 +132,16 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 			return kern::Error{-EINVAL};
 		const u32 sges = want.max_recv_sge ? want.max_recv_sge : 1;
 		const u32 bytes = sizeof(wire::WqeNext) + sges * sizeof(wire::WqeData);
-		const u32 most = cap.max_rq_wqe_bytes < wire::wqe_bytes_max ? cap.max_rq_wqe_bytes
+		const u32 max_bytes = cap.max_rq_wqe_bytes < wire::wqe_bytes_max ? cap.max_rq_wqe_bytes
 									    : wire::wqe_bytes_max;
-		if (bytes > most)
+		if (bytes > max_bytes)
 			return kern::Error{-EINVAL};
 		plan.log_rq_stride =
-			log_of(bytes) < least_log_stride ? least_log_stride : log_of(bytes);
+			log_of(bytes) < min_log_stride ? min_log_stride : log_of(bytes);
 		plan.log_rq_size = log_of(want.max_recv_wr);
-		const u32 room =
-			(1u << plan.log_rq_stride) < most ? 1u << plan.log_rq_stride : most;
-		plan.max_recv_sge = (room - sizeof(wire::WqeNext)) / sizeof(wire::WqeData);
+		const u32 stride =
+			(1u << plan.log_rq_stride) < max_bytes ? 1u << plan.log_rq_stride : max_bytes;
+		plan.max_recv_sge = (stride - sizeof(wire::WqeNext)) / sizeof(wire::WqeData);
 		if (plan.max_recv_sge > cap.max_rq_sge)
 			plan.max_recv_sge = cap.max_rq_sge;
 	}

@@ -13,29 +13,29 @@ struct QpGeometry {
 	u32 log_sq_size, log_sq_stride;
 	u32 log_rq_size, log_rq_stride;
 	bool has_rq;
-	u32 sq_offset; // after the receive queue
+	u32 sq_offset; // the send queue is behind the receive queue
 	u32 bytes;
 	u32 max_send_sge, max_recv_sge, max_inline;
 };
 
-/* The largest buffer: one block of memory, which the two queues share. */
+/* Maximum size of the buffer, which is one block of memory for both queues. */
 inline constexpr u32 max_queue_bytes = 4 << 20;
 
 /*
- * Returns the smallest queues of powers of two that hold the requested numbers. Errors: EINVAL for
- * more than the card's descriptors or queues hold. Context: any.
+ * Returns the smallest queues, with sizes that are powers of two, for the requested numbers.
+ * Errors: EINVAL if they exceed the limits of the card's descriptors or queues. Context: any.
  */
 kern::Result<QpGeometry> plan_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
 
 /*
- * Returns the queues with the library's layout, which depends only on the requested numbers. attr:
- * RC, UC or UD. A receive queue has its place even if an SRQ replaces it. Errors, context: as
- * plan_queues().
+ * Returns the queues with the layout of the user library, which depends only on the requested
+ * numbers. attr: RC, UC or UD. Space for a receive queue is included even if an SRQ replaces it.
+ * Errors, context: as for plan_queues().
  */
 kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities,
 					  const ib_qp_init_attr &attr);
 
-/* Bytes of inline data in a descriptor, with their length in front and the pad behind. */
+/* Returns the size of inline data in a descriptor, including its length field and padding. */
 constexpr u32 inline_bytes(u32 length)
 {
 	return length ? (sizeof(wire::WqeInline) + length + 15) & ~15u : 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Doorbell records, which contain the position up to which a queue has been filled or read. Each
- * user access region has a table of records in ICM, and objects refer to records by index. The card
- * may scan the records that doorbells refer to (armed CQs, send queues) from the start of the
- * table, and the others from its end; a separator lies between the two groups.
+ * Doorbell records, which contain the index up to which a queue has been filled or read. Each user
+ * access region has a table of records in ICM, and objects refer to records by index. The card may
+ * scan the records to which doorbells refer (armed CQs, send queues) from the start of the table,
+ * and the others from its end. A separator is between the two groups.
  * (Documentation/infinihost.rst, "Doorbell records")
  */
 #pragma once
@@ -37,7 +37,10 @@ public:
 	}
 
 	u32 index() const { return index_.value(); }
-	/* The words of the record in the card's byte order: the counter, and further fields. */
+	/*
+	 * Returns the words of the record in the card's byte order: the counter, and the other
+	 * fields.
+	 */
 	u32 *words() const { return words_; }
 
 private:
@@ -57,13 +60,16 @@ class Records
 {
 public:
 	/*
-	 * table: of pages; first_page and log_pages: the region's. May sleep. Errors: ENOMEM, those
-	 * of commands.
+	 * Allocates the tables. table: the ICM table of record pages; first_page, log_pages: the
+	 * kernel region's part of it. May sleep. Errors: ENOMEM, those of commands.
 	 */
 	static kern::Result<kern::Owned<Records>> create(IcmTable &table, u32 first_page,
 							 u32 log_pages);
 
-	/* type: wire::record_type; number: the queue's. Errors: ENOSPC. Context: any. */
+	/*
+	 * Allocates a record. type: wire::record_type; number: the queue's number. Errors: ENOSPC.
+	 * Context: any.
+	 */
 	kern::Result<Record> get(u32 type, u32 number);
 
 private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Converts requests to descriptors. Fast path.
 //
-// The link to a descriptor is in the descriptor before it, and the card follows it after it has
-// executed that descriptor. So posting a request leaves the link in its own descriptor unchanged.
-// It is set when the next request is posted.
+// The link to a descriptor is in the previous descriptor. The card follows the link after it has
+// executed that previous descriptor. So posting a request does not change the link in its own
+// descriptor, which is set when the next request is posted.
 #include "../mellanox_icm/requests.hpp"
 #include "../mellanox_icm/special_packet.hpp"
 #include "ah.hpp"
@@ -18,8 +18,8 @@ namespace
 using wire::WqeNext;
 using wire::WqeOpcode;
 
-/* The largest number of requests in one doorbell. */
-constexpr u32 most_per_doorbell = 255;
+/* Maximum number of requests in one doorbell. */
+constexpr u32 max_per_doorbell = 255;
 constexpr unsigned int static_rate_shift = 12;
 constexpr unsigned int sl_shift = 8;
 constexpr u8 rate_mask = 7;
@@ -29,12 +29,12 @@ struct FlagBits {
 	static constexpr u32 always = WqeNext::always;
 	static constexpr u32 signaled = WqeNext::completion;
 	static constexpr u32 solicited = WqeNext::solicited;
-	// The card has none.
+	// The card cannot compute checksums.
 	static constexpr u32 checksums = 0;
 };
 constexpr SendFlagWords<FlagBits> descriptor_flags;
 
-/* Bytes, as an inline segment. */
+/* Writes an inline segment with these bytes. */
 u8 *put_inline(u8 *at, const void *data, u32 length)
 {
 	reinterpret_cast<wire::WqeInline *>(at)->byte_count = wire::WqeData::inline_bit | length;
@@ -43,8 +43,8 @@ u8 *put_inline(u8 *at, const void *data, u32 length)
 }
 
 /*
- * The memory of a request, by the CPU's addresses, as one inline segment; nullptr if it is longer
- * than `limit`.
+ * Copies the data of a request, which the CPU addresses, into one inline segment. Returns nullptr
+ * if the data is longer than `limit`.
  */
 u8 *put_inline_sges(u8 *at, u32 limit, const ib_sge *sge, int count)
 {
@@ -66,8 +66,8 @@ u8 *put_inline_sges(u8 *at, u32 limit, const ib_sge *sge, int count)
 inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 {
 	auto *segment = reinterpret_cast<wire::WqeDatagram *>(at);
-	// Without an address only a QP in error takes a request, to flush it; elsewhere the card
-	// refuses the zeros.
+	// Only a QP in error accepts a request without an address, and flushes it. Otherwise the
+	// card rejects an address of zeros.
 	if (wr.ah) [[likely]]
 		Ah::of(wr.ah).copy_vector(segment->address);
 	else
@@ -79,8 +79,8 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 }
 
 /*
- * The segments between link and data of a connected QP's request that is not plain. nullptr for one
- * that has no place here.
+ * Writes the segments between the link and the data of a connected QP's request that post_send()
+ * does not handle itself. Returns nullptr if the QP does not support the request.
  */
 [[gnu::noinline]] u8 *put_other(u8 *at, const ib_send_wr &wr)
 {
@@ -92,8 +92,8 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 } // namespace
 
 /*
- * A doorbell repeats the description of its first request: opcode and size are in the same bytes of
- * its words as in the link, but the fence is not.
+ * Rings the doorbell. It repeats the description of the first request: the opcode and the size are
+ * in the same bytes of its words as in the link, but the fence bit is not.
  */
 [[gnu::always_inline]] inline void Qp::ring(const WqeNext &link, u32 first, u32 head)
 {
@@ -101,7 +101,7 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 	static_assert(send_count.low == 24 && send_index.low == 8 && send_opcode.low == 0 &&
 		      send_opcode.high == 4 && send_units.low == 0 && send_units.high == 5);
 	kern::write_once(sq.head, head);
-	// Descriptors, then the record, then the doorbell.
+	// Write the descriptors first, then the record, then the doorbell.
 	__atomic_store_n(sq_record_, __builtin_bswap32(head & 0xffff), __ATOMIC_RELEASE);
 	constexpr u32 opcode_mask = __builtin_bswap32(0x1f),
 		      units_mask = __builtin_bswap32(WqeNext::units_mask),
@@ -117,8 +117,8 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 }
 
 /*
- * On QP0 and QP1: the driver writes the whole packet, from the LRH on (Documentation/connectx.rst,
- * "MLX transport").
+ * Writes a request of QP0 or QP1: the driver builds the whole packet, beginning with the LRH
+ * (Documentation/connectx.rst, "MLX transport").
  */
 kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 {
@@ -129,8 +129,8 @@ kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 	u8 *at = wqe + sizeof(WqeNext);
 	u32 flags = wr.send_flags & IB_SEND_SIGNALED ? u32{WqeNext::completion} : 0;
 	u32 destination = 0;
-	// Without an address: a request to be flushed by a QP in error; elsewhere the card refuses
-	// a packet of no bytes.
+	// Only a QP in error accepts a request without an address, and flushes it. Otherwise the
+	// card rejects an empty packet.
 	if (ud_wr(&wr)->ah) {
 		const Ah::Address to = Ah::of(ud_wr(&wr)->ah).address();
 		const bool smi = verbs_.qp_type == IB_QPT_SMI;
@@ -142,7 +142,7 @@ kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 				      hca_.port(saved_.port), *ud_wr(&wr), to.attr));
 		at = put_inline(at, packet.headers(), packet.header_bytes());
 		at = put_data(at, wr.sg_list, wr.num_sge);
-		// The pad bytes, and space for the ICRC, which the card computes.
+		// The padding, and space for the ICRC, which the card computes.
 		constexpr u8 zeros[SpecialPacket::icrc_bytes + 3] = {};
 		at = put_inline(at, zeros, packet.pad() + SpecialPacket::icrc_bytes);
 		flags |= (smi ? WqeNext::vl15 : 0) |
@@ -156,7 +156,7 @@ kern::Result<u32> Qp::put_special(const ib_send_wr &wr, u8 *wqe)
 	return static_cast<u32>(at - wqe) / wire::wqe_unit;
 }
 
-/* Each request gets its own doorbell, because there are few. */
+/* Rings a doorbell for each request, because there are few. */
 int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 {
 	kern::Guard guard(sq.lock);
@@ -206,7 +206,7 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		const u32 index = head & sq.mask;
 		const u32 offset = index << sq.log_stride;
 		const u8 shape = send_shapes.of[static_cast<u32>(wr->opcode)];
-		// Fields written before the size have no effect yet.
+		// Fields of the link that are written before its size have no effect yet.
 		before->next_word = (sq_base_ + offset) | (shape & SendShapes::opcode_mask);
 		sq.ids[index] = wr->wr_id;
 		u8 *const wqe = sq.entries + offset;
@@ -243,9 +243,9 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		before = own;
 		head++;
 	}
-	for (; head - first > most_per_doorbell; first += most_per_doorbell) {
-		ring(*link, first, first + most_per_doorbell);
-		link = reinterpret_cast<WqeNext *>(send_slot(first + most_per_doorbell - 1));
+	for (; head - first > max_per_doorbell; first += max_per_doorbell) {
+		ring(*link, first, first + max_per_doorbell);
+		link = reinterpret_cast<WqeNext *>(send_slot(first + max_per_doorbell - 1));
 	}
 	if (head != first) [[likely]] {
 		last_sent_ = before;

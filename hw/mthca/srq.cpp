@@ -13,7 +13,7 @@ namespace
 
 using Context = wire::SrqContext;
 
-constexpr u32 least_log_stride = 6, most_log_stride = 11;
+constexpr u32 min_log_stride = 6, max_log_stride = 11;
 
 } // namespace
 
@@ -24,7 +24,7 @@ Srq::~Srq()
 	stop();
 }
 
-kern::Result<> Srq::make_own_ring(u8 *context)
+kern::Result<> Srq::create_kernel_ring(u8 *context)
 {
 	if (u64{size_} << log_stride_ > max_queue_bytes)
 		return kern::Error{-EINVAL};
@@ -45,7 +45,7 @@ kern::Result<> Srq::make_own_ring(u8 *context)
 	return {};
 }
 
-kern::Result<> Srq::take_user_ring(u8 *context, ib_udata &udata)
+kern::Result<> Srq::use_user_ring(u8 *context, ib_udata &udata)
 {
 	user_abi::CreateSrq command;
 	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
@@ -65,13 +65,13 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 
 	if (attr.srq_type != IB_SRQT_BASIC || !cap.has(wire::dev_lim_flag::srq))
 		return kern::Error{-EOPNOTSUPP};
-	// One entry is always free, because it ends the list of posted entries.
+	// One entry is always free, because it marks the end of the list of posted entries.
 	if (attr.attr.max_wr >= 1u << cap.log_max_srq_size || attr.attr.max_sge > cap.max_rq_sge)
 		return kern::Error{-EINVAL};
 	size_ = static_cast<u32>(kern::round_up_power_of_two(attr.attr.max_wr + 1));
 	const u32 bytes = sizeof(wire::WqeNext) + attr.attr.max_sge * sizeof(wire::WqeData);
-	log_stride_ = bytes <= 1u << least_log_stride ? least_log_stride : kern::log2_ceil(bytes);
-	if (log_stride_ > most_log_stride)
+	log_stride_ = bytes <= 1u << min_log_stride ? min_log_stride : kern::log2_ceil(bytes);
+	if (log_stride_ > max_log_stride)
 		return kern::Error{-EINVAL};
 	max_sge_ = ((1u << log_stride_) - sizeof(wire::WqeNext)) / sizeof(wire::WqeData);
 	if (max_sge_ > cap.max_rq_sge)
@@ -82,7 +82,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::srqc), number()));
 
 	u8 context[Context::size] = {};
-	KERN_TRY(udata ? take_user_ring(context, *udata) : make_own_ring(context));
+	KERN_TRY(udata ? use_user_ring(context, *udata) : create_kernel_ring(context));
 	Context::log_size.set(context, kern::log2_ceil(size_));
 	Context::srqn.set(context, number());
 	Context::log_stride.set(context, log_stride_ - 4);
@@ -98,7 +98,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	}
 	live_ = true;
 	attr.attr.max_wr = size_ - 1;
-	// The library relies on the number that it has requested.
+	// The library relies on the number that it has requested, so return that.
 	if (!udata)
 		attr.attr.max_sge = max_sge_;
 	if (attr.attr.srq_limit)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared receive queues: a list through the descriptors, which the card follows by their addresses.
+// Shared receive queues: a linked list of descriptors, which the card follows by their addresses.
 #pragma once
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>
@@ -20,13 +20,17 @@ public:
 
 	Srq(Hca &hca, ib_srq &verbs);
 	~Srq();
-	/* udata: of a program, in whose memory the ring then lies. May sleep. */
+	/*
+	 * Creates the SRQ. udata: of a program, whose memory then contains the ring; nullptr for a
+	 * kernel's SRQ. May sleep.
+	 */
 	kern::Result<> start(ib_srq_init_attr &attr, ib_udata *udata);
 	void stop();
 
 	/*
-	 * The request in an entry that the card has used, by its address' lower half, which is free
-	 * again: its length, or not_posted. Any context; the lock is taken inside that of a CQ.
+	 * Frees an entry that the card has used. address: the lower half of the entry's address.
+	 * Returns the length of its request, or not_posted. Context: any; the lock is taken inside
+	 * that of a CQ.
 	 */
 	s64 complete(u32 address, u64 &id)
 	{
@@ -35,9 +39,9 @@ public:
 
 private:
 	friend SharedReceives;
-	/* Each writes the positions of the ring and its record into the context. */
-	kern::Result<> make_own_ring(u8 *context);
-	kern::Result<> take_user_ring(u8 *context, ib_udata &udata);
+	/* These write the locations of the ring and its record into the context. */
+	kern::Result<> create_kernel_ring(u8 *context);
+	kern::Result<> use_user_ring(u8 *context, ib_udata &udata);
 	void put_link(u32 index, u32 next)
 	{
 		static_assert(sizeof(wire::WqeNext) == head_bytes);
@@ -48,7 +52,7 @@ private:
 	u32 base_ = 0; // the lower half of the ring's address
 	kern::DmaBuffer buffer_;
 	Record record_held_;
-	// A program's queue uses this instead of kernel memory and a record.
+	// Used for a program's SRQ instead of kernel memory and a record.
 	UserRegion user_region_;
 	UserRecord user_record_;
 	mellanox_icm::EventCapacity event_capacity_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The driver-specific part of the user verbs ABI, which the mthca library (rdma-core's provider)
-// and the driver exchange with each command. This is version 1, in host byte order.
+// The driver-specific part of the user verbs ABI, which rdma-core's mthca provider and the driver
+// exchange with each command. This is version 1, in host byte order.
 #pragma once
 #include <rdma/types.h>
 
@@ -10,9 +10,9 @@ namespace mthca::user_abi
 inline constexpr unsigned long version = 1;
 
 struct ContextResponse {
-	/* The library looks up a QP by the low bits of its number, in a table of this size. */
+	/* The provider finds a QP by the low bits of its number in a table of this size. */
 	u32 qp_table_size;
-	u32 record_table_bytes; /* 0: a card with memory of its own */
+	u32 record_table_bytes; /* 0 for a card with its own memory */
 };
 static_assert(sizeof(ContextResponse) == 8);
 
@@ -24,8 +24,8 @@ struct Number {
 static_assert(sizeof(Number) == 8);
 
 /*
- * A buffer is identified by the key of the region that the library has registered for it, which
- * starts at address 0; a doorbell record is identified by its index and its page.
+ * A buffer is identified by the key of the region that the provider has registered for it, which
+ * starts at address 0. A doorbell record is identified by its index and the address of its page.
  */
 struct CreateCq {
 	u32 lkey;

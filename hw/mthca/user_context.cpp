@@ -10,7 +10,7 @@ namespace
 
 constexpr u32 records_per_page = wire::uar::page_size / wire::DoorbellRecord::size;
 
-/* The card's pages of records are the program's. */
+/* The card's pages of records are pages of the program. */
 static_assert(wire::uar::page_size == kern::page_size);
 
 } // namespace
@@ -68,7 +68,8 @@ kern::Result<UserRecord> UserRecord::create(UserContext &context, u64 page_addre
 		return kern::Error{-EINVAL};
 	UserContext::Page &page = context.record_pages_[number];
 	if (page.users) {
-		// Two processes may have the context, after a fork(): the page is one's.
+		// After a fork(), two processes may have the context. The page must be that of the
+		// same process.
 		if (page.memory.start() != page_address || !page.memory.of_caller())
 			return kern::Error{-EINVAL};
 	} else {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * A program's context on the card: a doorbell page, a table of doorbell records in pages of the
- * program, and the regions that the program declares to contain queues.
+ * program, and the regions that the program may use for queues.
  */
 #pragma once
 #include <kern/list.hpp>
@@ -17,18 +17,19 @@ namespace mthca
 class UserContext;
 
 /*
- * A record in a program's table: its page is pinned, and the card's, as long as a queue has a
- * record in it.
+ * A record in a program's table. Its page is pinned and mapped for the card as long as a queue has
+ * a record in it.
  */
 class UserRecord
 {
 public:
 	UserRecord() = default;
 	/*
-	 * page: where in the process the page lies that the record is in. Context: process, the
-	 * program's.
-	 * Errors: EINVAL for an index that the table has not, for an address that is not a page's,
-	 * and for another page than the table has there; those of kern::UserMemory and of commands.
+	 * page: the address in the process of the page that contains the record. Context: process
+	 * of the program.
+	 * Errors: EINVAL for an index outside the table, for an address that is not aligned to a
+	 * page, or if the table has another page at that position; those of kern::UserMemory and of
+	 * commands.
 	 */
 	static kern::Result<UserRecord> create(UserContext &context, u64 page, u32 index);
 	UserRecord(UserRecord &&other) noexcept
@@ -51,15 +52,15 @@ private:
 };
 
 /*
- * A region that contains a queue. It is kept until the queue is destroyed; otherwise the card would
- * use the next region with the same key.
+ * A region that contains a queue. It cannot be deregistered before the queue is destroyed;
+ * otherwise the card would use the next region with the same key.
  */
 class UserRegion
 {
 public:
 	UserRegion() = default;
 	/*
-	 * The one of this context, and in the domain, with this key. Errors: EINVAL if there is
+	 * Finds the region of the context and the domain with this key. Errors: EINVAL if there is
 	 * none. Context: process.
 	 */
 	static kern::Result<UserRegion> create(UserContext &context, u32 lkey, u32 pdn);
@@ -76,9 +77,9 @@ private:
 };
 
 /*
- * Fields of a context that locate a queue, and the page of its doorbell. The kernel's queues use
- * bus addresses and the key of all memory, in their own domain, and a program's start at the
- * beginning of a region.
+ * Fields of a context that locate a queue and the page of its doorbell. The kernel's queues use bus
+ * addresses and a key for all memory, in its own domain. A program's queue starts at the beginning
+ * of a region.
  */
 struct QueuePlace {
 	u32 uar_page;
@@ -86,7 +87,7 @@ struct QueuePlace {
 	u64 start;
 };
 
-/* Outlives all queues and regions that are made with it. */
+/* Outlives all queues and regions that are created with it. */
 class UserContext
 {
 public:
@@ -95,8 +96,8 @@ public:
 
 	UserContext(Hca &hca, ib_ucontext &verbs);
 	/*
-	 * Errors: ENOMEM where every doorbell page is taken; those of the answer. Context: process,
-	 * the program's.
+	 * Allocates the doorbell page, and writes the response. Errors: ENOMEM if all doorbell
+	 * pages are in use; those of writing the response. Context: process of the program.
 	 */
 	kern::Result<> start(ib_udata &udata);
 	kern::Result<> map(u64 page_offset, size_t length, ib_user_mapping &mapping) const
@@ -104,12 +105,15 @@ public:
 		return page_.map(hca_.pci(), page_offset, length, mapping);
 	}
 
-	/* The number of the doorbell page in contexts of its queues. */
+	/* The number of the doorbell page, for the contexts of the program's queues. */
 	u32 uar_page() const { return page_.number(); }
 
-	/* Mr's: queues may lie in it from now on. */
+	/* Called by Mr: queues may use the region from now on. */
 	void add(Mr &mr);
-	/* No longer. Errors: EBUSY while one does, and nothing has changed. */
+	/*
+	 * Called by Mr: queues may not use the region any more. Errors: EBUSY, without effect, if
+	 * one does.
+	 */
 	kern::Result<> remove(Mr &mr);
 
 private:
@@ -123,7 +127,7 @@ private:
 
 	Hca &hca_;
 	DoorbellPage page_;
-	// Held while a page is pinned.
+	// Held while a page is pinned and mapped.
 	kern::Mutex lock_;
 	kern::OwnedArray<Page> record_pages_ KERN_GUARDED_BY(lock_);
 	kern::Mutex regions_lock_;

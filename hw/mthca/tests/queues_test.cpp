@@ -47,14 +47,14 @@ public:
 	{
 		return Cq::request_notify(cq(), static_cast<ib_cq_notify_flags>(flags));
 	}
-	/* An event has been handled. */
+	/* Simulates the handling of an event. */
 	void count_event() { completions().event(); }
 	const wire::WqeNext &link(u32 slot) const
 	{
 		return *reinterpret_cast<const wire::WqeNext *>(&sends_[slot << log_stride]);
 	}
 	wire::Cqe &entry(u32 index) { return completions().entry(index); }
-	/* The card has written an entry. */
+	/* Simulates an entry that the card writes. */
 	void complete(u32 index, u32 number, u8 opcode, bool send, u32 slot, u8 syndrome = 0)
 	{
 		wire::Cqe &cqe = entry(index);
@@ -85,7 +85,7 @@ public:
 	ib_qp *qp() { return aligned<ib_qp>(qp_); }
 
 private:
-	/* The window consists only of the kernel's page. */
+	/* The register window consists only of the kernel's page. */
 	static constexpr u64 page_offset = u64{2} * wire::uar::page_size;
 
 	/* Aligned by hand to a cache line, as allocations of the midlayer are. */
@@ -194,8 +194,8 @@ struct Sends {
 };
 
 /*
- * The descriptor before it describes a send; for the first send, this is the last descriptor of the
- * ring. The doorbell describes it as well.
+ * The descriptor before a send describes it; for the first send, that is the last descriptor of the
+ * ring. The doorbell also describes it.
  */
 void send_is_described_by_its_predecessor(kern::kunit::Test &test)
 {
@@ -227,7 +227,8 @@ void send_is_described_by_its_predecessor(kern::kunit::Test &test)
 }
 
 /*
- * The link in a reused slot is kept while the request that it describes may not have been executed.
+ * When a slot is reused, the link in it remains unchanged as long as the request that it describes
+ * may not have been executed.
  */
 void reused_slot_keeps_the_link_to_its_successor(kern::kunit::Test &test)
 {
@@ -254,8 +255,8 @@ void reused_slot_keeps_the_link_to_its_successor(kern::kunit::Test &test)
 }
 
 /*
- * A request that the queue refuses takes no slot: the ones before it are posted, and the next one
- * gets its slot. Requests invalid for datagrams are refused.
+ * A request that is rejected takes no slot: the requests before it are posted, and the next one
+ * gets its slot. Requests that are invalid for datagrams are rejected.
  */
 void rejected_requests_take_no_slot(kern::kunit::Test &test)
 {
@@ -308,8 +309,8 @@ void long_list_rings_several_doorbells(kern::kunit::Test &test)
 }
 
 /*
- * The card reports a QP number that cannot exist, in each way that a CQ without previous
- * completions could take for its last QP.
+ * The card reports a QP number that cannot exist, in each form that a CQ without previous
+ * completions could mistake for its last QP.
  */
 void completion_with_an_invalid_qp_number_is_counted(kern::kunit::Test &test)
 {
@@ -327,7 +328,7 @@ void completion_with_an_invalid_qp_number_is_counted(kern::kunit::Test &test)
 }
 
 /*
- * Entries are matched with requests by address. Earlier requests that did not ask for a completion
+ * Entries are matched with requests by address. Earlier requests that did not request a completion
  * are complete as well.
  */
 void completions_are_matched_with_requests_by_address(kern::kunit::Test &test)
@@ -355,7 +356,7 @@ void completions_are_matched_with_requests_by_address(kern::kunit::Test &test)
 	EXPECT_EQ(wc[1].status, IB_WC_WR_FLUSH_ERR);
 	EXPECT_EQ(bench.queue().sq.tail, 3u);
 	EXPECT_EQ(bench.bogus_entries(), u64{2});
-	// All four are the card's again.
+	// The card owns all four entries again.
 	EXPECT_EQ(bench.consumer_record(), 4u);
 	for (u32 i = 0; i < 4; i++)
 		EXPECT_EQ(bench.entry(i).owner, wire::Cqe::owner_bit);
@@ -444,8 +445,8 @@ void mgmt_09_destroying_a_qp_of_a_failed_card_flushes_it(kern::kunit::Test &test
 }
 
 /*
- * NOTIFY-05: arming is two stores, of the record and of the doorbell, and looks at no completion;
- * each arming after an event has the next number (NOTIFY-06).
+ * NOTIFY-05: arming consists of two writes, to the record and the doorbell, and reads no entries.
+ * Each arming after an event has the next sequence number (NOTIFY-06).
  */
 void notify_05_arming_reads_no_entries(kern::kunit::Test &test)
 {
@@ -464,8 +465,8 @@ void notify_05_arming_reads_no_entries(kern::kunit::Test &test)
 }
 
 /*
- * NOTIFY-06: the card raises one event for an entry. Armed again while that entry waits to be
- * polled, the driver reports it; and no longer when a poll has found the queue empty.
+ * NOTIFY-06: the card raises one event for an entry. If the CQ is armed again before that entry was
+ * polled, the driver reports the entry. It does not when a poll has found the queue empty.
  */
 void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &test)
 {
@@ -486,13 +487,13 @@ void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &tes
 	EXPECT_EQ(bench.poll(1, wc), 1);
 	EXPECT_EQ(bench.request_notify(or_missed), 0);
 	EXPECT_EQ(bench.poll(1, wc), 0);
-	// For this one the arming itself raises the event.
+	// For this entry the arming itself raises the event.
 	bench.complete(1, Bench::qpn, send_opcode, true, 1);
 	EXPECT_EQ(bench.request_notify(or_missed), 0);
 }
 
 /*
- * NOTIFY-01: flags that select no event, or both, are refused, and nothing is written to the card.
+ * NOTIFY-01: flags that select no event, or both, are rejected, and nothing is written to the card.
  */
 void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
 {
@@ -510,8 +511,8 @@ void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
 }
 
 /*
- * The QP context has the signaling type: the library of a program sets the flag of a request only
- * where the program has asked for that request's completion.
+ * The QP context has the signaling type, because a program's library sets the flag of a request
+ * only if the program has requested that request's completion.
  */
 void qp_context_has_the_signaling_type_of_the_qp(kern::kunit::Test &test)
 {
@@ -662,9 +663,9 @@ void multicast_members_occupy_the_first_entries(kern::kunit::Test &test)
 }
 
 /*
- * The region that a program specifies for its queue must belong to it, by key and by protection
- * domain. It exists as long as the queue; otherwise the card could write to the memory of the key's
- * next user.
+ * The region that a program specifies for its queue must be its own, with a matching key and
+ * protection domain. The region exists as long as the queue; otherwise the card could write to the
+ * memory of the key's next user.
  */
 void user_queue_keeps_its_region_alive(kern::kunit::Test &test)
 {
@@ -677,7 +678,7 @@ void user_queue_keeps_its_region_alive(kern::kunit::Test &test)
 	Mr mr(hca, verbs_mr);
 	const u32 key = mr.key(), pd = mr.pd();
 	EXPECT_ERROR(UserRegion::create(context, key, pd), -EINVAL);
-	mr.lend(context);
+	mr.allow_queues(context);
 	EXPECT_ERROR(UserRegion::create(context, key + 0x100, pd), -EINVAL);
 	EXPECT_ERROR(UserRegion::create(context, key, pd + 1), -EINVAL);
 	EXPECT_ERROR(UserRegion::create(other, key, pd), -EINVAL);

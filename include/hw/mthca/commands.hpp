@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Commands of the InfiniHost III that differ from those of its family
- * (hw/mellanox_icm/commands.hpp): opcodes that only it has, and mailboxes.
- * (Documentation/infinihost.rst, "Commands")
+ * Commands of the InfiniHost III that are not the same as those of its family
+ * (hw/mellanox_icm/commands.hpp): additional opcodes, and mailboxes. (Documentation/infinihost.rst,
+ * "Commands")
  */
 #pragma once
 
@@ -31,7 +31,7 @@ inline constexpr Opcode disable_lam{0xff7};
 inline constexpr Opcode enable_lam{0xff8};
 } // namespace opcode
 
-/* Addresses here are those of the bus: the base of a BAR and an offset. */
+/* Addresses in this structure are bus addresses: the base of a BAR plus an offset. */
 struct QueryFw : Storage<0x100> {
 	static constexpr Field fw_pages{0x00, 31, 16};
 	static constexpr Field version_major{0x00, 15, 0};
@@ -73,7 +73,7 @@ struct QueryDevLim : Storage<0x100> {
 	static constexpr Field log_max_cqs{0x18, 4, 0};
 	static constexpr Field log_max_eq_size{0x1c, 31, 24};
 	static constexpr Field log_max_mpts{0x1c, 21, 16};
-	/* Linux takes it for a logarithm, iPXE for a count: 0 suits both. */
+	/* Linux interprets this field as a logarithm, iPXE as a count. 0 is valid for both. */
 	static constexpr Field reserved_eqs{0x1c, 11, 8};
 	static constexpr Field log_max_eqs{0x1c, 2, 0};
 	static constexpr Field log_reserved_mtts{0x20, 31, 28};
@@ -146,7 +146,7 @@ struct InitHca : Storage<0x200> {
 	static constexpr Field64 uarc_base{0x138, 63, 0};
 };
 
-/* The part of INIT_IB that drivers fill in. */
+/* The part of INIT_IB that drivers set. */
 struct InitIb : Storage<0x38> {
 	static constexpr Field system_image_guid_valid{0x00, 18, 18};
 	static constexpr Field node_guid_valid{0x00, 17, 17};
@@ -175,11 +175,11 @@ struct ResizeCq : Storage<0x40> {
 	static constexpr Field lkey{0x1c, 31, 0};
 };
 
-/* CONF_SPECIAL_QP's operations: one call for each pair of ports. */
+/* Operation modifiers of CONF_SPECIAL_QP. One call configures both ports. */
 inline constexpr uint32_t special_smi = 0;
 inline constexpr uint32_t special_gsi = 1;
 
-/* 2RST_QP's operation: no output mailbox. */
+/* Operation modifier of 2RST_QP: no output mailbox. */
 inline constexpr uint32_t to_rst_no_output = 1;
 
 } // namespace hw::mthca

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The contexts of the InfiniHost III's objects, as laid out in command mailboxes.
+ * The contexts of the InfiniHost III's objects, in the layout of command mailboxes.
  * (Documentation/infinihost.rst, "Contexts")
  */
 #pragma once
@@ -11,7 +11,7 @@
 namespace hw::mthca
 {
 
-/* The numbers of states, service types, opt mask bits and statuses are the family's. */
+/* The values of states, service types, optional parameters and statuses are those of the family. */
 using mellanox_icm::MigrationState;
 using mellanox_icm::QpState;
 using mellanox_icm::ServiceType;
@@ -23,7 +23,7 @@ namespace mpt_status = mellanox_icm::mpt_status;
 namespace qp_opt
 {
 using namespace mellanox_icm::qp_opt;
-/* Bit 13 is that of the alternate path. */
+/* On this card, bit 13 is the RNR retry count of the alternate path. */
 inline constexpr uint32_t rnr_retry = 1u << 15;
 } // namespace qp_opt
 
@@ -45,7 +45,7 @@ struct PathLayout {
 	static constexpr size_t remote_gid = 0x10;
 };
 
-/* In a command mailbox it follows the opt mask, at qp_mailbox_context. */
+/* In a command mailbox, the context follows the optional parameter mask, at qp_mailbox_context. */
 struct QpContext : Storage<0x100> {
 	static constexpr Field state{0x00, 31, 28};
 	static constexpr Field service_type{0x00, 18, 16};
@@ -132,7 +132,7 @@ struct EqContext : Storage<64> {
 	static constexpr Field state{0x00, 11, 8};
 	static constexpr Field64 start{0x04, 63, 0};
 	static constexpr Field log_size{0x0c, 28, 24};
-	/* A message of MSI-X, or else a pin. */
+	/* 1: an MSI-X vector; 0: an interrupt pin. */
 	static constexpr Field by_message{0x14, 7, 7};
 	static constexpr Field vector{0x14, 5, 0};
 	static constexpr Field pd{0x18, 23, 0};
@@ -158,12 +158,12 @@ struct SrqContext : Storage<48> {
 };
 static_assert(sizeof(SrqContext) == 48);
 
-/* Firmware addresses page lists in segments of this size (log2 of entries). */
+/* Firmware addresses page lists in segments of this size (log2 of the number of entries). */
 inline constexpr uint32_t log_mtt_segment = 3;
 
 struct MptEntry : mellanox_icm::MptEntry {
 	static constexpr Field log_page_size{0x04, 4, 0};  /* minus 12 */
-	static constexpr uint64_t whole = ~uint64_t{0};    /* a length: everything */
+	static constexpr uint64_t whole = ~uint64_t{0};    /* as a length: all memory */
 	static constexpr Field64 mtt_address{0x2c, 63, 3}; /* absolute address in ICM */
 };
 static_assert(sizeof(MptEntry) == 64);

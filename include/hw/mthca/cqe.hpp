@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Completion queue entries of the InfiniHost III. The card owns an entry while its owner bit is
- * set, in every pass over the queue; software sets it again. (Documentation/infinihost.rst,
- * "Completions")
+ * set, in every pass through the ring. The card clears the bit, and software sets it again.
+ * (Documentation/infinihost.rst, "Completions")
  */
 #pragma once
 
@@ -21,8 +21,8 @@ struct Cqe {
 	be32 remote_qpn;
 	be32 source_word;
 	/*
-	 * Immediate data; else the P_Key index in the upper half. For an error: syndrome in the top
-	 * byte.
+	 * Immediate data, or the P_Key index in the upper half. In an error: the syndrome in the
+	 * top byte.
 	 */
 	be32 immediate;
 	be32 byte_count;
@@ -36,7 +36,7 @@ struct Cqe {
 	static constexpr std::uint8_t send_bit = 0x80;
 	static constexpr std::uint8_t send_error = 0xff;
 	static constexpr std::uint8_t receive_error = 0xfe;
-	/* No card uses this opcode: the driver marks entries of destroyed QPs with it. */
+	/* The card does not use this opcode; the driver marks entries of destroyed QPs with it. */
 	static constexpr std::uint8_t stale = 0x7f;
 
 	constexpr void set_source(unsigned sl, bool grh, unsigned path_bits, std::uint16_t lid)
@@ -57,7 +57,7 @@ static_assert(sizeof(Cqe) == 32 && offsetof(Cqe, immediate) == 0x10 &&
 	      offsetof(Cqe, wqe_address) == 0x18);
 static_assert(offsetof(Cqe, opcode) == 0x1c && offsetof(Cqe, owner) == 0x1f);
 
-/* Opcode of a completed receive: that of the packet; drivers use only these. */
+/* Opcode of a completed receive: that of its packet. Drivers distinguish only these. */
 enum class ReceiveOpcode : std::uint8_t {
 	send = 0x04,
 	send_imm = 0x05,

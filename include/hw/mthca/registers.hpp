@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Registers of the InfiniHost III in memory-free mode. The command register is that of its family
- * (hw/mellanox_icm/commands.hpp, hcr), except for the toggle bit. (Documentation/infinihost.rst,
+ * (hw/mellanox_icm/commands.hpp, hcr), without the toggle bit. (Documentation/infinihost.rst,
  * "Registers")
  */
 #pragma once
@@ -22,10 +22,7 @@ using mellanox_icm::store_be64;
 inline constexpr uint16_t pci_vendor_id = 0x15b3;
 inline constexpr uint16_t pci_device_id = 0x6282; /* InfiniHost III Ex, memory-free, two ports */
 
-/*
- * BAR 0. Where the registers of event queues lie the card says itself (QUERY_FW), as addresses on
- * the bus.
- */
+/* BAR 0. QUERY_FW returns the bus addresses of the event queues' registers. */
 namespace bar0
 {
 inline constexpr size_t size = 1 << 20;
@@ -34,9 +31,11 @@ inline constexpr size_t reset = 0xf0010;
 inline constexpr uint32_t reset_bit = 1;
 } // namespace bar0
 
-/* The register that arms event queues: a bit for each, those from 32 on in the first dword. */
+/*
+ * The register that arms event queues has a bit for each; those from 32 on are in the first dword.
+ */
 inline constexpr size_t eq_arm_size = 8;
-/* The consumer index of event queue n, free-running: a dword at n times this. */
+/* The consumer index of event queue n, which runs freely, is a dword at offset n times this. */
 inline constexpr size_t eq_ci_stride = 8;
 inline constexpr unsigned eqs = 64;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Work queue entries of the InfiniHost III. A WQE begins with a link that describes the next one;
- * segments follow. Those for data, remote addresses and atomics are the family's
+ * segments follow. The segments for data, remote addresses and atomics are those of the family
  * (hw/mellanox_icm/wqe.hpp). (Documentation/infinihost.rst, "Work queues")
  */
 #pragma once
@@ -14,10 +14,7 @@ namespace hw::mthca
 using ib::be32;
 using ib::field_get;
 
-/*
- * The opcodes that this card has of the family's: all up to fetch-and-add, without those about
- * keys.
- */
+/* This card supports the family's opcodes up to fetch-and-add, except those that refer to keys. */
 using mellanox_icm::WqeAtomic;
 using mellanox_icm::WqeData;
 using mellanox_icm::WqeInline;
@@ -63,7 +60,7 @@ struct WqeNext {
 static_assert(sizeof(WqeNext) == 16 && offsetof(WqeNext, flags) == 8 &&
 	      offsetof(WqeNext, immediate) == 12);
 
-/* The first 32 bytes of a datagram segment; user space builds them, too. */
+/* The first 32 bytes of a datagram segment. User space also builds address vectors. */
 struct AddressVector {
 	be32 port_pd;
 	std::uint8_t reserved;
@@ -106,7 +103,7 @@ struct WqeDatagram {
 };
 static_assert(sizeof(WqeDatagram) == 48 && offsetof(WqeDatagram, qkey) == 36);
 
-/* The length of an inline segment has ten bits here. */
+/* The length of an inline segment has ten bits on this card. */
 inline constexpr std::uint32_t inline_length_mask = 0x3ff;
 /* The key that ends a receive list, whatever its byte count is. */
 inline constexpr std::uint32_t terminator_lkey = 0x00000100;
