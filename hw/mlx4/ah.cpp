@@ -19,8 +19,8 @@ u8 static_rate(const Capabilities &cap, u8 rate)
 	const unsigned int wanted = ib::rate_tenths(static_cast<ib::Rate>(rate));
 	u8 best = 0;
 	unsigned int best_tenths = 0;
-	// Sixteen bits report the supported rates; bit n is rate n - 5. Four bits encode the
-	// result.
+	// Bit n of the 16-bit capability is set if the card supports rate n - 5. The result has
+	// four bits.
 	for (u8 code = rate_offset + IB_RATE_2_5_GBPS; code < 16; code++) {
 		const unsigned int tenths =
 			ib::rate_tenths(static_cast<ib::Rate>(code - rate_offset));

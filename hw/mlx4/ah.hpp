@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Address handles: an address vector in the form that is copied into each datagram's descriptor.
+// Address handles: an address vector that is copied into each datagram's descriptor.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/driver.hpp>
@@ -17,7 +17,7 @@ public:
 	static const Ah &of(ib_ah *ah) { return Object::state(ah); }
 	static Ah &of_mutable(ib_ah *ah) { return Object::state(ah); }
 
-	/* Any context. Errors: EINVAL for a port or a rate that the card does not have. */
+	/* Errors: EINVAL for a port or an SL that the card does not have. Context: any. */
 	static kern::Result<wire::AddressVector> build(const Capabilities &capabilities, u32 pdn,
 						       const rdma_ah_attr &attr);
 
@@ -25,8 +25,8 @@ public:
 };
 
 /*
- * The card's number for a static rate: 0 for no limit, else the rate + 5 where the card knows it; a
- * rate that it does not know becomes the next lower one that it does.
+ * Returns the card's code for a static rate: 0 for no limit, otherwise the highest supported rate
+ * that does not exceed it, plus 5.
  */
 u8 static_rate(const Capabilities &capabilities, u8 rate);
 

@@ -56,8 +56,8 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 		.reserved_cqs = power(Cap::log_reserved_cqs),
 		.log_max_cq_size = Cap::log_max_cq_size.get(mailbox),
 		.log_max_eqs = Cap::log_max_eqs.get(mailbox),
-		// The reserved UARs' own event queue doorbells, four a page, are out of bounds as
-		// well.
+		// The event queues whose doorbells are in the reserved UARs, four per page, cannot
+		// be used either.
 		.reserved_eqs =
 			larger(power(Cap::log_reserved_eqs), Cap::reserved_uars.get(mailbox) * 4),
 		.log_max_mpts = Cap::log_max_mpts.get(mailbox),
@@ -106,7 +106,7 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 	KERN_TRY((mellanox_icm::check_common<Cap>(cap, mailbox)));
 	if (!cap.has(wire::dev_cap_flag::rc) || !cap.has(wire::dev_cap_flag::ud))
 		return report_invalid("capability flags", cap.flags);
-	// Twenty-four bits count completions.
+	// Completions are counted in 24 bits.
 	if (cap.log_max_cq_size < 4 || cap.log_max_cq_size > 22)
 		return report_invalid("log2 of the largest CQ", cap.log_max_cq_size);
 	if (cap.max_sq_wqe_bytes < 128 || cap.max_sq_wqe_bytes > 1024 || !cap.max_sq_sge)
@@ -137,7 +137,7 @@ kern::Result<PortCapabilities> parse_port_capabilities(const u8 *mailbox)
 		return report_invalid("the port's supported links", 0);
 	if (port.max_mtu < 1 || port.max_mtu > 5)
 		return report_invalid("the port's largest MTU", port.max_mtu);
-	// GID indices are seven bits wide in address paths, P_Key indices likewise.
+	// In address paths, indices of GIDs and of P_Keys have seven bits.
 	if (port.gids > 128 || port.pkeys > 128)
 		return report_invalid("the port's table sizes", port.gids > 128 ? port.gids : port.pkeys);
 	return port;

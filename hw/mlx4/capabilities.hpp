@@ -11,7 +11,10 @@ namespace mlx4
 namespace wire = ::hw::mlx4;
 using mellanox_icm::PortCapabilities;
 
-/* QUERY_FW. Offsets are within the BAR of the same name (0 or 2). */
+/*
+ * Result of QUERY_FW. Offsets are within the BAR (0 or 2) that the member of the same name
+ * specifies.
+ */
 struct Firmware {
 	u16 major, minor, subminor;
 	u32 pages;
@@ -23,12 +26,12 @@ struct Firmware {
 	unsigned int clear_interrupt_bar;
 };
 
-/* Sizes of the context entries in ICM, bytes. */
+/* Sizes of the context entries in ICM, in bytes. */
 struct EntrySizes {
 	u32 qpc, auxc, altc, rdmarc, cqc, srqc, eqc, cmpt, dmpt, mtt;
 };
 
-/* QUERY_DEV_CAP: counts, not logarithms, unless the name contains log. */
+/* Result of QUERY_DEV_CAP. Values are counts, unless the name contains log. */
 struct Capabilities {
 	u32 log_max_qps, reserved_qps, log_max_qp_size;
 	u32 log_max_srqs, reserved_srqs, log_max_srq_size;
@@ -43,10 +46,10 @@ struct Capabilities {
 	u32 max_sq_sge, max_sq_wqe_bytes, max_rq_sge, max_rq_wqe_bytes;
 	u32 log_max_requester_reads, log_max_responder_reads;
 	u32 log_max_message;
-	u32 log_max_lso; // 0: none
+	u32 log_max_lso; // 0 if the card does not support large sends
 	u32 local_ack_delay;
 	u32 num_ports;
-	u16 static_rates; // bit 5 + enum ib_rate
+	u16 static_rates; // bit 5 + n: the card supports rate n (enum ib_rate)
 	u64 flags;        // wire::dev_cap_flag
 	u32 bmme_flags;   // wire::bmme_flag
 	u32 reserved_lkey;
@@ -55,7 +58,9 @@ struct Capabilities {
 
 	bool has(u64 flag) const { return flags & flag; }
 	bool has_bmme(u32 mask) const { return (bmme_flags & mask) == mask; }
-	/* Fast registration needs all three to be of use. */
+	/*
+	 * Returns true if the card supports fast registration, which needs all three capabilities.
+	 */
 	bool fast_registration() const
 	{
 		return has_bmme(wire::bmme_flag::local_invalidate |
@@ -65,8 +70,8 @@ struct Capabilities {
 };
 
 /*
- * Parse the answers of the three queries. An answer that contradicts itself, or with which no
- * driver could work, is -EPROTO, with one log line that gives the reason. Context: any.
+ * Parse the results of the three queries. Errors: EPROTO, with one log line that gives the reason,
+ * if a result is inconsistent or no driver could work with it. Context: any.
  */
 kern::Result<Firmware> parse_firmware(const u8 *mailbox);
 kern::Result<Capabilities> parse_capabilities(const u8 *mailbox);

@@ -32,8 +32,8 @@ kern::Result<QueueBuffer> Cq::make_ring(u32 log_entries)
 {
 	auto ring = KERN_TRY(QueueBuffer::create(hca_.dma_device(), hca_.mtts(),
 						 sizeof(wire::Cqe) << log_entries));
-	// On the first lap software owns an entry when its owner bit is clear. So the bits are set:
-	// software owns none before the card has written it.
+	// In the first pass through the ring, a clear owner bit means that software owns the entry.
+	// So set all bits: software must not own an entry that the card has not written.
 	for (u32 i = 0; i < 1u << log_entries; i++)
 		reinterpret_cast<wire::Cqe *>(ring.address())[i].owner_opcode =
 			wire::Cqe::owner_bit;
@@ -82,12 +82,12 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr, ib_udata *udata)
 	auto mailbox = KERN_TRY(hca_.commands().mailbox(Context::size));
 	u8 *context = mailbox.bytes();
 	Context::log_size.set(context, log_entries);
-	const QueuePlace lies = udata ? user_.place() : place();
-	Context::uar_page.set(context, lies.uar_page);
+	const QueuePlace location = udata ? user_.place() : place();
+	Context::uar_page.set(context, location.uar_page);
 	Context::eqn.set(context, hca_.completion_eq(attr.comp_vector).number());
-	Context::log_page_size.set(context, lies.log_page_size);
-	Context::mtt_offset.set(context, lies.mtt_offset);
-	Context::doorbell_record.set(context, lies.doorbell_record);
+	Context::log_page_size.set(context, location.log_page_size);
+	Context::mtt_offset.set(context, location.mtt_offset);
+	Context::doorbell_record.set(context, location.doorbell_record);
 	KERN_TRY(enter_card(mailbox, attr, log_entries, udata));
 	if (udata) {
 		const u32 response = number();
@@ -124,19 +124,19 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 	user_abi::ResizeCq command;
 	if (log_entries == kern::read_once(log_entries_))
 		return {};
-	// Reading the program's memory may take long or never end. Meanwhile the lock is free for
-	// others, who share an XRC domain with the program.
+	// Reading the program's memory may take long or never end, so the lock is not held: other
+	// programs that share an XRC domain with this one need it.
 	KERN_TRY_ERRNO(ib_copy_from_udata(&command, &udata, sizeof(command)));
 	KERN_TRY_ERRNO(ib_check_udata_tail(&udata, sizeof(command)));
 	UserPages fresh = KERN_TRY(UserQueue::make_pages(hca_, command.buffer,
 							 sizeof(wire::Cqe) << log_entries, true));
-	// Released without the lock.
+	// Freed after the lock is released.
 	UserPages old;
 	kern::Guard resizing(resize_lock_);
 	if (log_entries == log_entries_)
 		return {};
 	KERN_TRY(command_resize(log_entries, fresh.page_shift() - 12, fresh.mtt_offset()));
-	// The card does not write into the old ring any more, so it is freed.
+	// The card does not write into the old ring any more, so it can be freed.
 	old = user_.exchange(std::move(fresh));
 	kern::write_once(log_entries_, log_entries);
 	verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
@@ -144,8 +144,8 @@ kern::Result<> Cq::resize_user(u32 log_entries, ib_udata &udata)
 }
 
 /*
- * The card writes a marker entry at its index p of the old ring and continues at p + 1 of the new
- * one. Entries before p move to the new ring, one place up.
+ * The card writes a marker entry at an index p of the old ring, and continues at p + 1 of the new
+ * one. Entries before p are copied to the new ring, one index higher.
  */
 kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 {
@@ -182,7 +182,7 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	StaleCompletions unused_stale;
 	kern::Guard guard(lock_);
 	if (resizing_ && resized) {
-		// The entry in question has not been polled yet.
+		// The marker entry has not been polled yet.
 		u32 at = consumer_;
 		auto *const ring = reinterpret_cast<wire::Cqe *>(next_buffer_.address());
 		const u32 mask = (1u << log_entries) - 1;
@@ -203,7 +203,8 @@ kern::Result<> Cq::resize(unsigned int entries, ib_udata *udata)
 	if (resized)
 		verbs_.cqe = static_cast<int>(1u << log_entries) - 1;
 	resizing_ = false;
-	// The old ring, or the new one that is not wanted: freed when the lock is no longer held.
+	// The old ring, or the new one if the command has failed, is freed after the lock is
+	// released.
 	unused = std::move(next_buffer_);
 	unused_stale = std::move(next_stale_);
 	return resized;
@@ -291,11 +292,11 @@ template<class Predicate>
 void Cq::purge_locked(Predicate unwanted)
 {
 	const u32 end = stale_.clip(consumer_, end_locked());
-	// Drop the cached QP: it may be destroyed next, and so may the SRQ by which an XRC target
-	// was found.
+	// Drop the cached QP, because it, or the SRQ through which an XRC target was found, may be
+	// destroyed next.
 	last_key_ = no_key;
-	// From the newest to the oldest entry. Remaining entries move up into slots that become
-	// free.
+	// From the newest to the oldest entry, so that the remaining entries can be moved into
+	// slots that become free.
 	u32 gone = 0;
 	for (u32 at = end; at-- != consumer_;) {
 		const wire::Cqe &cqe = *entry(at);

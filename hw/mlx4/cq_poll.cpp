@@ -13,10 +13,13 @@ namespace mlx4
 namespace
 {
 
-/* Marks opcodes that are no plain completions. */
+/* Marks opcodes that are not those of ordinary completions. */
 constexpr u8 unusual = 0xff;
 
-/* The ib_wc_opcode of a completion by its entry's last byte, the owner bit clear; or `unusual`. */
+/*
+ * The ib_wc_opcode of a completion, or `unusual`, indexed by the last byte of its entry without the
+ * owner bit.
+ */
 struct Opcodes {
 	u8 verbs[wire::Cqe::owner_bit];
 
@@ -25,7 +28,7 @@ struct Opcodes {
 		using wire::WqeOpcode;
 		for (u8 &opcode : verbs)
 			opcode = unusual;
-		// Bit 5 has no meaning.
+		// Bit 5 is ignored.
 		const auto set = [this](u8 from, ib_wc_opcode to) {
 			verbs[from] = verbs[from | 1u << 5] = static_cast<u8>(to);
 		};
@@ -46,7 +49,7 @@ struct Opcodes {
 		send(WqeOpcode::bind_window, IB_WC_BIND_MW);
 		send(WqeOpcode::fast_register, IB_WC_REG_MR);
 		send(WqeOpcode::local_invalidate, IB_WC_LOCAL_INV);
-		// A receive of any kind has consumed its request.
+		// A receive with any other opcode has also consumed its request.
 		for (u8 opcode = 0; opcode <= wire::Cqe::opcode_mask; opcode++)
 			if (opcode != wire::cqe_opcode_error && opcode != wire::cqe_opcode_resize &&
 			    opcode != wire::Cqe::opcode_mask)
@@ -57,7 +60,7 @@ struct Opcodes {
 };
 constexpr Opcodes opcodes;
 
-/* Documentation/connectx.rst, "IPoIB checksum and LSO". */
+/* See Documentation/connectx.rst, "IPoIB checksum and LSO". */
 bool checksum_ok(const wire::Cqe &cqe)
 {
 	if (cqe.checksum_flags & wire::Cqe::l4_checksum_ok)
@@ -75,7 +78,7 @@ bool Cq::bogus(const wire::Cqe &cqe, const char *what)
 	bogus_entries_++;
 	if (!reported_)
 		kern_dev_error(hca_.dma_device(),
-			       "CQ %u: %s (QPN %#x, opcode %#x); further ones are only counted\n",
+			       "CQ %u: %s (QPN %#x, opcode %#x); later ones are only counted\n",
 			       number(), what, cqe.qpn(), cqe.owner_opcode);
 	reported_ = true;
 	return false;
@@ -89,7 +92,7 @@ bool Cq::bogus(const wire::Cqe &cqe, const char *what)
 	wc.status = IB_WC_SUCCESS;
 	wc.opcode = static_cast<ib_wc_opcode>(opcode);
 	wc.wc_flags = 0;
-	// Only what brings data back has a length, which is that of the request.
+	// Only reads and atomics return data. Their length is that of the request.
 	wc.byte_len = opcode == IB_WC_RDMA_READ ? cqe.byte_count.value() : 8;
 	return true;
 }
@@ -98,7 +101,8 @@ Srq *Cq::shared_queue(const wire::Cqe &cqe, const Qp &qp)
 {
 	if (qp.verbs().qp_type != IB_QPT_XRC_TGT)
 		return qp.srq;
-	// Any that the message names, if it is of the QP's domain, and its completions are here.
+	// The message specifies an SRQ. Accept it only if it belongs to the QP's domain and its
+	// receives complete in this CQ.
 	const SrqEntry *entry = hca_.srq_entry(cqe.remote_qpn());
 	const u32 domain = QpEntry::xrc_target | xrcd_number(qp.verbs().xrcd);
 	if (!entry || kern::read_once(entry->cqn) != number() ||
@@ -116,11 +120,11 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 [[gnu::always_inline]] inline bool Cq::translate_receive(const wire::Cqe &cqe, u8 opcode, ib_wc &wc,
 							 Qp &qp)
 {
-	// A QP whose requests are elsewhere has none in its own ring.
-	s64 room = retire_receive(qp.rq, wc.wr_id);
-	if (room == not_posted) [[unlikely]] {
-		room = retire_shared(cqe, qp, wc.wr_id);
-		if (room == not_posted)
+	// A QP that uses an SRQ has no request in its own ring.
+	s64 capacity = retire_receive(qp.rq, wc.wr_id);
+	if (capacity == not_posted) [[unlikely]] {
+		capacity = retire_shared(cqe, qp, wc.wr_id);
+		if (capacity == not_posted)
 			return bogus(cqe, "completion of no receive");
 	}
 	const u32 length = cqe.byte_count;
@@ -133,8 +137,9 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 	if (kind != wire::CqeReceiveOpcode::send) {
 		switch (kind) {
 		case wire::CqeReceiveOpcode::rdma_write_imm:
-			// The data went elsewhere.
-			room = length;
+			// The data was written to the address in the packet, not to the receive
+			// buffer.
+			capacity = length;
 			[[fallthrough]];
 		case wire::CqeReceiveOpcode::send_imm:
 			flags = IB_WC_WITH_IMM;
@@ -148,8 +153,9 @@ s64 Cq::retire_shared(const wire::Cqe &cqe, Qp &qp, u64 &id)
 			wc.status = IB_WC_GENERAL_ERR;
 		}
 	}
-	// The consumer will believe the length: no card talks it into reading beyond its buffer.
-	if (length > room) [[unlikely]] {
+	// The consumer relies on the length, so a faulty card must not make it read beyond its
+	// buffer.
+	if (length > capacity) [[unlikely]] {
 		bogus(cqe, "receive longer than its buffer");
 		wc.status = IB_WC_LOC_LEN_ERR;
 	}
@@ -173,9 +179,9 @@ bool Cq::translate_unusual(const wire::Cqe &cqe, ib_wc &wc)
 {
 	switch (cqe.opcode()) {
 	case wire::cqe_opcode_resize:
-		return !switch_ring() && bogus(cqe, "resize that nobody asked for");
+		return !switch_ring() && bogus(cqe, "resize that was not requested");
 	case stale_opcode:
-		// A ring and its stale completions have the same indices.
+		// The ring and the saved completions use the same indices.
 		return stale_.take(static_cast<u32>(&cqe - entry(0)), wc) ||
 		       bogus(cqe, "no completion was saved for this entry");
 	case wire::cqe_opcode_error:
@@ -197,10 +203,10 @@ bool Cq::translate_error(const wire::Cqe &cqe, ib_wc &wc, Qp &qp)
 			return bogus(cqe, "error of no send");
 		wc.opcode = IB_WC_SEND;
 	} else {
-		s64 room = retire_receive(qp.rq, wc.wr_id);
-		if (room == not_posted)
-			room = retire_shared(cqe, qp, wc.wr_id);
-		if (room == not_posted)
+		s64 capacity = retire_receive(qp.rq, wc.wr_id);
+		if (capacity == not_posted)
+			capacity = retire_shared(cqe, qp, wc.wr_id);
+		if (capacity == not_posted)
 			return bogus(cqe, "error of no receive");
 		wc.opcode = IB_WC_RECV;
 	}
@@ -219,7 +225,7 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 	const u32 cqn =
 		cqe.is_send() ? kern::read_once(entry.send_cqn) : kern::read_once(entry.recv_cqn);
 	if (cqn != number()) [[unlikely]] {
-		// For an XRC target, the SRQ identifies the owner.
+		// For an XRC target, the CQ is that of the SRQ.
 		const SrqEntry *srq = hca_.srq_entry(cqe.remote_qpn());
 		if (!(cqn & QpEntry::xrc_target) || !srq || kern::read_once(srq->cqn) != number() ||
 		    kern::read_once(srq->domain) != cqn)
@@ -244,7 +250,9 @@ Qp *Cq::qp_of(const wire::Cqe &cqe)
 	return translate_of(cqe, kind, opcode, wc, *last_qp_);
 }
 
-/* The attribute inlines it into poll(), which the compiler would not do for two callers. */
+/*
+ * The attribute inlines the function into poll(), which the compiler does not do for two callers.
+ */
 [[gnu::always_inline]] inline bool Cq::translate_of(const wire::Cqe &cqe, u8 kind, u8 opcode,
 						    ib_wc &wc, Qp &qp)
 {
@@ -297,7 +305,7 @@ u32 Cq::save_completions(Qp &qp)
 			got++;
 			wc++;
 		} else if ((at - consumer_) >> log_entries_) {
-			// Give up after a whole ring of invalid entries.
+			// Stop after a whole ring of invalid entries.
 			break;
 		}
 	}
@@ -327,7 +335,7 @@ int Cq::peek(int count)
 int Cq::request_notify(ib_cq *cq, ib_cq_notify_flags flags)
 {
 	using namespace wire::uar;
-	// All words are in the card's order of bytes; the command is in the first byte.
+	// All words are in the card's byte order; the command is in the first byte.
 	static_assert(cq_doorbell_command.low == 24 && cq_arm_solicited == IB_CQ_SOLICITED &&
 		      cq_arm_next == IB_CQ_NEXT_COMP);
 	Cq &self = of(cq);
@@ -336,9 +344,9 @@ int Cq::request_notify(ib_cq *cq, ib_cq_notify_flags flags)
 		return -EINVAL;
 	const u32 arm = kern::read_once(self.arm_word_) | command;
 	const u32 consumer = __atomic_load_n(self.record_, __ATOMIC_RELAXED);
-	// The record is written first, because the card may read it, then the doorbell. The card
-	// raises an event for an entry from `consumer` on that exists already, unless it has raised
-	// one for that entry before. The driver itself reports such an entry (NOTIFY-06).
+	// Write the record first, because the card may read it, and then the doorbell. If an entry
+	// from `consumer` on already exists, the card raises an event for it, unless it has raised
+	// one for that entry before. In that case, the driver reports the entry (NOTIFY-06).
 	__atomic_store_n(self.record_ + 1, (arm & 0xff) | consumer, __ATOMIC_RELEASE);
 	self.uar_.write64(cq_doorbell, u64{consumer} << 32 | arm);
 	return (flags & IB_CQ_REPORT_MISSED_EVENTS) && self.missed_event();

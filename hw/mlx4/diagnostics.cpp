@@ -14,7 +14,7 @@ struct Counter {
 	wire::Field field;
 };
 
-/* Errors of queue pairs, followed by counters that belong to no queue pair. */
+/* Counters of errors of queue pairs, followed by those that belong to no queue pair. */
 constexpr Counter table[] = {
 	{"rq_num_lle", Report::rq_local_length},
 	{"sq_num_lle", Report::sq_local_length},
@@ -41,7 +41,7 @@ constexpr Counter table[] = {
 	{"rq_num_udsdprd", Report::rq_ud_discarded},
 };
 constexpr u32 count = sizeof(table) / sizeof(table[0]);
-constexpr u32 of_the_card_alone = 2;
+constexpr u32 card_only_counters = 2;
 
 struct Names {
 	const char *texts[count] = {};
@@ -56,7 +56,7 @@ constexpr Names names;
 
 constexpr rdma_hw_counters of_card = {.names = names.texts, .count = count};
 constexpr rdma_hw_counters of_only_port = {.names = names.texts,
-					   .count = count - of_the_card_alone};
+					   .count = count - card_only_counters};
 
 } // namespace
 

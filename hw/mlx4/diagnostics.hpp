@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The card's counters for its queues (DIAG_RPRT), with their names in Linux. They cover the whole
- * card, not single ports. If the card has only one port, the counters of queue pairs are therefore
- * also reported for the port.
+ * The card's counters for its queues (DIAG_RPRT), with the same names as in Linux. They count for
+ * the whole card, not for single ports. If the card has only one port, the counters of queue pairs
+ * are also reported for that port.
  */
 #pragma once
 #include <kern/result.hpp>
@@ -12,10 +12,13 @@
 namespace mlx4
 {
 
-/* Returns nullptr for a port without separate counters; port 0 is the card. Context: any. */
+/*
+ * Returns the counters of the card (port 0) or of a port; nullptr for a port without its own
+ * counters. Context: any.
+ */
 const rdma_hw_counters *counters_of(const Hca &hca, u32 port);
 
-/* values: as many as counters_of() has. May sleep. Errors: those of commands. */
+/* Reads the counters. values: has space for all of them. May sleep. Errors: those of commands. */
 kern::Result<> read_counters(Hca &hca, const rdma_hw_counters &counters, u64 *values);
 
 } // namespace mlx4

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbell records: words in memory from which the card learns how far a queue has been filled or
-// read.
+// Doorbell records: words in memory in which the driver stores up to which index a queue has been
+// filled or read.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/dma.hpp>
@@ -14,8 +14,8 @@ namespace mlx4
 class DoorbellPool;
 
 /*
- * One record, zero at first, alone in its cache line: queues of different CPUs do not disturb each
- * other.
+ * A record, initially zero. Each has its own cache line, so that queues on different CPUs do not
+ * contend.
  */
 class DoorbellRecord
 {
@@ -53,7 +53,7 @@ private:
 	unsigned int index_ = 0;
 };
 
-/* Pages of records; a page without records in use is freed. */
+/* Allocates pages of records. A page without records in use is freed. */
 class DoorbellPool
 {
 public:
@@ -81,7 +81,7 @@ public:
 		record.page_ = page;
 		record.pool_ = this;
 		if (!page->free) {
-			// Full pages stay behind those with room.
+			// Pages without free records are at the end of the list.
 			Pages::remove(*page);
 			pages_.push_back(*page);
 		}

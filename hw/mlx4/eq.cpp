@@ -22,8 +22,8 @@ kern::Result<kern::Owned<Eq>> Eq::create(const EqResources &resources, u32 eqn, 
 	eq->buffer_ = KERN_TRY(QueueBuffer::create(resources.dma_device, resources.mtts,
 						   sizeof(wire::Eqe) << log_entries));
 	eq->entries_ = eq->buffer_.address();
-	// Software owns no entry before the card has written it: on the first lap written entries
-	// have a clear owner bit.
+	// In the first pass through the ring, entries that the card has written have a clear owner
+	// bit. So set all bits: software must not own an entry that the card has not written.
 	for (u32 i = 0; i < 1u << log_entries; i++)
 		wire::Eqe::owner.set(eq->entries_ + i * sizeof(wire::Eqe), 1);
 	eq->protection_ = KERN_TRY(IcmHold::create(resources.protection, eqn));
@@ -57,8 +57,8 @@ bool Eq::interrupt()
 	const u32 mask = (1u << log_entries) - 1;
 	const u32 first = consumer_;
 	u32 consumer = first;
-	// One lap at most: a card that never stops gets its next interrupt, and the machine a
-	// breath.
+	// Handle at most one ring of entries, so that a faulty card cannot keep the CPU in this
+	// function.
 	const u32 limit = consumer + (1u << log_entries);
 
 	interrupts_++;
@@ -67,7 +67,7 @@ bool Eq::interrupt()
 		const u8 last = kern::read_once(entry[sizeof(Eqe) - 1]);
 		if ((last >> 7 ^ consumer >> log_entries) & 1)
 			break;
-		// The rest of the entry is younger than its owner bit.
+		// Read the rest of the entry only after its owner bit.
 		kern::dma_rmb();
 		const u8 type = entry[1];
 		if (type == static_cast<u8>(wire::EventType::completion)) [[likely]]

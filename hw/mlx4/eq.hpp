@@ -24,21 +24,20 @@ class Eq
 {
 public:
 	/*
-	 * entries: a power of two. vector: the MSI-X vector it raises, or the interrupt pin. May
-	 * sleep.
+	 * Creates a queue. log_entries: log2 of its size. vector: the MSI-X vector that it raises,
+	 * or the interrupt pin. May sleep.
 	 */
 	static kern::Result<kern::Owned<Eq>> create(const EqResources &resources, u32 eqn,
 						    u32 vector, u32 log_entries);
-	/* Its interrupt must be disabled. */
+	/* The queue's interrupt must be disabled. */
 	~Eq();
 
 	/*
-	 * Handles all events, and requests an interrupt for later ones. Returns true if there were
-	 * any. Context: hard interrupt; also called by polling code when an interrupt may have been
-	 * lost.
+	 * Handles all events, and arms the queue. Returns true if there were any events. Context:
+	 * hard interrupt; code that polls because an interrupt may have been lost also calls it.
 	 */
 	bool interrupt();
-	/* The first arming. */
+	/* Arms the queue for the first time; interrupt() does so later. */
 	void arm() { ring(true); }
 
 	u32 number() const { return eqn_; }
@@ -47,8 +46,8 @@ public:
 	u64 events() const { return consumer_; }
 
 	/*
-	 * Its entries. The card does not wait for room: what may raise events has its share of
-	 * them before it is made. Errors of taking: ENOMEM.
+	 * The queue's entries. The card does not wait for free entries, so an object that can raise
+	 * events must reserve entries before it is created. Errors of a reservation: ENOMEM.
 	 */
 	kern::Budget &budget() { return budget_; }
 
@@ -61,7 +60,7 @@ private:
 				eq_doorbell_arm.in(arm) | eq_doorbell_consumer_index.in(consumer_));
 	}
 
-	/* The card must be notified of progress well before the queue is full. */
+	/* The consumer index must be reported well before the queue is full. */
 	static constexpr u32 report_interval = 128;
 
 	u8 *entries_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The family's types (hw/mellanox_icm) as used for this card, and the names by which the driver
-// refers to the card's registers and structures.
+// The types of hw/mellanox_icm as used for this card, and the namespace of the card's registers and
+// structures.
 #pragma once
 #include <hw/mlx4/commands.hpp>
 #include <hw/mlx4/registers.hpp>

@@ -6,7 +6,7 @@
 #include "qp.hpp"
 #include "srq.hpp"
 
-/* The module parameter (module.c). */
+/* The module parameter, which module.c declares. */
 extern "C" {
 unsigned int weft_mlx4_completion_vectors = ~0u;
 }
@@ -75,11 +75,11 @@ kern::Result<> Hca::start_firmware()
 	const u64 bytes = u64{firmware_.error_buffer_dwords} * 4;
 	if (bytes && (firmware_.error_buffer_bar != 0 || offset % 4 || offset > bar0_.size() ||
 		      bytes > bar0_.size() - offset)) {
-		kern_dev_error(dma_device(), "the error buffer lies outside BAR 0\n");
+		kern_dev_error(dma_device(), "the error buffer is outside BAR 0\n");
 		return kern::Error{-EPROTO};
 	}
 	KERN_TRY(run_firmware(firmware_.pages));
-	// Use pages of 4 KiB, regardless of the firmware's preference.
+	// Use pages of 4 KiB, whatever the firmware prefers.
 	auto config = KERN_TRY(commands_->mailbox());
 	wire::ModStatCfg::log_page_size_valid.set(config.bytes(), 1);
 	return commands_->execute_in({.opcode = wire::Opcode::mod_stat_cfg}, config);
@@ -132,7 +132,7 @@ kern::Result<> Hca::map_icm()
 		{IcmRegion::rdmarc, first_qpn},
 		{IcmRegion::cqc, capabilities_.reserved_cqs},
 		{IcmRegion::srqc, capabilities_.reserved_srqs},
-		// The card walks the whole of it.
+		// The card reads all entries of this table.
 		{IcmRegion::mcg, 1u << layout_[IcmRegion::mcg].log_entries},
 	};
 	for (const auto &[region, reserved] : plan)
@@ -246,8 +246,8 @@ kern::Result<> Hca::create_ports()
 		ports_[port - 1] =
 			KERN_TRY(Port::create(*commands_, *port_commands_, port, capabilities,
 					      capabilities_.log_max_message));
-		// The card's own agent answers the subnet manager, so the driver's QP0 need not
-		// exist first.
+		// The card's own agent responds to the subnet manager, so the port can be enabled
+		// before the driver's QP0 exists.
 		KERN_TRY(ports_[port - 1]->open());
 	}
 	return {};
@@ -258,7 +258,7 @@ void Hca::stop()
 	stop_ports();
 	if (!commands_)
 		return;
-	// If these commands fail, the reset before the card's next use has the same effect.
+	// If these commands fail, the reset before the next use of the card has the same effect.
 	if (stage_ == Stage::special_qps)
 		kern::ignore(commands_->execute({.opcode = wire::Opcode::conf_special_qp}));
 	stop_events(0);
@@ -314,7 +314,7 @@ void Hca::management_event(const u8 *eqe)
 			events |= 1u << IB_EVENT_CLIENT_REREGISTER;
 		break;
 	}
-	// Even a change without an event may be one of the tables.
+	// The tables may have changed even if there is no event to report.
 	port_event(events, port);
 }
 

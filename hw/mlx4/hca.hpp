@@ -21,38 +21,39 @@ class Srq;
 
 struct QpEntry : mellanox_icm::QpEntryOf<Qp> {
 	/*
-	 * Used in place of recv_cqn, with the domain's number: the receives of an XRC target
-	 * complete in the CQ of each SRQ.
+	 * Flag in recv_cqn. The other bits are then the number of the XRC domain instead of a CQ
+	 * number, because the receives of an XRC target complete in the CQ of each SRQ.
 	 */
 	static constexpr u32 xrc_target = 1u << 31;
 };
 
-/* The same as QpEntry for an XRC SRQ, whose completions go to its own CQ. */
+/* The counterpart of QpEntry for an XRC SRQ, whose receives complete in its own CQ. */
 struct SrqEntry {
 	Srq *srq;
 	u32 cqn;
-	u32 domain; // as in QpEntry::recv_cqn
+	u32 domain; // the same format as QpEntry::recv_cqn
 };
 
 /*
- * Bring-up, in this order, and its mirror: QUERY_FW, firmware area, RUN_FW, capabilities, ICM,
- * INIT_HCA, event queues, interrupts, commands by events, special QPs, ports.
+ * The steps of the start; stop() undoes them in reverse order: QUERY_FW, firmware area, RUN_FW,
+ * capabilities, ICM, INIT_HCA, event queues, interrupts, event-driven commands, special QPs, ports.
  *
- * Everything that later objects need of the card is reached from here. Members that are const after
- * create() are read without locks.
+ * All objects access the card through this class. Members that do not change after create() are
+ * read without locks.
  */
 class Hca final : public mellanox_icm::HcaBase<Hca, Cq, Eq, QpEntry>
 {
 public:
 	/*
-	 * The card has just been reset and may master the bus.
-	 * Errors: those of commands and allocations; EPROTO for a card that contradicts itself. May
-	 * sleep.
+	 * Starts the card, which has just been reset and may access host memory. May sleep.
+	 * Errors: those of commands and allocations; EPROTO for inconsistent capabilities.
 	 */
 	static kern::Result<kern::Owned<Hca>> create(kern::pci::Device pci, const kern::Mmio &bar0,
 						     const kern::Mmio &uar,
 						     FailureListener &listener);
-	/* Without a card, for tests: CQs can be polled and armed, commands fail. */
+	/*
+	 * Creates an object without a card, for tests. CQs can be polled and armed; commands fail.
+	 */
 	Hca(const kern::Mmio &bar0, const kern::Mmio &uar, FailureListener &listener,
 	    kern::Owned<CommandInterface> commands);
 	~Hca();
@@ -65,14 +66,14 @@ public:
 	u32 num_ports() const { return capabilities_.num_ports; }
 	NumberAllocator &xrcdns() { return *xrcdns_; }
 
-	/* The page by which all kernel queues ring. */
+	/* The number of the page in which all kernel queues ring doorbells. */
 	u32 uar_page() const { return wire::uar::first_usable_page; }
 	kern::Mmio kernel_uar() const
 	{
 		return uar_.view(u64{uar_page()} * wire::uar::page_size, wire::uar::page_size);
 	}
 
-	/* Returns nullptr for a number out of range. */
+	/* Returns the entry of an SRQ number, or nullptr if the number is out of range. */
 	SrqEntry *srq_entry(u32 srqn)
 	{
 		return srqn < srq_table_.size() ? &srq_table_[srqn] : nullptr;
@@ -81,7 +82,7 @@ public:
 	{
 		return srqn < srq_table_.size() ? kern::read_once(srq_table_[srqn].srq) : nullptr;
 	}
-	/* For debugfs: event queues, tables, and every queue in use. May sleep. */
+	/* Prints the event queues, the tables and all queues in use, for debugfs. May sleep. */
 	void dump(kern::debugfs::Output &out);
 
 private:
@@ -99,7 +100,7 @@ private:
 	kern::Result<u32> query_interrupt_pin();
 	kern::Result<> create_ports();
 	void stop();
-	/* Event callbacks of HcaBase. Hard interrupt. */
+	/* Event callbacks of HcaBase. Context: hard interrupt. */
 	static u32 event_port(const u8 *eqe);
 	bool own_event(wire::EventType type, const u8 *eqe);
 	void management_event(const u8 *eqe);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of verbs methods, for those that differ from the common ones of hw/mellanox_icm.
+// The table of verbs methods, and those methods that differ from the common ones of
+// hw/mellanox_icm.
 #include "ib_device.hpp"
 #include "ah.hpp"
 #include "cq.hpp"
@@ -23,8 +24,8 @@ using Methods = CommonMethods<Verbs>;
 constexpr auto &hca_of = Methods::hca_of;
 
 /*
- * Reports to the library that there are no attributes beyond the standard ones. The response is cut
- * to its buffer.
+ * Reports to the user library that the device has only the standard attributes. The response is
+ * truncated to the library's buffer.
  */
 int answer_query(ib_udata &udata)
 {
@@ -36,15 +37,15 @@ int answer_query(ib_udata &udata)
 
 int query_device(ib_device *device, ib_device_attr *attr, ib_udata *udata)
 {
-	// Nothing changes after registration.
+	// The attributes do not change after registration.
 	if (udata)
 		return answer_query(*udata);
 	Hca &hca = hca_of(device);
 	const Capabilities &cap = hca.capabilities();
 	if (const int error = Methods::query_device(hca, *attr))
 		return error;
-	// The library adds the room that the card prefetches, 2048 bytes, and one, to a program's
-	// request, and then rounds up to a power of two.
+	// The user library adds one entry, and 2048 bytes for the card's prefetch, to a program's
+	// request, and then rounds the number up to a power of two.
 	attr->max_qp_wr = (1 << cap.log_max_qp_size) - 33;
 	attr->max_sge_rd = 30;
 	attr->max_mw = attr->max_mr;
@@ -85,8 +86,8 @@ int modify_device(ib_device *device, int mask, ib_device_modify *change)
 	if (!mailbox)
 		return mailbox.error();
 	__builtin_memcpy(mailbox.value().bytes(), change->node_desc, IB_DEVICE_NODE_DESC_MAX);
-	// Firmware that does not know the command keeps its own description; the node still has its
-	// name here.
+	// Firmware without this command keeps its own description. The midlayer still has the new
+	// one.
 	kern::ignore(hca.commands().execute_in({.opcode = wire::Opcode::set_node, .in_modifier = 1},
 					       mailbox.value()));
 	return 0;

@@ -23,8 +23,8 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmRequest &r
 	const u32 log_mcgs = smaller(request.log_mcgs, cap.log_max_mcgs);
 	const u32 log_eqs = smaller(cap.log_max_eqs, 7);
 
-	// In addition to the card's own QPs, one QP of each special kind, and at least as many
-	// again.
+	// The tables need space for the reserved objects, for the QPs of each special type, and for
+	// as many other QPs.
 	if (1u << log_qps < (cap.reserved_qps + 16) || 1u << log_cqs < cap.reserved_cqs + 8 ||
 	    1u << log_mpts < cap.reserved_mpts + 8 || 1u << log_mtts < cap.reserved_mtts + 64 ||
 	    1u << log_eqs < cap.reserved_eqs + 2 || log_mcgs < 4) {
@@ -46,7 +46,7 @@ kern::Result<IcmLayout> lay_out_icm(const Capabilities &cap, const IcmRequest &r
 	layout.set_size(IcmRegion::mcg, 1u << request.log_mcg_bytes, log_mcgs);
 	layout.set_size(IcmRegion::dmpt, cap.entry.dmpt, log_mpts);
 	layout.set_size(IcmRegion::mtt, cap.entry.mtt, log_mtts);
-	// The stride of the four cMPT tables is fixed; the first represents all.
+	// The stride of the four cMPT tables is fixed, so place them as one region.
 	layout.set_size(IcmRegion::cmpt_qp, cap.entry.cmpt, log_cmpt_stride + 2);
 
 	constexpr unsigned int independent = static_cast<int>(IcmRegion::cmpt_qp) + 1;

@@ -26,7 +26,7 @@ enum class IcmRegion : u8 {
 };
 inline constexpr unsigned int icm_regions = 14;
 
-/* The numbers of objects that the driver asks for. Each is limited to what the card supports. */
+/* The numbers of objects that the driver requests. Each is limited to what the card supports. */
 struct IcmRequest {
 	u32 log_qps = 16;
 	u32 log_srqs = 16;
@@ -44,10 +44,10 @@ struct IcmLayout : IcmExtents<IcmRegion, icm_regions> {
 };
 
 /*
- * Lays the regions out in order of decreasing size from address 0, each aligned to its own size;
- * the four tables of internal protection entries (cMPT) keep the distance of 2^24 entries that the
- * card assumes. Errors: EPROTO where the card cannot hold what its own reserved objects need,
- * ENOSPC where its ICM is too small. Context: any.
+ * Assigns addresses to the regions, from 0 on in order of decreasing size, so that each is aligned
+ * to its own size. The four tables of internal protection entries (cMPT) have the distance of 2^24
+ * entries that the card requires. Errors: EPROTO if the card's tables are too small for its
+ * reserved objects, ENOSPC if its ICM is too small. Context: any.
  */
 kern::Result<IcmLayout> lay_out_icm(const Capabilities &capabilities, const IcmRequest &request);
 

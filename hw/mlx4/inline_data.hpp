@@ -10,9 +10,9 @@ namespace mlx4
 namespace wire = ::hw::mlx4;
 
 /*
- * Writes bytes as inline segments: each has a length word in front, none crosses a multiple of 64
- * bytes counted from the start of the descriptor, and each starts on a unit. The caller ensures
- * that there is space for all segments (inline_bytes()).
+ * Writes data as inline segments. Each segment begins with a length word, starts at a multiple of
+ * the WQE unit, and does not cross a multiple of 64 bytes from the start of the descriptor. The
+ * caller ensures that there is space for all segments (inline_bytes()).
  */
 class InlineWriter
 {
@@ -26,14 +26,13 @@ public:
 		const u8 *from = static_cast<const u8 *>(data);
 		while (length) {
 			const u32 used = static_cast<u32>(at_ - wqe_) % 64;
-			// At a multiple of 64 the segment is full, unless it is about to begin
-			// there.
-			const u32 room = used ? 64 - used : 0;
-			if (!room) {
+			// At a multiple of 64 the current segment is full.
+			const u32 space = used ? 64 - used : 0;
+			if (!space) {
 				close_segment();
 				continue;
 			}
-			const u32 part = length < room ? length : room;
+			const u32 part = length < space ? length : space;
 			__builtin_memcpy(at_, from, part);
 			at_ += part;
 			from += part;
@@ -67,8 +66,8 @@ private:
 };
 
 /*
- * The memory of a request, by the CPU's addresses, as inline data; nullptr if it is longer than
- * `limit`.
+ * Copies the data of a request, which the CPU addresses, as inline data. Returns nullptr if the
+ * data is longer than `limit`.
  */
 inline u8 *put_inline_sges(u8 *wqe, u8 *at, u32 limit, const ib_sge *sge, int count)
 {

@@ -84,11 +84,11 @@ kern::Result<> Mr::change_user(int flags, u64 start, u64 length, u64 iova, int a
 	} else {
 		length = verbs_.length;
 		iova = verbs_.iova;
-		// Memory that the program must not write is never writable by others.
+		// A program must not get write access to memory that it may not write itself.
 		if (ib_access_writable(access) && !user_pages_.memory().writable())
 			return kern::Error{-EPERM};
 	}
-	// After this, an error leaves a region that can only be deregistered.
+	// From here on, an error leaves a region that can only be deregistered.
 	KERN_TRY(entry_.close());
 	KERN_TRY(open_user(moves ? fresh : user_pages_, length, iova, access,
 			   flags & IB_MR_REREG_PD ? pd : verbs_.pd));

@@ -18,21 +18,21 @@ public:
 
 	Mr(Hca &hca, ib_mr &verbs) : verbs_(verbs), hca_(hca) {}
 
-	/* Creates a region of all memory, by DMA addresses. */
+	/* Creates a region that covers all memory, addressed by DMA addresses. */
 	kern::Result<> start_dma(int access);
-	/* The pages are set by a work request later. */
+	/* Creates a region for fast registration, whose pages a work request sets later. */
 	kern::Result<> start_fast(u32 max_pages);
-	/* A program's memory. Context: process, the program's. */
+	/* Registers a program's memory. Context: process of the program. */
 	kern::Result<> start_user(UserContext *, u64 start, u64 length, u64 iova, int access);
 	/*
-	 * Arguments as in the verb, or the former values of what does not change. Context: process,
-	 * the program's.
+	 * Changes a region. Arguments: as in the verb; for attributes that do not change, the
+	 * current values. Context: process of the program.
 	 */
 	kern::Result<> change_user(int flags, u64 start, u64 length, u64 iova, int access,
 				   ib_pd *pd);
 	kern::Result<> stop() { return entry_.close(); }
 
-	/* ib_map_mr_sg(). Any context. */
+	/* Implements ib_map_mr_sg(). Context: any. */
 	int map(const ib_dma_segment *segments, int count, unsigned int *offset);
 	u64 page_list_address() const { return page_list_.address(); }
 

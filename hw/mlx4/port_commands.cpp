@@ -10,8 +10,8 @@ kern::Result<> PortCommands::prepare(u32 port, const PortCapabilities &capabilit
 	KERN_TRY(get_attribute(commands_, port, ib::attr_port_info, port, smp));
 	const u32 mask = ib::smp_attribute<ib::PortInfo>(smp).capability_mask;
 
-	// Sets the highest number of virtual lanes that the card accepts; it answers "bad size" to
-	// more.
+	// Set the highest number of virtual lanes that the card supports; it rejects a higher
+	// number with the status bad_size.
 	auto mailbox = KERN_TRY(commands_.mailbox());
 	for (u32 vls = 8; vls >= 1; vls /= 2) {
 		u8 *in = mailbox.bytes();

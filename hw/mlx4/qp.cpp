@@ -73,7 +73,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 {
 	const Capabilities &cap = hca_.capabilities();
 	kind_ = kind_of(attr.qp_type);
-	names_srqs_ = attr.qp_type == IB_QPT_XRC_INI;
+	specifies_srqs_ = attr.qp_type == IB_QPT_XRC_INI;
 	create_flags_ = attr.create_flags;
 	if (attr.qp_type == IB_QPT_UC && !cap.has(wire::dev_cap_flag::uc))
 		return kern::Error{-EOPNOTSUPP};
@@ -83,7 +83,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &attr, ib_udata *udata)
 		return kern::Error{-EINVAL};
 	if (kind_ == QpKind::special && (attr.port_num < 1 || attr.port_num > cap.num_ports))
 		return kern::Error{-EINVAL};
-	// The target of XRC has no queues, and may outlive the program that made it.
+	// An XRC target has no queues, and may outlive the program that has created it.
 	KERN_TRY(udata && attr.qp_type != IB_QPT_XRC_TGT ? use_user_queues(attr, *udata)
 							 : create_kernel_queues(attr));
 
@@ -111,7 +111,7 @@ u32 Qp::stop()
 	leave_card();
 	if (in_tables_ && verbs_.qp_type == IB_QPT_XRC_TGT) {
 		kern::write_once(hca_.qp_entry(number_).recv_cqn, 0);
-		left = XrcDomain::of(verbs_.xrcd).forget(*this);
+		left = XrcDomain::of(verbs_.xrcd).detach_target(*this);
 	}
 	return left + QpControl::stop();
 }
@@ -128,14 +128,15 @@ void Qp::reset_queues()
 	}
 	if (rq.record)
 		__atomic_store_n(rq.record, 0, __ATOMIC_RELAXED);
-	// On the first lap, a descriptor with a clear owner bit belongs to the card.
+	// In the first pass through the ring, a descriptor with a clear owner bit belongs to the
+	// card.
 	if (sq.entries)
 		for (u32 i = 0; i <= sq.mask; i++)
 			reinterpret_cast<wire::WqeControl *>(sq.entries + (i << sq.log_stride))
 				->opcode_word = wire::WqeControl::owner_bit;
 }
 
-/* Fills in the fields that do not change after RESET -> INIT. */
+/* Writes the fields that only RESET -> INIT sets. */
 void Qp::fill_static_context(u8 *context)
 {
 	const ib_qp_type type = verbs_.qp_type;
@@ -143,14 +144,14 @@ void Qp::fill_static_context(u8 *context)
 	Context::migration_state.set(context, static_cast<u32>(wire::MigrationState::migrated));
 	const XrcDomain *const target_of = verbs_.xrcd ? &XrcDomain::of(verbs_.xrcd) : nullptr;
 	Context::pd.set(context, target_of ? target_of->pd_number() : pd_number(verbs_.pd));
-	const bool of_program = verbs_.res.user && !target_of;
-	const QueuePlace lies = of_program ? user_.place() : place();
-	Context::uar_page.set(context, lies.uar_page);
+	const bool for_program = verbs_.res.user && !target_of;
+	const QueuePlace location = for_program ? user_.place() : place();
+	Context::uar_page.set(context, location.uar_page);
 	Context::local_qpn.set(context, number_);
 	if (geometry_.has_rq) {
 		Context::log_rq_size.set(context, geometry_.log_rq_size);
 		Context::log_rq_stride.set(context, geometry_.log_rq_stride - 4);
-		Context::doorbell_record.set(context, lies.doorbell_record);
+		Context::doorbell_record.set(context, location.doorbell_record);
 	}
 	if (geometry_.has_sq) {
 		Context::log_sq_size.set(context, geometry_.log_sq_size);
@@ -159,11 +160,11 @@ void Qp::fill_static_context(u8 *context)
 		Context::log_sq_size.set(context, Context::no_send_queue);
 	}
 	Context::sq_no_prefetch.set(context, sq_no_prefetch_);
-	// Both would give a program access to all memory, because they accept any address.
+	// These two would give a program access to all memory, because they accept any address.
 	Context::reserved_lkey.set(context, !verbs_.res.user);
 	Context::fast_register.set(context, !verbs_.res.user);
 	Context::ack_request_frequency.set(context, 8);
-	// The card wants both, also where the QP has but one direction.
+	// The card requires both CQs, even if the QP has only one direction.
 	const u32 send_cqn = target_of ? target_of->cqn() : Cq::of(verbs_.send_cq).number();
 	Context::send_cqn.set(context, send_cqn);
 	Context::receive_cqn.set(context,
@@ -175,8 +176,8 @@ void Qp::fill_static_context(u8 *context)
 	}
 	Context::xrc_domain.set(context, target_of ? target_of->number() : 0);
 	if (geometry_.bytes) {
-		Context::log_page_size.set(context, lies.log_page_size);
-		Context::mtt_offset.set(context, lies.mtt_offset);
+		Context::log_page_size.set(context, location.log_page_size);
+		Context::mtt_offset.set(context, location.mtt_offset);
 	}
 }
 
@@ -188,8 +189,8 @@ kern::Result<u32> Qp::put_transition(u8 *context, ib_qp_state to, const ib_qp_at
 						     verbs_.qp_type));
 
 	if (to == IB_QPS_RTR && kind_ != QpKind::connected) {
-		// A datagram is one packet of at most the port's MTU; with large sends, their limit
-		// applies.
+		// A datagram is one packet of at most the port's MTU. With large sends, the limit
+		// is that of large sends.
 		const bool lso = create_flags_ & IB_QP_CREATE_IPOIB_UD_LSO;
 		Context::mtu.set(context, IB_MTU_4096);
 		Context::log_max_message.set(context, kind_ == QpKind::special ? 11

@@ -25,13 +25,19 @@ public:
 	Qp(Hca &hca, ib_qp &verbs);
 	~Qp();
 
-	/* udata: of a program, in whose memory the queues then lie. */
+	/*
+	 * Creates the QP. udata: of a program, whose memory then contains the queues; nullptr for a
+	 * kernel's QP.
+	 */
 	kern::Result<> start(ib_qp_init_attr &attr, ib_udata *udata);
-	/* As QpControl::stop(); an XRC target's completions remain in the CQs of its SRQs. */
+	/*
+	 * Does the same as QpControl::stop(). The completions of an XRC target remain in the CQs of
+	 * the SRQs.
+	 */
 	u32 stop();
 	kern::Result<> query(ib_qp_attr &attr, ib_qp_init_attr &init);
 
-	/* The verbs. Any context. */
+	/* These implement the verbs. Context: any. */
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad);
 	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
 
@@ -40,12 +46,12 @@ public:
 		return create_flags_ & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	}
 
-	// Used by the poller, with the lock of the CQ held.
+	// poll() uses these with the CQ's lock held.
 	SendQueue sq;
 	ReceiveQueue rq;
 	Srq *srq = nullptr;
 
-	// In the lists of its CQs.
+	// Nodes in the lists of the CQs.
 	kern::ListNode send_cq_node, recv_cq_node;
 
 private:
@@ -62,7 +68,7 @@ private:
 		return {hca_.uar_page(), buffer_.log_page_size(), buffer_.mtt_offset(),
 			geometry_.has_rq ? doorbell_.bus_address() : 0};
 	}
-	/* For QpControl. */
+	/* Called by QpControl. */
 	void reset_queues();
 	void fill_static_context(u8 *context);
 	kern::Result<u32> put_transition(u8 *context, ib_qp_state to, const ib_qp_attr &attr,
@@ -74,8 +80,7 @@ private:
 	Hca &hca_;
 	u32 number_ = 0;
 	QpKind kind_ = QpKind::connected;
-	bool names_srqs_ =
-		false; // XRC initiator: each request says which SRQ its message goes through
+	bool specifies_srqs_ = false; // XRC initiator: each request specifies the target's SRQ
 	bool in_tables_ = false;
 
 	kern::Mutex state_lock_;
@@ -88,7 +93,8 @@ private:
 	Number qpn_;
 	QueueBuffer buffer_;
 	DoorbellRecord doorbell_;
-	// For a program: in place of buffer_ and doorbell_; `sq` and `rq` have no ring then.
+	// Used for a program's QP instead of buffer_ and doorbell_; `sq` and `rq` then have no
+	// ring.
 	UserQueue user_;
 	bool sq_no_prefetch_ = true;
 	mellanox_icm::EventCapacity event_capacity_;

@@ -12,7 +12,7 @@ namespace mlx4
 namespace
 {
 
-/* Bytes before the data in the largest descriptor of each type. */
+/* Returns the number of bytes in front of the data in the largest descriptor of a QP type. */
 u32 send_overhead(ib_qp_type type, u32 create_flags)
 {
 	using namespace ::hw::mlx4;
@@ -26,11 +26,12 @@ u32 send_overhead(ib_qp_type type, u32 create_flags)
 	case IB_QPT_GSI: {
 		const u32 headers =
 			sizeof(ib::Lrh) + sizeof(ib::Grh) + sizeof(ib::Bth) + sizeof(ib::Deth);
-		// The last segment reserves space for the ICRC.
+		// The last unit is space for the ICRC.
 		return sizeof(WqeControl) + inline_bytes(sizeof(WqeControl), headers) + wqe_unit;
 	}
 	default:
-		// Masked compare and swap; what registers memory is smaller.
+		// Masked compare-and-swap needs the most space; requests for memory registration
+		// need less.
 		return sizeof(WqeControl) + sizeof(WqeRemoteAddress) + sizeof(WqeMaskedAtomic);
 	}
 }
@@ -59,7 +60,7 @@ kern::Result<> plan_receives(const Capabilities &cap, const ib_qp_cap &want, QpG
 	return {};
 }
 
-/* The queue with the larger stride comes first, or the send queue if they are equal. */
+/* Places the queue with the larger stride first, or the send queue if both strides are equal. */
 void lay_out(QpGeometry &plan)
 {
 	const u32 sq_bytes = plan.has_sq ? 1u << (plan.log_sq_size + plan.log_sq_stride) : 0;
@@ -114,8 +115,8 @@ kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_i
 {
 	QpGeometry plan = start_plan(attr);
 	if (plan.has_sq) {
-		// A stride is encoded in three bits, as its logarithm less 4. A size of 15 means
-		// that there is no queue.
+		// The context has three bits for log2 of the stride, minus 4. A queue size of 15
+		// means that there is no queue.
 		const u32 largest_stride = kern::log2_ceil(cap.max_sq_wqe_bytes);
 		if (command.log_sq_size > cap.log_max_qp_size ||
 		    command.log_sq_size >= wire::QpContext::no_send_queue ||

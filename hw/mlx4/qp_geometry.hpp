@@ -19,36 +19,36 @@ struct QpGeometry {
 };
 
 /*
- * Room that the header of a large send has in a descriptor: the encapsulation, IPv4 or IPv6, TCP
- * with options.
+ * Space for the header of a large send in a descriptor: encapsulation, IPv4 or IPv6, TCP with
+ * options.
  */
 inline constexpr u32 max_lso_header = 124;
 
 /*
- * Returns the smallest queues of powers of two that hold the requested numbers. Errors: EINVAL for
- * more than the card's descriptors or queues hold. Context: any.
+ * Returns the smallest queues, with sizes that are powers of two, for the requested numbers.
+ * Errors: EINVAL if they exceed the limits of the card's descriptors or queues. Context: any.
  */
 kern::Result<QpGeometry> plan_queues(const Capabilities &capabilities, const ib_qp_init_attr &attr);
 
 /*
- * Returns a program's queues: the receive queue as the library has computed it from the same
- * numbers, the send queue as the command specifies. Errors: EINVAL for sizes that the card does not
- * support, or sizes of a receive queue if there is none. Context: any.
+ * Returns a program's queues. The size of the receive queue is computed as in the user library; the
+ * command specifies the send queue. Errors: EINVAL for sizes that the card does not support, or for
+ * a receive queue of a QP that has none. Context: any.
  */
 kern::Result<QpGeometry> plan_user_queues(const Capabilities &capabilities,
 					  const ib_qp_init_attr &attr,
 					  const user_abi::CreateQp &command);
 
 /*
- * Bytes that inline data takes in a descriptor that it starts `offset` bytes into: a piece never
- * crosses a multiple of 64.
+ * Returns the size of inline data in a descriptor that starts `offset` bytes into it. A segment
+ * never crosses a multiple of 64 bytes.
  */
 constexpr u32 inline_bytes(u32 offset, u32 length)
 {
 	u32 at = offset;
 	while (length) {
-		const u32 room = 64 - at % 64 - 4;
-		const u32 part = length < room ? length : room;
+		const u32 space = 64 - at % 64 - 4;
+		const u32 part = length < space ? length : space;
 		at = (at + 4 + part + 15) & ~15u;
 		length -= part;
 	}

@@ -50,8 +50,7 @@ kern::Result<u32> put_attributes(u8 *context, const Capabilities &cap, const ib_
 				  mask & IB_QP_PORT ? attr.port_num : port));
 		optional |= wire::qp_opt::primary_path | wire::qp_opt::sched_queue;
 	} else if (port) {
-		// The destination of a datagram is in its own address vector; the context contains
-		// the port.
+		// A datagram has its own address vector, so the context only contains the port.
 		Path::sched_queue.set(primary, (type == IB_QPT_SMI ? 0x3f : 0x83) | (port - 1)
 											    << 6);
 		Path::counter_index.set(primary, 0xff);

@@ -15,17 +15,17 @@ using mellanox_icm::transition_command;
 using mellanox_icm::verbs_state;
 
 /*
- * Writes the attributes in `mask` into a context, and returns the mask of optional parameters,
- * without which the card would ignore some of them. `port`: of the primary path. Context: any.
- * Errors: EINVAL for values out of range.
+ * Writes the attributes in `mask` into a context. Returns the mask of optional parameters; without
+ * their bits, the card would ignore some of the attributes. port: the port of the primary path.
+ * Context: any. Errors: EINVAL for values out of range.
  */
 kern::Result<u32> put_attributes(u8 *context, const Capabilities &capabilities,
 				 const ib_qp_attr &attr, int mask, u32 port, ib_qp_type type);
 
-/* An address path from an address vector; `path` is zero before. Errors: EINVAL. */
+/* Writes an address path; `path` must be zero. Errors: EINVAL. */
 kern::Result<> put_path(u8 *path, const Capabilities &capabilities, const rdma_ah_attr &address,
 			u32 port);
-/* Converts in the other direction. */
+/* Reads an address path. */
 rdma_ah_attr get_path(const u8 *path, u32 num_ports);
 
 } // namespace mlx4

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts send requests to descriptors. Fast path: one pass, one store for the owner bit, one
-// doorbell for a list.
+// Converts send requests to descriptors. Fast path: one pass, one store for the owner bit of each
+// descriptor, and one doorbell for a list.
 //
-// The send queue is created with prefetching off (QpContext::sq_no_prefetch): the card reads a
-// descriptor only when it executes it, so the driver need not stamp descriptors ahead of the
-// producer index as invalid, and can use every entry of the queue.
+// The send queue is created with prefetching disabled (QpContext::sq_no_prefetch): the card reads a
+// descriptor only when it executes it. So the driver need not mark descriptors behind the producer
+// index as invalid, and can use every entry of the queue.
 #include "../mellanox_icm/requests.hpp"
 #include "ah.hpp"
 #include "inline_data.hpp"
@@ -19,7 +19,7 @@ namespace
 
 using wire::WqeControl;
 
-/* The control segment's flags. */
+/* Bits of the control segment's flags word. */
 struct FlagBits {
 	static constexpr u32 always = 0;
 	static constexpr u32 signaled = WqeControl::completion;
@@ -28,7 +28,7 @@ struct FlagBits {
 };
 constexpr SendFlagWords<FlagBits> control_flags;
 
-/* The key that the card takes from a memory access right, at the top of a word. */
+/* Returns the access rights in the format of a fast registration. */
 constexpr u32 fast_register_access(int access)
 {
 	using F = wire::WqeFastRegister;
@@ -42,8 +42,8 @@ constexpr u32 fast_register_access(int access)
 inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 {
 	auto *segment = reinterpret_cast<wire::WqeDatagram *>(at);
-	// Without an address only a QP in error takes a request, to flush it; elsewhere the card
-	// refuses the zeros.
+	// Only a QP in error accepts a request without an address, and flushes it. Otherwise the
+	// card rejects an address of zeros.
 	if (wr.ah) [[likely]]
 		Ah::of(wr.ah).copy_vector(segment->address);
 	else
@@ -54,7 +54,10 @@ inline u8 *put_datagram(u8 *at, const ib_ud_wr &wr)
 	return at + sizeof(*segment);
 }
 
-/* The header that every segment of a large send begins with. nullptr if it does not fit. */
+/*
+ * Writes the header that each segment of a large send begins with. Returns nullptr if it does not
+ * fit.
+ */
 u8 *put_lso_header(u8 *at, const u8 *end, const ib_ud_wr &wr, u32 &opcode)
 {
 	const u32 length = static_cast<u32>(wr.hlen);
@@ -108,8 +111,9 @@ u8 *put_bind(u8 *at, const ib_bind_mw_wr &wr)
 }
 
 /*
- * The segments between control and data of a connected QP's request that is not plain, and the
- * control segment's last word. nullptr for an opcode that has no place here.
+ * Writes the segments between the control segment and the data of a connected QP's request that
+ * post_send() does not handle itself, and the last word of the control segment. Returns nullptr if
+ * the QP does not support the request.
  */
 [[gnu::noinline]] u8 *put_other(u8 *at, const ib_send_wr &wr, WqeControl &control)
 {
@@ -195,7 +199,7 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 							rdma_wr(wr)->rkey);
 			else if (shape & SendShapes::other) [[unlikely]]
 				at = put_other(at, *wr, *control);
-			if (names_srqs_) [[unlikely]]
+			if (specifies_srqs_) [[unlikely]]
 				control->flags_word = control->flags_word | xrc_wr(wr)->remote_srqn
 										    << 8;
 		}
@@ -214,7 +218,8 @@ int Qp::post_send(const ib_send_wr *wr, const ib_send_wr **bad)
 		}
 		control->size_word = static_cast<u32>(at - wqe) / wire::wqe_unit |
 				     (wr->send_flags & IB_SEND_FENCE ? WqeControl::fence : 0u);
-		// Writing the owner bit passes the descriptor to the card.
+		// Writing the owner bit passes the descriptor to the card, so everything else must
+		// be written before.
 		kern::dma_wmb();
 		control->opcode_word = opcode | (head >> sq.log_size & 1) << 31;
 		head++;

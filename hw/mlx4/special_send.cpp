@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends on QP0 and QP1, for which the driver writes the whole packet, from the LRH on
+// Sends on QP0 and QP1, for which the driver builds the whole packet, beginning with the LRH
 // (Documentation/connectx.rst, "MLX transport").
 #include "../mellanox_icm/requests.hpp"
 #include "../mellanox_icm/special_packet.hpp"
@@ -14,13 +14,13 @@ namespace mlx4
 namespace
 {
 
-/* The flags word of a special QP's control segment. */
+/* Bits of the flags word of a special QP's control segment. */
 constexpr u32 flag_vl15 = 1u << 17;
 constexpr u32 flag_permissive_source = 1u << 16;
 constexpr unsigned int static_rate_shift = 12;
 constexpr unsigned int sl_shift = 8;
 
-/* Writes the descriptor except the word with the owner bit. */
+/* Writes the descriptor, except for the word with the owner bit. */
 void put_packet(u8 *wqe, const SpecialPacket &packet, const wire::AddressVector &vector,
 		const ib_ud_wr &wr, bool smi, bool signaled)
 {
@@ -28,7 +28,7 @@ void put_packet(u8 *wqe, const SpecialPacket &packet, const wire::AddressVector 
 	InlineWriter head(wqe, wqe + sizeof(*control));
 	head.write(packet.headers(), packet.header_bytes());
 	u8 *at = put_data(head.finish(), wr.wr.sg_list, wr.wr.num_sge);
-	// The pad bytes, and space for the ICRC, which the card computes.
+	// The padding, and space for the ICRC, which the card computes.
 	constexpr u8 zeros[SpecialPacket::icrc_bytes + 3] = {};
 	InlineWriter tail(wqe, at);
 	tail.write(zeros, packet.pad() + SpecialPacket::icrc_bytes);
@@ -79,8 +79,8 @@ int Qp::post_special(const ib_send_wr *wr, const ib_send_wr **bad)
 			put_packet(wqe, packet, to.vector, *ud_wr(wr), smi,
 				   (wr->send_flags & IB_SEND_SIGNALED) || sq.signal_all);
 		} else {
-			// A request to be flushed by a QP in error; elsewhere the card refuses a
-			// packet of no bytes.
+			// Only a QP in error accepts a request without an address, and flushes it.
+			// Otherwise the card rejects an empty packet.
 			auto *control = reinterpret_cast<wire::WqeControl *>(wqe);
 			control->size_word = sizeof(*control) / wire::wqe_unit;
 			control->flags_word = u32{wire::WqeControl::completion};

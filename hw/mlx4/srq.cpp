@@ -46,7 +46,7 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 
 	if (attr.srq_type != IB_SRQT_BASIC && !(xrc && cap.has(wire::dev_cap_flag::xrc)))
 		return kern::Error{-EOPNOTSUPP};
-	// One entry is always free, because it ends the list of posted entries.
+	// One entry is always free, because it marks the end of the list of posted entries.
 	if (attr.attr.max_wr >= 1u << cap.log_max_srq_size || attr.attr.max_sge >= cap.max_rq_sge)
 		return kern::Error{-EINVAL};
 	size_ = static_cast<u32>(kern::round_up_power_of_two(attr.attr.max_wr + 1));
@@ -72,11 +72,11 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 		Context::xrc_domain.set(context, xrcd_number(attr.ext.xrc.xrcd));
 		Context::cqn.set(context, Cq::of(attr.ext.cq).number());
 	}
-	const QueuePlace lies = udata ? user_.place() : place();
-	Context::log_page_size.set(context, lies.log_page_size);
-	Context::mtt_offset.set(context, lies.mtt_offset);
+	const QueuePlace location = udata ? user_.place() : place();
+	Context::log_page_size.set(context, location.log_page_size);
+	Context::mtt_offset.set(context, location.mtt_offset);
 	Context::pd.set(context, pd_number(verbs_.pd));
-	Context::doorbell_record.set(context, lies.doorbell_record);
+	Context::doorbell_record.set(context, location.doorbell_record);
 	SrqEntry &entry = *hca_.srq_entry(number());
 	kern::write_once(entry.srq, this);
 	const auto given = hca_.commands().execute_in(

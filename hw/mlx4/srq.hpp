@@ -21,17 +21,20 @@ public:
 
 	Srq(Hca &hca, ib_srq &verbs);
 	~Srq();
-	/* udata: of a program, in whose memory the queue then lies. */
+	/*
+	 * Creates the SRQ. udata: of a program, whose memory then contains the ring; nullptr for a
+	 * kernel's SRQ.
+	 */
 	kern::Result<> start(ib_srq_init_attr &attr, ib_udata *udata);
 	void stop();
 
 	/*
-	 * The request in an entry that the card has used, which is free again: its length, or
-	 * not_posted. Any context; the lock is taken inside that of a CQ.
+	 * Frees an entry that the card has used. Returns the length of its request, or not_posted.
+	 * Context: any; the lock is taken inside that of a CQ.
 	 */
 	s64 complete(u32 index, u64 &id) { return complete_entry(index, id); }
 
-	/* An XRC SRQ's, among those of its domain. */
+	/* Node of an XRC SRQ in the list of its domain. */
 	kern::ListNode domain_node;
 
 private:
@@ -52,7 +55,8 @@ private:
 
 	QueueBuffer buffer_;
 	DoorbellRecord doorbell_;
-	// A program's queue uses this instead of the two; the kernel does not post to it.
+	// Used for a program's SRQ, to which the kernel does not post, instead of buffer_ and
+	// doorbell_.
 	UserQueue user_;
 	mellanox_icm::EventCapacity event_capacity_;
 	IcmHold context_, protection_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The driver-specific part of the user verbs ABI, which the mlx4 library (rdma-core's provider) and
- * the driver exchange with each command. This is version 3, in host byte order. A later version
- * adds capabilities to the response that opens a device; this driver has none of them.
+ * The driver-specific part of the user verbs ABI, which rdma-core's mlx4 provider and the driver
+ * exchange with each command. This is version 3, in host byte order. A later version adds
+ * capabilities to the response that opens a device; this driver has none of them.
  */
 #pragma once
 #include <rdma/types.h>
@@ -13,9 +13,9 @@ namespace mlx4::user_abi
 inline constexpr unsigned long version = 3;
 
 struct ContextResponse {
-	/* The library finds a QP by as many low bits of its number. */
+	/* The provider finds a QP by the low bits of its number in a table of this size. */
 	u32 qp_table_size;
-	u16 blueflame_register_bytes; /* 0: none */
+	u16 blueflame_register_bytes; /* 0: not supported */
 	u16 blueflame_registers_per_page;
 };
 static_assert(sizeof(ContextResponse) == 8);
@@ -48,7 +48,7 @@ struct CreateQp {
 static_assert(sizeof(CreateQp) == 24 && __builtin_offsetof(CreateQp, inline_receive_bytes) == 20);
 
 struct QueryDeviceResponse {
-	u32 comp_mask; /* bit 0: there is a clock */
+	u32 comp_mask; /* bit 0: the device has a clock */
 	u32 response_length;
 	u64 clock_offset;
 	u32 max_inline_receive_bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program's context on the card: a doorbell page of its own, and the pages that its doorbell
-// records lie in.
+// A program's context on the card: its own doorbell page, and the pages that contain its doorbell
+// records.
 #pragma once
 #include <kern/list.hpp>
 #include <kern/lock.hpp>
@@ -14,14 +14,14 @@ namespace mlx4
 
 class UserContext;
 
-/* A record in a program's memory: its page stays pinned as long as a queue has a record in it. */
+/* A record in a program's memory. Its page is pinned as long as a queue has a record in it. */
 class UserDoorbell
 {
 public:
 	UserDoorbell() = default;
 	/*
 	 * Errors: EINVAL for an address that is not aligned to `size`; those of kern::UserMemory.
-	 * Context: process, the program's.
+	 * Context: process of the program.
 	 */
 	static kern::Result<UserDoorbell> create(UserContext &context, u64 address, u32 size);
 	UserDoorbell(UserDoorbell &&other) noexcept
@@ -43,8 +43,8 @@ public:
 private:
 	friend class UserContext;
 	/*
-	 * One for each page of each process, because after a fork() the same address may refer to
-	 * another page.
+	 * There is one Page for each page of each process, because after a fork() the same address
+	 * may refer to different pages.
 	 */
 	struct Page {
 		kern::ListNode node;
@@ -57,7 +57,7 @@ private:
 	u64 bus_address_ = 0;
 };
 
-/* Outlives all queues that are made with it. */
+/* Outlives all queues that are created with it. */
 class UserContext
 {
 public:
@@ -66,8 +66,8 @@ public:
 
 	UserContext(Hca &hca, ib_ucontext &verbs);
 	/*
-	 * Errors: ENOMEM where every doorbell page is taken; those of the answer. Context: process,
-	 * the program's.
+	 * Allocates the doorbell page, and writes the response. Errors: ENOMEM if all doorbell
+	 * pages are in use; those of writing the response. Context: process of the program.
 	 */
 	kern::Result<> start(ib_udata &udata);
 	kern::Result<> map(u64 page_offset, size_t length, ib_user_mapping &mapping) const
@@ -75,7 +75,7 @@ public:
 		return page_.map(hca_.pci(), page_offset, length, mapping);
 	}
 
-	/* The number of the doorbell page in contexts of its queues. */
+	/* The number of the doorbell page, for the contexts of the program's queues. */
 	u32 uar_page() const { return page_.number(); }
 
 private:

@@ -6,7 +6,7 @@ namespace mlx4
 
 kern::Result<UserPages> UserQueue::make_pages(Hca &hca, u64 address, u64 bytes, bool must_write)
 {
-	// The card counts from the beginning of a page.
+	// Positions in a queue are relative to the start of a page.
 	if (address % kern::page_size)
 		return kern::Error{-EINVAL};
 	return UserPages::create(hca.dma_device(), hca.mtts(), address, bytes, 0, must_write);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A queue in a program's memory, as its library describes it to the driver.
+// A queue in a program's memory, at the address that the user library has passed to the driver.
 #pragma once
 #include "../mellanox_icm/user_pages.hpp"
 #include "family.hpp"
@@ -8,7 +8,7 @@
 namespace mlx4
 {
 
-/* Fields of a context that locate a queue, be it the kernel's or a program's. */
+/* Fields of a context that locate a queue of the kernel or of a program. */
 struct QueuePlace {
 	u32 uar_page;
 	u32 log_page_size; // minus 12
@@ -21,17 +21,17 @@ class UserQueue
 public:
 	UserQueue() = default;
 	/*
-	 * `address` has `bytes` of queue, `doorbell` a record of `doorbell_bytes`; with 0 bytes
-	 * there is none. must_write: the card writes into the queue. Errors: EINVAL for wrong
-	 * alignment (of the queue: to a page); those of UserPages and UserDoorbell. Context:
-	 * process, the program's.
+	 * Pins the memory of a queue and its doorbell record. address, bytes: the queue; doorbell,
+	 * doorbell_bytes: the record; with 0 bytes there is none. must_write: the card writes into
+	 * the queue. Errors: EINVAL for wrong alignment (that of the queue is a page); those of
+	 * UserPages and UserDoorbell. Context: process of the program.
 	 */
 	static kern::Result<UserQueue> create(Hca &hca, UserContext &context, u64 address,
 					      u64 bytes, u64 doorbell, u32 doorbell_bytes,
 					      bool must_write);
 	/*
-	 * Other memory for the same queue, whose place that is from now on; returned is the old, to
-	 * be kept until the card knows.
+	 * make_pages() pins other memory for a queue. exchange() makes it the queue's memory, and
+	 * returns the former memory, which must be kept until the card does not use it any more.
 	 */
 	static kern::Result<UserPages> make_pages(Hca &hca, u64 address, u64 bytes,
 						  bool must_write);

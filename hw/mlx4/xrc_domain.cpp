@@ -17,8 +17,8 @@ kern::Result<> XrcDomain::start()
 	return cq_.start({.cqe = 1, .comp_vector = 0, .flags = 0});
 }
 
-// An SRQ is listed for as long as its CQ knows it, so that forget() gets to every CQ that could
-// know a target.
+// An SRQ is in the list as long as its CQ can find it, so detach_target() reaches every CQ that may
+// have an entry of the target.
 
 void XrcDomain::add(Srq &srq)
 {
@@ -34,7 +34,7 @@ void XrcDomain::remove(Srq &srq)
 	srq.domain_node.unlink();
 }
 
-u32 XrcDomain::forget(Qp &target)
+u32 XrcDomain::detach_target(Qp &target)
 {
 	u32 left = 0;
 	kern::Guard guard(lock_);

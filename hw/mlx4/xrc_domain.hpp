@@ -12,8 +12,8 @@ namespace mlx4
 {
 
 /*
- * A number, and what the card wants a target QP to have although it uses neither: a protection
- * domain, in which there is no memory, and a CQ, in which nothing completes.
+ * A domain number, and two objects that the card requires for a target QP although the QP does not
+ * use them: a protection domain without memory, and a CQ in which nothing completes.
  */
 class XrcDomain
 {
@@ -22,31 +22,33 @@ public:
 	static XrcDomain &of(ib_xrcd *xrcd) { return Object::state(xrcd); }
 
 	XrcDomain(Hca &hca, ib_xrcd &verbs);
-	/* May sleep. */
+	/* Errors: ENOSPC, ENOMEM, those of commands. May sleep. */
 	kern::Result<> start();
 
 	u32 number() const { return number_.value(); }
 	u32 pd_number() const { return pd_.value(); }
 	u32 cqn() const { return cq_.number(); }
 
-	/* Adds an SRQ to the domain, and removes it before its destruction. May sleep. */
+	/* Add an SRQ to the domain; remove it before it is destroyed. May sleep. */
 	void add(Srq &srq);
 	void remove(Srq &srq);
-	/* A target QP that no CQ finds by its number any more: none still uses it after this. How many
-	 * completions it leaves in them. May sleep. */
-	u32 forget(Qp &target);
+	/*
+	 * Removes a target QP, which must not be found by its number any more, from the CQs of all
+	 * SRQs. No CQ uses it afterwards. Returns the number of completions that remain. May sleep.
+	 */
+	u32 detach_target(Qp &target);
 
 private:
 	Hca &hca_;
 	ib_cq cq_verbs_{};
 	Number number_, pd_;
 	Cq cq_;
-	/* Outside of the locks of CQs. */
+	/* Taken outside the locks of CQs. */
 	kern::Mutex lock_;
 	kern::List<Srq, &Srq::domain_node> srqs_ KERN_GUARDED_BY(lock_);
 };
 
-/* 0, which no domain has, for a QP without one. */
+/* Returns the number of an XRC domain. A QP without one gets 0, which no domain has. */
 inline u32 xrcd_number(ib_xrcd *xrcd)
 {
 	return xrcd ? XrcDomain::of(xrcd).number() : 0;

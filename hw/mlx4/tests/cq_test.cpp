@@ -27,14 +27,14 @@ public:
 	}
 	u32 armed_record() const { return __builtin_bswap32(record_[1]); }
 	u64 doorbell() const { return page().read_be64(wire::uar::cq_doorbell); }
-	/* Clears the record and the doorbell, as if the driver had asked nothing of the card. */
+	/* Clears the record and the doorbell, so that the test sees what the driver writes next. */
 	void clear()
 	{
 		record_[1] = 0;
 		page().write64(wire::uar::cq_doorbell, 0);
 	}
 
-	/* Gives the queue a ring, in which the card owns all entries. */
+	/* Sets a ring in which the card owns all entries. */
 	void give_ring()
 	{
 		state().use_ring(ring_, log_entries);
@@ -42,7 +42,10 @@ public:
 			ring_[(consumer + i) & (entries - 1)].owner_opcode =
 				owner(consumer + i) ^ wire::Cqe::owner_bit;
 	}
-	/* Writes an entry as the card does, @ahead entries behind the one that is polled next. */
+	/*
+	 * Simulates an entry that the card writes, @ahead entries behind the one that is polled
+	 * next.
+	 */
 	void write_entry(u32 ahead)
 	{
 		const u32 index = consumer_ + ahead;
@@ -54,7 +57,7 @@ public:
 		state().drop_entry();
 		consumer_++;
 	}
-	/* Runs the handler of the card's event. */
+	/* Simulates the handling of the card's event. */
 	void raise_event() { state().event(); }
 	/* Returns false if there is an entry to poll. */
 	bool polls_nothing()
@@ -68,9 +71,9 @@ public:
 private:
 	static constexpr u32 log_entries = 2, entries = 1 << log_entries;
 
-	/* The owner bit of an entry that the card has written at this index. */
+	/* Returns the owner bit of an entry that the card has written at this index. */
 	static u8 owner(u32 index) { return static_cast<u8>((index >> log_entries & 1) << 7); }
-	/* The window consists only of the kernel's page. */
+	/* The register window consists only of the kernel's page. */
 	static constexpr u64 page_offset = u64{wire::uar::first_usable_page} * wire::uar::page_size;
 
 	/*
@@ -129,9 +132,9 @@ namespace
 {
 
 /*
- * NOTIFY-05: arming is two stores, of the record and of the doorbell, and looks at no completion.
- * Without an event since the queue was last empty the card raises one for what is already there, so
- * that with the flag nothing is looked at either (NOTIFY-06).
+ * NOTIFY-05: arming consists of two writes, to the record and the doorbell, and reads no entries.
+ * If there was no event since the queue was last empty, the card raises an event for existing
+ * entries, so even with the flag the driver need not read any (NOTIFY-06).
  */
 void notify_05_arming_reads_no_entries(kern::kunit::Test &test)
 {
@@ -160,8 +163,8 @@ void notify_05_arming_reads_no_entries(kern::kunit::Test &test)
 }
 
 /*
- * NOTIFY-06: the card raises one event for an entry. Armed again while that entry waits to be
- * polled, the driver reports it; and no longer when a poll has found the queue empty.
+ * NOTIFY-06: the card raises one event for an entry. If the CQ is armed again before that entry was
+ * polled, the driver reports the entry. It does not when a poll has found the queue empty.
  */
 void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &test)
 {
@@ -187,13 +190,13 @@ void notify_06_unpolled_entry_is_reported_after_its_event(kern::kunit::Test &tes
 	bench.consume();
 	EXPECT_EQ(bench.request_notify(or_missed), 0);
 	EXPECT_TRUE(bench.polls_nothing());
-	// For this one the arming itself raises the event.
+	// For this entry the arming itself raises the event.
 	bench.write_entry(0);
 	EXPECT_EQ(bench.request_notify(or_missed), 0);
 }
 
 /*
- * NOTIFY-01: flags that select no event, or both, are refused, and nothing is written to the card.
+ * NOTIFY-01: flags that select no event, or both, are rejected, and nothing is written to the card.
  */
 void notify_01_invalid_flags_do_not_arm_the_queue(kern::kunit::Test &test)
 {

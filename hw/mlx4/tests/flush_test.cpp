@@ -45,7 +45,7 @@ void flush_waits_for_the_counters_but_not_for_a_failed_card(kern::kunit::Test &t
 		auto flushing = kern::Thread::create("weft-flushing", kern::method<&Flushed::run>,
 						     &flushed);
 		ASSERT_OK(flushing);
-		/* Its counters are still zero. */
+		/* The card's counters are still zero. */
 		for (unsigned int i = 0; i < 3; i++)
 			flushed.card.answer(flushed.card.take());
 		flushed.card.await();

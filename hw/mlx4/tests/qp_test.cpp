@@ -98,8 +98,8 @@ static void address_path_is_read_back_from_the_context(kern::kunit::Test &test)
 }
 
 /*
- * Only the given attributes are in the mask of optional parameters, and values out of range are
- * refused.
+ * Only the given attributes are in the mask of optional parameters. Values out of range are
+ * rejected.
  */
 static void out_of_range_qp_attributes_are_rejected(kern::kunit::Test &test)
 {
@@ -171,8 +171,8 @@ static void planned_queues_hold_the_requested_entries(kern::kunit::Test &test)
 }
 
 /*
- * Inline data of any length can be read by the card's rule: no piece crosses a multiple of 64
- * bytes, and each begins on a unit.
+ * Inline data of any length is written by the card's rules: no segment crosses a multiple of 64
+ * bytes, and each begins at a multiple of the unit.
  */
 static void inline_segments_do_not_cross_64_byte_boundaries(kern::kunit::Test &test)
 {

@@ -74,7 +74,7 @@ void queue_with_the_larger_stride_comes_first(kern::kunit::Test &test)
 
 /*
  * Whatever values a program passes, the resulting layout fits into the card's contexts, or the
- * values are refused.
+ * values are rejected.
  */
 void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Mailbox layouts of commands; opcodes, status codes and what the family has in common are in
- * <hw/mellanox_icm/commands.hpp>. (Documentation/connectx.rst, "Command interface" and "Mailbox
+ * Mailbox layouts of commands. Opcodes, status codes and layouts that the family has in common are
+ * in <hw/mellanox_icm/commands.hpp>. (Documentation/connectx.rst, "Command interface" and "Mailbox
  * layouts")
  */
 #pragma once
@@ -23,7 +23,7 @@ using mellanox_icm::map_eq_eqn;
 using mellanox_icm::map_eq_unmap;
 using mellanox_icm::sqd_event;
 
-/* The command interface revision that drivers expect of this generation. */
+/* The command interface revision of this generation of cards. */
 inline constexpr uint32_t command_interface_revision = 3;
 
 struct QueryFw : Storage<0x100> {
@@ -202,7 +202,7 @@ struct SetPort : Storage<0x100> {
 	static constexpr Field64 node_guid{0x18, 63, 0};
 };
 
-/* MOD_STAT_CFG, mailbox form: the fields that a query answers. */
+/* MOD_STAT_CFG with a mailbox: the fields that a query returns. */
 struct ModStatCfg : Storage<0x100> {
 	static constexpr Field log_page_size_valid{0x00, 8, 8};
 	static constexpr Field log_page_size{0x00, 7, 0};
@@ -219,16 +219,16 @@ struct ModStatCfg : Storage<0x100> {
 	static constexpr Field in_modifier_port{0x00, 15, 8};
 };
 
-/* MODIFY_CQ's operations. */
+/* Operation modifiers of MODIFY_CQ. */
 inline constexpr uint32_t modify_cq_resize = 0;
 inline constexpr uint32_t modify_cq_moderation = 1;
 
-/* WRITE_MTT: the first entry's byte offset, then the entries. */
+/* WRITE_MTT: the byte offset of the first entry, followed by the entries. */
 struct WriteMttHeader : Storage<16> {
 	static constexpr Field64 offset{0x00, 63, 3};
 };
 
-/* DIAG_RPRT: 32-bit counters by offset. */
+/* DIAG_RPRT: 32-bit counters and their offsets. */
 struct DiagReport : Storage<0x200> {
 	static constexpr uint32_t op_transport_errors = 2;
 	static constexpr Field rq_local_length{0x00, 31, 0};

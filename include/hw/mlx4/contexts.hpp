@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The contexts of the card's objects, as laid out in command mailboxes and in ICM: queue pairs,
+ * The contexts of the card's objects, in the layout of command mailboxes and of ICM: queue pairs,
  * completion, event and shared receive queues, memory keys, page lists and multicast groups.
  * (Documentation/connectx.rst, "Contexts" and "Memory model")
  */
@@ -27,7 +27,7 @@ namespace eq_state = mellanox_icm::eq_state;
 namespace mpt_status = mellanox_icm::mpt_status;
 namespace qp_opt = mellanox_icm::qp_opt;
 
-/* An address path: 44 bytes, twice in a QP context. */
+/* An address path: 44 bytes; a QP context has two. */
 struct AddressPathLayout {
 	static constexpr size_t size = 44;
 	static constexpr Field force_loopback{0x00, 31, 31};
@@ -49,7 +49,10 @@ struct AddressPathLayout {
 	static constexpr Field sched_sl{0x20, 29, 26};
 };
 
-/* The QP context proper; in a command mailbox it follows the opt mask, at qp_mailbox_context. */
+/*
+ * The QP context. In a command mailbox, it follows the optional parameter mask, at
+ * qp_mailbox_context.
+ */
 struct QpContext : Storage<0xf8> {
 	static constexpr Field state{0x00, 31, 28};
 	static constexpr Field service_type{0x00, 19, 16};
@@ -62,7 +65,7 @@ struct QpContext : Storage<0xf8> {
 	static constexpr Field sq_no_prefetch{0x08, 15, 15};
 	static constexpr Field log_sq_size{0x08, 14, 11};  /* or no_send_queue */
 	static constexpr Field log_sq_stride{0x08, 10, 8}; /* minus 4 */
-	/* An impossible size, which Linux also uses for XRC targets. */
+	/* An invalid size, which Linux also uses for XRC targets. */
 	static constexpr std::uint32_t no_send_queue = 15;
 	static constexpr Field reserved_lkey{0x08, 4, 4};
 	static constexpr Field uar_page{0x0c, 23, 0};
@@ -175,10 +178,10 @@ struct MptEntry : mellanox_icm::MptEntry {
 	static constexpr Field fast_register_enable{0x0c, 27, 27};
 	static constexpr Field invalidate_enable{0x0c, 25, 25};
 	static constexpr Field remote_invalidate_enable{0x0c, 24, 24};
-	static constexpr Field lkey{0x20, 31, 0}; /* for a window: the key of its region */
+	static constexpr Field lkey{0x20, 31, 0}; /* of a window: the key of its region */
 	static constexpr Field window_count{0x24, 23, 0};
 	static constexpr Field first_byte_offset_enable{0x28, 23, 23};
-	static constexpr Field length64{0x28, 22, 22}; /* the region is 2^64 bytes long */
+	static constexpr Field length64{0x28, 22, 22}; /* the size of the region is 2^64 bytes */
 	static constexpr Field block_mode{0x28, 21, 21};
 	static constexpr Field64 mtt_offset{0x2c, 39, 3};
 	static constexpr Field mtt_size{0x34, 31, 0};
@@ -187,7 +190,7 @@ struct MptEntry : mellanox_icm::MptEntry {
 };
 static_assert(sizeof(MptEntry) == 64);
 
-/* The head of a multicast group entry; member dwords follow. */
+/* The header of a multicast group's entry. Dwords for the members follow. */
 struct McgHeader : mellanox_icm::McgHeader {
 	static constexpr Field protocol{0x04, 31, 30};
 	static constexpr Field member_count{0x04, 23, 0};

@@ -19,7 +19,7 @@ using ib::field_get;
 using ib::field_set;
 using mellanox_icm::CqeSyndrome;
 
-/* Opcode of a completed receive; a completed send carries its WqeOpcode instead. */
+/* Opcode of a completed receive. A completed send has its WqeOpcode instead. */
 enum class CqeReceiveOpcode : std::uint8_t {
 	rdma_write_imm = 0x00,
 	send = 0x01,
@@ -32,7 +32,10 @@ constexpr std::uint8_t cqe_opcode_error = 0x1e;
 
 struct Cqe {
 	be32 qpn_word;
-	/* Immediate data, invalidated key, or P_Key index of a datagram without immediate. */
+	/*
+	 * Immediate data, the invalidated key, or the P_Key index of a datagram without immediate
+	 * data.
+	 */
 	be32 immediate;
 	be32 remote_word;
 	be16 sl_word;
@@ -56,7 +59,7 @@ struct Cqe {
 		ip_checksum_ok = 1u << 12,
 	};
 	static constexpr std::uint8_t l4_checksum_ok = 1u << 2;
-	/* The checksum field of a packet whose L4 checksum holds. */
+	/* Value of the checksum field for a packet with a correct L4 checksum. */
 	static constexpr std::uint16_t checksum_correct = 0xffff;
 
 	static constexpr std::uint8_t owner_bit = 1u << 7;
@@ -66,7 +69,7 @@ struct Cqe {
 	constexpr std::uint32_t qpn() const { return field_get<23, 0>(qpn_word.value()); }
 	constexpr bool grh() const { return field_get<31, 31>(remote_word.value()) != 0; }
 	constexpr unsigned path_bits() const { return field_get<30, 24>(remote_word.value()); }
-	/* Source QP number; for XRC the number of the shared receive queue. */
+	/* Source QP number; for XRC, the number of the shared receive queue. */
 	constexpr std::uint32_t remote_qpn() const { return field_get<23, 0>(remote_word.value()); }
 	constexpr void set_remote(bool has_grh, unsigned bits, std::uint32_t number)
 	{
@@ -86,7 +89,7 @@ static_assert(sizeof(Cqe) == 32);
 static_assert(offsetof(Cqe, source_lid) == 0x0e && offsetof(Cqe, byte_count) == 0x14);
 static_assert(offsetof(Cqe, wqe_index) == 0x18 && offsetof(Cqe, owner_opcode) == 0x1f);
 
-/* The same 32 bytes when the opcode is cqe_opcode_error. */
+/* The same 32 bytes if the opcode is cqe_opcode_error. */
 struct ErrorCqe {
 	be32 qpn_word;
 	be32 reserved[5];

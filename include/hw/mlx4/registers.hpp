@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Contents of the card's BARs: registers, the command register, doorbells.
- * All registers are big-endian on the bus. (Documentation/connectx.rst, "PCI function" and
- * "Command interface")
+ * Contents of the card's BARs: registers, including the command register, and doorbells. All
+ * registers are big-endian on the bus. (Documentation/connectx.rst, "PCI function" and "Command
+ * interface")
  */
 #pragma once
 
@@ -28,7 +28,7 @@ inline constexpr size_t semaphore = 0xf03fc;
 
 namespace hcr = mellanox_icm::hcr;
 
-/* BAR 2: user access regions, one page each; BlueFlame pages would follow. */
+/* BAR 2: user access regions, one page each. BlueFlame pages would follow. */
 namespace uar
 {
 inline constexpr size_t page_size = 4096;
@@ -42,7 +42,7 @@ inline constexpr Field cq_doorbell_consumer_index{0x04, 23, 0};
 inline constexpr uint32_t cq_arm_solicited = 1;
 inline constexpr uint32_t cq_arm_next = 2;
 
-/* The doorbell of event queue n: page n / 4. */
+/* The doorbell of event queue n is in page n / 4. */
 inline constexpr size_t eq_doorbell = 0x800;
 inline constexpr size_t eq_doorbell_stride = 8;
 inline constexpr unsigned eqs_per_page = 4;
@@ -55,7 +55,7 @@ constexpr size_t eq_doorbell_offset(uint32_t eqn)
 	       eq_doorbell_stride * (eqn % eqs_per_page);
 }
 
-/* Software uses no page below this one for send and CQ doorbells. */
+/* Software does not use pages below this one for send and CQ doorbells. */
 inline constexpr uint32_t first_usable_page = 128;
 } // namespace uar
 

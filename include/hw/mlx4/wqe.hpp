@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Work queue entries of the ConnectX family as they lie in send, receive and shared receive queues
- * (Documentation/connectx.rst, "Data path"). A send WQE is a control segment followed by segments
- * that its opcode calls for; a receive WQE is a list of data segments. All fields are big-endian.
+ * Work queue entries of the ConnectX family in send, receive and shared receive queues
+ * (Documentation/connectx.rst, "Data path"). A send WQE consists of a control segment and the
+ * segments that its opcode requires. A receive WQE is a list of data segments. All fields are
+ * big-endian.
  */
 #pragma once
 
@@ -33,7 +34,7 @@ struct WqeControl {
 	be32 opcode_word;
 	be32 size_word;
 	be32 flags_word;
-	/* Immediate data, or the key that the receiver shall invalidate. */
+	/* Immediate data, or the key that the receiver must invalidate. */
 	be32 immediate;
 
 	static constexpr std::uint32_t owner_bit = 1u << 31;
@@ -56,7 +57,7 @@ struct WqeControl {
 	{
 		return static_cast<std::uint8_t>(field_get<4, 0>(opcode_word.value()));
 	}
-	/* BlueFlame only: the producer index of this WQE and the QP it is for. */
+	/* BlueFlame only: the producer index of this WQE, and its QP number. */
 	constexpr std::uint16_t blueflame_index() const
 	{
 		return static_cast<std::uint16_t>(field_get<23, 8>(opcode_word.value()));
@@ -66,10 +67,10 @@ struct WqeControl {
 		return field_get<31, 8>(size_word.value());
 	}
 	constexpr bool fenced() const { return (size_word & fence) != 0; }
-	/* Size of the WQE in units, control segment included. */
+	/* Size of the WQE in units, including the control segment. */
 	constexpr unsigned units() const { return field_get<5, 0>(size_word.value()); }
 	constexpr bool has(Flag flag) const { return (flags_word & flag) == flag; }
-	/* XRC: the number of the shared receive queue at the other end. */
+	/* XRC: the number of the peer's shared receive queue. */
 	constexpr std::uint32_t remote_srq() const { return field_get<31, 8>(flags_word.value()); }
 
 	constexpr void set(WqeOpcode opcode, bool owner, unsigned units, std::uint32_t flags)
@@ -81,16 +82,16 @@ struct WqeControl {
 };
 static_assert(sizeof(WqeControl) == 16 && offsetof(WqeControl, immediate) == 12);
 
-/* The flags word of a control segment on a special QP, whose WQE gathers a whole packet. */
+/* The flags word of a control segment on a special QP, whose WQE contains a whole packet. */
 struct MlxFlags {
 	std::uint32_t word;
 
 	constexpr bool vl15() const { return field_get<17, 17>(word) != 0; }
-	/* The source LID goes out as the permissive one. */
+	/* The packet is sent with the permissive LID as its source LID. */
 	constexpr bool permissive_source() const { return field_get<16, 16>(word) != 0; }
 	constexpr unsigned static_rate() const { return field_get<15, 12>(word); }
 	constexpr unsigned sl() const { return field_get<11, 8>(word); }
-	/* The gathered ICRC goes out as it is. */
+	/* The ICRC is sent as it is in memory. */
 	constexpr bool keep_icrc() const { return field_get<4, 4>(word) != 0; }
 };
 
@@ -103,7 +104,9 @@ constexpr std::uint16_t mlx_remote_lid(std::uint32_t immediate)
 	return static_cast<std::uint16_t>(immediate >> 16);
 }
 
-/* Address vector: the first 32 bytes of a datagram segment; user space builds them, too. */
+/*
+ * Address vector: the first 32 bytes of a datagram segment. User space also builds address vectors.
+ */
 struct AddressVector {
 	be32 port_pd;
 	std::uint8_t reserved;
@@ -137,7 +140,7 @@ struct WqeDatagram {
 	AddressVector address;
 	be32 qpn_word;
 	be32 qkey;
-	/* VLAN and MAC address: Ethernet only. */
+	/* VLAN and MAC address, for Ethernet only. */
 	std::uint8_t ethernet[8];
 
 	static constexpr std::uint32_t own_qkey = mellanox_icm::own_qkey;
@@ -205,7 +208,7 @@ struct WqeBindWindow {
 };
 static_assert(sizeof(WqeBindWindow) == 32);
 
-/* Head of the large-send segment; header_bytes() bytes follow, padded to a unit. */
+/* Header of the large-send segment. header_bytes() bytes follow, padded to a unit. */
 struct WqeLso {
 	be32 word;
 
@@ -214,7 +217,7 @@ struct WqeLso {
 };
 static_assert(sizeof(WqeLso) == 4);
 
-/* Head of a shared receive queue's WQE: the index of the one that follows it. */
+/* Header of a shared receive queue's WQE: the index of the next WQE. */
 struct SrqNext {
 	std::uint8_t reserved[2];
 	be16 next_index;
@@ -222,12 +225,12 @@ struct SrqNext {
 };
 static_assert(sizeof(SrqNext) == 16 && offsetof(SrqNext, next_index) == 2);
 
-/* Send doorbell: the QP number above eight zero bits, written at this offset of a UAR page. */
+/* Send doorbell, at this offset of a UAR page: the QP number, shifted left by 8 bits. */
 constexpr unsigned send_doorbell_offset = 0x14;
 constexpr unsigned send_doorbell_qpn_shift = 8;
 /*
- * Set in the number of an XRC target QP, on the wire and in completions, too; its context lies by
- * the rest.
+ * Set in the number of an XRC target QP, also on the wire and in completions. The other bits are
+ * the index of its context.
  */
 constexpr std::uint32_t xrc_target_qpn = 1u << 23;
 

@@ -52,7 +52,7 @@ static int empty(struct loop *loop)
 	return 0;
 }
 
-/* A round of `batch` messages: posted in one call each way, and polled in one. */
+/* A round of `batch` messages, posted in one call for each direction, and polled in one call. */
 static int message_round(struct loop *loop, struct counts *counts, enum ib_wr_opcode opcode,
 			 int batch)
 {
@@ -81,7 +81,7 @@ static int message_round(struct loop *loop, struct counts *counts, enum ib_wr_op
 	return empty(loop);
 }
 
-/* One completion, its event, and the interrupt handler called for it by hand. */
+/* One completion, its event, and a direct call of the interrupt handler for it. */
 static int interrupt_round(struct loop *loop, struct counts *counts, int irq)
 {
 	struct ib_send_wr *request = loop_request(loop, &requests[0], IB_WR_RDMA_WRITE, MESSAGE);

@@ -29,8 +29,8 @@ static u64 lowest_tenth(int count)
 }
 
 /*
- * Takes `count` samples of what `once` does; their lowest tenth, or 0 and what `once` returned in
- * `error`.
+ * Takes `count` samples of the function `once`. Returns the lowest tenth, or 0 with the function's
+ * error in `error`.
  */
 static u64 measure(struct loop *loop, int (*once)(struct loop *loop), int count, int *error)
 {
@@ -43,7 +43,7 @@ static u64 measure(struct loop *loop, int (*once)(struct loop *loop), int count,
 	return *error ? 0 : lowest_tenth(count);
 }
 
-/* Polls `count` good completions of the send queue. */
+/* Polls `count` successful completions of the send queue. */
 static int reap(struct loop *loop, int count)
 {
 	const u64 limit = bench_now() + patience_ns;
@@ -61,7 +61,7 @@ static int reap(struct loop *loop, int count)
 	return 0;
 }
 
-/* Keeps `inflight` writes of `size` bytes posted until `count` are done. */
+/* Keeps `inflight` writes of `size` bytes posted until `count` of them have completed. */
 static int write(struct loop *loop, unsigned int size, int inflight, int count)
 {
 	struct ib_send_wr *request = loop_request(loop, &requests[0], IB_WR_RDMA_WRITE, size);
@@ -92,8 +92,8 @@ static int write_1m(struct loop *loop)
 }
 
 /*
- * From a doorbell to the interrupt that answers it, with as little between them as a card can have:
- * a CQ is armed that most likely contains a completion for which no event was raised.
+ * Measures the time from a doorbell to its interrupt, with as little work between them as possible:
+ * a CQ is armed that probably contains a completion for which no event was raised.
  */
 static int interrupt(struct loop *loop)
 {
@@ -108,8 +108,8 @@ static int interrupt(struct loop *loop)
 }
 
 /*
- * 320 small messages in chains of 16, of which the last asks for a completion, two chains at a
- * time.
+ * Sends 320 small messages in chains of 16, two chains at a time. The last message of a chain
+ * requests a completion.
  */
 static int messages(struct loop *loop)
 {

@@ -64,7 +64,7 @@ struct Drained {
 
 /*
  * Destroys the QP, and polls the completions that it has left in a CQ that the midlayer does not
- * poll. These name no QP.
+ * poll. These completions have no QP.
  */
 int destroy(Drained &drained, bool polled)
 {

@@ -268,7 +268,8 @@ kern::Result<ib_wc> Endpoint::wait_completion(ib_cq *cq, unsigned int ms)
 		if (missed == 0)
 			(void)completed_.wait_for(
 				100, [&] { return interrupts_.load_acquire() != seen; });
-		// Also ends the wait if events arrive without completions, as from a broken card.
+		// Also ends the wait if events arrive without completions, which a faulty card may
+		// cause.
 		if (deadline.passed())
 			return kern::Error{-ETIMEDOUT};
 	}
@@ -312,7 +313,7 @@ kern::Result<> Endpoint::receive(const Arguments &arguments, Answer &answer)
 	u32 good = 0, failed = 0;
 	for (u32 i = 0; i < count; i++) {
 		const ib_wc wc = KERN_TRY(wait_completion(
-			recv_cq_, static_cast<unsigned int>(arguments.number("ms", patience_ms))));
+			recv_cq_, static_cast<unsigned int>(arguments.number("ms", wait_ms))));
 		if (wc.status != IB_WC_SUCCESS) {
 			if (!failed++)
 				answer.add("status=%s ", ib_wc_status_msg(wc.status));
@@ -437,20 +438,20 @@ kern::Result<> Endpoint::delay(const Arguments &arguments, Answer &answer)
 	describe(call, Arguments("size=64"), 0);
 	const ib_send_wr *bad;
 	KERN_TRY_ERRNO(ib_post_send(qp_, &call.wr, &bad));
-	const auto deadline = kern::Deadline::in_ms(patience_ms);
+	const auto deadline = kern::Deadline::in_ms(wait_ms);
 	while (ib_peek_cq(recv_cq_, count) < count) {
 		if (deadline.passed())
 			return kern::Error{-ETIMEDOUT};
 		kern::sleep_us(20, 50);
 	}
 	const u64 complete = kern::now_ns();
-	if (!completed_.wait_for(patience_ms,
+	if (!completed_.wait_for(wait_ms,
 				 [&] { return interrupts_.load_acquire() != armed_at_; }))
 		return kern::Error{-ETIMEDOUT};
 	answer.add("us=%lu", (kern::now_ns() - complete) / 1000);
 	// This completion is polled last, because waiting for it may arm its CQ, whose event must
 	// not be measured.
-	const ib_wc called = KERN_TRY(wait_completion(send_cq_, patience_ms));
+	const ib_wc called = KERN_TRY(wait_completion(send_cq_, wait_ms));
 	return called.status == IB_WC_SUCCESS ? kern::Result<>()
 					      : kern::Result<>(kern::Error{-EIO});
 }

@@ -26,7 +26,7 @@ kern::Result<T *> checked(T *pointer)
 inline constexpr u32 datagram_qkey = 0x11111111;
 
 /*
- * Takes the QP from RESET to RTS, or with until=rtr only to RTR. Arguments: lid=, and for connected
+ * Moves the QP from RESET to RTS, or with until=rtr only to RTR. Arguments: lid=, and for connected
  * types mtu= psn= timeout= retry= rnr= deny=, and alternate= for the LID of an armed alternate
  * path.
  */
@@ -39,9 +39,9 @@ kern::Result<> connect_qp(ib_qp *qp, u32 port, u32 remote_qpn, const Arguments &
 extern kern::Atomic<u32> removals;
 
 /*
- * Memory: a region to send from, and one to receive into, each of `size` bytes in `depth` slots or
- * whole, as the command says. Byte k of a message with seed s is pattern(s, k), so that any mix-up
- * of messages, offsets or lengths shows.
+ * Memory: one region to send from and one to receive into, each with `depth` slots of `size` bytes.
+ * The command specifies whether it uses slots or the whole region. Byte k of a message with seed s
+ * is pattern(s, k), so that mixed-up messages, offsets or lengths are detected.
  */
 class Endpoint
 {
@@ -71,23 +71,27 @@ public:
 	 * the events that have arrived.
 	 */
 	kern::Result<> state(const Arguments &arguments, Answer &answer);
-	/* The SRQ's event comes when fewer than `limit` receives are left. */
+	/* The SRQ raises its event when fewer than `limit` receives are left. */
 	kern::Result<> limit(const Arguments &arguments);
 	kern::Result<> read_word(const Arguments &arguments, Answer &answer);
 	kern::Result<> resize(const Arguments &arguments);
-	/* Events of the receiving CQ wait for `count` completions or for `period` microseconds. */
+	/*
+	 * Events of the receive CQ are delayed until there are `count` completions, or by `period`
+	 * microseconds.
+	 */
 	kern::Result<> moderate(const Arguments &arguments);
 	/*
-	 * Arms the receiving CQ, and reports the time between the arrival of `count` completions,
-	 * which stay unpolled, and their event. The peer sends them `after` one message, which this
-	 * side sends once it is waiting, so that slow guests do not distort the result.
+	 * Arms the receive CQ, and reports the time between the arrival of `count` completions,
+	 * which are not polled, and their event. The peer sends them (with after=1) after one
+	 * message, which this side sends when it is waiting, so that slow guests do not distort the
+	 * result.
 	 */
 	kern::Result<> arm(const Arguments &arguments);
 	kern::Result<> delay(const Arguments &arguments, Answer &answer);
 	/*
-	 * The stress of notification: `count` messages in bursts at times of their own by `seed`,
-	 * and their receiver, which sleeps whenever arming says that it may; both after `post`. No
-	 * event in `ms` is the end.
+	 * Stress test of notification: one side sends `count` messages in bursts, at times that
+	 * depend on `seed`. The other side receives them, and sleeps whenever arming permits it.
+	 * Both need the command `post` first. The test ends if there is no event for `ms`.
 	 */
 	kern::Result<> burst(const Arguments &arguments, Answer &answer);
 	kern::Result<> notify(const Arguments &arguments, Answer &answer);
@@ -106,7 +110,7 @@ public:
 	}
 
 private:
-	static constexpr unsigned int patience_ms = 60000;
+	static constexpr unsigned int wait_ms = 60000;
 	static constexpr u32 max_batch = 32;
 	static constexpr u32 max_pieces = 4;
 	/* A request of any kind, and its memory. */

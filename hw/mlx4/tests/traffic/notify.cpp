@@ -38,7 +38,7 @@ kern::Result<> Endpoint::burst(const Arguments &arguments, Answer &answer)
 		}
 		const ib_send_wr *bad;
 		KERN_TRY_ERRNO(ib_post_send(qp_, &requests_[0].wr, &bad));
-		const ib_wc wc = KERN_TRY(wait_completion(send_cq_, patience_ms));
+		const ib_wc wc = KERN_TRY(wait_completion(send_cq_, wait_ms));
 		if (wc.status != IB_WC_SUCCESS) {
 			answer.add("status=%s ", ib_wc_status_msg(wc.status));
 			return kern::Error{-EIO};
@@ -55,7 +55,7 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 {
 	const u32 count = static_cast<u32>(arguments.number("count", 1000));
 	const unsigned int patience =
-		static_cast<unsigned int>(arguments.number("ms", patience_ms));
+		static_cast<unsigned int>(arguments.number("ms", wait_ms));
 	kern::SeededRandom random(arguments.number("seed"));
 	const u32 events_before = interrupts_.load_acquire();
 	u32 received = 0, arms = 0, missed = 0, waits = 0;

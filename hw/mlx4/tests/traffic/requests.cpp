@@ -134,7 +134,7 @@ kern::Result<> Endpoint::send(const Arguments &arguments, Answer &answer)
 	if (!slots || batch == 0 || batch > max_batch || batch > depth_)
 		return kern::Error{-EINVAL};
 	for (u64 calls = arguments.number("after"); calls; calls--)
-		KERN_TRY(wait_completion(recv_cq_, patience_ms));
+		KERN_TRY(wait_completion(recv_cq_, wait_ms));
 
 	u32 posted = 0, done = 0, failed = 0, first_status = 0;
 	const u64 begin = kern::now_ns();
@@ -152,7 +152,7 @@ kern::Result<> Endpoint::send(const Arguments &arguments, Answer &answer)
 			posted += n;
 		}
 		const ib_wc wc = KERN_TRY(wait_completion(
-			send_cq_, static_cast<unsigned int>(arguments.number("ms", patience_ms))));
+			send_cq_, static_cast<unsigned int>(arguments.number("ms", wait_ms))));
 		if (wc.status != IB_WC_SUCCESS) {
 			if (!failed++)
 				first_status = wc.status;
@@ -174,7 +174,7 @@ kern::Result<ib_wc> Endpoint::perform(Request &request)
 	request.wr.send_flags = IB_SEND_SIGNALED;
 	const ib_send_wr *bad;
 	KERN_TRY_ERRNO(ib_post_send(qp_, &request.wr, &bad));
-	const ib_wc wc = KERN_TRY(wait_completion(send_cq_, patience_ms));
+	const ib_wc wc = KERN_TRY(wait_completion(send_cq_, wait_ms));
 	if (wc.status == IB_WC_SUCCESS && wc.opcode != completion_of(request.wr.opcode))
 		return kern::Error{-EPROTO};
 	return wc;

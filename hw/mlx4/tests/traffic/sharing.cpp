@@ -13,7 +13,7 @@ namespace
 
 constexpr u32 most_callers = 8;
 constexpr u32 depth = 64;
-constexpr unsigned int patience_ms = 60'000;
+constexpr unsigned int wait_ms = 60'000;
 
 class Shared
 {
@@ -131,7 +131,7 @@ public:
 	}
 	int run()
 	{
-		const auto deadline = kern::Deadline::in_ms(patience_ms);
+		const auto deadline = kern::Deadline::in_ms(wait_ms);
 		while (!shared_->over() && !deadline.passed() && !kern::Thread::should_stop()) {
 			if (interrupts_) {
 				work_.queue();
@@ -176,7 +176,7 @@ kern::Result<> share(ib_device *device, const Arguments &arguments, Answer &answ
 		threads[i] = KERN_TRY(
 			kern::Thread::create("weft-share", kern::method<&Caller::run>, &ends[i]));
 	}
-	const auto deadline = kern::Deadline::in_ms(patience_ms);
+	const auto deadline = kern::Deadline::in_ms(wait_ms);
 	while (!shared->over() && !deadline.passed())
 		kern::sleep_ms(1);
 	for (kern::Thread &thread : threads)

@@ -7,10 +7,11 @@ namespace traffic
 {
 
 /*
- * Several callers use one QP, connected to itself (lid), and its one CQ at once: tasks= of them on
- * as many CPUs, and with interrupt=1 a hard interrupt. Each posts `count` pairs of a send and a
- * receive, and all poll and arm until every request has completed. Answers completed= requests
- * that completed once and well, and wrong= completions that did not. May sleep. Errors: ETIMEDOUT.
+ * Several callers use one QP, which is connected to itself (lid), and its one CQ at the same time:
+ * tasks= of them on as many CPUs, and with interrupt=1 a hard interrupt. Each posts `count` pairs
+ * of a send and a receive, and all poll and arm until every request has completed. Reports the
+ * number of requests that have completed once and successfully (completed=), and that of other
+ * completions (wrong=). May sleep. Errors: ETIMEDOUT.
  */
 kern::Result<> share(ib_device *device, const Arguments &arguments, Answer &answer);
 
