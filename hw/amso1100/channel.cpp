@@ -44,9 +44,9 @@ void Channel::stop()
 	if (!started_.load_acquire())
 		return;
 	/*
-	 * The card does not answer TERM. It has accepted it when the numbers of requests begin at 0
-	 * again (4.3). In the last slot, a 0 would not show that, and the slot before it would
-	 * contain another's request, which the card refuses.
+	 * The card does not reply to TERM. It has accepted it when the index of the request queue
+	 * is 0 again (4.3). If the request is in the last slot, the index is 0 in any case. So send
+	 * another request first, which the card rejects, to occupy the last slot.
 	 */
 	const auto is_last = [&] {
 		kern::Guard guard(post_lock_);
@@ -57,15 +57,18 @@ void Channel::stop()
 		kern::ignore(call(nothing, wire::rnic_handle + sizeof(u32)));
 	}
 	Message message(wire::MessageId::term);
-	if (post(message, wire::header::size) && !has_left())
-		fail("does not say goodbye");
-	/* A failed card has lost bus mastering. */
+	if (post(message, wire::header::size) && !accepted_term())
+		fail("does not accept TERM");
+	/*
+	 * The card does not access memory any more: it has accepted TERM, or it has failed and lost
+	 * bus mastering.
+	 */
 	started_.store_release(false);
 }
 
-bool Channel::has_left()
+bool Channel::accepted_term()
 {
-	const auto deadline = kern::Deadline::in_ms(parts_.patience_ms);
+	const auto deadline = kern::Deadline::in_ms(parts_.reply_timeout_ms);
 	const u64 index = parts_.layout.requests.shared + wire::shared::index;
 	while (parts_.window->read16(index) != 0) {
 		if (failed() || deadline.passed())
@@ -78,15 +81,15 @@ bool Channel::has_left()
 void Channel::fail(const char *why)
 {
 	/*
-	 * Take away bus mastering first, because a task that sees the failure may free memory of
-	 * the card.
+	 * Disable bus mastering first, because a task that sees the failure may free memory that
+	 * the card uses.
 	 */
 	if (!failed_.load_acquire())
-		parts_.function->cut_off();
+		parts_.function->disable_bus_mastering();
 	if (failed_.exchange(true))
 		return;
-	kern_dev_error_limited(parts_.dev, "the RNIC %s, and is given up\n", why);
-	room_.wake_all();
+	kern_dev_error_limited(parts_.dev, "the RNIC %s; it is not used any more\n", why);
+	space_.wake_all();
 	{
 		kern::Guard guard(lock_);
 		for (Call &call : calls_)
@@ -96,7 +99,7 @@ void Channel::fail(const char *why)
 	parts_.function->failed();
 }
 
-bool Channel::has_room() const
+bool Channel::has_space() const
 {
 	const u32 entries = parts_.layout.requests.entries;
 	const u16 consumed = word(words().requests.value);
@@ -107,12 +110,12 @@ kern::Result<> Channel::submit(const Message &message, size_t bytes)
 {
 	const FixedQueue &queue = parts_.layout.requests;
 	kern::Guard guard(post_lock_);
-	const bool room = room_.wait_for(parts_.patience_ms, [&] {
+	const bool space = space_.wait_for(parts_.reply_timeout_ms, [&] {
 		post_lock_.assert_held();
-		return failed() || has_room();
+		return failed() || has_space();
 	});
-	if (!room)
-		fail("takes no requests");
+	if (!space)
+		fail("accepts no requests");
 	if (failed())
 		return kern::Error{-EIO};
 	const kern::Mmio &window = *parts_.window;
@@ -130,15 +133,15 @@ kern::Result<> Channel::post(Message &message, size_t bytes)
 	return submit(message, bytes);
 }
 
-u32 Channel::take_call(Message &message)
+u32 Channel::allocate_call(Message &message)
 {
-	u32 taken = most_calls;
-	room_.wait([&] {
+	u32 taken = max_calls;
+	space_.wait([&] {
 		kern::Guard guard(lock_);
-		for (u32 i = 0; i < most_calls && taken == most_calls; i++)
+		for (u32 i = 0; i < max_calls && taken == max_calls; i++)
 			if (!calls_[i].message)
 				taken = i;
-		if (taken == most_calls)
+		if (taken == max_calls)
 			return false;
 		calls_[taken].message = &message;
 		calls_[taken].generation++;
@@ -148,61 +151,64 @@ u32 Channel::take_call(Message &message)
 	return taken;
 }
 
-void Channel::give_call(u32 number)
+void Channel::free_call(u32 number)
 {
 	{
 		kern::Guard guard(lock_);
 		calls_[number].message = nullptr;
 	}
-	room_.wake();
+	space_.wake();
 }
 
-/* A late reply contains a generation that is no longer valid. */
+/*
+ * The generation in the context distinguishes the reply from a late reply to an earlier request in
+ * the same entry.
+ */
 kern::Result<> Channel::call(Message &message, size_t bytes)
 {
-	const u32 number = take_call(message);
+	const u32 number = allocate_call(message);
 	Call &call = calls_[number];
 	message.put_opaque(wire::header::context, u64{call.generation} << 32 | (number + 1));
 	const auto submitted = submit(message, bytes);
-	if (submitted && !call.answered.wait_for(parts_.patience_ms))
-		fail("does not answer");
-	give_call(number);
+	if (submitted && !call.answered.wait_for(parts_.reply_timeout_ms))
+		fail("does not respond");
+	free_call(number);
 	if (failed())
 		return kern::Error{-EIO};
 	return kern::check(errno_of(message.status()));
 }
 
-Channel::Found Channel::take_message(Incoming &queue, const FixedQueue &place, const u16 &at,
+Channel::Found Channel::read_message(Incoming &queue, const FixedQueue &place, const u16 &at,
 				     Message &into)
 {
 	const u16 produced = word(at);
 	if (produced == queue.consumer)
 		return Found::none;
 	if (produced >= place.entries)
-		return Found::nonsense;
+		return Found::invalid;
 	const size_t bytes =
 		place.slot_bytes < wire::message_size ? place.slot_bytes : wire::message_size;
 	__builtin_memcpy(into.bytes(),
 			 queue.pool.as<u8>() + size_t{queue.consumer} * place.slot_bytes, bytes);
 	queue.consumer = (queue.consumer + 1) % place.entries;
-	/* The place is the card's again when it reads this. */
+	/* The slot belongs to the card again when it reads the index. */
 	kern::mb();
 	write_be16(*parts_.window, place.shared + wire::shared::index,
 		   static_cast<u16>(queue.consumer));
 	return Found::message;
 }
 
-Channel::Found Channel::take_reply()
+Channel::Found Channel::read_reply()
 {
 	Message reply;
 	kern::Guard guard(lock_);
 	const Found found =
-		take_message(replies_, parts_.layout.replies, words().replies.value, reply);
+		read_message(replies_, parts_.layout.replies, words().replies.value, reply);
 	if (found != Found::message)
 		return found;
 	const auto context = reply.get_opaque<u64>(wire::header::context);
 	const u32 number = static_cast<u32>(context) - 1;
-	if (number < most_calls && calls_[number].message &&
+	if (number < max_calls && calls_[number].message &&
 	    calls_[number].generation == context >> 32) {
 		*calls_[number].message = reply;
 		calls_[number].answered.complete();
@@ -214,11 +220,11 @@ void Channel::drain_replies()
 {
 	if (!started_.load_acquire())
 		return;
-	room_.wake();
+	space_.wake();
 	for (u32 taken = 0; taken < parts_.layout.replies.entries && !failed(); taken++) {
-		const Found found = take_reply();
-		if (found == Found::nonsense)
-			fail("answers where there is no place");
+		const Found found = read_reply();
+		if (found == Found::invalid)
+			fail("reports a reply at an invalid index");
 		if (found != Found::message)
 			return;
 	}
@@ -229,9 +235,9 @@ bool Channel::next_event(Message &event)
 	if (!started_.load_acquire() || failed())
 		return false;
 	const Found found =
-		take_message(events_, parts_.layout.events, words().events.value, event);
-	if (found == Found::nonsense)
-		fail("tells where there is no place");
+		read_message(events_, parts_.layout.events, words().events.value, event);
+	if (found == Found::invalid)
+		fail("reports an event at an invalid index");
 	return found == Found::message;
 }
 

@@ -14,11 +14,14 @@ namespace amso1100
 class PciFunction
 {
 public:
-	/* Takes the bus from the card: it writes no memory any more. Any context. */
-	virtual void cut_off() = 0;
-	/* Waits for an interrupt that is being handled. May sleep. */
+	/*
+	 * Disables the card's bus mastering, so that it does not write to memory any more. Context:
+	 * any.
+	 */
+	virtual void disable_bus_mastering() = 0;
+	/* Waits until a running interrupt handler has returned. May sleep. */
 	virtual void synchronize() = 0;
-	/* Marks the RNIC as failed. Any context. */
+	/* Called when the RNIC has failed. Context: any. */
 	virtual void failed() = 0;
 
 protected:
@@ -28,13 +31,13 @@ protected:
 class Channel
 {
 public:
-	/* All of these must outlive the channel. */
+	/* Resources of the channel, which must outlive it. */
 	struct Parts {
 		device *dev;
 		const kern::Mmio *window; /* part of BAR 4 that begins with the register page */
 		QueueLayout layout;
-		/* The card must answer a request within this time. */
-		unsigned int patience_ms;
+		/* The card must reply to a request within this time. */
+		unsigned int reply_timeout_ms;
 		PciFunction *function;
 	};
 
@@ -42,15 +45,15 @@ public:
 	/* Passes the addresses of the queues to the card. Errors: ENOMEM, EIO. May sleep. */
 	kern::Result<> start();
 	/*
-	 * Stops the card, which writes nothing more when this has returned. A card that does not
-	 * respond loses bus mastering. May sleep.
+	 * Stops the card, which does not write to memory any more when this returns. If the card
+	 * does not respond, its bus mastering is disabled. May sleep.
 	 */
 	void stop();
 
 	/*
-	 * Sends the request, and waits for the reply, which replaces the request. Errors:
-	 * errno_of() the card's status; EIO if the card does not reply; no further requests are
-	 * then sent to it. May sleep.
+	 * Sends a request, and waits for the reply, which replaces the request in `message`. May
+	 * sleep. Errors: errno_of() the card's status; EIO if the card does not reply. After that,
+	 * no requests are sent to it.
 	 */
 	kern::Result<> call(Message &message, size_t bytes);
 	/* Sends a request that has no reply. Errors: EIO. May sleep. */
@@ -59,16 +62,16 @@ public:
 	/* Processes the card's replies. Context: any. */
 	void drain_replies();
 	/*
-	 * Gets the next event; returns false if there is none. Only one caller at a time is
-	 * allowed.
+	 * Returns the next event in `event`, or false if there is none. Must not be called
+	 * concurrently.
 	 */
 	bool next_event(Message &event);
 	/* Returns the number of hints that the card has queued since start(). Context: any. */
 	u16 hints() const { return started_.load_acquire() ? word(words().hint_count.value) : 0; }
 	bool failed() const { return failed_.load_acquire(); }
 	/*
-	 * The card has violated the interface, so nothing that it writes is trusted any more.
-	 * Context: any.
+	 * Called when the card has violated the interface: nothing that it writes is trusted any
+	 * more. Context: any.
 	 */
 	void fail(const char *why);
 
@@ -83,15 +86,14 @@ public:
 	CardMemory card_memory();
 
 private:
-	static constexpr u32 most_calls = 16;
+	static constexpr u32 max_calls = 16;
 	struct Call {
-		Message *message = nullptr; /* null if the entry is free */
+		Message *message = nullptr; /* nullptr if the entry is free */
 		u32 generation = 0;
 		kern::Completion answered;
 	};
 	/*
-	 * One of the card's two outgoing queues: its messages in host memory, and the read
-	 * position.
+	 * One of the card's two outgoing queues: its messages in host memory, and the read index.
 	 */
 	struct Incoming {
 		kern::DmaBuffer pool;
@@ -104,20 +106,20 @@ private:
 		} hint_count, requests, replies, events;
 	};
 
-	/* Returns true if the card has processed TERM. */
-	bool has_left();
+	/* Waits for the card to accept TERM. Returns false if it does not. */
+	bool accepted_term();
 	kern::Result<> submit(const Message &message, size_t bytes);
-	bool has_room() const KERN_REQUIRES(post_lock_);
+	bool has_space() const KERN_REQUIRES(post_lock_);
 	/*
-	 * Allocates an entry for a call; returns its number, which becomes part of the request's
+	 * Allocates an entry for a call. Returns its index, which becomes part of the request's
 	 * context.
 	 */
-	u32 take_call(Message &message);
-	void give_call(u32 number);
-	enum class Found : u8 { none, message, nonsense };
-	Found take_message(Incoming &queue, const FixedQueue &place, const u16 &word,
+	u32 allocate_call(Message &message);
+	void free_call(u32 number);
+	enum class Found : u8 { none, message, invalid };
+	Found read_message(Incoming &queue, const FixedQueue &place, const u16 &word,
 			   Message &into);
-	Found take_reply();
+	Found read_reply();
 	static u16 word(const u16 &value)
 	{
 		return swap_be(__atomic_load_n(&value, __ATOMIC_ACQUIRE));
@@ -131,12 +133,12 @@ private:
 
 	kern::Mutex post_lock_{KERN_LOCK_CLASS("weft_amso1100_post")};
 	u32 producer_ KERN_GUARDED_BY(post_lock_) = 0;
-	/* Tasks that wait for space for a request, or for a free entry. */
-	kern::WaitQueue room_{KERN_LOCK_CLASS("weft_amso1100_room")};
+	/* Tasks that wait for space in the request queue, or for a free entry. */
+	kern::WaitQueue space_{KERN_LOCK_CLASS("weft_amso1100_space")};
 
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_replies")};
 	Incoming replies_ KERN_GUARDED_BY(lock_);
-	Call calls_[most_calls];
+	Call calls_[max_calls];
 	Incoming events_;
 };
 

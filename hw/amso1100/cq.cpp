@@ -18,14 +18,14 @@ kern::Result<> Cq::start(const ib_cq_init_attr &attr)
 {
 	if (attr.flags || attr.cqe == 0 || attr.cqe > rnic_.limits().cq_depth)
 		return kern::Error{-EINVAL};
-	/* A queue that is completely full cannot be distinguished from an empty one. */
+	/* A full ring cannot be distinguished from an empty one, so it has one more slot. */
 	depth_ = attr.cqe + 1;
 	ring_ = KERN_TRY(kern::DmaBuffer::create(rnic_.dma_device(),
 						 size_t{depth_} * wire::completion_slot_size));
 	{
-		auto kept = KERN_TRY(kern::make_array<SavedCompletions>(kern::Gfp::kernel, depth_));
+		auto saved = KERN_TRY(kern::make_array<SavedCompletion>(kern::Gfp::kernel, depth_));
 		kern::Guard guard(lock_);
-		saved_ = std::move(kept);
+		saved_ = std::move(saved);
 	}
 	word_ = KERN_TRY(rnic_.words().alloc(kern::Gfp::kernel));
 	number_ = KERN_TRY(rnic_.handlers().alloc(this, 1, ~0u >> 1));
@@ -62,7 +62,10 @@ void Cq::stop()
 		Message message(wire::MessageId::cq_destroy);
 		message.put_opaque(wire::rnic_handle, rnic_.handle());
 		message.put_opaque(wire::object_handle, handle_);
-		/* It has no way to fail, and a card that does not answer has lost the bus. */
+		/*
+		 * This request cannot fail. A card that does not respond cannot access memory any
+		 * more.
+		 */
 		kern::ignore(rnic_.channel().call(message, wire::object_request_size));
 	}
 	live_ = false;
@@ -83,9 +86,9 @@ u32 Cq::produced()
 	lock_.assert_held();
 	if (given_up_)
 		return end_;
-	const u16 said =
+	const u16 end =
 		swap_be(__atomic_load_n(static_cast<const u16 *>(word_.memory), __ATOMIC_ACQUIRE));
-	return said < depth_ ? said : consumer_;
+	return end < depth_ ? end : consumer_;
 }
 
 Qp *Cq::qp_of(const u8 *entry)
@@ -102,7 +105,7 @@ Qp *Cq::qp_of(const u8 *entry)
 	return named->qp;
 }
 
-/* Looks at an entry once: it is a copy. */
+/* entry: a copy, so that the card cannot change it meanwhile. */
 bool Cq::translate(const u8 *entry, ib_wc &wc)
 {
 	Qp *const qp = qp_of(entry);
@@ -119,19 +122,19 @@ int Cq::poll(int count, ib_wc *wc)
 	const u32 first = consumer_, end = produced();
 	int got = 0;
 	while (got < count && consumer_ != end) {
-		SavedCompletions &kept = saved_[consumer_];
+		SavedCompletion &saved = saved_[consumer_];
 		bool good;
-		if (kept.place == Place::card) [[likely]] {
+		if (saved.state == SlotState::card) [[likely]] {
 			u8 entry[wire::completion::size];
 			__builtin_memcpy(entry, slot(consumer_), sizeof(entry));
 			good = translate(entry, wc[got]);
-			nonsense_ += !good;
+			invalid_entries_ += !good;
 		} else {
-			good = kept.place == Place::kept;
-			wc[got] = kept.wc;
-			kept.place = Place::card;
+			good = saved.state == SlotState::saved;
+			wc[got] = saved.wc;
+			saved.state = SlotState::card;
 		}
-		consumer_ = following(consumer_);
+		consumer_ = next_index(consumer_);
 		got += good;
 	}
 	if (consumer_ != first)
@@ -149,8 +152,8 @@ int Cq::peek(int count)
 }
 
 /*
- * A request that is there already is not made narrower (NOTIFY-07): the card would forget the wider
- * one.
+ * NEXT_COMP replaces an earlier SOLICITED request, but not the other way round (NOTIFY-07), because
+ * the card only stores one request.
  */
 int Cq::request_notify(ib_cq_notify_flags flags)
 {
@@ -169,8 +172,8 @@ int Cq::request_notify(ib_cq_notify_flags flags)
 	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS))
 		return 0;
 	/*
-	 * When this read has returned, the card has received the write. Entries that were added
-	 * before are in the queue, and later ones raise the event.
+	 * When this read returns, the card has received the write. Completions from before are in
+	 * the queue, and later ones raise the event.
 	 */
 	(void)shared_.read8(wire::shared::armed);
 	missed_event_checks_++;
@@ -186,7 +189,7 @@ void Cq::hint()
 	rdma::complete(&verbs_);
 }
 
-/* In any case, completions are lost. */
+/* Whatever the event is, completions are lost. */
 void Cq::handle_event(const Message &)
 {
 	rdma::dispatch(IB_EVENT_CQ_ERR, &verbs_);
@@ -196,14 +199,14 @@ template<class Body>
 void Cq::for_each(const Qp &qp, Body body)
 {
 	lock_.assert_held();
-	for (u32 at = consumer_, end = produced(); at != end; at = following(at)) {
-		SavedCompletions &kept = saved_[at];
-		if (kept.place != Place::card)
+	for (u32 at = consumer_, end = produced(); at != end; at = next_index(at)) {
+		SavedCompletion &saved = saved_[at];
+		if (saved.state != SlotState::card)
 			continue;
 		u8 entry[wire::completion::size];
 		__builtin_memcpy(entry, slot(at), sizeof(entry));
 		if (qp_of(entry) == &qp)
-			body(entry, kept);
+			body(entry, saved);
 	}
 }
 
@@ -218,25 +221,25 @@ u32 Cq::detach(QpEntry &entry, const Cq *QpEntry::*place)
 	kern::Guard guard(lock_);
 	Qp &qp = *entry.qp;
 	u32 left = 0;
-	keep(qp);
-	for (u32 at = consumer_, end = produced(); at != end; at = following(at)) {
-		SavedCompletions &kept = saved_[at];
-		if (kept.place != Place::kept || kept.left || kept.wc.qp != &qp.verbs())
+	save(qp);
+	for (u32 at = consumer_, end = produced(); at != end; at = next_index(at)) {
+		SavedCompletion &saved = saved_[at];
+		if (saved.state != SlotState::saved || saved.left || saved.wc.qp != &qp.verbs())
 			continue;
-		kept.wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
-		kept.left = true;
+		saved.wc.qp = rdma::remaining_qp(verbs_, qp.verbs());
+		saved.left = true;
 		left++;
 	}
 	kern::write_once(entry.*place, static_cast<const Cq *>(nullptr));
 	return left;
 }
 
-void Cq::keep(Qp &qp)
+void Cq::save(Qp &qp)
 {
-	for_each(qp, [&](const u8 *bytes, SavedCompletions &kept) {
+	for_each(qp, [&](const u8 *bytes, SavedCompletion &saved) {
 		lock_.assert_held();
-		kept.place = translate(bytes, kept.wc) ? Place::kept : Place::forgotten;
-		kept.left = false;
+		saved.state = translate(bytes, saved.wc) ? SlotState::saved : SlotState::dropped;
+		saved.left = false;
 	});
 }
 
@@ -247,17 +250,17 @@ void Cq::flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place)
 		end_ = produced();
 		given_up_ = true;
 	}
-	/* A detached QP is being destroyed: its completions would never be removed. */
+	/* The completions of a detached QP, which is being destroyed, would never be removed. */
 	if (kern::read_once(entry.*place) != this)
 		return;
 	const bool receives = place == &QpEntry::recv_cq;
-	keep(qp);
+	save(qp);
 	ib_wc wc;
-	while (following(end_) != consumer_) {
+	while (next_index(end_) != consumer_) {
 		if (!qp.flush_one(receives, wc))
 			return;
-		saved_[end_] = {Place::kept, false, wc};
-		end_ = following(end_);
+		saved_[end_] = {SlotState::saved, false, wc};
+		end_ = next_index(end_);
 	}
 	flush_pending_ = true;
 }
@@ -265,7 +268,7 @@ void Cq::flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place)
 void Cq::purge(const Qp &qp)
 {
 	kern::Guard guard(lock_);
-	for_each(qp, [&](const u8 *, SavedCompletions &kept) { kept.place = Place::forgotten; });
+	for_each(qp, [&](const u8 *, SavedCompletion &saved) { saved.state = SlotState::dropped; });
 }
 
 } // namespace amso1100

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Completion queues. The card raises no event for completions that were in the queue before it was
- * armed (NOTIFY-06). If the consumer asks for missed events to be reported, the driver checks the
+ * armed (NOTIFY-06). If the consumer requests a report of missed events, the driver checks the
  * queue after arming it.
  */
 #pragma once
@@ -21,39 +21,40 @@ public:
 
 	Cq(Rnic &rnic, ib_cq &verbs);
 	~Cq();
-	/* Errors: EINVAL, ENOMEM, those of requests. May sleep. */
+	/* Creates the queue on the card. Errors: EINVAL, ENOMEM, those of requests. May sleep. */
 	kern::Result<> start(const ib_cq_init_attr &attr);
 
-	/* The verbs. Any context. */
+	/* These implement the verbs. Context: any. */
 	int poll(int count, ib_wc *wc);
 	int request_notify(ib_cq_notify_flags flags);
 	int peek(int count);
 
-	/* The card reports a completion. Context: hard interrupt. */
+	/* Called when the card reports a completion. Context: hard interrupt. */
 	void hint() override;
 	void handle_event(const Message &event) override;
 	ib_cq &verbs() { return verbs_; }
 	u32 handle() const { return handle_; }
 
-	/* A QP's completions come here from now on, as `entry` says. */
+	/*
+	 * Sets this CQ as that for the sends or the receives of a QP, in the member `place` of its
+	 * entry.
+	 */
 	void attach(QpEntry &entry, const Cq *QpEntry::*place);
 	/*
-	 * Detaches a QP that the card has stopped using. Its remaining completions outlive it;
-	 * returns their number (MGMT-09).
+	 * Removes a QP that the card does not use any more. The completions that the consumer has
+	 * not polled remain; returns their number (MGMT-09).
 	 */
 	u32 detach(QpEntry &entry, const Cq *QpEntry::*place);
 	/*
-	 * The card has failed: all outstanding requests of a queue of the QP are flushed here, in
-	 * order, after those that the card has completed (MGMT-09), unless the QP has been
-	 * detached. Called when nothing posts any more; may be repeated.
+	 * Called when the card has failed: flushes all outstanding requests of one queue of the QP,
+	 * in order, after those that the card has completed (MGMT-09). Does nothing if the QP has
+	 * been detached. Must be called when no request can be posted any more; may be called
+	 * again.
 	 */
 	void flush(Qp &qp, const QpEntry &entry, const Cq *QpEntry::*place);
-	/* Drops the completions of a QP that stays in use. */
+	/* Drops the completions of a QP that continues to exist. */
 	void purge(const Qp &qp);
-	/*
-	 * The number of times that the CQ was checked for completions after it was armed
-	 * (NOTIFY-05).
-	 */
+	/* For tests: the number of checks for completions after arming (NOTIFY-05). */
 	unsigned long missed_event_checks() const { return missed_event_checks_; }
 
 	/*
@@ -74,11 +75,11 @@ public:
 
 private:
 	enum class Armed : u8 { no, solicited, next };
-	enum class Place : u8 { card, kept, forgotten };
-	/* State of a slot's entry that no longer belongs to the card. */
-	struct SavedCompletions {
-		Place place;
-		bool left; /* counted, of a destroyed QP */
+	enum class SlotState : u8 { card, saved, dropped };
+	/* A completion that was removed from the card's slot with the same index. */
+	struct SavedCompletion {
+		SlotState state;
+		bool left; /* the QP was destroyed, and this completion was counted */
 		ib_wc wc;
 	};
 
@@ -89,33 +90,33 @@ private:
 		return ring_.as<u8>() + size_t{index} * wire::completion_slot_size;
 	}
 	/*
-	 * Returns the index after the last entry. If the card has violated the interface, it
-	 * returns the first.
+	 * Returns the index behind the last entry. If the card has written an invalid index, the
+	 * queue counts as empty.
 	 */
 	u32 produced() KERN_REQUIRES(lock_);
-	u32 following(u32 index) const { return index + 1 == depth_ ? 0 : index + 1; }
+	u32 next_index(u32 index) const { return index + 1 == depth_ ? 0 : index + 1; }
 	template<class Body>
 	void for_each(const Qp &qp, Body body) KERN_REQUIRES(lock_);
 	/* Saves the completions of a QP that the card has written. */
-	void keep(Qp &qp) KERN_REQUIRES(lock_);
+	void save(Qp &qp) KERN_REQUIRES(lock_);
 	void stop();
 
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_cq")};
 	u32 consumer_ KERN_GUARDED_BY(lock_) = 0;
-	/* Used in place of the card's index after the card has failed. */
+	/* The index behind the last entry, used instead of the card's after it has failed. */
 	u32 end_ KERN_GUARDED_BY(lock_) = 0;
 	bool given_up_ KERN_GUARDED_BY(lock_) = false;
-	/* There was no space for all flushed completions. */
+	/* The ring had no space for all flushed completions. */
 	bool flush_pending_ KERN_GUARDED_BY(lock_) = false;
 	Armed armed_ KERN_GUARDED_BY(lock_) = Armed::no;
 	u32 depth_ = 0;
 	kern::Mmio shared_;
 	kern::DmaPool::Piece word_{};
 	kern::DmaBuffer ring_;
-	/* Indexed by slot; the card cannot access it. */
-	kern::OwnedArray<SavedCompletions> saved_ KERN_GUARDED_BY(lock_);
+	/* Indexed by slot. The card cannot access it. */
+	kern::OwnedArray<SavedCompletion> saved_ KERN_GUARDED_BY(lock_);
 	unsigned long missed_event_checks_ = 0;
-	unsigned long nonsense_ = 0;
+	unsigned long invalid_entries_ = 0;
 
 	Rnic &rnic_;
 	ib_cq &verbs_;

@@ -61,19 +61,19 @@ kern::Result<> Device::request_interrupts()
 
 kern::Result<> Device::start_rnic(const kern::Mmio &page)
 {
-	/* The card must answer a request within this time. */
-	constexpr unsigned int patience_ms = 20000;
+	/* The card must reply to a request within this time. */
+	constexpr unsigned int reply_timeout_ms = 20000;
 	const u64 most = wire::receive_ring - wire::page_base;
 	const u64 bytes = page_.window_size < most ? page_.window_size : most;
 	const QueueLayout layout = KERN_TRY(read_queue_layout(page, bytes));
 	window_ = KERN_TRY(pci_.map_bar(4, wire::page_base, bytes));
 	rnic_ = KERN_TRY(kern::make<Rnic>(
 		kern::Gfp::kernel,
-		Rnic::Parts{pci_.dev(), &registers_, &window_, &page_, layout, patience_ms, this}));
-	received_.store_release(rnic_.get());
+		Rnic::Parts{pci_.dev(), &registers_, &window_, &page_, layout, reply_timeout_ms, this}));
+	irq_rnic_.store_release(rnic_.get());
 	KERN_TRY(rnic_->start());
 	ib_.store_release(KERN_TRY(IbDevice::create(*rnic_)));
-	/* A failure before this point was not reported, so report it now. */
+	/* A failure before this point could not be reported, so report it now. */
 	if (rnic_->channel().failed())
 		rnic_failed_.queue();
 	rdma_interface_ = KERN_TRY(RdmaInterface::create(*rnic_));
@@ -85,21 +85,24 @@ void Device::stop_rnic()
 	if (rdma_interface_)
 		std::exchange(rdma_interface_, nullptr)->remove();
 	if (IbDevice *const ib = ib_.exchange(nullptr)) {
-		/* A report that is running still uses it. */
+		/* Wait for a report that is using the device. */
 		rnic_failed_.cancel();
 		IbDevice::destroy(ib);
 	}
 	if (rnic_)
 		rnic_->stop();
-	received_.store_release(nullptr);
+	irq_rnic_.store_release(nullptr);
 	synchronize();
 	rnic_.reset();
 	rnic_failed_.cancel();
 	window_ = {};
 }
 
-/* Without bus mastering it writes no memory; its registers can be read, and mean nothing. */
-void Device::cut_off()
+/*
+ * The card cannot access memory any more. Its registers can still be read, but their values are not
+ * used.
+ */
+void Device::disable_bus_mastering()
 {
 	constexpr int command = 4;
 	constexpr u16 bus_master = 1 << 2;
@@ -121,17 +124,17 @@ void Device::shutdown()
 	irq_.free();
 	rnic_irq_.free();
 	/*
-	 * remove() waits for requests in flight. The stack no longer uses the interface when the
-	 * guard is released.
+	 * remove() waits for frames in flight. The network stack does not use the interface any
+	 * more when the guard is released.
 	 */
 	if (ethernet_) {
 		kern::RtnlGuard guard;
 		ethernet_->remove();
 		/*
-		 * Must happen before the guard is released, which frees buffers that the card may
+		 * Must precede the release of the guard, which frees buffers that the card may
 		 * still own.
 		 */
-		cut_off();
+		disable_bus_mastering();
 	}
 	ethernet_ = nullptr;
 	vectors_ = {};
@@ -143,8 +146,8 @@ void Device::shutdown()
 void Device::reset_done()
 {
 	/*
-	 * A reset in between may have started it: PCI error recovery does not hold the device's
-	 * lock.
+	 * The device may have been started by another reset, because PCI error recovery does not
+	 * hold the device lock.
 	 */
 	if (registers_)
 		return;
@@ -159,21 +162,24 @@ bool Device::interrupt()
 {
 	if (has_messages())
 		return ethernet_->interrupt();
-	Rnic *const rnic = received_.load_acquire();
-	bool rnics = rnic && rnic->interrupt();
+	Rnic *const rnic = irq_rnic_.load_acquire();
+	bool handled = rnic && rnic->interrupt();
 	if (!rnic) {
-		/* An interrupt that a former driver left pending would assert the pin forever. */
+		/*
+		 * Clear an interrupt that an earlier driver left pending; it would assert the pin
+		 * forever.
+		 */
 		const u32 status = registers_.read32(wire::reg::disr);
 		if (status)
 			registers_.write32(wire::reg::disr, status);
-		rnics = status != 0;
+		handled = status != 0;
 	}
-	return ethernet_->interrupt() || rnics;
+	return ethernet_->interrupt() || handled;
 }
 
 bool Device::rnic_interrupt()
 {
-	if (Rnic *const rnic = received_.load_acquire())
+	if (Rnic *const rnic = irq_rnic_.load_acquire())
 		rnic->message();
 	else
 		registers_.write32(wire::reg::disr, wire::disr_hints);

@@ -15,21 +15,25 @@ class Device final : public PciFunction
 {
 public:
 	/*
-	 * Errors: ENODEV for a device that is not such a card, EPROTO for one that violates the
-	 * interface, and the kernel's. May sleep.
+	 * Starts the card. May sleep. Errors: ENODEV for another device, EPROTO for a card that
+	 * violates the interface, and those of the kernel's functions.
 	 */
 	static kern::Result<kern::Owned<Device>> probe(kern::pci::Device pci, unsigned long data);
 	~Device() { shutdown(); }
-	/* Ends the interface, the card's DMA and its interrupts; any number of times. May sleep. */
+	/*
+	 * Removes the interface, and stops the card's DMA and interrupts. May be called several
+	 * times. May sleep.
+	 */
 	void shutdown();
 	/*
-	 * Called around a reset of the function: both halves are removed and added again. A card
-	 * that does not recover stays without both until it is bound again.
+	 * Called before and after a reset of the function: they remove both halves of the card, and
+	 * add them again. If the card does not recover, both halves are missing until the driver is
+	 * bound again.
 	 */
 	void reset_prepare() { shutdown(); }
 	void reset_done();
 
-	void cut_off() override;
+	void disable_bus_mastering() override;
 	void synchronize() override
 	{
 		irq_.synchronize();
@@ -41,19 +45,22 @@ public:
 
 private:
 	kern::Result<> start();
-	/* The card is an Ethernet interface whatever its RNIC can do. */
+	/* Starts the RNIC. If this fails, the card is still an Ethernet interface. */
 	kern::Result<> start_rnic(const kern::Mmio &page);
 	void stop_rnic();
 	void report_failure();
-	/* Messages, or the pin where the card has none (the board has none). */
+	/*
+	 * Requests MSI-X vectors, or the interrupt pin if the card has no MSI-X, like the real
+	 * board.
+	 */
 	kern::Result<> request_interrupts();
 	bool interrupt();
 	bool rnic_interrupt();
 	bool has_messages() const { return vectors_.count() == wire::vectors; }
 
 	/*
-	 * shutdown() frees from the bottom: first the interrupt, then the interface, then the
-	 * access to the card.
+	 * shutdown() releases these members in reverse order: first the interrupts, then the
+	 * interface, then the access to the card.
 	 */
 	kern::pci::Device pci_;
 	kern::pci::Enabled enabled_;
@@ -62,13 +69,14 @@ private:
 	kern::Mmio rings_;
 	kern::Mmio window_;
 	kern::pci::InterruptVectors vectors_;
-	/* owned by the network stack; null while it does not exist */
+	/* owned by the network stack; nullptr if it does not exist */
 	Ethernet *ethernet_ = nullptr;
-	kern::Atomic<Rnic *> received_{nullptr}; /* read by the interrupt handler */
+	kern::Atomic<Rnic *> irq_rnic_{nullptr}; /* used by the interrupt handler */
 	kern::Irq irq_{kern::method<&Device::interrupt>, this};
 	kern::Irq rnic_irq_{kern::method<&Device::rnic_interrupt>, this};
 	kern::Owned<Rnic> rnic_;
-	kern::Atomic<IbDevice *> ib_{nullptr};    /* also read by the task that reports a failure */
+	/* also used by the work item that reports a failure */
+	kern::Atomic<IbDevice *> ib_{nullptr};
 	RdmaInterface *rdma_interface_ = nullptr; /* owned by the network stack */
 	kern::Work rnic_failed_{kern::method<&Device::report_failure>, this};
 };

@@ -12,12 +12,12 @@ namespace
 constexpr unsigned short arphrd_ether = 1;
 constexpr unsigned int header_bytes = 14;
 constexpr unsigned int usual_mtu = 1500;
-/* Smallest size for which the card's own buffers were made. */
-constexpr u32 least_room = 1544;
+/* Minimum space for a frame, for which the card's own driver allocated its buffers. */
+constexpr u32 min_frame_bytes = 1544;
 constexpr unsigned int watchdog_ms = 6000;
-/* The time for packets in flight when the interface is stopped. */
+/* Time limit for frames in flight when the interface is stopped. */
 constexpr unsigned int drain_ms = 100;
-/* A type field below this is a length, and LLC follows. */
+/* A smaller value in the type field is a length, and an LLC header follows. */
 constexpr u16 least_type = 0x600;
 constexpr u16 type_llc = 0x0004;
 
@@ -36,7 +36,7 @@ Ethernet::Ethernet(Parts parts) : dma_device_(parts.dev), registers_(*parts.regi
 
 kern::Result<Ethernet *> Ethernet::create(Parts parts)
 {
-	constexpr u8 everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	constexpr u8 broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	device *const parent = parts.dev;
 	auto made = KERN_TRY(kern::make<Ethernet>(kern::Gfp::kernel, static_cast<Parts &&>(parts)));
 	net_device *const dev = kern_netdev_alloc("eth%d", 1);
@@ -47,7 +47,7 @@ kern::Result<Ethernet *> Ethernet::create(Parts parts)
 	config.owner = made.get();
 	config.parent = parent;
 	config.type = arphrd_ether;
-	config.addr_len = sizeof(everybody);
+	config.addr_len = sizeof(broadcast);
 	config.hard_header_len = header_bytes;
 	config.tx_queue_len = 1000;
 	config.mtu = usual_mtu;
@@ -56,7 +56,7 @@ kern::Result<Ethernet *> Ethernet::create(Parts parts)
 	config.gso_max_size = 65536;
 	config.watchdog_ms = watchdog_ms;
 	config.address = made->address_;
-	config.broadcast = everybody;
+	config.broadcast = broadcast;
 	kern_netdev_configure(dev, &config);
 	made->dev_ = dev;
 	made->add(dev, false);
@@ -65,7 +65,7 @@ kern::Result<Ethernet *> Ethernet::create(Parts parts)
 		kern_netdev_free(dev);
 		return kern::Error{status};
 	}
-	/* The card does not report the state of the cable. */
+	/* The card does not report the state of the link. */
 	kern_netdev_carrier(dev, true);
 	return made.release();
 }
@@ -88,17 +88,17 @@ kern::Result<> Ethernet::start()
 {
 	const u32 needed = kern_netdev_mtu(dev_) + header_bytes;
 	/*
-	 * Must happen before buffers are allocated in place of those that the card still owned when
-	 * the interface was stopped.
+	 * Must precede the allocation, which frees the buffers that the card may still have owned
+	 * when the interface was stopped.
 	 */
-	KERN_TRY(receives_.quiet());
-	KERN_TRY(receives_.allocate(dma_device_, needed > least_room ? needed : least_room));
-	take_back_transmits();
+	KERN_TRY(receives_.quiesce());
+	KERN_TRY(receives_.allocate(dma_device_, needed > min_frame_bytes ? needed : min_frame_bytes));
+	reclaim_transmits();
 	{
 		kern::Guard guard(lock_);
-		wakes_ = true;
+		may_wake_ = true;
 	}
-	receives_.give_all();
+	receives_.post_all();
 	receives_.publish();
 	enable();
 	unmask();
@@ -111,7 +111,7 @@ void Ethernet::stop()
 	state_ = State::down;
 	{
 		kern::Guard guard(lock_);
-		wakes_ = false;
+		may_wake_ = false;
 	}
 	kern_netdev_stop_queues(dev_);
 	disable();
@@ -122,23 +122,23 @@ void Ethernet::stop()
 		kern::Guard guard(lock_);
 		empty = transmits_.empty();
 	}
-	take_back_transmits();
-	/* Memory that a card may still write is not freed. */
-	if (receives_.quiet().ok())
+	reclaim_transmits();
+	/* Do not free memory that the card may still write. */
+	if (receives_.quiesce().ok())
 		receives_.release();
 	else
 		kern_dev_error_limited(dma_device_, "the card keeps its receive buffers\n");
 }
 
 /*
- * It also drops packets that were queued after the queue was stopped, by a sender that had checked
- * the queue before.
+ * Drops all frames in the ring. This includes frames that were queued after the netdev queue was
+ * stopped, by a sender that had checked the queue before.
  */
-void Ethernet::take_back_transmits()
+void Ethernet::reclaim_transmits()
 {
 	kern::Guard guard(lock_);
 	transmits_.reset();
-	for (u32 slot; transmits_.take_back(slot);) {
+	for (u32 slot; transmits_.reclaim(slot);) {
 		out_.dropped.add_relaxed(1);
 		finish(slot, 0);
 	}
@@ -149,8 +149,8 @@ int Ethernet::start_xmit(sk_buff *skb)
 	kern_tx_packet packet;
 	kern_skb_tx_packet(skb, &packet);
 	/*
-	 * A descriptor holds a whole frame, and the interface announces that it does not support
-	 * fragments.
+	 * A descriptor holds a whole frame. The interface does not announce support for fragments,
+	 * so the skb must have none.
 	 */
 	Outgoing outgoing{skb, {}};
 	if (packet.fragments || packet.length < header_bytes ||
@@ -162,8 +162,8 @@ int Ethernet::start_xmit(sk_buff *skb)
 	}
 	kern::Guard guard(lock_);
 	/*
-	 * The queue is stopped before the ring is full, so the ring is full here only if other code
-	 * has woken the queue.
+	 * The netdev queue is stopped before the ring is full. So the ring is only full if other
+	 * code has woken the queue.
 	 */
 	if (transmits_.full()) {
 		kern_skb_unmap(dma_device_, skb, 0, &outgoing.piece);
@@ -192,14 +192,14 @@ void Ethernet::reap(int budget)
 	for (u32 slot; transmits_.finished(slot);)
 		finish(slot, budget);
 	netdev_queue *const queue = kern_netdev_tx_queue(dev_, 0);
-	if (budget && wakes_ && kern_txq_stopped(queue) && !transmits_.full())
+	if (budget && may_wake_ && kern_txq_stopped(queue) && !transmits_.full())
 		kern_txq_wake(queue);
 }
 
 void Ethernet::tx_timeout()
 {
 	out_.errors.add_relaxed(1);
-	/* This replaces an interrupt that may have been lost. */
+	/* Poll, in case that an interrupt was lost. */
 	mask();
 	(void)schedule();
 }
@@ -208,15 +208,15 @@ bool Ethernet::interrupt()
 {
 	if (!registers_.read32(wire::reg::nisr0))
 		return false;
-	/* Before: the poll may be over, and have unmasked, when schedule() has returned. */
+	/* Mask first: the poll may have ended, and have unmasked, before schedule() returns. */
 	mask();
 	(void)schedule();
 	return true;
 }
 
 /*
- * The acknowledgement precedes the check. Later frames are either found by the check or raise the
- * interrupt again.
+ * NAPI poll method. Acknowledges the interrupt before it checks the rings. So later frames either
+ * are found by the check or raise the interrupt again.
  */
 int Ethernet::poll(int budget)
 {
@@ -250,8 +250,8 @@ int Ethernet::receive(int budget)
 }
 
 /*
- * The frame is copied: the buffer is returned to the card, and data that the stack has checked does
- * not change any more.
+ * Passes a copy of the frame to the stack. The buffer is returned to the card, and the card cannot
+ * change data that the stack has checked.
  */
 void Ethernet::pass_up(const u8 *bytes, u32 length)
 {

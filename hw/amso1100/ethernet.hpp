@@ -10,14 +10,14 @@ namespace amso1100
 {
 
 /*
- * The stack owns it from create() on; it is destroyed when remove() has returned and the rtnl lock
- * is released. open(), stop() and other functions that change it require the rtnl lock. Packets are
- * sent under lock_, and received by the poll.
+ * The network stack owns it from create() on. It is destroyed when remove() has returned and the
+ * rtnl lock is released. open(), stop() and other functions that change its state require the rtnl
+ * lock. Frames are sent with lock_ held, and received in the NAPI poll.
  */
 class Ethernet : public kern::Napi<Ethernet>
 {
 public:
-	/* Resources of the PCI device; all of them outlive the interface. */
+	/* Resources of the PCI device, which outlive the interface. */
 	struct Parts {
 		device *dev;
 		const kern::Mmio *registers;
@@ -26,18 +26,15 @@ public:
 	};
 
 	/*
-	 * Registers an interface. rtnl lock. May sleep. Errors: ENOMEM, and the kernel's of
-	 * registering.
+	 * Registers the interface. Context: rtnl lock held; may sleep. Errors: ENOMEM, those of
+	 * registering the device.
 	 */
 	static kern::Result<Ethernet *> create(Parts parts);
-	/*
-	 * Closes the interface and removes it from the network stack. Called with the rtnl lock
-	 * held. May sleep.
-	 */
+	/* Closes the interface, and unregisters it. Context: rtnl lock held; may sleep. */
 	void remove();
 	/*
-	 * There may be something to do. True if it was this function's interrupt, and is silent now
-	 * until it was looked after. Hard interrupt.
+	 * Returns true if this function has raised the interrupt, which it then masks until the
+	 * poll has handled it. Context: hard interrupt.
 	 */
 	bool interrupt();
 
@@ -67,7 +64,7 @@ private:
 	void get_stats(kern_net_stats &stats) const;
 
 	void reap(int budget);
-	void take_back_transmits();
+	void reclaim_transmits();
 	void finish(u32 slot, int budget) KERN_REQUIRES(lock_);
 	int receive(int budget);
 	void pass_up(const u8 *bytes, u32 length);
@@ -85,7 +82,8 @@ private:
 	ReceiveRing receives_;
 	kern::BhSpinLock lock_{KERN_LOCK_CLASS("weft_amso1100_transmit")};
 	TransmitRing transmits_ KERN_GUARDED_BY(lock_);
-	bool wakes_ KERN_GUARDED_BY(lock_) = false; /* the queue, when there is room again */
+	/* reap() may wake the netdev queue when the ring has space */
+	bool may_wake_ KERN_GUARDED_BY(lock_) = false;
 	Outgoing outgoing_[wire::transmit_entries] KERN_GUARDED_BY(lock_) = {};
 	Counts in_, out_;
 	kern::Atomic<u64> multicast_;
@@ -93,7 +91,9 @@ private:
 };
 
 extern const kern_netdev_ops netdev_ops;
-/* IEEE 802.3: two addresses, and a type or a length. Soft interrupt. */
+/*
+ * Writes an Ethernet header: two addresses, and a type or a length (IEEE 802.3). Context: softirq.
+ */
 int create_header(sk_buff *skb, net_device *dev, unsigned short type, const void *daddr,
 		  const void *saddr, unsigned int length);
 

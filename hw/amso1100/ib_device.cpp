@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The table of verbs methods. Methods that the card does not support are left out: address handles,
+ * The table of verbs methods. Methods that the card does not support are omitted: address handles,
  * atomics, SRQs, and everything that is specific to InfiniBand.
  */
 #include "ib_device.hpp"
@@ -55,7 +55,10 @@ void get_dev_fw_str(ib_device *device, char *str)
 		    static_cast<u32>(firmware >> 16) & 0xffff, static_cast<u32>(firmware) & 0xffff);
 }
 
-/* The card does not report the state of the cable. It has one GID, the address of its own stack. */
+/*
+ * The card does not report the state of the link. It has one GID: the address of its own network
+ * stack.
+ */
 int query_port(ib_device *, u32, ib_port_attr *attr)
 {
 	attr->state = IB_PORT_ACTIVE;
@@ -101,7 +104,7 @@ int dealloc_pd(ib_pd *pd, ib_udata *)
 	return 0;
 }
 
-/* Destroys the object again if it failed to start. */
+/* Creates an object, and destroys it again if it cannot be started. */
 template<class State, class Target, class Start>
 int create(Target *target, Start start)
 {
@@ -186,7 +189,10 @@ kern::Result<IbDevice *> IbDevice::create(Rnic &rnic)
 	device->ib.node_guid = ib::be64(guid << 16);
 	kern_format(device->ib.node_desc, sizeof(device->ib.node_desc), "Ammasso 1100");
 	ib_set_device_ops(&device->ib, &operations);
-	/* Clients that are notified of the device connect through it. */
+	/*
+	 * Must precede the registration, because clients connect as soon as they are notified of
+	 * the device.
+	 */
 	if (const int status = iw_cm_add_device(&device->ib, &connection_ops)) {
 		rdma::dealloc_device(device);
 		return kern::Error{status};

@@ -7,17 +7,17 @@
 namespace amso1100
 {
 
-/* Allocated by the midlayer, which wants its own structure first. */
+/* Allocated by the midlayer, which requires ib_device as its first member. */
 struct IbDevice {
 	ib_device ib;
 	Rnic *rnic;
 
 	/*
-	 * Registers; clients may use it before this returns. Errors: ENOMEM, the midlayer's. May
-	 * sleep.
+	 * Registers the device. Clients may use it before this returns. Errors: ENOMEM, those of
+	 * the midlayer. May sleep.
 	 */
 	static kern::Result<IbDevice *> create(Rnic &rnic);
-	/* Unregisters, and frees it. May sleep. */
+	/* Unregisters and frees the device. May sleep. */
 	static void destroy(IbDevice *device);
 
 	static Rnic &rnic_of(const ib_device *device)

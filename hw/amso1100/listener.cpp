@@ -10,8 +10,11 @@ namespace amso1100
 namespace
 {
 
-/* Encodes an id's provider_data; for a request, the card's handle. */
-void *name(u64 value)
+/*
+ * Encodes a value as the provider_data of an ID. For a connection request, this is the card's
+ * handle.
+ */
+void *encode(u64 value)
 {
 	return reinterpret_cast<void *>(value);
 }
@@ -33,15 +36,12 @@ int accept(iw_cm_id *id, const iw_cm_param *param)
 
 int reject(iw_cm_id *id, const void *, u8)
 {
-	/* No private data travels. */
-	IbDevice::rnic_of(id->device).refuse(endpoint_of(*id));
+	/* The card cannot send private data in a reject. */
+	IbDevice::rnic_of(id->device).reject(endpoint_of(*id));
 	return 0;
 }
 
-/*
- * The QP may have been destroyed with its stream in the meantime; then everything has been
- * reported.
- */
+/* If the QP has been destroyed in the meantime, the end of its stream has already been reported. */
 void disconnect(iw_cm_id *id, bool abrupt)
 {
 	Rnic &rnic = IbDevice::rnic_of(id->device);
@@ -89,8 +89,8 @@ kern::Result<> Listener::start(unsigned int backlog)
 	namespace at = wire::listen_create;
 	if (id_.local.v6)
 		return kern::Error{-EPROTONOSUPPORT};
-	/* The card must know the addresses that the interface has now. */
-	rnic_.settle_addresses();
+	/* The card must know the interface's current addresses. */
+	rnic_.flush_address_changes();
 	number_ = KERN_TRY(rnic_.handlers().alloc(this, 1, ~0u >> 1));
 	Message message(wire::MessageId::listen_create);
 	message.put_opaque(at::user_context, Rnic::context_of(number_, rnic_.next_generation()));
@@ -110,7 +110,7 @@ Listener::~Listener()
 		Message message(wire::MessageId::listen_destroy);
 		message.put_opaque(wire::rnic_handle, rnic_.handle());
 		message.put_opaque(wire::object_handle, handle_);
-		/* No failure leaves the card listening. */
+		/* If this fails, the card does not listen any more either. */
 		kern::ignore(rnic_.channel().call(message, wire::object_request_size));
 	}
 	if (number_)
@@ -133,10 +133,10 @@ void Listener::handle_event(const Message &event)
 	request.remote.port = event.get<u16>(at::remote_port);
 	request.private_data = event.bytes() + at::private_data;
 	request.private_data_len = static_cast<u8>(length);
-	request.provider_data = name(endpoint);
-	/* Private data that are too long are no valid request. */
+	request.provider_data = encode(endpoint);
+	/* A request whose private data is too long is invalid. */
 	if (length > wire::most_private_data || id_.event_handler(&id_, &request) != 0)
-		rnic_.refuse_later(endpoint);
+		rnic_.reject_later(endpoint);
 }
 
 } // namespace amso1100

@@ -10,10 +10,13 @@ namespace amso1100
 class Listener final : public EventHandler
 {
 public:
-	/* Errors: those of requests; EPROTONOSUPPORT for an address that is not IPv4. May sleep. */
+	/*
+	 * Starts a listener. Errors: those of requests; EPROTONOSUPPORT for an address that is not
+	 * IPv4. May sleep.
+	 */
 	static kern::Result<kern::Owned<Listener>> create(Rnic &rnic, iw_cm_id &id,
 							  unsigned int backlog);
-	/* No request is reported after this has returned. May sleep. */
+	/* Stops the listener. No request is reported after this returns. May sleep. */
 	~Listener();
 
 	void handle_event(const Message &event) override;

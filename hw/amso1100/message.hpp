@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Messages of the card, and conversions to its byte order.
+// Messages of the card, and conversions to and from its byte order.
 #pragma once
 #include <hw/amso1100/messages.hpp>
 #include <kern/mmio.hpp>
@@ -35,13 +35,16 @@ T get_be(const u8 *at)
 	return swap_be(value);
 }
 
-/* An index, or a descriptor's field, in the card's memory. */
+/* Writes an index, or a field of a descriptor, to the card's memory. */
 inline void write_be16(const kern::Mmio &window, u64 offset, u16 value)
 {
 	window.write16(offset, swap_be(value));
 }
 
-/* All other bytes are zero, so that no contents of the stack reach the card. */
+/*
+ * A message to or from the card. Unused bytes are zero, so that no contents of the kernel's stack
+ * reach the card.
+ */
 class Message
 {
 public:
@@ -60,7 +63,7 @@ public:
 	{
 		return get_be<T>(bytes_ + offset);
 	}
-	/* Contexts, handles and domain numbers, which are opaque and not converted. */
+	/* Access to contexts, handles and domain numbers, which are opaque and not converted. */
 	template<class T>
 	void put_opaque(size_t offset, T value)
 	{
@@ -82,7 +85,7 @@ private:
 	alignas(8) u8 bytes_[wire::message_size] = {};
 };
 
-/* Converts the card's status to an errno, 0 for success. */
+/* Converts a status of the card to a negative errno, or 0 for success. */
 int errno_of(wire::Status status);
 
 } // namespace amso1100

@@ -11,7 +11,7 @@ namespace
 
 constexpr u32 page_bytes = 1u << 30;
 constexpr u32 pages = 4;
-constexpr u32 most_bytes = 0xffffffff;
+constexpr u32 max_bytes = 0xffffffff;
 static_assert(pages <= wire::mr_register::most_pages);
 constexpr int remote_rights =
 	IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC;
@@ -29,7 +29,9 @@ u16 flags_of(int access)
 
 kern::Result<> Mr::start_dma(int access)
 {
-	/* STag 0 is all memory, for local requests (the RNIC is opened with that right). */
+	/*
+	 * STag 0 covers all memory for local requests, because the RNIC was opened as privileged.
+	 */
 	verbs_.lkey = verbs_.rkey = 0;
 	if (!(access & remote_rights))
 		return {};
@@ -42,17 +44,17 @@ kern::Result<> Mr::start_dma(int access)
 	message.put(at::total_pages, pages);
 	message.put(at::page_size, page_bytes);
 	message.put(at::first_offset, u32{0});
-	message.put(at::length, most_bytes);
+	message.put(at::length, max_bytes);
 	message.put(at::pages_here, pages);
 	for (u32 i = 0; i < pages; i++)
 		message.put(at::pages + i * sizeof(u64), u64{i} * page_bytes);
 	KERN_TRY(rnic_.channel().call(message, at::pages + pages * sizeof(u64)));
 	stag_ = message.get<u32>(at::reply_stag);
-	/* A key of 0 is not valid for the peer. */
+	/* A peer cannot use key 0. */
 	if (stag_ == 0)
 		return kern::Error{-EPROTO};
 	verbs_.rkey = stag_;
-	verbs_.length = most_bytes;
+	verbs_.length = max_bytes;
 	return {};
 }
 
@@ -64,7 +66,7 @@ kern::Result<> Mr::stop()
 	message.put_opaque(wire::rnic_handle, rnic_.handle());
 	message.put(wire::object_handle, stag_);
 	const auto freed = rnic_.channel().call(message, wire::object_request_size);
-	/* A failed card has lost bus mastering. */
+	/* A failed card cannot access memory any more. */
 	if (!freed && !rnic_.channel().failed())
 		return freed;
 	stag_ = 0;

@@ -15,9 +15,9 @@ public:
 
 	Mr(Rnic &rnic, ib_mr &verbs) : rnic_(rnic), verbs_(verbs) {}
 	/*
-	 * A region of all DMA addresses, as far as this card supports that: the peer reaches the
-	 * first 4 GiB less a byte, and the driver all of them. Errors: those of requests. May
-	 * sleep.
+	 * Creates a region of all DMA addresses, as far as the card supports that: the driver can
+	 * access all of them, and a peer the first 4 GiB minus one byte. Errors: those of requests.
+	 * May sleep.
 	 */
 	kern::Result<> start_dma(int access);
 	kern::Result<> stop();
@@ -25,7 +25,7 @@ public:
 private:
 	Rnic &rnic_;
 	ib_mr &verbs_;
-	u32 stag_ = 0; /* 0: the card does not know of it */
+	u32 stag_ = 0; /* 0: not registered with the card */
 };
 
 } // namespace amso1100

@@ -32,16 +32,17 @@ struct NetdevOps {
 
 	static int open(void *owner) { return of(owner).open(); }
 	static void stop(void *owner) { of(owner).stop(); }
-	/* The card passes every group's frames up: there is no list to give it. */
+	/* The card receives the frames of all groups, so it needs no list. */
 	static void set_rx_mode(void *) {}
-	/* The MTU cannot be changed, because buffers are allocated for it. */
+	/*
+	 * The MTU cannot be changed while the interface is up, because the buffers were allocated
+	 * for it.
+	 */
 	static int change_mtu(void *owner, unsigned int)
 	{
 		return of(owner).state_ == Ethernet::State::up ? -EBUSY : 0;
 	}
-	/*
-	 * The card cannot be notified of another address, and would continue to receive by its own.
-	 */
+	/* The card's address cannot be changed. */
 	static int set_address(void *, const u8 *) { return -EOPNOTSUPP; }
 	static void set_rx_checksum(void *, bool) {}
 	static void tx_timeout(void *owner, unsigned int) { of(owner).tx_timeout(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protection domains: numbers that the driver chooses. The card learns of one when an object is
-// created in it.
+// Protection domains: numbers that the driver assigns. They are passed to the card when an object
+// is created in the domain.
 #pragma once
 #include <rdma/driver.hpp>
 

@@ -11,7 +11,10 @@ namespace
 {
 
 constexpr u32 usual_reads = 128;
-/* Size of a slot: the part before the segments, the segments, and a minimum. */
+/*
+ * These return the size of a slot: the part in front of the segments and the segments, but at least
+ * the size of the largest request without segments.
+ */
 constexpr u32 send_bytes(u32 sges)
 {
 	const u32 needed = wire::rdma_write::sges + sges * wire::sge::size;
@@ -70,7 +73,7 @@ kern::Result<> Qp::start(ib_qp_init_attr &init)
 		KERN_TRY(rnic_.channel().call(message, at::size));
 		handle_ = message.get_opaque<u32>(at::reply_handle);
 		live_ = true;
-		KERN_TRY(take_reply(message));
+		KERN_TRY(use_create_reply(message));
 		entry.qp = this;
 		send_cq.attach(entry, &QpEntry::send_cq);
 		recv_cq.attach(entry, &QpEntry::recv_cq);
@@ -84,17 +87,20 @@ kern::Result<> Qp::start(ib_qp_init_attr &init)
 	return {};
 }
 
-kern::Result<> Qp::take_reply(const Message &message)
+kern::Result<> Qp::use_create_reply(const Message &message)
 {
 	namespace at = wire::qp_create;
-	KERN_TRY(take_ring(sq_, message, at::reply_sq_depth, at::reply_sq_slot_size,
+	KERN_TRY(set_up_ring(sq_, message, at::reply_sq_depth, at::reply_sq_slot_size,
 			   at::reply_sq_index, at::reply_sq_start, send_bytes(sq_.max_sge)));
-	return take_ring(rq_, message, at::reply_rq_depth, at::reply_rq_slot_size,
+	return set_up_ring(rq_, message, at::reply_rq_depth, at::reply_rq_slot_size,
 			 at::reply_rq_index, at::reply_rq_start, receive_bytes(rq_.max_sge));
 }
 
-/* The card may provide more slots than requested. Indices wrap at the number that it returns. */
-kern::Result<> Qp::take_ring(WorkRing &ring, const Message &reply, size_t depth_at, size_t bytes_at,
+/*
+ * Validates the reply's description of a ring, and maps the ring. The card must provide exactly the
+ * requested number of slots, at which the indices wrap. Errors: EPROTO.
+ */
+kern::Result<> Qp::set_up_ring(WorkRing &ring, const Message &reply, size_t depth_at, size_t bytes_at,
 			     size_t index_at, size_t start_at, u32 least_bytes)
 {
 	const u32 depth = reply.get<u32>(depth_at);
@@ -114,7 +120,7 @@ u32 Qp::stop()
 {
 	u32 left = 0;
 	if (live_) {
-		/* A card that does not answer has lost the bus. */
+		/* A card that does not respond cannot access memory any more. */
 		kern::ignore(end());
 		Message message(wire::MessageId::qp_destroy);
 		message.put_opaque(wire::rnic_handle, rnic_.handle());
@@ -131,7 +137,7 @@ u32 Qp::stop()
 			left += Cq::of(verbs_.recv_cq).detach(entry, &QpEntry::recv_cq);
 		}
 		{
-			/* Users that found it in the manager hold it no longer than this lock. */
+			/* Other users of the QP hold this lock as long as they use it. */
 			kern::Guard guard(rnic_.users_lock());
 			kern::write_once(entry.qp, static_cast<Qp *>(nullptr));
 		}
@@ -161,7 +167,10 @@ kern::Result<> Qp::request_state(u32 state, u32 ord, u32 ird)
 
 void Qp::give_up()
 {
-	/* A poster that checked before the card failed has posted once the lock was taken here. */
+	/*
+	 * A function that has checked for the failure before may still be posting; wait until it
+	 * has released the lock.
+	 */
 	for (WorkRing *const ring : {&sq_, &rq_})
 		kern::Guard posting(ring->lock);
 	const QpEntry &entry = *rnic_.qp_entry(number_);
@@ -172,7 +181,9 @@ void Qp::give_up()
 	(void)advance(StreamEvent::closed, -EIO);
 }
 
-/* When the card has answered, all posted requests have completed. */
+/*
+ * Moves the QP to the error state. When the card has replied, all posted requests have completed.
+ */
 kern::Result<> Qp::end()
 {
 	const auto asked = request_state(static_cast<u32>(wire::QpState::error));
@@ -181,7 +192,7 @@ kern::Result<> Qp::end()
 		return {};
 	}
 	(void)advance(StreamEvent::end, -ECONNABORTED);
-	/* It was there already. */
+	/* ENOTCONN: the QP was already in this state. */
 	return asked.error() == -ENOTCONN ? kern::Result<>() : asked;
 }
 
@@ -197,7 +208,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 	switch (attr.qp_state) {
 	case IB_QPS_INIT:
 	case IB_QPS_RTR:
-		/* Steps of being idle. */
+		/* The card has no separate states for these; the QP is idle. */
 		return {};
 	case IB_QPS_RTS:
 		return kern::check(stream() == Stream::established ? 0 : -ENOTCONN);
@@ -220,7 +231,7 @@ kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)
 			kern::Guard posting(rq_.lock);
 			rq_.tail = rq_.head;
 		}
-		/* Events of the closed stream must not reach the next one. */
+		/* Events of the closed stream must not reach the next stream of this QP. */
 		rnic_.flush_events();
 		(void)advance(StreamEvent::reset);
 		return {};

@@ -12,16 +12,19 @@
 namespace amso1100
 {
 
-/* Record of a request: the card is trusted only with the fact that the request has completed. */
+/*
+ * The driver's record of a posted request. From the card's completion, the driver uses only the
+ * fact that the request has completed.
+ */
 struct Posted {
 	u64 wr_id;
-	u32 length; /* bytes of the receive buffer, or bytes to read */
+	u32 length; /* size of the receive buffer, or number of bytes to read */
 	ib_wc_opcode opcode;
 };
 
 /*
- * A queue of requests in the card's memory. The poster owns `head` under the lock, the poller
- * `tail` under the CQ's; both are indices of slots.
+ * A queue of requests in the card's memory. `head` is written with this lock held, and `tail` with
+ * the CQ's lock held; both are indices of slots.
  */
 struct WorkRing {
 	explicit WorkRing(kern::LockClass &lock_class) : lock(lock_class) {}
@@ -47,34 +50,41 @@ public:
 	static Qp &of(ib_qp *qp) { return Object::state(qp); }
 
 	Qp(Rnic &rnic, ib_qp &verbs);
-	/* Errors: EINVAL, ENOMEM, those of requests. May sleep. */
+	/* Creates the QP on the card. Errors: EINVAL, ENOMEM, those of requests. May sleep. */
 	kern::Result<> start(ib_qp_init_attr &init);
-	/* Returns the number of its completions that are still in CQs. May sleep. */
+	/*
+	 * Destroys the QP on the card. Returns the number of its completions that remain in CQs.
+	 * May sleep.
+	 */
 	u32 stop();
 	kern::Result<> modify(const ib_qp_attr &attr, int mask);
 	kern::Result<> query(ib_qp_attr &attr, ib_qp_init_attr &init);
 
-	/* Any context. */
+	/* Context: any. */
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad);
 	int post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad);
 
 	/*
-	 * Completes an entry of a CQ, whose lock is held. Returns false if it does not belong to a
-	 * posted request.
+	 * Completes the request of a CQ entry. The CQ's lock is held. Returns false if the entry
+	 * does not belong to a posted request.
 	 */
 	bool complete(const u8 *entry, ib_wc &wc);
-	/* The oldest that is outstanding, flushed; the same lock. False if there is none. */
+	/*
+	 * Flushes the oldest outstanding request of a queue. The CQ's lock is held. Returns false
+	 * if there is none.
+	 */
 	bool flush_one(bool receives, ib_wc &wc);
 	/*
-	 * The card has failed: further posts are refused, posted requests are flushed, and the
-	 * manager is notified of the end. May be repeated. May sleep.
+	 * Called when the card has failed: flushes all posted requests, and reports the end of the
+	 * stream to the connection manager. New requests are refused. May be called again. May
+	 * sleep.
 	 */
 	void give_up();
 
-	/* The card has reported an event of the QP. Context: the events' task. */
+	/* Handles an event of the QP. Context: the work item that handles events. */
 	void handle_event(wire::EventId id, const Message &event);
 
-	/* stream.cpp: the requests of the connection manager; see struct iw_cm_ops. May sleep. */
+	/* In stream.cpp: these implement methods of struct iw_cm_ops. May sleep. */
 	kern::Result<> connect(iw_cm_id &id, const iw_cm_param &param);
 	kern::Result<> accept(iw_cm_id &id, const iw_cm_param &param);
 	kern::Result<> disconnect(bool abrupt);
@@ -84,27 +94,27 @@ public:
 	u32 number() const { return number_; }
 
 private:
-	kern::Result<> take_reply(const Message &message);
-	kern::Result<> take_ring(WorkRing &ring, const Message &reply, size_t depth_at,
+	kern::Result<> use_create_reply(const Message &message);
+	kern::Result<> set_up_ring(WorkRing &ring, const Message &reply, size_t depth_at,
 				 size_t bytes_at, size_t index_at, size_t start_at,
 				 u32 least_bytes);
 	kern::Result<> request_state(u32 state, u32 ord = wire::no_change,
 				     u32 ird = wire::no_change);
-	/* Closes the stream at once, and flushes all posted requests. */
+	/* Closes the stream abruptly, and flushes all posted requests. */
 	kern::Result<> end();
 	/*
-	 * Performs the event's transition and notifies the manager. Returns false if the state has
-	 * none.
+	 * Performs the transition of an event, and notifies the connection manager. Returns false
+	 * if the event is not valid in the current state.
 	 */
-	bool advance(StreamEvent event, int status = 0, const Message *said = nullptr);
-	void report(Upcall what, int status, const Message *said) KERN_REQUIRES(stream_lock_);
-	/* The manager's id has to do with this stream from now on. */
+	bool advance(StreamEvent event, int status = 0, const Message *message = nullptr);
+	void report(Upcall what, int status, const Message *message) KERN_REQUIRES(stream_lock_);
+	/* Associates the connection manager's ID with the stream, which begins with the event. */
 	kern::Result<> begin_stream(StreamEvent event, iw_cm_id &id);
 	kern::Result<> set_reads(const iw_cm_param &param);
 	Stream stream();
 	void dispatch(ib_event_type type);
 
-	/* The length of a request's slot, which is filled in; or a negative errno. */
+	/* Writes a request into its slot. Returns its size, or a negative errno. */
 	int build(const ib_send_wr &wr, u8 *slot) const;
 	int build_sges(const ib_sge *list, int count, u8 *slot, size_t at, u32 &total) const;
 	void publish(WorkRing &ring);
@@ -119,15 +129,18 @@ private:
 	u32 handle_ = 0;
 	kern::DmaPool::Piece words_[2]{};
 
-	/* Held during requests that change the state, so that their order is that of the states. */
+	/*
+	 * Held during requests that change the state, so that the card receives them in the order
+	 * of the states.
+	 */
 	kern::Mutex state_lock_{KERN_LOCK_CLASS("weft_amso1100_qp")};
 	/*
-	 * Nests inside it. Held while the manager is notified, so that notifications are in the
-	 * order of the states.
+	 * Taken inside state_lock_. Held while the connection manager is notified, so that it
+	 * receives the notifications in the order of the states.
 	 */
 	kern::Mutex stream_lock_{KERN_LOCK_CLASS("weft_amso1100_stream")};
 	Stream stream_ KERN_GUARDED_BY(stream_lock_) = Stream::idle;
-	/* valid until the last notification */
+	/* valid until the last notification of the stream */
 	iw_cm_id *id_ KERN_GUARDED_BY(stream_lock_) = nullptr;
 	bool live_ = false;
 };

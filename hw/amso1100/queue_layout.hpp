@@ -13,7 +13,7 @@ struct FixedQueue {
 	u32 entries;
 	u32 slot_bytes;
 	u32 pool;   /* for requests: offset of the slots from the register page */
-	u32 shared; /* for requests: offset of the shared structure, likewise */
+	u32 shared; /* for requests: offset of the shared fields from the register page */
 };
 
 struct QueueLayout {
@@ -21,12 +21,12 @@ struct QueueLayout {
 };
 
 /*
- * Errors: EPROTO if a queue is outside of the window, or its slots are too small for a message.
- * Context: any.
+ * Reads and validates the layout. Errors: EPROTO if a queue is outside the window, or its slots are
+ * too small for a message. Context: any.
  */
 kern::Result<QueueLayout> read_queue_layout(const kern::Mmio &page, u64 window_bytes);
 
-/* True if that many bytes lie within the window, at a multiple of eight. */
+/* Returns true if the range is inside the window and starts at a multiple of eight. */
 constexpr bool fits(u64 window_bytes, u64 offset, u64 bytes)
 {
 	return offset % 8 == 0 && offset <= window_bytes && bytes <= window_bytes - offset;

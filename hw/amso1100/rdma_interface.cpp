@@ -31,7 +31,7 @@ struct RdmaNetdevOps {
 	}
 	static void set_rx_mode(void *) {}
 	static int change_mtu(void *, unsigned int) { return 0; }
-	/* It is the card's, and the name by which the device is found. */
+	/* The card's address cannot be changed, and it identifies the device. */
 	static int set_address(void *, const u8 *) { return -EOPNOTSUPP; }
 	static void set_rx_checksum(void *, bool) {}
 	static void tx_timeout(void *, unsigned int) {}
@@ -82,7 +82,7 @@ constinit const kern_netdev_ops rdma_netdev_ops = {
 
 kern::Result<RdmaInterface *> RdmaInterface::create(Rnic &rnic)
 {
-	constexpr u8 everybody[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+	constexpr u8 broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 	auto made = KERN_TRY(kern::make<RdmaInterface>(kern::Gfp::kernel, rnic));
 	net_device *const dev = kern_netdev_alloc("iw%d", 1);
 	if (!dev)
@@ -92,7 +92,7 @@ kern::Result<RdmaInterface *> RdmaInterface::create(Rnic &rnic)
 	config.owner = made.get();
 	config.parent = rnic.dma_device();
 	config.type = 1; /* Ethernet */
-	config.addr_len = sizeof(everybody);
+	config.addr_len = sizeof(broadcast);
 	config.hard_header_len = 14;
 	config.mtu = 1500;
 	config.min_mtu = wire::least_mtu;
@@ -100,7 +100,7 @@ kern::Result<RdmaInterface *> RdmaInterface::create(Rnic &rnic)
 	config.gso_max_size = 65536;
 	config.watchdog_ms = 5000;
 	config.address = rnic.address();
-	config.broadcast = everybody;
+	config.broadcast = broadcast;
 	kern_netdev_configure(dev, &config);
 	made->dev_ = dev;
 	made->watcher_ = kern_ip_watch_addresses(
@@ -137,15 +137,15 @@ void RdmaInterface::remove()
 		kern::RtnlGuard guard;
 		kern_netdev_unregister_locked(dev_);
 		/*
-		 * Before the guard ends, which frees this object. Address notifiers hold the lock,
-		 * too.
+		 * Must precede the release of the guard, which frees this object. Functions that
+		 * report address changes also hold the rtnl lock.
 		 */
 		kern_ip_unwatch_addresses(watcher_);
 	}
-	rnic.settle_addresses();
+	rnic.flush_address_changes();
 }
 
-/* Called with the rtnl lock held, which must not wait for the card. */
+/* Context: rtnl lock held; must not wait for the card. */
 void RdmaInterface::change(u32 address, u32 mask, bool added)
 {
 	rnic_.change_address(added ? wire::ConfigOption::add_address

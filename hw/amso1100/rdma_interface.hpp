@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The interface that the RNIC's addresses belong to. It carries no packets: the card's own stack
- * sends and receives them. The device is found by its hardware address, and the card is given its
- * IPv4 addresses while it is up.
+ * The network interface to which the RNIC's IP addresses are assigned. It transfers no packets,
+ * because the card's own network stack sends and receives them. The connection manager finds the
+ * device by the hardware address of this interface. While the interface is up, its IPv4 addresses
+ * are passed to the card.
  */
 #pragma once
 #include <kern/abi/ip.h>
@@ -13,16 +14,16 @@ namespace amso1100
 {
 
 /*
- * The network stack owns it from create() on, until remove() and the rtnl lock's end have returned.
+ * The network stack owns it from create() until remove() has returned and the rtnl lock is
+ * released.
  */
 class RdmaInterface
 {
 public:
-	/* Registers an interface. May sleep. Errors: ENOMEM, and the kernel's of registering. */
+	/* Registers the interface. Errors: ENOMEM, those of registering the device. May sleep. */
 	static kern::Result<RdmaInterface *> create(Rnic &rnic);
 	/*
-	 * Closes the interface and removes it from the network stack, and its addresses from the
-	 * card. May sleep.
+	 * Closes the interface, unregisters it, and removes its addresses from the card. May sleep.
 	 */
 	void remove();
 

@@ -8,7 +8,7 @@ namespace amso1100
 namespace
 {
 
-constexpr unsigned int quiet_ms = 2000;
+constexpr unsigned int quiesce_ms = 2000;
 
 void write_be16(const kern::Mmio &ring, u64 offset, u16 value)
 {
@@ -34,7 +34,7 @@ u32 TransmitRing::put(u64 address, u16 length)
 	kern_assert(!full());
 	const u32 slot = next_;
 	const u64 at = entry(slot);
-	/* The address lies on a multiple of four. */
+	/* This field is only aligned to four bytes, so write its halves separately. */
 	ring_.write_be32(at + wire::transmit::address, static_cast<u32>(address >> 32));
 	ring_.write_be32(at + wire::transmit::address + 4, static_cast<u32>(address));
 	write_be16(ring_, at + wire::transmit::length, length);
@@ -49,10 +49,10 @@ bool TransmitRing::finished(u32 &slot)
 	if (!outstanding_ ||
 	    ring_.read16(entry(oldest_)) != static_cast<u16>(wire::TransmitFlags::done))
 		return false;
-	return take_back(slot);
+	return reclaim(slot);
 }
 
-bool TransmitRing::take_back(u32 &slot)
+bool TransmitRing::reclaim(u32 &slot)
 {
 	if (!outstanding_)
 		return false;
@@ -62,15 +62,15 @@ bool TransmitRing::take_back(u32 &slot)
 	return true;
 }
 
-kern::Result<> ReceiveRing::allocate(device *device, u32 room)
+kern::Result<> ReceiveRing::allocate(device *device, u32 capacity)
 {
 	auto buffers = KERN_TRY(
 		kern::make_array<kern::DmaBuffer>(kern::Gfp::kernel, wire::receive_entries));
 	for (kern::DmaBuffer &buffer : buffers)
 		buffer = KERN_TRY(
-			kern::DmaBuffer::create(device, sizeof(wire::ReceiveHeader) + room));
+			kern::DmaBuffer::create(device, sizeof(wire::ReceiveHeader) + capacity));
 	buffers_ = static_cast<kern::OwnedArray<kern::DmaBuffer> &&>(buffers);
-	room_ = room;
+	capacity_ = capacity;
 	return {};
 }
 
@@ -79,10 +79,10 @@ void ReceiveRing::release()
 	buffers_ = {};
 }
 
-kern::Result<> ReceiveRing::quiet()
+kern::Result<> ReceiveRing::quiesce()
 {
 	word_.write_be32(0, index_ | wire::receive_quiesce);
-	const auto deadline = kern::Deadline::in_ms(quiet_ms);
+	const auto deadline = kern::Deadline::in_ms(quiesce_ms);
 	u32 answer;
 	while ((answer = word_.read_be32(0)) & wire::receive_quiesce) {
 		if (deadline.passed())
@@ -95,19 +95,19 @@ kern::Result<> ReceiveRing::quiet()
 	return {};
 }
 
-void ReceiveRing::give_all()
+void ReceiveRing::post_all()
 {
 	for (u32 i = 0; i < wire::receive_entries; i++) {
 		const u32 index = (index_ + i) % wire::receive_entries;
 		write_be16(ring_, entry(index) + wire::receive::count, 0);
-		write_be16(ring_, entry(index) + wire::receive::length, static_cast<u16>(room_));
+		write_be16(ring_, entry(index) + wire::receive::length, static_cast<u16>(capacity_));
 		ring_.write_be64(entry(index) + wire::receive::address, buffers_[index].address());
-		give(index);
+		post(index);
 	}
 }
 
-/* The header is clean before the card may write it. */
-void ReceiveRing::give(u32 index)
+/* The header must be cleared before the card may write it. */
+void ReceiveRing::post(u32 index)
 {
 	header(index) = {};
 	write_be16(ring_, entry(index) + wire::receive::status,
@@ -123,17 +123,17 @@ ReceiveRing::Arrival ReceiveRing::peek(const u8 *&bytes, u32 &length) const
 	if (__atomic_load_n(&next.flags, __ATOMIC_ACQUIRE) !=
 	    static_cast<u16>(wire::ReceiveFlags::done))
 		return Arrival::none;
-	/* Read it only once, because the card may change it. */
+	/* Read each field only once, because the card may change it. */
 	const u16 status = __atomic_load_n(&next.status, __ATOMIC_RELAXED);
 	length = __atomic_load_n(&next.length, __ATOMIC_RELAXED);
 	const bool good = status == static_cast<u16>(wire::ReceiveStatus::good) &&
-			  length >= least_frame && length <= room_;
+			  length >= least_frame && length <= capacity_;
 	return good ? Arrival::frame : Arrival::bad;
 }
 
 void ReceiveRing::advance()
 {
-	give(index_);
+	post(index_);
 	index_ = (index_ + 1) % wire::receive_entries;
 }
 

@@ -10,19 +10,19 @@ namespace amso1100
 namespace
 {
 
-/* Limits of this driver, whatever the card supports. */
-constexpr u32 most_qps = 16384, most_depth = 4096, most_sges = 4, most_reads = 128,
-	      most_objects = 1 << 20;
+/* Limits of this driver, which also apply if the card supports more. */
+constexpr u32 max_qps = 16384, max_depth = 4096, max_sges = 4, max_reads = 128,
+	      max_objects = 1 << 20;
 
-constexpr u32 cut(u32 said, u32 most)
+constexpr u32 at_most(u32 value, u32 limit)
 {
-	return said < most ? said : most;
+	return value < limit ? value : limit;
 }
 
 } // namespace
 
 Rnic::Rnic(Parts parts)
-    : parts_(parts), channel_({parts.dev, parts.window, parts.layout, parts.patience_ms, this})
+    : parts_(parts), channel_({parts.dev, parts.window, parts.layout, parts.reply_timeout_ms, this})
 {
 }
 
@@ -57,24 +57,24 @@ kern::Result<> Rnic::query()
 		.vendor = message.get<u32>(at::vendor_id),
 		.part = message.get<u32>(at::part_number),
 		.hardware = message.get<u32>(at::hardware_version),
-		.qps = cut(message.get<u32>(at::max_qps), most_qps),
-		.qp_depth = cut(message.get<u32>(at::max_qp_depth), most_depth),
-		.cqs = cut(message.get<u32>(at::max_cqs), most_objects),
-		.cq_depth = cut(message.get<u32>(at::max_cq_depth), most_depth),
-		.mrs = cut(message.get<u32>(at::max_mrs), most_objects),
+		.qps = at_most(message.get<u32>(at::max_qps), max_qps),
+		.qp_depth = at_most(message.get<u32>(at::max_qp_depth), max_depth),
+		.cqs = at_most(message.get<u32>(at::max_cqs), max_objects),
+		.cq_depth = at_most(message.get<u32>(at::max_cq_depth), max_depth),
+		.mrs = at_most(message.get<u32>(at::max_mrs), max_objects),
 		.page_list = message.get<u32>(at::max_page_list),
-		.pds = cut(message.get<u32>(at::max_pds), most_objects),
-		.sges = cut(message.get<u32>(at::max_send_sges), most_sges),
-		.ird = cut(message.get<u32>(at::max_qp_ird), most_reads),
-		.ord = cut(message.get<u32>(at::max_qp_ord), most_reads),
+		.pds = at_most(message.get<u32>(at::max_pds), max_objects),
+		.sges = at_most(message.get<u32>(at::max_send_sges), max_sges),
+		.ird = at_most(message.get<u32>(at::max_qp_ird), max_reads),
+		.ord = at_most(message.get<u32>(at::max_qp_ord), max_reads),
 	};
 	return {};
 }
 
 void Rnic::stop()
 {
-	refusals_work_.cancel();
-	settle_addresses();
+	rejects_work_.cancel();
+	flush_address_changes();
 	if (handle_) {
 		Message message(wire::MessageId::rnic_close);
 		message.put_opaque(wire::rnic_handle, handle_);
@@ -145,16 +145,16 @@ void Rnic::message()
 }
 
 /*
- * Acknowledge before reading, so that no later hint is missed. The write may be posted for long:
- * when the first read has returned, the card has received it, and raises another interrupt for
- * later hints. Earlier hints were counted: the count identifies the last one, so no read is needed
- * to find that there are no more.
+ * Acknowledges the interrupt before it reads any hints, so that no later hint is missed. The write
+ * may be delayed on the bus. When the first read has returned, the card has received the write, and
+ * raises another interrupt for later hints. The card counts its hints in host memory, so the count
+ * shows which hint is the last, and no additional read is needed.
  *
- * Hints from before INIT were never counted. If there are none, all hints that were counted by then
- * have been read, so the two counts agree again.
+ * Hints from before INIT are not counted. When the hint register is empty, all hints that were
+ * counted so far have been read, so the two counts are made equal.
  *
- * Replies are processed before events, because the reply to an accept reports a connection whose
- * end an event may report.
+ * Replies are processed before events: the reply to an accept establishes a connection, whose end
+ * an event may report.
  */
 void Rnic::handle_status(u32 status)
 {
@@ -165,7 +165,8 @@ void Rnic::handle_status(u32 status)
 	if (handles_events_.load_acquire())
 		events_.queue(events_work_);
 	/*
-	 * Processes a few more hints than there are queues; further hints raise another interrupt.
+	 * Handle at most one hint for each queue. If there are more, the card raises another
+	 * interrupt.
 	 */
 	for (u32 i = 0; !(index & wire::hint_none); i++) {
 		hints_read_++;
@@ -189,8 +190,8 @@ void Rnic::hint(u32 index)
 }
 
 /*
- * Handles at most as many events at a time as the queue holds, because a caller only waits for
- * those that exist now.
+ * Handles at most as many events as the queue holds, and then schedules itself again. So a caller
+ * of flush_events() only waits for existing events.
  */
 void Rnic::handle_events()
 {
@@ -210,7 +211,7 @@ void Rnic::handle_events()
 
 void Rnic::flush_events()
 {
-	/* The interrupt may not have arrived yet. */
+	/* Schedule the work item, because the interrupt may not have arrived yet. */
 	if (handles_events_.load_acquire())
 		events_.queue(events_work_);
 	events_work_.flush();
@@ -224,7 +225,7 @@ void Rnic::failed()
 
 void Rnic::give_up()
 {
-	/* An interrupt that has not seen it yet. */
+	/* An interrupt handler that has not seen the failure may still be running. */
 	parts_.function->synchronize();
 	for (u32 number = 1; number < qps_.size(); number++)
 		if (Qp *const qp = kern::read_once(qps_[number].qp))
@@ -233,37 +234,38 @@ void Rnic::give_up()
 		hint(index);
 }
 
-void Rnic::refuse(u32 endpoint)
+void Rnic::reject(u32 endpoint)
 {
 	Message message(wire::MessageId::request_reject);
 	message.put_opaque(wire::rnic_handle, handle_);
 	message.put_opaque(wire::object_handle, endpoint);
 	/*
-	 * The card refuses this for an endpoint that no longer exists, so the reply is not awaited.
+	 * The card rejects this request if the endpoint does not exist any more, so do not wait for
+	 * its reply.
 	 */
 	kern::ignore(channel_.post(message, wire::object_request_size));
 }
 
-void Rnic::refuse_later(u32 endpoint)
+void Rnic::reject_later(u32 endpoint)
 {
-	kern::Guard guard(refusals_lock_);
-	if (refusals_waiting_ == most_refusals)
+	kern::Guard guard(rejects_lock_);
+	if (rejects_pending_ == max_rejects)
 		return;
-	refusals_[refusals_waiting_++] = endpoint;
-	refusals_work_.queue();
+	rejects_[rejects_pending_++] = endpoint;
+	rejects_work_.queue();
 }
 
-void Rnic::refuse_all()
+void Rnic::reject_pending()
 {
 	for (;;) {
 		u32 endpoint;
 		{
-			kern::Guard guard(refusals_lock_);
-			if (refusals_waiting_ == 0)
+			kern::Guard guard(rejects_lock_);
+			if (rejects_pending_ == 0)
 				return;
-			endpoint = refusals_[--refusals_waiting_];
+			endpoint = rejects_[--rejects_pending_];
 		}
-		refuse(endpoint);
+		reject(endpoint);
 	}
 }
 
@@ -275,7 +277,7 @@ void Rnic::handle_event(const Message &event)
 	const auto context = event.get_opaque<u64>(wire::event::user_context);
 	const u32 number = static_cast<u32>(context);
 	if (id == wire::EventId::rnic_catastrophic)
-		return channel_.fail("says that it has failed");
+		return channel_.fail("reports a failure");
 	if (type == wire::ResourceType::qp) {
 		const QpEntry *const entry = qp_entry(number);
 		if (Qp *const qp = entry ? kern::read_once(entry->qp) : nullptr;

@@ -43,7 +43,10 @@ ib_wc_status status_of(wire::Status status)
 
 } // namespace
 
-/* Segments of no length confuse the board, and are left out. How many there are then. */
+/*
+ * Writes the segments. Segments of length 0 confuse the board, so they are omitted. Returns the
+ * number of segments, or -EINVAL if the total length is too large.
+ */
 int Qp::build_sges(const ib_sge *list, int count, u8 *slot, size_t at, u32 &total) const
 {
 	u64 sum = 0;
@@ -99,8 +102,8 @@ int Qp::build(const ib_send_wr &wr, u8 *slot) const
 	case IB_WR_RDMA_READ:
 	case IB_WR_RDMA_READ_WITH_INV: {
 		/*
-		 * There is only one data sink, whose STag the peer uses in its response (RFC 5040,
-		 * 4.4).
+		 * There is only one data sink, because the peer's response contains its STag (RFC
+		 * 5040, 4.4).
 		 */
 		const ib_rdma_wr &read = *rdma_wr(&wr);
 		if (wr.num_sge > 1)
@@ -202,7 +205,9 @@ int Qp::post_receive(const ib_recv_wr *wr, const ib_recv_wr **bad)
 	return 0;
 }
 
-/* Returns the last of `count` completed requests; false if fewer are outstanding. */
+/*
+ * Retires `count` requests, and returns the last of them. Returns false if fewer are outstanding.
+ */
 bool Qp::retire(WorkRing &ring, u32 count, Posted &posted)
 {
 	const u32 tail = ring.tail;
@@ -210,7 +215,7 @@ bool Qp::retire(WorkRing &ring, u32 count, Posted &posted)
 	if (count > there)
 		return false;
 	posted = ring.posted[(tail + count - 1) % ring.depth];
-	/* The poster reuses the slots that it sees as retired. */
+	/* post_send() and post_receive() reuse the slots of retired requests. */
 	__atomic_store_n(&ring.tail, (tail + count) % ring.depth, __ATOMIC_RELEASE);
 	return true;
 }
@@ -237,7 +242,7 @@ bool Qp::complete(const u8 *entry, ib_wc &wc)
 	WorkRing &ring = receive ? rq_ : sq_;
 	if (receive ? silent != 0 : silent >= ring.depth)
 		return false;
-	/* The context that the card reports has to be the one that was posted there. */
+	/* The context in the completion must be that of the request. */
 	u64 context;
 	__builtin_memcpy(&context, entry + wire::header::context, sizeof(context));
 	Posted posted;
@@ -256,7 +261,7 @@ bool Qp::complete(const u8 *entry, ib_wc &wc)
 			wc.ex.invalidate_rkey = invalidated;
 			wc.wc_flags = IB_WC_WITH_INVALIDATE;
 		}
-		/* The message is longer than the space for it. */
+		/* The message is longer than the receive buffer. */
 		if (wc.byte_len > posted.length)
 			wc.status = IB_WC_GENERAL_ERR;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The connection of a queue pair: requests from the connection manager, and events to it. */
+/* The connection of a queue pair: requests of the connection manager, and events for it. */
 #include "listener.hpp"
 #include "qp.hpp"
 
@@ -10,24 +10,24 @@ namespace
 
 static_assert(wire::most_private_data <= IW_CM_PRIVATE_DATA_SIZE);
 
-/* A good reply has addresses and what the peer has sent along. */
-void read_reply(const Message &said, iw_cm_event &event)
+/* Reads the addresses and the peer's private data from a successful reply. */
+void read_reply(const Message &message, iw_cm_event &event)
 {
 	namespace at = wire::connect_result;
-	__builtin_memcpy(event.local.bytes, said.bytes() + at::local_address, sizeof(u32));
-	__builtin_memcpy(event.remote.bytes, said.bytes() + at::remote_address, sizeof(u32));
-	event.local.port = said.get<u16>(at::local_port);
-	event.remote.port = said.get<u16>(at::remote_port);
-	const u32 length = said.get<u32>(at::private_length);
+	__builtin_memcpy(event.local.bytes, message.bytes() + at::local_address, sizeof(u32));
+	__builtin_memcpy(event.remote.bytes, message.bytes() + at::remote_address, sizeof(u32));
+	event.local.port = message.get<u16>(at::local_port);
+	event.remote.port = message.get<u16>(at::remote_port);
+	const u32 length = message.get<u32>(at::private_length);
 	if (length > wire::most_private_data)
 		return;
-	event.private_data = said.bytes() + at::private_data;
+	event.private_data = message.bytes() + at::private_data;
 	event.private_data_len = static_cast<u8>(length);
 }
 
-u32 cut(u32 wanted, u32 most)
+u32 at_most(u32 value, u32 limit)
 {
-	return wanted < most ? wanted : most;
+	return value < limit ? value : limit;
 }
 
 } // namespace
@@ -38,23 +38,23 @@ Stream Qp::stream()
 	return stream_;
 }
 
-bool Qp::advance(StreamEvent event, int status, const Message *said)
+bool Qp::advance(StreamEvent event, int status, const Message *message)
 {
 	kern::Guard guard(stream_lock_);
 	const StreamStep taken = step(stream_, event);
 	stream_ = taken.next;
-	report(taken.upcall, status, said);
+	report(taken.upcall, status, message);
 	return taken.upcall != Upcall::invalid;
 }
 
-void Qp::report(Upcall what, int status, const Message *said)
+void Qp::report(Upcall what, int status, const Message *message)
 {
 	stream_lock_.assert_held();
 	iw_cm_event event{};
 	switch (what) {
 	case Upcall::connected:
 		event.event = IW_CM_EVENT_CONNECT_REPLY;
-		read_reply(*said, event);
+		read_reply(*message, event);
 		break;
 	case Upcall::refused:
 		event.event = IW_CM_EVENT_CONNECT_REPLY;
@@ -90,8 +90,8 @@ kern::Result<> Qp::begin_stream(StreamEvent event, iw_cm_id &id)
 
 kern::Result<> Qp::set_reads(const iw_cm_param &param)
 {
-	return request_state(wire::no_change, cut(param.ord, rnic_.limits().ord),
-			     cut(param.ird, rnic_.limits().ird));
+	return request_state(wire::no_change, at_most(param.ord, rnic_.limits().ord),
+			     at_most(param.ird, rnic_.limits().ird));
 }
 
 kern::Result<> Qp::connect(iw_cm_id &id, const iw_cm_param &param)
@@ -101,8 +101,8 @@ kern::Result<> Qp::connect(iw_cm_id &id, const iw_cm_param &param)
 		return kern::Error{-EINVAL};
 	if (id.remote.v6)
 		return kern::Error{-EPROTONOSUPPORT};
-	/* The card must know the addresses that the interface has now. */
-	rnic_.settle_addresses();
+	/* The card must know the interface's current addresses. */
+	rnic_.flush_address_changes();
 	kern::Guard guard(state_lock_);
 	KERN_TRY(set_reads(param));
 	KERN_TRY(begin_stream(StreamEvent::connect, id));
@@ -115,7 +115,7 @@ kern::Result<> Qp::connect(iw_cm_id &id, const iw_cm_param &param)
 	if (param.private_data_len)
 		__builtin_memcpy(message.bytes() + at::private_data, param.private_data,
 				 param.private_data_len);
-	/* From now on, the outcome is always reported. */
+	/* From now on, the result is always reported by an event. */
 	const auto posted =
 		rnic_.channel().post(message, at::private_data + param.private_data_len);
 	if (!posted)
@@ -135,7 +135,7 @@ kern::Result<> Qp::accept(iw_cm_id &id, const iw_cm_param &param)
 		return begin_stream(StreamEvent::accept, id);
 	}();
 	if (!begun) {
-		rnic_.refuse(endpoint);
+		rnic_.reject(endpoint);
 		return begun;
 	}
 	Message message(wire::MessageId::request_accept);
@@ -152,7 +152,7 @@ kern::Result<> Qp::accept(iw_cm_id &id, const iw_cm_param &param)
 		(void)advance(StreamEvent::refused);
 		return accepted;
 	}
-	/* The end may have been reported before the reply is processed here. */
+	/* The end of the stream may have been reported before the reply is processed here. */
 	return kern::check(advance(StreamEvent::made) ? 0 : -ECONNRESET);
 }
 

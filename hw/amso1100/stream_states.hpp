@@ -2,7 +2,8 @@
 /*
  * The state table of a QP's stream: the effect of each request of the driver and each event of the
  * card, and the event that the connection manager then receives. The end of a stream is reported
- * once, whichever side caused it, and no event is reported that the manager does not expect.
+ * once, whichever side has caused it. No event is reported that the connection manager does not
+ * expect.
  */
 #pragma once
 
@@ -14,8 +15,8 @@ namespace amso1100
 
 enum class Stream : std::uint8_t {
 	idle,
-	connecting, /* the card was asked to connect */
-	accepting,  /* the card was asked to accept */
+	connecting, /* the card was requested to connect */
+	accepting,  /* the card was requested to accept */
 	established,
 	closing, /* an orderly close by the driver or by the card is in progress */
 	ended,   /* no events follow; posted requests are flushed */
@@ -66,7 +67,7 @@ constexpr StreamStep step(Stream state, StreamEvent event)
 			       ? StreamStep{Upcall::refused, ended}
 			       : StreamStep{Upcall::invalid, connecting};
 	case accepting:
-		/* The caller of accept gets its error. */
+		/* accept() itself returns the error to its caller. */
 		return event == E::made      ? StreamStep{Upcall::accepted, established}
 		       : event == E::refused ? StreamStep{Upcall::nothing, idle}
 		       : event == E::closed || event == E::end

@@ -7,7 +7,7 @@
 namespace amso1100
 {
 
-Card::Card(unsigned int patience_ms) : patience_ms_(patience_ms) {}
+Card::Card(unsigned int reply_timeout_ms) : reply_timeout_ms_(reply_timeout_ms) {}
 
 bool Card::start(bool registered)
 {
@@ -31,7 +31,7 @@ bool Card::start(bool registered)
 								    &window,
 								    &page,
 								    {queue(0), queue(1), queue(2)},
-								    patience_ms_,
+								    reply_timeout_ms_,
 								    this});
 	if (!made)
 		return false;
@@ -78,7 +78,7 @@ int Card::serve()
 		consumer_ = (consumer_ + 1) % entries;
 		carry_out(message);
 		if (message.bytes()[wire::header::id] == static_cast<u8>(wire::MessageId::term)) {
-			if (goes)
+			if (accepts_term)
 				leave();
 			continue;
 		}
@@ -89,7 +89,7 @@ int Card::serve()
 	return 0;
 }
 
-/* The card stops writing to memory, and starts again from its initial state. */
+/* Simulates a reset: the card stops writing to memory, and starts again from its initial state. */
 void Card::leave()
 {
 	consumer_ = 0;
@@ -132,7 +132,7 @@ void Card::carry_out(Message &message)
 		}
 		case wire::MessageId::cq_create: {
 			namespace at = wire::cq_create;
-			message.put(at::reply_index, given_index++);
+			message.put(at::reply_index, next_queue_index++);
 			message.put(at::reply_shared, next_place_);
 			message.put_opaque(at::reply_handle, first_handle + cqs_given_++);
 			next_place_ += wire::shared::size;
@@ -176,8 +176,8 @@ void Card::create_qp(Message &message)
 	message.put(at::reply_rq_depth, qp.rq.depth + reply_depth_offset);
 	message.put(at::reply_sq_slot_size, qp.sq.slot_bytes);
 	message.put(at::reply_rq_slot_size, qp.rq.slot_bytes);
-	message.put(at::reply_sq_index, given_index++);
-	message.put(at::reply_rq_index, given_index++);
+	message.put(at::reply_sq_index, next_queue_index++);
+	message.put(at::reply_rq_index, next_queue_index++);
 	message.put(at::reply_sq_start, qp.sq.start);
 	message.put(at::reply_rq_start, qp.rq.start);
 	message.put_opaque(at::reply_handle, qps_given_ % most_qps);

@@ -32,7 +32,7 @@ public:
 		Cq *send_cq = nullptr, *recv_cq = nullptr;
 	};
 
-	explicit Card(unsigned int patience_ms = 20000);
+	explicit Card(unsigned int reply_timeout_ms = 20000);
 	~Card();
 	/*
 	 * Starts the driver on the RNIC, and registers the device unless a test uses the driver
@@ -41,7 +41,7 @@ public:
 	bool start(bool registered = true);
 	bool ok() const { return started_; }
 
-	void cut_off() override { cut.fetch_add(1); }
+	void disable_bus_mastering() override { cut.fetch_add(1); }
 	void synchronize() override { synchronized.fetch_add(1); }
 	void failed() override { failures.fetch_add(1); }
 
@@ -52,8 +52,8 @@ public:
 	}
 	const Message &last(wire::MessageId id) const { return last_[static_cast<u8>(id)]; }
 	/*
-	 * Sets the status of the answers to one kind of request. With Status::pending the card does
-	 * not answer.
+	 * Sets the status of the replies to one kind of request. With Status::pending the card does
+	 * not reply.
 	 */
 	void answers(wire::MessageId id, wire::Status status)
 	{
@@ -65,7 +65,7 @@ public:
 		registers.write32(wire::reg::disr, wire::disr_hints);
 		rnic->interrupt();
 	}
-	/* Informs the card which CQ belongs to a handle that it has assigned. */
+	/* Registers the CQ that belongs to a handle that the card has assigned. */
 	void knows(Cq &cq) { cqs_[cq.handle() - first_handle] = &cq; }
 	CardQp &qp(u32 number) { return qps_[number]; }
 
@@ -98,10 +98,10 @@ public:
 	kern::Owned<Rnic> rnic;
 	IbDevice *ib = nullptr;
 	kern::Atomic<unsigned int> cut{0}, failures{0}, synchronized{0};
-	/* If set, the card takes no requests. */
+	/* If set, the card accepts no requests. */
 	kern::Atomic<bool> holding{false};
-	u32 given_index = 3;        /* index of the next queue that it creates */
-	bool goes = true;           /* whether the card resets on request */
+	u32 next_queue_index = 3;        /* index of the next queue that the card creates */
+	bool accepts_term = true;           /* the card accepts TERM */
 	u32 reply_depth_offset = 0; /* added to the depths in its replies */
 
 private:
@@ -117,7 +117,7 @@ private:
 		      bool solicited);
 	u16 shared_index(u32 at) const { return swap_be(window.read16(at + wire::shared::index)); }
 
-	const unsigned int patience_ms_;
+	const unsigned int reply_timeout_ms_;
 	bool started_ = false;
 	u32 consumer_ = 0, replied_ = 0, reported_ = 0;
 	u32 cqs_given_ = 0, qps_given_ = 0, next_place_ = queues_at;

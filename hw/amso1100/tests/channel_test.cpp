@@ -11,7 +11,7 @@ namespace
 {
 
 /*
- * Requests and replies wrap around the ends of their queues. The card's status is returned as an
+ * Requests and replies wrap around at the ends of their queues. The card's status is returned as an
  * errno.
  */
 void card_status_is_returned_as_errno(Test &test)
@@ -58,7 +58,8 @@ void unresponsive_card_loses_bus_mastering_once(Test &test)
 }
 
 /*
- * Code that changes an address of the interface does not wait for the card; code that uses it does.
+ * Code that changes an address of the interface does not wait for the card. Code that uses the
+ * address does.
  */
 void address_changes_do_not_wait_for_the_card(Test &test)
 {
@@ -66,7 +67,7 @@ void address_changes_do_not_wait_for_the_card(Test &test)
 	ASSERT_TRUE(card->start(false));
 	Rnic &rnic = *card->rnic;
 	card->holding.store_release(true);
-	/* These are more than the request queue holds. */
+	/* These are more requests than the queue can contain. */
 	constexpr u32 count = 2 * Card::entries;
 	for (u32 i = 0; i < count; i++)
 		rnic.change_address(i % 2 ? wire::ConfigOption::delete_address
@@ -74,7 +75,7 @@ void address_changes_do_not_wait_for_the_card(Test &test)
 				    i, 0);
 	EXPECT_EQ(card->asked(wire::MessageId::rnic_setconfig), 0u);
 	card->holding.store_release(false);
-	rnic.settle_addresses();
+	rnic.flush_address_changes();
 	EXPECT_EQ(card->asked(wire::MessageId::rnic_setconfig), count);
 	const Message &last = card->last(wire::MessageId::rnic_setconfig);
 	EXPECT_EQ(last.get_opaque<u32>(wire::rnic_setconfig::address), count - 1);
@@ -82,8 +83,8 @@ void address_changes_do_not_wait_for_the_card(Test &test)
 }
 
 /*
- * A card refuses a step of the start or does not reply to it: completed steps are undone. A card
- * that does not reply gets no further requests.
+ * If a card rejects a step of the start, or does not reply to it, the completed steps are undone. A
+ * card that does not reply gets no more requests.
  */
 void failed_start_undoes_completed_steps(Test &test)
 {
@@ -105,26 +106,26 @@ void failed_start_undoes_completed_steps(Test &test)
 }
 
 /*
- * The memory of the queues is freed when the card has noticed that its driver stops. If the card
- * does not notice, at any position of its queue, bus mastering has been disabled by then.
+ * The memory of the queues is freed when the card has accepted that its driver stops. If the card
+ * does not accept it, at any position of its queue, its bus mastering has been disabled by then.
  */
 void card_that_does_not_stop_loses_bus_mastering(Test &test)
 {
 	for (u32 asked = 0; asked < Card::entries; asked++)
-		for (const bool goes : {true, false}) {
+		for (const bool accepts_term : {true, false}) {
 			Boxed<Card> card(200u);
 			ASSERT_TRUE(card->start(false));
-			card->goes = goes;
+			card->accepts_term = accepts_term;
 			for (u32 i = 0; i < asked; i++)
 				ASSERT_OK(card->rnic->set_address(wire::ConfigOption::add_address,
 								  i, 0));
 			card->rnic->stop();
 			EXPECT_EQ(card->asked(wire::MessageId::term), 1u);
-			EXPECT_EQ(card->cut.load_relaxed(), goes ? 0u : 1u);
+			EXPECT_EQ(card->cut.load_relaxed(), accepts_term ? 0u : 1u);
 		}
 }
 
-/* An object that the card refuses to create does not exist, and does not block the next one. */
+/* An object that the card has refused to create does not exist, and does not block the next one. */
 void rejected_creation_does_not_block_the_next_one(Test &test)
 {
 	using enum wire::MessageId;
@@ -163,7 +164,10 @@ void invalid_queue_index_marks_the_card_as_failed(Test &test)
 	EXPECT_EQ(card->cut.load_relaxed(), 1u);
 }
 
-/* The queues must be inside the window and hold messages. Each word of the reply is wrong once. */
+/*
+ * The queues must be inside the window, and their slots large enough for messages. The test makes
+ * each word wrong in turn.
+ */
 void invalid_queue_layouts_are_rejected(Test &test)
 {
 	auto words = kern::make_array<u64>(kern::Gfp::kernel, 16);
@@ -210,18 +214,18 @@ void invalid_create_replies_undo_the_creation(Test &test)
 	EXPECT_FALSE(bed->add(qp, IB_SIGNAL_ALL_WR));
 	EXPECT_EQ(card.asked(wire::MessageId::qp_destroy), 1u);
 	card.reply_depth_offset = 0;
-	/* The index belongs to another queue, or to none. */
+	/* The index belongs to another queue, or to no queue. */
 	for (const u32 index : {3u, 0u, 2u, 32768u}) {
-		card.given_index = index;
+		card.next_queue_index = index;
 		auto cq = rdma::CompletionQueue::create(&card.ib->ib, nullptr, nullptr, 8);
 		EXPECT_ERROR(cq, index == 3 ? -EBUSY : -EPROTO);
 	}
 	EXPECT_EQ(card.asked(wire::MessageId::cq_destroy), 4u);
-	card.given_index = 100;
+	card.next_queue_index = 100;
 	EXPECT_TRUE(bed->add(qp, IB_SIGNAL_ALL_WR));
 }
 
-/* Local keys cover all memory. A peer can use only a region that is registered with the card. */
+/* Local keys cover all memory. A peer can only use a region that is registered with the card. */
 void only_regions_with_remote_access_are_registered_with_the_card(Test &test)
 {
 	Boxed<Bed> bed;
@@ -245,9 +249,7 @@ void only_regions_with_remote_access_are_registered_with_the_card(Test &test)
 		  0x01798a00u);
 }
 
-/*
- * On every path through the table, each promised event is reported, and at most one close.
- */
+/* On every path through the state table, each expected event is reported, and at most one close. */
 void iwcm_01_stream_close_is_reported_once(Test &test)
 {
 	kern::SeededRandom random(test.seed());

@@ -102,8 +102,8 @@ void report(Bed &bed, Message &event)
 }
 
 /*
- * Requests to the card, and events of the ID. The close event is delivered once, however often the
- * card reports it.
+ * Checks the requests to the card and the events of the ID. The close event is delivered once,
+ * however often the card reports it.
  */
 void iwcm_01_close_event_is_delivered_once(Test &test)
 {
@@ -144,7 +144,7 @@ void iwcm_01_close_event_is_delivered_once(Test &test)
 	EXPECT_EQ(consumer.count(IW_CM_EVENT_CONNECT_REPLY), 1u);
 }
 
-/* Destroying a QP reports the end of its connection in each state. */
+/* Destroying a QP reports the end of its connection, in each state. */
 void iwcm_01_destroying_a_qp_reports_the_end_of_its_connection(Test &test)
 {
 	for (const bool established : {true, false}) {
@@ -170,7 +170,7 @@ void iwcm_01_destroying_a_qp_reports_the_end_of_its_connection(Test &test)
 	EXPECT_EQ(consumer.count(IW_CM_EVENT_CLOSE), 0u);
 }
 
-/* Errors of a failed connect; the QP may connect again. */
+/* A failed connect reports its error. The QP may connect again. */
 void failed_connect_reports_its_reason_and_can_be_repeated(Test &test)
 {
 	const struct {
@@ -229,7 +229,7 @@ void iwcm_03_valid_requests_are_delivered_and_others_rejected(Test &test)
 		  0x1234u);
 	iw_destroy_cm_id(std::exchange(listener.fresh, nullptr));
 
-	/* A request that cannot be accepted is finished. */
+	/* A request that cannot be accepted is rejected. */
 	report(*bed, event);
 	ASSERT_TRUE(listener.receives(IW_CM_EVENT_CONNECT_REQUEST, 2));
 	card.answers(wire::MessageId::request_accept, wire::Status::connection_reset);
@@ -354,7 +354,7 @@ void iwcm_01_events_of_an_old_stream_are_ignored(Test &test)
 	EXPECT_EQ(second.status, 0);
 }
 
-/* A failed card reports nothing. Its connections are closed nevertheless, each once. */
+/* A failed card reports nothing. The driver nevertheless closes each of its connections once. */
 void iwcm_01_card_failure_closes_each_connection_once(Test &test)
 {
 	for (const bool established : {true, false}) {

@@ -42,7 +42,7 @@ void flush_events_returns_during_an_event_flood(Test &test)
 	EXPECT_TRUE(eventually([&] { return recorder.recorded.load_acquire() == flood; }));
 }
 
-/* A caller of flush_events() does not depend on the interrupt. */
+/* flush_events() does not depend on the interrupt. */
 void flush_events_does_not_wait_for_the_interrupt(Test &test)
 {
 	Boxed<Bed> bed;
@@ -102,7 +102,7 @@ void hints_beyond_the_count_are_not_read(Test &test)
 	EXPECT_EQ(hints_for_ever(), 1u);
 }
 
-/* MGMT-09: requests that do not fit into a full CQ are flushed and reported when it has space. */
+/* MGMT-09: requests that do not fit into a full CQ are flushed when it has space again. */
 void mgmt_09_flush_completions_wait_for_space_in_the_cq(Test &test)
 {
 	constexpr u32 posted = 10, room = 4;
@@ -138,11 +138,11 @@ void reject_does_not_wait_for_request_queue_space(Test &test)
 	EventRecorder recorder(*bed);
 	ASSERT_TRUE(recorder.ok());
 	recorder.on_event = [](EventRecorder &self, Bed &on) {
-		on.card->rnic->refuse_later(self.recorded.load_acquire());
+		on.card->rnic->reject_later(self.recorded.load_acquire());
 	};
 	card.holding.store_release(true);
 	for (u32 i = 1; i < Card::entries; i++)
-		card.rnic->refuse(100 + i);
+		card.rnic->reject(100 + i);
 	const u64 begun = kern::now_ns();
 	say(*bed, recorder);
 	say(*bed, recorder);

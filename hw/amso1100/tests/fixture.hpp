@@ -12,7 +12,7 @@ using kern::kunit::eventually;
 struct Bed {
 	static constexpr u32 depth = 16, cqe = 255;
 
-	explicit Bed(unsigned int patience_ms = 20000) : card(patience_ms)
+	explicit Bed(unsigned int reply_timeout_ms = 20000) : card(reply_timeout_ms)
 	{
 		if (!card.there() || !card->start())
 			return;
@@ -79,7 +79,7 @@ struct Bed {
 	}
 	unsigned int count() const { return events.load_relaxed(); }
 
-	/* A function that the handler calls, if it is set, and its result. */
+	/* A function that the event handler calls, if it is set, and its result. */
 	unsigned int (*waited)(const Bed &bed) = nullptr;
 	unsigned int noted = 0;
 

@@ -14,7 +14,7 @@ constexpr auto next_or_missed =
 	static_cast<ib_cq_notify_flags>(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 
 /*
- * NOTIFY-01: flags that select no event, or both, are refused, and nothing is written to the card.
+ * NOTIFY-01: flags that select no event, or both, are rejected, and nothing is written to the card.
  */
 void notify_01_invalid_flags_do_not_arm_the_queue(Test &test)
 {
@@ -63,7 +63,7 @@ void notify_04_missed_completions_are_reported_on_request(Test &test)
 	EXPECT_EQ(bed->arm(next_or_missed), 0);
 }
 
-/* Without REPORT_MISSED_EVENTS, arming does not check whether there is a completion. */
+/* Without REPORT_MISSED_EVENTS, arming does not read the queue. */
 void notify_05_queue_is_not_read_without_report_missed(Test &test)
 {
 	Boxed<Bed> bed;
@@ -79,8 +79,8 @@ void notify_05_queue_is_not_read_without_report_missed(Test &test)
 }
 
 /*
- * Hardware that raises no event for a late arm: completions that are already in the queue are
- * reported.
+ * On hardware that raises no event for existing completions, arming reports completions that are
+ * already in the queue.
  */
 void notify_06_arming_a_nonempty_cq_reports_missed_completions(Test &test)
 {
@@ -135,8 +135,8 @@ void notify_08_each_arm_fires_once(Test &test)
 }
 
 /*
- * A consumer that uses NAPI like a network interface. The card's completions arrive between the
- * last empty poll and the arm, and right after the arm, alternately. Nothing else schedules the
+ * A consumer that uses NAPI like a network interface. The card's completions arrive alternately
+ * between the last empty poll and the arm, and directly after the arm. Nothing else schedules the
  * poll.
  */
 class Consumer : public kern::Napi<Consumer>
@@ -232,8 +232,8 @@ private:
 };
 
 /*
- * Returns true if the kernel detects sleeping in atomic context, which means that it has every
- * check.
+ * Returns true if the kernel detects sleeping in atomic context, which means that it is a debug
+ * kernel.
  */
 bool sleeping_is_watched()
 {

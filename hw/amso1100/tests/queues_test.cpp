@@ -10,7 +10,10 @@ using kern::kunit::Test;
 namespace
 {
 
-/* Requests complete in order, including unsignaled ones; the ring takes no more than its depth. */
+/*
+ * Requests complete in order, including unsignaled ones. The ring accepts no more requests than its
+ * depth.
+ */
 void requests_complete_in_order_and_within_the_ring_depth(Test &test)
 {
 	Boxed<Bed> bed;
@@ -76,7 +79,7 @@ void lock_01_data_path_works_in_an_interrupt(Test &test)
 	EXPECT_EQ(wc.wr_id, u64{2});
 }
 
-/* Each kind of request has the layout that the card reads. Unsupported requests are refused. */
+/* Each kind of request has the layout that the card reads. Unsupported requests are rejected. */
 void request_layout_matches_the_card(Test &test)
 {
 	Boxed<Bed> bed;
@@ -182,7 +185,7 @@ void invalid_completion_entries_are_ignored(Test &test)
 	ASSERT_TRUE(card.complete_receive(1, 101));
 	ASSERT_EQ(bed->cq->poll(1, &wc), 1);
 	EXPECT_EQ(wc.status, IB_WC_GENERAL_ERR);
-	/* With an invalid index nothing is polled. */
+	/* With an invalid index, nothing is polled. */
 	__atomic_store_n(bed->own_cq().card_memory().producer_word, u16{0xffff}, __ATOMIC_RELEASE);
 	EXPECT_EQ(bed->cq->poll(1, &wc), 0);
 }
@@ -274,8 +277,8 @@ struct Left {
 
 /*
  * MGMT-09: requests that a failed card has not completed are flushed once, in order, after those
- * that it has completed. The handler is called, and a QP that is destroyed leaves its completions
- * in the CQ.
+ * that it has completed. The completion handler is called. A QP that is destroyed leaves its
+ * completions in the CQ.
  */
 void mgmt_09_failed_card_flushes_each_request_in_order(Test &test)
 {

@@ -17,7 +17,7 @@ constexpr u64 ring_bytes = wire::rings_end - wire::receive_ring;
 constexpr u64 transmit_at = wire::transmit_ring - wire::receive_ring;
 constexpr u64 word_at = wire::receive_index - wire::receive_ring;
 
-/* The card's memory, as the card reads it. */
+/* The card's memory, as the card sees it. */
 struct Memory {
 	kern::OwnedArray<u64> words =
 		kern::make_array<u64>(kern::Gfp::kernel, ring_bytes / sizeof(u64)).take();
@@ -52,7 +52,7 @@ u64 transmit_entry(u32 slot)
 } // namespace
 
 /*
- * A descriptor is complete when the card may take it. Slots are reused in order, also at the end of
+ * A descriptor is complete when the card may read it. Slots are reused in order, also at the end of
  * the ring.
  */
 static void transmits_complete_in_ring_order(kern::kunit::Test &test)
@@ -86,7 +86,7 @@ static void transmits_complete_in_ring_order(kern::kunit::Test &test)
 	}
 }
 
-/* After a reset the card has no frames, and those that it had are freed once. */
+/* After a reset the card has no frames, and each frame that it had is freed once. */
 static void reset_frees_queued_transmits_once(kern::kunit::Test &test)
 {
 	Memory memory;
@@ -99,10 +99,10 @@ static void reset_frees_queued_transmits_once(kern::kunit::Test &test)
 	EXPECT_EQ(memory.be16(transmit_entry(0)), static_cast<u16>(wire::TransmitFlags::unused));
 	EXPECT_FALSE(ring.finished(slot));
 	for (u32 i = 0; i < 3; i++) {
-		ASSERT_TRUE(ring.take_back(slot));
+		ASSERT_TRUE(ring.reclaim(slot));
 		EXPECT_EQ(slot, i);
 	}
-	EXPECT_FALSE(ring.take_back(slot));
+	EXPECT_FALSE(ring.reclaim(slot));
 	EXPECT_TRUE(ring.empty());
 }
 
@@ -115,7 +115,7 @@ static void invalid_receive_descriptors_are_rejected(kern::kunit::Test &test)
 	ReceiveRing ring;
 	ring.attach(memory.window(0, transmit_at), memory.window(word_at, sizeof(u32)), 250);
 	ASSERT_OK(ring.allocate(device.native(), room));
-	ring.give_all();
+	ring.post_all();
 	for (u32 i = 0; i < wire::receive_entries; i++) {
 		EXPECT_EQ(memory.be16(i * wire::receive::size),
 			  static_cast<u16>(wire::ReceiveFlags::ready));
@@ -158,11 +158,11 @@ static void waiting_for_an_unresponsive_card_times_out(kern::kunit::Test &test)
 	Memory memory;
 	ReceiveRing ring;
 	ring.attach(memory.window(0, transmit_at), memory.window(word_at, sizeof(u32)), 0);
-	EXPECT_ERROR(ring.quiet(), -EIO);
+	EXPECT_ERROR(ring.quiesce(), -EIO);
 	EXPECT_EQ(memory.be16(word_at), 0x8000u);
 }
 
-/* The required contents of the shared page. Each word is wrong once. */
+/* The required contents of the register page. The test makes each word wrong in turn. */
 static void invalid_shared_pages_are_rejected(kern::kunit::Test &test)
 {
 	Memory memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Unsolicited messages of the Ammasso 1100, in its event queue: offsets in the message. */
+/* Unsolicited messages of the Ammasso 1100 in its event queue: offsets in the message. */
 #pragma once
 
 #include "verbs.hpp"
@@ -65,14 +65,14 @@ enum class ResourceType : uint32_t {
 
 namespace event
 {
-inline constexpr size_t user_context = 0x10; /* the resource's */
+inline constexpr size_t user_context = 0x10; /* context of the resource */
 inline constexpr size_t resource_type = 0x18;
 inline constexpr size_t resource = 0x1c;
 inline constexpr size_t qp_state = 0x20; /* state of the QP after the event */
 inline constexpr size_t size = 0x24;
 } // namespace event
 
-/* Addresses and ports are in the network's order, as all numbers here. */
+/* Addresses and ports are in network byte order, as all numbers here. */
 namespace connect_result
 {
 inline constexpr size_t local_address = 0x24;

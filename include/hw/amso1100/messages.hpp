@@ -11,7 +11,10 @@
 namespace hw::amso1100
 {
 
-/* Shared fields of a queue in the card's memory: the index that the host writes, and a CQ's. */
+/*
+ * Shared fields of a queue in the card's memory: the index that the host writes, and the fields of
+ * a CQ.
+ */
 namespace shared
 {
 inline constexpr size_t armed = 2;
@@ -20,7 +23,7 @@ inline constexpr size_t index = 8;
 inline constexpr size_t size = 64;
 } // namespace shared
 
-/* The fixed queues: requests, replies, events. Hints contain these indices. */
+/* The fixed queues: requests, replies and events. Hints contain these indices. */
 enum class Queue : uint32_t {
 	requests = 0,
 	replies = 1,
@@ -96,14 +99,14 @@ enum class Status : uint8_t {
 	address_in_use = 62,
 	address_not_available = 63,
 	network_unreachable = 65,
-	connection_reset = 67, /* status of a connect: rejected */
+	connection_reset = 67, /* as the result of a connect: rejected */
 	connection_timed_out = 69,
 	connection_refused = 70,
 	host_unreachable = 71,
 	invalid_send_sgl_depth = 72,
 	invalid_receive_sgl_depth = 73,
 	invalid_write_sgl_depth = 74,
-	pending = 98, /* status of a posted work request, without a reply */
+	pending = 98, /* a posted work request that has not completed */
 };
 
 /* The header of every message. */
@@ -111,11 +114,11 @@ namespace header
 {
 inline constexpr size_t id = 4;
 inline constexpr size_t result = 5;
-inline constexpr size_t context = 8; /* 0: no reply */
+inline constexpr size_t context = 8; /* 0: the sender expects no reply */
 inline constexpr size_t size = 16;
 } // namespace header
 
-/* Addresses in host memory: words of 16 bits, and pools of messages. */
+/* Addresses in host memory: of 16-bit words, and of message pools. */
 namespace init
 {
 inline constexpr size_t hint_count = 0x10;

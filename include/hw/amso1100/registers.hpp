@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The Ammasso 1100's registers and its Ethernet rings: shared by its model (tools/cards/amso1100)
- * and its driver (hw/amso1100).
+ * The Ammasso 1100's registers and its Ethernet rings, for its model (tools/cards/amso1100) and its
+ * driver (hw/amso1100).
  *
- * BAR 0 is little-endian. All of BAR 4 is big-endian. In the host's memory, only the header before
- * a received frame is little-endian.
+ * BAR 0 is little-endian. All of BAR 4 is big-endian. In host memory, only the header before a
+ * received frame is little-endian.
  */
 #pragma once
 
@@ -17,32 +17,36 @@ namespace hw::amso1100
 inline constexpr uint16_t pci_vendor_id = 0x18b8;
 inline constexpr uint16_t pci_device_id = 0xb001;
 
-/* The least that a driver accepts, and what there is. Nothing is known of what BAR 2 was for. */
+/*
+ * The sizes of the BARs, which are also the minimum for a driver. The purpose of BAR 2 on the real
+ * board is unknown.
+ */
 inline constexpr uint64_t bar0_size = 16 << 10;
 inline constexpr uint64_t bar2_size = 2 << 20;
 inline constexpr uint64_t bar4_size = 256 << 20;
 
 /*
- * The board has a pin alone. The emulated one has messages as well (MSI-X), one for each function,
- * for drivers that want them; their table and their pending bits are in BAR 2.
+ * The real board has only an interrupt pin. The emulated one also supports MSI-X, with one vector
+ * for each function. The MSI-X table and pending bits are in BAR 2.
  */
 enum class Vector : uint8_t { network, rnic };
 inline constexpr unsigned int vectors = 2;
 inline constexpr uint32_t vector_table = 0;
 inline constexpr uint32_t pending_vectors = 0x1000;
 
-/* BAR 0, 32 bits each. */
+/* BAR 0: registers of 32 bits. */
 namespace reg
 {
 inline constexpr size_t hisr = 0x0000;
-inline constexpr size_t disr = 0x0004; /* the RNIC has pushed hints; cleared by writing ones */
+inline constexpr size_t disr = 0x0004; /* the RNIC has queued hints; cleared by writing ones */
 inline constexpr size_t himr = 0x0008;
 inline constexpr size_t dimr = 0x000c;
-inline constexpr size_t nisr0 = 0x0010; /* the Ethernet function's; cleared by writing ones */
+/* status of the Ethernet function; cleared by writing ones */
+inline constexpr size_t nisr0 = 0x0010;
 inline constexpr size_t nisr1 = 0x0014;
-inline constexpr size_t nimr0 = 0x0018; /* ones mask */
+inline constexpr size_t nimr0 = 0x0018; /* ones mask interrupts */
 inline constexpr size_t nimr1 = 0x001c;
-inline constexpr size_t idis = 0x0020; /* not 0: the pin is silent, for both functions */
+inline constexpr size_t idis = 0x0020; /* not 0: the pin is disabled for both functions */
 inline constexpr size_t host_hint = 0x0100;
 inline constexpr size_t adapter_hint = 0x2000;
 } // namespace reg
@@ -52,21 +56,21 @@ inline constexpr uint32_t nisr_receive = 1u << 8;
 inline constexpr uint32_t nisr_transmit = 1u << 17;
 inline constexpr uint32_t hint_none = 1u << 31; /* host_hint: empty; adapter_hint: full */
 
-/* BAR 4. Offsets that the card names count from the register page. */
+/* BAR 4. Offsets that the card reports are relative to the register page. */
 inline constexpr uint64_t page_base = 0x10000;
 inline constexpr uint64_t receive_ring = 0x08000000;
 inline constexpr uint64_t transmit_ring = 0x08001000;
 inline constexpr uint64_t receive_index = 0x08001ffc;
 inline constexpr uint64_t rings_end = 0x08002000;
 
-/* Address in the card's own address space, by which the register page refers to descriptors. */
+/* Addresses in the card's own address space, by which the register page refers to descriptors. */
 inline constexpr uint32_t receive_ring_address = 0xffffc000;
 inline constexpr uint32_t transmit_ring_address = 0xffffd000;
 
 /* The register page: offsets in it. */
 namespace page
 {
-inline constexpr size_t magic = 0x00; /* "CEPHEUS", and 0 */
+inline constexpr size_t magic = 0x00; /* "CEPHEUS" and a zero byte */
 inline constexpr size_t version = 0x08;
 inline constexpr size_t ivn = 0x0c;
 inline constexpr size_t window_size = 0x10;
@@ -82,8 +86,8 @@ inline constexpr size_t q2_q_size = 0x34;
 inline constexpr size_t q2_msg_size = 0x38;
 inline constexpr size_t q2_pool_start = 0x3c;
 inline constexpr size_t q2_shared = 0x40;
-inline constexpr size_t host_address = 0x4c; /* six bytes: of the Ethernet function */
-inline constexpr size_t rdma_address = 0x54; /* address of the card's own stack */
+inline constexpr size_t host_address = 0x4c; /* six bytes: the address of the Ethernet function */
+inline constexpr size_t rdma_address = 0x54; /* address of the card's own network stack */
 inline constexpr size_t next_transmit = 0x68;
 inline constexpr size_t next_receive = 0x6c;
 inline constexpr size_t size = 0x74;
@@ -105,7 +109,7 @@ namespace transmit
 {
 inline constexpr size_t flags = 0;
 inline constexpr size_t length = 2;
-inline constexpr size_t address = 4; /* 64 bits, on a multiple of four */
+inline constexpr size_t address = 4; /* 64 bits, a multiple of four */
 inline constexpr size_t size = 12;
 } // namespace transmit
 static_assert(transmit_ring + transmit_entries * transmit::size == receive_index);
@@ -129,7 +133,8 @@ inline constexpr size_t size = 16;
 static_assert(receive_ring + receive_entries * receive::size == transmit_ring);
 
 /*
- * Written with the index: forget every buffer. The card answers by its own index, without the bit.
+ * Written with the index, this bit makes the card forget all buffers. The card responds by writing
+ * its own index, without the bit.
  */
 inline constexpr uint32_t receive_quiesce = 1u << 31;
 
@@ -139,9 +144,9 @@ enum class ReceiveStatus : uint16_t {
 	overflow = 2,
 };
 
-/* Precedes a received frame in the host's memory. Little-endian. */
+/* Precedes a received frame in host memory. Little-endian. */
 struct ReceiveHeader {
-	uint16_t flags; /* ReceiveFlags::done, written last */
+	uint16_t flags; /* ReceiveFlags::done; written last */
 	uint16_t status;
 	uint16_t length; /* length of the frame, without this header and without the FCS */
 	uint16_t reserved;

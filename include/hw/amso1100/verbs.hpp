@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The Ammasso 1100's requests about completion queues, queue pairs, memory and connections, and
- * their replies: offsets in the message. The first sixteen bytes are the header, and the next four,
- * unless stated otherwise, the RNIC's handle.
+ * their replies: offsets in the message. The first sixteen bytes are the header. Unless stated
+ * otherwise, the RNIC's handle is in the next four.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace hw::amso1100
 {
 
-/* Range of queue indices, and their position in the second word of a hint. */
+/* The range of queue indices, and their position in the second word of a hint. */
 inline constexpr uint32_t least_queue_index = 3;
 inline constexpr uint32_t most_queue_index = 32767;
 inline constexpr unsigned hint_index_shift = 16;
@@ -20,19 +20,19 @@ inline constexpr unsigned hint_index_shift = 16;
 inline constexpr size_t object_handle = 0x14;
 inline constexpr size_t object_request_size = 0x18;
 
-/* In place of a state or number that is not to be changed. */
+/* Value for a state or number that must not change. */
 inline constexpr uint32_t no_change = 0xffffffff;
 
 inline constexpr unsigned completion_slot_size = 64;
 
 namespace cq_create
 {
-inline constexpr size_t producer_word = 0x10; /* an address, of 16 bits */
+inline constexpr size_t producer_word = 0x10; /* address of a 16-bit word */
 inline constexpr size_t user_context = 0x18;
-inline constexpr size_t pool = 0x20; /* an address */
+inline constexpr size_t pool = 0x20; /* an address in host memory */
 inline constexpr size_t rnic_handle = 0x28;
 inline constexpr size_t slot_size = 0x2c;
-inline constexpr size_t depth = 0x30; /* one more than there is room for */
+inline constexpr size_t depth = 0x30; /* one more than the number of entries */
 inline constexpr size_t size = 0x34;
 inline constexpr size_t reply_index = 0x10;
 inline constexpr size_t reply_shared = 0x14; /* offset from the register page */
@@ -42,7 +42,7 @@ inline constexpr size_t reply_size = 0x1c;
 
 /* Values in a CQ's shared structure (messages.hpp). */
 inline constexpr uint8_t armed_yes = 0x01;
-inline constexpr uint8_t armed_wait = 0x80; /* until pending completions are written */
+inline constexpr uint8_t armed_wait = 0x80; /* until pending completions have been written */
 enum class Notification : uint8_t {
 	none = 1,
 	next = 2,
@@ -57,7 +57,7 @@ inline constexpr size_t user_context = 0x20;
 inline constexpr size_t rnic_handle = 0x28;
 inline constexpr size_t sq_cq = 0x2c;
 inline constexpr size_t rq_cq = 0x30;
-inline constexpr size_t sq_depth = 0x34; /* one more than there is room for */
+inline constexpr size_t sq_depth = 0x34; /* one more than the number of entries */
 inline constexpr size_t rq_depth = 0x38;
 inline constexpr size_t srq = 0x3c;
 inline constexpr size_t srq_limit = 0x40;
@@ -78,7 +78,7 @@ inline constexpr size_t reply_ord = 0x24;
 inline constexpr size_t reply_ird = 0x28;
 inline constexpr size_t reply_sq_slot_size = 0x2c;
 inline constexpr size_t reply_sq_index = 0x30;
-inline constexpr size_t reply_sq_start = 0x34; /* shared structure, then the slots */
+inline constexpr size_t reply_sq_start = 0x34; /* the shared fields, followed by the slots */
 inline constexpr size_t reply_rq_slot_size = 0x38;
 inline constexpr size_t reply_rq_index = 0x3c;
 inline constexpr size_t reply_rq_start = 0x40;
@@ -89,10 +89,10 @@ inline constexpr size_t reply_size = 0x48;
 namespace qp_flag
 {
 inline constexpr uint32_t rdma_read = 0x01;
-inline constexpr uint32_t rdma_write = 0x02; /* the peer may write here */
+inline constexpr uint32_t rdma_write = 0x02; /* the peer may write to this QP's memory */
 inline constexpr uint32_t bind = 0x04;
 inline constexpr uint32_t zero_stag = 0x08;
-inline constexpr uint32_t read_response = 0x20; /* the peer may read here */
+inline constexpr uint32_t read_response = 0x20; /* the peer may read this QP's memory */
 } // namespace qp_flag
 
 enum class QpState : uint32_t {
@@ -126,7 +126,7 @@ inline constexpr size_t reply_size = 0x38;
 
 inline constexpr unsigned most_private_data = 200;
 
-/* No reply: what became of it an event says. */
+/* No reply: an event reports the result. */
 namespace qp_connect
 {
 inline constexpr size_t qp_handle = 0x14;
@@ -136,7 +136,7 @@ inline constexpr size_t private_length = 0x20;
 inline constexpr size_t private_data = 0x24;
 } // namespace qp_connect
 
-/* Rights and kinds of memory. */
+/* Access rights and kinds of memory. */
 namespace mr_flag
 {
 inline constexpr uint32_t remote = 0x001;
@@ -149,13 +149,13 @@ inline constexpr uint32_t remote_write = 0x040;
 inline constexpr uint32_t bind = 0x080;
 } // namespace mr_flag
 
-/* A page list is an array of addresses; its length is a count of them. */
+/* A page list is an array of addresses. Its length is the number of addresses. */
 namespace mr_register
 {
 inline constexpr size_t va = 0x10;
 inline constexpr size_t rnic_handle = 0x18;
 inline constexpr size_t flags = 0x1c; /* 16 bits */
-inline constexpr size_t key = 0x1e;   /* a byte: the lowest of the STag */
+inline constexpr size_t key = 0x1e;   /* one byte: the lowest byte of the STag */
 inline constexpr size_t pd = 0x20;
 inline constexpr size_t total_pages = 0x24;
 inline constexpr size_t page_size = 0x28;
@@ -169,7 +169,7 @@ inline constexpr size_t reply_stag = 0x14;
 inline constexpr size_t reply_size = 0x18;
 } // namespace mr_register
 
-/* Answered, unless it is the last, by nothing. */
+/* Only the last of these messages has a reply. */
 namespace mr_page_list
 {
 inline constexpr size_t flags = 0x14;
@@ -204,7 +204,7 @@ inline constexpr size_t reply_port = 0x14;
 inline constexpr size_t reply_size = 0x18;
 } // namespace listen_create
 
-/* The endpoint is that of the event that reported the request. */
+/* The endpoint is that of the event that has reported the request. */
 namespace request_accept
 {
 inline constexpr size_t qp_handle = 0x14;

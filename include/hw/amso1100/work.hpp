@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The Ammasso 1100's work requests, and the completions of its queues: offsets in a slot. The first
- * sixteen bytes of a slot are the message header.
+ * The Ammasso 1100's work requests and completions: offsets in a slot. The first sixteen bytes of a
+ * slot are the message header.
  */
 #pragma once
 
@@ -94,10 +94,10 @@ namespace receive_request
 inline constexpr size_t sges = 0x10;
 } // namespace receive_request
 
-/* An entry of a completion queue, in a slot of completion_slot_size. */
+/* An entry of a completion queue, in a slot of completion_slot_size bytes. */
 namespace completion
 {
-inline constexpr size_t qp_context = 0x10; /* 0: void */
+inline constexpr size_t qp_context = 0x10; /* 0: the entry is invalid */
 inline constexpr size_t qp_state = 0x18;
 inline constexpr size_t qp_handle = 0x1c;
 inline constexpr size_t bytes = 0x20; /* length of a received message */

@@ -42,7 +42,7 @@ def leave(node1, node2, going, address):
     """If the driver is unbound while connections are set up and torn down, the connecting guest gets an error. After it is bound again,
     connections work."""
     before = rnic.said(node2)["connections"]
-    connecting = node1.spawn(f"echo connect a=10 b=3 c=0 d=2 port=7174 count=1000 patience=5000 > {TALK}")
+    connecting = node1.spawn(f"echo connect a=10 b=3 c=0 d=2 port=7174 count=1000 timeout_ms=5000 > {TALK}")
     node2.wait_for(f"[ $(sed 's/.*connections=//; s/ .*//' {TALK}) -ge {before + 3} ]", what="connections")
     card = going.run(f"cd {DRIVER}; ls -d 0000:*").out.strip()
     going.run(f"echo {card} > {DRIVER}/unbind", timeout=60)

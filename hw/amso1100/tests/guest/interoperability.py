@@ -47,7 +47,7 @@ class Pair:
             serving = self.theirs.spawn(f"rping -s -S {SIZE} -a 10.2.0.2")
             self.theirs.wait_for("ss -ltn | grep -q '10.2.0.2:7174 '", timeout=20, what="rping to listen")
             with capture(self.lab, self.fabric, "node1/eth0") as file:
-                asked = rnic.talk(self.ours, "10.2.0.2", f"count={count} size={SIZE} patience=10000", timeout=120, check=False)
+                asked = rnic.talk(self.ours, "10.2.0.2", f"count={count} size={SIZE} timeout_ms=10000", timeout=120, check=False)
             files.append(file)
             good = rnic.said(self.ours)["good"]
             serving.kill()

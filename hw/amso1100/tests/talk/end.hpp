@@ -11,11 +11,13 @@ namespace talk
 {
 
 constexpr u32 memory_bytes = 256 << 10;
-constexpr unsigned int patience_ms = 60000;
-/* Requests that may be posted at a time. */
+constexpr unsigned int default_wait_ms = 60000;
+/* Maximum number of outstanding requests. */
 constexpr u32 send_depth = 64, receive_depth = 320;
 
-/* A message, big-endian: address and key of memory. From the server it means completion. */
+/*
+ * A message, big-endian: the address and the key of memory. From the server, it means completion.
+ */
 struct Note {
 	u64 address;
 	u32 key;
@@ -30,7 +32,7 @@ struct Note {
 };
 static_assert(sizeof(Note) == 16);
 
-/* One end of a connection: an id, a QP, and memory. */
+/* One end of a connection: an ID, a QP, and memory. */
 class End
 {
 public:
@@ -42,7 +44,7 @@ public:
 		rdma_disconnect(id);
 		rdma_destroy_qp(id);
 		/*
-		 * The removal of a device waits for its IDs, and not for its other objects, so
+		 * The removal of a device waits for its IDs, but not for its other objects, so
 		 * these are destroyed first.
 		 */
 		all = {};
@@ -111,7 +113,7 @@ public:
 	/* Waits for the next completion, which must be successful. */
 	kern::Result<ib_wc_opcode> next()
 	{
-		const auto deadline = kern::Deadline::in_ms(patience);
+		const auto deadline = kern::Deadline::in_ms(wait_ms);
 		for (;;) {
 			ib_wc wc;
 			if (cq->poll(1, &wc) == 1) {
@@ -158,7 +160,7 @@ public:
 	kern::Atomic<u32> event{~0u};
 	int status = 0;
 
-	unsigned int patience = patience_ms;
+	unsigned int wait_ms = default_wait_ms;
 	/* Completions are polled without pauses. */
 	bool spins = false;
 	rdma_cm_id *id;
@@ -178,7 +180,7 @@ private:
 		return {};
 	}
 
-	/* Completions that have not been waited for yet, of sends and of receives. */
+	/* Completions of sends and of receives that have not been waited for. */
 	u32 seen_[2] = {0, 0};
 };
 

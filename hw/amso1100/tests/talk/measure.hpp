@@ -39,7 +39,7 @@ constexpr u8 mark(u32 round)
 inline kern::Result<> wait_for_mark(End &end, u32 size, u32 round)
 {
 	const u8 *const last = end.memory.as<u8>() + size - 1;
-	const auto deadline = kern::Deadline::in_ms(end.patience);
+	const auto deadline = kern::Deadline::in_ms(end.wait_ms);
 	while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != mark(round)) {
 		kern::cond_resched();
 		if (deadline.passed())

@@ -158,7 +158,7 @@ public:
 	}
 	static kern::Result<> wait(End &end, rdma_cm_event_type type)
 	{
-		if (!end.changed.wait_for(end.patience,
+		if (!end.changed.wait_for(end.wait_ms,
 					  [&] { return end.event.load_acquire() != ~0u; }))
 			return kern::Error{-ETIMEDOUT};
 		const u32 event = end.event.exchange(~0u);
@@ -172,7 +172,7 @@ public:
 	/* Connects. @ns is set to the time from the call to the event. */
 	static kern::Result<> connect(End &end, const Arguments &arguments, u64 &ns)
 	{
-		end.patience = static_cast<unsigned int>(arguments.number("patience", patience_ms));
+		end.wait_ms = static_cast<unsigned int>(arguments.number("timeout_ms", default_wait_ms));
 		rdma_sockaddr to{};
 		to.in.family = RDMA_AF_INET;
 		to.in.port = static_cast<u16>(arguments.number("port"));
@@ -279,9 +279,9 @@ private:
 	kern::Result<> connect(const Arguments &arguments)
 	{
 		const u32 count = static_cast<u32>(arguments.number("count", 1));
-		const auto patience =
-			static_cast<unsigned int>(arguments.number("patience", patience_ms));
-		auto deadline = kern::Deadline::in_ms(patience);
+		const auto wait_ms =
+			static_cast<unsigned int>(arguments.number("timeout_ms", default_wait_ms));
+		auto deadline = kern::Deadline::in_ms(wait_ms);
 		while (good_ < count) {
 			auto end = KERN_TRY(kern::make<End>(kern::Gfp::kernel));
 			u64 ns;
@@ -293,7 +293,7 @@ private:
 			KERN_TRY(Client::disconnect(*end));
 			ns_ += ns;
 			good_++;
-			deadline = kern::Deadline::in_ms(patience);
+			deadline = kern::Deadline::in_ms(wait_ms);
 		}
 		return {};
 	}
