@@ -67,9 +67,9 @@ kern::Result<> Device::start_rnic(const kern::Mmio &page)
 	const u64 bytes = page_.window_size < most ? page_.window_size : most;
 	const QueueLayout layout = KERN_TRY(read_queue_layout(page, bytes));
 	window_ = KERN_TRY(pci_.map_bar(4, wire::page_base, bytes));
-	rnic_ = KERN_TRY(kern::make<Rnic>(
-		kern::Gfp::kernel,
-		Rnic::Parts{pci_.dev(), &registers_, &window_, &page_, layout, reply_timeout_ms, this}));
+	rnic_ = KERN_TRY(kern::make<Rnic>(kern::Gfp::kernel,
+					  Rnic::Parts{pci_.dev(), &registers_, &window_, &page_,
+						      layout, reply_timeout_ms, this}));
 	irq_rnic_.store_release(rnic_.get());
 	KERN_TRY(rnic_->start());
 	ib_.store_release(KERN_TRY(IbDevice::create(*rnic_)));

@@ -92,7 +92,8 @@ kern::Result<> Ethernet::start()
 	 * when the interface was stopped.
 	 */
 	KERN_TRY(receives_.quiesce());
-	KERN_TRY(receives_.allocate(dma_device_, needed > min_frame_bytes ? needed : min_frame_bytes));
+	KERN_TRY(receives_.allocate(dma_device_,
+				    needed > min_frame_bytes ? needed : min_frame_bytes));
 	reclaim_transmits();
 	{
 		kern::Guard guard(lock_);

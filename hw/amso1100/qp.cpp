@@ -91,17 +91,17 @@ kern::Result<> Qp::use_create_reply(const Message &message)
 {
 	namespace at = wire::qp_create;
 	KERN_TRY(set_up_ring(sq_, message, at::reply_sq_depth, at::reply_sq_slot_size,
-			   at::reply_sq_index, at::reply_sq_start, send_bytes(sq_.max_sge)));
+			     at::reply_sq_index, at::reply_sq_start, send_bytes(sq_.max_sge)));
 	return set_up_ring(rq_, message, at::reply_rq_depth, at::reply_rq_slot_size,
-			 at::reply_rq_index, at::reply_rq_start, receive_bytes(rq_.max_sge));
+			   at::reply_rq_index, at::reply_rq_start, receive_bytes(rq_.max_sge));
 }
 
 /*
  * Validates the reply's description of a ring, and maps the ring. The card must provide exactly the
  * requested number of slots, at which the indices wrap. Errors: EPROTO.
  */
-kern::Result<> Qp::set_up_ring(WorkRing &ring, const Message &reply, size_t depth_at, size_t bytes_at,
-			     size_t index_at, size_t start_at, u32 least_bytes)
+kern::Result<> Qp::set_up_ring(WorkRing &ring, const Message &reply, size_t depth_at,
+			       size_t bytes_at, size_t index_at, size_t start_at, u32 least_bytes)
 {
 	const u32 depth = reply.get<u32>(depth_at);
 	const u32 start = reply.get<u32>(start_at);

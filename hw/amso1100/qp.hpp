@@ -96,8 +96,8 @@ public:
 private:
 	kern::Result<> use_create_reply(const Message &message);
 	kern::Result<> set_up_ring(WorkRing &ring, const Message &reply, size_t depth_at,
-				 size_t bytes_at, size_t index_at, size_t start_at,
-				 u32 least_bytes);
+				   size_t bytes_at, size_t index_at, size_t start_at,
+				   u32 least_bytes);
 	kern::Result<> request_state(u32 state, u32 ord = wire::no_change,
 				     u32 ird = wire::no_change);
 	/* Closes the stream abruptly, and flushes all posted requests. */

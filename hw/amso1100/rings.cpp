@@ -100,7 +100,8 @@ void ReceiveRing::post_all()
 	for (u32 i = 0; i < wire::receive_entries; i++) {
 		const u32 index = (index_ + i) % wire::receive_entries;
 		write_be16(ring_, entry(index) + wire::receive::count, 0);
-		write_be16(ring_, entry(index) + wire::receive::length, static_cast<u16>(capacity_));
+		write_be16(ring_, entry(index) + wire::receive::length,
+			   static_cast<u16>(capacity_));
 		ring_.write_be64(entry(index) + wire::receive::address, buffers_[index].address());
 		post(index);
 	}

@@ -297,7 +297,7 @@ void Adapter<Card>::check_health()
 					       word);
 			});
 		card_failed(error == removed_card ? "the card does not answer"
-					    : "the card reports an internal error");
+						  : "the card reports an internal error");
 		return;
 	}
 	health_work_.queue(health_interval_ms);

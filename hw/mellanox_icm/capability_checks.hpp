@@ -34,7 +34,8 @@ kern::Result<> check_common(const Capabilities &cap, const u8 *mailbox)
 	if (cap.num_ports < 1 || cap.num_ports > 2)
 		return report_invalid("number of ports", cap.num_ports);
 	if (Layout::log_min_page_size.get(mailbox) > 12)
-		return report_invalid("log2 of the smallest page", Layout::log_min_page_size.get(mailbox));
+		return report_invalid("log2 of the smallest page",
+				      Layout::log_min_page_size.get(mailbox));
 	if (!cap.uar_bytes)
 		return report_invalid("log2 of the UAR size", Layout::log_uar_size.get(mailbox));
 	// Work requests are counted in 16 bits, and contexts have 4 bits for log2 of the size.

@@ -108,7 +108,7 @@ public:
 		return capacity;
 	}
 	kern::Result<kern::BudgetCharge> reserve_completion_entries(unsigned int vector, u32 events,
-							      bool for_program)
+								    bool for_program)
 	{
 		return reserve_entries(completion(vector), events, for_program);
 	}
@@ -170,7 +170,8 @@ public:
 
 private:
 	static constexpr u32 reserve(u32 entries) { return entries / 16; }
-	static kern::Result<kern::BudgetCharge> reserve_entries(Eq &eq, u32 events, bool for_program)
+	static kern::Result<kern::BudgetCharge> reserve_entries(Eq &eq, u32 events,
+								bool for_program)
 	{
 		return eq.budget().take(events, for_program ? reserve(eq.budget().limit()) : 0);
 	}

@@ -323,7 +323,8 @@ kern::Result<> HcaBase<Own, Cq, Eq, QpEntry>::start_events(u64 events)
 {
 	// The driver's own events are completions of commands and port events.
 	KERN_TRY(events_.reserve_own_entries(CommandInterface::max_slots +
-				       static_cast<Own &>(*this).num_ports() * max_port_events));
+					     static_cast<Own &>(*this).num_ports() *
+						     max_port_events));
 	KERN_TRY(commands_->execute({.opcode = hw::mellanox_icm::Opcode::map_eq,
 				     .in_modifier = async_eq().number(),
 				     .in_param = events}));

@@ -365,8 +365,9 @@ int CommonMethods<Verbs>::query_device(Hca &hca, ib_device_attr &attr)
 	attr.max_qp = objects(hca.qpns(), async_entries / qp_events);
 	attr.max_send_sge = static_cast<int>(cap.max_sq_sge);
 	attr.max_recv_sge = static_cast<int>(cap.max_rq_sge);
-	attr.max_cq = objects(hca.cqns(),
-			      async_entries < completion_entries / 2 ? async_entries : completion_entries / 2);
+	attr.max_cq = objects(hca.cqns(), async_entries < completion_entries / 2
+						  ? async_entries
+						  : completion_entries / 2);
 	attr.max_cqe = (1 << cap.log_max_cq_size) - 1;
 	attr.max_mr = objects(hca.mpts());
 	attr.max_pd = objects(hca.pdns());

@@ -139,7 +139,8 @@ kern::Result<PortCapabilities> parse_port_capabilities(const u8 *mailbox)
 		return report_invalid("the port's largest MTU", port.max_mtu);
 	// In address paths, indices of GIDs and of P_Keys have seven bits.
 	if (port.gids > 128 || port.pkeys > 128)
-		return report_invalid("the port's table sizes", port.gids > 128 ? port.gids : port.pkeys);
+		return report_invalid("the port's table sizes",
+				      port.gids > 128 ? port.gids : port.pkeys);
 	return port;
 }
 

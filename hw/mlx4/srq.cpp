@@ -57,8 +57,8 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 		max_sge_ = cap.max_rq_sge - 1;
 	KERN_TRY(udata ? use_user_ring(*udata) : create_kernel_ring());
 
-	event_capacity_ =
-		KERN_TRY(hca_.events().reserve_async_entries(mellanox_icm::srq_events, verbs_.res.user));
+	event_capacity_ = KERN_TRY(
+		hca_.events().reserve_async_entries(mellanox_icm::srq_events, verbs_.res.user));
 	number_ = KERN_TRY(Number::create(hca_.srqns()));
 	protection_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::cmpt_srq), number()));
 	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::srqc), number()));

@@ -112,8 +112,9 @@ kern::Result<Capabilities> parse_capabilities(const u8 *mailbox)
 	// bits.
 	if (cap.port.gids > wire::AddressVector::gids_per_port || cap.port.pkeys > 128)
 		return report_invalid("the ports' table sizes",
-			      cap.port.gids > wire::AddressVector::gids_per_port ? cap.port.gids
-										 : cap.port.pkeys);
+				      cap.port.gids > wire::AddressVector::gids_per_port
+					      ? cap.port.gids
+					      : cap.port.pkeys);
 	if (!cap.has(wire::dev_lim_flag::rc) || !cap.has(wire::dev_lim_flag::ud))
 		return report_invalid("capability flags", cap.flags);
 	if (cap.log_max_cq_size < 4 || cap.log_max_cq_size > 24)

@@ -41,8 +41,7 @@ u32 user_entries(u32 requests)
 
 u32 user_stride(u32 bytes)
 {
-	return kern::log2_ceil(bytes) < min_log_stride ? min_log_stride
-							 : kern::log2_ceil(bytes);
+	return kern::log2_ceil(bytes) < min_log_stride ? min_log_stride : kern::log2_ceil(bytes);
 }
 
 } // namespace
@@ -132,15 +131,16 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 			return kern::Error{-EINVAL};
 		const u32 sges = want.max_recv_sge ? want.max_recv_sge : 1;
 		const u32 bytes = sizeof(wire::WqeNext) + sges * sizeof(wire::WqeData);
-		const u32 max_bytes = cap.max_rq_wqe_bytes < wire::wqe_bytes_max ? cap.max_rq_wqe_bytes
-									    : wire::wqe_bytes_max;
+		const u32 max_bytes = cap.max_rq_wqe_bytes < wire::wqe_bytes_max
+					      ? cap.max_rq_wqe_bytes
+					      : wire::wqe_bytes_max;
 		if (bytes > max_bytes)
 			return kern::Error{-EINVAL};
 		plan.log_rq_stride =
 			log_of(bytes) < min_log_stride ? min_log_stride : log_of(bytes);
 		plan.log_rq_size = log_of(want.max_recv_wr);
-		const u32 stride =
-			(1u << plan.log_rq_stride) < max_bytes ? 1u << plan.log_rq_stride : max_bytes;
+		const u32 stride = (1u << plan.log_rq_stride) < max_bytes ? 1u << plan.log_rq_stride
+									  : max_bytes;
 		plan.max_recv_sge = (stride - sizeof(wire::WqeNext)) / sizeof(wire::WqeData);
 		if (plan.max_recv_sge > cap.max_rq_sge)
 			plan.max_recv_sge = cap.max_rq_sge;

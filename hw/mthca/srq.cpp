@@ -76,8 +76,8 @@ kern::Result<> Srq::start(ib_srq_init_attr &attr, ib_udata *udata)
 	max_sge_ = ((1u << log_stride_) - sizeof(wire::WqeNext)) / sizeof(wire::WqeData);
 	if (max_sge_ > cap.max_rq_sge)
 		max_sge_ = cap.max_rq_sge;
-	event_capacity_ =
-		KERN_TRY(hca_.events().reserve_async_entries(mellanox_icm::srq_events, verbs_.res.user));
+	event_capacity_ = KERN_TRY(
+		hca_.events().reserve_async_entries(mellanox_icm::srq_events, verbs_.res.user));
 	number_ = KERN_TRY(Number::create(hca_.srqns()));
 	context_ = KERN_TRY(IcmHold::create(hca_.table(IcmRegion::srqc), number()));
 

@@ -80,7 +80,8 @@ kern::Result<UserRecord> UserRecord::create(UserContext &context, u64 page_addre
 			bus = address;
 			return false;
 		});
-		KERN_TRY(map_program_page(context.hca_.commands(), context.icm_address(number), bus));
+		KERN_TRY(map_program_page(context.hca_.commands(), context.icm_address(number),
+					  bus));
 		page.memory = std::move(memory);
 	}
 	page.users++;

@@ -104,7 +104,8 @@ kern::Result<> Connected::make()
 	resources_.srq = KERN_TRY(own(ib_create_srq(resources_.pd, &srq)));
 	KERN_TRY(active_.allocate(resources_));
 	passive_.set_resources(resources_);
-	return receive_.fill(dev_, resources_.device, resources_.srq, resources_.pd->local_dma_lkey);
+	return receive_.fill(dev_, resources_.device, resources_.srq,
+			     resources_.pd->local_dma_lkey);
 }
 
 void Connected::unmake()
@@ -121,7 +122,8 @@ kern::Result<> Connected::run()
 {
 	without_delay_.store_release(false);
 	enable();
-	const int armed = ib_req_notify_cq(resources_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	const int armed =
+		ib_req_notify_cq(resources_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 	if (armed < 0) [[unlikely]]
 		return kern::Error{armed};
 	/* Schedule NAPI for the reason given in ReceiveQueue::start(). */
@@ -265,7 +267,8 @@ int Connected::poll(int budget)
 	 */
 	if (!complete_done(work))
 		return work;
-	const int armed = ib_req_notify_cq(resources_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
+	const int armed =
+		ib_req_notify_cq(resources_.cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 	if (armed > 0)
 		schedule();
 	else if (armed < 0) [[unlikely]]

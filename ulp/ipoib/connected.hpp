@@ -23,8 +23,8 @@ public:
 	 * Each state has the resources of the previous one. Documentation/ipoib.rst has a diagram.
 	 */
 	enum class State : u8 {
-		none,    /* nothing is allocated, as in datagram mode */
-		made,    /* CQ and SRQ exist; all buffers are posted to the SRQ */
+		none, /* nothing is allocated, as in datagram mode */
+		made, /* CQ and SRQ exist; all buffers are posted to the SRQ */
 		/* completions are polled; connections can be established in both directions */
 		running,
 	};

@@ -69,7 +69,7 @@ inline kern::Result<PeerData> peer_data(const ib_cm_event &event)
 	return PeerData{.receive_bytes = data.receive_bytes.value(),
 			.leaves_checksums =
 				data.extension.value() == ConnectionData::leaves_checksums};
-/* Moves a QP to INIT, with the attributes of its interface. */
+	/* Moves a QP to INIT, with the attributes of its interface. */
 }
 
 inline kern::Result<> to_init(ib_qp &qp, const ConnectionResources &resources)
@@ -80,7 +80,7 @@ inline kern::Result<> to_init(ib_qp &qp, const ConnectionResources &resources)
 	attr.port_num = resources.port_num;
 	return kern::check(ib_modify_qp(
 		&qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS));
-/* Moves a QP to RTR, with the attributes that the CM has negotiated. */
+	/* Moves a QP to RTR, with the attributes that the CM has negotiated. */
 }
 
 inline kern::Result<> to_rtr(ib_qp &qp, ib_cm_id &id)
@@ -94,7 +94,10 @@ inline kern::Result<> to_rtr(ib_qp &qp, ib_cm_id &id)
 	attr.max_dest_rd_atomic = 0;
 	attr.rq_psn = qp.qp_num & psn_mask;
 	return kern::check(ib_modify_qp(&qp, &attr, mask));
-/* Moves a QP to RTS, with the peer's retry values limited to rnr_retry_max and ack_timeout_max. */
+	/*
+	 * Moves a QP to RTS, with the peer's retry values limited to rnr_retry_max and
+	 * ack_timeout_max.
+	 */
 }
 
 inline kern::Result<> to_rts(ib_qp &qp, ib_cm_id &id)

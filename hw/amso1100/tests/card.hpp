@@ -100,8 +100,8 @@ public:
 	kern::Atomic<unsigned int> cut{0}, failures{0}, synchronized{0};
 	/* If set, the card accepts no requests. */
 	kern::Atomic<bool> holding{false};
-	u32 next_queue_index = 3;        /* index of the next queue that the card creates */
-	bool accepts_term = true;           /* the card accepts TERM */
+	u32 next_queue_index = 3;   /* index of the next queue that the card creates */
+	bool accepts_term = true;   /* the card accepts TERM */
 	u32 reply_depth_offset = 0; /* added to the depths in its replies */
 
 private:

@@ -89,7 +89,7 @@ struct MptEntry : Storage<64> {
 	static constexpr Field local_read{0x00, 10, 10};
 	/* addresses are bus addresses; there is no page list */
 	static constexpr Field physical{0x00, 9, 9};
-	static constexpr Field region{0x00, 8, 8};   /* 0 for a window */
+	static constexpr Field region{0x00, 8, 8}; /* 0 for a window */
 	static constexpr Field mem_key{0x08, 31, 0};
 	static constexpr Field pd{0x0c, 23, 0};
 	static constexpr Field64 start{0x10, 63, 0};

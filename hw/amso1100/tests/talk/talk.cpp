@@ -172,7 +172,8 @@ public:
 	/* Connects. @ns is set to the time from the call to the event. */
 	static kern::Result<> connect(End &end, const Arguments &arguments, u64 &ns)
 	{
-		end.wait_ms = static_cast<unsigned int>(arguments.number("timeout_ms", default_wait_ms));
+		end.wait_ms =
+			static_cast<unsigned int>(arguments.number("timeout_ms", default_wait_ms));
 		rdma_sockaddr to{};
 		to.in.family = RDMA_AF_INET;
 		to.in.port = static_cast<u16>(arguments.number("port"));

@@ -445,8 +445,7 @@ kern::Result<> Endpoint::delay(const Arguments &arguments, Answer &answer)
 		kern::sleep_us(20, 50);
 	}
 	const u64 complete = kern::now_ns();
-	if (!completed_.wait_for(wait_ms,
-				 [&] { return interrupts_.load_acquire() != armed_at_; }))
+	if (!completed_.wait_for(wait_ms, [&] { return interrupts_.load_acquire() != armed_at_; }))
 		return kern::Error{-ETIMEDOUT};
 	answer.add("us=%lu", (kern::now_ns() - complete) / 1000);
 	// This completion is polled last, because waiting for it may arm its CQ, whose event must

@@ -54,8 +54,7 @@ kern::Result<> Endpoint::burst(const Arguments &arguments, Answer &answer)
 kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 {
 	const u32 count = static_cast<u32>(arguments.number("count", 1000));
-	const unsigned int patience =
-		static_cast<unsigned int>(arguments.number("ms", wait_ms));
+	const unsigned int patience = static_cast<unsigned int>(arguments.number("ms", wait_ms));
 	kern::SeededRandom random(arguments.number("seed"));
 	const u32 events_before = interrupts_.load_acquire();
 	u32 received = 0, arms = 0, missed = 0, waits = 0;
