@@ -11,7 +11,7 @@ kern::Result<kern::Owned<Device>> Device::probe(kern::pci::Device pci, unsigned 
 {
 	auto device = KERN_TRY(kern::make<Device>(kern::Gfp::kernel, pci));
 	KERN_TRY(device->start());
-	KERN_TRY(device->try_out());
+	KERN_TRY(device->self_test());
 	return device;
 }
 
@@ -26,14 +26,14 @@ kern::Result<> Device::start()
 	vectors_ = KERN_TRY(kern::pci::InterruptVectors::create(pci_, 1, 1));
 	KERN_TRY(irq_.request(vectors_.irq(0), "weft_example"));
 	kern::Guard guard(lock_);
-	life_ = Life::running;
+	phase_ = Phase::running;
 	return {};
 }
 
 void Device::shutdown()
 {
 	kern::Guard guard(lock_);
-	life_ = Life::ended;
+	phase_ = Phase::ended;
 	irq_.free();
 	vectors_ = {};
 	registers_ = {};
@@ -57,7 +57,7 @@ kern::Result<> Device::send(u32 from, u32 to, u32 length)
 
 kern::Result<> Device::send_locked(u32 from, u32 to, u32 length)
 {
-	if (life_ != Life::running)
+	if (phase_ != Phase::running)
 		return kern::Error{-ENODEV};
 	wire::Request &request = queue_.as<wire::Request>()[posted_ % wire::queue_entries];
 	request.source = memory_.address() + from;
@@ -67,10 +67,10 @@ kern::Result<> Device::send_locked(u32 from, u32 to, u32 length)
 			 static_cast<u32>(wire::Status::posted), __ATOMIC_RELAXED);
 	posted_++;
 	interrupted_.reinit();
-	// The write must come after all earlier writes to memory.
+	// write64() orders the write after all earlier writes to memory.
 	registers_.write64(wire::doorbell, queue_.address() | (posted_ & wire::count_mask));
 
-	const bool interrupted = interrupted_.wait_for(patience_ms);
+	const bool interrupted = interrupted_.wait_for(timeout_ms);
 	const u32 status =
 		__atomic_load_n(reinterpret_cast<const u32 *>(&request.status), __ATOMIC_ACQUIRE);
 	if (static_cast<wire::Status>(status) == wire::Status::done) {
@@ -85,33 +85,33 @@ kern::Result<> Device::send_locked(u32 from, u32 to, u32 length)
 }
 
 /*
- * Messages of all lengths, more than the queue has entries: each arrives whole, and nothing beyond
- * it.
+ * Sends more messages than the queue has entries, of different lengths. Checks that each one is
+ * copied completely, and that the bytes after it do not change.
  */
-kern::Result<> Device::try_out()
+kern::Result<> Device::self_test()
 {
 	constexpr u32 messages = 2 * wire::queue_entries;
-	constexpr u32 there = wire::most_bytes;
+	constexpr u32 target = wire::most_bytes;
 	constexpr u8 untouched = 0xee;
 	u8 *const bytes = memory_.as<u8>();
-	const u64 begun = kern::now_ns();
+	const u64 start_ns = kern::now_ns();
 
 	for (u32 message = 0; message < messages; message++) {
 		const u32 length = wire::most_bytes - message * 31;
 		for (u32 i = 0; i < length; i++)
 			bytes[i] = static_cast<u8>(i * 7 + message);
-		__builtin_memset(bytes + there, untouched, wire::most_bytes);
-		KERN_TRY(send(0, there, length));
-		const bool whole = __builtin_memcmp(bytes, bytes + there, length) == 0;
-		if (!whole || (length < wire::most_bytes && bytes[there + length] != untouched)) {
+		__builtin_memset(bytes + target, untouched, wire::most_bytes);
+		KERN_TRY(send(0, target, length));
+		const bool complete = __builtin_memcmp(bytes, bytes + target, length) == 0;
+		if (!complete || (length < wire::most_bytes && bytes[target + length] != untouched)) {
 			kern_dev_error(pci_.dev(),
-				       "message %u of %u bytes did not arrive as it was\n", message,
+				       "message %u of %u bytes was corrupted\n", message,
 				       length);
 			return kern::Error{-EIO};
 		}
 	}
 	kern_dev_info(pci_.dev(), "%u messages in %lu us\n", messages,
-		      (kern::now_ns() - begun) / 1000);
+		      (kern::now_ns() - start_ns) / 1000);
 	return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The example device, from probe to remove: its register, its queue, its interrupt.
+// The example device from probe to remove: register, queue, interrupt.
 #pragma once
 #include <hw/example/registers.hpp>
 #include <kern/completion.hpp>
@@ -17,19 +17,18 @@ class Device
 {
 public:
 	/*
-	 * Brings the device up and sends a few messages through it. May sleep. Errors: the
-	 * kernel's; EIO if a message was changed.
+	 * Starts the device and sends a few messages through it. May sleep. Errors: those of the
+	 * kernel's functions; EIO if a message was corrupted.
 	 */
 	static kern::Result<kern::Owned<Device>> probe(kern::pci::Device pci, unsigned long data);
 	~Device() { shutdown(); }
-	/* Ends the device's DMA and interrupts; any number of times. May sleep. */
+	/* Ends the device's DMA and interrupts. May be called repeatedly. May sleep. */
 	void shutdown();
 
 	/*
-	 * Copies `length` bytes of the device's memory from one offset to another, by the device.
-	 * May sleep.
-	 * Errors: EINVAL for a length or a place that is none; ETIMEDOUT without an interrupt; EIO
-	 * of a device that fails; ENODEV after shutdown().
+	 * Lets the device copy `length` bytes of its memory from one offset to another. May sleep.
+	 * Errors: EINVAL for an invalid length or offset; ETIMEDOUT if no interrupt arrives; EIO if
+	 * the device fails; ENODEV after shutdown().
 	 */
 	kern::Result<> send(u32 from, u32 to, u32 length);
 
@@ -37,16 +36,19 @@ public:
 
 private:
 	kern::Result<> start();
-	kern::Result<> try_out();
+	kern::Result<> self_test();
 	kern::Result<> send_locked(u32 from, u32 to, u32 length) KERN_REQUIRES(lock_);
 	bool interrupt();
 
 	static constexpr u32 memory_bytes = 2 * wire::most_bytes;
-	static constexpr unsigned int patience_ms = 5000;
+	static constexpr unsigned int timeout_ms = 5000;
 
-	/* Freed from below: the interrupt first, the device's access to memory, then the memory. */
+	/*
+	 * The destructors run from the last member to the first: they free the interrupt, then end
+	 * the device's access to memory, then free the memory.
+	 */
 	kern::pci::Device pci_;
-	kern::Mutex lock_{KERN_LOCK_CLASS("weft_example")}; /* one message at a time */
+	kern::Mutex lock_{KERN_LOCK_CLASS("weft_example")}; /* held while a message is sent */
 	kern::DmaBuffer queue_;
 	kern::DmaBuffer memory_;
 	kern::pci::Enabled enabled_;
@@ -54,11 +56,11 @@ private:
 	kern::pci::InterruptVectors vectors_;
 	kern::Completion interrupted_;
 	u32 posted_ KERN_GUARDED_BY(lock_) = 0;
-	enum class Life : u8 {
+	enum class Phase : u8 {
 		starting,
 		running,
 		ended
-	} life_ KERN_GUARDED_BY(lock_) = Life::starting;
+	} phase_ KERN_GUARDED_BY(lock_) = Phase::starting;
 	kern::Irq irq_{kern::method<&Device::interrupt>, this};
 };
 

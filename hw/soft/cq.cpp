@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues. Hardware can treat a late arm in two ways (NOTIFY-06); both are implemented.
+// Completion queues. Arming a CQ that already holds completions works differently on different
+// hardware (NOTIFY-06); all variants are implemented.
 #include "device.hpp"
 
 namespace soft
@@ -14,7 +15,8 @@ CqState::CqState(ib_cq *cq, u32 vector, Ring<ib_wc> &&ring)
 CqState::~CqState()
 {
 	/*
-	 * Nothing uses this CQ any more. The members' destructors wait for events that were raised.
+	 * The QPs of this CQ have been destroyed, so no more events are raised. Wait for those that
+	 * were raised.
 	 */
 	irq_work_.wait();
 	tasklet_.cancel();
@@ -23,8 +25,8 @@ CqState::~CqState()
 }
 
 /*
- * Raises an event. The handler runs once for each event, never concurrently (LOCK-06), and not
- * within this function (LOCK-05).
+ * Raises a completion event. The handler runs once for each event, never concurrently (LOCK-06),
+ * and not within this function (LOCK-05), except with SOFT_INLINE.
  */
 void CqState::raise()
 {
@@ -81,7 +83,7 @@ bool CqState::push(const ib_wc &wc, bool solicited)
 	}
 	if (overrun_) {
 		/*
-		 * The event must not be raised here, because a method may be flushing a QP
+		 * Dispatch the event from a task: the caller may be a method that flushes a QP
 		 * (LOCK-05).
 		 */
 		overrun_work_.queue();
@@ -124,7 +126,7 @@ int CqState::poll(int count, ib_wc *wcs)
 	return polled;
 }
 
-int CqState::outlive(ib_qp &qp)
+int CqState::detach_qp(ib_qp &qp)
 {
 	int left = 0;
 
@@ -142,7 +144,7 @@ int CqState::outlive(ib_qp &qp)
 int CqState::arm(ib_cq_notify_flags flags)
 {
 	const int kind = flags & IB_CQ_SOLICITED_MASK;
-	const bool asked = flags & IB_CQ_REPORT_MISSED_EVENTS;
+	const bool report_missed = flags & IB_CQ_REPORT_MISSED_EVENTS;
 	bool fires = false, missed = false;
 
 	if (!rdma::valid_notify_flags(flags))
@@ -153,9 +155,12 @@ int CqState::arm(ib_cq_notify_flags flags)
 			failing_arms_--;
 			return arm_error_;
 		}
-		/* Late completions become visible now. */
+		/* The completions that soft_complete_late() has hidden become visible now. */
 		hidden_ = 0;
-		/* NOTIFY-07: the stronger request stays. */
+		/*
+		 * NEXT_COMP replaces an earlier SOLICITED request, but not the other way round
+		 * (NOTIFY-07).
+		 */
 		if (armed_ != IB_CQ_NEXT_COMP)
 			armed_ = kind;
 		const auto waiting = [this](size_t behind = 0) {
@@ -164,19 +169,22 @@ int CqState::arm(ib_cq_notify_flags flags)
 		};
 		switch (notify_) {
 		case SOFT_NOTIFY_FIRES:
-			/* The hardware's own business, not the driver's. */
+			/*
+			 * The hardware raises the event by itself, so the driver need not report
+			 * missed completions.
+			 */
 			fires = waiting();
 			if (fires)
 				disarm();
 			break;
 		case SOFT_NOTIFY_REPORTS:
-			if (asked) {
+			if (report_missed) {
 				missed_event_checks_.add_relaxed(1);
 				missed = waiting();
 			}
 			break;
 		case SOFT_NOTIFY_FIRES_ONCE:
-			if (asked) {
+			if (report_missed) {
 				missed_event_checks_.add_relaxed(1);
 				missed = notified_ > 0;
 			}
@@ -274,7 +282,7 @@ int resize_cq(ib_cq *cq, int cqe, ib_udata *)
 	return Cq::state(cq).resize(cqe);
 }
 
-/* There is nothing to moderate, because every event is raised at once. */
+/* Moderation has no effect: every event is raised at once. */
 int modify_cq(ib_cq *cq, u16, u16)
 {
 	return of(cq->device).fault(SOFT_MODIFY_CQ);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Datagrams of UD, SMI and GSI QPs: unicast, multicast, and along a cable (directed route).
+// Datagrams of UD, SMI and GSI QPs: unicast, multicast, and those that a directed route sends along
+// a cable.
 #include "engine.hpp"
 
 namespace soft
@@ -9,7 +10,10 @@ namespace soft
 struct Datagram {
 	SoftDevice *source;
 	u32 source_port;
-	/* Number of the sending QP, which may request not to receive its own multicasts. */
+	/*
+	 * Number of the sending QP, which does not receive its own multicasts if block_loopback is
+	 * set.
+	 */
 	u32 source_qp;
 	bool block_loopback;
 	u32 slid;
@@ -49,8 +53,8 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	u16 pkey_index = 0;
 	if (qp->qp_type != IB_QPT_SMI) {
 		/*
-		 * The keys must be equal except for the membership bit, which at least one side
-		 * must have (IBA 10.9.3).
+		 * The P_Keys must be equal except for the membership bit, which at least one of
+		 * them must have (IBA 10.9.3).
 		 */
 		kern::Guard guard(*device.ports_lock);
 		const PortState &port = device.ports[device.home(port_num)];
@@ -91,7 +95,10 @@ void deliver_to_qp(Datagram &datagram, ib_qp *qp, u32 port_num)
 	wc.slid = datagram.slid;
 	wc.sl = datagram.sl;
 	wc.pkey_index = pkey_index;
-	/* Consumers need the port number only for a switch. */
+	/*
+	 * The port number in a completion is valid only for a switch, but SOFT_PLAIN always reports
+	 * it.
+	 */
 	wc.port_num = device.ib.is_switch || !device.like_a_card() ? port_num : 0;
 	if (datagram.has_grh)
 		wc.wc_flags |= IB_WC_GRH;
@@ -173,8 +180,8 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 	if (!wr.ah || length > 4096)
 		return IB_WC_LOC_QP_OP_ERR;
 	/*
-	 * A card whose requests refer to a handle (InfiniHost) reads it when it executes them;
-	 * other cards have the address in the request.
+	 * Some cards (InfiniHost) read the address handle when they execute the request. For other
+	 * cards, the driver copies the address into the request when it is posted.
 	 */
 	rdma_ah_attr address = entry.address;
 	if (device.like_a_card())
@@ -207,7 +214,10 @@ ib_wc_status send_datagram(QpState &qp, const SendEntry &entry)
 		kern::Guard guard(*device.ports_lock);
 		const u16 index = special ? wr.pkey_index : qp.attr.pkey_index;
 		datagram->pkey = index < port.pkeys.size() ? port.pkeys[index] : 0;
-		/* Without a LID, or to the permissive LID, SLID is permissive (IBA 14.2.2.2). */
+		/*
+		 * A port without a LID, or a datagram to the permissive LID, uses the permissive
+		 * LID as its SLID (IBA 14.2.2.2).
+		 */
 		datagram->slid = port.attr.lid && datagram->dlid != IB_LID_PERMISSIVE_HOST
 					 ? port.attr.lid | rdma_ah_get_path_bits(&address)
 					 : IB_LID_PERMISSIVE_HOST;

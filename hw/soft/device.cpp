@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The software device and its ports, and the functions by which tests control it.
+// The software device, its ports, and the functions with which tests control it.
 #include "device.hpp"
 #include <rdma/ib_hw_counters.h>
 #include "rnic.h"
@@ -80,8 +80,7 @@ int query_pkey(ib_device *ib, u32 port_num, u16 index, u16 *pkey)
 }
 
 /*
- * Counters of the device and of each port: the number of queries so far, and the number of the
- * port.
+ * Two counters, of the device and of each port: the number of queries so far, and the port number.
  */
 const rdma_hw_counters *hw_counters(ib_device *, u32)
 {
@@ -156,7 +155,10 @@ kern::Result<> create_port(SoftDevice &device, u32 port_num)
 	return {};
 }
 
-/* State of the device outside the memory that the midlayer allocated. */
+/*
+ * Parts of the device that have constructors and are therefore not in the memory that the midlayer
+ * allocated.
+ */
 struct Parts {
 	kern::IrqSpinLock ports_lock{KERN_LOCK_CLASS("soft.ports")};
 	kern::XArray<ib_qp> qps;
@@ -299,7 +301,10 @@ void soft_destroy(struct ib_device *ib)
 	SoftDevice &device = of(ib);
 
 	ib_unregister_device(ib);
-	/* The contract of rdma_destroy_ah() applies in every test. */
+	/*
+	 * In every test, an address handle must outlive the requests that use it
+	 * (rdma_destroy_ah()).
+	 */
 	KERN_WARN_ON(device.addresses_lost.load_relaxed() > 0);
 	leave_fabric(device);
 	free(device);

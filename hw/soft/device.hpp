@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The objects of the software device, with the driver's own state.
+ * The objects of the software device.
  *
- * Lock order: Fabric::lock (a mutex: one message at a time, in the engine's tasks, and creation and
- * destruction of what a message can reach), then a QP's or SRQ's lock, then a CQ's.
+ * Lock order: Fabric::lock, then a QP's or SRQ's lock, then a CQ's. Fabric::lock is a mutex. It
+ * serializes the messages, which the engine's tasks process, with each other and with the creation
+ * and destruction of everything that a message can reach.
  */
 #pragma once
 #include <kern/atomic.hpp>
@@ -30,7 +31,7 @@ inline constexpr int max_cqe = 65536;
 inline constexpr unsigned int max_pages = 64;
 inline constexpr u32 local_dma_lkey = 0x100;
 
-/* A queue of fixed size. Its owner locks. */
+/* A queue of fixed size. The caller must hold a lock that protects it. */
 template<class T>
 class Ring
 {
@@ -48,7 +49,7 @@ public:
 	bool full() const { return count_ == entries_.size(); }
 	T &front() { return entries_[head_]; }
 	T &at(size_t index) { return entries_[(head_ + index) % entries_.size()]; }
-	/* Returns the slot of a new last entry; the ring must not be full. */
+	/* Appends an element, and returns it with its old contents. The ring must not be full. */
 	T &push() { return at(count_++); }
 	void pop()
 	{
@@ -66,9 +67,12 @@ struct PortState {
 	ib_port_attr attr;
 	kern::OwnedArray<ib_gid> gids;
 	kern::OwnedArray<u16> pkeys;
-	/* QP0 and QP1; Fabric::lock. */
+	/* QP0 and QP1. Protected by Fabric::lock. */
 	ib_qp *special[2] = {};
-	/* The other end of the cable; protected by Fabric::lock. */
+	/*
+	 * The port at the other end of the cable; nullptr without a cable. Protected by
+	 * Fabric::lock.
+	 */
 	struct SoftDevice *peer = nullptr;
 	u32 peer_port = 0;
 };
@@ -80,7 +84,9 @@ struct Region {
 	u32 key = 0;
 	int access = 0;
 	bool valid = false;
-	/* All memory, or a contiguous piece, or a list of pages. */
+	/*
+	 * The region covers all memory (`all`), a contiguous range, or a list of pages (`pages`).
+	 */
 	bool all = false;
 	/* The device for which addresses are mapped; nullptr if they are CPU addresses. */
 	struct device *dma = nullptr;
@@ -104,14 +110,14 @@ struct SoftDevice {
 	ib_device ib;
 	soft_options options;
 	PortState ports[max_ports + 1];
-	/* Attributes and tables of ports. */
+	/* Protects the attributes and tables of the ports. */
 	kern::IrqSpinLock *ports_lock;
 	kern::XArray<ib_qp> *qps;
 	kern::XArray<Region> *regions;
-	/* The shared receive queues of type XRC. */
+	/* SRQs of type XRC, by number. */
 	kern::XArray<ib_srq> *srqs;
 	Faults faults[SOFT_METHOD_COUNT];
-	/* Fabric::lock. */
+	/* Protected by Fabric::lock. */
 	unsigned int lost;
 	unsigned int reordered;
 	u64 random;
@@ -125,10 +131,13 @@ struct SoftDevice {
 
 	bool is_rnic() const { return ib.node_type == RDMA_NODE_RNIC; }
 	bool like_a_card() const { return options.behaviour != SOFT_PLAIN; }
-	/* Returns the port that has the QPs and tables for a port. */
+	/* Returns the number of the port that has the QPs and tables of a port: 0 for a switch. */
 	u32 home(u32 port_num) const { return ib.is_switch ? 0 : port_num; }
 
-	/* 0, or the error that the test wants from this call. */
+	/*
+	 * Counts a call of a method. Returns 0, or the error with which the test makes this call
+	 * fail.
+	 */
 	int fault(soft_method method)
 	{
 		Faults &fault = faults[method];
@@ -149,7 +158,7 @@ inline SoftDevice &of(ib_device *device)
 	return *rdma::device_of<SoftDevice>(device);
 }
 
-/* All devices, and the lock that serializes messages. */
+/* All devices, and the lock that serializes the messages between them. */
 struct Fabric {
 	kern::Mutex lock{KERN_LOCK_CLASS("soft.fabric")};
 	ib_list_head devices = {&devices, &devices};
@@ -163,13 +172,16 @@ class CqState
 {
 public:
 	CqState(ib_cq *cq, u32 vector, Ring<ib_wc> &&ring);
-	/* Waits for a handler that runs. */
+	/* Waits for running completion handlers. */
 	~CqState();
 
 	bool push(const ib_wc &wc, bool solicited);
 	int poll(int count, ib_wc *wcs);
-	/* A QP is destroyed: how many completions of it wait here, which name it no longer. */
-	int outlive(ib_qp &qp);
+	/*
+	 * Makes the completions of a QP that is being destroyed independent of it
+	 * (rdma::remaining_qp()). Returns their number.
+	 */
+	int detach_qp(ib_qp &qp);
 	int arm(ib_cq_notify_flags flags);
 	int peek(int limit);
 	int resize(int cqe);
@@ -177,16 +189,19 @@ public:
 	void purge(const ib_qp &qp);
 	unsigned long events() const { return event_count_.load_relaxed(); }
 	unsigned long missed_event_checks() const { return missed_event_checks_.load_relaxed(); }
-	/* The next @count arms fail with @error. */
+	/* Makes the next `count` calls of arm() fail with `error`. */
 	void fail_arms(unsigned int count, int error);
 
 private:
 	void raise();
 	void handle();
 	void dispatch_overrun();
-	/* An event is about to be raised for all entries in the ring. Caller holds lock_. */
+	/*
+	 * Disarms the CQ, because an event is about to be raised for all entries. Caller holds
+	 * lock_.
+	 */
 	void disarm();
-	/* Returns the number of entries that may be polled. Caller holds lock_. */
+	/* Returns the number of entries that can be polled. Caller holds lock_. */
 	size_t visible();
 
 	ib_cq *cq_;
@@ -195,11 +210,13 @@ private:
 	soft_notify notify_;
 	kern::IrqSpinLock lock_{KERN_LOCK_CLASS("soft.cq")};
 	Ring<ib_wc> ring_;
-	/* Entries behind which a solicited completion waits to be polled. */
+	/* The number of entries up to and including the last solicited one; 0 if there is none. */
 	size_t solicited_ = 0;
-	/* The number of entries, from the oldest on, for which an event has been raised. */
+	/* The number of entries, from the oldest, for which an event has been raised. */
 	size_t notified_ = 0;
-	/* This many entries at the end are late: they become visible at the next arm. */
+	/*
+	 * The number of newest entries that are hidden until the next arm (soft_complete_late()).
+	 */
 	size_t hidden_ = 0;
 	int armed_ = 0;
 	unsigned int failing_arms_ = 0;
@@ -227,7 +244,7 @@ struct AhState {
 		lock_.read([&] { attr_.load(to); });
 	}
 
-	/* Requests that name it and are not over. */
+	/* The number of uncompleted requests that use this address handle. */
 	kern::Atomic<unsigned int> requests{0};
 
 private:
@@ -236,7 +253,7 @@ private:
 };
 using Ah = rdma::DriverObject<ib_ah, AhState>;
 
-/* Requests, as they wait. */
+/* A send request in its queue. */
 struct SendEntry {
 	union {
 		ib_send_wr wr;
@@ -250,8 +267,8 @@ struct SendEntry {
 	ib_sge sges[max_sge];
 	u8 inline_data[max_inline];
 	/*
-	 * For a datagram: its address as it was when the request was posted, and the handle that it
-	 * names.
+	 * For a datagram: the address at the time when the request was posted, and the address
+	 * handle.
 	 */
 	rdma_ah_attr address;
 	AhState *handle;
@@ -262,10 +279,7 @@ struct RecvEntry {
 	u64 wr_id;
 	int num_sge;
 	ib_sge sges[max_sge];
-	/*
-	 * The receive completes in the SRQ's CQ if the SRQ is of type XRC, and otherwise in the
-	 * QP's.
-	 */
+	/* The SRQ's CQ if the SRQ is of type XRC; nullptr for the QP's CQ. */
 	ib_cq *cq;
 };
 
@@ -275,7 +289,7 @@ struct RecvQueue {
 	u32 max_sge = 0;
 
 	int post(const ib_recv_wr *wr, const ib_recv_wr **bad_wr);
-	/* False if it is empty. */
+	/* Removes the oldest entry. Returns false if there is none. */
 	bool take(RecvEntry &entry);
 };
 
@@ -291,7 +305,7 @@ struct McastGroup {
 	u16 lid;
 };
 
-/* A datagram held back until the next one has overtaken it. */
+/* A datagram in flight. See datagram.cpp. */
 struct Datagram;
 
 class QpState
@@ -301,28 +315,28 @@ public:
 	~QpState();
 
 	int post_send(const ib_send_wr *wr, const ib_send_wr **bad_wr);
-	/* The oldest send has completed. Caller holds send_lock. */
+	/* Removes the oldest send, which has completed. Caller holds send_lock. */
 	void pop_send();
-	/* Queues the QP for the engine. Context: any. */
+	/* Schedules the engine to process the QP. Context: any. */
 	void kick();
 	/*
-	 * Dispatches an event of the QP soon, from a task and not from here (LOCK-05). Context:
+	 * Dispatches an event of the QP from a task, not within this function (LOCK-05). Context:
 	 * any.
 	 */
 	void raise(ib_event_type type);
 
 	ib_qp *qp;
 	ib_qp_init_attr init;
-	/* Fabric::lock. */
+	/* The attributes. Protected by Fabric::lock, as are `held` and `stream`. */
 	ib_qp_attr attr{};
 	Datagram *held = nullptr;
-	/* iWARP: the QP at the other end of the stream. */
+	/* iWARP: the QP at the other end of the stream; nullptr without a stream. */
 	QpState *stream = nullptr;
 	ib_list_head groups;
 	RecvQueue recv;
 	kern::IrqSpinLock send_lock{KERN_LOCK_CLASS("soft.send")};
 	Ring<SendEntry> send;
-	/* Changed under both Fabric::lock and send_lock, read under either. */
+	/* Writers hold both Fabric::lock and send_lock; readers hold either. */
 	ib_qp_state state = IB_QPS_RESET;
 
 private:
@@ -330,7 +344,7 @@ private:
 	void dispatch_raised();
 
 	kern::DelayedWork work_{kern::method<&QpState::run>, this};
-	/* A bit for each event that has been raised and not dispatched. */
+	/* One bit for each event that has been raised and not yet dispatched. */
 	kern::Atomic<u32> raised_{0};
 	kern::Work event_work_{kern::method<&QpState::dispatch_raised>, this};
 };
@@ -347,15 +361,18 @@ using Mr = rdma::DriverObject<ib_mr, MrState>;
 using Mw = rdma::DriverObject<ib_mw, MrState>;
 
 /*
- * memory.cpp. Under Fabric::lock; false if a key does not open the memory. `pd` may be nullptr, for
- * any.
+ * memory.cpp. Caller holds Fabric::lock. The functions that return bool return false if the keys do
+ * not permit the access. A `pd` of nullptr skips the check of the PD.
  */
 size_t total(const ib_sge *sges, int count);
 bool copy_from_local(SoftDevice &device, const ib_pd &pd, const SendEntry &entry, void *to,
 		     size_t length);
 bool copy_to_local(SoftDevice &device, const ib_pd &pd, const ib_sge *sges, int count, size_t skip,
 		   const void *from, size_t length, int access);
-/* Writes with IB_ACCESS_REMOTE_WRITE, reads with IB_ACCESS_REMOTE_READ. */
+/*
+ * Writes remote memory if `access` has IB_ACCESS_REMOTE_WRITE, reads it if it has
+ * IB_ACCESS_REMOTE_READ.
+ */
 bool copy_remote(SoftDevice &device, const ib_pd *pd, u32 rkey, u64 address, void *data,
 		 size_t length, int access);
 u64 *atomic_target(SoftDevice &device, const ib_pd *pd, u32 rkey, u64 address);
@@ -367,37 +384,40 @@ void set_memory_methods(ib_device_ops &ops);
 void set_queue_methods(ib_device_ops &ops);
 void set_qp_methods(ib_device_ops &ops, bool rnic);
 
-/* engine.cpp. Under Fabric::lock. */
+/* engine.cpp. Caller holds Fabric::lock. */
 /*
- * Executes what it can of the QP's send queue; returns true if it must be called again in a
- * millisecond.
+ * Executes the requests in the QP's send queue as far as possible. Returns true if it must be
+ * called again after a millisecond.
  */
 bool process(QpState &qp);
-/* Completes everything with flush errors. */
+/* Completes all sends and receives with flush errors. */
 void flush(QpState &qp);
 void set_error(QpState &qp);
 /*
- * iWARP: ends the stream of a QP, if there is one. If the other end is in RTS, it moves to the
- * error state later, because it may be processing a request.
+ * iWARP: ends the stream of a QP, if there is one. The QP at the other end, if it is in RTS, moves
+ * to the error state later, because it may be processing a request.
  */
 void end_stream(QpState &qp);
 
-/* card_states.cpp: returns whether hardware like a card has this transition. */
+/* card_states.cpp. Returns whether a card allows this transition (SOFT_CARD_…). */
 bool card_allows(ib_qp_state from, ib_qp_state to);
 
-/* datagram.cpp. Under Fabric::lock. */
+/* datagram.cpp. Caller holds Fabric::lock. */
 ib_wc_status send_datagram(QpState &qp, const SendEntry &entry);
 void release_held(QpState &qp);
 
-/* transport.cpp. Under Fabric::lock. */
+/* transport.cpp. Caller holds Fabric::lock. */
 enum class Outcome { done, again };
 /*
- * Carries out a request of a connected QP; `status` is that of its completion, `fetched` of an RDMA
- * read or atomic.
+ * Executes a request of a connected QP. `status` and `byte_len` are those of its completion.
+ * Returns `again` if the request must be tried again later.
  */
 Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte_len);
 
-/* Returns true if the message must be dropped. Called with Fabric::lock held. */
+/*
+ * Returns true if the message must be lost (soft_disturb(), soft_watch()). Caller holds
+ * Fabric::lock.
+ */
 bool disturbed(SoftDevice &device, const void *payload, size_t length);
 
 } // namespace soft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The engine: takes requests from the send queues in order, and executes and completes them.
+// The engine takes requests from the send queues in order, executes them and completes them.
 #include "engine.hpp"
 
 namespace soft
@@ -105,7 +105,10 @@ ib_wc_opcode completion_of(ib_wr_opcode opcode)
 	}
 }
 
-/* The request must have left its queue: a consumer may post another upon its completion. */
+/*
+ * Adds the completion of a send. The request must have been removed from its queue, because a
+ * consumer may post another one as soon as it sees the completion.
+ */
 void complete_send(QpState &qp, const ib_send_wr &wr, ib_wc_status status, u32 byte_len)
 {
 	if (status == IB_WC_SUCCESS && qp.qp->sq_sig_type == IB_SIGNAL_REQ_WR &&
@@ -121,8 +124,8 @@ void complete_send(QpState &qp, const ib_send_wr &wr, ib_wc_status status, u32 b
 }
 
 /*
- * The first request, which stays where it is until it is done: only the engine takes from the
- * queue.
+ * Returns the oldest send, or nullptr. It stays valid until pop(), because only the engine removes
+ * entries.
  */
 SendEntry *first(QpState &qp)
 {
@@ -142,7 +145,7 @@ void set_state(QpState &qp, ib_qp_state state)
 	kern::write_once(qp.state, state);
 }
 
-/* Flushes at most `limit` requests; returns the rest of the limit. */
+/* Flushes at most `limit` sends. Returns the rest of the limit. */
 unsigned int flush_sends(QpState &qp, unsigned int limit = ~0u)
 {
 	for (; limit > 0; limit--) {
@@ -164,7 +167,10 @@ unsigned int flush_receives(QpState &qp, unsigned int limit = ~0u)
 	return limit;
 }
 
-/* Flushes some requests at a time, as a card does; returns true if there may be more. */
+/*
+ * Flushes a limited number of requests at a time, as a card does. Returns true if there may be
+ * more.
+ */
 bool flush_some(QpState &qp)
 {
 	unsigned int limit = 128;
@@ -213,8 +219,8 @@ bool process(QpState &qp)
 	if (qp.state == IB_QPS_ERR)
 		return flush_some(qp);
 	/*
-	 * Requests that were posted since the error are flushed as well (IBA 10.3.1.6), because
-	 * only an empty queue is recovered.
+	 * Requests that were posted after the error are flushed too (IBA 10.3.1.6). The consumer
+	 * must be able to rely on an empty queue before it leaves SQE.
 	 */
 	if (qp.state == IB_QPS_SQE)
 		flush_sends(qp);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Functions that the parts of the engine share. All are called under Fabric::lock.
+// Functions that the sources of the engine share. Caller holds Fabric::lock.
 #pragma once
 #include "device.hpp"
 
@@ -12,15 +12,18 @@ inline SoftDevice &device_at(ib_list_head *links)
 					       __builtin_offsetof(SoftDevice, fabric_links));
 }
 
-/* Returns true with this probability, in thousandths. */
+/* Returns true with a probability of `per_thousand` / 1000. */
 bool chance(SoftDevice &device, unsigned int per_thousand);
 
-/* The active port that has a LID; nullptr if none has. */
+/* Returns the device that has the active port with this LID, or nullptr; sets `port_num`. */
 SoftDevice *find_port(u32 lid, u32 &port_num);
 
-/* A buffer of the SRQ, or without one of the QP. */
+/*
+ * Takes a receive buffer from the SRQ, or from the QP without an SRQ. Returns false if there is
+ * none. Dispatches IB_EVENT_SRQ_LIMIT_REACHED if too few are left.
+ */
 bool take_recv(QpState &qp, ib_srq *srq, RecvEntry &entry);
-/* Completes a receive; wr_id and qp are filled in here. */
+/* Completes a receive. Sets wr_id and qp in the completion. */
 void complete_recv(QpState &qp, const RecvEntry &entry, ib_wc wc, bool solicited);
 void fail_recv(QpState &qp, const RecvEntry &entry, ib_wc_status status);
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protection domains, memory regions and windows: checks which memory a key gives access to, and
-// for whom.
+// Protection domains, memory regions and windows: the checks of memory keys, and the copies.
 #include <kern/abi/kunit.h>
 #include "device.hpp"
 
@@ -10,13 +9,13 @@ namespace soft
 namespace
 {
 
-/* PDs are distinguished by address; 32 bits of it suffice. */
+/* Returns a 32-bit value that distinguishes PDs, made of the address. */
 u32 pd_key(const ib_pd *pd)
 {
 	return static_cast<u32>(reinterpret_cast<unsigned long>(pd) >> 4);
 }
 
-/* Keys are the number of the region and eight bits that the consumer may change. */
+/* Returns the region of a key, or nullptr. The low 8 bits of a key are chosen by the consumer. */
 Region *find(SoftDevice &device, u32 key)
 {
 	Region *region = device.regions->load(key >> 8);
@@ -24,7 +23,10 @@ Region *find(SoftDevice &device, u32 key)
 	return region && region->valid && region->key == key ? region : nullptr;
 }
 
-/* The CPU's address of a piece of a region that lies in one page, or in contiguous memory. */
+/*
+ * Translates an address in a region to a CPU address, or returns nullptr. Reduces `length` to the
+ * part that is contiguous in the CPU's address space.
+ */
 void *address_in(const Region &region, u64 address, size_t &length)
 {
 	if (region.all)
@@ -45,7 +47,8 @@ void *address_in(const Region &region, u64 address, size_t &length)
 }
 
 /*
- * Calls body(memory, length) for each contiguous piece; false if the region does not have it all.
+ * Calls body(memory, length) for each contiguous part of a range. Returns false if the range is not
+ * entirely in the region.
  */
 template<class Body>
 bool for_pieces(const Region &region, u64 address, size_t length, Body body)
@@ -198,7 +201,10 @@ int dealloc_xrcd(ib_xrcd *xrcd, ib_udata *)
 	return of(xrcd->device).fault(SOFT_DEALLOC_XRCD);
 }
 
-/* The region of a local key; the device's own key covers all memory. */
+/*
+ * Returns in `region` what a local key gives access to; local_dma_lkey covers all memory. Returns
+ * false if the key does not permit the access.
+ */
 bool local(SoftDevice &device, const ib_pd &pd, u32 lkey, int access, Region &region)
 {
 	if (lkey == local_dma_lkey) {
@@ -259,8 +265,8 @@ bool copy_to_local(SoftDevice &device, const ib_pd &pd, const ib_sge *sges, int 
 			skip -= sge.length;
 			continue;
 		}
-		const size_t room = sge.length - skip;
-		const size_t part = room < length ? room : length;
+		const size_t space = sge.length - skip;
+		const size_t part = space < length ? space : length;
 		Region region(0);
 		if (!local(device, pd, sge.lkey, access, region) ||
 		    !for_pieces(region, sge.addr + skip, part, [&](u8 *memory, size_t piece) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs, shared receive queues and address handles: posting and states. The engine executes
-// the posted requests.
+// Methods for queue pairs, shared receive queues and address handles: creation, posting, state
+// transitions. The engine executes the posted requests.
 #include "device.hpp"
 #include "rnic.h"
 
@@ -79,8 +79,8 @@ namespace
 {
 
 /*
- * Returns the size of the typed request for an opcode; 0 for one that the protocol or the QP type
- * does not support.
+ * Returns the size of the typed request for an opcode, or 0 if the protocol or the QP type does not
+ * support the opcode.
  */
 size_t request_size(bool rnic, ib_qp_type type, ib_wr_opcode opcode)
 {
@@ -210,7 +210,7 @@ int post_recv(ib_qp *qp, const ib_recv_wr *wr, const ib_recv_wr **bad_wr)
 	return error;
 }
 
-/* After this, messages find the QP. */
+/* Assigns the QP number, and makes the QP a possible receiver of messages. */
 int give_number(ib_qp *qp, u32 port_num)
 {
 	SoftDevice &device = of(qp->device);
@@ -218,13 +218,13 @@ int give_number(ib_qp *qp, u32 port_num)
 	kern::Guard guard(fabric->lock);
 	if (qp->qp_type == IB_QPT_SMI || qp->qp_type == IB_QPT_GSI) {
 		/*
-		 * MGMT-02: special QPs have the numbers 0 and 1 on every port, and are found by
-		 * their port.
+		 * Special QPs have the number 0 or 1 on every port, and messages find them by their
+		 * port (MGMT-02).
 		 */
-		ib_qp *&place = device.ports[port_num].special[qp->qp_type];
-		if (place)
+		ib_qp *&special = device.ports[port_num].special[qp->qp_type];
+		if (special)
 			return -EBUSY;
-		place = qp;
+		special = qp;
 		qp->qp_num = qp->qp_type == IB_QPT_SMI ? 0 : 1;
 		return 0;
 	}
@@ -281,7 +281,7 @@ int destroy_qp(ib_qp *qp, ib_udata *)
 			device.qps->erase(qp->qp_num);
 		kern_free(state.held);
 		end_stream(state);
-		/* From now on, no requests are accepted. */
+		/* In RESET, no requests are accepted. */
 		const bool flushes = state.state != IB_QPS_RESET;
 		set_state(state, IB_QPS_RESET);
 		if (flushes)
@@ -290,11 +290,11 @@ int destroy_qp(ib_qp *qp, ib_udata *)
 	int left = 0;
 	for (ib_cq *cq : {qp->send_cq, qp->recv_cq == qp->send_cq ? nullptr : qp->recv_cq})
 		if (cq)
-			left += Cq::state(cq).outlive(*qp);
+			left += Cq::state(cq).detach_qp(*qp);
 	if (qp->qp_type == IB_QPT_XRC_TGT) {
 		kern::Guard guard(fabric->lock);
 		device.srqs->for_each(
-			[&](u32, ib_srq &srq) { left += Cq::state(srq.ext.cq).outlive(*qp); });
+			[&](u32, ib_srq &srq) { left += Cq::state(srq.ext.cq).detach_qp(*qp); });
 	}
 	Qp::destruct(qp);
 	return left;
@@ -311,7 +311,10 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	const ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
 	const bool rnic = of(qp->device).is_rnic();
 	const bool as_a_card = of(qp->device).like_a_card();
-	/* The state of an RNIC follows its stream; otherwise it relies on the midlayer's table. */
+	/*
+	 * The state of an RNIC's QP depends on its stream. Otherwise, rely on the midlayer's table,
+	 * except where a card is emulated.
+	 */
 	if (rnic        ? to == IB_QPS_RTS && !state.stream
 	    : as_a_card ? !card_allows(from, to)
 			: !ib_modify_qp_is_ok(from, to, qp->qp_type,
@@ -337,7 +340,10 @@ int modify_qp(ib_qp *qp, ib_qp_attr *attr, int mask, ib_udata *)
 	TAKE(IB_QP_PATH_MIG_STATE, path_mig_state);
 	TAKE(IB_QP_DEST_QPN, dest_qp_num);
 #undef TAKE
-	/* Both kinds of close end the stream immediately. Both QPs are moved to the error state. */
+	/*
+	 * iWARP: both graceful and abortive closing end the stream at once, and move both QPs to
+	 * the error state.
+	 */
 	if (rnic && (to == IB_QPS_SQD || to == IB_QPS_SQE)) {
 		set_error(state);
 		return 0;
@@ -396,7 +402,7 @@ int attach_mcast(ib_qp *qp, const ib_gid *gid, u16 lid, ib_mcast_owner)
 	return 0;
 }
 
-/* Matches by the GID only, as a card does. */
+/* The GID alone identifies the group, as on a card. */
 int detach_mcast(ib_qp *qp, const ib_gid *gid, u16)
 {
 	if (int error = of(qp->device).fault(SOFT_DETACH_MCAST))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The software device as an RNIC (rdma/iwarp.h): without GIDs, P_Keys and address handles.
- * Supplements soft.h; valid in C and C++.
+ * The software device as an RNIC (rdma/iwarp.h), which has no GIDs, P_Keys and address handles.
+ * Supplements soft.h. For C and C++.
  */
 #pragma once
 #include <rdma/iwarp.h>
@@ -9,14 +9,17 @@
 
 RDMA_C_BEGIN
 
-/* Like soft_create(), without options for a subnet: switch, LIDs, MADs. */
+/*
+ * Like soft_create(). EINVAL for the options that only InfiniBand has: `is_switch`, `lid`, `lacks`,
+ * `process_mad`.
+ */
 struct ib_device *soft_create_rnic(const struct soft_options *options);
 
 /*
- * Creates a stream between two QPs of RNICs, as their connection managers would. Without a stream,
- * a QP cannot move to RTS. The stream ends when one QP leaves RTS or is destroyed; if the other one
- * is in RTS, it then moves to the error state. Errors: EISCONN, EINVAL for QPs of other devices.
- * Context: process.
+ * Creates a stream between two QPs of RNICs, as their connection managers would. A QP can move to
+ * RTS only if it has a stream. The stream ends when one of its QPs leaves RTS or is destroyed. If
+ * the other QP is in RTS, it then moves to the error state. Errors: EISCONN if a QP has a stream;
+ * EINVAL for QPs of other devices. Context: process.
  */
 int soft_stream(struct ib_qp *a, struct ib_qp *b);
 

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The software device: a second kind of hardware, for tests. All its devices share one fabric in
- * memory, on which a port is reached by its LID or, if a datagram goes to the permissive LID, by
- * the cable that soft_connect() adds. It moves whole messages, not packets; addresses are CPU
- * addresses, unless a device is given a device to map for. Module weft_soft.ko; valid in C and C++.
+ * The software device: a device without hardware, for tests. All devices share one fabric in
+ * memory. A datagram reaches a port by its LID; a datagram to the permissive LID takes the cable
+ * that soft_connect() adds. The devices transfer whole messages, not packets. Addresses in requests
+ * are CPU addresses, unless the options have a device for DMA mappings. Module weft_soft.ko. For C
+ * and C++.
  */
 #pragma once
 #include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
 
-/* The kinds of hardware of NOTIFY-06. */
+/* What arming does on different hardware (NOTIFY-06). */
 enum soft_notify {
 	/* Arming a CQ that holds completions raises an event. */
 	SOFT_NOTIFY_FIRES,
-	/* It does not; the driver checks after arming, and reports missed completions. */
+	/*
+	 * Arming never raises an event. The driver checks the CQ afterwards, and reports missed
+	 * completions.
+	 */
 	SOFT_NOTIFY_REPORTS,
 	/*
-	 * Arming raises an event for completions for which none has been raised; the driver
-	 * reports the others that still wait to be polled.
+	 * Arming raises an event if there are completions for which none has been raised. The
+	 * driver reports the other completions that have not been polled.
 	 */
 	SOFT_NOTIFY_FIRES_ONCE,
 	/*
-	 * Arming works in the same way, but the driver does not check for missed completions: a
-	 * defect that tests must detect.
+	 * Like SOFT_NOTIFY_FIRES_ONCE, but the driver does not check for missed completions. This
+	 * is a defect, which tests must detect.
 	 */
 	SOFT_NOTIFY_FORGETS,
 };
@@ -32,29 +36,33 @@ enum soft_context {
 	SOFT_HARD_INTERRUPT,
 	SOFT_SOFT_INTERRUPT,
 	SOFT_TASK,
-	/* Immediately, from within the method, which is a defect (LOCK-05). */
+	/* Immediately, within the method that completes the request. This is a defect (LOCK-05). */
 	SOFT_INLINE,
 };
 
 /*
- * Behaviour of a QP where the specification allows more than one. The plain one allows all
- * transitions of the midlayer's own table, flushes everything before ib_modify_qp() to ERR returns,
- * and does not remove completions. One like a card has its own table, which checks the actual state
- * of the QP and not the one that the caller claims. It refuses ERR for a QP in RESET, flushes a few
- * requests at a time, purges the completions of a QP that is reset, and reads the address of a
- * datagram when it is sent, not when it is posted. A channel adapter does not report the port of a
+ * The behaviour of a QP where the specification permits several.
+ *
+ * SOFT_PLAIN allows all transitions of the midlayer's table. It flushes all requests before
+ * ib_modify_qp() to ERR returns, and leaves completions in the CQ. It reports the port of every
  * received datagram.
+ *
+ * A QP that behaves like a card has its own table of transitions, which it applies to the actual
+ * state, not to the state that the caller specifies. It rejects the transition from RESET to ERR.
+ * It flushes a few requests at a time. When it is reset, it removes its completions from the CQs.
+ * It reads the address handle of a datagram when it sends the datagram, not when the request is
+ * posted. It does not report the port of a received datagram, except on a switch.
  */
 enum soft_behaviour {
-	/* As set by soft_set_behaviour(). */
+	/* The one set by soft_set_behaviour(). */
 	SOFT_BEHAVIOUR_DEFAULT,
 	SOFT_PLAIN,
-	/* Like a card that flushes all sends before the first receive, or vice versa. */
+	/* Like a card. A flush completes all sends before the first receive, or vice versa. */
 	SOFT_CARD_SENDS_FIRST,
 	SOFT_CARD_RECEIVES_FIRST,
 };
 
-/* Methods that can be made to fail; soft_fail(). */
+/* Methods that soft_fail() can make fail. */
 enum soft_method {
 	SOFT_POST_SEND,
 	SOFT_POST_RECV,
@@ -94,22 +102,23 @@ enum soft_method {
 };
 
 /**
- * struct soft_options - what a device is like; zeroes are a plain one with one port
- * @ports: ports, at most 4
- * @is_switch: they are those of a switch, which has its QPs and its LID at port 0; its packets go
- * only where QP0 sends them
- * @vectors: completion vectors, at most 16
- * @notify: enum soft_notify
- * @context: enum soft_context
- * @behaviour: enum soft_behaviour
- * @lid: of port 1 (a switch: of port 0), the next for port 2, and so on; 0: the ports come up
- * without, in state INIT
- * @gids: GIDs per port, 8 by default
- * @pkeys: P_Keys per port, 8 by default
- * @lacks: RDMA_CORE_CAP_…: usual capabilities that its ports do not have
- * @process_mad: the agents that the device has built in, or NULL
- * @dma_device: device for which memory must be mapped (kern::kunit::FakeDevice), to detect
- * consumers that do not use rdma/dma.hpp; NULL for none
+ * struct soft_options - options of a software device; all zero: a plain channel adapter with one
+ * port
+ * @ports: number of ports, at most 4; 1 by default
+ * @is_switch: the device is a switch, which has its QPs and its LID at port 0; a packet leaves it
+ * only by the port that QP0 specifies
+ * @vectors: number of completion vectors, at most 16; 1 by default
+ * @notify: what arming a CQ does
+ * @context: context of completion handlers
+ * @behaviour: behaviour of QPs
+ * @lid: LID of port 1 (of a switch: port 0); each further port has the next LID; 0: the ports have
+ * no LID and start in state INIT
+ * @gids: number of GIDs per port, 8 by default
+ * @pkeys: number of P_Keys per port, 8 by default
+ * @lacks: RDMA_CORE_CAP_…: usual capabilities that the ports do not have
+ * @process_mad: the device's built-in management agents, or NULL
+ * @dma_device: the device for which consumers must map memory (kern::kunit::FakeDevice), to detect
+ * those that do not use rdma/dma.hpp; NULL for none
  */
 struct soft_options {
 	unsigned int ports;
@@ -131,37 +140,36 @@ struct soft_options {
 
 RDMA_C_BEGIN
 
-/* A registered device, or an error pointer. Context: process. */
+/* Creates and registers a device. Returns an error pointer on failure. Context: process. */
 struct ib_device *soft_create(const struct soft_options *options);
-/* Unregisters and frees it. Context: process. */
+/* Unregisters the device and frees it. Context: process. */
 void soft_destroy(struct ib_device *device);
 
 /*
- * The behaviour of devices that are created from now on and name none; at first those of a plain
- * one.
- * Context: any.
+ * Sets the behaviour of devices created with SOFT_BEHAVIOUR_DEFAULT from now on. It is SOFT_PLAIN
+ * at first. Context: any.
  */
 void soft_set_behaviour(enum soft_behaviour behaviour);
 
 /*
- * The port as it shall be from now on: its attributes, a GID, a P_Key. No event; see
- * ib_dispatch_event(). Context: any.
+ * Set the attributes, a GID or a P_Key of a port. They dispatch no event; see ib_dispatch_event().
+ * Context: any.
  */
 void soft_set_port(struct ib_device *device, u32 port_num, const struct ib_port_attr *attr);
 void soft_set_gid(struct ib_device *device, u32 port_num, unsigned int index,
 		  const union ib_gid *gid);
 void soft_set_pkey(struct ib_device *device, u32 port_num, unsigned int index, u16 pkey);
 
-/* A cable between two ports, for datagrams to the permissive LID. Context: process. */
+/* Adds a cable between two ports, for datagrams to the permissive LID. Context: process. */
 void soft_connect(struct ib_device *a, u32 port_a, struct ib_device *b, u32 port_b);
 
-/* The next @count calls of a method return @error. Context: any. */
+/* Makes the next @count calls of a method return @error. Context: any. */
 void soft_fail(struct ib_device *device, enum soft_method method, unsigned int count, int error);
-/* The next @count calls of ib_req_notify_cq() for this CQ return @error. Context: any. */
+/* Makes the next @count calls of ib_req_notify_cq() for this CQ return @error. Context: any. */
 void soft_fail_arms(struct ib_cq *cq, unsigned int count, int error);
 /*
- * Every call of a method begins with one of @function, until that is NULL and all calls are
- * through. Context: any.
+ * Sets a function that each call of the method first calls. NULL removes it; after that, it may
+ * still run until all calls of the method have returned. Context: any.
  */
 void soft_interpose(struct ib_device *device, enum soft_method method,
 		    void (*function)(void *context), void *context);
@@ -169,28 +177,31 @@ void soft_interpose(struct ib_device *device, enum soft_method method,
 unsigned long soft_calls(struct ib_device *device, enum soft_method method);
 
 /*
- * Disturbs messages that a device sends: of a thousand, @lost are lost, and @reordered change
- * places with the next one to the same QP (datagrams only). Repeatable by @seed. Context: process.
+ * Disturbs the messages that a device sends. Of a thousand messages, @lost are lost. Of a thousand
+ * datagrams, @reordered arrive after the next datagram from the same QP. The same @seed gives the
+ * same sequence. Context: process.
  */
 void soft_disturb(struct ib_device *device, unsigned int lost, unsigned int reordered, u64 seed);
 /*
- * Registers a function that is called with each message before a device sends it; the message is
- * lost if it returns true. NULL unregisters it. Context: process.
+ * Sets a function that is called with each message before the device sends it. If the function
+ * returns true, the message is lost. NULL removes it. Context: process.
  */
 void soft_watch(struct ib_device *device,
 		bool (*lose)(void *context, const void *payload, size_t length), void *context);
 
-/* Adds a completion to a CQ as the hardware would. False if the CQ is full. Context: any. */
+/*
+ * Adds a completion to a CQ, as the hardware would. Returns false if the CQ is full. Context: any.
+ */
 bool soft_complete(struct ib_cq *cq, const struct ib_wc *wc, bool solicited);
 /*
- * From now on, or no longer: completions of a CQ that is not armed show themselves when it is. Each
- * so falls between its consumer's last poll and the arm (NOTIFY-09). Not for consumers that poll a
- * CQ without arming it. Context: any.
+ * Determines whether completions in a CQ that is not armed are hidden until the CQ is armed. Each
+ * of them then seems to arrive between the consumer's last poll and the arming (NOTIFY-09). Not for
+ * consumers that poll a CQ without arming it. Context: any.
  */
 void soft_complete_late(struct ib_device *device, bool late);
 /*
- * From now on, or no longer: what UD QPs are to send stays in their queues, as where the link is
- * busy. Context: process.
+ * Determines whether UD QPs keep their datagrams in the send queue, as on a busy link. Context:
+ * process.
  */
 void soft_hold_datagrams(struct ib_device *device, bool hold);
 /*

@@ -8,7 +8,7 @@ namespace soft
 namespace
 {
 
-/* The data of a message, in one piece, while it is carried out. */
+/* A buffer with the data of a message while it is executed. */
 class Bounce
 {
 public:
@@ -33,8 +33,8 @@ private:
 };
 
 /*
- * The QP at the other end, and the objects that a message uses there: for XRC, the SRQ that it
- * specifies, and the domain of that SRQ.
+ * The QP at the other end, and the objects that a message uses there: for XRC, the SRQ that the
+ * message specifies, and that SRQ's PD.
  */
 struct Peer {
 	QpState *state = nullptr;
@@ -45,12 +45,12 @@ struct Peer {
 	explicit operator bool() const { return state; }
 };
 
-/* Finds the other end, if it accepts messages from this QP. */
+/* Returns the QP at the other end, if it accepts messages from this QP. */
 Peer find_peer(const QpState &qp, const SendEntry &entry)
 {
 	if (of(qp.qp->device).is_rnic()) {
 		QpState *other = qp.stream;
-		/* The peer's consumer may change the state slightly later. */
+		/* The peer's consumer may not have moved its QP to RTS yet. */
 		if (!other || other->state < IB_QPS_INIT || other->state > IB_QPS_RTS)
 			return {};
 		return {other, other->qp, other->qp->srq,
@@ -77,8 +77,11 @@ Peer find_peer(const QpState &qp, const SendEntry &entry)
 	return {&state, peer, srq, srq->pd};
 }
 
-/* The peer refuses: its QP is in error too (IBA 9.9.3). */
-ib_wc_status refuse(const Peer &peer, ib_event_type event, ib_wc_status status)
+/*
+ * Rejects the request at the peer: moves the peer's QP to the error state, too (IBA 9.9.3). Returns
+ * `status`.
+ */
+ib_wc_status reject(const Peer &peer, ib_event_type event, ib_wc_status status)
 {
 	set_error(*peer.state);
 	rdma::dispatch(event, peer.qp);
@@ -105,12 +108,12 @@ void deliver(const Peer &peer, const RecvEntry &recv, const SendEntry &entry, si
 	complete_recv(*peer.state, recv, wc, entry.wr.send_flags & IB_SEND_SOLICITED);
 }
 
-/* The peer has no buffer. */
+/* Handles a message for which the peer has no receive buffer. */
 Outcome not_ready(QpState &qp, SendEntry &entry, ib_wc_status &status)
 {
 	if (qp.qp->qp_type == IB_QPT_UC)
 		return Outcome::done;
-	/* TCP has no such answer: the stream is terminated (RFC 5041, 7.1). */
+	/* iWARP has no RNR NAK: the stream is terminated (RFC 5041, 7.1). */
 	if (of(qp.qp->device).is_rnic()) {
 		set_error(*qp.stream);
 		status = IB_WC_REM_OP_ERR;
@@ -133,13 +136,13 @@ Outcome send(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_t
 		return not_ready(qp, entry, status);
 	if (length > total(recv.sges, recv.num_sge)) {
 		fail_recv(*peer.state, recv, IB_WC_LOC_LEN_ERR);
-		status = refuse(peer, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR);
+		status = reject(peer, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR);
 		return Outcome::done;
 	}
 	if (!copy_to_local(device, *peer.pd, recv.sges, recv.num_sge, 0, data, length,
 			   IB_ACCESS_LOCAL_WRITE)) {
 		fail_recv(*peer.state, recv, IB_WC_LOC_PROT_ERR);
-		status = refuse(peer, IB_EVENT_QP_FATAL, IB_WC_REM_OP_ERR);
+		status = reject(peer, IB_EVENT_QP_FATAL, IB_WC_REM_OP_ERR);
 		return Outcome::done;
 	}
 	if (entry.wr.opcode == IB_WR_SEND_WITH_INV)
@@ -158,7 +161,7 @@ Outcome write(QpState &qp, const Peer &peer, SendEntry &entry, void *data, size_
 	    (!(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
 	     !copy_remote(of(peer.qp->device), peer.pd, entry.rdma.rkey, entry.rdma.remote_addr,
 			  data, length, IB_ACCESS_REMOTE_WRITE))) {
-		status = refuse(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
+		status = reject(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
 		return Outcome::done;
 	}
 	if (!with_imm)
@@ -174,7 +177,7 @@ ib_wc_status read(QpState &qp, const Peer &peer, const SendEntry &entry, void *d
 	if (!(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
 	    !copy_remote(of(peer.qp->device), peer.pd, entry.rdma.rkey, entry.rdma.remote_addr,
 			 data, length, IB_ACCESS_REMOTE_READ))
-		return refuse(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
+		return reject(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
 	return copy_to_local(of(qp.qp->device), *qp.qp->pd, entry.sges, entry.wr.num_sge, 0, data,
 			     length, IB_ACCESS_LOCAL_WRITE)
 		       ? IB_WC_SUCCESS
@@ -201,7 +204,7 @@ ib_wc_status atomic(QpState &qp, const Peer &peer, const SendEntry &entry)
 				    entry.atomic.remote_addr);
 
 	if (!target || !(peer.state->attr.qp_access_flags & IB_ACCESS_REMOTE_ATOMIC))
-		return refuse(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
+		return reject(peer, IB_EVENT_QP_ACCESS_ERR, IB_WC_REM_ACCESS_ERR);
 	const u64 old = *target;
 	if (!copy_to_local(of(qp.qp->device), *qp.qp->pd, entry.sges, entry.wr.num_sge, 0, &old,
 			   sizeof(old), IB_ACCESS_LOCAL_WRITE))
@@ -249,8 +252,8 @@ Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte
 		return Outcome::done;
 	}
 	/*
-	 * A lost message is sent again at once, as often as the QP allows; the peer's absence is as
-	 * a loss each time.
+	 * A lost message is sent again at once, at most retry_cnt times. Without a peer, all
+	 * attempts would fail.
 	 */
 	const Peer peer = find_peer(qp, entry);
 	for (unsigned int tries = 0; !peer || disturbed(device, data.get(), length); tries++) {
@@ -262,7 +265,7 @@ Outcome carry_out(QpState &qp, SendEntry &entry, ib_wc_status &status, u32 &byte
 		}
 	}
 	if (!peer.pd) {
-		status = refuse(peer, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR);
+		status = reject(peer, IB_EVENT_QP_REQ_ERR, IB_WC_REM_INV_REQ_ERR);
 		return Outcome::done;
 	}
 	if (is_atomic) {

@@ -8,7 +8,7 @@
  *
  * A write to the doorbell has the address of the queue, and the number of requests posted since
  * that address was first written, modulo `counts`. The device executes the requests in order,
- * writes a status to each, and raises an interrupt, perhaps one for several.
+ * writes a status to each, and raises an interrupt, perhaps one for several requests.
  */
 #pragma once
 
@@ -21,27 +21,34 @@ namespace hw::example
 inline constexpr uint16_t pci_vendor_id = 0x5745;
 inline constexpr uint16_t pci_device_id = 0x0001;
 
-/* BAR 0: the register, 64 bits, accessed whole. */
+/* BAR 0: one register of 64 bits, which must be accessed as a whole. */
 inline constexpr size_t register_bar_size = 4096;
 inline constexpr size_t doorbell = 0;
 
-/* Written: the queue's address, whose low bits are 0, and the count in their place. */
+/*
+ * A write has the queue's address, which is a multiple of `counts`, and the count in its low bits.
+ */
 inline constexpr uint64_t counts = 4096;
 inline constexpr uint64_t count_mask = counts - 1;
 
-/* Read: the state in the low byte. */
+/* A read returns the state in the low byte. */
 enum class State : uint8_t {
-	idle = 0, /* no queue: after power-on, a reset, and when the device may not access memory */
-	running = 1, /* has one */
-	failed =
-		2, /* the driver has broken a rule, or the queue is out of reach; until a reset or until bus mastering ends */
+	/* no queue: after power-on or a reset, and while bus mastering is off */
+	idle = 0,
+	/* the device has a queue */
+	running = 1,
+	/*
+	 * The driver broke a rule, or the device cannot access the queue. Ends with a reset, or when
+	 * bus mastering is turned off.
+	 */
+	failed = 2,
 };
 
-/* BAR 2: what is MSI-X's. */
+/* BAR 2: the MSI-X table and PBA. */
 inline constexpr size_t msix_bar_size = 4096;
 inline constexpr size_t msix_pba_offset = 2048;
 
-/* size of the ring, and maximum number of outstanding requests */
+/* The size of the ring, which is the maximum number of outstanding requests. */
 inline constexpr uint32_t queue_entries = 64;
 inline constexpr uint32_t most_bytes = 4096; /* maximum size of a request */
 
@@ -49,18 +56,18 @@ enum class Status : uint32_t {
 	posted = 0,
 	done = 1,
 	bad_length = 2, /* 0, or more than most_bytes */
-	no_memory = 3,  /* the device does not reach the source or the destination */
+	no_memory = 3,  /* the device cannot access the source or the destination */
 };
 
 struct Request {
 	uint64_t source;
 	uint64_t destination;
 	uint32_t length;
-	Status status; /* the device's, written last */
+	Status status; /* written by the device, after everything else */
 	uint64_t reserved;
 };
 static_assert(sizeof(Request) == 32 && offsetof(Request, status) == 20);
 static_assert(queue_entries * sizeof(Request) <= counts,
-	      "the queue lies in one page, which the doorbell names");
+	      "the queue fits into one page, whose address is in the doorbell");
 
 } // namespace hw::example
