@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * The command interface: entries of the command queue, mailbox blocks, opcodes, statuses, and the
- * layouts of commands that carry no object's context. Offsets count from the start of a command's
- * input or output, header included. (Documentation/mlx5.rst, "Commands")
+ * layouts of commands that do not carry an object's context. Offsets are from the start of a
+ * command's input or output, including the header. (Documentation/mlx5.rst, "Commands")
  */
 #pragma once
 
@@ -23,11 +23,12 @@ struct CommandEntry : Storage<64> {
 	static constexpr Field64 output_block{0x30, 63, 0};
 	static constexpr Field output_length{0x38, 31, 0};
 	static constexpr Field token{0x3c, 31, 24};
-	static constexpr std::size_t status_byte = 0x3f; /* bits 7..1, and the owner: 1 the card */
+	/* status in bits 7..1, owner in bit 0: 1 for the card */
+	static constexpr std::size_t status_byte = 0x3f;
 	static constexpr std::uint8_t owner_card = 1;
 };
 
-/* Part of an input or output that is longer than what fits into the entry. */
+/* A block of an input or output that does not fit into the entry. */
 struct CommandBlock : Storage<576> {
 	static constexpr std::size_t data_size = 512;
 	static constexpr std::uint64_t alignment = 512;
@@ -36,7 +37,7 @@ struct CommandBlock : Storage<576> {
 	static constexpr Field token{0x23c, 23, 16};
 };
 
-/* The reason why the card could not execute a command, if it could not. */
+/* The delivery status: whether the card could execute the command, and if not, why. */
 enum class Delivery : std::uint8_t {
 	ok = 0,
 	bad_token = 2,
@@ -158,7 +159,7 @@ enum class Opcode : std::uint16_t {
 	modify_flow_table = 0x93c,
 };
 
-/* The heads of all inputs and outputs. */
+/* The headers of all inputs and outputs. */
 struct InputHead : Storage<8> {
 	static constexpr Field opcode{0x00, 31, 16};
 	static constexpr Field op_modifier{0x04, 15, 0};
@@ -168,10 +169,13 @@ struct OutputHead : Storage<8> {
 	static constexpr Field syndrome{0x04, 31, 0};
 };
 
-/* The number of an object: in the input of its DESTROY and QUERY, in the output of its CREATE. */
+/*
+ * The number of an object, in the input of its DESTROY and QUERY commands and in the output of
+ * CREATE.
+ */
 constexpr Field object_number{0x08, 23, 0};
 constexpr Field event_queue_number{0x08, 7, 0};
-/* Offsets of the context and of the page list in the input of CREATE, for most objects. */
+/* Offsets of the context and of the page list in the input of most CREATE commands. */
 constexpr std::size_t context_offset = 0x10;
 constexpr std::size_t pages_offset = 0x110;
 
@@ -182,14 +186,17 @@ struct QueryIssi {
 };
 
 struct ManagePages {
-	static constexpr Field count{0x0c, 31, 0};     /* in QUERY_PAGES' output and the input */
+	/* in QUERY_PAGES' output and MANAGE_PAGES' input */
+	static constexpr Field count{0x0c, 31, 0};
 	static constexpr Field count_out{0x08, 31, 0}; /* in MANAGE_PAGES' output */
 	static constexpr std::uint32_t op_cannot_give = 0;
 	static constexpr std::uint32_t op_give = 1;
 	static constexpr std::uint32_t op_take = 2;
 };
 
-/* op_modifier of capabilities: the kind, doubled; odd: what is in force. */
+/*
+ * op_modifier of QUERY_HCA_CAP: twice the kind for the maximum values, plus 1 for the current ones.
+ */
 struct HcaCap {
 	static constexpr std::size_t offset = 0x10;
 	static constexpr std::size_t size = 0x1000;
@@ -227,7 +234,7 @@ struct AccessRegister {
 	static constexpr std::uint32_t port_mtu = 0x5003;
 	static constexpr std::uint32_t port_speed = 0x5004;
 	static constexpr std::uint32_t port_counters = 0x5008;
-	/* Offsets from the start of its data. */
+	/* Layouts of the registers. Offsets are from the start of the register's data. */
 	static constexpr Field port{0x00, 23, 16};
 	static constexpr Field pcap_port{0x00, 23, 16};
 	static constexpr Field pcap_mask{0x04, 31, 0};
@@ -254,7 +261,7 @@ struct AccessRegister {
 	static constexpr Field64 octets_received{0x30, 63, 0};
 };
 
-/* QUERY_VPORT_COUNTER: offsets of the packet counters; each is followed by a counter of octets. */
+/* QUERY_VPORT_COUNTER: offsets of the packet counters. A counter of octets follows each of them. */
 struct VportCounter {
 	static constexpr std::size_t in_size = 0x20;
 	static constexpr std::size_t size = 0x210;
@@ -272,9 +279,12 @@ struct McgMember {
 	static constexpr std::size_t size = 0x20;
 };
 
-/* QUERY_HCA_VPORT_CONTEXT: from the start of its output. */
+/* QUERY_HCA_VPORT_CONTEXT. Offsets are from the start of the output. */
 struct VportContext {
-	/* In the input of all three queries; 0 means port 1 if there is only one port. */
+	/*
+	 * In the input of QUERY_HCA_VPORT_CONTEXT, _GID and _PKEY: the port. 0 means port 1 if
+	 * there is only one.
+	 */
 	static constexpr Field port_in{0x08, 19, 16};
 	static constexpr std::size_t size = 0x210;
 	static constexpr Field grh_required{0x30, 28, 28};
@@ -295,7 +305,7 @@ struct VportContext {
 	static constexpr Field pkey_violations{0x78, 15, 0};
 };
 
-/* QUERY_HCA_VPORT_GID and _PKEY. */
+/* QUERY_HCA_VPORT_GID and QUERY_HCA_VPORT_PKEY. */
 struct VportTable {
 	static constexpr Field index{0x0c, 15, 0};
 	static constexpr std::uint32_t all = 0xffff;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The contexts of the card's objects, as commands carry them. Offsets count from the start of the
- * context. (Documentation/mlx5.rst, "Contexts")
+ * The contexts of the card's objects in commands. Offsets are from the start of the context.
+ * (Documentation/mlx5.rst, "Contexts")
  */
 #pragma once
 
@@ -35,7 +35,7 @@ struct EqContext : Storage<0x40> {
 	static constexpr Field consumer{0x28, 23, 0};
 	static constexpr Field producer{0x2c, 23, 0};
 };
-/* In CREATE_EQ: the first 64 event types, bit n for type n. */
+/* In CREATE_EQ: the first 64 event types. Bit n selects type n. */
 constexpr Field64 eq_event_mask{0x58, 63, 0};
 
 struct CqContext : Storage<0x40> {
@@ -56,12 +56,12 @@ struct CqContext : Storage<0x40> {
 	static constexpr Field consumer{0x28, 23, 0};
 	static constexpr Field producer{0x2c, 23, 0};
 	static constexpr Field64 record{0x38, 63, 0};
-	/* entry_size. */
+	/* Values of entry_size. */
 	static constexpr std::uint32_t entry_64 = 0;
 	static constexpr std::uint32_t entry_128 = 1;
 	static constexpr std::uint32_t entry_128_padded = 2;
 };
-/* MODIFY_CQ. */
+/* MODIFY_CQ, without the context. */
 struct ModifyCq {
 	static constexpr std::uint32_t op_modify = 0;
 	static constexpr std::uint32_t op_resize = 1;
@@ -94,13 +94,17 @@ struct MkeyContext : Storage<0x40> {
 
 	static constexpr std::uint32_t any_qp = 0xffffff;
 };
-/* mode_high * 4 + mode_low. */
+/*
+ * mode_high * 4 + mode_low: how a key translates addresses. `pieces` are KLMs, each with a length,
+ * a key and an address; `equal_pieces` are KSMs, each with a key and an address, all of the same
+ * length.
+ */
 enum class MkeyMode : std::uint8_t { physical = 0, pages = 1, pieces = 2, equal_pieces = 3 };
-/* CREATE_MKEY: octwords that the page list fills. */
+/* In CREATE_MKEY: the number of octwords that the page list occupies. */
 constexpr Field mkey_actual_octwords{0x60, 31, 0};
 constexpr std::size_t octword = 16;
 
-/* The path of a queue pair: 44 bytes, twice in its context. */
+/* A path of a queue pair, 44 bytes. A queue pair's context has two of them. */
 struct PathLayout : Storage<44> {
 	static constexpr Field force_loopback{0x00, 31, 31};
 	static constexpr Field pkey_index{0x00, 15, 0};
@@ -155,7 +159,8 @@ struct QpContext : Storage<0xe8> {
 	static constexpr Field current_retry{0x70, 7, 5};
 	static constexpr Field next_send_psn{0x78, 23, 0};
 	static constexpr Field send_cqn{0x7c, 23, 0};
-	static constexpr Field datagram_source{0x80, 23, 0}; /* 0: its own number */
+	/* source QPN of datagrams; 0: the QP's own */
+	static constexpr Field datagram_source{0x80, 23, 0};
 	static constexpr Field last_acked_psn{0x88, 23, 0};
 	static constexpr Field ssn{0x8c, 23, 0};
 	static constexpr Field log_responder_reads{0x90, 23, 21};
@@ -180,24 +185,29 @@ struct QpContext : Storage<0xe8> {
 	static constexpr Field inline_response{0xc4, 15, 8};
 	static constexpr Field inline_receive{0xc4, 7, 0};
 
-	/* receive_type. */
+	/* Values of receive_type. */
 	static constexpr std::uint32_t own_queue = 0;
 	static constexpr std::uint32_t shared_queue = 1;
 	static constexpr std::uint32_t no_queue = 3;
 	static constexpr std::uint32_t migrated = 3;
-	/* inline_response, inline_receive: data that completions carry; 0: none. */
+	/*
+	 * Values of inline_response and inline_receive: how much data a completion may carry; 0:
+	 * none.
+	 */
 	static constexpr std::uint32_t receive_32_bytes = 0x01;
 	static constexpr std::uint32_t receive_64_bytes = 0x02;
 	static constexpr std::uint32_t response_32_bytes = 0x11;
 	static constexpr std::uint32_t response_64_bytes = 0x22;
-	/* offload_mode. */
+	/* Values of offload_mode. */
 	static constexpr std::uint32_t no_offload = 0;
 	static constexpr std::uint32_t ipoib_offload = 1;
 	static constexpr std::uint32_t enhanced_ipoib = 2;
-	/* Completions name the queue pair and no index of the driver's choice. */
+	/*
+	 * Value of user_index: completions have the QP number, not an index that the driver chose.
+	 */
 	static constexpr std::uint32_t no_user_index = 0xffffff;
 };
-/* Frames of the commands on queue pairs. */
+/* The layout of commands on queue pairs. */
 namespace qp_command
 {
 constexpr Field opt_mask{0x10, 31, 0};
@@ -205,7 +215,7 @@ constexpr std::size_t context = 0x18;
 constexpr std::size_t size = 0x110; /* without a page list */
 } // namespace qp_command
 
-/* opt_mask: what a transition changes beyond what it must. */
+/* opt_mask: the optional attributes that a transition changes. */
 namespace qp_opt
 {
 constexpr std::uint32_t alternate_path = 1u << 0;
@@ -227,7 +237,7 @@ constexpr std::uint32_t srqn = 1u << 18;
 constexpr std::uint32_t receive_cqn = 1u << 19;
 } // namespace qp_opt
 
-/* A work queue of an object that has one only. */
+/* The work queue of an object that has only one. */
 struct WqContext : Storage<0xc0> {
 	static constexpr Field type{0x00, 31, 28};
 	static constexpr Field page_offset{0x04, 20, 16};
@@ -244,7 +254,7 @@ struct WqContext : Storage<0xc0> {
 	static constexpr std::uint32_t cyclic = 1;
 };
 
-/* A receive memory pool: a shared receive queue of RC, UC and UD. */
+/* A receive memory pool: a shared receive queue for RC, UC and UD. */
 struct RmpContext : Storage<0xf0> {
 	static constexpr Field state{0x00, 23, 20};
 	static constexpr std::size_t work_queue = 0x30;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Entries of the queues: send and receive requests (WQEs), completions (CQEs) and events (EQEs).
- * Segments and opcodes that the older cards share are in hw/mellanox_icm/wqe.hpp.
+ * Segments and opcodes that are the same as on the older cards are in hw/mellanox_icm/wqe.hpp.
  * (Documentation/mlx5.rst, "Send requests", "Completions", "Events")
  */
 #pragma once
@@ -19,7 +19,7 @@ using mellanox_icm::WqeData;
 using mellanox_icm::wqe_bytes_max;
 using mellanox_icm::wqe_unit;
 
-/* The unit in which the send queue's index counts. */
+/* The unit of the send queue's index, in bytes. */
 constexpr unsigned send_block = 64;
 constexpr std::uint8_t opcode_umr = 0x25;
 
@@ -33,8 +33,12 @@ struct WqeControl : Storage<16> {
 	static constexpr Field completion{0x08, 3, 2};
 	static constexpr Field solicited{0x08, 1, 1};
 	static constexpr Field immediate{0x0c, 31, 0};
-	static constexpr std::uint32_t always = 2; /* completion: at least */
-	/* op_modifier of a masked atomic: 8, and the operands' size as a power of two less 2. */
+	/* values of `completion` from this on: a completion also after success */
+	static constexpr std::uint32_t always = 2;
+	/*
+	 * op_modifier of a masked atomic: 8, plus the binary logarithm of the operands' size in
+	 * bytes, minus 2.
+	 */
 	static constexpr std::uint32_t masked_8_bytes = 9;
 };
 
@@ -62,8 +66,9 @@ struct WqeDatagram : Storage<48> {
 };
 
 /*
- * Behind the datagram segment of a queue pair with IPoIB offloads: 16 unused bytes, then the
- * offloads. The header that each packet of a large send repeats begins in the last two bytes.
+ * The segment after the datagram segment of a queue pair with IPoIB offloads: 16 unused bytes, then
+ * the offloads. The header that is repeated in each packet of a large send starts in the last two
+ * bytes.
  */
 struct WqeOffload : Storage<32> {
 	static constexpr Field l4_checksum{0x14, 31, 31};
@@ -73,7 +78,7 @@ struct WqeOffload : Storage<32> {
 	static constexpr std::size_t header = 0x1e;
 };
 
-/* The control segment of a UMR is followed by this, the context of a key, and a list. */
+/* The segment after the control segment of a UMR. The context of a key and a list follow it. */
 struct WqeUmr : Storage<48> {
 	static constexpr Field inline_list{0x00, 31, 31};
 	static constexpr Field fail_unless_free{0x00, 29, 29};
@@ -84,7 +89,7 @@ struct WqeUmr : Storage<48> {
 	static constexpr Field64 mask{0x08, 63, 0};
 	static constexpr Field offset_high{0x10, 31, 0};
 };
-/* WqeUmr::mask. */
+/* Bits of WqeUmr::mask: the fields of the key that the UMR changes. */
 namespace umr
 {
 constexpr std::uint64_t length = 1ull << 0;
@@ -102,7 +107,7 @@ constexpr std::uint64_t atomic = 1ull << 21;
 constexpr std::uint64_t free = 1ull << 29;
 } // namespace umr
 
-/* Head of an entry of a shared receive queue; data segments follow. */
+/* The start of an entry of a shared receive queue; data segments follow. */
 struct SrqNext {
 	be16 reserved;
 	be16 next_index;
@@ -121,12 +126,12 @@ struct Cqe : Storage<64> {
 	static constexpr Field source_qpn{0x18, 23, 0};
 	static constexpr Field l3_ok{0x1c, 25, 25};
 	static constexpr Field l4_ok{0x1c, 26, 26};
-	static constexpr Field srqn{0x20, 23, 0}; /* or the user index */
+	static constexpr Field srqn{0x20, 23, 0}; /* the SRQ number, or the user index */
 	static constexpr Field immediate{0x24, 31, 0};
 	static constexpr Field pkey{0x24, 15, 0};
 	static constexpr Field byte_count{0x2c, 31, 0};
 	static constexpr Field64 timestamp{0x30, 63, 0};
-	static constexpr Field syndrome{0x34, 7, 0}; /* syndrome of an error */
+	static constexpr Field syndrome{0x34, 7, 0}; /* the cause of an error */
 	static constexpr Field wqe_opcode{0x38, 31, 24};
 	static constexpr Field qpn{0x38, 23, 0};
 	static constexpr Field wqe_counter{0x3c, 31, 16};
@@ -136,12 +141,15 @@ struct Cqe : Storage<64> {
 	static constexpr Field owner{0x3c, 0, 0};
 
 	static constexpr std::uint32_t grh_in_buffer = 1;
-	/* hash_kind: the hashed protocols. */
+	/* Bits of hash_kind: the protocols whose headers were hashed. */
 	static constexpr std::uint32_t hash_ipv4 = 1u << 2;
 	static constexpr std::uint32_t hash_ipv6 = 2u << 2;
 	static constexpr std::uint32_t hash_tcp = 1u << 6;
 	static constexpr std::uint32_t hash_udp = 2u << 6;
-	/* format: data of the message in the first half of the entry, or of a slot of 128 bytes. */
+	/*
+	 * Values of format: the message's data is in the first half of the entry, or of a slot of
+	 * 128 bytes.
+	 */
 	static constexpr std::uint32_t inline_32 = 1;
 	static constexpr std::uint32_t inline_64 = 2;
 	static constexpr std::size_t inline_size = 32;
@@ -164,7 +172,7 @@ struct Eqe : Storage<64> {
 	static constexpr Field commands{0x20, 31, 0};
 	static constexpr Field port{0x28, 31, 28};
 	static constexpr Field cq_error_syndrome{0x28, 7, 0};
-	static constexpr Field kind{0x34, 31, 24}; /* kind of the object that has the number */
+	static constexpr Field kind{0x34, 31, 24}; /* the kind of the object with this number */
 	static constexpr Field number{0x38, 23, 0};
 	static constexpr Field owner{0x3c, 0, 0};
 	static constexpr std::uint32_t cq_overrun = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Contexts of send and receive queues without a queue pair (SQ, RQ), of tables of receive queues
- * (RQT), and of transport interfaces (TIS, TIR). Offsets count from the start of the context.
+ * (RQT), and of transport interfaces (TIS, TIR). Offsets are from the start of the context.
  * (Documentation/mlx5.rst, "Enhanced IPoIB")
  */
 #pragma once
@@ -31,7 +31,8 @@ enum class RawState : std::uint8_t { reset = 0, ready = 1, error = 3 };
 
 struct RqContext : Storage<0xf0> {
 	static constexpr Field scatter_fcs{0x00, 29, 29};
-	static constexpr Field memory_type{0x00, 27, 24}; /* 0: the queue has its own memory */
+	/* 0: the queue has its own memory, not an RMP's */
+	static constexpr Field memory_type{0x00, 27, 24};
 	static constexpr Field state{0x00, 23, 20};
 	static constexpr Field flush_in_error{0x00, 18, 18};
 	static constexpr Field hairpin{0x00, 17, 17};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The registers of a ConnectX-4 or later in PCI space: the initialization segment
- * at the start of BAR 0, and one user access region (UAR) of 4 KiB for each page behind it. All
- * registers are big-endian dwords. (Documentation/mlx5.rst, "Registers")
+ * The registers of a ConnectX-4 or later in PCI space: the initialization segment at the start of
+ * BAR 0, followed by user access regions (UARs) of 4 KiB, one per page. All registers are
+ * big-endian dwords. (Documentation/mlx5.rst, "Registers")
  */
 #pragma once
 
@@ -41,13 +41,16 @@ constexpr std::uint32_t health_counter = 0x1010; /* bits 23..0; syndrome above *
 constexpr std::uint32_t end = 0x4000;
 
 constexpr std::uint32_t command_interface_revision = 5;
-/* Fields of the command queue's lower dword. Sizes are those of the queue and of an entry. */
+/*
+ * Fields of command_queue_low. The sizes are the binary logarithms of the queue's number of entries
+ * and of the size of an entry.
+ */
 constexpr std::uint32_t queue_address_mask = 0xfffff000;
 constexpr Field nic_interface{0, 10, 8};
 constexpr Field log_queue_size{0, 7, 4};
 constexpr Field log_queue_stride{0, 3, 0};
 
-/* Offsets in the health buffer, and the dwords there that the card fills. */
+/* Offsets of the health buffer's dwords that the card fills. */
 constexpr std::uint32_t health_firmware = 0x230;
 constexpr std::uint32_t health_hardware = 0x234;
 constexpr std::uint32_t health_flags = 0x238; /* bit 31, with a syndrome: fatal */
@@ -65,7 +68,7 @@ constexpr std::uint32_t eq_overrun = 0x0c;
 constexpr std::uint32_t eq_error = 0x0d;
 } // namespace health
 
-/* nic_interface. */
+/* Values of nic_interface. */
 namespace nic_interface
 {
 constexpr std::uint32_t full = 0;
@@ -77,10 +80,10 @@ constexpr std::uint32_t software_reset = 7;
 namespace uar
 {
 constexpr std::uint32_t page_size = 4096;
-constexpr std::uint32_t cq_doorbell = 0x20; /* two dwords; the second one acts */
+constexpr std::uint32_t cq_doorbell = 0x20; /* two dwords; the card acts on the second one */
 constexpr std::uint32_t eq_doorbell_arm = 0x40;
 constexpr std::uint32_t eq_doorbell = 0x48;
-/* Four BlueFlame registers of two halves each; the first two dwords of a half are a doorbell. */
+/* Four BlueFlame registers, each with two halves. The first two dwords of a half are a doorbell. */
 constexpr std::uint32_t blue_flame = 0x800;
 constexpr std::uint32_t blue_flame_half = 0x100;
 
@@ -89,7 +92,7 @@ constexpr Field cq_consumer_index{0, 23, 0};
 constexpr Field cq_number{0, 23, 0};
 constexpr Field eq_number{0, 31, 24};
 constexpr Field eq_consumer_index{0, 23, 0};
-constexpr Field send_qpn{0, 31, 8}; /* of the second dword */
+constexpr Field send_qpn{0, 31, 8}; /* in the second dword */
 } // namespace uar
 
 } // namespace hw::mlx5

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Flow tables: by them the card chooses the transport interface that receives a packet. Offsets
- * count from the start of a command's input, and of the context that it carries.
+ * Flow tables, with which the card selects the transport interface that receives a packet. Offsets
+ * are from the start of a command's input, or from the start of the context in it.
  * (Documentation/mlx5.rst, "Enhanced IPoIB")
  */
 #pragma once
@@ -11,12 +11,12 @@
 namespace hw::mlx5
 {
 
-/* Fields that all these commands have. */
+/* Fields of all these commands. */
 namespace flow
 {
 constexpr Field other_vport{0x08, 31, 31};
 constexpr Field table_type{0x10, 31, 24};
-constexpr std::uint32_t receive = 0; /* the only type */
+constexpr std::uint32_t receive = 0; /* the only value of table_type */
 constexpr Field table{0x14, 23, 0};
 constexpr Field index{0x20, 31, 0};
 constexpr std::size_t command_size = 0x40;
@@ -35,7 +35,7 @@ struct FlowTableContext {
 	/* Values of miss_action. */
 	static constexpr std::uint32_t miss_default = 0;
 	static constexpr std::uint32_t miss_forward = 1;
-	/* MODIFY_FLOW_TABLE: the changed fields. */
+	/* MODIFY_FLOW_TABLE: which fields it changes. */
 	static constexpr Field selected{0x0c, 15, 0};
 	static constexpr std::uint32_t select_miss = 1;
 };
@@ -77,14 +77,14 @@ struct FlowEntry {
 	static constexpr std::uint32_t allow = 1;
 	static constexpr std::uint32_t drop = 2;
 	static constexpr std::uint32_t forward = 4;
-	/* A destination. */
+	/* An entry of the list of destinations. */
 	static constexpr Field destination_kind{0x00, 31, 24};
 	static constexpr Field destination{0x00, 23, 0};
 	static constexpr std::uint32_t to_table = 1;
 	static constexpr std::uint32_t to_tir = 2;
 };
 
-/* The fields of the outer headers, in masks and values. */
+/* The outer headers' fields, in masks and values. */
 struct FlowHeaders : Storage<0x40> {
 	static constexpr Field ethertype{0x04, 15, 0};
 	static constexpr Field protocol{0x10, 31, 24};
@@ -99,7 +99,7 @@ struct FlowHeaders : Storage<0x40> {
 	static constexpr Field hop_limit{0x18, 7, 0};
 	static constexpr Field udp_source{0x1c, 31, 16};
 	static constexpr Field udp_destination{0x1c, 15, 0};
-	/* 16 bytes each; IPv4 in the last four. */
+	/* Addresses of 16 bytes each; an IPv4 address is in the last four. */
 	static constexpr std::size_t source = 0x20;
 	static constexpr std::size_t destination = 0x30;
 	static constexpr std::size_t address_size = 16;
