@@ -103,10 +103,10 @@ kern::Result<> Device::self_test()
 		__builtin_memset(bytes + target, untouched, wire::most_bytes);
 		KERN_TRY(send(0, target, length));
 		const bool complete = __builtin_memcmp(bytes, bytes + target, length) == 0;
-		if (!complete || (length < wire::most_bytes && bytes[target + length] != untouched)) {
-			kern_dev_error(pci_.dev(),
-				       "message %u of %u bytes was corrupted\n", message,
-				       length);
+		if (!complete ||
+		    (length < wire::most_bytes && bytes[target + length] != untouched)) {
+			kern_dev_error(pci_.dev(), "message %u of %u bytes was corrupted\n",
+				       message, length);
 			return kern::Error{-EIO};
 		}
 	}

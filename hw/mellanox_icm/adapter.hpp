@@ -296,7 +296,7 @@ void Adapter<Card>::check_health()
 				kern_dev_error(pci_.dev(), "error buffer %02x: %08x\n", index,
 					       word);
 			});
-		card_failed(error == removed_card ? "the card does not answer"
+		card_failed(error == removed_card ? "the card does not respond"
 						  : "the card reports an internal error");
 		return;
 	}

@@ -38,8 +38,8 @@ enum class State : uint8_t {
 	/* the device has a queue */
 	running = 1,
 	/*
-	 * The driver broke a rule, or the device cannot access the queue. Ends with a reset, or when
-	 * bus mastering is turned off.
+	 * The driver broke a rule, or the device cannot access the queue. Ends with a reset, or
+	 * when bus mastering is turned off.
 	 */
 	failed = 2,
 };
