@@ -186,14 +186,14 @@ void Qp::give_up()
  */
 kern::Result<> Qp::end()
 {
-	const auto asked = request_state(static_cast<u32>(wire::QpState::error));
+	const auto result = request_state(static_cast<u32>(wire::QpState::error));
 	if (rnic_.channel().failed()) {
 		give_up();
 		return {};
 	}
 	(void)advance(StreamEvent::end, -ECONNABORTED);
 	/* ENOTCONN: the QP was already in this state. */
-	return asked.error() == -ENOTCONN ? kern::Result<>() : asked;
+	return result.error() == -ENOTCONN ? kern::Result<>() : result;
 }
 
 kern::Result<> Qp::modify(const ib_qp_attr &attr, int mask)

@@ -80,7 +80,7 @@ public:
 	 */
 	void release();
 	/*
-	 * Makes the card forget all buffers, and sets the index to that at which the card
+	 * Makes the card drop all buffers, and sets the index to that at which the card
 	 * continues. May sleep. Errors: EIO if the card does not respond within two seconds.
 	 */
 	kern::Result<> quiesce();

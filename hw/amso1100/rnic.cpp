@@ -124,8 +124,8 @@ void Rnic::report_addresses()
 		if (!done)
 			kern_dev_error_limited(parts_.dev, "an address cannot be %s (%d)\n",
 					       change->option == wire::ConfigOption::add_address
-						       ? "given to the card"
-						       : "taken back",
+						       ? "added"
+						       : "removed",
 					       done.error());
 	}
 }

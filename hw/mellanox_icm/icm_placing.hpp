@@ -61,7 +61,7 @@ struct IcmExtents {
 };
 
 /*
- * Returns the smaller of two numbers: the number of objects that the driver wants, and the card's
+ * Returns the smaller of two numbers: the number of objects that the driver requests, and the card's
  * limit.
  */
 constexpr u32 smaller(u32 a, u32 b)

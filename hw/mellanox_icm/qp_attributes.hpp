@@ -194,21 +194,21 @@ void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
 	/* Time limit for the flush. */
 	constexpr unsigned int flush_ms = 5000;
 	const kern::Deadline deadline = kern::Deadline::in_ms(flush_ms);
-	kern::Result<> asked;
+	kern::Result<> result;
 	if (!in_error)
-		asked = kern::check(hca.commands()
+		result = kern::check(hca.commands()
 					    .execute({.opcode = hw::mellanox_icm::Opcode::to_err_qp,
 						      .in_modifier = number})
 					    .error());
 	auto mailbox = hca.commands().mailbox();
-	if (asked.ok())
-		asked = kern::check(mailbox.error());
-	while (asked.ok()) {
-		asked = hca.commands().execute_out(
+	if (result.ok())
+		result = kern::check(mailbox.error());
+	while (result.ok()) {
+		result = hca.commands().execute_out(
 			{.opcode = hw::mellanox_icm::Opcode::query_qp, .in_modifier = number},
 			mailbox.value());
 		/* If the card has failed, the mailbox was abandoned. */
-		if (!asked.ok())
+		if (!result.ok())
 			break;
 		const u8 *const context =
 			mailbox.value().bytes() + hw::mellanox_icm::qp_mailbox_context;
@@ -216,12 +216,12 @@ void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
 		    Context::rq_counter.get(context) == (rq.posted_head() & 0xffff))
 			return;
 		if (deadline.passed())
-			asked = kern::Error{-ETIMEDOUT};
+			result = kern::Error{-ETIMEDOUT};
 		kern::sleep_us(50, 200);
 	}
 	if (!hca.failed())
 		kern_dev_error(hca.dma_device(), "QP %#x: its requests were not all flushed: %d\n",
-			       number, asked.error());
+			       number, result.error());
 }
 
 } // namespace mellanox_icm

@@ -45,15 +45,15 @@ QpGeometry start_plan(const ib_qp_init_attr &attr)
 	return plan;
 }
 
-kern::Result<> plan_receives(const Capabilities &cap, const ib_qp_cap &want, QpGeometry &plan)
+kern::Result<> plan_receives(const Capabilities &cap, const ib_qp_cap &requested, QpGeometry &plan)
 {
-	if (want.max_recv_wr > 1u << cap.log_max_qp_size || want.max_recv_sge > cap.max_rq_sge)
+	if (requested.max_recv_wr > 1u << cap.log_max_qp_size || requested.max_recv_sge > cap.max_rq_sge)
 		return kern::Error{-EINVAL};
-	const u32 sges = want.max_recv_sge ? want.max_recv_sge : 1;
+	const u32 sges = requested.max_recv_sge ? requested.max_recv_sge : 1;
 	plan.log_rq_stride = kern::log2_ceil(sges * sizeof(wire::WqeData));
 	if (1u << plan.log_rq_stride > cap.max_rq_wqe_bytes)
 		return kern::Error{-EINVAL};
-	plan.log_rq_size = kern::log2_ceil(want.max_recv_wr ? want.max_recv_wr : 1);
+	plan.log_rq_size = kern::log2_ceil(requested.max_recv_wr ? requested.max_recv_wr : 1);
 	plan.max_recv_sge = (1u << plan.log_rq_stride) / sizeof(wire::WqeData);
 	if (plan.max_recv_sge > cap.max_rq_sge)
 		plan.max_recv_sge = cap.max_rq_sge;
@@ -79,26 +79,26 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 	const u32 largest = 1u << cap.log_max_qp_size;
 
 	if (plan.has_sq) {
-		const ib_qp_cap &want = attr.cap;
-		if (want.max_send_wr > largest || want.max_send_sge > cap.max_sq_sge ||
-		    want.max_inline_data > cap.max_sq_wqe_bytes)
+		const ib_qp_cap &requested = attr.cap;
+		if (requested.max_send_wr > largest || requested.max_send_sge > cap.max_sq_sge ||
+		    requested.max_inline_data > cap.max_sq_wqe_bytes)
 			return kern::Error{-EINVAL};
 		const u32 overhead = send_overhead(attr.qp_type, attr.create_flags);
-		const u32 scatter = want.max_send_sge * sizeof(wire::WqeData);
-		const u32 data = inline_bytes(overhead, want.max_inline_data);
+		const u32 scatter = requested.max_send_sge * sizeof(wire::WqeData);
+		const u32 data = inline_bytes(overhead, requested.max_inline_data);
 		const u32 needed = overhead + (scatter > data ? scatter : data);
 		const u32 limit = cap.max_sq_wqe_bytes < wire::wqe_bytes_max ? cap.max_sq_wqe_bytes
 									     : wire::wqe_bytes_max;
 		if (needed > limit)
 			return kern::Error{-EINVAL};
 		plan.log_sq_stride = needed <= 64 ? 6 : kern::log2_ceil(needed);
-		plan.log_sq_size = kern::log2_ceil(want.max_send_wr ? want.max_send_wr : 1);
+		plan.log_sq_size = kern::log2_ceil(requested.max_send_wr ? requested.max_send_wr : 1);
 		const u32 usable =
 			(1u << plan.log_sq_stride) < limit ? 1u << plan.log_sq_stride : limit;
 		plan.max_send_sge = (usable - overhead) / sizeof(wire::WqeData);
 		if (plan.max_send_sge > cap.max_sq_sge)
 			plan.max_send_sge = cap.max_sq_sge;
-		plan.max_inline = want.max_inline_data;
+		plan.max_inline = requested.max_inline_data;
 		while (inline_bytes(overhead, plan.max_inline + 4) <= usable - overhead)
 			plan.max_inline += 4;
 	}

@@ -51,17 +51,17 @@ kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_i
 	using namespace wire;
 	QpGeometry plan{};
 	const u32 largest = 1u << cap.log_max_qp_size;
-	const ib_qp_cap &want = attr.cap;
-	if (want.max_send_wr > largest || want.max_recv_wr > largest ||
-	    want.max_send_sge > cap.max_sq_sge || want.max_recv_sge > cap.max_rq_sge ||
-	    want.max_inline_data > inline_length_mask)
+	const ib_qp_cap &requested = attr.cap;
+	if (requested.max_send_wr > largest || requested.max_recv_wr > largest ||
+	    requested.max_send_sge > cap.max_sq_sge || requested.max_recv_sge > cap.max_rq_sge ||
+	    requested.max_inline_data > inline_length_mask)
 		return kern::Error{-EINVAL};
 	// The size of inline data in data segments, and space for a window bind request, which the
 	// library reserves for all cards.
 	constexpr u32 bind_bytes = 32;
-	const u32 scatter = want.max_send_sge * sizeof(WqeData);
+	const u32 scatter = requested.max_send_sge * sizeof(WqeData);
 	const u32 inlined = kern::align_up(
-		static_cast<u32>(sizeof(WqeInline)) + want.max_inline_data, sizeof(WqeData));
+		static_cast<u32>(sizeof(WqeInline)) + requested.max_inline_data, sizeof(WqeData));
 	u32 bytes = scatter > inlined ? scatter : inlined;
 	u32 least = bind_bytes;
 	switch (attr.qp_type) {
@@ -85,17 +85,17 @@ kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_i
 		return kern::Error{-EINVAL};
 	plan.log_sq_stride = user_stride(bytes);
 	plan.log_rq_stride = user_stride(
-		static_cast<u32>(sizeof(WqeNext) + want.max_recv_sge * sizeof(WqeData)));
-	const u32 sends = user_entries(want.max_send_wr), receives = user_entries(want.max_recv_wr);
+		static_cast<u32>(sizeof(WqeNext) + requested.max_recv_sge * sizeof(WqeData)));
+	const u32 sends = user_entries(requested.max_send_wr), receives = user_entries(requested.max_recv_wr);
 	plan.log_sq_size = kern::log2_ceil(sends ? sends : 1);
 	plan.log_rq_size = kern::log2_ceil(receives ? receives : 1);
 	plan.has_rq = !attr.srq;
 	plan.sq_offset = static_cast<u32>(
 		kern::align_up(receives << plan.log_rq_stride, 1u << plan.log_sq_stride));
 	plan.bytes = plan.sq_offset + (sends << plan.log_sq_stride);
-	plan.max_send_sge = want.max_send_sge;
-	plan.max_recv_sge = want.max_recv_sge;
-	plan.max_inline = want.max_inline_data;
+	plan.max_send_sge = requested.max_send_sge;
+	plan.max_recv_sge = requested.max_recv_sge;
+	plan.max_inline = requested.max_inline_data;
 	return plan;
 }
 
@@ -103,21 +103,21 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 {
 	QpGeometry plan{};
 	const u32 largest = 1u << cap.log_max_qp_size;
-	const ib_qp_cap &want = attr.cap;
-	if (want.max_send_wr > largest || want.max_send_sge > cap.max_sq_sge ||
-	    want.max_inline_data > wire::inline_length_mask)
+	const ib_qp_cap &requested = attr.cap;
+	if (requested.max_send_wr > largest || requested.max_send_sge > cap.max_sq_sge ||
+	    requested.max_inline_data > wire::inline_length_mask)
 		return kern::Error{-EINVAL};
 	const u32 limit = cap.max_sq_wqe_bytes < wire::wqe_bytes_max ? cap.max_sq_wqe_bytes
 								     : wire::wqe_bytes_max;
 	const u32 overhead = send_overhead(attr.qp_type);
-	const u32 scatter = want.max_send_sge * sizeof(wire::WqeData);
-	const u32 data = inline_bytes(want.max_inline_data);
+	const u32 scatter = requested.max_send_sge * sizeof(wire::WqeData);
+	const u32 data = inline_bytes(requested.max_inline_data);
 	const u32 needed = overhead + (scatter > data ? scatter : data);
 	if (needed > limit)
 		return kern::Error{-EINVAL};
 	const auto log_of = [](u32 value) { return kern::log2_ceil(value ? value : 1); };
 	plan.log_sq_stride = log_of(needed) < min_log_stride ? min_log_stride : log_of(needed);
-	plan.log_sq_size = log_of(want.max_send_wr);
+	plan.log_sq_size = log_of(requested.max_send_wr);
 	const u32 usable = (1u << plan.log_sq_stride) < limit ? 1u << plan.log_sq_stride : limit;
 	plan.max_send_sge = (usable - overhead) / sizeof(wire::WqeData);
 	if (plan.max_send_sge > cap.max_sq_sge)
@@ -127,9 +127,9 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 
 	plan.has_rq = !attr.srq;
 	if (plan.has_rq) {
-		if (want.max_recv_wr > largest || want.max_recv_sge > cap.max_rq_sge)
+		if (requested.max_recv_wr > largest || requested.max_recv_sge > cap.max_rq_sge)
 			return kern::Error{-EINVAL};
-		const u32 sges = want.max_recv_sge ? want.max_recv_sge : 1;
+		const u32 sges = requested.max_recv_sge ? requested.max_recv_sge : 1;
 		const u32 bytes = sizeof(wire::WqeNext) + sges * sizeof(wire::WqeData);
 		const u32 max_bytes = cap.max_rq_wqe_bytes < wire::wqe_bytes_max
 					      ? cap.max_rq_wqe_bytes
@@ -138,7 +138,7 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 			return kern::Error{-EINVAL};
 		plan.log_rq_stride =
 			log_of(bytes) < min_log_stride ? min_log_stride : log_of(bytes);
-		plan.log_rq_size = log_of(want.max_recv_wr);
+		plan.log_rq_size = log_of(requested.max_recv_wr);
 		const u32 stride = (1u << plan.log_rq_stride) < max_bytes ? 1u << plan.log_rq_stride
 									  : max_bytes;
 		plan.max_recv_sge = (stride - sizeof(wire::WqeNext)) / sizeof(wire::WqeData);

@@ -366,7 +366,7 @@ void ActiveConnections::run()
 /* Sends the REQ of a connection. If that fails, the connection is over. */
 void ActiveConnections::request(Connection &connection)
 {
-	if (auto asked = send_req(connection); !asked.ok())
+	if (auto sent = send_req(connection); !sent.ok())
 		(void)move(connection, State::over);
 }
 

@@ -45,7 +45,7 @@ public:
 	 */
 	kern::Result<> add(u32 port_num, u16 pkey, Interface *parent, net_device *dev);
 	/* Removes an interface from its port. Context: rtnl lock held. */
-	void forget(Interface &interface);
+	void remove(Interface &interface);
 	Port *port(u32 port_num)
 	{
 		return port_num >= 1 && port_num <= ports_.size() ? ports_[port_num - 1].get()
@@ -121,7 +121,7 @@ DeviceInterfaces::~DeviceInterfaces()
 			continue;
 		/* The port's own interface is the first one. It must outlive its children. */
 		while (Interface *interface = port->interfaces.back()) {
-			forget(*interface);
+			remove(*interface);
 			interface->remove();
 		}
 	}
@@ -141,7 +141,7 @@ kern::Result<> DeviceInterfaces::add(u32 port_num, u16 pkey, Interface *parent, 
 	return {};
 }
 
-void DeviceInterfaces::forget(Interface &interface)
+void DeviceInterfaces::remove(Interface &interface)
 {
 	kern::Guard guard(port(interface.port_num())->lock);
 	interface.port_node.unlink();
@@ -253,10 +253,10 @@ void each_child(Interface &parent, void (*call)(Interface &child))
 			call(other);
 }
 
-void forget_child(Interface &child)
+void remove_child(Interface &child)
 {
 	if (DeviceInterfaces *all = of(child.device()))
-		all->forget(child);
+		all->remove(child);
 }
 
 } // namespace ipoib

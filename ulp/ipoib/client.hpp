@@ -55,6 +55,6 @@ void each_child(Interface &parent, void (*call)(Interface &child));
  * Removes a child from the list of its port, before the network stack unregisters it. Context: rtnl
  * lock held.
  */
-void forget_child(Interface &child);
+void remove_child(Interface &child);
 
 } // namespace ipoib

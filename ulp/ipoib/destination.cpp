@@ -198,22 +198,22 @@ bool DestinationTable::make_space_locked(const HardwareAddress &address)
 {
 	const u32 free = capacity - count_ + unresolved_count_;
 	u32 of_gid = 0;
-	Destination *forgotten = nullptr;
+	Destination *unresolved = nullptr;
 	for (Destination &other : of_gid_[gid_bucket_of(address.gid)]) {
 		if (other.address_.gid != address.gid)
 			continue;
 		of_gid++;
-		if (!forgotten && other.unresolved_.linked())
-			forgotten = &other;
+		if (!unresolved && other.unresolved_.linked())
+			unresolved = &other;
 	}
 	if (of_gid < (free + share - 1) / share) {
 		if (count_ < capacity)
 			return true;
-		forgotten = unresolved_.front();
+		unresolved = unresolved_.front();
 	}
-	if (forgotten)
-		forget_locked(*forgotten);
-	return forgotten;
+	if (unresolved)
+		remove_unresolved_locked(*unresolved);
+	return unresolved;
 }
 
 /*
@@ -235,7 +235,7 @@ u32 DestinationTable::take_out_locked(Destination **place)
 }
 
 /* Removes an unresolved destination, for which no packets wait. */
-void DestinationTable::forget_locked(Destination &destination)
+void DestinationTable::remove_unresolved_locked(Destination &destination)
 {
 	Destination **place = &heads_[bucket_of(destination.address_)];
 	while (*place != &destination)

@@ -246,7 +246,7 @@ private:
 	Destination *create_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
 	bool make_space_locked(const HardwareAddress &address) KERN_REQUIRES(lock_);
 	u32 take_out_locked(Destination **place) KERN_REQUIRES(lock_);
-	void forget_locked(Destination &destination) KERN_REQUIRES(lock_);
+	void remove_unresolved_locked(Destination &destination) KERN_REQUIRES(lock_);
 	void set_unresolved_locked(Destination &destination, bool unresolved) KERN_REQUIRES(lock_);
 	template<class Condition>
 	u32 remove_if(Condition condition);

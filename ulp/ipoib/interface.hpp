@@ -136,7 +136,7 @@ public:
 	 * Removes the destination of an address, and drops the packets that wait for it. Context:
 	 * process.
 	 */
-	void forget(const HardwareAddress &address);
+	void remove_destination(const HardwareAddress &address);
 	/*
 	 * Returns true if there is a destination with this address: packets are sent to it, or were
 	 * until recently. Context: any but hard interrupt.

@@ -141,7 +141,7 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 	}
 	count(path_queries_);
 	ib_sa_query *handle;
-	PathQuery *const asked = kern::Ref<PathQuery>(query).release();
+	PathQuery *const reference = kern::Ref<PathQuery>(query).release();
 	const int id = ib_sa_path_rec_get(
 		sa_client(), device_, port_num_, &path, mask, path_timeout_ms, path_retries,
 		static_cast<unsigned>(kern::Gfp::atomic | kern::Gfp::no_warn),
@@ -149,9 +149,9 @@ void Interface::begin_path_query(kern::Ref<Destination> destination)
 			auto ended = kern::Ref<PathQuery>::adopt(static_cast<PathQuery *>(context));
 			ended->interface.path_answered(*ended, status, answer);
 		},
-		asked, &handle);
+		reference, &handle);
 	if (id < 0) {
-		const auto ended = kern::Ref<PathQuery>::adopt(asked);
+		const auto ended = kern::Ref<PathQuery>::adopt(reference);
 		path_answered(*ended, id, nullptr);
 		return;
 	}
@@ -247,7 +247,7 @@ void Interface::finish(Destination &destination, kern::Owned<Handle> handle,
 	}
 }
 
-void Interface::forget(const HardwareAddress &address)
+void Interface::remove_destination(const HardwareAddress &address)
 {
 	__atomic_fetch_add(&tx_dropped_, destinations_.remove(address), __ATOMIC_RELAXED);
 }

@@ -64,7 +64,7 @@ int delete_child(void *owner, u16 pkey)
 	Interface *child = find_child(of(owner), pkey);
 	if (!child)
 		return -ENODEV;
-	forget_child(*child);
+	remove_child(*child);
 	child->remove();
 	return 0;
 }
@@ -75,7 +75,7 @@ bool may_delete(void *owner)
 	/* A port's own interface exists as long as the port does. */
 	if (!interface.parent())
 		return false;
-	forget_child(interface);
+	remove_child(interface);
 	return true;
 }
 

@@ -337,7 +337,7 @@ void Multicast::collect_listened()
 		collections_++;
 		for (u32 i = 0; i < collection.count; i++)
 			is_complete = listen_to(collection.addresses[i]) && is_complete;
-		forget_unlistened();
+		leave_unlisted();
 	}
 	if (collection.is_cut)
 		kern_warning_limited(
@@ -412,7 +412,7 @@ bool Multicast::listen_to(const HardwareAddress &address)
 }
 
 /* Leaves the groups that are not in the stack's list any more. */
-void Multicast::forget_unlistened()
+void Multicast::leave_unlisted()
 {
 	for (;;) {
 		kern::Guard guard(lock_);
@@ -453,7 +453,7 @@ bool Multicast::leave_unwanted(Group &group)
 	const bool was_joined = group.was_joined;
 	end(group);
 	if (was_joined)
-		interface_.forget(address);
+		interface_.remove_destination(address);
 	return true;
 }
 
@@ -605,7 +605,7 @@ void Multicast::fail(Group &group)
 	}
 	/* A full member keeps its existing destination until the next join. */
 	if (!retries && group.was_joined)
-		interface_.forget(group.address);
+		interface_.remove_destination(group.address);
 	else
 		interface_.resolved(group.address, {});
 	group.was_joined = false;

@@ -137,7 +137,7 @@ private:
 	void collect_listened();
 	bool copy_list(Collection &collection);
 	bool listen_to(const HardwareAddress &address);
-	void forget_unlistened();
+	void leave_unlisted();
 	Group *next_due();
 	void serve(Group &group);
 	bool leave_unwanted(Group &group);

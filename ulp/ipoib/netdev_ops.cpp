@@ -267,7 +267,7 @@ void Interface::get_counters(u64 *values) const
 		connected_.active().made(),
 		connected_.active().failed(),
 		connected_.passive().accepted(),
-		connected_.passive().refused(),
+		connected_.passive().rejected(),
 	};
 	static_assert(sizeof(all) / sizeof(all[0]) ==
 		      sizeof(counter_names) / sizeof(counter_names[0]));

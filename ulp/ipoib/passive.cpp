@@ -80,9 +80,9 @@ u32 PassiveConnections::size()
 }
 
 /* Rejects a REQ. Returns the error with which the CM destroys the ID. */
-int PassiveConnections::refuse(ib_cm_id &id, ib_cm_rej_reason reason)
+int PassiveConnections::reject(ib_cm_id &id, ib_cm_rej_reason reason)
 {
-	count(refused_);
+	count(rejected_);
 	/* If this fails, the CM rejects the REQ when it destroys the ID. */
 	(void)ib_send_cm_rej(&id, reason, nullptr, 0, nullptr, 0);
 	return -ECONNREFUSED;
@@ -93,7 +93,7 @@ int PassiveConnections::accept(ib_cm_id &id, const ib_cm_event &event)
 	const ib_cm_req_event_param &req = event.param.req_rcvd;
 	const auto peer = peer_data(event);
 	if (req.qp_type != IB_QPT_RC || !peer.ok())
-		return refuse(id, IB_CM_REJ_CONSUMER_DEFINED);
+		return reject(id, IB_CM_REJ_CONSUMER_DEFINED);
 	auto made =
 		kern::make<PassiveConnection>(kern::Gfp::kernel, *this, id, req.primary_path->dgid);
 	if (!made.ok())
@@ -109,12 +109,12 @@ int PassiveConnections::accept(ib_cm_id &id, const ib_cm_event &event)
 		}
 	}
 	if (made.ok() && made.value())
-		return refuse(id, IB_CM_REJ_NO_RESOURCES);
+		return reject(id, IB_CM_REJ_NO_RESOURCES);
 
 	id.context = &connection;
 	id.cm_handler = on_event;
 	if (auto answered = answer(connection); !answered.ok()) {
-		count(refused_);
+		count(rejected_);
 		(void)move(connection, State::over);
 		return 0;
 	}

@@ -121,7 +121,7 @@ public:
 	void end_idle();
 
 	u64 accepted() const { return __atomic_load_n(&accepted_, __ATOMIC_RELAXED); }
-	u64 refused() const { return __atomic_load_n(&refused_, __ATOMIC_RELAXED); }
+	u64 rejected() const { return __atomic_load_n(&rejected_, __ATOMIC_RELAXED); }
 	/* Returns the number of connections. Context: any but hard interrupt. */
 	u32 size();
 	/*
@@ -138,7 +138,7 @@ private:
 	bool move(PassiveConnection &connection, State to);
 	bool is_within_limits_locked(const ib_gid &peer) KERN_REQUIRES(lock_);
 	kern::Result<> answer(PassiveConnection &connection);
-	int refuse(ib_cm_id &id, ib_cm_rej_reason reason);
+	int reject(ib_cm_id &id, ib_cm_rej_reason reason);
 	PassiveConnection *next_to_end();
 	static int on_event(ib_cm_id *id, const ib_cm_event *event);
 
@@ -151,7 +151,7 @@ private:
 	bool takes_unsummed_ = true; /* written with the lock held */
 	/* From begin_teardown() to finish_teardown(); used only by their caller. */
 	kern::List<PassiveConnection, &PassiveConnection::node_> torn_down_;
-	u64 accepted_ = 0, refused_ = 0;
+	u64 accepted_ = 0, rejected_ = 0;
 };
 
 } // namespace ipoib

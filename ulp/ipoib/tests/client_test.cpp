@@ -144,7 +144,7 @@ public:
 	{
 		kern::RtnlGuard rtnl;
 		while (count_ > 0) {
-			forget_child(*children_[--count_]);
+			remove_child(*children_[--count_]);
 			children_[count_]->remove();
 		}
 	}
@@ -253,7 +253,7 @@ void ipoib_10_sysfs_creates_one_child_per_partition(Test &test)
 	EXPECT_ERROR(add_child(*parent, nullptr, pkey & 0x7fff), -ENOTUNIQ);
 	Interface *const made = find_child(*parent, pkey);
 	ASSERT_TRUE(made != nullptr && made != &children[0]);
-	forget_child(*made);
+	remove_child(*made);
 	made->remove();
 	EXPECT_TRUE(find_child(*parent, pkey) == nullptr);
 	ASSERT_OK(add_child(*parent, nullptr, pkey));

@@ -133,14 +133,14 @@ void ipoib_03_unreachable_peer_is_not_reconnected_repeatedly(Test &test)
 	Taker taker(subnet, 0x777, Taker::Answer::nobody);
 	ASSERT_TRUE(taker.ok());
 	const u64 made = subnet.a.counter("connections_made"),
-		  asked = subnet.a.counter("path_queries");
+		  queries = subnet.a.counter("path_queries");
 	for (unsigned round = 0; round < 20; round++) {
 		const u64 before = lost(subnet);
 		ASSERT_TRUE(taker.send(60'000));
 		ASSERT_TRUE(eventually([&] { return lost(subnet) > before; }));
 	}
 	EXPECT_LE(subnet.a.counter("connections_made"), made + 1);
-	EXPECT_TRUE(eventually([&] { return subnet.a.counter("path_queries") == asked + 2; }));
+	EXPECT_TRUE(eventually([&] { return subnet.a.counter("path_queries") == queries + 2; }));
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
 
@@ -361,11 +361,11 @@ void ipoib_03_path_is_queried_again_after_an_sm_change(Test &test)
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
-	const u64 asked = subnet.a.counter("path_queries");
+	const u64 queries = subnet.a.counter("path_queries");
 	subnet.a.interface().on_event(IB_EVENT_SM_CHANGE);
-	for (unsigned round = 0; round < 100 && subnet.a.counter("path_queries") == asked; round++)
+	for (unsigned round = 0; round < 100 && subnet.a.counter("path_queries") == queries; round++)
 		ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
-	EXPECT_EQ(subnet.a.counter("path_queries"), asked + 1);
+	EXPECT_EQ(subnet.a.counter("path_queries"), queries + 1);
 	EXPECT_EQ(subnet.a.counter("connections_made"), 1u);
 }
 

@@ -147,7 +147,7 @@ void notify_02_open_fails_if_the_first_arm_fails(Test &test)
 constexpr unsigned some = 8;
 
 /*
- * An interface whose addresses become invalid forgets its destinations, but does not destroy
+ * An interface whose addresses become invalid removes its destinations, but does not destroy
  * address handles that outstanding sends use.
  */
 void address_handle_outlives_its_sends(Test &test)

@@ -154,7 +154,7 @@ void ipoib_08_packets_waiting_for_a_path_are_bounded(Test &test)
 	HardwareAddress address;
 	__builtin_memcpy(&address, pair.b.address(), sizeof(address));
 	const u64 dropped = pair.a.counter("tx_unresolved_dropped"),
-		  asked = pair.a.counter("path_queries");
+		  queries = pair.a.counter("path_queries");
 	soft_hold_datagrams(pair.a.device(), true);
 	for (u32 peer = 0; peer <= peers; peer++) {
 		address.gid.raw[15] = static_cast<u8>(100 + peer);
@@ -163,7 +163,7 @@ void ipoib_08_packets_waiting_for_a_path_are_bounded(Test &test)
 				  0);
 	}
 	EXPECT_EQ(pair.a.counter("tx_unresolved_dropped"), dropped + each);
-	EXPECT_EQ(pair.a.counter("path_queries"), asked + peers + 1);
+	EXPECT_EQ(pair.a.counter("path_queries"), queries + peers + 1);
 	soft_hold_datagrams(pair.a.device(), false);
 	EXPECT_TRUE(pair.a.reaches(pair.b));
 }
