@@ -94,7 +94,7 @@ void Id::run()
 				 * its message.
 				 */
 				finish(result == -ENOMEM && (state_ == State::req_rcvd ||
-							   state_ == State::sidr_req_rcvd));
+							     state_ == State::sidr_req_rcvd));
 			else if (life_ == Life::unknown)
 				life_ = Life::known;
 		}

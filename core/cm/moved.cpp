@@ -58,7 +58,7 @@ void Device::query_peer_path(Id &id, const Received &received, bool ends)
 	if (peer_query_pending_ || !wanted.ok())
 		return;
 	auto asked = kern::make<PeerPathQuery>(kern::Gfp::kernel, kern::Ref<Device>::share(*this),
-					     id.local_id.value(), u32{received.wc().slid}, ends);
+					       id.local_id.value(), u32{received.wc().slid}, ends);
 	if (!asked.ok())
 		return;
 	ib_sa_query *query;

@@ -120,10 +120,7 @@ private:
 	Device &device_;
 	const u32 number_;
 	ib_mad_agent *agent_ = nullptr;
-	kern::Atomic<int> &in_flight(Cause cause)
-	{
-		return cause == Cause::asked ? asked_ : own_;
-	}
+	kern::Atomic<int> &in_flight(Cause cause) { return cause == Cause::asked ? asked_ : own_; }
 
 	/* Numbers of messages that have been passed to the agent and have not completed. */
 	kern::Atomic<int> own_{0}, asked_{0};

@@ -35,7 +35,8 @@ struct Table {
 		entries[abi::PORT_GET] = {Permission::everyone, get_port, dump_ports, check_device};
 		entries[abi::SYS_GET] = {Permission::everyone, get_system, nullptr, nullptr};
 		entries[abi::SYS_SET] = {Permission::administrator, set_system, nullptr, nullptr};
-		entries[abi::RES_GET] = {Permission::everyone, get_summary, dump_summaries, nullptr};
+		entries[abi::RES_GET] = {Permission::everyone, get_summary, dump_summaries,
+					 nullptr};
 		entries[abi::RES_QP_GET] = of_kind<IB_RESOURCE_QP>;
 		entries[abi::RES_CM_ID_GET] = of_kind<IB_RESOURCE_CM_ID>;
 		entries[abi::RES_CQ_GET] = of_kind<IB_RESOURCE_CQ>;
@@ -45,8 +46,8 @@ struct Table {
 		entries[abi::RES_SRQ_GET] = of_kind<IB_RESOURCE_SRQ>;
 		entries[abi::GET_CHARDEV] = {Permission::everyone, get_node, nullptr, nullptr};
 		entries[abi::STAT_GET] = {Permission::everyone, get_statistics, nullptr, nullptr};
-		entries[abi::STAT_GET_STATUS] = {Permission::everyone, get_statistics_status, nullptr,
-						 nullptr};
+		entries[abi::STAT_GET_STATUS] = {Permission::everyone, get_statistics_status,
+						 nullptr, nullptr};
 	}
 };
 constexpr Table table;

@@ -19,8 +19,8 @@ class Id;
  *
  * Events that a program has requested are always delivered, because it may wait for them without a
  * limit. But a program could send requests without reading events, and each would allocate an
- * event. So a program with requested_max unread events of an object cannot make more requests for it.
- * The remaining space, up to unread_max, is for the few unsolicited events.
+ * event. So a program with requested_max unread events of an object cannot make more requests for
+ * it. The remaining space, up to unread_max, is for the few unsolicited events.
  */
 class Source
 {

@@ -35,7 +35,8 @@ kern::Result<> answer_in(u64 buffer, size_t buffer_size, const void *answer, siz
 	KERN_TRY(kern::copy_out(buffer, answer, copied));
 	static constexpr u64 zeros[8] = {};
 	for (size_t at = copied; at < buffer_size;) {
-		const size_t step = buffer_size - at < sizeof(zeros) ? buffer_size - at : sizeof(zeros);
+		const size_t step =
+			buffer_size - at < sizeof(zeros) ? buffer_size - at : sizeof(zeros);
 		KERN_TRY(kern::copy_out(buffer + at, zeros, step));
 		at += step;
 	}
@@ -93,7 +94,8 @@ kern::Result<> Attributes::take(u64 list, size_t count)
 	return {};
 }
 
-kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &attribute, Slot &slot)
+kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &attribute,
+				 Slot &slot)
 {
 	switch (known.form) {
 	case Form::in:
@@ -118,7 +120,7 @@ kern::Result<> Attributes::check(const Attribute &known, const abi::Attribute &a
 		return attribute.length < known.size ? kern::Error{-EINVAL} : kern::Result<>{};
 	case Form::handle:
 		return attribute.length || attribute.data > largest_handle ? kern::Error{-EINVAL}
-								 : kern::Result<>{};
+									   : kern::Result<>{};
 	case Form::descriptor:
 		if (attribute.length)
 			return kern::Error{-EINVAL};

@@ -151,7 +151,8 @@ private:
 		kern_assert(place < known_.size());
 		return slots_[place];
 	}
-	static kern::Result<> check(const Attribute &known, const abi::Attribute &attribute, Slot &slot);
+	static kern::Result<> check(const Attribute &known, const abi::Attribute &attribute,
+				    Slot &slot);
 	kern::Result<> write_output(const Slot &slot, const void *answer, size_t size) const;
 	kern::Result<> mark(const Slot &slot) const;
 

@@ -171,8 +171,8 @@ kern::Result<> methods::invoke_write(Call &call, const Attributes &attributes)
 {
 	using namespace abi::invoke_write;
 
-	KERN_TRY(Framing(call).run(static_cast<u32>(attributes.number(command)), attributes.place(core_in),
-				   attributes.place(core_out)));
+	KERN_TRY(Framing(call).run(static_cast<u32>(attributes.number(command)),
+				   attributes.place(core_in), attributes.place(core_out)));
 	if (attributes.has(core_out))
 		kern::ignore(attributes.answered(core_out));
 	return {};

@@ -102,7 +102,7 @@ Result<> write_context(Call &call, const Attributes &attributes)
 	using namespace abi::context_method;
 
 	KERN_TRY(attributes.write_output(num_comp_vectors,
-				   static_cast<u32>(call.file.device().num_comp_vectors)));
+					 static_cast<u32>(call.file.device().num_comp_vectors)));
 	return attributes.write_output(core_support, core_drops_optional_access);
 }
 
@@ -163,7 +163,7 @@ Result<> methods::alloc_async_event(Call &call, const Attributes &attributes)
 	auto created = KERN_TRY(EventFile::create_asynchronous(call.file));
 
 	KERN_TRY(attributes.write_handle(abi::alloc_async_event::fd,
-				   static_cast<u32>(created.file.descriptor())));
+					 static_cast<u32>(created.file.descriptor())));
 	call.file.use_for_events(created.events);
 	created.file.install();
 	return {};

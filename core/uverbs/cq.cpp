@@ -184,7 +184,8 @@ Result<> methods::destroy_cq(Call &call, const Attributes &attributes)
 {
 	using namespace abi::destroy_method;
 
-	return attributes.write_output(response, KERN_TRY(destroy_numbered(call, attributes.handle(handle))));
+	return attributes.write_output(response,
+				       KERN_TRY(destroy_numbered(call, attributes.handle(handle))));
 }
 
 } // namespace uverbs

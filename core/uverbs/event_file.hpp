@@ -82,8 +82,8 @@ public:
 	void close();
 
 	/*
-	 * Returns true if this file is of that kind and was created by @creator. The caller must hold
-	 * the file.
+	 * Returns true if this file is of that kind and was created by @creator. The caller must
+	 * hold the file.
 	 */
 	bool is(Kind kind, const File &creator) const
 	{

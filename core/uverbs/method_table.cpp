@@ -71,7 +71,8 @@ constexpr Attribute output_buffer(u16 id, bool is_mandatory = optional)
 {
 	return of_form(id, Form::out, is_mandatory);
 }
-constexpr Attribute driver_in = bytes_in(abi::driver_in), driver_out = output_buffer(abi::driver_out);
+constexpr Attribute driver_in = bytes_in(abi::driver_in),
+		    driver_out = output_buffer(abi::driver_out);
 
 constexpr Attribute of_invoke_write[] = {
 	bytes_in(abi::invoke_write::core_in),
@@ -255,7 +256,8 @@ kern::Result<> run_method(File &file, u64 from, Present present)
 	KERN_TRY(attributes.take(from + sizeof(header), header.attributes));
 	KERN_TRY(present.check(method->needs));
 	Call call(file, present);
-	const Attributes::Place in = attributes.place(abi::driver_in), out = attributes.place(abi::driver_out);
+	const Attributes::Place in = attributes.place(abi::driver_in),
+				out = attributes.place(abi::driver_out);
 	call.set_driver_parts(in.address, in.size, out.address, out.size);
 	KERN_TRY(method->run(call, attributes));
 	/*

@@ -429,7 +429,8 @@ Result<> methods::create_qp(Call &call, const Attributes &attributes)
 	const bool target = qp_type == IB_QPT_XRC_TGT,
 		   receives = !target && qp_type != IB_QPT_XRC_INI;
 	if (target ? !attributes.has(xrcd)
-		   : !attributes.has(pd) || !attributes.has(send_cq) || (receives && !attributes.has(recv_cq)))
+		   : !attributes.has(pd) || !attributes.has(send_cq) ||
+			     (receives && !attributes.has(recv_cq)))
 		return kern::Error{-EINVAL};
 	abi::QpParameters wanted = {
 		.user_handle = attributes.number(user_handle),
@@ -444,7 +445,8 @@ Result<> methods::create_qp(Call &call, const Attributes &attributes)
 		.reserved = 0,
 	};
 	KERN_TRY(attributes.read(cap, wanted.cap));
-	return create(call, wanted, wanted_flags & ~flag_sq_sig_all, attributes.descriptor(event_fd),
+	return create(call, wanted, wanted_flags & ~flag_sq_sig_all,
+		      attributes.descriptor(event_fd),
 		      [&](const abi::CreateQpResponse &made) -> Result<> {
 			      KERN_TRY(attributes.write_output(response_cap, made.cap));
 			      KERN_TRY(attributes.write_output(response_qp_num, made.qpn));
@@ -456,7 +458,8 @@ Result<> methods::destroy_qp(Call &call, const Attributes &attributes)
 {
 	using namespace abi::destroy_method;
 
-	return attributes.write_output(response, KERN_TRY(destroy_numbered(call, attributes.handle(handle))));
+	return attributes.write_output(response,
+				       KERN_TRY(destroy_numbered(call, attributes.handle(handle))));
 }
 
 } // namespace uverbs

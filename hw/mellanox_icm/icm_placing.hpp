@@ -61,8 +61,8 @@ struct IcmExtents {
 };
 
 /*
- * Returns the smaller of two numbers: the number of objects that the driver requests, and the card's
- * limit.
+ * Returns the smaller of two numbers: the number of objects that the driver requests, and the
+ * card's limit.
  */
 constexpr u32 smaller(u32 a, u32 b)
 {

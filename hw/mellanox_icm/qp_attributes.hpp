@@ -196,7 +196,8 @@ void flush_requests(Hca &hca, u32 number, bool in_error, const SendQueue &sq,
 	const kern::Deadline deadline = kern::Deadline::in_ms(flush_ms);
 	kern::Result<> result;
 	if (!in_error)
-		result = kern::check(hca.commands()
+		result =
+			kern::check(hca.commands()
 					    .execute({.opcode = hw::mellanox_icm::Opcode::to_err_qp,
 						      .in_modifier = number})
 					    .error());

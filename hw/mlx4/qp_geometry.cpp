@@ -47,7 +47,8 @@ QpGeometry start_plan(const ib_qp_init_attr &attr)
 
 kern::Result<> plan_receives(const Capabilities &cap, const ib_qp_cap &requested, QpGeometry &plan)
 {
-	if (requested.max_recv_wr > 1u << cap.log_max_qp_size || requested.max_recv_sge > cap.max_rq_sge)
+	if (requested.max_recv_wr > 1u << cap.log_max_qp_size ||
+	    requested.max_recv_sge > cap.max_rq_sge)
 		return kern::Error{-EINVAL};
 	const u32 sges = requested.max_recv_sge ? requested.max_recv_sge : 1;
 	plan.log_rq_stride = kern::log2_ceil(sges * sizeof(wire::WqeData));
@@ -92,7 +93,8 @@ kern::Result<QpGeometry> plan_queues(const Capabilities &cap, const ib_qp_init_a
 		if (needed > limit)
 			return kern::Error{-EINVAL};
 		plan.log_sq_stride = needed <= 64 ? 6 : kern::log2_ceil(needed);
-		plan.log_sq_size = kern::log2_ceil(requested.max_send_wr ? requested.max_send_wr : 1);
+		plan.log_sq_size =
+			kern::log2_ceil(requested.max_send_wr ? requested.max_send_wr : 1);
 		const u32 usable =
 			(1u << plan.log_sq_stride) < limit ? 1u << plan.log_sq_stride : limit;
 		plan.max_send_sge = (usable - overhead) / sizeof(wire::WqeData);

@@ -86,7 +86,8 @@ kern::Result<QpGeometry> plan_user_queues(const Capabilities &cap, const ib_qp_i
 	plan.log_sq_stride = user_stride(bytes);
 	plan.log_rq_stride = user_stride(
 		static_cast<u32>(sizeof(WqeNext) + requested.max_recv_sge * sizeof(WqeData)));
-	const u32 sends = user_entries(requested.max_send_wr), receives = user_entries(requested.max_recv_wr);
+	const u32 sends = user_entries(requested.max_send_wr),
+		  receives = user_entries(requested.max_recv_wr);
 	plan.log_sq_size = kern::log2_ceil(sends ? sends : 1);
 	plan.log_rq_size = kern::log2_ceil(receives ? receives : 1);
 	plan.has_rq = !attr.srq;

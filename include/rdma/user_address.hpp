@@ -43,8 +43,8 @@ rdma_ah_attr address_of(const Record &record)
 	if (record.is_global) {
 		ib_gid dgid;
 		__builtin_memcpy(dgid.raw, record.dgid, sizeof(dgid.raw));
-		rdma_ah_set_grh(&attr, &dgid, record.flow_label, record.sgid_index, record.hop_limit,
-				record.traffic_class);
+		rdma_ah_set_grh(&attr, &dgid, record.flow_label, record.sgid_index,
+				record.hop_limit, record.traffic_class);
 	}
 	return attr;
 }

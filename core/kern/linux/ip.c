@@ -313,7 +313,8 @@ static bool is_on(const struct kern_ip_interface *interface, const void *key)
 }
 
 static int check_return_route(struct net *net, const struct kern_ip_interface *interface,
-			  const struct kern_ip_address *address, const struct kern_ip_address *peer)
+			      const struct kern_ip_address *address,
+			      const struct kern_ip_address *peer)
 {
 	struct kern_ip_address source = *address;
 	struct kern_ip_interface own;

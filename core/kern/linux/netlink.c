@@ -103,7 +103,7 @@ EXPORT_SYMBOL_GPL(kern_netlink_put_u64);
 void *kern_netlink_nest(struct kern_netlink_message *message, u16 type, bool flagged)
 {
 	return flagged ? nla_nest_start(message->skb, type)
-		    : nla_nest_start_noflag(message->skb, type);
+		       : nla_nest_start_noflag(message->skb, type);
 }
 EXPORT_SYMBOL_GPL(kern_netlink_nest);
 

@@ -29,7 +29,8 @@ void copy(device *device, std::uint64_t address, std::size_t size, bool back)
 	const auto found = device->copies.find(reinterpret_cast<std::uint64_t>(piece.data()));
 
 	if (found == device->copies.end())
-		fail("DMA sync of memory that is not mapped", describe(scheduler().current().place));
+		fail("DMA sync of memory that is not mapped",
+		     describe(scheduler().current().place));
 	const device::Copy &its = found->second;
 	const std::size_t offset = address - found->first;
 	if (offset + size > its.size)
@@ -65,7 +66,8 @@ void unmap(device *device, std::uint64_t address)
 	const auto found = device->mapped.find(address);
 
 	if (found == device->mapped.end())
-		fail("DMA unmap of memory that is not mapped", describe(scheduler().current().place));
+		fail("DMA unmap of memory that is not mapped",
+		     describe(scheduler().current().place));
 	device->mapped.erase(found);
 	if (!device->arena)
 		return;

@@ -99,8 +99,7 @@ void kern_napi_enable(struct kern_napi *napi)
 {
 	SIM_STEP(napi);
 	if (std::exchange(native(napi).enabled, true))
-		fail("NAPI is enabled twice",
-		     describe(scheduler().current().place));
+		fail("NAPI is enabled twice", describe(scheduler().current().place));
 	SIM_STEP(napi);
 }
 

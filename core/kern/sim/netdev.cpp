@@ -483,7 +483,8 @@ void kern_link_unregister(struct kern_link_kind *kind)
 	kern_rtnl_lock();
 	for (const net_device *dev : devices)
 		if (dev->kind == kind->ops)
-			fail("a link type is unregistered while an interface of it exists", dev->name);
+			fail("a link type is unregistered while an interface of it exists",
+			     dev->name);
 	kinds = nullptr;
 	kern_rtnl_unlock();
 	kern_free(kind);

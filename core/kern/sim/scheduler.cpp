@@ -157,8 +157,7 @@ void Scheduler::step(const Place &place)
 	self.steps++;
 	now_ += step_ns;
 	if (++steps_ > limit_)
-		fail("the run does not finish",
-		     "after " + std::to_string(limit_) + " steps");
+		fail("the run does not finish", "after " + std::to_string(limit_) + " steps");
 	if (const std::uint64_t next = next_deadline(); next != never && next > now_ &&
 							next - now_ <= longest_leap_ns &&
 							strategy_->lets_time_pass(self))
@@ -180,8 +179,7 @@ void Scheduler::yield(const Place &place)
 	now_ += step_ns;
 	strategy_->has_spun(self);
 	if (++steps_ > limit_)
-		fail("the run does not finish",
-		     "after " + std::to_string(limit_) + " steps");
+		fail("the run does not finish", "after " + std::to_string(limit_) + " steps");
 	self.ready = ++readied_;
 	switch_to(*choose(&self, true));
 }

@@ -183,8 +183,8 @@ ib_sa_multicast *ib_sa_join_multicast(ib_sa_client *client, ib_device *device, u
 	mad::sa::Port *port = find_port(device, port_num);
 	if (!port || !callback)
 		return rdma::err_ptr<ib_sa_multicast>(-EINVAL);
-	auto member = port->groups().join(*rec, comp_mask.value(), RetryPolicy::of(client), callback,
-					  context);
+	auto member = port->groups().join(*rec, comp_mask.value(), RetryPolicy::of(client),
+					  callback, context);
 	return member.ok() ? member.take() : rdma::err_ptr<ib_sa_multicast>(member.error());
 }
 

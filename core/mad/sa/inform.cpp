@@ -68,8 +68,8 @@ void Informs::kick_locked(Topic &topic)
 	work_.queue();
 }
 
-kern::Result<Listener *> Informs::listen(u16 trap_number, RetryPolicy retry_policy, Callback callback,
-					 void *context)
+kern::Result<Listener *> Informs::listen(u16 trap_number, RetryPolicy retry_policy,
+					 Callback callback, void *context)
 {
 	auto listener = KERN_TRY(kern::make<Listener>(kern::Gfp::kernel));
 	auto fresh = KERN_TRY(kern::make_ref<Topic>(kern::Gfp::kernel, trap_number));

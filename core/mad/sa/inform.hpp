@@ -102,8 +102,8 @@ public:
 
 	using Callback = int (*)(int, ib_inform_info *, ib_sa_notice *);
 	/* Context: process. Errors: ENOMEM, ENODEV. */
-	kern::Result<Listener *> listen(u16 trap_number, RetryPolicy retry_policy, Callback callback,
-					void *context);
+	kern::Result<Listener *> listen(u16 trap_number, RetryPolicy retry_policy,
+					Callback callback, void *context);
 	/* Context: process, not from the listener's callback. */
 	void leave(Listener &listener);
 	/* Repeats all subscriptions at the SA. Context: any. */

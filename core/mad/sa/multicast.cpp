@@ -138,8 +138,8 @@ void Groups::queue_locked(Group &group)
 }
 
 kern::Result<Member *> Groups::join(const ib_sa_mcmember_rec &rec, u64 component_mask,
-				    RetryPolicy retry_policy, int (*callback)(int, ib_sa_multicast *),
-				    void *context)
+				    RetryPolicy retry_policy,
+				    int (*callback)(int, ib_sa_multicast *), void *context)
 {
 	using R = ib::McMemberRecord;
 	constexpr u64 needed = ib::component(R::c_mgid) | ib::component(R::c_port_gid) |

@@ -76,9 +76,9 @@ struct Group : kern::RefCounted<Group> {
 	/* join states that the SA has granted, and that no pending query removes */
 	u8 joined = 0;
 	RetryPolicy retry_policy{}; /* the retry policy of the latest member */
-	bool asking = false; /* a query is pending */
-	bool rejoin = false; /* the SA may have lost the states in joined */
-	u32 rejoins = 0;     /* value of Groups::rejoins_ when rejoin was last examined */
+	bool asking = false;        /* a query is pending */
+	bool rejoin = false;        /* the SA may have lost the states in joined */
+	u32 rejoins = 0;            /* value of Groups::rejoins_ when rejoin was last examined */
 
 	bool is_unused() const { return fresh.empty() && waiting.empty() && members.empty(); }
 	u8 wanted_states() const
@@ -125,8 +125,8 @@ public:
 	 * members_max memberships or groups_max groups.
 	 */
 	kern::Result<Member *> join(const ib_sa_mcmember_rec &rec, u64 component_mask,
-				    RetryPolicy retry_policy, int (*callback)(int, ib_sa_multicast *),
-				    void *context);
+				    RetryPolicy retry_policy,
+				    int (*callback)(int, ib_sa_multicast *), void *context);
 	/* Context: process, not from the member's callback. */
 	void leave(Member &member);
 	/* Errors: EADDRNOTAVAIL. Context: any. */

@@ -47,8 +47,9 @@ struct RetryPolicy {
 	/* Returns the client's values for its queries, or the defaults. */
 	static constexpr RetryPolicy of(const ib_sa_client *client)
 	{
-		return client && client->timeout_ms ? RetryPolicy{client->timeout_ms, client->retries}
-						    : RetryPolicy{1'000, 3};
+		return client && client->timeout_ms
+			       ? RetryPolicy{client->timeout_ms, client->retries}
+			       : RetryPolicy{1'000, 3};
 	}
 };
 

@@ -154,8 +154,8 @@ struct Guest {
 			return false;
 		for (auto &sent : sends) {
 			auto made =
-				kern::make<Sent>(kern::Gfp::kernel, *agent, unused_lid, vendor_class,
-						 u8{IB_MGMT_METHOD_GET}, 600'000, 3);
+				kern::make<Sent>(kern::Gfp::kernel, *agent, unused_lid,
+						 vendor_class, u8{IB_MGMT_METHOD_GET}, 600'000, 3);
 			if (!made.ok())
 				return false;
 			sent = made.take();

@@ -91,10 +91,10 @@ void mgmt_03_sa_invalid_queries_are_rejected(Test &test)
 		int (*call)(Bench &bench);
 	} static constexpr cases[] = {
 		{"no timeout", -EINVAL, [](Bench &b) { return b.path(1, 0, 0); }},
-		{"timeout above INT_MAX", -EINVAL, [](Bench &b) { return b.path(1, 1ul << 31, 0); }},
+		{"timeout above INT_MAX", -EINVAL,
+		 [](Bench &b) { return b.path(1, 1ul << 31, 0); }},
 		{"negative retries", -EINVAL, [](Bench &b) { return b.path(1, 10, -1); }},
-		{"no callback", -EINVAL,
-		 [](Bench &b) { return b.path(1, 10, 0, nullptr, false); }},
+		{"no callback", -EINVAL, [](Bench &b) { return b.path(1, 10, 0, nullptr, false); }},
 		{"port 0", -ENODEV, [](Bench &b) { return b.path(0, 10, 0); }},
 		{"port 2", -ENODEV, [](Bench &b) { return b.path(2, 10, 0); }},
 		{"port without SA", -ENODEV,
@@ -138,7 +138,8 @@ void mgmt_03_sa_invalid_queries_are_rejected(Test &test)
 		 [](Bench &b) {
 			 return b.join(1, identity & ~u64{IB_SA_MCMEMBER_REC_JOIN_STATE}, 1);
 		 }},
-		{"group with an invalid join state", -EINVAL, [](Bench &b) { return b.join(1, identity, 0x10); }},
+		{"group with an invalid join state", -EINVAL,
+		 [](Bench &b) { return b.join(1, identity, 0x10); }},
 		{"GID that is not multicast", -EINVAL,
 		 [](Bench &b) { return b.join(1, identity, 1, 0xfe); }},
 		{"group without callback", -EINVAL,

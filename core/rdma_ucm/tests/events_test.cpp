@@ -118,7 +118,7 @@ void ucm_refuses_calls_while_too_many_events_are_unread(Test &test)
 	for (u32 i = 0; i < Source::unread_max; i++) {
 		EXPECT_EQ(program.read(event), 0);
 		EXPECT_EQ(event.event, u32{i < Source::requested_max ? RDMA_CM_EVENT_ROUTE_ERROR
-								: RDMA_CM_EVENT_ADDR_CHANGE});
+								     : RDMA_CM_EVENT_ADDR_CHANGE});
 	}
 	EXPECT_EQ(program.read(event), -EAGAIN);
 	EXPECT_EQ(ask(), 0);

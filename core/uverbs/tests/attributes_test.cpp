@@ -56,7 +56,10 @@ struct Program {
 					   sizeof(attribute)));
 		return attribute;
 	}
-	kern::Result<> take(Attributes &attributes) const { return attributes.take(memory.address(), count); }
+	kern::Result<> take(Attributes &attributes) const
+	{
+		return attributes.take(memory.address(), count);
+	}
 };
 
 constexpr abi::Attribute well = {.id = fixed,
@@ -161,7 +164,8 @@ void input_attributes_are_read_as_the_program_wrote_them(Test &test)
 	EXPECT_EQ(read.word[2], 3u);
 	u8 inline_bytes[3] = {};
 	EXPECT_EQ(attributes.place(bytes).size, 3u);
-	ASSERT_OK(kern::copy_in(inline_bytes, attributes.place(bytes).address, sizeof(inline_bytes)));
+	ASSERT_OK(
+		kern::copy_in(inline_bytes, attributes.place(bytes).address, sizeof(inline_bytes)));
 	EXPECT_EQ(inline_bytes[2], 3);
 	EXPECT_EQ(attributes.descriptor(descriptor), 5);
 	EXPECT_FALSE(attributes.has(object));

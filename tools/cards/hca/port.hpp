@@ -80,7 +80,8 @@ public:
 	void count_qkey_violation();
 
 	// The driver and a program on the host can each be a subnet manager on this port: IsSM of
-	// the capability mask is set while either is. Both functions return true if the mask changes.
+	// the capability mask is set while either is. Both functions return true if the mask
+	// changes.
 	bool set_driver_capabilities(std::uint32_t mask);
 	bool set_program_is_sm(bool is_sm);
 

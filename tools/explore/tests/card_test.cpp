@@ -47,7 +47,8 @@ TEST(ExplorerCard, ReportsVectorsFreedWhileHandlersAreInstalled)
 }
 TEST(ExplorerCard, ReportsDmaSyncOfUnmappedMemory)
 {
-	expect_reported("sync_of_unmapped_memory_is_reported", "DMA sync of memory that is not mapped");
+	expect_reported("sync_of_unmapped_memory_is_reported",
+			"DMA sync of memory that is not mapped");
 }
 TEST(ExplorerCard, ReportsDmaSyncBeyondTheMapping)
 {

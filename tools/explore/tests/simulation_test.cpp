@@ -48,11 +48,13 @@ TEST(ExplorerSimulation, ReportsUnlockByAnotherTask)
 }
 TEST(ExplorerSimulation, ReportsSleepingUnderASpinLock)
 {
-	expect_reported("sleep_under_a_spinlock_is_reported", "a function that may sleep is called in atomic context");
+	expect_reported("sleep_under_a_spinlock_is_reported",
+			"a function that may sleep is called in atomic context");
 }
 TEST(ExplorerSimulation, ReportsSleepingInRcuSections)
 {
-	expect_reported("sleep_in_rcu_section_is_reported", "a function that may sleep is called in atomic context");
+	expect_reported("sleep_in_rcu_section_is_reported",
+			"a function that may sleep is called in atomic context");
 }
 TEST(ExplorerSimulation, ReportsSleepingAllocationInInterrupts)
 {

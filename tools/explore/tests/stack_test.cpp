@@ -17,21 +17,21 @@ void expect_reported(const std::string &name, const std::string &title)
 
 TEST(ExplorerStack, ReportsDoubleNapiDisable)
 {
-	expect_reported("napi_disabled_twice_is_reported",
-			"NAPI is disabled twice");
+	expect_reported("napi_disabled_twice_is_reported", "NAPI is disabled twice");
 }
 TEST(ExplorerStack, ReportsDoubleNapiEnable)
 {
-	expect_reported("napi_enabled_twice_is_reported",
-			"NAPI is enabled twice");
+	expect_reported("napi_enabled_twice_is_reported", "NAPI is enabled twice");
 }
 TEST(ExplorerStack, ReportsNapiDeletedWhileEnabled)
 {
-	expect_reported("napi_deleted_while_enabled_is_reported", "NAPI is deleted while it is enabled");
+	expect_reported("napi_deleted_while_enabled_is_reported",
+			"NAPI is deleted while it is enabled");
 }
 TEST(ExplorerStack, ReportsNapiDisableInRcuSection)
 {
-	expect_reported("napi_disabled_in_rcu_section_is_reported", "a function that may sleep is called in atomic context");
+	expect_reported("napi_disabled_in_rcu_section_is_reported",
+			"a function that may sleep is called in atomic context");
 }
 TEST(ExplorerStack, ReportsSendsChargedToTheNapiBudget)
 {
@@ -58,6 +58,5 @@ TEST(ExplorerStack, ReportsLeakedNetworkInterfaces)
 }
 TEST(ExplorerStack, ReportsNetDeviceChangesWithoutRtnl)
 {
-	expect_reported("device_change_without_rtnl_is_reported",
-			"a required lock is not held");
+	expect_reported("device_change_without_rtnl_is_reported", "a required lock is not held");
 }

@@ -363,7 +363,8 @@ void ipoib_03_path_is_queried_again_after_an_sm_change(Test &test)
 	ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	const u64 queries = subnet.a.counter("path_queries");
 	subnet.a.interface().on_event(IB_EVENT_SM_CHANGE);
-	for (unsigned round = 0; round < 100 && subnet.a.counter("path_queries") == queries; round++)
+	for (unsigned round = 0; round < 100 && subnet.a.counter("path_queries") == queries;
+	     round++)
 		ASSERT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 	EXPECT_EQ(subnet.a.counter("path_queries"), queries + 1);
 	EXPECT_EQ(subnet.a.counter("connections_made"), 1u);

@@ -107,10 +107,8 @@ void sync_of_unmapped_memory_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		Mapped mapped(pci);
-		kern_dma_unmap_single(mapped.owner, mapped.address, size,
-				      KERN_DMA_BIDIRECTIONAL);
-		kern_dma_sync_for_cpu(mapped.owner, mapped.address, size,
-				      KERN_DMA_BIDIRECTIONAL);
+		kern_dma_unmap_single(mapped.owner, mapped.address, size, KERN_DMA_BIDIRECTIONAL);
+		kern_dma_sync_for_cpu(mapped.owner, mapped.address, size, KERN_DMA_BIDIRECTIONAL);
 	});
 }
 
