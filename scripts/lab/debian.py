@@ -12,6 +12,7 @@ from lab.errors import LabError
 
 NETWORK = "is there a network, and a Debian mirror in /etc/apt?"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+GUEST_SUITE = "bookworm"
 
 
 def mirrors():
@@ -21,6 +22,13 @@ def mirrors():
     if not mirrors:
         raise LabError("the system's apt knows no Debian mirror", NETWORK)
     return mirrors
+
+
+def guest_suites():
+    """Returns the suites that guests' packages are from, as Apt() takes them: on Debian 12 the system's own sources, which have its security updates;
+    on another system Debian 12's suite."""
+    system = pathlib.Path("/etc/os-release").read_text().splitlines()
+    return () if f"VERSION_CODENAME={GUEST_SUITE}" in system else (GUEST_SUITE,)
 
 
 class Apt:

@@ -79,7 +79,7 @@ def _make_root(directory):
         (tree / path).mkdir(parents=True)
     for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
         (tree / name).symlink_to(f"usr/{name}")
-    apt = debian.Apt(directory / "apt")
+    apt = debian.Apt(directory / "apt", debian.guest_suites())
     for deb in apt.download(debian.packages_in(GUEST_PACKAGES)):
         debian.unpack(deb, tree)
     shutil.rmtree(directory / "apt")

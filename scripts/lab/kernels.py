@@ -54,8 +54,19 @@ def _kept_release():
     return None
 
 
+def _release_elsewhere():
+    """Returns the release of the stock kernel on a system other than Debian 12: the one in the cache, or Debian 12's newest. Its modules cannot be built
+    there."""
+    if kept := _kept_release():
+        return kept[1]
+    with tempfile.TemporaryDirectory(prefix="weft-apt-") as folder:
+        return debian.Apt(pathlib.Path(folder) / "apt", debian.guest_suites()).newest(r"linux-image-(\d+\.\d+\.\d+-\d+-amd64)")
+
+
 def stock_release():
-    """Returns the release of the stock kernel whose headers are installed, for which modules can be built."""
+    """Returns the release of the stock kernel: on Debian 12, the one whose headers are installed, for which modules can be built."""
+    if debian.guest_suites():
+        return _release_elsewhere()
     done = subprocess.run(["dpkg-query", "-W", "-f", "${Depends}", "linux-headers-amd64"],
                           capture_output=True, text=True, check=False)
     found = re.search(r"linux-headers-(\S+-amd64)", done.stdout)
@@ -87,7 +98,7 @@ def _unpacked_vmlinux(bzimage):
 
 def _make_stock(directory):
     release = stock_release()
-    apt = debian.Apt(directory / "apt")
+    apt = debian.Apt(directory / "apt", debian.guest_suites())
     deb = apt.download_alone(f"linux-image-{release}")
     debian.unpack(deb, directory)
     (directory / "vmlinux").write_bytes(_unpacked_vmlinux(directory / f"boot/vmlinuz-{release}"))

@@ -15,6 +15,10 @@ from lab.errors import LabError
 
 DEBS = cache.TREE / "build/packages"
 SUITE, NEXT_SUITE = "bookworm", "trixie"
+# On a busy host a guest may need more than the three seconds after which Linux gives up the resolution of an address.
+PING = "for try in {1..10}; do ping -c 1 10.1.0.2 && exit; done; exit 1"
+# On a busy host a guest may need more than the three seconds after which Linux gives up the resolution of an address.
+PING = "for try in {1..10}; do ping -c 1 10.1.0.2 && exit; done; exit 1"
 # The kernels with which modules are tested: (suite, suite of the kernel, name). The newest ones that exist.
 KERNELS = (
     ("bookworm", "bookworm", r"linux-image-(6\.1\.\d[^-]*-\d+-amd64)"),
@@ -272,6 +276,16 @@ def install_on_next():
         within(root, f"make -C /tmp/{tree.name} packages")
         deb = pathlib.Path(shutil.copy(next((tree / "build/packages").glob("weft_*.deb")), folder))
         _install(deb, NEXT_SUITE)
+        _run_guests(deb, NEXT_SUITE)
+
+
+def _run_guests(deb, suite):
+    """Runs a lab of two guests with a package in a Debian that has nothing else of weft. Its QEMU, kernel and image are fetched."""
+    with copy(chroot(sorted(_needs(deb)), suite)) as root:
+        shutil.copy(deb, root / "tmp")
+        ran = within(root, f"dpkg -i /tmp/{deb.name} && weft run --on node1 -- '{PING}'")
+        if " 0% packet loss" not in ran:
+            raise LabError(f"no ping between guests in {suite}:\n{ran[-2000:]}")
 
 
 MODULES = ("weft_kern", "weft_core", "weft_mad", "weft_cm", "weft_iw_cm", "weft_rdma_cm", "weft_sysfs", "weft_uverbs", "weft_umad", "weft_rdma_ucm", "weft_netlink", "weft_mlx4",
