@@ -11,8 +11,8 @@ namespace
 {
 
 /*
- * The bit in the last byte of an entry by which the card owns it. The card clears it when it has
- * written the entry, and software sets it again.
+ * The bit in the last byte of an entry that is set while the card owns the entry. The card clears
+ * it when it has written the entry, and software sets it again.
  */
 constexpr u8 owner_bit = 0x80;
 

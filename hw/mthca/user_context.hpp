@@ -111,8 +111,8 @@ public:
 	/* Called by Mr: queues may use the region from now on. */
 	void add(Mr &mr);
 	/*
-	 * Called by Mr: queues may not use the region any more. Errors: EBUSY, without effect, if
-	 * one does.
+	 * Removes a region, which no queue can use from now on. Called by Mr. Errors: EBUSY,
+	 * without effect, if a queue uses the region.
 	 */
 	kern::Result<> remove(Mr &mr);
 

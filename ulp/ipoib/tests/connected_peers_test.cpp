@@ -298,7 +298,7 @@ void ipoib_05_packets_waiting_for_connections_are_bounded(Test &test)
 	ASSERT_TRUE(takers[0]->send(60'000));
 	EXPECT_EQ(subnet.a.counter("connected_tx_dropped"), dropped + each + 1);
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 1'000));
-	/* Packets that waited in vain are released. */
+	/* Packets whose peer never answered are released. */
 	EXPECT_TRUE(eventually([&] { return subnet.a.counter("connections_failed") == peers; }));
 	EXPECT_TRUE(subnet.a.reaches(subnet.b, 60'000));
 }
