@@ -385,8 +385,8 @@ void ipoib_06_packet_sees_no_partial_mode_change(Test &test)
 			const auto &during = *static_cast<const Subnet *>(context);
 			const u64 before = lost(during);
 			(void)during.a.send(during.b, 60'000);
-			const auto patience = kern::Deadline::in_ms(200);
-			while (lost(during) == before && !patience.passed())
+			const auto deadline = kern::Deadline::in_ms(200);
+			while (lost(during) == before && !deadline.passed())
 				kern::sleep_us(50, 200);
 		},
 		&subnet);
@@ -416,8 +416,8 @@ void ipoib_05_packets_arrive_while_another_connection_closes(Test &test)
 			auto &self = *static_cast<During *>(context);
 			const u64 before = self.subnet.b.stats().rx_packets;
 			(void)self.subnet.a.send(self.subnet.b, 60'000);
-			const auto patience = kern::Deadline::in_ms(1'000);
-			while (self.subnet.b.stats().rx_packets == before && !patience.passed())
+			const auto deadline = kern::Deadline::in_ms(1'000);
+			while (self.subnet.b.stats().rx_packets == before && !deadline.passed())
 				kern::sleep_us(50, 200);
 			self.arrived.fetch_add(self.subnet.b.stats().rx_packets > before);
 		},

@@ -115,8 +115,8 @@ public:
 		const auto arrived = [&] { return to.stats().rx_packets > before; };
 		return eventually([&] {
 			(void)send(to, length);
-			const auto patience = kern::Deadline::in_ms(5'000);
-			while (!arrived() && !patience.passed())
+			const auto deadline = kern::Deadline::in_ms(5'000);
+			while (!arrived() && !deadline.passed())
 				kern::sleep_us(50, 200);
 			return arrived();
 		});

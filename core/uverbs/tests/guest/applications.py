@@ -99,8 +99,8 @@ def ucx(server, client, where, transport):
 
 @test(kernels=(), also=("stock",), timeout=600)
 def perftest_and_ucx_complete_between_weft_and_debian(lab):
-    """All of perftest with RC, UC, UD and XRC, with events and inline data, with the data compared; and ucx_perftest with RC and UD. Both run between
-    two guests with weft's stack, and with Debian's stack at either end."""
+    """All of perftest with RC, UC, UD and XRC, with events and inline data (the data of RC and UC bandwidth tests is compared); and ucx_perftest
+    with RC and UD. Both run between two guests with weft's stack, and with Debian's stack at either end."""
     with trio(lab) as nodes:
         turns = itertools.cycle(PAIRINGS)
         for line in perftest_lines():

@@ -18,7 +18,7 @@ SMALL, LARGE = 64, 65536
 THERE_AND_BACK, STREAM = 1000, 512
 CONNECTIONS = 10
 CMTIMES = 3
-ATTEMPTS, PATIENCE = 3, 30
+ATTEMPTS, TIMEOUT = 3, 30
 PERFTEST = ":18515 "
 CMTIME = ":7471 "
 EVENTS = {"send": " -e", "write": ""}
@@ -54,7 +54,7 @@ def by_perftest(server, client, words, column):
     for _ in range(ATTEMPTS):
         serving = serve(server, f"{words} -R -F", PERFTEST)
         try:
-            out = client.run(f"{words} -R -F 10.2.0.3", timeout=PATIENCE).out
+            out = client.run(f"{words} -R -F 10.2.0.3", timeout=TIMEOUT).out
             return float(re.search(r"^ *\d+ +\d+ +[\d.]+ .*", out, re.MULTILINE)[0].split()[column])
         except DeadlineExceeded as error:
             print(error, flush=True)

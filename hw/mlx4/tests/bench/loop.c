@@ -5,7 +5,7 @@
 #include "../../../../core/kern/bench/bench.h"
 #include "../../../../core/kern/bench/environment.h"
 
-enum { PATIENCE_MS = 60000, STEP_US = 20000 };
+enum { TIMEOUT_MS = 60000, STEP_US = 20000 };
 
 static bool failed(const void *pointer)
 {
@@ -32,7 +32,7 @@ static int wait_active(struct ib_device *device, struct ib_port_attr *port)
 {
 	int error;
 
-	for (int waited = 0; waited < PATIENCE_MS; waited += STEP_US / 1000) {
+	for (int waited = 0; waited < TIMEOUT_MS; waited += STEP_US / 1000) {
 		error = ib_query_port(device, 1, port);
 		if (error)
 			return error;

@@ -10,7 +10,7 @@
 
 enum { CHAIN = 16, AHEAD = 3, MESSAGES = 48000 };
 
-static const u64 patience_ns = 60ull * 1000000000;
+static const u64 timeout_ns = 60ull * 1000000000;
 
 static struct loop_wr requests[CHAIN];
 static struct ib_wc wcs[CHAIN];
@@ -18,7 +18,7 @@ static struct ib_wc wcs[CHAIN];
 /* Waits for at least one completion. Returns their number, or a negative errno. */
 static int wait_completions(struct loop *loop)
 {
-	const u64 limit = bench_now() + patience_ns;
+	const u64 limit = bench_now() + timeout_ns;
 
 	for (;;) {
 		const unsigned int seen = loop->events;

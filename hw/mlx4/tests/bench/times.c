@@ -9,7 +9,7 @@
 
 enum { SAMPLES = 2000, BATCH = 16 };
 
-static const u64 patience_ns = 60ull * 1000000000;
+static const u64 timeout_ns = 60ull * 1000000000;
 
 static struct loop_wr requests[BATCH];
 static struct ib_wc wcs[BATCH];
@@ -46,7 +46,7 @@ static u64 measure(struct loop *loop, int (*once)(struct loop *loop), int count,
 /* Polls `count` successful completions of the send queue. */
 static int reap(struct loop *loop, int count)
 {
-	const u64 limit = bench_now() + patience_ns;
+	const u64 limit = bench_now() + timeout_ns;
 
 	while (count > 0) {
 		const int got = ib_poll_cq(loop->send_cq, count < BATCH ? count : BATCH, wcs);
@@ -99,7 +99,7 @@ static int interrupt(struct loop *loop)
 {
 	const unsigned int seen = loop->events;
 	const int error = ib_req_notify_cq(loop->send_cq, IB_CQ_NEXT_COMP);
-	const u64 limit = bench_now() + patience_ns;
+	const u64 limit = bench_now() + timeout_ns;
 
 	while (!error && loop->events == seen)
 		if (bench_now() > limit)

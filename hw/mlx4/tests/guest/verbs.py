@@ -160,11 +160,11 @@ def check_notification(lab, node1, node2):
     one.join(two)
     two.post(count=128, size=16)
     count = lab.rounds(20000, 1000000)
-    patience = int(20000 * lab.slowness)
+    limit_ms = int(20000 * lab.slowness)
     # The test is meaningful only if the receiver has waited, and if arming has also reported missed events, which depends on timing.
     for attempt in range(5):
-        receiver = two.start(f"notify count={count} seed={lab.seed + attempt & 0xffffffff} ms={patience}")
-        one.burst(patience=1200, count=count, size=16, seed=(lab.seed >> 8) + attempt & 0xffffffff)
+        receiver = two.start(f"notify count={count} seed={lab.seed + attempt & 0xffffffff} ms={limit_ms}")
+        one.burst(timeout=1200, count=count, size=16, seed=(lab.seed >> 8) + attempt & 0xffffffff)
         received = receiver(timeout=1200)
         assert received["received"] == str(count), received
         if stressed := int(received["waits"]) > count // 1000 and int(received["missed"]) > 0:

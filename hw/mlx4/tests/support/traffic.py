@@ -130,10 +130,10 @@ class Endpoint:
         self.answer = node.command(f"open id={number} " + " ".join(f"{k}={v}" for k, v in options.items()))
 
     def __getattr__(self, name):
-        """Any of the module's commands: endpoint.send(count=4, size=100). patience is in seconds, and for this side only."""
-        def call(patience=90, **options):
+        """Any of the module's commands: endpoint.send(count=4, size=100). timeout is in seconds, and for this side only."""
+        def call(timeout=90, **options):
             words = " ".join(f"{k}={v}" for k, v in options.items())
-            return self.node.command(f"{name} id={self.number} {words}", patience)
+            return self.node.command(f"{name} id={self.number} {words}", timeout)
         return call
 
     def start(self, command):

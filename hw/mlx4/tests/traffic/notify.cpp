@@ -54,7 +54,7 @@ kern::Result<> Endpoint::burst(const Arguments &arguments, Answer &answer)
 kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 {
 	const u32 count = static_cast<u32>(arguments.number("count", 1000));
-	const unsigned int patience = static_cast<unsigned int>(arguments.number("ms", wait_ms));
+	const unsigned int timeout_ms = static_cast<unsigned int>(arguments.number("ms", wait_ms));
 	kern::SeededRandom random(arguments.number("seed"));
 	const u32 events_before = interrupts_.load_acquire();
 	u32 received = 0, arms = 0, missed = 0, waits = 0;
@@ -95,7 +95,7 @@ kern::Result<> Endpoint::notify(const Arguments &arguments, Answer &answer)
 			continue;
 		}
 		waits++;
-		if (!completed_.wait_for(patience,
+		if (!completed_.wait_for(timeout_ms,
 					 [&] { return interrupts_.load_acquire() != seen; })) {
 			answer.add("event of %s lost after %u messages, %d wait ",
 				   kind == IB_CQ_SOLICITED ? "solicited" : "any", received,
