@@ -132,7 +132,7 @@ Switch &Fabric::add_switch(SwitchConfig config)
 	return made;
 }
 
-Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config)
+Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config, std::optional<std::size_t> number)
 {
 	const MutexLock lock(mutex_);
 	if (&a == &b)
@@ -150,8 +150,10 @@ Link &Fabric::connect(Port &a, Port &b, const LinkConfig &config)
 	if (removed_links_.size() >= kMostRemoved)
 		throw std::length_error(
 			"too many removed links are kept; no new ones can be added");
+	++links_made_;
 	links_.push_back(std::make_unique<Link>(std::move(name), a, b, config,
-						derive(seed_, ++links_made_), *timeline_));
+						derive(seed_, number.value_or(links_made_)),
+						*timeline_));
 	return *links_.back();
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -65,9 +66,11 @@ public:
 	Switch &add_switch(SwitchConfig config);
 	/*
 	 * Throws std::invalid_argument if one of the ports already has a link, or if both are the
-	 * same.
+	 * same. The seed of the link's random choices is derived from @number; the default is the
+	 * number of links made so far.
 	 */
-	Link &connect(Port &a, Port &b, const LinkConfig &config = {});
+	Link &connect(Port &a, Port &b, const LinkConfig &config = {},
+		      std::optional<std::size_t> number = std::nullopt);
 
 	/*
 	 * These remove parts while packets are in flight. Removed ports and links are kept, because

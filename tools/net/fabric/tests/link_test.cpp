@@ -219,12 +219,13 @@ struct Outcome {
 	bool operator==(const Outcome &) const = default;
 };
 
-Outcome run_with(const Faults &faults, std::uint64_t seed, std::uint32_t count)
+Outcome run_with(const Faults &faults, std::uint64_t seed, std::uint32_t count,
+		 std::optional<std::size_t> number = std::nullopt)
 {
 	Fabric fabric(seed);
 	PacketNode a(fabric.add_port("a"));
 	PacketNode b(fabric.add_port("b", 100000));
-	Link &link = fabric.connect(a.port, b.port);
+	Link &link = fabric.connect(a.port, b.port, {}, number);
 	link.set_faults(faults);
 	for (std::uint32_t i = 0; i < count; i++) {
 		Packet packet = ud_packet(1, 2, 64, i);
@@ -251,6 +252,17 @@ TEST(LinkFaults, LossMatchesItsRateAndSeed)
 	EXPECT_EQ(5000u, outcome.psns.size() + outcome.symbol_errors);
 	EXPECT_EQ(outcome, run_with({.loss = 0.1}, 1, 5000));
 	EXPECT_NE(outcome, run_with({.loss = 0.1}, 2, 5000));
+}
+
+// A part of a fabric has the same faults as the whole, although it has fewer links.
+TEST(LinkFaults, NumberOfALinkDeterminesItsSeed)
+{
+	const auto with_number = [](std::optional<std::size_t> number) {
+		return run_with({.loss = 0.1}, 1, 1000, number);
+	};
+	EXPECT_EQ(with_number(std::nullopt), with_number(1)) << "it is the first link";
+	EXPECT_NE(with_number(1), with_number(2));
+	EXPECT_EQ(with_number(2), with_number(2));
 }
 
 TEST(LinkFaults, DuplicatesFollowTheirOriginal)
