@@ -3,11 +3,13 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <system_error>
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -29,7 +31,7 @@ void set_option(const FileDescriptor &socket, int level, int option)
 
 } // namespace
 
-Address Address::parse(const std::string &text)
+bool Address::find(const std::string &text, int flags, Address &address)
 {
 	const auto colon = text.rfind(':');
 	const std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
@@ -40,19 +42,37 @@ Address Address::parse(const std::string &text)
 	addrinfo hints{};
 	hints.ai_family = bracketed ? AF_INET6 : AF_INET;
 	hints.ai_socktype = SOCK_STREAM;
-	hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+	hints.ai_flags = flags | AI_NUMERICSERV;
 	addrinfo *found = nullptr;
 	if (host.empty() || port.empty() || port.size() > 5 ||
 	    port.find_first_not_of("0123456789") != std::string::npos || std::stoi(port) > 65535 ||
 	    ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found))
+		return false;
+	const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
+	std::memcpy(&address.storage_, found->ai_addr, found->ai_addrlen);
+	address.size_ = found->ai_addrlen;
+	return true;
+}
+
+Address Address::parse(const std::string &text)
+{
+	Address address;
+	if (!find(text, AI_NUMERICHOST, address))
 		throw std::invalid_argument(
 			fmt::format("'{}' is not an IP address with a TCP port, as in "
 				    "\"192.0.2.1:7470\" or \"[2001:db8::1]:7470\"",
 				    text));
-	const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
+	return address;
+}
+
+Address Address::resolve(const std::string &text)
+{
 	Address address;
-	std::memcpy(&address.storage_, found->ai_addr, found->ai_addrlen);
-	address.size_ = found->ai_addrlen;
+	if (!find(text, 0, address))
+		throw std::invalid_argument(fmt::format(
+			"'{}' is not the name or the IP address of a host with a TCP port, or the "
+			"name cannot be resolved",
+			text));
 	return address;
 }
 
@@ -75,10 +95,18 @@ Address Address::peer(int socket)
 	return of(socket, ::getpeername);
 }
 
-bool Address::has_port() const
+unsigned Address::port() const
 {
 	// The port has the same offset in both structures.
-	return reinterpret_cast<const sockaddr_in *>(&storage_)->sin_port != 0;
+	return ntohs(reinterpret_cast<const sockaddr_in *>(&storage_)->sin_port);
+}
+
+Address Address::with_port(unsigned port) const
+{
+	Address other = *this;
+	reinterpret_cast<sockaddr_in *>(&other.storage_)->sin_port =
+		htons(static_cast<std::uint16_t>(port));
+	return other;
 }
 
 std::string Address::network() const

@@ -19,6 +19,8 @@ public:
 	// Throws std::invalid_argument with the reason. Names are not resolved, because that can
 	// block.
 	static Address parse(const std::string &text);
+	// Also accepts the name of a host: "HOST:PORT". Can block.
+	static Address resolve(const std::string &text);
 	// Return the local or remote address of a socket.
 	static Address local(int socket);
 	static Address peer(int socket);
@@ -29,7 +31,10 @@ public:
 	// first 64 bits.
 	std::string network() const;
 	// Returns false for port 0, with which a listener gets any free port.
-	bool has_port() const;
+	bool has_port() const { return port() != 0; }
+	unsigned port() const;
+	// Returns the same IP address with another port.
+	Address with_port(unsigned port) const;
 
 	// Return non-blocking sockets and throw std::system_error. connect() does not wait for the
 	// connection.
@@ -37,6 +42,8 @@ public:
 	FileDescriptor connect() const;
 
 private:
+	// @flags is that of getaddrinfo(). Returns false if it does not find the address.
+	static bool find(const std::string &text, int flags, Address &found);
 	// @name_of is getsockname() or getpeername().
 	static Address of(int socket, int (*name_of)(int, sockaddr *, socklen_t *));
 	FileDescriptor make_socket() const;

@@ -372,6 +372,24 @@ TEST(TrunkAddress, NetworkOfAPeerIsItsIpv4AddressOrItsIpv6Prefix)
 	EXPECT_EQ(Address().network(), "unknown");
 }
 
+TEST(TrunkAddress, HasAPortThatCanBeReplaced)
+{
+	EXPECT_EQ(Address::parse("192.0.2.1:7470").port(), 7470u);
+	EXPECT_EQ(Address::parse("[2001:db8::1]:65535").port(), 65535u);
+	EXPECT_FALSE(Address::parse("192.0.2.1:0").has_port());
+	EXPECT_EQ(Address::parse("192.0.2.1:7470").with_port(7471).text(), "192.0.2.1:7471");
+	EXPECT_EQ(Address::parse("[2001:db8::1]:1").with_port(2).text(), "[2001:db8::1]:2");
+}
+
+TEST(TrunkAddress, NamesAreResolvedOnRequestOnly)
+{
+	EXPECT_THROW(Address::parse("localhost:1"), std::invalid_argument);
+	EXPECT_EQ(Address::resolve("localhost:7470").text(), "127.0.0.1:7470");
+	EXPECT_EQ(Address::resolve("[::1]:7470").text(), "[::1]:7470");
+	EXPECT_THROW(Address::resolve("localhost"), std::invalid_argument);
+	EXPECT_THROW(Address::resolve("no host:1"), std::invalid_argument);
+}
+
 TEST_F(TrunkTest, AddressInUseIsAnError)
 {
 	listen();
