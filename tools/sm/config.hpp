@@ -44,6 +44,13 @@ struct Partition {
 	bool operator==(const Partition &) const = default;
 };
 
+/* An end port that the subnet will probably have. */
+struct ExpectedPort {
+	ib::Guid guid = 0;
+	bool of_switch = false; /* port 0 of a switch */
+	bool operator==(const ExpectedPort &) const = default;
+};
+
 struct Config {
 	std::string name = "weft SM";
 	/* Node GUID of the manager's end node; the GUID of its port is one more. */
@@ -78,6 +85,11 @@ struct Config {
 
 	/* File in which LIDs are stored across restarts; empty for no file. */
 	std::filesystem::path lids{};
+	/*
+	 * LIDs are planned for these ports in this order, so that a port's LID does not depend on
+	 * the times at which the others are discovered.
+	 */
+	std::vector<ExpectedPort> expected{};
 
 	/* Timeout of an SMP, and the number of retries. */
 	std::chrono::milliseconds smp_timeout{250};

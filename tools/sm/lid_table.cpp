@@ -8,7 +8,7 @@
 namespace weft::sm
 {
 
-LidTable::LidTable() : used_(ib::lid_unicast_last + 1u) {}
+LidTable::LidTable() : used_(ib::lid_unicast_last + 1u), reserved_(ib::lid_unicast_last + 1u) {}
 
 void LidTable::restore(const std::vector<Entry> &entries)
 {
@@ -19,6 +19,31 @@ void LidTable::restore(const std::vector<Entry> &entries)
 		mark(range, true);
 		by_guid_[entry.guid] = range;
 	}
+}
+
+void LidTable::plan(const std::vector<ExpectedPort> &ports, unsigned lmc)
+{
+	drop_plan();
+	for (const ExpectedPort &port : ports) {
+		if (by_guid_.contains(port.guid) || planned_.contains(port.guid))
+			continue;
+		const Range range = allocate(static_cast<std::uint8_t>(port.of_switch ? 0 : lmc));
+		if (range.base == 0)
+			continue;
+		/* Marked as used until all LIDs are planned, so that no two ports get the same. */
+		mark(range, true);
+		planned_[port.guid] = range;
+	}
+	for (const auto &[guid, range] : planned_) {
+		mark(range, false);
+		std::fill_n(reserved_.begin() + range.base, std::size_t{1} << range.lmc, true);
+	}
+}
+
+void LidTable::drop_plan()
+{
+	planned_.clear();
+	reserved_.assign(reserved_.size(), false);
 }
 
 std::vector<LidTable::Entry> LidTable::entries() const
@@ -40,6 +65,12 @@ bool LidTable::is_free(ib::Lid base, std::uint8_t lmc) const
 			    [](bool used) { return used; });
 }
 
+bool LidTable::is_reserved(const Range &range) const
+{
+	const auto first = reserved_.begin() + range.base;
+	return std::any_of(first, first + (1 << range.lmc), [](bool planned) { return planned; });
+}
+
 void LidTable::mark(const Range &range, bool used)
 {
 	std::fill_n(used_.begin() + range.base, std::size_t{1} << range.lmc, used);
@@ -54,9 +85,24 @@ LidTable::Range LidTable::allocate(std::uint8_t lmc)
 	unsigned step = 1u << lmc;
 	for (unsigned base = (search_from_ + step - 1) / step * step; base <= ib::lid_unicast_last;
 	     base += step)
-		if (is_free(static_cast<ib::Lid>(base), lmc))
-			return {static_cast<ib::Lid>(base), lmc};
+		if (const Range range{static_cast<ib::Lid>(base), lmc};
+		    is_free(range.base, lmc) && !is_reserved(range))
+			return range;
 	return {};
+}
+
+LidTable::Range LidTable::choose(ib::Guid guid, std::uint8_t lmc)
+{
+	if (const auto planned = planned_.find(guid); planned != planned_.end() &&
+						      planned->second.lmc == lmc &&
+						      is_free(planned->second.base, lmc))
+		return planned->second;
+	const Range range = allocate(lmc);
+	if (range.base != 0 || planned_.empty())
+		return range;
+	/* A port that exists is more important than one that is expected. */
+	drop_plan();
+	return allocate(lmc);
 }
 
 void LidTable::forget_absent(const Subnet &subnet)
@@ -77,6 +123,7 @@ void LidTable::renumber()
 	 * Keep the old LIDs reserved until all ports have new ones, so that no port gets another's.
 	 */
 	auto before = by_guid_;
+	drop_plan();
 	for (auto &[guid, range] : by_guid_) {
 		Range other = allocate(range.lmc);
 		if (other.base == 0)
@@ -114,19 +161,19 @@ void LidTable::assign(Subnet &subnet, unsigned lmc)
 	bool forgotten = false;
 	for (PortRef ref : waiting) {
 		auto want = static_cast<std::uint8_t>(subnet.node(ref).is_switch() ? 0 : lmc);
-		Range range = allocate(want);
+		const ib::Guid guid = subnet.port(ref).guid;
+		Range range = choose(guid, want);
 		if (range.base == 0 && !forgotten) {
 			forgotten = true;
 			forget_absent(subnet);
 			range = allocate(want);
 		}
 		if (range.base == 0) {
-			spdlog::error("sm: no LID left for port GUID {:#018x}",
-				      subnet.port(ref).guid);
+			spdlog::error("sm: no LID left for port GUID {:#018x}", guid);
 			continue;
 		}
 		mark(range, true);
-		by_guid_[subnet.port(ref).guid] = range;
+		by_guid_[guid] = range;
 	}
 
 	for (PortRef ref : subnet.end_ports) {

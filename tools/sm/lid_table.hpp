@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sm/config.hpp"
 #include "sm/subnet.hpp"
 
 namespace weft::sm
@@ -28,6 +29,11 @@ public:
 
 	/* Restores stored LIDs, except those that are in use or invalid. */
 	void restore(const std::vector<Entry> &entries);
+	/*
+	 * Plans LIDs for the ports that have none: the LIDs that they would get if a sweep found
+	 * all of them in this order. Other ports do not get these LIDs as long as there are others.
+	 */
+	void plan(const std::vector<ExpectedPort> &ports, unsigned lmc);
 	/* Returns all entries, sorted by GUID, including those of missing ports. */
 	std::vector<Entry> entries() const;
 
@@ -49,13 +55,21 @@ private:
 		std::uint8_t lmc = 0;
 	};
 	bool is_free(ib::Lid base, std::uint8_t lmc) const;
+	bool is_reserved(const Range &range) const;
+	/* Returns the planned LIDs of the port, or others. */
+	Range choose(ib::Guid guid, std::uint8_t lmc);
 	void mark(const Range &range, bool used);
 	Range allocate(std::uint8_t lmc);
 	/* Removes missing ports, so that their LIDs can be reused. */
 	void forget_absent(const Subnet &subnet);
 
+	void drop_plan();
+
 	std::unordered_map<ib::Guid, Range> by_guid_;
+	std::unordered_map<ib::Guid, Range> planned_;
+	/* Both are indexed by LID. */
 	std::vector<bool> used_;
+	std::vector<bool> reserved_; // planned for a port
 	/* All LIDs below this one are in use. */
 	unsigned search_from_ = 1;
 };

@@ -80,6 +80,7 @@ SubnetManager::SubnetManager(fabric::Port &port, Config config, Reactor *reactor
       lid_file_(config_.lids), timer_(std::in_place, loop_, [this] { work(); })
 {
 	lids_.restore(lid_file_.load());
+	lids_.plan(config_.expected, config_.lmc);
 	loop_.post([this] {
 		turn_ = Turn::waiting;
 		work();
