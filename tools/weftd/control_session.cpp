@@ -13,6 +13,7 @@
 #include "weftd/control.hpp"
 #include "weftd/ethernet_control.hpp"
 #include "weftd/guid_text.hpp"
+#include "weftd/lab_part.hpp"
 #include "weftd/link_settings.hpp"
 #include "weftd/log.hpp"
 #include "weftd/observation.hpp"
@@ -108,6 +109,7 @@ json describe(Host &host, const sm::Subnet *subnet)
 		ports.back()["lid"] = lid_of(subnet, host.guid, ports.size());
 	}
 	return {{"name", host.name},
+		{"number", host.number ? json(host.number) : json()},
 		{"guid", guid_text(host.guid)},
 		{"model", std::string(host.model)},
 		{"socket", host.server ? json(host.socket.string()) : json()},
@@ -123,6 +125,7 @@ json describe(const RunningTrunk &running)
 {
 	const trunk::State state = running.trunk.state();
 	return {{"name", running.name},
+		{"end", fmt::format("{}/{}", running.end.node, running.end.port)},
 		{"role", running.trunk.role() == trunk::Role::listens ? "listens" : "connects"},
 		{"address", state.address},
 		{"connected", state.connected},
@@ -342,9 +345,8 @@ json apply_lab(LabRuntime &runtime, const json &request)
 	if (!folder.is_absolute())
 		throw BadRequest("'folder' must be an absolute path");
 	const Lab running = runtime.lab();
-	Lab wanted = parse_lab(text_of(request, "text"), text_of(request, "source"), running.name,
-			       &running);
-	resolve_paths(wanted, folder);
+	const Lab wanted = parse_changed_lab(
+		{text_of(request, "source"), folder.string(), text_of(request, "text")}, running);
 	const LabDifference changes = dry_run ? runtime.compare(wanted) : runtime.apply(wanted);
 	return {{"changes", changes.lines},
 		{"warnings", wanted.warnings},

@@ -3,7 +3,6 @@
 #include "weftd/lab.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -16,6 +15,9 @@
 #include <toml++/toml.h>
 
 #include "weftd/default_guids.hpp"
+#include "weftd/lab_manager.hpp"
+#include "weftd/lab_numbers.hpp"
+#include "weftd/lab_plan.hpp"
 #include "weftd/lab_ports.hpp"
 #include "weftd/lab_section.hpp"
 #include "weftd/link_settings.hpp"
@@ -111,6 +113,7 @@ void parse_trunk(LabSection &section, Lab &lab)
 	LabTrunk trunk;
 	trunk.where = section.where();
 	trunk.name = section.name("name");
+	trunk.end = {trunk.name, 1};
 	const auto listen = section.text("listen"), connect = section.text("connect");
 	if (listen.has_value() == connect.has_value())
 		section.fail("a trunk needs either listen = \"ADDRESS:PORT\" or connect = "
@@ -134,10 +137,46 @@ void parse_trunk(LabSection &section, Lab &lab)
 	if (!end)
 		section.fail("a trunk needs end = \"NODE\"");
 	link.ends[0] = parse_end(section, *end);
-	link.ends[1] = {trunk.name, 1};
+	link.ends[1] = trunk.end;
 	section.finish();
 	lab.trunks.push_back(std::move(trunk));
 	lab.links.push_back(std::move(link));
+}
+
+LabPlace parse_place(LabSection &section, const std::vector<LabPlace> &others)
+{
+	LabPlace result;
+	result.where = section.where();
+	result.name = section.name("name");
+	if (others.size() >= kMostPlaces)
+		section.fail(fmt::format("a lab has at most {} places", kMostPlaces));
+	if (std::ranges::find(others, result.name, &LabPlace::name) != others.end())
+		section.fail(fmt::format("the place '{}' is given twice", result.name));
+	if (const auto address = section.text("address")) {
+		try {
+			result.address = trunk::Address::parse(with_trunk_port(*address));
+		} catch (const std::invalid_argument &reason) {
+			section.fail(*section.find("address"),
+				     fmt::format("address: {}", reason.what()));
+		}
+		if (!result.address->has_port())
+			section.fail(*section.find("address"),
+				     "address: the other places must know the port, so it must "
+				     "not be 0");
+	}
+	section.finish();
+	return result;
+}
+
+// Reads the place of the node that the section describes.
+LabPlaces::Node parse_home(LabSection &section, const LabPlaces &places)
+{
+	LabPlaces::Node node{section.text("place").value_or(""), section.where()};
+	if (const toml::node *place = section.find("place");
+	    place &&
+	    std::ranges::find(places.places, node.place, &LabPlace::name) == places.places.end())
+		section.fail(*place, fmt::format("there is no [[place]] '{}'", node.place));
+	return node;
 }
 
 /*
@@ -330,108 +369,6 @@ LabHost parse_host(LabSection &section, GuidChoice &guids, std::size_t index, La
 	return host;
 }
 
-using Membership = sm::Partition::Membership;
-
-Membership parse_membership(const LabSection &section, const toml::node &node)
-{
-	const auto text = node.value_exact<std::string>().value_or("");
-	if (text == "full")
-		return Membership::full;
-	if (text == "limited")
-		return Membership::limited;
-	if (text == "none")
-		return Membership::none;
-	section.fail(node, "a membership is \"full\", \"limited\" or \"none\"");
-}
-
-sm::Partition parse_partition(LabSection &section, const std::vector<LabHost> &hosts)
-{
-	constexpr unsigned full_member = 0x8000;
-	sm::Partition partition;
-	partition.name = section.name("name");
-	if (const auto pkey = section.integer("pkey", 1, 0xffff)) {
-		/* IBA 10.9.1.1: P_Key 0 is invalid, with or without the membership bit. */
-		if (*pkey == full_member)
-			section.fail(*section.find("pkey"), "0x8000 is not a P_Key");
-		partition.pkey = static_cast<ib::Pkey>(*pkey | full_member);
-	}
-	partition.ipoib = section.flag("ipoib").value_or(true);
-	partition.mtu = section.mtu("mtu").value_or(partition.mtu);
-	partition.rate = section.rate("rate");
-	partition.sl = static_cast<std::uint8_t>(section.integer("sl", 0, 15).value_or(0));
-	if (const toml::node *others = section.find("others"))
-		partition.others = parse_membership(section, *others);
-	if (auto members = section.section("members")) {
-		for (const auto &[key, node] : members->table()) {
-			const auto host = std::ranges::find(hosts, key.str(), &LabHost::name);
-			if (host == hosts.end())
-				section.fail(node, fmt::format("there is no host '{}'", key.str()));
-			for (unsigned port = 1; port <= host->ports; ++port)
-				partition.members[host->guid + port] =
-					parse_membership(section, node);
-		}
-	}
-	section.finish();
-	return partition;
-}
-
-void parse_sm(LabSection &section, Lab &lab)
-{
-	lab.sm_enabled = section.flag("enabled").value_or(true);
-	if (const auto name = section.text("switch")) {
-		lab.sm_switch = *name;
-		if (std::ranges::find(lab.switches, *name, &fabric::SwitchConfig::name) ==
-		    lab.switches.end())
-			section.fail(*section.find("switch"),
-				     fmt::format("there is no switch '{}'", *name));
-	}
-	sm::Config &config = lab.sm;
-	config.priority = static_cast<unsigned>(section.integer("priority", 0, 15).value_or(0));
-	config.lmc = static_cast<unsigned>(section.integer("lmc", 0, 7).value_or(0));
-	if (const auto lanes = section.integer("vls", 1, 8)) {
-		if (!std::has_single_bit(static_cast<std::uint64_t>(*lanes)))
-			section.fail(*section.find("vls"), "vls must be 1, 2, 4 or 8");
-		// PortInfo's encoding: 1, 2, 3, 4 (IBA 14.2.5.6).
-		config.vls =
-			static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(*lanes)));
-	}
-	config.mkey = section.word("m_key").value_or(config.mkey);
-	config.sm_key = section.word("sm_key").value_or(config.sm_key);
-	config.sa_key = section.word("sa_key").value_or(config.sa_key);
-	config.gid_prefix = section.word("gid_prefix").value_or(config.gid_prefix);
-	config.partitions.at(0).rate = section.rate("rate");
-	if (const auto mtu = section.mtu("mtu"))
-		config.partitions.at(0).mtu = *mtu;
-	std::vector<sm::Partition> partitions;
-	for (LabSection &each : section.sections("partition")) {
-		auto partition = parse_partition(each, lab.hosts);
-		for (const auto &other : partitions) {
-			if (other.name == partition.name)
-				each.fail(fmt::format("the name '{}' is given twice", other.name));
-			if (other.pkey == partition.pkey)
-				each.fail(
-					fmt::format("partition '{}' has the P_Key {:#06x} already",
-						    other.name, other.pkey));
-		}
-		partitions.push_back(std::move(partition));
-	}
-	if (!partitions.empty() && !lab.sm_enabled)
-		lab.warnings.push_back(
-			fmt::format("{}: the partitions have no effect: this lab has "
-				    "no subnet manager (enabled = false)",
-				    section.where("partition")));
-	if (!partitions.empty()) {
-		for (const char *key : {"mtu", "rate"})
-			if (section.find(key))
-				section.fail(
-					fmt::format("{} is that of the default partition; give "
-						    "each [[sm.partition]] its own",
-						    key));
-		config.partitions = std::move(partitions);
-	}
-	section.finish();
-}
-
 // Positions of the sections of nodes, for errors that are detected later; in the order of the lab's
 // nodes.
 struct Places {
@@ -519,9 +456,17 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	if (running)
 		lab.sm.lids = running->sm.lids;
 	GuidChoice guids(default_guids, running);
+	const auto homes = std::make_shared<LabPlaces>();
+	homes->where = root.where();
+	for (LabSection &section : root.sections("place"))
+		homes->places.push_back(parse_place(section, homes->places));
+	lab.places = homes;
+	lab.trunk_key_file = root.text("trunk-key-file").value_or("");
 	for (LabSection &section : root.sections("switch")) {
 		places.switches.push_back(section.where());
+		const auto home = parse_home(section, *homes);
 		lab.switches.push_back(parse_switch(section, guids, lab.switches.size()));
+		homes->nodes[lab.switches.back().name] = home;
 	}
 	for (LabSection &section : root.sections("ethernet")) {
 		places.ethernets.push_back(section.where());
@@ -530,7 +475,9 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	}
 	for (LabSection &section : root.sections("host")) {
 		places.hosts.push_back(section.where());
+		const auto home = parse_home(section, *homes);
 		lab.hosts.push_back(parse_host(section, guids, lab.hosts.size(), lab));
+		homes->nodes[lab.hosts.back().name] = home;
 	}
 	for (const LabHost &host : lab.hosts)
 		for (unsigned port = 1; !host.trusted && port <= host.ports; ++port)
@@ -541,11 +488,15 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 		parse_trunk(section, lab);
 	if (auto section = root.section("sm")) {
 		places.sm = section->where();
+		homes->manager = parse_home(*section, *homes);
 		parse_sm(*section, lab);
 	}
 	root.finish();
 	check_unique(lab, places);
-	assign_ports(lab, places.sm, running);
+	assign_ports(lab, places.sm, running, manager_switches(lab));
+	number_hosts(lab, running);
+	number_links(lab, running);
+	lab.expected_ports = expected_ports(lab);
 	return lab;
 }
 
@@ -579,6 +530,8 @@ void resolve_paths(Lab &lab, const std::filesystem::path &folder)
 	}
 	for (LabTrunk &trunk : lab.trunks)
 		trunk.key_file = (folder / trunk.key_file).lexically_normal().string();
+	if (!lab.trunk_key_file.empty())
+		lab.trunk_key_file = (folder / lab.trunk_key_file).lexically_normal().string();
 }
 
 Lab default_lab(const std::string &name, LabBus bus)

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -52,6 +53,9 @@ struct LabBoot {
 
 struct LabHost {
 	std::string name;
+	// Number among the hosts that can have guests, from 1; 0 for others. A host keeps it while
+	// the lab changes, and has the same one in each part of a lab.
+	unsigned number = 0;
 	unsigned ports = 1;
 	ib::Guid guid = 0;
 	LabBus bus = LabBus::vfio_user;
@@ -73,15 +77,21 @@ struct LabLink {
 	LabEnd ends[2];
 	fabric::LinkConfig config;
 	std::string where; // FILE:LINE, for errors that are detected later
+	// The seed of its random choices is derived from this number. A link keeps it while the lab
+	// changes, and has the same one in each part of a lab.
+	std::size_t number = 0;
 
 	// Its name in the fabric.
 	std::string name() const;
 };
 
-// A link whose other half is in another daemon. The local half is one of the lab's links, to port 1
-// of the trunk.
+// A link whose other half is in another daemon. The local half is one of the lab's links, to the
+// trunk's end.
 struct LabTrunk {
 	std::string name;
+	// The port that represents the port of the other daemon: port 1 of a node with the trunk's
+	// name, or in a part of a lab the port that the link has in the whole lab.
+	LabEnd end;
 	trunk::Role role = trunk::Role::connects;
 	trunk::Address address;
 	std::string key_file;
@@ -106,6 +116,29 @@ struct LabAttachment {
 	std::string socket() const { return host + "-eth0.sock"; }
 };
 
+// A place: a daemon, usually of another host, that runs a part of the lab.
+struct LabPlace {
+	std::string name;
+	// The address at which it listens for its first trunk; the others have the following ports.
+	std::optional<trunk::Address> address;
+	std::string where; // FILE:LINE, for errors that are detected later
+};
+
+// What a lab file specifies about the places of nodes.
+struct LabPlaces {
+	struct Node {
+		std::string place; // empty if the file does not specify it
+		std::string where; // FILE:LINE
+	};
+	std::vector<LabPlace> places;
+	// Switches, hosts and Ethernets by name.
+	std::map<std::string, Node, std::less<>> nodes;
+	Node manager;
+	std::string where; // FILE:LINE of the lab
+};
+
+struct LabPart;
+
 struct Lab {
 	std::string name; // default GUIDs are derived from it
 	std::uint64_t seed = fabric::Fabric::kDefaultSeed;
@@ -116,9 +149,16 @@ struct Lab {
 	std::vector<LabTrunk> trunks;
 	std::vector<LabEthernet> ethernets;
 	std::vector<LabAttachment> attachments;
+	std::size_t links_numbered = 0; // the highest number of a link so far
+	std::shared_ptr<const LabPlaces> places;
+	std::string trunk_key_file; // for trunks between places; empty if there is none
+	// If this is a part of a lab: the whole lab, and which part. Null otherwise.
+	std::shared_ptr<const LabPart> part;
 	bool sm_enabled = true;
 	std::string sm_switch; // the switch to which the subnet manager is connected
 	sm::Config sm;
+	// The end ports in the order in which the subnet manager discovers them.
+	std::vector<sm::ExpectedPort> expected_ports;
 	std::vector<std::string> warnings; // "FILE:LINE: setting that is probably a mistake"
 };
 

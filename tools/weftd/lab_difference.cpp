@@ -195,13 +195,24 @@ void compare_ethernets(const Lab &now, const Lab &wanted, LabDifference &result)
 	compare_attachments(now, wanted, result);
 }
 
+// @trunk_ends: see ends_of_trunks().
 bool touches(const LabLink &link, const std::set<string> &hosts, const std::set<string> &switches,
-	     const std::set<string> &trunks)
+	     const std::set<string> &trunk_ends)
 {
 	return std::ranges::any_of(link.ends, [&](const LabEnd &end) {
 		return hosts.contains(end.node) || switches.contains(end.node) ||
-		       trunks.contains(end.node);
+		       trunk_ends.contains(end_text(end));
 	});
+}
+
+// Returns the ports that represent the other ends of these trunks.
+std::set<string> ends_of_trunks(const Lab &lab, const std::set<string> &names)
+{
+	std::set<string> ends;
+	for (const LabTrunk &trunk : lab.trunks)
+		if (names.contains(trunk.name))
+			ends.insert(end_text(trunk.end));
+	return ends;
 }
 
 } // namespace
@@ -223,6 +234,8 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 	compare_nodes(now.trunks, wanted.trunks, "trunk", "its link goes down meanwhile",
 		      result.trunks_out, result.trunks_in, result.lines);
 
+	const auto trunk_ends_out = ends_of_trunks(now, result.trunks_out),
+		   trunk_ends_in = ends_of_trunks(wanted, result.trunks_in);
 	std::map<std::pair<string, string>, const LabLink *> before, after;
 	for (const LabLink &link : now.links)
 		before[ends_of(link)] = &link;
@@ -230,8 +243,7 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 		after[ends_of(link)] = &link;
 	for (const LabLink &link : now.links) {
 		const bool stays = after.contains(ends_of(link));
-		if (!stays ||
-		    touches(link, result.hosts_out, result.switches_out, result.trunks_out))
+		if (!stays || touches(link, result.hosts_out, result.switches_out, trunk_ends_out))
 			result.links_out.push_back(link);
 		if (!stays)
 			result.lines.push_back(fmt::format("- link {}", link.name()));
@@ -244,7 +256,7 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 			continue;
 		}
 		const Changes changes = changes_of(known->second->config, link.config);
-		if (touches(link, result.hosts_in, result.switches_in, result.trunks_in))
+		if (touches(link, result.hosts_in, result.switches_in, trunk_ends_in))
 			result.links_in.push_back(link);
 		else if (!changes.empty())
 			result.links_set.push_back(link);

@@ -101,13 +101,15 @@ void keep_ports(Lab &lab, Ports &ports, const Lab &running)
 
 // Returns the port of the running lab's subnet manager, if it is possible in this lab.
 std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &ports,
-					       const Lab &running)
+					       const Lab &running,
+					       const ManagerSwitches &near_manager)
 {
 	for (const LabLink &old : running.links)
 		if (const LabEnd &end = old.ends[1];
 		    running.sm_enabled && old.ends[0].node == kSmNode &&
 		    ports.free(end.node, end.port) &&
 		    (lab.sm_switch.empty() || lab.sm_switch == end.node) &&
+		    (near_manager.names.empty() || near_manager.names.contains(end.node)) &&
 		    std::ranges::find(lab.switches, end.node, &fabric::SwitchConfig::name) !=
 			    lab.switches.end())
 			return end;
@@ -115,16 +117,25 @@ std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &port
 }
 
 // Returns the port for the subnet manager: a free port of a switch.
-LabEnd place_of_manager(Lab &lab, const Ports &ports, const std::string &section)
+LabEnd place_of_manager(Lab &lab, const Ports &ports, const std::string &section,
+			const ManagerSwitches &near_manager)
 {
 	if (!lab.sm_switch.empty() && !ports.first_free(lab.sm_switch))
 		throw LabError(
 			fmt::format("{}: switch '{}' has no free port for the subnet manager",
 				    section, lab.sm_switch));
-	if (lab.sm_switch.empty())
+	const auto choose = [&](auto may_be_used) {
 		for (const auto &config : lab.switches)
-			if (lab.sm_switch.empty() && ports.first_free(config.name))
+			if (lab.sm_switch.empty() && ports.first_free(config.name) &&
+			    may_be_used(config.name))
 				lab.sm_switch = config.name;
+	};
+	choose([&](const std::string &name) { return near_manager.names.contains(name); });
+	if (lab.sm_switch.empty() && !near_manager.required_place.empty())
+		throw LabError(fmt::format("{}: place '{}' has no switch with a free port for the "
+					   "subnet manager",
+					   section, near_manager.required_place));
+	choose([](const std::string &) { return true; });
 	if (lab.sm_switch.empty())
 		throw LabError(section +
 			       ": the subnet manager needs a switch with a free port; say "
@@ -134,7 +145,8 @@ LabEnd place_of_manager(Lab &lab, const Ports &ports, const std::string &section
 
 } // namespace
 
-void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running)
+void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running,
+		  const ManagerSwitches &near_manager)
 {
 	Ports ports(lab);
 	for (const LabLink &link : lab.links)
@@ -154,7 +166,7 @@ void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running)
 	if (running) {
 		keep_ports(lab, ports, *running);
 		if (lab.sm_enabled)
-			manager = present_place_of_manager(lab, ports, *running);
+			manager = present_place_of_manager(lab, ports, *running, near_manager);
 		if (manager)
 			ports.take(manager->node, manager->port);
 	}
@@ -175,7 +187,8 @@ void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running)
 		}
 	if (!lab.sm_enabled)
 		return;
-	const LabEnd place = manager ? *manager : place_of_manager(lab, ports, sm_section);
+	const LabEnd place =
+		manager ? *manager : place_of_manager(lab, ports, sm_section, near_manager);
 	lab.sm_switch = place.node;
 	lab.links.push_back({{{kSmNode, 1}, place}, {}, "the subnet manager"});
 }

@@ -15,6 +15,7 @@
 #include "sm/subnet_manager.hpp"
 #include "bus/vfio-user/server.hpp"
 #include "bus/vhost-user/server.hpp"
+#include "weftd/lab_part.hpp"
 #include "weftd/link_settings.hpp"
 
 namespace weft::weftd
@@ -71,8 +72,8 @@ Environment &environment_of(Reactor *reactor)
 Host::Host(const LabHost &config, std::filesystem::path socket_path,
 	   std::vector<fabric::Port *> fabric_ports, std::shared_ptr<Reactor> thread,
 	   std::size_t mappings, pci::Keeper *keeper)
-    : name(config.name), guid(config.guid), model(config.model->name), bus(config.bus),
-      socket(std::move(socket_path)), most_mappings(mappings), boot(config.boot),
+    : name(config.name), number(config.number), guid(config.guid), model(config.model->name),
+      bus(config.bus), socket(std::move(socket_path)), most_mappings(mappings), boot(config.boot),
       ports(std::move(fabric_ports)),
       ethernet(config.model->ethernet ? std::make_shared<ethernet::Channel>() : nullptr),
       reactor(std::move(thread)),
@@ -90,8 +91,8 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
 }
 
 RunningTrunk::RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Key key)
-    : name(config.name), loop("trunk " + config.name),
-      trunk(loop, port, {config.name, config.role, config.address}, std::move(key))
+    : name(config.name), end(config.end), loop("trunk " + config.name),
+      trunk(loop, port, {protocol_name(config.name), config.role, config.address}, std::move(key))
 {
 }
 
@@ -247,7 +248,7 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 	for (const LabTrunk &config : wanted.trunks)
 		if (changes.trunks_in.contains(config.name)) {
 			lab_.trunks.push_back(config);
-			fabric_.add_port(fmt::format("{}/1", config.name));
+			fabric_.add_port(fmt::format("{}/{}", config.end.node, config.end.port));
 		}
 	for (const LabLink &link : changes.links_in)
 		add_link(link);
@@ -348,9 +349,11 @@ void LabRuntime::add_hosts(const LabDifference &changes, const Lab &wanted)
 void LabRuntime::remove_trunks(const std::set<std::string> &names)
 {
 	std::erase_if(trunks_, [&](const auto &trunk) { return names.contains(trunk->name); });
-	for (const auto &name : names)
-		if (fabric::Port *port = fabric_.find_port(fmt::format("{}/1", name)))
-			fabric_.remove_port(*port);
+	for (const LabTrunk &config : lab_.trunks)
+		if (names.contains(config.name))
+			if (fabric::Port *port = fabric_.find_port(
+				    fmt::format("{}/{}", config.end.node, config.end.port)))
+				fabric_.remove_port(*port);
 	std::erase_if(lab_.trunks,
 		      [&](const LabTrunk &config) { return names.contains(config.name); });
 }
@@ -363,7 +366,7 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 	for (const LabTrunk &config : wanted.trunks) {
 		if (!changes.trunks_in.contains(config.name))
 			continue;
-		fabric::Port &port = port_of({config.name, 1}, config.where);
+		fabric::Port &port = port_of(config.end, config.where);
 		try {
 			trunk::Key key = trunk::Key::load(config.key_file);
 			// The file may have changed since the comparison.
@@ -374,8 +377,7 @@ void LabRuntime::add_trunks(const LabDifference &changes, const Lab &wanted)
 		} catch (const std::exception &reason) {
 			const std::vector<LabLink> links = lab_.links;
 			for (const LabLink &link : links)
-				if (link.ends[0].node == config.name ||
-				    link.ends[1].node == config.name)
+				if (link.ends[0] == config.end || link.ends[1] == config.end)
 					remove_link(link);
 			remove_trunks({config.name});
 			if (failure.empty())
@@ -421,13 +423,14 @@ void LabRuntime::add_link(const LabLink &link)
 {
 	restrict(link, true);
 	fabric_.connect(port_of(link.ends[0], link.where), port_of(link.ends[1], link.where),
-			link.config);
+			link.config, link.number);
 	lab_.links.push_back(link);
 }
 
 void LabRuntime::start_manager()
 {
 	sm::Config config = lab_.sm;
+	config.expected = lab_.expected_ports;
 	if (!config.mkey)
 		config.mkey = mkey_;
 	subnet_manager_ = std::make_unique<sm::SubnetManager>(

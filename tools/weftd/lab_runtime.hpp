@@ -40,6 +40,7 @@ struct Host {
 	bool has_guest() const { return server && server->connected(); }
 
 	const std::string name;
+	const unsigned number; // see LabHost
 	const ib::Guid guid;
 	const std::string_view model;
 	const LabBus bus;
@@ -61,6 +62,7 @@ struct RunningTrunk {
 	RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Key key);
 
 	const std::string name;
+	const LabEnd end;
 	Loop loop;
 	trunk::Trunk trunk;
 };

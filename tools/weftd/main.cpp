@@ -11,6 +11,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -38,8 +40,10 @@
 #include "weftd/control.hpp"
 #include "weftd/keeper_socket.hpp"
 #include "weftd/lab.hpp"
+#include "weftd/lab_part.hpp"
 #include "weftd/log.hpp"
 #include "weftd/lab_runtime.hpp"
+#include "weftd/plan_text.hpp"
 
 namespace
 {
@@ -61,7 +65,42 @@ struct Options {
 	std::filesystem::path events;
 	std::filesystem::path finished_file;
 	bool check = false;
+	std::string plan;
+	std::vector<std::string> places;
+	std::size_t number_of_places = 0;
+	std::vector<std::string> peers;
+	std::filesystem::path trunk_key;
 };
+
+// Options for a lab that several weftds run together.
+void add_place_options(CLI::App &app, Options &options, CLI::Option *lab, CLI::Option *time_server)
+{
+	app.add_option("--place", options.places,
+		       "run only this place of the lab file, see weft-lab.toml(5)")
+		->type_name("NAME")
+		->take_all()
+		->allow_extra_args(false)
+		->needs(lab)
+		->excludes(time_server);
+	app.add_option("--places", options.number_of_places,
+		       "for a lab file without places: their number; they are p1, p2 and so on")
+		->check(CLI::Range(std::size_t{1}, weftd::kMostPlaces))
+		->needs(lab);
+	app.add_option(
+		   "--peer", options.peers,
+		   "the address of a place, instead of that in the lab file; may be given again")
+		->type_name("NAME=HOST:PORT")
+		->take_all()
+		->allow_extra_args(false)
+		->needs(lab);
+	app.add_option("--trunk-key", options.trunk_key,
+		       "the key file for trunks between places, instead of the lab file's")
+		->needs(lab);
+	app.add_option("--plan", options.plan,
+		       "print the nodes and trunks of each place, as text or json, and exit")
+		->check(CLI::IsMember({"text", "json"}))
+		->needs(lab);
+}
 
 Options parse(int argc, char **argv)
 {
@@ -74,8 +113,8 @@ Options parse(int argc, char **argv)
 		   "{\"type\":\"unix\",\"path\":\"DIR/node1.sock\"}}'\n"
 		   "See weftd(1). `weft fabric show` shows the running lab.");
 	Options options;
-	app.add_option("--lab", options.lab, "the lab file, see weft-lab.toml(5)")
-		->check(CLI::ExistingFile);
+	auto *lab = app.add_option("--lab", options.lab, "the lab file, see weft-lab.toml(5)")
+			    ->check(CLI::ExistingFile);
 	app.add_option("--socket-dir", options.socket_directory,
 		       "the directory for control.sock and the cards' sockets")
 		->capture_default_str();
@@ -117,8 +156,16 @@ Options parse(int argc, char **argv)
 		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LogForm>{
 			{"text", weftd::LogForm::text}, {"json", weftd::LogForm::json_lines}}));
 	app.add_flag("--check", options.check, "check the lab file and exit")->excludes(state);
+	add_place_options(app, options, lab, time_server);
 	try {
 		app.parse(argc, argv);
+		if (options.places.size() > 1 && options.plan.empty())
+			throw CLI::ValidationError("--place", "a weftd runs one place");
+		if (options.places.empty() && options.plan.empty() &&
+		    (options.number_of_places || !options.peers.empty() ||
+		     !options.trunk_key.empty()))
+			throw CLI::ValidationError(
+				"--place", "--places, --peer and --trunk-key need it, or --plan");
 	} catch (const CLI::ParseError &error) {
 		std::exit(app.exit(error));
 	}
@@ -185,6 +232,38 @@ weftd::Lab make_lab(const std::optional<weftd::LabText> &text, const std::string
 	return lab;
 }
 
+weftd::PlanOptions plan_options(const Options &options)
+{
+	weftd::PlanOptions result;
+	result.places = options.number_of_places;
+	for (const std::string &peer : options.peers) {
+		const auto equals = peer.find('=');
+		if (equals == std::string::npos)
+			throw std::invalid_argument("--peer: '" + peer +
+						    "' is not of the form NAME=HOST:PORT");
+		const auto name = peer.substr(0, equals);
+		try {
+			const auto address = trunk::Address::resolve(
+				weftd::with_trunk_port(peer.substr(equals + 1)));
+			if (!address.has_port())
+				throw std::invalid_argument("the port must not be 0");
+			result.peers.insert_or_assign(name, address);
+		} catch (const std::invalid_argument &reason) {
+			throw std::invalid_argument("--peer " + name + ": " + reason.what());
+		}
+	}
+	return result;
+}
+
+void print_plan(const weftd::Lab &lab, const Options &options)
+{
+	const weftd::Plan plan = weftd::make_plan(lab, plan_options(options));
+	const std::set<std::string> shown(options.places.begin(), options.places.end());
+	std::cout << (options.plan == "json" ? weftd::describe(lab, plan, shown).dump(2) + '\n'
+					     : weftd::plan_text(lab, plan, shown))
+		  << std::flush;
+}
+
 // Repeats the changes to a lab that is continued.
 void restore(weftd::LabRuntime &runtime, weftd::StateFile &state)
 {
@@ -203,7 +282,12 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	const auto directory =
 		std::filesystem::absolute(options.socket_directory).lexically_normal();
 	// In virtual time, the GUIDs must not depend on the directory, so that runs are repeatable.
-	const auto name = options.time_server ? "time server" : place_of_lab(directory);
+	// Places have different directories, so the GUIDs of a lab with places are derived from the
+	// name in its file only.
+	const bool has_places = !options.places.empty() || !options.plan.empty();
+	const auto name = has_places            ? ""
+			  : options.time_server ? "time server"
+						: place_of_lab(directory);
 	const auto state =
 		options.state.empty() ? nullptr : std::make_shared<weftd::StateFile>(options.state);
 	auto text = choose_lab(options, state.get());
@@ -214,6 +298,18 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 		      "lids";
 	if (options.seed)
 		lab.seed = *options.seed;
+	if (!options.plan.empty()) {
+		print_plan(lab, options);
+		return 0;
+	}
+	if (has_places)
+		lab = weftd::part_of(std::move(lab),
+				     {options.places.front(), plan_options(options),
+				      options.trunk_key.empty()
+					      ? ""
+					      : std::filesystem::absolute(options.trunk_key)
+							.lexically_normal()
+							.string()});
 	for (const auto &warning : lab.warnings)
 		spdlog::warn("{}", warning);
 	if (options.check)

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "weftd/lab_part.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "net/trunk/frame.hpp"
+
+namespace weft::weftd
+{
+
+namespace
+{
+
+// Returns the trunk for the local half of @link. @side: its remote end.
+LabTrunk make_trunk(const LabLink &link, unsigned side, const PlannedTrunk &planned,
+		    const Plan &plan, std::size_t here, const std::string &key_file)
+{
+	const LabPlace &listener = plan.places[planned.listens];
+	if (!listener.address)
+		throw LabError(fmt::format(
+			"{}: place '{}' listens for trunks, so it needs an address; or use --peer "
+			"{}=HOST:PORT",
+			listener.where, listener.name, listener.name));
+	LabTrunk trunk;
+	trunk.name = link.name();
+	trunk.end = link.ends[side];
+	trunk.role = planned.listens == here ? trunk::Role::listens : trunk::Role::connects;
+	trunk.address = listener.address->with_port(listener.address->port() + planned.index);
+	trunk.key_file = key_file;
+	trunk.where = link.where;
+	return trunk;
+}
+
+} // namespace
+
+Lab part_of(Lab whole, const PartOptions &options)
+{
+	const Plan plan = make_plan(whole, options.plan);
+	const std::size_t here = plan.find(options.place);
+	const auto is_elsewhere = [&](const std::string &name) {
+		return plan.place_of.at(name) != here;
+	};
+	Lab part = whole;
+	std::erase_if(part.switches, [&](const auto &each) { return is_elsewhere(each.name); });
+	std::erase_if(part.hosts, [&](const auto &each) { return is_elsewhere(each.name); });
+	std::erase_if(part.trunks, [&](const auto &each) { return is_elsewhere(each.name); });
+	std::erase_if(part.ethernets, [&](const auto &each) { return is_elsewhere(each.name); });
+	std::erase_if(part.attachments, [&](const auto &each) { return is_elsewhere(each.host); });
+	if (part.sm_enabled && is_elsewhere(kSmNode)) {
+		part.sm_enabled = false;
+		part.sm_switch.clear();
+	}
+	const auto &key_file = options.key_file.empty() ? whole.trunk_key_file : options.key_file;
+	part.links.clear();
+	auto planned = plan.trunks.begin();
+	for (std::size_t i = 0; i < whole.links.size(); ++i) {
+		const LabLink &link = whole.links[i];
+		if (planned == plan.trunks.end() || planned->link != i) {
+			if (!is_elsewhere(link.ends[0].node))
+				part.links.push_back(link);
+			continue;
+		}
+		const PlannedTrunk &trunk = *planned++;
+		if (trunk.listens != here && trunk.connects != here)
+			continue;
+		if (key_file.empty())
+			throw LabError(fmt::format(
+				"{}: place '{}' has trunks, so the lab needs a trunk-key-file; or use "
+				"--trunk-key FILE",
+				whole.places->where, options.place));
+		const unsigned remote = is_elsewhere(link.ends[0].node) ? 0 : 1;
+		part.trunks.push_back(make_trunk(link, remote, trunk, plan, here, key_file));
+		part.links.push_back(link);
+		// Every packet passes both halves, so only one of them has the faults.
+		if (trunk.connects == here)
+			part.links.back().config.faults = {};
+	}
+	part.part = std::make_shared<LabPart>(std::move(whole), options);
+	return part;
+}
+
+Lab parse_changed_lab(const LabText &text, const Lab &running)
+{
+	const Lab &whole = running.part ? running.part->whole : running;
+	Lab lab = parse_lab(text.text, text.source, running.name, &whole);
+	resolve_paths(lab, text.folder);
+	return running.part ? part_of(std::move(lab), running.part->options) : lab;
+}
+
+std::string protocol_name(const std::string &trunk)
+{
+	constexpr std::size_t kept = 15;
+	if (trunk.size() <= trunk::kMostName)
+		return trunk;
+	std::uint64_t hash = 0xcbf29ce484222325; // FNV-1a
+	for (const unsigned char c : trunk)
+		hash = (hash ^ c) * 0x100000001b3;
+	return fmt::format("{}~{:016x}", trunk.substr(0, kept), hash);
+}
+
+} // namespace weft::weftd

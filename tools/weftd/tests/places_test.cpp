@@ -1,0 +1,680 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Labs that several daemons run together: places, the plan, and the part of each place.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "net/trunk/frame.hpp"
+#include "weftd/control.hpp"
+#include "weftd/lab_difference.hpp"
+#include "weftd/lab_part.hpp"
+#include "weftd/lab_runtime.hpp"
+#include "weftd/placement.hpp"
+#include "weftd/plan_text.hpp"
+
+namespace weft::weftd
+{
+namespace
+{
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+// A ring of three switches with a host each.
+constexpr const char *kRing = R"(name = "ring"
+trunk-key-file = "trunk.key"
+[[switch]]
+name = "s1"
+[[switch]]
+name = "s2"
+[[switch]]
+name = "s3"
+[[host]]
+name = "h1"
+[[host]]
+name = "h2"
+[[host]]
+name = "h3"
+[[link]]
+ends = ["s1/36", "s2/35"]
+loss = "1%"
+width = "1x"
+[[link]]
+ends = ["s2/36", "s3/35"]
+[[link]]
+ends = ["s3/36", "s1/35"]
+delay = "1ms"
+[[link]]
+ends = ["h1", "s1"]
+[[link]]
+ends = ["h2", "s2"]
+[[link]]
+ends = ["h3", "s3"]
+)";
+constexpr const char *kTwoPlaces = R"([[place]]
+name = "a"
+address = "192.0.2.1"
+[[place]]
+name = "b"
+address = "192.0.2.2:5000"
+)";
+
+std::string replaced(std::string text, const std::string &from, const std::string &to)
+{
+	const auto at = text.find(from);
+	EXPECT_NE(at, std::string::npos) << from;
+	return text.replace(at, from.size(), to);
+}
+
+// The ring with its first two switches at place a and the third one at b.
+std::string two_places()
+{
+	std::string text = std::string(kRing) + kTwoPlaces;
+	for (const char *const name : {"\"s1\"", "\"s2\""})
+		text = replaced(text, fmt::format("name = {}", name),
+				fmt::format("name = {}\nplace = \"a\"", name));
+	return replaced(text, "name = \"s3\"", "name = \"s3\"\nplace = \"b\"");
+}
+
+Lab parse(const std::string &text)
+{
+	return parse_lab(text, "lab.toml");
+}
+
+Lab part(const std::string &text, const std::string &place, const PlanOptions &plan = {})
+{
+	return part_of(parse(text), {place, plan, ""});
+}
+
+// Returns the reason why a lab file, or its plan, is refused.
+template<typename Function>
+std::string refusal(Function function)
+{
+	try {
+		function();
+		return {};
+	} catch (const std::exception &error) {
+		return error.what();
+	}
+}
+std::string refusal_of(const std::string &text)
+{
+	return refusal([&] { parse(text); });
+}
+std::string refusal_of_plan(const std::string &text, const PlanOptions &options = {})
+{
+	return refusal([&] { make_plan(parse(text), options); });
+}
+
+template<typename Things>
+std::vector<std::string> names(const Things &things)
+{
+	std::vector<std::string> result;
+	for (const auto &thing : things)
+		result.push_back(thing.name);
+	return result;
+}
+
+TEST(Places, WrongPlacesAreRefusedWithTheirLine)
+{
+	const std::string end = "[[place]]\nname = \"a\"\n";
+	EXPECT_EQ(refusal_of("[[switch]]\nname = \"s\"\nplace = \"x\"\n" + end),
+		  "lab.toml:3: there is no [[place]] 'x'");
+	EXPECT_EQ(refusal_of("[[switch]]\nname = \"s\"\n[[host]]\nname = \"h\"\nplace = \"x\"\n" +
+			     end),
+		  "lab.toml:5: there is no [[place]] 'x'");
+	EXPECT_EQ(refusal_of("[[switch]]\nname = \"s\"\n[sm]\nplace = \"x\"\n" + end),
+		  "lab.toml:4: there is no [[place]] 'x'");
+	EXPECT_EQ(refusal_of(end + end), "lab.toml:3: the place 'a' is given twice");
+	EXPECT_THAT(refusal_of(end + "address = \"host\"\n"),
+		    StartsWith("lab.toml:3: address: 'host:7470' is not an IP address"));
+	EXPECT_THAT(refusal_of(end + "address = \"192.0.2.1:0\"\n"),
+		    StartsWith("lab.toml:3: address: "));
+	EXPECT_THAT(refusal_of(end + "switch = 1\n"), HasSubstr("there is no 'switch' here"));
+
+	std::string many = "[[switch]]\nname = \"s\"\n";
+	for (std::size_t number = 1; number <= kMostPlaces; ++number)
+		many += fmt::format("[[place]]\nname = \"{}\"\n", number);
+	EXPECT_EQ(refusal_of(many), "");
+	EXPECT_THAT(refusal_of(many + end), HasSubstr("a lab has at most 64 places"));
+	EXPECT_THAT(refusal_of_plan(kRing, {kMostPlaces + 1, {}}),
+		    HasSubstr("a lab has at most 64 places"));
+}
+
+TEST(Places, AddressHasADefaultPort)
+{
+	const Lab lab = parse(two_places());
+	EXPECT_EQ(lab.places->places[0].address->text(), "192.0.2.1:7470");
+	EXPECT_EQ(lab.places->places[1].address->text(), "192.0.2.2:5000");
+	EXPECT_EQ(with_trunk_port("[2001:db8::1]"), "[2001:db8::1]:7470");
+	EXPECT_EQ(with_trunk_port("[2001:db8::1]:1"), "[2001:db8::1]:1");
+	EXPECT_EQ(with_trunk_port("host"), "host:7470");
+}
+
+// Without --place, one daemon runs the whole lab.
+TEST(Places, WholeLabIgnoresPlaces)
+{
+	const Lab lab = parse(two_places());
+	EXPECT_THAT(names(lab.switches), ElementsAre("s1", "s2", "s3"));
+	EXPECT_THAT(lab.trunks, IsEmpty());
+	EXPECT_EQ(lab.part, nullptr);
+}
+
+TEST(Places, PartHasItsNodesAndTheHalvesOfCutLinks)
+{
+	const Lab a = part(two_places(), "a"), b = part(two_places(), "b");
+	EXPECT_THAT(names(a.switches), ElementsAre("s1", "s2"));
+	EXPECT_THAT(names(a.hosts), ElementsAre("h1", "h2"));
+	EXPECT_THAT(names(b.switches), ElementsAre("s3"));
+	EXPECT_THAT(names(b.hosts), ElementsAre("h3"));
+	for (const Lab *lab : {&a, &b}) {
+		EXPECT_THAT(names(lab->trunks), ElementsAre("s2/36-s3/35", "s3/36-s1/35"));
+		// The place that comes first in the file listens, at consecutive ports.
+		EXPECT_EQ(lab->trunks[0].address.text(), "192.0.2.1:7470");
+		EXPECT_EQ(lab->trunks[1].address.text(), "192.0.2.1:7471");
+		EXPECT_EQ(lab->trunks[0].role,
+			  lab == &a ? trunk::Role::listens : trunk::Role::connects);
+		EXPECT_EQ(lab->trunks[0].key_file, "trunk.key");
+	}
+	EXPECT_EQ(a.trunks[0].end, (LabEnd{"s3", 35}));
+	EXPECT_EQ(b.trunks[0].end, (LabEnd{"s2", 36}));
+	EXPECT_EQ(a.trunks[1].end, (LabEnd{"s3", 36}));
+	EXPECT_EQ(b.trunks[1].end, (LabEnd{"s1", 35}));
+}
+
+// The faults of a link that is cut must not be doubled.
+TEST(Places, OnlyTheListeningHalfHasFaults)
+{
+	const auto link_of = [](const Lab &lab, const std::string &name) {
+		return *std::ranges::find(lab.links, name, &LabLink::name);
+	};
+	const Lab p1 = part(kRing, "p1",
+			    {3,
+			     {{"p1", trunk::Address::parse("192.0.2.1:7470")},
+			      {"p2", trunk::Address::parse("192.0.2.2:7470")}}}),
+		  p2 = part(kRing, "p2",
+			    {3,
+			     {{"p1", trunk::Address::parse("192.0.2.1:7470")},
+			      {"p2", trunk::Address::parse("192.0.2.2:7470")}}});
+	EXPECT_EQ(link_of(p1, "s1/36-s2/35").config.faults.loss, 0.01);
+	EXPECT_EQ(link_of(p2, "s1/36-s2/35").config.faults.loss, 0);
+	for (const Lab *lab : {&p1, &p2})
+		EXPECT_EQ(link_of(*lab, "s1/36-s2/35").config.rate.width, ib::width_1x);
+}
+
+// Names, GUIDs, ports and numbers of each node and link are those of the whole lab, and each one is
+// in one part, or for a trunk in two.
+TEST(Places, PartsAreTheWholeLab)
+{
+	const Lab whole = parse(kRing);
+	for (const std::size_t places : {1u, 2u, 3u}) {
+		PlanOptions options{places, {}};
+		for (std::size_t number = 1; number <= places; ++number)
+			options.peers[fmt::format("p{}", number)] =
+				trunk::Address::parse(fmt::format("192.0.2.{}:7470", number));
+		std::map<std::string, ib::Guid> guids;
+		std::map<std::string, unsigned> host_numbers;
+		std::multimap<std::string, std::size_t> numbers;
+		unsigned managers = 0;
+		std::size_t trunks = 0;
+		for (std::size_t number = 1; number <= places; ++number) {
+			const Lab lab = part(kRing, fmt::format("p{}", number), options);
+			for (const auto &config : lab.switches)
+				EXPECT_TRUE(guids.emplace(config.name, config.guid).second);
+			for (const LabHost &host : lab.hosts) {
+				EXPECT_TRUE(guids.emplace(host.name, host.guid).second);
+				host_numbers[host.name] = host.number;
+			}
+			for (const LabLink &link : lab.links)
+				numbers.emplace(link.name(), link.number);
+			managers += lab.sm_enabled ? 1 : 0;
+			trunks += lab.trunks.size();
+			EXPECT_EQ(lab.expected_ports, whole.expected_ports);
+			EXPECT_EQ(lab.sm.untrusted, whole.sm.untrusted);
+		}
+		EXPECT_EQ(managers, 1u);
+		EXPECT_EQ(guids.size(), whole.switches.size() + whole.hosts.size());
+		for (const auto &config : whole.switches)
+			EXPECT_EQ(guids[config.name], config.guid);
+		for (const LabHost &host : whole.hosts) {
+			EXPECT_EQ(guids[host.name], host.guid);
+			EXPECT_EQ(host_numbers[host.name], host.number);
+		}
+		EXPECT_EQ(numbers.size(), whole.links.size() + trunks / 2);
+		for (const LabLink &link : whole.links) {
+			const auto [first, last] = numbers.equal_range(link.name());
+			EXPECT_NE(first, last) << link.name();
+			for (auto each = first; each != last; ++each)
+				EXPECT_EQ(each->second, link.number);
+		}
+	}
+}
+
+TEST(Places, SubnetManagerRunsAtItsPlaceOnly)
+{
+	const auto switch_of = [](const std::string &sm) {
+		return parse(two_places() + "[sm]\n" + sm).sm_switch;
+	};
+	EXPECT_EQ(parse(two_places()).sm_switch, "s1");
+	EXPECT_EQ(switch_of("place = \"b\"\n"), "s3");
+	EXPECT_EQ(switch_of("switch = \"s3\"\n"), "s3");
+	EXPECT_TRUE(part(two_places(), "a").sm_enabled);
+	EXPECT_FALSE(part(two_places(), "b").sm_enabled);
+	EXPECT_FALSE(part(two_places() + "[sm]\nplace = \"b\"\n", "a").sm_enabled);
+	EXPECT_TRUE(part(two_places() + "[sm]\nplace = \"b\"\n", "b").sm_enabled);
+	EXPECT_TRUE(part(two_places() + "[sm]\nswitch = \"s3\"\n", "b").sm_enabled);
+	EXPECT_THAT(
+		refusal_of(two_places() + "[sm]\nplace = \"b\"\nswitch = \"s1\"\n"),
+		HasSubstr("the subnet manager is to run at place 'b', but its switch 's1' is at "
+			  "place 'a'"));
+	const auto full = replaced(two_places(), "name = \"s3\"", "name = \"s3\"\nports = 1");
+	const auto without_links = full.substr(0, full.find("[[link]]")) +
+				   "[[link]]\nends = [\"h3\", \"s3\"]\n" + kTwoPlaces;
+	EXPECT_THAT(refusal_of(without_links + "[sm]\nplace = \"b\"\n"),
+		    HasSubstr("place 'b' has no switch with a free port"));
+}
+
+// A host may be apart from its switch; its link is then a trunk.
+TEST(Places, HostWithAPlaceOfItsOwnIsLinkedByATrunk)
+{
+	const Lab b =
+		part(replaced(two_places(), "name = \"h1\"", "name = \"h1\"\nplace = \"b\""), "b");
+	EXPECT_THAT(names(b.hosts), ElementsAre("h1", "h3"));
+	EXPECT_THAT(names(b.trunks), ElementsAre("s2/36-s3/35", "s3/36-s1/35", "h1/1-s1/1"));
+	EXPECT_THAT(refusal_of_plan(replaced(two_places(), "name = \"h1\"",
+					     "name = \"h1\"\nplace = \"b\"\ntrusted = false")),
+		    HasSubstr("host 'h1' is not trusted, so it must be at the place of 's1', which "
+			      "is 'a'"));
+}
+
+TEST(Places, HostsWithoutSwitchFollowTheirNeighboursOrTheirEthernet)
+{
+	const auto text = two_places() + R"(
+[[ethernet]]
+name = "lan"
+[[host]]
+name = "follows-host"
+ports = 2
+[[host]]
+name = "at-b"
+place = "b"
+ethernet = "lan"
+[[host]]
+name = "follows-ethernet"
+model = "amso1100"
+ethernet = "lan"
+[[host]]
+name = "alone"
+[[link]]
+ends = ["follows-host", "at-b"]
+)";
+	EXPECT_THAT(names(part(text, "b").hosts),
+		    ElementsAre("h3", "follows-host", "at-b", "follows-ethernet"));
+	EXPECT_THAT(names(part(text, "b").ethernets), ElementsAre("lan"));
+	EXPECT_THAT(names(part(text, "a").hosts), ElementsAre("h1", "h2", "alone"));
+	EXPECT_THAT(part(text, "a").attachments, IsEmpty());
+}
+
+TEST(Places, EthernetOfSeveralPlacesIsRefused)
+{
+	std::string text = two_places();
+	for (const char *const host : {"h1", "h3"})
+		text = replaced(text, fmt::format("name = \"{}\"", host),
+				fmt::format("name = \"{}\"\nethernet = \"lan\"", host));
+	text += "[[ethernet]]\nname = \"lan\"\n";
+	EXPECT_EQ(refusal_of(text), "") << "one daemon can run it";
+	EXPECT_THAT(
+		refusal_of_plan(text),
+		AllOf(StartsWith("lab.toml:"),
+		      HasSubstr(
+			      "host 'h3' is at place 'b', but its Ethernet 'lan' is at place 'a'")));
+}
+
+TEST(Places, UnusablePlansAreRefused)
+{
+	EXPECT_THAT(refusal_of_plan(kRing), HasSubstr("the lab has no [[place]]"));
+	EXPECT_THAT(refusal_of_plan(two_places(), {2, {}}), HasSubstr("has 2 places already"));
+	EXPECT_THAT(
+		refusal_of_plan(two_places(), {0, {{"c", trunk::Address::parse("192.0.2.1:1")}}}),
+		HasSubstr("there is no place 'c'; there is a, b"));
+	EXPECT_THAT(refusal_of_plan(replaced(two_places(), "name = \"ring\"", "")),
+		    HasSubstr("a lab with several places needs a name"));
+	EXPECT_THAT(refusal([] { part(two_places(), "c"); }), HasSubstr("there is no place 'c'"));
+	EXPECT_THAT(refusal([] {
+			    part(replaced(two_places(), "trunk-key-file = \"trunk.key\"", ""), "a");
+		    }),
+		    HasSubstr("the lab needs a trunk-key-file"));
+	const auto without_address = replaced(two_places(), "address = \"192.0.2.1\"", "");
+	for (const char *const place : {"a", "b"})
+		EXPECT_THAT(
+			refusal([&] { part(without_address, place); }),
+			AllOf(StartsWith("lab.toml:"),
+			      HasSubstr("place 'a' listens for trunks, so it needs an address")));
+	EXPECT_EQ(part_of(parse(without_address),
+			  {"b", {0, {{"a", trunk::Address::parse("192.0.2.9:1000")}}}, "/key"})
+			  .trunks[1]
+			  .address.text(),
+		  "192.0.2.9:1001");
+	EXPECT_THAT(refusal_of_plan(replaced(two_places(), "192.0.2.1", "192.0.2.1:65535")),
+		    HasSubstr("place 'a' listens for 2 trunks from port 65535 on"));
+}
+
+TEST(Places, PortsOfPlacesMustNotOverlap)
+{
+	const auto at = [](unsigned a, unsigned b) {
+		const auto address = [](unsigned port) {
+			return trunk::Address::parse(fmt::format("127.0.0.1:{}", port));
+		};
+		return refusal_of_plan(kRing, {3, {{"p1", address(a)}, {"p2", address(b)}}});
+	};
+	// p1 listens for two trunks and p2 for one.
+	EXPECT_THAT(at(7470, 7471),
+		    HasSubstr("place 'p2' listens at 1 ports from 127.0.0.1:7471 on"));
+	EXPECT_THAT(at(7470, 7470), HasSubstr("place 'p1' listens at 2 ports"));
+	EXPECT_EQ(at(7470, 7472), "");
+	EXPECT_EQ(at(7471, 7470), "");
+}
+
+// Discovery goes along the links in the order of ports, see Discovery in sm/discovery.cpp.
+TEST(Places, PortsAreExpectedInTheOrderOfDiscovery)
+{
+	const Lab lab = parse(kRing);
+	std::vector<ib::Guid> guids;
+	for (const sm::ExpectedPort &port : lab.expected_ports)
+		guids.push_back(port.guid);
+	const auto &s = lab.switches;
+	const auto &h = lab.hosts;
+	EXPECT_THAT(guids, ElementsAre(lab.sm.guid + 1, s[0].guid, h[0].guid + 1, s[2].guid,
+				       s[1].guid, h[2].guid + 1, h[1].guid + 1));
+	EXPECT_THAT(parse(std::string(kRing) + "[sm]\nenabled = false\n").expected_ports,
+		    IsEmpty());
+}
+
+// The numbers of links determine the seeds of their faults.
+TEST(Places, NumbersAreKeptWhenTheLabChanges)
+{
+	const Lab before = parse(kRing);
+	std::vector<std::size_t> numbers;
+	for (const LabLink &link : before.links)
+		numbers.push_back(link.number);
+	EXPECT_THAT(numbers, ElementsAre(1, 2, 3, 4, 5, 6, 7)) << "as without places";
+	const auto changed =
+		replaced(replaced(kRing, "[[host]]\nname = \"h1\"",
+				  "[[host]]\nname = \"h0\"\n[[host]]\nname = \"h1\""),
+			 "[[link]]\nends = [\"h1\", \"s1\"]",
+			 "[[link]]\nends = [\"h0\", \"s1\"]\n[[link]]\nends = [\"h1\", \"s1\"]");
+	const Lab after = parse_lab(changed, "lab.toml", "", &before);
+	for (const LabLink &link : after.links) {
+		const auto old = std::ranges::find(before.links, link.name(), &LabLink::name);
+		EXPECT_EQ(link.number, old == before.links.end() ? 8 : old->number) << link.name();
+	}
+	EXPECT_EQ(after.links_numbered, 8u);
+	EXPECT_EQ(after.hosts[0].number, 4u);
+	EXPECT_EQ(after.hosts[1].number, 1u);
+}
+
+TEST(Places, NamesInTheProtocolAreUniqueAndShort)
+{
+	EXPECT_EQ(protocol_name("s1/36-s2/35"), "s1/36-s2/35");
+	const std::string long_one = "a-switch-with-a-long-name/36-another-switch/35",
+			  other = "a-switch-with-a-long-name/36-another-switch/36";
+	EXPECT_LE(protocol_name(long_one).size(), trunk::kMostName);
+	EXPECT_NE(protocol_name(long_one), protocol_name(other));
+	EXPECT_THAT(protocol_name(long_one), StartsWith("a-switch-with-a~"));
+}
+
+TEST(Places, PlanIsDescribed)
+{
+	const Lab lab = parse(two_places());
+	const Plan plan = make_plan(lab, {});
+	const json described = describe(lab, plan, {});
+	ASSERT_EQ(described["places"].size(), 2u);
+	const json &b = described["places"][1];
+	EXPECT_EQ(b,
+		  json::parse(R"({"name": "b", "address": "192.0.2.2:5000", "subnet_manager": false,
+		"switches": ["s3"], "hosts": ["h3"], "peers": {"a": "192.0.2.1:7470"}, "trunks": [
+		{"link": "s2/36-s3/35", "role": "connects", "peer": "a", "index": 0, "port": 7470},
+		{"link": "s3/36-s1/35", "role": "connects", "peer": "a", "index": 1, "port": 7471}]})"));
+	EXPECT_EQ(described["places"][0]["trunks"][1]["role"], "listens");
+	EXPECT_EQ(describe(lab, plan, {"b"})["places"], json::array({b}));
+	EXPECT_EQ(plan_text(lab, plan, {}),
+		  "place  a                192.0.2.1:7470  runs the subnet manager\n"
+		  "    switches (2): s1 s2\n"
+		  "    hosts (2): h1 h2\n"
+		  "    trunk s2/36-s3/35                  listens at port 7470 for b\n"
+		  "    trunk s3/36-s1/35                  listens at port 7471 for b\n"
+		  "place  b                192.0.2.2:5000\n"
+		  "    switches (1): s3\n"
+		  "    hosts (1): h3\n"
+		  "    trunk s2/36-s3/35                  connects to a at port 7470\n"
+		  "    trunk s3/36-s1/35                  connects to a at port 7471\n"
+		  "2 of 7 links are trunks between places\n");
+}
+
+TEST(Places, TextOfAPlanAbbreviatesLongLists)
+{
+	std::string text = "name = \"big\"\n[[switch]]\nname = \"s\"\n";
+	for (int number = 1; number <= 20; ++number)
+		text += fmt::format(
+			"[[host]]\nname = \"h{0}\"\nmodel = \"endpoint\"\n[[link]]\nends = "
+			"[\"h{0}\", \"s\"]\n",
+			number);
+	const Lab lab = parse(text);
+	EXPECT_THAT(plan_text(lab, make_plan(lab, {2, {}}), {}),
+		    AllOf(HasSubstr("hosts (20): h1 h2 h3 h4 h5 h6 h7 h8 and 12 more\n"),
+			  HasSubstr("place  p2               no address\n")));
+}
+
+// Returns the weights of the places, and the number of cut edges.
+std::pair<std::vector<std::size_t>, std::size_t> result_of(const PlacementGraph &graph,
+							   std::size_t places)
+{
+	const auto place_of = divide(graph, places);
+	EXPECT_EQ(place_of, divide(graph, places));
+	std::vector<std::size_t> weights(places);
+	std::size_t cut = 0;
+	for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
+		weights[place_of[node]] += graph.nodes[node].weight;
+		for (const auto &[neighbour, count] : graph.nodes[node].neighbours)
+			cut += node < neighbour && place_of[node] != place_of[neighbour] ? count
+											 : 0;
+	}
+	return {weights, cut};
+}
+
+PlacementGraph torus(std::size_t columns, std::size_t rows)
+{
+	PlacementGraph graph;
+	graph.nodes.resize(columns * rows);
+	for (std::size_t y = 0; y < rows; ++y)
+		for (std::size_t x = 0; x < columns; ++x) {
+			graph.add_edge(y * columns + x, y * columns + (x + 1) % columns);
+			graph.add_edge(y * columns + x, (y + 1) % rows * columns + x);
+		}
+	return graph;
+}
+
+// The cuts of these graphs are the smallest ones of balanced divisions.
+TEST(Placement, RingAndTorusAreDividedAlongFewEdges)
+{
+	PlacementGraph ring;
+	ring.nodes.resize(16);
+	for (std::size_t node = 0; node < 16; ++node)
+		ring.add_edge(node, (node + 1) % 16);
+	using Weights = std::vector<std::size_t>;
+	EXPECT_EQ(result_of(ring, 2), (std::pair<Weights, std::size_t>{{8, 8}, 2}));
+	EXPECT_EQ(result_of(ring, 4), (std::pair<Weights, std::size_t>{{4, 4, 4, 4}, 4}));
+	EXPECT_EQ(result_of(torus(8, 8), 2), (std::pair<Weights, std::size_t>{{32, 32}, 16}));
+	EXPECT_EQ(result_of(torus(4, 8), 2), (std::pair<Weights, std::size_t>{{16, 16}, 8}));
+	EXPECT_EQ(result_of(torus(8, 8), 4),
+		  (std::pair<Weights, std::size_t>{{16, 16, 16, 16}, 32}));
+	EXPECT_EQ(result_of(torus(8, 4), 2), (std::pair<Weights, std::size_t>{{16, 16}, 8}));
+}
+
+// Two groups whose nodes alternate in the file, with one edge between them.
+TEST(Placement, GroupsAreFoundInAnyOrder)
+{
+	PlacementGraph graph;
+	graph.nodes.resize(20);
+	for (std::size_t a = 0; a < 20; ++a)
+		for (std::size_t b = a + 2; b < 20; b += 2)
+			graph.add_edge(a, b);
+	graph.add_edge(0, 1);
+	const auto [weights, cut] = result_of(graph, 2);
+	EXPECT_THAT(weights, ElementsAre(10, 10));
+	EXPECT_EQ(cut, 1u);
+}
+
+TEST(Placement, SpecifiedPlacesAreKept)
+{
+	PlacementGraph graph = torus(4, 4);
+	graph.nodes[0].place = 1;
+	graph.nodes[15].place = 0;
+	const auto place_of = divide(graph, 2);
+	EXPECT_EQ(place_of[0], 1u);
+	EXPECT_EQ(place_of[15], 0u);
+	EXPECT_EQ(std::ranges::count(place_of, 0u), 8);
+}
+
+TEST(Placement, EachPlaceGetsANodeIfThereAreEnough)
+{
+	PlacementGraph graph;
+	graph.nodes.resize(4);
+	graph.nodes[0].weight = 100;
+	for (std::size_t node = 1; node < 4; ++node)
+		graph.add_edge(0, node);
+	for (const std::size_t places : {1u, 2u, 3u, 4u, 6u}) {
+		const auto place_of = divide(graph, places);
+		EXPECT_EQ(std::set(place_of.begin(), place_of.end()).size(),
+			  std::min<std::size_t>(places, 4));
+	}
+	EXPECT_THAT(divide({}, 3), IsEmpty());
+}
+
+// A fat tree: 16 leaves with 18 hosts each, and 9 spines.
+TEST(Placement, FatTreeIsBalanced)
+{
+	PlacementGraph graph;
+	graph.nodes.resize(25);
+	for (std::size_t leaf = 0; leaf < 16; ++leaf) {
+		graph.nodes[leaf].weight = 19;
+		for (std::size_t spine = 16; spine < 25; ++spine)
+			graph.add_edge(leaf, spine);
+	}
+	for (const std::size_t places : {2u, 4u}) {
+		const auto [weights, cut] = result_of(graph, places);
+		const auto [least, most] = std::ranges::minmax(weights);
+		EXPECT_LE(most - least, 19u) << places;
+		EXPECT_LE(cut, 16 * 9 * (places - 1) / places + 16) << places;
+	}
+}
+
+// One place's half of the lab, in a running daemon.
+class RunningPart : public ::testing::Test
+{
+protected:
+	RunningPart()
+	    : directory_(std::filesystem::temp_directory_path() /
+			 fmt::format("weft-part-{}", ::getpid()))
+	{
+		std::filesystem::remove_all(directory_);
+		std::filesystem::create_directory(directory_);
+		const auto key = directory_ / "trunk.key";
+		std::ofstream(key) << std::string(32, 'k');
+		std::filesystem::permissions(key, std::filesystem::perms::owner_read);
+		Lab whole = parse(text());
+		resolve_paths(whole, directory_);
+		runtime_ = std::make_unique<LabRuntime>(part_of(std::move(whole), {"b", {}, ""}),
+							directory_);
+		session_ = std::make_unique<ControlSession>(*runtime_, [] {});
+	}
+	~RunningPart() override
+	{
+		session_.reset();
+		runtime_.reset();
+		std::filesystem::remove_all(directory_);
+	}
+
+	static std::string text() { return replaced(two_places(), "192.0.2.1", "127.0.0.1:1"); }
+	json ask(const json &request) { return json::parse(session_->handle(request.dump())); }
+	json apply(const std::string &text)
+	{
+		return ask({{"command", "lab.apply"},
+			    {"source", "new"},
+			    {"folder", directory_.string()},
+			    {"text", text}});
+	}
+	std::set<std::string> links() const
+	{
+		std::set<std::string> result;
+		for (const fabric::Link *link : runtime_->fabric().links())
+			result.insert(link->name());
+		return result;
+	}
+
+	const std::filesystem::path directory_;
+	std::unique_ptr<LabRuntime> runtime_;
+	std::unique_ptr<ControlSession> session_;
+};
+
+TEST_F(RunningPart, LinksHaveTheNamesOfTheWholeLab)
+{
+	EXPECT_THAT(links(), ElementsAre("h3/1-s3/1", "s2/36-s3/35", "s3/36-s1/35"));
+	const json shown = ask({{"command", "fabric.show"}})["result"];
+	EXPECT_EQ(shown["trunks"][0]["name"], "s2/36-s3/35");
+	EXPECT_EQ(shown["trunks"][0]["end"], "s2/36");
+	EXPECT_EQ(shown["hosts"][0]["number"], 3);
+	EXPECT_EQ(shown["subnet_manager"], json());
+	EXPECT_EQ(ask({{"command", "link.down"}, {"link", "s3/36-s1/35"}})["result"]["up"], false);
+}
+
+// A file that is applied is divided again, and GUIDs are those of the whole lab.
+TEST_F(RunningPart, AppliedFileIsDividedAgain)
+{
+	EXPECT_THAT(apply(text())["result"]["changes"], IsEmpty());
+	const auto more = replaced(text(), "[[host]]\nname = \"h1\"",
+				   "[[host]]\nname = \"h0\"\n[[host]]\nname = \"h1\"") +
+			  "[[link]]\nends = [\"h0\", \"s3\"]\n[[link]]\nends = [\"s1\", \"s3\"]\n";
+	EXPECT_THAT(apply(more)["result"]["changes"],
+		    ElementsAre("+ host h0", "+ trunk s1/3-s3/3", "+ link h0/1-s3/2",
+				"+ link s1/3-s3/3"));
+	const Lab whole = parse(text());
+	const auto taken = [&](ib::Guid guid) {
+		return std::ranges::any_of(whole.hosts,
+					   [&](const LabHost &host) { return host.guid == guid; });
+	};
+	const auto &added = *std::ranges::find_if(
+		runtime_->hosts(), [](const auto &host) { return host->name == "h0"; });
+	EXPECT_FALSE(taken(added->guid));
+	EXPECT_THAT(apply(text())["result"]["changes"],
+		    ElementsAre("- host h0", "- trunk s1/3-s3/3", "- link h0/1-s3/2",
+				"- link s1/3-s3/3"));
+	EXPECT_THAT(links(), ElementsAre("h3/1-s3/1", "s2/36-s3/35", "s3/36-s1/35"));
+	EXPECT_THAT(
+		apply(replaced(text(), "127.0.0.1:1", "127.0.0.1:3"))["result"]["changes"],
+		ElementsAre(HasSubstr("~ trunk s2/36-s3/35: address connect 127.0.0.1:1 -> connect "
+				      "127.0.0.1:3"),
+			    HasSubstr("~ trunk s3/36-s1/35")));
+	EXPECT_EQ(links().size(), 3u);
+	// A node can move to this place.
+	EXPECT_THAT(apply(replaced(text(), "name = \"s2\"\nplace = \"a\"",
+				   "name = \"s2\"\nplace = \"b\""))["result"]["changes"],
+		    ::testing::Contains("+ switch s2"));
+	EXPECT_THAT(links(), ElementsAre("h2/1-s2/1", "h3/1-s3/1", "s1/36-s2/35", "s2/36-s3/35",
+					 "s3/36-s1/35"));
+}
+
+} // namespace
+} // namespace weft::weftd
