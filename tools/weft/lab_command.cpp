@@ -46,13 +46,10 @@ std::filesystem::path program_below(const std::string &name)
 	return own_directory().parent_path().parent_path() / below;
 }
 
-// Executes the session program, which implements these commands, in this process. Returns only by
-// an exception.
-[[noreturn]] void become(const std::string &name, const std::filesystem::path &socket_directory,
-			 const Words &words)
+// Executes a program in this process. Returns only by an exception.
+[[noreturn]] void execute(const std::filesystem::path &program, const Words &words)
 {
-	const auto program = program_below(name);
-	Words arguments{program.string(), socket_directory.string()};
+	Words arguments{program.string()};
 	arguments.insert(arguments.end(), words.begin(), words.end());
 	std::vector<char *> pointers;
 	for (auto &argument : arguments)
@@ -60,6 +57,15 @@ std::filesystem::path program_below(const std::string &name)
 	pointers.push_back(nullptr);
 	::execv(program.c_str(), pointers.data());
 	throw std::runtime_error(program.string() + ": " + std::strerror(errno));
+}
+
+// Executes the session program, or another one that implements these commands.
+[[noreturn]] void become(const std::string &name, const std::filesystem::path &socket_directory,
+			 const Words &words)
+{
+	Words arguments{socket_directory.string()};
+	arguments.insert(arguments.end(), words.begin(), words.end());
+	execute(program_below(name), arguments);
 }
 
 [[noreturn]] void become_session(const std::filesystem::path &socket_directory, const Words &words)
@@ -217,6 +223,31 @@ void apply(const std::filesystem::path &socket_directory, const std::string &fil
 	become_session(socket_directory, words);
 }
 
+void add_plan(CLI::App &lab, const bool &as_json)
+{
+	auto *plan = lab.add_subcommand(
+		"plan", "print which place runs which nodes of a lab file, and the trunks");
+	auto file = std::make_shared<std::string>();
+	auto number = std::make_shared<unsigned>(0);
+	auto places = std::make_shared<Words>();
+	plan->add_option("FILE", *file, "the lab file, see weft-lab.toml(5)")
+		->required()
+		->check(CLI::ExistingFile);
+	plan->add_option("--places", *number,
+			 "for a lab file without places: their number; they are p1, p2 and so on");
+	plan->add_option("--place", *places, "print only this place; may be given again")
+		->take_all()
+		->allow_extra_args(false);
+	plan->callback([&as_json, file, number, places] {
+		Words words{"--lab", *file, "--plan", as_json ? "json" : "text"};
+		if (*number)
+			words.insert(words.end(), {"--places", std::to_string(*number)});
+		for (const auto &place : *places)
+			words.insert(words.end(), {"--place", place});
+		execute(own_directory() / "weftd", words);
+	});
+}
+
 } // namespace
 
 void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const bool &as_json,
@@ -291,6 +322,8 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	change->callback([&socket_directory, &as_json, file, dry_run] {
 		apply(socket_directory, *file, *dry_run, as_json);
 	});
+
+	add_plan(*lab, as_json);
 
 	lab->add_subcommand("down", "stop the guests and weftd")->callback([&socket_directory] {
 		become_session(socket_directory, {"down"});

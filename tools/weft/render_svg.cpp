@@ -186,12 +186,18 @@ string fabric_svg(const json &fabric)
 		if (guest)
 			on.insert(nodes.back().name);
 	}
+	// The other ends of trunks. Several trunks may lead to the same node.
+	std::map<string, bool> remote;
 	if (const auto trunks = fabric.find("trunks"); trunks != fabric.end())
-		for (const auto &trunk : *trunks)
-			nodes.push_back({trunk.at("name").get<string>(), NodeKind::host,
-					 trunk.at("connected").get<bool>()
-						 ? "trunk, connected"
-						 : "trunk, not connected"});
+		for (const auto &trunk : *trunks) {
+			const auto node =
+				node_of(trunk.value("end", trunk.at("name").get<string>() + "/1"));
+			const auto known = remote.emplace(node, true).first;
+			known->second = known->second && trunk.at("connected").get<bool>();
+		}
+	for (const auto &[name, connected] : remote)
+		nodes.push_back({name, NodeKind::host,
+				 connected ? "trunk, connected" : "trunk, not connected"});
 	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
 		nodes.push_back(
 			{manager.at("node").get<string>(), NodeKind::manager, "subnet manager"});

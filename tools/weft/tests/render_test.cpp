@@ -141,9 +141,11 @@ TEST(FabricText, HasOneLinePerNodePortAndLink)
 TEST(FabricText, ShowsTrunksAndWhyTheyAreNotConnected)
 {
 	json fabric = two_hosts();
-	json trunk{{"name", "west"},     {"role", "listens"},        {"address", "127.0.0.1:7470"},
-		   {"connected", true},  {"peer", "127.0.0.1:5000"}, {"reason", nullptr},
-		   {"refusal", nullptr}, {"connections", 1},         {"refused", 0},
+	json trunk{{"name", "west"},    {"end", "west/1"},
+		   {"role", "listens"}, {"address", "127.0.0.1:7470"},
+		   {"connected", true}, {"peer", "127.0.0.1:5000"},
+		   {"reason", nullptr}, {"refusal", nullptr},
+		   {"connections", 1},  {"refused", 0},
 		   {"violations", 0}};
 	fabric["trunks"] = json::array({trunk});
 	EXPECT_THAT(fabric_text(fabric),
@@ -160,6 +162,20 @@ TEST(FabricText, ShowsTrunksAndWhyTheyAreNotConnected)
 		fabric_text(fabric),
 		HasSubstr("not connected: Connection refused refused=2\n"
 			  "    last refused 192.0.2.7:5001: the two ends have different keys\n"));
+}
+
+// In a part of a lab, two trunks may lead to the same switch, which is drawn once.
+TEST(FabricSvg, TrunksToOneNodeShareABox)
+{
+	json fabric = two_hosts();
+	for (const std::string end : {"far/1", "far/2"})
+		fabric["trunks"].push_back(
+			{{"name", "s1/4-" + end}, {"end", end}, {"connected", end == "far/1"}});
+	const std::string picture = fabric_svg(fabric), state = "trunk, not connected";
+	const auto first = picture.find(state);
+	ASSERT_NE(first, std::string::npos);
+	EXPECT_EQ(picture.find(state, first + 1), std::string::npos);
+	EXPECT_EQ(picture.find("trunk, connected"), std::string::npos);
 }
 
 TEST(FabricText, ShowsAMissingManagerAndAFailedSweep)

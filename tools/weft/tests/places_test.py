@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests that one lab file gives the same subnet on one daemon, two and four.
+
+    places_test.py WEFT WEFTD LIBRARY [TEST...]
+
+LIBRARY is the library that replaces libibumad in programs of infiniband-diags. weft finds it without this argument.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import cases
+import daemon
+
+WEFT, WEFTD, LIBRARY = sys.argv[1:4]
+assert os.path.exists(LIBRARY)
+SYSTEM = os.pathsep.join(("/usr/sbin", "/sbin", os.environ.get("PATH", os.defpath)))
+SWITCHES, HOSTS = 4, 8
+# Four switches in a ring, with two links between neighbours and two hosts each.
+LAB = "\n".join(['name = "ring"', 'trunk-key-file = "trunk.key"',
+                 *(f'[[switch]]\nname = "s{number}"\nports = 8' for number in range(1, SWITCHES + 1)),
+                 *(f'[[host]]\nname = "h{number}"\nmodel = "endpoint"' for number in range(1, HOSTS + 1)),
+                 *(f'[[link]]\nends = ["h{number}", "s{(number + 1) // 2}"]' for number in range(1, HOSTS + 1)),
+                 *(f'[[link]]\nends = ["s{number}", "s{number % SWITCHES + 1}"]\ndelay = "20us"' for number in range(1, SWITCHES + 1) for _ in range(2)), ""])
+
+
+def free_port(count):
+    """Returns the first of some consecutive ports that are free, below those that the kernel assigns."""
+    while True:
+        first = 20000 + secrets.randbelow(10000)
+        with contextlib.ExitStack() as stack:
+            try:
+                for number in range(first, first + count):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", number))
+            except OSError:
+                continue
+            return first
+
+
+class Daemons:
+    """The weftds that run one lab file together."""
+
+    def __init__(self, test, file, places=(), options=lambda name: ()):
+        self.test = test
+        self.directories = {}
+        self.hosts = {}     # the directory of each host's daemon
+        for name in places or ("all",):
+            directory = pathlib.Path(test.enterContext(tempfile.TemporaryDirectory(prefix=f"weft-{name}-")))
+            place = ("--place", name, *options(name)) if places else ()
+            running = test.enterContext(daemon.process(WEFTD, "--socket-dir", str(directory), "--lab", str(file), *place, stderr=subprocess.DEVNULL))
+            daemon.await_that("weftd to serve", lambda of=directory, it=running: (of / "control.sock").is_socket() or it.poll() is not None)
+            test.assertIsNone(running.poll(), f"{name} ended")
+            self.directories[name] = directory
+            for host in self.fabric(name)["hosts"]:
+                self.hosts[host["name"]] = directory
+
+    @staticmethod
+    def weft(directory, *words):
+        return subprocess.run([WEFT, "--socket-dir", str(directory), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              env={**os.environ, "PATH": SYSTEM}, timeout=daemon.PATIENCE).stdout
+
+    def fabric(self, name):
+        return json.loads(self.weft(self.directories[name], "--json", "fabric", "show"))
+
+    def attached(self, host, *words):
+        return self.weft(self.hosts[host], "attach", host, "--", *words)
+
+    def discovery(self, host):
+        """Returns what ibnetdiscover prints from a host, without the comments at the beginning. It lists the nodes in the order of their responses."""
+        text = re.sub(r"\A(#.*\n|\n)*", "", self.attached(host, "ibnetdiscover"))
+        return "\n\n".join(sorted(node.strip() for node in re.split(r"\n\n+", text)))
+
+    def await_subnet(self, nodes):
+        """Returns the discovery from h1, once all nodes are in it with LIDs and all links are up."""
+        def complete():
+            text = self.discovery("h1")
+            names = set(re.findall(r'^(?:Switch|Ca)\s.*# "([^"]*)"', text, re.MULTILINE))
+            return names >= nodes and " lid 0" not in text and self.links_are_up() and text == self.discovery("h1") and text
+        return daemon.await_that("the subnet to be complete", complete)
+
+    def links_are_up(self):
+        return all(link["up"] for name in self.directories for link in self.fabric(name)["links"])
+
+    def links(self):
+        return {link["name"] for name in self.directories for link in self.fabric(name)["links"]}
+
+
+class Places(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        if missing := [name for name in ("ibnetdiscover", "ibtracert") if not shutil.which(name, path=SYSTEM)]:
+            self.skipTest(f"not installed: {', '.join(missing)}")
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-places-")))
+        key = self.folder / "trunk.key"
+        key.write_bytes(secrets.token_bytes(32))
+        key.chmod(0o600)
+        self.file = self.folder / "lab.toml"
+        self.nodes = {"weft SM", *(f"s{number}" for number in range(1, SWITCHES + 1)), *(f"h{number}" for number in range(1, HOSTS + 1))}
+
+    def plan(self, *options):
+        return json.loads(subprocess.run([WEFT, "--json", "lab", "plan", str(self.file), *options], capture_output=True, text=True, check=True).stdout)
+
+    def divided(self, count):
+        """Starts the daemons of a lab file without places."""
+        plan = self.plan("--places", str(count))["places"]
+        listening = [place["name"] for place in plan if any(trunk["role"] == "listens" for trunk in place["trunks"])]
+        peers = []
+        for place in plan:
+            if place["name"] in listening:
+                peers += ["--peer", f"{place['name']}=localhost:{free_port(len(place['trunks']))}"]
+        return Daemons(self, self.file, [place["name"] for place in plan], lambda name: ("--places", str(count), *peers))
+
+    def test_one_file_gives_the_same_subnet_on_1_2_and_4_daemons(self):
+        self.file.write_text(LAB)
+        whole = Daemons(self, self.file)
+        expected = whole.await_subnet(self.nodes)
+        far = whole.discovery("h7")
+        for count in (2, 4):
+            with self.subTest(count=count):
+                parts = self.divided(count)
+                self.assertEqual(len(set(parts.hosts.values())), count)
+                self.assertEqual(parts.await_subnet(self.nodes), expected)
+                self.assertEqual(parts.discovery("h7"), far)
+                self.assertEqual(parts.links(), whole.links())
+                lids = [re.search(rf'"{host}".*?lid (\d+)', expected, re.DOTALL)[1] for host in ("h1", "h6")]
+                for each in (whole, parts):
+                    route = each.attached("h1", "ibtracert", *lids)
+                    self.assertEqual(re.findall(r'"(.*)"', route)[:2], ["h1", "s1"])
+
+    def test_places_of_the_file_are_applied(self):
+        """The file assigns places, also to a host apart from its switch; a changed file is applied to each daemon."""
+        text = LAB
+        for name, place in (("s1", "a"), ("s2", "b"), ("s3", "b"), ("s4", "a"), ("h3", "a")):
+            text = text.replace(f'name = "{name}"', f'name = "{name}"\nplace = "{place}"')
+        text += f'[[place]]\nname = "b"\naddress = "127.0.0.1:{free_port(8)}"\n[[place]]\nname = "a"\naddress = "127.0.0.1:1"\n[sm]\nplace = "a"\n'
+        self.file.write_text(text)
+        whole, parts = Daemons(self, self.file), Daemons(self, self.file, ("a", "b"))
+        self.assertEqual(parts.hosts["h3"], parts.directories["a"])
+        self.assertEqual(parts.fabric("a")["subnet_manager"]["node"], "sm")
+        self.assertIsNone(parts.fabric("b")["subnet_manager"])
+        self.assertEqual(whole.await_subnet(self.nodes), parts.await_subnet(self.nodes))
+        # Either half takes the whole link down.
+        link = next(link["name"] for link in parts.fabric("b")["links"] if "h3/1" in link["ends"])
+        parts.weft(parts.directories["b"], "link", "down", link)
+        daemon.await_that("the link to go down", lambda: not next(each for each in parts.fabric("a")["links"] if each["name"] == link)["up"])
+        parts.weft(parts.directories["b"], "link", "up", link)
+        self.file.write_text(text.replace('[[host]]\nname = "h5"', '[[host]]\nname = "h0"\nmodel = "endpoint"\n[[host]]\nname = "h5"') +
+                             '[[link]]\nends = ["h0", "s3"]\n[[link]]\nends = ["s1", "s3"]\n')
+        for each in (whole, parts):
+            for directory in each.directories.values():
+                each.weft(directory, "lab", "apply", str(self.file))
+        nodes = self.nodes | {"h0"}
+        self.assertEqual(whole.await_subnet(nodes), parts.await_subnet(nodes))
+        self.assertEqual(whole.links(), parts.links())
+
+    def test_refusals_name_file_and_line(self):
+        def refusal(text, *options):
+            self.file.write_text(text)
+            done = subprocess.run([WEFTD, "--socket-dir", str(self.folder / "sockets"), "--lab", str(self.file), *options], stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, check=False, timeout=daemon.PATIENCE)
+            self.assertNotEqual(done.returncode, 0)
+            return done.stderr
+
+        places = '[[place]]\nname = "a"\n'
+        self.assertIn(f"{self.file}:1: the lab has no [[place]]; add them, or use --places", refusal(LAB, "--place", "p1"))
+        line = LAB.count("\n") + 1
+        self.assertIn(f"{self.file}:{line + 2}: the place 'a' is given twice", refusal(LAB + places + places, "--place", "a"))
+        self.assertIn(f"{self.file}:1: place 'p1' listens for trunks, so it needs an address", refusal(LAB, "--place", "p2", "--places", "2"))
+        self.assertIn("there is no place 'p3'; there is p1, p2", refusal(LAB, "--place", "p3", "--places", "2"))
+        self.assertIn("--peer p1: ", refusal(LAB, "--place", "p1", "--places", "2", "--peer", "p1=127.0.0.1:x"))
+        self.assertIn("a weftd runs one place", refusal(LAB, "--places", "2", "--place", "p1", "--place", "p2"))
+        self.assertIn("--places, --peer and --trunk-key need it", refusal(LAB, "--places", "2"))
+
+    def test_plan_is_printed(self):
+        self.file.write_text(LAB)
+        text = subprocess.run([WEFT, "lab", "plan", str(self.file), "--places", "2"], capture_output=True, text=True, check=True).stdout
+        self.assertIn("    hosts (4): h1 h2 h3 h4\n", text)
+        self.assertRegex(text, r"(?m)^4 of 17 links are trunks between places$")
+        plan = self.plan("--places", "2", "--place", "p2")
+        self.assertEqual([(place["name"], place["hosts"]) for place in plan["places"]], [("p2", ["h5", "h6", "h7", "h8"])])
+
+
+if __name__ == "__main__":
+    cases.main([sys.argv[0], *sys.argv[4:]])
