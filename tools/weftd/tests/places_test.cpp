@@ -1,97 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Labs that several daemons run together: places, the plan, and the part of each place.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "net/trunk/frame.hpp"
-#include "weftd/control.hpp"
-#include "weftd/lab_difference.hpp"
 #include "weftd/lab_part.hpp"
-#include "weftd/lab_runtime.hpp"
-#include "weftd/placement.hpp"
 #include "weftd/plan_text.hpp"
+#include "weftd/tests/places_labs.hpp"
 
 namespace weft::weftd
 {
 namespace
 {
 
+using namespace testing;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
-
-// A ring of three switches with a host each.
-constexpr const char *kRing = R"(name = "ring"
-trunk-key-file = "trunk.key"
-[[switch]]
-name = "s1"
-[[switch]]
-name = "s2"
-[[switch]]
-name = "s3"
-[[host]]
-name = "h1"
-[[host]]
-name = "h2"
-[[host]]
-name = "h3"
-[[link]]
-ends = ["s1/36", "s2/35"]
-loss = "1%"
-width = "1x"
-[[link]]
-ends = ["s2/36", "s3/35"]
-[[link]]
-ends = ["s3/36", "s1/35"]
-delay = "1ms"
-[[link]]
-ends = ["h1", "s1"]
-[[link]]
-ends = ["h2", "s2"]
-[[link]]
-ends = ["h3", "s3"]
-)";
-constexpr const char *kTwoPlaces = R"([[place]]
-name = "a"
-address = "192.0.2.1"
-[[place]]
-name = "b"
-address = "192.0.2.2:5000"
-)";
-
-std::string replaced(std::string text, const std::string &from, const std::string &to)
-{
-	const auto at = text.find(from);
-	EXPECT_NE(at, std::string::npos) << from;
-	return text.replace(at, from.size(), to);
-}
-
-// The ring with its first two switches at place a and the third one at b.
-std::string two_places()
-{
-	std::string text = std::string(kRing) + kTwoPlaces;
-	for (const char *const name : {"\"s1\"", "\"s2\""})
-		text = replaced(text, fmt::format("name = {}", name),
-				fmt::format("name = {}\nplace = \"a\"", name));
-	return replaced(text, "name = \"s3\"", "name = \"s3\"\nplace = \"b\"");
-}
-
-Lab parse(const std::string &text)
-{
-	return parse_lab(text, "lab.toml");
-}
 
 Lab part(const std::string &text, const std::string &place, const PlanOptions &plan = {})
 {
@@ -475,205 +411,6 @@ TEST(Places, TextOfAPlanAbbreviatesLongLists)
 	EXPECT_THAT(plan_text(lab, make_plan(lab, {2, {}}), {}),
 		    AllOf(HasSubstr("hosts (20): h1 h2 h3 h4 h5 h6 h7 h8 and 12 more\n"),
 			  HasSubstr("place  p2               no address\n")));
-}
-
-// Returns the weights of the places, and the number of cut edges.
-std::pair<std::vector<std::size_t>, std::size_t> result_of(const PlacementGraph &graph,
-							   std::size_t places)
-{
-	const auto place_of = divide(graph, places);
-	EXPECT_EQ(place_of, divide(graph, places));
-	std::vector<std::size_t> weights(places);
-	std::size_t cut = 0;
-	for (std::size_t node = 0; node < graph.nodes.size(); ++node) {
-		weights[place_of[node]] += graph.nodes[node].weight;
-		for (const auto &[neighbour, count] : graph.nodes[node].neighbours)
-			cut += node < neighbour && place_of[node] != place_of[neighbour] ? count
-											 : 0;
-	}
-	return {weights, cut};
-}
-
-PlacementGraph torus(std::size_t columns, std::size_t rows)
-{
-	PlacementGraph graph;
-	graph.nodes.resize(columns * rows);
-	for (std::size_t y = 0; y < rows; ++y)
-		for (std::size_t x = 0; x < columns; ++x) {
-			graph.add_edge(y * columns + x, y * columns + (x + 1) % columns);
-			graph.add_edge(y * columns + x, (y + 1) % rows * columns + x);
-		}
-	return graph;
-}
-
-// The cuts of these graphs are the smallest ones of balanced divisions.
-TEST(Placement, RingAndTorusAreDividedAlongFewEdges)
-{
-	PlacementGraph ring;
-	ring.nodes.resize(16);
-	for (std::size_t node = 0; node < 16; ++node)
-		ring.add_edge(node, (node + 1) % 16);
-	using Weights = std::vector<std::size_t>;
-	EXPECT_EQ(result_of(ring, 2), (std::pair<Weights, std::size_t>{{8, 8}, 2}));
-	EXPECT_EQ(result_of(ring, 4), (std::pair<Weights, std::size_t>{{4, 4, 4, 4}, 4}));
-	EXPECT_EQ(result_of(torus(8, 8), 2), (std::pair<Weights, std::size_t>{{32, 32}, 16}));
-	EXPECT_EQ(result_of(torus(4, 8), 2), (std::pair<Weights, std::size_t>{{16, 16}, 8}));
-	EXPECT_EQ(result_of(torus(8, 8), 4),
-		  (std::pair<Weights, std::size_t>{{16, 16, 16, 16}, 32}));
-	EXPECT_EQ(result_of(torus(8, 4), 2), (std::pair<Weights, std::size_t>{{16, 16}, 8}));
-}
-
-// Two groups whose nodes alternate in the file, with one edge between them.
-TEST(Placement, GroupsAreFoundInAnyOrder)
-{
-	PlacementGraph graph;
-	graph.nodes.resize(20);
-	for (std::size_t a = 0; a < 20; ++a)
-		for (std::size_t b = a + 2; b < 20; b += 2)
-			graph.add_edge(a, b);
-	graph.add_edge(0, 1);
-	const auto [weights, cut] = result_of(graph, 2);
-	EXPECT_THAT(weights, ElementsAre(10, 10));
-	EXPECT_EQ(cut, 1u);
-}
-
-TEST(Placement, SpecifiedPlacesAreKept)
-{
-	PlacementGraph graph = torus(4, 4);
-	graph.nodes[0].place = 1;
-	graph.nodes[15].place = 0;
-	const auto place_of = divide(graph, 2);
-	EXPECT_EQ(place_of[0], 1u);
-	EXPECT_EQ(place_of[15], 0u);
-	EXPECT_EQ(std::ranges::count(place_of, 0u), 8);
-}
-
-TEST(Placement, EachPlaceGetsANodeIfThereAreEnough)
-{
-	PlacementGraph graph;
-	graph.nodes.resize(4);
-	graph.nodes[0].weight = 100;
-	for (std::size_t node = 1; node < 4; ++node)
-		graph.add_edge(0, node);
-	for (const std::size_t places : {1u, 2u, 3u, 4u, 6u}) {
-		const auto place_of = divide(graph, places);
-		EXPECT_EQ(std::set(place_of.begin(), place_of.end()).size(),
-			  std::min<std::size_t>(places, 4));
-	}
-	EXPECT_THAT(divide({}, 3), IsEmpty());
-}
-
-// A fat tree: 16 leaves with 18 hosts each, and 9 spines.
-TEST(Placement, FatTreeIsBalanced)
-{
-	PlacementGraph graph;
-	graph.nodes.resize(25);
-	for (std::size_t leaf = 0; leaf < 16; ++leaf) {
-		graph.nodes[leaf].weight = 19;
-		for (std::size_t spine = 16; spine < 25; ++spine)
-			graph.add_edge(leaf, spine);
-	}
-	for (const std::size_t places : {2u, 4u}) {
-		const auto [weights, cut] = result_of(graph, places);
-		const auto [least, most] = std::ranges::minmax(weights);
-		EXPECT_LE(most - least, 19u) << places;
-		EXPECT_LE(cut, 16 * 9 * (places - 1) / places + 16) << places;
-	}
-}
-
-// One place's half of the lab, in a running daemon.
-class RunningPart : public ::testing::Test
-{
-protected:
-	RunningPart()
-	    : directory_(std::filesystem::temp_directory_path() /
-			 fmt::format("weft-part-{}", ::getpid()))
-	{
-		std::filesystem::remove_all(directory_);
-		std::filesystem::create_directory(directory_);
-		const auto key = directory_ / "trunk.key";
-		std::ofstream(key) << std::string(32, 'k');
-		std::filesystem::permissions(key, std::filesystem::perms::owner_read);
-		Lab whole = parse(text());
-		resolve_paths(whole, directory_);
-		runtime_ = std::make_unique<LabRuntime>(part_of(std::move(whole), {"b", {}, ""}),
-							directory_);
-		session_ = std::make_unique<ControlSession>(*runtime_, [] {});
-	}
-	~RunningPart() override
-	{
-		session_.reset();
-		runtime_.reset();
-		std::filesystem::remove_all(directory_);
-	}
-
-	static std::string text() { return replaced(two_places(), "192.0.2.1", "127.0.0.1:1"); }
-	json ask(const json &request) { return json::parse(session_->handle(request.dump())); }
-	json apply(const std::string &text)
-	{
-		return ask({{"command", "lab.apply"},
-			    {"source", "new"},
-			    {"folder", directory_.string()},
-			    {"text", text}});
-	}
-	std::set<std::string> links() const
-	{
-		std::set<std::string> result;
-		for (const fabric::Link *link : runtime_->fabric().links())
-			result.insert(link->name());
-		return result;
-	}
-
-	const std::filesystem::path directory_;
-	std::unique_ptr<LabRuntime> runtime_;
-	std::unique_ptr<ControlSession> session_;
-};
-
-TEST_F(RunningPart, LinksHaveTheNamesOfTheWholeLab)
-{
-	EXPECT_THAT(links(), ElementsAre("h3/1-s3/1", "s2/36-s3/35", "s3/36-s1/35"));
-	const json shown = ask({{"command", "fabric.show"}})["result"];
-	EXPECT_EQ(shown["trunks"][0]["name"], "s2/36-s3/35");
-	EXPECT_EQ(shown["trunks"][0]["end"], "s2/36");
-	EXPECT_EQ(shown["hosts"][0]["number"], 3);
-	EXPECT_EQ(shown["subnet_manager"], json());
-	EXPECT_EQ(ask({{"command", "link.down"}, {"link", "s3/36-s1/35"}})["result"]["up"], false);
-}
-
-// A file that is applied is divided again, and GUIDs are those of the whole lab.
-TEST_F(RunningPart, AppliedFileIsDividedAgain)
-{
-	EXPECT_THAT(apply(text())["result"]["changes"], IsEmpty());
-	const auto more = replaced(text(), "[[host]]\nname = \"h1\"",
-				   "[[host]]\nname = \"h0\"\n[[host]]\nname = \"h1\"") +
-			  "[[link]]\nends = [\"h0\", \"s3\"]\n[[link]]\nends = [\"s1\", \"s3\"]\n";
-	EXPECT_THAT(apply(more)["result"]["changes"],
-		    ElementsAre("+ host h0", "+ trunk s1/3-s3/3", "+ link h0/1-s3/2",
-				"+ link s1/3-s3/3"));
-	const Lab whole = parse(text());
-	const auto taken = [&](ib::Guid guid) {
-		return std::ranges::any_of(whole.hosts,
-					   [&](const LabHost &host) { return host.guid == guid; });
-	};
-	const auto &added = *std::ranges::find_if(
-		runtime_->hosts(), [](const auto &host) { return host->name == "h0"; });
-	EXPECT_FALSE(taken(added->guid));
-	EXPECT_THAT(apply(text())["result"]["changes"],
-		    ElementsAre("- host h0", "- trunk s1/3-s3/3", "- link h0/1-s3/2",
-				"- link s1/3-s3/3"));
-	EXPECT_THAT(links(), ElementsAre("h3/1-s3/1", "s2/36-s3/35", "s3/36-s1/35"));
-	EXPECT_THAT(
-		apply(replaced(text(), "127.0.0.1:1", "127.0.0.1:3"))["result"]["changes"],
-		ElementsAre(HasSubstr("~ trunk s2/36-s3/35: address connect 127.0.0.1:1 -> connect "
-				      "127.0.0.1:3"),
-			    HasSubstr("~ trunk s3/36-s1/35")));
-	EXPECT_EQ(links().size(), 3u);
-	// A node can move to this place.
-	EXPECT_THAT(apply(replaced(text(), "name = \"s2\"\nplace = \"a\"",
-				   "name = \"s2\"\nplace = \"b\""))["result"]["changes"],
-		    ::testing::Contains("+ switch s2"));
-	EXPECT_THAT(links(), ElementsAre("h2/1-s2/1", "h3/1-s3/1", "s1/36-s2/35", "s2/36-s3/35",
-					 "s3/36-s1/35"));
 }
 
 } // namespace

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Parts of labs in running daemons.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "net/fabric/packet.hpp"
+#include "weftd/control.hpp"
+#include "weftd/lab_part.hpp"
+#include "weftd/lab_runtime.hpp"
+#include "weftd/tests/places_labs.hpp"
+
+namespace weft::weftd
+{
+namespace
+{
+
+using namespace std::chrono_literals;
+using namespace testing;
+using nlohmann::json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class RunningLab : public ::testing::Test
+{
+protected:
+	RunningLab()
+	    : directory_(std::filesystem::temp_directory_path() /
+			 fmt::format("weft-part-{}", ::getpid()))
+	{
+		std::filesystem::remove_all(directory_);
+		std::filesystem::create_directory(directory_);
+		const auto key = directory_ / "trunk.key";
+		std::ofstream(key) << std::string(32, 'k');
+		std::filesystem::permissions(key, std::filesystem::perms::owner_read);
+	}
+	~RunningLab() override { std::filesystem::remove_all(directory_); }
+
+	// Returns @text, with paths below the directory.
+	Lab parse_here(const std::string &text) const
+	{
+		Lab lab = parse(text);
+		resolve_paths(lab, directory_);
+		return lab;
+	}
+
+	const std::filesystem::path directory_;
+};
+
+// Sends packets from host h2 to its switch. Returns which of them the link loses.
+std::vector<bool> losses_in(const Lab &lab, const std::filesystem::path &directory)
+{
+	LabRuntime runtime(lab, directory);
+	fabric::Port &from = *runtime.fabric().find_port("h2/1"),
+		     &to = *runtime.fabric().find_port("s2/1");
+	for (int tries = 0; tries < 1000 && !from.link_up(); ++tries)
+		std::this_thread::sleep_for(10ms);
+	std::vector<bool> lost;
+	for (unsigned psn = 0; psn < 64; ++psn) {
+		packet::Headers headers;
+		headers.lrh.slid = 1;
+		headers.lrh.dlid = 2;
+		headers.bth.opcode = ib::opcode_ud_send_only;
+		headers.bth.pkey = ib::pkey_default_full;
+		headers.bth.set_psn(psn);
+		auto packet = std::move(*fabric::Packet::make(
+			headers, fabric::Payload::copy_of(std::vector<std::byte>(8))));
+		const auto before = to.counters().symbol_errors.load();
+		EXPECT_EQ(from.send(packet), fabric::Sent::done);
+		lost.push_back(to.counters().symbol_errors.load() != before);
+	}
+	return lost;
+}
+
+// A link has the same faults in a part of the lab, although it is another one of its links.
+TEST_F(RunningLab, PartHasTheFaultsOfTheWholeLab)
+{
+	std::string text = "name = \"faults\"\ntrunk-key-file = \"trunk.key\"\n";
+	for (const char *const number : {"1", "2"})
+		text += fmt::format(
+			"[[switch]]\nname = \"s{0}\"\n[[host]]\nname = \"h{0}\"\nmodel = "
+			"\"endpoint\"\n[[link]]\nends = [\"h{0}\", \"s{0}\"]\n"
+			"loss = \"50%\"\ntraining = \"0ms\"\n",
+			number);
+	text += "[[link]]\nends = [\"s1\", \"s2\"]\n[sm]\nenabled = false\n";
+	const Lab whole = parse_here(text);
+	const auto lost = losses_in(whole, directory_);
+	EXPECT_NE(std::ranges::count(lost, true), 0);
+	const Lab part =
+		part_of(whole, {"p2", {2, {{"p1", trunk::Address::parse("127.0.0.1:1")}}}, ""});
+	EXPECT_EQ(losses_in(part, directory_), lost);
+}
+
+// One place's half of the lab, in a running daemon.
+class RunningPart : public RunningLab
+{
+protected:
+	RunningPart()
+	    : runtime_(std::make_unique<LabRuntime>(part_of(parse_here(text()), {"b", {}, ""}),
+						    directory_)),
+	      session_(std::make_unique<ControlSession>(*runtime_, [] {}))
+	{
+	}
+	~RunningPart() override
+	{
+		session_.reset();
+		runtime_.reset();
+	}
+
+	static std::string text() { return replaced(two_places(), "192.0.2.1", "127.0.0.1:1"); }
+	json ask(const json &request) { return json::parse(session_->handle(request.dump())); }
+	json apply(const std::string &text)
+	{
+		return ask({{"command", "lab.apply"},
+			    {"source", "new"},
+			    {"folder", directory_.string()},
+			    {"text", text}});
+	}
+	std::set<std::string> links() const
+	{
+		std::set<std::string> result;
+		for (const fabric::Link *link : runtime_->fabric().links())
+			result.insert(link->name());
+		return result;
+	}
+
+	std::unique_ptr<LabRuntime> runtime_;
+	std::unique_ptr<ControlSession> session_;
+};
+
+TEST_F(RunningPart, LinksHaveTheNamesOfTheWholeLab)
+{
+	EXPECT_THAT(links(), ElementsAre("h3/1-s3/1", "s2/36-s3/35", "s3/36-s1/35"));
+	const json shown = ask({{"command", "fabric.show"}})["result"];
+	EXPECT_EQ(shown["trunks"][0]["name"], "s2/36-s3/35");
+	EXPECT_EQ(shown["trunks"][0]["end"], "s2/36");
+	EXPECT_EQ(shown["hosts"][0]["number"], 3);
+	EXPECT_EQ(shown["subnet_manager"], json());
+	EXPECT_EQ(ask({{"command", "link.down"}, {"link", "s3/36-s1/35"}})["result"]["up"], false);
+}
+
+// A file that is applied is divided again, and GUIDs are those of the whole lab.
+TEST_F(RunningPart, AppliedFileIsDividedAgain)
+{
+	EXPECT_THAT(apply(text())["result"]["changes"], IsEmpty());
+	const auto more = replaced(text(), "[[host]]\nname = \"h1\"",
+				   "[[host]]\nname = \"h0\"\n[[host]]\nname = \"h1\"") +
+			  "[[link]]\nends = [\"h0\", \"s3\"]\n[[link]]\nends = [\"s1\", \"s3\"]\n";
+	EXPECT_THAT(apply(more)["result"]["changes"],
+		    ElementsAre("+ host h0", "+ trunk s1/3-s3/3", "+ link h0/1-s3/2",
+				"+ link s1/3-s3/3"));
+	const Lab whole = parse(text());
+	const auto taken = [&](ib::Guid guid) {
+		return std::ranges::any_of(whole.hosts,
+					   [&](const LabHost &host) { return host.guid == guid; });
+	};
+	const auto &added = *std::ranges::find_if(
+		runtime_->hosts(), [](const auto &host) { return host->name == "h0"; });
+	EXPECT_FALSE(taken(added->guid));
+	EXPECT_THAT(apply(text())["result"]["changes"],
+		    ElementsAre("- host h0", "- trunk s1/3-s3/3", "- link h0/1-s3/2",
+				"- link s1/3-s3/3"));
+	EXPECT_THAT(links(), ElementsAre("h3/1-s3/1", "s2/36-s3/35", "s3/36-s1/35"));
+	EXPECT_THAT(
+		apply(replaced(text(), "127.0.0.1:1", "127.0.0.1:3"))["result"]["changes"],
+		ElementsAre(HasSubstr("~ trunk s2/36-s3/35: address connect 127.0.0.1:1 -> connect "
+				      "127.0.0.1:3"),
+			    HasSubstr("~ trunk s3/36-s1/35")));
+	EXPECT_EQ(links().size(), 3u);
+	// A node can move to this place.
+	EXPECT_THAT(apply(replaced(text(), "name = \"s2\"\nplace = \"a\"",
+				   "name = \"s2\"\nplace = \"b\""))["result"]["changes"],
+		    Contains("+ switch s2"));
+	EXPECT_THAT(links(), ElementsAre("h2/1-s2/1", "h3/1-s3/1", "s1/36-s2/35", "s2/36-s3/35",
+					 "s3/36-s1/35"));
+}
+
+} // namespace
+} // namespace weft::weftd
