@@ -78,6 +78,20 @@ TEST(Placement, GroupsAreFoundInAnyOrder)
 	EXPECT_EQ(cut, 1u);
 }
 
+// The first place grows to its share, which is one node less than the larger group.
+TEST(Placement, NodesMoveIfFewerEdgesAreCut)
+{
+	PlacementGraph graph;
+	graph.nodes.resize(20);
+	for (std::size_t a = 0; a < 20; ++a)
+		for (std::size_t b = a + 1; b < 20; ++b)
+			if ((a < 11) == (b < 11))
+				graph.add_edge(a, b);
+	const auto [weights, cut] = result_of(graph, 2);
+	EXPECT_THAT(weights, ElementsAre(11, 9));
+	EXPECT_EQ(cut, 0u);
+}
+
 TEST(Placement, SpecifiedPlacesAreKept)
 {
 	PlacementGraph graph = torus(4, 4);
