@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 namespace weft::pci
 {
@@ -18,6 +20,62 @@ constexpr std::uint16_t kInitiateFunctionLevelReset = 1 << 15;
 bool overlaps(std::uint64_t offset, std::size_t size, unsigned field, unsigned field_size)
 {
 	return offset < field + field_size && field < offset + size;
+}
+
+// Vital Product Data (PCI 3.0, appendix I): resources with a tag and a length, which may consist of
+// fields with a keyword and a length.
+class ProductData
+{
+public:
+	std::vector<std::byte> take() { return std::move(data_); }
+	void add(unsigned char tag, std::string_view content)
+	{
+		constexpr unsigned char large = 0x80;
+		put(static_cast<unsigned char>(tag | large));
+		put(static_cast<unsigned char>(content.size()));
+		put(static_cast<unsigned char>(content.size() >> 8));
+		for (const char each : content)
+			put(static_cast<unsigned char>(each));
+	}
+	void put(unsigned char value) { data_.push_back(std::byte{value}); }
+	// The byte with which the sum of all bytes up to it is 0.
+	char checksum() const
+	{
+		unsigned sum = 0;
+		for (const std::byte each : data_)
+			sum += std::to_integer<unsigned>(each);
+		return static_cast<char>(-sum);
+	}
+	static std::string field(const char *keyword, std::string_view value)
+	{
+		return keyword + std::string(1, static_cast<char>(value.size())) +
+		       std::string(value);
+	}
+
+private:
+	std::vector<std::byte> data_;
+};
+
+std::vector<std::byte> encoded(const PciProduct &product)
+{
+	for (const std::string *const text :
+	     {&product.name, &product.part_number, &product.serial_number})
+		if (text->size() > 255)
+			throw std::invalid_argument("text in the vital product data");
+	constexpr unsigned char identifier = 0x02, read_only = 0x10, writable = 0x11, end = 0x78;
+	const std::string fields = ProductData::field("PN", product.part_number) +
+				   ProductData::field("SN", product.serial_number);
+	const auto encode = [&](char checksum) {
+		ProductData data;
+		data.add(identifier, product.name);
+		data.add(read_only, fields + ProductData::field("RV", {&checksum, 1}));
+		return data;
+	};
+	ProductData data = encode(encode(0).checksum());
+	// Space that software could write; this device has none.
+	data.add(writable, ProductData::field("RW", {"", 1}));
+	data.put(end);
+	return data.take();
 }
 
 void check_window(const PciDescription &description, unsigned bar, std::uint32_t offset,
@@ -37,6 +95,10 @@ ConfigSpace::ConfigSpace(const PciDescription &description)
 	define_pci_express(description);
 	if (description.msix.vectors)
 		define_msix(description);
+	if (!description.product.name.empty())
+		define_vital_product_data(description.product);
+	if (description.vendor_capability)
+		define_vendor_specific(description.vendor_capability);
 	if (description.serial)
 		define_serial_number(description.serial);
 	reset();
@@ -159,10 +221,51 @@ void ConfigSpace::define_msix(const PciDescription &description)
 	check_window(description, msix.table_bar, msix.table_offset, 16ull * msix.vectors);
 	check_window(description, msix.pba_bar, msix.pba_offset, (msix.vectors + 63ull) / 64 * 8);
 	has_msix_ = true;
+	last_capability_ = kMsix;
 	define(kMsix, 1, 0x11);
 	define(kMsix + 2, 2, msix.vectors - 1u, kMsixEnable | kMsixMaskAll);
 	define(kMsix + 4, 4, msix.table_offset | msix.table_bar);
 	define(kMsix + 8, 4, msix.pba_offset | msix.pba_bar);
+}
+
+void ConfigSpace::append_capability(unsigned offset, std::uint8_t id)
+{
+	put(initial_, last_capability_ + 1, offset, 1);
+	define(offset, 1, id);
+	last_capability_ = offset;
+}
+
+// PCI 3.0, 6.7: software finds the length in the third byte.
+void ConfigSpace::define_vendor_specific(std::uint8_t size)
+{
+	if (size % 4 || size < 8 || kVendorSpecific + size > 0x100)
+		throw std::invalid_argument("size of the vendor-specific capability");
+	append_capability(kVendorSpecific, 0x09);
+	define(kVendorSpecific + 2, 1, size);
+}
+
+void ConfigSpace::define_vital_product_data(const PciProduct &product)
+{
+	product_data_ = encoded(product);
+	append_capability(kVitalProductData, 0x03);
+	define(kVitalProductData + 2, 2, 0, 0xffff);
+	define(kVitalProductData + 4, 4, 0, 0xffffffff);
+}
+
+// Software writes an address with the flag 0, and the device sets the flag when it has loaded the
+// data register. To store, software writes the flag 1, and the device clears it; the data is
+// read-only, and such a request has no other effect. (PCI 3.0, appendix I)
+void ConfigSpace::load_vital_product_data()
+{
+	constexpr unsigned flag = 0x8000;
+	const unsigned address = get16(kVitalProductData + 2);
+	put(bytes_, kVitalProductData + 2, address ^ flag, 2);
+	if (address & flag)
+		return;
+	for (unsigned i = 0; i < 4; ++i)
+		bytes_[kVitalProductData + 4 + i] = (address & ~3u) + i < product_data_.size()
+							    ? product_data_[(address & ~3u) + i]
+							    : std::byte{0};
 }
 
 void ConfigSpace::define_serial_number(std::uint64_t serial)
@@ -194,6 +297,8 @@ ConfigSpace::Effects ConfigSpace::write(std::uint64_t offset, std::span<const st
 			effects.function_level_reset = std::to_integer<unsigned>(data[i]) &
 						       kInitiateFunctionLevelReset >> 8;
 	}
+	if (!product_data_.empty() && overlaps(offset, data.size(), kVitalProductData + 2, 2))
+		load_vital_product_data();
 	effects.command_changed = overlaps(offset, data.size(), kCommand, 2);
 	effects.msix_changed = has_msix_ && overlaps(offset, data.size(), kMsix + 2, 2);
 	return effects;

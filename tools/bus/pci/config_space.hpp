@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The configuration space of a type 0 PCI Express function: header, power management, PCI Express
-// and MSI-X capabilities, device serial number. Every bit is read-only, writable,
-// write-one-to-clear, or has a side effect, which write() reports.
+// The configuration space of a type 0 PCI Express function: header, power management, PCI Express,
+// MSI-X, Vital Product Data and vendor-specific capabilities, device serial number. Every bit is
+// read-only, writable, write-one-to-clear, or has a side effect, which write() reports.
 //
 // The client decodes the guest's BARs (QEMU sizes them itself); the registers here still behave as
 // the PCI specification requires.
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "bus/pci/device.hpp"
 
@@ -27,6 +28,8 @@ public:
 	static constexpr unsigned kPowerManagement = 0x40;
 	static constexpr unsigned kPciExpress = 0x60;
 	static constexpr unsigned kMsix = 0x9c;
+	static constexpr unsigned kVitalProductData = 0xa8;
+	static constexpr unsigned kVendorSpecific = 0xc0;
 	static constexpr unsigned kSerialNumber = 0x100;
 
 	// Effects of a write in addition to the changed bits.
@@ -82,13 +85,19 @@ private:
 	void define_power_management();
 	void define_pci_express(const PciDescription &description);
 	void define_msix(const PciDescription &description);
+	void append_capability(unsigned offset, std::uint8_t id);
+	void define_vital_product_data(const PciProduct &product);
+	void define_vendor_specific(std::uint8_t size);
 	void define_serial_number(std::uint64_t serial);
+	void load_vital_product_data();
 
 	Bytes bytes_{};
 	Bytes initial_{};
 	Bytes writable_{};
 	Bytes clearable_{}; // write one to clear
 	bool has_msix_ = false;
+	unsigned last_capability_ = kPciExpress;
+	std::vector<std::byte> product_data_; // empty: no such capability
 };
 
 } // namespace weft::pci

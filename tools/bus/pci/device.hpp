@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace weft
 {
@@ -38,6 +39,13 @@ struct PciMsix {
 	std::uint32_t pba_offset = 0; // bytes, a multiple of 8
 };
 
+// PciProduct - what the Vital Product Data capability reports. Texts have 255 bytes at most.
+struct PciProduct {
+	std::string name; // empty: no such capability
+	std::string part_number;
+	std::string serial_number;
+};
+
 // PciDescription - everything that configuration space contains about a device. It does not change
 // while the device exists.
 struct PciDescription {
@@ -51,6 +59,10 @@ struct PciDescription {
 	std::uint8_t link_speed = 2; // PCIe generation: 1 is 2.5 GT/s, 2 is 5 GT/s, 3 is 8 GT/s
 	std::uint8_t link_width = 8; // PCIe lanes
 	std::uint64_t serial = 0;    // Device Serial Number capability; 0: none
+	PciProduct product;
+	// Size in bytes of the vendor-specific capability, a multiple of 4 from 8 to 64; 0: none.
+	// The device implements all of it except the first dword.
+	std::uint8_t vendor_capability = 0;
 	std::array<PciBar, kPciBars> bars;
 	PciMsix msix;
 };
@@ -104,6 +116,11 @@ public:
 	virtual void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) = 0;
 	virtual void region_write(unsigned bar, std::uint64_t offset,
 				  std::span<const std::byte> data) = 0;
+
+	// Accesses to the dword at @offset, at least 4, of the vendor-specific capability. Writes
+	// of a part of a dword are dropped by the host.
+	virtual std::uint32_t capability_read(unsigned /*offset*/) { return 0; }
+	virtual void capability_write(unsigned /*offset*/, std::uint32_t /*value*/) {}
 
 	// Puts the device into the state after power-on. May be called repeatedly.
 	virtual void reset(PciReset kind) = 0;

@@ -144,12 +144,14 @@ bool Endpoint::region_read(std::uint32_t index, std::uint64_t offset, std::span<
 		return false;
 	if (data.empty())
 		return true;
-	if (index == kConfigRegion)
+	if (index == kConfigRegion) {
 		config_.read(offset, data);
-	else if (is_msix_structure(index, offset, data.size()))
+		read_vendor_registers(offset, data);
+	} else if (is_msix_structure(index, offset, data.size())) {
 		read_msix_structure(index, offset, data);
-	else
+	} else {
 		device_.region_read(index, offset, data);
+	}
 	return true;
 }
 
@@ -167,6 +169,34 @@ bool Endpoint::region_write(std::uint32_t index, std::uint64_t offset,
 	else
 		device_.region_write(index, offset, data);
 	return true;
+}
+
+// The device implements all dwords of its vendor-specific capability except the first.
+void Endpoint::read_vendor_registers(std::uint64_t offset, std::span<std::byte> data)
+{
+	for (unsigned at = 4; at < description_.vendor_capability; at += 4) {
+		const std::uint64_t begin = ConfigSpace::kVendorSpecific + at;
+		if (begin + 4 <= offset || begin >= offset + data.size())
+			continue;
+		const std::uint32_t value = device_.capability_read(at);
+		for (unsigned i = 0; i < 4; ++i)
+			if (begin + i >= offset && begin + i < offset + data.size())
+				data[begin + i - offset] = static_cast<std::byte>(value >> (8 * i));
+	}
+}
+
+void Endpoint::write_vendor_registers(std::uint64_t offset, std::span<const std::byte> data)
+{
+	for (unsigned at = 4; at < description_.vendor_capability; at += 4) {
+		const std::uint64_t begin = ConfigSpace::kVendorSpecific + at;
+		if (begin < offset || begin + 4 > offset + data.size())
+			continue;
+		std::uint32_t value = 0;
+		for (unsigned i = 0; i < 4; ++i)
+			value |= std::to_integer<std::uint32_t>(data[begin + i - offset])
+				 << (8 * i);
+		device_.capability_write(at, value);
+	}
 }
 
 void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> data)
@@ -190,6 +220,7 @@ void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> dat
 		interrupts_.set_msix_masked(config_.msix_masked() || !config_.bus_master());
 	if (config_.bus_master() != was_master)
 		device_.bus_master_changed(!was_master);
+	write_vendor_registers(offset, data);
 }
 
 GuestMemory::MapResult Endpoint::map(const MemorySection &section, int fd)

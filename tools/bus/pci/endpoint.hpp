@@ -92,6 +92,8 @@ private:
 	void write_msix_structure(std::uint32_t bar, std::uint64_t offset,
 				  std::span<const std::byte> data);
 	void write_config(std::uint64_t offset, std::span<const std::byte> data);
+	void read_vendor_registers(std::uint64_t offset, std::span<std::byte> data);
+	void write_vendor_registers(std::uint64_t offset, std::span<const std::byte> data);
 
 	Loop &loop_;
 	PciDevice &device_;

@@ -25,6 +25,7 @@ public:
 	static constexpr std::uint32_t kTableOffset = 0x1000;
 	static constexpr std::uint32_t kPbaOffset = 0x1800;
 	static constexpr unsigned kVectors = 32;
+	static constexpr std::uint8_t kVendorCapability = 16;
 
 	FakeDevice()
 	{
@@ -36,6 +37,7 @@ public:
 		description_.revision = 1;
 		description_.intx = true;
 		description_.serial = 0x0123456789abcdef;
+		description_.vendor_capability = kVendorCapability;
 		description_.bars[0] = {kBar0Size, true, false};
 		description_.bars[2] = {kBar2Size, true, true};
 		description_.bars[4] = {8192, true, false};
@@ -46,6 +48,11 @@ public:
 	const PciDescription &description() const override { return description_; }
 	void attach(PciHost &host) override { host_ = &host; }
 	void detach() override { host_ = nullptr; }
+	std::uint32_t capability_read(unsigned offset) override { return capability[offset / 4]; }
+	void capability_write(unsigned offset, std::uint32_t value) override
+	{
+		capability[offset / 4] = value;
+	}
 	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override
 	{
 		std::memcpy(data.data(), memory(bar).data() + offset, data.size());
@@ -94,6 +101,7 @@ public:
 	std::vector<Write> writes;
 	std::vector<PciReset> resets;
 	std::vector<bool> bus_master;
+	std::array<std::uint32_t, 8> capability{}; // dwords of the vendor-specific capability
 	unsigned memory_changes = 0;
 	// Makes the next write fail for lack of host memory.
 	bool fail_next_write = false;

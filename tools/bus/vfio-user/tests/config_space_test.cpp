@@ -73,6 +73,71 @@ TEST_F(Config, CapabilityListHasPmPcieAndMsix)
 	EXPECT_EQ(get<std::uint64_t>(0x104), 0x0123456789abcdefu);
 }
 
+// Reads the vital product data as software does: an address, the flag, the data.
+TEST(ConfigSpace, VitalProductDataIsReadThroughItsCapability)
+{
+	PciDescription description;
+	description.product = {"a card", "PART-1", "0123456789abcdef"};
+	pci::ConfigSpace config(description);
+	constexpr unsigned at = pci::ConfigSpace::kVitalProductData;
+	const auto get = [&](unsigned place, unsigned size) {
+		std::uint32_t value = 0;
+		config.read(place, std::as_writable_bytes(std::span(&value, 1)).first(size));
+		return value;
+	};
+	const auto set = [&](unsigned place, std::uint32_t value, unsigned size) {
+		config.write(place, std::as_bytes(std::span(&value, 1)).first(size));
+	};
+	EXPECT_EQ(get(pci::ConfigSpace::kPciExpress + 1, 1), at);
+	EXPECT_EQ(get(at, 2), 0x03u) << "the last capability";
+	std::string data;
+	for (std::uint32_t address = 0; address < 64; address += 4) {
+		set(at + 2, address, 2);
+		ASSERT_EQ(get(at + 2, 2), 0x8000 | address);
+		const std::uint32_t word = get(at + 4, 4);
+		data.append(reinterpret_cast<const char *>(&word), 4);
+	}
+	using namespace std::string_literals;
+	EXPECT_EQ(data.substr(0, 9), "\x82\x06\0a card"s);
+	EXPECT_EQ(data.substr(9, 31), "\x90\x20\0PN\x06PART-1SN\x10"
+				      "0123456789abcdef"s.substr(0, 31));
+	EXPECT_EQ(data.substr(40, 3), "RV\x01"s);
+	unsigned sum = 0;
+	for (unsigned i = 0; i < 44; ++i)
+		sum += static_cast<unsigned char>(data[i]);
+	EXPECT_EQ(sum & 0xff, 0u) << "the checksum is the byte after RV";
+	EXPECT_EQ(data.substr(44, 8), "\x91\x04\0RW\x01\0\x78"s);
+	// The data cannot be changed.
+	set(at + 4, 0xffffffff, 4);
+	set(at + 2, 0x8000, 2);
+	EXPECT_EQ(get(at + 2, 2), 0u) << "done";
+	set(at + 2, 0, 2);
+	EXPECT_EQ(get(at + 4, 4), 0x61000682u);
+	set(at + 2, 0x7ffc, 2);
+	EXPECT_EQ(get(at + 4, 4), 0u) << "behind the end";
+}
+
+// The device implements the capability, except for its header. Linux and programs write whole
+// dwords.
+TEST_F(Config, VendorSpecificRegistersAreTheDevices)
+{
+	const auto at = find_capability(0x09);
+	ASSERT_NE(at, 0);
+	EXPECT_EQ(get<std::uint32_t>(at) >> 16, FakeDevice::kVendorCapability);
+	set<std::uint32_t>(at + 8u, 0x12345678);
+	set<std::uint32_t>(at, ~0u);
+	set<std::uint16_t>(at + 8u, 0xffff);
+	set<std::uint32_t>(at + 6u, ~0u);
+	EXPECT_EQ(device_.capability[2], 0x12345678u);
+	EXPECT_EQ(get<std::uint32_t>(at + 8u), 0x12345678u);
+	EXPECT_EQ(get<std::uint16_t>(at + 10u), 0x1234);
+	EXPECT_EQ(get<std::uint32_t>(at + 4u), 0u);
+	EXPECT_EQ(device_.capability[0], 0u) << "the header is not the device's";
+	set<std::uint64_t>(at + 12u, 0x1111111122222222);
+	EXPECT_EQ(device_.capability[3], 0x22222222u);
+	EXPECT_EQ(device_.capability[4], 0u) << "beyond the capability";
+}
+
 // Bus Master Enable is reported to the device only when it changes.
 TEST_F(Config, BusMasterChangesAreReportedToTheDevice)
 {
@@ -120,6 +185,9 @@ TEST(ConfigSpace, RejectsInvalidDescriptions)
 		}
 	};
 	EXPECT_TRUE(refused([](auto &d) { d.bars[0].size = 8191; }));
+	EXPECT_TRUE(refused([](auto &d) { d.vendor_capability = 6; }));
+	EXPECT_TRUE(refused([](auto &d) { d.vendor_capability = 68; }));
+	EXPECT_TRUE(refused([](auto &d) { d.product.name = std::string(256, 'x'); }));
 	EXPECT_TRUE(refused([](auto &d) { d.bars[2] = {16, false, false}; }));
 	EXPECT_TRUE(refused([](auto &d) { d.bars[2] = {1ull << 32, false, false}; }));
 	EXPECT_TRUE(refused([](auto &d) { d.bars[1] = {4096, false, false}; }));
