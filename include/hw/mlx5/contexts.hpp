@@ -43,7 +43,10 @@ struct CqContext : Storage<0x40> {
 	static constexpr Field entry_size{0x00, 23, 21};
 	static constexpr Field collapsed{0x00, 20, 20};
 	static constexpr Field overrun_ignore{0x00, 17, 17};
+	static constexpr Field compressed{0x00, 14, 14};
+	static constexpr Field mini_format{0x00, 13, 12};
 	static constexpr Field state{0x00, 11, 8};
+	static constexpr Field compression_layout{0x00, 1, 0};
 	static constexpr Field page_offset{0x08, 11, 6};
 	static constexpr Field log_size{0x0c, 28, 24};
 	static constexpr Field uar_page{0x0c, 23, 0};
@@ -60,6 +63,12 @@ struct CqContext : Storage<0x40> {
 	static constexpr std::uint32_t entry_64 = 0;
 	static constexpr std::uint32_t entry_128 = 1;
 	static constexpr std::uint32_t entry_128_padded = 2;
+	/* mini_format: what the first word of a responder's mini CQE has. */
+	static constexpr std::uint32_t mini_hash = 0;
+	static constexpr std::uint32_t mini_checksum = 1;
+	static constexpr std::uint32_t mini_checksum_stride = 3;
+	/* compression_layout: the only one that the card has. */
+	static constexpr std::uint32_t basic_layout = 0;
 };
 /* MODIFY_CQ, without the context. */
 struct ModifyCq {

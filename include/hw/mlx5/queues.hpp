@@ -153,6 +153,21 @@ struct Cqe : Storage<64> {
 	static constexpr std::uint32_t inline_32 = 1;
 	static constexpr std::uint32_t inline_64 = 2;
 	static constexpr std::size_t inline_size = 32;
+	/* format: the first of byte_count compressed completions. */
+	static constexpr std::uint32_t compressed = 3;
+};
+/*
+ * What a compressed completion has of its own; all else is that of the first, the title. A slot
+ * contains the mini CQEs of eight completions. The slot behind the title has the first eight, and
+ * each further eight are in the slot that the first of them would have had.
+ */
+struct MiniCqe : Storage<8> {
+	static constexpr Field hash{0x00, 31, 0};         /* of a responder, by mini_format */
+	static constexpr Field checksum{0x00, 31, 16};    /* of a responder, by mini_format */
+	static constexpr Field wqe_counter{0x00, 31, 16}; /* of a requester */
+	static constexpr Field wqe_opcode{0x00, 15, 8};   /* of a requester */
+	static constexpr Field byte_count{0x04, 31, 0};
+	static constexpr unsigned per_slot = 8;
 };
 enum class CqeOpcode : std::uint8_t {
 	requester = 0x0,

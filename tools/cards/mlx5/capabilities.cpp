@@ -79,7 +79,11 @@ constexpr Field log_max_rqt_size{0x70, 12, 8};
 constexpr Field log_max_wq_size{0x78, 4, 0};
 constexpr Field max_eqs{0x8c, 15, 0};
 constexpr Field uars_per_page{0xa4, 31, 0};
+constexpr Field mini_cqe_stride_index{0xb4, 3, 3};
 constexpr Field padded_cqes{0xb4, 2, 2}; // cqe_128_always
+constexpr Field compressed_cqes_128{0xb4, 1, 1};
+constexpr Field compressed_cqes{0xb4, 0, 0};
+constexpr Field max_compressed_cqes{0xb8, 15, 0};
 } // namespace general
 
 namespace atomic
@@ -176,7 +180,11 @@ constexpr struct {
 	{general::log_max_wq_size, limits::kLogSrqSize},
 	{general::max_eqs, limits::kEqs},
 	{general::uars_per_page, 1},
+	{general::mini_cqe_stride_index, 1},
 	{general::padded_cqes, 1},
+	{general::compressed_cqes_128, 1},
+	{general::compressed_cqes, 1},
+	{general::max_compressed_cqes, limits::kMostCompressed},
 };
 
 // Further general capabilities of a card with enhanced IPoIB.

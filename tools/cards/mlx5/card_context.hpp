@@ -30,6 +30,7 @@ struct CardContext final : hca::Context {
 		Loop &loop;
 		MemoryKeys &memory;
 		EventQueues &events;
+		HeldCompletions &held_completions;
 		MulticastGroups &groups;
 		RawQueues &raw;
 		FlowTables &flows;
@@ -42,8 +43,9 @@ struct CardContext final : hca::Context {
 	    : hca::Context{parts.name,        parts.loop,        work_queues,
 			   completion_writer, parts.memory,      parts.groups,
 			   parts.management,  parts.diagnostics, parts.ports},
-	      memory(parts.memory), events(parts.events), multicast(parts.groups), raw(parts.raw),
-	      flows(parts.flows), work_queues(*this), completion_writer(*this)
+	      memory(parts.memory), events(parts.events), held_completions(parts.held_completions),
+	      multicast(parts.groups), raw(parts.raw), flows(parts.flows), work_queues(*this),
+	      completion_writer(*this)
 	{
 	}
 
@@ -65,6 +67,7 @@ struct CardContext final : hca::Context {
 
 	MemoryKeys &memory;
 	EventQueues &events;
+	HeldCompletions &held_completions;
 	MulticastGroups &multicast;
 	RawQueues &raw;
 	FlowTables &flows;

@@ -70,6 +70,16 @@ PageLayout cq_layout(const std::uint8_t *context, unsigned log_size, bool large_
 		.bytes = std::uint64_t{Cqe::size} << (log_size + (large_slots ? 1 : 0))};
 }
 
+// A collapsed queue has one slot, so that there is no place for mini CQEs.
+bool can_compress(const std::uint8_t *context)
+{
+	const std::uint32_t format = CqContext::mini_format.get(context);
+	return CqContext::compression_layout.get(context) == CqContext::basic_layout &&
+	       !CqContext::collapsed.get(context) &&
+	       (format == CqContext::mini_hash || format == CqContext::mini_checksum ||
+		format == CqContext::mini_checksum_stride);
+}
+
 } // namespace
 
 Status Commands::create_cq(Command &command)
@@ -82,11 +92,13 @@ Status Commands::create_cq(Command &command)
 		.padded = entry_size == CqContext::entry_128_padded,
 		.overrun_ignore = CqContext::overrun_ignore.get(context) != 0,
 		.collapsed = CqContext::collapsed.get(context) != 0,
+		.compressed = CqContext::compressed.get(context) != 0,
+		.mini_format = CqContext::mini_format.get(context),
 		.uar_page = CqContext::uar_page.get(context),
 		.eqn = CqContext::eqn.get(context),
 		.record = CqContext::record.get(context)};
 	if (settings.log_size > limits::kLogCqSize || entry_size > CqContext::entry_128_padded ||
-	    settings.record % 8)
+	    settings.record % 8 || (settings.compressed && !can_compress(context)))
 		return Status::bad_parameter;
 	if (!core_.events.find(settings.eqn))
 		return Status::bad_resource;
@@ -100,10 +112,11 @@ Status Commands::create_cq(Command &command)
 	if (!number)
 		return Status::no_resources;
 	auto &queue = core_.context.completion_queues.insert(
-		*number, std::make_unique<CompletionQueue>(
-				 CompletionQueue::Services{core_.memory, core_.events,
-							   core_.host.loop(), core_.faults},
-				 *number, settings, std::move(pages)));
+		*number,
+		std::make_unique<CompletionQueue>(
+			CompletionQueue::Services{core_.memory, core_.events, core_.host.loop(),
+						  core_.faults, core_.held_completions},
+			*number, settings, std::move(pages)));
 	queue.set_moderation(static_cast<std::uint16_t>(CqContext::moderation_count.get(context)),
 			     static_cast<std::uint16_t>(CqContext::moderation_period.get(context)));
 	hw::mlx5::object_number.set(command.out.data(), *number);

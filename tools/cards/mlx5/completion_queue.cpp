@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "cards/mlx5/completion_queue.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "cards/mellanox_icm/faults.hpp"
@@ -41,6 +42,7 @@ Cqe distorted(Faults &faults, Cqe entry, bool &wrong_owner)
 CompletionQueue::CompletionQueue(const Services &services, std::uint32_t number,
 				 const Settings &settings, PageList pages)
     : services_(services), number_(number), settings_(settings), pages_(std::move(pages)),
+      session_(settings.mini_format, limits::kMostCompressed),
       notifier_(services.loop, kIndexMask,
 		[this] { services_.events.completion(settings_.eqn, number_); })
 {
@@ -58,24 +60,44 @@ void CompletionQueue::read_consumer_record()
 // shows a full queue. An index ahead of the producer is a driver's error and counts as full.
 bool CompletionQueue::full()
 {
-	if (((producer_ - consumer_) & kIndexMask) < size())
+	const auto used = [this] { return (producer_ + session_.size() - consumer_) & kIndexMask; };
+	if (used() < size())
 		return false;
 	read_consumer_record();
-	return ((producer_ - consumer_) & kIndexMask) >= size();
+	return used() >= size();
+}
+
+// Returns the address of the first byte of the slot of entry @index.
+std::uint64_t CompletionQueue::slot_address(std::uint32_t index) const
+{
+	const std::uint64_t slot = settings_.collapsed ? 0 : index & (size() - 1);
+	return pages_.bus_address(slot * (settings_.large_slots ? 2 * Cqe::size : Cqe::size));
 }
 
 bool CompletionQueue::store(std::uint32_t index, Cqe entry, std::span<const std::byte> front,
 			    bool wrong_owner)
 {
 	Cqe::owner.set(entry.bytes, (index >> settings_.log_size & 1) ^ wrong_owner);
-	const std::uint64_t slot = settings_.collapsed ? 0 : index & (size() - 1);
-	const std::uint64_t slot_size = settings_.large_slots ? 2 * Cqe::size : Cqe::size;
-	const std::uint64_t place = settings_.large_slots ? Cqe::size : 0;
+	const std::uint64_t slot = slot_address(index);
 	GuestMemory *const memory = services_.memory.memory();
-	if (!front.empty() &&
-	    !(memory && memory->write(pages_.bus_address(slot * slot_size), front)))
+	if (!front.empty() && !(memory && memory->write(slot, front)))
 		return false;
-	return store_entry(memory, pages_.bus_address(slot * slot_size + place), entry.bytes);
+	return store_entry(memory, slot + place_in_slot(), entry.bytes);
+}
+
+// The title is written last, because its owner bit makes the mini CQEs valid.
+bool CompletionQueue::store_session()
+{
+	using hw::mlx5::MiniCqe;
+	GuestMemory *const memory = services_.memory.memory();
+	for (std::uint32_t first = 0; first < session_.size(); first += MiniCqe::per_slot) {
+		const auto minis = session_.minis(first);
+		const std::uint32_t index = producer_ + std::max(first, 1u);
+		if (!(memory && memory->write(slot_address(index) + place_in_slot(),
+					      std::as_bytes(std::span(minis)))))
+			return false;
+	}
+	return store(producer_, session_.title());
 }
 
 void CompletionQueue::fail(std::uint32_t status, std::uint32_t syndrome)
@@ -88,9 +110,23 @@ bool CompletionQueue::post(Cqe entry, bool solicited, std::span<const std::byte>
 {
 	if (failed() || (!front.empty() && !settings_.large_slots))
 		return false;
-	if (!settings_.overrun_ignore && full()) {
-		fail(queue_status::overflow, hw::mlx5::Eqe::cq_overrun);
+	const bool holds = may_hold(entry, solicited, front);
+	if (!holds || !session_.accepts(entry))
+		write_held();
+	if (failed())
 		return false;
+	if (!settings_.overrun_ignore && full()) {
+		write_held();
+		if (!failed())
+			fail(queue_status::overflow, hw::mlx5::Eqe::cq_overrun);
+		return false;
+	}
+	if (holds) {
+		session_.add(entry);
+		services_.held.add(*this);
+		if (session_.full() || session_.size() == size())
+			write_held();
+		return !failed();
 	}
 	bool wrong_owner = false;
 	if (services_.faults.any())
@@ -104,6 +140,32 @@ bool CompletionQueue::post(Cqe entry, bool solicited, std::span<const std::byte>
 	return true;
 }
 
+// A solicited completion is not held back, because a program waits for its event; and faults apply
+// to single entries.
+bool CompletionQueue::may_hold(const Cqe &entry, bool solicited,
+			       std::span<const std::byte> front) const
+{
+	return settings_.compressed && !solicited && front.empty() && !services_.faults.any() &&
+	       CompressedSession::may_hold(entry);
+}
+
+void CompletionQueue::write_held()
+{
+	const std::uint32_t count = session_.size();
+	if (count == 0)
+		return;
+	const bool stored = failed()     ? false
+			    : count == 1 ? store(producer_, session_.first())
+					 : store_session();
+	session_.clear();
+	if (stored) {
+		producer_ = (producer_ + count) & kIndexMask;
+		notifier_.written(producer_, false);
+	} else if (!failed()) {
+		fail(queue_status::write_failure, hw::mlx5::Eqe::cq_access_violation);
+	}
+}
+
 void CompletionQueue::arm(bool solicited, std::uint32_t consumer_index)
 {
 	if (solicited)
@@ -114,9 +176,10 @@ void CompletionQueue::arm(bool solicited, std::uint32_t consumer_index)
 
 CompletionQueue::Resized CompletionQueue::resize(PageList pages, unsigned log_size)
 {
+	write_held();
 	read_consumer_record();
-	const std::uint32_t held = (producer_ - consumer_) & kIndexMask;
-	if (failed() || held + 1 > size() || held + 1 > std::uint32_t{1} << log_size)
+	const std::uint32_t unread = (producer_ - consumer_) & kIndexMask;
+	if (failed() || unread + 1 > size() || unread + 1 > std::uint32_t{1} << log_size)
 		return Resized::too_small;
 	Cqe mark{};
 	Cqe::opcode.set(mark.bytes, static_cast<std::uint32_t>(CqeOpcode::resize));
@@ -141,6 +204,8 @@ CqContext CompletionQueue::context() const
 							      : CqContext::entry_128);
 	CqContext::collapsed.set(out, settings_.collapsed);
 	CqContext::overrun_ignore.set(out, settings_.overrun_ignore);
+	CqContext::compressed.set(out, settings_.compressed);
+	CqContext::mini_format.set(out, settings_.mini_format);
 	CqContext::state.set(out, armed ? state::armed : notifier_.fired() ? state::fired : 0);
 	CqContext::page_offset.set(out, pages_.page_offset());
 	CqContext::log_size.set(out, settings_.log_size);

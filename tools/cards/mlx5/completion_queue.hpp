@@ -9,6 +9,7 @@
 #include <hw/mlx5/queues.hpp>
 
 #include "cards/hca/completion_notifier.hpp"
+#include "cards/mlx5/compression.hpp"
 #include "cards/mlx5/event_queue.hpp"
 
 namespace weft
@@ -27,6 +28,7 @@ public:
 		EventQueues &events;
 		Loop &loop;
 		Faults &faults;
+		HeldCompletions &held;
 	};
 	struct Settings {
 		std::uint8_t log_size = 0;
@@ -34,7 +36,9 @@ public:
 		bool large_slots = false;
 		bool padded = false; // whole slots are written, at the driver's request
 		bool overrun_ignore = false;
-		bool collapsed = false; // all entries go to the first slot
+		bool collapsed = false;        // all entries go to the first slot
+		bool compressed = false;       // several completions may be written as mini CQEs
+		std::uint32_t mini_format = 0; // a value of hw::mlx5::CqContext
 		std::uint32_t uar_page = 0;
 		std::uint32_t eqn = 0;
 		std::uint64_t record = 0; // bus address of the consumer index
@@ -42,6 +46,9 @@ public:
 
 	CompletionQueue(const Services &services, std::uint32_t number, const Settings &settings,
 			PageList pages);
+	~CompletionQueue() { services_.held.remove(*this); }
+	CompletionQueue(const CompletionQueue &) = delete;
+	CompletionQueue &operator=(const CompletionQueue &) = delete;
 
 	std::uint32_t number() const { return number_; }
 	std::uint32_t uar_page() const { return settings_.uar_page; }
@@ -50,13 +57,15 @@ public:
 	// then, and queue pairs that use this CQ must enter the error state.
 	bool failed() const { return status_ != hw::mlx5::queue_status::ok; }
 
-	// Writes an entry and sets its owner bit. All data of the request must be in guest memory
-	// before. @solicited: the entry also satisfies a solicited arm, as an error does. @front:
-	// data for the first half of a slot of 128 bytes. Returns false if there is such data and
-	// slots have no such half, or if the queue has failed; its asynchronous event was then
-	// raised once.
+	// Writes an entry and sets its owner bit, or holds the entry back to compress it with those
+	// that follow. All data of the request must be in guest memory before. @solicited: the
+	// entry also satisfies a solicited arm, as an error does. @front: data for the first half
+	// of a slot of 128 bytes. Returns false if there is such data and slots have no such half,
+	// or if the queue has failed; its asynchronous event was then raised once.
 	[[nodiscard]] bool post(hw::mlx5::Cqe entry, bool solicited,
 				std::span<const std::byte> front = {});
+	// Writes the entries that are held back.
+	void write_held();
 
 	// Handles the arm doorbell.
 	void arm(bool solicited, std::uint32_t consumer_index);
@@ -80,6 +89,15 @@ private:
 	std::uint32_t size() const { return std::uint32_t{1} << settings_.log_size; }
 	void read_consumer_record();
 	bool full();
+	bool may_hold(const hw::mlx5::Cqe &entry, bool solicited,
+		      std::span<const std::byte> front) const;
+	std::uint64_t slot_address(std::uint32_t index) const;
+	// Offset of the entry in its slot.
+	std::uint64_t place_in_slot() const
+	{
+		return settings_.large_slots ? hw::mlx5::Cqe::size : 0;
+	}
+	bool store_session();
 	bool store(std::uint32_t index, hw::mlx5::Cqe entry, std::span<const std::byte> front = {},
 		   bool wrong_owner = false);
 	void fail(std::uint32_t status, std::uint32_t syndrome);
@@ -91,6 +109,7 @@ private:
 	std::uint32_t status_ = hw::mlx5::queue_status::ok;
 	std::uint32_t producer_ = 0;
 	std::uint32_t consumer_ = 0; // index last read from the doorbell record
+	CompressedSession session_;  // follows the entry before producer_
 	CompletionNotifier notifier_;
 };
 

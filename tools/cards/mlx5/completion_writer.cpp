@@ -128,6 +128,7 @@ bool CompletionWriter::post(std::uint32_t cqn, Cqe cqe, bool solicited,
 
 bool CompletionWriter::raise(Event event, std::uint32_t qpn)
 {
+	card_.held_completions.write();
 	// The event codes are those of the older cards.
 	return card_.events.raise_if_room(static_cast<EventType>(mellanox_icm::event_type(event)),
 					  qpn);

@@ -64,11 +64,13 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
 	      [this](bool unreachable) {
 		      fail(unreachable ? hw::mlx5::health::eq_error : hw::mlx5::health::eq_overrun);
 	      }),
-      ports(make_ports(config)), agents(identity, ports, host.loop(), *this, trusted),
+      held_completions(pci_host.loop()), ports(make_ports(config)),
+      agents(identity, ports, host.loop(), *this, trusted),
       context({.name = config.name,
 	       .loop = host.loop(),
 	       .memory = memory,
 	       .events = events,
+	       .held_completions = held_completions,
 	       .groups = groups,
 	       .raw = raw,
 	       .flows = flows,
@@ -141,6 +143,7 @@ void Core::close()
 	context.queue_pairs.for_each([&](hca::QueuePair &qp) { transport->qp_destroyed(qp); });
 	context.queue_pairs.resize(limits::kLogQps);
 	context.special_qpns.fill(0);
+	held_completions.clear();
 	context.completion_queues.resize(limits::kLogCqs);
 	context.shared_receive_queues.resize(limits::kLogSrqs);
 	events.reset();
@@ -296,6 +299,7 @@ GuestMemory *Core::command_memory()
 hw::mlx5::Status Core::execute(Command &command)
 {
 	Activity::add(activity.commands);
+	held_completions.write();
 	if (!is_query(command.opcode))
 		await_driver();
 	if (faults.strikes(Fault::interrupt))

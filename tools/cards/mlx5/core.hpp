@@ -17,6 +17,7 @@
 #include "cards/mlx5/card.hpp"
 #include "cards/mlx5/card_context.hpp"
 #include "cards/mlx5/commands.hpp"
+#include "cards/mlx5/compression.hpp"
 #include "cards/mlx5/doorbells.hpp"
 #include "cards/mlx5/health.hpp"
 #include "cards/mlx5/unsupported.hpp"
@@ -76,6 +77,7 @@ public:
 	fabric::NodeIdentity identity;
 	MemoryKeys memory;
 	EventQueues events;
+	HeldCompletions held_completions;
 	MulticastGroups groups;
 	RawQueues raw;
 	FlowTables flows;

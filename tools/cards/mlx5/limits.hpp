@@ -48,6 +48,8 @@ constexpr unsigned kLogQpSize = 15;
 constexpr unsigned kLogSrqSize = 15;
 constexpr unsigned kLogCqSize = 22;
 constexpr unsigned kLogEqSize = 22;
+// Maximum number of completions that are compressed together.
+constexpr unsigned kMostCompressed = 64;
 constexpr std::uint32_t kSendWqeBytes = 1024;
 constexpr std::uint32_t kReceiveWqeBytes = 512;
 

@@ -169,7 +169,9 @@ public:
 		scratch_ = driver_.allocate(weft::testing::kMaliciousScratch);
 		everything_ = driver_.allocate(weft::testing::kMaliciousScratch);
 		cq_ = driver_.make_cq(6);
-		large_cq_ = driver_.make_cq(6, true);
+		hw::mlx5::CqContext::compressed.set(driver_.cq_settings.bytes, 1);
+		large_cq_ = driver_.make_cq(6, hw::mlx5::CqContext::entry_128);
+		driver_.cq_settings = {};
 		driver_.xrc_domain = driver_.command(Opcode::alloc_xrcd).number();
 		pool_ = driver_.make_rmp();
 		xrc_srq_ = driver_.make_xrc_srq(cq_, 5);

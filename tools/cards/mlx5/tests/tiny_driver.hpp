@@ -312,7 +312,7 @@ public:
 		      .large = large};
 		for (std::uint64_t at = 63; at < size; at += 64)
 			*bytes(cq.entries + at, 1) = 0xf1;
-		CqContext context{};
+		CqContext context = cq_settings;
 		CqContext::log_size.set(context.bytes, log_size);
 		CqContext::entry_size.set(context.bytes, entry_size);
 		CqContext::uar_page.set(context.bytes, uar);
@@ -583,6 +583,8 @@ public:
 	// for data in their completions.
 	std::uint32_t xrc_domain = 0;
 	std::uint32_t inline_receive = 0, inline_response = 0;
+	// The same for completion queues, in addition to what make_cq() sets.
+	hw::mlx5::CqContext cq_settings{};
 	std::uint32_t async_eq = 0, completion_eq = 0, async_taken = 0;
 	std::uint64_t async_entries = 0, completion_entries = 0;
 
