@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "cards/mellanox_icm/registers.hpp"
 #include "cards/mlx5/core.hpp"
 
@@ -27,6 +29,10 @@ PciDescription describe(const CardConfig &config)
 	description.link_speed = 3;
 	description.link_width = 16;
 	description.serial = config.node_guid;
+	description.product = {.name = "Emulated ConnectX-5",
+			       .part_number = limits::kBoardId,
+			       .serial_number = fmt::format("{:016x}", config.node_guid)};
+	description.vendor_capability = hw::mlx5::gateway::size;
 	description.bars[kBarRegisters] = {limits::kRegistersSize, true, true};
 	description.bars[kBarMsix] = {limits::kMsixBarSize, true, false};
 	description.msix = {.vectors = limits::kVectors,
@@ -68,6 +74,7 @@ void Card::detach()
 void Card::reset(PciReset)
 {
 	core_->reset();
+	core_->gateway.reset();
 }
 
 // Handled like disabling and enabling bus mastering: packets in flight do not read memory any more,
@@ -104,6 +111,16 @@ void Card::interrupt_idly()
 CardContext *Card::context()
 {
 	return core_ ? &core_->context : nullptr;
+}
+
+std::uint32_t Card::capability_read(unsigned offset)
+{
+	return core_->gateway.read(offset);
+}
+
+void Card::capability_write(unsigned offset, std::uint32_t value)
+{
+	core_->gateway.write(offset, value);
 }
 
 void Card::region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data)

@@ -53,6 +53,8 @@ public:
 	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
 	void region_write(unsigned bar, std::uint64_t offset,
 			  std::span<const std::byte> data) override;
+	std::uint32_t capability_read(unsigned offset) override;
+	void capability_write(unsigned offset, std::uint32_t value) override;
 	void reset(PciReset kind) override;
 	void memory_changed() override;
 	void bus_master_changed(bool on) override;

@@ -19,6 +19,7 @@
 #include "cards/mlx5/commands.hpp"
 #include "cards/mlx5/compression.hpp"
 #include "cards/mlx5/doorbells.hpp"
+#include "cards/mlx5/gateway.hpp"
 #include "cards/mlx5/health.hpp"
 #include "cards/mlx5/unsupported.hpp"
 
@@ -108,6 +109,7 @@ public:
 	Health health;
 	CommandQueue command_queue;
 	Doorbells doorbells;
+	Gateway gateway{*this};
 
 private:
 	// SubnetAgent::Host

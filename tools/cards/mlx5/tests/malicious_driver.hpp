@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <hw/mlx5/management.hpp>
+
 #include "bus/pci/testing/malicious_guest.hpp"
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/raw_driver.hpp"
@@ -253,8 +255,27 @@ public:
 	}
 	void consume(Input &input)
 	{
-		const bool large = input.take<std::uint8_t>() & 1;
-		driver_.store(large ? large_cq_.record : cq_.record, input.take<std::uint32_t>());
+		const std::uint8_t choice = input.take<std::uint8_t>();
+		if (choice & 0x80)
+			use_gateway(input);
+		driver_.store(choice & 1 ? large_cq_.record : cq_.record,
+			      input.take<std::uint32_t>());
+	}
+	// Reads or writes a dword through the vendor-specific capability.
+	void use_gateway(Input &input)
+	{
+		namespace gateway = hw::mlx5::gateway;
+		constexpr std::uint32_t spaces[] = {2, 3, 3, 0xa, 7};
+		constexpr std::uint32_t places[] = {0, 0x1000, 0xf0014, 0x100000, 0x100000, ~0u};
+		const std::uint8_t choice = input.take<std::uint8_t>();
+		const std::uint32_t place =
+			places[choice % std::size(places)] + 4u * input.take<std::uint8_t>();
+		Card &card = driver_.card;
+		card.capability_write(gateway::semaphore, card.capability_read(gateway::counter));
+		card.capability_write(gateway::control, spaces[choice % std::size(spaces)]);
+		card.capability_write(gateway::data, input.take<std::uint32_t>());
+		card.capability_write(gateway::address, choice & 0x80 ? place : place | 1u << 31);
+		card.capability_read(gateway::data);
 	}
 	void set_port_active() { driver_.set_port_active(); }
 	void set_cable(bool in) { in ? driver_.port.enable() : driver_.port.disable(); }
