@@ -37,6 +37,7 @@ public:
 		for (const char each : content)
 			put(static_cast<unsigned char>(each));
 	}
+	std::size_t size() const { return data_.size(); }
 	void put(unsigned char value) { data_.push_back(std::byte{value}); }
 	// The byte with which the sum of all bytes up to it is 0.
 	char checksum() const
@@ -72,8 +73,12 @@ std::vector<std::byte> encoded(const PciProduct &product)
 		return data;
 	};
 	ProductData data = encode(encode(0).checksum());
-	// Space that software could write; this device has none.
-	data.add(writable, ProductData::field("RW", {"", 1}));
+	// Space that software could write, although this device stores nothing there. Linux reports
+	// no bytes behind the end, and mstvpd only reads whole dwords, so the end must be the last
+	// byte of a dword.
+	constexpr std::size_t least = 3 + 3 + 1 + 1; // two heads, one byte, and the end
+	const std::string space(1 + (4 - (data.size() + least) % 4) % 4, '\0');
+	data.add(writable, ProductData::field("RW", space));
 	data.put(end);
 	return data.take();
 }

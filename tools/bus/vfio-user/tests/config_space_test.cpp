@@ -115,6 +115,19 @@ TEST(ConfigSpace, VitalProductDataIsReadThroughItsCapability)
 	EXPECT_EQ(get(at + 4, 4), 0x61000682u);
 	set(at + 2, 0x7ffc, 2);
 	EXPECT_EQ(get(at + 4, 4), 0u) << "behind the end";
+	// The end is the last byte of a dword, whatever the lengths of the texts.
+	for (const std::string name : {"a", "ab", "abc", "abcd"}) {
+		description.product = {name, "PART-1", "0123456789abcdef"};
+		pci::ConfigSpace other(description);
+		std::uint32_t address = 0, word = 0;
+		do {
+			const std::uint32_t asked = address;
+			other.write(at + 2, std::as_bytes(std::span(&asked, 1)).first(2));
+			other.read(at + 4, std::as_writable_bytes(std::span(&word, 1)));
+			address += 4;
+		} while (word >> 24 != 0x78 && address < 256);
+		EXPECT_EQ(word >> 24, 0x78u) << name;
+	}
 }
 
 // The device implements the capability, except for its header. Linux and programs write whole
