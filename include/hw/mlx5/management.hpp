@@ -122,6 +122,31 @@ struct ComponentInformation {
 	static constexpr Field after_firmware_reset{0x00, 2, 2};
 };
 
+/* MCC: control of an update, of which there is never one. */
+struct ComponentControl {
+	static constexpr std::uint32_t number = 0x9062;
+	static constexpr std::size_t size = 0x20;
+};
+
+/* MCDA: data of a component. */
+struct ComponentData {
+	static constexpr std::uint32_t number = 0x9063;
+	static constexpr std::size_t size = 0x10;
+};
+
+/* MQIS: texts that describe the card. */
+struct InformationString {
+	static constexpr std::uint32_t number = 0x9064;
+	static constexpr std::size_t size = 0x18;
+	static constexpr Field kind{0x00, 7, 0};
+	static constexpr Field length{0x04, 15, 0};
+	static constexpr Field read_offset{0x08, 31, 16};
+	static constexpr Field read_length{0x08, 15, 0};
+	static constexpr std::size_t data = 0x10;
+	static constexpr std::uint32_t model_name = 1;
+	static constexpr std::uint32_t model_description = 2;
+};
+
 /* MCAM: which registers the card has; bit n is the register 0x9000 + n. */
 struct RegisterCapabilities {
 	static constexpr std::uint32_t number = 0x907f;

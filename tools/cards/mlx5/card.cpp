@@ -29,7 +29,7 @@ PciDescription describe(const CardConfig &config)
 	description.link_speed = 3;
 	description.link_width = 16;
 	description.serial = config.node_guid;
-	description.product = {.name = "Emulated ConnectX-5",
+	description.product = {.name = limits::kProductName,
 			       .part_number = limits::kBoardId,
 			       .serial_number = fmt::format("{:016x}", config.node_guid)};
 	description.vendor_capability = hw::mlx5::gateway::size;

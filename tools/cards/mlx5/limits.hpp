@@ -97,5 +97,6 @@ constexpr std::uint32_t kFirmwareMajor = 16;
 constexpr std::uint32_t kFirmwareMinor = 35;
 constexpr std::uint32_t kFirmwareSubminor = 2000;
 constexpr char kBoardId[] = "WFT_0000000005";
+constexpr char kProductName[] = "Emulated ConnectX-5";
 
 } // namespace weft::mlx5::limits

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <hw/mlx5/management.hpp>
@@ -15,9 +16,12 @@
 namespace weft::mlx5
 {
 
+using hw::mlx5::ComponentControl;
+using hw::mlx5::ComponentData;
 using hw::mlx5::ComponentInformation;
 using hw::mlx5::ComponentStatus;
 using hw::mlx5::GeneralInformation;
+using hw::mlx5::InformationString;
 using hw::mlx5::RegisterAccess;
 using hw::mlx5::RegisterCapabilities;
 
@@ -90,6 +94,26 @@ std::uint32_t component_information(std::uint8_t *data)
 	return RegisterAccess::ok;
 }
 
+// Texts that do not exist are empty.
+std::uint32_t information_string(std::span<std::uint8_t> data)
+{
+	const std::uint32_t kind = InformationString::kind.get(data.data());
+	const std::string_view text = kind == InformationString::model_name ||
+						      kind == InformationString::model_description
+					      ? limits::kProductName
+					      : "";
+	const std::size_t offset = InformationString::read_offset.get(data.data());
+	const std::size_t most =
+		std::min<std::size_t>(InformationString::read_length.get(data.data()),
+				      data.size() - InformationString::data);
+	const std::string_view part = text.substr(std::min(offset, text.size()), most);
+	std::ranges::fill(data.subspan(InformationString::data), std::uint8_t{0});
+	std::ranges::copy(part, data.begin() + InformationString::data);
+	InformationString::length.set(data.data(), static_cast<std::uint32_t>(text.size()));
+	InformationString::read_length.set(data.data(), static_cast<std::uint32_t>(part.size()));
+	return RegisterAccess::ok;
+}
+
 // Numbers from RegisterCapabilities::first on, and the size of each register.
 struct RegisterSize {
 	std::uint32_t number;
@@ -99,6 +123,9 @@ constexpr RegisterSize kManagementRegisters[] = {
 	{GeneralInformation::number, GeneralInformation::size},
 	{ComponentStatus::number, ComponentStatus::size},
 	{ComponentInformation::number, ComponentInformation::size},
+	{ComponentControl::number, ComponentControl::size},
+	{ComponentData::number, ComponentData::size},
+	{InformationString::number, InformationString::size},
 	{RegisterCapabilities::number, RegisterCapabilities::size},
 };
 
@@ -134,6 +161,13 @@ std::uint32_t read_management_register(const Core &core, std::uint32_t number,
 		return component_status(data.data());
 	case ComponentInformation::number:
 		return component_information(data.data());
+	case ComponentControl::number: // idle, and owned by no program
+		std::ranges::fill(data, std::uint8_t{0});
+		return RegisterAccess::ok;
+	case ComponentData::number: // the component cannot be read
+		return RegisterAccess::bad_parameter;
+	case InformationString::number:
+		return information_string(data);
 	default:
 		return register_capabilities(data.data());
 	}

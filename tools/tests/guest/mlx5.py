@@ -38,7 +38,7 @@ EXCHANGES = 300
 SUITE = "/usr/share/rdma-core/tests"
 # These tests use a clock and on-demand paging without a check whether the card has them.
 SUITE_FAILS = {"test_query_rt_values", "test_timestamp_free_running_rc_traffic", "test_odp_dc_traffic"}
-SUITE_PASSES = 121
+SUITE_PASSES = 122
 # One test resizes a completion queue to fewer entries than it contains.
 SUITE_PROVOKES = re.compile(r"MODIFY_CQ.*too many outstanding CQEs")
 # The message of mlx5_core about a card without a clock, which a real card of the model has.
@@ -366,14 +366,19 @@ def newer_kernels_drive_the_card(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=240)
-def mstvpd_shows_the_vital_product_data(lab):
-    """mstvpd and lspci read the card's vital product data."""
+def mstflint_queries_the_card(lab):
+    """mstvpd, mstmread and mstflint read the card's product data, device ID and firmware version."""
     with guests(lab, MIXED.format(peer="mlx5"), share=programs("mstflint")) as (_, (node1, _)):
         install(node1)
+        load(node1, "mlx5")
         device = node1.run("lspci -D -d 15b3: | cut -d' ' -f1").out.strip()
         serial = "".join(node1.run(f"lspci -vv -s {device} | grep 'Device Serial Number'").out.split()[-1].split("-"))
         shown = node1.run(f"mstvpd {device}").out
         assert "Emulated ConnectX-5" in shown and "WFT_0000000005" in shown and serial in shown, shown
+        assert "0x0000020d" in node1.run(f"mstmread {device} 0xf0014", check=False).out     # its status is the number of bytes
+        shown = node1.run(f"mstflint -d {device} query", timeout=60).out
+        assert "16.35.2000" in shown and "WFT_0000000005" in shown, shown
+        assert unexpected(node1) == "", unexpected(node1)
 
 
 FETCHED = ("kernel", "initramfs")

@@ -193,6 +193,33 @@ TEST_F(Mlx5Gateway, FirmwareHasOneComponent)
 	}
 }
 
+// A program reads a text in parts.
+TEST_F(Mlx5Gateway, InformationStringsAreReadInParts)
+{
+	using hw::mlx5::InformationString;
+	const std::string name = limits::kProductName;
+	const auto read = [&](std::uint32_t kind, std::size_t offset, std::uint32_t length) {
+		Bytes out(InformationString::size);
+		InformationString::kind.set(out.data(), kind);
+		InformationString::read_offset.set(out.data(), static_cast<std::uint32_t>(offset));
+		InformationString::read_length.set(out.data(), length);
+		EXPECT_EQ(read_register(InformationString::number, out), RegisterAccess::ok);
+		const std::uint32_t got = InformationString::read_length.get(out.data());
+		EXPECT_EQ(InformationString::length.get(out.data()),
+			  kind == InformationString::model_name ? name.size() : 0);
+		EXPECT_LE(got, 8u);
+		return std::string(out.begin() + InformationString::data,
+				   out.begin() + InformationString::data + std::min(got, 8u));
+	};
+	constexpr std::uint32_t kind = InformationString::model_name;
+	EXPECT_EQ(read(kind, 0, 0xffff), name.substr(0, 8));
+	EXPECT_EQ(read(kind, 8, 3), name.substr(8, 3));
+	EXPECT_EQ(read(kind, name.size() - 2, 8), name.substr(name.size() - 2));
+	EXPECT_EQ(read(kind, name.size(), 8), "");
+	EXPECT_EQ(read(kind, 0xffff, 8), "");
+	EXPECT_EQ(read(3, 0, 8), "") << "a text that the card does not have";
+}
+
 TEST_F(Mlx5Gateway, CapabilitiesListTheRegisters)
 {
 	Bytes out(RegisterCapabilities::size);
@@ -203,11 +230,13 @@ TEST_F(Mlx5Gateway, CapabilitiesListTheRegisters)
 			continue;
 		++count;
 		Bytes each(0x100);
-		EXPECT_EQ(read_register(RegisterCapabilities::first + bit, each),
-			  RegisterAccess::ok)
+		const std::uint32_t number = RegisterCapabilities::first + bit;
+		EXPECT_EQ(read_register(number, each), number == hw::mlx5::ComponentData::number
+							       ? RegisterAccess::bad_parameter
+							       : RegisterAccess::ok)
 			<< bit;
 	}
-	EXPECT_EQ(count, 4u);
+	EXPECT_EQ(count, 7u);
 	RegisterCapabilities::group.set(out.data(), 1);
 	EXPECT_EQ(read_register(RegisterCapabilities::number, out), RegisterAccess::ok);
 	EXPECT_TRUE(std::all_of(out.begin() + 4, out.end(), [](auto byte) { return byte == 0; }));
