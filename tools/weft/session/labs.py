@@ -353,7 +353,10 @@ class Stopping(Exception):
 class Lab:
     """weftd and the guests. Created, started and closed on the main thread. report(text) is called with reports of the progress."""
 
-    def __init__(self, directory, logs, weftd, lab_file, settings, bare, report, card=None, restart=True):
+    def __init__(self, directory, logs, weftd, lab_file, settings, bare, report, card=None, restart=True, placement=(), descriptors=(),
+                 managed=False):
+        """For a lab over several hosts: placement: options of weftd; descriptors: of files that weftd reads because of them; managed: another host may
+        have the subnet manager."""
         self.directory = directory
         self.logs = logs
         self.guests = {}
@@ -361,8 +364,9 @@ class Lab:
         self._loaded = {}       # the stack.Stack of each guest, or None
         self.stopping = threading.Event()   # set to stop waiting for guests whose cards are replaced
         self._notes = {}        # the Process of each guest that prepares the removal of its card
-        self.weftd = Daemon(weftd, directory, logs, restart, bus_of(settings.is_native()))
+        self.weftd = Daemon(weftd, directory, logs, restart, bus_of(settings.is_native()), placement, descriptors)
         self._lab_file = lab_file
+        self._managed = managed
         self._card = card       # without a lab file: the card model of its hosts
         self._settings = settings
         self._bare = bare
@@ -394,7 +398,7 @@ class Lab:
     def _fabric(self):
         # The state of a subnet manager is "not active" until it has run for the first time.
         shown = ask_weftd(self.directory, "fabric.show")
-        return Fabric([host for host in shown["hosts"] if host["socket"]], shown["subnet_manager"] is not None)
+        return Fabric([host for host in shown["hosts"] if host["socket"]], self._managed or shown["subnet_manager"] is not None)
 
     def settle(self, replaced, report):
         """Starts and stops guests so that there is one for each present host of weftd. Guests of hosts in `replaced` are restarted, because their
@@ -569,8 +573,9 @@ class Lab:
         self.weftd.keeper.forget(name)
 
     def _start_guests(self, hosts, managed):
-        if len(self.guests) + len(hosts) > MOST_ADDRESSES and not self._bare:
-            raise LabError(f"10.1.0.0/24 has too few addresses for {len(self.guests) + len(hosts)} guests", "--bare assigns none")
+        needed = max(len(self.guests) + len(hosts), *(host.get("number") or 0 for host in hosts), 0)
+        if needed > MOST_ADDRESSES and not self._bare:
+            raise LabError(f"10.1.0.0/24 has too few addresses for {needed} guests", "--bare assigns none")
         # Missing files are reported before any guest boots.
         own_modules = functools.cache(stack.weft_modules)
         plans = [self._plan(host, own_modules) for host in hosts]
@@ -579,7 +584,8 @@ class Lab:
         for plan in plans:
             guest = self._make_guest(plan)
             self.guests[guest.name] = guest
-            self._numbers[guest.name] = next(number for number in itertools.count(1) if number not in self._numbers.values())
+            # Of a lab over several hosts, this one has only a part of the numbers.
+            self._numbers[guest.name] = plan.host.get("number") or next(number for number in itertools.count(1) if number not in self._numbers.values())
             guest.start()
             started[guest] = self._loaded[guest.name] = plan.stack
             self.report(f"{guest.name}: boots {plan.kernel.release}, {'as a program' if plan.kernel.native else guest.accelerator}")

@@ -129,7 +129,15 @@ def _pass_on_signal(processes, report):
         pass
 
 
-def execute(lab, args, scripts, printer_of):
+def verify(lab, printed=None):
+    """Prints the reports of the guests' kernels; returns the exit status for them, or 0. printed: what was printed since a guest has died; None: all are
+    expected to be alive."""
+    if printed is None:
+        together(lab.guests.values(), lambda guest: guest.sync_log())
+    return report_kernels(lab.guests.values(), printed or "")
+
+
+def execute(lab, args, scripts, printer_of, verify_lab=verify):
     """Runs the scripts in a lab that is up; returns the first status, in the order of hosts, that is not 0."""
     printer = printer_of(len(scripts) > 1)
     processes = {host: _start(lab.guests[host], script, len(scripts) == 1, args.script == "-") for host, script in scripts.items()}
@@ -149,8 +157,7 @@ def execute(lab, args, scripts, printer_of):
             _pass_on_signal(processes, lab.report)
             raise
     lab.report("has run")
-    together(lab.guests.values(), lambda guest: guest.sync_log())
-    if status := report_kernels(lab.guests.values()):
+    if status := verify_lab(lab):
         return status
     for host in scripts:
         crash = crash_of(statuses[lab.guests[host]])
@@ -195,7 +202,12 @@ def report_incomplete_logs(guests, asked_for):
     return REFUSED if incomplete and asked_for else 0
 
 
-def run(args, settings):
+def make_lab(directory, logs, args, settings, report):
+    return Lab(directory, logs, args.weftd, args.lab, settings, args.bare, report, args.card, not args.no_restart)
+
+
+def run(args, settings, lab_of=make_lab, verify_lab=verify):
+    """lab_of, verify_lab: replacements of make_lab() and verify() for other kinds of labs."""
     check_script(args)
     # A temporary directory keeps the paths of sockets short. Logs are kept only if the user has requested them, or after a failure.
     directory = pathlib.Path(tempfile.mkdtemp(prefix="weft-run-"))
@@ -209,15 +221,15 @@ def run(args, settings):
     status = None
     scripts = {}
     try:
-        with Lab(directory, logs, args.weftd, args.lab, settings, args.bare, report, args.card, not args.no_restart) as lab:
+        with lab_of(directory, logs, args, settings, report) as lab:
             try:
                 # A missing host is reported before any guest boots.
                 lab.up(lambda hosts: scripts.update(scripts_of(args, hosts)))
-                status = execute(lab, args, scripts, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer))
+                status = execute(lab, args, scripts, lambda several: Printer(several, sys.stdout.buffer, sys.stderr.buffer), verify_lab)
             except GuestDied as error:
                 # Its console shows whether its kernel crashed. The consoles are removed with the lab.
                 print(printable(f"weft run: {error}"), file=sys.stderr)
-                status = report_kernels(lab.guests.values(), str(error)) or GUEST_DIED
+                status = verify_lab(lab, str(error)) or GUEST_DIED
     except LabError as error:
         # The message refers to a console log, which is moved.
         kept = keeping and not interruption.came and _keep(logs)
@@ -239,7 +251,7 @@ def run(args, settings):
         status = SIGNALLED + interruption.number
     finally:
         # A message has referred the user to the log of each weftd that has crashed.
-        if keeping and status is not None and (status or any(logs.glob("weftd-*.log"))) and not interruption.came:
+        if keeping and status is not None and (status or any(logs.rglob("weftd-*.log"))) and not interruption.came:
             _keep(logs)
         subprocess.run(["rm", "-rf", directory], check=False)
     return status
@@ -247,11 +259,9 @@ def run(args, settings):
 
 def _keep(logs):
     """Copies the logs to a directory that stays, and returns it; None if no guest has booted."""
-    files = list(logs.iterdir()) if logs.is_dir() else []
-    if all(file.name == "weftd.log" for file in files):
+    if all(file.name == "weftd.log" for file in logs.rglob("*") if not file.is_dir()):
         return None
     kept = pathlib.Path(tempfile.mkdtemp(prefix="weft-logs-"))
-    for file in files:
-        shutil.copy(file, kept)
+    shutil.copytree(logs, kept, dirs_exist_ok=True)
     print(f"weft run: logs are kept in {kept}", file=sys.stderr)
     return kept

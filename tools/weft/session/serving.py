@@ -3,7 +3,8 @@
 and `down`.
 
 A client of the socket DIR/lab.sock sends one line with a JSON object. {"settle": [HOST...]}, {"restart": [HOST...]}, {"log": HOST}, {"check":
-true}, {"upgrade": PROGRAM or null} and {"down": true} are answered by JSON objects, one per line: {"err"} with text, then {"status"}, for "log" with {"path"}, or {"error"}.
+true}, {"upgrade": PROGRAM or null} and {"down": true} are answered by JSON objects, one per line: {"err"} with text, then {"status"}, for "log" with {"path"} (and
+{"copy": true} if the file is the copy of one on another host, which the next request continues), or {"error"}.
 After {"host", "words", "terminal": [ROWS, COLUMNS] or null, "environment"} both sides exchange frames of the guest's agent (lab/process.py)
 with the number 0: input, resize and kill from the client; out, err and consumed to it, and finally exit, or FAILED with the reason. If a
 client disconnects, its command gets a hang-up.
@@ -27,8 +28,8 @@ from lab import DeadlineExceeded, GuestDied
 from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, KILL, OUT, RESIZE, SIZE, BadFrame, InputWindow, read_frame
 from lab.waiting import wait_until
-from labs import Lab, Stopping, interruption, no_host, program_in_same_directory
-from running import GUEST_DIED, KERNEL_REPORT, REFUSED, crash_of, incomplete_logs
+from labs import Stopping, interruption, no_host, program_in_same_directory
+from running import GUEST_DIED, KERNEL_REPORT, REFUSED, crash_of, incomplete_logs, make_lab
 from streams import Terminal
 from weftd_process import END_TIMEOUT, is_served
 
@@ -126,6 +127,10 @@ class Server:
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(str(path))
         self.listener.listen()
+
+    def close(self):
+        """Removes the socket."""
+        self.path.unlink(missing_ok=True)
 
     def serve(self):
         """Serves until a client stops the lab, or until weftd has exited and is not started again; returns the reason in the latter case."""
@@ -269,10 +274,13 @@ class Server:
         except GuestDied as error:
             # The rest is the end of its console.
             what, _, _ = str(error).partition("\n")
-            remedy = "" if guest.closed() else f": `weft lab console {guest.name}` shows why, `weft lab restart {guest.name}` starts it again"
-            send(FAILED, f"{what}{remedy}".encode())
+            send(FAILED, f"{what}{self.remedy(guest)}".encode())
         except DeadlineExceeded as error:
             send(FAILED, str(error).encode())
+
+    def remedy(self, guest):
+        """Returns text that is appended to the message about a guest that has exited."""
+        return "" if guest.closed() else f": `weft lab console {guest.name}` shows why, `weft lab restart {guest.name}` starts it again"
 
     @staticmethod
     def report(guest, process, send):
@@ -325,7 +333,8 @@ def _clean_up(directory):
         wait_until("the former weftd to end", lambda: not is_served(directory / CONTROL), END_TIMEOUT)
 
 
-def up(args, settings):
+def up(args, settings, lab_of=make_lab, server_of=Server):
+    """lab_of, server_of: replacements for other kinds of labs."""
     path = args.socket_dir / SOCKET
     if path.exists():
         if is_served(path):
@@ -341,11 +350,10 @@ def up(args, settings):
     os.setsid()
     signal.signal(signal.SIGTERM, _leave)
     with os.fdopen(writer, "w", buffering=1) as progress:
-        lab = Lab(args.socket_dir, args.logs or args.socket_dir, args.weftd, args.lab, settings, args.bare,
-                  lambda text: progress.write(f"{text}\n"), args.card, not args.no_restart)
+        lab = lab_of(args.socket_dir, args.logs or args.socket_dir, args, settings, lambda text: progress.write(f"{text}\n"))
         try:
             lab.up()
-            server = Server(lab, path, args.logs is not None)
+            server = server_of(lab, path, args.logs is not None)
             for _, text in incomplete_logs(lab.guests.values()):
                 progress.write(f"weft lab: warning: {printable(text)}\n")
         except Exception as error:
@@ -364,7 +372,7 @@ def up(args, settings):
             with contextlib.suppress(OSError):
                 (args.socket_dir / ENDED).write_text(why)
     finally:
-        path.unlink(missing_ok=True)
+        server.close()
         lab.close()
     return 0
 
@@ -409,15 +417,17 @@ def check(args):
 
 def console(args):
     """Prints a guest's console; with --follow, also later output, until Ctrl-C, the end of the lab, or the exit of the reader."""
-    path = _pass_on(args, {"log": args.host}).get("path")
+    answer = _pass_on(args, {"log": args.host})
+    path = answer.get("path")
     if not isinstance(path, str):
         raise _not_understood(args.socket_dir)
     with contextlib.suppress(KeyboardInterrupt):
-        _print_console(args, path)
+        _print_console(args, path, answer.get("copy") is True)
     return 0
 
 
-def _print_console(args, path):
+def _print_console(args, path, is_copy):
+    """is_copy: the file is that of another host, and each request copies what is new."""
     reader = select.poll()
     reader.register(sys.stdout, 0)      # POLLERR: the reader has exited
     with open(path, "rb") as log:
@@ -429,6 +439,9 @@ def _print_console(args, path):
                 return
             if any(events & select.POLLERR for _, events in reader.poll(FOLLOW_INTERVAL * 1000)):
                 return
+            if is_copy:
+                with contextlib.suppress(NoLab):
+                    _pass_on(args, {"log": args.host})
 
 
 def _pass_on(args, message):

@@ -36,7 +36,7 @@ def is_served(path):
 class Daemon:
     """Started and stopped on the main thread: the kernel kills weftd when the thread that started it exits (PR_SET_PDEATHSIG)."""
 
-    def __init__(self, program, directory, logs, restart, bus="vfio-user"):
+    def __init__(self, program, directory, logs, restart, bus="vfio-user", options=(), descriptors=()):
         directory, logs = directory.absolute(), logs.absolute()
         self.control = directory / "control.sock"
         self.log = logs / "weftd.log"
@@ -48,6 +48,8 @@ class Daemon:
         self._dump = ""                 # where the core dump is of the weftd that has exited, in words; empty if there is none
         self._restart = restart
         self._bus = bus                 # default for hosts without a bus in the lab file
+        self._options = list(options)           # more of weftd's, which it also gets when it is started again
+        self._descriptors = list(descriptors)   # that weftd inherits
         self._lab_file = None
         self._process = None
         self._ended = threading.Event()
@@ -131,12 +133,12 @@ class Daemon:
         # weftd refuses a file that is not there. Once there is a state, it has the lab.
         if self._lab_file and not (self._directory / STATE).exists():
             command += ["--lab", self._lab_file]
-        command += ["--bus", self._bus, "--state", str(self._directory / STATE)]
+        command += ["--bus", self._bus, "--state", str(self._directory / STATE), *self._options]
         self._started_at = time.time() - 1
         with open(self.log, "w") as log, self.keeper.open() as keeper:
             command += ["--keeper", str(keeper.fileno())]
             # Ctrl-C is for this program, which then stops its children.
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, pass_fds=[keeper.fileno()],
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0, pass_fds=[keeper.fileno(), *self._descriptors],
                                              cwd=self.log.parent)
         self._ended = threading.Event()
         threading.Thread(target=self._watch, args=(self._process, self._ended), daemon=True).start()

@@ -365,6 +365,7 @@ class IncompleteInLab(Folder):
 import sys
 sys.path[:0] = {sys.path[:2]!r}
 import pathlib, threading, types
+import running
 import serving
 guest = types.SimpleNamespace(name="node1", log="LOG", console_error=lambda: "No space left on device")
 class Lab:
@@ -372,7 +373,7 @@ class Lab:
     def up(self): pass
     def look_after(self, _): raise serving.LabError("enough")
     def close(self): pass
-serving.Lab = Lab
+running.Lab = Lab
 args = types.SimpleNamespace(socket_dir=pathlib.Path({str(self.folder)!r}), logs=None, weftd=None, lab=None, bare=None, card=None, no_restart=None)
 sys.exit(serving.up(args, None))
 """
