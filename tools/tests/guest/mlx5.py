@@ -5,14 +5,14 @@ import re
 import signal
 import subprocess
 
-from lab import image, ipxe, kernels, own_kernel, vm
+from lab import kernels
 from lab.testing import test
 
 import interface
 import opensm
 import storage
 import two_ports
-from lab.fabric import TWO_PORTS, Fabric
+from lab.fabric import TWO_PORTS
 from stock import KILLED, check, complaints, guests, install, ping, programs, served
 from stock import interfaces_up as ipoib_up
 
@@ -379,39 +379,6 @@ def mstflint_queries_the_card(lab):
         shown = node1.run(f"mstflint -d {device} query", timeout=60).out
         assert "16.35.2000" in shown and "WFT_0000000005" in shown, shown
         assert unexpected(node1) == "", unexpected(node1)
-
-
-FETCHED = ("kernel", "initramfs")
-
-
-@test(kernels=(), also=("stock",), timeout=400)
-def golan_boots_a_guest_from_a_server(lab):
-    """A guest without a kernel boots over InfiniBand with iPXE's driver for the card (golan); the drivers of Linux 6.12 then use the card."""
-    fabric = Fabric(lab, MIXED.format(peer="mlx4"))
-    bzimage, modules = kernels.packaged(*NEWER_KERNELS[0])
-    kernel = own_kernel.find(bzimage, modules, card="mlx5")
-    with lab.boot(lab.guest("node2", kernel="stock", vfio_user=[fabric.sockets[1]], share=None)) as (server,):
-        load(server, "mlx4")
-        ipoib_up(server)
-        server.run("mkdir /tmp/served")
-        for name, file in zip(FETCHED, (kernel.image, image.initramfs(kernel))):
-            server.put(f"/tmp/served/{name}", file.read_bytes())
-        server.spawn("busybox httpd -f -p 80 -h /tmp/served")
-        script = lab.directory / "boot.ipxe"
-        diskless = lab.guest("node1", kernel=kernel, vfio_user=[fabric.sockets[0]], share=None, firmware_script=script, append="weft.fetched=1")
-        script.write_text(ipxe.network_boot("10.0.0.2", "10.0.0.1", FETCHED, vm.command_line(diskless)))
-        with lab.boot(diskless) as (client,):
-            with check("the kernel is the one that iPXE has fetched"):
-                assert "weft.fetched=1" in client.run("cat /proc/cmdline").out
-                assert client.run("uname -r").out.strip() == modules.name
-            with check("iPXE used no command that the card lacks"):
-                counted = json.loads(fabric.weft("--json", "counters", "--cards"))["node1"]
-                assert counted["unsupported"] == 0, counted
-            load(client, "mlx5")
-            client.run("ip addr add 10.0.0.2/24 dev ib0 && ip link set ib0 up")
-            ping(client, server, "10.0.0.1", 20)
-            # iPXE's interface had the same address, and another queue pair.
-            ping(server, client, "10.0.0.2", 20)
 
 
 @test(kernels=(), also=("stock",), timeout=300)
