@@ -126,7 +126,7 @@ TEST(ExplorerSimulation, FindsLostUpdates)
 }
 TEST(ExplorerSimulation, FindsLostWakeups)
 {
-	expect_found("simulation_defects.lost_wakeup_is_reported", "no fiber can run");
+	expect_found("simulation_defects.lost_wakeup_is_reported", "deadlock: no fiber can run");
 }
 TEST(ExplorerSimulation, FindsMissedTimeouts)
 {
@@ -152,5 +152,5 @@ TEST(ExplorerSimulation, FindsUnhandledAllocationFailureInWork)
 /* NOTIFY-09: the driver does not check for completions after arming. */
 TEST(ExplorerSimulation, FindsLostCompletions)
 {
-	expect_found("notify_defects.missing_check_after_arming_is_detected", "no fiber can run");
+	expect_found("notify_defects.missing_check_after_arming_is_detected", "deadlock: no fiber can run");
 }
