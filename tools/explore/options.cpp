@@ -21,7 +21,7 @@ of the kernel and each atomic access. A failure is printed with its seed and the
   REGEX               of the names of cases, SUITE.CASE; all by default
   --seeds FIRST..LAST the seeds, 1..1000 by default; or one
   --seconds N         no more of a case than that
-  --steps N           a run that takes more does not come to its end (2000000)
+  --steps N           a run that takes more is stopped and reported (2000000)
   --list              names the cases
   --help              this
 )";
