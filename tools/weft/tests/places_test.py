@@ -68,7 +68,7 @@ class Daemons:
     @staticmethod
     def weft(directory, *words):
         return subprocess.run([WEFT, "--socket-dir", str(directory), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                              env={**os.environ, "PATH": SYSTEM}, timeout=daemon.PATIENCE).stdout
+                              env={**os.environ, "PATH": SYSTEM}, timeout=daemon.TIME_LIMIT).stdout
 
     def fabric(self, name):
         return json.loads(self.weft(self.directories[name], "--json", "fabric", "show"))
@@ -169,7 +169,7 @@ class Places(unittest.TestCase):
         def refusal(text, *options):
             self.file.write_text(text)
             done = subprocess.run([WEFTD, "--socket-dir", str(self.folder / "sockets"), "--lab", str(self.file), *options], stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, check=False, timeout=daemon.PATIENCE)
+                                  capture_output=True, text=True, check=False, timeout=daemon.TIME_LIMIT)
             self.assertNotEqual(done.returncode, 0)
             return done.stderr
 
