@@ -40,21 +40,14 @@ const unsigned char *raw(const std::byte *bytes)
 
 static_assert(kMacBytes == crypto_auth_hmacsha256_BYTES);
 
-Key::Key(std::vector<std::byte> bytes) : bytes_(std::move(bytes))
+Key::Key(SecretBytes bytes) : bytes_(std::move(bytes))
 {
 	// libsodium chooses the fastest code for this processor.
 	if (sodium_init() < 0)
 		throw std::runtime_error("libsodium cannot be used");
-	if (bytes_.size() < kLeastBytes || bytes_.size() > kMostBytes) {
-		sodium_memzero(bytes_.data(), bytes_.size());
+	if (bytes_.size() < kLeastBytes || bytes_.size() > kMostBytes)
 		throw std::invalid_argument(
 			fmt::format("a key has {} to {} bytes", kLeastBytes, kMostBytes));
-	}
-}
-
-Key::~Key()
-{
-	sodium_memzero(bytes_.data(), bytes_.size());
 }
 
 Key Key::load(const std::filesystem::path &file)
@@ -75,7 +68,7 @@ Key Key::load(const std::filesystem::path &file)
 				       status.st_uid, ::geteuid()));
 	if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
 		fail(file, "others than its owner have access to it; use chmod 600");
-	std::vector<std::byte> bytes(kMostBytes + 1);
+	SecretBytes bytes(kMostBytes + 1);
 	std::size_t size = 0;
 	while (size < bytes.size()) {
 		const auto got = ::read(opened.get(), bytes.data() + size, bytes.size() - size);

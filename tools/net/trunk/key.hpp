@@ -7,16 +7,17 @@
 #include <filesystem>
 #include <initializer_list>
 #include <span>
-#include <vector>
 
 #include "net/trunk/frame.hpp"
+#include "net/trunk/secret_bytes.hpp"
 
 namespace weft::trunk
 {
 
 using Mac = std::array<std::byte, kMacBytes>;
 
-// A secret. It is neither copied nor printed, and is overwritten when destroyed.
+// A secret. It is neither copied nor printed, is not in core files, and is overwritten when
+// destroyed.
 class Key
 {
 public:
@@ -24,7 +25,7 @@ public:
 	static constexpr std::size_t kMostBytes = 1024;
 
 	// Throws std::invalid_argument if there are too few or too many bytes.
-	explicit Key(std::vector<std::byte> bytes);
+	explicit Key(SecretBytes bytes);
 	// Returns all bytes of @file, which must belong to the user of this process or to root, and
 	// be accessible only to its owner. Throws std::invalid_argument with the reason.
 	static Key load(const std::filesystem::path &file);
@@ -32,8 +33,6 @@ public:
 	Key &operator=(Key &&) = delete;
 	Key(const Key &) = delete;
 	Key &operator=(const Key &) = delete;
-	~Key();
-
 	// Returns the HMAC-SHA-256 of the concatenated parts.
 	Mac authenticate(std::initializer_list<std::span<const std::byte>> parts) const;
 
@@ -41,7 +40,7 @@ public:
 	Mac fingerprint() const;
 
 private:
-	std::vector<std::byte> bytes_;
+	SecretBytes bytes_;
 };
 
 // Compares in constant time, so that the time does not reveal where the values differ.

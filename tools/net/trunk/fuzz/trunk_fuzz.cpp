@@ -78,7 +78,7 @@ void feed(FrameReader &reader, std::span<const std::byte> input, Take &&take)
 
 void greet(std::span<const std::byte> input)
 {
-	static const Key kKey(std::vector<std::byte>(Key::kLeastBytes, std::byte{1}));
+	static const Key kKey(SecretBytes(Key::kLeastBytes, std::byte{1}));
 	const Role role =
 		input.empty() || input[0] < std::byte{0x80} ? Role::connects : Role::listens;
 	Handshake handshake(role, "west", kKey);

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "net/trunk/handshake.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
+#include <string>
 
+#include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,7 +26,7 @@ using Progress = Handshake::Progress;
 
 Key key_of(std::uint8_t fill)
 {
-	return Key(std::vector<std::byte>(Key::kLeastBytes, std::byte{fill}));
+	return Key(SecretBytes(Key::kLeastBytes, std::byte{fill}));
 }
 
 Frame frame_of(const Buffer &bytes)
@@ -38,6 +43,48 @@ struct Pair {
 	Handshake listens{Role::listens, "west", other_key};
 	std::vector<Buffer> from_connects, from_listens;
 };
+
+// Returns the number of occurrences, in memory of this process that core files contain, of the
+// bytes whose complement is @inverted. The bytes themselves would be found in the argument.
+std::size_t occurrences_in_core_files(const std::array<unsigned char, Key::kLeastBytes> &inverted)
+{
+	constexpr std::size_t chunk_bytes = 1 << 20, most_bytes = std::size_t{1} << 28;
+	const auto is_found = [&](const unsigned char *at) {
+		for (std::size_t i = 0; i < inverted.size(); ++i)
+			if (at[i] != static_cast<unsigned char>(~inverted[i]))
+				return false;
+		return true;
+	};
+	const int memory = ::open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	std::ifstream regions("/proc/self/smaps");
+	std::vector<unsigned char> chunk(chunk_bytes);
+	std::size_t begin = 0, end = 0, found = 0;
+	for (std::string line; std::getline(regions, line);) {
+		std::sscanf(line.c_str(), "%zx-%zx ", &begin, &end);
+		// The address sanitizer has huge regions, which contain no data of programs.
+		if (!line.starts_with("VmFlags:") || line.find(" rd") == std::string::npos ||
+		    line.find(" dd") != std::string::npos || end - begin > most_bytes)
+			continue;
+		for (std::size_t at = begin; at < end; at += chunk_bytes / 2) {
+			const auto got =
+				::pread(memory, chunk.data(), std::min(chunk_bytes, end - at),
+					static_cast<off_t>(at));
+			for (std::size_t i = 0;
+			     got > 0 && i + inverted.size() <= static_cast<std::size_t>(got); ++i)
+				// The second half of a chunk is the first half of the next one.
+				if ((i < chunk_bytes / 2 || at + chunk_bytes >= end) &&
+				    is_found(chunk.data() + i)) {
+					++found;
+					// Otherwise, the next chunks would contain it.
+					std::memset(chunk.data() + i, 0, inverted.size());
+				}
+			if (at + chunk_bytes >= end)
+				break;
+		}
+	}
+	::close(memory);
+	return found;
+}
 
 } // namespace
 
@@ -194,7 +241,7 @@ TEST(TrunkHandshake, RefusalReportsBothProtocolVersions)
 // RFC 4231, test case 3. Its key of 20 bytes is padded with zeroes, as in HMAC.
 TEST(TrunkKey, AuthenticatesByHmacSha256)
 {
-	std::vector<std::byte> bytes(20, std::byte{0xaa});
+	SecretBytes bytes(20, std::byte{0xaa});
 	bytes.resize(Key::kLeastBytes);
 	const std::vector<std::byte> data(25, std::byte{0xdd});
 	const Mac mac = Key(std::move(bytes)).authenticate({data, data});
@@ -208,6 +255,30 @@ TEST(TrunkKey, DifferentKeysHaveDifferentFingerprints)
 {
 	EXPECT_EQ(key_of(1).fingerprint(), key_of(1).fingerprint());
 	EXPECT_NE(key_of(1).fingerprint(), key_of(2).fingerprint());
+}
+
+// Core files may be copied to where others can read them.
+TEST(TrunkKey, IsNotInCoreFiles)
+{
+	std::array<unsigned char, Key::kLeastBytes> bytes{}, inverted{};
+	ASSERT_EQ(::getrandom(bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+	const std::string file = std::string(::testing::TempDir()) + "/trunk-key-in-core." +
+				 std::to_string(::getpid());
+	const int opened = ::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+	ASSERT_EQ(::write(opened, bytes.data(), bytes.size()), static_cast<ssize_t>(bytes.size()));
+	::close(opened);
+	std::ranges::transform(bytes, inverted.begin(), [](unsigned char byte) {
+		return static_cast<unsigned char>(~byte);
+	});
+	EXPECT_NE(occurrences_in_core_files(inverted), 0u) << "the test finds the bytes";
+	::explicit_bzero(bytes.data(), bytes.size());
+	EXPECT_EQ(occurrences_in_core_files(inverted), 0u);
+	const Key key = Key::load(file);
+	Key moved = Key::load(file);
+	const Key other(std::move(moved));
+	EXPECT_EQ(key.fingerprint(), other.fingerprint());
+	EXPECT_EQ(occurrences_in_core_files(inverted), 0u);
+	::unlink(file.c_str());
 }
 
 TEST(TrunkKey, UnsuitableKeyFilesAreRefused)

@@ -35,7 +35,7 @@ using fabric::testing::MadNode;
 
 Key key_of(std::uint8_t fill = 1)
 {
-	return Key(std::vector<std::byte>(Key::kLeastBytes, std::byte{fill}));
+	return Key(SecretBytes(Key::kLeastBytes, std::byte{fill}));
 }
 
 // Other threads do the work, so the state is polled.
