@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -60,7 +61,11 @@ std::size_t occurrences_in_core_files(const std::array<unsigned char, Key::kLeas
 	std::vector<unsigned char> chunk(chunk_bytes);
 	std::size_t begin = 0, end = 0, found = 0;
 	for (std::string line; std::getline(regions, line);) {
-		std::sscanf(line.c_str(), "%zx-%zx ", &begin, &end);
+		std::size_t from = 0, to = 0;
+		if (std::sscanf(line.c_str(), "%zx-%zx ", &from, &to) == 2) {
+			begin = from;
+			end = to;
+		}
 		// The address sanitizer has huge regions, which contain no data of programs.
 		if (!line.starts_with("VmFlags:") || line.find(" rd") == std::string::npos ||
 		    line.find(" dd") != std::string::npos || end - begin > most_bytes)
