@@ -148,6 +148,9 @@ LabPlace parse_place(LabSection &section, const std::vector<LabPlace> &others)
 	LabPlace result;
 	result.where = section.where();
 	result.name = section.name("name");
+	if (result.name.starts_with('-'))
+		section.fail(*section.find("name"), "the name of a place must not begin with '-', "
+						    "because it is an argument of options");
 	if (others.size() >= kMostPlaces)
 		section.fail(fmt::format("a lab has at most {} places", kMostPlaces));
 	if (std::ranges::find(others, result.name, &LabPlace::name) != others.end())
@@ -163,6 +166,13 @@ LabPlace parse_place(LabSection &section, const std::vector<LabPlace> &others)
 			section.fail(*section.find("address"),
 				     "address: the other places must know the port, so it must "
 				     "not be 0");
+		// Other places connect to it.
+		if (!result.address->is_of_one_host())
+			section.fail(*section.find("address"),
+				     "address: it must be the address of one host, at which other "
+				     "places reach this place");
+		if (!has_trunk_port(*address))
+			result.address = result.address->with_port(0);
 	}
 	section.finish();
 	return result;

@@ -120,6 +120,7 @@ struct LabAttachment {
 struct LabPlace {
 	std::string name;
 	// The address at which it listens for its first trunk; the others have the following ports.
+	// The port is 0 if the file has none.
 	std::optional<trunk::Address> address;
 	std::string where; // FILE:LINE, for errors that are detected later
 };

@@ -39,7 +39,8 @@ LabTrunk make_trunk(const LabLink &link, unsigned side, const PlannedTrunk &plan
 
 Lab part_of(Lab whole, const PartOptions &options)
 {
-	const Plan plan = make_plan(whole, options.plan);
+	Plan plan = make_plan(whole, options.plan);
+	plan.use_default_ports();
 	const std::size_t here = plan.find(options.place);
 	const auto is_elsewhere = [&](const std::string &name) {
 		return plan.place_of.at(name) != here;

@@ -187,7 +187,8 @@ void check_nodes(const Lab &lab, const Plan &plan)
 		}
 }
 
-// Checks that the ports of all trunks exist and that no two places use the same.
+// Checks that the ports of all trunks exist and that no two places use the same. Addresses without
+// a port get one later.
 void check_addresses(const Plan &plan)
 {
 	constexpr unsigned last_port = 65535;
@@ -196,7 +197,7 @@ void check_addresses(const Plan &plan)
 		++trunks[trunk.listens];
 	for (std::size_t i = 0; i < plan.places.size(); ++i) {
 		const LabPlace &place = plan.places[i];
-		if (!place.address || !trunks[i])
+		if (!place.address || !place.address->has_port() || !trunks[i])
 			continue;
 		const unsigned first = place.address->port();
 		if (first + trunks[i] - 1 > last_port)
@@ -206,7 +207,7 @@ void check_addresses(const Plan &plan)
 				place.where, place.name, trunks[i], first));
 		for (std::size_t other = 0; other < i; ++other) {
 			const auto &address = plan.places[other].address;
-			if (!address ||
+			if (!address || !address->has_port() || !trunks[other] ||
 			    address->with_port(1).text() != place.address->with_port(1).text())
 				continue;
 			if (first < address->port() + trunks[other] &&
@@ -222,10 +223,14 @@ void check_addresses(const Plan &plan)
 
 } // namespace
 
+bool has_trunk_port(const std::string &address)
+{
+	return address.find(':') != std::string::npos && !address.ends_with(']');
+}
+
 std::string with_trunk_port(const std::string &address)
 {
-	const bool has_port = address.find(':') != std::string::npos && !address.ends_with(']');
-	return has_port ? address : fmt::format("{}:{}", address, kTrunkPort);
+	return has_trunk_port(address) ? address : fmt::format("{}:{}", address, kTrunkPort);
 }
 
 ManagerSwitches manager_switches(const Lab &lab)
@@ -263,6 +268,14 @@ std::size_t Plan::find(const std::string &name) const
 							fmt::join(names, ", ")));
 	}
 	return static_cast<std::size_t>(found - places.begin());
+}
+
+void Plan::use_default_ports()
+{
+	for (LabPlace &place : places)
+		if (place.address && !place.address->has_port())
+			place.address = place.address->with_port(kTrunkPort);
+	check_addresses(*this);
 }
 
 Plan make_plan(const Lab &lab, const PlanOptions &options)

@@ -18,6 +18,7 @@ constexpr std::size_t kMostPlaces = 64;
 // The TCP port of the first trunk of a place whose address has none.
 constexpr unsigned kTrunkPort = 7470;
 
+bool has_trunk_port(const std::string &address);
 // Returns an address of the lab file or of an option, with a port.
 std::string with_trunk_port(const std::string &address);
 
@@ -54,6 +55,9 @@ struct Plan {
 
 	// Returns the index of a place. Throws std::invalid_argument if there is none.
 	std::size_t find(const std::string &name) const;
+	// Gives addresses without a port the default port. Throws LabError if ports of two places
+	// then overlap.
+	void use_default_ports();
 };
 
 // Throws LabError if the lab cannot be divided, and std::invalid_argument for wrong options.

@@ -17,15 +17,18 @@ namespace
 // Number of names of one kind that the text shows; one more is shown instead of "1 more".
 constexpr std::size_t kMostNames = 8;
 
-unsigned port_of(const Plan &plan, const PlannedTrunk &trunk)
+// Returns null if the address of the listening place has no port.
+json port_of(const Plan &plan, const PlannedTrunk &trunk)
 {
 	const auto &address = plan.places[trunk.listens].address;
-	return (address ? address->port() : kTrunkPort) + trunk.index;
+	return address && address->has_port() ? json(address->port() + trunk.index) : json();
 }
 
 json address_of(const LabPlace &place)
 {
-	return place.address ? json(place.address->text()) : json();
+	if (!place.address)
+		return {};
+	return place.address->has_port() ? place.address->text() : place.address->host_text();
 }
 
 json describe_place(const Lab &lab, const Plan &plan, std::size_t here)
@@ -83,7 +86,9 @@ std::string place_text(const json &place)
 	for (std::size_t i = 0; i < shown; ++i) {
 		const auto &trunk = trunks[i];
 		const auto peer = trunk.at("peer").get<std::string>();
-		const auto port = trunk.at("port").get<unsigned>();
+		const unsigned port = trunk.at("port").is_null()
+					      ? kTrunkPort + trunk.at("index").get<unsigned>()
+					      : trunk.at("port").get<unsigned>();
 		text += fmt::format("    trunk {:<28} ", trunk.at("link").get<std::string>());
 		text += trunk.at("role") == "listens"
 				? fmt::format("listens at port {} for {}\n", port, peer)

@@ -101,6 +101,21 @@ unsigned Address::port() const
 	return ntohs(reinterpret_cast<const sockaddr_in *>(&storage_)->sin_port);
 }
 
+bool Address::is_of_one_host() const
+{
+	in_addr_t v4 = 0;
+	if (storage_.ss_family == AF_INET6) {
+		const auto &v6 = reinterpret_cast<const sockaddr_in6 &>(storage_).sin6_addr;
+		if (!IN6_IS_ADDR_V4MAPPED(&v6))
+			return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
+		std::memcpy(&v4, v6.s6_addr + sizeof(v6) - sizeof(v4), sizeof(v4));
+	} else {
+		v4 = reinterpret_cast<const sockaddr_in &>(storage_).sin_addr.s_addr;
+	}
+	v4 = ntohl(v4);
+	return v4 != INADDR_ANY && v4 != INADDR_BROADCAST && !IN_MULTICAST(v4);
+}
+
 Address Address::with_port(unsigned port) const
 {
 	Address other = *this;
@@ -111,10 +126,8 @@ Address Address::with_port(unsigned port) const
 
 std::string Address::network() const
 {
-	if (storage_.ss_family != AF_INET6) {
-		const std::string all = text();
-		return all.substr(0, all.rfind(':'));
-	}
+	if (storage_.ss_family != AF_INET6)
+		return host_text();
 	Address prefix = *this;
 	auto &place = reinterpret_cast<sockaddr_in6 &>(prefix.storage_);
 	std::memset(place.sin6_addr.s6_addr + 8, 0, 8);
@@ -132,6 +145,12 @@ std::string Address::text() const
 		return "unknown";
 	return storage_.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host.data(), port.data())
 					      : fmt::format("{}:{}", host.data(), port.data());
+}
+
+std::string Address::host_text() const
+{
+	const std::string all = text();
+	return all.substr(0, all.rfind(':'));
 }
 
 FileDescriptor Address::make_socket() const

@@ -26,6 +26,8 @@ public:
 	static Address peer(int socket);
 
 	std::string text() const;
+	// Returns the IP address without the port, as in "192.0.2.1" or "[2001:db8::1]".
+	std::string host_text() const;
 	// Returns the part of the address that identifies a client for limits: the IPv4 address, or
 	// the first 64 bits of an IPv6 address, because a host can use all addresses with the same
 	// first 64 bits.
@@ -33,6 +35,9 @@ public:
 	// Returns false for port 0, with which a listener gets any free port.
 	bool has_port() const { return port() != 0; }
 	unsigned port() const;
+	// Returns false for multicast and broadcast addresses, and for 0.0.0.0 and [::], which are
+	// all addresses of the local host.
+	bool is_of_one_host() const;
 	// Returns the same IP address with another port.
 	Address with_port(unsigned port) const;
 

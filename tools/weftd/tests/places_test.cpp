@@ -78,6 +78,15 @@ TEST(Places, WrongPlacesAreRefusedWithTheirLine)
 		    StartsWith("lab.toml:3: address: 'host:7470' is not an IP address"));
 	EXPECT_THAT(refusal_of(end + "address = \"192.0.2.1:0\"\n"),
 		    StartsWith("lab.toml:3: address: "));
+	for (const char *const address :
+	     {"0.0.0.0", "[::]", "224.0.0.1", "[ff02::1]:5000", "255.255.255.255",
+	      "[::ffff:0.0.0.0]", "[::ffff:224.0.0.1]"})
+		EXPECT_THAT(refusal_of(fmt::format("{}address = \"{}\"\n", end, address)),
+			    StartsWith("lab.toml:3: address: it must be the address of one host"))
+			<< address;
+	EXPECT_EQ(refusal_of("[[place]]\nname = \"-a\"\n"),
+		  "lab.toml:2: the name of a place must not begin with '-', because it is an "
+		  "argument of options");
 	EXPECT_THAT(refusal_of(end + "switch = 1\n"), HasSubstr("there is no 'switch' here"));
 
 	std::string many = "[[switch]]\nname = \"s\"\n";
@@ -91,9 +100,8 @@ TEST(Places, WrongPlacesAreRefusedWithTheirLine)
 
 TEST(Places, AddressHasADefaultPort)
 {
-	const Lab lab = parse(two_places());
-	EXPECT_EQ(lab.places->places[0].address->text(), "192.0.2.1:7470");
-	EXPECT_EQ(lab.places->places[1].address->text(), "192.0.2.2:5000");
+	EXPECT_EQ(part(two_places(), "a").trunks[0].address.text(), "192.0.2.1:7470");
+	EXPECT_EQ(parse(two_places()).places->places[1].address->text(), "192.0.2.2:5000");
 	EXPECT_EQ(with_trunk_port("[2001:db8::1]"), "[2001:db8::1]:7470");
 	EXPECT_EQ(with_trunk_port("[2001:db8::1]:1"), "[2001:db8::1]:1");
 	EXPECT_EQ(with_trunk_port("host"), "host:7470");
@@ -323,6 +331,40 @@ TEST(Places, PortsOfPlacesMustNotOverlap)
 	EXPECT_EQ(at(7471, 7470), "");
 }
 
+TEST(Places, PortsOfPlacesThatDoNotListenAreIgnored)
+{
+	const std::string idle = "[[place]]\nname = \"c\"\naddress = \"192.0.2.1:7471\"\n";
+	const auto text = replaced(replaced(two_places(), "[[place]]", idle + "[[place]]"),
+				   "192.0.2.1\"", "192.0.2.1:7470\"");
+	EXPECT_EQ(refusal_of_plan(text), "");
+}
+
+// A program that starts the places chooses free ports, so the plan has none. Without such a
+// program, a place has the default port.
+TEST(Places, PlanHasNoPortIfNoneIsGiven)
+{
+	std::string text = kRing;
+	for (const char *const name : {"a", "b", "c"})
+		text += fmt::format("[[place]]\nname = \"{}\"\naddress = \"127.0.0.1\"\n", name);
+	const Lab lab = parse(text);
+	const json described = describe(lab, make_plan(lab, {}), {});
+	for (const json &place : described["places"]) {
+		EXPECT_EQ(place["address"], "127.0.0.1");
+		for (const json &trunk : place["trunks"])
+			EXPECT_EQ(trunk["port"], nullptr);
+	}
+	EXPECT_THAT(refusal([&] { part(text, "a"); }),
+		    HasSubstr("place 'b' listens at 1 ports from 127.0.0.1:7470 on, but place 'a' "
+			      "listens at 2 ports from 127.0.0.1:7470 on"));
+	const Lab given = part(text, "b",
+			       {0,
+				{{"a", trunk::Address::parse("127.0.0.1:1000")},
+				 {"b", trunk::Address::parse("127.0.0.1:1002")}}});
+	EXPECT_EQ(given.trunks[0].address.text(), "127.0.0.1:1000");
+	const Lab lab6 = parse(replaced(text, "127.0.0.1", "[2001:db8::1]"));
+	EXPECT_EQ(describe(lab6, make_plan(lab6, {}), {})["places"][0]["address"], "[2001:db8::1]");
+}
+
 // Discovery goes along the links in the order of ports, see Discovery in sm/discovery.cpp.
 TEST(Places, PortsAreExpectedInTheOrderOfDiscovery)
 {
@@ -380,13 +422,17 @@ TEST(Places, PlanIsDescribed)
 	const json &b = described["places"][1];
 	EXPECT_EQ(b,
 		  json::parse(R"({"name": "b", "address": "192.0.2.2:5000", "subnet_manager": false,
-		"switches": ["s3"], "hosts": ["h3"], "peers": {"a": "192.0.2.1:7470"}, "trunks": [
-		{"link": "s2/36-s3/35", "role": "connects", "peer": "a", "index": 0, "port": 7470},
-		{"link": "s3/36-s1/35", "role": "connects", "peer": "a", "index": 1, "port": 7471}]})"));
+		"switches": ["s3"], "hosts": ["h3"], "peers": {"a": "192.0.2.1"}, "trunks": [
+		{"link": "s2/36-s3/35", "role": "connects", "peer": "a", "index": 0, "port": null},
+		{"link": "s3/36-s1/35", "role": "connects", "peer": "a", "index": 1, "port": null}]})"));
+	const Lab with_port = parse(replaced(two_places(), "192.0.2.1", "192.0.2.1:6000"));
+	const json a = describe(with_port, make_plan(with_port, {}), {"a"})["places"][0];
+	EXPECT_EQ(a["address"], "192.0.2.1:6000");
+	EXPECT_EQ(a["trunks"][1]["port"], 6001);
 	EXPECT_EQ(described["places"][0]["trunks"][1]["role"], "listens");
 	EXPECT_EQ(describe(lab, plan, {"b"})["places"], json::array({b}));
 	EXPECT_EQ(plan_text(lab, plan, {}),
-		  "place  a                192.0.2.1:7470  runs the subnet manager\n"
+		  "place  a                192.0.2.1  runs the subnet manager\n"
 		  "    switches (2): s1 s2\n"
 		  "    hosts (2): h1 h2\n"
 		  "    trunk s2/36-s3/35                  listens at port 7470 for b\n"
