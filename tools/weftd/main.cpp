@@ -73,33 +73,28 @@ struct Options {
 };
 
 // Options for a lab that several weftds run together.
-void add_place_options(CLI::App &app, Options &options, CLI::Option *lab, CLI::Option *time_server)
+void add_place_options(CLI::App &app, Options &options, CLI::Option *time_server)
 {
 	app.add_option("--place", options.places,
 		       "run only this place of the lab file, see weft-lab.toml(5)")
 		->type_name("NAME")
 		->take_all()
 		->allow_extra_args(false)
-		->needs(lab)
 		->excludes(time_server);
 	app.add_option("--places", options.number_of_places,
 		       "for a lab file without places: their number; they are p1, p2 and so on")
-		->check(CLI::Range(std::size_t{1}, weftd::kMostPlaces))
-		->needs(lab);
+		->check(CLI::Range(std::size_t{1}, weftd::kMostPlaces));
 	app.add_option(
 		   "--peer", options.peers,
 		   "the address of a place, instead of that in the lab file; may be given again")
 		->type_name("NAME=HOST:PORT")
 		->take_all()
-		->allow_extra_args(false)
-		->needs(lab);
+		->allow_extra_args(false);
 	app.add_option("--trunk-key", options.trunk_key,
-		       "the key file for trunks between places, instead of the lab file's")
-		->needs(lab);
+		       "the key file for trunks between places, instead of the lab file's");
 	app.add_option("--plan", options.plan,
 		       "print the nodes and trunks of each place, as text or json, and exit")
-		->check(CLI::IsMember({"text", "json"}))
-		->needs(lab);
+		->check(CLI::IsMember({"text", "json"}));
 }
 
 Options parse(int argc, char **argv)
@@ -113,8 +108,8 @@ Options parse(int argc, char **argv)
 		   "{\"type\":\"unix\",\"path\":\"DIR/node1.sock\"}}'\n"
 		   "See weftd(1). `weft fabric show` shows the running lab.");
 	Options options;
-	auto *lab = app.add_option("--lab", options.lab, "the lab file, see weft-lab.toml(5)")
-			    ->check(CLI::ExistingFile);
+	app.add_option("--lab", options.lab, "the lab file, see weft-lab.toml(5)")
+		->check(CLI::ExistingFile);
 	app.add_option("--socket-dir", options.socket_directory,
 		       "the directory for control.sock and the cards' sockets")
 		->capture_default_str();
@@ -156,7 +151,7 @@ Options parse(int argc, char **argv)
 		->transform(CLI::CheckedTransformer(std::map<std::string, weftd::LogForm>{
 			{"text", weftd::LogForm::text}, {"json", weftd::LogForm::json_lines}}));
 	app.add_flag("--check", options.check, "check the lab file and exit")->excludes(state);
-	add_place_options(app, options, lab, time_server);
+	add_place_options(app, options, time_server);
 	try {
 		app.parse(argc, argv);
 		if (options.places.size() > 1 && options.plan.empty())
@@ -291,6 +286,10 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	const auto state =
 		options.state.empty() ? nullptr : std::make_shared<weftd::StateFile>(options.state);
 	auto text = choose_lab(options, state.get());
+	// A continued lab needs no lab file, because its state contains it.
+	if (has_places && !text)
+		throw std::invalid_argument("--place and --plan need --lab, or the --state of a "
+					    "weftd with a lab file");
 	auto lab = make_lab(text, name, options.bus);
 	lab.sm.lids = std::filesystem::absolute(options.state_directory.empty()
 							? directory

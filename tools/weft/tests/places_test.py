@@ -13,6 +13,7 @@ import pathlib
 import re
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -100,14 +101,16 @@ class Places(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        if missing := [name for name in ("ibnetdiscover", "ibtracert") if not shutil.which(name, path=SYSTEM)]:
-            self.skipTest(f"not installed: {', '.join(missing)}")
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-places-")))
         key = self.folder / "trunk.key"
         key.write_bytes(secrets.token_bytes(32))
         key.chmod(0o600)
         self.file = self.folder / "lab.toml"
         self.nodes = {"weft SM", *(f"s{number}" for number in range(1, SWITCHES + 1)), *(f"h{number}" for number in range(1, HOSTS + 1))}
+
+    def needs_diagnostics(self):
+        if missing := [name for name in ("ibnetdiscover", "ibtracert") if not shutil.which(name, path=SYSTEM)]:
+            self.skipTest(f"not installed: {', '.join(missing)}")
 
     def plan(self, *options):
         return json.loads(subprocess.run([WEFT, "--json", "lab", "plan", str(self.file), *options], capture_output=True, text=True, check=True).stdout)
@@ -123,6 +126,7 @@ class Places(unittest.TestCase):
         return Daemons(self, self.file, [place["name"] for place in plan], lambda name: ("--places", str(count), *peers))
 
     def test_one_file_gives_the_same_subnet_on_1_2_and_4_daemons(self):
+        self.needs_diagnostics()
         self.file.write_text(LAB)
         whole = Daemons(self, self.file)
         expected = whole.await_subnet(self.nodes)
@@ -141,6 +145,7 @@ class Places(unittest.TestCase):
 
     def test_places_of_the_file_are_applied(self):
         """The file assigns places, also to a host apart from its switch; a changed file is applied to each daemon."""
+        self.needs_diagnostics()
         text = LAB
         for name, place in (("s1", "a"), ("s2", "b"), ("s3", "b"), ("s4", "a"), ("h3", "a")):
             text = text.replace(f'name = "{name}"', f'name = "{name}"\nplace = "{place}"')
@@ -182,6 +187,64 @@ class Places(unittest.TestCase):
         self.assertIn("--peer p1: ", refusal(LAB, "--place", "p1", "--places", "2", "--peer", "p1=127.0.0.1:x"))
         self.assertIn("a weftd runs one place", refusal(LAB, "--places", "2", "--place", "p1", "--place", "p2"))
         self.assertIn("--places, --peer and --trunk-key need it", refusal(LAB, "--places", "2"))
+
+    def test_killed_daemon_continues_from_its_state(self):
+        """A daemon that is started again needs no lab file, because its state contains it. It repeats the changes, too."""
+        self.file.write_text(LAB)
+        port, state = free_port(8), self.folder / "p1.state"
+        placement = ("--places", "2", "--peer", f"p1=127.0.0.1:{port}")
+
+        def start(name, *options):
+            directory = self.folder / name
+            (directory / "control.sock").unlink(missing_ok=True)
+            running = self.enterContext(daemon.process(WEFTD, "--socket-dir", str(directory), "--place", name, *placement, *options, stderr=subprocess.PIPE, text=True))
+            daemon.await_that(f"{name} to serve", lambda: (directory / "control.sock").is_socket() or running.poll() is not None)
+            self.assertIsNone(running.poll(), running.poll() is not None and running.stderr.read())
+            return running
+
+        def show(name):
+            return json.loads(Daemons.weft(self.folder / name, "--json", "fabric", "show"))
+
+        def all_connected():
+            trunks = [trunk for name in ("p1", "p2") for trunk in show(name)["trunks"]]
+            return len(trunks) == 8 and all(trunk["connected"] for trunk in trunks)
+
+        start("p2", "--lab", str(self.file))
+        first = start("p1", "--lab", str(self.file), "--state", str(state))
+        daemon.await_that("the trunks to be connected", all_connected)
+        Daemons.weft(self.folder / "p1", "link", "down", "h1/1")
+        before = show("p1")
+        first.send_signal(signal.SIGKILL)
+        first.wait(daemon.TIME_LIMIT)
+        self.file.unlink()
+        start("p1", "--state", str(state))
+        daemon.await_that("the trunks to be connected again", all_connected)
+        after = show("p1")
+        self.assertEqual([host["guid"] for host in after["hosts"]], [host["guid"] for host in before["hosts"]])
+        self.assertEqual([link["name"] for link in after["links"]], [link["name"] for link in before["links"]])
+        self.assertFalse(next(link for link in after["links"] if "h1/1" in link["ends"])["up"])
+
+    def test_place_needs_a_lab_file(self):
+        for options in (("--place", "p1", "--places", "2"), ("--plan", "json", "--places", "2"), ("--place", "p1", "--state", str(self.folder / "absent"))):
+            with self.subTest(options=options):
+                done = subprocess.run([WEFTD, "--socket-dir", str(self.folder / "sockets"), *options], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                      check=False, timeout=daemon.TIME_LIMIT)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("--place and --plan need --lab, or the --state of a weftd with a lab file", done.stderr)
+                self.assertFalse((self.folder / "absent").exists())
+
+    def test_plan_has_ports_only_if_they_are_given(self):
+        """Programs that start the places choose free ports for the others."""
+        for address, port in (("127.0.0.1", None), ("127.0.0.1:6000", 6000)):
+            with self.subTest(address=address):
+                self.file.write_text(LAB + f'[[place]]\nname = "a"\naddress = "{address}"\n[[place]]\nname = "b"\naddress = "127.0.0.1"\n')
+                done = subprocess.run([WEFTD, "--lab", str(self.file), "--plan", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+                                      timeout=daemon.TIME_LIMIT)
+                plan = json.loads(done.stdout)["places"]
+                self.assertEqual([place["address"] for place in plan], [address, "127.0.0.1"])
+                self.assertEqual(plan[1]["peers"], {"a": address})
+                for place in plan:
+                    self.assertEqual([trunk["port"] for trunk in place["trunks"]], [port and port + index for index in range(4)])
 
     def test_plan_is_printed(self):
         self.file.write_text(LAB)
