@@ -2,9 +2,12 @@
 #include "weftd/lab_runtime.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <stdexcept>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -67,6 +70,28 @@ Environment &environment_of(Reactor *reactor)
 	return reactor ? reactor->environment() : Environment::host();
 }
 
+// Ports of untrusted hosts at other places keep their M_Key when the daemon of the subnet manager
+// is started again. A lab with places therefore always has the same M_Key. It is derived from the
+// key of the trunks, so that it is secret.
+std::uint64_t choose_mkey(const Lab &lab, Reactor *reactor)
+{
+	constexpr std::string_view purpose = "weft management key 1 ";
+	std::uint64_t mkey = 0;
+	if (lab.part)
+		try {
+			const auto &given = lab.part->options.key_file;
+			const auto mac =
+				trunk::Key::load(given.empty() ? lab.trunk_key_file : given)
+					.authenticate({std::as_bytes(std::span(purpose)),
+						       std::as_bytes(std::span(lab.name))});
+			std::memcpy(&mkey, mac.data(), sizeof(mkey));
+		} catch (const std::invalid_argument &) {
+			// A place without trunks needs no key. complete() checks the keys of
+			// trunks.
+		}
+	return mkey != 0 ? mkey : sm::random_mkey(environment_of(reactor));
+}
+
 } // namespace
 
 Host::Host(const LabHost &config, std::filesystem::path socket_path,
@@ -104,7 +129,7 @@ LabRuntime::LabRuntime(const Lab &lab, const std::filesystem::path &socket_direc
       attach_(reactor ? nullptr
 		      : std::make_unique<attach::Server>(*attach_loop_,
 							 socket_directory / attach::kSocketName)),
-      mkey_(sm::random_mkey(environment_of(reactor)))
+      mkey_(choose_mkey(lab, reactor))
 {
 	lab_.name = lab.name;
 	lab_.seed = lab.seed;

@@ -159,7 +159,7 @@ private:
 	std::unique_ptr<Loop> attach_loop_;
 	std::unique_ptr<attach::Server> attach_;
 	// The M_Key of every subnet manager, also after a restart of the manager, if the lab
-	// specifies none.
+	// specifies none. See choose_mkey().
 	const std::uint64_t mkey_;
 };
 

@@ -16,9 +16,11 @@
 #include <unistd.h>
 
 #include "net/fabric/packet.hpp"
+#include "sm/subnet.hpp"
 #include "weftd/control.hpp"
 #include "weftd/lab_part.hpp"
 #include "weftd/lab_runtime.hpp"
+#include "weftd/subnet_view.hpp"
 #include "weftd/tests/places_labs.hpp"
 
 namespace weft::weftd
@@ -186,6 +188,45 @@ TEST_F(RunningPart, AppliedFileIsDividedAgain)
 		    Contains("+ switch s2"));
 	EXPECT_THAT(links(), ElementsAre("h2/1-s2/1", "h3/1-s3/1", "s1/36-s2/35", "s2/36-s3/35",
 					 "s3/36-s1/35"));
+}
+
+// A daemon without the M_Key of an untrusted host cannot configure it. The host is at another
+// place, so it keeps its M_Key when the daemon of the subnet manager is restarted.
+TEST_F(RunningLab, RestartedManagerHasTheManagementKeyOfOtherPlaces)
+{
+	const std::string text =
+		replaced(replaced(two_places(), "name = \"h3\"",
+				  "name = \"h3\"\ntrusted = false\nmodel = \"endpoint\""),
+			 "192.0.2.1", fmt::format("127.0.0.1:{}", 20000 + ::getpid() % 10000));
+	const auto start = [&](const std::string &place) {
+		std::filesystem::create_directory(directory_ / place);
+		return std::make_unique<LabRuntime>(part_of(parse_here(text), {place, {}, ""}),
+						    directory_ / place);
+	};
+	const ib::Guid port_guid = parse(text).hosts[2].guid + 1;
+	const auto await_active = [&](LabRuntime &runtime, bool active) {
+		for (int tries = 0; tries < 1000; ++tries) {
+			const auto subnet = managed_subnet(runtime);
+			const auto found = subnet ? subnet->find_port(port_guid) : sm::PortRef{};
+			const bool is_active =
+				found && subnet->port(found).info.state() == ib::PortState::active;
+			if (subnet && is_active == active)
+				return true;
+			std::this_thread::sleep_for(10ms);
+		}
+		return false;
+	};
+	const auto b = start("b");
+	auto a = start("a");
+	ASSERT_TRUE(await_active(*a, true));
+	a.reset();
+	a = start("a");
+	ASSERT_TRUE(await_active(*a, true));
+	fabric::Link &link = *b->fabric().find_port("h3/1")->link();
+	link.set_plugged(false);
+	ASSERT_TRUE(await_active(*a, false));
+	link.set_plugged(true);
+	EXPECT_TRUE(await_active(*a, true));
 }
 
 } // namespace
