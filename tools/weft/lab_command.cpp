@@ -171,12 +171,31 @@ std::shared_ptr<Passed> add_guest_options(CLI::App &app)
 	return passed;
 }
 
+// Options of a lab over several hosts.
+void add_host_options(Passed &passed)
+{
+	CLI::Option *const hosts = passed.text(
+		"--hosts", "run each place of the lab on a host of this file, started by ssh");
+	hosts->type_name("FILE")->check(CLI::ExistingFile);
+	passed.text("--ssh", "the command that starts a program on a host (default: ssh -o "
+			     "BatchMode=yes)")
+		->needs(hosts);
+	CLI::Option *const slurm = passed.flag(
+		"--slurm", "run each place of the lab on a node of a Slurm job, started by srun");
+	slurm->excludes(hosts);
+	passed.number("-N,--nodes", "number of the job's nodes (default: all of the allocation)")
+		->check(CLI::Range(1, 64))
+		->needs(slurm);
+	passed.text("--srun", "srun, with options if needed (default: srun)")->needs(slurm);
+	passed.text("--remote-weft", "the program weft on the other hosts (default: weft)");
+}
+
 // Returns the arguments of the session program for `up` or `run`.
 Words session_words(const std::string &command, const Passed &passed)
 {
 	// weftd is in weft's directory.
 	const auto weftd = own_directory() / "weftd";
-	Words words{command, "weftd=" + weftd.string()};
+	Words words{command, "weftd=" + weftd.string(), "version=" WEFT_VERSION};
 	const Words given = passed.words();
 	words.insert(words.end(), given.begin(), given.end());
 	return words;
@@ -257,7 +276,9 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 	lab->require_subcommand(1);
 
 	auto *up = lab->add_subcommand("up", "start weftd and the guests, and bring up ib0");
-	up->callback([&socket_directory, passed = add_guest_options(*up)] {
+	const auto up_options = add_guest_options(*up);
+	add_host_options(*up_options);
+	up->callback([&socket_directory, passed = up_options] {
 		become_session(socket_directory, session_words("up", *passed));
 	});
 
@@ -327,6 +348,14 @@ void add_lab(CLI::App &app, const std::filesystem::path &socket_directory, const
 
 	lab->add_subcommand("down", "stop the guests and weftd")->callback([&socket_directory] {
 		become_session(socket_directory, {"down"});
+	});
+
+	auto *place = lab->add_subcommand(
+		"place", "run a place of a lab over several hosts; `lab up --hosts` starts this");
+	auto place_options = std::make_shared<Passed>(*place);
+	place_options->flag("--slurm", "this is a task of srun");
+	place->callback([&socket_directory, place_options] {
+		become_session(socket_directory, session_words("place", *place_options));
 	});
 }
 
@@ -417,6 +446,7 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 	auto *run = app.add_subcommand("run", "run a command in a lab that exists only for it");
 	run->footer("The command follows --, as in: weft run --on node1 -- ping -c 3 10.1.0.2");
 	const auto passed = add_guest_options(*run);
+	add_host_options(*passed);
 	passed->list("--on", "the host to run it in; may be given again (default: all)");
 	CLI::Option *const script =
 		passed->text("--script", "a script instead of COMMAND; - is standard input");
@@ -427,6 +457,8 @@ void add_run(CLI::App &app, const std::filesystem::path &socket_directory,
 		"--deterministic",
 		"in virtual time, with User-Mode Linux guests: the same seed repeats the run, to "
 		"the last packet");
+	for (const char *const several : {"--hosts", "--slurm"})
+		deterministic->excludes(run->get_option(several));
 	passed->number("--seed", "seed of all random choices (default: a new one each time)")
 		->needs(deterministic)
 		->check(CLI::Range(0u, 0xffffffffu));

@@ -36,6 +36,18 @@ def two_hosts(model):
     return f'[[switch]]\nname = "switch1"\n{hosts}{links}'
 
 
+def host_in_each_place(model, count):
+    """Returns a lab file with a switch and a host in each of `count` places, p1, p2 and so on. All switches are linked to the first."""
+    ports = 2 if model == "mthca" else 1
+    parts = ['name = "weft"\n']
+    parts += [f'[[place]]\nname = "p{number}"\n' for number in range(1, count + 1)]
+    parts += [f'[[switch]]\nname = "switch{number}"\nplace = "p{number}"\nports = {max(36, count + 2)}\n' for number in range(1, count + 1)]
+    parts += [f'[[host]]\nname = "node{number}"\nmodel = "{model}"\nports = {ports}\n' for number in range(1, count + 1)]
+    parts += [f'[[link]]\nends = ["node{number}/1", "switch{number}"]\n' for number in range(1, count + 1)]
+    parts += [f'[[link]]\nends = ["switch1", "switch{number}"]\n' for number in range(2, count + 1)]
+    return "".join(parts)
+
+
 def interface(model):
     """Returns the name of the card's network interface."""
     return "iw0" if model == "amso1100" else IPOIB

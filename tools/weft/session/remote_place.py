@@ -1,0 +1,454 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""`weft lab place`: the part of a lab that runs on one of several hosts. The program that starts the lab (places.py) starts this one by ssh or srun,
+and controls it by messages over standard input and output (channel.py). It sends
+
+    {"reserve": COUNT, "address": TEXT}     choose free TCP ports for trunks
+    {"start": {...}}            the lab and what it needs, see _Start
+    {"boot": true}              start the guests
+    {"fetch": NAME, "offset": BYTES, "remove": BOOLEAN}     send a file of the directory of logs from there on, then perhaps remove it
+    {"down": true}              end
+    {"alive": true}
+
+and this program sends
+
+    {"hello": PROTOCOL, "version": TEXT, "node": TEXT, "address": TEXT or null, "logs": TEXT}   logs: the directory of its logs
+    {"port": NUMBER}            the first of COUNT ports that are free, one after the other
+    {"serves": [HOST...]}       weftd serves the place, which has these guests
+    {"up": true}                the guests are up
+    {"report": TEXT}, {"note": TEXT}    progress; an event such as a restart of weftd
+    {"file": NAME, "offset": BYTES, "bytes": BASE64}    a part of a log
+    {"fetched": NAME, "size": BYTES}    the size of the file of which parts were sent; 0 if there is none
+    {"failed": TEXT}            the reason why the place has ended
+    {"ended": true, "incomplete": [TEXT...]}    after "down"; consoles that could not be written
+    {"alive": true}
+
+Nothing stays on the host. The lab runs in a process of its own. Its parent waits for it and removes its directory, also if the lab's process was
+killed. The lab ends when standard input is closed, or when nothing has arrived for SILENCE seconds.
+"""
+import contextlib
+import ctypes
+import dataclasses
+import errno
+import ipaddress
+import os
+import pathlib
+import queue
+import random
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+import channel
+import hosts_file
+import serving
+import starters
+from channel import Closed, Streams, Violation
+from lab import DeadlineExceeded, GuestDied
+from lab.errors import LabError, exit_in_words, in_one_line
+from labs import GuestSettings, Lab, interruption, program_in_same_directory
+from running import incomplete_logs
+
+PROTOCOL = 1
+ALIVE_INTERVAL = 5      # seconds
+SILENCE = 60            # seconds without a message, after which the other side is considered gone
+START_TIMEOUT = 120     # seconds until the lab has to arrive
+ORPHAN_TIMEOUT = 20     # seconds that the lab's programs have to exit after its process was killed
+LONGEST_LAB = 2 << 20
+FIRST_PORT, LAST_PORT, MOST_PORTS = 16384, 32768, 4096
+PORT_ATTEMPTS = 100
+MOST_LOGS = 1024        # files that are sent when the lab ends
+MOST_LOG_BYTES = 64 << 20   # of one file; of a longer one, the end is sent
+LOGS = "logs"
+SOCKETS = {"lab": serving.SOCKET, "control": serving.CONTROL}
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+@dataclasses.dataclass(frozen=True)
+class _Start:
+    """What the other side sends first.
+
+    name, places: of this place, and how many there are, or 0 if the lab file describes them; lab: the text of the lab file; peers: NAME=HOST:PORT of the places that listen; key: of the trunks;
+    settings: of the guests (GuestSettings); line: bytes of the longest line to send
+    """
+
+    name: str
+    places: int
+    lab: str
+    peers: list
+    key: bytes
+    settings: dict
+    bare: bool
+    managed: bool
+    restart: bool
+    line: int
+    command: str
+
+    @classmethod
+    def parse(cls, message):
+        fields = message.get("start")
+        if not isinstance(fields, dict):
+            raise Violation("no lab has arrived")
+        peers, settings = fields.get("peers"), fields.get("settings")
+        if not isinstance(peers, list) or not all(isinstance(peer, str) for peer in peers):
+            raise Violation("the field peers is not a list of texts")
+        known = {field.name for field in dataclasses.fields(GuestSettings)}
+        if not isinstance(settings, dict) or not set(settings) <= known:
+            raise Violation("the field settings has unknown names")
+        return cls(channel.text_of(fields, "name", 64), channel.number_of(fields, "places", 0, 1 << 16), channel.text_of(fields, "lab", LONGEST_LAB), peers,
+                   channel.bytes_of(fields, "key", 1024), settings, fields.get("bare") is True,
+                   fields.get("managed") is True, fields.get("restart") is not False,
+                   channel.number_of(fields, "line", 200, channel.LONGEST_LINE), channel.text_of(fields, "command", 16))
+
+
+class Connection:
+    """Standard input and output. Messages arrive on a thread; when the other side requests the end or is gone, the main thread gets SIGTERM."""
+
+    def __init__(self, output, rank):
+        self._rank = rank       # the messages that have another "to" are for other places
+        self._output = output
+        self.writer = channel.Writer(output, starters.SRUN_LINE if rank is not None else channel.LONGEST_LINE)
+        self.streams = Streams(self.send, self._accept)
+        self.directory = None   # in which the lab's sockets are
+        self.fetch = lambda message: None
+        self.starts, self.boots = queue.SimpleQueue(), threading.Event()
+        self.ending = None      # why the lab ends: "down", or the reason in words
+        self._last = time.monotonic()
+
+    def begin(self):
+        threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=self._keep_alive, daemon=True).start()
+
+    def send(self, message):
+        self.writer.send(message)
+
+    def try_to_send(self, message):
+        with contextlib.suppress(Closed):
+            self.send(message)
+
+    def _read(self):
+        decoder = channel.Decoder()
+        try:
+            while line := sys.stdin.buffer.readline(channel.LONGEST_LINE + 16):
+                self._last = time.monotonic()
+                message = decoder.decode(line)
+                if message is not None:
+                    self._take(message)
+            reason = "its connection was closed"
+        except Violation as error:
+            reason = f"it received {error}"
+        except OSError as error:
+            reason = in_one_line(error)
+        self._end(reason)
+
+    def _take(self, message):
+        if self._rank is not None and message.get("to") != self._rank:
+            return
+        if self.streams.take(message):
+            return
+        if "start" in message or "reserve" in message:
+            self.starts.put(message)
+        elif "boot" in message:
+            self.boots.set()
+        elif "fetch" in message:
+            threading.Thread(target=self.fetch, args=(message,), daemon=True).start()
+        elif "down" in message:
+            self._end("down")
+        elif "alive" not in message:
+            raise Violation("an unknown message")
+
+    def _end(self, reason):
+        if self.ending is None:
+            self.ending = reason
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def _keep_alive(self):
+        while self.ending is None:
+            time.sleep(ALIVE_INTERVAL)
+            if time.monotonic() - self._last > SILENCE:
+                self._end(f"nothing has arrived for {SILENCE} s")
+            self.try_to_send({"alive": True})
+
+    def _accept(self, stream, name):
+        """Connects a stream to a socket of the lab."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            try:
+                connection.connect(str(self.directory / SOCKETS[name]))
+            except (OSError, KeyError, TypeError):
+                stream.close()
+                return
+            channel.join(stream, connection)
+
+
+class PlaceServer(serving.Server):
+    """Serves the requests that the other side passes on. Events are sent to it at once."""
+
+    def __init__(self, lab, path, connection, command):
+        super().__init__(lab, path, logs_wanted=True)
+        self._connection = connection
+        self._command = command
+
+    def note(self, text):
+        super().note(text)
+        with self.checking:
+            self.messages = []
+        self._connection.try_to_send({"note": text})
+
+    def remedy(self, guest):
+        return super().remedy(guest) if self._command == "up" else ""
+
+
+def own_address():
+    """Returns the address by which the starting host has reached this one, if ssh or Slurm has recorded it."""
+    words = os.environ.get("SSH_CONNECTION", "").split()
+    candidates = [words[2]] if len(words) == 4 else []
+    if launcher := os.environ.get("SLURM_LAUNCH_NODE_IPADDR"):
+        with contextlib.suppress(OSError, ValueError):
+            family = socket.AF_INET6 if ipaddress.ip_address(launcher).version == 6 else socket.AF_INET
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((launcher, 9))    # sends nothing, but selects the route
+                candidates.append(probe.getsockname()[0])
+    return candidates[0] if candidates else None
+
+
+def free_ports(address, count):
+    """Returns the first of `count` TCP ports in a row that are free. They are below the ports that Linux gives to clients."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    choices = random.SystemRandom()
+    for _ in range(PORT_ATTEMPTS):
+        first = choices.randrange(FIRST_PORT, LAST_PORT - count)
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    stack.enter_context(socket.socket(family, socket.SOCK_STREAM)).bind((address, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise LabError(f"cannot listen at {address}: {error.strerror}") from None
+                continue
+            return first
+    raise LabError(f"there are no {count} free ports in a row")
+
+
+def _key_file(key):
+    """Returns a descriptor of a file in memory with the key of the trunks. It is on no disk, and only its owner may read it."""
+    descriptor = os.memfd_create("weft-trunk-key")
+    os.fchmod(descriptor, 0o600)
+    os.write(descriptor, key)
+    return descriptor
+
+
+class Place:
+    """The lab of a place, in the process that runs it."""
+
+    def __init__(self, args, directory, connection):
+        self._args = args
+        self._directory = directory
+        self._logs = directory / LOGS
+        self._connection = connection
+        self._start = None
+        self._lab = None
+        self._incomplete = []
+
+    def run(self):
+        """Runs the lab until it ends; returns the exit status."""
+        reason = None
+        try:
+            reason = self._run()
+        except KeyboardInterrupt:
+            pass
+        except (LabError, DeadlineExceeded, GuestDied, Violation) as error:
+            reason = str(error)
+        except OSError as error:
+            reason = in_one_line(error)
+        # From here on, a signal ends nothing that is not ending already.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        if reason is None and self._connection.ending != "down":
+            reason = self._connection.ending or f"its session was ended by {signal.Signals(interruption.number).name}"
+        if self._lab:
+            with contextlib.suppress(OSError):
+                self._lab.close()
+        with contextlib.suppress(Closed):
+            self._send_logs()
+            self._connection.send({"failed": reason} if reason else {"ended": True, "incomplete": self._incomplete})
+        # The status is 0 although the place may have failed. After another one, srun would kill the other places before they have sent their logs.
+        self._connection.writer.finish(10)
+        return 0
+
+    def _run(self):
+        """Returns why the lab has ended."""
+        self._start = start = self._await_start()
+        self._connection.writer.limit(start.line)
+        lab_file = self._directory / "lab.toml"
+        lab_file.write_text(start.lab)
+        key = _key_file(start.key)
+        placement = ["--place", start.name, "--trunk-key", f"/proc/self/fd/{key}", *(["--places", str(start.places)] if start.places else [])]
+        for peer in start.peers:
+            placement += ["--peer", peer]
+        settings = GuestSettings(**start.settings)
+        for name in ("initrd", "share", "modules"):
+            if (path := getattr(settings, name)) and not pathlib.Path(path).exists():
+                raise LabError(f"--{name} {path} does not exist on this host")
+        sockets = self._directory / "run"
+        self._lab = lab = Lab(sockets, self._logs, program_in_same_directory(self._args.weftd), lab_file, settings, start.bare,
+                              lambda text: self._connection.try_to_send({"report": text}), restart=start.restart, placement=placement, descriptors=[key],
+                              managed=start.managed)
+        self._connection.fetch = self._fetch
+        lab.up(self._agree)
+        server = PlaceServer(lab, sockets / serving.SOCKET, self._connection, start.command)
+        self._connection.directory = sockets
+        self._connection.send({"up": True})
+        return server.serve()
+
+    def _await_start(self):
+        deadline = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < deadline:
+            interruption.check()        # a signal may wake another thread than the main thread
+            try:
+                message = self._connection.starts.get(timeout=0.5)
+            except queue.Empty:
+                continue
+            if "start" in message:
+                return _Start.parse(message)
+            count, address = channel.number_of(message, "reserve", 1, MOST_PORTS), hosts_file.numeric(channel.text_of(message, "address", 64))
+            if not address:
+                raise Violation("an address that is not numeric")
+            self._connection.send({"port": free_ports(address, count)})
+        raise LabError(f"no lab has arrived within {START_TIMEOUT} s")
+
+    def _agree(self, hosts):
+        """Guests boot after weftd serves all places."""
+        self._connection.directory = self._directory / "run"     # commands for weftd work from now on
+        self._connection.send({"serves": hosts})
+        while not self._connection.boots.wait(0.5):
+            interruption.check()
+
+    def _fetch(self, message):
+        name, size = str(message["fetch"]), 0
+        with contextlib.suppress(OSError, Closed, Violation):
+            if hosts_file.FILE.fullmatch(name):
+                size = self._send_file(self._logs / name, channel.number_of(message, "offset", 0, 1 << 53))
+                if message.get("remove") is True:
+                    (self._logs / name).unlink()
+        self._connection.try_to_send({"fetched": name, "size": size})
+
+    def _send_file(self, path, offset=0):
+        """Sends a file from an offset on; returns its size."""
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if offset > size:
+                offset = 0      # the file has become shorter
+            file.seek(offset)
+            while offset < size and (piece := file.read(min(channel.PIECE, size - offset))):
+                self._connection.send({"file": path.name, "offset": offset, "bytes": channel.to_text(piece)})
+                offset += len(piece)
+        return offset
+
+    def _send_logs(self):
+        if not self._lab:
+            return
+        self._incomplete = [text for _, text in incomplete_logs(list(self._lab.guests.values()))]
+        files = [path for path in sorted(self._logs.iterdir()) if path.is_file() and not path.is_symlink()] if self._logs.is_dir() else []
+        for path in files[:MOST_LOGS]:
+            if path.stat().st_size > MOST_LOG_BYTES:
+                self._incomplete.append(f"{path.name} of the place {self._start.name} is longer than {MOST_LOG_BYTES >> 20} MiB and was not copied")
+                continue
+            with contextlib.suppress(OSError):
+                if not self._send_file(path):
+                    self._connection.send({"file": path.name, "offset": 0, "bytes": ""})
+
+
+# -- the parent process -------------------------------------------------------------------------
+
+def _prctl(option, value):
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _wait_for_orphans():
+    """The programs of a lab whose process was killed get a signal from the kernel. They are children of this process now."""
+    deadline = time.monotonic() + ORPHAN_TIMEOUT
+    children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:
+            return
+        if time.monotonic() > deadline:
+            with contextlib.suppress(OSError):
+                for number in children.read_text().split():
+                    os.kill(int(number), signal.SIGKILL)
+            if time.monotonic() > deadline + ORPHAN_TIMEOUT:
+                return
+        time.sleep(0.05)
+
+
+def _directory():
+    """Returns a new directory, of which only the user has access. The path is short, because it is that of sockets."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if not base or len(base) > 60 or not os.access(base, os.W_OK):
+        base = None
+    return pathlib.Path(tempfile.mkdtemp(prefix="weft-place-", dir=base))
+
+
+def place(args):
+    rank = None
+    if args.slurm:
+        try:
+            rank = int(os.environ["SLURM_PROCID"])
+        except (KeyError, ValueError):
+            raise LabError("SLURM_PROCID is not set", "`weft lab up --slurm` starts this command by srun") from None
+    # What other code prints must not get among the messages.
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    directory = _directory()
+    parent = os.getpid()
+    child = 0
+    try:
+        child = os.fork()
+        if child == 0:
+            _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:
+                os._exit(1)
+            os._exit(_run(args, directory, output, rank))
+        return _guard(child, output)
+    finally:
+        if child:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _run(args, directory, output, rank):
+    try:
+        connection = Connection(output, rank)
+        connection.send({"hello": PROTOCOL, "version": args.version or "", "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(), "address": own_address(),
+                         "logs": str(directory / LOGS)})
+        connection.begin()
+        try:
+            return Place(args, directory, connection).run()
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)    # the parent may have been killed
+    except BaseException as error:
+        print(f"weft lab place: {in_one_line(error)}", file=sys.stderr, flush=True)
+        return 1
+
+
+def _guard(child, output):
+    """Waits for the lab's process; returns the exit status."""
+    def pass_on(number, _):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, pass_on)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status < 0:
+        with contextlib.suppress(OSError):
+            # The lab's process may have written a part of a line.
+            output.write(b"\n" + channel.encode({"failed": f"its session {exit_in_words(status)}"}))
+            output.flush()
+    _wait_for_orphans()
+    return status if status >= 0 else 1

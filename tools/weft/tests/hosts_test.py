@@ -1,0 +1,541 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests labs over several hosts, which are directories of this one (stand_in_place.py). There are no guests."""
+import base64
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import unittest.mock
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
+
+import channel  # noqa: E402
+import hosts_file  # noqa: E402
+import places  # noqa: E402
+import starters  # noqa: E402
+from daemon import TIME_LIMIT, await_that  # noqa: E402
+from lab.errors import LabError  # noqa: E402
+from stand_in_place import VERSION  # noqa: E402
+
+SESSION = HERE.parent / "session/weft-session"
+STAND_IN = HERE / "stand_in_place.py"
+
+
+class HostsFile(unittest.TestCase):
+    def test_lines_have_a_place_a_host_and_an_address(self):
+        text = "# two hosts\nb=user@second 192.0.2.2:7000  # its rack\n\nfirst\nthird fd00::3\nc=fourth [fd00::4]:9\n"
+        self.assertEqual(hosts_file.parse(text, "hosts"), [hosts_file.Line("b", "user@second", "192.0.2.2", 7000), hosts_file.Line(None, "first", None, None),
+                                                          hosts_file.Line(None, "third", "fd00::3", None), hosts_file.Line("c", "fourth", "fd00::4", 9)])
+
+    def test_invalid_lines_are_refused(self):
+        for text, said in (("a b c\n", "hosts:1: too many words"), ("\n-oProxyCommand=x\n", "hosts:2: "), ("-v\n", "'-v' is not a host"), ("a;b\n", "'a;b' is not a host"),
+                           ("=a\n", "'' is not a name"), ("a/b=c\n", "'a/b' is not a name"), ("a name.example\n", "is not a numeric address"), ("a 0.0.0.0\n", "is not a numeric address"),
+                           ("a 224.0.0.1\n", "is not a numeric address"), ("a fe80::1%eth0\n", "is not a numeric address"), ("a 1.2.3.4:0\n", "is not a numeric address"),
+                           ("a 1.2.3.4:65536\n", "is not a numeric address"), ("# none\n", "has no host"), ("a=x\na=y\n", "two hosts have the place a")):
+            with self.subTest(text), self.assertRaises(LabError) as caught:
+                hosts_file.parse(text, "hosts")
+            self.assertIn(said, str(caught.exception))
+
+    def test_places_are_taken_in_order_unless_they_are_named(self):
+        lines = hosts_file.parse("b=x\ny\nz\nspare\n", "hosts")
+        self.assertEqual({name: line.host for name, line in hosts_file.assign(lines, ["a", "b", "c"], "hosts").items()}, {"a": "y", "b": "x", "c": "z"})
+        for text, said in (("x\n", "hosts has no host for the place b"), ("d=x\ny\n", "the lab has no place d: it has a, b")):
+            with self.assertRaisesRegex(LabError, said):
+                hosts_file.assign(hosts_file.parse(text, "hosts"), ["a", "b"], "hosts")
+
+
+class Messages(unittest.TestCase):
+    def test_long_messages_are_split_into_short_lines(self):
+        decoder = channel.Decoder()
+        for text in ("", "short", '"\\' * 5000, "é\n" * 3000):
+            lines = channel.encode({"report": text}, 200).splitlines(keepends=True)
+            self.assertLessEqual(max(map(len, lines)), 200)
+            found = [message for line in lines if (message := decoder.decode(line)) is not None]
+            self.assertEqual(found, [{"report": text}])
+
+    def test_invalid_messages_are_violations(self):
+        for lines in ((b"text\n",), (b"[1]\n",), (b"[" * 60000 + b"\n",), (b"\xff\n",), (b'{"part": 1, "more": false}\n',), (b'{"part": "x"}\n',),
+                      (b'{"part": "{", "more": true}\n', b'{"alive": true}\n'), (b'{"part": "{", "more": false}\n',)):
+            decoder = channel.Decoder()
+            with self.subTest(lines[0][:20]), self.assertRaises(channel.Violation):
+                for line in lines:
+                    decoder.decode(line)
+        decoder = channel.Decoder()
+        part = json.dumps({"part": "x" * 60000, "more": True}).encode()
+        with self.assertRaisesRegex(channel.Violation, "a message of more than"):
+            for _ in range(channel.LONGEST_MESSAGE // 60000 + 2):
+                decoder.decode(part)
+
+    def test_fields_are_checked(self):
+        for call in (lambda: channel.text_of({}, "a", 9), lambda: channel.text_of({"a": 1}, "a", 9), lambda: channel.text_of({"a": "x" * 10}, "a", 9),
+                     lambda: channel.number_of({"a": True}, "a", 0, 9), lambda: channel.number_of({"a": 10}, "a", 0, 9), lambda: channel.number_of({"a": -1}, "a", 0, 9),
+                     lambda: channel.number_of({"a": 1.5}, "a", 0, 9), lambda: channel.bytes_of({"a": "?"}, "a", 9), lambda: channel.bytes_of({"a": "A" * 16}, "a", 9)):
+            self.assertRaises(channel.Violation, call)
+
+
+class StreamsTest(unittest.TestCase):
+    def pair(self):
+        """Two ends whose messages reach the other one at once."""
+        accepted = []
+        ends = []
+        ends.append(channel.Streams(lambda message: ends[1].take(message)))
+        ends.append(channel.Streams(lambda message: ends[0].take(message), lambda stream, name: accepted.append((stream, name))))
+        return ends, accepted
+
+    def test_sender_waits_until_the_receiver_has_consumed_a_window(self):
+        (near, _), accepted = self.pair()
+        stream = near.open("lab")
+        far, name = await_that("the other end", lambda: accepted and accepted[0])
+        self.assertEqual(name, "lab")
+        data = os.urandom(3 * channel.WINDOW)
+        sender = threading.Thread(target=lambda: (stream.send(data), stream.end()), daemon=True)
+        sender.start()
+        sender.join(0.3)
+        self.assertTrue(sender.is_alive())
+        self.assertLessEqual(len(far._unread), channel.WINDOW)
+        received = b""
+        while piece := far.receive():
+            received += piece
+        self.assertEqual(received, data)
+        sender.join(TIME_LIMIT)
+
+    def test_violations_of_a_stream_are_detected(self):
+        (near, far), accepted = self.pair()
+        stream = near.open("lab")
+        await_that("the other end", lambda: accepted)
+        piece = channel.to_text(bytes(channel.PIECE))
+        with self.assertRaisesRegex(channel.Violation, "beyond the window"):
+            for _ in range(channel.WINDOW // channel.PIECE + 2):
+                far.take({"data": stream.number, "bytes": piece})
+        for message in ({"data": stream.number, "bytes": channel.to_text(bytes(channel.PIECE + 1))}, {"taken": stream.number, "count": 1}, {"end": "x"}, {"open": 1, "socket": 2},
+                        {"data": 0, "bytes": ""}):
+            with self.subTest(message), self.assertRaises(channel.Violation):
+                near.take(message)
+        with self.assertRaisesRegex(channel.Violation, "must not open"):
+            near.take({"open": 7, "socket": "lab"})
+        with self.assertRaisesRegex(channel.Violation, "too many streams"):
+            for number in range(2, channel.MOST_STREAMS + 3):
+                far.take({"open": number, "socket": "lab"})
+
+    def test_broken_connection_closes_all_streams(self):
+        (near, _), accepted = self.pair()
+        stream = near.open("lab")
+        await_that("the other end", lambda: accepted)
+        near.break_all()
+        self.assertEqual(stream.receive(), b"")
+        self.assertRaises(channel.Closed, stream.send, b"x")
+        self.assertRaises(channel.Closed, near.open, "lab")
+
+
+class Untrusted(unittest.TestCase):
+    """What a place sends is checked, because others may control its host."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-places-")))
+        self.reports = []
+        plan = places.PlannedPlace("a", None, None, 1, frozenset(["node1"]), True)
+        self.place = places.Place(0, plan, "host", None, threading.Condition(threading.RLock()), self.reports.append, self.reports.append, self.folder / "logs")
+        self.place.send = lambda message: None
+
+    def receive(self, *messages):
+        for message in messages:
+            self.place.receive(json.dumps(message).encode() + b"\n")
+
+    HELLO = {"hello": 1, "version": "1", "node": "n", "address": None, "logs": "/x"}
+    SERVES = {"serves": ["node1"]}
+
+    def test_text_before_the_first_message_is_skipped(self):
+        self.place.receive(b"Welcome\n")
+        self.receive(self.HELLO)
+        self.assertEqual(self.place.hello["node"], "n")
+        self.assertIsNone(self.place.failure)
+
+    def test_invalid_messages_fail_the_place(self):
+        for messages in ([{"x": 1}], [self.HELLO], [{"port": 0}], [{"port": 65536}], [{"serves": ["node2"]}], [{"serves": ["node1", "node1"]}], [{"serves": 1}],
+                         [self.SERVES, self.SERVES], [{"report": 7}], [{"report": "x" * 70000}], [{"file": "../x", "offset": 0, "bytes": ""}], [{"file": "/x", "offset": 0, "bytes": ""}],
+                         [{"file": ".x", "offset": 0, "bytes": ""}], [{"file": "x", "offset": 1, "bytes": ""}], [{"file": "x", "offset": 0, "bytes": "?"}],
+                         [{"fetched": "x", "size": 1}], [{"ended": True, "incomplete": []}], [{"open": 1, "socket": "lab"}], [{"data": -1, "bytes": ""}]):
+            with self.subTest(str(messages)[:80]):
+                self.setUp()
+                self.receive(self.HELLO, *messages)
+                self.assertIn("it sent ", self.place.failure)
+                self.assertFalse(any(self.folder.glob("**/x")))
+
+    def test_endless_text_before_the_first_message_fails_the_place(self):
+        for _ in range(places.MOST_BANNER + 1):
+            self.place.receive(b"Welcome\n")
+        self.assertIn("too much text", self.place.failure)
+
+    def test_control_characters_do_not_reach_the_terminal(self):
+        self.receive(self.HELLO, {"report": "\x1b[2J"}, {"note": "\x1b[2J"}, {"failed": "\x1b[2J"})
+        self.assertNotIn("\x1b", f"{self.reports}{self.place.failure}")
+
+    def test_logs_are_bounded_and_do_not_follow_links(self):
+        (self.folder / "logs").mkdir()
+        (self.folder / "victim").write_text("kept")
+        (self.folder / "logs/node1.log").symlink_to(self.folder / "victim")
+        self.receive(self.HELLO, self.SERVES, {"file": "node1.log", "offset": 0, "bytes": base64.b64encode(b"evil").decode()})
+        self.assertIn("could not be written", self.place.failure)
+        self.assertEqual((self.folder / "victim").read_text(), "kept")
+        self.setUp()
+        with unittest.mock.patch.object(places, "MOST_COPIED", 5):
+            self.receive(self.HELLO, {"file": "x", "offset": 0, "bytes": base64.b64encode(b"12345").decode()})
+            self.assertIsNone(self.place.failure)
+            self.receive({"file": "x", "offset": 5, "bytes": base64.b64encode(b"6").decode()})
+        self.assertIn("more logs than are accepted", self.place.failure)
+
+    def test_plan_that_is_not_understood_is_reported(self):
+        for text in ("", "[]", '{"places": [{}]}', '{"places": [{"name": "a", "address": null, "trunks": [{"role": 1}]}]}'):
+            with self.assertRaisesRegex(LabError, "is not understood"):
+                places.read_plan(text)
+
+
+def processes_with(text):
+    """Returns the command lines of the processes that contain a text, except this one's."""
+    found = {}
+    for path in pathlib.Path("/proc").iterdir():
+        if path.name.isdecimal() and int(path.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                line = b"\0" + (path / "cmdline").read_bytes() + b"\0" + (path / "environ").read_bytes()
+                if text.encode() in line:
+                    found[int(path.name)] = line
+    return found
+
+
+class Hosts(unittest.TestCase):
+    """Two hosts with one place each: first has node1 and node2, second has node3."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-places-")))
+        self.directory = self.folder / "lab"
+        self.directory.mkdir(mode=0o700)
+        self.hosts = self.folder / "hosts"
+        (self.folder / "tmp").mkdir()
+        for host in ("first", "second", "task0", "task1"):
+            (self.hosts / host).mkdir(parents=True)
+        for program in ("weft", "weftd"):
+            path = self.hosts / program
+            path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -B "{STAND_IN}" {program} "$@"\n')
+            path.chmod(0o755)
+        (self.folder / "hosts.txt").write_text("first 127.0.0.1\nb=second 127.0.0.1\n")
+        self.environment = {**os.environ, "WEFT_HOSTS": str(self.hosts), "TMPDIR": str(self.folder / "tmp")}
+        self.addCleanup(self.end_all)
+
+    def end_all(self):
+        """A test that has failed leaves nothing behind."""
+        for number in processes_with(str(self.folder)):
+            with contextlib.suppress(OSError):
+                os.kill(number, signal.SIGKILL)
+
+    def words(self, command, *options, slurm=False):
+        start = ["slurm:=true", "nodes:=2", f"srun={sys.executable} -B {STAND_IN} srun"] if slurm else [f"hosts={self.folder / 'hosts.txt'}", f"ssh={sys.executable} -B {STAND_IN} ssh"]
+        return [sys.executable, "-B", str(SESSION), str(self.directory), command, f"weftd={self.hosts / 'weftd'}", f"version={VERSION}", "bare:=true", *start,
+                f"remote_weft={self.hosts / 'weft'}", *options]
+
+    def call(self, *words, **more):
+        more = {"text": True, **({} if "input" in more else {"stdin": subprocess.DEVNULL}), **more}
+        return subprocess.run(words, capture_output=True, check=False, env=self.environment, timeout=2 * TIME_LIMIT, **more)
+
+    def session(self, *words, **more):
+        return self.call(sys.executable, "-B", str(SESSION), str(self.directory), *words, **more)
+
+    def up(self, *options, slurm=False):
+        done = self.call(*self.words("up", *options, slurm=slurm))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def start(self, words):
+        started = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment)
+        self.addCleanup(lambda: (started.kill(), started.communicate()))
+        return started
+
+    def control(self, place, **request):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.directory / place / "control.sock"))
+            client.sendall(json.dumps(request).encode() + b"\n")
+            return json.loads(client.makefile("rb").readline())["result"]
+
+    def remote(self, host, name="place"):
+        """The process IDs of a command on a host, such as "place" for its session; the parent first."""
+        marks = (f"WEFT_HOST={self.hosts / host}\0", f"\0{name}\0")
+        return sorted(number for number, line in processes_with(marks[0]).items() if marks[1].encode() in line)
+
+    def assert_nothing_is_left(self):
+        await_that("the end of all processes", lambda: not processes_with(str(self.folder)) or time.sleep(0.2))
+        for host in self.hosts.iterdir():
+            if (host / "run").is_dir():
+                self.assertEqual([path.name for path in (host / "run").iterdir()], [], host.name)
+        self.assertEqual(list((self.folder / "tmp").iterdir()), [])
+        self.assertEqual([path.name for path in self.directory.rglob("*") if path.is_socket()], [])
+
+    def test_lab_over_two_hosts_is_one_lab(self):
+        (self.hosts / "second/banner").write_text("Welcome to this host.\n\n")
+        done = self.up()
+        self.assertIn("b: ", done.stderr)
+        with self.subTest("captures"):
+            self.check_captures()
+        with self.subTest("key"):
+            self.check_key()
+        for host, place in (("node1", "first"), ("node3", "second")):
+            shell = self.session("shell", f"host={host}", "--", "echo $GUEST at $WEFT_HOST; cat; exit 7", input="typed")
+            self.assertEqual((shell.returncode, shell.stdout), (7, f"{host} at {self.hosts / place}\ntyped"), shell.stderr)
+        large = os.urandom(1 << 20)
+        copy = self.session("shell", "host=node3", "--", "cat", input=large, text=False)
+        self.assertEqual((copy.returncode, copy.stdout == large), (0, True), copy.stderr)
+        self.assertIn("there is no host node9: there is node1, node2, node3", self.session("shell", "host=node9", "--", "true").stderr)
+        console = self.session("console", "host=node3")
+        self.assertEqual((console.returncode, console.stdout), (0, "node3 boots\n"), console.stderr)
+        self.assertEqual(self.session("check").returncode, 0)
+        (self.hosts / "second/report").write_text("BUG: here")
+        check = self.session("check")
+        self.assertEqual((check.returncode, check.stderr), (125, "the kernel of node3 reported:\nBUG: here\n"))
+        restart = self.session("restart", "--", "node1", "node3")
+        self.assertEqual(restart.returncode, 0, restart.stderr)
+        self.assertIn("node3: has ended", restart.stderr)
+        for words in (("settle", "--"), ("upgrade", f"weftd={self.hosts / 'weftd'}")):
+            self.assertIn("not possible in a lab over several hosts", self.session(*words).stderr)
+        self.assertEqual([host["name"] for host in self.control("b", command="fabric.show")["hosts"]], ["node3"])
+        down = self.session("down")
+        self.assertEqual((down.returncode, down.stderr), (0, ""))
+        self.assert_nothing_is_left()
+        # weftd was started with the place, all addresses and a key.
+        (words,) = map(json.loads, (self.hosts / "second/weftd.json").read_text().splitlines())
+        self.assertEqual(words[words.index("--place") + 1], "b")
+        self.assertEqual([words[number + 1].rpartition(":")[0] for number, word in enumerate(words) if word == "--peer"], ["a=127.0.0.1"])
+
+    def check_captures(self):
+        """Captures are copied to the launching host."""
+        path = self.folder / "b.pcapng"
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(self.directory / "b/control.sock"))
+            answers = client.makefile("rb")
+            for request in ({"command": "capture.start", "file": str(path), "link": "all"}, {"command": "capture.stop"}):
+                client.sendall(json.dumps(request).encode() + b"\n")
+                self.assertTrue(json.loads(answers.readline())["ok"])
+            self.assertEqual(path.read_text(), "captured at b")
+            client.sendall(json.dumps({"command": "capture.start", "file": str(path), "link": "all", "at_once": True}).encode() + b"\n")
+            self.assertIn("cannot be written to standard output", json.loads(answers.readline())["error"])
+        path.unlink()
+        self.control("b", command="capture.start", file=str(path), link="all")      # and disconnects
+        await_that("the capture of a client that has disconnected", path.exists)
+
+    def check_key(self):
+        """The key of the trunks is in no command line, environment or file, and both hosts have the same one."""
+        found = [self.control(place, command="key") for place in "ab"]
+        self.assertEqual([(each["path"].partition(" ")[0], each["mode"]) for each in found], [("/memfd:weft-trunk-key", 0o600)] * 2)
+        self.assertEqual(found[0]["key"], found[1]["key"])
+        key = bytes.fromhex(found[0]["key"])
+        self.assertEqual(len(key), places.KEY_BYTES)
+        # Any notation, and also a part.
+        for text in (key[:8], key.hex()[:16].encode(), base64.b64encode(key)[:16]):
+            for number, line in processes_with(str(self.folder)).items():
+                self.assertNotIn(text, line, number)
+            for path in self.folder.rglob("*"):
+                if path.is_file():
+                    self.assertNotIn(text, path.read_bytes(), path)
+
+    def test_logs_are_gathered_when_the_lab_ends(self):
+        logs = self.folder / "logs"
+        for host in ("first", "second"):
+            (self.hosts / host / "incomplete").write_text("")
+        self.up(f"logs={logs}")
+        (self.hosts / "second/incomplete").write_text("No space left on device")
+        down = self.session("down")
+        self.assertEqual((down.returncode, down.stderr), (1, f"{logs}/node3.log does not contain the whole console of node3: No space left on device\n"))
+        self.assertEqual({str(path.relative_to(logs)): path.read_text() for path in logs.rglob("*") if path.is_file()},
+                         {"node1.log": "node1 boots\n", "node2.log": "node2 boots\n", "node3.log": "node3 boots\n", "a/weftd.log": "weftd: begins\n", "b/weftd.log": "weftd: begins\n"})
+
+    def assert_ended(self, said):
+        """The lab has ended with this reason."""
+        await_that("the end of the lab", lambda: not (self.directory / "lab.sock").exists())
+        done = self.session("shell", "host=node1", "--", "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(said, done.stderr)
+        self.assert_nothing_is_left()
+
+    def test_killed_session_ends_the_lab(self):
+        self.up()
+        os.kill(self.remote("second")[-1], signal.SIGKILL)
+        self.assert_ended(f"no lab is up in {self.directory}, since second (place b): its session was killed by SIGKILL")
+
+    def test_killed_ssh_ends_the_lab(self):
+        self.up()
+        ssh = [number for number, line in processes_with(str(self.hosts)).items() if b"\0ssh\0second\0" in line]
+        os.kill(ssh[0], signal.SIGKILL)
+        self.assert_ended("since second (place b): ")
+
+    def test_killed_launcher_ends_the_lab(self):
+        self.up()
+        (launcher,) = [number for number, line in processes_with(str(self.directory)).items() if b"\0up\0" in line]
+        os.kill(launcher, signal.SIGKILL)
+        await_that("the end of all places", lambda: not self.remote("first") and not self.remote("second"))
+        self.assertEqual(self.session("down").returncode, 0)
+        self.assertEqual([path for host in ("first", "second") for path in (self.hosts / host / "run").iterdir()], [])
+
+    def test_host_that_cannot_be_reached_is_reported(self):
+        (self.hosts / "second/refuse").write_text("ssh: connect to host second port 22: No route to host")
+        done = self.call(*self.words("up"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("weft lab: second (place b): ", done.stderr)
+        self.assertIn("No route to host", done.stderr)
+        self.assert_nothing_is_left()
+
+    def test_host_without_weft_is_reported(self):
+        done = self.call(*[f"remote_weft={self.folder / 'none'}" if word.startswith("remote_weft") else word for word in self.words("up")])
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"weft lab: (first|second) \(place [ab]\): ")
+        self.assertIn("--remote-weft sets the path of weft there", done.stderr)
+
+    def test_other_version_is_refused(self):
+        (self.hosts / "second/version").write_text("0.9")
+        done = self.call(*self.words("up"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"weft lab: second (place b): its weft has version 0.9, and this one {VERSION}: install the same version on all hosts", done.stderr)
+        self.assert_nothing_is_left()
+
+    def test_guest_that_does_not_boot_is_reported_with_its_host(self):
+        (self.hosts / "second/fail").write_text("it broke")
+        done = self.call(*self.words("up"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("second (place b): node3: it broke", done.stderr)
+        self.assertIn(f"(its console: {self.directory}/node3.log)", done.stderr)
+        self.assertEqual((self.directory / "node3.log").read_text(), "node3 boots\n")
+        self.assert_nothing_is_left()
+
+    def test_interrupted_start_leaves_nothing_behind(self):
+        (self.hosts / "second/slow").touch()
+        starting = self.start(self.words("up"))
+        await_that("the guest of the second host", lambda: self.remote("second", "sleep"))
+        starting.send_signal(signal.SIGINT)
+        said = starting.communicate(timeout=TIME_LIMIT)[1]
+        self.assertEqual(starting.returncode, 130, said)
+        self.assert_nothing_is_left()
+
+    def test_second_lab_of_the_same_hosts_is_independent(self):
+        self.up()
+        again = self.call(*self.words("up"))
+        self.assertEqual(again.returncode, 1)
+        self.assertIn(f"a lab is up in {self.directory} already", again.stderr)
+        first, self.directory = self.directory, self.folder / "other"
+        self.up()
+        self.assertEqual(self.session("shell", "host=node3", "--", "echo here").stdout, "here\n")
+        ports = [word.rpartition(":")[2] for line in (self.hosts / "first/weftd.json").read_text().splitlines() for word in json.loads(line) if word.startswith("a=")]
+        self.assertEqual((len(ports), len(set(ports))), (2, 2))
+        self.assertEqual(self.session("down").returncode, 0)
+        self.directory = first
+        self.assertEqual(self.session("shell", "host=node3", "--", "echo here").stdout, "here\n")
+        self.assertEqual(self.session("down").returncode, 0)
+        self.assert_nothing_is_left()
+
+    def test_unusable_address_is_reported(self):
+        (self.folder / "hosts.txt").write_text("first\nsecond 127.0.0.1\n")
+        self.assertIn("first (place a): its address is not known", self.call(*self.words("up")).stderr)
+        (self.folder / "hosts.txt").write_text("first 127.0.0.1\nsecond 192.0.2.1\n")
+        self.assertIn("first (place a): the other hosts cannot reach its address 127.0.0.1: write one after", self.call(*self.words("up")).stderr)
+        (self.folder / "hosts.txt").write_text("first 192.0.2.1\nsecond 192.0.2.2\n")
+        self.assertIn("cannot listen at 192.0.2.", self.call(*self.words("up")).stderr)
+        self.assert_nothing_is_left()
+
+    def run_command(self, *words, slurm=False, **more):
+        options, command = words[:words.index("--")], words[words.index("--"):]
+        return self.call(*self.words("run", *options, "quiet:=true", slurm=slurm), *command, **more)
+
+    def test_run_has_the_output_and_the_status_of_the_command(self):
+        done = self.run_command("on+=node3", "--", "echo $GUEST; cat; echo bad >&2; exit 5", input="typed")
+        self.assertEqual((done.returncode, done.stdout), (5, "node3\ntyped"), done.stderr)
+        self.assertIn("bad\n", done.stderr)
+        self.assert_nothing_is_left_of_run(done.stderr)
+        done = self.run_command("--", "echo $GUEST")
+        self.assertEqual((done.returncode, sorted(done.stdout.splitlines()), done.stderr), (0, [f"{name}: {name}" for name in ("node1", "node2", "node3")], ""))
+        script = self.folder / "script"
+        script.write_text("#@ node1\nexit 0\n#@ node3\nexit 4\n")
+        self.assertEqual(self.call(*self.words("run", f"script={script}", "quiet:=true")).returncode, 4)
+
+    def assert_nothing_is_left_of_run(self, said):
+        for line in said.splitlines():
+            if line.startswith("weft run: logs are kept in "):
+                kept = pathlib.Path(line.rpartition(" in ")[2])
+                self.assertEqual((kept / "node3.log").read_text(), "node3 boots\n")
+                self.assertEqual((kept / "b/weftd.log").read_text(), "weftd: begins\n")
+                subprocess.run(["rm", "-rf", kept], check=True)
+        self.assert_nothing_is_left()
+
+    def test_run_has_the_documented_statuses(self):
+        self.assertEqual(self.run_command("on+=node9", "--", "true").stderr, "weft: there is no host node9: there is node1, node2, node3\n")
+        self.assertFalse(processes_with(str(self.folder)))
+        done = self.run_command("on+=node3", "timeout:=0.5", "--", "sleep 60")
+        self.assertEqual(done.returncode, 124, done.stderr)
+        self.assert_nothing_is_left_of_run(done.stderr)
+        (self.hosts / "first/report").write_text("BUG: here")
+        done = self.run_command("on+=node3", "--", "true")
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("weft run: the kernel of node1 reported:\nBUG: here", done.stderr)
+        self.assert_nothing_is_left_of_run(done.stderr)
+        # The parent of the command's shell is the session; its guest is another child of it.
+        done = self.run_command("on+=node3", "--", "pkill -KILL -P $PPID -x sleep; sleep 60")
+        self.assertEqual(done.returncode, 126, done.stderr)
+        self.assertIn("weft run: node3 ended", done.stderr)
+        self.assert_nothing_is_left_of_run(done.stderr)
+
+    def test_run_ends_when_a_host_fails(self):
+        """Also if the command runs on another host."""
+        said = "weft: second (place b): its session was killed by SIGKILL"
+        done = self.run_command("on+=node3", "--", "kill -KILL $PPID; sleep 60")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(said, done.stderr)
+        ready = self.folder / "ready"
+        running = self.start([*self.words("run", "on+=node1", "quiet:=true"), "--", f"touch {ready}; sleep 1000"])
+        await_that("the command", ready.exists)
+        os.kill(self.remote("second")[-1], signal.SIGKILL)
+        error = running.communicate(timeout=TIME_LIMIT)[1]
+        self.assertEqual(running.returncode, 1, error)
+        self.assertIn(said, error)
+
+    def test_interrupted_run_passes_the_signal_on(self):
+        ready = self.folder / "ready"
+        running = self.start([*self.words("run", "on+=node3", "quiet:=true"), "--", f"trap 'echo caught; exit 3' TERM; touch {ready}; while :; do sleep 0.1; done"])
+        await_that("the command", ready.exists)
+        running.send_signal(signal.SIGTERM)
+        out, said = running.communicate(timeout=TIME_LIMIT)
+        self.assertEqual((running.returncode, out), (143, "caught\n"), said)
+        self.assert_nothing_is_left_of_run(said)
+
+    # -- Slurm ----------------------------------------------------------------------------------
+
+    def test_lab_is_started_by_srun(self):
+        """Lines of srun are short, and the output of all tasks is in one stream. The number of nodes is that of the allocation."""
+        self.assertEqual([starters.nodes_of(environment) for environment in ({}, {"SLURM_JOB_NUM_NODES": "3"}, {"SLURM_NNODES": "4"}, {"SLURM_NNODES": "x"})], [None, 3, 4, None])
+        words = [word for word in self.words("up", slurm=True) if not word.startswith("nodes")]
+        self.environment = {name: value for name, value in self.environment.items() if not name.startswith("SLURM_")}
+        self.assertIn("the number of hosts is not known", self.call(*words).stderr)
+        self.environment["SLURM_JOB_NUM_NODES"] = "2"
+        done = self.call(*words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.session("shell", "host=node3", "--", "echo $SLURM_PROCID").stdout, "1\n")
+        large = os.urandom(1 << 18)
+        copy = self.session("shell", "host=node1", "--", "cat", input=large, text=False)
+        self.assertEqual((copy.returncode, copy.stdout == large), (0, True), copy.stderr)
+        self.assertEqual(self.session("down").returncode, 0)
+        self.assertEqual((self.directory / "node3.log").read_text(), "node3 boots\n")
+        self.assert_nothing_is_left()
+
+    def test_killed_task_ends_the_lab(self):
+        self.up(slurm=True)
+        os.kill(self.remote("task1")[-1], signal.SIGKILL)
+        self.assert_ended("since n1 (place b): its session was killed by SIGKILL")
+
+
+
+if __name__ == "__main__":
+    unittest.main()
