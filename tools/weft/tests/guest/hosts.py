@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests `weft run` and `weft lab` over several hosts with guests. The hosts are directories of this one, with a stand-in for ssh."""
+import os
+import pathlib
+import subprocess
+
+from lab.testing import test
+
+LAB = """
+name = "two places"
+[[place]]
+name = "a"
+[[place]]
+name = "b"
+[[switch]]
+name = "s1"
+place = "a"
+[[switch]]
+name = "s2"
+place = "b"
+[[host]]
+name = "node1"
+[[host]]
+name = "node2"
+[[link]]
+ends = ["node1", "s1"]
+[[link]]
+ends = ["node2", "s2"]
+[[link]]
+ends = ["s1", "s2"]
+"""
+SSH = """#!/bin/sh
+export XDG_RUNTIME_DIR={folder}/$1 TMPDIR={folder}/$1
+mkdir -p $TMPDIR
+cd $TMPDIR
+exec sh -c "$2"
+"""
+
+
+def _processes(folder):
+    """Returns the processes that a host's stand-in has started."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"XDG_RUNTIME_DIR={folder}/".encode() in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:
+            pass
+    return found
+
+
+@test(kernels=("um-debug",), timeout=180)
+def guests_on_two_hosts_ping_each_other(lab):
+    """Each host runs one guest. The link between their switches is a trunk, and a guest's address is that of its position in the lab file."""
+    folder = lab.socket_path("x").parent    # the paths of sockets are short
+    file, ssh, hosts, directory = lab.directory / "lab.toml", lab.directory / "ssh", lab.directory / "hosts.txt", folder / "lab"
+    file.write_text(LAB)
+    ssh.write_text(SSH.format(folder=folder))
+    ssh.chmod(0o755)
+    hosts.write_text("first 127.0.0.1\nsecond 127.0.0.1\n")
+    program = lab.program("weft")
+    options = ["--lab", file, "--hosts", hosts, "--ssh", ssh, "--remote-weft", program, "--kernel", lab.kernel]
+
+    def weft(*words, at=directory):
+        return subprocess.run([program, "--socket-dir", at, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+
+    def succeeds(*words, **more):
+        done = weft(*words, **more)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    done = weft("run", *options, "--logs", lab.directory / "run", "--on", "node2", "--", "ping -c 1 -W 20 10.1.0.1 | grep -o ' 0% packet loss'; exit 7")
+    assert (done.returncode, done.stdout) == (7, " 0% packet loss\n"), done.stdout + done.stderr
+    assert "10.1.0.2 on ib0" in done.stderr, done.stderr
+    assert not _processes(folder)
+    logs = lab.directory / "logs"
+    succeeds("lab", "up", *options, "--logs", logs)
+    for host, other in (("node1", "10.1.0.2"), ("node2", "10.1.0.1")):
+        assert " 0% packet loss" in succeeds("lab", "shell", host, "ping", "-c", "1", "-W", "20", other)
+    capture = lab.directory / "b.pcapng"
+    succeeds("capture", "node2", "--write", capture, "--seconds", "0.5", at=directory / "b")
+    assert capture.stat().st_size > 0
+    succeeds("lab", "check")
+    succeeds("lab", "down")
+    assert not _processes(folder)
+    assert {"node1.log", "node2.log", "a/weftd.log", "b/weftd.log"} <= {str(path.relative_to(logs)) for path in logs.rglob("*") if path.is_file()}
+    assert not [path for host in ("first", "second") for path in os.listdir(folder / host)]
