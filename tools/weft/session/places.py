@@ -37,7 +37,7 @@ from remote_place import ALIVE_INTERVAL, LONGEST_LAB, MOST_PORTS, PROTOCOL, SILE
 from running import GUEST_DIED, KERNEL_REPORT, REFUSED
 
 KEY_BYTES = 32
-CONNECT_TIMEOUT = 90        # seconds until all places have sent their first message; ssh has its own limit, which is usually longer
+PORTS_TIMEOUT = 90          # seconds until places have found ports for their trunks
 SERVE_TIMEOUT = 90          # seconds until weftd serves all places
 END_TIMEOUT = 60            # seconds that places have to end and to send their logs
 MOST_BANNER = 200           # lines before the first message, such as those that a login script prints
@@ -158,7 +158,8 @@ class Place:
         return LabError(f"{self.label()}: {self.failure or 'its connection was closed'}")
 
     def is_silent(self):
-        return time.monotonic() - self._last > SILENCE and not self.gone
+        """Returns whether nothing arrives any more. Before the first message, the program may wait for its connection or in a queue."""
+        return self.hello is not None and time.monotonic() - self._last > SILENCE and not self.gone
 
     def fail(self, reason):
         with self._changed:
@@ -518,7 +519,7 @@ class PlacedLab:
         self._starter.start(self._receive, self._end)
         for place in self.places:
             threading.Thread(target=self._keep_alive, args=(place,), daemon=True).start()
-        self._await("the hosts to answer", CONNECT_TIMEOUT, lambda place: place.hello)
+        self._await("the hosts to answer", self._starter.connect_timeout, lambda place: place.hello)
         self._check_versions()
         peers = self._find_addresses()
         key = secrets.token_bytes(KEY_BYTES)
@@ -601,7 +602,7 @@ class PlacedLab:
                 raise LabError(f"the place {place.name} has too many trunks")
             if not place.port:
                 place.try_to_send({"reserve": place.plan.listening, "address": place.address})
-        self._await("ports for the trunks", CONNECT_TIMEOUT, lambda place: place.port or place not in listening)
+        self._await("ports for the trunks", PORTS_TIMEOUT, lambda place: place.port or place not in listening)
         return [f"{place.name}={hosts_file.together(place.address, place.port)}" for place in listening]
 
     def _await(self, what, seconds, condition):
@@ -688,7 +689,8 @@ class PlacedLab:
                     place.try_to_send({"down": True})
             deadline = time.monotonic() + END_TIMEOUT
             with self._changed:
-                while not all(place.ended or place.gone or place.is_silent() for place in self.places) and time.monotonic() < deadline:
+                # A place without a first message has no logs. It ends when its input is closed.
+                while not all(place.ended or place.gone or place.hello is None or place.is_silent() for place in self.places) and time.monotonic() < deadline:
                     self._changed.wait(0.5)
         finally:
             self._closed = True

@@ -55,7 +55,7 @@ from running import incomplete_logs
 PROTOCOL = 1
 ALIVE_INTERVAL = 5      # seconds
 SILENCE = 60            # seconds without a message, after which the other side is considered gone
-START_TIMEOUT = 120     # seconds until the lab has to arrive
+START_TIMEOUT = 240     # seconds until the lab has to arrive; other places may need starters.SSH_TIMEOUT
 ORPHAN_TIMEOUT = 20     # seconds that the lab's programs have to exit after its process was killed
 LONGEST_LAB = 2 << 20
 FIRST_PORT, LAST_PORT, MOST_PORTS = 16384, 32768, 4096
@@ -201,10 +201,13 @@ class PlaceServer(serving.Server):
         return super().remedy(guest) if self._command == "up" else ""
 
 
-def own_address():
-    """Returns the address by which the starting host has reached this one, if ssh or Slurm has recorded it."""
-    words = os.environ.get("SSH_CONNECTION", "").split()
-    candidates = [words[2]] if len(words) == 4 else []
+def own_address(rank):
+    """Returns the address by which the starting host has reached this one, if ssh or Slurm has recorded it. rank: of the task of srun, or None."""
+    if rank is None:
+        words = os.environ.get("SSH_CONNECTION", "").split()
+        return words[2] if len(words) == 4 else None
+    # srun exports the user's environment, in which SSH_CONNECTION is that of the login node.
+    candidates = []
     if launcher := os.environ.get("SLURM_LAUNCH_NODE_IPADDR"):
         with contextlib.suppress(OSError, ValueError):
             family = socket.AF_INET6 if ipaddress.ip_address(launcher).version == 6 else socket.AF_INET
@@ -424,7 +427,7 @@ def place(args):
 def _run(args, directory, output, rank):
     try:
         connection = Connection(output, rank)
-        connection.send({"hello": PROTOCOL, "version": args.version or "", "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(), "address": own_address(),
+        connection.send({"hello": PROTOCOL, "version": args.version or "", "node": os.environ.get("SLURMD_NODENAME") or socket.gethostname(), "address": own_address(rank),
                          "logs": str(directory / LOGS)})
         connection.begin()
         try:

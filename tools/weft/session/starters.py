@@ -4,6 +4,7 @@ srun. A starter has
 
     hosts                     a name of each place's host, for messages
     longest                   bytes of the longest line that a place may send
+    connect_timeout           seconds until all places have sent their first message, or None: without a limit
     start(receive, ended)     starts the programs. receive(number, line) is called on other threads for each line of a place, and
                               ended(number, reason) once after the last one
     send(number, message)     raises channel.Closed if the program is gone
@@ -32,6 +33,8 @@ LABEL = re.compile(rb" *([0-9]{1,6}): ?")
 SRUN_LINE = 900
 COMMAND_NOT_FOUND = 127
 KILL_TIMEOUT = 5        # seconds
+# ssh reports a host that does not answer when its TCP connection has failed, by default after 127 s on Linux.
+SSH_TIMEOUT = 180
 
 
 class _Program:
@@ -115,6 +118,7 @@ class Ssh:
     """One ssh for each host."""
 
     longest = channel.LONGEST_LINE
+    connect_timeout = SSH_TIMEOUT
 
     def __init__(self, command, weft, lines):
         """command: ssh and its options; weft: the program on the hosts; lines: a hosts_file.Line for each place."""
@@ -156,6 +160,7 @@ class Slurm:
     """One srun, whose tasks are the places; a task's rank is the number of its place. Each task gets all messages, and ignores those for others."""
 
     longest = SRUN_LINE
+    connect_timeout = None      # a job may wait in a queue
 
     def __init__(self, command, weft, count):
         self._command = words_of(command, "--srun")

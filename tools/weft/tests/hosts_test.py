@@ -23,6 +23,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 import channel  # noqa: E402
 import hosts_file  # noqa: E402
 import places  # noqa: E402
+import remote_place  # noqa: E402
 import starters  # noqa: E402
 from daemon import TIME_LIMIT, await_that  # noqa: E402
 from lab.errors import LabError  # noqa: E402
@@ -201,6 +202,32 @@ class Untrusted(unittest.TestCase):
                 places.read_plan(text)
 
 
+    # -- silence --------------------------------------------------------------------------------
+
+    def test_silence_counts_from_the_first_message(self):
+        """A job may wait in a queue, and ssh for its connection."""
+        self.place._last -= 10 * places.SILENCE
+        self.assertFalse(self.place.is_silent())
+        self.receive(self.HELLO)
+        self.assertFalse(self.place.is_silent())
+        self.place._last -= 10 * places.SILENCE
+        self.assertTrue(self.place.is_silent())
+        self.assertIsNone(starters.Slurm.connect_timeout)
+        # Linux gives up a TCP connection after 127 s. The reason of ssh is reported then.
+        self.assertGreater(starters.Ssh.connect_timeout, 130)
+        self.assertGreater(remote_place.START_TIMEOUT, starters.Ssh.connect_timeout)
+
+
+class Remote(unittest.TestCase):
+    """The program on a place's host."""
+
+    def test_address_is_that_of_the_connection(self):
+        ssh = {"SSH_CONNECTION": "192.0.2.1 4711 192.0.2.2 22"}
+        for environment, rank, address in (({}, None, None), (ssh, None, "192.0.2.2"), (ssh, 0, None), ({**ssh, "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1"}, 0, "127.0.0.1")):
+            with self.subTest(environment), unittest.mock.patch.dict(os.environ, environment, clear=True):
+                self.assertEqual(remote_place.own_address(rank), address)
+
+
 def processes_with(text):
     """Returns the command lines of the processes that contain a text, except this one's."""
     found = {}
@@ -229,7 +256,8 @@ class Hosts(unittest.TestCase):
             path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -B "{STAND_IN}" {program} "$@"\n')
             path.chmod(0o755)
         (self.folder / "hosts.txt").write_text("first 127.0.0.1\nb=second 127.0.0.1\n")
-        self.environment = {**os.environ, "WEFT_HOSTS": str(self.hosts), "TMPDIR": str(self.folder / "tmp")}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SSH_", "SLURM_"))}
+        self.environment = {**environment, "WEFT_HOSTS": str(self.hosts), "TMPDIR": str(self.folder / "tmp")}
         self.addCleanup(self.end_all)
 
     def end_all(self):
@@ -517,7 +545,7 @@ class Hosts(unittest.TestCase):
         """Lines of srun are short, and the output of all tasks is in one stream. The number of nodes is that of the allocation."""
         self.assertEqual([starters.nodes_of(environment) for environment in ({}, {"SLURM_JOB_NUM_NODES": "3"}, {"SLURM_NNODES": "4"}, {"SLURM_NNODES": "x"})], [None, 3, 4, None])
         words = [word for word in self.words("up", slurm=True) if not word.startswith("nodes")]
-        self.environment = {name: value for name, value in self.environment.items() if not name.startswith("SLURM_")}
+        self.environment["SSH_CONNECTION"] = "192.0.2.1 4711 192.0.2.2 22"      # of the login node
         self.assertIn("the number of hosts is not known", self.call(*words).stderr)
         self.environment["SLURM_JOB_NUM_NODES"] = "2"
         done = self.call(*words)
