@@ -550,6 +550,8 @@ class Hosts(unittest.TestCase):
         self.environment["SLURM_JOB_NUM_NODES"] = "2"
         done = self.call(*words)
         self.assertEqual(done.returncode, 0, done.stderr)
+        words = json.loads((self.hosts / "task1/weftd.json").read_text())
+        self.assertEqual(words[words.index("--peer") + 1].rpartition(":")[0], "a=127.0.0.1")
         self.assertEqual(self.session("shell", "host=node3", "--", "echo $SLURM_PROCID").stdout, "1\n")
         large = os.urandom(1 << 18)
         copy = self.session("shell", "host=node1", "--", "cat", input=large, text=False)
