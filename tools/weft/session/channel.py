@@ -61,10 +61,10 @@ class Decoder:
                 raise Violation("a message within the parts of another one")
             return message
         text = message["part"]
-        if not isinstance(text, str) or not isinstance(message.get("more"), bool):
+        if not isinstance(text, str) or not text or not isinstance(message.get("more"), bool):
             raise Violation("a part that is not text")
         self._parts.append(text)
-        self._size += len(text)
+        self._size += len(text) + 1     # its place in the list
         if self._size > LONGEST_MESSAGE:
             raise Violation(f"a message of more than {LONGEST_MESSAGE} bytes")
         if message["more"]:

@@ -27,7 +27,7 @@ class Line:
 
 def split(text):
     """Returns (numeric address, port or None) of ADDRESS or ADDRESS:PORT, where an IPv6 address with a port is in brackets; None if it is neither."""
-    if address := numeric(text):
+    if address := numeric(text[1:-1] if text.startswith("[") and text.endswith("]") else text):
         return address, None
     match = re.fullmatch(r"(?:\[([^\[\]]+)\]|([^:]+)):([0-9]{1,5})", text)
     address = match and numeric(match[1] or match[2])

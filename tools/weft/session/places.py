@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import socket
@@ -33,7 +34,7 @@ from lab import DeadlineExceeded, GuestDied, kernels
 from lab.errors import LabError, in_one_line, printable
 from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, OUT, BadFrame, Process, read_frame
 from labs import interruption, no_host
-from remote_place import ALIVE_INTERVAL, LONGEST_LAB, MOST_PORTS, PROTOCOL, SILENCE
+from remote_place import ALIVE_INTERVAL, LONGEST_LAB, MOST_INCOMPLETE, MOST_PORTS, PROTOCOL, SILENCE
 from running import GUEST_DIED, KERNEL_REPORT, REFUSED
 
 KEY_BYTES = 32
@@ -41,7 +42,9 @@ PORTS_TIMEOUT = 90          # seconds until places have found ports for their tr
 SERVE_TIMEOUT = 90          # seconds until weftd serves all places
 END_TIMEOUT = 60            # seconds that places have to end and to send their logs
 MOST_BANNER = 200           # lines before the first message, such as those that a login script prints
-MOST_GUESTS = 4096          # of a place
+LONGEST_NOTE = 4 << 10      # characters of a message about an event, or about a log
+MOST_NOTES = 100            # that were not reported yet
+MOST_ANSWERS = 1 << 20      # bytes of all answers to a request
 LONGEST_TEXT = 64 << 10     # characters of a message for users
 MOST_ANSWER = 1 << 20       # bytes of a line of an answer
 MOST_ANSWER_OF_WEFTD = 64 << 20     # those of large fabrics are long
@@ -52,6 +55,11 @@ CHECK_TIMEOUT = 120         # seconds for one answer
 KILL_SECONDS = 15           # that the starter's programs have to exit after the places have ended
 CONTROL_BACKLOG = 16
 REMEDY_FOR_ADDRESS = "write one after the host in the file of --hosts, or as the place's address in the lab file"
+
+
+def in_line(text):
+    """Returns a text without line feeds."""
+    return " ".join(text.split("\n"))
 
 
 def wanted(args):
@@ -74,12 +82,22 @@ class PlannedPlace:
     manages: bool
 
 
+# The directory of a lab has a directory with the name of each place, among other files.
+TAKEN = re.compile(r".*\.(sock|log|core|json|toml|pcapng)|lab-ended", re.DOTALL)
+
+
 def read_plan(text):
     """Returns the PlannedPlaces in the output of `weftd --plan json`."""
     try:
         places = []
         for place in json.loads(text)["places"]:
-            address, port = hosts_file.split(place["address"]) or (None, None) if place.get("address") else (None, None)
+            if not hosts_file.NAME.fullmatch(place["name"]) or TAKEN.fullmatch(place["name"]):
+                raise LabError(f"a place of a lab over several hosts cannot be called '{place['name']}'", "call it for example rack1")
+            address, port = (None, None)
+            if place.get("address"):
+                if not (found := hosts_file.split(place["address"])):
+                    raise LabError(f"the address '{place['address']}' of the place {place['name']} is not one of a host")
+                address, port = found
             places.append(PlannedPlace(place["name"], address, port, sum(trunk["role"].startswith("listen") for trunk in place["trunks"]),
                                        frozenset(place["hosts"]), place.get("subnet_manager") is True))
         return places
@@ -122,6 +140,7 @@ class Place:
         self.hello = None
         self.failure = None         # why it has failed
         self.failed_at = 0.0
+        self.failed_while_ending = False
         self.ending = False         # it was requested to end
         self.ended = False          # it has ended as requested
         self.gone = False           # its program has exited
@@ -138,7 +157,8 @@ class Place:
         self._files = {}            # size of each copied file, by name
         self._fetching = threading.Lock()   # held during a fetch
         self._requested = None      # the name of the file that is being fetched
-        self._fetched = None        # its size, when all of it has arrived
+        self._fetched = False       # all of it has arrived
+        self._size = None           # its size then; None: there is no such file
         self.streams = Streams(self.send)
 
     def label(self):
@@ -170,6 +190,7 @@ class Place:
     def _fail_locked(self, reason):
         if not self.failure and not self.ended:
             self.failure, self.failed_at = printable(self._local(reason))[:LONGEST_TEXT] or "no reason", time.monotonic()
+            self.failed_while_ending = self.ending
 
     def _local(self, text):
         """Replaces the paths of logs on the other host by those to which they are copied."""
@@ -196,6 +217,8 @@ class Place:
             self.fail(f"it sent {error}")
         except OSError as error:
             self.fail(f"a log could not be written: {in_one_line(error)}")
+        except Exception as error:      # the thread also reads the messages of other places
+            self.fail(f"its message was not understood: {error!r}")
 
     def end(self, reason):
         with self._changed:
@@ -229,24 +252,45 @@ class Place:
         elif "up" in message:
             self.up = True
         elif "report" in message:
-            self._report(printable(f"{self.name}: {self._local(channel.text_of(message, 'report', LONGEST_TEXT))}"))
+            self._take_report(channel.text_of(message, "report", LONGEST_TEXT))
         elif "note" in message:
-            self._note(f"{self.label()}: {self._local(channel.text_of(message, 'note', LONGEST_TEXT))}")
+            self._note(printable(f"{self.label()}: {self._local(channel.text_of(message, 'note', LONGEST_TEXT))[:LONGEST_NOTE]}"))
         elif "file" in message:
             self._take_file(message)
         elif "fetched" in message:
             if channel.text_of(message, "fetched", 128) != self._requested:
                 raise Violation("a file that was not requested")
-            self._fetched = channel.number_of(message, "size", 0, MOST_FETCHED)
+            self._size = None if message.get("size") is None else channel.number_of(message, "size", 0, MOST_FETCHED)
+            self._fetched = True
         elif "failed" in message:
+            self.incomplete = self._incomplete_of(message)
             self._fail_locked(channel.text_of(message, "failed", LONGEST_TEXT))
         elif "ended" in message:
-            texts = message.get("incomplete")
-            if not self.ending or not isinstance(texts, list) or len(texts) > MOST_GUESTS or not all(isinstance(text, str) and len(text) < LONGEST_TEXT for text in texts):
-                raise Violation("an end that is not valid")
-            self.incomplete, self.ended = [printable(self._local(text)) for text in texts], True
+            if not self.ending:
+                raise Violation("an end that was not requested")
+            self.incomplete, self.ended = self._incomplete_of(message), True
         else:
             raise Violation("an unknown message")
+
+    def _take_report(self, text):
+        # After the start, there is no reader of the progress.
+        if self.up or self.ending:
+            return
+        try:
+            self._report(printable(in_line(f"{self.name}: {self._local(text)}")))
+        except (OSError, ValueError) as error:
+            self._fail_locked(f"its progress could not be reported: {in_one_line(error)}")
+
+    def _incomplete_of(self, message):
+        texts = message.get("incomplete")
+        if not isinstance(texts, list) or len(texts) > MOST_INCOMPLETE or not all(isinstance(text, str) and len(text) < LONGEST_NOTE for text in texts):
+            raise Violation("an end that is not valid")
+        return [printable(in_line(self._local(text))) for text in texts]
+
+    def missing(self):
+        """Returns what is missing of the logs, in words, after the end."""
+        failure = [f"{self.label()}: {self.failure}"] if self.failure and self.failed_while_ending else []
+        return [*self.incomplete, *failure]
 
     # -- logs -----------------------------------------------------------------------------------
 
@@ -267,7 +311,7 @@ class Place:
         path = self.path_of(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         # A file in the user's directory may be a link to another one.
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_TRUNC if offset == 0 else 0), 0o644)
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_TRUNC if offset == 0 else 0), 0o600)
         try:
             if os.pwrite(number, data, offset) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -276,10 +320,12 @@ class Place:
         self._files[name] = offset + len(data)
 
     def fetch(self, name, remove=False):
-        """Copies what is new of a log, perhaps removes it on the other host, and returns the path of the copy."""
+        """Copies what is new of a log, perhaps removes it on the other host, and returns the path of the copy, or None if there is no such file."""
         with self._fetching:
             with self._changed:
-                self._requested, self._fetched = name, None
+                if self.ending:
+                    raise LabError("the lab is ending")
+                self._requested, self._fetched = name, False
                 offset = self._files.get(name, 0)
             try:
                 self.send({"fetch": name, "offset": offset, "remove": remove})
@@ -287,12 +333,14 @@ class Place:
                 raise self.error() from None
             with self._changed:
                 # A large file takes long; each of its parts is a sign of life.
-                self._changed.wait_for(lambda: self._fetched is not None or self.failure or self.gone)
+                self._changed.wait_for(lambda: self._fetched or self.failure or self.gone)
                 self._requested = None
-                if self._fetched is None:
+                if not self._fetched:
                     raise self.error()
                 if remove:
                     self._files.pop(name, None)
+                if self._size is None:
+                    return None
         path = self.path_of(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -331,8 +379,12 @@ class Place:
 
     def ask_for_status(self, request, report):
         """Passes a request on; report(text) is called with the texts of the answers. Returns the status."""
+        size = 0
         for answer in self.ask(request):
             if isinstance(answer.get("err"), str):
+                size += len(answer["err"]) + 1
+                if size > MOST_ANSWERS:
+                    raise LabError(f"{self.label()}: its answers are too long")
                 report(printable(self._local(answer["err"])).rstrip("\n"))
             if "error" in answer:
                 raise LabError(printable(self._local(str(answer["error"])))[:LONGEST_TEXT])
@@ -429,7 +481,10 @@ class RemoteGuest:
                     elif kind == CONSUMED:
                         process.window.take(struct.unpack("<I", data)[0])
                     elif kind == EXIT:
-                        process.status = struct.unpack("<I", data)[0]
+                        (status,) = struct.unpack("<I", data)
+                        if status > 255:
+                            raise BadFrame(f"the exit status {status}")
+                        process.status = status
                     elif kind == serving.FAILED:
                         failure = printable(data.decode(errors="replace"))
                     else:
@@ -489,6 +544,7 @@ class PlacedLab:
         self.guests = {}
         self.places = []
         self.logs_wanted = args.logs is not None
+        self.reported = set()       # by verify()
         self.stopping = threading.Event()
         self.weftd = _NoDaemon()
         self._args = args
@@ -504,9 +560,9 @@ class PlacedLab:
     def report(self, text):
         self._report(f"[{time.monotonic() - self._begun:5.1f} s] {text}")
 
-    @property
-    def incomplete(self):
-        return [text for place in self.places for text in place.incomplete]
+    def missing(self):
+        """Returns what is missing of the logs, in words, after close()."""
+        return [text for place in self.places for text in place.missing()]
 
     # -- start ----------------------------------------------------------------------------------
 
@@ -553,13 +609,17 @@ class PlacedLab:
         if not count:
             raise LabError("the number of hosts is not known", "give it by --nodes, or call this in an allocation of Slurm")
         if args.lab:
-            text, lab_file = pathlib.Path(args.lab).read_text(), args.lab
-            if len(text) > LONGEST_LAB:
+            data, lab_file = pathlib.Path(args.lab).read_bytes(), args.lab
+            if len(data) > LONGEST_LAB:
                 raise LabError(f"{args.lab} is longer than {LONGEST_LAB >> 20} MiB")
+            try:
+                text = data.decode()
+            except UnicodeDecodeError:
+                raise LabError(f"{args.lab} is not text in UTF-8") from None
         else:
             # The name must not be one that a user would give a file, because the directory may belong to the user.
             text, lab_file = stack.host_in_each_place(args.card or "mlx4", count), self.directory / ".weft-places.toml"
-            lab_file.write_text(text)
+            lab_file.write_text(text, encoding="utf-8")
         try:
             plan = make_plan(args.weftd, lab_file, 0 if has_places(text) else count)
         finally:
@@ -643,7 +703,8 @@ class PlacedLab:
         self.weftd.notify()
 
     def _take_note(self, text):
-        self._notes.append(text)
+        with self._changed:
+            self._notes[:] = [*self._notes, text][-MOST_NOTES:]
         self.weftd.notify()
 
     # -- while it runs --------------------------------------------------------------------------
@@ -666,7 +727,11 @@ class PlacedLab:
     def verify(self, report):
         """Asks all places for reports of kernels, guests that have exited and consoles that are incomplete; returns the status as of `weft lab
         check`."""
-        statuses = [place.ask_for_status({"check": True}, report) for place in self.places]
+        def once(text):
+            self.reported.add(text)
+            report(text)
+
+        statuses = [place.ask_for_status({"check": True}, once) for place in self.places]
         return next((status for status in (KERNEL_REPORT, GUEST_DIED) if status in statuses), next((status for status in statuses if status), 0))
 
     def restart(self, names, report):
@@ -692,6 +757,9 @@ class PlacedLab:
                 # A place without a first message has no logs. It ends when its input is closed.
                 while not all(place.ended or place.gone or place.hello is None or place.is_silent() for place in self.places) and time.monotonic() < deadline:
                     self._changed.wait(0.5)
+            for place in self.places:
+                if place.hello is not None and not place.ended:
+                    place.fail("it has not ended in time, and logs may be missing")     # unless it has failed already
         finally:
             self._closed = True
             self._starter.finish(KILL_SECONDS)
@@ -727,16 +795,20 @@ class ControlProxy:
     def serve(self):
         try:
             while (line := self._requests.readline(MOST_ANSWER)).endswith(b"\n"):
-                refused, line = self._prepare(line)
+                command, refused, line, capture = self._prepare(line)
                 if refused:
-                    self._client.sendall(json.dumps({"ok": False, "error": refused}).encode() + b"\n")
+                    self._refuse(refused)
                     continue
                 self._stream.send(line)
                 answer = self._answers.line(MOST_ANSWER_OF_WEFTD)
                 if not answer:
                     return
-                if b"capture.stop" in line:
-                    self._copy()
+                if command in ("capture.start", "capture.stop") and self._is_ok(answer):
+                    try:
+                        self._capture = capture or self._copy()
+                    except (LabError, OSError) as error:
+                        self._refuse(f"the capture could not be copied: {in_one_line(error)}")
+                        continue
                 self._client.sendall(answer)
         finally:
             if self._capture:       # the client has disconnected, which would stop the capture
@@ -744,29 +816,46 @@ class ControlProxy:
                 self._answers.line(MOST_ANSWER_OF_WEFTD)
                 self._copy()
 
+    def _refuse(self, why):
+        self._client.sendall(json.dumps({"ok": False, "error": printable(why)}).encode() + b"\n")
+
+    @staticmethod
+    def _is_ok(answer):
+        try:
+            return json.loads(answer)["ok"] is True
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return False
+
     def _prepare(self, line):
-        """Returns (why the request is refused or None, the line to pass on)."""
-        if b"capture.start" not in line:
-            return None, line
+        """Returns (the command or None, why the request is refused or None, the line to pass on, the value of _capture after its success)."""
         try:
             request = json.loads(line)
-            path = pathlib.Path(request["file"])
+            command = request["command"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            return None, line       # weftd reports what is wrong
+            return None, None, line, None       # weftd reports what is wrong
+        if command in REFUSED_COMMANDS:
+            return command, REFUSED_COMMANDS[command], line, None
+        if command != "capture.start" or not isinstance(request.get("file"), str):
+            return command if isinstance(command, str) else None, None, line, None
         if request.get("at_once"):
-            return "a capture of a lab over several hosts cannot be written to standard output; write it into a file", line
+            return command, "a capture of a lab over several hosts cannot be written to standard output; write it into a file", line, None
         # If the lab ends before the capture does, it is copied with the logs.
         name = f"capture-{next(_numbers)}.pcapng"
-        self._capture = name, path
-        return None, json.dumps({**request, "file": f"{self._place.remote_logs}/{name}"}).encode() + b"\n"
+        return command, None, json.dumps({**request, "file": f"{self._place.remote_logs}/{name}"}).encode() + b"\n", (name, pathlib.Path(request["file"]))
 
     def _copy(self):
         if self._capture:
             (name, path), self._capture = self._capture, None
-            shutil.move(self._place.fetch(name, remove=True), path)
+            if copy := self._place.fetch(name, remove=True):
+                shutil.move(copy, path)
 
 
 _numbers = itertools.count(1)
+# They would change or end a part of the lab without the others.
+REFUSED_COMMANDS = {
+    "lab.apply": "this is not possible in a lab over several hosts: end it, and start it again",
+    "shutdown": "this would end one place of a lab over several hosts: `weft lab down` ends the lab",
+}
 
 
 class PlacedServer(serving.Server):
@@ -875,7 +964,10 @@ class PlacedServer(serving.Server):
             self.change(lab.restart, message["restart"], serving.quietly(send))
         elif "log" in message:
             place = lab.place_of(message["log"])
-            send(status=0, path=str(place.fetch(f"{message['log']}.log").absolute()), copy=True)
+            path = place.fetch(f"{message['log']}.log")
+            if not path:
+                raise LabError(f"{place.label()} has no console of {message['log']}")
+            send(status=0, path=str(path.absolute()), copy=True)
         elif "check" in message:
             self.check(serving.quietly(send))
         elif "host" in message:
@@ -887,12 +979,12 @@ class PlacedServer(serving.Server):
         # A client that has got its answer may start the next lab in this directory.
         self.lab.close()
         self.close()
-        for text in self.lab.incomplete:
+        for text in self.lab.missing():
             report(text)
 
     def _with_status(self, send):
         def call(**message):
-            if message.get("status") == 0 and self.lab.incomplete and self.logs_wanted:
+            if message.get("status") == 0 and self.logs_wanted and self.lab.missing():
                 message["status"] = REFUSED
             send(**message)
         return call
@@ -919,4 +1011,21 @@ def up(args, settings):
 
 
 def run(args, settings):
-    return running.run(args, settings, lambda *given: PlacedLab(*given, "run"), verify)
+    made = []
+
+    def lab_of(*given):
+        made.append(PlacedLab(*given, "run"))
+        return made[0]
+
+    missing = []
+    try:
+        status = running.run(args, settings, lab_of, verify)
+    finally:
+        # The lab has ended, and its places have sent their logs.
+        for lab in made:
+            missing += lab.missing()
+        for text in missing:
+            if text in made[0].reported:
+                continue
+            print(printable(f"weft run: {text}"), file=sys.stderr)
+    return status or (REFUSED if missing and args.logs else 0)

@@ -17,9 +17,9 @@ and this program sends
     {"up": true}                the guests are up
     {"report": TEXT}, {"note": TEXT}    progress; an event such as a restart of weftd
     {"file": NAME, "offset": BYTES, "bytes": BASE64}    a part of a log
-    {"fetched": NAME, "size": BYTES}    the size of the file of which parts were sent; 0 if there is none
-    {"failed": TEXT}            the reason why the place has ended
-    {"ended": true, "incomplete": [TEXT...]}    after "down"; consoles that could not be written
+    {"fetched": NAME, "size": BYTES or null}    the size of the file of which parts were sent; null if there is none
+    {"failed": TEXT, "incomplete": [TEXT...]}   the reason why the place has ended, and what is missing of the logs
+    {"ended": true, "incomplete": [TEXT...]}    after "down"
     {"alive": true}
 
 Nothing stays on the host. The lab runs in a process of its own. Its parent waits for it and removes its directory, also if the lab's process was
@@ -61,7 +61,8 @@ LONGEST_LAB = 2 << 20
 FIRST_PORT, LAST_PORT, MOST_PORTS = 16384, 32768, 4096
 PORT_ATTEMPTS = 100
 MOST_LOGS = 1024        # files that are sent when the lab ends
-MOST_LOG_BYTES = 64 << 20   # of one file; of a longer one, the end is sent
+MOST_LOG_BYTES = 64 << 20   # of one file; a longer one is not sent
+MOST_INCOMPLETE = 4096      # messages about what is missing
 LOGS = "logs"
 SOCKETS = {"lab": serving.SOCKET, "control": serving.CONTROL}
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
@@ -235,6 +236,23 @@ def free_ports(address, count):
     raise LabError(f"there are no {count} free ports in a row")
 
 
+def logs_to_send(directory):
+    """Returns the files of a directory that are sent when the lab ends, and what is said about the others."""
+    files, omitted = [], []
+    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+        if path.is_symlink() or not path.is_file():
+            continue
+        if path.suffix == ".core":
+            omitted.append(f"{path.name} was not copied, because it can contain the key of the trunks")
+        elif path.stat().st_size > MOST_LOG_BYTES:
+            omitted.append(f"{path.name} was not copied, because it is longer than {MOST_LOG_BYTES >> 20} MiB")
+        else:
+            files.append(path)
+    if len(files) > MOST_LOGS:
+        omitted.append(f"{len(files) - MOST_LOGS} files were not copied, because there are more than {MOST_LOGS}")
+    return files[:MOST_LOGS], omitted
+
+
 def _key_file(key):
     """Returns a descriptor of a file in memory with the key of the trunks. It is on no disk, and only its owner may read it."""
     descriptor = os.memfd_create("weft-trunk-key")
@@ -254,6 +272,8 @@ class Place:
         self._start = None
         self._lab = None
         self._incomplete = []
+        self._sending = threading.Lock()    # held while a file is sent
+        self._fetches = True                # requests for files are answered
 
     def run(self):
         """Runs the lab until it ends; returns the exit status."""
@@ -274,9 +294,11 @@ class Place:
         if self._lab:
             with contextlib.suppress(OSError):
                 self._lab.close()
+        with self._sending:
+            self._fetches = False       # the final logs begin at their first bytes, and are not mixed with other parts of the same files
         with contextlib.suppress(Closed):
             self._send_logs()
-            self._connection.send({"failed": reason} if reason else {"ended": True, "incomplete": self._incomplete})
+            self._connection.send({**({"failed": reason} if reason else {"ended": True}), "incomplete": self._incomplete[:MOST_INCOMPLETE]})
         # The status is 0 although the place may have failed. After another one, srun would kill the other places before they have sent their logs.
         self._connection.writer.finish(10)
         return 0
@@ -286,9 +308,9 @@ class Place:
         self._start = start = self._await_start()
         self._connection.writer.limit(start.line)
         lab_file = self._directory / "lab.toml"
-        lab_file.write_text(start.lab)
+        lab_file.write_text(start.lab, encoding="utf-8")
         key = _key_file(start.key)
-        placement = ["--place", start.name, "--trunk-key", f"/proc/self/fd/{key}", *(["--places", str(start.places)] if start.places else [])]
+        placement = [f"--place={start.name}", "--trunk-key", f"/proc/self/fd/{key}", *(["--places", str(start.places)] if start.places else [])]
         for peer in start.peers:
             placement += ["--peer", peer]
         settings = GuestSettings(**start.settings)
@@ -299,7 +321,7 @@ class Place:
         self._lab = lab = Lab(sockets, self._logs, program_in_same_directory(self._args.weftd), lab_file, settings, start.bare,
                               lambda text: self._connection.try_to_send({"report": text}), restart=start.restart, placement=placement, descriptors=[key],
                               managed=start.managed)
-        self._connection.fetch = self._fetch
+        self._connection.fetch = self.fetch
         lab.up(self._agree)
         server = PlaceServer(lab, sockets / serving.SOCKET, self._connection, start.command)
         self._connection.directory = sockets
@@ -329,10 +351,11 @@ class Place:
         while not self._connection.boots.wait(0.5):
             interruption.check()
 
-    def _fetch(self, message):
-        name, size = str(message["fetch"]), 0
-        with contextlib.suppress(OSError, Closed, Violation):
-            if hosts_file.FILE.fullmatch(name):
+    def fetch(self, message):
+        """Sends a log that the other side has requested."""
+        name, size = str(message["fetch"]), None
+        with self._sending, contextlib.suppress(OSError, Closed, Violation):
+            if self._fetches and hosts_file.FILE.fullmatch(name):
                 size = self._send_file(self._logs / name, channel.number_of(message, "offset", 0, 1 << 53))
                 if message.get("remove") is True:
                     (self._logs / name).unlink()
@@ -354,14 +377,14 @@ class Place:
         if not self._lab:
             return
         self._incomplete = [text for _, text in incomplete_logs(list(self._lab.guests.values()))]
-        files = [path for path in sorted(self._logs.iterdir()) if path.is_file() and not path.is_symlink()] if self._logs.is_dir() else []
-        for path in files[:MOST_LOGS]:
-            if path.stat().st_size > MOST_LOG_BYTES:
-                self._incomplete.append(f"{path.name} of the place {self._start.name} is longer than {MOST_LOG_BYTES >> 20} MiB and was not copied")
-                continue
-            with contextlib.suppress(OSError):
+        files, omitted = logs_to_send(self._logs)
+        self._incomplete += [f"{text} (place {self._start.name})" for text in omitted]
+        for path in files:
+            try:
                 if not self._send_file(path):
                     self._connection.send({"file": path.name, "offset": 0, "bytes": ""})
+            except OSError as error:
+                self._incomplete.append(f"{path.name} was not copied: {error.strerror} (place {self._start.name})")
 
 
 # -- the parent process -------------------------------------------------------------------------

@@ -37,7 +37,7 @@ FOLLOW_INTERVAL = 0.5   # seconds between two checks of a console's file
 RETRY_SECONDS = 0.1     # seconds until a client is accepted again after a failure
 OUTPUT_PIECE = 64 << 10     # bytes of output in one frame
 FAILED = 32     # a frame with the reason why there is no exit status
-IS_UP = "up"
+IS_UP = "\0up"      # no text that is reported contains this, because printable() replaces control characters
 SOCKET, CONTROL = "lab.sock", "control.sock"
 KILLED = "its process was killed"
 # Contains the reason why the last lab of the directory stopped, unless a client requested it.
@@ -350,7 +350,7 @@ def up(args, settings, lab_of=make_lab, server_of=Server):
     os.setsid()
     signal.signal(signal.SIGTERM, _leave)
     with os.fdopen(writer, "w", buffering=1) as progress:
-        lab = lab_of(args.socket_dir, args.logs or args.socket_dir, args, settings, lambda text: progress.write(f"{text}\n"))
+        lab = lab_of(args.socket_dir, args.logs or args.socket_dir, args, settings, lambda text: progress.write(f"{printable(text)}\n"))
         try:
             lab.up()
             server = server_of(lab, path, args.logs is not None)
@@ -358,7 +358,7 @@ def up(args, settings, lab_of=make_lab, server_of=Server):
                 progress.write(f"weft lab: warning: {printable(text)}\n")
         except Exception as error:
             lab.close()
-            progress.write(f"weft lab: {in_one_line(error)}\n")
+            progress.write(f"weft lab: {printable(in_one_line(error))}\n")
             return 1
         except BaseException:
             lab.close()

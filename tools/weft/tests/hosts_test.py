@@ -3,16 +3,20 @@
 """Tests labs over several hosts, which are directories of this one (stand_in_place.py). There are no guests."""
 import base64
 import contextlib
+import errno
+import itertools
 import json
 import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
 import unittest.mock
 
@@ -26,6 +30,7 @@ import places  # noqa: E402
 import remote_place  # noqa: E402
 import starters  # noqa: E402
 from daemon import TIME_LIMIT, await_that  # noqa: E402
+from lab import process  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from stand_in_place import VERSION  # noqa: E402
 
@@ -35,7 +40,7 @@ STAND_IN = HERE / "stand_in_place.py"
 
 class HostsFile(unittest.TestCase):
     def test_lines_have_a_place_a_host_and_an_address(self):
-        text = "# two hosts\nb=user@second 192.0.2.2:7000  # its rack\n\nfirst\nthird fd00::3\nc=fourth [fd00::4]:9\n"
+        text = "# two hosts\nb=user@second 192.0.2.2:7000  # its rack\n\nfirst\nthird [fd00::3]\nc=fourth [fd00::4]:9\n"
         self.assertEqual(hosts_file.parse(text, "hosts"), [hosts_file.Line("b", "user@second", "192.0.2.2", 7000), hosts_file.Line(None, "first", None, None),
                                                           hosts_file.Line(None, "third", "fd00::3", None), hosts_file.Line("c", "fourth", "fd00::4", 9)])
 
@@ -43,7 +48,7 @@ class HostsFile(unittest.TestCase):
         for text, said in (("a b c\n", "hosts:1: too many words"), ("\n-oProxyCommand=x\n", "hosts:2: "), ("-v\n", "'-v' is not a host"), ("a;b\n", "'a;b' is not a host"),
                            ("=a\n", "'' is not a name"), ("a/b=c\n", "'a/b' is not a name"), ("a name.example\n", "is not a numeric address"), ("a 0.0.0.0\n", "is not a numeric address"),
                            ("a 224.0.0.1\n", "is not a numeric address"), ("a fe80::1%eth0\n", "is not a numeric address"), ("a 1.2.3.4:0\n", "is not a numeric address"),
-                           ("a 1.2.3.4:65536\n", "is not a numeric address"), ("# none\n", "has no host"), ("a=x\na=y\n", "two hosts have the place a")):
+                           ("a 1.2.3.4:65536\n", "is not a numeric address"), ("# none\n", "has no host"), ("a [1.2.3.4\n", "is not a numeric address"), ("a=x\na=y\n", "two hosts have the place a")):
             with self.subTest(text), self.assertRaises(LabError) as caught:
                 hosts_file.parse(text, "hosts")
             self.assertIn(said, str(caught.exception))
@@ -66,7 +71,7 @@ class Messages(unittest.TestCase):
             self.assertEqual(found, [{"report": text}])
 
     def test_invalid_messages_are_violations(self):
-        for lines in ((b"text\n",), (b"[1]\n",), (b"[" * 60000 + b"\n",), (b"\xff\n",), (b'{"part": 1, "more": false}\n',), (b'{"part": "x"}\n',),
+        for lines in ((b"text\n",), (b"[1]\n",), (b"[" * 60000 + b"\n",), (b"\xff\n",), (b'{"part": 1, "more": false}\n',), (b'{"part": "x"}\n',), (b'{"part": "", "more": true}\n',),
                       (b'{"part": "{", "more": true}\n', b'{"alive": true}\n'), (b'{"part": "{", "more": false}\n',)):
             decoder = channel.Decoder()
             with self.subTest(lines[0][:20]), self.assertRaises(channel.Violation):
@@ -166,7 +171,7 @@ class Untrusted(unittest.TestCase):
         for messages in ([{"x": 1}], [self.HELLO], [{"port": 0}], [{"port": 65536}], [{"serves": ["node2"]}], [{"serves": ["node1", "node1"]}], [{"serves": 1}],
                          [self.SERVES, self.SERVES], [{"report": 7}], [{"report": "x" * 70000}], [{"file": "../x", "offset": 0, "bytes": ""}], [{"file": "/x", "offset": 0, "bytes": ""}],
                          [{"file": ".x", "offset": 0, "bytes": ""}], [{"file": "x", "offset": 1, "bytes": ""}], [{"file": "x", "offset": 0, "bytes": "?"}],
-                         [{"fetched": "x", "size": 1}], [{"ended": True, "incomplete": []}], [{"open": 1, "socket": "lab"}], [{"data": -1, "bytes": ""}]):
+                         [{"fetched": "x", "size": 1}], [{"ended": True, "incomplete": []}], [{"failed": "x"}], [{"failed": "x", "incomplete": [1]}], [{"open": 1, "socket": "lab"}], [{"data": -1, "bytes": ""}]):
             with self.subTest(str(messages)[:80]):
                 self.setUp()
                 self.receive(self.HELLO, *messages)
@@ -179,8 +184,8 @@ class Untrusted(unittest.TestCase):
         self.assertIn("too much text", self.place.failure)
 
     def test_control_characters_do_not_reach_the_terminal(self):
-        self.receive(self.HELLO, {"report": "\x1b[2J"}, {"note": "\x1b[2J"}, {"failed": "\x1b[2J"})
-        self.assertNotIn("\x1b", f"{self.reports}{self.place.failure}")
+        self.receive(self.HELLO, {"report": "\x1b[2J"}, {"note": "\x1b[2J"}, {"failed": "\x1b[2J", "incomplete": ["\x1b[2J"]})
+        self.assertNotIn("\x1b", "".join([*self.reports, self.place.failure, *self.place.missing()]))
 
     def test_logs_are_bounded_and_do_not_follow_links(self):
         (self.folder / "logs").mkdir()
@@ -202,6 +207,168 @@ class Untrusted(unittest.TestCase):
                 places.read_plan(text)
 
 
+    # -- messages -------------------------------------------------------------------------------
+
+    def test_report_has_one_line_and_ends_with_the_start(self):
+        self.receive(self.HELLO, {"report": "x\nup"})
+        self.assertEqual(self.reports, ["a: x up"])
+        self.receive({"up": True}, {"report": "late"})
+        self.assertEqual(self.reports, ["a: x up"])
+
+    def test_progress_without_a_reader_is_no_failure_of_a_log(self):
+        for error, said in ((BrokenPipeError(errno.EPIPE, "Broken pipe"), "its progress could not be reported: Broken pipe"), (ValueError("I/O operation on closed file"), "closed file")):
+            self.setUp()
+            self.place._report = unittest.mock.Mock(side_effect=error)
+            self.receive(self.HELLO, {"report": "x"})
+            self.assertIn(said, self.place.failure)
+
+    def test_unexpected_exception_fails_one_place_only(self):
+        """With srun, one thread reads the messages of all places."""
+        self.place._take = unittest.mock.Mock(side_effect=ValueError("unexpected"))
+        self.receive(self.HELLO)
+        self.assertIn("unexpected", self.place.failure)
+
+    def test_answers_are_bounded(self):
+        for text in ("x" * 50, ""):
+            self.place.ask = lambda request, text=text: itertools.repeat({"err": text}, 200)
+            with unittest.mock.patch.object(places, "MOST_ANSWERS", 150), self.assertRaisesRegex(LabError, "its answers are too long"):
+                self.place.ask_for_status({}, lambda text: None)
+
+    def test_notes_are_bounded(self):
+        self.receive(self.HELLO, {"note": "x" * 60000})
+        self.assertLess(len(self.reports[0]), 2 * places.LONGEST_NOTE)
+        lab = self.lab()
+        for number in range(places.MOST_NOTES + 1):
+            lab._take_note(str(number))
+        found = []
+        lab.look_after(found.append)
+        self.assertEqual(found, [str(number) for number in range(1, places.MOST_NOTES + 1)])
+
+    def lab(self, **more):
+        """A lab that was not started."""
+        args = types.SimpleNamespace(logs=self.folder / "logs", **more)
+        return places.PlacedLab(self.folder, self.folder / "logs", args, None, self.reports.append, "run")
+
+    # -- logs -----------------------------------------------------------------------------------
+
+    def test_copies_are_readable_for_the_user_only(self):
+        self.receive(self.HELLO, {"file": "weftd.log", "offset": 0, "bytes": ""})
+        self.assertEqual((self.folder / "logs/a/weftd.log").stat().st_mode & 0o777, 0o600)
+
+    def test_what_is_missing_is_known_after_a_failure(self):
+        self.receive(self.HELLO, {"failed": "it broke", "incomplete": ["weftd.core was not copied"]})
+        self.assertEqual((self.place.failure, self.place.missing()), ("it broke", ["weftd.core was not copied"]))
+        for message in ({"ended": True, "incomplete": ["node1.log was not copied"]}, {"failed": "the file system is full", "incomplete": []}):
+            self.setUp()
+            self.place.ending = True
+            self.receive(self.HELLO, message)
+            self.assertEqual(self.place.missing(), message["incomplete"] or ["host (place a): the file system is full"])
+        self.setUp()
+        self.place.ending = True
+        self.receive(self.HELLO, {"file": "x", "offset": 9, "bytes": ""})
+        self.assertIn("it sent a file that is not valid", self.place.missing()[0])
+
+    def answer_fetches(self, *messages):
+        """The place answers a request for a file by these messages."""
+        def send(message):
+            if "fetch" in message:
+                threading.Thread(target=lambda: self.receive(*[{**each, next(iter(each)): message["fetch"]} for each in messages])).start()
+        self.place.send = send
+        self.receive(self.HELLO, self.SERVES)
+
+    def test_file_that_does_not_exist_is_not_created(self):
+        self.answer_fetches({"fetched": "", "size": None})
+        self.assertIsNone(self.place.fetch("node1.log"))
+        self.assertFalse((self.folder / "logs/node1.log").exists())
+        self.setUp()
+        self.answer_fetches({"fetched": "", "size": 0})
+        self.assertEqual(self.place.fetch("node1.log").read_text(), "")
+
+    def test_no_file_is_requested_from_a_place_that_ends(self):
+        self.answer_fetches({"fetched": "", "size": 0})
+        self.place.ending = True
+        with self.assertRaisesRegex(LabError, "the lab is ending"):
+            self.place.fetch("node1.log")
+
+    # -- requests for weftd -----------------------------------------------------------------------
+
+    def proxy(self, *exchanges):
+        """Sends requests through a proxy of the place's control socket. exchanges: (request, answer of weftd or None); returns the answers."""
+        answers = [json.dumps(answer).encode() + b"\n" for _, answer in exchanges if answer]
+        self.passed_on = []
+        stream = types.SimpleNamespace(send=self.passed_on.append, receive=lambda size=0: answers.pop(0) if answers else b"")
+        near, far = socket.socketpair()
+        near.settimeout(TIME_LIMIT)
+        with near, far:
+            near.sendall(b"".join(json.dumps(request).encode() + b"\n" for request, _ in exchanges))
+            near.shutdown(socket.SHUT_WR)
+            places.ControlProxy(self.place, far, stream).serve()
+            far.shutdown(socket.SHUT_RDWR)
+            return [json.loads(line) for line in near.makefile("rb")]
+
+    def test_refused_capture_leaves_the_file_alone(self):
+        path = self.folder / "mine.pcapng"
+        path.write_text("kept")
+        copy = self.folder / "copy"
+        copy.write_text("captured")
+        self.place.fetch = unittest.mock.Mock(return_value=None)
+        start = {"command": "capture.start", "file": str(path)}
+        self.assertEqual([each["ok"] for each in self.proxy((start, {"ok": False, "error": "no such link"}))], [False])
+        self.assertEqual((path.read_text(), self.place.fetch.call_count), ("kept", 0))
+        # The file of the other host does not exist.
+        self.proxy((start, {"ok": True}), ({"command": "capture.stop"}, {"ok": True}))
+        self.assertEqual(path.read_text(), "kept")
+        self.place.fetch = lambda name, remove: copy
+        self.assertEqual([each["ok"] for each in self.proxy((start, {"ok": True}), ({"command": "capture.stop"}, {"ok": True}))], [True, True])
+        self.assertEqual(path.read_text(), "captured")
+
+    def test_capture_that_cannot_be_copied_is_reported(self):
+        self.place.fetch = unittest.mock.Mock(side_effect=LabError("its host is full"))
+        answers = self.proxy(({"command": "capture.start", "file": "/x"}, {"ok": True}), ({"command": "capture.stop"}, {"ok": True}))
+        self.assertEqual(answers[1], {"ok": False, "error": "the capture could not be copied: its host is full"})
+
+    def test_requests_that_concern_all_places_are_refused(self):
+        for command in ("lab.apply", "shutdown"):
+            answers = self.proxy(({"command": command, "file": "lab.toml", "note": "capture.start"}, None), ({"command": "fabric.show"}, {"ok": True}))
+            self.assertEqual([each["ok"] for each in answers], [False, True], command)
+            self.assertEqual([json.loads(line)["command"] for line in self.passed_on], ["fabric.show"])
+
+    # -- guests ---------------------------------------------------------------------------------
+
+    def test_exit_status_is_one_byte(self):
+        for status, valid in ((255, True), (256, False)):
+            frames = [process.HEADER.pack(4, 0, process.EXIT) + struct.pack("<I", status)]
+            stream = types.SimpleNamespace(send=lambda data: None, receive=lambda size=0, frames=frames: frames.pop(0) if frames else b"", close=lambda: None)
+            self.place.streams.open = lambda name, stream=stream: stream
+            guest = places.RemoteGuest("node1", self.place)
+            program = guest.start_program(["true"])
+            with contextlib.nullcontext() if valid else self.assertRaisesRegex(LabError, "the exit status 256"):
+                guest.wait_for_event("its end", lambda program=program: program.status is not None, TIME_LIMIT)
+
+    # -- the plan -------------------------------------------------------------------------------
+
+    def read_plan(self, **more):
+        return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "hosts": [], "trunks": [{"role": "listens", "port": None}], **more}]}))[0]
+
+    def test_plan_has_a_port_only_if_the_lab_file_has(self):
+        for address, found in ((None, (None, None)), ("192.0.2.1", ("192.0.2.1", None)), ("[fd00::1]", ("fd00::1", None)), ("[fd00::1]:9", ("fd00::1", 9))):
+            plan = self.read_plan(address=address)
+            self.assertEqual((plan.address, plan.port), found)
+
+    def test_unusable_place_is_refused(self):
+        for more, said in (({"address": "0.0.0.0:7470"}, "the address '0.0.0.0:7470' of the place a"), ({"address": "[::]"}, "is not one of a host"), ({"name": "-x"}, "cannot be called '-x'"),
+                           ({"name": "lab.sock"}, "cannot be called"), ({"name": "node1.log"}, "cannot be called"), ({"name": "lab-ended"}, "cannot be called"), ({"name": ".."}, "cannot be called")):
+            with self.subTest(more), self.assertRaises(LabError) as caught:
+                self.read_plan(**more)
+            self.assertIn(said, str(caught.exception))
+
+    def test_lab_file_is_limited_in_bytes(self):
+        path = self.folder / "lab.toml"
+        for data, said in ((b"\xff", "is not text in UTF-8"), ("# é\n".encode() * (places.LONGEST_LAB // 5 + 1), "is longer than 2 MiB")):
+            path.write_bytes(data)
+            with self.assertRaisesRegex(LabError, said):
+                self.lab(hosts=None, nodes=2, lab=path)._plan()
+
     # -- silence --------------------------------------------------------------------------------
 
     def test_silence_counts_from_the_first_message(self):
@@ -220,6 +387,40 @@ class Untrusted(unittest.TestCase):
 
 class Remote(unittest.TestCase):
     """The program on a place's host."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-places-")))
+
+    def test_core_dumps_and_long_files_stay(self):
+        """A core dump can contain the key of the trunks."""
+        for name in ("node1.log", "weftd-1.core", "weftd.core", "weftd.log"):
+            (self.folder / name).write_text("x")
+        os.truncate(self.folder / "node1.log", remote_place.MOST_LOG_BYTES + 1)
+        (self.folder / "link").symlink_to("/dev/zero")
+        files, omitted = remote_place.logs_to_send(self.folder)
+        self.assertEqual([path.name for path in files], ["weftd.log"])
+        self.assertEqual([text.partition(" ")[0] for text in omitted], ["node1.log", "weftd-1.core", "weftd.core"])
+        with unittest.mock.patch.object(remote_place, "MOST_LOGS", 0):
+            self.assertIn("1 files were not copied, because there are more than 0", remote_place.logs_to_send(self.folder)[1])
+
+    def test_file_is_sent_as_a_whole(self):
+        """A request waits for the one before it, and none is answered while the final logs are sent."""
+        sent = []
+        place = remote_place.Place(None, self.folder, types.SimpleNamespace(send=sent.append, try_to_send=sent.append))
+        (self.folder / "logs").mkdir()
+        (self.folder / "logs/x.log").write_text("text")
+        place.fetch({"fetch": "x.log", "offset": 0})
+        place.fetch({"fetch": "y.log", "offset": 0})
+        self.assertEqual([message.get("size", "part") for message in sent], ["part", 4, None])
+        sent.clear()
+        with place._sending:
+            second = threading.Thread(target=place.fetch, args=({"fetch": "x.log", "offset": 0},))
+            second.start()
+            second.join(0.1)
+            self.assertEqual(sent, [])
+            place._fetches = False
+        second.join(TIME_LIMIT)
+        self.assertEqual(sent, [{"fetched": "x.log", "size": None}])
 
     def test_address_is_that_of_the_connection(self):
         ssh = {"SSH_CONNECTION": "192.0.2.1 4711 192.0.2.2 22"}
@@ -339,7 +540,7 @@ class Hosts(unittest.TestCase):
         self.assert_nothing_is_left()
         # weftd was started with the place, all addresses and a key.
         (words,) = map(json.loads, (self.hosts / "second/weftd.json").read_text().splitlines())
-        self.assertEqual(words[words.index("--place") + 1], "b")
+        self.assertIn("--place=b", words)
         self.assertEqual([words[number + 1].rpartition(":")[0] for number, word in enumerate(words) if word == "--peer"], ["a=127.0.0.1"])
 
     def check_captures(self):

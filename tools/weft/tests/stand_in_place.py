@@ -88,7 +88,8 @@ def srun(*words):
 
 def weftd(words):
     """Serves control.sock: "fabric.show" has the guests of the place, and "key" returns the key and the path of its file."""
-    values = dict(zip(words[::2], words[1::2]))
+    split = [part for word in words for part in (word.split("=", 1) if word.startswith("--place=") else [word])]
+    values = dict(zip(split[::2], split[1::2]))
     if "--plan" in values:
         print(json.dumps(PLAN))
         return 0
