@@ -51,8 +51,9 @@ MOST_ANSWER_OF_WEFTD = 64 << 20     # those of large fabrics are long
 MOST_COPIED = 512 << 20     # bytes of a place's logs
 MOST_FETCHED = 16 << 30     # bytes of a file that this side has requested
 MOST_FILES = 2048
-CHECK_TIMEOUT = 120         # seconds for one answer
+FETCH_TIMEOUT = 60          # seconds without a part of a file that was requested
 KILL_SECONDS = 15           # that the starter's programs have to exit after the places have ended
+PORT_ATTEMPTS = 100
 CONTROL_BACKLOG = 16
 REMEDY_FOR_ADDRESS = "write one after the host in the file of --hosts, or as the place's address in the lab file"
 
@@ -157,6 +158,8 @@ class Place:
         self._files = {}            # size of each copied file, by name
         self._fetching = threading.Lock()   # held during a fetch
         self._requested = None      # the name of the file that is being fetched
+        self._abandoned = set()     # names of files that were requested, and did not arrive in time
+        self._piece_at = 0.0        # time of the last part of the requested file
         self._fetched = False       # all of it has arrived
         self._size = None           # its size then; None: there is no such file
         self.streams = Streams(self.send)
@@ -258,7 +261,12 @@ class Place:
         elif "file" in message:
             self._take_file(message)
         elif "fetched" in message:
-            if channel.text_of(message, "fetched", 128) != self._requested:
+            name = channel.text_of(message, "fetched", 128)
+            if name in self._abandoned:
+                self._abandoned.remove(name)
+                self._files.pop(name, None)
+                return
+            if name != self._requested:
                 raise Violation("a file that was not requested")
             self._size = None if message.get("size") is None else channel.number_of(message, "size", 0, MOST_FETCHED)
             self._fetched = True
@@ -305,10 +313,17 @@ class Place:
         if not hosts_file.FILE.fullmatch(name) or offset not in (0, self._files.get(name, 0)):
             raise Violation("a file that is not valid")
         requested = name == self._requested
+        if requested:
+            self._piece_at = time.monotonic()
         self._copied += 0 if requested else len(data)
         if self._copied > MOST_COPIED or len(self._files) >= MOST_FILES or requested and offset + len(data) > MOST_FETCHED:
             raise Violation("more logs than are accepted")
-        path = self.path_of(name)
+        self._write(self.path_of(name), offset, data)
+        self._files[name] = offset + len(data)
+
+    @staticmethod
+    def _write(path, offset, data):
+        """Writes a part of a copy; one at the beginning replaces a former file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         # A file in the user's directory may be a link to another one.
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_TRUNC if offset == 0 else 0), 0o600)
@@ -317,7 +332,6 @@ class Place:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         finally:
             os.close(number)
-        self._files[name] = offset + len(data)
 
     def fetch(self, name, remove=False):
         """Copies what is new of a log, perhaps removes it on the other host, and returns the path of the copy, or None if there is no such file."""
@@ -325,6 +339,8 @@ class Place:
             with self._changed:
                 if self.ending:
                     raise LabError("the lab is ending")
+                if name in self._abandoned:
+                    raise LabError(f"{self.label()}: it has not sent {name} yet, which was requested before", "try again later")
                 self._requested, self._fetched = name, False
                 offset = self._files.get(name, 0)
             try:
@@ -333,7 +349,13 @@ class Place:
                 raise self.error() from None
             with self._changed:
                 # A large file takes long; each of its parts is a sign of life.
-                self._changed.wait_for(lambda: self._fetched or self.failure or self.gone)
+                self._piece_at = time.monotonic()
+                while not (self._fetched or self.failure or self.gone):
+                    if time.monotonic() - self._piece_at > FETCH_TIMEOUT:
+                        self._requested = None
+                        self._abandoned.add(name)
+                        raise LabError(f"{self.label()}: it has not sent {name} within {FETCH_TIMEOUT} s")
+                    self._changed.wait(0.5)
                 self._requested = None
                 if not self._fetched:
                     raise self.error()
@@ -341,9 +363,12 @@ class Place:
                     self._files.pop(name, None)
                 if self._size is None:
                     return None
-        path = self.path_of(name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+                empty = name not in self._files
+                if empty:
+                    self._files[name] = 0
+            path = self.path_of(name)
+            if empty:       # nothing has arrived; the directory may have a file of a former lab
+                self._write(path, 0, b"")
         return path
 
     # -- requests -------------------------------------------------------------------------------
@@ -660,10 +685,27 @@ class PlacedLab:
                 raise LabError(f"{place.label()}: the other hosts cannot reach its address {place.address}", REMEDY_FOR_ADDRESS)
             if place.plan.listening > MOST_PORTS:
                 raise LabError(f"the place {place.name} has too many trunks")
-            if not place.port:
+        # Several places may run on one host, and a port that one has found is free until its weftd listens.
+        unknown = [place for place in listening if not place.port]
+        for _ in range(PORT_ATTEMPTS):
+            for place in unknown:
                 place.try_to_send({"reserve": place.plan.listening, "address": place.address})
-        self._await("ports for the trunks", PORTS_TIMEOUT, lambda place: place.port or place not in listening)
+            self._await("ports for the trunks", PORTS_TIMEOUT, lambda place: place.port or place not in listening)
+            again = [place for place in unknown if self._overlaps(place, listening)]
+            if not again:
+                break
+            # One at a time, since the others keep theirs.
+            unknown = again[:1]
+            unknown[0].port = None
+        else:
+            raise LabError(f"{unknown[0].label()}: there are no free ports for its trunks")
         return [f"{place.name}={hosts_file.together(place.address, place.port)}" for place in listening]
+
+    @staticmethod
+    def _overlaps(place, others):
+        """Returns whether another place with the same address has one of a place's ports."""
+        return any(other is not place and other.address == place.address and place.port < other.port + other.plan.listening and other.port < place.port + place.plan.listening
+                   for other in others)
 
     def _await(self, what, seconds, condition):
         deadline = None if seconds is None else time.monotonic() + seconds

@@ -274,7 +274,8 @@ class Untrusted(unittest.TestCase):
             if "fetch" in message:
                 threading.Thread(target=lambda: self.receive(*[{**each, next(iter(each)): message["fetch"]} for each in messages])).start()
         self.place.send = send
-        self.receive(self.HELLO, self.SERVES)
+        if not self.place.hello:
+            self.receive(self.HELLO, self.SERVES)
 
     def test_file_that_does_not_exist_is_not_created(self):
         self.answer_fetches({"fetched": "", "size": None})
@@ -283,6 +284,25 @@ class Untrusted(unittest.TestCase):
         self.setUp()
         self.answer_fetches({"fetched": "", "size": 0})
         self.assertEqual(self.place.fetch("node1.log").read_text(), "")
+
+    def test_file_of_a_former_lab_is_replaced(self):
+        (self.folder / "logs").mkdir()
+        (self.folder / "logs/node1.log").write_text("former")
+        self.answer_fetches({"fetched": "", "size": 0})
+        self.assertEqual(self.place.fetch("node1.log").read_text(), "")
+
+    def test_request_for_a_file_has_a_time_limit(self):
+        self.receive(self.HELLO, self.SERVES)
+        with unittest.mock.patch.object(places, "FETCH_TIMEOUT", 0.1):
+            for said in ("it has not sent node1.log within", "which was requested before"):
+                with self.assertRaisesRegex(LabError, said):
+                    self.place.fetch("node1.log")
+        self.receive({"file": "node1.log", "offset": 0, "bytes": ""}, {"fetched": "node1.log", "size": 0})
+        self.assertIsNone(self.place.failure)
+        self.answer_fetches({"fetched": "", "size": 0})
+        self.assertEqual(self.place.fetch("node1.log").read_text(), "")
+        self.receive({"fetched": "x", "size": 0})
+        self.assertIn("a file that was not requested", self.place.failure)
 
     def test_no_file_is_requested_from_a_place_that_ends(self):
         self.answer_fetches({"fetched": "", "size": 0})
@@ -346,6 +366,23 @@ class Untrusted(unittest.TestCase):
                 guest.wait_for_event("its end", lambda program=program: program.status is not None, TIME_LIMIT)
 
     # -- the plan -------------------------------------------------------------------------------
+
+    def test_places_on_one_host_have_different_ports(self):
+        lab = self.lab()
+        answers = {"a": [20000], "b": [20001, 20001, 20002], "c": [20000]}
+        for number, (name, address) in enumerate((("a", "127.0.0.1"), ("b", "127.0.0.1"), ("c", "192.0.2.1"))):
+            plan = places.PlannedPlace(name, None, None, 2, frozenset(), False)
+            place = places.Place(number, plan, "host", None, lab._changed, None, None, self.folder)
+            place.hello = {"address": None}
+            place.send = lambda message, place=place: setattr(place, "port", answers[place.name].pop(0))
+            lab.places.append(place)
+        given = ["127.0.0.1", "127.0.0.1", "192.0.2.1"]
+        lab._starter = types.SimpleNamespace(address=lambda number: (given[number], None))
+        lab._keep_alive = None
+        with unittest.mock.patch.object(places.ipaddress.IPv4Address, "is_loopback", False):
+            answers["a"] += [20010]
+            peers = lab._find_addresses()
+        self.assertEqual(peers, ["a=127.0.0.1:20010", "b=127.0.0.1:20001", "c=192.0.2.1:20000"])
 
     def read_plan(self, **more):
         return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "hosts": [], "trunks": [{"role": "listens", "port": None}], **more}]}))[0]
