@@ -56,6 +56,7 @@ KILL_SECONDS = 15           # that the starter's programs have to exit after the
 PORT_ATTEMPTS = 100
 CONTROL_BACKLOG = 16
 REMEDY_FOR_ADDRESS = "write one after the host in the file of --hosts, or as the place's address in the lab file"
+REMEDY_FOR_SLURM = "write one as the place's address in the lab file"
 
 
 def in_line(text):
@@ -359,12 +360,12 @@ class Place:
                 self._requested = None
                 if not self._fetched:
                     raise self.error()
-                if remove:
-                    self._files.pop(name, None)
                 if self._size is None:
                     return None
                 empty = name not in self._files
-                if empty:
+                if remove:
+                    self._files.pop(name, None)
+                elif empty:
                     self._files[name] = 0
             path = self.path_of(name)
             if empty:       # nothing has arrived; the directory may have a file of a former lab
@@ -678,11 +679,12 @@ class PlacedLab:
             place.port = given[1] or (place.plan.port if not given[0] or given[0] == place.plan.address else None)
         listening = [place for place in self.places if place.plan.listening]
         known = [ipaddress.ip_address(place.address).is_loopback for place in self.places if place.address]
+        remedy = REMEDY_FOR_SLURM if isinstance(self._starter, starters.Slurm) else REMEDY_FOR_ADDRESS
         for place in listening:
             if not place.address:
-                raise LabError(f"{place.label()}: its address is not known", REMEDY_FOR_ADDRESS)
+                raise LabError(f"{place.label()}: its address is not known", remedy)
             if ipaddress.ip_address(place.address).is_loopback and not all(known):
-                raise LabError(f"{place.label()}: the other hosts cannot reach its address {place.address}", REMEDY_FOR_ADDRESS)
+                raise LabError(f"{place.label()}: the other hosts cannot reach its address {place.address}", remedy)
             if place.plan.listening > MOST_PORTS:
                 raise LabError(f"the place {place.name} has too many trunks")
         # Several places may run on one host, and a port that one has found is free until its weftd listens.

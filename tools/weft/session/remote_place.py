@@ -474,7 +474,7 @@ def _guard(child, output):
     if status < 0:
         with contextlib.suppress(OSError):
             # The lab's process may have written a part of a line.
-            output.write(b"\n" + channel.encode({"failed": f"its session {exit_in_words(status)}"}))
+            output.write(b"\n" + channel.encode({"failed": f"its session {exit_in_words(status)}", "incomplete": []}))
             output.flush()
     _wait_for_orphans()
     return status if status >= 0 else 1

@@ -32,6 +32,7 @@ import starters  # noqa: E402
 from daemon import TIME_LIMIT, await_that  # noqa: E402
 from lab import process  # noqa: E402
 from lab.errors import LabError  # noqa: E402
+from lab.testing import full  # noqa: E402
 from stand_in_place import VERSION  # noqa: E402
 
 SESSION = HERE.parent / "session/weft-session"
@@ -466,6 +467,10 @@ class Remote(unittest.TestCase):
                 self.assertEqual(remote_place.own_address(rank), address)
 
 
+# Each of these tests starts labs, which takes seconds, and repeats most of what another one does.
+in_full_run = unittest.skipUnless(full(), "only with WEFT_FULL")
+
+
 def processes_with(text):
     """Returns the command lines of the processes that contain a text, except this one's."""
     found = {}
@@ -547,7 +552,10 @@ class Hosts(unittest.TestCase):
 
     def test_lab_over_two_hosts_is_one_lab(self):
         (self.hosts / "second/banner").write_text("Welcome to this host.\n\n")
-        done = self.up()
+        for host in ("first", "second"):
+            (self.hosts / host / "incomplete").write_text("")
+        logs = self.folder / "logs"
+        done = self.up(f"logs={logs}")
         self.assertIn("b: ", done.stderr)
         with self.subTest("captures"):
             self.check_captures()
@@ -572,8 +580,11 @@ class Hosts(unittest.TestCase):
         for words in (("settle", "--"), ("upgrade", f"weftd={self.hosts / 'weftd'}")):
             self.assertIn("not possible in a lab over several hosts", self.session(*words).stderr)
         self.assertEqual([host["name"] for host in self.control("b", command="fabric.show")["hosts"]], ["node3"])
+        (self.hosts / "second/incomplete").write_text("No space left on device")
         down = self.session("down")
-        self.assertEqual((down.returncode, down.stderr), (0, ""))
+        self.assertEqual((down.returncode, down.stderr), (1, f"{logs}/node3.log does not contain the whole console of node3: No space left on device\n"))
+        self.assertEqual({str(path.relative_to(logs)): path.read_text() for path in logs.rglob("*") if path.is_file()},
+                         {"node1.log": "node1 boots\n", "node2.log": "node2 boots\n", "node3.log": "node3 boots\n", "a/weftd.log": "weftd: begins\n", "b/weftd.log": "weftd: begins\n"})
         self.assert_nothing_is_left()
         # weftd was started with the place, all addresses and a key.
         (words,) = map(json.loads, (self.hosts / "second/weftd.json").read_text().splitlines())
@@ -611,17 +622,6 @@ class Hosts(unittest.TestCase):
                 if path.is_file():
                     self.assertNotIn(text, path.read_bytes(), path)
 
-    def test_logs_are_gathered_when_the_lab_ends(self):
-        logs = self.folder / "logs"
-        for host in ("first", "second"):
-            (self.hosts / host / "incomplete").write_text("")
-        self.up(f"logs={logs}")
-        (self.hosts / "second/incomplete").write_text("No space left on device")
-        down = self.session("down")
-        self.assertEqual((down.returncode, down.stderr), (1, f"{logs}/node3.log does not contain the whole console of node3: No space left on device\n"))
-        self.assertEqual({str(path.relative_to(logs)): path.read_text() for path in logs.rglob("*") if path.is_file()},
-                         {"node1.log": "node1 boots\n", "node2.log": "node2 boots\n", "node3.log": "node3 boots\n", "a/weftd.log": "weftd: begins\n", "b/weftd.log": "weftd: begins\n"})
-
     def assert_ended(self, said):
         """The lab has ended with this reason."""
         await_that("the end of the lab", lambda: not (self.directory / "lab.sock").exists())
@@ -635,6 +635,7 @@ class Hosts(unittest.TestCase):
         os.kill(self.remote("second")[-1], signal.SIGKILL)
         self.assert_ended(f"no lab is up in {self.directory}, since second (place b): its session was killed by SIGKILL")
 
+    @in_full_run
     def test_killed_ssh_ends_the_lab(self):
         self.up()
         ssh = [number for number, line in processes_with(str(self.hosts)).items() if b"\0ssh\0second\0" in line]
@@ -657,12 +658,14 @@ class Hosts(unittest.TestCase):
         self.assertIn("No route to host", done.stderr)
         self.assert_nothing_is_left()
 
+    @in_full_run
     def test_host_without_weft_is_reported(self):
         done = self.call(*[f"remote_weft={self.folder / 'none'}" if word.startswith("remote_weft") else word for word in self.words("up")])
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"weft lab: (first|second) \(place [ab]\): ")
         self.assertIn("--remote-weft sets the path of weft there", done.stderr)
 
+    @in_full_run
     def test_other_version_is_refused(self):
         (self.hosts / "second/version").write_text("0.9")
         done = self.call(*self.words("up"))
@@ -679,6 +682,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual((self.directory / "node3.log").read_text(), "node3 boots\n")
         self.assert_nothing_is_left()
 
+    @in_full_run
     def test_interrupted_start_leaves_nothing_behind(self):
         (self.hosts / "second/slow").touch()
         starting = self.start(self.words("up"))
@@ -688,6 +692,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual(starting.returncode, 130, said)
         self.assert_nothing_is_left()
 
+    @in_full_run
     def test_second_lab_of_the_same_hosts_is_independent(self):
         self.up()
         again = self.call(*self.words("up"))
@@ -740,13 +745,16 @@ class Hosts(unittest.TestCase):
     def test_run_has_the_documented_statuses(self):
         self.assertEqual(self.run_command("on+=node9", "--", "true").stderr, "weft: there is no host node9: there is node1, node2, node3\n")
         self.assertFalse(processes_with(str(self.folder)))
-        done = self.run_command("on+=node3", "timeout:=0.5", "--", "sleep 60")
-        self.assertEqual(done.returncode, 124, done.stderr)
-        self.assert_nothing_is_left_of_run(done.stderr)
         (self.hosts / "first/report").write_text("BUG: here")
         done = self.run_command("on+=node3", "--", "true")
         self.assertEqual(done.returncode, 125, done.stderr)
         self.assertIn("weft run: the kernel of node1 reported:\nBUG: here", done.stderr)
+        self.assert_nothing_is_left_of_run(done.stderr)
+
+    @in_full_run
+    def test_run_reports_the_time_limit_and_the_end_of_a_guest(self):
+        done = self.run_command("on+=node3", "timeout:=0.5", "--", "sleep 60")
+        self.assertEqual(done.returncode, 124, done.stderr)
         self.assert_nothing_is_left_of_run(done.stderr)
         # The parent of the command's shell is the session; its guest is another child of it.
         done = self.run_command("on+=node3", "--", "pkill -KILL -P $PPID -x sleep; sleep 60")
@@ -755,19 +763,22 @@ class Hosts(unittest.TestCase):
         self.assert_nothing_is_left_of_run(done.stderr)
 
     def test_run_ends_when_a_host_fails(self):
-        """Also if the command runs on another host."""
         said = "weft: second (place b): its session was killed by SIGKILL"
         done = self.run_command("on+=node3", "--", "kill -KILL $PPID; sleep 60")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn(said, done.stderr)
+
+    @in_full_run
+    def test_run_ends_when_the_host_of_another_guest_fails(self):
         ready = self.folder / "ready"
         running = self.start([*self.words("run", "on+=node1", "quiet:=true"), "--", f"touch {ready}; sleep 1000"])
         await_that("the command", ready.exists)
         os.kill(self.remote("second")[-1], signal.SIGKILL)
         error = running.communicate(timeout=TIME_LIMIT)[1]
         self.assertEqual(running.returncode, 1, error)
-        self.assertIn(said, error)
+        self.assertIn("weft: second (place b): its session was killed by SIGKILL", error)
 
+    @in_full_run
     def test_interrupted_run_passes_the_signal_on(self):
         ready = self.folder / "ready"
         running = self.start([*self.words("run", "on+=node3", "quiet:=true"), "--", f"trap 'echo caught; exit 3' TERM; touch {ready}; while :; do sleep 0.1; done"])
@@ -798,6 +809,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual((self.directory / "node3.log").read_text(), "node3 boots\n")
         self.assert_nothing_is_left()
 
+    @in_full_run
     def test_killed_task_ends_the_lab(self):
         self.up(slurm=True)
         os.kill(self.remote("task1")[-1], signal.SIGKILL)

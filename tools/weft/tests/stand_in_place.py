@@ -181,6 +181,8 @@ class Guest:
 
     def start_program(self, words, terminal=None, environment=()):
         from lab.process import ERR, OUT, Process
+        # All guests have the files of this host.
+        words = [word.replace("/run/weft-script", str(self._folder / f"{self.name}-script")) for word in words]
         process = Process(self, len(self._programs) + 1, " ".join(words))
         program = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "GUEST": self.name}, process_group=0)
         self._programs[len(self._programs) + 1] = process, program
