@@ -674,7 +674,8 @@ class Hosts(unittest.TestCase):
         self.assert_nothing_is_left()
 
     def test_guest_that_does_not_boot_is_reported_with_its_host(self):
-        (self.hosts / "second/fail").write_text("it broke")
+        # The second line is not the message that the lab is up.
+        (self.hosts / "second/fail").write_text("it broke\nup\n")
         done = self.call(*self.words("up"))
         self.assertEqual(done.returncode, 1)
         self.assertIn("second (place b): node3: it broke", done.stderr)
