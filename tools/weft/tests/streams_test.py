@@ -496,8 +496,9 @@ sys.exit(case.status)
         os.kill(running.pid, signal.SIGWINCH)
         os.write(terminal, b"until [ \"$(stty size)\" = '20 60' ]; do sleep 0.1; done; echo re''sized\r")
         read_until(terminal, b"resized\r\n")
-        # Ctrl-C interrupts the job in the guest, and neither its shell nor weft.
-        os.write(terminal, b"echo be''gun; sleep 1000\r")
+        # Ctrl-C interrupts the job in the guest, and neither its shell nor weft. The job itself announces that it runs: if the shell did, it might get the
+        # signal before it has put the job in the foreground, and would wait for it.
+        os.write(terminal, b"(echo be''gun; exec sleep 1000)\r")
         read_until(terminal, b"begun\r\n")
         os.write(terminal, b"\x03")
         read_until(terminal, b"^C")
