@@ -148,7 +148,8 @@ async function news() {
   if (another || swept !== sweeps || asked || !state.fabric) state.fabric = await get('api/fabric');
   if (another) await draw();
   version = live.version;
-  sweeps = swept;
+  // The server may have taken the fabric before the last sweep; it is then requested again.
+  sweeps = state.fabric.subnet_manager ? state.fabric.subnet_manager.sweeps : 0;
   state.live = live;
   derive();
   $('nav [data-view="ethernet"]').hidden = !state.segments.size;
