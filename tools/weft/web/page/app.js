@@ -145,7 +145,11 @@ async function news() {
   const silent = performance.now() - updatedAt;
   const swept = live.subnet_manager ? live.subnet_manager.sweeps : 0, another = version !== live.version;
   const asked = ['cards', 'ethernet'].includes(state.view) || state.chosen;
-  if (another || swept !== sweeps || asked || !state.fabric) state.fabric = await get('api/fabric');
+  if (another || swept !== sweeps || asked || !state.fabric) {
+    state.fabric = await get('api/fabric');
+    // Hosts may have got their LIDs meanwhile. While an item of the list has the focus, the list stays.
+    if (document.activeElement === $('#search input') && !$('#found').hidden) showFound();
+  }
   if (another) await draw();
   version = live.version;
   // The server may have taken the fabric before the last sweep; it is then requested again.
