@@ -17,8 +17,6 @@ DEBS = cache.TREE / "build/packages"
 SUITE, NEXT_SUITE = "bookworm", "trixie"
 # On a busy host a guest may need more than the three seconds after which Linux gives up the resolution of an address.
 PING = "for try in {1..10}; do ping -c 1 10.1.0.2 && exit; done; exit 1"
-# On a busy host a guest may need more than the three seconds after which Linux gives up the resolution of an address.
-PING = "for try in {1..10}; do ping -c 1 10.1.0.2 && exit; done; exit 1"
 # The kernels with which modules are tested: (suite, suite of the kernel, name). The newest ones that exist.
 KERNELS = (
     ("bookworm", "bookworm", r"linux-image-(6\.1\.\d[^-]*-\d+-amd64)"),

@@ -33,12 +33,16 @@ def commands_of(page, title):
     return commands
 
 
+def user_environment(directory, program):
+    """Returns the environment of a user who finds weft in PATH, and whose labs are in a directory."""
+    return {**os.environ, "PATH": f"{pathlib.Path(program).parent}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(directory)}
+
+
 class Shell:
     """A user's shell, which returns the output and the status of each command."""
 
     def __init__(self, directory, program):
-        environment = {**os.environ, "PATH": f"{pathlib.Path(program).parent}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(directory)}
-        self._bash = subprocess.Popen(["bash"], cwd=directory, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self._bash = subprocess.Popen(["bash"], cwd=directory, env=user_environment(directory, program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run(self, command):
         # The command has no standard input, because it would otherwise read the next command.

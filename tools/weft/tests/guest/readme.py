@@ -10,7 +10,7 @@ import subprocess
 from lab import cache
 from lab.testing import test
 
-from pages import Shell
+from pages import Shell, user_environment
 
 README = cache.TREE / "README.md"
 MOST_LINES = 120
@@ -25,7 +25,7 @@ def commands():
 def typed_into(command, directory, program, text):
     """Runs a command on a pseudo-terminal, and types the text when a shell prompts for it; returns the output and the status."""
     near, far = pty.openpty()
-    environment = {**os.environ, "PATH": f"{pathlib.Path(program).parent}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(directory), "TERM": "dumb"}
+    environment = {**user_environment(directory, program), "TERM": "dumb"}
     process = subprocess.Popen(["bash", "-c", command], cwd=directory, env=environment, stdin=far, stdout=far, stderr=far, start_new_session=True)
     os.close(far)
     said = b""
