@@ -22,7 +22,7 @@ import unittest.mock
 sys.dont_write_bytecode = True
 import cases
 import daemon
-from attached import Attached, NEEDED, NODE1, NODES, NO_MANAGER, SYSTEM, WEFT, WEFTD
+from attached import Attached, NEEDED, NODE1, NODES, NO_MANAGER, OWN_MANAGER, SYSTEM, WEFT, WEFTD
 
 LIBRARY = sys.argv[3]
 assert os.path.exists(LIBRARY)
@@ -448,6 +448,40 @@ class MadLibrary(Attached):
         self.assertEqual(self.run_on("node1", program, str(lids["node2"]), self.guid_of("node2")).splitlines(),
                          [f"own LID {lids['node1']}, port 1", "by LID: node2", "by a directed route: switch1", "packets: some",
                           f"by a path query: LID {lids['node2']}", "of an unused LID: no answer"])
+
+
+class WithoutRoot(unittest.TestCase):
+    """Copies of the programs, as installed, in a directory that all users can read. weftd and its clients run as user nobody."""
+
+    USER = {"user": 65534, "group": 65534, "extra_groups": []}
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can run programs as another user; all other tests run without root then")
+        self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-attach-")))
+        self.root.chmod(0o755)
+        for source, target in ((WEFT, "bin/weft"), (WEFTD, "bin/weftd"), (LIBRARY, "lib/weft/libibumad.so.3")):
+            (self.root / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, self.root / target)
+        self.directory = self.root / "sockets"
+        self.directory.mkdir()
+        os.chown(self.directory, self.USER["user"], self.USER["group"])
+        self.enterContext(daemon.weftd(self.root / "bin/weftd", OWN_MANAGER, self.directory, **self.USER))
+
+    def run_on(self, node, *words, status=0):
+        done = subprocess.run([self.root / "bin/weft", "--socket-dir", self.directory, "attach", node, "--", *words], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, check=False, env={"PATH": SYSTEM}, timeout=daemon.TIME_LIMIT, **self.USER)
+        self.assertEqual(done.returncode, status, f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    @unittest.skipUnless(shutil.which("ibnetdiscover", path=SYSTEM), "not installed: ibnetdiscover")
+    def test_programs_run_without_root(self):
+        self.assertEqual(self.run_on("node1", "sh", "-c", "id -u; grep CapEff /proc/self/status"), "65534\nCapEff:\t0000000000000000\n")
+        daemon.await_that("the subnet to be up", lambda: self.run_on("node1", "ibstat").count("State: Active"))
+        daemon.await_that("all nodes", lambda: set(re.findall(r'# "(\w+)"', self.run_on("node1", "ibnetdiscover"))) >= set(NODES))
+        self.assertIn("SMINFO_MASTER", self.run_on("node1", "sminfo"))
+        # SMPs need no privileges of the host, but node4 is not trusted.
+        self.run_on("node4", "sminfo", status=255)
 
 
 class PytestPlugin(unittest.TestCase):

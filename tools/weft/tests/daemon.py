@@ -38,8 +38,12 @@ def process(*command, **options):
 
 
 @contextlib.contextmanager
-def weftd(program, lab=None, directory=None, events=()):
-    """Yields (process, socket directory) once it serves. events: requests with the times at which weftd executes them."""
+def weftd(program, lab=None, directory=None, events=(), **options):
+    """Yields (process, socket directory) once it serves.
+
+    events: requests with the times at which weftd executes them.
+    options: of subprocess.Popen
+    """
     with contextlib.ExitStack() as stack:
         directory = pathlib.Path(directory or stack.enter_context(tempfile.TemporaryDirectory(prefix="weft-seen-")))
         directory.chmod(0o700)
@@ -50,7 +54,7 @@ def weftd(program, lab=None, directory=None, events=()):
         if events:
             (directory / "events").write_text("".join(f"{json.dumps(event)}\n" for event in events))
             command += ["--events", str(directory / "events")]
-        running = stack.enter_context(process(*command, stderr=subprocess.DEVNULL))
+        running = stack.enter_context(process(*command, stderr=subprocess.DEVNULL, **options))
         await_that("weftd to serve", lambda: (directory / "control.sock").is_socket() or running.poll() is not None)
         assert running.poll() is None, "weftd ended"
         yield running, directory
