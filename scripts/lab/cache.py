@@ -34,16 +34,21 @@ def key_of(*parts):
 
 
 @contextlib.contextmanager
-def locked(name):
-    """Holds the cache's lock with that name; waits while another process holds it."""
-    root().mkdir(parents=True, exist_ok=True)
-    with open(root() / f".lock-{name}", "w") as lock:
+def locked_file(path, holder):
+    """Holds the lock of a file, which is created if necessary. While another process holds it, prints that it waits for that holder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"waiting for another run that makes {name}", file=sys.stderr)
+            print(f"waiting for {holder}", file=sys.stderr, flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def locked(name):
+    """Holds the cache's lock with that name; waits while another process holds it."""
+    return locked_file(root() / f".lock-{name}", f"another run that makes {name}")
 
 
 def present(kind, key, product):

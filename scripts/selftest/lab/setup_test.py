@@ -100,6 +100,28 @@ class Demo(unittest.TestCase):
         self.assertTrue(ended.is_set(), "the wait is not announced")
         self.assertIn("weftd and weft do not build", errors.getvalue())
 
+    def test_second_demonstration_waits_for_the_first(self):
+        """Both use the directory build/demo. The second one says why it waits."""
+        demo, began = load_demo(), threading.Event()
+        lock = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "build/lock"
+
+        class Waits(io.StringIO):
+            def flush(self):
+                if "waiting for another demonstration" in self.getvalue():
+                    began.set()
+
+        errors = Waits()
+        runs = []
+        with unittest.mock.patch.multiple(demo, LOCK=lock, run=lambda *_: runs.append(began.is_set())), unittest.mock.patch("sys.argv", ["demo"]), \
+                unittest.mock.patch.object(demo.signal, "signal"), contextlib.redirect_stderr(errors):
+            with demo.cache.locked_file(lock, "nothing"):
+                second = threading.Thread(target=demo.main)
+                second.start()
+                self.assertTrue(began.wait(30), errors.getvalue())
+                self.assertEqual(runs, [])
+            second.join()
+        self.assertEqual(runs, [True])
+
     def test_only_drivers_of_cards_in_the_demo_are_built(self):
         demo = load_demo()
         drivers = {"weft_mlx4", "weft_mthca", "weft_amso1100"}
