@@ -436,7 +436,7 @@ void add_web(CLI::App &app, const std::filesystem::path &socket_directory)
 		Words words{"weft=" + (own_directory() / "weft").string()};
 		const Words given = passed->words();
 		words.insert(words.end(), given.begin(), given.end());
-		become("web/weft-web", socket_directory, words);
+		become("web/weft-web", find_lab(socket_directory), words);
 	});
 }
 

@@ -20,6 +20,8 @@ std::string fabric_svg(const nlohmann::json &fabric);
 // Formats the result of "counters" as a table. Unless @all is set, omits counters that are zero on
 // all ports.
 std::string counters_text(const nlohmann::json &counters, bool all);
+// Returns a line for each place of the lab that has not answered.
+std::string missing_text(const nlohmann::json &missing);
 // Returns the result of "log" as text, with a line for each entry.
 std::string log_text(const nlohmann::json &log);
 // Returns a link's state and settings in one line.

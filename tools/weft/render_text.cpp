@@ -138,8 +138,22 @@ string fabric_text(const json &fabric)
 			out += trunk_text(trunk);
 	if (const auto ethernet = fabric.find("ethernet"); ethernet != fabric.end())
 		out += ethernet_text(*ethernet);
-	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
+	if (const auto managers = fabric.find("subnet_managers"); managers != fabric.end())
+		for (const auto &manager : *managers)
+			out += subnet_manager_text(manager);
+	else if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
 		out += subnet_manager_text(manager);
+	if (const auto missing = fabric.find("missing"); missing != fabric.end())
+		out += missing_text(*missing);
+	return out;
+}
+
+string missing_text(const json &missing)
+{
+	string out;
+	for (const auto &place : missing)
+		out += fmt::format("missing: place {} ({}): {}\n", text(place, "place"),
+				   text(place, "host"), text(place, "reason"));
 	return out;
 }
 
@@ -177,7 +191,8 @@ string log_text(const json &log)
 {
 	string out;
 	for (const auto &line : log.at("lines"))
-		out += fmt::format("{} {:<7} {}: {}\n", text(line, "time"), text(line, "level"),
+		out += fmt::format("{} {:<7} {}{}: {}\n", text(line, "time"), text(line, "level"),
+				   line.contains("place") ? text(line, "place") + "/" : "",
 				   text(line, "part"), text(line, "text"));
 	return out;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -285,7 +288,21 @@ sm::SubnetManager &manager_of(LabRuntime &runtime)
 	return *runtime.subnet_manager();
 }
 
-json show(LabRuntime &runtime, const json &)
+// Returns the GUID of a node of another place, or nothing if the request has none.
+std::optional<ib::Guid> guid_in(const json &request)
+{
+	if (!request.contains("guid"))
+		return std::nullopt;
+	const auto text = text_of(request, "guid");
+	std::uint64_t guid = 0;
+	const char *const begin = text.data() + (text.starts_with("0x") ? 2 : 0);
+	const auto parsed = std::from_chars(begin, text.data() + text.size(), guid, 16);
+	if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size())
+		throw BadRequest("'guid' must be a GUID, as in fabric.show");
+	return ib::Guid{guid};
+}
+
+json show(LabRuntime &runtime, const json &request)
 {
 	json result{{"seed", fmt::format("{:#x}", runtime.fabric().seed())},
 		    {"hosts", json::array()},
@@ -311,6 +328,9 @@ json show(LabRuntime &runtime, const json &)
 		result["trunks"].push_back(describe(*trunk));
 	if (const auto *manager = runtime.subnet_manager())
 		result["subnet_manager"] = state_of(*manager);
+	// Ports of other places of the lab have LIDs only in the subnet of the manager's place.
+	if (request.value("lids", false))
+		result["lids"] = lids_of_subnet(runtime);
 	return result;
 }
 
@@ -531,7 +551,9 @@ std::string ControlSession::handle(std::string_view line)
 		{"fabric.sample", [&](const json &) { return observe(runtime_); }},
 		{"fabric.show", [&](const json &r) { return show(runtime_, r); }},
 		{"fabric.subnet",
-		 [&](const json &r) { return describe_subnet_node(runtime_, text_of(r, "node")); }},
+		 [&](const json &r) {
+			 return describe_subnet_node(runtime_, text_of(r, "node"), guid_in(r));
+		 }},
 		{"link.up", [&](const json &r) { return set_link_state(runtime_, r, true); }},
 		{"link.down", [&](const json &r) { return set_link_state(runtime_, r, false); }},
 		{"link.set", [&](const json &r) { return set_link(runtime_, r); }},

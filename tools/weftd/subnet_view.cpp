@@ -12,6 +12,7 @@
 #include "net/fabric/switch.hpp"
 #include "sm/subnet.hpp"
 #include "sm/subnet_manager.hpp"
+#include "weftd/guid_text.hpp"
 #include "weftd/lab_runtime.hpp"
 
 namespace weft::weftd
@@ -93,9 +94,26 @@ ib::Lid lid_of(const sm::Subnet *subnet, ib::Guid node, std::size_t port)
 	return port < ports.size() ? ports[port].lid : 0;
 }
 
-json describe_subnet_node(LabRuntime &runtime, const std::string &name)
+json lids_of_subnet(LabRuntime &runtime)
 {
-	const auto guid = guid_of(runtime, name);
+	json result = json::object();
+	const auto subnet = managed_subnet(runtime);
+	if (!subnet)
+		return result;
+	for (const sm::Node &node : subnet->nodes) {
+		json lids = json::array();
+		for (const sm::PortData &port : node.ports)
+			lids.push_back(static_cast<unsigned>(port.lid));
+		result[guid_text(node.guid)] = std::move(lids);
+	}
+	return result;
+}
+
+json describe_subnet_node(LabRuntime &runtime, const std::string &name,
+			  std::optional<ib::Guid> guid)
+{
+	if (!guid)
+		guid = guid_of(runtime, name);
 	if (!guid)
 		throw std::invalid_argument(fmt::format("there is no node '{}'", name));
 	json result{{"ports", json::object()}, {"routes", json::object()}};

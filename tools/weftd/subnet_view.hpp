@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -27,7 +28,11 @@ std::shared_ptr<const sm::Subnet> managed_subnet(LabRuntime &runtime);
 // @subnet is null.
 ib::Lid lid_of(const sm::Subnet *subnet, ib::Guid node, std::size_t port);
 // Answers "fabric.subnet"; weftd(1) documents the contents. Throws std::invalid_argument if no node
-// has this name.
-nlohmann::json describe_subnet_node(LabRuntime &runtime, const std::string &name);
+// has this name. @guid: of the node, if it belongs to another place of the lab.
+nlohmann::json describe_subnet_node(LabRuntime &runtime, const std::string &name,
+				    std::optional<ib::Guid> guid = std::nullopt);
+// Returns the LIDs of the ports of each node, from port 0, by the node's GUID. Returns an empty
+// object if there is no managed_subnet().
+nlohmann::json lids_of_subnet(LabRuntime &runtime);
 
 } // namespace weft::weftd

@@ -5,7 +5,7 @@ of bytes between the two.
 A message is one line with a JSON object. A message that would be longer than the sender's limit is sent as several lines {"part": TEXT, "more":
 BOOLEAN}, whose texts form its line. Streams are in both directions; either side may send these messages for one:
 
-    {"open": NUMBER, "socket": NAME}      only the starting side: connect to this socket of the place
+    {"open": NUMBER, "socket": NAME}      connect to this socket of the place; from a place: to the control socket of the whole lab ("whole")
     {"data": NUMBER, "bytes": BASE64}     at most WINDOW bytes that were not consumed yet
     {"taken": NUMBER, "count": BYTES}     the receiver has consumed them
     {"end": NUMBER}                       no more data in this direction
@@ -23,6 +23,7 @@ LONGEST_LINE = 64 << 10         # bytes, also the limit of a sender that has no 
 LONGEST_MESSAGE = 8 << 20
 WINDOW = 256 << 10
 MOST_STREAMS = 256
+REVERSE = 1 << 52               # the first number of the streams that a place opens
 PIECE = 24 << 10                # bytes of one data message
 MOST_QUEUED = 4096              # messages that wait for a writer; streams are bounded by their windows
 
@@ -237,12 +238,14 @@ class Stream:
 class Streams:
     """The streams over one connection. send(message) may raise Closed."""
 
-    def __init__(self, send, accept=None):
-        """accept(stream, name): called on a new thread when the other side opens a stream."""
+    def __init__(self, send, accept=None, first=1, accepted=1):
+        """accept(stream, name): called on a new thread when the other side opens a stream. first, accepted: the first numbers of the streams that this side
+        and the other one open."""
         self.send = send
         self._accept = accept
+        self._accepted = accepted
         self._streams = {}
-        self._next = 1
+        self._next = first
         self._broken = False
         self._lock = threading.Lock()
 
@@ -288,7 +291,7 @@ class Streams:
         return True
 
     def _take_open(self, number, name):
-        if not self._accept:
+        if not self._accept or number < self._accepted:
             raise Violation("a stream that this side must not open")
         with self._lock:
             if number in self._streams:

@@ -8,7 +8,6 @@ import contextlib
 import dataclasses
 import errno
 import ipaddress
-import itertools
 import json
 import os
 import pathlib
@@ -29,6 +28,7 @@ import running
 import serving
 import stack
 import starters
+import whole
 from channel import Closed, Streams, Violation
 from lab import DeadlineExceeded, GuestDied, kernels
 from lab.errors import LabError, in_one_line, printable
@@ -36,6 +36,7 @@ from lab.process import CONSUMED, ERR, EXIT, HEADER, INPUT, OUT, BadFrame, Proce
 from labs import interruption, no_host
 from remote_place import ALIVE_INTERVAL, LONGEST_LAB, MOST_INCOMPLETE, MOST_PORTS, PROTOCOL, SILENCE
 from running import GUEST_DIED, KERNEL_REPORT, REFUSED
+from weftd_process import is_served
 
 KEY_BYTES = 32
 PORTS_TIMEOUT = 90          # seconds until places have found ports for their trunks
@@ -74,7 +75,7 @@ def wanted(args):
 @dataclasses.dataclass(frozen=True)
 class PlannedPlace:
     """name: of the place; address, port: from the lab file, or None; listening: number of trunks for which it listens; hosts: names of its hosts; manages:
-    it runs the subnet manager."""
+    it runs the subnet manager, or one on standby; switches: names; trunks: whether it listens, by name."""
 
     name: str
     address: str | None
@@ -82,6 +83,8 @@ class PlannedPlace:
     listening: int
     hosts: frozenset
     manages: bool
+    switches: frozenset = frozenset()
+    trunks: dict = dataclasses.field(default_factory=dict)
 
 
 # The directory of a lab has a directory with the name of each place, among other files.
@@ -100,8 +103,9 @@ def read_plan(text):
                 if not (found := hosts_file.split(place["address"])):
                     raise LabError(f"the address '{place['address']}' of the place {place['name']} is not one of a host")
                 address, port = found
-            places.append(PlannedPlace(place["name"], address, port, sum(trunk["role"].startswith("listen") for trunk in place["trunks"]),
-                                       frozenset(place["hosts"]), place.get("subnet_manager") is True))
+            trunks = {trunk["link"]: trunk["role"].startswith("listen") for trunk in place["trunks"]}
+            places.append(PlannedPlace(place["name"], address, port, sum(trunks.values()), frozenset(place["hosts"]), place.get("subnet_manager") is True,
+                                       frozenset(place["switches"]), trunks))
         return places
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LabError(f"the plan of the lab is not understood: {error!r}") from None
@@ -163,7 +167,9 @@ class Place:
         self._piece_at = 0.0        # time of the last part of the requested file
         self._fetched = False       # all of it has arrived
         self._size = None           # its size then; None: there is no such file
-        self.streams = Streams(self.send)
+        self.topology = None        # of the whole lab, while its place may make requests
+        self._clients = threading.Semaphore(whole.MOST_CLIENTS_OF_PLACE)
+        self.streams = Streams(self.send, self._accept, accepted=channel.REVERSE)
 
     def label(self):
         return f"{self.host} (place {self.name})"
@@ -190,6 +196,20 @@ class Place:
             self._fail_locked(reason)
             self._changed.notify_all()
         self.streams.break_all()
+
+    def open_control(self):
+        """Returns a connection to its weftd. Raises Closed."""
+        return ControlConnection(self.streams.open("control"))
+
+    def _accept(self, stream, name):
+        """The place has opened a stream, for requests of a client on its host. Runs on a thread of its own."""
+        if name != "whole" or not self.topology or not self._clients.acquire(blocking=False):
+            stream.close()
+            return
+        try:
+            whole.serve_stream(self.topology, stream, _Reader(stream))
+        finally:
+            self._clients.release()
 
     def _fail_locked(self, reason):
         if not self.failure and not self.ended:
@@ -558,6 +578,17 @@ class _Reader:
         return line + b"\n"
 
 
+class ControlConnection:
+    """A connection to a place's weftd."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._reader = _Reader(stream)
+        self.send = stream.send
+        self.line = self._reader.line
+        self.close = stream.close
+
+
 # -- the lab ------------------------------------------------------------------------------------
 
 class PlacedLab:
@@ -580,6 +611,7 @@ class PlacedLab:
         self._changed = threading.Condition(threading.RLock())
         self._notes = []
         self._starter = None
+        self._whole = None
         self._closed = False
         self._begun = time.monotonic()
 
@@ -613,9 +645,20 @@ class PlacedLab:
         hosts = [(host, place) for place in self.places for host in place.guests]
         check([host for host, _ in hosts])
         self.guests = {host: RemoteGuest(host, place) for host, place in hosts}
+        self._serve_whole()
         for place in self.places:
             place.try_to_send({"boot": True})
         self._await("the guests", None, lambda place: place.up)
+
+    def _serve_whole(self):
+        """Serves the control socket of the whole lab."""
+        path = self.directory / serving.CONTROL
+        if is_served(path):
+            raise LabError(f"another weftd serves {self.directory}", "end it, or choose another --socket-dir")
+        topology = whole.Topology(self.places)
+        for place in self.places:
+            place.topology = topology
+        self._whole = whole.Socket(path, whole.MOST_CLIENTS, lambda client: whole.serve_client(topology, client))
 
     def _settings_for_others(self):
         """Returns the guests' settings. Files have the same paths on all hosts, and those of this command's directory become absolute."""
@@ -789,6 +832,8 @@ class PlacedLab:
 
     def close(self):
         """Ends all places, and copies their logs. Whatever a failed place leaves behind is removed by its own host."""
+        if self._whole:
+            self._whole.close()
         if self._closed or not self._starter:
             return
         try:
@@ -877,14 +922,14 @@ class ControlProxy:
             command = request["command"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return None, None, line, None       # weftd reports what is wrong
-        if command in REFUSED_COMMANDS:
-            return command, REFUSED_COMMANDS[command], line, None
+        if command in whole.REFUSED:
+            return command, whole.REFUSED[command], line, None
         if command != "capture.start" or not isinstance(request.get("file"), str):
             return command if isinstance(command, str) else None, None, line, None
         if request.get("at_once"):
-            return command, "a capture of a lab over several hosts cannot be written to standard output; write it into a file", line, None
+            return command, whole.NO_STANDARD_OUTPUT, line, None
         # If the lab ends before the capture does, it is copied with the logs.
-        name = f"capture-{next(_numbers)}.pcapng"
+        name = f"capture-{next(whole.numbers)}.pcapng"
         return command, None, json.dumps({**request, "file": f"{self._place.remote_logs}/{name}"}).encode() + b"\n", (name, pathlib.Path(request["file"]))
 
     def _copy(self):
@@ -892,14 +937,6 @@ class ControlProxy:
             (name, path), self._capture = self._capture, None
             if copy := self._place.fetch(name, remove=True):
                 shutil.move(copy, path)
-
-
-_numbers = itertools.count(1)
-# They would change or end a part of the lab without the others.
-REFUSED_COMMANDS = {
-    "lab.apply": "this is not possible in a lab over several hosts: end it, and start it again",
-    "shutdown": "this would end one place of a lab over several hosts: `weft lab down` ends the lab",
-}
 
 
 class PlacedServer(serving.Server):

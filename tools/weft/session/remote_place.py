@@ -46,6 +46,7 @@ import channel
 import hosts_file
 import serving
 import starters
+import whole
 from channel import Closed, Streams, Violation
 from lab import DeadlineExceeded, GuestDied
 from lab.errors import LabError, exit_in_words, in_one_line
@@ -64,6 +65,7 @@ MOST_LOGS = 1024        # files that are sent when the lab ends
 MOST_LOG_BYTES = 64 << 20   # of one file; a longer one is not sent
 MOST_INCOMPLETE = 4096      # messages about what is missing
 LOGS = "logs"
+WHOLE = "lab"           # the directory with the control socket of the whole lab, which weft finds on this host
 SOCKETS = {"lab": serving.SOCKET, "control": serving.CONTROL}
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
@@ -112,7 +114,7 @@ class Connection:
         self._rank = rank       # the messages that have another "to" are for other places
         self._output = output
         self.writer = channel.Writer(output, starters.SRUN_LINE if rank is not None else channel.LONGEST_LINE)
-        self.streams = Streams(self.send, self._accept)
+        self.streams = Streams(self.send, self._accept, first=channel.REVERSE)
         self.directory = None   # in which the lab's sockets are
         self.fetch = lambda message: None
         self.starts, self.boots = queue.SimpleQueue(), threading.Event()
@@ -326,7 +328,14 @@ class Place:
         server = PlaceServer(lab, sockets / serving.SOCKET, self._connection, start.command)
         self._connection.directory = sockets
         self._connection.send({"up": True})
+        whole_lab = self._directory / WHOLE
+        whole_lab.mkdir(mode=0o700)
+        whole.Socket(whole_lab / serving.CONTROL, whole.MOST_CLIENTS_OF_PLACE, self._pass_on)
         return server.serve()
+
+    def _pass_on(self, client):
+        """Passes the requests of a client on this host on to the program that has started the lab."""
+        channel.join(self._connection.streams.open("whole"), client)
 
     def _await_start(self):
         deadline = time.monotonic() + START_TIMEOUT

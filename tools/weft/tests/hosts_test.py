@@ -386,7 +386,7 @@ class Untrusted(unittest.TestCase):
         self.assertEqual(peers, ["a=127.0.0.1:20010", "b=127.0.0.1:20001", "c=192.0.2.1:20000"])
 
     def read_plan(self, **more):
-        return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "hosts": [], "trunks": [{"role": "listens", "port": None}], **more}]}))[0]
+        return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "switches": [], "hosts": [], "trunks": [{"link": "s1/1-s2/1", "role": "listens", "port": None}], **more}]}))[0]
 
     def test_plan_has_a_port_only_if_the_lab_file_has(self):
         for address, found in ((None, (None, None)), ("192.0.2.1", ("192.0.2.1", None)), ("[fd00::1]", ("fd00::1", None)), ("[fd00::1]:9", ("fd00::1", 9))):

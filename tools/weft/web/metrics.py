@@ -76,6 +76,13 @@ class Collector:
         if not watch.there or not watch.sample:
             return
         sample = watch.sample
+        # A lab over several hosts. Metrics of a place that does not answer are missing.
+        if places := watch.fabric.get("places"):
+            missing = {place["place"] for place in sample["missing"]}
+            answers = GaugeMetricFamily("weft_place_up", "Whether weftd of the place answers.", labels=["place", "host"])
+            for place in places:
+                answers.add_metric([place["name"], place["host"]], int(place["name"] not in missing))
+            yield answers
         link_of = _links_of_ports(watch.fabric["links"])
         for number, column in enumerate(sample["columns"]):
             family = CounterMetricFamily(f"weft_port_{_name(column)}", _help(column), labels=["port", "link"])

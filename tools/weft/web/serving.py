@@ -191,6 +191,7 @@ class Pages:
             state = {"there": watch.there, "number": watch.number, "version": watch.version, "interval": watch.interval, "moment": watch.moment}
             if watch.there:
                 state |= {name: sample[name] for name in ("guests", "subnet_manager")}
+                state |= {"missing": sample.get("missing", [])}
                 state |= {"down": watch.down(), "rates": watch.rates, "faulty": watch.faulty}
             self._live = (watch.number, json.dumps(state).encode())
         return self._json(self._live[1])

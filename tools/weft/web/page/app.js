@@ -158,7 +158,10 @@ async function news() {
   derive();
   $('nav [data-view="ethernet"]').hidden = !state.segments.size;
   stale(silent > Math.max(OLD, 3000 * live.interval) ? `weftd has sent no new data for ${Math.round(silent / 1000)} seconds` : '');
-  say($('#state'), summary());
+  // In a lab over several hosts, places that do not answer.
+  const missing = (live.missing || []).map(({ place, host, reason }) => `place ${place} (${host}) is missing: ${reason}`);
+  say($('#state'), [summary(), ...missing].join('; '));
+  if (missing.length) $('#state').classList.add('gone');
   permissions();
   showAlarms();
 }

@@ -1,0 +1,648 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""The control socket of a whole lab over several hosts. It accepts the requests of weftd's control socket, passes each on to the weftds that it
+concerns, and merges their answers into one, as one weftd would give it for the whole lab. Clients need no change.
+
+The program that starts the lab serves it (places.py), because it has a connection to every place, and the lab does not outlive it. The programs that
+run the places serve a socket on their hosts, too, whose requests they pass on to the one that has started the lab (remote_place.py).
+
+An answer has "missing": [{"place", "host", "reason"}], the places that have not answered in time. The request does not wait longer for them.
+"""
+import contextlib
+import heapq
+import itertools
+import json
+import os
+import pathlib
+import queue
+import shutil
+import socket
+import struct
+import threading
+import time
+
+from channel import Closed
+from lab.errors import LabError, in_one_line, printable
+
+TIME_LIMIT = 2              # seconds for the answers of all places
+MOST_REQUEST = 1 << 20      # bytes of a request, as for weftd
+MOST_ANSWER = 16 << 20      # bytes of a place's answer
+MOST_CLIENTS = 32           # of one socket
+MOST_CLIENTS_OF_PLACE = 4   # whose requests a place passes on
+MOST_REASON = 300           # characters
+MOST_PACKET = 1 << 20       # bytes of a block of a capture
+# The settings of a link that add up if both halves of a trunk have them. Only the listening half gets them, as from the lab file.
+FAULTS = {"delay", "jitter", "loss", "duplication", "reordering", "corruption", "silent_corruption"}
+# They would change or end a part of the lab without the others.
+REFUSED = {
+    "lab.apply": "this is not possible in a lab over several hosts: end it, and start it again",
+    "shutdown": "this would end one place of a lab over several hosts: `weft lab down` ends the lab",
+}
+NO_CAPTURE_HERE = "a capture of the whole lab is written on the host on which the lab was started"
+NO_STANDARD_OUTPUT = "a capture of a lab over several hosts cannot be written to standard output; write it into a file"
+numbers = itertools.count(1)      # of captures
+
+
+class Refused(Exception):
+    """The request cannot be fulfilled; the message is the answer's reason."""
+
+
+# -- what places answer --------------------------------------------------------------------------
+
+class Optional:
+    def __init__(self, shape):
+        self.shape = shape
+
+
+NUMBER = (int, float)
+SETTINGS = {str: str}
+LINK = {"name": str, "ends": [str], "up": bool, "settings": SETTINGS, "captured_packets": Optional(int)}
+PORT = {"name": str, "link": Optional(str), "up": bool, "lid": Optional(int)}
+MANAGER = {"node": str, "state": str, "sweeps": int, "complete": bool}
+COUNTS = {str: NUMBER}
+SHOWN = {
+    "seed": str,
+    "hosts": [{"name": str, "number": Optional(int), "guid": str, "model": str, "socket": Optional(str), "bus": Optional(str), "guest": bool, "boot": dict, "faults": COUNTS,
+               "armed": COUNTS, "ports": [PORT], "ethernet": Optional(dict)}],
+    "switches": [{"name": str, "guid": str, "lid": int, "ports": [PORT]}],
+    "links": [LINK],
+    "trunks": [{"name": str, "end": str, "role": str, "address": str, "connected": bool, "peer": Optional(str), "reason": Optional(str), "refusal": Optional(str),
+                "connections": int, "refused": int, "violations": int}],
+    "subnet_manager": Optional(MANAGER),
+    "lids": Optional({str: [int]}),
+    "ethernet": {"switches": [{"name": str, "addresses": int}], "attachments": [{"name": str, "guest": bool, "socket": Optional(str)}], "links": [LINK]},
+}
+SAMPLE = {
+    "time": NUMBER, "columns": [str], "ports": {str: [NUMBER]}, "down": [str], "guests": [str], "subnet_manager": Optional(MANAGER),
+    "ethernet": {"columns": [str], "ports": {str: [NUMBER]}, "links": {str: bool}, "attached": [str]},
+}
+LOG = {"last": int, "lines": [{"number": int, "time": str, "level": str, "part": str, "text": str}]}
+ANSWERS = {"fabric.show": SHOWN, "fabric.sample": SAMPLE, "counters": {str: COUNTS}, "counters.cards": {str: COUNTS}, "log": LOG,
+           "link.set": LINK, "link.up": LINK, "link.down": LINK, "capture.start": {"links": [str]}, "capture.progress": {"packets": int, "full": bool},
+           "capture.stop": {"packets": int, "full": bool}}
+
+
+def fits(value, shape):
+    """Returns whether an answer has the types that its readers expect. A place may send anything. Other fields of an object are permitted."""
+    if isinstance(shape, Optional):
+        return value is None or fits(value, shape.shape)
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
+    if not isinstance(shape, dict):
+        return isinstance(value, shape) and (shape is bool or not isinstance(value, bool))
+    if not isinstance(value, dict):
+        return False
+    if str in shape:
+        return all(fits(each, shape[str]) for each in value.values())
+    return all(fits(value.get(name), each) for name, each in shape.items())
+
+
+class Pending:
+    """An answer that may still come."""
+
+    def __init__(self):
+        self.done = threading.Event()
+        self.since = time.monotonic()
+        self.result = self.refused = self.missing = None    # one of them, when it is done
+
+    def finish(self, **how):
+        self.__dict__.update(how)
+        self.done.set()
+
+
+class Member:
+    """The weftd of one place, for one client, which has its own connection to it because a connection owns its captures. place: has a name, a label() and
+    open_control(), which returns a connection with send(bytes), line(most) and close(), or raises Closed."""
+
+    def __init__(self, place):
+        self.place = place
+        self.lids = self.cursor = None
+        self._pending = None
+        self._requests = None
+        self._connection = None
+        self._closed = False
+
+    def begin(self, request):
+        """Sends a request; returns what will have its answer. Requests follow one another, so one is not sent while a former one has no answer."""
+        if (former := self._pending) and not former.done.is_set():
+            pending = Pending()
+            pending.finish(missing=f"it has not answered a request for {time.monotonic() - former.since:.0f} s")
+            return pending
+        self._pending = pending = Pending()
+        if not self._requests:
+            self._requests = queue.SimpleQueue()
+            threading.Thread(target=self._run, daemon=True).start()
+        self._requests.put((request, pending))
+        return pending
+
+    def _run(self):
+        while given := self._requests.get():
+            request, pending = given
+            try:
+                pending.finish(**self._ask(request))
+            except (Closed, OSError):
+                self._drop()
+                pending.finish(missing="its weftd does not run, or its connection is closed")
+
+    def _ask(self, request):
+        if not self._connection:
+            self._connection = self.place.open_control()
+            if self._closed:
+                raise Closed
+        self._connection.send(json.dumps(request).encode() + b"\n")
+        line = self._connection.line(MOST_ANSWER)
+        if not line:
+            raise Closed
+        try:
+            answer = json.loads(line)
+            if answer["ok"] is True and fits(answer["result"], ANSWERS.get(request["command"], dict)):
+                return {"result": answer["result"]}
+            if answer["ok"] is False and isinstance(answer["error"], str):
+                return {"refused": answer["error"][:MOST_REASON]}
+        except (ValueError, KeyError, TypeError, RecursionError):
+            pass
+        return {"missing": "its answer is not understood"}
+
+    def _drop(self):
+        connection, self._connection = self._connection, None
+        if connection:
+            connection.close()
+
+    def close(self):
+        self._closed = True
+        self._drop()        # a thread that waits for an answer gets none
+        if self._requests:
+            self._requests.put(None)
+
+
+# -- the lab as a whole --------------------------------------------------------------------------
+
+class Topology:
+    """Which place has which node, and the two places of each trunk. It does not change while the lab runs."""
+
+    def __init__(self, places):
+        self.places = places
+        self.owner = {node: place for place in places for node in (*place.plan.hosts, *place.plan.switches)}
+        self.halves = {}        # trunk: [places, of which the first listens]
+        for place in places:
+            for trunk, listens in place.plan.trunks.items():
+                self.halves.setdefault(trunk, []).insert(0 if listens else 1, place)
+        self.managers = [place for place in places if place.plan.manages]
+
+    def has(self, place, name):
+        """Returns whether a port or node may be one of this place. Trunks and subnet managers have no owner."""
+        return self.owner.get(name, self.owner.get(name.rpartition("/")[0], place)) is place
+
+    def stands_in(self, place, port, answering):
+        """Returns whether a port is the end of a trunk at another place, which does not answer. This place's half has a port with the same name."""
+        owner = self.owner.get(port.rpartition("/")[0])
+        return owner not in answering and any(trunk.startswith(f"{port}-") or trunk.endswith(f"-{port}") for trunk in place.plan.trunks)
+
+
+class View:
+    """Handles the requests of one client. remote: the client is on the host of a place, which may be one that others control."""
+
+    def __init__(self, topology, remote=False):
+        self.topology = topology
+        self.members = {place: Member(place) for place in topology.places}
+        self._remote = remote
+        self._captures = {}         # place: the name of its file on its host
+        self._capture = None        # where the user wants it
+        self._log_last = 0
+        self._missing = {}
+        self._commands = {
+            "fabric.show": self._show, "fabric.sample": self._sample, "fabric.subnet": self._subnet, "counters": self._counters, "counters.cards": self._cards, "log": self._log,
+            "link.set": self._link, "link.up": self._link, "link.down": self._link, "card.fault": self._card, "card.random_faults": self._card,
+            "sm.sweep": self._master, "sm.renumber": self._master, "sm.corrupt-replies": self._master, "sm.enable": self._manager, "sm.disable": self._manager,
+            "capture.start": self._start_capture, "capture.progress": self._capture_progress, "capture.stop": self._stop_capture}
+
+    def handle(self, line):
+        """Returns the answer to a request; both are lines."""
+        answer = {"ok": False}
+        self._missing = {}
+        try:
+            request = json.loads(line)
+            if not isinstance(request, dict) or not isinstance(request.get("command"), str):
+                raise Refused("a request is a JSON object with a 'command' on a line of its own")
+            if "id" in request:
+                answer["id"] = request["id"]
+            command = request["command"]
+            if command in REFUSED:
+                raise Refused(REFUSED[command])
+            if command not in self._commands:
+                raise Refused(f"there is no command '{command[:64]}'")
+            answer |= {"result": self._commands[command]({**request, "id": None}), "ok": True}
+        except Refused as error:
+            answer["error"] = printable(str(error))
+        except (ValueError, RecursionError):
+            answer["error"] = "a request is a JSON object on a line of its own"
+        except (LabError, OSError) as error:
+            answer["error"] = printable(f"the capture could not be copied: {in_one_line(error)}")
+        if self._missing:
+            answer["missing"] = self._missing_places()
+        return json.dumps(answer).encode() + b"\n"
+
+    def _missing_places(self):
+        return [{"place": place.name, "host": place.host, "reason": printable(reason)[:MOST_REASON]} for place, reason in self._missing.items()]
+
+    def _ask(self, requests):
+        """Sends {place: request}; returns ({place: result}, {place: why it has refused}). Notes the places that do not answer in time."""
+        pending = {place: self.members[place].begin(request) for place, request in requests.items()}
+        deadline = time.monotonic() + TIME_LIMIT
+        results, refused = {}, {}
+        for place, each in pending.items():
+            each.done.wait(max(0, deadline - time.monotonic()))
+            if each.result is not None:
+                results[place] = each.result
+            elif each.refused is not None:
+                refused[place] = each.refused
+            else:
+                self._missing[place] = each.missing or f"it has not answered within {TIME_LIMIT} s"
+        return results, refused
+
+    def _ask_all(self, request):
+        return self._ask(dict.fromkeys(self.topology.places, request))
+
+    def _ask_some(self, places, request):
+        """Returns the results of places which all must answer."""
+        results, refused = self._ask(dict.fromkeys(places, request))
+        self._must_have(places, results, refused)
+        return results
+
+    def _must_have(self, places, results, refused):
+        for place, reason in refused.items():
+            raise Refused(reason if len(self.topology.places) == 1 else f"{place.label()}: {reason}")
+        for place in places:
+            if place not in results:
+                done = [each.label() for each in results]
+                raise Refused(f"{place.label()}: {self._missing[place]}" + (f"; {', '.join(done)} has done what was requested" if done else ""))
+
+    # -- descriptions ---------------------------------------------------------------------------
+
+    def _show(self, request):
+        results, refused = self._ask_all({"command": "fabric.show", "lids": True})
+        for place, reason in refused.items():
+            self._missing[place] = reason
+        topology, managers, lids = self.topology, [], {}
+        merged = {"seed": "", "hosts": [], "switches": [], "links": [], "trunks": [], "subnet_manager": None,
+                  "ethernet": {"switches": [], "attachments": [], "links": []}}
+        for place, shown in results.items():
+            merged["seed"] = merged["seed"] or shown["seed"]
+            for kind in ("hosts", "switches"):
+                merged[kind] += [{**node, "place": place.name} for node in shown[kind] if topology.has(place, node["name"])]
+            merged["trunks"] += [{**trunk, "place": place.name} for trunk in shown["trunks"]]
+            for kind in merged["ethernet"]:
+                merged["ethernet"][kind] += shown["ethernet"][kind]
+            if shown["subnet_manager"]:
+                managers.append({**shown["subnet_manager"], "place": place.name})
+            lids |= shown.get("lids") or {}
+        for host in merged["hosts"]:
+            for number, port in enumerate(host["ports"], 1):
+                known = lids.get(host["guid"], [])
+                if not port.get("lid") and number < len(known):
+                    port["lid"] = known[number]
+        merged["links"] = list(self._merge_links({place: shown["links"] for place, shown in results.items()}).values())
+        merged["subnet_managers"] = managers
+        merged["subnet_manager"] = next((each for each in managers if each["state"] == "master"), next(iter(managers), None))
+        merged["places"] = [{"name": place.name, "host": place.host, "answers": place in results} for place in topology.places]
+        merged["missing"] = self._missing_places()
+        return merged
+
+    def _merge_links(self, links):
+        """Returns the links by name. The two halves of a trunk, which have the same name and ends, are one link, with the faults of the listening half."""
+        merged = {}
+        for place, some in links.items():
+            for link in some:
+                name = link["name"]
+                halves = self.topology.halves.get(name, ())
+                other = merged.get(name)
+                if place in halves and other:
+                    first, second = (link, other) if halves[0] is place else (other, link)
+                    merged[name] = self._merge_halves(first, second)
+                elif other is None:
+                    merged[name] = {**link, "place": place.name}
+        return merged
+
+    @staticmethod
+    def _merge_halves(first, second):
+        result = {**first, "up": first["up"] and second["up"], "settings": {**second["settings"], **first["settings"]}}
+        if second["settings"].get("state") == "down":
+            result["settings"]["state"] = "down"
+        return result
+
+    def _sample(self, request):
+        results, refused = self._ask_all(request)
+        for place, reason in refused.items():
+            self._missing[place] = reason
+        topology = self.topology
+        # The clocks of hosts differ, so the time is this one's.
+        merged = {"time": time.monotonic(), "columns": [], "ports": {}, "down": [], "guests": [], "subnet_manager": None,
+                  "ethernet": {"columns": [], "ports": {}, "links": {}, "attached": []}}
+        for place, sample in results.items():
+            for mine, theirs in ((merged, sample), (merged["ethernet"], sample["ethernet"])):
+                mine["columns"] = mine["columns"] or theirs["columns"]
+                if mine["columns"] != theirs["columns"] or any(len(values) != len(mine["columns"]) for values in theirs["ports"].values()):
+                    self._missing[place] = "its counters are not those of the others"
+                    continue
+                mine["ports"] |= {port: values for port, values in theirs["ports"].items() if topology.has(place, port) or topology.stands_in(place, port, results)}
+            merged["down"] += [link for link in sample["down"] if link not in merged["down"]]
+            merged["guests"] += [guest for guest in sample["guests"] if topology.has(place, guest)]
+            merged["ethernet"]["links"] |= sample["ethernet"]["links"]
+            merged["ethernet"]["attached"] += sample["ethernet"]["attached"]
+            manager = sample["subnet_manager"]
+            if manager and (not merged["subnet_manager"] or manager["state"] == "master"):
+                merged["subnet_manager"] = manager
+        merged["missing"] = self._missing_places()
+        return merged
+
+    def _counters(self, request):
+        results, refused = self._ask_all(request)
+        if not results:
+            raise Refused(next(iter(refused.values()), "no place answers"))
+        return {port: values for place, counters in results.items() for port, values in counters.items()
+                if self.topology.has(place, port)}
+
+    def _cards(self, request):
+        results, _ = self._ask_all(request)
+        return {host: values for place, cards in results.items() for host, values in cards.items() if self.topology.has(place, host)}
+
+    def _subnet(self, request):
+        name = request.get("node")
+        shown = self._show({})
+        guid = next((node["guid"] for kind in ("hosts", "switches") for node in shown[kind] if node["name"] == name), None)
+        managers = {self._place_of(each["place"]): {"command": "fabric.subnet", "node": name, **({"guid": guid} if guid else {})} for each in shown["subnet_managers"]}
+        results, refused = self._ask(managers)
+        if not results and refused:
+            raise Refused(next(iter(refused.values())))
+        # Only the master knows the subnet.
+        empty = {"ports": {}, "routes": {}}
+        return next((result for result in results.values() if result.get("ports")), empty)
+
+    def _place_of(self, name):
+        return next(place for place in self.topology.places if place.name == name)
+
+    def _log(self, request):
+        """Numbers the lines of all places together. A client that asks for the lines after the last one of its former answer gets the new ones."""
+        after = request.get("after", 0)
+        going_on = isinstance(after, int) and after == self._log_last and after > 0
+        part = {"part": request["part"]} if "part" in request else {}
+        for member in self.members.values():
+            member.cursor = member.cursor if going_on and member.cursor else 0
+        results, refused = self._ask({place: {"command": "log", "after": member.cursor, **part} for place, member in self.members.items()})
+        if not results and refused:
+            raise Refused(next(iter(refused.values())))
+        lines = []
+        for place, log in results.items():
+            # A weftd that was started again begins with the number 1.
+            restarted = log["last"] < self.members[place].cursor
+            self.members[place].cursor = 0 if restarted else log["last"]
+            lines += [{**line, "place": place.name} for line in log["lines"]]
+        lines.sort(key=lambda line: line["time"])
+        first = self._log_last + 1 if going_on else 1
+        for number, line in enumerate(lines, first):
+            line["number"] = number
+        self._log_last = first + len(lines) - 1
+        return {"last": self._log_last, "lines": lines}
+
+    # -- changes --------------------------------------------------------------------------------
+
+    def _find_link(self, name):
+        """Returns the name of a link and its places. name: as weftd accepts it."""
+        if not isinstance(name, str):
+            raise Refused("'link' must be given, as a string")
+        if name in self.topology.halves:
+            return name, self.topology.halves[name]
+        shown = self._show({})
+        links = shown["links"] + shown["ethernet"]["links"]
+        found = [link for link in links if link["name"] == name or name in link["ends"]] or [
+            link for link in shown["links"] if any(end.rpartition("/")[0] == name for end in link["ends"])]
+        if len(found) > 1:
+            raise Refused(f"{name} has several links: name a port, as in {name}/1")
+        if not found:
+            raise Refused(f"there is no link, port or node '{name}'" + "".join(f"; {place.label()} does not answer" for place in self._missing))
+        real = found[0]["name"]
+        if real in self.topology.halves:
+            return real, self.topology.halves[real]
+        owner = self.topology.owner
+        places = [owner[node] for end in found[0]["ends"] if (node := end.rpartition("/")[0]) in owner]
+        return real, places[:1] or [self._place_of(found[0]["place"]) if "place" in found[0] else self.topology.places[0]]
+
+    def _link(self, request):
+        name, places = self._find_link(request.get("link"))
+        self._missing = {}
+        request = {**request, "link": name}
+        requests = dict.fromkeys(places, request)
+        settings = request.get("settings")
+        if len(places) == 2 and isinstance(settings, dict):
+            other = {key: value for key, value in settings.items() if key not in FAULTS}
+            requests = {places[0]: request, **({places[1]: {**request, "settings": other}} if other else {})}
+        # The listening half first: if it refuses a setting, nothing has changed.
+        results = {}
+        for place, each in requests.items():
+            found, refused = self._ask({place: each})
+            results |= found
+            self._must_have([*results, place], results, refused)
+        if len(places) == 2 and len(results) == 1:
+            found, _ = self._ask({places[1]: {"command": "fabric.show"}})
+            results |= {place: link for place, shown in found.items() for link in shown["links"] if link["name"] == name}
+        return next(iter(self._merge_links({place: [link] for place, link in results.items()}).values()))
+
+    def _card(self, request):
+        place = self.topology.owner.get(request.get("host")) if isinstance(request.get("host"), str) else None
+        if not place:
+            raise Refused(f"there is no host '{request.get('host')}'")
+        return self._ask_some([place], request)[place]
+
+    def _manager(self, request):
+        if not self.topology.managers:
+            raise Refused("this lab has no subnet manager")
+        place = self.topology.managers[0]
+        return self._ask_some([place], request)[place]
+
+    def _master(self, request):
+        if not self.topology.managers:
+            raise Refused("this lab has no subnet manager")
+        samples, _ = self._ask(dict.fromkeys(self.topology.managers, {"command": "fabric.sample"}))
+        masters = [place for place, sample in samples.items() if sample["subnet_manager"] and sample["subnet_manager"]["state"] == "master"]
+        place = (masters or self.topology.managers)[0]
+        return self._ask_some([place], request)[place]
+
+    # -- captures -------------------------------------------------------------------------------
+
+    def _start_capture(self, request):
+        if self._remote:
+            raise Refused(NO_CAPTURE_HERE)
+        if not isinstance(request.get("file"), str) or not os.path.isabs(request["file"]):
+            raise Refused("'file' must be an absolute path")
+        if request.get("at_once"):
+            raise Refused(NO_STANDARD_OUTPUT)
+        if self._captures:
+            raise Refused("this connection has a capture already")
+        link, places = request.get("link"), self.topology.places
+        if link != "all" and not self._is_segment(link):
+            link, places = self._find_link(link)
+            places = places[:1]     # either half of a trunk has the packets of both directions
+            self._missing = {}
+        names = {place: f"capture-{next(numbers)}.pcapng" for place in places}
+        results, refused = self._ask({place: {**request, "link": link, "file": f"{place.remote_logs}/{name}"} for place, name in names.items()})
+        if refused and (link == "all" or not results):
+            self._captures = {place: names[place] for place in results}
+            self._discard()
+            raise Refused(next(iter(refused.values())))
+        if not results:
+            raise Refused("; ".join(f"{place.label()}: {reason}" for place, reason in self._missing.items()))
+        self._captures = {place: names[place] for place in results}
+        self._capture = pathlib.Path(request["file"])
+        return {"links": sorted({name for result in results.values() for name in result["links"]})}
+
+    def _is_segment(self, name):
+        """Returns whether a name is that of an Ethernet segment; its links are at one place."""
+        return isinstance(name, str) and any(segment["name"] == name for segment in self._show({})["ethernet"]["switches"])
+
+    def _capture_progress(self, request):
+        return self._sum(self._ask(dict.fromkeys(self._captures, request))[0])
+
+    @staticmethod
+    def _sum(results):
+        return {"packets": sum(each["packets"] for each in results.values()), "full": any(each["full"] for each in results.values())}
+
+    def _stop_capture(self, request):
+        captures, self._captures = self._captures, {}
+        results, _ = self._ask(dict.fromkeys(captures, request))
+        copies = [copy for place in results if (copy := place.fetch(captures[place], remove=True))]
+        try:
+            if len(copies) == 1:
+                shutil.move(copies[0], self._capture)
+            elif copies:
+                merge_captures(copies, self._capture)
+        finally:
+            for copy in copies:
+                pathlib.Path(copy).unlink(missing_ok=True)
+        return self._sum(results)
+
+    def _discard(self):
+        captures, self._captures = self._captures, {}
+        for place in self._ask(dict.fromkeys(captures, {"command": "capture.stop"}))[0]:
+            with contextlib.suppress(LabError, OSError):
+                if copy := place.fetch(captures[place], remove=True):
+                    pathlib.Path(copy).unlink()
+
+    def close(self):
+        """The client has disconnected, which ends its capture."""
+        try:
+            if self._captures:
+                with contextlib.suppress(LabError, OSError):
+                    self._stop_capture({"command": "capture.stop"})
+        finally:
+            for member in self.members.values():
+                member.close()
+
+
+# -- captures of several places -------------------------------------------------------------------
+
+_SECTION, _INTERFACE, _PACKET = 0x0a0d0d0a, 1, 6
+
+
+def _blocks(file):
+    """Yields (type, body) of the blocks of a pcapng file that weftd has written, with this host's order of bytes. An incomplete end is ignored."""
+    while len(head := file.read(8)) == 8:
+        kind, length = struct.unpack("=II", head)
+        if not 12 <= length <= MOST_PACKET or length % 4:
+            raise LabError("a capture of a place is not valid")
+        body = file.read(length - 8)
+        if len(body) < length - 8:
+            return
+        yield kind, body[:-4]
+
+
+def merge_captures(paths, target):
+    """Writes the packets of several captures into one file, in the order of their times. The interfaces of each get new numbers."""
+    with contextlib.ExitStack() as stack, open(target, "wb") as merged:
+        def write(kind, body):
+            length = struct.pack("=I", len(body) + 12)
+            merged.write(struct.pack("=I", kind) + length + body + length)
+
+        interfaces = itertools.count()
+
+        def packets(file):
+            known = []
+            for kind, body in _blocks(file):
+                if kind == _INTERFACE:
+                    known.append(next(interfaces))
+                    write(kind, body)
+                elif kind == _PACKET:
+                    number, high, low = struct.unpack_from("=III", body)
+                    if number >= len(known):
+                        raise LabError("a capture of a place is not valid")
+                    yield high << 32 | low, struct.pack("=I", known[number]) + body[4:]
+
+        write(_SECTION, struct.pack("=IHHq", 0x1a2b3c4d, 1, 0, -1))
+        for _, body in heapq.merge(*(packets(stack.enter_context(open(path, "rb"))) for path in paths), key=lambda packet: packet[0]):
+            write(_PACKET, body)
+
+
+# -- the sockets ----------------------------------------------------------------------------------
+
+class Socket:
+    """A control socket. serve(client): called on a thread for each of at most `most` clients."""
+
+    def __init__(self, path, most, serve):
+        self._path = pathlib.Path(path)
+        self._path.unlink(missing_ok=True)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(str(self._path))
+        self._listener.listen()
+        self._free = threading.Semaphore(most)
+        self._serve = serve
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if not self._free.acquire(blocking=False):
+                client.close()
+                continue
+            try:
+                threading.Thread(target=self._run, args=(client,), daemon=True).start()
+            except RuntimeError:
+                self._free.release()
+                client.close()
+
+    def _run(self, client):
+        try:
+            with client, contextlib.suppress(Closed, LabError, OSError):
+                self._serve(client)
+        finally:
+            self._free.release()
+
+    def close(self):
+        self._path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+
+def serve_client(topology, client):
+    """Serves a client of a socket of this host."""
+    view = View(topology)
+    try:
+        requests = client.makefile("rb")
+        while (line := requests.readline(MOST_REQUEST)).endswith(b"\n"):
+            client.sendall(view.handle(line))
+    finally:
+        view.close()
+
+
+def serve_stream(topology, stream, reader):
+    """Serves a client whose requests a place passes on. reader: reads lines of the stream."""
+    view = View(topology, remote=True)
+    try:
+        while line := reader.line(MOST_REQUEST):
+            stream.send(view.handle(line))
+    except Closed:
+        pass
+    finally:
+        view.close()
+        stream.close()

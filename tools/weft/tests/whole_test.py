@@ -1,0 +1,379 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+"""Tests the commands for the whole fabric of a lab over several hosts. The hosts are directories of this one (stand_in_place.py), each with a real
+weftd. The nodes are endpoints, so there are no guests.
+
+    whole_test.py WEFT WEFTD [TEST...]
+"""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import types
+import unittest
+import urllib.request
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
+
+import daemon  # noqa: E402
+import whole  # noqa: E402
+from daemon import TIME_LIMIT, await_that  # noqa: E402
+from stand_in_place import VERSION  # noqa: E402
+
+WEFT, WEFTD = map(os.path.abspath, sys.argv[1:3])
+SESSION = HERE.parent / "session/weft-session"
+STAND_IN = HERE / "stand_in_place.py"
+LIMIT = whole.TIME_LIMIT + 3    # seconds that a command may take if a place does not answer
+
+
+def lab(count):
+    """Returns a ring of switches (or two of them with one link) with two hosts each, and with a place for each switch."""
+    lines = ['name = "whole"', '[sm]', 'place = "p1"']
+    for number in range(1, count + 1):
+        lines += [f'[[place]]\nname = "p{number}"', f'[[switch]]\nname = "s{number}"\nports = 8\nplace = "p{number}"']
+    for number in range(1, 2 * count + 1):
+        lines += [f'[[host]]\nname = "h{number}"\nmodel = "endpoint"', f'[[link]]\nends = ["h{number}", "s{(number + 1) // 2}"]']
+    for number in range(1, count + 1 if count > 2 else count):
+        lines += [f'[[link]]\nends = ["s{number}", "s{number % count + 1}"]']
+    return "\n".join([*lines, ""])
+
+
+class Connection:
+    """A connection to a weftd that gives these answers, by command."""
+
+    def __init__(self, answers):
+        self._answers = answers
+        self._request = None
+
+    def send(self, data):
+        self._request = json.loads(data)
+
+    def line(self, most):
+        answer = self._answers.get(self._request["command"])
+        if isinstance(answer, bytes):
+            return answer
+        return json.dumps({"ok": False, "error": "no"} if answer is None else {"ok": True, "result": answer}).encode() + b"\n"
+
+    def close(self):
+        pass
+
+
+class Place:
+    """A place whose weftd gives these answers, with _ in place of the dot of a command."""
+
+    def __init__(self, name, hosts, switches, **answers):
+        self.name, self.host, self.remote_logs = name, f"n{name}", "/logs"
+        self.plan = types.SimpleNamespace(hosts=hosts, switches=switches, trunks={}, manages=False)
+        self._answers = {command.replace("_", "."): answer for command, answer in answers.items()}
+
+    def label(self):
+        return self.name
+
+    def open_control(self):
+        return Connection(self._answers)
+
+
+class Untrusted(unittest.TestCase):
+    """A place may answer anything. The others are shown as they are."""
+
+    COUNTS = {"xmit_packets": 1}
+
+    def ask(self, places, **request):
+        view = whole.View(whole.Topology(places))
+        self.addCleanup(view.close)
+        return json.loads(view.handle(json.dumps(request).encode()))
+
+    def test_answers_that_are_not_valid_are_missing(self):
+        good = Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS})
+        for answer in (b"x\n", b"[]\n", b"", b'{"ok": true}\n', b"[" * 60000 + b"\n", {"h2/1": 5}, {"h2/1": {"xmit_packets": "1"}}, {"h2/1": {"xmit_packets": True}}, b'{"ok": 1, "result": {}}\n',
+                       b'{"ok": false, "error": 7}\n'):
+            with self.subTest(answer=answer if len(answer) < 100 else "long"):
+                got = self.ask([good, Place("b", ["h2"], ["s2"], counters=answer)], command="counters")
+                self.assertEqual((got["ok"], got["result"], [missing["place"] for missing in got["missing"]]), (True, {"h1/1": self.COUNTS}, ["b"]))
+
+    def test_place_does_not_speak_for_the_nodes_of_another(self):
+        liar = Place("b", ["h2"], ["s2"], counters={"h1/1": {"xmit_packets": 9}, "h2/1": self.COUNTS}, counters_cards={"h1": {}, "h2": {}})
+        for places in ([Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS}, counters_cards={"h1": {"x": 1}}), liar], [liar, Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS}, counters_cards={"h1": {"x": 1}})]):
+            self.assertEqual(self.ask(places, command="counters")["result"], {"h1/1": self.COUNTS, "h2/1": self.COUNTS})
+            self.assertEqual(self.ask(places, command="counters.cards")["result"], {"h1": {"x": 1}, "h2": {}})
+
+    def test_control_characters_do_not_reach_the_terminal(self):
+        got = self.ask([Place("a", ["h1"], ["s1"], card_fault=b'{"ok": false, "error": "\\u001b[2J"}\n')], command="card.fault", host="h1")
+        self.assertEqual((got["ok"], "\x1b" in got["error"]), (False, False))
+
+    def test_invalid_requests_are_refused(self):
+        for request in ({"command": 1}, {}, {"command": "link.set", "link": 1}, {"command": "link.down"}, {"command": "card.fault", "host": []}, {"command": "log", "after": "x"},
+                        {"command": "capture.start", "link": "all", "file": "relative"}, {"command": "capture.start", "link": "all", "file": 1}, {"command": "none"}):
+            with self.subTest(request):
+                got = self.ask([Place("a", ["h1"], ["s1"])], **request)
+                self.assertEqual((got["ok"], bool(got["error"])), (False, True))
+
+
+class Whole(unittest.TestCase):
+    maxDiff = None
+
+    def start(self, count):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-whole-")))
+        self.directory, self.hosts = self.folder / "lab", self.folder / "hosts"
+        self.directory.mkdir(mode=0o700)
+        (self.folder / "tmp").mkdir()
+        names = [f"n{number}" for number in range(1, count + 1)]
+        for name in names:
+            (self.hosts / name).mkdir(parents=True)
+        programs = {"weft": f'"{sys.executable}" -B "{STAND_IN}" weft', "weftd": f'"{WEFTD}"'}
+        for program, command in programs.items():
+            path = self.hosts / program
+            path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+            path.chmod(0o755)
+        (self.folder / "hosts.txt").write_text("".join(f"{name} 127.0.0.1\n" for name in names))
+        (self.folder / "lab.toml").write_text(lab(count))
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("SSH_", "SLURM_"))}
+        self.environment = {**environment, "WEFT_HOSTS": str(self.hosts), "TMPDIR": str(self.folder / "tmp")}
+        self.addCleanup(self.end)
+        done = self.session("up", f"weftd={WEFTD}", f"version={VERSION}", "bare:=true", f"hosts={self.folder / 'hosts.txt'}", f"ssh={sys.executable} -B {STAND_IN} ssh",
+                            f"remote_weft={self.hosts / 'weft'}", f"lab={self.folder / 'lab.toml'}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def session(self, *words):
+        return subprocess.run([sys.executable, "-B", str(SESSION), str(self.directory), *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                              env=self.environment, timeout=2 * TIME_LIMIT)
+
+    def end(self):
+        for number in self.weftds().values():
+            with contextlib.suppress(OSError):
+                os.kill(number, signal.SIGCONT)
+        self.session("down")
+
+    def weftds(self):
+        """Returns the process ID of the weftd of each place."""
+        found = {}
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_text().split("\0")
+                if words[0] == WEFTD and any(word.startswith(str(self.hosts)) for word in words):
+                    found[next(word.partition("=")[2] for word in words if word.startswith("--place="))] = int(path.parent.name)
+        return found
+
+    def weft(self, *words, host=None, ok=True):
+        """Runs weft on the host on which the lab was started, or on the host of a place, where no option names a directory."""
+        where = [] if host else ["--socket-dir", str(self.directory)]
+        environment = {**self.environment, "XDG_RUNTIME_DIR": str(self.hosts / host / "run")} if host else self.environment
+        done = subprocess.run([WEFT, *where, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment, timeout=TIME_LIMIT)
+        if ok:
+            self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def show(self, host=None):
+        return json.loads(self.weft("--json", "fabric", "show", host=host).stdout)
+
+    def link(self, name, host=None):
+        return next(link for link in self.show(host)["links"] if link["name"] == name)
+
+    def await_subnet(self):
+        """Waits until all links are up, and all ports have LIDs."""
+        def complete():
+            shown = self.show()
+            lids = [port["lid"] for node in shown["hosts"] for port in node["ports"]] + [node["lid"] for node in shown["switches"]]
+            return all(link["up"] for link in shown["links"]) and all(lids) and shown
+        return await_that("a complete subnet", complete)
+
+    def part(self, place, *words):
+        """Runs weft for one place."""
+        return json.loads(subprocess.run([WEFT, "--json", "--socket-dir", str(self.directory / place), *words], capture_output=True, text=True, check=True, timeout=TIME_LIMIT).stdout)
+
+    def test_two_hosts_are_one_fabric_for_all_commands(self):
+        self.start(2)
+        shown = self.await_subnet()
+        with self.subTest("description"):
+            self.assertEqual([node["name"] for node in shown["hosts"]], ["h1", "h2", "h3", "h4"])
+            self.assertEqual([node["name"] for node in shown["switches"]], ["s1", "s2"])
+            self.assertEqual(sorted(link["name"] for link in shown["links"]), ["h1/1-s1/1", "h2/1-s1/2", "h3/1-s2/1", "h4/1-s2/2", "s1/3-s2/3", "sm/1-s1/4"])
+            self.assertEqual(self.link("s1/3-s2/3")["ends"], ["s1/3", "s2/3"])
+            lids = [port["lid"] for node in shown["hosts"] for port in node["ports"]]
+            self.assertEqual(len(set(lids)), 4)
+            self.assertEqual(shown["missing"], [])
+            text = self.weft("fabric", "show").stdout
+            for line in ("switch s2", "host   h4", "link   s1/3-s2/3", "subnet manager on sm: master"):
+                self.assertIn(line, text)
+            self.assertNotIn("missing", text)
+            self.assertIn("<svg", self.weft("fabric", "show", "--svg", "-").stdout)
+        for host in ("n1", "n2"):
+            with self.subTest("from a place", host=host):
+                of_place = self.show(host)
+                self.assertEqual([node["name"] for node in of_place["hosts"]], ["h1", "h2", "h3", "h4"])
+                self.assertEqual(of_place["missing"], [])
+                self.assertIn("a capture of the whole lab is written on the host on which", self.weft("capture", "h1", "-w", str(self.folder / "x.pcapng"), host=host, ok=False).stderr)
+                self.assertIn("weft lab down", self.weft("shutdown", host=host, ok=False).stderr)
+        with self.subTest("a place alone"):
+            self.assertEqual([node["name"] for node in self.part("p2", "fabric", "show")["hosts"]], ["h3", "h4"])
+        with self.subTest("counters"):
+            for host in (None, "n2"):
+                counters = json.loads(self.weft("--json", "counters", host=host).stdout)
+                self.assertEqual(sorted(counters), ["h1/1", "h2/1", "h3/1", "h4/1", "s1/1", "s1/2", "s1/3", "s1/4", "s2/1", "s2/2", "s2/3", "sm/1"])
+                self.assertGreater(counters["s2/3"]["xmit_packets"], 0)
+            self.assertEqual(sorted(json.loads(self.weft("--json", "counters", "s1/3-s2/3").stdout)), ["s1/3", "s2/3"])
+            self.assertEqual(sorted(json.loads(self.weft("--json", "counters", "h3").stdout)), ["h3/1"])
+            self.assertIn("there is no port, node or link 'h9'", self.weft("counters", "h9", ok=False).stderr)
+            self.assertEqual(sorted(json.loads(self.weft("--json", "counters", "--cards").stdout)), ["h1", "h2", "h3", "h4"])
+        with self.subTest("links"):
+            self.check_links()
+        with self.subTest("subnet manager"):
+            sweeps = self.show()["subnet_manager"]["sweeps"]
+            self.weft("sm", "sweep", host="n2")
+            await_that("a sweep", lambda: self.show()["subnet_manager"]["sweeps"] > sweeps)
+        with self.subTest("log"):
+            lines = json.loads(self.weft("--json", "log").stdout)["lines"]
+            self.assertEqual({line["place"] for line in lines}, {"p1", "p2"})
+            self.assertEqual([line["number"] for line in lines], list(range(1, len(lines) + 1)))
+            self.assertRegex(self.weft("log", "link").stdout, r"p2/link: ")
+        with self.subTest("captures"):
+            self.check_captures()
+        with self.subTest("top"):
+            table = self.weft("top", "--count", "1", "--interval", "0.2").stdout
+            self.assertIn("links 6 up, 0 down", table)
+            self.assertIn("h4/1-s2/2", table)
+        with self.subTest("web"):
+            for host in (None, "n2"):
+                self.check_web(host)
+
+    def get(self, address, path):
+        with urllib.request.urlopen(address + path, timeout=TIME_LIMIT) as answer:
+            return answer.read().decode()
+
+    @contextlib.contextmanager
+    def web(self, host=None):
+        """Yields the address of `weft web`, on the host on which the lab was started or on that of a place."""
+        directory = next((self.hosts / host / "run").glob("weft-place-*/lab")) if host else self.directory
+        with daemon.web(WEFT, directory, "interval:=0.2") as address:
+            yield address
+
+    def check_web(self, host):
+        with self.web(host) as address:
+            await_that("a sample", lambda: json.loads(self.get(address, "api/live"))["there"])
+            self.assertEqual([node["name"] for node in json.loads(self.get(address, "api/fabric"))["hosts"]], ["h1", "h2", "h3", "h4"])
+            self.assertEqual(json.loads(self.get(address, "api/live"))["missing"], [])
+            self.assertTrue(json.loads(self.get(address, "api/subnet?node=s2"))["routes"])
+            metrics = self.get(address, "metrics")
+            for line in ('weft_place_up{host="n1",place="p1"} 1.0', 'weft_place_up{host="n2",place="p2"} 1.0', 'weft_link_up{link="s1/3-s2/3"} 1.0', 'weft_sm_state{state="master"} 1.0'):
+                self.assertIn(line, metrics)
+            self.assertIn('weft_port_transmit_bytes_total{link="s1/3-s2/3",port="s2/3"}', metrics)
+
+    def check_links(self):
+        """Settings of any link can be changed from any host. Those of a trunk are as on one link."""
+        for host, name, delay in ((None, "h4", "3ms"), ("n1", "h4/1-s2/2", "4ms"), ("n2", "h1/1", "5ms")):
+            self.weft("link", "set", name, f"delay={delay}", host=host)
+            link = next(link for link in self.show()["links"] if name == link["name"] or any(end.split("/")[0] == name.split("/")[0] for end in link["ends"]))
+            self.assertEqual(link["settings"]["delay"], delay)
+            self.weft("link", "set", name, "delay=0ms", host=host)
+        trunk = "s1/3-s2/3"
+        for name in (trunk, "s2/3"):
+            self.weft("link", "set", name, "delay=2ms", "mtu=1024", host="n2")
+            halves = [next(link["settings"] for link in self.part(place, "fabric", "show")["links"] if link["name"] == trunk) for place in ("p1", "p2")]
+            self.assertEqual([(half["delay"], half["mtu"]) for half in halves], [("2ms", "1024"), ("0ms", "1024")])
+            self.assertEqual(self.link(trunk)["settings"]["delay"], "2ms")
+            self.weft("link", "set", name, "delay=0ms", "mtu=4096")
+        for down, up in (("n1", "n2"), ("n2", None)):
+            self.weft("link", "down", trunk, host=down)
+            await_that("the link to go down", lambda: not self.link(trunk)["up"])
+            self.assertEqual(self.link(trunk)["settings"]["state"], "down")
+            self.weft("link", "up", trunk, host=up)
+            await_that("the link to come up", lambda: self.link(trunk)["up"])
+        self.assertIn("there is no link, port or node 'h9'", self.weft("link", "down", "h9", ok=False).stderr)
+        self.assertIn("s2 has several links", self.weft("link", "down", "s2", ok=False).stderr)
+        self.assertIn("n2 (place p2): a link has no 'colour'", self.weft("link", "set", "h4", "colour=red", ok=False).stderr)
+
+    def check_captures(self):
+        for link in ("h4", "s1/3-s2/3", "all"):
+            path = self.folder / "capture.pcapng"
+            capture = subprocess.Popen([WEFT, "--socket-dir", str(self.directory), "capture", link, "-w", str(path)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                       env=self.environment)
+            try:
+                self.assertIn("capturing", capture.stderr.readline())
+                sweeps = self.show()["subnet_manager"]["sweeps"]
+                self.weft("sm", "sweep")
+                await_that("a sweep", lambda of=sweeps: self.show()["subnet_manager"]["sweeps"] > of)
+            finally:
+                capture.send_signal(signal.SIGINT)
+                said = capture.communicate(timeout=TIME_LIMIT)[1]
+            self.assertEqual(capture.returncode, 0, said)
+            packets, interfaces, times = read_capture(path)
+            self.assertGreater(packets, 0, link)
+            self.assertEqual(int(said.split()[0]), packets)
+            self.assertEqual(times, sorted(times))
+            if link == "all":
+                self.assertEqual(len(interfaces), 7)    # a trunk is recorded at both places
+
+    def test_four_hosts_are_one_fabric_and_a_silent_one_is_reported(self):
+        self.start(4)
+        self.await_subnet()
+        weftds = self.weftds()
+        self.assertEqual(sorted(weftds), ["p1", "p2", "p3", "p4"])
+        with self.subTest("stopped"):
+            os.kill(weftds["p3"], signal.SIGSTOP)
+            try:
+                begun = time.monotonic()
+                for host in (None, "n4"):
+                    shown = self.show(host)
+                    self.assertEqual([(place["place"], place["host"]) for place in shown["missing"]], [("p3", "n3")])
+                    self.assertIn("has not answered within", shown["missing"][0]["reason"])
+                    self.assertEqual([node["name"] for node in shown["switches"]], ["s1", "s2", "s4"])
+                    self.assertIn("s2/4-s3/3", [link["name"] for link in shown["links"]])
+                self.assertLess(time.monotonic() - begun, 2 * LIMIT)
+                counters = self.weft("counters")
+                self.assertRegex(counters.stdout, "(?m)^s4/1 ")
+                self.assertNotRegex(counters.stdout, "(?m)^s3/")
+                self.assertEqual(counters.stderr.splitlines(), ["missing: place p3 (n3): it has not answered within 2 s"])
+                top = self.weft("top", "--count", "2", "--interval", "0.3").stdout
+                self.assertIn("missing: place p3 (n3)", top)
+                with self.web() as address:
+                    await_that("a sample", lambda: json.loads(self.get(address, "api/live"))["there"])
+                    self.assertEqual([place["place"] for place in json.loads(self.get(address, "api/live"))["missing"]], ["p3"])
+                    # The topology with the missing place does not change from sample to sample, so rates are known.
+                    def steady():
+                        before = json.loads(self.get(address, "api/live"))
+                        time.sleep(0.6)
+                        now = json.loads(self.get(address, "api/live"))
+                        return now["number"] > before["number"] and now["version"] == before["version"]
+                    await_that("a topology that does not change", steady)
+                    metrics = self.get(address, "metrics")
+                    self.assertIn('weft_place_up{host="n3",place="p3"} 0.0', metrics)
+                    self.assertIn('weft_place_up{host="n4",place="p4"} 1.0', metrics)
+                self.weft("link", "set", "h8", "loss=0.5")      # at p4
+                failed = self.weft("link", "set", "h5", "loss=0.5", ok=False)
+                self.assertEqual(failed.returncode, 1)
+                self.assertIn("n3 (place p3)", failed.stderr)
+            finally:
+                os.kill(weftds["p3"], signal.SIGCONT)
+        await_that("the place to answer", lambda: not self.show()["missing"])
+        with self.subTest("killed"):
+            os.kill(weftds["p2"], signal.SIGKILL)
+            # It is started again, with the same lab.
+            await_that("another weftd", lambda: self.weftds().get("p2", weftds["p2"]) != weftds["p2"])
+            shown = self.await_subnet()
+            self.assertEqual(shown["missing"], [])
+
+
+def read_capture(path):
+    """Returns the number of packets of a pcapng file, the names of its interfaces, and the times."""
+    interfaces, times = [], []
+    with open(path, "rb") as file:
+        for kind, body in whole._blocks(file):
+            if kind == 1:
+                interfaces.append(body)
+            elif kind == 6:
+                number, high, low = struct.unpack_from("=III", body)
+                assert number < len(interfaces)
+                times.append(high << 32 | low)
+    return len(times), interfaces, times
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
