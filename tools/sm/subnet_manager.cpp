@@ -333,6 +333,7 @@ void SubnetManager::sweep(Extent extent)
 			kRetryDelayMax);
 		next_retry_ = last_sweep_ + retry_delay_;
 	}
+	look_at_rival_again();
 	auto took = std::chrono::duration_cast<std::chrono::microseconds>(last_sweep_ - begin);
 	/* A guest can take its link down and up at any rate, so the log lines are limited. */
 	if (const auto taken = sweep_log_.take(last_sweep_); taken.allowed)
@@ -342,6 +343,21 @@ void SubnetManager::sweep(Extent extent)
 			     subnet->end_ports.size(), took.count(), complete ? "" : ", incomplete",
 			     withheld_text(taken.withheld));
 	publish(std::move(subnet), complete);
+}
+
+/*
+ * Managers that have discovered the subnet at the same time are both master, and no trap is sent when
+ * they are. The one that the other outranks notices this in its next sweep.
+ */
+void SubnetManager::look_at_rival_again()
+{
+	if (!rival_) {
+		rival_delay_ = 0ms;
+		return;
+	}
+	rival_delay_ = std::clamp<std::chrono::milliseconds>(rival_delay_ * 2, kCuriosityInterval,
+							     kRetryDelayMax);
+	next_retry_ = std::min(next_retry_, last_sweep_ + rival_delay_);
 }
 
 void SubnetManager::light_sweep()
@@ -400,10 +416,12 @@ SubnetManager::Verdict SubnetManager::meet_others(const Subnet &subnet)
 			batch.emplace_back(subnet.route(ref), MadMethod::get, ib::attr_sm_info);
 	}
 	client_.perform(batch);
+	rival_ = false;
 	for (SmpRequest &request : batch) {
 		if (!request.ok())
 			continue;
 		const auto other = request.answer<ib::SmInfo>();
+		rival_ |= other.state() == SmState::discovering || other.state() == SmState::master;
 		bool we_manage = state_ == SmState::master;
 		if (handover_from_ != 0 && other.guid == handover_from_) {
 			/* HANDOVER is acknowledged when this manager is active (IBA 14.4.1.1). */

@@ -84,6 +84,7 @@ private:
 	/* Extent of a sweep: only changes of links, or everything. */
 	enum class Extent : std::uint8_t { changes, everything };
 	void sweep(Extent extent);
+	void look_at_rival_again();
 	/* Discovers the subnet, and reads as little as @extent and earlier results permit. */
 	Subnet discover_subnet(Extent extent);
 	void light_sweep();
@@ -148,6 +149,12 @@ private:
 	/* Time of the next attempt after an incomplete sweep. The intervals increase. */
 	Clock::time_point next_retry_ = Clock::time_point::max();
 	std::chrono::milliseconds retry_delay_{0};
+	/*
+	 * True if another manager was discovering or master during the last sweep. The time until
+	 * the next look at it increases.
+	 */
+	bool rival_ = false;
+	std::chrono::milliseconds rival_delay_{0};
 	Clock::time_point last_sweep_{};
 	TrapBudget trap_budget_;
 	LineBudget sweep_log_;

@@ -326,8 +326,8 @@ json show(LabRuntime &runtime, const json &request)
 		result["links"].push_back(describe(*link));
 	for (const auto &trunk : runtime.trunks())
 		result["trunks"].push_back(describe(*trunk));
-	if (const auto *manager = runtime.subnet_manager())
-		result["subnet_manager"] = state_of(*manager);
+	result["subnet_manager"] = state_of_manager(runtime);
+	result["subnet_managers"] = states_of_managers(runtime);
 	// Ports of other places of the lab have LIDs only in the subnet of the manager's place.
 	if (request.value("lids", false))
 		result["lids"] = lids_of_subnet(runtime);
@@ -338,14 +338,14 @@ json sweep(LabRuntime &runtime, const json &)
 {
 	auto &manager = manager_of(runtime);
 	manager.request_sweep();
-	return state_of(manager);
+	return state_of_manager(runtime);
 }
 
 json renumber(LabRuntime &runtime, const json &)
 {
 	auto &manager = manager_of(runtime);
 	manager.request_renumbering();
-	return state_of(manager);
+	return state_of_manager(runtime);
 }
 
 json corrupt_replies(LabRuntime &runtime, const json &request)
@@ -404,8 +404,10 @@ json read_log(const LabRuntime &runtime, LogHistory *log, const json &request)
 
 json enable_manager(LabRuntime &runtime, bool enable)
 {
-	auto &manager = manager_of(runtime);
-	manager.set_enabled(enable);
+	manager_of(runtime); // throws an exception if there is none
+	// Otherwise, the one on standby would take over from one that is disabled.
+	for (const auto &each : runtime.subnet_managers())
+		each.manager->set_enabled(enable);
 	spdlog::info("subnet manager {}", enable ? "enabled" : "disabled");
 	// The subnet manager's state changes later, so it is not in the reply.
 	return {{"node", kSmNode}, {"enabled", enable}};

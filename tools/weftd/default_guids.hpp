@@ -32,6 +32,9 @@ public:
 
 	// The GUIDs of a node's ports follow the node's GUID.
 	ib::Guid subnet_manager() const { return base_ + kPerEndNode - 2; }
+	// Returns the GUID of the manager on standby. It is the lower one, so its priority must be
+	// lower, too.
+	static ib::Guid standby_of(ib::Guid manager) { return manager - 2; }
 	// Return the GUID of host or switch @index, or 0 if there is none left.
 	ib::Guid host(std::size_t index) const
 	{

@@ -316,9 +316,9 @@ LabAttachment parse_attachment(LabSection &section, const std::string &host)
 // Returns true if a host's socket may have this name; some names are weftd's own.
 bool is_file_name(const std::string &name)
 {
-	constexpr std::array<std::string_view, 8> taken{
+	constexpr std::array<std::string_view, 9> taken{
 		".",        "..",        "attach.sock", "control.sock",
-		"lab.sock", "time.sock", "weftd.lock",  "lids"};
+		"lab.sock", "time.sock", "weftd.lock",  "lids", "lids-standby"};
 	return !name.empty() && name.find('/') == std::string::npos &&
 	       name.find('\0') == std::string::npos &&
 	       std::ranges::find(taken, name) == taken.end();
@@ -402,6 +402,11 @@ void check_unique(const Lab &lab, const Places &places)
 	if (lab.sm_enabled) {
 		names.insert(kSmNode);
 		guids.insert({lab.sm.guid, lab.sm.guid + 1});
+	}
+	if (!lab.sm_standby.empty()) {
+		const auto guid = lab.standby().guid;
+		names.insert(kStandbyNode);
+		guids.insert({guid, guid + 1});
 	}
 	for (std::size_t i = 0; i < lab.switches.size(); ++i) {
 		const auto &config = lab.switches[i];

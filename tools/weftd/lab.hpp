@@ -33,6 +33,8 @@ public:
 
 // The name of the subnet manager's node.
 constexpr const char *kSmNode = "sm";
+// The name of the node of the subnet manager on standby.
+constexpr const char *kStandbyNode = "sm-standby";
 
 // The way in which a host's guest is connected to its card.
 enum class LabBus {
@@ -158,6 +160,10 @@ struct Lab {
 	bool sm_enabled = true;
 	std::string sm_switch; // the switch to which the subnet manager is connected
 	sm::Config sm;
+	// The switch of a second subnet manager, which is on standby; empty if there is none.
+	std::string sm_standby;
+	// Returns the second manager's configuration.
+	sm::Config standby() const;
 	// The end ports in the order in which the subnet manager discovers them.
 	std::vector<sm::ExpectedPort> expected_ports;
 	std::vector<std::string> warnings; // "FILE:LINE: setting that is probably a mistake"

@@ -281,6 +281,14 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 		result.lines.push_back(wanted.sm_enabled ? "+ subnet manager" : "- subnet manager");
 	else if (result.manager)
 		result.lines.push_back("~ subnet manager: restarts with other settings");
+	const bool had_standby = !now.sm_standby.empty(), has_standby = !wanted.sm_standby.empty();
+	result.standby = had_standby != has_standby || (has_standby && !(now.sm == wanted.sm));
+	if (had_standby != has_standby)
+		result.lines.push_back(fmt::format("{} subnet manager on standby",
+						   has_standby ? '+' : '-'));
+	else if (result.standby && !result.manager)
+		result.lines.push_back(
+			"~ subnet manager on standby: restarts with other settings");
 	return result;
 }
 

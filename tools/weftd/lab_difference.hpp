@@ -25,6 +25,7 @@ struct LabDifference {
 	std::vector<LabAttachment> attachments_set;
 	// True if the subnet manager starts, stops, or restarts.
 	bool manager = false;
+	bool standby = false; // the same of the one on standby
 	// Description for users, with a line for each change; empty if nothing changes.
 	std::vector<std::string> lines;
 

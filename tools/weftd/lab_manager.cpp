@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "weftd/default_guids.hpp"
+
 namespace weft::weftd
 {
 
@@ -59,6 +61,18 @@ sm::Partition parse_partition(LabSection &section, const std::vector<LabHost> &h
 
 } // namespace
 
+sm::Config Lab::standby() const
+{
+	sm::Config config = sm;
+	config.name += " standby";
+	config.guid = DefaultGuids::standby_of(sm.guid);
+	config.priority = sm.priority - 1;
+	// Both managers may run in one daemon.
+	if (!config.lids.empty())
+		config.lids += "-standby";
+	return config;
+}
+
 void parse_sm(LabSection &section, Lab &lab)
 {
 	lab.sm_enabled = section.flag("enabled").value_or(true);
@@ -69,8 +83,20 @@ void parse_sm(LabSection &section, Lab &lab)
 			section.fail(*section.find("switch"),
 				     fmt::format("there is no switch '{}'", *name));
 	}
+	if (const auto name = section.text("standby")) {
+		const toml::node &node = *section.find("standby");
+		lab.sm_standby = *name;
+		if (std::ranges::find(lab.switches, *name, &fabric::SwitchConfig::name) ==
+		    lab.switches.end())
+			section.fail(node, fmt::format("there is no switch '{}'", *name));
+		if (!lab.sm_enabled)
+			section.fail(node, "this lab has no subnet manager (enabled = false)");
+	}
 	sm::Config &config = lab.sm;
-	config.priority = static_cast<unsigned>(section.integer("priority", 0, 15).value_or(0));
+	// The manager on standby has the priority below this one.
+	const unsigned lowest = lab.sm_standby.empty() ? 0 : 1;
+	config.priority =
+		static_cast<unsigned>(section.integer("priority", lowest, 15).value_or(lowest));
 	config.lmc = static_cast<unsigned>(section.integer("lmc", 0, 7).value_or(0));
 	if (const auto lanes = section.integer("vls", 1, 8)) {
 		if (!std::has_single_bit(static_cast<std::uint64_t>(*lanes)))

@@ -68,6 +68,10 @@ std::vector<sm::ExpectedPort> expected_ports(const Lab &lab)
 	std::set<std::string_view> seen{kSmNode};
 	for (std::size_t done = 0; done < order.size(); ++done) {
 		const auto node = order[done];
+		if (node == kStandbyNode) {
+			ports.push_back({lab.standby().guid + 1, false});
+			continue;
+		}
 		if (const auto found = switches.find(node); found != switches.end())
 			ports.push_back({found->second->guid, true});
 		if (const auto found = hosts.find(node); found != hosts.end()) {

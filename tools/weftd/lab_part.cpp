@@ -55,6 +55,8 @@ Lab part_of(Lab whole, const PartOptions &options)
 		part.sm_enabled = false;
 		part.sm_switch.clear();
 	}
+	if (!part.sm_standby.empty() && is_elsewhere(kStandbyNode))
+		part.sm_standby.clear();
 	const auto &key_file = options.key_file.empty() ? whole.trunk_key_file : options.key_file;
 	part.links.clear();
 	auto planned = plan.trunks.begin();

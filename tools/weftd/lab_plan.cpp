@@ -291,6 +291,8 @@ Plan make_plan(const Lab &lab, const PlanOptions &options)
 	plan.place_of = Assignment(lab, plan.places).run();
 	if (lab.sm_enabled)
 		plan.place_of[kSmNode] = plan.place_of.at(lab.sm_switch);
+	if (!lab.sm_standby.empty())
+		plan.place_of[kStandbyNode] = plan.place_of.at(lab.sm_standby);
 	std::vector<unsigned> trunks(plan.places.size());
 	for (std::size_t i = 0; i < lab.links.size(); ++i) {
 		const auto &ends = lab.links[i].ends;

@@ -116,6 +116,18 @@ std::optional<LabEnd> present_place_of_manager(const Lab &lab, const Ports &port
 	return std::nullopt;
 }
 
+// Returns the port of the running lab's manager on standby, if it is possible in this lab.
+std::optional<LabEnd> present_place_of_standby(const Lab &lab, const Ports &ports,
+					       const Lab &running)
+{
+	for (const LabLink &old : running.links)
+		if (const LabEnd &end = old.ends[1];
+		    !lab.sm_standby.empty() && old.ends[0].node == kStandbyNode &&
+		    end.node == lab.sm_standby && ports.free(end.node, end.port))
+			return end;
+	return std::nullopt;
+}
+
 // Returns the port for the subnet manager: a free port of a switch.
 LabEnd place_of_manager(Lab &lab, const Ports &ports, const std::string &section,
 			const ManagerSwitches &near_manager)
@@ -162,13 +174,16 @@ void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running,
 							   link.where, end.node, end.port));
 			ports.take(end.node, end.port);
 		}
-	std::optional<LabEnd> manager;
+	std::optional<LabEnd> manager, standby;
 	if (running) {
 		keep_ports(lab, ports, *running);
 		if (lab.sm_enabled)
 			manager = present_place_of_manager(lab, ports, *running, near_manager);
 		if (manager)
 			ports.take(manager->node, manager->port);
+		standby = present_place_of_standby(lab, ports, *running);
+		if (standby)
+			ports.take(standby->node, standby->port);
 	}
 	for (LabLink &link : lab.links)
 		for (LabEnd &end : link.ends) {
@@ -176,10 +191,11 @@ void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running,
 				continue;
 			end.port = ports.first_free(end.node);
 			// The subnet manager's port can be used by this link; the manager moves.
-			if (!end.port && manager && manager->node == end.node) {
-				end.port = manager->port;
-				manager.reset();
-			}
+			for (auto *of : {&manager, &standby})
+				if (!end.port && *of && (*of)->node == end.node) {
+					end.port = (*of)->port;
+					of->reset();
+				}
 			if (!end.port)
 				throw LabError(fmt::format("{}: no port of '{}' is free",
 							   link.where, end.node));
@@ -191,6 +207,16 @@ void assign_ports(Lab &lab, const std::string &sm_section, const Lab *running,
 		manager ? *manager : place_of_manager(lab, ports, sm_section, near_manager);
 	lab.sm_switch = place.node;
 	lab.links.push_back({{{kSmNode, 1}, place}, {}, "the subnet manager"});
+	if (lab.sm_standby.empty())
+		return;
+	ports.take(place.node, place.port);
+	if (!standby && !ports.first_free(lab.sm_standby))
+		throw LabError(fmt::format("{}: switch '{}' has no free port for the subnet "
+					   "manager on standby",
+					   sm_section, lab.sm_standby));
+	const LabEnd second =
+		standby ? *standby : LabEnd{lab.sm_standby, ports.first_free(lab.sm_standby)};
+	lab.links.push_back({{{kStandbyNode, 1}, second}, {}, "the subnet manager on standby"});
 }
 
 } // namespace weft::weftd

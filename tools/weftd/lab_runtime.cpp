@@ -234,8 +234,10 @@ LabDifference LabRuntime::apply(const Lab &wanted)
 // updated in each step, so that each step can be undone.
 void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 {
-	if (changes.manager && subnet_manager_)
+	if (changes.manager)
 		subnet_manager_.reset();
+	if (changes.standby)
+		standby_manager_.reset();
 	remove_ethernets(changes);
 	for (const LabLink &link : changes.links_out)
 		remove_link(link);
@@ -248,12 +250,10 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 		std::erase_if(lab_.switches,
 			      [&](const auto &config) { return config.name == name; });
 	}
-	const auto sm_name = fmt::format("{}/1", kSmNode);
-	if (lab_.sm_enabled && !wanted.sm_enabled)
-		fabric_.remove_port(*fabric_.find_port(sm_name));
-	if (!lab_.sm_enabled && wanted.sm_enabled)
-		fabric_.add_port(sm_name);
+	set_manager_port(kSmNode, lab_.sm_enabled, wanted.sm_enabled);
+	set_manager_port(kStandbyNode, !lab_.sm_standby.empty(), !wanted.sm_standby.empty());
 	lab_.sm_enabled = wanted.sm_enabled;
+	lab_.sm_standby = wanted.sm_standby;
 	lab_.sm = wanted.sm;
 
 	for (const auto &config : wanted.switches)
@@ -288,10 +288,10 @@ void LabRuntime::change(const LabDifference &changes, const Lab &wanted)
 		host->boot = places.at(host->name)->boot;
 	std::ranges::sort(hosts_, {}, [&](const auto &host) { return places.at(host->name); });
 	lab_ = wanted;
-	if (wanted.sm_enabled && !subnet_manager_)
-		start_manager();
-	else if (subnet_manager_ && !changes.lines.empty())
-		subnet_manager_->request_sweep();
+	if (!changes.lines.empty())
+		for (const Manager &each : subnet_managers())
+			each.manager->request_sweep();
+	start_managers();
 	// This comes last, because it fails if an address is in use.
 	add_trunks(changes, wanted);
 }
@@ -452,14 +452,51 @@ void LabRuntime::add_link(const LabLink &link)
 	lab_.links.push_back(link);
 }
 
-void LabRuntime::start_manager()
+void LabRuntime::set_manager_port(const char *node, bool before, bool after)
 {
-	sm::Config config = lab_.sm;
+	const auto name = fmt::format("{}/1", node);
+	if (before && !after)
+		fabric_.remove_port(*fabric_.find_port(name));
+	if (!before && after)
+		fabric_.add_port(name);
+}
+
+void LabRuntime::start_managers()
+{
+	if (lab_.sm_enabled && !subnet_manager_)
+		subnet_manager_ = make_manager(lab_.sm, kSmNode);
+	if (!lab_.sm_standby.empty() && !standby_manager_)
+		standby_manager_ = make_manager(lab_.standby(), kStandbyNode);
+}
+
+std::unique_ptr<sm::SubnetManager> LabRuntime::make_manager(sm::Config config, const char *node)
+{
 	config.expected = lab_.expected_ports;
 	if (!config.mkey)
 		config.mkey = mkey_;
-	subnet_manager_ = std::make_unique<sm::SubnetManager>(
-		port_of({kSmNode, 1}, "the subnet manager"), std::move(config), reactor_);
+	return std::make_unique<sm::SubnetManager>(port_of({node, 1}, "the subnet manager"),
+						   std::move(config), reactor_);
+}
+
+std::vector<LabRuntime::Manager> LabRuntime::subnet_managers() const
+{
+	std::vector<Manager> managers;
+	if (subnet_manager_)
+		managers.push_back({subnet_manager_.get(), kSmNode});
+	if (standby_manager_)
+		managers.push_back({standby_manager_.get(), kStandbyNode});
+	return managers;
+}
+
+LabRuntime::Manager LabRuntime::active_manager() const
+{
+	const auto managers = subnet_managers();
+	const auto master = std::ranges::find_if(managers, [](const Manager &each) {
+		return each.manager->status().state == ib::SmState::master;
+	});
+	if (master != managers.end())
+		return *master;
+	return managers.empty() ? Manager{nullptr, kSmNode} : managers.front();
 }
 
 // Each host gets an equal share of the mappings that the process may have, so that no client can

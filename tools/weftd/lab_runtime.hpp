@@ -98,8 +98,16 @@ public:
 	fabric::Fabric &fabric() { return fabric_; }
 	const std::vector<std::unique_ptr<Host>> &hosts() const { return hosts_; }
 	const std::vector<std::unique_ptr<RunningTrunk>> &trunks() const { return trunks_; }
-	// Returns null if the lab has none.
-	sm::SubnetManager *subnet_manager() { return subnet_manager_.get(); }
+	// A subnet manager, and the name of its node.
+	struct Manager {
+		sm::SubnetManager *manager;
+		const char *node;
+	};
+	// Returns the subnet managers: that of the lab, and the one on standby.
+	std::vector<Manager> subnet_managers() const;
+	// Returns the one that is master, or else the first. Returns null if there is none.
+	sm::SubnetManager *subnet_manager() const { return active_manager().manager; }
+	Manager active_manager() const;
 
 	// Finds a link by its own name ("node1/1-switch1/1"), by a port ("node1/1"), or by a node
 	// that has one link. Throws std::invalid_argument with the reason.
@@ -124,7 +132,10 @@ private:
 	void add_trunks(const LabDifference &changes, const Lab &wanted);
 	void remove_link(const LabLink &link);
 	void add_link(const LabLink &link);
-	void start_manager();
+	void start_managers();
+	std::unique_ptr<sm::SubnetManager> make_manager(sm::Config config, const char *node);
+	// Adds or removes the port of a subnet manager's node.
+	void set_manager_port(const char *node, bool before, bool after);
 	// Allow programs to attach to the node, or forbid it.
 	void allow_attaching(const std::string &node, std::vector<fabric::LocalAccess *> ports,
 			     std::uint32_t first_number, bool trusted);
@@ -154,7 +165,7 @@ private:
 	ethernet::Network ethernet_;
 	std::vector<std::unique_ptr<Host>> hosts_;
 	std::vector<std::unique_ptr<RunningTrunk>> trunks_;
-	std::unique_ptr<sm::SubnetManager> subnet_manager_;
+	std::unique_ptr<sm::SubnetManager> subnet_manager_, standby_manager_;
 	// The server for attached programs has a thread of its own; null in virtual time.
 	std::unique_ptr<Loop> attach_loop_;
 	std::unique_ptr<attach::Server> attach_;

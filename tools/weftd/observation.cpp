@@ -38,6 +38,15 @@ struct CounterName {
 	fabric::Counters::Value fabric::Counters::*value;
 };
 
+json state_of(const LabRuntime::Manager &each)
+{
+	const auto status = each.manager->status();
+	return {{"node", each.node},
+		{"state", state_text(status.state)},
+		{"sweeps", status.sweeps},
+		{"complete", status.complete}};
+}
+
 constexpr CounterName kCounters[] = {
 	{"xmit_packets", &fabric::Counters::xmit_packets},
 	{"rcv_packets", &fabric::Counters::rcv_packets},
@@ -80,13 +89,18 @@ std::vector<fabric::Port *> all_ports(LabRuntime &runtime)
 	return ports;
 }
 
-json state_of(const sm::SubnetManager &manager)
+json state_of_manager(const LabRuntime &runtime)
 {
-	const auto status = manager.status();
-	return {{"node", kSmNode},
-		{"state", state_text(status.state)},
-		{"sweeps", status.sweeps},
-		{"complete", status.complete}};
+	const auto active = runtime.active_manager();
+	return active.manager ? state_of(active) : json();
+}
+
+json states_of_managers(const LabRuntime &runtime)
+{
+	json result = json::array();
+	for (const auto &each : runtime.subnet_managers())
+		result.push_back(state_of(each));
+	return result;
 }
 
 json observe(LabRuntime &runtime)
@@ -116,8 +130,7 @@ json observe(LabRuntime &runtime)
 		if (host->has_guest())
 			result["guests"].push_back(host->name);
 	result["ethernet"] = observe_ethernet(runtime.ethernet().state());
-	if (const auto *manager = runtime.subnet_manager())
-		result["subnet_manager"] = state_of(*manager);
+	result["subnet_manager"] = state_of_manager(runtime);
 	return result;
 }
 

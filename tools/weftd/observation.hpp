@@ -29,7 +29,10 @@ class LabRuntime;
 nlohmann::json counters_of(const fabric::Port &port);
 // Returns all ports of switches and of end nodes.
 std::vector<fabric::Port *> all_ports(LabRuntime &runtime);
-nlohmann::json state_of(const sm::SubnetManager &manager);
+// Returns the state of the active subnet manager, or null if the lab has none.
+nlohmann::json state_of_manager(const LabRuntime &runtime);
+// Returns the states of all.
+nlohmann::json states_of_managers(const LabRuntime &runtime);
 
 // Answers "fabric.sample"; weftd(1) documents the contents.
 nlohmann::json observe(LabRuntime &runtime);

@@ -36,6 +36,7 @@ json describe_place(const Lab &lab, const Plan &plan, std::size_t here)
 	json result{{"name", plan.places[here].name},
 		    {"address", address_of(plan.places[here])},
 		    {"subnet_manager", lab.sm_enabled && plan.place_of.at(kSmNode) == here},
+		    {"standby", !lab.sm_standby.empty() && plan.place_of.at(kStandbyNode) == here},
 		    {"switches", json::array()},
 		    {"hosts", json::array()},
 		    {"peers", json::object()},
@@ -76,9 +77,10 @@ std::string place_text(const json &place)
 {
 	const auto &address = place.at("address");
 	std::string text = fmt::format(
-		"place  {:<16} {}{}\n", place.at("name").get<std::string>(),
+		"place  {:<16} {}{}{}\n", place.at("name").get<std::string>(),
 		address.is_null() ? "no address" : address.get<std::string>(),
-		place.at("subnet_manager").get<bool>() ? "  runs the subnet manager" : "");
+		place.at("subnet_manager").get<bool>() ? "  runs the subnet manager" : "",
+		place.at("standby").get<bool>() ? "  runs the subnet manager on standby" : "");
 	text += names_text(place.at("switches"), "switches");
 	text += names_text(place.at("hosts"), "hosts");
 	const auto &trunks = place.at("trunks");

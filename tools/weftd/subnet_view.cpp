@@ -31,8 +31,10 @@ std::optional<ib::Guid> guid_of(LabRuntime &runtime, const std::string &name)
 	for (const fabric::Switch *node : runtime.fabric().switches())
 		if (node->name() == name)
 			return node->guid();
-	if (name == kSmNode && runtime.subnet_manager())
+	if (name == kSmNode && runtime.lab().sm_enabled)
 		return runtime.lab().sm.guid;
+	if (name == kStandbyNode && !runtime.lab().sm_standby.empty())
+		return runtime.lab().standby().guid;
 	return std::nullopt;
 }
 

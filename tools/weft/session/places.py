@@ -104,7 +104,7 @@ def read_plan(text):
                     raise LabError(f"the address '{place['address']}' of the place {place['name']} is not one of a host")
                 address, port = found
             trunks = {trunk["link"]: trunk["role"].startswith("listen") for trunk in place["trunks"]}
-            places.append(PlannedPlace(place["name"], address, port, sum(trunks.values()), frozenset(place["hosts"]), place.get("subnet_manager") is True,
+            places.append(PlannedPlace(place["name"], address, port, sum(trunks.values()), frozenset(place["hosts"]), place.get("subnet_manager") is True or place.get("standby") is True,
                                        frozenset(place["switches"]), trunks))
         return places
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -67,7 +67,7 @@ SHOWN = {
     "links": [LINK],
     "trunks": [{"name": str, "end": str, "role": str, "address": str, "connected": bool, "peer": Optional(str), "reason": Optional(str), "refusal": Optional(str),
                 "connections": int, "refused": int, "violations": int}],
-    "subnet_manager": Optional(MANAGER),
+    "subnet_manager": Optional(MANAGER), "subnet_managers": Optional([MANAGER]),
     "lids": Optional({str: [int]}),
     "ethernet": {"switches": [{"name": str, "addresses": int}], "attachments": [{"name": str, "guest": bool, "socket": Optional(str)}], "links": [LINK]},
 }
@@ -292,8 +292,7 @@ class View:
             merged["trunks"] += [{**trunk, "place": place.name} for trunk in shown["trunks"]]
             for kind in merged["ethernet"]:
                 merged["ethernet"][kind] += shown["ethernet"][kind]
-            if shown["subnet_manager"]:
-                managers.append({**shown["subnet_manager"], "place": place.name})
+            managers += [{**manager, "place": place.name} for manager in shown.get("subnet_managers") or ()]
             lids |= shown.get("lids") or {}
         for host in merged["hosts"]:
             for number, port in enumerate(host["ports"], 1):
@@ -455,8 +454,8 @@ class View:
     def _manager(self, request):
         if not self.topology.managers:
             raise Refused("this lab has no subnet manager")
-        place = self.topology.managers[0]
-        return self._ask_some([place], request)[place]
+        # Otherwise, the one on standby would take over from one that is disabled.
+        return next(iter(self._ask_some(self.topology.managers, request).values()))
 
     def _master(self, request):
         if not self.topology.managers:

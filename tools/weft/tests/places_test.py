@@ -55,16 +55,29 @@ class Daemons:
     def __init__(self, test, file, places=(), options=lambda name: ()):
         self.test = test
         self.directories = {}
+        self.running = {}
         self.hosts = {}     # the directory of each host's daemon
+        self._file = file
+        self._options = options
         for name in places or ("all",):
-            directory = pathlib.Path(test.enterContext(tempfile.TemporaryDirectory(prefix=f"weft-{name}-")))
-            place = ("--place", name, *options(name)) if places else ()
-            running = test.enterContext(daemon.process(WEFTD, "--socket-dir", str(directory), "--lab", str(file), *place, stderr=subprocess.DEVNULL))
-            daemon.await_that("weftd to serve", lambda of=directory, it=running: (of / "control.sock").is_socket() or it.poll() is not None)
-            test.assertIsNone(running.poll(), f"{name} ended")
-            self.directories[name] = directory
+            self.directories[name] = pathlib.Path(test.enterContext(tempfile.TemporaryDirectory(prefix=f"weft-{name}-")))
+            self.start(name)
             for host in self.fabric(name)["hosts"]:
-                self.hosts[host["name"]] = directory
+                self.hosts[host["name"]] = self.directories[name]
+
+    def start(self, name):
+        """Starts the daemon of a place, also again after it was killed."""
+        directory = self.directories[name]
+        (directory / "control.sock").unlink(missing_ok=True)
+        place = () if name == "all" else ("--place", name, *self._options(name))
+        running = self.test.enterContext(daemon.process(WEFTD, "--socket-dir", str(directory), "--lab", str(self._file), *place, stderr=subprocess.DEVNULL))
+        daemon.await_that("weftd to serve", lambda: (directory / "control.sock").is_socket() or running.poll() is not None)
+        self.test.assertIsNone(running.poll(), f"{name} ended")
+        self.running[name] = running
+
+    def kill(self, name):
+        self.running[name].kill()
+        self.running[name].wait()
 
     @staticmethod
     def weft(directory, *words):
