@@ -231,6 +231,24 @@ TEST(Places, SubnetManagerRunsAtItsPlaceOnly)
 }
 
 // A host may be apart from its switch; its link is then a trunk.
+TEST(Places, ManagerOnStandbyRunsAtThePlaceOfItsSwitchOnly)
+{
+	const auto text = std::string(two_places()) + "[sm]\nswitch = \"s1\"\nstandby = \"s3\"\n";
+	const Lab whole = parse(text);
+	const Lab a = part_of(whole, {"a", {}, "/key"}), b = part_of(whole, {"b", {}, "/key"});
+	EXPECT_TRUE(a.sm_enabled);
+	EXPECT_EQ(a.sm_standby, "");
+	EXPECT_FALSE(b.sm_enabled);
+	EXPECT_EQ(b.sm_standby, "s3");
+	// Both expect the same LIDs. The manager on standby has the lower priority, because it has
+	// the lower GUID.
+	EXPECT_EQ(a.expected_ports, b.expected_ports);
+	EXPECT_THAT(a.expected_ports, Contains(sm::ExpectedPort{whole.standby().guid + 1, false}));
+	EXPECT_EQ(whole.sm.priority, 1U);
+	EXPECT_EQ(b.standby().priority, 0U);
+	EXPECT_NE(b.standby().guid, whole.sm.guid);
+}
+
 TEST(Places, HostWithAPlaceOfItsOwnIsLinkedByATrunk)
 {
 	const Lab b =
@@ -421,7 +439,7 @@ TEST(Places, PlanIsDescribed)
 	ASSERT_EQ(described["places"].size(), 2u);
 	const json &b = described["places"][1];
 	EXPECT_EQ(b,
-		  json::parse(R"({"name": "b", "address": "192.0.2.2:5000", "subnet_manager": false,
+		  json::parse(R"({"name": "b", "address": "192.0.2.2:5000", "subnet_manager": false, "standby": false,
 		"switches": ["s3"], "hosts": ["h3"], "peers": {"a": "192.0.2.1"}, "trunks": [
 		{"link": "s2/36-s3/35", "role": "connects", "peer": "a", "index": 0, "port": null},
 		{"link": "s3/36-s1/35", "role": "connects", "peer": "a", "index": 1, "port": null}]})"));
