@@ -163,6 +163,7 @@ class Place:
         self._files = {}            # size of each copied file, by name
         self._fetching = threading.Lock()   # held during a fetch
         self._requested = None      # the name of the file that is being fetched
+        self._limit = MOST_FETCHED  # of its bytes
         self._abandoned = set()     # names of files that were requested, and did not arrive in time
         self._piece_at = 0.0        # time of the last part of the requested file
         self._fetched = False       # all of it has arrived
@@ -207,7 +208,7 @@ class Place:
             stream.close()
             return
         try:
-            whole.serve_stream(self.topology, stream, _Reader(stream))
+            whole.serve_stream(self.topology, stream, whole.Reader(stream))
         finally:
             self._clients.release()
 
@@ -337,7 +338,7 @@ class Place:
         if requested:
             self._piece_at = time.monotonic()
         self._copied += 0 if requested else len(data)
-        if self._copied > MOST_COPIED or len(self._files) >= MOST_FILES or requested and offset + len(data) > MOST_FETCHED:
+        if self._copied > MOST_COPIED or len(self._files) >= MOST_FILES or requested and offset + len(data) > self._limit:
             raise Violation("more logs than are accepted")
         self._write(self.path_of(name), offset, data)
         self._files[name] = offset + len(data)
@@ -354,15 +355,16 @@ class Place:
         finally:
             os.close(number)
 
-    def fetch(self, name, remove=False):
-        """Copies what is new of a log, perhaps removes it on the other host, and returns the path of the copy, or None if there is no such file."""
+    def fetch(self, name, remove=False, limit=MOST_FETCHED):
+        """Copies what is new of a log, perhaps removes it on the other host, and returns the path of the copy, or None if there is no such file. limit: of
+        its bytes."""
         with self._fetching:
             with self._changed:
                 if self.ending:
                     raise LabError("the lab is ending")
                 if name in self._abandoned:
                     raise LabError(f"{self.label()}: it has not sent {name} yet, which was requested before", "try again later")
-                self._requested, self._fetched = name, False
+                self._requested, self._fetched, self._limit = name, False, limit
                 offset = self._files.get(name, 0)
             try:
                 self.send({"fetch": name, "offset": offset, "remove": remove})
@@ -518,7 +520,7 @@ class RemoteGuest:
         """Reads the frames of a command. Runs on a thread of its own."""
         failure = None
         try:
-            reader = _Reader(stream)
+            reader = whole.Reader(stream)
             while frame := read_frame(reader):
                 _, kind, data = frame
                 with self.changed:
@@ -551,39 +553,12 @@ class RemoteGuest:
             self.changed.notify_all()
 
 
-class _Reader:
-    """Reads a stream in pieces of a given size, as read_frame() does, or in lines."""
-
-    def __init__(self, stream):
-        self._stream = stream
-        self._rest = b""
-
-    def read(self, size):
-        while len(self._rest) < size and (data := self._stream.receive()):
-            self._rest += data
-        result, self._rest = self._rest[:size], self._rest[size:]
-        return result
-
-    def line(self, most):
-        """Returns the next line; b"" if there is none, or if it is too long."""
-        pieces = [self._rest]
-        size = len(self._rest)
-        while b"\n" not in pieces[-1]:
-            data = self._stream.receive()
-            size += len(data)
-            if not data or size > most:
-                return b""
-            pieces.append(data)
-        line, _, self._rest = b"".join(pieces).partition(b"\n")
-        return line + b"\n"
-
-
 class ControlConnection:
     """A connection to a place's weftd."""
 
     def __init__(self, stream):
         self._stream = stream
-        self._reader = _Reader(stream)
+        self._reader = whole.Reader(stream)
         self.send = stream.send
         self.line = self._reader.line
         self.close = stream.close
@@ -877,7 +852,7 @@ class ControlProxy:
     def __init__(self, place, client, stream):
         self._place = place
         self._client = client
-        self._requests, self._answers = client.makefile("rb"), _Reader(stream)
+        self._requests, self._answers = client.makefile("rb"), whole.Reader(stream)
         self._stream = stream
         self._capture = None    # (name on the place's host, path for the user)
 

@@ -335,7 +335,7 @@ class Place:
 
     def _pass_on(self, client):
         """Passes the requests of a client on this host on to the program that has started the lab."""
-        channel.join(self._connection.streams.open("whole"), client)
+        whole.Passing(client, self._connection.streams.open("whole")).serve()
 
     def _await_start(self):
         deadline = time.monotonic() + START_TIMEOUT

@@ -17,19 +17,24 @@ import queue
 import shutil
 import socket
 import struct
+import tempfile
 import threading
 import time
 
-from channel import Closed
+from channel import Closed, Violation, bytes_of, to_text
 from lab.errors import LabError, in_one_line, printable
 
 TIME_LIMIT = 2              # seconds for the answers of all places
 MOST_REQUEST = 1 << 20      # bytes of a request, as for weftd
 MOST_ANSWER = 16 << 20      # bytes of a place's answer
+MOST_PASSED = 256 << 20     # bytes of an answer that is passed on
 MOST_CLIENTS = 32           # of one socket
 MOST_CLIENTS_OF_PLACE = 4   # whose requests a place passes on
 MOST_REASON = 300           # characters
 MOST_PACKET = 1 << 20       # bytes of a block of a capture
+MOST_CAPTURE = 64 << 20     # bytes of each place in a capture that was started on the host of a place
+CAPTURE_ROOM = 1 << 20      # that a file may be longer
+CAPTURE_PIECE = 1 << 20     # bytes that are read at a time
 # The settings of a link that add up if both halves of a trunk have them. Only the listening half gets them, as from the lab file.
 FAULTS = {"delay", "jitter", "loss", "duplication", "reordering", "corruption", "silent_corruption"}
 # They would change or end a part of the lab without the others.
@@ -37,7 +42,6 @@ REFUSED = {
     "lab.apply": "this is not possible in a lab over several hosts: end it, and start it again",
     "shutdown": "this would end one place of a lab over several hosts: `weft lab down` ends the lab",
 }
-NO_CAPTURE_HERE = "a capture of the whole lab is written on the host on which the lab was started"
 NO_STANDARD_OUTPUT = "a capture of a lab over several hosts cannot be written to standard output; write it into a file"
 numbers = itertools.count(1)      # of captures
 
@@ -174,6 +178,33 @@ class Member:
             self._requests.put(None)
 
 
+class Reader:
+    """Reads a stream in pieces of a given size, as read_frame() does, or in lines."""
+
+    def __init__(self, stream):
+        self._stream = stream
+        self._rest = b""
+
+    def read(self, size):
+        while len(self._rest) < size and (data := self._stream.receive()):
+            self._rest += data
+        result, self._rest = self._rest[:size], self._rest[size:]
+        return result
+
+    def line(self, most):
+        """Returns the next line; b"" if there is none, or if it is too long."""
+        pieces = [self._rest]
+        size = len(self._rest)
+        while b"\n" not in pieces[-1]:
+            data = self._stream.receive()
+            size += len(data)
+            if not data or size > most:
+                return b""
+            pieces.append(data)
+        line, _, self._rest = b"".join(pieces).partition(b"\n")
+        return line + b"\n"
+
+
 # -- the lab as a whole --------------------------------------------------------------------------
 
 class Topology:
@@ -207,13 +238,14 @@ class View:
         self._remote = remote
         self._captures = {}         # place: the name of its file on its host
         self._capture = None        # where the user wants it
+        self._copy = None           # until the host of a place has read it
         self._log_last = 0
         self._missing = {}
         self._commands = {
             "fabric.show": self._show, "fabric.sample": self._sample, "fabric.subnet": self._subnet, "counters": self._counters, "counters.cards": self._cards, "log": self._log,
             "link.set": self._link, "link.up": self._link, "link.down": self._link, "card.fault": self._card, "card.random_faults": self._card,
             "sm.sweep": self._master, "sm.renumber": self._master, "sm.corrupt-replies": self._master, "sm.enable": self._manager, "sm.disable": self._manager,
-            "capture.start": self._start_capture, "capture.progress": self._capture_progress, "capture.stop": self._stop_capture}
+            "capture.start": self._start_capture, "capture.progress": self._capture_progress, "capture.stop": self._stop_capture, "capture.read": self._read_capture}
 
     def handle(self, line):
         """Returns the answer to a request; both are lines."""
@@ -469,7 +501,7 @@ class View:
 
     def _start_capture(self, request):
         if self._remote:
-            raise Refused(NO_CAPTURE_HERE)
+            request = {**request, "most_bytes": MOST_CAPTURE}
         if not isinstance(request.get("file"), str) or not os.path.isabs(request["file"]):
             raise Refused("'file' must be an absolute path")
         if request.get("at_once"):
@@ -490,8 +522,33 @@ class View:
         if not results:
             raise Refused("; ".join(f"{place.label()}: {reason}" for place, reason in self._missing.items()))
         self._captures = {place: names[place] for place in results}
-        self._capture = pathlib.Path(request["file"])
+        self._capture = self._own_copy() if self._remote else pathlib.Path(request["file"])
         return {"links": sorted({name for result in results.values() for name in result["links"]})}
+
+    def _own_copy(self):
+        """Returns a new file, which the host of a place reads afterwards."""
+        self._forget_copy()
+        number, path = tempfile.mkstemp(prefix="weft-capture-")
+        os.close(number)
+        self._copy = pathlib.Path(path)
+        return self._copy
+
+    def _forget_copy(self):
+        if self._copy:
+            self._copy.unlink(missing_ok=True)
+            self._copy = None
+
+    def _read_capture(self, request):
+        """Returns a part of the finished capture of a client on the host of a place."""
+        offset = request.get("offset")
+        if not self._copy or self._captures or not isinstance(offset, int) or not 0 <= offset < 1 << 53:
+            raise Refused("there is no capture to read")
+        with open(self._copy, "rb") as file:
+            file.seek(offset)
+            data = file.read(CAPTURE_PIECE)
+        if not data:
+            self._forget_copy()
+        return {"bytes": to_text(data)}
 
     def _is_segment(self, name):
         """Returns whether a name is that of an Ethernet segment; its links are at one place."""
@@ -507,7 +564,8 @@ class View:
     def _stop_capture(self, request):
         captures, self._captures = self._captures, {}
         results, _ = self._ask(dict.fromkeys(captures, request))
-        copies = [copy for place in results if (copy := place.fetch(captures[place], remove=True))]
+        limit = {"limit": MOST_CAPTURE + CAPTURE_ROOM} if self._remote else {}
+        copies = [copy for place in results if (copy := place.fetch(captures[place], remove=True, **limit))]
         try:
             if len(copies) == 1:
                 shutil.move(copies[0], self._capture)
@@ -532,6 +590,7 @@ class View:
                 with contextlib.suppress(LabError, OSError):
                     self._stop_capture({"command": "capture.stop"})
         finally:
+            self._forget_copy()
             for member in self.members.values():
                 member.close()
 
@@ -645,3 +704,62 @@ def serve_stream(topology, stream, reader):
     finally:
         view.close()
         stream.close()
+
+
+class Passing:
+    """Passes the requests of a client on the host of a place on to the program that has started the lab. That one cannot write a client's capture, so
+    this one reads it and writes the file."""
+
+    def __init__(self, client, stream):
+        self._client = client
+        self._stream = stream
+        self._answers = Reader(stream)
+        self._path = None       # of the running capture
+
+    def serve(self):
+        requests = self._client.makefile("rb")
+        try:
+            while (line := requests.readline(MOST_REQUEST)).endswith(b"\n"):
+                command, path = self._read(line)
+                answer = self._ask(line)
+                if not answer:
+                    return
+                if b'"ok": true' in answer and command == "capture.start":
+                    self._path = path
+                elif b'"ok": true' in answer and command == "capture.stop":
+                    answer = self._copy_or(answer)
+                self._client.sendall(answer)
+        finally:
+            if self._path and self._ask(b'{"command": "capture.stop"}\n'):
+                self._copy_or(b"")
+            self._stream.close()
+
+    @staticmethod
+    def _read(line):
+        try:
+            request = json.loads(line)
+            return request.get("command"), request.get("file")
+        except (ValueError, AttributeError, RecursionError):
+            return None, None
+
+    def _ask(self, line):
+        self._stream.send(line)
+        return self._answers.line(MOST_PASSED)
+
+    def _copy_or(self, answer):
+        """Writes the capture; returns the answer, or another one if this has failed."""
+        path, self._path = self._path, None
+        try:
+            self._copy(path)
+            return answer
+        except (OSError, KeyError, TypeError, ValueError, Violation) as error:
+            return json.dumps({"ok": False, "error": printable(f"the capture could not be copied: {in_one_line(error)}")}).encode() + b"\n"
+
+    def _copy(self, path):
+        if not path:
+            return
+        offset = 0
+        with open(path, "wb") as file:
+            while data := bytes_of(json.loads(self._ask(json.dumps({"command": "capture.read", "offset": offset}).encode() + b"\n"))["result"], "bytes", CAPTURE_PIECE):
+                file.write(data)
+                offset += len(data)

@@ -162,10 +162,15 @@ class Whole(unittest.TestCase):
                     found[next(word.partition("=")[2] for word in words if word.startswith("--place="))] = int(path.parent.name)
         return found
 
+    def where(self, host):
+        """Returns the options and the environment of weft on the host on which the lab was started, or on that of a place."""
+        if host:
+            return [], {**self.environment, "XDG_RUNTIME_DIR": str(self.hosts / host / "run")}
+        return ["--socket-dir", str(self.directory)], self.environment
+
     def weft(self, *words, host=None, ok=True):
         """Runs weft on the host on which the lab was started, or on the host of a place, where no option names a directory."""
-        where = [] if host else ["--socket-dir", str(self.directory)]
-        environment = {**self.environment, "XDG_RUNTIME_DIR": str(self.hosts / host / "run")} if host else self.environment
+        where, environment = self.where(host)
         done = subprocess.run([WEFT, *where, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=environment, timeout=TIME_LIMIT)
         if ok:
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -210,7 +215,6 @@ class Whole(unittest.TestCase):
                 of_place = self.show(host)
                 self.assertEqual([node["name"] for node in of_place["hosts"]], ["h1", "h2", "h3", "h4"])
                 self.assertEqual(of_place["missing"], [])
-                self.assertIn("a capture of the whole lab is written on the host on which", self.weft("capture", "h1", "-w", str(self.folder / "x.pcapng"), host=host, ok=False).stderr)
                 self.assertIn("weft lab down", self.weft("shutdown", host=host, ok=False).stderr)
         with self.subTest("a place alone"):
             self.assertEqual([node["name"] for node in self.part("p2", "fabric", "show")["hosts"]], ["h3", "h4"])
@@ -291,10 +295,10 @@ class Whole(unittest.TestCase):
         self.assertIn("n2 (place p2): a link has no 'colour'", self.weft("link", "set", "h4", "colour=red", ok=False).stderr)
 
     def check_captures(self):
-        for link in ("h4", "s1/3-s2/3", "all"):
-            path = self.folder / "capture.pcapng"
-            capture = subprocess.Popen([WEFT, "--socket-dir", str(self.directory), "capture", link, "-w", str(path)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                       env=self.environment)
+        for link, host in (("h4", None), ("s1/3-s2/3", None), ("all", None), ("all", "n2")):
+            path = self.folder / f"capture-{host}.pcapng"
+            where, environment = self.where(host)
+            capture = subprocess.Popen([WEFT, *where, "capture", link, "-w", str(path)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
             try:
                 self.assertIn("capturing", capture.stderr.readline())
                 sweeps = self.show()["subnet_manager"]["sweeps"]
@@ -308,6 +312,7 @@ class Whole(unittest.TestCase):
             self.assertGreater(packets, 0, link)
             self.assertEqual(int(said.split()[0]), packets)
             self.assertEqual(times, sorted(times))
+            self.assertFalse([*self.directory.rglob("capture-*"), *(self.folder / "tmp").glob("weft-capture-*")])
             if link == "all":
                 self.assertEqual(len(interfaces), 7)    # a trunk is recorded at both places
 

@@ -95,6 +95,7 @@ protected:
 	{
 		json fabric = shown();
 		fabric.erase("subnet_manager");
+		fabric.erase("subnet_managers");
 		for (auto &node : fabric["switches"])
 			node.erase("lid");
 		return json::parse(fabric.dump());

@@ -124,6 +124,7 @@ protected:
 	{
 		json fabric = result({{"command", "fabric.show"}});
 		fabric.erase("subnet_manager");
+		fabric.erase("subnet_managers");
 		for (const char *kind : {"hosts", "switches"})
 			for (json &node : fabric[kind]) {
 				node.erase("lid");
