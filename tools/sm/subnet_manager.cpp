@@ -346,8 +346,8 @@ void SubnetManager::sweep(Extent extent)
 }
 
 /*
- * Managers that have discovered the subnet at the same time are both master, and no trap is sent when
- * they are. The one that the other outranks notices this in its next sweep.
+ * Managers that have discovered the subnet at the same time are both master, and no trap is sent
+ * when they are. The one that the other outranks notices this in its next sweep.
  */
 void SubnetManager::look_at_rival_again()
 {

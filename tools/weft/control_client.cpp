@@ -81,9 +81,8 @@ std::filesystem::path find_lab(const std::filesystem::path &socket_directory)
 	std::string names;
 	for (const auto &lab : labs)
 		names += fmt::format("{}{}", names.empty() ? "" : ", ", lab.string());
-	throw std::runtime_error(
-		fmt::format("several labs have a place on this host; choose one by --socket-dir: {}",
-			    names));
+	throw std::runtime_error(fmt::format(
+		"several labs have a place on this host; choose one by --socket-dir: {}", names));
 }
 
 ControlClient::ControlClient(const std::filesystem::path &socket_directory)

@@ -12,9 +12,9 @@
 namespace weft::cli
 {
 
-// Returns the directory of the control socket for @socket_directory: the directory itself, or, if it
-// is the default one and no lab is there, that of the lab of which a place runs on this host. Throws
-// std::runtime_error if there are several.
+// Returns the directory of the control socket for @socket_directory: the directory itself, or, if
+// it is the default one and no lab is there, that of the lab of which a place runs on this host.
+// Throws std::runtime_error if there are several.
 std::filesystem::path find_lab(const std::filesystem::path &socket_directory);
 
 class ControlClient

@@ -189,10 +189,9 @@ string top_text(const json &fabric, const json &before, const json &now, const T
 			    name_of(view.order)));
 	if (const auto missing = now.find("missing"); missing != now.end())
 		for (const auto &place : *missing)
-			lines.push_back(fmt::format("missing: place {} ({}): {}",
-						    place.at("place").get<string>(),
-						    place.at("host").get<string>(),
-						    place.at("reason").get<string>()));
+			lines.push_back(fmt::format(
+				"missing: place {} ({}): {}", place.at("place").get<string>(),
+				place.at("host").get<string>(), place.at("reason").get<string>()));
 	lines.emplace_back();
 	lines.push_back(fmt::format("{:<{}}  {:<5} {:<7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
 				    "LINK", longest, "STATE", "SPEED", "> bit/s", "< bit/s",

@@ -317,8 +317,8 @@ LabAttachment parse_attachment(LabSection &section, const std::string &host)
 bool is_file_name(const std::string &name)
 {
 	constexpr std::array<std::string_view, 9> taken{
-		".",        "..",        "attach.sock", "control.sock",
-		"lab.sock", "time.sock", "weftd.lock",  "lids", "lids-standby"};
+		".",         "..",         "attach.sock", "control.sock", "lab.sock",
+		"time.sock", "weftd.lock", "lids",        "lids-standby"};
 	return !name.empty() && name.find('/') == std::string::npos &&
 	       name.find('\0') == std::string::npos &&
 	       std::ranges::find(taken, name) == taken.end();

@@ -284,11 +284,10 @@ LabDifference difference(const Lab &now, const Lab &wanted)
 	const bool had_standby = !now.sm_standby.empty(), has_standby = !wanted.sm_standby.empty();
 	result.standby = had_standby != has_standby || (has_standby && !(now.sm == wanted.sm));
 	if (had_standby != has_standby)
-		result.lines.push_back(fmt::format("{} subnet manager on standby",
-						   has_standby ? '+' : '-'));
-	else if (result.standby && !result.manager)
 		result.lines.push_back(
-			"~ subnet manager on standby: restarts with other settings");
+			fmt::format("{} subnet manager on standby", has_standby ? '+' : '-'));
+	else if (result.standby && !result.manager)
+		result.lines.push_back("~ subnet manager on standby: restarts with other settings");
 	return result;
 }
 

@@ -244,7 +244,7 @@ TEST(Places, ManagerOnStandbyRunsAtThePlaceOfItsSwitchOnly)
 	// the lower GUID.
 	EXPECT_EQ(a.expected_ports, b.expected_ports);
 	EXPECT_NE(std::ranges::find(a.expected_ports,
-			    sm::ExpectedPort{whole.standby().guid + 1, false}),
+				    sm::ExpectedPort{whole.standby().guid + 1, false}),
 		  a.expected_ports.end());
 	EXPECT_EQ(whole.sm.priority, 1U);
 	EXPECT_EQ(b.standby().priority, 0U);
@@ -440,8 +440,10 @@ TEST(Places, PlanIsDescribed)
 	const json described = describe(lab, plan, {});
 	ASSERT_EQ(described["places"].size(), 2u);
 	const json &b = described["places"][1];
-	EXPECT_EQ(b,
-		  json::parse(R"({"name": "b", "address": "192.0.2.2:5000", "subnet_manager": false, "standby": false,
+	EXPECT_EQ(
+		b,
+		json::parse(
+			R"({"name": "b", "address": "192.0.2.2:5000", "subnet_manager": false, "standby": false,
 		"switches": ["s3"], "hosts": ["h3"], "peers": {"a": "192.0.2.1"}, "trunks": [
 		{"link": "s2/36-s3/35", "role": "connects", "peer": "a", "index": 0, "port": null},
 		{"link": "s3/36-s1/35", "role": "connects", "peer": "a", "index": 1, "port": null}]})"));
