@@ -273,13 +273,15 @@ class Interruption:
         self.came = False
         self.number = signal.SIGINT     # the last signal
         self._watched = ()
+        self._once = False
 
     def forget(self):
         """Clears an interruption that has been handled; the next one takes effect again."""
         self.came = False
 
-    def watch(self, *numbers):
-        self._watched = numbers
+    def watch(self, *numbers, once=False):
+        """once: only the first signal raises an exception. What handles it is then not interrupted by another one."""
+        self._watched, self._once = numbers, once
         for number in numbers:
             signal.signal(number, self._come)
 
@@ -298,6 +300,8 @@ class Interruption:
             raise KeyboardInterrupt
 
     def _come(self, number, _):
+        if self._once and self.came:
+            return
         self.came = True
         self.number = number
         raise KeyboardInterrupt

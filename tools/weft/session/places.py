@@ -745,7 +745,8 @@ class PlacedLab:
         failed = [place for place in self.places if place.failure]
         if failed:
             first = min(failed, key=lambda place: place.failed_at)
-            raise LabError(f"{first.label()}: {first.failure}")
+            said = [text for line in self._starter.said() if (text := printable(line)) not in first.failure]
+            raise LabError("\n".join([f"{first.label()}: {first.failure}", *said]))
 
     def _check_silence(self):
         for place in self.places:
@@ -826,7 +827,8 @@ class PlacedLab:
                     place.fail("it has not ended in time, and logs may be missing")     # unless it has failed already
         finally:
             self._closed = True
-            self._starter.finish(KILL_SECONDS)
+            # A program that waits in a queue or for a connection does not notice that its input was closed.
+            self._starter.finish(KILL_SECONDS if any(place.hello for place in self.places) else 0)
             for place in self.places:
                 place.streams.break_all()
 

@@ -67,6 +67,7 @@ MOST_INCOMPLETE = 4096      # messages about what is missing
 LOGS = "logs"
 WHOLE = "lab"           # the directory with the control socket of the whole lab, which weft finds on this host
 SOCKETS = {"lab": serving.SOCKET, "control": serving.CONTROL}
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)     # that end a place
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
@@ -279,6 +280,8 @@ class Place:
 
     def run(self):
         """Runs the lab until it ends; returns the exit status."""
+        # Slurm sends SIGTERM to all processes of a job, and the parent process also passes it on.
+        interruption.watch(*SIGNALS, once=True)
         reason = None
         try:
             reason = self._run()
@@ -289,7 +292,7 @@ class Place:
         except OSError as error:
             reason = in_one_line(error)
         # From here on, a signal ends nothing that is not ending already.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
         if reason is None and self._connection.ending != "down":
             reason = self._connection.ending or f"its session was ended by {signal.Signals(interruption.number).name}"
@@ -477,7 +480,7 @@ def _guard(child, output):
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in SIGNALS:
         signal.signal(number, pass_on)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status < 0:

@@ -8,6 +8,7 @@ srun. A starter has
     start(receive, ended)     starts the programs. receive(number, line) is called on other threads for each line of a place, and
                               ended(number, reason) once after the last one
     send(number, message)     raises channel.Closed if the program is gone
+    said()                    what the scheduler itself has reported, as lines: it may be why places have failed
     address(number)           the numeric address and the port for the place's trunks that the user has given, each None if not
     finish(seconds)           closes the programs' standard input, waits until they have exited, and terminates those that have not
 
@@ -93,11 +94,16 @@ class _Program:
             hint = ["--remote-weft sets the path of weft there"]
         return "\n".join([f"{name} {ended}", *said, *hint])
 
+    def said(self):
+        """Returns the last lines of its standard error."""
+        return list(self._errors)
+
     def finish(self, deadline):
-        for stop, until in ((lambda: None, deadline), (self._process.terminate, time.monotonic() + KILL_TIMEOUT), (self._process.kill, time.monotonic() + 2 * KILL_TIMEOUT)):
+        """Waits until the deadline, then terminates it. srun and ssh need time to end what they have started, so SIGKILL comes later."""
+        for stop, seconds in ((lambda: None, deadline - time.monotonic()), (self._process.terminate, KILL_TIMEOUT), (self._process.kill, KILL_TIMEOUT)):
             stop()
             try:
-                self._process.wait(max(0.0, until - time.monotonic()))
+                self._process.wait(max(0.0, seconds))
                 return
             except subprocess.TimeoutExpired:
                 pass
@@ -130,6 +136,9 @@ class Ssh:
 
     def address(self, number):
         return self._lines[number].address, self._lines[number].port
+
+    def said(self):
+        return []
 
     def start(self, receive, ended):
         # A shell splits the words on the other host.
@@ -171,6 +180,13 @@ class Slurm:
 
     def address(self, number):
         return None, None
+
+    def said(self):
+        """Returns the lines of srun and slurmstepd, such as that the job was cancelled, without those of the tasks."""
+        lines = self._program.said() if self._program else []
+        parts = [(label, line[label.end():] if label else line) for line in lines for label in [LABEL.match(line.encode())]]
+        # srun labels the lines of slurmstepd with one of its tasks.
+        return [line for label, line in parts if not label or line.startswith("slurmstepd")]
 
     def start(self, receive, ended):
         def on_line(data):

@@ -467,6 +467,30 @@ class Remote(unittest.TestCase):
                 self.assertEqual(remote_place.own_address(rank), address)
 
 
+class Programs(unittest.TestCase):
+    """ssh and srun."""
+
+    def test_program_has_time_to_exit_after_sigterm(self):
+        """srun cancels its job after SIGTERM. SIGKILL would leave the job in the queue."""
+        with tempfile.TemporaryDirectory(prefix="weft-places-") as folder:
+            done = pathlib.Path(folder, "done")
+            script = f"trap 'sleep 0.1; touch {done}; exit' TERM; echo ready; while :; do sleep 0.1; done"
+            ready = threading.Event()
+            program = starters._Program(["sh", "-c", script], lambda _: ready.set(), lambda: None)
+            self.assertTrue(ready.wait(TIME_LIMIT))
+            # The time after SIGTERM begins with SIGTERM.
+            with unittest.mock.patch.object(starters, "KILL_TIMEOUT", 2):
+                program.finish(time.monotonic() + 2.1)
+            self.assertTrue(done.exists())
+
+    def test_scheduler_is_cited_and_tasks_are_not(self):
+        starter = starters.Slurm("srun", "weft", 2)
+        self.assertEqual(starter.said(), [])
+        lines = ["srun: Job step aborted", "1: its session", "0: slurmstepd: error: *** STEP 1.0 ON a1 CANCELLED ***"]
+        starter._program = types.SimpleNamespace(said=lambda: lines)
+        self.assertEqual(starter.said(), ["srun: Job step aborted", "slurmstepd: error: *** STEP 1.0 ON a1 CANCELLED ***"])
+
+
 # Each of these tests starts labs, which takes seconds, and repeats most of what another one does.
 in_full_run = unittest.skipUnless(full(), "only with WEFT_FULL")
 
