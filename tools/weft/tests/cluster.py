@@ -10,13 +10,18 @@ root.
 """
 import contextlib
 import ctypes
+import itertools
 import os
 import pathlib
+import queue
+import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -208,10 +213,10 @@ class Cluster:
         (self.folder / "state").mkdir()
         nodes = "\n".join(f"NodeName={node.name} NodeAddr={node.address} Port=17001 CPUs=2 RealMemory=2000" for node in self.nodes)
         self._configuration.write_text(SLURM_CONF.format(folder=self.folder, network=NETWORK, timeout=timeout, nodes=nodes))
-        socket = self.folder / "munge.socket"
-        self.start("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={socket}", f"--pid-file={self.folder}/munge.pid",
+        munge = self.folder / "munge.socket"
+        self.start("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={munge}", f"--pid-file={self.folder}/munge.pid",
                    f"--seed-file={self.folder}/munge.seed", f"--log-file={self.folder}/munge.log", log=self.folder / "munged.out")
-        await_that("munged", socket.is_socket)
+        await_that("munged", munge.is_socket)
         self.start("slurmctld", "-D", log=self.folder / "slurmctld.out")
         for node in self.nodes:
             (node.folder / "spool").mkdir()
@@ -330,3 +335,61 @@ class User:
         for path in (*self.cluster.folder.glob("*.out"), *self.cluster.folder.glob("*.err"), *self.cluster.folder.glob("a*/slurmd.out")):
             name = path.name if path.parent == self.cluster.folder else f"{path.parent.name}-{path.name}"
             (to / name).write_bytes(path.read_bytes())
+
+
+class Wire:
+    """A cable between the nodes a1 and a2 in place of the bridge, with the faults of a network: it delays, loses and reorders frames. It is a program
+    instead of the queueing discipline netem, which many kernels do not have."""
+
+    SOL_PACKET, PACKET_VNET_HDR = 263, 15
+    LONGEST = 70000     # bytes of a frame that the kernel has not divided into segments
+
+    def __init__(self, stack, nodes, delay, loss=0.0, reorder=0.0, seed=1):
+        """delay: seconds, for each frame; loss, reorder: probabilities of a frame; one that is reordered is delayed twice as long as others."""
+        self.frames = self.lost = self.reordered = 0
+        self._delay, self._loss, self._reorder = delay, loss, reorder
+        self._choices = random.Random(seed)
+        self._due = [queue.PriorityQueue() for _ in nodes]
+        self._count = itertools.count()
+        self._sockets = [stack.enter_context(self._open(node.port)) for node in nodes]
+        for number in range(2):
+            threading.Thread(target=self._receive, args=(number,), daemon=True).start()
+            threading.Thread(target=self._send, args=(number,), daemon=True).start()
+
+    def _open(self, port):
+        call("ip", "link", "set", port, "nomaster")
+        end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))     # ETH_P_ALL
+        # The header describes a check sum that is missing, and segments.
+        end.setsockopt(self.SOL_PACKET, self.PACKET_VNET_HDR, 1)
+        end.bind((port, 3))
+        return end
+
+    def _receive(self, number):
+        while True:
+            try:
+                data, (_, _, kind, *_) = self._sockets[number].recvfrom(self.LONGEST)
+            except OSError:     # closed: the test has ended
+                return
+            if kind == socket.PACKET_OUTGOING:
+                continue
+            self.frames += 1
+            delay = self._delay
+            if self._choices.random() < self._loss:
+                self.lost += 1
+                continue
+            if self._choices.random() < self._reorder:
+                self.reordered += 1
+                delay *= 2
+            self._due[number].put((time.monotonic() + delay, next(self._count), data))
+
+    def _send(self, number):
+        """Frames that are due earlier overtake others."""
+        queued = self._due[number]
+        while True:
+            due, order, data = queued.get()
+            if (left := due - time.monotonic()) > 0:
+                queued.put((due, order, data))
+                time.sleep(min(left, 0.001))
+                continue
+            with contextlib.suppress(OSError):      # the node has pulled its cable
+                self._sockets[1 - number].send(data)

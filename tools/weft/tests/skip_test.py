@@ -44,6 +44,17 @@ class SkippedCases(unittest.TestCase):
         self.assertEqual(status, 77)
         self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_is_skipped .*: not installed: nothing\n$")
 
+    def test_cases_of_the_full_run_do_not_count(self):
+        """In another run, a file is shown as skipped only if none of its cases has run."""
+        for reason, skipped in (("cases.ONLY_IN_FULL", False), ("''", True)):
+            file = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-skip-"))) / "file.py"
+            for names, expected in (("ab", 77 if skipped else 0), ("b", 77)):
+                text = FILE.format(here=str(HERE), skips="False", fails="False").split("    def test_passes")[0]
+                text += "".join(f"    def test_{name}(self):\n        {'pass' if name == 'a' else f'self.skipTest({reason})'}\n" for name in names)
+                file.write_text(text + "cases.main(sys.argv)\n")
+                done = subprocess.run([sys.executable, "-B", file], stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60)
+                self.assertEqual(done.returncode, expected, (reason, names))
+
     def test_failure_has_precedence(self):
         self.assertEqual(self.status(True, True)[0], 1)
 

@@ -15,12 +15,9 @@ import time
 import unittest
 
 sys.dont_write_bytecode = True
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.append(str(HERE.parents[2] / "scripts"))
-import cases  # noqa: E402
-import cluster  # noqa: E402
-from daemon import await_that  # noqa: E402
-from lab.testing import full  # noqa: E402
+import cases
+import cluster
+from daemon import await_that
 
 WEFT = pathlib.Path(sys.argv[1]).resolve()
 LOST = 150      # seconds until a host that does not answer has been found lost, and the lab has ended: longer than all time-outs together
@@ -37,7 +34,7 @@ def lab_file(count):
     return "\n".join([*parts, ""])
 
 
-@unittest.skipUnless(full(), "only with WEFT_FULL")
+@cases.in_full_run
 class Slurm(unittest.TestCase):
     def with_nodes(self, work, count=2, **more):
         """Calls work() with a Slurm of some nodes; self.user has its commands."""
@@ -146,7 +143,7 @@ class Slurm(unittest.TestCase):
         def work():
             node = self.user.nodes[1]
             for what, find in (("slurmstepd", lambda: [number for number, line in cluster.processes("slurmstepd").items() if line.startswith("slurmstepd: [")]),
-                               ("lab place", lambda: self.user.on(node, "lab place")),
+                               ("session", lambda: self.user.on(node, " place weftd=")),
                                ("srun", lambda: [number for number, line in cluster.processes(self.user.mark).items() if line.startswith("srun ")])):
                 self.up()
                 numbers = find()
