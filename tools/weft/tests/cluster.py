@@ -263,21 +263,21 @@ def _same(*paths):
 class User:
     """Commands of a user of the cluster, who runs one lab at a time."""
 
-    def __init__(self, cluster, weft, options=(), slowness=1):
-        """weft: the program; options: those with which it starts a lab, apart from those of Slurm; slowness: factor of the time limits."""
+    def __init__(self, cluster, weft, options=(), slowness=1, start="--slurm"):
+        """weft: the program; options: those with which it starts a lab; slowness: factor of the time limits; start: how it starts places."""
         self.cluster = cluster
         self.nodes = cluster.nodes
         self.directory = cluster.folder / "lab"
         self.weft = str(weft)
         self.slowness = slowness
-        self._options = list(map(str, options))
+        self._options = [start, "--remote-weft", self.weft, *map(str, options)]
         self.mark = f"{MARK}={cluster.folder}"
         self.environment = {**{name: value for name, value in os.environ.items() if name not in ("TMPDIR", "XDG_RUNTIME_DIR")}, MARK: str(cluster.folder)}
         self._running = 0
 
     def words(self, *words, count=None):
         """Returns the command line of a weft that starts a lab. count: of the nodes, unless it is that of the allocation."""
-        options = ["--slurm", *([f"--nodes={count}"] if count else []), "--remote-weft", self.weft, *self._options]
+        options = [*([f"--nodes={count}"] if count else []), *self._options]
         at = words.index("--") if "--" in words else len(words)
         return [self.weft, "--socket-dir", str(self.directory), *map(str, words[:at]), *options, *map(str, words[at:])]
 
@@ -324,7 +324,8 @@ class User:
 
     def assert_nothing_is_left(self):
         """No job, process or temporary file is left."""
-        await_that("the end of the job", lambda: not self.cluster.jobs() or time.sleep(0.2))
+        if "--slurm" in self._options:
+            await_that("the end of the job", lambda: not self.cluster.jobs() or time.sleep(0.2))
         await_that("the end of all processes", lambda: not processes(self.mark) or time.sleep(0.2))
         left = {node.name: sorted(path.name for path in node.temporary.iterdir()) for node in self.nodes}
         assert not any(left.values()), left
@@ -393,3 +394,50 @@ class Wire:
                 continue
             with contextlib.suppress(OSError):      # the node has pulled its cable
                 self._sockets[1 - number].send(data)
+
+
+SSHD_CONFIG = """
+Port {port}
+ListenAddress {address}
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/user.pub
+PidFile none
+StrictModes no
+UsePAM no
+PasswordAuthentication no
+PermitRootLogin prohibit-password
+SetEnv {mark}
+"""
+SSH_CONFIG = """
+Host *
+IdentityFile {folder}/user
+UserKnownHostsFile {folder}/known
+StrictHostKeyChecking yes
+BatchMode yes
+Port {port}
+"""
+
+
+class Ssh:
+    """sshd at some addresses, with keys that exist only for the test. `words` is the command ssh with its options."""
+
+    PORT = 2222
+
+    def __init__(self, cluster, hosts):
+        """hosts: (name, address, words that run a command there) of each."""
+        folder = self.folder = cluster.folder
+        for name in ("host", "user"):
+            call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name)
+        (folder / "ssh.conf").write_text(SSH_CONFIG.format(folder=folder, port=self.PORT) +
+                                         "".join(f"Host {name}\nHostName {address}\n" for name, address, _ in hosts))
+        key = (folder / "host.pub").read_text()
+        (folder / "known").write_text("".join(f"[{address}]:{self.PORT} {key}" for _, address, _ in hosts))
+        for name, address, words in hosts:
+            configuration = folder / f"sshd-{name}.conf"
+            configuration.write_text(SSHD_CONFIG.format(folder=folder, address=address, port=self.PORT, mark=f"{MARK}={folder}"))
+            # sshd wants a directory in /run, which is not to be that of this machine.
+            script = 'mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd && exec "$@"'
+            cluster.start(*words("sh", "-c", script, "sh", shutil.which("sshd", path=SYSTEM), "-D", "-e", "-f", configuration), log=folder / f"sshd-{name}.out")
+        self.words = ["ssh", "-F", str(folder / "ssh.conf")]
+        for name, _, _ in hosts:
+            await_that(f"sshd of {name}", lambda name=name: subprocess.run([*self.words, name, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0)

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests `weft run` and `weft lab` over several hosts with guests. The hosts are directories of this one, with a stand-in for ssh."""
+"""Tests `weft run` and `weft lab` over several hosts with guests. The hosts are directories of this one, with a stand-in for ssh, or
+network namespaces with an sshd (cluster.py)."""
+import contextlib
 import os
 import pathlib
+import shlex
 import subprocess
+import sys
 
-from lab.testing import test
+from lab.testing import Skip, test
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import cluster  # noqa: E402
 
 LAB = """
 name = "two places"
@@ -85,3 +92,25 @@ def guests_on_two_hosts_ping_each_other(lab):
     assert not _processes(folder)
     assert {"node1.log", "node2.log", "a/weftd.log", "b/weftd.log"} <= {str(path.relative_to(logs)) for path in logs.rglob("*") if path.is_file()}
     assert not [path for host in ("first", "second") for path in os.listdir(folder / host)]
+
+
+@test(kernels=(), also=("um-debug",), timeout=180)
+def guests_on_two_hosts_with_openssh_ping_each_other(lab):
+    """The same with OpenSSH. The file of hosts has only names, because ssh knows the addresses."""
+    if reason := cluster.missing("ssh", "sshd", "ssh-keygen"):
+        raise Skip(reason)
+
+    def work():
+        with contextlib.ExitStack() as stack:
+            nodes = cluster.Cluster(stack, 2)
+            ssh = cluster.Ssh(nodes, [(node.name, node.address, node.words) for node in nodes.nodes])
+            hosts = nodes.folder / "hosts.txt"
+            hosts.write_text("a1\na2\n")
+            user = cluster.User(nodes, lab.program("weft"), ("--ssh", shlex.join(ssh.words), "--kernel", lab.kernel), lab.slowness, start=f"--hosts={hosts}")
+            command = "ping -c 1 -W 20 10.1.0.1 | grep -o ' 0% packet loss'; exit 7"
+            done = user.call(*user.words("run", "--logs", lab.directory / "logs", "--on", "node2", "--", command))
+            assert (done.returncode, done.stdout) == (7, " 0% packet loss\n"), (done.returncode, done.stdout, done.stderr)
+            assert all((lab.directory / "logs" / name).is_file() for name in ("node1.log", "node2.log", "p1/weftd.log", "p2/weftd.log"))
+            user.assert_nothing_is_left()
+
+    cluster.inside(work)
