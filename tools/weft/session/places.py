@@ -253,6 +253,9 @@ class Place:
     def _take(self, message):
         if self.streams.take(message) or "alive" in message:
             return
+        if "file" in message:
+            self._take_file(message)
+            return
         with self._changed:
             self._take_locked(message)
             self._changed.notify_all()
@@ -280,8 +283,6 @@ class Place:
             self._take_report(channel.text_of(message, "report", LONGEST_TEXT))
         elif "note" in message:
             self._note(printable(f"{self.label()}: {self._local(channel.text_of(message, 'note', LONGEST_TEXT))[:LONGEST_NOTE]}"))
-        elif "file" in message:
-            self._take_file(message)
         elif "fetched" in message:
             name = channel.text_of(message, "fetched", 128)
             if name in self._abandoned:
@@ -332,16 +333,21 @@ class Place:
     def _take_file(self, message):
         name = channel.text_of(message, "file", 128)
         offset, data = channel.number_of(message, "offset", 0, 1 << 53), channel.bytes_of(message, "bytes", channel.PIECE)
-        if not hosts_file.FILE.fullmatch(name) or offset not in (0, self._files.get(name, 0)):
-            raise Violation("a file that is not valid")
-        requested = name == self._requested
-        if requested:
-            self._piece_at = time.monotonic()
-        self._copied += 0 if requested else len(data)
-        if self._copied > MOST_COPIED or len(self._files) >= MOST_FILES or requested and offset + len(data) > self._limit:
-            raise Violation("more logs than are accepted")
-        self._write(self.path_of(name), offset, data)
-        self._files[name] = offset + len(data)
+        with self._changed:
+            if not hosts_file.FILE.fullmatch(name) or offset not in (0, self._files.get(name, 0)):
+                raise Violation("a file that is not valid")
+            requested = name == self._requested
+            if requested:
+                self._piece_at = time.monotonic()
+            self._copied += 0 if requested else len(data)
+            if self._copied > MOST_COPIED or len(self._files) >= MOST_FILES or requested and offset + len(data) > self._limit:
+                raise Violation("more logs than are accepted")
+            path = self.path_of(name)
+        # The file system may hang, and all places share the lock. This thread reads all messages of the place, so the parts stay in order.
+        self._write(path, offset, data)
+        with self._changed:
+            self._files[name] = offset + len(data)
+            self._changed.notify_all()
 
     @staticmethod
     def _write(path, offset, data):

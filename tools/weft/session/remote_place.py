@@ -222,7 +222,12 @@ def own_address(rank):
 
 
 def free_ports(address, count):
-    """Returns the first of `count` TCP ports in a row that are free. They are below the ports that Linux gives to clients."""
+    """Reserves `count` TCP ports in a row that are free; returns the first one and the sockets that keep them. They are below the ports that Linux
+    gives to clients.
+
+    A socket without SO_REUSEADDR can be bound only if no other socket has the port. Setting the option afterwards permits weftd, which also has it, to
+    bind its own socket to the port and to listen. All programs without the option are still refused, and so is another reservation.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     choices = random.SystemRandom()
     for _ in range(PORT_ATTEMPTS):
@@ -230,12 +235,14 @@ def free_ports(address, count):
         with contextlib.ExitStack() as stack:
             try:
                 for port in range(first, first + count):
-                    stack.enter_context(socket.socket(family, socket.SOCK_STREAM)).bind((address, port))
+                    end = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+                    end.bind((address, port))
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise LabError(f"cannot listen at {address}: {error.strerror}") from None
                 continue
-            return first
+            return first, stack.pop_all()
     raise LabError(f"there are no {count} free ports in a row")
 
 
@@ -275,6 +282,7 @@ class Place:
         self._start = None
         self._lab = None
         self._incomplete = []
+        self._reserved = contextlib.ExitStack()     # sockets at the ports of the trunks, until weftd listens there
         self._sending = threading.Lock()    # held while a file is sent
         self._fetches = True                # requests for files are answered
 
@@ -353,11 +361,14 @@ class Place:
             count, address = channel.number_of(message, "reserve", 1, MOST_PORTS), hosts_file.numeric(channel.text_of(message, "address", 64))
             if not address:
                 raise Violation("an address that is not numeric")
-            self._connection.send({"port": free_ports(address, count)})
+            self._reserved.close()
+            port, self._reserved = free_ports(address, count)
+            self._connection.send({"port": port})
         raise LabError(f"no lab has arrived within {START_TIMEOUT} s")
 
     def _agree(self, hosts):
         """Guests boot after weftd serves all places."""
+        self._reserved.close()
         self._connection.directory = self._directory / "run"     # commands for weftd work from now on
         self._connection.send({"serves": hosts})
         while not self._connection.boots.wait(0.5):

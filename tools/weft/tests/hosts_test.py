@@ -256,6 +256,24 @@ class Untrusted(unittest.TestCase):
         self.receive(self.HELLO, {"file": "weftd.log", "offset": 0, "bytes": ""})
         self.assertEqual((self.folder / "logs/a/weftd.log").stat().st_mode & 0o777, 0o600)
 
+    def test_log_that_cannot_be_written_now_delays_no_other_place(self):
+        """The directory of the logs may be on a file system that hangs. The places share a lock."""
+        other = places.Place(1, self.place.plan, "other", None, self.place._changed, None, None, self.folder)
+        begun, proceed = threading.Event(), threading.Event()
+        self.place._write = lambda *_: (begun.set(), proceed.wait(TIME_LIMIT))
+        self.receive(self.HELLO)
+        writer = threading.Thread(target=self.receive, args=({"file": "weftd.log", "offset": 0, "bytes": ""},))
+        writer.start()
+        self.assertTrue(begun.wait(TIME_LIMIT))
+        reader = threading.Thread(target=other.receive, args=(json.dumps(self.HELLO).encode() + b"\n",))
+        reader.start()
+        reader.join(1)
+        received = other.hello
+        proceed.set()
+        for thread in (reader, writer):
+            thread.join(TIME_LIMIT)
+        self.assertTrue(received)
+
     def test_what_is_missing_is_known_after_a_failure(self):
         self.receive(self.HELLO, {"failed": "it broke", "incomplete": ["weftd.core was not copied"]})
         self.assertEqual((self.place.failure, self.place.missing()), ("it broke", ["weftd.core was not copied"]))
@@ -481,6 +499,8 @@ class Programs(unittest.TestCase):
             # The time after SIGTERM begins with SIGTERM.
             with unittest.mock.patch.object(starters, "KILL_TIMEOUT", 2):
                 program.finish(time.monotonic() + 2.1)
+            for stream in (program._process.stdout, program._process.stderr):
+                stream.close()
             self.assertTrue(done.exists())
 
     def test_scheduler_is_cited_and_tasks_are_not(self):
@@ -489,6 +509,28 @@ class Programs(unittest.TestCase):
         lines = ["srun: Job step aborted", "1: its session", "0: slurmstepd: error: *** STEP 1.0 ON a1 CANCELLED ***"]
         starter._program = types.SimpleNamespace(said=lambda: lines)
         self.assertEqual(starter.said(), ["srun: Job step aborted", "slurmstepd: error: *** STEP 1.0 ON a1 CANCELLED ***"])
+
+
+class Ports(unittest.TestCase):
+    def listen(self, port, reuse):
+        with socket.socket() as end:
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+            end.bind(("127.0.0.1", port))
+            end.listen()
+
+    def test_reserved_port_is_kept_for_weftd(self):
+        """weftd has SO_REUSEADDR."""
+        port, sockets = remote_place.free_ports("127.0.0.1", 2)
+        with sockets:
+            for number in (port, port + 1):
+                with self.assertRaises(OSError) as caught:
+                    self.listen(number, 0)
+                self.assertEqual(caught.exception.errno, errno.EADDRINUSE)
+                self.listen(number, 1)
+            with unittest.mock.patch.object(remote_place, "FIRST_PORT", port), unittest.mock.patch.object(remote_place, "LAST_PORT", port + 3), \
+                    self.assertRaisesRegex(LabError, "there are no 2 free ports in a row"):
+                remote_place.free_ports("127.0.0.1", 2)
+        self.listen(port, 0)
 
 
 # Each of these tests starts labs, which takes seconds, and repeats most of what another one does.
@@ -832,6 +874,30 @@ class Hosts(unittest.TestCase):
         self.assertEqual((copy.returncode, copy.stdout == large), (0, True), copy.stderr)
         self.assertEqual(self.session("down").returncode, 0)
         self.assertEqual((self.directory / "node3.log").read_text(), "node3 boots\n")
+        self.assert_nothing_is_left()
+
+    def test_job_may_start_late(self):
+        """srun waits in a queue."""
+        (self.hosts / "late").touch()
+        starting = self.start(self.words("up", slurm=True))
+        await_that("srun", lambda: (self.hosts / "waits").exists())
+        (self.hosts / "late").unlink()
+        said = starting.communicate(timeout=TIME_LIMIT)[1]
+        self.assertEqual(starting.returncode, 0, said)
+        self.assertEqual(self.session("down").returncode, 0)
+        self.assert_nothing_is_left()
+
+    def test_interrupted_wait_ends_srun(self):
+        """srun gets SIGTERM at once, because it does not read its input while it waits."""
+        (self.hosts / "late").touch()
+        starting = self.start(self.words("up", slurm=True))
+        await_that("srun", lambda: (self.hosts / "waits").exists())
+        begin = time.monotonic()
+        starting.send_signal(signal.SIGINT)
+        said = starting.communicate(timeout=TIME_LIMIT)[1]
+        self.assertEqual(starting.returncode, 130, said)
+        self.assertLess(time.monotonic() - begin, places.KILL_SECONDS)
+        self.assertTrue((self.hosts / "cancelled").exists())
         self.assert_nothing_is_left()
 
     @in_full_run

@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import runpy
+import signal
 import socket
 import subprocess
 import sys
@@ -46,7 +47,15 @@ def ssh(host, command):
 
 
 def srun(*words):
-    """Passes all input on to all tasks, and labels their lines."""
+    """Passes all input on to all tasks, and labels their lines. While the file `late` exists, it waits in a queue: the file `waits` says so, and
+    `cancelled` that SIGTERM has ended the wait."""
+    hosts = pathlib.Path(os.environ["WEFT_HOSTS"])
+    if (hosts / "late").exists():
+        signal.signal(signal.SIGTERM, lambda *_: ((hosts / "cancelled").touch(), sys.exit(1)))
+        (hosts / "waits").touch()
+        while (hosts / "late").exists():
+            time.sleep(0.02)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     options = [word for word in words if word.startswith("--") and word != "--slurm"]
     command = words[len(options):]
     (count,) = [int(word.partition("=")[2]) for word in options if word.startswith("--ntasks=")]
