@@ -17,11 +17,6 @@ Status Commands::create_mkey(Command &command)
 				    command.in.subspan(hw::mlx5::pages_offset), index)) {
 	case MemoryKeys::Created::done:
 		hw::mlx5::object_number.set(command.out.data(), index);
-		// A free key for UMR requests: Linux fills its cache of them after it has
-		// registered its device.
-		if (MkeyContext::free.get(in + hw::mlx5::context_offset) &&
-		    MkeyContext::umr_enable.get(in + hw::mlx5::context_offset))
-			core_.device_registered();
 		return Status::ok;
 	case MemoryKeys::Created::bad_parameter:
 		return Status::bad_parameter;

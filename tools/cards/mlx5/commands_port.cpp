@@ -24,6 +24,9 @@ Status Commands::mad_ifc(Command &command)
 		return Status::bad_index;
 	ib::Mad mad;
 	std::memcpy(&mad, in + MadIfc::mad, sizeof(mad));
+	const bool reads_pkeys = number == 1 && mad.header.attr_id == ib::attr_pkey_table &&
+				 mad.header.method == static_cast<std::uint8_t>(ib::MadMethod::get);
+	const std::uint32_t block = mad.header.attr_mod;
 	// The agents answer unknown requests with a MAD status. The command fails only if they
 	// refuse the MAD without a response.
 	const auto slid = static_cast<ib::Lid>(MadIfc::remote_lid.get(in));
@@ -31,6 +34,8 @@ Status Commands::mad_ifc(Command &command)
 				    command.op_modifier & MadIfc::op_ignore_mkey))
 		return Status::bad_packet;
 	std::memcpy(command.out.data() + MadIfc::mad, &mad, sizeof(mad));
+	if (reads_pkeys)
+		core_.subscription.pkeys_read(block & 0xffff);
 	return Status::ok;
 }
 

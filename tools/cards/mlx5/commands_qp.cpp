@@ -97,9 +97,6 @@ Status Commands::create_qp(Command &command)
 	if (!number)
 		return Status::no_resources;
 	qp->qpn = *number;
-	// Linux up to 6.10 creates one after it has registered its device.
-	if (qp->kind == QpService::reg_umr)
-		core_.device_registered();
 	card.queue_pairs.insert(*number, std::move(qp));
 	hw::mlx5::object_number.set(command.out.data(), *number);
 	return Status::ok;
@@ -166,6 +163,8 @@ Status Commands::modify_qp(Command &command)
 	core_.transport->qp_changed(*qp, transition->from);
 	if (qp->steered)
 		update_send_queues(core_, *qp);
+	if (qp->special == 1 && qp->path.port == 1 && qp->state == QpState::rts)
+		core_.subscription.qp1_ready();
 	return Status::ok;
 }
 

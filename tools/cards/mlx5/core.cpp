@@ -2,7 +2,6 @@
 #include "cards/mlx5/core.hpp"
 
 #include <chrono>
-#include <utility>
 
 #include "bus/pci/device.hpp"
 
@@ -15,17 +14,11 @@ namespace port_change = hw::mlx5::port_change;
 namespace
 {
 
-// If no command shows that the driver has registered its device, the link comes up after this time.
+// The link of a real card trains for seconds. A driver that is ready sooner does not have to wait.
 constexpr auto kLinkTraining = std::chrono::seconds(1);
 
-// Commands that drivers send while they wait for the link.
-bool is_query(hw::mlx5::Opcode opcode)
-{
-	using hw::mlx5::Opcode;
-	return opcode == Opcode::query_hca_vport_context || opcode == Opcode::query_hca_vport_gid ||
-	       opcode == Opcode::query_hca_vport_pkey || opcode == Opcode::query_pages ||
-	       opcode == Opcode::nop;
-}
+// Index in CardContext::special_qpns.
+constexpr std::size_t kQp1OfFirstPort = 2;
 
 std::vector<std::unique_ptr<CardPort>> make_ports(const CardConfig &config)
 {
@@ -103,23 +96,10 @@ void Core::open()
 	link_training_.arm(kLinkTraining);
 }
 
-// mlx5_ib handles events of its port only after it has registered its device, and never reads the
-// state that earlier events were about: ib_sa would not know the subnet manager's address. The
-// links of real cards come up seconds after INIT_HCA. Here the training starts again with each
-// command except those of is_query(), because a driver that still creates objects or sends MADs to
-// the card's agents has not registered its device.
-void Core::await_driver()
+// On a busy host, the training may take less time than the driver until it subscribes. The driver
+// has then missed that the ports became active, so report it again.
+void Core::driver_subscribed()
 {
-	if (link_training_.armed())
-		link_training_.arm(kLinkTraining);
-}
-
-// On a busy host, a driver may send no command for longer than the training takes, and may then
-// miss the event. Send the event again.
-void Core::device_registered()
-{
-	if (std::exchange(device_registered_, true))
-		return;
 	enable_link();
 	for (unsigned number = 1; number <= ports.size(); ++number)
 		if (ports[number - 1]->active())
@@ -137,7 +117,7 @@ void Core::enable_link()
 void Core::close()
 {
 	link_training_.cancel();
-	device_registered_ = false;
+	subscription.stop();
 	for (auto &port : ports)
 		links_.close(*port);
 	context.queue_pairs.for_each([&](hca::QueuePair &qp) { transport->qp_destroyed(qp); });
@@ -264,6 +244,8 @@ void Core::set_queue_address(std::uint32_t low)
 void Core::retire_qp(QueuePair &qp)
 {
 	transport->qp_destroyed(qp);
+	if (context.special_qpns[kQp1OfFirstPort] == qp.qpn)
+		subscription.stop();
 	for (std::uint32_t &number : context.special_qpns)
 		if (number == qp.qpn)
 			number = 0;
@@ -300,8 +282,6 @@ hw::mlx5::Status Core::execute(Command &command)
 {
 	Activity::add(activity.commands);
 	held_completions.write();
-	if (!is_query(command.opcode))
-		await_driver();
 	if (faults.strikes(Fault::interrupt))
 		interrupt_idly();
 	return commands_.execute(command);

@@ -21,6 +21,7 @@
 #include "cards/mlx5/doorbells.hpp"
 #include "cards/mlx5/gateway.hpp"
 #include "cards/mlx5/health.hpp"
+#include "cards/mlx5/subscription.hpp"
 #include "cards/mlx5/unsupported.hpp"
 
 namespace weft::mlx5
@@ -50,9 +51,6 @@ public:
 	void close();
 	// INIT_HCA.
 	void open();
-	// A command has shown that the driver has registered its device and handles its ports'
-	// events.
-	void device_registered();
 	void set_bus_master(bool on);
 	// Raises interrupts of all vectors without a cause.
 	void interrupt_idly();
@@ -110,6 +108,7 @@ public:
 	CommandQueue command_queue;
 	Doorbells doorbells;
 	Gateway gateway{*this};
+	Subscription subscription{host.loop(), events, [this] { driver_subscribed(); }};
 
 private:
 	// SubnetAgent::Host
@@ -132,7 +131,7 @@ private:
 	std::optional<std::uint32_t> completion_queue() const override;
 	void command_done(std::uint32_t eqn, unsigned slot) override;
 
-	void await_driver();
+	void driver_subscribed();
 	// Ends the link's training, if it is in progress.
 	void enable_link();
 	void interrupt(unsigned vector);
@@ -144,7 +143,6 @@ private:
 	std::uint32_t queue_low_ = 0;
 	// The link is in training until this expires.
 	Timer link_training_;
-	bool device_registered_ = false; // since INIT_HCA
 	// Declared last, so that it is destroyed first and no more packets arrive.
 	PortLinks links_;
 };

@@ -189,6 +189,13 @@ bool EventQueues::raise_if_room(EventType type, std::uint32_t number)
 	return true;
 }
 
+bool EventQueues::all_consumed(EventType type) const
+{
+	const auto eqn = route(type);
+	const EventQueue *const queue = eqn ? find(*eqn) : nullptr;
+	return queue && queue->all_consumed();
+}
+
 void EventQueues::cq_error(std::uint32_t cqn, std::uint32_t syndrome)
 {
 	Eqe entry = entry_of(EventType::cq_error);

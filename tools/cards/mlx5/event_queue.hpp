@@ -48,6 +48,7 @@ public:
 	// Returns true if events that peers cause may be written: kReserve entries at most are
 	// reserved for events that the driver itself and the subnet manager cause.
 	bool has_room() const;
+	bool all_consumed() const { return unread() == 0; }
 	static constexpr std::uint32_t kReserve = 64;
 
 	// Writes an entry and sets its owner bit, to the wrong value if @wrong_owner. Returns false
@@ -94,6 +95,9 @@ public:
 	[[nodiscard]] bool raise_if_room(EventType type, std::uint32_t number);
 	void cq_error(std::uint32_t cqn, std::uint32_t syndrome);
 	void port_change(unsigned port, std::uint32_t subtype);
+	// Returns true if the driver has consumed all entries of the queue to which the type is
+	// routed.
+	bool all_consumed(EventType type) const;
 	// Posts an event to queue @eqn: the commands of the bits in @slots have completed.
 	void commands_done(std::uint32_t eqn, std::uint32_t slots);
 

@@ -276,35 +276,4 @@ TEST_F(Mlx5Commands, PdsXrcDomainsAndUarsCannotBeFreedTwice)
 	EXPECT_EQ(driver.command(Opcode::dealloc_pd, 0xffffff).status, Status::bad_resource);
 }
 
-// The link comes up when the driver has made what it makes last, or has been quiet for a second.
-TEST_F(Mlx5Commands, LinkComesUpAfterTheLastSetupCommand)
-{
-	driver.bring_up();
-	EXPECT_FALSE(driver.port.enabled());
-	const auto cq = driver.make_cq(4);
-	driver.make_qp(QpService::reg_umr, cq);
-	EXPECT_TRUE(driver.port.enabled());
-	EXPECT_EQ(driver.command(Opcode::teardown_hca).status, Status::ok);
-	EXPECT_FALSE(driver.port.enabled());
-	EXPECT_EQ(driver.command(Opcode::init_hca).status, Status::ok);
-	EXPECT_FALSE(driver.port.enabled());
-	EXPECT_TRUE(driver.host.loop().run_until([&] { return driver.port.enabled(); }));
-}
-
-// Newer drivers create no queue pair for UMR requests before they need one, but keys for them.
-TEST_F(Mlx5Commands, LinkComesUpAfterTheFirstKeyForUmrRequests)
-{
-	using hw::mlx5::MkeyContext;
-	driver.bring_up();
-	MkeyContext context{};
-	MkeyContext::free.set(context.bytes, 1);
-	MkeyContext::qpn.set(context.bytes, MkeyContext::any_qp);
-	MkeyContext::pd.set(context.bytes, driver.pd);
-	ASSERT_NE(driver.make_key(context, 4, {}), 0u);
-	EXPECT_FALSE(driver.port.enabled());
-	MkeyContext::umr_enable.set(context.bytes, 1);
-	ASSERT_NE(driver.make_key(context, 4, {}), 0u);
-	EXPECT_TRUE(driver.port.enabled());
-}
-
 } // namespace weft::mlx5::testing

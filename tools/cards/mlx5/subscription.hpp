@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Detects that the driver handles events of its ports.
+//
+// mlx5_ib registers its device, and subscribes to events of its ports afterwards. No command shows
+// the subscription, and the driver never reads the state that an earlier event was about. So the
+// card asks: it reports that the P_Key table has changed, and the driver reads the table. Linux
+// reads it twice for each such event: for its cache and for QP1. The event has no other effect if
+// the table is the same as before.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "base/loop.hpp"
+#include "cards/mlx5/event_queue.hpp"
+
+namespace weft::mlx5
+{
+
+class Subscription
+{
+public:
+	// @found is called once, when the driver has reacted to an event.
+	Subscription(Loop &loop, EventQueues &events, std::function<void()> found)
+	    : events_(events), found_(std::move(found)), next_event_(loop, [this] { ask(); })
+	{
+	}
+
+	// QP1 can send. The driver reads the P_Key table once for it, before it subscribes.
+	void qp1_ready();
+	// A MAD has read @block of the P_Key table of port 1.
+	void pkeys_read(std::uint32_t block);
+	// The card has been closed, or its driver has destroyed QP1.
+	void stop();
+
+private:
+	enum class State : std::uint8_t { idle, qp1_reads_table, asking, found };
+	void ask();
+
+	EventQueues &events_;
+	const std::function<void()> found_;
+	State state_ = State::idle;
+	// The driver sends one MAD for each entry. Counted are those for entries of the last block,
+	// since QP1 was ready or since the last event.
+	unsigned reads_ = 0;
+	unsigned asked_ = 0;
+	Timer next_event_;
+};
+
+} // namespace weft::mlx5
