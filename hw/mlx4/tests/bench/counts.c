@@ -9,7 +9,7 @@
 #include "../../../../core/kern/bench/bench.h"
 #include "../../../../core/kern/bench/environment.h"
 
-enum { ROUNDS = 40, BATCH = 16, SETTLE_US = 4000, MESSAGE = 32, GRH = 40 };
+enum { ROUNDS = 40, BATCH = 16, SETTLE_US = 4000, MESSAGE = 32, SHORT = 8, GRH = 40 };
 
 struct counts {
 	u64 post_send, post_recv, poll_send, poll_recv, poll_empty, arm, interrupt, interrupt_empty;
@@ -54,14 +54,14 @@ static int empty(struct loop *loop)
 
 /* A round of `batch` messages, posted in one call for each direction, and polled in one call. */
 static int message_round(struct loop *loop, struct counts *counts, enum ib_wr_opcode opcode,
-			 int batch)
+			 int batch, unsigned int size)
 {
 	struct ib_sge sge = {loop->address + loop->size, MESSAGE + GRH, loop->pd->local_dma_lkey};
 	struct ib_recv_wr recv = {.sg_list = &sge, .num_sge = 1};
 	struct ib_send_wr *first = (void *)0;
 
 	for (int i = batch; i-- > 0;) {
-		struct ib_send_wr *request = loop_request(loop, &requests[i], opcode, MESSAGE);
+		struct ib_send_wr *request = loop_request(loop, &requests[i], opcode, size);
 
 		request->next = first;
 		first = request;
@@ -102,7 +102,7 @@ static int interrupt_round(struct loop *loop, struct counts *counts, int irq)
 }
 
 static int count(struct ib_device *device, enum ib_qp_type type, enum ib_wr_opcode opcode,
-		 int batch, int irq, struct counts *counts)
+		 int batch, unsigned int size, int irq, struct counts *counts)
 {
 	static struct loop loop;
 	u64 *fields = (u64 *)counts;
@@ -112,7 +112,7 @@ static int count(struct ib_device *device, enum ib_qp_type type, enum ib_wr_opco
 	for (unsigned int i = 0; i < sizeof(*counts) / sizeof(u64); i++)
 		fields[i] = ~0ull;
 	for (int i = 0; i < ROUNDS && !error; i++) {
-		error = message_round(&loop, counts, opcode, batch);
+		error = message_round(&loop, counts, opcode, batch, size);
 		if (!error && irq > 0)
 			error = interrupt_round(&loop, counts, irq);
 	}
@@ -125,7 +125,8 @@ static int count(struct ib_device *device, enum ib_qp_type type, enum ib_wr_opco
 int card_counts(struct ib_device *device)
 {
 	static const char *const interrupts[] = {"weft_mlx4-completion", "mlx4-1@",
-						 "weft_mthca-completion", "ib_mthca-comp@"};
+						 "weft_mthca-completion", "ib_mthca-comp@",
+						 "mlx5_comp0@"};
 	struct counts counts;
 	int irq = -ENOENT;
 	int error;
@@ -134,7 +135,7 @@ int card_counts(struct ib_device *device)
 		irq = bench_find_interrupt(interrupts[i]);
 	if (irq < 0)
 		return irq;
-	error = count(device, IB_QPT_RC, IB_WR_SEND, 1, irq, &counts);
+	error = count(device, IB_QPT_RC, IB_WR_SEND, 1, MESSAGE, irq, &counts);
 	if (error)
 		return error;
 	bench_print("driver.post-send-rc", counts.post_send);
@@ -145,22 +146,27 @@ int card_counts(struct ib_device *device)
 	bench_print("driver.req-notify", counts.arm);
 	bench_print("driver.interrupt", counts.interrupt);
 	bench_print("driver.interrupt-empty", counts.interrupt_empty);
-	error = count(device, IB_QPT_RC, IB_WR_RDMA_WRITE, 1, 0, &counts);
+	error = count(device, IB_QPT_RC, IB_WR_RDMA_WRITE, 1, MESSAGE, 0, &counts);
 	if (error)
 		return error;
 	bench_print("driver.post-write-rc", counts.post_send);
-	error = count(device, IB_QPT_UD, IB_WR_SEND, 1, 0, &counts);
+	error = count(device, IB_QPT_RC, IB_WR_RDMA_WRITE, 1, SHORT, 0, &counts);
+	if (error)
+		return error;
+	bench_print("driver.post-write-8", counts.post_send);
+	bench_print("driver.poll-write-8", counts.poll_send);
+	error = count(device, IB_QPT_UD, IB_WR_SEND, 1, MESSAGE, 0, &counts);
 	if (error)
 		return error;
 	bench_print("driver.post-send-ud", counts.post_send);
 	bench_print("driver.poll-recv-ud", counts.poll_recv);
-	error = count(device, IB_QPT_RC, IB_WR_SEND, BATCH, 0, &counts);
+	error = count(device, IB_QPT_RC, IB_WR_SEND, BATCH, MESSAGE, 0, &counts);
 	if (error)
 		return error;
 	bench_print("driver.post-send-rc-of-16", counts.post_send);
 	bench_print("driver.poll-send-of-16", counts.poll_send);
 	bench_print("driver.poll-recv-of-16", counts.poll_recv);
-	error = count(device, IB_QPT_UD, IB_WR_SEND, BATCH, 0, &counts);
+	error = count(device, IB_QPT_UD, IB_WR_SEND, BATCH, MESSAGE, 0, &counts);
 	if (error)
 		return error;
 	bench_print("driver.post-send-ud-of-16", counts.post_send);

@@ -21,11 +21,11 @@ OTHER_BUILD = "WEFTD_BEFORE"
 DEVICES = {"card": "mlx4_0", "rxe": "rxe0"}
 
 
-def start_fabric(bench, count, program=None, prefix="node"):
-    """Starts a weftd with this number of cards on one switch; returns it and the sockets. program: another build of weftd."""
+def start_fabric(bench, count, program=None, prefix="node", model="mlx4"):
+    """Starts a weftd with this number of cards of a model on one switch; returns it and the sockets. program: another build of weftd."""
     names = [f"{prefix}{number}" for number in range(1, count + 1)]
     text = '[[switch]]\nname = "leaf"\n' + "".join(
-        f'[[host]]\nname = "{name}"\n[[link]]\nends = ["{name}", "leaf/{port}"]\n' for port, name in enumerate(names, 1))
+        f'[[host]]\nname = "{name}"\nmodel = "{model}"\n[[link]]\nends = ["{name}", "leaf/{port}"]\n' for port, name in enumerate(names, 1))
     lab_file = bench.directory / f"{prefix}.toml"
     lab_file.write_text(text)
     folder = bench.socket_path(prefix)
