@@ -42,6 +42,8 @@ struct Settings {
 	std::shared_ptr<ethernet::Channel> ethernet{};
 	bool trusted = true; // false: its guest takes no part in managing the subnet
 	std::set<std::string, std::less<>> flags; // the model's own settings that are true
+	// The guest's doorbells are stores to memory, which the card polls.
+	bool polled_doorbells = false;
 };
 
 struct Model {
@@ -57,6 +59,8 @@ struct Model {
 	// Boolean settings of a host in the lab file that only this model has. The default is
 	// false.
 	std::vector<std::string_view> flags;
+	// True if the model's cards can poll doorbells.
+	bool polls_doorbells = false;
 	// Creates a card on @loop, which must outlive it; @loop is null for a model that is not
 	// pluggable. Throws std::invalid_argument.
 	std::function<std::unique_ptr<Card>(const Settings &settings, Loop *loop)> make;

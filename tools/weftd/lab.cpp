@@ -260,6 +260,21 @@ LabBus parse_bus(LabSection &section, LabBus other)
 	section.fail(*section.find("bus"), "bus must be \"vfio-user\" or \"vhost-user\"");
 }
 
+// Returns whether the card polls its doorbells. The pages of a card can be mapped over vfio-user
+// only; the default of the lab does not apply to other hosts.
+bool parse_doorbells(LabSection &section, const LabHost &host, const Lab &lab)
+{
+	const auto how = section.text("doorbells");
+	if (!how)
+		return lab.polled_doorbells && host.bus == LabBus::vfio_user;
+	const toml::node &place = *section.find("doorbells");
+	if (*how != "trapped" && *how != "polled")
+		section.fail(place, "doorbells must be \"trapped\" or \"polled\"");
+	if (*how == "polled" && host.bus != LabBus::vfio_user)
+		section.fail(place, "doorbells can be \"polled\" only with the bus \"vfio-user\"");
+	return *how == "polled";
+}
+
 const cards::Model &parse_model(LabSection &section)
 {
 	const auto name = section.text("model").value_or(kDefaultModel);
@@ -328,6 +343,8 @@ bool is_file_name(const std::string &name)
 void parse_machine(LabSection &section, LabHost &host, Lab &lab)
 {
 	host.bus = parse_bus(section, lab.bus);
+	if (host.model->polls_doorbells)
+		host.polled_doorbells = parse_doorbells(section, host, lab);
 	host.socket = section.text("socket").value_or(host.name + ".sock");
 	if (!is_file_name(host.socket))
 		section.fail("socket must be a file name: it is made in the socket directory");
@@ -444,7 +461,7 @@ std::string LabLink::name() const
 }
 
 Lab parse_lab(std::string_view text, const std::string &source, const std::string &default_name,
-	      const Lab *running, LabBus bus)
+	      const Lab *running, const LabDefaults &defaults)
 {
 	toml::table table;
 	try {
@@ -455,7 +472,9 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 	}
 
 	Lab lab;
-	lab.bus = running ? running->bus : bus;
+	lab.bus = running ? running->bus : defaults.bus;
+	lab.polled_doorbells =
+		running ? running->polled_doorbells : defaults.polled_doorbells;
 	Places places;
 	LabSection root(table, source);
 	places.sm = root.where();
@@ -549,9 +568,9 @@ void resolve_paths(Lab &lab, const std::filesystem::path &folder)
 		lab.trunk_key_file = (folder / lab.trunk_key_file).lexically_normal().string();
 }
 
-Lab default_lab(const std::string &name, LabBus bus)
+Lab default_lab(const std::string &name, const LabDefaults &defaults)
 {
-	return parse_lab(kDefaultLab, "the default lab", name, nullptr, bus);
+	return parse_lab(kDefaultLab, "the default lab", name, nullptr, defaults);
 }
 
 std::string_view text_of(LabBus bus)

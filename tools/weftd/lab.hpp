@@ -65,6 +65,7 @@ struct LabHost {
 	bool trusted = true; // its guest may manage the subnet
 	const cards::Model *model = nullptr;
 	std::set<std::string, std::less<>> flags; // the model's own settings that are true
+	bool polled_doorbells = false;
 	LabBoot boot;
 };
 
@@ -146,6 +147,7 @@ struct Lab {
 	std::string name; // default GUIDs are derived from it
 	std::uint64_t seed = fabric::Fabric::kDefaultSeed;
 	LabBus bus = LabBus::vfio_user; // default for hosts without a bus in the file
+	bool polled_doorbells = false;  // default for hosts whose model can poll doorbells
 	std::vector<fabric::SwitchConfig> switches;
 	std::vector<LabHost> hosts;
 	std::vector<LabLink> links;
@@ -169,6 +171,12 @@ struct Lab {
 	std::vector<std::string> warnings; // "FILE:LINE: setting that is probably a mistake"
 };
 
+// Settings of hosts whose section in the file has none.
+struct LabDefaults {
+	LabBus bus = LabBus::vfio_user;
+	bool polled_doorbells = false;
+};
+
 // The contents of a lab file. Paths in it are relative to the folder.
 struct LabText {
 	std::string source; // name for error messages
@@ -181,16 +189,16 @@ LabText read_lab_text(const std::filesystem::path &file);
 // Parses @text; @source is its name in errors. @default_name is the lab's name if the file has
 // none; default GUIDs are derived from the name. @running is a lab that this one will replace:
 // nodes with the same name keep their GUIDs, and links their ports, if the file does not specify
-// them; @bus is then that of @running. Throws LabError.
+// them; @defaults are then those of @running. Throws LabError.
 Lab parse_lab(std::string_view text, const std::string &source,
 	      const std::string &default_name = {}, const Lab *running = nullptr,
-	      LabBus bus = LabBus::vfio_user);
+	      const LabDefaults &defaults = {});
 // Makes paths in @lab, which are relative to @folder, absolute.
 void resolve_paths(Lab &lab, const std::filesystem::path &folder);
 // See parse_lab(); paths in the file are relative to its folder.
 Lab load_lab(const std::filesystem::path &file, const std::string &default_name = {});
 // Returns a lab with one switch, two hosts and a subnet manager.
-Lab default_lab(const std::string &name = {}, LabBus bus = LabBus::vfio_user);
+Lab default_lab(const std::string &name = {}, const LabDefaults &defaults = {});
 // The name of a bus in lab files and options.
 std::string_view text_of(LabBus bus);
 

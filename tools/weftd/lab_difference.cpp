@@ -37,6 +37,7 @@ Changes changes_of(const LabHost &now, const LabHost &wanted)
 	compare(changes, "bus", string(text_of(now.bus)), string(text_of(wanted.bus)));
 	compare(changes, "socket", now.socket, wanted.socket);
 	compare(changes, "trusted", now.trusted, wanted.trusted);
+	compare(changes, "polled doorbells", now.polled_doorbells, wanted.polled_doorbells);
 	compare(changes, "flags", fmt::format("[{}]", fmt::join(now.flags, ", ")),
 		fmt::format("[{}]", fmt::join(wanted.flags, ", ")));
 	return changes;

@@ -104,7 +104,8 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
       reactor(std::move(thread)),
       loop(reactor ? std::make_unique<Loop>(config.name, *reactor) : nullptr),
       card(config.model->make(
-	      {config.name, config.guid, ports, ethernet, config.trusted, config.flags},
+	      {config.name, config.guid, ports, ethernet, config.trusted, config.flags,
+	       config.polled_doorbells},
 	      loop.get())),
       server(make_server(config, loop.get(), card->function(), most_mappings))
 {

@@ -61,7 +61,7 @@ struct Options {
 	weftd::LogForm log_form = weftd::LogForm::text;
 	std::optional<std::uint64_t> seed;
 	bool time_server = false;
-	weftd::LabBus bus = weftd::LabBus::vfio_user;
+	weftd::LabDefaults defaults;
 	std::filesystem::path events;
 	std::filesystem::path finished_file;
 	bool check = false;
@@ -128,10 +128,15 @@ Options parse(int argc, char **argv)
 	std::map<std::string, weftd::LabBus> buses;
 	for (const auto bus : {weftd::LabBus::vfio_user, weftd::LabBus::vhost_user})
 		buses.emplace(text_of(bus), bus);
-	app.add_option("--bus", options.bus,
+	app.add_option("--bus", options.defaults.bus,
 		       "vfio-user (the default) or vhost-user, for hosts without a bus in the lab "
 		       "file")
 		->transform(CLI::CheckedTransformer(buses));
+	app.add_option("--doorbells", options.defaults.polled_doorbells,
+		       "trapped (the default), or polled for mlx5 hosts without doorbells in the "
+		       "lab file, see weft-lab.toml(5)")
+		->transform(CLI::CheckedTransformer(
+			std::map<std::string, bool>{{"trapped", false}, {"polled", true}}));
 	auto *time_server = app.add_flag(
 		"--time-server", options.time_server,
 		"run in virtual time, with User-Mode Linux guests that connect to time.sock");
@@ -218,13 +223,24 @@ std::optional<weftd::LabText> choose_lab(const Options &options, const weftd::St
 }
 
 weftd::Lab make_lab(const std::optional<weftd::LabText> &text, const std::string &name,
-		    weftd::LabBus bus)
+		    const weftd::LabDefaults &defaults)
 {
 	if (!text)
-		return weftd::default_lab(name, bus);
-	auto lab = weftd::parse_lab(text->text, text->source, name, nullptr, bus);
+		return weftd::default_lab(name, defaults);
+	auto lab = weftd::parse_lab(text->text, text->source, name, nullptr, defaults);
 	weftd::resolve_paths(lab, text->folder);
 	return lab;
+}
+
+// The time at which a card sees a polled doorbell depends on the host's scheduler.
+void refuse_polling(const weftd::Lab &lab)
+{
+	for (const weftd::LabHost &host : lab.hosts)
+		if (host.polled_doorbells)
+			throw weftd::LabError(fmt::format(
+				"host '{}' has doorbells = \"polled\", which --time-server does "
+				"not permit: such a lab would not be deterministic",
+				host.name));
 }
 
 weftd::PlanOptions plan_options(const Options &options)
@@ -290,7 +306,9 @@ int run(const Options &options, const std::shared_ptr<weftd::LogHistory> &log)
 	if (has_places && !text)
 		throw std::invalid_argument("--place and --plan need --lab, or the --state of a "
 					    "weftd with a lab file");
-	auto lab = make_lab(text, name, options.bus);
+	auto lab = make_lab(text, name, options.defaults);
+	if (options.time_server)
+		refuse_polling(lab);
 	lab.sm.lids = std::filesystem::absolute(options.state_directory.empty()
 							? directory
 							: options.state_directory) /

@@ -87,6 +87,7 @@ constexpr std::uint32_t eq_doorbell = 0x48;
 constexpr std::uint32_t blue_flame = 0x800;
 constexpr std::uint32_t blue_flame_half = 0x100;
 
+constexpr Field cq_sequence{0, 29, 28};
 constexpr Field cq_solicited{0, 24, 24};
 constexpr Field cq_consumer_index{0, 23, 0};
 constexpr Field cq_number{0, 23, 0};

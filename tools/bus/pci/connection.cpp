@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstring>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -128,7 +129,7 @@ bool Connection::handle_messages(unsigned &budget)
 		budget -= std::min(budget, message->cost);
 		if (!socket_)
 			return false;
-		if (!reply.empty())
+		if (!reply.bytes.empty())
 			send(reply);
 		if (!socket_)
 			return false;
@@ -208,10 +209,23 @@ Connection::Received Connection::receive()
 	return static_cast<std::size_t>(size) < space.size() ? Received::all : Received::more;
 }
 
-std::size_t Connection::try_send(std::span<const std::byte> message)
+std::size_t Connection::try_send(std::span<const std::byte> message, int fd)
 {
-	const auto sent =
-		::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+	iovec data{const_cast<std::byte *>(message.data()), message.size()};
+	alignas(cmsghdr) char control[CMSG_SPACE(sizeof(fd))]{};
+	msghdr header{};
+	header.msg_iov = &data;
+	header.msg_iovlen = 1;
+	if (fd >= 0) {
+		header.msg_control = control;
+		header.msg_controllen = sizeof(control);
+		cmsghdr *const part = CMSG_FIRSTHDR(&header);
+		part->cmsg_level = SOL_SOCKET;
+		part->cmsg_type = SCM_RIGHTS;
+		part->cmsg_len = CMSG_LEN(sizeof(fd));
+		std::memcpy(CMSG_DATA(part), &fd, sizeof(fd));
+	}
+	const auto sent = ::sendmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent >= 0)
 		return static_cast<std::size_t>(sent);
 	if (errno != EAGAIN && errno != EINTR)
@@ -219,16 +233,23 @@ std::size_t Connection::try_send(std::span<const std::byte> message)
 	return 0;
 }
 
-void Connection::send(std::span<const std::byte> message)
+void Connection::send(const Reply &reply)
 {
+	const std::span<const std::byte> message = reply.bytes;
 	std::size_t sent = 0;
 	if (unsent_.empty()) {
-		sent = try_send(message);
+		sent = try_send(message, reply.fd);
 		if (sent == message.size() || !socket_)
 			return;
 		first_sent_ = sent;
 	}
-	unsent_.emplace_back(message.begin(), message.end());
+	FileDescriptor fd;
+	if (reply.fd >= 0 && sent == 0) {
+		fd = FileDescriptor(::fcntl(reply.fd, F_DUPFD_CLOEXEC, 0));
+		if (!fd)
+			return drop(std::strerror(errno));
+	}
+	unsent_.push_back({{message.begin(), message.end()}, std::move(fd)});
 	unsent_bytes_ += message.size();
 	if (unsent_bytes_ > most_unsent_)
 		drop(fmt::format("it leaves {} bytes of replies unread", unsent_bytes_));
@@ -237,15 +258,16 @@ void Connection::send(std::span<const std::byte> message)
 void Connection::flush()
 {
 	while (!unsent_.empty()) {
-		const auto rest = std::span(std::as_const(unsent_.front())).subspan(first_sent_);
-		const auto sent = try_send(rest);
+		const Unsent &first = unsent_.front();
+		const auto rest = std::span(first.bytes).subspan(first_sent_);
+		const auto sent = try_send(rest, first_sent_ ? -1 : first.fd.get());
 		if (!socket_)
 			return;
 		if (sent < rest.size()) {
 			first_sent_ += sent;
 			return;
 		}
-		unsent_bytes_ -= unsent_.front().size();
+		unsent_bytes_ -= first.bytes.size();
 		unsent_.pop_front();
 		first_sent_ = 0;
 	}

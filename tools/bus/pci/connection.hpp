@@ -21,9 +21,13 @@ namespace weft::pci
 class Connection : public std::enable_shared_from_this<Connection>
 {
 public:
+	struct Reply {
+		std::span<const std::byte> bytes; // empty: there is no reply
+		int fd = -1; // a descriptor that the reply carries, which stays the handler's
+	};
 	struct Callbacks {
-		// Handles a message and returns the reply. An empty span means that there is none.
-		std::function<std::span<const std::byte>(Message &)> message;
+		// Handles a message and returns the reply, which is valid until the next call.
+		std::function<Reply(Message &)> message;
 		// Called once, as the last callback, when the connection has closed itself for this
 		// reason.
 		std::function<void(const std::string &reason)> closed;
@@ -54,11 +58,11 @@ private:
 	bool handle_messages(unsigned &budget);
 	bool may_be_kept(const std::vector<FileDescriptor> &fds);
 	Received receive();
-	void send(std::span<const std::byte> message);
+	void send(const Reply &reply);
 	void flush();
-	// Returns the number of bytes of @message that were sent, which may be 0; drops the
-	// connection on an error.
-	std::size_t try_send(std::span<const std::byte> message);
+	// Sends @message, with the descriptor @fd if it is not negative. Returns the number of
+	// bytes that were sent, which may be 0; drops the connection on an error.
+	std::size_t try_send(std::span<const std::byte> message, int fd);
 
 	Loop &loop_;
 	FileDescriptor socket_;
@@ -69,7 +73,11 @@ private:
 	// Replies that the socket has not accepted, up to a limit. Each is sent by a separate call,
 	// because a client may expect that a header arrives at once, as QEMU does.
 	const std::size_t most_unsent_;
-	std::deque<std::vector<std::byte>> unsent_;
+	struct Unsent {
+		std::vector<std::byte> bytes;
+		FileDescriptor fd; // is sent with the first byte
+	};
+	std::deque<Unsent> unsent_;
 	std::size_t unsent_bytes_ = 0;
 	std::size_t first_sent_ = 0; // number of bytes of unsent_.front() that were sent
 };

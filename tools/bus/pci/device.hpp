@@ -67,6 +67,15 @@ struct PciDescription {
 	PciMsix msix;
 };
 
+// PciMapping - a part of a BAR that the guest may map from a file. Its accesses to this part are then
+// memory accesses, and do not reach the device.
+struct PciMapping {
+	int fd = -1; // stays the device's; negative: no such part
+	// Offset in the BAR and in the file, and size; multiples of kPciMinimumBar.
+	std::uint64_t offset = 0;
+	std::uint64_t size = 0;
+};
+
 enum class PciReset {
 	bus,            // power-on, reset of the guest
 	function_level, // the driver wrote Initiate Function Level Reset
@@ -116,6 +125,10 @@ public:
 	virtual void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) = 0;
 	virtual void region_write(unsigned bar, std::uint64_t offset,
 				  std::span<const std::byte> data) = 0;
+
+	// Called when the guest asks for the part of BAR @bar that it may map. A guest may access
+	// this part as other parts, too, because not every guest maps it.
+	virtual PciMapping mapping(unsigned /*bar*/) { return {}; }
 
 	// Accesses to the dword at @offset, at least 4, of the vendor-specific capability. Writes
 	// of a part of a dword are dropped by the host.

@@ -89,6 +89,11 @@ std::uint64_t Endpoint::region_size(std::uint32_t index) const
 	return index == kConfigRegion ? ConfigSpace::kSize : 0;
 }
 
+PciMapping Endpoint::mapping(std::uint32_t index)
+{
+	return index < kPciBars && region_size(index) ? device_.mapping(index) : PciMapping{};
+}
+
 bool Endpoint::region_contains(std::uint32_t index, std::uint64_t offset, std::uint64_t size) const
 {
 	const auto region = region_size(index);

@@ -57,6 +57,8 @@ public:
 
 	// Size of region @index; 0 if the device does not have it.
 	std::uint64_t region_size(std::uint32_t index) const;
+	// The part of region @index that the guest may map.
+	PciMapping mapping(std::uint32_t index);
 	// These return false, without effect, if the access is not completely inside the region.
 	bool region_read(std::uint32_t index, std::uint64_t offset, std::span<std::byte> data);
 	bool region_write(std::uint32_t index, std::uint64_t offset,

@@ -33,6 +33,8 @@ public:
 	// Handles @message. Returns the whole reply, header first, or nothing if there is none. It
 	// is valid until the next call.
 	virtual std::span<const std::byte> handle(Message &message) = 0;
+	// The descriptor that the last reply carries, which stays its owner's; negative: none.
+	virtual int reply_descriptor() const { return -1; }
 	// Returns true if the client cannot be served (see end_reason()), so that the connection
 	// must be closed.
 	bool ended() const { return !end_reason_.empty(); }

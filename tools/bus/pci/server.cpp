@@ -199,14 +199,14 @@ private:
 		protocol_.reset();
 	}
 
-	std::span<const std::byte> handle(Message &message)
+	Connection::Reply handle(Message &message)
 	{
 		if (keeper_ && protocol_->is_setup(message))
 			keeper_->received(name_, message);
 		const auto reply = session_->handle(message);
 		if (session_->ended())
 			connection_->drop(session_->end_reason());
-		return reply;
+		return {reply, session_->reply_descriptor()};
 	}
 
 	// Any thread may detect that a page of the client's shared memory is lost.

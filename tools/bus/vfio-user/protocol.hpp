@@ -111,6 +111,8 @@ constexpr std::uint32_t kRegions = 9;
 
 constexpr std::uint32_t kRegionRead = 1 << 0;
 constexpr std::uint32_t kRegionWrite = 1 << 1;
+constexpr std::uint32_t kRegionMappable = 1 << 2;
+constexpr std::uint32_t kRegionCapabilities = 1 << 3;
 
 struct RegionInfo {
 	std::uint32_t argsz;
@@ -121,6 +123,22 @@ struct RegionInfo {
 	std::uint64_t offset;
 };
 static_assert(sizeof(RegionInfo) == 32);
+
+// A capability of a region, from <linux/vfio.h>: the parts of the region that can be mapped. The
+// file of the reply contains the whole region, from @offset of RegionInfo on.
+struct SparseMapping {
+	std::uint16_t id;
+	std::uint16_t version;
+	std::uint32_t next; // 0: the last capability
+	std::uint32_t parts;
+	std::uint32_t reserved;
+	std::uint64_t offset;
+	std::uint64_t size;
+};
+static_assert(sizeof(SparseMapping) == 32);
+
+constexpr std::uint16_t kCapabilitySparseMapping = 1;
+constexpr std::uint16_t kSparseMappingVersion = 1;
 
 struct RegionIoFds {
 	std::uint32_t argsz;

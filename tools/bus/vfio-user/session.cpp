@@ -103,10 +103,13 @@ void Session::append_bytes(std::span<const std::byte> bytes)
 std::span<const std::byte> Session::handle(Message &message)
 {
 	reply_.resize(sizeof(Header));
+	reply_fd_ = -1;
 	const auto request = message.header<Header>();
 	const int error = dispatch(request, message);
-	if (ended() || request.flags & kFlagNoReply)
+	if (ended() || request.flags & kFlagNoReply) {
+		reply_fd_ = -1;
 		return {};
+	}
 	Header header{request.id, request.command, 0, kFlagTypeReply, 0};
 	if (error) {
 		reply_.resize(sizeof(Header));
@@ -266,11 +269,28 @@ int Session::get_region_info(Message &message)
 		sizeof(RegionInfo), 0, query.index, 0, endpoint_.region_size(query.index), 0};
 	if (info.size)
 		info.flags = kRegionRead | kRegionWrite;
+	const PciMapping mapping = endpoint_.mapping(query.index);
+	if (mapping.fd < 0) {
+		append(info);
+		return 0;
+	}
+	// A client whose buffer is too small asks again with a larger one. QEMU refuses a reply with
+	// the flag of capabilities that has none.
+	info.argsz = sizeof(RegionInfo) + sizeof(SparseMapping);
+	if (query.argsz < info.argsz) {
+		append(info);
+		return 0;
+	}
+	info.flags |= kRegionMappable | kRegionCapabilities;
+	info.cap_offset = sizeof(RegionInfo);
 	append(info);
+	append(SparseMapping{kCapabilitySparseMapping, kSparseMappingVersion, 0, 1, 0,
+			     mapping.offset, mapping.size});
+	reply_fd_ = mapping.fd;
 	return 0;
 }
 
-// No region has descriptors, because every access is a message.
+// No region has descriptors for its accesses: those outside mapped parts are messages.
 int Session::get_region_io_fds(Message &message)
 {
 	const auto query = request<RegionIoFds>(message);

@@ -34,6 +34,7 @@ public:
 	// Every request gets a reply, and an error reply if it fails, except a request that ends
 	// the session.
 	std::span<const std::byte> handle(Message &message) override;
+	int reply_descriptor() const override { return reply_fd_; }
 
 private:
 	// Handlers append their payload to reply_ and return 0, or return an errno value.
@@ -67,6 +68,7 @@ private:
 	Interrupts &interrupts_;
 	std::shared_ptr<spdlog::logger> log_;
 	std::vector<std::byte> reply_;
+	int reply_fd_ = -1;
 	bool greeted_ = false;
 };
 

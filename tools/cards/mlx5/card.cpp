@@ -63,7 +63,8 @@ Card::~Card() = default;
 
 void Card::attach(PciHost &host)
 {
-	core_ = std::make_unique<Core>(config_, host, activity_, unsupported_, faults_, *programs_);
+	core_ = std::make_unique<Core>(config_, host, activity_, unsupported_, faults_, *programs_,
+				       polls_);
 }
 
 void Card::detach()
@@ -71,10 +72,17 @@ void Card::detach()
 	core_.reset();
 }
 
-void Card::reset(PciReset)
+void Card::reset(PciReset kind)
 {
 	core_->reset();
 	core_->gateway.reset();
+	if (kind == PciReset::host_gone)
+		core_->polled.drop_file();
+}
+
+PciMapping Card::mapping(unsigned bar)
+{
+	return bar == kBarRegisters ? core_->polled.mapping() : PciMapping{};
 }
 
 // Handled like disabling and enabling bus mastering: packets in flight do not read memory any more,

@@ -14,6 +14,7 @@
 #include "cards/hca/program_ports.hpp"
 #include "cards/mellanox_icm/faults.hpp"
 #include "cards/mlx5/names.hpp"
+#include "cards/mlx5/polled_doorbells.hpp"
 #include "cards/mlx5/unsupported.hpp"
 
 namespace weft::fabric
@@ -37,6 +38,8 @@ struct CardConfig {
 	// IPoIB. The card must have one port, because the driver supports one such device for each
 	// card.
 	bool enhanced_ipoib = false;
+	// UAR pages may be mapped by the guest, and the card polls (polled_doorbells.hpp).
+	bool polled_doorbells = false;
 };
 
 // The PCI function. State lives from attach() to detach(); everything is on the host's loop.
@@ -53,6 +56,7 @@ public:
 	void region_read(unsigned bar, std::uint64_t offset, std::span<std::byte> data) override;
 	void region_write(unsigned bar, std::uint64_t offset,
 			  std::span<const std::byte> data) override;
+	PciMapping mapping(unsigned bar) override;
 	std::uint32_t capability_read(unsigned offset) override;
 	void capability_write(unsigned offset, std::uint32_t value) override;
 	void reset(PciReset kind) override;
@@ -71,6 +75,7 @@ public:
 	// Callable on any thread.
 	const Activity &activity() const { return activity_; }
 	const Unsupported &unsupported() const { return unsupported_; }
+	const PollCounts &polls() const { return polls_; }
 	std::vector<fabric::LocalAccess *> local_access() const { return programs_->access(); }
 
 	// The control plane, for tests; null while detached.
@@ -81,6 +86,7 @@ private:
 	const PciDescription description_;
 	Activity activity_;
 	Unsupported unsupported_;
+	PollCounts polls_;
 	Faults faults_;
 	// Created when the configuration has been checked.
 	std::optional<hca::ProgramPorts> programs_;

@@ -97,6 +97,7 @@ Status Commands::create_qp(Command &command)
 	if (!number)
 		return Status::no_resources;
 	qp->qpn = *number;
+	core_.polled.add(*qp);
 	card.queue_pairs.insert(*number, std::move(qp));
 	hw::mlx5::object_number.set(command.out.data(), *number);
 	return Status::ok;

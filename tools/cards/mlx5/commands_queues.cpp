@@ -24,7 +24,11 @@ Status Commands::create_eq(Command &command)
 		.vector = static_cast<std::uint16_t>(EqContext::vector.get(context)),
 		.uar_page = EqContext::uar_page.get(context),
 		.overrun_ignore = EqContext::overrun_ignore.get(context) != 0};
-	if (settings.log_size > limits::kLogEqSize || settings.vector >= limits::kVectors)
+	// The consumer index of an event queue is only in its UAR page, so polling could lose it.
+	const bool polled = core_.polled.polls(settings.uar_page);
+	if (polled)
+		core_.unsupported.note(RequestKind::event_queue_page, 0);
+	if (settings.log_size > limits::kLogEqSize || settings.vector >= limits::kVectors || polled)
 		return Status::bad_parameter;
 	PageList pages;
 	const PageLayout layout{.log_page_size = EqContext::log_page_size.get(context),
@@ -119,6 +123,7 @@ Status Commands::create_cq(Command &command)
 			*number, settings, std::move(pages)));
 	queue.set_moderation(static_cast<std::uint16_t>(CqContext::moderation_count.get(context)),
 			     static_cast<std::uint16_t>(CqContext::moderation_period.get(context)));
+	core_.polled.add(queue);
 	hw::mlx5::object_number.set(command.out.data(), *number);
 	return Status::ok;
 }
@@ -126,8 +131,10 @@ Status Commands::create_cq(Command &command)
 Status Commands::destroy_cq(Command &command)
 {
 	const std::uint32_t number = hw::mlx5::object_number.get(command.in.data());
-	if (!core_.context.completion_queue(number))
+	const CompletionQueue *const queue = core_.context.completion_queue(number);
+	if (!queue)
 		return Status::bad_resource;
+	core_.polled.remove(*queue);
 	core_.context.completion_queues.remove(number);
 	core_.cqns.give(number);
 	return Status::ok;

@@ -218,6 +218,7 @@ Status Commands::create_sq(Command &command)
 	if (!number)
 		return Status::no_resources;
 	queue->qpn = *number;
+	core_.polled.add(*queue);
 	core_.context.queue_pairs.insert(*number, std::move(queue));
 	++core_.raw.send_queues;
 	hw::mlx5::object_number.set(command.out.data(), *number);

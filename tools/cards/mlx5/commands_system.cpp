@@ -148,7 +148,8 @@ Status Commands::query_adapter(Command &command)
 Status Commands::alloc_number(Command &command)
 {
 	const Numbers &numbers = numbers_of(command.opcode);
-	const auto number = (core_.*numbers.pool).take();
+	const auto number = command.opcode == Opcode::alloc_uar ? core_.take_uar()
+								: (core_.*numbers.pool).take();
 	if (!number)
 		return Status::no_resources;
 	(core_.*numbers.used)[*number] = true;
@@ -164,7 +165,10 @@ Status Commands::dealloc_number(Command &command)
 	if (number >= used.size() || !used[number])
 		return Status::bad_resource;
 	used[number] = false;
-	(core_.*numbers.pool).give(number);
+	if (command.opcode == Opcode::dealloc_uar)
+		core_.give_uar(number);
+	else
+		(core_.*numbers.pool).give(number);
 	return Status::ok;
 }
 

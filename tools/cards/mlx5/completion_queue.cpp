@@ -44,7 +44,10 @@ CompletionQueue::CompletionQueue(const Services &services, std::uint32_t number,
     : services_(services), number_(number), settings_(settings), pages_(std::move(pages)),
       session_(settings.mini_format, limits::kMostCompressed),
       notifier_(services.loop, kIndexMask,
-		[this] { services_.events.completion(settings_.eqn, number_); })
+		[this] {
+			notified_sequence_ = arm_sequence_;
+			services_.events.completion(settings_.eqn, number_);
+		})
 {
 }
 
@@ -172,6 +175,32 @@ void CompletionQueue::arm(bool solicited, std::uint32_t consumer_index)
 		notifier_.arm_solicited(consumer_index);
 	else
 		notifier_.arm_next(consumer_index);
+}
+
+// The word has a sequence number, which drivers increment when they receive an event. The card reports
+// one event for each number. At most one event is therefore pending when the driver arms the queue,
+// and the same word cannot mean a later arm: if the event was received, the number is another, and if
+// it is pending, the driver will receive it. The only exception is the first arm of a new queue in
+// user space, whose word is 0, as in a new record. Its doorbell may have been overwritten by that of
+// another queue, so the queue counts as armed.
+bool CompletionQueue::arm_by_record()
+{
+	namespace uar = hw::mlx5::uar;
+	const GuestMemory *const memory = services_.memory.memory();
+	const auto raw = memory ? memory->load<std::uint32_t>(settings_.record + 4) : std::nullopt;
+	if (!raw)
+		return false;
+	const std::uint32_t word = ib::be32::from_raw(*raw).value();
+	if (word == arm_word_ && std::exchange(armed_once_, true))
+		return false;
+	armed_once_ = true;
+	arm_word_ = word;
+	const std::uint32_t sequence = uar::cq_sequence.of(word);
+	if (sequence == notified_sequence_)
+		return true;
+	arm_sequence_ = sequence;
+	arm(uar::cq_solicited.of(word), uar::cq_consumer_index.of(word));
+	return true;
 }
 
 CompletionQueue::Resized CompletionQueue::resize(PageList pages, unsigned log_size)

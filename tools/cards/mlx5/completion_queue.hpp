@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <hw/mlx5/queues.hpp>
@@ -69,6 +70,9 @@ public:
 
 	// Handles the arm doorbell.
 	void arm(bool solicited, std::uint32_t consumer_index);
+	// Handles the arm word of the doorbell record, for a queue whose doorbells are polled. Called
+	// when a queue of the same UAR page may have been armed. Returns true if this one was.
+	bool arm_by_record();
 
 	// Commands.
 	void set_moderation(std::uint16_t count, std::uint16_t period_us)
@@ -110,6 +114,12 @@ private:
 	std::uint32_t producer_ = 0;
 	std::uint32_t consumer_ = 0; // index last read from the doorbell record
 	CompressedSession session_;  // follows the entry before producer_
+	// For arm_by_record(): the last arm word; the sequence number of the present arm, and that
+	// of the last event.
+	std::uint32_t arm_word_ = 0;
+	bool armed_once_ = false;
+	std::optional<std::uint32_t> arm_sequence_;
+	std::optional<std::uint32_t> notified_sequence_;
 	CompletionNotifier notifier_;
 };
 

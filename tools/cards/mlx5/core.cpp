@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "cards/mlx5/core.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include "bus/pci/device.hpp"
@@ -48,7 +49,7 @@ hca::ProgramPorts programs_of(const CardConfig &config)
 }
 
 Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsupported &missing,
-	   Faults &armed, hca::ProgramPorts &host_programs)
+	   Faults &armed, hca::ProgramPorts &host_programs, PollCounts &polls)
     : host(pci_host), activity(counted), unsupported(missing), faults(armed),
       trusted(config.trusted), enhanced_ipoib(config.enhanced_ipoib),
       identity(make_identity(config)),
@@ -70,7 +71,8 @@ Core::Core(const CardConfig &config, PciHost &pci_host, Activity &counted, Unsup
 	       .management = agents,
 	       .diagnostics = diagnostics,
 	       .ports = ports}),
-      programs(host_programs), transport(make_transport(context)), health(host.loop()),
+      programs(host_programs), transport(make_transport(context)),
+      polled(*this, config.polled_doorbells, polls), health(host.loop()),
       command_queue(host.loop(), *this, faults), doorbells(*this), commands_(*this),
       original_identity_(identity), link_training_(host.loop(), [this] { enable_link(); }),
       links_(host.loop(), ports, *transport, agents.subnet(), programs)
@@ -132,8 +134,8 @@ void Core::close()
 	flows.reset();
 	memory.reset();
 	transport->keys_changed();
-	for (NumberPool *pool :
-	     {&qpns, &cqns, &srqns, &pds, &xrc_domains, &transport_domains, &uars})
+	for (NumberPool *pool : {&qpns, &cqns, &srqns, &pds, &xrc_domains, &transport_domains, &uars,
+				 &polled_uars})
 		pool->reset();
 	pds_used.assign(std::size_t{1} << limits::kLogPds, false);
 	xrc_domains_used.assign(std::size_t{1} << limits::kLogXrcDomains, false);
@@ -141,6 +143,7 @@ void Core::close()
 		limits::kFirstNumber + (std::size_t{1} << limits::kLogTransportDomains), false);
 	uars_used.assign(limits::kUarPages, false);
 	doorbells.reset();
+	polled.reset();
 	if (stage == Stage::initialised)
 		stage = Stage::enabled;
 }
@@ -241,6 +244,23 @@ void Core::set_queue_address(std::uint32_t low)
 	command_queue.set_address(std::uint64_t{queue_high_} << 32 | queue_low_);
 }
 
+std::optional<std::uint32_t> Core::take_uar()
+{
+	const auto mapped = [](std::uint32_t number) { return number >= limits::kFirstPolledUar; };
+	const auto first = uars_used.begin() + limits::kFirstUar;
+	const bool unmapped = std::find(first, uars_used.begin() + limits::kFirstPolledUar, true) !=
+			      uars_used.begin() + limits::kFirstPolledUar;
+	const auto number = (polled.on() && unmapped ? polled_uars : uars).take();
+	if (number && polled.on() && mapped(*number))
+		polled.clear(*number);
+	return number;
+}
+
+void Core::give_uar(std::uint32_t number)
+{
+	(polled.polls(number) ? polled_uars : uars).give(number);
+}
+
 void Core::retire_qp(QueuePair &qp)
 {
 	transport->qp_destroyed(qp);
@@ -250,12 +270,14 @@ void Core::retire_qp(QueuePair &qp)
 		if (number == qp.qpn)
 			number = 0;
 	qp.state = QpState::reset;
+	qp.polled_sends.reset();
 }
 
 void Core::destroy_qp(QueuePair &qp)
 {
 	const std::uint32_t qpn = qp.qpn;
 	retire_qp(qp);
+	polled.remove(qp);
 	groups.forget(qpn);
 	context.queue_pairs.remove(qpn);
 	qpns.give(qpn);

@@ -21,6 +21,7 @@
 #include "cards/mlx5/doorbells.hpp"
 #include "cards/mlx5/gateway.hpp"
 #include "cards/mlx5/health.hpp"
+#include "cards/mlx5/polled_doorbells.hpp"
 #include "cards/mlx5/subscription.hpp"
 #include "cards/mlx5/unsupported.hpp"
 
@@ -40,9 +41,9 @@ hca::ProgramPorts programs_of(const CardConfig &config);
 class Core final : private SubnetAgent::Host, private CommandQueue::Executor
 {
 public:
-	// @activity, @unsupported and @faults outlive it.
+	// @activity, @unsupported, @faults and @polls outlive it.
 	Core(const CardConfig &config, PciHost &host, Activity &activity, Unsupported &unsupported,
-	     Faults &faults, hca::ProgramPorts &programs);
+	     Faults &faults, hca::ProgramPorts &programs, PollCounts &polls);
 	~Core() override;
 
 	// Returns to the state after power-on.
@@ -61,6 +62,10 @@ public:
 	// Registers of the initialization segment.
 	std::uint32_t read(std::uint32_t offset) const;
 	void write(std::uint32_t offset, std::uint32_t value);
+
+	// Allocates a UAR and frees it. If doorbells are polled, the first one is not mapped.
+	std::optional<std::uint32_t> take_uar();
+	void give_uar(std::uint32_t number);
 
 	void destroy_qp(QueuePair &qp);
 	// Moves the queue pair to reset, and removes it from the transport and from the special
@@ -89,6 +94,7 @@ public:
 	Capabilities capabilities{static_cast<unsigned>(ports.size()), enhanced_ipoib};
 
 	Stage stage = Stage::power_on;
+	PolledDoorbells polled;
 	NumberPool qpns{limits::kFirstNumber, std::uint32_t{1} << limits::kLogQps};
 	NumberPool cqns{limits::kFirstNumber, std::uint32_t{1} << limits::kLogCqs};
 	NumberPool srqns{limits::kFirstNumber, std::uint32_t{1} << limits::kLogSrqs};
@@ -97,7 +103,10 @@ public:
 	NumberPool transport_domains{limits::kFirstNumber,
 				     limits::kFirstNumber +
 					     (std::uint32_t{1} << limits::kLogTransportDomains)};
-	NumberPool uars{limits::kFirstUar, limits::kUarPages};
+	// UARs whose doorbells are polled; only used if polled.on().
+	NumberPool polled_uars{limits::kFirstPolledUar, limits::kUarPages};
+	NumberPool uars{limits::kFirstUar,
+			polled.on() ? limits::kFirstPolledUar : limits::kUarPages};
 	// Numbers in use, for kinds of numbers without an object.
 	std::vector<bool> pds_used;
 	std::vector<bool> xrc_domains_used;

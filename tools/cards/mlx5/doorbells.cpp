@@ -50,6 +50,11 @@ void Doorbells::arm_cq(std::uint32_t page, std::uint32_t first, std::uint32_t se
 		++core_.diagnostics.bad_doorbells;
 		return;
 	}
+	// The guest has not mapped the page.
+	if (core_.polled.polls(page)) {
+		cq->arm_by_record();
+		return;
+	}
 	cq->arm(uar::cq_solicited.of(first), uar::cq_consumer_index.of(first));
 }
 

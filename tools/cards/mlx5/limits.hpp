@@ -15,6 +15,8 @@ namespace weft::mlx5::limits
 constexpr std::uint64_t kRegistersSize = 16 << 20;
 constexpr std::uint32_t kUarPages = kRegistersSize / hw::mlx5::uar::page_size;
 constexpr std::uint32_t kFirstUar = 16;
+// The first UAR whose doorbells can be polled. UARs before it are never mapped.
+constexpr std::uint32_t kFirstPolledUar = 32;
 
 constexpr unsigned kMostPorts = 2;
 

@@ -30,6 +30,8 @@ public:
 	{
 		std::vector<cards::Count> counts = Base::activity();
 		counts.push_back({"unsupported", card().unsupported().count()});
+		counts.push_back({"polls", card().polls().polls});
+		counts.push_back({"polled_doorbells", card().polls().doorbells});
 		return counts;
 	}
 	std::vector<cards::Count> faults() const override
@@ -58,11 +60,13 @@ const cards::Registration kRegistration{
 	{.name = "mlx5",
 	 .most_ports = limits::kMostPorts,
 	 .flags = {kEnhancedIpoib},
+	 .polls_doorbells = true,
 	 .make = [](const cards::Settings &settings, Loop *loop) -> std::unique_ptr<cards::Card> {
 		 return std::make_unique<HeldCard>(
 			 *loop,
 			 CardConfig{settings.name, settings.guid, settings.ports, settings.trusted,
-				    settings.flags.contains(kEnhancedIpoib)});
+				    settings.flags.contains(kEnhancedIpoib),
+				    settings.polled_doorbells});
 	 }}};
 
 } // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <hw/mlx5/queues.hpp>
 
@@ -28,6 +29,8 @@ struct QueuePair final : hca::QueuePair {
 	// The first flow table for its received datagrams, if it is steered; 0: they are dropped.
 	std::uint32_t root_table = 0;
 	std::uint64_t record = 0; // bus address of two counters: posted receives and sends
+	// The count of posted sends in the record when the card last polled it.
+	std::optional<std::uint32_t> polled_sends;
 
 	// The receive queue is at the start of the buffer, the send queue behind it.
 	PageList buffer;

@@ -303,6 +303,8 @@ constexpr Name kQueuePairTypes[] = {
 	{0xa, "sniffer"}, {0xc, "UMR"},          {0xd, "DC target"},
 };
 
+constexpr Name kEventQueuePages[] = {{0, "a UAR page with polled doorbells"}};
+
 constexpr bool is_sorted(std::span<const Name> names)
 {
 	return std::ranges::is_sorted(names, {}, &Name::number);
@@ -321,6 +323,8 @@ std::span<const Name> names_of(RequestKind kind)
 		return kCapabilities;
 	case RequestKind::queue_pair_type:
 		return kQueuePairTypes;
+	case RequestKind::event_queue_page:
+		return kEventQueuePages;
 	}
 	return {};
 }
@@ -338,6 +342,8 @@ std::string_view name_of(RequestKind kind)
 		return "capabilities of";
 	case RequestKind::queue_pair_type:
 		return "queue pair type";
+	case RequestKind::event_queue_page:
+		return "an event queue on";
 	}
 	return "";
 }

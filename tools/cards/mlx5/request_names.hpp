@@ -8,7 +8,13 @@
 namespace weft::mlx5
 {
 
-enum class RequestKind : std::uint8_t { command, register_access, capabilities, queue_pair_type };
+enum class RequestKind : std::uint8_t {
+	command,
+	register_access,
+	capabilities,
+	queue_pair_type,
+	event_queue_page,
+};
 
 std::string_view name_of(RequestKind kind);
 // Returns the name of a number of this kind; "unknown" if it has no name.

@@ -10,6 +10,7 @@ from lab.testing import test
 
 import interface
 import opensm
+import perftest
 import storage
 import two_ports
 from lab.fabric import TWO_PORTS
@@ -363,6 +364,54 @@ def newer_kernels_drive_the_card(lab):
                 assert f"node2: {modules.name}\n" in said and said.count(f"{EXCHANGES} iters in") == 4 and "node2: 10\n" in said, said
                 complaints_of_mlx5 = [line for line in said.splitlines() if "mlx5" in line and modules.name not in line and not EXPECTED.search(line)]
                 assert complaints_of_mlx5 == [], complaints_of_mlx5
+
+
+POLLED = MIXED.format(peer="mlx5").replace('model = "mlx5"', 'model = "mlx5"\ndoorbells = "polled"')
+
+
+def doorbells(fabric, node):
+    """Returns the numbers of doorbells of node that were trapped and that were polled."""
+    counted = json.loads(fabric.weft("--json", "counters", "--cards"))[node]
+    return counted["send_doorbells"] + counted["cq_doorbells"], counted["polled_doorbells"]
+
+
+@test(kernels=(), also=("stock",), timeout=300)
+def polled_doorbells_carry_traffic(lab):
+    """With doorbells that the guest stores to memory: IPoIB, ping-pongs with and without events, and perftest, whose data is compared."""
+    with guests(lab, POLLED) as (fabric, (node1, node2)):
+        for node in (node1, node2):
+            node.run("dmesg -C")
+            load(node, "mlx5")
+        ipoib_up(node1, node2)
+        ping(node1, node2, "10.0.0.2", 100, "-f -s 1000")
+        trapped, polled = doorbells(fabric, "node1")
+        assert trapped > 100 and polled == 0, "the kernel's queues share the page of the event queues, which is not mapped"
+        for transport in ("rc", "uc", "ud", "srq"):
+            for events in ("", "-e"):
+                with check(f"ibv_{transport}_pingpong {events} passes"):
+                    for out in served(node1, node2, f"ibv_{transport}_pingpong -c {events} -n {EXCHANGES} -s 1024"):
+                        assert f"{EXCHANGES} iters in" in out and "invalid data" not in out, out
+        for command, size in (("ib_write_lat -s 8 -n 1000", 8), ("ib_send_bw -s 8 -n 5000", 8), ("ib_send_lat -s 8 -e -n 300", 8), ("ib_send_bw -e -q 4 -n 300 -s 8192", 8192),
+                              ("ib_read_lat -e -s 64 -n 300", 64), ("ib_send_lat -c UD -s 64 -n 300", 64)):
+            with check(f"{command} completes"):
+                perftest.result(served(node1, node2, f"{command} -F")[1], size)
+        for operation, size in (("send", 65536), ("write", 1 << 20)):
+            with check(f"ib_{operation}_bw moves {size} bytes intact"):
+                for node in (node1, node2):
+                    node.run(f"head -c {2 * size} /dev/zero >{perftest.FILE}")
+                served(node1, node2, f"ib_{operation}_bw -F -s {size} -n 5 --mmap={perftest.FILE}")
+                server, client = node1.get(perftest.FILE), node2.get(perftest.FILE)
+                assert server[size:] == client[:size] and any(client[:size])
+        with check("the doorbells of programs cause no exit of the guest"):
+            before = doorbells(fabric, "node2")
+            served(node1, node2, "ib_send_bw -F -s 8 -n 5000")
+            after = doorbells(fabric, "node2")
+            assert after[0] - before[0] < 100 and after[1] > before[1], (before, after)
+        with check("a program that was killed leaves nothing behind, and the drivers log no warning"):
+            assert node1.run("timeout -s KILL 1 ibv_rc_pingpong", check=False).status == KILLED
+            served(node1, node2, "ibv_rc_pingpong -c -e -n 100")
+            for node in (node1, node2):
+                assert unexpected(node) == "", unexpected(node)
 
 
 @test(kernels=(), also=("stock",), timeout=240)

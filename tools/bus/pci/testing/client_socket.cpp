@@ -105,7 +105,21 @@ void ClientSocket::receive_raw(std::span<std::byte> data)
 	while (!data.empty()) {
 		if (!wait_until([this] { return readable(); }, POLLIN))
 			throw std::runtime_error("no reply in time");
-		const auto got = ::recv(socket_.get(), data.data(), data.size(), MSG_DONTWAIT);
+		iovec part{data.data(), data.size()};
+		alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+		msghdr header{};
+		header.msg_iov = &part;
+		header.msg_iovlen = 1;
+		header.msg_control = control;
+		header.msg_controllen = sizeof(control);
+		const auto got =
+			::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (const cmsghdr *carried = got > 0 ? CMSG_FIRSTHDR(&header) : nullptr;
+		    carried && carried->cmsg_type == SCM_RIGHTS) {
+			int fd;
+			std::memcpy(&fd, CMSG_DATA(carried), sizeof(fd));
+			received_.emplace_back(fd);
+		}
 		if (got == 0 || (got < 0 && errno == ECONNRESET))
 			throw HungUp("the server hung up");
 		if (got < 0)

@@ -82,6 +82,9 @@ public:
 		return value;
 	}
 
+	// Returns the descriptors that were received since the last call.
+	std::vector<FileDescriptor> take_descriptors() { return std::exchange(received_, {}); }
+
 	// Runs the server until it has closed the connection; false if it does not.
 	bool wait_closed();
 	// Returns true if everything that the server sent has been received.
@@ -97,6 +100,7 @@ private:
 
 	Loop *const loop_ = nullptr;
 	FileDescriptor socket_;
+	std::vector<FileDescriptor> received_;
 	const Clock::duration time_limit_ = std::chrono::seconds(5);
 };
 

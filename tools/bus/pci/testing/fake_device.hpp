@@ -69,6 +69,7 @@ public:
 		writes.push_back({bar, offset, {data.begin(), data.end()}});
 		std::memcpy(memory(bar).data() + offset, data.data(), data.size());
 	}
+	PciMapping mapping(unsigned bar) override { return bar == 2 ? mapped : PciMapping{}; }
 	void reset(PciReset kind) override
 	{
 		if (failing_resets && failing_resets--)
@@ -98,6 +99,7 @@ public:
 		std::vector<std::byte> data;
 		bool operator==(const Write &) const = default;
 	};
+	PciMapping mapped; // of BAR 2
 	std::vector<Write> writes;
 	std::vector<PciReset> resets;
 	std::vector<bool> bus_master;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Replies to VFIO_USER_DEVICE_GET_REGION_INFO, and requests that are refused.
+#include <sys/stat.h>
+
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user
@@ -25,6 +27,43 @@ TEST_F(RegionInfoMessage, ReportsTheSizeAndFlagsOfEachRegion)
 		EXPECT_EQ(info.size, sizes[index]) << "region " << index;
 		EXPECT_EQ(info.flags, sizes[index] ? kRegionRead | kRegionWrite : 0);
 	}
+}
+
+// The reply contains the part of a region that can be mapped, and carries its file. A client whose
+// buffer is too small gets the size that it needs.
+TEST_F(RegionInfoMessage, MappablePartIsReportedWithItsFile)
+{
+	const FileDescriptor file = make_memory(FakeDevice::kBar2Size);
+	device_.mapped = {.fd = file.get(), .offset = 0x10000, .size = 0x20000};
+	const auto ask = [this](std::uint32_t argsz) {
+		auto reply = client().call(Command::get_region_info,
+					   bytes_of(RegionInfo{argsz, 0, 2, 0, 0, 0}));
+		return std::pair(std::move(reply), client().take_descriptors());
+	};
+	const auto [small, no_files] = ask(32);
+	EXPECT_EQ(small.as<RegionInfo>().argsz, 64u);
+	EXPECT_EQ(small.as<RegionInfo>().flags, kRegionRead | kRegionWrite);
+	EXPECT_EQ(small.payload.size(), 32u);
+	EXPECT_TRUE(no_files.empty());
+
+	const auto [whole, files] = ask(64);
+	const auto info = whole.as<RegionInfo>();
+	EXPECT_EQ(info.flags,
+		  kRegionRead | kRegionWrite | kRegionMappable | kRegionCapabilities);
+	ASSERT_EQ(info.cap_offset, 32u);
+	const auto part = whole.as<SparseMapping>(info.cap_offset);
+	EXPECT_EQ(part.id, kCapabilitySparseMapping);
+	EXPECT_EQ(part.next, 0u);
+	EXPECT_EQ(part.parts, 1u);
+	EXPECT_EQ(part.offset, 0x10000u);
+	EXPECT_EQ(part.size, 0x20000u);
+	ASSERT_EQ(files.size(), 1u);
+	const auto inode = [](int fd) {
+		struct stat status{};
+		EXPECT_EQ(::fstat(fd, &status), 0);
+		return status.st_ino;
+	};
+	EXPECT_EQ(inode(files[0].get()), inode(file.get()));
 }
 
 // Regions that do not exist and malformed requests are refused.

@@ -50,17 +50,19 @@ public:
 	static constexpr ib::Guid kGuid = 0x0002c90500000100;
 
 	// Creates a card that is the only one in its fabric.
-	explicit TinyDriver(bool trusted = true, unsigned ports = 1, bool enhanced_ipoib = false)
+	explicit TinyDriver(bool trusted = true, unsigned ports = 1, bool enhanced_ipoib = false,
+			    bool polled = false)
 	    : own_fabric(std::make_unique<fabric::Fabric>()), port(own_fabric->add_port("test")),
 	      port2(ports > 1 ? &own_fabric->add_port("test 2") : nullptr),
-	      card({"test", kGuid, cables(), trusted, enhanced_ipoib})
+	      card({"test", kGuid, cables(), trusted, enhanced_ipoib, polled})
 	{
 		plug();
 	}
 	TinyDriver(fabric::Port &place, ib::Guid guid,
-		   Environment &environment = Environment::host(), bool enhanced_ipoib = false)
+		   Environment &environment = Environment::host(), bool enhanced_ipoib = false,
+		   bool polled = false)
 	    : port(place), host(kMemorySize, 0, environment),
-	      card({place.name(), guid, cables(), true, enhanced_ipoib})
+	      card({place.name(), guid, cables(), true, enhanced_ipoib, polled})
 	{
 		plug();
 	}
