@@ -203,10 +203,12 @@ private:
 	{
 		if (keeper_ && protocol_->is_setup(message))
 			keeper_->received(name_, message);
-		const auto reply = session_->handle(message);
+		const Connection::Reply reply{session_->handle(message),
+					      session_->reply_descriptor()};
+		// This may destroy the session. It has no reply then.
 		if (session_->ended())
 			connection_->drop(session_->end_reason());
-		return {reply, session_->reply_descriptor()};
+		return reply;
 	}
 
 	// Any thread may detect that a page of the client's shared memory is lost.
