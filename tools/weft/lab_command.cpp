@@ -532,6 +532,9 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 		->check(CLI::IsMember({"linux", "weft"}));
 	scenario("verbs", "programs that use verbs and MADs, killed, with failing allocations, "
 			  "while cards and modules are removed");
+	scenario("connected", "IPoIB in connected mode, with connections that break");
+	scenario("probe", "bind a card's driver while each allocation fails in turn");
+	scenario("removal", "unbind a card's driver while each allocation fails in turn");
 	const auto replay =
 		add("replay", "run one schedule, and compare its report with the expected one",
 		    "replay", true);

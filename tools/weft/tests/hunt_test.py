@@ -302,7 +302,7 @@ class Hunting(unittest.TestCase):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
         self.ran = []
         self.kernel = types.SimpleNamespace(kdir=pathlib.Path("/um-debug-1"), identity="")
-        self.enterContext(unittest.mock.patch.object(command, "_prepare", lambda _: self.kernel))
+        self.enterContext(unittest.mock.patch.object(command, "_prepare", lambda *_: self.kernel))
         self.enterContext(unittest.mock.patch.object(trial, "run", self.outcome))
         self.enterContext(unittest.mock.patch.object(signature, "KNOWN", file_of("page.rst known\n", self)))
         self.by_seed = {}

@@ -9,14 +9,15 @@ import sys
 import threading
 import time
 
-from hunt import reduction, scenarios, schedule as schedules, signature, trial
+from hunt import reduction, scenarios, schedule as schedules, signature, trial, walk
 from hunt.corpus import Corpus
-from lab import image, own_uml, shared_time
+from lab import image, kernels, own_uml, shared_time
 from lab.errors import SIGNALLED, LabError, printable
 from labs import interruption
 from stack import NAMES
 
 NOT_REPEATED, FOUND = 3, 125
+CONNECTED_MODE = (("INFINIBAND_IPOIB_CM", "y", "connected mode"),)
 
 
 class Jobs:
@@ -70,9 +71,12 @@ def _report(text):
     print(printable(text), file=sys.stderr, flush=True)
 
 
-def _prepare(args):
+def _prepare(args, scenario):
     """Returns the guests' kernel. Builds the images that all labs need first, because several labs would otherwise build them at the same time."""
-    kernel = own_uml.named(args.kernel or trial.KERNEL, own_uml.FAILING_ALLOCATIONS)
+    name = args.kernel or trial.KERNEL
+    if scenario == "connected" and name in kernels.VARIANTS:
+        raise LabError(f"the kernel {name} has no connected mode of IPoIB, which the scenario connected needs", "use --kernel with the directory of scripts/uml/build")
+    kernel = own_uml.named(name, (*own_uml.FAILING_ALLOCATIONS, *(CONNECTED_MODE if scenario == "connected" else ())))
     image.initramfs(kernel)
     image.root_tree()
     return kernel
@@ -102,10 +106,10 @@ def hunt(args):
     directory = pathlib.Path(args.out or f"hunt-{args.scenario}")
     settings = {"stack": args.stack or NAMES[0], "card": args.card or "mlx4"}
     # Verdicts of another kernel or another version of the scenario are not comparable.
-    kernel = _prepare(args)
+    kernel = _prepare(args, args.scenario)
     corpus = Corpus(directory, {"scenario": args.scenario, "version": scenarios.version(args.scenario), "kernel": f"{kernel.kdir.name} {kernel.identity}".strip(), **settings})
     first = args.seed or 0
-    seeds = range(first, first + (args.seeds or 100))
+    seeds = range(first, first + (args.seeds or (walk.ENOUGH if args.scenario in walk.STEPS else 100)))
     if seeds[-1] > schedules.LARGEST_SEED:
         raise LabError(f"seeds are at most {schedules.LARGEST_SEED}")
     table = signature.known(directory / "known.txt")
@@ -118,19 +122,28 @@ def hunt(args):
         outcome = trial.run(schedule, kernel, args.weftd, corpus.found / str(seed), stopped, table)
         verdict = {"seed": seed, "verdict": outcome.verdict, "signature": outcome.signature, "page": signature.page_of(outcome.signature, table),
                    "virtual": round(outcome.virtual, 3), "real": round(outcome.real, 1), "until": outcome.until, "report": outcome.report}
+        if outcome.beyond:
+            verdict["beyond"] = True
         corpus.add(seed, verdict, schedule.but(expect=outcome.signature))
         return verdict
 
-    for seed, verdict in Jobs([seed for seed in seeds if seed not in verdicts], args.jobs or os.cpu_count(), one).results():
-        verdicts[seed] = verdict
-        _report(f"[{time.monotonic() - began:7.1f} s] seed {seed}: {_line(verdict)}; {len(verdicts)} of {len(seeds)}")
+    progress = walk.Progress(seeds, verdicts)
+    with contextlib.closing(Jobs(progress.left(), args.jobs or os.cpu_count(), one).results()) as results:
+        for seed, verdict in results:
+            verdicts[seed] = verdict
+            total = f" of {len(seeds)}" if args.scenario not in walk.STEPS else ""
+            _report(f"[{time.monotonic() - began:7.1f} s] seed {seed}: {_line(verdict)}; {len(verdicts)}{total}")
+            if progress.complete():
+                break
+    if progress.complete() and first <= 1:
+        print(f"the {args.scenario} of a {settings['card']} card has {progress.end - 1} allocations")
     return FOUND if _summary(verdicts) else 0
 
 
 def replay(args):
     """Runs the schedule of a file; the exit status reports whether the run had the expected signature."""
     schedule = schedules.read(pathlib.Path(args.file))
-    kernel = _prepare(args)
+    kernel = _prepare(args, schedule.scenario)
     outcome = trial.run(schedule, kernel, args.weftd, args.logs, interruption_came, keep_passed=True)
     if outcome.report:
         print(printable(outcome.report))
@@ -144,7 +157,7 @@ def replay(args):
 def reduce(args):
     """Reduces the schedule of a file to the steps that its report needs."""
     schedule = schedules.read(pathlib.Path(args.file))
-    kernel = _prepare(args)
+    kernel = _prepare(args, schedule.scenario)
     whole = trial.run(schedule, kernel, args.weftd, None, interruption_came)
     if whole.verdict == trial.PASSED:
         raise LabError(f"{args.file} passes", "only a schedule that leads to a report can be reduced")

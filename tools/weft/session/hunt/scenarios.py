@@ -11,6 +11,7 @@ import pathlib
 import random
 import typing
 
+from hunt import walk
 from hunt.schedule import FABRIC, SETTINGS, Schedule, Step
 from lab.errors import LabError
 from stack import IN_TREE
@@ -94,6 +95,12 @@ IPOIB = (
     _add("create_child", BY_SYSFS), _delete("delete_child", BY_SYSFS), _add("add_link", BY_NETLINK), _delete("delete_link", BY_NETLINK),
     Action(4, _on_interface("up")), Action(2, _on_interface("down")), Action(1, _on_interface("mtu", "2044", "1500", "600")),
     Action(1, _on_interface("address")), Action(1, _on_interface("flush")),
+)
+# The actions of ipoib, and connections with packets that need them. Interfaces are set up and connected often, because an unbound card loses all settings.
+CONNECTED = (
+    *IPOIB,
+    Action(8, _on_interface("connect")), Action(2, _on_interface("mode", "connected", "datagram")), Action(1, _on_interface("mtu", "65520", "9000", "2044")),
+    Action(8, _on_interface("send", "100", "5000", "60000")), Action(1, lambda rng, _: ("stop", rng.choice(("KILL", "INT")))),
 )
 CALLS = 400     # random calls in a round of the program that makes them
 
@@ -185,22 +192,28 @@ VERBS = (
     Action(2, _program("query", "ib_umad")), Action(8, _terminate), Action(4, _starve),
     Action(2, _disconnect), Action(8, _connect), Action(2, _unload), Action(8, _load),
 )
-TABLES = {"ipoib": IPOIB, "verbs": VERBS}
-STATES = {"ipoib": State, "verbs": VerbsState}
-FIRST = {"ipoib": ("traffic",)}     # the step with which each host begins
+TABLES = {"ipoib": IPOIB, "verbs": VERBS, "connected": CONNECTED}
+STATES = {"ipoib": State, "verbs": VerbsState, "connected": State}
+FIRST = {"ipoib": ("traffic",), "connected": ("traffic",)}     # the step with which each host begins
+# The scripts of a scenario, if they are not the one with its name.
+SCRIPTS = {"connected": ("ipoib", "connected"), **{name: ("walk",) for name in walk.STEPS}}
+
+
+def _scripts(name):
+    return [HERE / f"{part}.sh" for part in SCRIPTS.get(name, (name,))]
 
 
 def version(name):
     """Identifies the code that generates schedules and runs them in guests."""
-    files = (HERE / "scenarios.py", HERE / "guest.sh", HERE / f"{name}.sh")
+    files = (HERE / ("walk.py" if name in walk.STEPS else "scenarios.py"), HERE / "guest.sh", *_scripts(name))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def script(name):
-    """The file with the functions of a scenario's steps."""
-    if name not in TABLES:
-        raise LabError(f"there is no scenario {name}", f"there is {', '.join(TABLES)}")
-    return (HERE / f"{name}.sh").read_text()
+    """The functions of a scenario's steps."""
+    if name not in (*TABLES, *walk.STEPS):
+        raise LabError(f"there is no scenario {name}", f"there is {', '.join((*TABLES, *walk.STEPS))}")
+    return "".join(file.read_text() for file in _scripts(name))
 
 
 def _fault(rng, at):
@@ -221,6 +234,8 @@ def _failure(rng):
 
 def generate(name, seed, **settings):
     """Returns the schedule of a seed."""
+    if name in walk.STEPS:
+        return walk.generate(name, seed, **settings)
     table = TABLES[name]
     rng = random.Random(f"{name} {seed}")
     states = {host: STATES[name](settings.get("card", SETTINGS["card"])) for host in HOSTS}

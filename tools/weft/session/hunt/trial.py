@@ -12,7 +12,7 @@ import time
 import repeating
 import stack
 from guest_setup import Setup
-from hunt import scenarios, signature
+from hunt import scenarios, signature, walk
 from hunt.schedule import FABRIC
 from lab import reports, shared_time
 from lab.errors import LabError
@@ -55,7 +55,8 @@ GUEST = pathlib.Path(__file__).resolve().parent / "guest.sh"
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """virtual, real: durations in seconds; until: the virtual time at which the step with the report began, or None."""
+    """virtual, real: durations in seconds; until: the virtual time at which the step with the report began, or None;
+    beyond: the step of a walk has fewer allocations than the number of the one that should fail."""
 
     verdict: str
     signature: str = ""
@@ -63,6 +64,7 @@ class Outcome:
     virtual: float = 0.0
     real: float = 0.0
     until: float | None = None
+    beyond: bool = False
 
 
 def lab_file(schedule):
@@ -153,6 +155,7 @@ def run(schedule, kernel, weftd, logs=None, stopped=lambda: False, table=(), kee
             verdict, name, report, until = NO_END, re.sub(r"; see .*| within .* s", "", str(error)), str(error), None
         if logs and (keep_passed or verdict != PASSED):
             repeating.keep(lab, logs)
-        return Outcome(verdict, name, report, max(map(_seconds, consoles.values())), time.monotonic() - began, until)
+        return Outcome(verdict, name, report, max(map(_seconds, consoles.values())), time.monotonic() - began, until,
+                       any(walk.BEYOND in console for console in consoles.values()))
     finally:
         subprocess.run(["rm", "-rf", directory], check=False)

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+# Defines the steps of the scenarios probe and removal, for bash in a guest.
+
+# walk FILE: writes the card's address to a file while the Nth allocation fails. The file with N is opened first, because opening it allocates memory. If
+# N is not yet zero afterwards, the operation has fewer allocations.
+walk() {
+	local left
+	exec {file}>"$1" || return
+	[ ! -e $pages ] || echo 0 >$pages/min-order
+	exec {state}<>/proc/$BASHPID/fail-nth
+	[ "$fail" = 0 ] || echo "${fail#any:}" >&"$state"
+	echo "$slot" >&"$file"
+	read -r left <&"$state"
+	echo 0 >&"$state"
+	log "left: $left"
+	[ "$left" = 0 ] || log "beyond the last allocation"
+}
+probe() { walk "$driver/bind"; }
+removal() { walk "$driver/unbind"; }
+check() { recover; }
