@@ -23,6 +23,7 @@ from lab.errors import LabError  # noqa: E402
 import stack  # noqa: E402
 
 SEEDS = range(50)
+PREPARE = command._prepare      # a test class replaces it
 OOPS = """BUG: KASAN: null-ptr-deref in __netif_schedule+0x1f/0x60
 Write of size 8 at addr 0000000000000098 by task bash/77
 CPU: 0 PID: 77 Comm: bash Not tainted 6.1.192-weft-um-debug #1
@@ -83,6 +84,20 @@ class Schedules(unittest.TestCase):
         for name in names:
             self.assertIn(f"\n{name}() {{", script)
         self.assertEqual({step.words[1] for step in steps if step.words[0] == "unload"}, {"mlx4_ib", "ib_umad", "ib_uverbs"})
+
+    def test_all_actions_of_connected_are_generated_and_have_a_function(self):
+        script = trial.GUEST.read_text() + scenarios.script("connected")
+        names = {step.words[0] for seed in SEEDS for step in scenarios.generate("connected", seed).steps if step.host != schedule.FABRIC}
+        self.assertTrue({"traffic", "connect", "mode", "send", "stop", "create_child", "unbind"} <= names, names)
+        for name in names:
+            self.assertIn(f"\n{name}() {{", script)
+
+    def test_schedule_of_a_walk_has_the_failing_allocation_of_its_seed(self):
+        for name, steps in (("probe", ("unbind", "probe")), ("removal", ("removal",))):
+            generated = scenarios.generate(name, 7, card="mthca")
+            self.assertEqual([(step.words, step.fail) for step in generated.steps], [((word,), "7" if word == name else "") for word in steps])
+            self.assertEqual((generated.hosts, {step.fail for step in scenarios.generate(name, 0).steps}), (["node1"], {""}))
+            self.assertIn(f"\n{name}() {{", scenarios.script(name))
 
     def test_random_order_of_verbs_satisfies_the_preconditions_of_each_step(self):
         """A program is started only if its kind does not run and its device is there; only a running one is killed. The driver of an mthca card is unloaded, bound
@@ -306,13 +321,14 @@ class Hunting(unittest.TestCase):
         self.enterContext(unittest.mock.patch.object(trial, "run", self.outcome))
         self.enterContext(unittest.mock.patch.object(signature, "KNOWN", file_of("page.rst known\n", self)))
         self.by_seed = {}
+        self.beyond = 1 << 32
 
     def outcome(self, generated, kernel, weftd, logs=None, stopped=None, table=(), keep_passed=False):
         self.ran.append(generated.seed)
         name = self.by_seed.get(generated.seed, "")
         if isinstance(name, BaseException):
             raise name
-        return trial.Outcome("report" if name else "passed", name, name, 50.0, 1.0)
+        return trial.Outcome("report" if name else "passed", name, name, 50.0, 1.0, beyond=generated.seed >= self.beyond)
 
     def hunt(self, action="run", **options):
         given = {"action": action, "scenario": "ipoib", "out": str(self.folder / "out"), "jobs": 2, "seeds": 5, "seed": None, "stack": None, "card": None}
@@ -334,6 +350,20 @@ class Hunting(unittest.TestCase):
         self.ran.clear()
         self.assertEqual(self.hunt(seeds=5)[0], 0)
         self.assertEqual(sorted(self.ran), [3, 4])
+
+    def test_walk_stops_after_the_last_allocation_and_continues_where_it_stopped(self):
+        """A seed below the end without a verdict is run first."""
+        self.beyond = 6
+        self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1, jobs=1), (0, "6 seeds, 6 passed\nthe removal of a mlx4 card has 5 allocations\n"))
+        self.assertEqual(self.ran, list(range(1, 7)))
+        (self.folder / "out/seeds/3.json").unlink()
+        self.ran.clear()
+        self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1)[0], 0)
+        self.assertEqual(self.ran, [3])
+
+    def test_connected_mode_requires_a_kernel_that_has_it(self):
+        with self.assertRaisesRegex(LabError, "um-debug has no connected mode.*scripts/uml/build"):
+            PREPARE(types.SimpleNamespace(kernel=None), "connected")
 
     def test_schedule_of_a_new_report_is_saved(self):
         self.by_seed = {2: "other: f"}

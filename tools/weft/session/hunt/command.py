@@ -135,9 +135,10 @@ def hunt(args):
             _report(f"[{time.monotonic() - began:7.1f} s] seed {seed}: {_line(verdict)}; {len(verdicts)}{total}")
             if progress.complete():
                 break
+    new = _summary(verdicts)
     if progress.complete() and first <= 1:
         print(f"the {args.scenario} of a {settings['card']} card has {progress.end - 1} allocations")
-    return FOUND if _summary(verdicts) else 0
+    return FOUND if new else 0
 
 
 def replay(args):

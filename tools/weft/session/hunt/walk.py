@@ -12,8 +12,7 @@ BEYOND = "weft-hunt: beyond the last allocation"    # a message of walk.sh
 def generate(name, seed, **settings):
     """Returns the schedule of the Nth allocation, and the one without a failure for seed 0."""
     words = STEPS[name]
-    # Pages count as well: they are the memory of queues and of the card's tables. All runs have the same steps, so the numbers are the same in all.
-    fails = [""] * (len(words) - 1) + [f"any:{seed}" if seed else ""]
+    fails = [""] * (len(words) - 1) + [str(seed) if seed else ""]
     return Schedule(name, seed, tuple(Step(BEGIN + PAUSE * index, "node1", (word,), fail) for index, (word, fail) in enumerate(zip(words, fails))), **settings)
 
 

@@ -4,9 +4,10 @@
 # walk FILE: writes the card's address to a file while the Nth allocation fails. The file with N is opened first, because opening it allocates memory. If
 # N is not yet zero afterwards, the operation has fewer allocations.
 walk() {
-	local left
+	local left smallest=99
+	[[ $fail != any:* ]] || smallest=0
 	exec {file}>"$1" || return
-	[ ! -e $pages ] || echo 0 >$pages/min-order
+	[ ! -e $pages ] || echo $smallest >$pages/min-order
 	exec {state}<>/proc/$BASHPID/fail-nth
 	[ "$fail" = 0 ] || echo "${fail#any:}" >&"$state"
 	echo "$slot" >&"$file"

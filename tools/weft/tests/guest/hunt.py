@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Tests `weft hunt` with guests: the schedule of a known kernel error is found, reduced and replayed."""
+import dataclasses
 import json
 import pathlib
 import re
@@ -61,16 +62,14 @@ INJECTED = {
 }
 
 
-def _kernel_with(lab, names):
-    """Returns a directory like that of a kernel that a user has built: um-debug, with injected modules in addition to its own."""
-    base = kernels.find(lab.kernel)
-    tree, source = lab.directory / "kernel", lab.directory / "injected"
-    shutil.copytree(HERE / "injected", source)
-    cache.tool("make", "-C", base.kdir, f"M={source}", "modules")
+def _kernel_with(base, tree, modules):
+    """Fills a directory like that of a kernel that a user has built: um-debug, with modules in addition to its own, or instead of those with the same name."""
     installed = tree / "lib/modules" / base.release
     shutil.copytree(base.modules, installed)
-    for name in names:
-        shutil.copy(source / f"injected_{name}.ko", installed)
+    for module in modules:
+        for old in installed.rglob(module.name):
+            old.unlink()
+        shutil.copy(module, installed)
     image.depmod(tree, base.release)
     (tree / "include/config").mkdir(parents=True)
     for name in ("vmlinux", ".config", "include/config/kernel.release"):
@@ -82,7 +81,10 @@ def _kernel_with(lab, names):
 def injected_defects_are_reported(lab):
     """A kernel of the user's own has a task that hangs, one that waits for a lost wake-up, a reference count that falls below zero, and memory that is not
     freed at the module's removal. Each gets its signature, and the same schedule without the module passes."""
-    tree = _kernel_with(lab, INJECTED)
+    base, source = kernels.find(lab.kernel), lab.directory / "injected"
+    shutil.copytree(HERE / "injected", source)
+    cache.tool("make", "-C", base.kdir, f"M={source}", "modules")
+    tree = _kernel_with(base, lab.directory / "kernel", [source / f"injected_{name}.ko" for name in INJECTED])
     for name, signature in {**INJECTED, "none": ""}.items():
         schedule = lab.directory / f"{name}.hunt"
         step = "unload ib_umad" if name == "none" else f"load injected_{name}"
@@ -90,6 +92,65 @@ def injected_defects_are_reported(lab):
         done = _hunt(lab, "replay", schedule, "--kernel", tree, "--logs", lab.directory / name, status=3 if signature else 0)
         said = done.stderr.splitlines()[0]
         assert re.fullmatch(f"(report|stuck): {signature}.*" if signature else "passed", said), f"{name}: {done.stdout}{done.stderr}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fix:
+    """A fix in Linux 6.1, which is undone in a copy of a module's source. pattern: text of the fixed file, and its replacement; hunt: the words of a hunt that
+    finds the bug; signature: of its report."""
+
+    directory: str
+    module: str
+    options: tuple
+    file: str
+    pattern: str
+    replacement: str
+    hunt: tuple
+    signature: str
+
+
+# All three are from the logs of stable kernels: 6.1.113, 6.1.43, and 6.0.11 (which is part of 6.1).
+UNDONE = {
+    "IB/core: Fix ib_cache_setup_one error flow cleanup": Fix(
+        "drivers/infiniband/core", "ib_core.ko", (), "cache.c",
+        r"(= ib_cache_update\(device, p, true, true, true\);\s+if \(err\)) \{\s+gid_table_cleanup_one\(device\);", r"\1 {",
+        ("ipoib", "--seed", "0", "--seeds", "1"), "WARNING at drivers/infiniband/core/cache.c"),
+    "RDMA/mthca: Fix crash when polling CQ for shared QPs": Fix(
+        "drivers/infiniband/hw/mthca", "ib_mthca.ko", ("CONFIG_INFINIBAND_MTHCA=m",), "mthca_qp.c",
+        r"(mthca_array_set\(&dev->qp_table\.qp, mqpn, )qp\)", r"\1qp->sqp)",
+        ("ipoib", "--card", "mthca", "--seed", "0", "--seeds", "1"), "KASAN: "),
+    "net/mlx4: Check retval of mlx4_bitmap_init": Fix(
+        "drivers/net/ethernet/mellanox/mlx4", "mlx4_core.ko", (), "qp.c",
+        r"if \(!err\)(\s+mlx4_bitmap_alloc_range)", r"\1",
+        ("ipoib", "--seed", "0", "--seeds", "1"), "Kernel mode fault: "),
+}
+
+
+def build_without(fix, base, source):
+    """Compiles the modules of a directory of Linux's source without a fix, and returns them."""
+    archive = pathlib.Path("/usr/src/linux-source-6.1.tar.xz")
+    # Headers of trace points are included relative to this directory.
+    traces = source / "linux-source-6.1/include/trace"
+    traces.mkdir(parents=True)
+    cache.tool("tar", "-xf", archive, "-C", source, "--wildcards", f"linux-source-6.1/{fix.directory}")
+    folder = source / "linux-source-6.1" / fix.directory
+    text, count = re.subn(fix.pattern, fix.replacement, (folder / fix.file).read_text())
+    compiler = ("CC=ccache gcc",) if shutil.which("ccache") else ()
+    assert count == 1, f"{fix.file} has the fixed text {count} times"
+    (folder / fix.file).write_text(text)
+    cache.tool("make", "-C", base.kdir, f"M={folder}", f"KCFLAGS=-I{traces}", *compiler, *fix.options, "modules")
+    return [path for path in folder.rglob("*.ko") if path.name == fix.module]
+
+
+@test(kernels=(), also=("um-debug",), timeout=1800)
+def undone_fixes_are_found(lab):
+    """Three fixes of Linux's stable kernels are undone, one at a time. A hunt finds each of the bugs, with the seed that found it in a longer hunt."""
+    base = kernels.find(lab.kernel)
+    for number, (name, fix) in enumerate(UNDONE.items()):
+        tree = lab.directory / f"kernel-{number}"
+        _kernel_with(base, tree, build_without(fix, base, lab.directory / f"source-{number}"))
+        done = _hunt(lab, *fix.hunt, "--jobs", "1", "--kernel", tree, "--out", lab.directory / f"hunt-{number}", status=125)
+        assert f"1 of new: {fix.signature}" in done.stdout, f"{name}: {done.stdout}{done.stderr}"
 
 
 PROGRAMS = """scenario verbs
