@@ -473,8 +473,7 @@ Lab parse_lab(std::string_view text, const std::string &source, const std::strin
 
 	Lab lab;
 	lab.bus = running ? running->bus : defaults.bus;
-	lab.polled_doorbells =
-		running ? running->polled_doorbells : defaults.polled_doorbells;
+	lab.polled_doorbells = running ? running->polled_doorbells : defaults.polled_doorbells;
 	Places places;
 	LabSection root(table, source);
 	places.sm = root.where();

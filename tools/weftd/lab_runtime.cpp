@@ -103,10 +103,9 @@ Host::Host(const LabHost &config, std::filesystem::path socket_path,
       ethernet(config.model->ethernet ? std::make_shared<ethernet::Channel>() : nullptr),
       reactor(std::move(thread)),
       loop(reactor ? std::make_unique<Loop>(config.name, *reactor) : nullptr),
-      card(config.model->make(
-	      {config.name, config.guid, ports, ethernet, config.trusted, config.flags,
-	       config.polled_doorbells},
-	      loop.get())),
+      card(config.model->make({config.name, config.guid, ports, ethernet, config.trusted,
+			       config.flags, config.polled_doorbells},
+			      loop.get())),
       server(make_server(config, loop.get(), card->function(), most_mappings))
 {
 	if (!server)

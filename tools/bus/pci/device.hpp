@@ -67,8 +67,8 @@ struct PciDescription {
 	PciMsix msix;
 };
 
-// PciMapping - a part of a BAR that the guest may map from a file. Its accesses to this part are then
-// memory accesses, and do not reach the device.
+// PciMapping - a part of a BAR that the guest may map from a file. Its accesses to this part are
+// then memory accesses, and do not reach the device.
 struct PciMapping {
 	int fd = -1; // stays the device's; negative: no such part
 	// Offset in the BAR and in the file, and size; multiples of kPciMinimumBar.

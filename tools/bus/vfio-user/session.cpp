@@ -274,8 +274,8 @@ int Session::get_region_info(Message &message)
 		append(info);
 		return 0;
 	}
-	// A client whose buffer is too small asks again with a larger one. QEMU refuses a reply with
-	// the flag of capabilities that has none.
+	// A client whose buffer is too small asks again with a larger one. QEMU refuses a reply
+	// with the flag of capabilities that has none.
 	info.argsz = sizeof(RegionInfo) + sizeof(SparseMapping);
 	if (query.argsz < info.argsz) {
 		append(info);

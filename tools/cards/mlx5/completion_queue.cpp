@@ -43,11 +43,10 @@ CompletionQueue::CompletionQueue(const Services &services, std::uint32_t number,
 				 const Settings &settings, PageList pages)
     : services_(services), number_(number), settings_(settings), pages_(std::move(pages)),
       session_(settings.mini_format, limits::kMostCompressed),
-      notifier_(services.loop, kIndexMask,
-		[this] {
-			notified_sequence_ = arm_sequence_;
-			services_.events.completion(settings_.eqn, number_);
-		})
+      notifier_(services.loop, kIndexMask, [this] {
+	      notified_sequence_ = arm_sequence_;
+	      services_.events.completion(settings_.eqn, number_);
+      })
 {
 }
 
@@ -177,12 +176,12 @@ void CompletionQueue::arm(bool solicited, std::uint32_t consumer_index)
 		notifier_.arm_next(consumer_index);
 }
 
-// The word has a sequence number, which drivers increment when they receive an event. The card reports
-// one event for each number. At most one event is therefore pending when the driver arms the queue,
-// and the same word cannot mean a later arm: if the event was received, the number is another, and if
-// it is pending, the driver will receive it. The only exception is the first arm of a new queue in
-// user space, whose word is 0, as in a new record. Its doorbell may have been overwritten by that of
-// another queue, so the queue counts as armed.
+// The word has a sequence number, which drivers increment when they receive an event. The card
+// reports one event for each number. At most one event is therefore pending when the driver arms
+// the queue, and the same word cannot mean a later arm: if the event was received, the number is
+// another, and if it is pending, the driver will receive it. The only exception is the first arm of
+// a new queue in user space, whose word is 0, as in a new record. Its doorbell may have been
+// overwritten by that of another queue, so the queue counts as armed.
 bool CompletionQueue::arm_by_record()
 {
 	namespace uar = hw::mlx5::uar;

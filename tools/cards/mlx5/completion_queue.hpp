@@ -70,8 +70,9 @@ public:
 
 	// Handles the arm doorbell.
 	void arm(bool solicited, std::uint32_t consumer_index);
-	// Handles the arm word of the doorbell record, for a queue whose doorbells are polled. Called
-	// when a queue of the same UAR page may have been armed. Returns true if this one was.
+	// Handles the arm word of the doorbell record, for a queue whose doorbells are polled.
+	// Called when a queue of the same UAR page may have been armed. Returns true if this one
+	// was.
 	bool arm_by_record();
 
 	// Commands.

@@ -134,8 +134,8 @@ void Core::close()
 	flows.reset();
 	memory.reset();
 	transport->keys_changed();
-	for (NumberPool *pool : {&qpns, &cqns, &srqns, &pds, &xrc_domains, &transport_domains, &uars,
-				 &polled_uars})
+	for (NumberPool *pool :
+	     {&qpns, &cqns, &srqns, &pds, &xrc_domains, &transport_domains, &uars, &polled_uars})
 		pool->reset();
 	pds_used.assign(std::size_t{1} << limits::kLogPds, false);
 	xrc_domains_used.assign(std::size_t{1} << limits::kLogXrcDomains, false);

@@ -27,7 +27,7 @@ namespace
 // The card polls without pauses for this time after the last doorbell. Afterwards a pause is a part
 // of the time without doorbells, so that it delays a doorbell in proportion to this time, up to a
 // limit: a card whose queues are idle polls 500 times a second.
-constexpr auto kBusy = std::chrono::microseconds(50);
+constexpr auto kBusy = std::chrono::microseconds(100);
 constexpr int kPauseFraction = 16;
 constexpr auto kMostPause = std::chrono::milliseconds(2);
 
@@ -36,8 +36,7 @@ constexpr auto kMostPause = std::chrono::milliseconds(2);
 constexpr unsigned kPagesPerPass = 64;
 constexpr unsigned kRecordsPerPass = 64;
 
-constexpr std::uint64_t kMappedOffset =
-	std::uint64_t{limits::kFirstPolledUar} * uar::page_size;
+constexpr std::uint64_t kMappedOffset = std::uint64_t{limits::kFirstPolledUar} * uar::page_size;
 
 FileDescriptor make_file()
 {
@@ -52,12 +51,11 @@ FileDescriptor make_file()
 } // namespace
 
 PolledDoorbells::PolledDoorbells(Core &core, bool on, PollCounts &counts)
-    : core_(core), on_(on), counts_(counts),
-      again_(core.host.loop(),
-	     [this] {
-		     if (polling_)
-			     pass();
-	     }),
+    : core_(core), on_(on), counts_(counts), again_(core.host.loop(),
+						    [this] {
+							    if (polling_)
+								    pass();
+						    }),
       pause_(core.host.loop(), [this] { pass(); })
 {
 }
@@ -169,7 +167,8 @@ std::uint64_t PolledDoorbells::take(std::uint32_t page, std::uint32_t offset) co
 	return value.exchange(0, std::memory_order_seq_cst);
 }
 
-// Reads the records of queues that are left, as far as @budget permits. Returns true if one had news.
+// Reads the records of queues that are left, as far as @budget permits. Returns true if one had
+// news.
 template<typename Read>
 bool PolledDoorbells::read_records(Queues &queues, unsigned &budget, Read &&read)
 {
@@ -210,8 +209,8 @@ bool PolledDoorbells::read_arm(std::uint32_t cqn)
 	return true;
 }
 
-// Returns true if the page had a doorbell. If the guest has not been given the file, it may have that
-// of an earlier process, so the records of all queues are read.
+// Returns true if the page had a doorbell. If the guest has not been given the file, it may have
+// that of an earlier process, so the records of all queues are read.
 bool PolledDoorbells::look_at(std::uint32_t number, Page &page)
 {
 	if (!has_file()) {
@@ -230,8 +229,8 @@ bool PolledDoorbells::look_at(std::uint32_t number, Page &page)
 		rung = true;
 		page.sends.left = page.sends.numbers.size();
 		// The queue that the register names is served first.
-		const std::uint32_t qpn =
-			uar::send_qpn.of(__builtin_bswap32(static_cast<std::uint32_t>(value >> 32)));
+		const std::uint32_t qpn = uar::send_qpn.of(
+			__builtin_bswap32(static_cast<std::uint32_t>(value >> 32)));
 		if (page.sends.numbers.contains(qpn))
 			read_send(qpn, true);
 	}
@@ -262,9 +261,8 @@ bool PolledDoorbells::read(bool &more)
 		const auto &[number, page] = *found;
 		next_page_ = number + 1;
 		active |= look_at(number, found->second);
-		active |= read_records(found->second.sends, budget, [this](std::uint32_t qpn) {
-			return read_send(qpn, false);
-		});
+		active |= read_records(found->second.sends, budget,
+				       [this](std::uint32_t qpn) { return read_send(qpn, false); });
 		active |= read_records(found->second.arms, budget,
 				       [this](std::uint32_t cqn) { return read_arm(cqn); });
 		more |= page.sends.left || page.arms.left;

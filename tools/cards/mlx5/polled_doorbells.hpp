@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbells without an exit of the guest: the guest maps UAR pages from a file, so that a doorbell is
-// a store to memory, and the card polls.
+// Doorbells without an exit of the guest: the guest maps UAR pages from a file, so that a doorbell
+// is a store to memory, and the card polls.
 //
 // A doorbell is only a sign that a queue of its page has work; the work itself is in the doorbell
-// records in the guest's memory, which drivers write first. The card clears a doorbell register when
-// it has seen it, and then reads the records of all queues of the page, because a later doorbell of
-// another queue may have overwritten the first. So no doorbell is lost, and a wrong value in the page
-// has no effect.
+// records in the guest's memory, which drivers write first. The card clears a doorbell register
+// when it has seen it, and then reads the records of all queues of the page, because a later
+// doorbell of another queue may have overwritten the first. So no doorbell is lost, and a wrong
+// value in the page has no effect.
 //
 // Event queues have no record, only registers. The first page that a driver allocates is therefore
 // not mapped. Linux's driver uses it for its event queues and for most queues of the kernel.

@@ -109,8 +109,7 @@ TEST(Lab, HostCanSelectTheBus)
 TEST(Lab, DefaultBusOfHostsCanBeSelected)
 {
 	const std::string text = std::string(kTwoNodes) + "bus = \"vfio-user\"\n";
-	const Lab lab = parse_lab(text, "lab.toml", "", nullptr,
-				  {.bus = LabBus::vhost_user});
+	const Lab lab = parse_lab(text, "lab.toml", "", nullptr, {.bus = LabBus::vhost_user});
 	EXPECT_EQ(lab.hosts[0].bus, LabBus::vhost_user);
 	EXPECT_EQ(lab.hosts[1].bus, LabBus::vfio_user);
 	EXPECT_EQ(parse_lab(text, "lab.toml", "", &lab).hosts[0].bus, LabBus::vhost_user);

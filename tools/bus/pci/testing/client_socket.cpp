@@ -112,8 +112,7 @@ void ClientSocket::receive_raw(std::span<std::byte> data)
 		header.msg_iovlen = 1;
 		header.msg_control = control;
 		header.msg_controllen = sizeof(control);
-		const auto got =
-			::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		const auto got = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		if (const cmsghdr *carried = got > 0 ? CMSG_FIRSTHDR(&header) : nullptr;
 		    carried && carried->cmsg_type == SCM_RIGHTS) {
 			int fd;

@@ -48,8 +48,7 @@ TEST_F(RegionInfoMessage, MappablePartIsReportedWithItsFile)
 
 	const auto [whole, files] = ask(64);
 	const auto info = whole.as<RegionInfo>();
-	EXPECT_EQ(info.flags,
-		  kRegionRead | kRegionWrite | kRegionMappable | kRegionCapabilities);
+	EXPECT_EQ(info.flags, kRegionRead | kRegionWrite | kRegionMappable | kRegionCapabilities);
 	ASSERT_EQ(info.cap_offset, 32u);
 	const auto part = whole.as<SparseMapping>(info.cap_offset);
 	EXPECT_EQ(part.id, kCapabilitySparseMapping);

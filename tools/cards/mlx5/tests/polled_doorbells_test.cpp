@@ -198,8 +198,8 @@ TEST_F(Mlx5PolledDoorbells, ArmBehindAnUnreportedEntryRaisesAnEventAtOnce)
 	EXPECT_EQ(events(), 1u);
 }
 
-// Otherwise the number of pending events could exceed that of sequence numbers, and a later arm could
-// have the same word as an earlier one.
+// Otherwise the number of pending events could exceed that of sequence numbers, and a later arm
+// could have the same word as an earlier one.
 TEST_F(Mlx5PolledDoorbells, OneEventIsRaisedForEachSequenceNumber)
 {
 	const auto cq = driver.make_cq(4);
