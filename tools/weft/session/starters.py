@@ -12,7 +12,7 @@ srun. A starter has
     address(number)           the numeric address and the port for the place's trunks that the user has given, each None if not
     finish(seconds)           closes the programs' standard input, waits until they have exited, and terminates those that have not
 
-start() and finish() are called on the main thread, because the kernel terminates the programs when the thread that started them exits.
+start() and finish() are called on the main thread, because the kernel terminates ssh when the thread that started it exits.
 """
 import collections
 import contextlib
@@ -41,11 +41,12 @@ SSH_TIMEOUT = 180
 class _Program:
     """ssh or srun. on_line(bytes) is called for each line of its standard output, and on_end() once after the last one, or when it has exited."""
 
-    def __init__(self, words, on_line, on_end):
+    def __init__(self, words, on_line, on_end, dies_with_launcher=True):
+        """dies_with_launcher: it gets SIGTERM if this process is killed."""
         self._errors = collections.deque(maxlen=MOST_ERRORS)
         # Ctrl-C is for the program that starts this one, which then ends the lab.
         try:
-            self._process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            self._process = subprocess.Popen([*(["setpriv", "--pdeathsig", "TERM"] if dies_with_launcher else []), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                              process_group=0)
         except OSError as error:
             raise LabError(f"{words[0]}: {error.strerror}") from None
@@ -205,8 +206,10 @@ class Slurm:
                     return line if not label else line[label.end():] if int(label[1]) == number else ""
                 ended(number, self._program.reason(os.path.basename(self._command[0]), keep))
 
+        # After SIGTERM, srun kills the tasks at once, which then cannot remove their files. If this process is killed, the tasks see the end of their
+        # input, and srun exits after them.
         self._program = _Program([*self._command, f"--nodes={self._count}", f"--ntasks={self._count}", "--ntasks-per-node=1", "--kill-on-bad-exit=1", "--label",
-                                  "--input=all", self._weft, *PLACE_COMMAND, "--slurm"], on_line, on_end)
+                                  "--input=all", self._weft, *PLACE_COMMAND, "--slurm"], on_line, on_end, dies_with_launcher=False)
         ready.set()
 
     def send(self, number, message):

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import time
@@ -140,17 +141,31 @@ class Slurm(unittest.TestCase):
         self.with_nodes(work)
 
     def test_killed_parts_end_the_lab(self):
+        """The parent of a session removes its directory, so it is not killed here."""
         def work():
             node = self.user.nodes[1]
-            for what, find in (("slurmstepd", lambda: [number for number, line in cluster.processes("slurmstepd").items() if line.startswith("slurmstepd: [")]),
-                               ("session", lambda: self.user.on(node, " place weftd=")),
-                               ("srun", lambda: [number for number, line in cluster.processes(self.user.mark).items() if line.startswith("srun ")])):
+
+            def of_launcher(text):
+                return [number for number, line in cluster.processes(self.user.mark).items() if text in line]
+
+            for what, find in (("session", lambda: sorted(self.user.on(node, " place weftd="))[-1:]), ("launcher", lambda: of_launcher(" up weftd=")),
+                               ("srun", lambda: of_launcher("srun --nodes")),
+                               ("slurmstepd", lambda: [number for number, line in cluster.processes("slurmstepd").items() if line.startswith("slurmstepd: [")])):
                 self.up()
                 numbers = find()
                 self.assertTrue(numbers, what)
                 for number in numbers:
                     os.kill(number, signal.SIGKILL)
-                self.assert_ended("srun ", "(place p", seconds=LOST)     # srun does not notice a killed slurmstepd, but the places send nothing more
+                if what == "launcher":
+                    await_that("the end of all processes", lambda: not cluster.processes(self.user.mark) or time.sleep(0.2))
+                    shutil.rmtree(self.user.directory)      # the sockets of the launcher remain
+                else:
+                    # srun does not notice a killed slurmstepd, but the places send nothing more.
+                    self.assert_ended("srun ", "(place p", seconds=LOST)
+                if what == "srun":
+                    # Slurm keeps its allocation until InactiveLimit.
+                    await_that("the end of all processes", lambda: not cluster.processes(self.user.mark) or time.sleep(0.2))
+                    self.user.cluster.ask("scancel", self.job())
                 self.user.assert_nothing_is_left()
         self.with_nodes(work)
 
