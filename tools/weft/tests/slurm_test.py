@@ -163,8 +163,10 @@ class Slurm(unittest.TestCase):
                     # srun does not notice a killed slurmstepd, but the places send nothing more.
                     self.assert_ended("srun ", "(place p", seconds=LOST)
                 if what == "srun":
-                    # Slurm keeps its allocation until InactiveLimit.
-                    await_that("the end of all processes", lambda: not cluster.processes(self.user.mark) or time.sleep(0.2))
+                    # Slurm keeps the input of the tasks open, which end when nothing has arrived for a minute, and its allocation until InactiveLimit.
+                    deadline = time.monotonic() + LOST
+                    while cluster.processes(self.user.mark) and time.monotonic() < deadline:
+                        time.sleep(0.5)
                     self.user.cluster.ask("scancel", self.job())
                 self.user.assert_nothing_is_left()
         self.with_nodes(work)
