@@ -183,6 +183,19 @@ TEST_F(Handover, MasterHandsOverToAHigherPriority)
 	EXPECT_EQ(lid, host.lid());
 }
 
+// Two managers that discover the subnet at the same time both become master, without a trap.
+TEST_F(Handover, MasterYieldsToAHigherOneThatWasDiscovering)
+{
+	Peer &higher = meet(9, SmState::discovering);
+	SubnetManager &sm = start(3);
+	ASSERT_TRUE(Lab::settled(sm));
+	// Traps of links that come up cause sweeps, too.
+	sm.wait_for([](const auto &) { return false; }, 1000ms);
+	ASSERT_EQ(SmState::master, sm.status().state);
+	higher.state = SmState::master;
+	ASSERT_TRUE(becomes(sm, SmState::standby));
+}
+
 TEST_F(Handover, MasterDoesNotHandOverToALowerPriority)
 {
 	SubnetManager &sm = start(3);

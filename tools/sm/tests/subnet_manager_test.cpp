@@ -347,33 +347,6 @@ TEST(SubnetManager, HigherPriorityManagerTakesOver)
 	ASSERT_TRUE(first.wait_for(back, kTimeLimit));
 }
 
-TEST(SubnetManager, ManagersThatDiscoverAtTheSameTimeAgreeOnOneMaster)
-{
-	Lab lab;
-	auto &sw = lab.fabric.add_switch({.name = "sw", .ports = 8});
-	lab.add_host(sw, 1);
-	Config config;
-	config.guid = 0xa0;
-	SubnetManager &first = lab.start(sw, 7, config);
-	config.guid = 0xb0;
-	SubnetManager &second = lab.start(sw, 8, config);
-	const auto is = [](ib::SmState state) {
-		return [state](const SubnetManager::Status &status) {
-			return status.state == state;
-		};
-	};
-	for (int i = 0; i < 3; ++i) {
-		ASSERT_TRUE(first.wait_for(is(ib::SmState::master), kTimeLimit));
-		ASSERT_TRUE(second.wait_for(is(ib::SmState::standby), kTimeLimit));
-		first.set_enabled(false);
-		second.set_enabled(false);
-		ASSERT_TRUE(first.wait_for(is(ib::SmState::not_active), kTimeLimit));
-		ASSERT_TRUE(second.wait_for(is(ib::SmState::not_active), kTimeLimit));
-		first.set_enabled(true);
-		second.set_enabled(true);
-	}
-}
-
 // The cost of a flapping link depends on the change, not on the size of the subnet.
 TEST(LargeSubnet, FlappingLinkCausesAPartialSweep)
 {
