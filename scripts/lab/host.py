@@ -61,7 +61,7 @@ SANITIZER_OPTIONS = {
 UNSANITIZED = "explore"
 UNSANITIZED_PART = re.compile(r"^if\(NOT WEFT_SANITIZE\)\n(.*?)^endif\(\)", re.S | re.M)
 # Programs that guest tests start.
-PROGRAMS = ("weftd", "weft", "weft-malicious-guest", "weft-intruder", "weft-traffic", "weft-uverbs-probe")
+PROGRAMS = ("weftd", "weft", "weft-malicious-guest", "weft-intruder", "weft-traffic", "weft-ucma-probe", "weft-uverbs-probe")
 TEST_PROGRAM = re.compile(r"\bweft_test\(\s*(\S+)\s([^)]*)\)")
 OTHER_TEST = re.compile(r"\badd_test\(NAME (\S+)\s([^)]*)\)")
 TARGET = re.compile(r"\$<TARGET_FILE:([^>]+)>")

@@ -526,10 +526,14 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 			->type_name("DIR");
 		return passed;
 	};
-	const auto ipoib =
-		scenario("ipoib", "administration of IPoIB, with failing allocations and links");
-	ipoib->text("--stack", "the RDMA stack: linux (the default) or weft")
-		->check(CLI::IsMember({"linux", "weft"}));
+	const auto with_stack = [](Passed &passed) {
+		passed.text("--stack", "the RDMA stack: linux (the default) or weft")
+			->check(CLI::IsMember({"linux", "weft"}));
+	};
+	with_stack(
+		*scenario("ipoib", "administration of IPoIB, with failing allocations and links"));
+	with_stack(*scenario("cm", "connections of RDMA CM that are refused, lost and abandoned, "
+				   "while interfaces and cards are removed"));
 	scenario("verbs", "programs that use verbs and MADs, killed, with failing allocations, "
 			  "while cards and modules are removed");
 	scenario("connected", "IPoIB in connected mode, with connections that break");

@@ -77,7 +77,7 @@ class Schedules(unittest.TestCase):
             self.assertEqual(schedule.read(file_of(str(generated), self)), generated)
 
     def test_all_actions_of_verbs_are_generated_and_have_a_function(self):
-        script = scenarios.script("verbs")
+        script = trial.GUEST.read_text() + scenarios.script("verbs")
         steps = [step for seed in SEEDS for step in scenarios.generate("verbs", seed).steps if step.host != schedule.FABRIC]
         names = {step.words[0] for step in steps}
         self.assertEqual(len(names), len(scenarios.VERBS), names)
@@ -136,11 +136,47 @@ class Schedules(unittest.TestCase):
             self.assertTrue({"connect", "disconnect"} <= {step.words[0] for step in steps})
             self.assertIn(f" own={own}\n", trial.script(schedule.Schedule("verbs", 1, (), card=card), "node1"))
 
-    def test_scenario_verbs_requires_its_program(self):
+    def test_scenario_requires_its_program(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
-        for settings, said in (({}, "there is no .*/weft-uverbs-probe"), ({"stack": "weft"}, "Linux's stack")):
+        for name, settings, said in (("verbs", {}, "there is no .*/weft-uverbs-probe"), ("verbs", {"stack": "weft"}, "Linux's stack"),
+                                     ("cm", {"stack": "weft"}, "there is no .*/weft-ucma-probe")):
             with self.subTest(settings), self.assertRaisesRegex(LabError, said):
-                trial.run(schedule.Schedule("verbs", 1, (), **settings), None, folder / "weftd")
+                trial.run(schedule.Schedule(name, 1, (), **settings), None, folder / "weftd")
+
+    def test_all_actions_of_cm_are_generated_and_have_a_function(self):
+        script = trial.GUEST.read_text() + scenarios.script("cm")
+        schedules = [scenarios.generate("cm", seed) for seed in SEEDS]
+        names = {step.words[0] for each in schedules for step in each.steps if step.host != schedule.FABRIC}
+        self.assertEqual(len(names), len(scenarios.CM), names)
+        for name in names:
+            self.assertIn(f"\n{name}() {{", script)
+        for each in schedules:
+            self.assertEqual(schedule.read(file_of(str(each), self)), each)
+
+    def test_random_order_of_cm_satisfies_the_preconditions_of_each_step(self):
+        """A program is started only if its kind does not run, and killed only if it does. Interfaces are changed only while the card is bound."""
+        kinds = {"serve": "serve", "connect": "connect", "connect_child": "connect", "random": "random", "namespace": "namespace"}
+        for seed, host in itertools.product(SEEDS, scenarios.HOSTS):
+            bound, child, running = True, False, set()
+            for step in scenarios.generate("cm", seed).steps:
+                if step.host != host:
+                    continue
+                name, *arguments = step.words
+                if name in kinds:
+                    self.assertNotIn(kinds[name], running, step)
+                    self.assertTrue(child or name != "connect_child", step)
+                    running.add(kinds[name])
+                elif name in ("terminate", "starve"):
+                    self.assertIn(arguments[0], running)
+                    running -= set(arguments) if name == "terminate" else set()
+                elif name in ("unbind", "rebind"):
+                    self.assertEqual(bound, name == "unbind")
+                    bound, child = not bound, False
+                elif name in ("create_child", "delete_child"):
+                    self.assertTrue(bound and child == (name == "delete_child"), step)
+                    child = not child
+                elif name not in ("load", "unload"):
+                    self.assertTrue(bound, step)
 
     def test_all_actions_are_generated_and_have_a_function(self):
         script = trial.GUEST.read_text() + scenarios.script("ipoib")

@@ -57,6 +57,29 @@ by_ip() {
 	done
 }
 
+# run KIND WORD…: starts a program. Its Nth allocation fails, counted from its exec.
+run() {
+	local kind=$1
+	shift
+	(
+		arm $BASHPID
+		exec "$@" <&$never
+	) &
+	echo $! >"/run/hunt-$kind.pid"
+}
+# starve KIND: the Nth allocation of a running program fails, also one of its exit.
+starve() { arm "$(<"/run/hunt-$1.pid")"; }
+terminate() { kill -KILL "$(<"/run/hunt-$1.pid")"; }
+# Kills the programs, which must exit.
+kill_programs() {
+	local file
+	for file in /run/hunt-*.pid; do
+		[ -e "$file" ] || continue
+		kill -KILL "$(<"$file")"
+		await "a killed program did not exit" eval "! kill -0 $(<"$file")"
+	done
+}
+
 for device in /sys/class/infiniband/*/device; do
 	slot=$(basename "$(readlink -f "$device")")
 	driver=$(readlink -f "$device/driver")
@@ -124,6 +147,7 @@ await_peer() {
 finish() {
 	check
 	await_peer
+	kill_programs
 	leaks
 	log "finished"
 }

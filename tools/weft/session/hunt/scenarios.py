@@ -192,9 +192,62 @@ VERBS = (
     Action(2, _program("query", "ib_umad")), Action(8, _terminate), Action(4, _starve),
     Action(2, _disconnect), Action(8, _connect), Action(2, _unload), Action(8, _load),
 )
-TABLES = {"ipoib": IPOIB, "verbs": VERBS, "connected": CONNECTED}
-STATES = {"ipoib": State, "verbs": VerbsState, "connected": State}
-FIRST = {"ipoib": ("traffic",), "connected": ("traffic",)}     # the step with which each host begins
+
+
+class CmState:
+    """The same for the scenario cm."""
+
+    def __init__(self, _):
+        self.bound = True
+        self.child = False
+        self.running = {"serve"}
+
+
+def _cm_program(kind, step=None, needs_child=False, count=False):
+    """Starts a program of a kind, if none runs: the server and the others are programs of a kind each."""
+    def generate(rng, state):
+        if kind in state.running or (needs_child and not state.child):
+            return None
+        state.running.add(kind)
+        return (step or kind, str(rng.randrange(1, 1 << 32)), *((str(CALLS * rng.randint(1, 3)),) if count else ()))
+    return generate
+
+
+def _child(name, has):
+    def generate(_, state):
+        if not state.bound or state.child == has:
+            return None
+        state.child = has
+        return (name,)
+    return generate
+
+
+def _card(name, has):
+    def generate(_, state):
+        if state.bound == has:
+            return None
+        state.bound = has
+        state.child = False
+        return (name,)
+    return generate
+
+
+def _on_ib0(name, *values):
+    return lambda rng, state: (name, *((rng.choice(values),) if values else ())) if state.bound else None
+
+
+CM = (
+    Action(4, _cm_program("serve")), Action(10, _cm_program("connect")), Action(3, _cm_program("connect", "connect_child", needs_child=True)),
+    Action(6, _cm_program("random", count=True)), Action(1, _cm_program("namespace", count=True)), Action(9, _terminate), Action(5, _starve),
+    Action(3, _child("create_child", True)), Action(1, _child("delete_child", False)), Action(3, _on_ib0("up")), Action(1, _on_ib0("down")),
+    Action(1, _on_ib0("no_address")), Action(3, _on_ib0("address", "1", "2", "9")), Action(1, _on_ib0("flush")),
+    Action(2, _on_ib0("neighbour", "02:08", "12:34")), Action(1, _card("unbind", False)), Action(8, _card("rebind", True)),
+    # Unloading fails while a program has the node open.
+    Action(1, lambda *_: ("unload",)), Action(2, lambda *_: ("load",)),
+)
+TABLES = {"ipoib": IPOIB, "verbs": VERBS, "connected": CONNECTED, "cm": CM}
+STATES = {"ipoib": State, "verbs": VerbsState, "connected": State, "cm": CmState}
+FIRST = {"ipoib": ("traffic",), "connected": ("traffic",), "cm": ("serve", "1")}     # the step with which each host begins
 # The scripts of a scenario, if they are not the one with its name.
 SCRIPTS = {"connected": ("ipoib", "connected"), **{name: ("walk",) for name in walk.STEPS}}
 

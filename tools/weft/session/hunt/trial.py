@@ -25,7 +25,8 @@ COMPLAINT = re.compile(r"weft-hunt: complaint: (.*)")
 DONE = re.compile(r"weft-hunt: (\d+\.\d+) ")
 # Maximum number of mappings of one page that dma-debug can count. A program may register its memory any number of times.
 OFTEN_MAPPED = "DMA-API: exceeded 7 overlapping mappings"
-PROBE = "weft-uverbs-probe"     # a program of the source tree that the scenario verbs runs
+PROBES = {"verbs": "weft-uverbs-probe", "cm": "weft-ucma-probe"}     # programs of the source tree that scenarios run
+LINUX_ONLY = ("verbs",)     # scenarios that are only for Linux's stack
 PASSED, REPORT, STUCK, NO_END = "passed", "report", "stuck", "no end"
 
 LAB = """
@@ -114,14 +115,14 @@ def _verdict_of(done, consoles, table, scenario):
 
 
 def _probe(schedule, weftd):
-    """Returns the program that the guests of scenario verbs run, or None for another scenario."""
-    if schedule.scenario != "verbs":
+    """Returns the program that the guests of a scenario run, or None."""
+    if schedule.scenario in LINUX_ONLY and schedule.stack != stack.LINUX:
+        raise LabError(f"the scenario {schedule.scenario} is for Linux's stack")
+    if schedule.scenario not in PROBES:
         return None
-    if schedule.stack != stack.LINUX:
-        raise LabError("the scenario verbs is for Linux's stack")
-    probe = pathlib.Path(weftd).parent / PROBE
+    probe = pathlib.Path(weftd).parent / PROBES[schedule.scenario]
     if not probe.is_file():
-        raise LabError(f"there is no {probe}, which the scenario verbs runs", "build it in a source tree with `make tools`")
+        raise LabError(f"there is no {probe}, which the scenario {schedule.scenario} runs", "build it in a source tree with `make tools`")
     return probe
 
 

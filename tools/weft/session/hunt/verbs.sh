@@ -5,16 +5,6 @@ dma=/sys/kernel/debug/dma-api/num_errors
 # Programs may register a page several times, which dma-debug reports. It reports one error and no more, so it is silent until a device is removed.
 echo 0 >$dma
 
-# run KIND WORD…: starts a program. Its Nth allocation fails, counted from its exec.
-run() {
-	local kind=$1
-	shift
-	(
-		arm $BASHPID
-		exec "$@" <&$never
-	) &
-	echo $! >"/run/hunt-$kind"
-}
 verbs() { run verbs $probe random "$1" "$2"; }
 # The same: random MADs.
 mads() { run mads $probe random-mads "$1" "$2"; }
@@ -23,9 +13,6 @@ objects() { run objects $probe stay-in-group; }
 objects_twice() { run objects $probe stay; }
 discover() { run discover ibnetdiscover; }
 query() { run query saquery; }
-# starve KIND: the Nth allocation of a running program fails, also one of its exit.
-starve() { arm "$(<"/run/hunt-$1")"; }
-terminate() { kill -KILL "$(<"/run/hunt-$1")"; }
 disconnect() {
 	echo 1 >$dma
 	unbind
@@ -48,12 +35,9 @@ load() { modprobe "$1"; }
 
 # After the last step no program may stay, and modules must have no users. Then the card must work, for IPoIB and for a new program.
 check() {
-	local file module
+	local module
 	echo 1 >$dma
-	for file in /run/hunt-*; do
-		kill -KILL "$(<"$file")"
-		await "a killed program did not exit" eval "! kill -0 $(<"$file")"
-	done
+	kill_programs
 	for module in $own ib_umad ib_uverbs; do
 		[ ! -e "/sys/module/$module" ] || await "$module could not be unloaded" rmmod "$module"
 	done

@@ -167,6 +167,29 @@ def programs_outlive_their_device_and_leave_nothing_behind(lab):
     assert said.count("ib_uverbs stays loaded") == 1 and "mlx4_ib stays loaded" not in said and "weft-hunt: checked" in said, said
 
 
+CONNECTIONS = """scenario cm
+4.0 node1 serve 1
+4.0 node2 serve 1
+4.2 node1 connect 7
+4.3 node2 connect 9 fail=30
+4.4 node2 random 3 400
+5.0 node1 unbind
+5.1 node2 terminate random
+"""
+
+
+@test(kernels=(), also=("um-debug",), timeout=300)
+def connections_work_after_random_use_of_rdma_cm(lab):
+    """Connections are abandoned in each state, and the card of one of their ends is removed. Afterwards rdma_ucm, rdma_cm and ib_cm can be unloaded, and
+    both hosts accept connections of the other. Without that, the run would not pass."""
+    schedule, logs = lab.directory / "connections", lab.directory / "logs"
+    schedule.write_text(CONNECTIONS)
+    _hunt(lab, "replay", schedule, "--logs", logs, status=0)
+    for host in ("node1", "node2"):
+        said = (logs / f"console-{host}.log").read_text()
+        assert "weft-hunt: checked" in said and "weft-hunt: finished" in said, said
+
+
 @test(kernels=(), also=("um-debug",), timeout=300)
 def schedule_is_reduced_to_the_step_that_causes_the_report(lab):
     """A schedule is reduced to the only step that its report needs, with one host. A schedule without that step passes."""
