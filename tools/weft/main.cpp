@@ -132,7 +132,8 @@ void add_link(CLI::App &app, const Options &options)
 	set->footer(
 		"Settings: width (1x, 4x, 8x, 12x), speed (SDR, DDR, QDR, FDR, EDR), mtu,\n"
 		"state (up, down), training, delay and jitter (as in 20us, 1ms), loss, duplication,\n"
-		"reordering, corruption, silent_corruption (0 to 1, or as in 2%).\n"
+		"reordering, corruption, silent_corruption (0 to 1, or as in 2%). Of messages of the\n"
+		"CM: cm_loss, cm_duplication, cm_corruption, cm_lateness (0 to 1), cm_delay (as in 1s).\n"
 		"Example: weft link set node1 delay=50us loss=1%");
 	set->callback([&options, name, settings] {
 		json values = json::object();

@@ -26,9 +26,11 @@ string text(const json &object, const char *key)
 string unusual(const json &settings)
 {
 	static const std::map<string, string> kUsual{
-		{"state", "up"},     {"training", "250ms"}, {"delay", "0ms"},
-		{"jitter", "0ms"},   {"loss", "0"},         {"duplication", "0"},
-		{"reordering", "0"}, {"corruption", "0"},   {"silent_corruption", "0"}};
+		{"state", "up"},     {"training", "250ms"},   {"delay", "0ms"},
+		{"jitter", "0ms"},   {"loss", "0"},           {"duplication", "0"},
+		{"reordering", "0"}, {"corruption", "0"},     {"silent_corruption", "0"},
+		{"cm_loss", "0"},    {"cm_duplication", "0"}, {"cm_corruption", "0"},
+		{"cm_lateness", "0"}};
 	string result;
 	for (const auto &[name, value] : settings.items()) {
 		const auto found = kUsual.find(name);

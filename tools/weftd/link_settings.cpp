@@ -165,12 +165,25 @@ constexpr Setting kSettings[] = {
 	{"silent_corruption",
 	 [](LinkConfig &c, string_view v) { c.faults.silent_corruption = probability(v); },
 	 [](const LinkConfig &c) { return fmt::format("{}", c.faults.silent_corruption); }},
+	{"cm_loss", [](LinkConfig &c, string_view v) { c.faults.cm_loss = probability(v); },
+	 [](const LinkConfig &c) { return fmt::format("{}", c.faults.cm_loss); }},
+	{"cm_duplication",
+	 [](LinkConfig &c, string_view v) { c.faults.cm_duplication = probability(v); },
+	 [](const LinkConfig &c) { return fmt::format("{}", c.faults.cm_duplication); }},
+	{"cm_corruption",
+	 [](LinkConfig &c, string_view v) { c.faults.cm_corruption = probability(v); },
+	 [](const LinkConfig &c) { return fmt::format("{}", c.faults.cm_corruption); }},
+	{"cm_lateness", [](LinkConfig &c, string_view v) { c.faults.cm_lateness = probability(v); },
+	 [](const LinkConfig &c) { return fmt::format("{}", c.faults.cm_lateness); }},
+	{"cm_delay", [](LinkConfig &c, string_view v) { c.faults.cm_delay = duration(v); },
+	 [](const LinkConfig &c) { return duration_text(c.faults.cm_delay); }},
 };
 
 // Returns true for settings that only InfiniBand links have.
 bool is_of_infiniband(string_view name)
 {
-	return name == "width" || name == "speed" || name == "mtu" || name == "training";
+	return name == "width" || name == "speed" || name == "mtu" || name == "training" ||
+	       name.starts_with("cm_");
 }
 
 LinkConfig config_of(const ethernet::LinkSettings &settings)

@@ -8,6 +8,7 @@
 
 #include "core/wire/checksum.hpp"
 #include "net/fabric/capture.hpp"
+#include "net/fabric/mad_packet.hpp"
 #include "net/fabric/timeline.hpp"
 
 namespace weft::fabric
@@ -19,6 +20,17 @@ namespace
  * Time that a reordered packet waits for another one to overtake it. After that, it is sent anyway.
  */
 constexpr std::chrono::milliseconds kReorderingDelay{10};
+/* Maximum number of late messages of the CM on a link. Any further message is in time. */
+constexpr unsigned kMostLate = 256;
+
+bool is_of_cm(const Packet &packet)
+{
+	if (packet.packets() != 1)
+		return false;
+	const auto found = mad_of_packet(packet);
+	return found && found->address.dest_qp == 1 &&
+	       found->mad.header.cls() == ib::MgmtClass::com_mgt;
+}
 } // namespace
 
 struct Link::Fate {
@@ -57,6 +69,7 @@ void Link::remove()
 	{
 		const MutexLock lock(mutex_);
 		lost.swap(in_flight_);
+		late_ = 0;
 		for (unsigned side = 0; side < 2; side++)
 			held[side] = std::exchange(held_[side], std::nullopt);
 	}
@@ -344,6 +357,41 @@ Link::Fate Link::draw_fate()
 	return fate;
 }
 
+bool Link::apply_cm_faults(Port &to, Packet &packet, bool &doubled)
+{
+	if (!faults().any_of_cm() || !is_of_cm(packet))
+		return true;
+	std::array<std::byte, sizeof(ib::Mad)> bytes;
+	bool late, corrupted;
+	TimePoint due;
+	{
+		const MutexLock lock(mutex_);
+		if (chance(faults_.cm_loss))
+			return false;
+		corrupted = chance(faults_.cm_corruption);
+		if (corrupted && packet.payload().copy_to(bytes) == bytes.size())
+			bytes[random_() % bytes.size()] ^=
+				static_cast<std::byte>(1 + random_() % 255);
+		doubled = chance(faults_.cm_duplication) || doubled;
+		late = chance(faults_.cm_lateness) && late_ < kMostLate;
+		due = timeline_.now() + draw_delay({.jitter = faults_.cm_delay}, random_);
+		if (late)
+			late_++;
+	}
+	if (corrupted)
+		packet.payload_ = Payload::copy_of(bytes);
+	if (!late)
+		return true;
+	/* One of two is late. */
+	Packet late_packet = packet.clone();
+	const bool arrives = std::exchange(doubled, false);
+	if (!arrives)
+		packet.release_credit();
+	const MutexLock lock(mutex_);
+	fly(to, std::move(late_packet), due, true);
+	return arrives;
+}
+
 /*
  * Packets are destroyed only while mutex_ is not held, because a returned credit may make its
  * sender send the next packet on this link.
@@ -370,6 +418,8 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 		std::swap(remains->credit_vl_, packet.credit_vl_);
 		packet = std::move(*remains);
 	}
+	if (!apply_cm_faults(to, packet, fate.doubled))
+		return;
 	std::optional<Packet> duplicate;
 	if (fate.doubled) {
 		duplicate = packet.clone();
@@ -418,9 +468,9 @@ void Link::carry_with_faults(Port &to, Packet &&arriving)
 	}
 }
 
-void Link::fly(Port &to, Packet &&packet, TimePoint due)
+void Link::fly(Port &to, Packet &&packet, TimePoint due, bool late)
 {
-	in_flight_.emplace(due, InFlight{&to, std::move(packet)});
+	in_flight_.emplace(due, InFlight{&to, std::move(packet), late});
 	slow_.store(true, std::memory_order_release);
 	timeline_.at(due, [this] { deliver_due(); });
 }
@@ -441,6 +491,15 @@ void Link::deliver_due()
 				return;
 			next.emplace(std::move(first->second));
 			in_flight_.erase(first);
+			if (next->late)
+				late_--;
+		}
+		if (next->late) {
+			const std::uint8_t vl = next->packet.lrh().vl();
+			/* The receiver has no room. */
+			if (!up() || !next->to->take_credit(vl))
+				continue;
+			next->packet.hold_credit(*next->to, vl);
 		}
 		if (up())
 			arrive(*next->to, std::move(next->packet));

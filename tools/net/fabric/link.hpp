@@ -40,11 +40,29 @@ struct Faults {
 	double corruption = 0;
 	/* One bit is flipped and the VCRC corrected; the ICRC detects this at the end port. */
 	double silent_corruption = 0;
+	/*
+	 * Additional faults of the CM's messages (MADs of its class to QP1). They change no counter
+	 * of the port, and the CRCs of a changed message are correct.
+	 */
+	double cm_loss = 0;
+	double cm_duplication = 0;
+	/*
+	 * Probability that a message is late: it arrives after a random time, uniformly distributed
+	 * from 0 to cm_delay. Later packets overtake it.
+	 */
+	double cm_lateness = 0;
+	std::chrono::nanoseconds cm_delay{std::chrono::seconds(1)};
+	/* One byte of the message gets another value. */
+	double cm_corruption = 0;
 
+	bool any_of_cm() const
+	{
+		return cm_loss > 0 || cm_duplication > 0 || cm_lateness > 0 || cm_corruption > 0;
+	}
 	bool any() const
 	{
 		return delay.count() > 0 || jitter.count() > 0 || loss > 0 || duplication > 0 ||
-		       reordering > 0 || corruption > 0 || silent_corruption > 0;
+		       reordering > 0 || corruption > 0 || silent_corruption > 0 || any_of_cm();
 	}
 };
 
@@ -111,9 +129,13 @@ private:
 
 	using TimePoint = std::chrono::steady_clock::time_point;
 
+	/*
+	 * A late message takes its credit only when it arrives, so that it blocks no other packet.
+	 */
 	struct InFlight {
 		Port *to;
 		Packet packet;
+		bool late;
 	};
 	/* Effect of the present faults on one packet. */
 	struct Fate;
@@ -130,6 +152,10 @@ private:
 	void carry(Port &to, Packet &&packet);
 	void carry_with_faults(Port &to, Packet &&packet);
 	Fate draw_fate() WEFT_REQUIRES(mutex_);
+	/*
+	 * Applies the faults of the CM's messages. Returns false if the packet does not arrive now.
+	 */
+	bool apply_cm_faults(Port &to, Packet &packet, bool &doubled);
 	bool chance(double probability) WEFT_REQUIRES(mutex_);
 	void arrive(Port &to, Packet &&packet);
 	/* Records a packet, if there is a capture. */
@@ -138,7 +164,7 @@ private:
 	 * Flips bits on the wire. Returns the damaged packet, if a receiver would still accept it.
 	 */
 	std::optional<Packet> damage(Port &to, const Packet &packet, unsigned bits, bool silent);
-	void fly(Port &to, Packet &&packet, TimePoint due) WEFT_REQUIRES(mutex_);
+	void fly(Port &to, Packet &&packet, TimePoint due, bool late = false) WEFT_REQUIRES(mutex_);
 	void release_held(unsigned side, std::uint64_t number);
 	unsigned side_of(const Port &port) const { return ends_[0] == &port ? 0 : 1; }
 	/* Brings the link up or down according to its ends and cable. */
@@ -191,6 +217,8 @@ private:
 	unsigned capture_interface_ WEFT_GUARDED_BY(mutex_) = 0;
 	/* Ordered by arrival time; equal times keep the order of sending. */
 	std::multimap<TimePoint, InFlight> in_flight_ WEFT_GUARDED_BY(mutex_);
+	/* Number of late messages of the CM in in_flight_. */
+	unsigned late_ WEFT_GUARDED_BY(mutex_) = 0;
 	/* The latest arrival planned for each end, so that jitter alone does not reorder. */
 	TimePoint last_due_[2] WEFT_GUARDED_BY(mutex_) = {};
 	/* For each end, a reordered packet that waits to be overtaken. */

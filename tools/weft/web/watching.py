@@ -19,7 +19,8 @@ NO_ERRORS = {"xmit_packets", "rcv_packets", "xmit_data", "rcv_data", "multicast_
              "xmit_frames", "rcv_frames", "xmit_bytes", "rcv_bytes", "rcv_group_frames"}
 # Settings of a link that are normal; others are injected faults.
 USUAL = {"state": "up", "delay": "0ms", "jitter": "0ms",
-         "loss": "0", "duplication": "0", "reordering": "0", "corruption": "0", "silent_corruption": "0"}
+         "loss": "0", "duplication": "0", "reordering": "0", "corruption": "0", "silent_corruption": "0",
+         "cm_loss": "0", "cm_duplication": "0", "cm_corruption": "0", "cm_lateness": "0"}
 
 
 class Refused(Exception):

@@ -211,6 +211,96 @@ TEST_F(TwoNodes, PacketHeldForReorderingIsStillDuplicated)
 	ASSERT_TRUE(b.packets.wait_for_count(2));
 }
 
+// MADs to QP1, of which those of the CM have the faults.
+struct MessagesOfCm : TwoNodes {
+	void send_mad(ib::MgmtClass cls, std::uint64_t tid, std::uint32_t qp = 1)
+	{
+		ib::Mad mad{};
+		mad.header.base_version = 1;
+		mad.header.mgmt_class = static_cast<std::uint8_t>(cls);
+		mad.header.tid = tid;
+		Packet packet = make_mad_packet({.slid = 1,
+						 .dlid = 2,
+						 .vl = 0,
+						 .src_qp = 1,
+						 .dest_qp = qp,
+						 .qkey = ib::qkey_gsi,
+						 .grh = {}},
+						mad);
+		ASSERT_EQ(Sent::done, a.port.send(packet));
+	}
+	// Returns the next MAD, whose packet has correct CRCs.
+	ib::Mad next()
+	{
+		const auto packet = b.packets.next();
+		EXPECT_TRUE(packet && !packet->icrc_error());
+		const auto wire = packet->to_wire();
+		const auto again =
+			Packet::from_wire(std::span(wire).first(wire.size() - ib::vcrc_bytes));
+		EXPECT_TRUE(again && !again->icrc_error());
+		return mad_of_packet(*packet)->mad;
+	}
+};
+
+TEST_F(MessagesOfCm, OnlyMessagesOfCmAreLost)
+{
+	link.set_faults({.cm_loss = 1});
+	send_mad(ib::MgmtClass::com_mgt, 1);
+	send_mad(ib::MgmtClass::subn_adm, 2);
+	send_mad(ib::MgmtClass::com_mgt, 3, 2);
+	EXPECT_EQ(2u, next().header.tid);
+	// To another QP, the same bytes are no MAD.
+	EXPECT_EQ(1u, b.packets.size());
+	EXPECT_EQ(0u, b.port.counters().symbol_errors);
+}
+
+TEST_F(MessagesOfCm, MessageIsDuplicated)
+{
+	link.set_faults({.cm_duplication = 1});
+	send_mad(ib::MgmtClass::com_mgt, 1);
+	send_mad(ib::MgmtClass::subn_adm, 2);
+	for (const std::uint64_t tid : {1, 1, 2})
+		EXPECT_EQ(tid, next().header.tid);
+	EXPECT_EQ(0u, b.packets.size());
+}
+
+TEST_F(MessagesOfCm, OneByteIsCorrupted)
+{
+	link.set_faults({.cm_corruption = 1});
+	send_mad(ib::MgmtClass::com_mgt, 1);
+	ib::Mad sent{};
+	sent.header.base_version = 1;
+	sent.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::com_mgt);
+	sent.header.tid = 1;
+	const ib::Mad got = next();
+	const auto *before = reinterpret_cast<const std::uint8_t *>(&sent);
+	const auto *after = reinterpret_cast<const std::uint8_t *>(&got);
+	unsigned changed = 0;
+	for (unsigned i = 0; i < sizeof(sent); i++)
+		changed += before[i] != after[i];
+	EXPECT_EQ(1u, changed);
+}
+
+TEST_F(MessagesOfCm, LateMessageIsOvertakenAndHoldsNoCredit)
+{
+	link.set_faults({.cm_lateness = 1, .cm_delay = 100ms});
+	// The receiver has 16 buffers.
+	for (std::uint64_t i = 0; i < 20; i++)
+		send_mad(ib::MgmtClass::com_mgt, 1);
+	send_mad(ib::MgmtClass::subn_adm, 2);
+	EXPECT_EQ(2u, next().header.tid);
+	for (unsigned i = 0; i < 20; i++)
+		EXPECT_EQ(1u, next().header.tid);
+}
+
+TEST_F(MessagesOfCm, DuplicateOfALateMessageIsInTime)
+{
+	link.set_faults({.cm_duplication = 1, .cm_lateness = 1, .cm_delay = 100ms});
+	send_mad(ib::MgmtClass::com_mgt, 1);
+	EXPECT_EQ(1u, b.packets.size());
+	ASSERT_TRUE(b.packets.wait_for_count(2));
+}
+
 // Result of sending a number of packets one by one: those that arrived, and the counters.
 struct Outcome {
 	std::vector<std::uint32_t> psns;
