@@ -31,7 +31,8 @@ class Progress:
 
     def left(self):
         """Returns the seeds without a verdict, up to the end of the walk."""
-        return [seed for seed in self._seeds if seed not in self._verdicts and (self.end is None or seed < self.end)]
+        end = self.end
+        return [seed for seed in self._seeds if seed not in self._verdicts and (end is None or seed < end)]
 
     def complete(self):
         return self.end is not None and not self.left()
