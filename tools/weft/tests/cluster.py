@@ -243,6 +243,18 @@ class Cluster:
         return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60).stdout
 
 
+def tree(folder, *programs):
+    """Copies programs to a tree that has the layout of the sources, in which weft finds the session program; returns the path of the first one."""
+    sources = pathlib.Path(__file__).resolve().parents[3]
+    binaries = folder / "tree/build/bin"
+    binaries.mkdir(parents=True)
+    for name in ("scripts", "tools"):
+        (folder / "tree" / name).symlink_to(sources / name)
+    for program in programs:
+        shutil.copy(program, binaries)
+    return binaries / pathlib.Path(programs[0]).name
+
+
 def processes(mark):
     """Returns the command lines of processes whose command line or environment contains a text, by number."""
     found = {}

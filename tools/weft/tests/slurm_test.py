@@ -3,7 +3,7 @@
 """Tests `weft lab` in jobs of a real Slurm, whose nodes are network namespaces of this host (cluster.py). The hosts of the labs are endpoints, which
 need no guests: each link that is up between switches proves that the places reach each other.
 
-    slurm_test.py WEFT [TEST...]
+    slurm_test.py WEFT WEFTD [TEST...]
 """
 import contextlib
 import json
@@ -20,7 +20,7 @@ import cases
 import cluster
 from daemon import await_that
 
-WEFT = pathlib.Path(sys.argv[1]).resolve()
+WEFT, WEFTD = (pathlib.Path(program).resolve() for program in sys.argv[1:3])
 LOST = 150      # seconds until a host that does not answer has been found lost, and the lab has ended: longer than all time-outs together
 
 
@@ -47,7 +47,7 @@ class Slurm(unittest.TestCase):
                 nodes = cluster.Cluster(stack, count)
                 file = nodes.folder / "lab.toml"
                 file.write_text(lab_file(count))
-                self.user = cluster.User(nodes, WEFT, ("--lab", file))
+                self.user = cluster.User(nodes, cluster.tree(nodes.folder, WEFT, WEFTD), ("--lab", file))
                 nodes.start_slurm(**more)
                 work()
 
@@ -59,7 +59,7 @@ class Slurm(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def fabric(self, place):
-        return json.loads(self.user.succeeds(WEFT, "--json", "--socket-dir", self.user.directory / place, "fabric", "show"))
+        return json.loads(self.user.succeeds(self.user.weft, "--json", "--socket-dir", self.user.directory / place, "fabric", "show"))
 
     def await_subnet(self, count=2):
         """Waits until the subnet manager has given LIDs to all switches."""
@@ -75,7 +75,7 @@ class Slurm(unittest.TestCase):
         while (self.user.directory / "lab.sock").exists() and time.monotonic() < deadline:
             time.sleep(0.2)
         await_that("the end of the lab", lambda: not (self.user.directory / "lab.sock").exists())
-        reason = self.user.call(WEFT, "--socket-dir", self.user.directory, "lab", "check").stderr
+        reason = self.user.call(self.user.weft, "--socket-dir", self.user.directory, "lab", "check").stderr
         self.assertTrue(any(text in reason for text in said), reason)
 
     def job(self):
@@ -97,7 +97,7 @@ class Slurm(unittest.TestCase):
             (weftd,) = self.user.on(self.user.nodes[1], "weftd --socket")
             os.kill(weftd, signal.SIGKILL)
             await_that("another weftd", lambda: self.user.on(self.user.nodes[1], "weftd --socket") not in ([], [weftd]))
-            await_that("its report", lambda: "weftd" in self.user.call(WEFT, "--socket-dir", self.user.directory, "lab", "check").stderr)
+            await_that("its report", lambda: "weftd" in self.user.call(self.user.weft, "--socket-dir", self.user.directory, "lab", "check").stderr)
             self.await_subnet()
             self.down()
         self.with_nodes(work)
@@ -217,4 +217,4 @@ class Slurm(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    cases.main([sys.argv[0], *sys.argv[2:]])
+    cases.main([sys.argv[0], *sys.argv[3:]])

@@ -3,7 +3,7 @@
 """Tests `weft lab --hosts` with OpenSSH: an sshd on each node of a cluster (cluster.py), and one at a loopback address. The hosts of the labs are
 endpoints, which need no guests.
 
-    ssh_test.py WEFT [TEST...]
+    ssh_test.py WEFT WEFTD [TEST...]
 """
 import contextlib
 import json
@@ -20,7 +20,7 @@ import cases
 import cluster
 from daemon import await_that
 
-WEFT = pathlib.Path(sys.argv[1]).resolve()
+WEFT, WEFTD = (pathlib.Path(program).resolve() for program in sys.argv[1:3])
 LAB = """
 name = "two"
 [[switch]]
@@ -60,7 +60,7 @@ class Ssh(unittest.TestCase):
                 else:
                     self.ssh = cluster.Ssh(nodes, [(node.name, node.address, node.words) for node in nodes.nodes])
                     hosts.write_text("a1\nroot@a2\n")
-                self.user = cluster.User(nodes, WEFT, ("--lab", file, "--ssh", shlex.join(self.ssh.words)), start=f"--hosts={hosts}")
+                self.user = cluster.User(nodes, cluster.tree(nodes.folder, WEFT, WEFTD), ("--lab", file, "--ssh", shlex.join(self.ssh.words)), start=f"--hosts={hosts}")
                 work()
 
         self.assertEqual(cluster.inside(within), 0)
@@ -72,11 +72,11 @@ class Ssh(unittest.TestCase):
             await_that("the subnet", lambda place=place: all(switch["lid"] for switch in self.fabric(place)["switches"]))
 
     def fabric(self, place):
-        return json.loads(self.user.succeeds(WEFT, "--json", "--socket-dir", self.user.directory / place, "fabric", "show"))
+        return json.loads(self.user.succeeds(self.user.weft, "--json", "--socket-dir", self.user.directory / place, "fabric", "show"))
 
     def assert_ended(self, *said):
         await_that("the end of the lab", lambda: not (self.user.directory / "lab.sock").exists())
-        reason = self.user.call(WEFT, "--socket-dir", self.user.directory, "lab", "check").stderr
+        reason = self.user.call(self.user.weft, "--socket-dir", self.user.directory, "lab", "check").stderr
         for text in said:
             self.assertIn(text, reason)
         self.user.assert_nothing_is_left()
@@ -120,7 +120,7 @@ class Ssh(unittest.TestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(said, done.stderr)
                 file.write_text(before)
-            done = self.user.call(*[word.replace(str(WEFT), "/none/weft") if position else word for position, word in enumerate(self.user.words("lab", "up"))])
+            done = self.user.call(*[word.replace(self.user.weft, "/none/weft") if position else word for position, word in enumerate(self.user.words("lab", "up"))])
             self.assertEqual(done.returncode, 1)
             self.assertIn("--remote-weft sets the path of weft there", done.stderr)
             # Port 2222 of the bridge has no sshd.
@@ -144,4 +144,4 @@ class Ssh(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    cases.main([sys.argv[0], *sys.argv[2:]])
+    cases.main([sys.argv[0], *sys.argv[3:]])
