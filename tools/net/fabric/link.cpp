@@ -363,33 +363,39 @@ bool Link::apply_cm_faults(Port &to, Packet &packet, bool &doubled)
 		return true;
 	std::array<std::byte, sizeof(ib::Mad)> bytes;
 	bool late, corrupted;
-	TimePoint due;
+	std::chrono::nanoseconds delay;
 	{
 		const MutexLock lock(mutex_);
 		if (chance(faults_.cm_loss))
 			return false;
-		corrupted = chance(faults_.cm_corruption);
-		if (corrupted && packet.payload().copy_to(bytes) == bytes.size())
+		corrupted = chance(faults_.cm_corruption) &&
+			    packet.payload().copy_to(bytes) == bytes.size();
+		if (corrupted)
 			bytes[random_() % bytes.size()] ^=
 				static_cast<std::byte>(1 + random_() % 255);
 		doubled = chance(faults_.cm_duplication) || doubled;
-		late = chance(faults_.cm_lateness) && late_ < kMostLate;
-		due = timeline_.now() + draw_delay({.jitter = faults_.cm_delay}, random_);
-		if (late)
-			late_++;
+		late = chance(faults_.cm_lateness);
+		delay = draw_delay({.jitter = faults_.cm_delay}, random_);
 	}
 	if (corrupted)
 		packet.payload_ = Payload::copy_of(bytes);
-	if (!late)
+	if (!late || !fly_late(to, packet.clone(), delay))
 		return true;
 	/* One of two is late. */
-	Packet late_packet = packet.clone();
 	const bool arrives = std::exchange(doubled, false);
 	if (!arrives)
 		packet.release_credit();
-	const MutexLock lock(mutex_);
-	fly(to, std::move(late_packet), due, true);
 	return arrives;
+}
+
+bool Link::fly_late(Port &to, Packet &&packet, std::chrono::nanoseconds delay)
+{
+	const MutexLock lock(mutex_);
+	if (late_ >= kMostLate)
+		return false;
+	late_++;
+	fly(to, std::move(packet), timeline_.now() + delay, true);
+	return true;
 }
 
 /*

@@ -156,6 +156,8 @@ private:
 	 * Applies the faults of the CM's messages. Returns false if the packet does not arrive now.
 	 */
 	bool apply_cm_faults(Port &to, Packet &packet, bool &doubled);
+	/* Returns false if too many messages are late; @packet is then unchanged. */
+	bool fly_late(Port &to, Packet &&packet, std::chrono::nanoseconds delay);
 	bool chance(double probability) WEFT_REQUIRES(mutex_);
 	void arrive(Port &to, Packet &&packet);
 	/* Records a packet, if there is a capture. */
