@@ -158,6 +158,7 @@ class Member:
             raise Closed
         try:
             answer = json.loads(line)
+            json.dumps(answer, allow_nan=False, ensure_ascii=False).encode()    # weft refuses numbers and texts with which this fails
             if answer["ok"] is True and fits(answer["result"], ANSWERS.get(request["command"], dict)):
                 return {"result": answer["result"]}
             if answer["ok"] is False and isinstance(answer["error"], str):
@@ -562,8 +563,11 @@ class View:
         return {"packets": sum(each["packets"] for each in results.values()), "full": any(each["full"] for each in results.values())}
 
     def _stop_capture(self, request):
-        captures, self._captures = self._captures, {}
+        captures = self._captures
         results, _ = self._ask(dict.fromkeys(captures, request))
+        if captures and not results:
+            raise Refused("; ".join(f"{place.label()}: {reason}" for place, reason in self._missing.items()) or "no place has stopped its capture")
+        self._captures = {}
         limit = {"limit": MOST_CAPTURE + CAPTURE_ROOM} if self._remote else {}
         copies = [copy for place in results if (copy := place.fetch(captures[place], remove=True, **limit))]
         try:
@@ -628,9 +632,9 @@ def merge_captures(paths, target):
                     known.append(next(interfaces))
                     write(kind, body)
                 elif kind == _PACKET:
-                    number, high, low = struct.unpack_from("=III", body)
-                    if number >= len(known):
+                    if len(body) < 12 or (numbers := struct.unpack_from("=III", body))[0] >= len(known):
                         raise LabError("a capture of a place is not valid")
+                    number, high, low = numbers
                     yield high << 32 | low, struct.pack("=I", known[number]) + body[4:]
 
         write(_SECTION, struct.pack("=IHHq", 0x1a2b3c4d, 1, 0, -1))
