@@ -130,8 +130,9 @@ public:
 	// this part as other parts, too, because not every guest maps it.
 	virtual PciMapping mapping(unsigned /*bar*/) { return {}; }
 
-	// Accesses to the dword at @offset, at least 4, of the vendor-specific capability. Writes
-	// of a part of a dword are dropped by the host.
+	// Accesses to the dword at @offset, at least 4, of the vendor-specific capability. A write
+	// of a part of a dword reads it first. The host drops the parts of dwords of a write that
+	// crosses a dword's boundary.
 	virtual std::uint32_t capability_read(unsigned /*offset*/) { return 0; }
 	virtual void capability_write(unsigned /*offset*/, std::uint32_t /*value*/) {}
 

@@ -194,12 +194,20 @@ void Endpoint::write_vendor_registers(std::uint64_t offset, std::span<const std:
 {
 	for (unsigned at = 4; at < description_.vendor_capability; at += 4) {
 		const std::uint64_t begin = ConfigSpace::kVendorSpecific + at;
-		if (begin < offset || begin + 4 > offset + data.size())
+		const std::uint64_t end = offset + data.size();
+		const bool whole = offset <= begin && begin + 4 <= end;
+		const bool part = begin <= offset && end <= begin + 4;
+		if (!whole && !part)
 			continue;
-		std::uint32_t value = 0;
-		for (unsigned i = 0; i < 4; ++i)
+		// The other bytes keep their value, as those that a bus does not enable.
+		std::uint32_t value = whole ? 0 : device_.capability_read(at);
+		for (unsigned i = 0; i < 4; ++i) {
+			if (begin + i < offset || begin + i >= end)
+				continue;
+			value &= ~(0xffu << (8 * i));
 			value |= std::to_integer<std::uint32_t>(data[begin + i - offset])
 				 << (8 * i);
+		}
 		device_.capability_write(at, value);
 	}
 }
