@@ -200,6 +200,7 @@ struct ManagePages {
 struct HcaCap {
 	static constexpr std::size_t offset = 0x10;
 	static constexpr std::size_t size = 0x1000;
+	static constexpr std::size_t least = 0x100; // bytes that a driver may request instead
 	static constexpr std::uint32_t kind_general = 0;
 	static constexpr std::uint32_t kind_atomic = 3;
 	static constexpr std::uint32_t kind_enhanced_ipoib = 6;

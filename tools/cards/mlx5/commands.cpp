@@ -23,7 +23,8 @@ constexpr std::size_t kObject = hw::mlx5::pages_offset;
 constexpr std::size_t kQp = hw::mlx5::qp_command::size;
 constexpr std::size_t kRaw = hw::mlx5::raw_command::size;
 constexpr std::size_t kFlow = hw::mlx5::flow::command_size;
-constexpr std::size_t kPage = hw::mlx5::HcaCap::offset + hw::mlx5::HcaCap::size;
+// Linux uses whole pages of capabilities; iPXE uses their first 256 bytes.
+constexpr std::size_t kPage = hw::mlx5::HcaCap::offset + hw::mlx5::HcaCap::least;
 
 } // namespace
 

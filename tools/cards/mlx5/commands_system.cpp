@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Commands that initialise and shut down the card, report its capabilities, and allocate numbers:
 // protection domains, XRC domains, UARs.
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "cards/mlx5/core.hpp"
@@ -120,9 +122,11 @@ Status Commands::manage_pages(Command &command)
 Status Commands::query_hca_cap(Command &command)
 {
 	const std::uint32_t kind = command.op_modifier >> 1;
-	const auto page = command.out.subspan(HcaCap::offset, HcaCap::size);
+	std::array<std::uint8_t, HcaCap::size> page;
 	if (core_.capabilities.query(kind, command.op_modifier & 1, page)) {
 		Capabilities::distort(core_.faults, kind, page);
+		const auto out = command.out.subspan(HcaCap::offset);
+		std::copy_n(page.begin(), std::min(page.size(), out.size()), out.begin());
 		return Status::ok;
 	}
 	core_.unsupported.note(RequestKind::capabilities, kind);
@@ -131,7 +135,9 @@ Status Commands::query_hca_cap(Command &command)
 
 Status Commands::set_hca_cap(Command &command)
 {
-	const auto page = command.in.subspan(HcaCap::offset, HcaCap::size);
+	std::array<std::uint8_t, HcaCap::size> page{};
+	const auto in = command.in.subspan(HcaCap::offset);
+	std::copy_n(in.begin(), std::min(page.size(), in.size()), page.begin());
 	return core_.capabilities.set(command.op_modifier >> 1, page) ? Status::ok
 								      : Status::bad_parameter;
 }

@@ -54,9 +54,10 @@ void Subscription::ask()
 	// A driver that does not take its events must not lose others.
 	if (events_.all_consumed(EventType::port_change)) {
 		reads_ = 0;
+		++asked_;
 		events_.port_change(1, hw::mlx5::port_change::pkey);
 	}
-	if (++asked_ < kMostEvents)
+	if (asked_ < kMostEvents)
 		next_event_.arm(std::min(kLongest, kFirst * (1 << std::min(asked_, 6u))));
 }
 

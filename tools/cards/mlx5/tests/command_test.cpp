@@ -160,6 +160,37 @@ TEST_F(Mlx5Commands, CommandsWithShortInputsOrOutputsAreRefused)
 	EXPECT_EQ(driver.command(Opcode::query_issi, 0, 16).status, Status::bad_output_length);
 }
 
+// iPXE's driver uses the first 256 bytes of a page.
+TEST_F(Mlx5Commands, PartsOfCapabilityPagesCanBeQueriedAndSet)
+{
+	constexpr std::size_t kLeast = HcaCap::offset + HcaCap::least;
+	driver.enable();
+	const auto query = [this](std::size_t size) {
+		return driver.command(Opcode::query_hca_cap, Bytes(16), size,
+				      HcaCap::kind_general << 1 | 1);
+	};
+	const Answer whole = query_cap(HcaCap::kind_general, true);
+	const Answer part = query(kLeast);
+	ASSERT_EQ(part.status, Status::ok);
+	EXPECT_TRUE(std::equal(part.out.begin(), part.out.end(), whole.out.begin()));
+	EXPECT_EQ(query(kLeast - 4).status, Status::bad_output_length);
+
+	Bytes page(part.out.begin() + HcaCap::offset, part.out.end());
+	page[0x13] = 10; // log_max_qp
+	const auto set = [this](const Bytes &in) {
+		return driver
+			.command(Opcode::set_hca_cap,
+				 TinyDriver::input_with(HcaCap::offset + in.size(), HcaCap::offset,
+							in),
+				 16, HcaCap::kind_general << 1)
+			.status;
+	};
+	EXPECT_EQ(set(page), Status::ok);
+	EXPECT_EQ(query(kLeast).out[HcaCap::offset + 0x13], 10);
+	page.resize(page.size() - 4);
+	EXPECT_EQ(set(page), Status::bad_input_length);
+}
+
 // Linux sends an atomic page that is zero except for one field. A card that applied the whole page
 // would disable atomic operations.
 TEST_F(Mlx5Commands, SetHcaCapChangesOnlyDriverFields)
