@@ -9,7 +9,6 @@ namespace weft::mlx5::testing
 using hw::mlx5::CqContext;
 using hw::mlx5::Cqe;
 using hw::mlx5::CqeOpcode;
-using hw::mlx5::Eqe;
 using hw::mlx5::EventType;
 using hw::mlx5::MiniCqe;
 
@@ -80,15 +79,7 @@ public:
 	{
 		return MiniCqe::byte_count.get(mini(title, number).bytes);
 	}
-	unsigned events()
-	{
-		unsigned count = 0;
-		while (Eqe::owner.get(
-			       driver.host.object<Eqe>(driver.completion_entries + 64 * count)
-				       .bytes) == 0)
-			++count;
-		return count;
-	}
+	unsigned events() { return driver.completion_events(); }
 
 	TinyDriver driver;
 	TinyDriver::Cq cq;

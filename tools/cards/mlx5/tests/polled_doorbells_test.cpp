@@ -13,7 +13,6 @@ namespace weft::mlx5::testing
 
 namespace uar = hw::mlx5::uar;
 using hw::mlx5::EqContext;
-using hw::mlx5::Eqe;
 
 class Mlx5PolledDoorbells : public ::testing::Test
 {
@@ -70,15 +69,7 @@ public:
 		ASSERT_TRUE(driver.host.loop().run_until(
 			[&] { return driver.card.polls().polls >= before + 3; }));
 	}
-	unsigned events()
-	{
-		unsigned count = 0;
-		while (Eqe::owner.get(
-			       driver.host.object<Eqe>(driver.completion_entries + 64 * count)
-				       .bytes) == 0)
-			++count;
-		return count;
-	}
+	unsigned events() { return driver.completion_events(); }
 	std::uint32_t post(const TinyDriver::Qp &qp, std::uint32_t index)
 	{
 		return driver.post(qp, index, TinyDriver::control(0));

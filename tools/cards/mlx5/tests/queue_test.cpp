@@ -325,14 +325,7 @@ TEST_F(Mlx5Queues, ArmedCqRaisesOneEvent)
 		driver.write(place, consumer);
 		driver.write(place + 4, cq.number);
 	};
-	const auto events = [&] {
-		unsigned count = 0;
-		while (Eqe::owner.get(
-			       driver.host.object<Eqe>(driver.completion_entries + 64 * count)
-				       .bytes) == 0)
-			++count;
-		return count;
-	};
+	const auto events = [&] { return driver.completion_events(); };
 	arm(0);
 	EXPECT_EQ(events(), 0u);
 	std::uint32_t index = driver.send(one, 0, TinyDriver::control(0));

@@ -564,6 +564,15 @@ public:
 		hw::mlx5::store_be64(wqe.data(), wqe.size() - 16, address);
 		hw::mlx5::store_be32(wqe.data(), wqe.size() - 8, rkey);
 	}
+	// Returns the number of events that the card has raised for completions. None is consumed.
+	unsigned completion_events()
+	{
+		using hw::mlx5::Eqe;
+		unsigned count = 0;
+		while (Eqe::owner.get(host.object<Eqe>(completion_entries + 64 * count).bytes) == 0)
+			++count;
+		return count;
+	}
 	bool run_until_entry(const Cq &cq, std::uint32_t index)
 	{
 		return host.loop().run_until(
