@@ -163,17 +163,17 @@ TEST_F(Mlx5Commands, CommandsWithShortInputsOrOutputsAreRefused)
 // iPXE's driver uses the first 256 bytes of a page.
 TEST_F(Mlx5Commands, PartsOfCapabilityPagesCanBeQueriedAndSet)
 {
-	constexpr std::size_t kLeast = HcaCap::offset + HcaCap::least;
+	constexpr std::size_t least_query = HcaCap::offset + HcaCap::least;
 	driver.enable();
 	const auto query = [this](std::size_t size) {
 		return driver.command(Opcode::query_hca_cap, Bytes(16), size,
 				      HcaCap::kind_general << 1 | 1);
 	};
 	const Answer whole = query_cap(HcaCap::kind_general, true);
-	const Answer part = query(kLeast);
+	const Answer part = query(least_query);
 	ASSERT_EQ(part.status, Status::ok);
 	EXPECT_TRUE(std::equal(part.out.begin(), part.out.end(), whole.out.begin()));
-	EXPECT_EQ(query(kLeast - 4).status, Status::bad_output_length);
+	EXPECT_EQ(query(least_query - 4).status, Status::bad_output_length);
 
 	Bytes page(part.out.begin() + HcaCap::offset, part.out.end());
 	page[0x13] = 10; // log_max_qp
@@ -186,7 +186,7 @@ TEST_F(Mlx5Commands, PartsOfCapabilityPagesCanBeQueriedAndSet)
 			.status;
 	};
 	EXPECT_EQ(set(page), Status::ok);
-	EXPECT_EQ(query(kLeast).out[HcaCap::offset + 0x13], 10);
+	EXPECT_EQ(query(least_query).out[HcaCap::offset + 0x13], 10);
 	page.resize(page.size() - 4);
 	EXPECT_EQ(set(page), Status::bad_input_length);
 }
