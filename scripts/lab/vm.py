@@ -5,7 +5,7 @@ import json
 import os
 import pathlib
 
-from lab import accelerator, image, ipxe
+from lab import accelerator, image, ipxe, tsc
 
 EMPTY_PORT_ID = "spare"
 TEST_MEMORY = 4 << 30   # bytes of memory per guest test, including its host programs
@@ -57,7 +57,12 @@ def ethernet_netdev(socket):
 
 def command_line(guest):
     """Returns the kernel's command line for a Guest."""
-    words = [*KERNEL_WORDS, *(() if accelerator.kvm_works() else EMULATED_WORDS), f"weft.name={guest.name}"]
+    words = [*KERNEL_WORDS, f"weft.name={guest.name}"]
+    if not accelerator.kvm_works():
+        words += EMULATED_WORDS
+        # With icount, the guest's counter is not the host's.
+        if not guest.icount and (frequency := tsc.frequency_khz()):
+            words.append(f"tsc_early_khz={frequency}")
     if guest.share:
         words.append("weft.share=1")
     if guest.kernel.checked:
