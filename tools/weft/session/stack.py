@@ -3,6 +3,7 @@
 import dataclasses
 import lzma
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -99,8 +100,21 @@ def weft_modules(model, release):
     return tuple((name, _without_symbols(_find(name, release))) for name in (*BELOW, f"weft_{model}", *ABOVE[model]))
 
 
+def modprobe_configuration(modules):
+    """Returns a file for modprobe.d, by which modprobe finds weft's modules under /run, and the modules that each depends on. The guest's modules.dep
+    lacks them, and depmod in a guest takes seconds."""
+    lines = []
+    for name, contents in modules:
+        # A module's section .modinfo has strings that end with a zero byte.
+        depends = re.search(rb"\0depends=([\w,-]+)\0", contents)
+        needs = "".join(f"modprobe -q {need} && " for need in depends[1].decode().split(",")) if depends else ""
+        lines.append(f"install {name} {needs}insmod /run/{name}.ko $CMDLINE_OPTS\n")
+    return "".join(lines)
+
+
 def load(guest, modules):
     """Copies modules into a guest and inserts them."""
     for name, contents in modules:
         guest.put(f"/run/{name}.ko", contents)
+    guest.put("/etc/modprobe.d/weft-lab.conf", modprobe_configuration(modules).encode())
     guest.insmod(*(f"/run/{name}.ko" for name, _ in modules))

@@ -487,6 +487,12 @@ class Stack(Folder):
         found = self.prepare("mlx4", stack="weft")
         self.assertEqual(found, stack.Stack("ib0", own=tuple((name, name.encode()) for name in (*stack.BELOW, "weft_mlx4", "weft_ipoib"))))
 
+    def test_modprobe_in_the_guest_finds_weft_modules_and_their_dependencies(self):
+        modules = (("weft_kern", b"\0license=GPL\0depends=\0name=weft_kern\0"), ("weft_mlx4", b"\0depends=weft_kern,ptp\0"))
+        self.assertEqual(stack.modprobe_configuration(modules),
+                         "install weft_kern insmod /run/weft_kern.ko $CMDLINE_OPTS\n"
+                         "install weft_mlx4 modprobe -q weft_kern && modprobe -q ptp && insmod /run/weft_mlx4.ko $CMDLINE_OPTS\n")
+
 
 class Settled(unittest.TestCase):
     """Guests are started and stopped when the hosts of a lab change."""

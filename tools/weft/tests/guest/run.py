@@ -128,11 +128,13 @@ def run_forwards_input_and_signals(lab):
 
 @test(kernels=("stock",), timeout=120)
 def run_loads_only_weft_modules_with_stack_weft(lab):
-    """With --stack weft the guests have weft's modules and none of Linux's RDMA modules, and reach each other."""
+    """With --stack weft the guests have weft's modules and none of Linux's RDMA modules, reach each other, and modprobe loads the modules again with
+    those that they need."""
     done = subprocess.run([lab.program("weft"), "run", "--stack", "weft", "--on", "node1", "--quiet", "--logs", lab.directory / "logs", "--",
-                           "ping -c 1 -W 20 10.1.0.2 | grep -o ' 0% packet loss'; lsmod | grep -oE '^(weft_mlx4|weft_ipoib|ib_core|mlx4_core) '; ibv_devices | grep -o mlx4_0"],
+                           "ping -c 1 -W 20 10.1.0.2 | grep -o ' 0% packet loss'; lsmod | grep -oE '^(weft_mlx4|weft_ipoib|ib_core|mlx4_core) '; ibv_devices | grep -o mlx4_0; "
+                           "rmmod weft_ipoib weft_mlx4 && modprobe weft_ipoib && modprobe weft_mlx4 && modprobe weft_mlx4 && ip -o link show ib0 | grep -o ib0"],
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, env=_marked(lab))
-    assert sorted(done.stdout.split("\n")) == sorted([" 0% packet loss", "weft_mlx4 ", "weft_ipoib ", "mlx4_0", ""]), done.stdout + done.stderr
+    assert sorted(done.stdout.split("\n")) == sorted([" 0% packet loss", "weft_mlx4 ", "weft_ipoib ", "mlx4_0", "ib0", ""]), done.stdout + done.stderr
     assert done.returncode == 0, done.stderr
     assert _started(lab) == []
 
