@@ -5,7 +5,7 @@ import pathlib
 
 import stack
 from lab import shared_time
-from labs import MODULES_DIRECTORY, MOUNT, NODE_SETUP, UNMANAGED_SETUP
+from labs import MODULES_DIRECTORY, MOUNT, NODE_SETUP, UNMANAGED_SETUP, address_of
 
 # The guest sees the host's directory relative to the one in which its kernel was started.
 MOUNT_HERE = MOUNT.format(modules=f"/proc/self/cwd/{shared_time.MODULES}")
@@ -37,6 +37,6 @@ class Setup:
             lines, names = self._load(host["model"])
             interface = stack.interface(host["model"])
             waits = fabric["subnet_manager"] is not None or interface != stack.IPOIB
-            result[host["name"]] = (f"(\n{MOUNT_HERE}{lines}set -- 10.1.0.{number} {interface} {' '.join(names)}\n"
+            result[host["name"]] = (f"(\n{MOUNT_HERE}{lines}set -- {address_of(number)} {interface} {' '.join(names)}\n"
                                     f"{NODE_SETUP if waits else UNMANAGED_SETUP}) || exit 1\n")
         return result

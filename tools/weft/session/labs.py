@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """A running lab: weftd, and a guest for every host."""
+import collections
 import contextlib
 import dataclasses
 import functools
@@ -48,7 +49,7 @@ if [ $# -gt 0 ]; then modprobe -a "$@" || exit 1; fi
 """
 SET_UP = """
 ip -batch - <<END || exit 1
-address add $address/24 dev $interface
+address add $address/16 dev $interface
 link set $interface up
 END
 """
@@ -159,9 +160,12 @@ UNMANAGED_SETUP = LOAD + SET_UP
 QUICKLY = "init_on_alloc=0"
 EARLY_DRIVER = "weft.early=1"
 # The same on the lab's Ethernet.
-ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/24 dev eth0 && ip link set eth0 up"
-MOST_ADDRESSES = 254    # number of addresses in 10.1.0.0/24 and in 10.2.0.0/24
+ETHERNET_SETUP = "modprobe -q virtio_net; ip address add {address}/16 dev eth0 && ip link set eth0 up"
+IPOIB_NETWORK, ETHERNET_NETWORK = "10.1", "10.2"    # with a prefix of 16 bits; weftd allows fewer hosts than each has addresses
+ADDRESSES_OF_BYTE = 254
 BOOT_TIMEOUT = 120      # seconds, for a guest with an emulated CPU
+# Guests of a large lab boot one after the other, because each would take too long if all booted at once: so many at a time, or more on many CPUs.
+LEAST_BOOTING, BOOTING_ON_A_CPU = 8, 4
 BOOT_SILENCE = 30       # seconds without console output after which a guest that does not share its CPU counts as hung
 MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT])", re.IGNORECASE)
 MEBIBYTES = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024 * 1024}
@@ -241,6 +245,11 @@ class Plan:
     settings: GuestSettings
     kernel: object
     stack: stack.Stack | None
+
+
+def address_of(number, network=IPOIB_NETWORK):
+    """Returns the address of the guest with this number, from 1 on, in one of the networks. None ends in 0 or 255."""
+    return f"{network}.{(number - 1) // ADDRESSES_OF_BYTE}.{(number - 1) % ADDRESSES_OF_BYTE + 1}"
 
 
 def ask_weftd(directory, command, **arguments):
@@ -328,9 +337,10 @@ def _next(done, meanwhile):
             meanwhile()
 
 
-def together(guests, work, meanwhile=lambda: None):
+def together(guests, work, meanwhile=lambda: None, begin=lambda _: None, most=None):
     """Calls work(guest) for all guests at once, each on a thread; returns all results. Called on the main thread. The first exception stops the wait,
-    and so does one of meanwhile(), which is called on the main thread about twice a second."""
+    and so does one of meanwhile(), which is called on the main thread about twice a second. begin(guest) is called on the main thread before work();
+    most: the number of guests for which work() runs at a time."""
     done = queue.SimpleQueue()
 
     def one(guest):
@@ -339,11 +349,17 @@ def together(guests, work, meanwhile=lambda: None):
         except BaseException as error:
             done.put((guest, None, error))
 
-    for guest in guests:
-        threading.Thread(target=one, args=(guest,), daemon=True).start()
+    waiting = collections.deque(guests)
     results = {}
-    for _ in guests:
+    running = 0
+    while waiting or running:
+        while waiting and (most is None or running < most):
+            guest = waiting.popleft()
+            begin(guest)
+            threading.Thread(target=one, args=(guest,), daemon=True).start()
+            running += 1
         guest, result, error = _next(done, meanwhile)
+        running -= 1
         if error:
             raise error
         results[guest] = result
@@ -532,7 +548,7 @@ class Lab:
             return " "
         waits = managed or loaded.interface != stack.IPOIB
         port = host["ports"][0]["name"]
-        address = f"10.1.0.{self._numbers[guest.name]}"
+        address = address_of(self._numbers[guest.name])
         process = guest.spawn(f"limit={60 * scale:.0f}\nset -- {int(waits)} {address} {loaded.interface}\n{SETUP_AGAIN}")
         if not waited_for(process, "its card to work again", SETUP_TIMEOUT):
             process.kill()
@@ -577,28 +593,37 @@ class Lab:
         self.weftd.keeper.forget(name)
 
     def _start_guests(self, hosts, managed):
-        needed = max(len(self.guests) + len(hosts), *(host.get("number") or 0 for host in hosts), 0)
-        if needed > MOST_ADDRESSES and not self._bare:
-            raise LabError(f"10.1.0.0/24 has too few addresses for {needed} guests", "--bare assigns none")
         # Missing files are reported before any guest boots.
         own_modules = functools.cache(stack.weft_modules)
         plans = [self._plan(host, own_modules) for host in hosts]
-        started = {}    # the modules that each guest loads, or None
-        ports = {plan.host["name"]: plan.host["ports"][0]["name"] for plan in plans if plan.host.get("ports")}
-        for plan in plans:
-            guest = self._make_guest(plan)
+        planned = {self._make_guest(plan): plan for plan in plans}
+        begun = []
+        cpus = len(os.sched_getaffinity(0))
+        most = max(LEAST_BOOTING, BOOTING_ON_A_CPU * cpus)
+        # Guests that share a CPU are silent for longer.
+        silence = BOOT_SILENCE * max(1, min(len(planned), most) / cpus)
+        up = itertools.count(1)
+
+        def begin(guest):
+            plan = planned[guest]
             self.guests[guest.name] = guest
+            begun.append(guest)
             # Of a lab over several hosts, this one has only a part of the numbers.
             self._numbers[guest.name] = plan.host.get("number") or next(number for number in itertools.count(1) if number not in self._numbers.values())
+            self._loaded[guest.name] = plan.stack
             guest.start()
-            started[guest] = self._loaded[guest.name] = plan.stack
             self.report(f"{guest.name}: boots {plan.kernel.release}, {'as a program' if plan.kernel.native else guest.accelerator}")
+
+        def bring_up(guest):
+            port = next((port["name"] for port in planned[guest].host.get("ports", ())), None)
+            self._bring_up(guest, planned[guest].stack, port, managed, silence)
+            if len(planned) > most:
+                self.report(f"{next(up)} of {len(planned)} guests are up")
+
         try:
-            # Guests that share a CPU are silent for longer.
-            silence = BOOT_SILENCE * max(1, len(started) / len(os.sched_getaffinity(0)))
-            together(started, lambda guest: self._bring_up(guest, started[guest], ports.get(guest.name), managed, silence), self._weftd_is_there)
+            together(planned, bring_up, self._weftd_is_there, begin, most)
         except BaseException:
-            for guest in started:
+            for guest in begun:
                 self._end(guest.name)
             raise
 
@@ -651,7 +676,7 @@ class Lab:
             # The link of a card on Ethernet is not pulled.
             pulls = managed and port and interface == stack.IPOIB
             script = UNMANAGED_SETUP if not waits else BECOME_NODE if pulls else NODE_SETUP
-            done = guest.run(f"{mount}limit={60 * scale:.0f}\nset -- 10.1.0.{number} {interface} {' '.join(loaded.in_tree)}\n"
+            done = guest.run(f"{mount}limit={60 * scale:.0f}\nset -- {address_of(number)} {interface} {' '.join(loaded.in_tree)}\n"
                              f"{script}", SETUP_TIMEOUT * scale, check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no {interface}: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
@@ -660,12 +685,12 @@ class Lab:
                     self._await_carrier(guest, interface, port, scale, CARRIER_TIMEOUTS_AT_BOOT)
                 except DeadlineExceeded as error:
                     raise LabError(f"{guest.name}: {interface} did not get a carrier: {error}\n(its console: {guest.log})") from None
-            self.report(f"{guest.name}: 10.1.0.{number} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")
+            self.report(f"{guest.name}: {address_of(number)} on {interface}{'' if waits else ', without a carrier until a subnet manager runs'}")
         if not self._bare and guest.netdevs:
-            done = guest.run(ETHERNET_SETUP.format(address=f"10.2.0.{number}"), SETUP_TIMEOUT, check=False)
+            done = guest.run(ETHERNET_SETUP.format(address=address_of(number, network=ETHERNET_NETWORK)), SETUP_TIMEOUT, check=False)
             if done.status != 0:
                 raise LabError(f"{guest.name}: no eth0: {(done.err or done.out).strip() or f'status {done.status}'}\n(its console: {guest.log})")
-            self.report(f"{guest.name}: 10.2.0.{number} on eth0")
+            self.report(f"{guest.name}: {address_of(number, network=ETHERNET_NETWORK)} on eth0")
 
     def _load_own(self, guest, modules):
         try:

@@ -27,6 +27,7 @@ import repeating  # noqa: E402
 import running  # noqa: E402
 import serving  # noqa: E402
 import stack  # noqa: E402
+import topology  # noqa: E402
 from lab import DeadlineExceeded, GuestDied, accelerator, cache, errors, guest, image, own_kernel, process, shared_time, vm  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from lab.waiting import wait_until  # noqa: E402
@@ -409,6 +410,23 @@ class Together(unittest.TestCase):
     def test_results_of_parallel_tasks_are_returned_by_name(self):
         self.assertEqual(together(["a", "b"], str.upper), {"a": "A", "b": "B"})
 
+    def test_number_of_tasks_at_a_time_is_bounded(self):
+        begun, ended, outstanding = [], [], []
+        three = threading.Barrier(3)
+
+        def begin(guest):
+            self.assertIs(threading.current_thread(), threading.main_thread())
+            begun.append(guest)
+            outstanding.append(len(begun) - len(ended))
+
+        def work(guest):
+            three.wait(timeout=60)      # three run at the same time
+            ended.append(guest)
+
+        together(range(9), work, begin=begin, most=3)
+        self.assertEqual(begun, list(range(9)))
+        self.assertLessEqual(max(outstanding), 3)
+
     def test_failure_of_a_parallel_task_is_raised(self):
         def work(name):
             raise LabError(f"{name} fails")
@@ -523,6 +541,38 @@ class Settled(unittest.TestCase):
         self.assertEqual(self.settle(["c", "a"]), ["a", "c"])
         self.assertIs(self.lab.guests["a"], first)
         self.assertEqual(self.lab._numbers, {"a": 1, "c": 2})     # a free address is reused
+
+    def test_guests_of_a_large_lab_boot_a_few_at_a_time(self):
+        most = max(labs.LEAST_BOOTING, labs.BOOTING_ON_A_CPU * len(os.sched_getaffinity(0)))
+        total = most + 3
+        started = []
+        boot = threading.Event()
+
+        def waits():    # called while the main thread waits for guests
+            started.append(len([guest for guest in FakeGuest.made if guest.running]))
+            boot.set()
+
+        self.lab._weftd_is_there = waits
+        with unittest.mock.patch.object(FakeGuest, "ready", lambda *_: self.assertTrue(boot.wait(60))):
+            self.settle([f"node{number}" for number in range(1, total + 1)])
+        self.assertEqual(started[0], most)
+        self.assertEqual(len(self.lab.guests), total)
+        self.assertIn(f"{total} of {total} guests are up", "\n".join(self.reports))
+
+    def test_each_guest_has_an_address_of_its_own(self):
+        self.assertEqual([labs.address_of(number) for number in (1, 254, 255, 300, 508, 509)],
+                         ["10.1.0.1", "10.1.0.254", "10.1.1.1", "10.1.1.46", "10.1.1.254", "10.1.2.1"])
+        self.assertEqual(labs.address_of(300, network=labs.ETHERNET_NETWORK), "10.2.1.46")
+        most = topology.MOST_HOSTS
+        self.assertEqual(len({labs.address_of(number) for number in range(1, most + 1)}), most)
+        self.assertTrue(all(int(part) <= 254 for part in labs.address_of(most).split(".")))
+
+    def test_guests_beyond_254_get_addresses(self):
+        self.lab._bare = False
+        with unittest.mock.patch.object(labs.Lab, "_await_carrier"):
+            self.settle([f"node{number}" for number in range(1, 301)])
+        self.assertIn("set -- 10.1.1.46 ib0 ", self.lab.guests["node300"].script)
+        self.assertIn("address add $address/16 ", self.lab.guests["node300"].script)
 
     def test_port_is_not_awaited_without_a_subnet_manager(self):
         self.lab._bare = False

@@ -50,7 +50,7 @@ up() { by_ip link set ib0 up; }
 down() { by_ip link set ib0 down; }
 # The interface loses its address, and gets it, or another one.
 no_address() { by_ip address flush dev ib0; }
-address() { by_ip address replace "10.1.0.$1/24" dev ib0; }
+address() { by_ip address replace "10.1.0.$1/16" dev ib0; }
 flush() { by_ip neighbour flush dev ib0; }
 # The peer's hardware address seems to have changed: its LID and GID stay the same, its QP number does not.
 neighbour() {
@@ -60,7 +60,7 @@ neighbour() {
 }
 rebind() {
 	bind
-	ip address replace "10.1.0.$number/24" dev ib0
+	ip address replace "10.1.0.$number/16" dev ib0
 	ip link set ib0 up
 }
 unload() {

@@ -6,7 +6,7 @@ connect() {
 	mode "$1" connected
 	ip link set "$1" mtu 65520
 	case $1 in
-	ib0) ip address replace "10.1.0.${HOSTNAME#node}/24" dev "$1" ;;
+	ib0) ip address replace "10.1.0.${HOSTNAME#node}/16" dev "$1" ;;
 	*) ip address replace "10.3.0.${HOSTNAME#node}/24" dev "$1" ;;
 	esac
 	ip link set "$1" up

@@ -92,7 +92,7 @@ recover() {
 	[ ! -e "$driver/$slot" ] || unbind
 	bind || complain "the card cannot be bound"
 	await "the interface ib0 did not appear" test -e /sys/class/net/ib0
-	ip address replace "10.1.0.${HOSTNAME#node}/24" dev ib0
+	ip address replace "10.1.0.${HOSTNAME#node}/16" dev ib0
 	ip link set ib0 up
 	await "ib0 did not get a carrier" grep -q 1 /sys/class/net/ib0/carrier
 	[ "$hosts" = 1 ] || await "the peer did not answer" ping -q -c 1 -W 1 "$peer"

@@ -20,7 +20,7 @@ disconnect() {
 }
 connect() {
 	bind
-	ip address replace "10.1.0.${HOSTNAME#node}/24" dev ib0
+	ip address replace "10.1.0.${HOSTNAME#node}/16" dev ib0
 	ip link set ib0 up
 }
 unload() {
