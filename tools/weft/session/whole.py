@@ -36,7 +36,8 @@ MOST_CAPTURE = 64 << 20     # bytes of each place in a capture that was started 
 CAPTURE_ROOM = 1 << 20      # that a file may be longer
 CAPTURE_PIECE = 1 << 20     # bytes that are read at a time
 # The settings of a link that add up if both halves of a trunk have them. Only the listening half gets them, as from the lab file.
-FAULTS = {"delay", "jitter", "loss", "duplication", "reordering", "corruption", "silent_corruption"}
+FAULTS = {"delay", "jitter", "loss", "duplication", "reordering", "corruption", "silent_corruption", "cm_loss", "cm_duplication", "cm_lateness", "cm_delay",
+          "cm_corruption"}
 # They would change or end a part of the lab without the others.
 REFUSED = {
     "lab.apply": "this is not possible in a lab over several hosts: end it, and start it again",
@@ -148,12 +149,13 @@ class Member:
                 pending.finish(missing="its weftd does not run, or its connection is closed")
 
     def _ask(self, request):
-        if not self._connection:
-            self._connection = self.place.open_control()
+        connection = self._connection
+        if not connection:
+            self._connection = connection = self.place.open_control()
             if self._closed:
                 raise Closed
-        self._connection.send(json.dumps(request).encode() + b"\n")
-        line = self._connection.line(MOST_ANSWER)
+        connection.send(json.dumps(request).encode() + b"\n")
+        line = connection.line(MOST_ANSWER)
         if not line:
             raise Closed
         try:
@@ -171,6 +173,10 @@ class Member:
         connection, self._connection = self._connection, None
         if connection:
             connection.close()
+
+    def abandon(self):
+        """Closes the connection, which ends what weftd does for it: a capture that it starts later than it is waited for ends at once."""
+        self._drop()
 
     def close(self):
         self._closed = True
@@ -468,15 +474,30 @@ class View:
             other = {key: value for key, value in settings.items() if key not in FAULTS}
             requests = {places[0]: request, **({places[1]: {**request, "settings": other}} if other else {})}
         # The listening half first: if it refuses a setting, nothing has changed.
+        former = self._link_at(places[0], name) if len(requests) == 2 else None
         results = {}
         for place, each in requests.items():
             found, refused = self._ask({place: each})
+            if refused and results and not self._restore_link(places[0], former, settings):
+                raise Refused(f"{place.label()}: {refused[place]}; {places[0].label()} has done what was requested")
             results |= found
             self._must_have([*results, place], results, refused)
-        if len(places) == 2 and len(results) == 1:
-            found, _ = self._ask({places[1]: {"command": "fabric.show"}})
-            results |= {place: link for place, shown in found.items() for link in shown["links"] if link["name"] == name}
+        if len(places) == 2 and len(results) == 1 and (link := self._link_at(places[1], name)):
+            results[places[1]] = link
         return next(iter(self._merge_links({place: [link] for place, link in results.items()}).values()))
+
+    def _link_at(self, place, name):
+        """Returns a link as a place shows it, or None."""
+        found, _ = self._ask({place: {"command": "fabric.show"}})
+        return next((link for shown in found.values() for link in shown["links"] if link["name"] == name), None)
+
+    def _restore_link(self, place, former, settings):
+        """Gives a link its former settings again, or its former state if there are no settings; returns whether the place has done it."""
+        if not former:
+            return False
+        names = settings if isinstance(settings, dict) else ("state",)
+        restored = {name: former["settings"][name] for name in names if name in former["settings"]}
+        return place in self._ask({place: {"command": "link.set", "link": former["name"], "settings": restored}})[0]
 
     def _card(self, request):
         place = self.topology.owner.get(request.get("host")) if isinstance(request.get("host"), str) else None
@@ -516,6 +537,8 @@ class View:
             self._missing = {}
         names = {place: f"capture-{next(numbers)}.pcapng" for place in places}
         results, refused = self._ask({place: {**request, "link": link, "file": f"{place.remote_logs}/{name}"} for place, name in names.items()})
+        for place in names.keys() - results.keys() - refused.keys():
+            self.members[place].abandon()
         if refused and (link == "all" or not results):
             self._captures = {place: names[place] for place in results}
             self._discard()
@@ -578,7 +601,8 @@ class View:
         finally:
             for copy in copies:
                 pathlib.Path(copy).unlink(missing_ok=True)
-        return self._sum(results)
+        # The client reports why the capture is not complete.
+        return self._sum(results) | ({"limit": MOST_CAPTURE} if self._remote else {})
 
     def _discard(self):
         captures, self._captures = self._captures, {}
@@ -591,7 +615,7 @@ class View:
         """The client has disconnected, which ends its capture."""
         try:
             if self._captures:
-                with contextlib.suppress(LabError, OSError):
+                with contextlib.suppress(Refused, LabError, OSError):
                     self._stop_capture({"command": "capture.stop"})
         finally:
             self._forget_copy()

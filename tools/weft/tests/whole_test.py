@@ -14,9 +14,11 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import types
 import unittest
+import unittest.mock
 import urllib.request
 
 sys.dont_write_bytecode = True
@@ -25,6 +27,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 
 import daemon  # noqa: E402
 import whole  # noqa: E402
+from channel import Closed  # noqa: E402
 from daemon import TIME_LIMIT, await_that  # noqa: E402
 from stand_in_place import VERSION  # noqa: E402
 
@@ -46,30 +49,44 @@ def lab(count):
     return "\n".join([*lines, ""])
 
 
+LATE = object()     # an answer that does not come
+SHOWN = {"seed": "1", "hosts": [], "switches": [], "links": [], "trunks": [], "subnet_manager": None, "subnet_managers": None,
+         "ethernet": {"switches": [], "attachments": [], "links": []}}
+
+
 class Connection:
     """A connection to a weftd that gives these answers, by command."""
 
     def __init__(self, answers):
         self._answers = answers
         self._request = None
+        self.requests = []
+        self.closed = threading.Event()
 
     def send(self, data):
         self._request = json.loads(data)
+        self.requests.append(self._request)
 
     def line(self, most):
         answer = self._answers.get(self._request["command"])
+        if answer is LATE:
+            self.closed.wait()
+            raise Closed
+        if callable(answer):
+            answer = answer(self._request)
         if isinstance(answer, bytes):
             return answer
         return json.dumps({"ok": False, "error": "no"} if answer is None else {"ok": True, "result": answer}).encode() + b"\n"
 
     def close(self):
-        pass
+        self.closed.set()
 
 
 class Place:
     """A place whose weftd gives these answers, with _ in place of the dot of a command."""
 
     def __init__(self, name, hosts, switches, **answers):
+        self.connections = []
         self.name, self.host, self.remote_logs = name, f"n{name}", "/logs"
         self.plan = types.SimpleNamespace(hosts=hosts, switches=switches, trunks={}, manages=False)
         self._answers = {command.replace("_", "."): answer for command, answer in answers.items()}
@@ -78,7 +95,8 @@ class Place:
         return self.name
 
     def open_control(self):
-        return Connection(self._answers)
+        self.connections.append(Connection(self._answers))
+        return self.connections[-1]
 
 
 class Untrusted(unittest.TestCase):
@@ -108,6 +126,49 @@ class Untrusted(unittest.TestCase):
     def test_control_characters_do_not_reach_the_terminal(self):
         got = self.ask([Place("a", ["h1"], ["s1"], card_fault=b'{"ok": false, "error": "\\u001b[2J"}\n')], command="card.fault", host="h1")
         self.assertEqual((got["ok"], "\x1b" in got["error"]), (False, False))
+
+    def test_capture_that_starts_late_is_ended(self):
+        started = {"links": ["x"]}
+        for link, answers in (("all", {"capture_start": started}), ("all", {}), ("h2", {"capture_start": started})):
+            with self.subTest(link=link, **answers), unittest.mock.patch.object(whole, "TIME_LIMIT", 0.2):
+                show = {"fabric_show": SHOWN | {"links": [{"name": "h2/1-s2/1", "ends": ["h2/1", "s2/1"], "up": True, "settings": {}}]}}
+                late = Place("b", ["h2"], ["s2"], capture_start=LATE, **show)
+                got = self.ask([Place("a", ["h1"], ["s1"], fabric_show=SHOWN, **answers), late], command="capture.start", link=link, file="/capture")
+                self.assertEqual((got["ok"], late.connections[0].closed.is_set()), (link == "all" and bool(answers), True))
+
+    def test_refused_change_of_a_trunk_is_undone_at_the_other_half(self):
+        link = {"name": "s1/1-s2/1", "ends": ["s1/1", "s2/1"], "up": True, "settings": {"mtu": "4096", "loss": "0%", "state": "up", "speed": "QDR"}}
+        shown = SHOWN | {"links": [link]}
+        places = [Place("a", ["h1"], ["s1"], fabric_show=shown, link_set=link, link_down=link), Place("b", ["h2"], ["s2"], fabric_show=shown)]
+        for place, listens in zip(places, (True, False)):
+            place.plan.trunks = {link["name"]: listens}
+        for request, restored in (({"command": "link.set", "settings": {"mtu": "2048", "loss": "5%"}}, {"mtu": "4096", "loss": "0%"}), ({"command": "link.down"}, {"state": "up"})):
+            with self.subTest(request):
+                got = self.ask(places, link=link["name"], **request)
+                self.assertEqual((got["ok"], got["error"]), (False, "b: no"))
+                self.assertEqual(places[0].connections[-1].requests[-1], {"command": "link.set", "link": link["name"], "settings": restored})
+        # If the first half cannot be asked for its former settings, the error names what has changed.
+        places[0] = Place("a", ["h1"], ["s1"], link_down=link)
+        places[0].plan.trunks = {link["name"]: True}
+        self.assertEqual(self.ask(places, link=link["name"], command="link.down")["error"], "b: no; a has done what was requested")
+
+    def test_only_one_half_of_a_trunk_gets_faults(self):
+        link = {"name": "s1/1-s2/1", "ends": ["s1/1", "s2/1"], "up": True, "settings": {}}
+        places = [Place("a", ["h1"], ["s1"], link_set=link), Place("b", ["h2"], ["s2"], fabric_show=SHOWN | {"links": [link]})]
+        for place, listens in zip(places, (True, False)):
+            place.plan.trunks = {link["name"]: listens}
+        for setting in ("delay", "loss", "cm_loss", "cm_duplication", "cm_lateness", "cm_delay", "cm_corruption"):
+            self.assertTrue(self.ask(places, command="link.set", link=link["name"], settings={setting: "1%"})["ok"], setting)
+
+    def test_capture_of_a_client_on_a_place_reports_its_limit(self):
+        places = [Place("a", ["h1"], ["s1"], capture_start={"links": ["x"]}, capture_stop={"packets": 3, "full": True})]
+        places[0].fetch = lambda *_, **__: None
+        for remote, limit in ((True, whole.MOST_CAPTURE), (False, None)):
+            view = whole.View(whole.Topology(places), remote=remote)
+            self.addCleanup(view.close)
+            for request in ({"command": "capture.start", "link": "all", "file": "/capture"}, {"command": "capture.stop"}):
+                got = json.loads(view.handle(json.dumps(request).encode()))
+            self.assertEqual((got["result"]["full"], got["result"].get("limit")), (True, limit))
 
     def test_invalid_requests_are_refused(self):
         for request in ({"command": 1}, {}, {"command": "link.set", "link": 1}, {"command": "link.down"}, {"command": "card.fault", "host": []}, {"command": "log", "after": "x"},
