@@ -129,7 +129,7 @@ def check_figures(tree):
 FEDORA = {
     "build-essential": ("gcc-c++", "make"), "busybox-static": ("busybox",), "debian-archive-keyring": ("debian-keyring",), "dpkg-dev": ("dpkg",),
     "g++": ("gcc-c++",), "libcli11-dev": ("cli11-devel",), "libfmt-dev": ("fmt-devel",), "libgmock-dev": ("gmock-devel",), "libgtest-dev": ("gtest-devel",),
-    "libibumad-dev": ("rdma-core-devel",), "libibverbs-dev": ("rdma-core-devel",), "libsodium-dev": ("libsodium-devel",), "libspdlog-dev": ("spdlog-devel",),
+    "libibumad-dev": ("rdma-core-devel",), "libibverbs-dev": ("rdma-core-devel",), "libsodium-dev": ("libsodium-devel",), "libspdlog-dev": ("spdlog-devel",), "libssl-dev": ("openssl-devel",),
     "libtomlplusplus-dev": ("tomlplusplus-devel",), "nlohmann-json3-dev": ("json-devel",), "procps": ("procps-ng",), "xz-utils": ("xz",),
 }
 UBUNTU = {"g++": ("build-essential",), "make": ("build-essential",)}

@@ -16,7 +16,7 @@ INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTI
 SOURCES = {".c", ".cpp", ".h", ".hpp"}
 TOP = ("core", "hw", "ulp", "include", "tools")
 KERNEL = re.compile(r"(?:linux|asm|asm-generic|net|uapi|trace|kunit|crypto)/")
-LIBRARIES = re.compile(r"(?:fmt|spdlog|nlohmann|CLI|toml\+\+|gtest|gmock|ibverbs|infiniband)/|sodium\.h$")
+LIBRARIES = re.compile(r"(?:fmt|spdlog|nlohmann|CLI|toml\+\+|gtest|gmock|ibverbs|infiniband|openssl)/|sodium\.h$")
 TESTS = {"tests", "testing", "fuzz", "bench"}
 # Benchmarks also measure the kernel's own InfiniBand stack, and programs for guests are not part of a module.
 EXEMPT = re.compile(r"(?:core|hw|ulp)/.*/bench/|.*/tests/guest/")

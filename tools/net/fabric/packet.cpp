@@ -340,13 +340,30 @@ void Packet::hold_credit(Port &receiver, std::uint8_t vl)
 	Port *before = std::exchange(credit_port_, &receiver);
 	std::uint8_t vl_before = std::exchange(credit_vl_, vl);
 	if (before)
-		before->return_credit(vl_before);
+		before->return_credits(vl_before, 1);
 }
 
 void Packet::release_credit()
 {
 	if (Port *port = std::exchange(credit_port_, nullptr))
-		port->return_credit(credit_vl_);
+		port->return_credits(credit_vl_, 1);
+}
+
+void Packet::release_credits(std::span<Packet> packets)
+{
+	while (!packets.empty()) {
+		Port *const port = packets.front().credit_port_;
+		const std::uint8_t vl = packets.front().credit_vl_;
+		int count = 0;
+		for (; !packets.empty() && packets.front().credit_port_ == port &&
+		       packets.front().credit_vl_ == vl;
+		     packets = packets.subspan(1)) {
+			packets.front().credit_port_ = nullptr;
+			count++;
+		}
+		if (port)
+			port->return_credits(vl, count);
+	}
 }
 
 } // namespace weft::fabric

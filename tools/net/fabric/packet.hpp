@@ -348,6 +348,11 @@ public:
 	 * freed the space but keeps the packet. Otherwise the destructor returns it.
 	 */
 	void release_credit();
+	/*
+	 * Returns the credits of all these packets. Consecutive ones of the same port and VL are
+	 * returned at once, so that a sender that waits for them is woken once.
+	 */
+	static void release_credits(std::span<Packet> packets);
 
 	/* State of a multicast packet in switches: see multicast.hpp. */
 	const std::shared_ptr<MulticastTicket> &ticket() const { return ticket_; }

@@ -218,9 +218,9 @@ bool Port::take_credit(std::uint8_t vl)
 	return take();
 }
 
-void Port::return_credit(std::uint8_t vl)
+void Port::return_credits(std::uint8_t vl, int count)
 {
-	credits_[vl].fetch_add(1, std::memory_order_seq_cst);
+	credits_[vl].fetch_add(count, std::memory_order_seq_cst);
 	if (!starved_[vl].load(std::memory_order_seq_cst) ||
 	    !starved_[vl].exchange(false, std::memory_order_seq_cst))
 		return;

@@ -175,7 +175,7 @@ private:
 	friend class Packet;
 
 	bool take_credit(std::uint8_t vl);
-	void return_credit(std::uint8_t vl);
+	void return_credits(std::uint8_t vl, int count);
 	/* Receives a packet from the link: counts it, checks its ICRC, and calls the sink. */
 	void deliver(Packet &&packet);
 	void announce(bool up);

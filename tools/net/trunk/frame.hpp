@@ -7,9 +7,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ib/endian.hpp>
@@ -129,7 +131,27 @@ static_assert(sizeof(ByeBody) == 4);
 constexpr std::size_t kMostHandshakeBody = 256;
 constexpr std::size_t kMostBody = sizeof(PacketBody) + ib::headers_max + kMostRunBytes;
 
-using Buffer = std::vector<std::byte>;
+// Does not initialise the elements with which a vector grows, because bytes of packets follow.
+template<class T>
+struct UninitialisedAllocator : std::allocator<T> {
+	template<class Other>
+	struct rebind {
+		using other = UninitialisedAllocator<Other>;
+	};
+	using std::allocator<T>::allocator;
+
+	template<class Object>
+	void construct(Object *at)
+	{
+		::new (static_cast<void *>(at)) Object;
+	}
+	template<class Object, class... Arguments>
+	void construct(Object *at, Arguments &&...arguments)
+	{
+		::new (static_cast<void *>(at)) Object(std::forward<Arguments>(arguments)...);
+	}
+};
+using Buffer = std::vector<std::byte, UninitialisedAllocator<std::byte>>;
 
 // A received frame. Its body is valid until the FrameReader gets more bytes.
 struct Frame {

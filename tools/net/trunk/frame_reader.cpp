@@ -7,18 +7,21 @@
 namespace weft::trunk
 {
 
-// Both buffers have space for a second frame or record, so that a large one needs few reads.
-FrameReader::FrameReader() : buffer_(2 * (sizeof(FrameHeader) + kMostHandshakeBody)) {}
+// Buffers have space for several frames or records, so that reads are large, and an incomplete one
+// is rarely moved.
+FrameReader::FrameReader() : buffer_(4 * (sizeof(FrameHeader) + kMostHandshakeBody)) {}
 
 void FrameReader::decrypt(const SessionKey &key)
 {
 	opener_.emplace(key);
-	buffer_.resize(2 * kMostRecordOnWire);
+	buffer_.resize(4 * kMostRecordOnWire);
 }
 
 std::span<std::byte> FrameReader::room()
 {
-	if (begin_ != 0) {
+	if (begin_ == end_) {
+		begin_ = end_ = 0;
+	} else if (buffer_.size() - begin_ < buffer_.size() / 4) {
 		std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
 		end_ -= begin_;
 		begin_ = 0;

@@ -21,8 +21,8 @@ public:
 	// All data after the last frame that next() has returned is in records.
 	void decrypt(const SessionKey &key);
 
-	// Returns the buffer for the next bytes of the stream. It is never empty while next()
-	// returns no frame.
+	// Returns the buffer for the next bytes of the stream, which has space for the rest of the
+	// largest frame or record. Must not be called before next() has returned nothing.
 	std::span<std::byte> room();
 	void added(std::size_t bytes) { end_ += bytes; }
 

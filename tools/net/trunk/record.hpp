@@ -9,12 +9,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include <ib/endian.hpp>
 
 #include "net/trunk/frame.hpp"
+
+struct evp_cipher_ctx_st; // EVP_CIPHER_CTX
 
 namespace weft::trunk
 {
@@ -40,10 +43,16 @@ struct SessionKey {
 	~SessionKey();
 };
 
+// OpenSSL's state of one direction, with the key.
+struct CipherContextDeleter {
+	void operator()(evp_cipher_ctx_st *context) const;
+};
+using CipherContext = std::unique_ptr<evp_cipher_ctx_st, CipherContextDeleter>;
+
 class RecordSealer
 {
 public:
-	explicit RecordSealer(const SessionKey &key) : key_(key) {}
+	explicit RecordSealer(const SessionKey &key);
 
 	// Appends one record to @wire, with as many frames from the front of @frames as fit.
 	// Returns the total size of these frames. @frames must not be empty, and no frame may be
@@ -51,14 +60,14 @@ public:
 	std::size_t seal(std::deque<Buffer> &frames, Buffer &wire);
 
 private:
-	SessionKey key_;
+	CipherContext context_;
 	std::uint64_t number_ = 0;
 };
 
 class RecordOpener
 {
 public:
-	explicit RecordOpener(const SessionKey &key) : key_(key) {}
+	explicit RecordOpener(const SessionKey &key);
 
 	// Decrypts the body of a record in place. Returns the frames, or nothing if the body is not
 	// the peer's next record.
@@ -66,7 +75,7 @@ public:
 						 std::span<std::byte> body);
 
 private:
-	SessionKey key_;
+	CipherContext context_;
 	std::uint64_t number_ = 0;
 };
 

@@ -217,6 +217,7 @@ const char *TrunkPort::take_credits(const Frame &frame)
 		return "credits for packets that were not sent";
 	outstanding_packets_[credits->vl] -= left;
 	auto &outstanding = outstanding_[credits->vl];
+	std::vector<fabric::Packet> done;
 	while (left != 0) {
 		Outstanding &first = outstanding.front();
 		const unsigned returned = std::min(left, first.packets);
@@ -224,10 +225,11 @@ const char *TrunkPort::take_credits(const Frame &frame)
 		first.packets -= returned;
 		if (first.packets != 0)
 			break;
-		// Returning the packet's credit may call receive() with the next packet.
-		const Outstanding done = std::move(first);
+		done.push_back(std::move(first.credit));
 		outstanding.pop_front();
 	}
+	// This may call receive() with the next packet.
+	fabric::Packet::release_credits(done);
 	return nullptr;
 }
 
@@ -312,6 +314,15 @@ void TrunkPort::agree(const Half &half)
 	port_.settle();
 }
 
+// Credits are usually sent together with packets in the other direction, because a message with
+// nothing else in it costs both ends about as much as a packet. The peer may be about to wait for
+// them if it has used a large part of its window. Without flow control, packets that find no
+// credit are dropped.
+bool TrunkPort::must_return_credits(unsigned vl) const
+{
+	return vl == ib::vl_management || waiting_packets_[vl] + owed_[vl] >= kWindow / 4;
+}
+
 std::size_t TrunkPort::serve(std::deque<Buffer> &out, std::size_t room)
 {
 	std::size_t bytes = 0;
@@ -336,12 +347,19 @@ std::size_t TrunkPort::serve(std::deque<Buffer> &out, std::size_t room)
 	}
 	agree(half);
 
+	MutexLock lock(mutex_);
+	const bool frames_follow =
+		bytes != 0 ||
+		std::ranges::any_of(queues_, [](const auto &queue) { return !queue.empty(); });
+	lock.unlock();
 	for (std::uint8_t vl = 0; vl < kVls; vl++)
-		if (const unsigned packets = std::exchange(owed_[vl], 0); packets != 0)
+		if (owed_[vl] != 0 && (frames_follow || must_return_credits(vl)))
 			append(make_frame(FrameType::credits,
-					  CreditsBody{vl, 0, static_cast<std::uint16_t>(packets)}));
+					  CreditsBody{vl, 0,
+						      static_cast<std::uint16_t>(
+							      std::exchange(owed_[vl], 0))}));
 
-	const MutexLock lock(mutex_);
+	lock.lock();
 	for (const std::uint8_t vl : kOrder) {
 		auto &queue = queues_[vl];
 		while (bytes < room && !queue.empty() &&

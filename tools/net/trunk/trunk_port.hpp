@@ -87,6 +87,8 @@ private:
 	// Sends a packet into the fabric. Returns false if there is no credit for all of it.
 	bool enter(std::uint8_t vl, fabric::Packet &packet);
 	void enter_waiting(std::uint8_t vl);
+	// Returns true if credits of this VL must not wait for other frames.
+	bool must_return_credits(unsigned vl) const;
 	struct Half {
 		std::uint32_t attempt;
 		bool ready;

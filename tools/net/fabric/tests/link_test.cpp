@@ -414,6 +414,42 @@ TEST(LinkFaults, ReorderingLosesNothing)
 	EXPECT_EQ(all.size(), outcome.psns.size());
 }
 
+// Sends until there is no credit, each time there may be one again.
+class EagerNode final : public PacketNode
+{
+public:
+	using PacketNode::PacketNode;
+	void credit_available(std::uint8_t) override { bursts.push_back(send_all()); }
+	int send_all()
+	{
+		for (int sent = 0;; sent++) {
+			Packet packet = ud_packet(1, 2, 64);
+			if (port.send(packet) != Sent::done)
+				return sent;
+		}
+	}
+
+	std::vector<int> bursts;
+};
+
+TEST(Credits, CreditsReturnedTogetherWakeTheSenderOnce)
+{
+	Fabric fabric;
+	EagerNode sender(fabric.add_port("sender"));
+	PacketNode receiver(fabric.add_port("receiver", 16));
+	fabric.connect(sender.port, receiver.port);
+	ASSERT_EQ(sender.send_all(), 16);
+	std::vector<Packet> packets;
+	for (int i = 0; i < 8; i++)
+		packets.push_back(std::move(*receiver.packets.next()));
+	// A packet that holds no credit separates two groups.
+	packets[5].release_credit();
+	Packet::release_credits(packets);
+	EXPECT_EQ(sender.bursts, (std::vector<int>{1, 5, 2}));
+	packets.clear();
+	EXPECT_EQ(sender.bursts.size(), 3u) << "no credit is returned twice";
+}
+
 TEST(Credits, PacketsOfManySendersArriveInOrderWithoutLoss)
 {
 	Fabric fabric;

@@ -102,7 +102,7 @@ TEST_F(RecordTest, EveryFlippedBitIsDetected)
 		Buffer wire = good;
 		wire[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
 		// A larger length lets the reader wait for the rest, which is not authentic either.
-		wire.resize(2 * kMostRecordOnWire);
+		wire.resize(2 * kMostRecordOnWire, std::byte{0});
 		reader_ = FrameReader();
 		reader_.decrypt(key_of());
 		EXPECT_TRUE(read(wire).empty()) << bit;

@@ -171,6 +171,35 @@ TEST_F(TrunkPortTest, SenderWaitsUntilTheReceiverReturnsCredits)
 	EXPECT_EQ(fill(a->port), 1);
 }
 
+TEST_F(TrunkPortTest, CreditsAreSentWithPacketsOrBeforeTheSenderNeedsThem)
+{
+	build();
+	connect();
+	const auto send = [](Side &from) {
+		Packet packet = ud_packet(1, 2, 64);
+		ASSERT_EQ(from.port.send(packet), Sent::done);
+	};
+	send(*a);
+	EXPECT_EQ(carry(*a, *b), 1u);
+	EXPECT_EQ(carry(*b, *a), 0u);
+	send(*b);
+	EXPECT_EQ(carry(*b, *a), 2u) << "the packet and the credit";
+	constexpr unsigned part = kWindow / 4;
+	for (unsigned i = 0; i + 1 < part; i++)
+		send(*a);
+	EXPECT_EQ(carry(*a, *b), part) << "with the credit for the packet from b";
+	EXPECT_EQ(carry(*b, *a), 0u);
+	send(*a);
+	EXPECT_EQ(carry(*a, *b), 1u);
+	EXPECT_EQ(carry(*b, *a), 1u) << "credits only";
+	// Without flow control, packets that find no credit are dropped.
+	Packet management = ud_packet(1, 2, 256);
+	management.lrh().set_vl(ib::vl_management);
+	ASSERT_EQ(a->port.send(management), Sent::done);
+	EXPECT_EQ(carry(*a, *b), 1u);
+	EXPECT_EQ(carry(*b, *a), 1u);
+}
+
 TEST_F(TrunkPortTest, AllCreditsReturnWhenTheConnectionIsLost)
 {
 	build();
