@@ -180,7 +180,9 @@ class Cluster:
     def __init__(self, stack, count):
         """stack: an ExitStack, which removes the nodes."""
         self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="weft-", dir="/var/tmp")))
-        self.folder.chmod(0o755)
+        # Its file system ends with the namespace, so that keys do not stay behind if the test is killed. Only the empty directory does.
+        call("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", self.folder)
+        stack.callback(call, "umount", "--lazy", self.folder)
         self._stack = stack
         self._configuration = self.folder / "slurm.conf"
         os.environ["SLURM_CONF"] = str(self._configuration)

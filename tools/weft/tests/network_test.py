@@ -9,6 +9,7 @@ LIBRARY is the library that replaces libibumad in programs of infiniband-diags. 
 import contextlib
 import json
 import os
+import pathlib
 import re
 import secrets
 import shutil
@@ -110,6 +111,27 @@ class Fabric:
             found[port] = {name: value for name, value in values.items() if value and re.search("error|down|drop|discard|violation", name, re.IGNORECASE)}
             found[port]["violations"] = self.trunk(number)["violations"]
         return found
+
+
+class Killed(unittest.TestCase):
+    def test_files_of_a_killed_test_do_not_stay_behind(self):
+        if reason := cluster.missing():
+            self.skipTest(reason)
+        reading, writing = os.pipe()
+
+        def within():
+            with contextlib.ExitStack() as stack:
+                folder = cluster.Cluster(stack, 1).folder
+                (folder / "trunk.key").write_bytes(bytes(32))
+                os.write(writing, str(folder).encode())
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        self.assertNotEqual(cluster.inside(within), 0)
+        folder = pathlib.Path(os.read(reading, 4096).decode())
+        os.close(reading)
+        os.close(writing)
+        self.addCleanup(shutil.rmtree, folder)
+        self.assertEqual(list(folder.iterdir()), [])
 
 
 class Network(unittest.TestCase):
