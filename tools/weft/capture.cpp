@@ -214,11 +214,18 @@ void capture(const std::filesystem::path &socket_directory, const std::string &l
 	if (result.is_null())
 		result = client.call("capture.stop");
 	std::cerr << fmt::format("{} packets\n", result.at("packets").get<std::uint64_t>());
-	// This client sets no limit, so the file could not be written.
-	if (result.at("full").get<bool>())
+	if (!result.at("full").get<bool>())
+		return;
+	// This client sets no limit, but on the host of a place the lab sets one.
+	if (const auto limit = result.find("limit"); limit != result.end())
 		throw std::runtime_error(fmt::format(
-			"{} is incomplete, because it could not be written; is its disk full?",
-			path.string()));
+			"{} is incomplete, because a place has recorded {} MiB, which is the limit "
+			"here, or could not write its file; capture fewer links, or run the "
+			"command on the host that started the lab",
+			path.string(), limit->get<std::uint64_t>() >> 20));
+	throw std::runtime_error(
+		fmt::format("{} is incomplete, because it could not be written; is its disk full?",
+			    path.string()));
 }
 
 } // namespace weft::cli

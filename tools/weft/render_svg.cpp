@@ -198,7 +198,13 @@ string fabric_svg(const json &fabric)
 	for (const auto &[name, connected] : remote)
 		nodes.push_back({name, NodeKind::host,
 				 connected ? "trunk, connected" : "trunk, not connected"});
-	if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
+	const auto managers = fabric.find("subnet_managers");
+	if (managers != fabric.end())
+		for (const auto &manager : *managers)
+			nodes.push_back({manager.at("node").get<string>(), NodeKind::manager,
+					 manager.at("state") == "standby" ? "standby manager"
+									  : "subnet manager"});
+	else if (const auto &manager = fabric.at("subnet_manager"); !manager.is_null())
 		nodes.push_back(
 			{manager.at("node").get<string>(), NodeKind::manager, "subnet manager"});
 

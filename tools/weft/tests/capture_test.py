@@ -9,9 +9,12 @@ import json
 import os
 import pty
 import signal
+import socket
 import struct
 import subprocess
 import sys
+import tempfile
+import threading
 import unittest
 
 sys.dont_write_bytecode = True
@@ -120,6 +123,31 @@ class Capture(unittest.TestCase):
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=daemon.TIME_LIMIT, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("/dev/full is incomplete", done.stderr)
+
+
+class Limited(unittest.TestCase):
+    def test_limit_of_a_capture_is_reported(self):
+        """On the host of a place, the control socket of the whole lab limits captures."""
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="weft-"))
+        server = self.enterContext(socket.socket(socket.AF_UNIX))
+        server.bind(f"{folder}/control.sock")
+        server.listen()
+
+        def serve():
+            client, _ = server.accept()
+            with client, client.makefile("rb") as requests:
+                for result in ({"links": ["x"]}, {"packets": 3, "full": True, "limit": 64 << 20}):
+                    number = json.loads(requests.readline()).get("id")
+                    client.sendall(json.dumps({"ok": True, "result": result} | ({} if number is None else {"id": number})).encode() + b"\n")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        done = subprocess.run([WEFT, "--socket-dir", folder, "capture", "all", "-w", f"{folder}/x", "--seconds", "0.01"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=daemon.TIME_LIMIT, check=False)
+        thread.join(daemon.TIME_LIMIT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("64 MiB, which is the limit", done.stderr)
+        self.assertNotIn("is its disk full", done.stderr)
 
 
 class Output(unittest.TestCase):

@@ -336,6 +336,23 @@ TEST(FabricSvg, HasOneBoxPerNodeAndOneLinePerLink)
 	EXPECT_THAT(svg, HasSubstr(">4x QDR down<"));
 }
 
+TEST(FabricSvg, ShowsAllSubnetManagers)
+{
+	json fabric = two_hosts();
+	json standby = fabric["subnet_manager"];
+	standby["node"] = "sm-standby";
+	standby["state"] = "standby";
+	fabric["subnet_managers"] = {fabric["subnet_manager"], standby};
+	fabric["links"].push_back(fabric["links"][0]);
+	fabric["links"].back()["ends"] = {"s1/4", "sm-standby/1"};
+	const std::string svg = fabric_svg(fabric);
+	auto count = elements(svg);
+	EXPECT_EQ(count["rect"], 1 + 5);
+	EXPECT_EQ(count["path"], 4) << "the link of the second manager";
+	EXPECT_THAT(svg, HasSubstr(">sm-standby<"));
+	EXPECT_THAT(svg, HasSubstr(">standby manager<"));
+}
+
 TEST(FabricSvg, BoxesAreInsideAndDoNotOverlap)
 {
 	json fabric = two_hosts();
