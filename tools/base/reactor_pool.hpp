@@ -3,6 +3,7 @@
 // loops share these threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -12,6 +13,14 @@
 
 namespace weft
 {
+
+// Returns the maximum number of threads for loops that guests can keep busy, on a host with this
+// number of CPUs, or 0 if it is not known. There are more threads than a small host has CPUs, so
+// that a busy loop delays few others.
+constexpr std::size_t most_threads(std::size_t cpus)
+{
+	return std::max<std::size_t>(cpus, 32);
+}
 
 // ReactorPool - may be used by one thread at a time. Reactors that take() has returned may outlive
 // it.

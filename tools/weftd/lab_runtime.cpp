@@ -8,6 +8,7 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -26,10 +27,6 @@ namespace weft::weftd
 
 namespace
 {
-
-// Maximum number of threads, which cards share if there are more cards. It is usually larger than
-// the number of CPUs, so that a guest which keeps its card busy delays few others.
-constexpr std::size_t kMostCardThreads = 32;
 
 std::unique_ptr<pci::Server> make_server(const LabHost &config, Loop *loop, PciDevice *card,
 					 std::size_t most_mappings)
@@ -124,7 +121,8 @@ RunningTrunk::RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Ke
 LabRuntime::LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
 		       Reactor *reactor, pci::Keeper *keeper)
     : socket_directory_(socket_directory), reactor_(reactor), keeper_(keeper),
-      threads_("cards", kMostCardThreads), fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
+      threads_("cards", most_threads(std::thread::hardware_concurrency())),
+      fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
       attach_loop_(reactor ? nullptr : std::make_unique<Loop>("attach")),
       attach_(reactor ? nullptr
 		      : std::make_unique<attach::Server>(*attach_loop_,

@@ -27,6 +27,13 @@ TEST(ReactorPool, LoopsAreSpreadEvenlyOverTheThreads)
 		EXPECT_EQ(std::ranges::count(taken, reactor), 3);
 }
 
+TEST(ReactorPool, HostWithManyCpusHasAThreadForEach)
+{
+	EXPECT_EQ(weft::most_threads(0), 32u);
+	EXPECT_EQ(weft::most_threads(2), 32u);
+	EXPECT_EQ(weft::most_threads(64), 64u);
+}
+
 // A released thread is reused before a new thread is created and before another thread is shared.
 TEST(ReactorPool, ReleasedThreadsAreReused)
 {

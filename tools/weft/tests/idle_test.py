@@ -28,7 +28,7 @@ MOST_KIB_OF_ENDPOINTS = 30
 SECONDS = 3
 # Limits for each card; Documentation/performance.rst has the measured values.
 MOST_DESCRIPTORS, MOST_KIB = 2.2, 90
-MOST_THREADS = 40       # whatever the number of cards, which share threads
+MOST_THREADS = 8 + max(32, os.cpu_count())      # whatever the number of cards, which share threads
 MOST_CPU = 0.03         # of one CPU, for all cards together
 
 
