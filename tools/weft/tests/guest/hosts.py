@@ -56,17 +56,22 @@ def _processes(folder):
     return found
 
 
-@test(kernels=("um-debug",), timeout=180)
-def guests_on_two_hosts_ping_each_other(lab):
-    """Each host runs one guest. The link between their switches is a trunk, and a guest's address is that of its position in the lab file."""
+def _two_hosts(lab):
+    """Returns the directory with those of the hosts, and the options of `weft run` and `weft lab up` for them."""
     folder = lab.socket_path("x").parent    # the paths of sockets are short
-    file, ssh, hosts, directory = lab.directory / "lab.toml", lab.directory / "ssh", lab.directory / "hosts.txt", folder / "lab"
+    file, ssh, hosts = lab.directory / "lab.toml", lab.directory / "ssh", lab.directory / "hosts.txt"
     file.write_text(LAB)
     ssh.write_text(SSH.format(folder=folder))
     ssh.chmod(0o755)
     hosts.write_text("first 127.0.0.1\nsecond 127.0.0.1\n")
-    program = lab.program("weft")
-    options = ["--lab", file, "--hosts", hosts, "--ssh", ssh, "--remote-weft", program, "--kernel", lab.kernel]
+    return folder, ["--lab", file, "--hosts", hosts, "--ssh", ssh, "--remote-weft", lab.program("weft"), "--kernel", lab.kernel]
+
+
+@test(kernels=("um-debug",), timeout=180)
+def guests_on_two_hosts_ping_each_other(lab):
+    """Each host runs one guest. The link between their switches is a trunk, and a guest's address is that of its position in the lab file."""
+    folder, options = _two_hosts(lab)
+    directory, program = folder / "lab", lab.program("weft")
 
     def weft(*words, at=directory):
         return subprocess.run([program, "--socket-dir", at, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
@@ -114,3 +119,44 @@ def guests_on_two_hosts_with_openssh_ping_each_other(lab):
             user.assert_nothing_is_left()
 
     cluster.inside(work)
+
+
+# Open MPI's daemon on the other host is started through a remote shell, here by socat. The processes exchange messages through UCX and the cards.
+MPI = """
+printf '10.1.0.1 node1\\n10.1.0.2 node2\\n' >>/etc/hosts
+cat >/usr/bin/rsh <<'END' && chmod +x /usr/bin/rsh
+#!/bin/sh
+host=$1
+shift
+echo "{ $*; } </dev/null >/dev/null 2>&1" | exec socat -t 60 - TCP:$host:10022,retry=60
+END
+cat >/usr/bin/exchange <<'END'
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+other = 1 - world.rank
+for size in (1, 4096, 65536, 1 << 20, 3 << 20):
+    sent = bytearray((world.rank + 7 * byte) & 255 for byte in range(256)) * (size // 256 + 1)
+    received = bytearray(len(sent))
+    world.Sendrecv(sent, other, recvbuf=received, source=other)
+    assert received == bytearray((other + 7 * byte) & 255 for byte in range(256)) * (size // 256 + 1), size
+print(f"rank {world.rank} of {world.size} on {MPI.Get_processor_name()}: {world.allreduce(world.rank + 1)}", flush=True)
+END
+#@ node1
+mpirun.openmpi --allow-run-as-root --host node1,node2 --mca plm_rsh_agent rsh --mca pml ucx -x UCX_TLS=rc_v,self -x UCX_NET_DEVICES=mlx4_0:1 python3 -m mpi4py /usr/bin/exchange
+#@ node2
+socat -t 60 TCP-LISTEN:10022,reuseaddr EXEC:bash
+"""
+
+
+@test(kernels=(), also=("stock",), timeout=600)
+def mpi_processes_on_two_hosts_exchange_messages(lab):
+    """Each host has its own weftd, with one guest in which one process of an MPI job runs. The messages pass the trunk between the hosts, and are
+    compared."""
+    folder, options = _two_hosts(lab)
+    script = lab.directory / "script"
+    script.write_text(MPI)
+    done = subprocess.run([lab.program("weft"), "--socket-dir", folder / "lab", "run", *options, "--logs", lab.directory / "logs", "--script", script], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {"node1: rank 0 of 2 on node1: 3", "node1: rank 1 of 2 on node2: 3"} <= set(done.stdout.splitlines()), done.stdout + done.stderr
+    assert not _processes(folder)
