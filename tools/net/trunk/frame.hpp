@@ -134,10 +134,6 @@ constexpr std::size_t kMostBody = sizeof(PacketBody) + ib::headers_max + kMostRu
 // Does not initialise the elements with which a vector grows, because bytes of packets follow.
 template<class T>
 struct UninitialisedAllocator : std::allocator<T> {
-	template<class Other>
-	struct rebind {
-		using other = UninitialisedAllocator<Other>;
-	};
 	using std::allocator<T>::allocator;
 
 	template<class Object>

@@ -2,10 +2,12 @@
 #include "net/trunk/record.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sodium.h>
 
 #include "net/trunk/frame_reader.hpp"
 
@@ -93,6 +95,31 @@ TEST_F(RecordTest, FramesAreEncryptedOnTheWire)
 	const Buffer frame = credits(0x1234);
 	const Buffer wire = seal({frame});
 	EXPECT_TRUE(std::ranges::search(wire, std::span(frame).first(4)).empty());
+}
+
+// The reference is libsodium's implementation.
+TEST_F(RecordTest, RecordsAreEncryptedAccordingToRfc8439)
+{
+	const Buffer largest(kMostBody, std::byte{0x5a});
+	const SessionKey key = key_of();
+	const auto raw = [](const auto &bytes) {
+		return reinterpret_cast<const unsigned char *>(bytes.data());
+	};
+	for (std::uint8_t number = 0; number < 3; number++) {
+		const Buffer frame = number == 2 ? make_frame(FrameType::packet, std::span(largest))
+						 : credits(number + 1);
+		const Buffer wire = seal({frame});
+		const std::array<unsigned char, 12> nonce{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, number};
+		Buffer expected(frame.size() + kTagBytes);
+		ASSERT_EQ(crypto_aead_chacha20poly1305_ietf_encrypt(
+				  reinterpret_cast<unsigned char *>(expected.data()), nullptr,
+				  raw(frame), frame.size(), raw(wire), sizeof(RecordHeader), nullptr,
+				  nonce.data(), raw(key.bytes)),
+			  0);
+		EXPECT_TRUE(std::ranges::equal(std::span(wire).subspan(sizeof(RecordHeader)),
+					       expected))
+			<< unsigned{number};
+	}
 }
 
 TEST_F(RecordTest, EveryFlippedBitIsDetected)
