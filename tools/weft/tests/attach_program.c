@@ -21,6 +21,7 @@ enum {
 	senders = 4,
 	sends_each = 200,
 	answer_timeout_ms = 20000,
+	short_timeout_ms = 300,
 	directed_route = 0x81,
 	lid_routed = 0x01,
 	performance = 0x04,
@@ -338,6 +339,77 @@ static void flood(int lid, int timeout_ms, int retries, int mgmt_class)
 	}
 }
 
+// A request for ClassPortInfo of performance management, or for NodeInfo by a directed route with
+// one hop.
+static void *new_request(int lid, int mgmt_class, uint32_t number)
+{
+	void *umad = new_mad();
+	uint8_t *mad = umad_get_mad(umad);
+	int smp = mgmt_class == directed_route;
+	mad[0] = 1;
+	mad[1] = mgmt_class;
+	mad[2] = 1;
+	mad[3] = get;
+	mad[7] = smp;
+	number = htobe32(number);
+	memcpy(mad + 12, &number, sizeof(number));
+	mad[17] = smp ? node_info : class_port_info;
+	if (smp) {
+		memset(mad + 32, 0xff, 4); // the permissive LIDs
+		mad[129] = 1;
+	}
+	umad_set_addr(umad, lid, !smp, 0, smp ? 0 : gsi_qkey);
+	return umad;
+}
+
+// Sends a request and frees it. Prints the status with which the send is returned, or 0 if there is
+// a response.
+static void print_status(const char *what, int port, int agent, void *request, int timeout_ms)
+{
+	int length = mad_bytes;
+	void *umad = new_mad();
+	if (umad_send(port, agent, request, mad_bytes, timeout_ms, 0))
+		fail("umad_send");
+	if (umad_recv(port, umad, &length, answer_timeout_ms) < 0)
+		fail("umad_recv");
+	printf("%s: %s\n", what, strerrorname_np(umad_status(umad)));
+	umad_free(umad);
+	umad_free(request);
+}
+
+// Sends MADs whose source or sender is not the program's own, and then responses that no program
+// has requested, forever.
+static void forge(int lid)
+{
+	int port = open_port(), smi = add_agent(port, directed_route),
+	    gsi = add_agent(port, performance);
+	void *request = new_request(lid, performance, 1);
+	umad_get_mad_addr(request)->path_bits = 0x7f;
+	print_status("path bits", port, gsi, request, answer_timeout_ms);
+	request = new_request(lid, performance, 2);
+	umad_set_pkey(request, 99);
+	print_status("P_Key index", port, gsi, request, answer_timeout_ms);
+	request = new_request(lid, performance, 3);
+	umad_get_mad_addr(request)->grh_present = 1;
+	umad_get_mad_addr(request)->gid_index = 99;
+	print_status("GID index", port, gsi, request, answer_timeout_ms);
+	print_status("SMP from QP1", port, gsi, new_request(0xffff, directed_route, 4),
+		     answer_timeout_ms);
+	request = new_request(0xffff, directed_route, 5);
+	((uint8_t *)umad_get_mad(request))[6] = 1; // the SMP has not passed the first hop
+	print_status("route that begins elsewhere", port, smi, request, short_timeout_ms);
+	fflush(stdout);
+	for (uint32_t number = 0;; ++number) {
+		void *response = new_request(lid, performance, number);
+		uint8_t *mad = umad_get_mad(response);
+		mad[3] = get_response;
+		mad[11] = (uint8_t)(number >> 8); // of the high half, which identifies an agent
+		if (umad_send(port, gsi, response, mad_bytes, 0, 0))
+			fail("umad_send");
+		umad_free(response);
+	}
+}
+
 // SubnAdmGetTable(NodeRecord) of all nodes. Returns the bytes of the answer, or a negative errno.
 static int get_all_nodes(int port, int agent, int manager)
 {
@@ -401,6 +473,8 @@ int main(int count, char **words)
 		flood(atoi(words[2]), atoi(words[3]), atoi(words[4]), lid_routed);
 	else if (strcmp(what, "flood-performance") == 0 && count > 2)
 		flood(atoi(words[2]), answer_timeout_ms, 0, performance);
+	else if (strcmp(what, "forge") == 0 && count > 2)
+		forge(atoi(words[2]));
 	else if (strcmp(what, "descriptors") == 0 && count > 2)
 		without_descriptors(atoi(words[2]));
 	else

@@ -253,7 +253,6 @@ class OwnProgram(Attached):
         return rest.splitlines()
 
 
-
 class OwnPrograms(OwnProgram):
     """Tests threads, fork(), agents, the removal of a lab, and floods."""
 
@@ -348,6 +347,16 @@ class OwnPrograms(OwnProgram):
             time.sleep(1)
             subprocess.run([WEFT, "--socket-dir", str(self.directory), "shutdown"], stdin=subprocess.DEVNULL, check=True)
             self.assertRegex("\n".join(self.rest_of(running)), "^umad_(send|recv): Input/output error$")
+
+    def test_program_that_forges_its_source_is_refused_and_disturbs_no_other(self):
+        self.await_subnet()
+        with self.running_on("node1", self.program, "forge", str(self.lids()["node2"]), stdout=subprocess.PIPE, text=True) as forger:
+            self.assertEqual([forger.stdout.readline().strip() for _ in range(5)],
+                             ["path bits: 0", "P_Key index: EINVAL", "GID index: EINVAL", "SMP from QP1: EINVAL", "route that begins elsewhere: ETIMEDOUT"])
+            for node in ("node1", "node2"):
+                self.assertEqual(self.run_program(node, "threads"), "threads: all responses\n")
+            self.assertRegex(self.run_on("node2", "perfquery", self.guid_of("node1"), "-G"), "PortXmitPkts")
+            self.assertIsNone(forger.poll(), "the program exited")
 
     def memory(self):
         """Returns weftd's memory in MiB."""

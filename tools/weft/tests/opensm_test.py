@@ -347,5 +347,33 @@ class ScheduledSwitches(Scheduled):
         self.await_managed("node1", "node2", "node3")
 
 
+class ScheduledManagers(Configured):
+    LAB = PASSIVE_MANAGER
+    EVENTS = (event(2, "sm.disable"), event(4, "sm.enable"))
+
+    def test_opensm_is_the_manager_while_wefts_manager_is_disabled(self):
+        self.await_subnet()
+        own = int(re.search(r"sm lid (\d+)", self.run_on("node3", "sminfo"))[1])
+        self.opensm("node1", "-F", self.file("opensm.conf", STANDBY), "-p", "1")
+        for lid in (self.lid("node1"), own):
+            daemon.await_that(f"the manager with the LID {lid}", lambda: re.search(rf"sm lid {lid} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
+        self.await_managed("node1", "node2", "node3")
+
+
+class ScheduledHandover(Configured):
+    LAB = NO_MANAGER
+    EVENTS = (event(3, "link.down", link="node1"),)
+
+    def test_standby_takes_over_when_the_link_of_the_master_fails(self):
+        options = self.file("opensm.conf", STANDBY)
+        self.opensm("node1", "-F", options, "-p", "10")
+        self.await_managed("node1", "node2", "node3")
+        self.opensm("node2", "-F", options, "-p", "5")
+        for node in ("node1", "node2"):
+            lid = self.lid(node)
+            daemon.await_that(f"the manager on {node}", lambda: re.search(rf"sm lid {lid} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
+        self.await_managed("node2", "node3")
+
+
 if __name__ == "__main__":
     cases.main([sys.argv[0], *sys.argv[3:]])
