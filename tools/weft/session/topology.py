@@ -14,6 +14,7 @@ MOST_SWITCHES = 4096
 MOST_PORTS = 254        # of a switch
 PORTS = 36              # ports of a switch, without --ports
 MOST_CARD_PORTS = 2
+ENDPOINT = "endpoint"   # a model whose cards have one port
 MOST_TEXT = 64 << 20    # maximum length of an ibnetdiscover file
 
 
@@ -54,6 +55,27 @@ class Topology:
             host = Node(f"node{number + 1}")
             self.hosts[host.name] = host
             self.link(host, switches[number * len(switches) // hosts])
+
+    def split_hosts(self):
+        """Replaces each host with more than one port by one host for each linked port, for a model whose cards have one port. Returns the number of
+        the replaced hosts."""
+        split = {name for name, host in self.hosts.items() if host.ports > 1}
+        names = {}      # end of a link: name of the host for it
+        for end in sorted(end for link in self.links for end in link[:2]):
+            name, _, port = end.partition("/")
+            if name not in split:
+                continue
+            host, number = name, int(port)
+            if name in (each.partition("/")[0] for each in names):      # the first linked port has the name and the GUID of the host
+                base = f"{name[:26]}-p{number}"
+                host = next(each for each in itertools.chain([base], (f"{base}-{count}" for count in itertools.count(2)))
+                            if each not in self.hosts and each not in self.switches)
+                self.hosts[host] = Node(host, 1)
+            names[end] = host
+        for name in split:
+            self.hosts[name].ports = 1
+        self.links = [(names.get(a, a), names.get(b, b), settings) for a, b, settings in self.links]
+        return len(split)
 
     def text(self):
         if not self.switches:
@@ -344,5 +366,7 @@ def make(args):
     else:
         topology = dragonfly(args.hosts)
     topology.model = args.model
+    if args.model == ENDPOINT and (split := topology.split_hosts()):
+        print(f"weft: {split} host{'s have' if split > 1 else ' has'} more than one port: one host of the model {ENDPOINT} for each port instead", file=sys.stderr)
     sys.stdout.write(topology.text())
     return 0

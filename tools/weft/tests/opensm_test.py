@@ -4,6 +4,7 @@
 
     opensm_test.py WEFT WEFTD [TEST...]
 """
+import gzip
 import pathlib
 import re
 import signal
@@ -210,6 +211,33 @@ class Imported(Configured):
         self.opensm("node1")
         self.await_managed(*nodes)
         self.assertEqual(self.discovered()[1], found)
+
+
+class Published(Configured):
+    """The subnet of the example in ibnetdiscover's manual page, which has a host with two ports."""
+
+    PAGE = pathlib.Path("/usr/share/man/man8/ibnetdiscover.8.gz")
+
+    def setUp(self):
+        if not self.PAGE.exists():
+            self.skipTest(f"not installed: {self.PAGE}")
+        example = re.search(r"^# Topology file: .*?(?=^\.)", gzip.decompress(self.PAGE.read_bytes()).decode(), re.MULTILINE | re.DOTALL)[0]
+        self.subnet = topology.read(example.replace("\\-", "-"), str(self.PAGE))
+        self.subnet.model = "endpoint"
+        self.assertEqual(self.subnet.split_hosts(), 1)
+        self.LAB = self.subnet.text().partition("[sm]")[0] + UNMANAGED
+        super().setUp()
+
+    def test_opensm_manages_the_subnet_of_the_manual_page(self):
+        hosts = list(self.subnet.hosts)
+        self.assertEqual((len(hosts), len(self.subnet.switches), len(self.subnet.links)), (5, 2, 7))
+        self.opensm(hosts[0])
+        daemon.await_that("routes between all hosts", lambda: all(self.lid(host) for host in hosts) and all(
+            self.answer(source, "ibtracert", str(self.lid(source)), str(self.lid(destination))) for source in hosts for destination in hosts))
+        found = self.run_on(hosts[0], "ibnetdiscover")
+        self.assertEqual([len(re.findall(pattern, found, re.MULTILINE)) for pattern in (r"^Ca\t", r"^Switch\t", r"^\[\d+\]")], [5, 2, 14])
+        for name, switch in self.subnet.switches.items():
+            self.assertRegex(found, rf'Switch\t\d+ "S-{switch.guid[2:]}"\s+# "{name}"')
 
 
 class Parallel(Configured):

@@ -237,6 +237,21 @@ class Converted(unittest.TestCase):
                           ("Switch2/5", "third/1", None)])
         self.assertEqual(self.said.getvalue(), "")
 
+    def test_hosts_with_two_ports_are_split(self):
+        """A host for each linked port, for the model endpoint. The first one has the name and the GUID; the other names are unique."""
+        made = topology.read(DISCOVERED, "net")
+        two = next(name for name, host in made.hosts.items() if host.ports == 2)
+        before = {name: host.guid for name, host in made.hosts.items()}
+        made.hosts[f"{two}-p2"] = topology.Node(f"{two}-p2", 1)
+        links = len(made.links)
+        self.assertEqual(made.split_hosts(), 1)
+        self.assertEqual({name: host.guid for name, host in made.hosts.items()}, before | {f"{two}-p2": None, f"{two}-p2-2": None})
+        self.assertEqual({host.ports for host in made.hosts.values()}, {1})
+        ends = [end for link in made.links for end in link[:2]]
+        self.assertEqual((len(made.links), ends.count(two), ends.count(f"{two}-p2-2"), ends.count(f"{two}-p2")), (links, 1, 1, 0))
+        self.assertEqual(topology.read(IBSIM, "net").split_hosts(), 1)
+        self.assertEqual(made.split_hosts(), 0)
+
     def test_names_of_imported_nodes_are_made_valid_and_unique(self):
         taken = set()
         names = [topology._name(text, "node1", taken) for text in ("", None, "sm", "äöü x", "...", "a" * 80, "a" * 80, "a/b\"c d")]
@@ -261,9 +276,10 @@ class Accepted(unittest.TestCase):
         for words in (["fat-tree", "--hosts", "64"], ["fat-tree", "--hosts=648"], ["fat-tree", "--hosts", "8", "--ports", "4"], ["ring", "--switches", "6"],
                       ["torus", "--size", "4x4"], ["torus", "--size", "2x3x4", "--hosts", "100"], ["dragonfly", "--hosts", "72"],
                       ["fat-tree", "--hosts", "100", "--each", "40", "--spines", "4", "--model", "endpoint"], ["import", "-"],
-                      ["import", "--model", "mthca", "-"]):
+                      ["import", "--model", "mthca", "-"], ["import", "--model", "endpoint", "-"]):
             made = subprocess.run([self.weft, "topology", *words], input=DISCOVERED, capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual(made.returncode, 0, made.stderr)
+            self.assertEqual("one host of the model endpoint for each port" in made.stderr, words[:3] == ["import", "--model", "endpoint"])
             lab.write_text(made.stdout)
             done = subprocess.run([WEFTD, "--check", "--lab", lab], capture_output=True, text=True, check=False, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""), words)
