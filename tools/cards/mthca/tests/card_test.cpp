@@ -5,6 +5,7 @@
 #include "cards/hca/testing/recording_transport.hpp"
 #include "cards/mthca/tests/tiny_driver.hpp"
 #include "cards/mellanox_icm/queue_memory.hpp"
+#include "net/fabric/local_access.hpp"
 
 namespace weft::mthca::testing
 {
@@ -632,6 +633,59 @@ TEST_F(Mthca, CardAnswersSmpsUntilTheDriversQp0Receives)
 	EXPECT_FALSE(driver.context().management.wire_smp(1, get, 1, handled));
 	EXPECT_FALSE(handled) << "it goes to QP0";
 	driver.context().queue_pairs.remove(16);
+}
+
+// A program of the host that takes all MADs.
+class Program final : public fabric::LocalReceiver
+{
+public:
+	bool receive(const fabric::AddressedMad &mad) override
+	{
+		attributes.push_back(mad.mad.header.attr_id);
+		return true;
+	}
+	void port_changed() override {}
+
+	std::vector<std::uint16_t> attributes; // of the received MADs
+};
+
+// Once the driver's QP0 can receive, a TrapRepress is for the driver, which passes it to the card's
+// agent. Programs of the host get only SMPs that the agent does not handle, such as SMInfo.
+TEST_F(Mthca, TrapRepressIsNotOfferedToPrograms)
+{
+	driver.bring_up();
+	hw::mthca::InitIb init{};
+	hw::mthca::InitIb::mtu.set(init.bytes, static_cast<std::uint32_t>(ib::Mtu::mtu_2048));
+	hw::mthca::InitIb::vls.set(init.bytes, 1);
+	for (const unsigned port : {1, 2})
+		ASSERT_EQ(driver.command(opcode::init_ib, port, 0, init.bytes).status, Status::ok);
+	ASSERT_EQ(driver.command(Opcode::conf_special_qp, TinyDriver::kSpecialQps, 0).status,
+		  Status::ok);
+	auto qp = std::make_unique<QueuePair>();
+	qp->qpn = TinyDriver::kSpecialQps;
+	qp->state = QpState::rtr;
+	driver.context().queue_pairs.insert(TinyDriver::kSpecialQps, std::move(qp));
+	const auto program = std::make_shared<Program>();
+	const auto ports = driver.card.local_access();
+	ports.at(0)->set_receiver(program);
+
+	const auto send_to_port_1 = [&](ib::MadMethod method, std::uint16_t attribute) {
+		ib::Mad smp{};
+		smp.header.base_version = ib::mad_base_version;
+		smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+		smp.header.class_version = 1;
+		smp.header.method = static_cast<std::uint8_t>(method);
+		smp.header.attr_id = attribute;
+		ports.at(1)->send_mad({}, 0, smp);
+		while (driver.host.loop().poll()) {
+		}
+	};
+	send_to_port_1(ib::MadMethod::trap_repress, ib::attr_sm_notice);
+	EXPECT_TRUE(program->attributes.empty());
+	send_to_port_1(ib::MadMethod::get, ib::attr_sm_info);
+	EXPECT_EQ(program->attributes, std::vector<std::uint16_t>{ib::attr_sm_info});
+	ports.at(0)->set_receiver(nullptr);
+	driver.context().queue_pairs.remove(TinyDriver::kSpecialQps);
 }
 
 // A reset clears all state: the firmware's pages, ICM, and the error.
