@@ -82,23 +82,43 @@ appear /sys/class/net/$interface "$interface"
 # mlx4 checks every five seconds whether its card has failed, and then resets it. If a reset starts while the card is being removed, the two wait for
 # each other forever (Linux 6.1: catas_reset() for the lock of mlx4_remove_one(), which flushes catas_reset()). So the driver must find the failure
 # while resets are disabled: it then stops checking and starts no reset.
-NO_RESET = "if [ -e $reset ] && [ ! -e $former ]; then cat $reset >$former; echo 0 >$reset; fi\n"
+NO_RESET = """
+if [ -e $reset ] && [ ! -e $former ]; then
+	cat $reset >$former
+	echo 0 >$reset
+	read now idle </proc/uptime
+	echo "weft: weftd has ended at $now" >$mark
+	cat $mark >$kmsg
+fi
+"""
 # When resets are enabled and the failed card does not execute a command, the driver notifies the users of the card and completes their requests. This
 # must happen before the removal, during which the driver no longer notifies users: ib_core would then wait forever for the sends of its queries. A
-# reset that started before resets were disabled has finished, or holds the lock, when the removal begins.
+# reset that started before resets were disabled has finished, or holds the lock, when the removal begins. Resets are enabled as soon as the kernel's
+# log shows that the driver has found the failure, because each command takes ten seconds to fail, and one that fails before that is of no use.
 REMOVE = """
 if [ -e $former ]; then
 	for state in $card/infiniband/*/ports/1/state; do
 		cat $state >/dev/null 2>&1 &
+		commands="$commands $!"
 	done
-	sleep $delay
+	mkfifo $pipe
+	cat $kmsg >$pipe 2>/dev/null &
+	reader=$!
+	$awk -v mark="$(cat $mark)" 'index($0, mark) { marked = 1 } marked && /Internal error detected/ { found = 1; exit } END { exit !found }' <$pipe &
+	search=$!
+	(sleep $delay; kill $search) </dev/null >/dev/null 2>&1 &
+	limit=$!
+	if wait $search; then kill $limit; else wait $limit; fi
+	kill $reader 2>/dev/null
+	rm $pipe
 	cat $former >$reset
 	rm $former
-	wait
+	[ -z "$commands" ] || wait $commands
 fi
 if [ -e $card ]; then echo 1 >$card/remove; fi
 """
-RESET_PLACES = "reset=/sys/module/mlx4_core/parameters/internal_err_reset former=/run/weft-reset delay=7\n"
+RESET_PLACES = ("reset=/sys/module/mlx4_core/parameters/internal_err_reset former=/run/weft-reset mark=/run/weft-mark pipe=/run/weft-pipe.$$ kmsg=/dev/kmsg "
+                f"awk='{BUSYBOX} awk' commands= delay=7\n")
 # Linux removes the NVMe controllers of a device that is removed, and targets stop listening. For each controller, this records the line that creates
 # it again. Lines that an interrupted restart has left are kept. Busybox runs this because it starts faster than bash: the driver itself may also
 # remove a failed card.

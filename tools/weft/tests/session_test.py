@@ -743,19 +743,39 @@ class FailedUpgrade(unittest.TestCase):
 
 
 class Removal(Folder):
-    def test_mlx4_does_not_reset_the_card_while_it_is_removed(self):
-        """Its setting is the former one afterwards, also if weftd crashes again before the card is removed."""
-        places = f"reset={self.folder}/reset former={self.folder}/former delay=0.1 card={self.folder}/card\n"
+    def places(self, delay):
+        return "".join(f"{name}={self.folder}/{name} " for name in ("reset", "former", "mark", "pipe", "kmsg", "card")) + f"awk='busybox awk' commands= delay={delay}\n"
+
+    def run_script(self, script, delay=0):
+        subprocess.run(["busybox", "sh", "-c", self.places(delay) + script], check=True, stdin=subprocess.DEVNULL, timeout=60)
+
+    def test_card_is_removed_as_soon_as_the_driver_has_found_the_failure(self):
+        """A failure that the kernel's log shows before the end of weftd belongs to an earlier one."""
         self.write("reset", "1\n")
         self.write("card/remove")
+        found = "mlx4_core 0000:01:00.0: Internal error detected:\n"
+        self.run_script(labs.NO_RESET)
+        mark = (self.folder / "kmsg").read_text()
+        (self.folder / "kmsg").unlink()
+        os.mkfifo(self.folder / "kmsg")
+        log = os.open(self.folder / "kmsg", os.O_RDWR)      # the file does not end
+        self.addCleanup(os.close, log)
+        for text, delay, least in ((mark + found, 1000, 0), (found + mark, 0.5, 0.5)):
+            os.write(log, text.encode())
+            self.write("former", "1\n")
+            began = time.monotonic()
+            self.run_script(labs.REMOVE, delay)
+            self.assertGreaterEqual(time.monotonic() - began, least)
+            self.assertEqual((self.folder / "reset").read_text(), "1\n")
 
-        def run(script):
-            subprocess.run(["sh", "-c", places + script], check=True, stdin=subprocess.DEVNULL)
-
+    def test_mlx4_does_not_reset_the_card_while_it_is_removed(self):
+        """Its setting is the former one afterwards, also if weftd crashes again before the card is removed."""
+        self.write("reset", "1\n")
+        self.write("card/remove")
         for _ in range(2):
-            run(labs.NO_RESET)
+            self.run_script(labs.NO_RESET)
             self.assertEqual((self.folder / "reset").read_text(), "0\n")
-        run(labs.REMOVE)
+        self.run_script(labs.REMOVE, delay=0.1)
         self.assertEqual((self.folder / "card/remove").read_text(), "1\n")
         self.assertEqual((self.folder / "reset").read_text(), "1\n")
 
@@ -767,8 +787,9 @@ class Removal(Folder):
         self.write("card/remove")
         self.write("former", "1\n")
         self.write("reset", "0\n")
-        places = f"reset={self.folder}/reset former={self.folder}/former delay=0.1 card={self.folder}/card\n"
-        with subprocess.Popen(["sh", "-c", places + labs.REMOVE], stdin=subprocess.DEVNULL) as removal:
+        self.write("mark", "weft\n")
+        self.write("kmsg")
+        with subprocess.Popen(["busybox", "sh", "-c", self.places(0.1) + labs.REMOVE], stdin=subprocess.DEVNULL) as removal:
             with open(state, "w"):      # the command
                 wait_until("the former setting", lambda: not (self.folder / "former").exists(), 60)
                 self.assertEqual((self.folder / "reset").read_text(), "1\n")
