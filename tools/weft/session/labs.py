@@ -117,6 +117,7 @@ if [ -e $former ]; then
 fi
 if [ -e $card ]; then echo 1 >$card/remove; fi
 """
+REMOVE_WORKING = "[ ! -e {card} ] || echo 1 >{card}/remove"
 RESET_PLACES = ("reset=/sys/module/mlx4_core/parameters/internal_err_reset former=/run/weft-reset mark=/run/weft-mark pipe=/run/weft-pipe.$$ kmsg=/dev/kmsg "
                 f"awk='{BUSYBOX} awk' commands= delay=7\n")
 # Linux removes the NVMe controllers of a device that is removed, and targets stop listening. For each controller, this records the line that creates
@@ -482,10 +483,9 @@ class Lab:
     def upgrade(self, program, report):
         """Replaces weftd by another program, or by a new process of the same."""
         self._report = report
-        self._prepare_removal()
-        for note in self._notes.values():
-            with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
-                note.wait(NOTE_TIMEOUT)
+        self._prepare_removal("")
+        # While weftd serves the cards, drivers release them in less time than failed cards, and mthca's driver releases no failed card.
+        together([guest for guest in self.guests.values() if guest.alive() and not guest.kernel.native], self._release_card, self._is_wanted)
         try:
             self.report(self.weftd.replace(program))
         except LabError:
@@ -496,14 +496,22 @@ class Lab:
         self._give_cards_again(self.report)
         self.look_after(self.report)
 
-    def _prepare_removal(self):
-        """Prevents drivers from resetting their cards, and makes guests record their NVMe controllers. Does not wait for either."""
+    def _prepare_removal(self, before=NO_RESET):
+        """Prevents drivers from resetting their cards, and makes guests record their NVMe controllers. Does not wait for either. before: the script for
+        the drivers, which a card that has not failed does not need."""
         for name, guest in self.guests.items():
             loaded = self._loaded.get(name)
             # If the lab has loaded no stack, the user may have loaded one.
             if (loaded is None or loaded.in_tree) and not guest.kernel.native:
                 with contextlib.suppress(GuestDied):
-                    self._notes[name] = guest.spawn([BUSYBOX, "sh", "-c", RESET_PLACES + NO_RESET + NVME_PLACES + NOTE_NVME])
+                    self._notes[name] = guest.spawn([BUSYBOX, "sh", "-c", RESET_PLACES + before + NVME_PLACES + NOTE_NVME])
+
+    def _release_card(self, guest):
+        """Removes a card that works from its guest's kernel. If that fails, the card is removed after it has failed."""
+        with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
+            if note := self._notes.get(guest.name):
+                note.wait(NOTE_TIMEOUT)
+            guest.spawn([BUSYBOX, "sh", "-c", REMOVE_WORKING.format(card=guest.card)]).wait(RELEASE_TIMEOUT * contention())
 
     def _give_cards_again(self, report):
         """Each guest removes its card from its kernel, and finds a card again after weftd has received its connection. Returns early if weftd exits

@@ -742,6 +742,30 @@ class FailedUpgrade(unittest.TestCase):
             self.assertEqual(again.call_count, int(alive))
 
 
+class Upgrade(unittest.TestCase):
+    def upgraded(self, waits):
+        """Replaces weftd in a lab whose guest executes commands like waits(); returns the order of what happens."""
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
+        order = []
+
+        def spawn(command):
+            what = "removal" if "/card/remove" in command[-1] else "note"
+            return unittest.mock.Mock(wait=lambda *_: [order.append(what), waits()])
+
+        lab.guests["a"] = unittest.mock.Mock(alive=lambda: True, kernel=types.SimpleNamespace(native=False), card="/card", spawn=spawn)
+        lab.guests["a"].name = "a"
+        lab.weftd = unittest.mock.Mock(replace=lambda _: order.append("replacement"), alive=lambda: True)
+        with unittest.mock.patch.object(lab, "_give_cards_again", lambda _: order.append("cards")):
+            lab.upgrade("other", lambda _: None)
+        return order
+
+    def test_cards_are_removed_while_the_former_weftd_serves_them(self):
+        self.assertEqual(self.upgraded(lambda: None), ["note", "removal", "replacement", "cards"])
+
+    def test_weftd_is_replaced_if_a_driver_does_not_release_its_card(self):
+        self.assertEqual(self.upgraded(unittest.mock.Mock(side_effect=[None, DeadlineExceeded("no end")])), ["note", "removal", "replacement", "cards"])
+
+
 class Removal(Folder):
     def places(self, delay):
         return "".join(f"{name}={self.folder}/{name} " for name in ("reset", "former", "mark", "pipe", "kmsg", "card")) + f"awk='busybox awk' commands= delay={delay}\n"
