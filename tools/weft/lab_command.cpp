@@ -537,8 +537,14 @@ void add_hunt(CLI::App &app, const std::filesystem::path &socket_directory)
 	scenario("verbs", "programs that use verbs and MADs, killed, with failing allocations, "
 			  "while cards and modules are removed");
 	scenario("connected", "IPoIB in connected mode, with connections that break");
-	scenario("probe", "bind a card's driver while each allocation fails in turn");
-	scenario("removal", "unbind a card's driver while each allocation fails in turn");
+	const auto walk = [&](const std::string &name, const std::string &description) {
+		scenario(name, description)
+			->number("--group", "seeds that run one after the other in one lab "
+					    "(default: 1); if it does not pass, each runs alone")
+			->check(CLI::Range(1, 100));
+	};
+	walk("probe", "bind a card's driver while each allocation fails in turn");
+	walk("removal", "unbind a card's driver while each allocation fails in turn");
 	const auto replay =
 		add("replay", "run one schedule, and compare its report with the expected one",
 		    "replay", true);

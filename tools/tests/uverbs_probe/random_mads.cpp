@@ -69,8 +69,21 @@ void add_agent_by_the_newer(int file, Random &random)
 	ioctl(file, IB_USER_MAD_REGISTER_AGENT2, &request);
 }
 
-/* Writes a MAD that may be invalid, addressed to this node, to a neighbour, or to no node. */
-void write_mad(int file, Random &random)
+/* Returns a number of bytes to write: a whole MAD, an end within the headers, or any. */
+std::size_t some_size(Random &random, std::size_t whole, std::size_t most)
+{
+	constexpr std::size_t headers = 64;
+
+	if (random() % 4)
+		return whole;
+	return random() % 2 ? sizeof(ib_user_mad_hdr) + random() % headers : random() % most;
+}
+
+/*
+ * Writes a MAD that may be invalid, addressed to this node, to a neighbour, or to no node.
+ * @path_mask: the bits that the path bits may have
+ */
+void write_mad(int file, Random &random, unsigned path_mask)
 {
 	constexpr std::uint16_t lids[] = {0xffff, 0xffff, 1, 2, 3, 0xbff0, 0};
 	struct {
@@ -89,7 +102,7 @@ void write_mad(int file, Random &random)
 	record.header.qkey = ib::be32(0x80010000);
 	record.header.lid = ib::be16(lids[random() % std::size(lids)]);
 	record.header.sl = static_cast<std::uint8_t>(small_or_any(random, 16));
-	record.header.path_bits = static_cast<std::uint8_t>(small_or_any(random, 2));
+	record.header.path_bits = static_cast<std::uint8_t>(small_or_any(random, 2) & path_mask);
 	record.header.grh_present = random() % 4 == 0;
 	record.header.gid_index = static_cast<std::uint8_t>(small_or_any(random, 3));
 	record.header.pkey_index = static_cast<std::uint16_t>(small_or_any(random, 3));
@@ -112,8 +125,8 @@ void write_mad(int file, Random &random)
 	if (header.mgmt_class == 0x81)
 		std::memset(record.bytes + 32, 0xff, 4);
 
-	const std::size_t whole = sizeof(record.header) + sizeof(ib::Mad);
-	const std::size_t size = random() % 4 ? whole : random() % sizeof(record);
+	const std::size_t size =
+		some_size(random, sizeof(record.header) + sizeof(ib::Mad), sizeof(record));
 	if (::write(file, &record, size) < 0)
 		return;
 }
@@ -128,7 +141,7 @@ void read_mad(int file, Random &random)
 		return;
 }
 
-void call(int file, Random &random)
+void call(int file, Random &random, unsigned path_mask)
 {
 	pollfd waiting = {.fd = file, .events = POLLIN | POLLOUT, .revents = 0};
 	std::uint32_t id = small_or_any(random, kIds);
@@ -159,13 +172,13 @@ void call(int file, Random &random)
 		read_mad(file, random);
 		break;
 	default:
-		write_mad(file, random);
+		write_mad(file, random, path_mask);
 	}
 }
 
 } // namespace
 
-void try_random_mads(std::uint64_t seed, unsigned long count)
+void try_random_mads(std::uint64_t seed, unsigned long count, unsigned path_mask)
 {
 	Descriptor file;
 
@@ -175,7 +188,8 @@ void try_random_mads(std::uint64_t seed, unsigned long count)
 			file = Descriptor(open(kUmadNode, O_RDWR | O_NONBLOCK));
 			expect("open of umad0", file.number() < 0, 0);
 		},
-		[&](Random &random) { call(file.number(), random); }, [&] { file.reset(); });
+		[&](Random &random) { call(file.number(), random, path_mask); },
+		[&] { file.reset(); });
 }
 
 } // namespace weft::uverbs

@@ -19,21 +19,31 @@ LARGEST_SEED = 0xFFFFFFFF
 MOST_SECONDS = 600      # seconds of real time
 
 
-def event(text):
-    """Returns (seconds, request) for an argument of --at: "2.5 link down node1", "3 link set node1 loss=0.1", or a time and a request as on the
-    control socket."""
-    when, _, what = text.partition(" ")
-    try:
-        seconds = float(when)
-        if what.lstrip().startswith("{"):
-            return seconds, json.loads(what)
-        noun, verb, *rest = what.split()
+def _request(what):
+    """Returns the request to weftd for a change like "link set node1 loss=0.1" or "card fault node1 command-nth count=7"."""
+    noun, verb, *rest = what.split()
+    if noun not in ("card", "sm"):
         request = {"command": f"{noun}.{verb}"}
         if noun == "link":
             request["link"], *rest = rest
         if rest:
             request["settings"] = dict(setting.split("=", 1) for setting in rest)
-        return seconds, request
+        return request
+    request = {"command": f"{noun}.{verb.replace('-', '_') if noun == 'card' else verb}"}
+    for name in ("host", "fault")[:{"fault": 2, "random-faults": 1}.get(verb, 0)]:
+        request[name], *rest = rest
+    return {**request, **{name.replace("-", "_"): int(value, 0) for name, value in (setting.split("=", 1) for setting in rest)}}
+
+
+def event(text):
+    """Returns (seconds, request) for an argument of --at: "2.5 link down node1", "3 link set node1 loss=0.1", "4 card fault node1 interrupt",
+    "5 sm renumber", or a time and a request as on the control socket."""
+    when, _, what = text.partition(" ")
+    try:
+        seconds = float(when)
+        if what.lstrip().startswith("{"):
+            return seconds, json.loads(what)
+        return seconds, _request(what)
     except ValueError:
         raise LabError(f"--at {text!r} is not a time and a change", 'an example is "2.5 link down node1"') from None
 

@@ -17,9 +17,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 sys.dont_write_bytecode = True
 
-from hunt import command, reduction, scenarios, schedule, signature, trial  # noqa: E402
+from hunt import command, reduction, scenarios, schedule, signature, trial, walk  # noqa: E402
 from lab import reports  # noqa: E402
 from lab.errors import LabError  # noqa: E402
+import repeating  # noqa: E402
 import stack  # noqa: E402
 
 SEEDS = range(50)
@@ -84,6 +85,9 @@ class Schedules(unittest.TestCase):
         for name in names:
             self.assertIn(f"\n{name}() {{", script)
         self.assertEqual({step.words[1] for step in steps if step.words[0] == "unload"}, {"mlx4_ib", "ib_umad", "ib_uverbs"})
+        for step in steps:
+            if step.words[0] in ("verbs", "malformed"):
+                self.assertRegex(" ".join(step.words[1:]), r"^\d+ \d+$")
 
     def test_all_actions_of_connected_are_generated_and_have_a_function(self):
         script = trial.GUEST.read_text() + scenarios.script("connected")
@@ -102,7 +106,7 @@ class Schedules(unittest.TestCase):
     def test_random_order_of_verbs_satisfies_the_preconditions_of_each_step(self):
         """A program is started only if its kind does not run and its device is there; only a running one is killed. The driver of an mthca card is unloaded, bound
         and unbound only as one module, and without programs that use verbs."""
-        kinds = {"verbs", "objects", "discover", "query"}
+        kinds = {"verbs": "verbs", "objects": "objects", "discover": "discover", "query": "query", "malformed": "mads", "manage": "manager"}
         for card, seed, host in itertools.product(stack.IN_TREE, SEEDS, scenarios.HOSTS):
             own, bound, driver, running = stack.IN_TREE[card], True, True, set()
             for step in scenarios.generate("verbs", seed, card=card).steps:
@@ -113,9 +117,9 @@ class Schedules(unittest.TestCase):
                 self.assertFalse(card == "mthca" and removal and running & {"verbs", "objects"}, step)
                 self.assertFalse(card == "mthca" and name in ("connect", "disconnect") and not driver, step)
                 if name in kinds:
-                    self.assertTrue(bound and driver and name not in running, step)
+                    self.assertTrue(bound and driver and kinds[name] not in running, step)
                     self.assertFalse(card == "mlx5" and name in ("verbs", "objects"), step)
-                    running.add(name)
+                    running.add(kinds[name])
                 elif name in ("terminate", "starve"):
                     self.assertIn(arguments[0], running)
                     running -= set(arguments) if name == "terminate" else set()
@@ -134,7 +138,7 @@ class Schedules(unittest.TestCase):
             steps = [step for seed in SEEDS for step in scenarios.generate("verbs", seed, card=card).steps]
             self.assertEqual({step.words[1] for step in steps if step.words[0] == "unload"}, {own, "ib_umad", "ib_uverbs"})
             self.assertTrue({"connect", "disconnect"} <= {step.words[0] for step in steps})
-            self.assertIn(f" own={own}\n", trial.script(schedule.Schedule("verbs", 1, (), card=card), "node1"))
+            self.assertIn(f" own={own} ", trial.script(schedule.Schedule("verbs", 1, (), card=card), "node1"))
 
     def test_scenario_requires_its_program(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-hunt-")))
@@ -155,7 +159,7 @@ class Schedules(unittest.TestCase):
 
     def test_random_order_of_cm_satisfies_the_preconditions_of_each_step(self):
         """A program is started only if its kind does not run, and killed only if it does. Interfaces are changed only while the card is bound."""
-        kinds = {"serve": "serve", "connect": "connect", "connect_child": "connect", "random": "random", "namespace": "namespace"}
+        kinds = {"serve": "serve", "connect": "connect", "connect_child": "connect", "random": "random", "namespace": "namespace", "manage": "manager"}
         for seed, host in itertools.product(SEEDS, scenarios.HOSTS):
             bound, child, running = True, False, set()
             for step in scenarios.generate("cm", seed).steps:
@@ -208,6 +212,76 @@ class Schedules(unittest.TestCase):
                     elif name in ("create_child", "delete_child"):
                         self.assertEqual(arguments[0] in children, name == "delete_child")
                         children ^= set(arguments)
+
+    def faults_of(self, name, **settings):
+        return [step for seed in SEEDS for step in scenarios.generate(name, seed, **settings).steps if step.host == schedule.FABRIC]
+
+    def test_faults_of_links_cards_and_subnet_managers_are_generated(self):
+        for name in scenarios.TABLES:
+            said = {" ".join(step.words) for step in self.faults_of(name)}
+            for form in ("link down node1", "link set node2 loss=50%", "sm renumber", r"sm corrupt-replies one-in=3 seed=\d+", r"card fault node1 command-nth count=\d\d?",
+                         "card fault node2 catastrophic", "card fault node1 interrupt"):
+                self.assertTrue(any(re.fullmatch(form, words) for words in said), f"{name}: {form}")
+            for kind in ("cm_loss", "cm_duplication", "cm_corruption", "cm_lateness"):
+                self.assertEqual(any(f" {kind}=20%" in words for words in said), name in ("cm", "connected"), name)
+
+    def test_every_fault_that_lasts_is_removed_again(self):
+        """Faults of one kind may overlap. The last step of each kind removes it."""
+        for name, seed in itertools.product(scenarios.TABLES, SEEDS):
+            last = {}
+            for step in (step for step in scenarios.generate(name, seed).steps if step.host == schedule.FABRIC):
+                noun, verb, *words = step.words
+                key = {"link": (noun, words[0] if words else "", verb if verb == "set" else "state"), "sm": (noun, verb), "card": (noun, *words[:2])}[noun]
+                if noun == "link" and verb == "set":
+                    last.update({(*key, setting.partition("=")[0]): setting.partition("=")[2] for setting in words[1:]})
+                else:
+                    last[key] = " ".join((verb, *words[2 if noun == "card" else 0:]))
+            for key, value in last.items():
+                wanted = {("link", "set"): "0", ("link", "state"): f"up {key[1]}", ("sm", "corrupt-replies"): "corrupt-replies one-in=0"}.get((key[0], key[2] if key[0] == "link" else key[1]))
+                if key[0] == "card":
+                    wanted = "fault count=0" if key[2] == "command-nth" else "fault"
+                if key[-1] != "cm_delay" and wanted:
+                    self.assertEqual(value, wanted, f"{name} {seed}: {key}")
+
+    def test_cards_of_linux_have_only_faults_that_its_drivers_tolerate(self):
+        for card, known in scenarios.HANDLED.items():
+            kinds = {step.words[3] for step in self.faults_of("ipoib", card=card) if step.words[0] == "card"}
+            self.assertEqual(kinds, {*known, "command-nth", "catastrophic"}, card)
+        self.assertEqual({step.words[3] for step in self.faults_of("ipoib", stack="weft") if step.words[0] == "card"}, {*scenarios.ALL_FAULTS, "command-nth", "catastrophic"})
+
+    def test_device_of_a_running_manager_is_not_removed(self):
+        """OpenSM repeats a failing call without a pause when its device disappears."""
+        removals = {"unbind", "disconnect", "unload mlx4_ib", "card fault HOST catastrophic"}
+        for name in scenarios.TABLES:
+            removed, managed = set(), 0
+            for seed, host in itertools.product(SEEDS, scenarios.HOSTS):
+                manages = False
+                # Causes of faults have no end before them, so the order of the file is that of the generator.
+                for step in scenarios.generate(name, seed).steps:
+                    words = " ".join(step.words)
+                    if step.host == host and words in ("manage", "terminate manager"):
+                        manages = words == "manage"
+                        managed += manages
+                    elif words.replace(host, "HOST") in removals and host in (step.host, *step.words):
+                        self.assertFalse(manages, f"{name} {seed}: {step}")
+                        removed.add(words.replace(host, "HOST"))
+            self.assertTrue(managed > 10 and len(removed) >= 2, f"{name}: {managed} {removed}")
+
+    def test_changes_of_cards_and_the_subnet_manager_become_requests(self):
+        for words, request in (("card fault node1 command-nth count=7", {"command": "card.fault", "host": "node1", "fault": "command-nth", "count": 7}),
+                               ("card fault node1 interrupt", {"command": "card.fault", "host": "node1", "fault": "interrupt"}),
+                               ("card random-faults node2 seed=0x10 one-in=3", {"command": "card.random_faults", "host": "node2", "seed": 16, "one_in": 3}),
+                               ("sm corrupt-replies one-in=3 seed=1", {"command": "sm.corrupt-replies", "one_in": 3, "seed": 1}), ("sm sweep", {"command": "sm.sweep"}),
+                               ("link set node1 loss=1%", {"command": "link.set", "link": "node1", "settings": {"loss": "1%"}})):
+            self.assertEqual(repeating.event(f"2.5 {words}"), (2.5, request))
+        for words in ("card fault node1", "card fault node1 interrupt count=x", "sm corrupt-replies 3"):
+            with self.assertRaisesRegex(LabError, "is not a time and a change"):
+                repeating.event(f"2.5 {words}")
+
+    def test_guest_is_informed_of_card_faults(self):
+        """Otherwise, a card that cannot be bound because of a fault would be reported."""
+        for words, faulty in ((("card", "fault", "node1", "interrupt"), 1), (("link", "down", "node1"), 0)):
+            self.assertIn(f" faulty={faulty}\n", trial.script(schedule.Schedule("ipoib", 1, (schedule.Step(5, "fabric", words),)), "node1"))
 
     def test_lab_has_only_the_hosts_that_the_steps_use(self):
         steps = (schedule.Step(1, "fabric", ("link", "down", "node2")),)
@@ -367,7 +441,7 @@ class Hunting(unittest.TestCase):
         return trial.Outcome("report" if name else "passed", name, name, 50.0, 1.0, beyond=generated.seed >= self.beyond)
 
     def hunt(self, action="run", **options):
-        given = {"action": action, "scenario": "ipoib", "out": str(self.folder / "out"), "jobs": 2, "seeds": 5, "seed": None, "stack": None, "card": None}
+        given = {"action": action, "scenario": "ipoib", "out": str(self.folder / "out"), "jobs": 2, "seeds": 5, "seed": None, "stack": None, "card": None, "group": None}
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()) as self.said:
             status = command.run(types.SimpleNamespace(weftd=None, logs=None, **{**given, **options}))
@@ -396,6 +470,34 @@ class Hunting(unittest.TestCase):
         self.ran.clear()
         self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1)[0], 0)
         self.assertEqual(self.ran, [3])
+
+    def test_group_of_a_walk_that_passes_is_one_run(self):
+        self.beyond = 1000
+        self.assertEqual(self.hunt(scenario="removal", seed=1, seeds=25, group=10, jobs=1), (0, "25 seeds, 25 passed\n"))
+        self.assertEqual(self.ran, [1, 11, 21])
+        self.assertEqual(json.loads((self.folder / "out/seeds/14.json").read_text())["together"], 10)
+        self.ran.clear()
+        (self.folder / "out/seeds/14.json").unlink()
+        self.hunt(scenario="removal", seed=1, seeds=26, group=10)
+        self.assertEqual(sorted(self.ran), [14, 26])
+
+    def test_seeds_of_a_group_that_does_not_pass_run_alone(self):
+        """The group's run has the seed of the first one. Its report counts if none of its seeds has one alone."""
+        self.by_seed = {1: "group: f"}
+        with unittest.mock.patch.object(walk, "generate", lambda name, seed, **settings: schedule.Schedule(name, seed + 100, ())):
+            self.assertEqual(self.hunt(scenario="removal", seed=1, seeds=4, group=4, jobs=1)[1], "4 seeds, 3 passed\n1 of new: group: f; first seed 1\n")
+            self.assertEqual(self.ran, [1, 101, 102, 103, 104])
+            self.assertEqual(len(schedule.read(self.folder / "out/found/1.hunt").steps), 7)
+            self.by_seed[13] = "other: f"
+            self.by_seed[115] = "alone: f"
+            self.assertIn("1 of new: alone: f; first seed 15\n", self.hunt(scenario="removal", seed=13, seeds=4, group=4, jobs=1)[1])
+
+    def test_schedule_of_a_group_has_a_step_for_each_seed(self):
+        """Between two of them the card returns to the state at the beginning."""
+        self.assertEqual([f"{step.words[0]} {step.fail}".strip() for step in walk.group("removal", [4, 5]).steps], ["removal 4", "prepare", "removal 5"])
+        self.assertEqual([f"{step.words[0]} {step.fail}".strip() for step in walk.group("probe", [4, 5]).steps], ["unbind", "probe 4", "unbind", "probe 5"])
+        self.assertIn("\nprepare() {", scenarios.script("removal"))
+        self.assertEqual(walk.groups([0, 1, 2, 3, 7, 8], 2), [[0], [1, 2], [3], [7, 8]])
 
     def test_connected_mode_requires_a_kernel_that_has_it(self):
         with self.assertRaisesRegex(LabError, "um-debug has no connected mode.*scripts/uml/build"):

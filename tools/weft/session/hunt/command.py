@@ -21,11 +21,11 @@ CONNECTED_MODE = (("INFINIBAND_IPOIB_CM", "y", "connected mode"),)
 
 
 class Jobs:
-    """Calls work(seed, stopped) for all seeds, several at a time, in threads. Each thread starts its own guests, because the kernel kills a guest when
+    """Calls work(group, stopped) for all groups of seeds, several at a time, in threads. Each thread starts its own guests, because the kernel kills a guest when
     the thread that started it exits."""
 
-    def __init__(self, seeds, jobs, work):
-        self._left = collections.deque(seeds)
+    def __init__(self, groups, jobs, work):
+        self._left = collections.deque(groups)
         self._count = len(self._left)
         self._stop = threading.Event()
         self._done = queue.SimpleQueue()
@@ -33,7 +33,7 @@ class Jobs:
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(min(jobs, self._count))]
 
     def results(self):
-        """Yields (seed, result) as each run finishes. All labs have stopped when the generator is closed, also after an exception."""
+        """Yields (group, result) as each run finishes. All labs have stopped when the generator is closed, also after an exception."""
         for thread in self._threads:
             thread.start()
         try:
@@ -48,23 +48,23 @@ class Jobs:
         while True:
             interruption.check()
             with contextlib.suppress(queue.Empty):
-                seed, result, error = self._done.get(timeout=0.5)
+                group, result, error = self._done.get(timeout=0.5)
                 if error:
                     raise error
-                return seed, result
+                return group, result
 
     def _run(self):
         while not self._stop.is_set():
             try:
-                seed = self._left.popleft()
+                group = self._left.popleft()
             except IndexError:
                 return
             try:
-                self._done.put((seed, self._work(seed, self._stop.is_set), None))
+                self._done.put((group, self._work(group, self._stop.is_set), None))
             except shared_time.Stopped:
                 return
             except Exception as error:     # an exception of any type, which the main thread raises again
-                self._done.put((seed, None, error))
+                self._done.put((group, None, error))
 
 
 def _report(text):
@@ -117,22 +117,44 @@ def hunt(args):
     verdicts = {seed: {**verdict, "page": signature.page_of(verdict["signature"], table)} for seed in seeds if (verdict := corpus.verdict(seed))}
     began = time.monotonic()
 
-    def one(seed, stopped):
-        schedule = scenarios.generate(args.scenario, seed, **settings)
-        outcome = trial.run(schedule, kernel, args.weftd, corpus.found / str(seed), stopped, table)
+    def add(seed, schedule, outcome, together=1):
         verdict = {"seed": seed, "verdict": outcome.verdict, "signature": outcome.signature, "page": signature.page_of(outcome.signature, table),
-                   "virtual": round(outcome.virtual, 3), "real": round(outcome.real, 1), "until": outcome.until, "report": outcome.report}
+                   "virtual": round(outcome.virtual / together, 3), "real": round(outcome.real / together, 1), "until": outcome.until, "report": outcome.report}
         if outcome.beyond:
             verdict["beyond"] = True
+        if together > 1:
+            verdict["together"] = together
         corpus.add(seed, verdict, schedule.but(expect=outcome.signature))
         return verdict
 
+    def run(schedule, folder, stopped):
+        return trial.run(schedule, kernel, args.weftd, corpus.found / folder, stopped, table)
+
+    def one(seed, stopped):
+        schedule = scenarios.generate(args.scenario, seed, **settings)
+        return add(seed, schedule, run(schedule, str(seed), stopped))
+
+    def several(group, stopped):
+        """Runs a group of seeds in one lab, and each alone if it does not pass. A report of the group only is that of its first seed."""
+        if len(group) == 1:
+            return [one(group[0], stopped)]
+        schedule = walk.group(args.scenario, group, **settings)
+        outcome = run(schedule, f"{group[0]}-{group[-1]}", stopped)
+        if outcome.verdict == trial.PASSED and not outcome.beyond:
+            return [add(seed, schedule, outcome, len(group)) for seed in group]
+        alone = [one(seed, stopped) for seed in group]
+        if outcome.verdict != trial.PASSED and all(verdict["verdict"] == trial.PASSED for verdict in alone):
+            alone[0] = add(group[0], schedule, outcome)
+        return alone
+
     progress = walk.Progress(seeds, verdicts)
-    with contextlib.closing(Jobs(progress.left(), args.jobs or os.cpu_count(), one).results()) as results:
-        for seed, verdict in results:
-            verdicts[seed] = verdict
+    jobs = walk.groups(progress.left(), (args.group if args.scenario in walk.STEPS else None) or 1)
+    with contextlib.closing(Jobs(jobs, args.jobs or os.cpu_count(), several).results()) as results:
+        for group, found in results:
+            verdicts.update(zip(group, found))
             total = f" of {len(seeds)}" if args.scenario not in walk.STEPS else ""
-            _report(f"[{time.monotonic() - began:7.1f} s] seed {seed}: {_line(verdict)}; {len(verdicts)}{total}")
+            for seed, verdict in zip(group, found):
+                _report(f"[{time.monotonic() - began:7.1f} s] seed {seed}: {_line(verdict)}; {len(verdicts)}{total}")
             if progress.complete():
                 break
     new = _summary(verdicts)

@@ -28,6 +28,7 @@ traffic() {
 }
 # After the last step, packets that need a connection must reach the peer.
 check() {
+	kill_programs
 	recover
 	connect ib0
 	[ "$hosts" = 1 ] || await "the peer did not answer in connected mode" ping -q -c 1 -W 1 -M do -s 20000 "$peer"

@@ -12,4 +12,7 @@ mtu() { by_ip link set "$1" mtu "$2"; }
 address() { by_ip address replace "10.1.0.${HOSTNAME#node}/16" dev "$1"; }
 flush() { by_ip neighbour flush dev "$1"; }
 traffic() { while :; do ping -q -i 0.2 -c 25 -W 1 "$peer" || pause 0.5; done & }
-check() { recover; }
+check() {
+	kill_programs
+	recover
+}

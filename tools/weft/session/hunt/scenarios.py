@@ -14,7 +14,7 @@ import typing
 from hunt import walk
 from hunt.schedule import FABRIC, SETTINGS, Schedule, Step
 from lab.errors import LabError
-from stack import IN_TREE
+from stack import IN_TREE, LINUX
 
 HERE = pathlib.Path(__file__).resolve().parent
 HOSTS = ("node1", "node2")
@@ -22,6 +22,7 @@ STEPS = 80          # on both hosts
 BEGIN = 4.0         # seconds; by then ib0 is up
 LONGEST_PAUSE = 0.5
 FAILS = 0.6         # probability that a step has a failing allocation
+FAULTS = 0.15       # probability that a step is a fault of the fabric, a card or the subnet manager
 ANY = 0.2           # probability that pages are counted as well
 ALLOCATIONS = (20, 60, 250)     # the largest number of the failing one: the creation of an interface allocates some 230 objects
 
@@ -32,6 +33,13 @@ class State:
     def __init__(self, _):
         self.bound = True
         self.children = {}      # interface: P_Key
+        self.running = set()    # programs that have been started and not killed
+
+    def has_umad(self):
+        return self.bound
+
+    def may_remove(self):
+        return MANAGER not in self.running
 
     def interfaces(self):
         return ["ib0", *self.children]
@@ -53,7 +61,7 @@ def _bind(_, state):
 
 
 def _unbind(_, state):
-    if not state.bound:
+    if not state.bound or not state.may_remove():
         return None
     state.bound = False
     state.children.clear()
@@ -88,13 +96,32 @@ def _on_interface(name, *values):
     return generate
 
 
+MANAGER = "manager"     # OpenSM. When its device disappears, it repeats a failing call without a pause, so the device of a running one is not removed.
+
+
+def _manage(_, state):
+    """Starts OpenSM, to which weft's subnet manager hands over. When OpenSM is killed, weft's subnet manager takes over again."""
+    if MANAGER in state.running or not state.has_umad():
+        return None
+    state.running.add(MANAGER)
+    return ("manage",)
+
+
+def _terminate(rng, state):
+    if not state.running:
+        return None
+    kind = rng.choice(sorted(state.running))
+    state.running.remove(kind)
+    return ("terminate", kind)
+
+
 PKEYS = ("8001", "8002", "8003")    # the subnet manager gives the first to all ports, and the others to none
 BY_SYSFS, BY_NETLINK = "ib0.{}", "p{}"
 IPOIB = (
     Action(6, _bind), Action(1, _unbind),
     _add("create_child", BY_SYSFS), _delete("delete_child", BY_SYSFS), _add("add_link", BY_NETLINK), _delete("delete_link", BY_NETLINK),
     Action(4, _on_interface("up")), Action(2, _on_interface("down")), Action(1, _on_interface("mtu", "2044", "1500", "600")),
-    Action(1, _on_interface("address")), Action(1, _on_interface("flush")),
+    Action(1, _on_interface("address")), Action(1, _on_interface("flush")), Action(1, _manage), Action(2, _terminate),
 )
 # The actions of ipoib, and connections with packets that need them. Interfaces are set up and connected often, because an unbound card loses all settings.
 CONNECTED = (
@@ -123,9 +150,15 @@ class VerbsState:
         """The only module of an mthca card is the one of its PCI driver."""
         return self.card != "mthca" or self.driver in self.loaded
 
+    def has_umad(self):
+        return self.has("ib_umad")
+
     def may_remove(self):
         """ib_mthca cannot take a device from the programs that use it: its removal waits until they have exited."""
-        return self.card != "mthca" or not self.running & USERS["ib_uverbs"]
+        return MANAGER not in self.running and (self.card != "mthca" or not self.running & USERS["ib_uverbs"])
+
+
+PROGRAMS = {"mads": "malformed"}    # the steps that start programs of a kind, if they do not have its name
 
 
 def _program(kind, module):
@@ -134,16 +167,8 @@ def _program(kind, module):
         if not state.has(module) or kind in state.running or (module == "ib_uverbs" and state.card == "mlx5"):
             return None
         state.running.add(kind)
-        return (kind, *((str(rng.randrange(1 << 32)), str(CALLS * rng.randint(1, 3))) if kind == "verbs" else ()))
+        return (PROGRAMS.get(kind, kind), *((str(rng.randrange(1 << 32)), str(CALLS * rng.randint(1, 3))) if kind in ("verbs", "mads") else ()))
     return generate
-
-
-def _terminate(rng, state):
-    if not state.running:
-        return None
-    kind = rng.choice(sorted(state.running))
-    state.running.remove(kind)
-    return ("terminate", kind)
 
 
 def _starve(rng, state):
@@ -185,11 +210,11 @@ def _load(rng, state):
 
 
 # The modules that are unloaded in addition to the card's driver, and the kinds of programs that have their nodes open.
-USERS = {"ib_umad": {"discover", "query"}, "ib_uverbs": {"verbs", "objects"}}
-# The table has no random MADs (the step mads), because mlx4_ib fails at some of them (Documentation/reports/umad-path-bits.rst).
+USERS = {"ib_umad": {"discover", "query", "mads", MANAGER}, "ib_uverbs": {"verbs", "objects"}}
+# The table has the step malformed instead of mads, because mlx4_ib fails at some path bits (Documentation/reports/umad-path-bits.rst).
 VERBS = (
     Action(6, _program("verbs", "ib_uverbs")), Action(4, _program("objects", "ib_uverbs")), Action(2, _program("discover", "ib_umad")),
-    Action(2, _program("query", "ib_umad")), Action(8, _terminate), Action(4, _starve),
+    Action(2, _program("query", "ib_umad")), Action(4, _program("mads", "ib_umad")), Action(1, _manage), Action(8, _terminate), Action(4, _starve),
     Action(2, _disconnect), Action(8, _connect), Action(2, _unload), Action(8, _load),
 )
 
@@ -201,6 +226,12 @@ class CmState:
         self.bound = True
         self.child = False
         self.running = {"serve"}
+
+    def has_umad(self):
+        return self.bound
+
+    def may_remove(self):
+        return MANAGER not in self.running
 
 
 def _cm_program(kind, step=None, needs_child=False, count=False):
@@ -224,7 +255,7 @@ def _child(name, has):
 
 def _card(name, has):
     def generate(_, state):
-        if state.bound == has:
+        if state.bound == has or not (has or state.may_remove()):
             return None
         state.bound = has
         state.child = False
@@ -241,7 +272,7 @@ CM = (
     Action(6, _cm_program("random", count=True)), Action(1, _cm_program("namespace", count=True)), Action(9, _terminate), Action(5, _starve),
     Action(3, _child("create_child", True)), Action(1, _child("delete_child", False)), Action(3, _on_ib0("up")), Action(1, _on_ib0("down")),
     Action(1, _on_ib0("no_address")), Action(3, _on_ib0("address", "1", "2", "9")), Action(1, _on_ib0("flush")),
-    Action(2, _on_ib0("neighbour", "02:08", "12:34")), Action(1, _card("unbind", False)), Action(8, _card("rebind", True)),
+    Action(2, _on_ib0("neighbour", "02:08", "12:34")), Action(1, _card("unbind", False)), Action(8, _card("rebind", True)), Action(1, _manage),
     # Unloading fails while a program has the node open.
     Action(1, lambda *_: ("unload",)), Action(2, lambda *_: ("load",)),
 )
@@ -269,13 +300,67 @@ def script(name):
     return "".join(file.read_text() for file in _scripts(name))
 
 
-def _fault(rng, at):
-    """Returns the steps that inject a fault of a link and remove it."""
+# A fault: generate(rng, host, state, settings) returns the words of the step that causes it and of the one that removes it, which is None if the fault ends
+# by itself; or None if the state does not permit the fault.
+
+
+def _link_down(_, host, *__):
+    return ("link", "down", host), ("link", "up", host)
+
+
+def _loss(rng, host, *_):
+    return ("link", "set", host, f"loss={rng.choice((1, 10, 50))}%"), ("link", "set", host, "loss=0")
+
+
+def _cm_faults(rng, host, *_):
+    """Messages of the communication manager are lost, doubled, changed or late."""
+    kinds = rng.sample(("cm_loss", "cm_duplication", "cm_corruption", "cm_lateness"), rng.randint(1, 3))
+    return (("link", "set", host, *(f"{kind}={rng.choice((5, 20, 60))}%" for kind in kinds), f"cm_delay={rng.choice((1, 5, 40))}s"),
+            ("link", "set", host, *(f"{kind}=0" for kind in kinds)))
+
+
+def _renumber(*_):
+    """All ports get other LIDs, as from a subnet manager that takes over without the tables of the former one."""
+    return ("sm", "renumber"), None
+
+
+def _corrupt_replies(rng, *_):
+    """Replies of the subnet administration are malformed MADs."""
+    return ("sm", "corrupt-replies", f"one-in={rng.choice((1, 3, 10))}", f"seed={rng.randrange(1, 1 << 32)}"), ("sm", "corrupt-replies", "one-in=0")
+
+
+def _command(rng, host, *_):
+    """A command of the driver fails."""
+    return ("card", "fault", host, "command-nth", f"count={rng.randint(1, rng.choice((5, 60)))}"), ("card", "fault", host, "command-nth", "count=0")
+
+
+def _card_fault(rng, host, _, settings):
+    kind = rng.choice(HANDLED[settings["card"]] if settings["stack"] == LINUX else ALL_FAULTS)
+    return ("card", "fault", host, kind), None
+
+
+def _catastrophe(_, host, state, *__):
+    """The card reports that it has failed, so its driver resets it and registers the device again."""
+    return (("card", "fault", host, "catastrophic"), None) if state.may_remove() else None
+
+
+# The faults of cards that Linux's drivers tolerate (Documentation/fault-injection.rst). They trust many values that a card gives them, and a lost command
+# makes later commands fail.
+HANDLED = {"mlx4": ("eqe-type", "eqe-number", "interrupt", "command-twice"), "mlx5": ("eqe-type", "interrupt"),
+           "mthca": ("eqe-type", "eqe-number", "interrupt", "command-twice")}
+# weft's drivers have to tolerate all faults. Those left out stop the card until it is reset, so the steps after them would have no effect.
+ALL_FAULTS = ("cqe-number", "cqe-index", "cqe-opcode", "eqe-type", "eqe-number", "interrupt", "command-twice", "command-status")
+COMMON = ((6, _link_down), (6, _loss), (1, _renumber), (2, _corrupt_replies), (2, _command), (2, _card_fault), (1, _catastrophe))
+FAULT_TABLES = {"ipoib": COMMON, "verbs": COMMON, "connected": ((4, _cm_faults), *COMMON), "cm": ((8, _cm_faults), *COMMON)}
+
+
+def _fault(rng, at, table, states, settings):
+    """Returns the steps that inject a fault and remove it."""
     host = rng.choice(HOSTS)
     end = round(at + rng.uniform(0.05, 3), 3)
-    if rng.random() < 0.5:
-        return Step(at, FABRIC, ("link", "down", host)), Step(end, FABRIC, ("link", "up", host))
-    return Step(at, FABRIC, ("link", "set", host, f"loss={rng.choice((1, 10, 50))}%")), Step(end, FABRIC, ("link", "set", host, "loss=0"))
+    (kind,) = rng.choices([kind for _, kind in table], [weight for weight, _ in table])
+    begins, ends = kind(rng, host, states[host], settings) or (None, None)
+    return [Step(when, FABRIC, words) for when, words in ((at, begins), (end, ends)) if words]
 
 
 def _failure(rng):
@@ -291,13 +376,14 @@ def generate(name, seed, **settings):
         return walk.generate(name, seed, **settings)
     table = TABLES[name]
     rng = random.Random(f"{name} {seed}")
-    states = {host: STATES[name](settings.get("card", SETTINGS["card"])) for host in HOSTS}
+    chosen = {"card": SETTINGS["card"], "stack": SETTINGS["stack"], **settings}
+    states = {host: STATES[name](chosen["card"]) for host in HOSTS}
     at = BEGIN
     steps = [Step(BEGIN, host, FIRST[name]) for host in HOSTS if name in FIRST]
     while len(steps) < STEPS:
         at = round(at + rng.uniform(0.01, LONGEST_PAUSE), 3)
-        if rng.random() < 0.1:
-            steps += _fault(rng, at)
+        if rng.random() < FAULTS:
+            steps += _fault(rng, at, FAULT_TABLES[name], states, chosen)
             continue
         host = rng.choice(HOSTS)
         (action,) = rng.choices(table, [action.weight for action in table])

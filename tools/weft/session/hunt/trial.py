@@ -77,7 +77,8 @@ def script(schedule, host):
     """Returns the script that a guest runs once its stack is loaded."""
     steps = "".join(f"at {step.at:.6f} {step.fail or 0} {' '.join(step.words)}\n" for step in schedule.steps if step.host == host)
     check = f"at {schedule.steps[-1].at + 5:.6f} 0 finish\n" if schedule.check and schedule.steps else ""
-    return f"hosts={len(schedule.hosts)} own={stack.IN_TREE[schedule.card]}\n{GUEST.read_text()}{scenarios.script(schedule.scenario)}{steps}{check}log end\n"
+    faulty = int(any(step.host == FABRIC and step.words[0] == "card" for step in schedule.steps))
+    return f"hosts={len(schedule.hosts)} own={stack.IN_TREE[schedule.card]} faulty={faulty}\n{GUEST.read_text()}{scenarios.script(schedule.scenario)}{steps}{check}log end\n"
 
 
 def _events(schedule):

@@ -4,6 +4,7 @@ fails in one of the runs."""
 from hunt.schedule import Schedule, Step
 
 STEPS = {"probe": ("unbind", "probe"), "removal": ("removal",)}     # the last one has the failing allocation
+RETURN = {"probe": (), "removal": ("prepare",)}     # the steps between two seeds of a group
 BEGIN, PAUSE = 4.0, 2.0     # seconds; at the beginning ib0 is up
 ENOUGH = 100000     # more seeds than a walk has
 BEYOND = "weft-hunt: beyond the last allocation"    # a message of walk.sh
@@ -14,6 +15,27 @@ def generate(name, seed, **settings):
     words = STEPS[name]
     fails = [""] * (len(words) - 1) + [str(seed) if seed else ""]
     return Schedule(name, seed, tuple(Step(BEGIN + PAUSE * index, "node1", (word,), fail) for index, (word, fail) in enumerate(zip(words, fails))), **settings)
+
+
+def group(name, seeds, **settings):
+    """Returns one schedule for several seeds, which run one after the other. A seed's step must not be the first of a fresh guest for its allocation to
+    fail, but the number of allocations may then differ slightly."""
+    words = [(word, "") for word in STEPS[name][:-1]]
+    steps = []
+    for seed in seeds:
+        steps += [*((word, "") for word in RETURN[name] if steps), *words, (STEPS[name][-1], str(seed))]
+    return Schedule(name, seeds[0], tuple(Step(BEGIN + PAUSE * index, "node1", (word,), fail) for index, (word, fail) in enumerate(steps)), **settings)
+
+
+def groups(seeds, size):
+    """Divides seeds into groups of consecutive ones, of which none is longer than `size`."""
+    result = []
+    for seed in seeds:
+        if result and len(result[-1]) < size and result[-1][-1] == seed - 1 and result[-1][0] != 0:
+            result[-1].append(seed)
+        else:
+            result.append([seed])
+    return result
 
 
 class Progress:

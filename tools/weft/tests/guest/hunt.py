@@ -109,12 +109,20 @@ class Fix:
     signature: str
 
 
-# From the log of the stable kernel 6.1.43.
+# From the logs of the stable kernels 6.1.43, 6.1.113 and 6.1.165.
 UNDONE = {
     "RDMA/mthca: Fix crash when polling CQ for shared QPs": Fix(
         "drivers/infiniband/hw/mthca", "ib_mthca.ko", ("CONFIG_INFINIBAND_MTHCA=m",), "mthca_qp.c",
         r"(mthca_array_set\(&dev->qp_table\.qp, mqpn, )qp\)", r"\1qp->sqp)",
         ("ipoib", "--card", "mthca", "--seed", "0", "--seeds", "1"), "KASAN: slab-out-of-bounds: mthca_poll_cq"),
+    "IB/core: Fix ib_cache_setup_one error flow cleanup": Fix(
+        "drivers/infiniband/core", "ib_core.ko", (), "cache.c",
+        r"\t\t\tgid_table_cleanup_one\(device\);\n(\t\t\treturn err;)", r"\1",
+        ("probe", "--seed", "1", "--seeds", "1"), "WARNING"),
+    "RDMA/umad: Reject negative data_len in ib_umad_write": Fix(
+        "drivers/infiniband/core", "ib_umad.ko", (), "user_mad.c",
+        r"if \(check_sub_overflow\(count, hdr_size\(file\) \+ hdr_len, &data_len\)\) \{", r"data_len = count - hdr_size(file) - hdr_len;\n\tif (false) {",
+        ("verbs", "--seed", "0", "--seeds", "10"), "KASAN"),
 }
 
 
