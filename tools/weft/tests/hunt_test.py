@@ -386,6 +386,11 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdict_of(found, LEAKS, table=known)[1:3],
                          ("unreferenced object N (size N): other", LEAKS[LEAKS.rindex("unreferenced"):LEAKS.index("\nweft-hunt")]))
 
+    def test_busy_host_gets_more_time(self):
+        for load, times in ((0.1, 1), (2, 1), (8, 4), (1000, trial.MOST_SLOWNESS)):
+            with unittest.mock.patch.object(trial.os, "getloadavg", lambda load=load: (load, 0, 0)), unittest.mock.patch.object(trial.os, "cpu_count", lambda: 2):
+                self.assertEqual(trial.time_limit(), times * trial.MOST_SECONDS)
+
     def test_run_without_a_kernel_report_passes(self):
         self.assertEqual(self.verdict_of(), ("passed", "", "", None))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Runs a schedule once, and determines its verdict."""
 import dataclasses
+import os
 import pathlib
 import re
 import shutil
@@ -19,7 +20,8 @@ from lab.errors import LabError
 
 KERNEL = "um-debug"     # the default: has KASAN, lockdep and fault injection for allocations
 TIME_FOR_CHECK = 400    # virtual seconds after the last step
-MOST_SECONDS = 600      # seconds of real time
+MOST_SECONDS = 600      # seconds of real time on a host that is not busy
+MOST_SLOWNESS = 6
 STAMP = re.compile(r"^\[ *(\d+\.\d+)\]")
 COMPLAINT = re.compile(r"weft-hunt: complaint: (.*)")
 DONE = re.compile(r"weft-hunt: (\d+\.\d+) ")
@@ -66,6 +68,11 @@ class Outcome:
     real: float = 0.0
     until: float | None = None
     beyond: bool = False
+
+
+def time_limit():
+    """Returns the number of real seconds after which a run is given up. A busy host gets more, because a run that is only slow would be a report."""
+    return MOST_SECONDS * min(MOST_SLOWNESS, max(1, os.getloadavg()[0] / os.cpu_count()))
 
 
 def lab_file(schedule):
@@ -147,7 +154,7 @@ def run(schedule, kernel, weftd, logs=None, stopped=lambda: False, table=(), kee
         lab = shared_time.Lab(directory / "lab", weftd, kernel, scripts, schedule.seed, lab_file=file, share=directory / "share" if probe else None,
                               modules=setup.modules, events=_events(schedule), append=MAY_FAIL)
         try:
-            done = shared_time.run(lab, MOST_SECONDS, stopped)
+            done = shared_time.run(lab, time_limit(), stopped)
             consoles = {host: (lab.directory / f"console-{host}.log").read_text(errors="replace") for host in schedule.hosts}
             verdict, name, report, until = _verdict_of(done, consoles, table, schedule.scenario)
         except LabError as error:
