@@ -88,6 +88,7 @@ class Schedules(unittest.TestCase):
         for step in steps:
             if step.words[0] in ("verbs", "malformed"):
                 self.assertRegex(" ".join(step.words[1:]), r"^\d+ \d+$")
+                self.assertEqual(int(step.words[2]) % {"verbs": 400, "malformed": 1000}[step.words[0]], 0, "a part of a round is not run")
 
     def test_all_actions_of_connected_are_generated_and_have_a_function(self):
         script = trial.GUEST.read_text() + scenarios.script("connected")

@@ -158,6 +158,7 @@ class VerbsState:
         return MANAGER not in self.running and (self.card != "mthca" or not self.running & USERS["ib_uverbs"])
 
 
+ROUNDS = {"verbs": CALLS, "mads": 1000}     # the calls of a round of the programs that call at random
 PROGRAMS = {"mads": "malformed"}    # the steps that start programs of a kind, if they do not have its name
 
 
@@ -167,7 +168,7 @@ def _program(kind, module):
         if not state.has(module) or kind in state.running or (module == "ib_uverbs" and state.card == "mlx5"):
             return None
         state.running.add(kind)
-        return (PROGRAMS.get(kind, kind), *((str(rng.randrange(1 << 32)), str(CALLS * rng.randint(1, 3))) if kind in ("verbs", "mads") else ()))
+        return (PROGRAMS.get(kind, kind), *((str(rng.randrange(1 << 32)), str(ROUNDS[kind] * rng.randint(1, 3))) if kind in ROUNDS else ()))
     return generate
 
 
