@@ -312,6 +312,7 @@ class Signatures(unittest.TestCase):
 
     def test_signature_of_a_warning_has_its_file_without_the_line(self):
         self.assertEqual(signature.of("WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"), "WARNING at net/core/dev.c")
+        self.assertEqual(signature.of("WARNING: CPU: 0 PID: 9 at /home/me/modules/core/cache.c:885 f+0x1/0x2 [a]"), "WARNING at cache.c")
 
     def test_signature_of_a_reference_count_has_its_fault_and_its_owner(self):
         report = ("WARNING: CPU: 0 PID: 85 at lib/refcount.c:28 refcount_warn_saturate+0x248/0x250\nrefcount_t: underflow; use-after-free.\nModules linked in: a\n"
