@@ -2,10 +2,16 @@
 #include "base/reactor_pool.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace weft
 {
+
+std::size_t cpu_count()
+{
+	return std::thread::hardware_concurrency();
+}
 
 ReactorPool::ReactorPool(std::string name, std::size_t most)
     : name_(std::move(name)), most_(std::max<std::size_t>(most, 1))

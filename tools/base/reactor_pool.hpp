@@ -14,6 +14,9 @@
 namespace weft
 {
 
+// Returns the number of CPUs of this host, or 0 if it is not known.
+std::size_t cpu_count();
+
 // Returns the maximum number of threads for loops that guests can keep busy, on a host with this
 // number of CPUs, or 0 if it is not known. There are more threads than a small host has CPUs, so
 // that a busy loop delays few others.

@@ -8,7 +8,6 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
-#include <thread>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -121,7 +120,7 @@ RunningTrunk::RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Ke
 LabRuntime::LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
 		       Reactor *reactor, pci::Keeper *keeper)
     : socket_directory_(socket_directory), reactor_(reactor), keeper_(keeper),
-      threads_("cards", most_threads(std::thread::hardware_concurrency())),
+      threads_("cards", most_threads(cpu_count())),
       fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
       attach_loop_(reactor ? nullptr : std::make_unique<Loop>("attach")),
       attach_(reactor ? nullptr

@@ -113,11 +113,11 @@ TEST_F(RecordTest, RecordsAreEncryptedAccordingToRfc8439)
 		Buffer expected(frame.size() + kTagBytes);
 		ASSERT_EQ(crypto_aead_chacha20poly1305_ietf_encrypt(
 				  reinterpret_cast<unsigned char *>(expected.data()), nullptr,
-				  raw(frame), frame.size(), raw(wire), sizeof(RecordHeader), nullptr,
-				  nonce.data(), raw(key.bytes)),
+				  raw(frame), frame.size(), raw(wire), sizeof(RecordHeader),
+				  nullptr, nonce.data(), raw(key.bytes)),
 			  0);
-		EXPECT_TRUE(std::ranges::equal(std::span(wire).subspan(sizeof(RecordHeader)),
-					       expected))
+		EXPECT_TRUE(
+			std::ranges::equal(std::span(wire).subspan(sizeof(RecordHeader)), expected))
 			<< unsigned{number};
 	}
 }
