@@ -2,15 +2,16 @@
 #include "base/reactor_pool.hpp"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
+
+#include <unistd.h>
 
 namespace weft
 {
 
 std::size_t cpu_count()
 {
-	return std::thread::hardware_concurrency();
+	return static_cast<std::size_t>(std::max(::sysconf(_SC_NPROCESSORS_ONLN), 0L));
 }
 
 ReactorPool::ReactorPool(std::string name, std::size_t most)

@@ -120,8 +120,8 @@ RunningTrunk::RunningTrunk(const LabTrunk &config, fabric::Port &port, trunk::Ke
 LabRuntime::LabRuntime(const Lab &lab, const std::filesystem::path &socket_directory,
 		       Reactor *reactor, pci::Keeper *keeper)
     : socket_directory_(socket_directory), reactor_(reactor), keeper_(keeper),
-      threads_("cards", most_threads(cpu_count())),
-      fabric_(lab.seed, reactor), ethernet_(lab.seed, reactor),
+      threads_("cards", most_threads(cpu_count())), fabric_(lab.seed, reactor),
+      ethernet_(lab.seed, reactor),
       attach_loop_(reactor ? nullptr : std::make_unique<Loop>("attach")),
       attach_(reactor ? nullptr
 		      : std::make_unique<attach::Server>(*attach_loop_,
