@@ -58,6 +58,11 @@ COMPARED = {
     "ibsysstat {two}": "",
     "ibsysstat {two} host": "",
 }
+# Runs once, and dumps the nodes and the forwarding tables.
+OPENSM = "env OSM_TMP_DIR={folder} OSM_CACHE_DIR={folder} opensm -o -D 0x43 -f {folder}/log --dump_files_dir {folder}"
+DUMPS = ("opensm-subnet.lst", "opensm.fdbs")
+# The port of the program, in its output and in what it has dumped.
+OWN_PORT = r"(?<=default GUID )0x[0-9a-f]+|(?<=CA)-SM"
 # Programs that are compared on the guest's own node.
 ON_ONE_NODE = ("sminfo", "smpquery nodeinfo -D 0", "smpquery portinfo -D 0 1", "smpquery nodeinfo {one}", "smpquery nodedesc {two}", "smpquery pkeys -D 0 1",
                "ibnetdiscover", "ibtracert {one} {two}", "saquery NR", "saquery -p --src-to-dst {one}:{two}", "perfquery {two} 1", "perfquery {one} 1")
@@ -86,8 +91,9 @@ def compared(result, without=""):
 
 
 @contextlib.contextmanager
-def managed(lab, node="node3"):
-    """Yields the fabric and two guests with their drivers loaded. OpenSM runs on a node, on the host."""
+def managed(lab, node="node3", before=lambda fabric, guest: None):
+    """Yields the fabric and two guests with their drivers loaded. OpenSM runs on a node, on the host. before(fabric, node1): called when the links are up
+    and there is no subnet manager."""
     if missing := [name for name in NEEDED if not shutil.which(name, path=PATH)]:
         raise Skip(f"not installed: {', '.join(missing)}")
     fabric = Fabric(lab, LAB)
@@ -102,6 +108,7 @@ def managed(lab, node="node3"):
             guest.wait_for("grep -q INIT /sys/class/infiniband/*/ports/1/state", what="a link without a subnet manager")
         # OpenSM selects a port that is not down, and waits for input if there is none.
         wait_until(f"the port of {node}", lambda: "State: Down" not in run_on(lab, fabric, node, "ibstat")[1], 60 * lab.slowness)
+        before(fabric, nodes[0])
         lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", node, "--", "env", f"OSM_TMP_DIR={folder}", f"OSM_CACHE_DIR={folder}",
                   shutil.which("opensm", path=PATH), "-f", folder / "log", "--dump_files_dir", folder)
         active(*nodes)
@@ -110,9 +117,9 @@ def managed(lab, node="node3"):
 
 @test(kernels=("stock",), timeout=180)
 def opensm_on_the_host_manages_guests(lab):
-    """OpenSM, which `weft attach` runs on a node without a guest, activates the ports of two guests, and they ping each other. The programs of
-    infiniband-diags print the same on the host and in a guest, and exit with the same status."""
-    with managed(lab) as (fabric, (node1, node2)):
+    """OpenSM, which `weft attach` runs on a node without a guest, activates the ports of two guests, and they ping each other. OpenSM and the
+    programs of infiniband-diags print the same on the host and in a guest, and exit with the same status."""
+    with managed(lab, before=lambda fabric, guest: compare_opensm(lab, fabric, guest)) as (fabric, (node1, node2)):
         with check("OpenSM on the host is the subnet manager of the guests, and they reach each other"):
             master = re.search(r"Base lid: (\d+)", run_on(lab, fabric, "node3", "ibstat")[1])[1]
             assert f"sm lid {master} " in node1.run("sminfo").out
@@ -157,6 +164,19 @@ def programs_run_on_the_node_of_a_guest(lab):
         with check("a server on the node answers another guest"):
             lab.start(lab.program("weft"), "--socket-dir", fabric.directory, "attach", "node1", "--", shutil.which("ibping", path=PATH), "-S")
             wait_until("ibping's server", lambda: " 1 received" in run_in(node2, f"ibping -c 1 {lid(node1)}")[1], 60 * lab.slowness)
+
+
+def compare_opensm(lab, fabric, guest):
+    """Compares a run of OpenSM on node4 with one in a guest: the status, the output, and what it has dumped. The first run assigns the LIDs."""
+    folder = lab.directory / "once"
+    folder.mkdir()
+    guest.run("mkdir /tmp/once")
+    status, said = run_on(lab, fabric, "node4", OPENSM.format(folder=folder))
+    assert status == 0 and "SUBNET UP" in (folder / "log").read_text(), said
+    on_host = [said.replace(str(folder), "/tmp/once"), *((folder / name).read_text() for name in DUMPS)]
+    in_guest = [run_in(guest, OPENSM.format(folder="/tmp/once")), *(guest.get(f"/tmp/once/{name}").decode() for name in DUMPS)]
+    for name, host_text, guest_text in zip(("output", *DUMPS), on_host, (in_guest[0][1], *in_guest[1:]), strict=True):
+        assert compared((status, host_text), OWN_PORT) == compared((in_guest[0][0], guest_text), OWN_PORT), f"{name} on the host: {host_text}\nin the guest: {guest_text}"
 
 
 def compare(lab, fabric, guest, one, two):
