@@ -27,6 +27,7 @@ model = "endpoint"
 [[link]]
 ends = ["node1", "switch1"]
 """
+POLLED = ENDPOINTS.replace('"endpoint"', '"mlx5"\ndoorbells = "polled"')
 GUEST = ENDPOINTS.replace('model = "endpoint"\n', "")
 SHUTDOWN = {"at": 1, "command": "shutdown"}
 REFUSED = {"at": 1, "command": "link.down", "link": "nowhere"}
@@ -94,6 +95,9 @@ class ExitStatus(unittest.TestCase):
         _, err = weftd.communicate(timeout=TIME_LIMIT)
         self.assertGreater(weftd.returncode, 100, err)
         self.assertRegex(err, "--(state excludes --events|events excludes --state)")
+
+    def test_polled_doorbells_are_refused_in_virtual_time(self):
+        self.check(self.start(POLLED, SHUTDOWN), 1, "host 'node1' has doorbells = \"polled\", which --time-server does not permit")
 
     def test_guest_that_exits_early_gives_status_1(self):
         for finished in (True, False):

@@ -443,6 +443,7 @@ TEST(Lab, ErrorsReportTheLineAndReason)
 		{"[[host]]\nname = \"h\"\nsocket = 7", "lab.toml:3: ", "a string"},
 		{"[[host]]\nname = \"h\"\nbus = \"pci\"", "lab.toml:3: ", "vhost-user"},
 		{"[[host]]\nname = \"h\"\nbus = 1", "lab.toml:3: ", "a string"},
+		{"[[host]]\nname = \"h\"\ndoorbells = \"polled\"", "lab.toml:3: ", "'doorbells'"},
 		{"[[switch]]\nname = \"s\"\nguid = -1", "lab.toml:3: ", "guid"},
 		{"[[switch]]\nname = 5", "lab.toml:2: ", "a string"},
 		{"[[host]]\nname = \"h\"\nname = \"g\"", "lab.toml:3: ", "name"},
@@ -517,6 +518,44 @@ end = "s/4"
 listen = "127.0.0.1:7470"
 key-file = "key"
 )";
+
+// The option exists only for models that can poll. Pages of a card can be mapped only over
+// vfio-user.
+TEST(Lab, DoorbellsAreTrappedOrPolled)
+{
+	const auto text = [](const std::string &settings, const std::string &model = "mlx5") {
+		return kTwoNodes + ("[[host]]\nname = \"c\"\nmodel = \"" + model + "\"\n") +
+		       settings;
+	};
+	const auto polled = [&](const std::string &settings, const LabDefaults &defaults = {}) {
+		return parse_lab(text(settings), "lab.toml", "lab", nullptr, defaults)
+			.hosts.back()
+			.polled_doorbells;
+	};
+	const LabDefaults polls{.polled_doorbells = true};
+	const std::string vhost = "bus = \"vhost-user\"\n";
+	EXPECT_FALSE(polled(""));
+	EXPECT_FALSE(polled("doorbells = \"trapped\""));
+	EXPECT_TRUE(polled("doorbells = \"polled\""));
+	EXPECT_TRUE(polled("", polls));
+	EXPECT_FALSE(polled("doorbells = \"trapped\"", polls));
+	EXPECT_FALSE(polled(vhost, polls)) << "the default does not apply to this bus";
+	EXPECT_FALSE(polled(vhost + "doorbells = \"trapped\""));
+	EXPECT_FALSE(
+		parse_lab(kTwoNodes, "lab.toml", "lab", nullptr, polls).hosts[0].polled_doorbells)
+		<< "the default does not apply to other models";
+
+	EXPECT_EQ(complaint(text("doorbells = \"mapped\"")),
+		  "lab.toml:12: doorbells must be \"trapped\" or \"polled\"");
+	EXPECT_THAT(complaint(text("doorbells = true")),
+		    AllOf(StartsWith("lab.toml:12: "), HasSubstr("a string")));
+	EXPECT_EQ(complaint(text(vhost + "doorbells = \"polled\"")),
+		  "lab.toml:13: doorbells can be \"polled\" only with the bus \"vfio-user\"");
+	for (const char *model : {"mlx4", "mthca", "amso1100"})
+		EXPECT_THAT(complaint(text("doorbells = \"polled\"", model)),
+			    AllOf(StartsWith("lab.toml:12: "), HasSubstr("'doorbells'")))
+			<< model;
+}
 
 // A trunk is the far end of an ordinary link.
 TEST(Lab, TrunkSettingsAreParsed)
