@@ -31,8 +31,13 @@ constexpr auto kBusy = std::chrono::microseconds(100);
 constexpr int kPauseFraction = 16;
 constexpr auto kMostPause = std::chrono::milliseconds(2);
 
+// If the records of all queues must be read, the pause is at least as long as the reading took, so
+// that it takes half of the thread's time at most. The limit is for a thread that was preempted.
+constexpr auto kMostPauseAfterScan = std::chrono::milliseconds(50);
+
 // Limits of one pass, after which the loop does other work: pages whose registers are read, and
-// queues whose records are read.
+// queues of each kind whose records are read. Send queues have a limit of their own, so that they
+// cannot keep the card from completion queues.
 constexpr unsigned kPagesPerPass = 64;
 constexpr unsigned kRecordsPerPass = 64;
 
@@ -143,6 +148,8 @@ void PolledDoorbells::drop(std::uint32_t page)
 void PolledDoorbells::reset()
 {
 	pages_.clear();
+	round_left_ = 0;
+	unfinished_ = false;
 	polling_ = false;
 	pause_.cancel();
 }
@@ -209,17 +216,27 @@ bool PolledDoorbells::read_arm(std::uint32_t cqn)
 	return true;
 }
 
-// Returns true if the page had a doorbell. If the guest has not been given the file, it may have
-// that of an earlier process, so the records of all queues are read.
+// A round reads each page once. If the guest has not been given the file, it may have that of an
+// earlier process, so the records of all queues are read. If a round has left records, the next one
+// reads them, before all are read again.
+void PolledDoorbells::start_round()
+{
+	scan_ = !has_file() && !unfinished_;
+	if (scan_)
+		scan_began_ = core_.host.loop().now();
+	unfinished_ = false;
+	round_left_ = pages_.size();
+}
+
+// Returns true if the page had a doorbell.
 bool PolledDoorbells::look_at(std::uint32_t number, Page &page)
 {
-	if (!has_file()) {
-		if (!page.sends.left)
-			page.sends.left = page.sends.numbers.size();
-		if (!page.arms.left)
-			page.arms.left = page.arms.numbers.size();
-		return false;
+	if (scan_) {
+		page.sends.left = page.sends.numbers.size();
+		page.arms.left = page.arms.numbers.size();
 	}
+	if (!has_file())
+		return false;
 	bool rung = false;
 	for (std::uint32_t place = uar::blue_flame; place < uar::page_size;
 	     place += uar::blue_flame_half) {
@@ -249,25 +266,25 @@ bool PolledDoorbells::read(bool &more)
 	if (core_.stage != Stage::initialised || !core_.health.well())
 		return false;
 	bool active = false;
-	unsigned budget = kRecordsPerPass;
+	unsigned sends = kRecordsPerPass, arms = kRecordsPerPass;
 	if (!round_left_)
-		round_left_ = pages_.size();
+		start_round();
 	round_left_ = std::min(round_left_, pages_.size());
-	for (unsigned visits = kPagesPerPass; round_left_ && visits && budget;
+	for (unsigned visits = kPagesPerPass; round_left_ && visits && sends && arms;
 	     --round_left_, --visits) {
 		auto found = pages_.lower_bound(next_page_);
 		if (found == pages_.end())
 			found = pages_.begin();
-		const auto &[number, page] = *found;
-		next_page_ = number + 1;
-		active |= look_at(number, found->second);
-		active |= read_records(found->second.sends, budget,
+		Page &page = found->second;
+		next_page_ = found->first + 1;
+		active |= look_at(found->first, page);
+		active |= read_records(page.sends, sends,
 				       [this](std::uint32_t qpn) { return read_send(qpn, false); });
-		active |= read_records(found->second.arms, budget,
+		active |= read_records(page.arms, arms,
 				       [this](std::uint32_t cqn) { return read_arm(cqn); });
-		more |= page.sends.left || page.arms.left;
+		unfinished_ |= page.sends.left || page.arms.left;
 	}
-	more |= round_left_ != 0;
+	more = round_left_ || unfinished_;
 	return active;
 }
 
@@ -286,7 +303,12 @@ void PolledDoorbells::pass()
 			std::this_thread::yield();
 		again_.signal();
 	} else {
-		pause_.arm(std::min<Clock::duration>(idle / kPauseFraction, kMostPause));
+		Clock::duration pause =
+			std::min<Clock::duration>(idle / kPauseFraction, kMostPause);
+		if (!has_file())
+			pause = std::max(pause, std::min<Clock::duration>(now - scan_began_,
+									  kMostPauseAfterScan));
+		pause_.arm(pause);
 	}
 }
 

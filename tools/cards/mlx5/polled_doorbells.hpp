@@ -81,6 +81,7 @@ private:
 	void start();
 	void drop(std::uint32_t page);
 	void pass();
+	void start_round();
 	bool read(bool &more);
 	bool look_at(std::uint32_t number, Page &page);
 	// Returns the value of a register and clears it.
@@ -99,7 +100,10 @@ private:
 	std::shared_ptr<const MemoryMapping> memory_;
 	std::map<std::uint32_t, Page> pages_; // those with queues
 	std::uint32_t next_page_ = 0;         // the page at which the next pass begins
-	std::size_t round_left_ = 0;          // pages to be read before a pause
+	std::size_t round_left_ = 0;          // pages that the round has not read
+	bool unfinished_ = false;             // the round has left records of a page
+	bool scan_ = false;                   // the round reads the records of all queues
+	Clock::time_point scan_began_{};
 	Clock::time_point last_active_{};
 	Wakeup again_; // the next pass, if there is no pause before it
 	Timer pause_;

@@ -69,6 +69,33 @@ public:
 		ASSERT_TRUE(driver.host.loop().run_until(
 			[&] { return driver.card.polls().polls >= before + 3; }));
 	}
+	// Starts again as a guest that this process has taken over from another one, which has
+	// mapped a file that is not known.
+	void forget_file()
+	{
+		driver.card.reset(PciReset::host_gone);
+		driver.start_over();
+		driver.bring_up();
+		driver.set_port_active();
+		driver.uar = driver.command(Opcode::alloc_uar).number();
+	}
+	std::uint64_t polls_within(std::chrono::milliseconds time)
+	{
+		const std::uint64_t before = driver.card.polls().polls;
+		driver.host.loop().run_until([] { return false; }, time);
+		return driver.card.polls().polls - before;
+	}
+	// Idle queues are polled 500 times a second, each time in @passes passes.
+	void expect_pauses(unsigned passes)
+	{
+		// After this time, the pauses have reached their limit.
+		polls_within(std::chrono::milliseconds(50));
+		const auto start = std::chrono::steady_clock::now();
+		const std::uint64_t count = polls_within(std::chrono::milliseconds(200));
+		const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+		EXPECT_GE(count, 1u);
+		EXPECT_LE(static_cast<double>(count), passes * (500 * time.count() + 2));
+	}
 	unsigned events() { return driver.completion_events(); }
 	std::uint32_t post(const TinyDriver::Qp &qp, std::uint32_t index)
 	{
@@ -267,14 +294,28 @@ TEST_F(Mlx5PolledDoorbells, NextGuestGetsAnotherFile)
 	EXPECT_NE(inode(), first);
 }
 
-// A guest that this process has taken over from another one has mapped a file that is not known.
+// A pass reads 64 send queues. They must not keep it from completion queues.
+TEST_F(Mlx5PolledDoorbells, ArmIsSeenWhileManySendQueuesAreRung)
+{
+	const auto cq = driver.make_cq(4);
+	const auto [one, two] = driver.make_pair(cq);
+	for (unsigned queues = 2; queues < 64; ++queues)
+		driver.make_qp(QpService::rc, cq);
+	settle();
+	write_arm_word(cq, 1, 0);
+	ring_arm(cq, 1, 0);
+	post(one, 0);
+	const std::uint64_t last = driver.card.polls().polls + 10;
+	EXPECT_TRUE(driver.host.loop().run_until([&] {
+		ring(two);
+		return events() == 1 || driver.card.polls().polls > last;
+	}));
+	EXPECT_EQ(events(), 1u);
+}
+
 TEST_F(Mlx5PolledDoorbells, RecordsArePolledIfTheFileIsNotKnown)
 {
-	driver.card.reset(PciReset::host_gone);
-	driver.start_over();
-	driver.bring_up();
-	driver.set_port_active();
-	driver.uar = driver.command(Opcode::alloc_uar).number();
+	forget_file();
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
 	settle();
@@ -283,6 +324,31 @@ TEST_F(Mlx5PolledDoorbells, RecordsArePolledIfTheFileIsNotKnown)
 	post(one, 0);
 	EXPECT_TRUE(driver.run_until_entry(cq, 0));
 	EXPECT_EQ(events(), 1u);
+}
+
+// The numbers of queues are those at which one pass ends, and such that the last pass of a round
+// ends within a page.
+TEST_F(Mlx5PolledDoorbells, RecordsOfManyQueuesArePolledWithPausesIfTheFileIsNotKnown)
+{
+	for (const unsigned queues : {64u, 150u}) {
+		SCOPED_TRACE(queues);
+		forget_file();
+		const auto cq = driver.make_cq(4);
+		const auto [one, two] = driver.make_pair(cq);
+		for (unsigned made = 2; made < queues; ++made)
+			driver.make_qp(QpService::rc, cq);
+		// The next pages are read in the same round.
+		for (unsigned pages = 0; pages < 2; ++pages) {
+			driver.uar = driver.command(Opcode::alloc_uar).number();
+			for (unsigned made = 0; made < 40; ++made)
+				driver.make_qp(QpService::rc, driver.make_cq(0));
+		}
+		expect_pauses((queues + 63) / 64 + 2);
+		write_arm_word(cq, 1, 0);
+		post(one, 0);
+		EXPECT_TRUE(driver.run_until_entry(cq, 0));
+		EXPECT_TRUE(driver.host.loop().run_until([&] { return events() == 1; }));
+	}
 }
 
 TEST_F(Mlx5PolledDoorbells, GuestThatHasNotMappedThePageRingsByRegisters)
@@ -315,18 +381,7 @@ TEST_F(Mlx5PolledDoorbells, NothingIsPolledWithoutQueues)
 TEST_F(Mlx5PolledDoorbells, IdleQueuesArePolledFiveHundredTimesASecond)
 {
 	driver.make_qp(QpService::rc, driver.make_cq(4));
-	const auto polls = [&](std::chrono::milliseconds time) {
-		const std::uint64_t before = driver.card.polls().polls;
-		driver.host.loop().run_until([] { return false; }, time);
-		return driver.card.polls().polls - before;
-	};
-	// After this time, the pauses have reached their limit.
-	polls(std::chrono::milliseconds(50));
-	const auto start = std::chrono::steady_clock::now();
-	const std::uint64_t count = polls(std::chrono::milliseconds(200));
-	const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-	EXPECT_GE(count, 1u);
-	EXPECT_LE(static_cast<double>(count), 500 * time.count() + 2);
+	expect_pauses(1);
 }
 
 } // namespace weft::mlx5::testing
