@@ -237,6 +237,7 @@ struct AccessRegister {
 	static constexpr std::uint32_t port_counters = 0x5008;
 	/* Layouts of the registers. Offsets are from the start of the register's data. */
 	static constexpr Field port{0x00, 23, 16};
+	static constexpr std::size_t port_size = 4; /* of the dword with the port */
 	static constexpr Field pcap_port{0x00, 23, 16};
 	static constexpr Field pcap_mask{0x04, 31, 0};
 	static constexpr std::size_t pcap_size = 20;
@@ -288,6 +289,7 @@ struct VportContext {
 	 */
 	static constexpr Field port_in{0x08, 19, 16};
 	static constexpr std::size_t size = 0x210;
+	static constexpr std::size_t least = 0xe0; /* bytes that a driver may request instead */
 	static constexpr Field grh_required{0x30, 28, 28};
 	static constexpr Field has_smi{0x30, 30, 30};
 	static constexpr Field phys_state{0x30, 15, 12};

@@ -68,6 +68,7 @@ struct RegisterAccess {
 	static constexpr std::size_t data = 0x14;
 
 	static constexpr std::uint32_t read = 1;
+	static constexpr std::uint32_t write = 2;
 	static constexpr std::uint32_t ok = 0;
 	static constexpr std::uint32_t not_supported = 4;
 	static constexpr std::uint32_t method_not_supported = 6;

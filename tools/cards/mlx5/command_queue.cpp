@@ -109,6 +109,10 @@ CommandQueue::Delivery CommandQueue::run(const CommandEntry &entry, GuestMemory 
 	if (out_length < OutputHead::size || out_length > limits::kMostOutput)
 		return Delivery::bad_output_length;
 	in_.resize(in_length);
+	const auto opcode = static_cast<hw::mlx5::Opcode>(
+		InputHead::opcode.get(entry.bytes + CommandEntry::inline_input));
+	if (CommandEntry::input_block.get(entry.bytes) != 0)
+		in_.resize(std::max(in_length, executor_.whole_input(opcode)));
 	out_.assign(out_length, 0);
 	if (const Delivery delivery = read_input(entry, memory); delivery != Delivery::ok)
 		return delivery;

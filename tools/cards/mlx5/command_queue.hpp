@@ -3,6 +3,7 @@
 // data longer than the entry. Commands are executed one at a time, and none waits for another.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -34,6 +35,9 @@ public:
 		virtual ~Executor() = default;
 		// Returns null while the card may not access memory.
 		virtual GuestMemory *command_memory() = 0;
+		// Returns the length up to which the card reads the input of a command from its
+		// mailbox, although the entry has a shorter length; 0 for most commands.
+		virtual std::size_t whole_input(hw::mlx5::Opcode opcode) const = 0;
 		virtual hw::mlx5::Status execute(Command &command) = 0;
 		// The event queue for command completions, which is looked up before and after each
 		// command, and the event.

@@ -81,7 +81,7 @@ const Commands::Entry Commands::kTable[] = {
 	{Opcode::destroy_xrc_srq, Stage::initialised, kShort, kHead, &Commands::destroy_srq},
 	{Opcode::query_xrc_srq, Stage::initialised, kShort, 0x50, &Commands::query_xrc_srq},
 	{Opcode::arm_xrc_srq, Stage::initialised, kShort, kHead, &Commands::arm_xrc_srq},
-	{Opcode::query_hca_vport_context, Stage::initialised, kShort, hw::mlx5::VportContext::size,
+	{Opcode::query_hca_vport_context, Stage::initialised, kShort, hw::mlx5::VportContext::least,
 	 &Commands::query_vport_context},
 	{Opcode::query_hca_vport_gid, Stage::initialised, kShort, kShort,
 	 &Commands::query_vport_gid},
@@ -177,6 +177,24 @@ Status Commands::execute(Command &command)
 	if (command.out.size() < entry->out)
 		return Status::bad_output_length;
 	return (this->*entry->handler)(command);
+}
+
+// The length in the entries of iPXE's driver for these commands does not include the context, which
+// is in the mailbox.
+std::size_t Commands::whole_input(Opcode opcode)
+{
+	switch (opcode) {
+	case Opcode::rst2init_qp:
+	case Opcode::init2rtr_qp:
+	case Opcode::rtr2rts_qp:
+	case Opcode::rts2rts_qp:
+	case Opcode::sqerr2rts_qp:
+	case Opcode::sqd2rts_qp:
+	case Opcode::init2init_qp:
+		return kQp;
+	default:
+		return 0;
+	}
 }
 
 Status Commands::make_pages(const Command &command, std::size_t offset, const PageLayout &layout,

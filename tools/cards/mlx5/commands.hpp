@@ -20,6 +20,8 @@ public:
 	explicit Commands(Core &core) : core_(core) {}
 
 	hw::mlx5::Status execute(Command &command);
+	// See CommandQueue::Executor.
+	static std::size_t whole_input(hw::mlx5::Opcode opcode);
 
 private:
 	using Status = hw::mlx5::Status;

@@ -2,9 +2,9 @@
 // Port commands: management datagrams, registers, multicast groups, and the virtual port.
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "cards/mlx5/core.hpp"
+#include "cards/mlx5/port_registers.hpp"
 
 namespace weft::mlx5
 {
@@ -70,94 +70,20 @@ Status set_description(Core &core, std::span<const std::uint8_t> data)
 	return Status::ok;
 }
 
-// Looks up the port that a register read specifies, and checks that the output has space for @size
-// bytes of the register.
-Status take_port(const Core &core, const Command &command, std::size_t size, const CardPort *&port)
+Status status_of(PortRegister result, Status too_short)
 {
-	if (command.in.size() < AccessRegister::data + 4)
-		return Status::bad_input_length;
-	if (command.out.size() < AccessRegister::data + size)
-		return Status::bad_output_length;
-	const std::uint8_t *const in = command.in.data() + AccessRegister::data;
-	port = core.context.port(AccessRegister::port.get(in));
-	return port ? Status::ok : Status::bad_index;
-}
-
-Status read_mtu(const Core &core, Command &command)
-{
-	const CardPort *port = nullptr;
-	if (const Status status = take_port(core, command, AccessRegister::mtu_size, port);
-	    status != Status::ok)
-		return status;
-	std::uint8_t *const out = command.out.data() + AccessRegister::data;
-	const std::uint32_t used = ib::mtu_bytes(port->mtu());
-	AccessRegister::port.set(out, port->number());
-	AccessRegister::mtu_most.set(out, ib::mtu_bytes(CardPort::kMaxMtu));
-	AccessRegister::mtu_wanted.set(out, used);
-	AccessRegister::mtu_used.set(out, used);
-	return Status::ok;
-}
-
-// Converts the width code of PortInfo to that of the register.
-std::uint32_t width_code(std::uint8_t width)
-{
-	constexpr std::pair<std::uint8_t, std::uint32_t> codes[] = {
-		{1, 1}, {2, 4}, {4, 8}, {8, 0x10}, {16, 2}};
-	for (const auto &[code, lanes] : codes)
-		if (code == width)
-			return lanes;
-	return 0;
-}
-
-// The first three speeds have the codes of PortInfo. The codes of the extended speeds follow that
-// of FDR-10.
-std::uint32_t speed_code(const ib::PortInfo &info)
-{
-	constexpr unsigned extended_shift = 4;
-	const std::uint32_t extended = info.speed_ext_active();
-	return extended ? extended << extended_shift : info.speed_active();
-}
-
-Status read_speed(const Core &core, Command &command)
-{
-	const CardPort *port = nullptr;
-	if (const Status status = take_port(core, command, AccessRegister::speed_size, port);
-	    status != Status::ok)
-		return status;
-	std::uint8_t *const out = command.out.data() + AccessRegister::data;
-	const std::uint32_t width = width_code(port->info().link_width_active);
-	const std::uint32_t speed = speed_code(port->info());
-	AccessRegister::port.set(out, port->number());
-	AccessRegister::speed_protocols.set(out, AccessRegister::speed_infiniband);
-	AccessRegister::widths_possible.set(out, width);
-	AccessRegister::speeds_possible.set(out, speed);
-	AccessRegister::widths_wanted.set(out, width);
-	AccessRegister::speeds_wanted.set(out, speed);
-	AccessRegister::width.set(out, width);
-	AccessRegister::speed.set(out, speed);
-	return Status::ok;
-}
-
-// Only the group of IEEE 802.3 has values; all other counters are zero.
-Status read_counters(const Core &core, Command &command)
-{
-	const CardPort *port = nullptr;
-	if (const Status status = take_port(core, command, AccessRegister::counters_size, port);
-	    status != Status::ok)
-		return status;
-	const std::uint32_t group =
-		AccessRegister::counters_group.get(command.in.data() + AccessRegister::data);
-	std::uint8_t *const out = command.out.data() + AccessRegister::data;
-	AccessRegister::port.set(out, port->number());
-	AccessRegister::counters_group.set(out, group);
-	if (group != AccessRegister::group_ieee_802_3)
+	switch (result) {
+	case PortRegister::ok:
 		return Status::ok;
-	const fabric::Counters &counters = port->fabric_port().counters();
-	AccessRegister::frames_sent.set(out, counters.xmit_packets);
-	AccessRegister::frames_received.set(out, counters.rcv_packets);
-	AccessRegister::octets_sent.set(out, 4 * counters.xmit_data);
-	AccessRegister::octets_received.set(out, 4 * counters.rcv_data);
-	return Status::ok;
+	case PortRegister::bad_port:
+		return Status::bad_index;
+	case PortRegister::too_short:
+		return too_short;
+	case PortRegister::unsupported:
+	case PortRegister::bad_value:
+		break;
+	}
+	return Status::bad_parameter;
 }
 
 } // namespace
@@ -180,17 +106,19 @@ Status Commands::access_register(Command &command)
 		default:
 			break;
 		}
-	} else if (core_.enhanced_ipoib && command.op_modifier == AccessRegister::op_read) {
-		switch (number) {
-		case AccessRegister::port_mtu:
-			return read_mtu(core_, command);
-		case AccessRegister::port_speed:
-			return read_speed(core_, command);
-		case AccessRegister::port_counters:
-			return read_counters(core_, command);
-		default:
-			break;
-		}
+		const PortRegister result = write_port_register(core_, number, data);
+		if (result != PortRegister::unsupported)
+			return status_of(result, Status::bad_input_length);
+	} else if (command.op_modifier == AccessRegister::op_read) {
+		const auto out = command.out.subspan(AccessRegister::data);
+		std::copy_n(data.begin(),
+			    std::min({AccessRegister::port_size, data.size(), out.size()}),
+			    out.begin());
+		const PortRegister result = read_port_register(core_, number, out);
+		if (result != PortRegister::unsupported)
+			return data.size() < AccessRegister::port_size
+				       ? Status::bad_input_length
+				       : status_of(result, Status::bad_output_length);
 	}
 	core_.unsupported.note(RequestKind::register_access, number);
 	return Status::bad_parameter;

@@ -65,6 +65,7 @@ Status Commands::enable_hca(Command &)
 Status Commands::disable_hca(Command &)
 {
 	core_.close();
+	core_.restore_rates();
 	core_.capabilities.reset();
 	core_.stage = Stage::power_on;
 	return Status::ok;

@@ -3,8 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <utility>
+
+#include <spdlog/spdlog.h>
 
 #include "bus/pci/device.hpp"
+#include "cards/mlx5/request_names.hpp"
+#include "net/fabric/enable_rates.hpp"
+#include "net/fabric/port_info_rules.hpp"
 
 namespace weft::mlx5
 {
@@ -154,6 +161,7 @@ void Core::reset()
 	links_.drop();
 	for (auto &port : ports)
 		port->reset();
+	original_rates_ = {};
 	identity = original_identity_;
 	diagnostics = {};
 	capabilities.reset();
@@ -261,6 +269,32 @@ void Core::give_uar(std::uint32_t number)
 	(polled.polls(number) ? polled_uars : uars).give(number);
 }
 
+bool Core::enable_rates(unsigned number, const fabric::EnabledRates &wanted)
+{
+	CardPort &port = *ports[number - 1];
+	const ib::PortInfo before = port.info();
+	if (!fabric::enable_rates(port.info(), wanted))
+		return false;
+	auto &original = original_rates_[number - 1];
+	original = original.value_or(before);
+	port.fabric_port().enable_rates(fabric::enabled_rates(port.info()));
+	return true;
+}
+
+void Core::restore_rates()
+{
+	for (unsigned number = 1; number <= ports.size(); ++number) {
+		const auto original = std::exchange(original_rates_[number - 1], std::nullopt);
+		if (!original)
+			continue;
+		CardPort &port = *ports[number - 1];
+		port.info().link_width_enabled = original->link_width_enabled;
+		port.info().set_speed_enabled(original->speed_enabled());
+		port.info().speed_ext_enabled = original->speed_ext_enabled;
+		port.fabric_port().enable_rates(fabric::enabled_rates(port.info()));
+	}
+}
+
 void Core::retire_qp(QueuePair &qp)
 {
 	transport->qp_destroyed(qp);
@@ -306,7 +340,13 @@ hw::mlx5::Status Core::execute(Command &command)
 	held_completions.write();
 	if (faults.strikes(Fault::interrupt))
 		interrupt_idly();
-	return commands_.execute(command);
+	const std::size_t in = command.in.size(), out = command.out.size();
+	const hw::mlx5::Status status = commands_.execute(command);
+	spdlog::debug("{}: command {} with modifier {:#x}, input {}, output {}: status {:#x}",
+		      context.name,
+		      name_of(RequestKind::command, static_cast<std::uint32_t>(command.opcode)),
+		      command.op_modifier, in, out, static_cast<unsigned>(status));
+	return status;
 }
 
 std::optional<std::uint32_t> Core::completion_queue() const

@@ -2,8 +2,10 @@
 // The state of a card while it is connected: combines its tables and engines.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/loop.hpp"
@@ -66,6 +68,12 @@ public:
 	// Allocates a UAR and frees it. If doorbells are polled, the first one is not mapped.
 	std::optional<std::uint32_t> take_uar();
 	void give_uar(std::uint32_t number);
+
+	// Enables rates of a port, which its link uses when it trains next. Returns false if the
+	// port supports none of them.
+	bool enable_rates(unsigned port, const fabric::EnabledRates &wanted);
+	// Undoes enable_rates().
+	void restore_rates();
 
 	void destroy_qp(QueuePair &qp);
 	// Moves the queue pair to reset, and removes it from the transport and from the special
@@ -136,6 +144,10 @@ private:
 	}
 	// CommandQueue::Executor
 	GuestMemory *command_memory() override;
+	std::size_t whole_input(hw::mlx5::Opcode opcode) const override
+	{
+		return Commands::whole_input(opcode);
+	}
 	hw::mlx5::Status execute(Command &command) override;
 	std::optional<std::uint32_t> completion_queue() const override;
 	void command_done(std::uint32_t eqn, unsigned slot) override;
@@ -150,6 +162,8 @@ private:
 	const fabric::NodeIdentity original_identity_;
 	std::uint32_t queue_high_ = 0; // value written by the driver
 	std::uint32_t queue_low_ = 0;
+	// Attributes of each port before the first change of its enabled rates.
+	std::array<std::optional<ib::PortInfo>, limits::kMostPorts> original_rates_;
 	// The link is in training until this expires.
 	Timer link_training_;
 	// Declared last, so that it is destroyed first and no more packets arrive.

@@ -5,6 +5,7 @@
 
 #include "cards/mlx5/core.hpp"
 #include "cards/mlx5/management_registers.hpp"
+#include "cards/mlx5/port_registers.hpp"
 
 namespace weft::mlx5
 {
@@ -21,6 +22,21 @@ void take(std::uint32_t &semaphore, std::uint32_t value)
 {
 	if (value == 0 || semaphore == 0)
 		semaphore = value;
+}
+
+std::uint32_t status_of(PortRegister result)
+{
+	switch (result) {
+	case PortRegister::ok:
+		return RegisterAccess::ok;
+	case PortRegister::unsupported:
+		return RegisterAccess::not_supported;
+	case PortRegister::bad_port:
+	case PortRegister::bad_value:
+	case PortRegister::too_short:
+		break;
+	}
+	return RegisterAccess::bad_parameter;
 }
 
 } // namespace
@@ -150,6 +166,14 @@ void Gateway::execute(std::uint32_t control)
 	state_.control = (control & ~result) | firmware_command::status.in(status);
 }
 
+std::uint32_t Gateway::read_register(std::uint32_t number, std::span<std::uint8_t> data)
+{
+	const std::uint32_t status = read_management_register(core_, number, data);
+	return status == RegisterAccess::not_supported
+		       ? status_of(read_port_register(core_, number, data))
+		       : status;
+}
+
 void Gateway::access_register()
 {
 	std::uint8_t *const mailbox = state_.mailbox.data();
@@ -157,11 +181,20 @@ void Gateway::access_register()
 	const std::uint32_t dwords = RegisterAccess::dwords.get(mailbox);
 	std::uint32_t status = RegisterAccess::bad_parameter;
 	if (dwords > 0 && dwords - 1 <= (kMailboxSize - RegisterAccess::data) / 4) {
-		status = RegisterAccess::method_not_supported;
-		if (RegisterAccess::method.get(mailbox) == RegisterAccess::read)
-			status = read_management_register(core_, number,
-							  std::span(mailbox + RegisterAccess::data,
-								    std::size_t{dwords - 1} * 4));
+		const std::span data(mailbox + RegisterAccess::data, std::size_t{dwords - 1} * 4);
+		switch (RegisterAccess::method.get(mailbox)) {
+		case RegisterAccess::read:
+			status = read_register(number, data);
+			break;
+		case RegisterAccess::write:
+			status = status_of(write_port_register(core_, number, data));
+			if (status == RegisterAccess::not_supported)
+				status = RegisterAccess::method_not_supported;
+			break;
+		default:
+			status = RegisterAccess::method_not_supported;
+			break;
+		}
 	}
 	if (status == RegisterAccess::not_supported ||
 	    status == RegisterAccess::method_not_supported)

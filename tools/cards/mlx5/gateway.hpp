@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <hw/mlx5/management.hpp>
 
@@ -35,6 +36,7 @@ private:
 	std::uint32_t load(std::uint32_t address) const;
 	void store(std::uint32_t address, std::uint32_t value);
 	void execute(std::uint32_t control);
+	std::uint32_t read_register(std::uint32_t number, std::span<std::uint8_t> data);
 	void access_register();
 
 	struct State {

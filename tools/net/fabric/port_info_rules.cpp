@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+#include "net/fabric/enable_rates.hpp"
 #include "net/fabric/port_info_rules.hpp"
 
 namespace weft::fabric
@@ -134,6 +135,20 @@ EnabledRates enabled_rates(const ib::PortInfo &info)
 	else if (ext != 0 && ext != info.speed_ext_supported())
 		rates.speeds_ext = static_cast<std::uint8_t>(ext);
 	return rates;
+}
+
+bool enable_rates(ib::PortInfo &info, const EnabledRates &wanted)
+{
+	const unsigned widths = wanted.widths & info.link_width_supported;
+	const unsigned speeds = wanted.speeds & info.speed_supported();
+	const unsigned ext = wanted.speeds_ext & info.speed_ext_supported();
+	if (widths == 0 || (speeds | ext) == 0)
+		return false;
+	info.link_width_enabled = static_cast<std::uint8_t>(widths);
+	info.set_speed_enabled(speeds);
+	info.speed_ext_enabled =
+		ib::field_set<4, 0>(info.speed_ext_enabled, ext != 0 ? ext : kSpeedExtDisabled);
+	return true;
 }
 
 namespace

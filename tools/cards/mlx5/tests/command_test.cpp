@@ -191,6 +191,53 @@ TEST_F(Mlx5Commands, PartsOfCapabilityPagesCanBeQueriedAndSet)
 	EXPECT_EQ(set(page), Status::bad_input_length);
 }
 
+// iPXE's driver has space for a part of the port's context.
+TEST_F(Mlx5Commands, PartOfTheVirtualPortsContextCanBeQueried)
+{
+	using hw::mlx5::VportContext;
+	driver.bring_up();
+	const auto query = [this](std::size_t size) {
+		return driver.command(Opcode::query_hca_vport_context, 0, size);
+	};
+	const Answer whole = query(VportContext::size), part = query(VportContext::least);
+	ASSERT_EQ(whole.status, Status::ok);
+	ASSERT_EQ(part.status, Status::ok);
+	EXPECT_TRUE(std::equal(part.out.begin(), part.out.end(), whole.out.begin()));
+	EXPECT_EQ(query(VportContext::least - 4).status, Status::bad_output_length);
+}
+
+// iPXE's driver sends 16 as the length of these commands, and the context in the mailbox.
+TEST_F(Mlx5Commands, TransitionsReadTheContextFromTheMailboxWhateverTheLength)
+{
+	using hw::mlx5::QpContext;
+	driver.bring_up();
+	const auto qp = driver.make_qp(hw::mlx5::QpService::ud, driver.make_cq(4));
+	const auto transition = [&](Opcode opcode, bool mailbox) {
+		Bytes in(hw::mlx5::qp_command::size);
+		hw::mlx5::InputHead::opcode.set(in.data(), static_cast<std::uint32_t>(opcode));
+		hw::mlx5::object_number.set(in.data(), qp.number);
+		std::uint8_t *const context = in.data() + hw::mlx5::qp_command::context;
+		hw::mlx5::PathLayout::port.set(context + QpContext::primary_path, 1);
+		QpContext::qkey.set(context, 0x1234);
+		driver.prepare(in, 16);
+		std::uint8_t *const entry = driver.bytes(TinyDriver::kCommandQueue, 64);
+		CommandEntry::input_length.set(entry, 16);
+		if (!mailbox)
+			CommandEntry::input_block.set(entry, 0);
+		driver.ring(1);
+		return driver.answer(16).status;
+	};
+	EXPECT_EQ(transition(Opcode::rst2init_qp, false), Status::bad_input_length);
+	for (const Opcode step : {Opcode::rst2init_qp, Opcode::init2rtr_qp, Opcode::rtr2rts_qp})
+		EXPECT_EQ(transition(step, true), Status::ok);
+	const auto out = driver.command(Opcode::query_qp, qp.number,
+					hw::mlx5::qp_command::context + QpContext::size)
+				 .out;
+	const std::uint8_t *const context = out.data() + hw::mlx5::qp_command::context;
+	EXPECT_EQ(QpContext::state.get(context), 3u) << "RTS";
+	EXPECT_EQ(QpContext::qkey.get(context), 0x1234u);
+}
+
 // Linux sends an atomic page that is zero except for one field. A card that applied the whole page
 // would disable atomic operations.
 TEST_F(Mlx5Commands, SetHcaCapChangesOnlyDriverFields)

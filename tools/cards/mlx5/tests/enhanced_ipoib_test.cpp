@@ -71,10 +71,6 @@ TEST(Mlx5, EnhancedIpoibIsReportedOnlyIfEnabled)
 	const auto cq = driver.make_cq(4);
 	TinyDriver::Qp qp;
 	EXPECT_EQ(driver.try_qp(QpService::ud, cq, qp, true, 2).status, Status::bad_parameter);
-	EXPECT_EQ(driver.command(Opcode::access_register,
-				 RawDriver::register_read(AccessRegister::port_mtu), 0x20, 1)
-			  .status,
-		  Status::bad_parameter);
 }
 
 TEST(Mlx5, EnhancedIpoibRequiresASinglePort)

@@ -56,7 +56,7 @@ public:
 		EXPECT_EQ(firmware_command::busy.of(control), 0u);
 		return firmware_command::status.of(control);
 	}
-	// Reads a register into `out`, which also has the input; returns the status.
+	// Accesses a register, whose data are both input and output; returns the status.
 	std::uint32_t read_register(std::uint32_t number, Bytes &out,
 				    std::uint32_t method = RegisterAccess::read)
 	{
@@ -240,6 +240,53 @@ TEST_F(Mlx5Gateway, CapabilitiesListTheRegisters)
 	RegisterCapabilities::group.set(out.data(), 1);
 	EXPECT_EQ(read_register(RegisterCapabilities::number, out), RegisterAccess::ok);
 	EXPECT_TRUE(std::all_of(out.begin() + 4, out.end(), [](auto byte) { return byte == 0; }));
+}
+
+// iPXE's driver limits the speed before it initialises the card.
+TEST_F(Mlx5Gateway, SpeedOfThePortCanBeLimited)
+{
+	using hw::mlx5::AccessRegister;
+	driver.enable();
+	const CardPort &port = *driver.card.context()->port(1);
+	const unsigned all = port.info().speed_supported();
+	Bytes speed(AccessRegister::speed_size);
+	AccessRegister::port.set(speed.data(), 1);
+	ASSERT_EQ(read_register(AccessRegister::port_speed, speed), RegisterAccess::ok);
+	EXPECT_EQ(AccessRegister::speeds_possible.get(speed.data()), all);
+	EXPECT_EQ(AccessRegister::speeds_wanted.get(speed.data()), all);
+	AccessRegister::speeds_wanted.set(speed.data(), ib::speed_sdr);
+	const auto write = [&](Bytes data, std::uint32_t number = AccessRegister::port_speed) {
+		return read_register(number, data, RegisterAccess::write);
+	};
+	ASSERT_EQ(write(speed), RegisterAccess::ok);
+	EXPECT_EQ(port.info().speed_enabled(), ib::speed_sdr);
+	EXPECT_EQ(port.fabric_port().enabled_rates().speeds, ib::speed_sdr);
+	EXPECT_EQ(port.fabric_port().enabled_rates().speeds_ext, 0);
+	ASSERT_EQ(read_register(AccessRegister::port_speed, speed), RegisterAccess::ok);
+	EXPECT_EQ(AccessRegister::speeds_wanted.get(speed.data()), ib::speed_sdr);
+	EXPECT_EQ(AccessRegister::speeds_possible.get(speed.data()), all);
+
+	const auto invalid = [&](const hw::mlx5::Field &field, std::uint32_t value) {
+		Bytes wrong = speed;
+		field.set(wrong.data(), value);
+		return write(wrong);
+	};
+	EXPECT_EQ(invalid(AccessRegister::port, 2), RegisterAccess::bad_parameter);
+	EXPECT_EQ(invalid(AccessRegister::speed_protocols, 4), RegisterAccess::bad_parameter);
+	EXPECT_EQ(invalid(AccessRegister::speeds_wanted, 0), RegisterAccess::bad_parameter);
+	EXPECT_EQ(invalid(AccessRegister::speeds_wanted, 0x8000), RegisterAccess::bad_parameter);
+	EXPECT_EQ(invalid(AccessRegister::widths_wanted, 0), RegisterAccess::bad_parameter);
+	EXPECT_EQ(write(Bytes(AccessRegister::speed_size - 4)), RegisterAccess::bad_parameter);
+	EXPECT_EQ(write(speed, AccessRegister::port_mtu), RegisterAccess::method_not_supported);
+	EXPECT_EQ(port.info().speed_enabled(), ib::speed_sdr);
+
+	EXPECT_EQ(driver.command(Opcode::disable_hca).status, Status::ok);
+	EXPECT_EQ(port.fabric_port().enabled_rates(), fabric::EnabledRates{});
+	EXPECT_EQ(port.info().speed_enabled(), all);
+	ASSERT_EQ(write(speed), RegisterAccess::ok);
+	driver.card.reset(PciReset::function_level);
+	EXPECT_EQ(driver.card.context()->port(1)->fabric_port().enabled_rates(),
+		  fabric::EnabledRates{});
 }
 
 TEST_F(Mlx5Gateway, UnsupportedRequestsAreRefusedAndCounted)

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Registers of ports, which drivers access by a command, and management programs and firmware
+// through the gateway.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace weft::mlx5
+{
+
+class Core;
+
+enum class PortRegister : std::uint8_t {
+	ok,
+	unsupported, // the card does not have the register, or not this access to it
+	bad_port,
+	bad_value,
+	too_short, // the register is longer than the data
+};
+
+// Reads register @number into @data, which also has the port.
+PortRegister read_port_register(const Core &core, std::uint32_t number,
+				std::span<std::uint8_t> data);
+// A new speed or width is used when the link trains next.
+PortRegister write_port_register(Core &core, std::uint32_t number,
+				 std::span<const std::uint8_t> data);
+
+} // namespace weft::mlx5

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+/* Rates that a driver enables on its own port, in place of the subnet manager. */
+#pragma once
+
+#include <ib/smp.hpp>
+
+#include "net/fabric/port.hpp"
+
+namespace weft::fabric
+{
+
+/*
+ * Enables the rates of @wanted that the port supports. Returns false, and changes nothing, if it
+ * supports no width or no speed of them.
+ */
+bool enable_rates(ib::PortInfo &info, const EnabledRates &wanted);
+
+} // namespace weft::fabric
