@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <functional>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <hw/mlx5/management.hpp>
 
+#include "base/memory_mapping.hpp"
 #include "bus/pci/testing/malicious_guest.hpp"
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/raw_driver.hpp"
@@ -154,11 +157,14 @@ public:
 
 	// Creates a driver whose card is the only one in its fabric, or whose cable leads to the
 	// port of a victim with @lid. The victim's third QP receives datagrams. @meanwhile is
-	// called when the victim may run.
+	// called when the victim may run. @polled: the card polls doorbells, and the input decides
+	// when the driver maps the pages and whether it uses them.
 	MaliciousDriver() = default;
 	MaliciousDriver(fabric::Port &port, ib::Guid guid, ib::Lid lid,
-			std::function<void()> meanwhile, Environment &environment)
-	    : driver_(port, guid, environment), victim_lid_(lid), meanwhile_(std::move(meanwhile))
+			std::function<void()> meanwhile, Environment &environment,
+			bool polled = false)
+	    : driver_(port, guid, environment, polled), victim_lid_(lid),
+	      meanwhile_(std::move(meanwhile)), polled_(polled)
 	{
 	}
 
@@ -166,6 +172,8 @@ public:
 	{
 		qps_ = {};
 		driver_.bring_up();
+		if (polled_)
+			driver_.uar = driver_.command(Opcode::alloc_uar).number();
 		if (victim_lid_)
 			set_cable(true);
 		scratch_ = driver_.allocate(weft::testing::kMaliciousScratch);
@@ -188,6 +196,11 @@ public:
 	bool comes_back()
 	{
 		set_cable(false);
+		// The next input must not depend on whether this one has mapped the pages.
+		if (polled_) {
+			pages_.reset();
+			driver_.card.reset(PciReset::host_gone);
+		}
 		driver_.start_over();
 		driver_.set_command_queue();
 		return driver_.command(Opcode::enable_hca).status == Status::ok;
@@ -232,7 +245,7 @@ public:
 		driver_.ring(event ? ~std::uint32_t{0} : 1u << (token >> 12));
 	}
 	static std::uint32_t qpn(std::uint8_t choice) { return choice % 8; }
-	void ring(std::uint32_t place) { driver_.ring_send(qps_[place]); }
+	void ring(std::uint32_t place) { ring(qps_[place]); }
 	void end(std::uint32_t place, bool by_error)
 	{
 		if (sends_[place]) {
@@ -245,6 +258,8 @@ public:
 	}
 	void arm(Input &input)
 	{
+		if (polled_)
+			use_page(input);
 		const std::uint64_t page = std::uint64_t{driver_.uar} * 4096;
 		driver_.write(page + hw::mlx5::uar::cq_doorbell,
 			      std::uint32_t{input.take<std::uint8_t>()} << 24 |
@@ -349,10 +364,47 @@ public:
 		post_receive(place, input);
 		if (meanwhile_)
 			meanwhile_();
-		driver_.send(qp, driver_.load(qp.record + 4) & 0xffff, wqe);
+		driver_.post(qp, driver_.load(qp.record + 4) & 0xffff, wqe);
+		ring(qp);
 	}
 
 private:
+	void ring(const TinyDriver::Qp &qp)
+	{
+		if (!pages_) {
+			driver_.ring_send(qp);
+			return;
+		}
+		store_doorbell(driver_.uar, hw::mlx5::uar::blue_flame, qp.number << 8);
+		driver_.host.loop().poll();
+	}
+	// Stores a second dword to a page that the driver has mapped.
+	void store_doorbell(std::uint32_t page, std::uint32_t offset, std::uint32_t value)
+	{
+		const std::uint32_t dwords[2] = {0, __builtin_bswap32(value)};
+		std::memcpy(pages_->data() + std::size_t{page} * hw::mlx5::uar::page_size + offset,
+			    dwords, sizeof(dwords));
+	}
+	// Maps the pages, or writes to them: an arm word and its doorbell, or any value anywhere.
+	void use_page(Input &input)
+	{
+		const std::uint8_t choice = input.take<std::uint8_t>();
+		if (!pages_) {
+			const PciMapping part = choice & 1 ? driver_.card.mapping(0) : PciMapping{};
+			if (part.fd >= 0)
+				pages_ = MemoryMapping::map_file(part.fd, 0, limits::kRegistersSize,
+								 true);
+			return;
+		}
+		if (choice & 2) {
+			driver_.store(cq_.record + 4, input.take<std::uint32_t>());
+			store_doorbell(driver_.uar, hw::mlx5::uar::cq_doorbell, cq_.number);
+		} else {
+			const std::uint32_t page = driver_.uar + (choice >> 2) % 4;
+			store_doorbell(page, input.take<std::uint8_t>() * 16u,
+				       input.take<std::uint32_t>());
+		}
+	}
 	// Most kinds of queue pairs, connected to queue pairs of the victim. Numbers are assigned
 	// in the order of creation, so the victim's first queue pairs have the same numbers.
 	void connect_to_victim()
@@ -586,6 +638,8 @@ private:
 	const ib::Lid victim_lid_ = 0;
 	std::uint32_t victim_datagram_qpn_ = 0;
 	const std::function<void()> meanwhile_;
+	const bool polled_ = false;
+	std::shared_ptr<const MemoryMapping> pages_;
 };
 
 } // namespace weft::mlx5::testing

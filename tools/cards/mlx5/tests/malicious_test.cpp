@@ -136,11 +136,9 @@ private:
 	std::uint32_t messages_ = 0, index_ = 0, datagrams_posted_ = 0, received_ = 0;
 };
 
-} // namespace
-
 // Memory errors in the daemon are found by the sanitizers. MaliciousGuest checks that a reset
 // recovers the malicious guest's card after each input.
-TEST(Mlx5Malicious, RandomOperationsDoNotAffectAnotherGuest)
+void run_beside_victim(bool polled)
 {
 	const auto first_seed =
 		static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
@@ -154,7 +152,7 @@ TEST(Mlx5Malicious, RandomOperationsDoNotAffectAnotherGuest)
 		BusyHost host(seed);
 		Victim victim(other, host);
 		weft::testing::MaliciousGuest<MaliciousDriver> guest(
-			mine, 0x0002c90500000100, kVictimLid, [&] { victim.work(); }, host);
+			mine, 0x0002c90500000100, kVictimLid, [&] { victim.work(); }, host, polled);
 		std::mt19937 random(seed);
 		std::vector<std::uint8_t> input(kInputBytes);
 		for (unsigned i = 0; i < kInputs; ++i) {
@@ -169,6 +167,18 @@ TEST(Mlx5Malicious, RandomOperationsDoNotAffectAnotherGuest)
 		datagrams += victim.received_datagrams();
 	}
 	EXPECT_GT(datagrams, 0u) << "no datagram has reached the other guest";
+}
+
+} // namespace
+
+TEST(Mlx5Malicious, RandomOperationsDoNotAffectAnotherGuest)
+{
+	run_beside_victim(false);
+}
+
+TEST(Mlx5Malicious, RandomOperationsWithPolledDoorbellsDoNotAffectAnotherGuest)
+{
+	run_beside_victim(true);
 }
 
 } // namespace weft::mlx5::testing

@@ -18,8 +18,8 @@ class RawDriver : public TinyDriver
 {
 public:
 	RawDriver() : TinyDriver(true, 1, true) {}
-	RawDriver(fabric::Port &place, ib::Guid guid, Environment &environment)
-	    : TinyDriver(place, guid, environment, true)
+	RawDriver(fabric::Port &place, ib::Guid guid, Environment &environment, bool polled = false)
+	    : TinyDriver(place, guid, environment, true, polled)
 	{
 	}
 
