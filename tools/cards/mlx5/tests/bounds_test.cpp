@@ -62,6 +62,31 @@ TEST_F(Mlx5Bounds, NumberOfObjectsOfEachTypeIsLimited)
 	EXPECT_EQ(driver.command(Opcode::alloc_uar).status, Status::ok);
 }
 
+// The sizes of the other queues have fields of four bits.
+TEST_F(Mlx5Bounds, EntriesOfQueuesAreLimited)
+{
+	using hw::mlx5::CqContext;
+	using hw::mlx5::EqContext;
+	// A queue of the largest size is refused only because its pages are missing.
+	const auto create = [&](Opcode opcode, std::span<const std::uint8_t> context) {
+		return driver
+			.command(opcode, TinyDriver::input_with(hw::mlx5::pages_offset,
+								hw::mlx5::context_offset, context))
+			.status;
+	};
+	CqContext cq{};
+	CqContext::eqn.set(cq.bytes, driver.completion_eq);
+	CqContext::log_size.set(cq.bytes, limits::kLogCqSize + 1);
+	EXPECT_EQ(create(Opcode::create_cq, cq.bytes), Status::bad_parameter);
+	CqContext::log_size.set(cq.bytes, limits::kLogCqSize);
+	EXPECT_EQ(create(Opcode::create_cq, cq.bytes), Status::bad_input_length);
+	EqContext eq{};
+	EqContext::log_size.set(eq.bytes, limits::kLogEqSize + 1);
+	EXPECT_EQ(create(Opcode::create_eq, eq.bytes), Status::bad_parameter);
+	EqContext::log_size.set(eq.bytes, limits::kLogEqSize);
+	EXPECT_EQ(create(Opcode::create_eq, eq.bytes), Status::bad_input_length);
+}
+
 TEST_F(Mlx5Bounds, MulticastGroupsAndMembersAreLimited)
 {
 	const auto cq = driver.make_cq(4);
