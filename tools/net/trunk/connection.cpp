@@ -2,6 +2,7 @@
 #include "net/trunk/connection.hpp"
 
 #include <cerrno>
+#include <exception>
 #include <system_error>
 
 #include <netinet/in.h>
@@ -199,8 +200,9 @@ void Connection::say_goodbye(Reason reason) noexcept
 		// The reason follows a record that was partly sent.
 		static_cast<void>(::send(socket_.get(), wire_.data() + wire_sent_,
 					 wire_.size() - wire_sent_, MSG_NOSIGNAL | MSG_DONTWAIT));
-	} catch (const std::bad_alloc &) {
-		// In this case, the peer only sees that the connection is closed.
+	} catch (const std::exception &) {
+		// For example, there is not enough memory. In this case, the peer only sees that
+		// the connection is closed.
 	}
 }
 

@@ -35,6 +35,10 @@ constexpr std::size_t kMacBytes = 32;
 // Maximum number of packets of one virtual lane that a sender may have outstanding. A run counts as
 // the number of packets that it represents.
 constexpr unsigned kWindow = 256;
+// A receiver may keep fewer credits than this until it has something else to send.
+constexpr unsigned kCreditBatch = kWindow / 4;
+// A longer run might never find enough credits, because the receiver keeps some.
+constexpr unsigned kMostRunPackets = kWindow - kCreditBatch;
 constexpr std::size_t kMostRunBytes = 64 << 10;
 
 enum class FrameType : std::uint8_t {

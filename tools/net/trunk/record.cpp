@@ -4,7 +4,10 @@
 #include <cassert>
 #include <cstring>
 #include <new>
+#include <stdexcept>
+#include <string>
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <sodium.h>
 
@@ -32,12 +35,15 @@ unsigned char *raw(std::byte *bytes)
 	return reinterpret_cast<unsigned char *>(bytes);
 }
 
-// OpenSSL's functions fail only if there is no memory; EVP_DecryptFinal_ex() also if the data is
-// not authentic.
+// OpenSSL's functions fail if there is no memory, or if the host's configuration of OpenSSL does
+// not permit the cipher; EVP_DecryptFinal_ex() also if the data is not authentic.
 void require(int done)
 {
-	if (done != 1)
-		throw std::bad_alloc();
+	if (done == 1)
+		return;
+	char reason[256];
+	ERR_error_string_n(ERR_get_error(), reason, sizeof(reason));
+	throw std::runtime_error(std::string("OpenSSL: ") + reason);
 }
 
 // OpenSSL is several times faster than libsodium on processors with AVX-512.

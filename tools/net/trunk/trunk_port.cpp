@@ -56,7 +56,7 @@ TrunkPort::~TrunkPort()
 void TrunkPort::receive(fabric::Packet &&arriving)
 {
 	fabric::Packet packet(std::move(arriving));
-	while (packet.packets() > kWindow || packet.payload().size() > kMostRunBytes) {
+	while (packet.packets() > kMostRunPackets || packet.payload().size() > kMostRunBytes) {
 		if (packet.packets() == 1)
 			return;
 		fabric::Packet first = packet.take_first();
@@ -320,7 +320,7 @@ void TrunkPort::agree(const Half &half)
 // credit are dropped.
 bool TrunkPort::must_return_credits(unsigned vl) const
 {
-	return vl == ib::vl_management || waiting_packets_[vl] + owed_[vl] >= kWindow / 4;
+	return vl == ib::vl_management || waiting_packets_[vl] + owed_[vl] >= kCreditBatch;
 }
 
 std::size_t TrunkPort::serve(std::deque<Buffer> &out, std::size_t room)

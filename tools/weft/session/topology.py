@@ -61,16 +61,18 @@ class Topology:
         the replaced hosts."""
         split = {name for name, host in self.hosts.items() if host.ports > 1}
         names = {}      # end of a link: name of the host for it
+        seen = set()
         for end in sorted(end for link in self.links for end in link[:2]):
             name, _, port = end.partition("/")
             if name not in split:
                 continue
             host, number = name, int(port)
-            if name in (each.partition("/")[0] for each in names):      # the first linked port has the name and the GUID of the host
+            if name in seen:        # the first linked port has the name and the GUID of the host
                 base = f"{name[:26]}-p{number}"
                 host = next(each for each in itertools.chain([base], (f"{base}-{count}" for count in itertools.count(2)))
                             if each not in self.hosts and each not in self.switches)
                 self.hosts[host] = Node(host, 1)
+            seen.add(name)
             names[end] = host
         for name in split:
             self.hosts[name].ports = 1

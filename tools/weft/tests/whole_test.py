@@ -130,7 +130,7 @@ class Untrusted(unittest.TestCase):
     def test_capture_that_starts_late_is_ended(self):
         started = {"links": ["x"]}
         for link, answers in (("all", {"capture_start": started}), ("all", {}), ("h2", {"capture_start": started})):
-            with self.subTest(link=link, **answers), unittest.mock.patch.object(whole, "TIME_LIMIT", 0.2):
+            with self.subTest(link=link, **answers), unittest.mock.patch.object(whole, "TIME_LIMIT", 1):
                 show = {"fabric_show": SHOWN | {"links": [{"name": "h2/1-s2/1", "ends": ["h2/1", "s2/1"], "up": True, "settings": {}}]}}
                 late = Place("b", ["h2"], ["s2"], capture_start=LATE, **show)
                 got = self.ask([Place("a", ["h1"], ["s1"], fabric_show=SHOWN, **answers), late], command="capture.start", link=link, file="/capture")

@@ -144,6 +144,34 @@ TEST_F(TrunkPortTest, PacketRunIsTransmittedUnsplit)
 	EXPECT_EQ(b->port.counters().rcv_packets, 16u);
 }
 
+// The receiver keeps the credits of up to 63 packets.
+TEST_F(TrunkPortTest, LongRunIsSentAlthoughTheReceiverKeepsCredits)
+{
+	build();
+	connect();
+	for (unsigned i = 0; i + 1 < kCreditBatch; i++) {
+		Packet packet = ud_packet(1, 2, 64);
+		ASSERT_EQ(a->port.send(packet), Sent::done);
+		pump();
+		ASSERT_TRUE(b->node.packets.next());
+	}
+	packet::Headers headers;
+	headers.bth.opcode = ib::opcode(ib::Transport::rc, ib::Operation::write_first);
+	const std::vector<std::byte> bytes(kWindow * 256, std::byte{7});
+	Packet run = std::move(*Packet::make_run(headers, Payload::copy_of(bytes), kWindow));
+	ASSERT_EQ(a->port.send(run), Sent::done);
+	unsigned received = 0;
+	for (bool more = true; more;) {
+		pump();
+		more = false;
+		while (const auto packet = b->node.packets.next()) {
+			received += packet->packets();
+			more = true;
+		}
+	}
+	EXPECT_EQ(received, kWindow);
+}
+
 // First the receiver's buffer becomes full, and then the window of the trunk. Then the sender
 // waits.
 TEST_F(TrunkPortTest, SenderWaitsUntilTheReceiverReturnsCredits)
@@ -184,10 +212,9 @@ TEST_F(TrunkPortTest, CreditsAreSentWithPacketsOrBeforeTheSenderNeedsThem)
 	EXPECT_EQ(carry(*b, *a), 0u);
 	send(*b);
 	EXPECT_EQ(carry(*b, *a), 2u) << "the packet and the credit";
-	constexpr unsigned part = kWindow / 4;
-	for (unsigned i = 0; i + 1 < part; i++)
+	for (unsigned i = 0; i + 1 < kCreditBatch; i++)
 		send(*a);
-	EXPECT_EQ(carry(*a, *b), part) << "with the credit for the packet from b";
+	EXPECT_EQ(carry(*a, *b), kCreditBatch) << "with the credit for the packet from b";
 	EXPECT_EQ(carry(*b, *a), 0u);
 	send(*a);
 	EXPECT_EQ(carry(*a, *b), 1u);

@@ -19,7 +19,7 @@ walk() {
 # Brings the card back to the state at the beginning, for the next failing allocation.
 prepare() {
 	bind
-	ip address replace "10.1.0.${HOSTNAME#node}/24" dev ib0
+	ip address replace "10.1.0.${HOSTNAME#node}/16" dev ib0
 	ip link set ib0 up
 	await "ib0 did not get a carrier" grep -q 1 /sys/class/net/ib0/carrier
 }
