@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Functions that consumers call on an ID, as documented in rdma/ib_cm.h and permitted by the state
- * table.
+ * Implements the functions that consumers call on an ID. rdma/ib_cm.h documents them, and the state
+ * table (states.hpp) determines which calls an ID permits.
  */
 #include "device.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The events that have not been passed to the handler of an ID yet, in order. The memory is part of
- * the object, so that queuing an event cannot fail. Messages may not use all of it: slots are
- * reserved for the events that occur without a message (an error, the end of timewait, the removal
- * of the device), one for each that can be pending.
+ * Queues the events of an ID that have not been passed to its handler yet, in order. The memory is
+ * part of the object, so that queuing an event cannot fail. Messages may not use all of it: slots
+ * are reserved for the events that occur without a message (an error, the end of timewait, the
+ * removal of the device), one for each that can be pending.
  */
 #pragma once
 

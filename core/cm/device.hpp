@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The communication manager of one device: its ports, and its IDs, indexed by every identifier that
- * a peer can use for them.
+ * Defines the communication manager of one device: its ports, and its IDs, indexed by every
+ * identifier that a peer can use for them.
  *
  * Locks: one mutex per device protects its tables, the states of all its IDs and the counters of
  * its ports. With the mutex held, only the locks of midlayer functions are taken, and no handler is

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One side of a connection or of a service ID resolution (SIDR), or a listener: its state, the
- * message that waits for a response, and the events that have not been passed to its handler yet.
+ * Defines one side of a connection or of a service ID resolution (SIDR), or a listener: its state,
+ * the message that waits for a response, and the events that have not been passed to its handler
+ * yet.
  */
 #pragma once
 

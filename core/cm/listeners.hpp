@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The listeners of a device, by service ID: one map for each mask in use. A lookup searches at most
- * eight maps, regardless of the number of listeners.
+ * Finds the listener of a device for a service ID. There is one map for each mask in use. A lookup
+ * searches at most eight maps, regardless of the number of listeners.
  */
 #pragma once
 

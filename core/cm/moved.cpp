@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Peers whose port's LID has changed since the connection was established, for example because the
- * subnet manager restarted. Their messages come from an address that does not belong to the
- * connection. Any node could have sent such a message, so it is not trusted (Id::is_from_peer()).
- * Instead, the CM asks the SA for the current LID of the peer's port.
+ * Handles messages from peers whose port's LID has changed since the connection was established,
+ * for example because the subnet manager restarted. Their messages come from an address that does
+ * not belong to the connection. Any node could have sent such a message, so it is not trusted
+ * (Id::is_from_peer()). Instead, the CM asks the SA for the current LID of the peer's port.
  */
 #include "device.hpp"
 

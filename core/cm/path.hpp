@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * Conversions of paths between path records, CM messages and address vectors.
- */
+/* Converts paths between path records, CM messages and address vectors. */
 #pragma once
 
 #include "port.hpp"

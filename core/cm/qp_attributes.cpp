@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * QP attributes for each state of a connection (IBA 12.9.7, 11.2.5.2). The starting PSN in a
- * message is the first PSN that the receiver of the message will send (IBA 12.7, "Starting PSN"):
- * the local QP expects the PSN that it announced, and sends from the PSN that the peer announced.
- * Before REP the passive side has announced none; its consumer sets the PSN that REP will announce.
+ * Computes the QP attributes that a consumer sets in each state of a connection (IBA 12.9.7,
+ * 11.2.5.2). The starting PSN in a message is the first PSN that the receiver of the message will
+ * send (IBA 12.7, "Starting PSN"): the local QP expects the PSN that it announced, and sends from
+ * the PSN that the peer announced. Before REP the passive side has announced none; its consumer
+ * sets the PSN that REP will announce.
  */
 #include "device.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Received messages: looks up the ID of each message, makes the state transition, and applies the
- * contents of the message.
+ * Handles received messages: looks up the ID of each message, makes the state transition, and
+ * applies the contents of the message.
  */
 #include "check.hpp"
 #include "device.hpp"

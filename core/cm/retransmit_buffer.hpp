@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A message that may have to be retransmitted. Most of its 256 bytes are private data that is
- * usually zero, and an ID may keep its last response for days, so trailing zeroes are not stored.
+ * Stores a message that may have to be retransmitted. Most of its 256 bytes are private data that
+ * is usually zero, and an ID may keep its last response for days, so trailing zeroes are not
+ * stored.
  */
 #pragma once
 

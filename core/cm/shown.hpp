@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The counters of the communication manager that are shown in a port's sysfs directory. */
+/*
+ * Declares the counters of the communication manager, which sysfs shows in the directory of each
+ * port.
+ */
 #pragma once
 
 #include <rdma/ib_port_counters.h>

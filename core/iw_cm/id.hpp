@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One ID: its state, and the events that have not been reported to its handler yet.
+ * Defines an ID of the iWARP connection manager: its state, and the events that have not been
+ * reported to its handler yet.
  *
  * The consumer has one reference, which is dropped when the ID is destroyed. The destruction waits
  * until the driver has reported all events that it still has to report for the ID. A listener

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A MAD agent: sends MADs on a special QP, and receives the responses to them and the unsolicited
- * MADs that it registered for. Its consumer holds a pointer to the base, struct ib_mad_agent.
+ * Defines a MAD agent. It sends MADs on a special QP, and receives the responses to them and the
+ * unsolicited MADs that it registered for. Its consumer holds a pointer to the base, struct
+ * ib_mad_agent.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The agents of a special QP. Finds the agent that a MAD belongs to. Protected by the special QP's
- * lock.
+ * Holds the agents of a special QP. Finds the agent that a MAD belongs to. Protected by the special
+ * QP's lock.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The MAD state of one device: its special QPs, and the SA client's state of each port. */
+/* Holds the MAD state of one device: its special QPs, and the SA client's state of each port. */
 #pragma once
 
 #include "sa/port.hpp"

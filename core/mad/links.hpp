@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The doubly linked list of segments, in order, that consumers find in struct ib_mad_recv_wc. */
+/* Maintains the list of segments that consumers find, in order, in struct ib_mad_recv_wc. */
 #pragma once
 
 #include <rdma/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Directed-route SMPs with zero hops, which a node sends to itself. They wait here until the
- * special QP's work item hands them to the node's own agents, and never reach the wire (IBA
+ * Queues the directed-route SMPs with zero hops that a node sends to itself. They wait here until
+ * the special QP's work item hands them to the node's own agents, and never reach the wire (IBA
  * 14.2.2.1). Protected by the special QP's lock.
  */
 #pragma once

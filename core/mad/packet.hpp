@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The work requests that special QPs post: one outgoing datagram, or one buffer for an incoming
- * datagram.
+ * Defines the work requests that special QPs post: one outgoing datagram, or one buffer for an
+ * incoming datagram.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The outstanding sends of one agent. Finds the send that a response belongs to, and the sends that
- * have timed out. Protected by the lock of the agent's special QP. This class only searches: the
- * special QP decides the outcome of a send.
+ * Holds the outstanding sends of one agent. Finds the send that a response belongs to, and the
+ * sends that have timed out. Protected by the lock of the agent's special QP. This class only
+ * searches: the special QP decides the outcome of a send.
  */
 #pragma once
 

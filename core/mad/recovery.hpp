@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The state of a special QP (recovery_state.hpp), and the step that leads from each state to the
+ * Holds the state of a special QP (recovery_state.hpp), and makes the step from each state to the
  * next. It is independent of packets and agents; its owner calls it when no request is posted.
  */
 #pragma once

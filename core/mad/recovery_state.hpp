@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The states of a special QP: one enumeration, and one function that changes it. recovery.cpp has
- * the actions of each state; the diagram is in Documentation/midlayer.rst ("Errors of the QP").
+ * Defines the states of a special QP: one enumeration, and one function that changes it.
+ * recovery.cpp has the actions of each state; the diagram is in Documentation/midlayer.rst ("Errors
+ * of the QP").
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The reliable multi-packet protocol (RMPP, IBA 13.6): the windows of a sender and of a receiver.
- * No function here allocates, sends or waits. The callers in special_qp_send.cpp and
+ * Implements the windows of a sender and of a receiver of the reliable multi-packet protocol (RMPP,
+ * IBA 13.6). No function here allocates, sends or waits. The callers in special_qp_send.cpp and
  * special_qp_rmpp.cpp do that under their own locks; these functions return what must be done next.
  */
 #pragma once

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Incoming RMPP messages (IBA 13.6). Each agent stores its messages here until they are complete.
- */
+/* Stores the incoming RMPP messages of an agent until they are complete (IBA 13.6). */
 #pragma once
 
 #include "packet.hpp"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A MAD that an agent sends: one datagram, or an RMPP message of many. It completes exactly once
- * (MGMT-03): with the hardware's status, with the response, by timeout, by cancellation, or because
- * the agent or the device is removed.
+ * Defines a MAD that an agent sends: one datagram, or an RMPP message of many. It completes exactly
+ * once (MGMT-03): with the hardware's status, with the response, by timeout, by cancellation, or
+ * because the agent or the device is removed.
  */
 #pragma once
 

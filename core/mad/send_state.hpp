@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The states of a send after posting: one enumeration, and one function that changes it. A peer can
- * answer only what it has received. So the response timeout starts when the last packet has been
- * sent (IBA 13.4.6.2), and a transmission counts as unanswered only after it has been sent.
+ * Defines the states of a send after posting: one enumeration, and one function that changes it. A
+ * peer can answer only what it has received. So the response timeout starts when the last packet
+ * has been sent (IBA 13.4.6.2), and a transmission counts as unanswered only after it has been
+ * sent.
  */
 #pragma once
 

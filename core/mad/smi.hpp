@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A node's handling of directed-route SMPs: the rules of include/ib/smi.hpp for one port of an
- * adapter, or for a switch, where one SMI serves all ports.
+ * Handles the directed-route SMPs of a node. It applies the rules of include/ib/smi.hpp to one port
+ * of an adapter, or to a switch, where one SMI serves all ports.
  */
 #pragma once
 

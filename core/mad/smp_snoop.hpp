@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * If a device's own agent answers SMPs, the port can change without the midlayer's knowledge, and
- * not every device reports that by an event. So after each Set that the agent handles, the port is
- * queried again, and changes are reported like events of the device (MGMT-04, EVENT-02).
+ * Detects changes that SMPs make to a port. If a device's own agent answers SMPs, the port can
+ * change without the midlayer's knowledge, and not every device reports that by an event. So after
+ * each Set that the agent handles, the port is queried again, and changes are reported like events
+ * of the device (MGMT-04, EVENT-02).
  */
 #pragma once
 

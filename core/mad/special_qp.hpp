@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * QP0 or QP1 of one port, which is the SMI or GSI, with its agents. It keeps the receive queue
- * full, posts queued sends, delivers every MAD to its agent, and recovers the QP after an error.
+ * Operates QP0 or QP1 of one port, which is the SMI or GSI, with its agents. It keeps the receive
+ * queue full, posts queued sends, delivers every MAD to its agent, and recovers the QP after an
+ * error.
  *
  * It combines parts that are independent of each other: SendQueue has the outgoing packets,
  * rdma::ReceiveQueue the receive buffers, and AgentTable the agents and their registrations. Each

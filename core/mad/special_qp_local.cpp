@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Directed-route SMPs with zero hops, which a node sends to itself. They never reach the wire (IBA
- * 14.2.2.1).
+ * Handles directed-route SMPs with zero hops, which a node sends to itself. They never reach the
+ * wire (IBA 14.2.2.1).
  */
 #include "special_qp.hpp"
 

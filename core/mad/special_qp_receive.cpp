@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The receive path of a special QP: from the completion to the agent that receives the MAD. */
+/*
+ * Implements the receive path of a special QP: from the completion to the agent that receives the
+ * MAD.
+ */
 #include "special_qp.hpp"
 
 namespace mad

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * RMPP on a special QP: received segments, the ACKs for them, and the peer's responses to segments
- * that this side sent (IBA 13.6).
+ * Implements RMPP on a special QP: received segments, the ACKs for them, and the peer's responses
+ * to segments that this side sent (IBA 13.6).
  */
 #include "special_qp.hpp"
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The send path of a special QP, from posting to completion. Each send completes exactly once. */
+/*
+ * Implements the send path of a special QP, from posting to completion. Each send completes exactly
+ * once.
+ */
 #include "special_qp.hpp"
 
 #include <kern/atomic.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Constants of the netlink protocol that iproute2's rdma and libibverbs use (NETLINK_RDMA, client
- * NLDEV). The values are those of the kernel's include/uapi/rdma/rdma_netlink.h.
+ * Defines constants of the netlink protocol that iproute2's rdma and libibverbs use (NETLINK_RDMA,
+ * client NLDEV). The values are those of the kernel's include/uapi/rdma/rdma_netlink.h.
  */
 #pragma once
 #include <kern/types.h>

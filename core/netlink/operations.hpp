@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The table of requests: the required privilege, whether a request addresses one object or all of
- * them, and the function that answers it. Attributes that a request must have are checked by the
- * function that answers it; all others are ignored.
+ * Defines the table of requests: the required privilege, whether a request addresses one object or
+ * all of them, and the function that answers it. Attributes that a request must have are checked by
+ * the function that answers it; all others are ignored.
  *
  * While a response is built, its device stays registered, and each object is held only while it is
  * read. Between the parts of a dump nothing is held, and only the position is remembered. So

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Socket addresses: their types, and the mapping of ports to service IDs (IBA A11.2). All functions
- * are pure and can be called in any context.
+ * Handles socket addresses: determines their type, and maps ports to service IDs (IBA A11.2). All
+ * functions are pure and can be called in any context.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The transport for InfiniBand devices, which uses the communication manager. */
+/* Declares the transport for InfiniBand devices, which uses the communication manager. */
 #pragma once
 
 #include "transport.hpp"

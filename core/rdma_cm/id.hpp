@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One ID: its addresses, its state, and the events that have not been reported to its handler yet.
+ * Defines an ID of the RDMA CM: its addresses, its state, and the events that have not been
+ * reported to its handler yet.
  *
  * The public part is written with the ID's lock held. The consumer has one reference, which is
  * dropped by rdma_destroy_id() or by the handler's return value. Other code holds a reference while

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The transport for RNICs, which uses the iWARP connection manager. */
+/* Declares the transport for RNICs, which uses the iWARP connection manager. */
 #pragma once
 
 #include "transport.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * State that all IDs share: the devices, the ports that IDs are bound to, and the addresses that
- * are being resolved.
+ * Holds state that all IDs share: the devices, the ports that IDs are bound to, and the addresses
+ * that are being resolved.
  *
  * Locks, outermost first: an ID's handler lock (a listener's before its new ID's); an ID's own
  * lock; a service's listen lock; the manager's lock; then locks that the CM and the midlayer take

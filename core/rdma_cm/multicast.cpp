@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Multicast groups: the mapping of IP addresses to MGIDs that IPoIB uses (RFC 4391, section 4), and
- * memberships at the SA.
+ * Joins multicast groups: maps IP addresses to MGIDs as IPoIB does (RFC 4391, section 4), and
+ * manages memberships at the SA.
  */
 #include <rdma/objects.hpp>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A network namespace to which IDs belong. An ID binds to addresses and ports in the namespace of
- * its creator. A listener only receives requests that arrive at an interface of its namespace.
+ * Represents a network namespace to which IDs belong. An ID binds to addresses and ports in the
+ * namespace of its creator. A listener only receives requests that arrive at an interface of its
+ * namespace.
  */
 #pragma once
 

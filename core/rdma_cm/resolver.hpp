@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Interface to the source of information about IP addresses: the kernel's interfaces, routes and
- * neighbours, or a test.
+ * Defines the interface to the source of information about IP addresses: the kernel's interfaces,
+ * routes and neighbours, or a test.
  */
 #pragma once
 

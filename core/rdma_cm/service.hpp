@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port of a port space: the IDs that are bound to it, in all network namespaces, and a listener
- * on each device that receives the requests for those IDs that listen. The namespaces share a
- * device's listener, because a device has only one for each service. IDs of different namespaces
- * share nothing else.
+ * Defines a service, which is a port of a port space: the IDs that are bound to it, in all network
+ * namespaces, and a listener on each device that receives the requests for those IDs that listen.
+ * The namespaces share a device's listener, because a device has only one for each service. IDs of
+ * different namespaces share nothing else.
  */
 #pragma once
 

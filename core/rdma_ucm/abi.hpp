@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The commands that programs write into /dev/infiniband/rdma_cm, version 4 of the interface:
- * numbers and layouts. All values are in host byte order, unless the comment of a member states
- * otherwise. `response` is the user address to which the response is written.
+ * Defines the commands that programs write into /dev/infiniband/rdma_cm, version 4 of the
+ * interface: their numbers and layouts. All values are in host byte order, unless the comment of a
+ * member states otherwise. `response` is the user address to which the response is written.
  */
 #pragma once
 #include <rdma/types.h>

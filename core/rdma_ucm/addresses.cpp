@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for address and route resolution, their queries and options.
+// Implements the commands for address and route resolution, and for its queries and options.
 #include <kern/user.hpp>
 #include "commands.hpp"
 #include "convert.hpp"

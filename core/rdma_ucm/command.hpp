@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Commands, which a program writes into the file, one with each write().
+ * Dispatches commands. A program writes them into the file, one with each write().
  *
  * One table lists all commands, with the sizes of request and response (command_table.cpp). Before
  * a command runs, common code checks the sizes, the tails that must be zero, the owner of the ID

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The command handlers, overloaded by request type. A failed command leaves no state behind.
- * Commands on an ID get the program's ID and rdma_cm's ID, and fill in a response. Only one command
- * runs on an ID at a time.
+ * Declares the command handlers, overloaded by request type. A failed command leaves no state
+ * behind. Commands on an ID get the program's ID and rdma_cm's ID, and fill in a response. Only one
+ * command runs on an ID at a time.
  */
 #pragma once
 #include "command.hpp"

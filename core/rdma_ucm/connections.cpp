@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands that connect, accept, reject and disconnect.
+// Implements the commands that connect, accept, reject and disconnect.
 #include <rdma/ib_resources.h>
 #include "commands.hpp"
 #include "convert.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Conversions between rdma_cm's structures and those of the ABI. Context: any. */
+/* Converts between rdma_cm's structures and those of the ABI. Context: any. */
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/rdma_cm.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Events that have not been read by the program, and the objects to which they belong. */
+/* Defines the events that a program has not read yet, and the objects to which they belong. */
 #pragma once
 #include <kern/budget.hpp>
 #include <kern/list.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* An open /dev/infiniband/rdma_cm: a program's IDs, and their unread events. */
+/* Implements an open file of /dev/infiniband/rdma_cm: a program's IDs, and their unread events. */
 #pragma once
 #include <kern/file.hpp>
 #include <kern/shares.hpp>

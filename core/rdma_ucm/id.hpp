@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * An ID of a program: rdma_cm's ID, and the number by which the program refers to it.
+ * Defines an ID of a program: rdma_cm's ID, and the number by which the program refers to it.
  *
  * Commands on an ID run one at a time. rdma_cm's ID is destroyed with this one, or earlier if its
  * device is removed: commands then return ENXIO.

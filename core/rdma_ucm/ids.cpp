@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands that create and destroy a program's IDs, and that read their events.
+// Implements the commands that create and destroy a program's IDs, and that read their events.
 #include "commands.hpp"
 
 namespace rdma_ucm

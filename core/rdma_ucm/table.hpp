@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * All IDs and memberships by number, their owners, and the queues of unread events. All programs
- * share one number space.
+ * Holds all IDs and memberships by number, their owners, and the queues of unread events. All
+ * programs share one number space.
  *
  * One lock protects everything, because an ID may be moved from one file to another with its unread
  * events at any time. It is the innermost lock, and held only for list operations.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The functions that drivers call: the life cycle of a device from allocation to release.
+// Implements the functions that drivers call: the life cycle of a device from allocation to
+// release.
 #include <kern/log.hpp>
 #include <kern/rcu.hpp>
 #include <rdma/ib_resources.h>

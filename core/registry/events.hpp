@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The unaffiliated events of one device. They can be reported in any context. Handlers run one at a
- * time, in order, in process context (EVENT-02, EVENT-03). No type of event is lost if memory is
- * short, and an event storm cannot exhaust memory: an event that cannot be allocated uses a reserve
- * with one entry for each type and port. If the same event is already pending, it moves to the end
- * of the queue and stands for both.
+ * Queues the unaffiliated events of one device for its handlers. They can be reported in any
+ * context. Handlers run one at a time, in order, in process context (EVENT-02, EVENT-03). No type
+ * of event is lost if memory is short, and an event storm cannot exhaust memory: an event that
+ * cannot be allocated uses a reserve with one entry for each type and port. If the same event is
+ * already pending, it moves to the end of the queue and stands for both.
  */
 #pragma once
 #include <kern/list.hpp>

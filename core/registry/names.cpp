@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Names of devices: allocation and renaming.
+// Allocates the names of devices, and renames devices.
 #include <rdma/ib_device_name.h>
 #include "registry.hpp"
 

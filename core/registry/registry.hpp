@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The registered devices and clients, and which clients have been added to which devices (LOCK-08
- * to LOCK-12).
+ * Holds the registered devices and clients, and records which clients have been added to which
+ * devices (LOCK-08 to LOCK-12).
  *
  * Clients are numbered in the order of their registration, and a device remembers the number of the
  * last client that was added to it. One task at a time, the device's worker, makes all calls of add

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The counters of a port, in its directory `counters`, with one file each. A read queries the
+ * Shows the counters of a port in its directory `counters`, with one file each. A read queries the
  * port's performance management agent (IBA 16.1.3). Names and units are Linux's: port_xmit_data and
  * port_rcv_data count words of four bytes.
  */

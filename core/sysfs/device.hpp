@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A device in /sys/class/infiniband: names and formats are those that libibverbs, libibumad and
- * udev's rules read. Every read queries the current value; a removed file disappears when its last
- * reader is done.
+ * Shows a device in /sys/class/infiniband. The names and formats are those that libibverbs,
+ * libibumad and udev's rules read. Every read queries the current value; a removed file disappears
+ * when its last reader is done.
  */
 #pragma once
 #include <kern/device_class.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Hardware counters of a device or a port, in its directory `hw_counters`, with one file each. The
- * file `lifespan` contains the number of milliseconds for which values are cached, so that a
- * program that reads all files causes only one query.
+ * Shows the hardware counters of a device or a port in its directory `hw_counters`, with one file
+ * each. The file `lifespan` contains the number of milliseconds for which values are cached, so
+ * that a program that reads all files causes only one query.
  */
 #pragma once
 #include <kern/memory.hpp>

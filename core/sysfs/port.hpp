@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The directory of a port: its attributes, and its tables with a file for each entry. */
+/* Shows the directory of a port: its attributes, and its tables with a file for each entry. */
 #pragma once
 #include <kern/log.hpp>
 #include <kern/memory.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The interface between programs and this module. The sizes and offsets are those of libibumad's
- * ABI 5.
+ * Defines the interface between programs and this module. The sizes and offsets are those of
+ * libibumad's ABI 5.
  */
 #pragma once
 #include <ib/endian.hpp>

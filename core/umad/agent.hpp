@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* An agent of a program: the midlayer's agent, and the number by which the program refers to it. */
+/*
+ * Defines an agent of a program: the midlayer's agent, and the number by which the program refers
+ * to it.
+ */
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/memory.hpp>

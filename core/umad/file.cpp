@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The life cycle of an open umad device file, and the commands for its agents. */
+/* Implements the life cycle of an open umad device file, and the commands for its agents. */
 #include "file.hpp"
 #include <kern/nospec.hpp>
 #include <kern/user.hpp>

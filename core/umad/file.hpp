@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * An open /dev/infiniband/umadN: a program's agents on a port, its outstanding sends, and the MADs
- * that wait to be read.
+ * Implements an open file of /dev/infiniband/umadN: a program's agents on a port, its outstanding
+ * sends, and the MADs that wait to be read.
  *
  * When the file is closed or the port is removed, the agents are unregistered. This waits for the
  * midlayer, but never for the program, because no lock is held while the program's memory is read

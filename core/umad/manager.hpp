@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * /dev/infiniband/issmN: while a program has it open, the port reports a subnet manager (IsSM in
- * PortInfo.CapabilityMask). Only one program at a time can have it open.
+ * Implements /dev/infiniband/issmN. While a program has it open, the port reports a subnet manager
+ * (IsSM in PortInfo.CapabilityMask). Only one program at a time can have it open.
  */
 #pragma once
 #include <kern/atomic.hpp>

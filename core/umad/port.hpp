@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port's nodes, /dev/infiniband/umadN and issmN, their entries in the class infiniband_mad, and
- * their open files.
+ * Manages a port's nodes, /dev/infiniband/umadN and issmN, their entries in the class
+ * infiniband_mad, and their open files.
  */
 #pragma once
 #include <kern/device_class.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The receive path, from the midlayer to a program's read(). */
+/* Implements the receive path, from the midlayer to a program's read(). */
 #include <kern/user.hpp>
 #include "file.hpp"
 #include "port.hpp"

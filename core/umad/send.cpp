@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The send path, from a program's write() to the midlayer, and the completion of sends. */
+/*
+ * Implements the send path, from a program's write() to the midlayer, and the completion of sends.
+ */
 #include <ib/mad.hpp>
 #include <kern/nospec.hpp>
 #include <kern/user.hpp>

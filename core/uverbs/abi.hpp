@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The commands that programs write into /dev/infiniband/uverbsN, version 6 of the interface:
- * numbers and layouts. All values are in host byte order, unless the comment of a member states
- * otherwise. A plain request that has a response begins with the address of the response. In an
- * extended command, the address is in the header. The driver's private data directly follows
- * request and response.
+ * Defines the commands that programs write into /dev/infiniband/uverbsN, version 6 of the
+ * interface: their numbers and layouts. All values are in host byte order, unless the comment of a
+ * member states otherwise. A plain request that has a response begins with the address of the
+ * response. In an extended command, the address is in the header. The driver's private data
+ * directly follows request and response.
  */
 #pragma once
 #include <rdma/types.h>

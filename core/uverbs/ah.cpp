@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for address handles, for libraries that do not create their own.
+// Implements the commands for address handles, for libraries that do not create their own.
 #include "commands.hpp"
 #include "memory.hpp"
 #include "methods.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Attributes of a method: a program's input, and addresses for the output.
+ * Parses and checks the attributes of a method: a program's input, and addresses for the output.
  *
  * A method declares its attributes in a table (method_table.cpp). Common rules are checked before
  * the method runs: each attribute has a known number, occurs once, and has the right size, a zero

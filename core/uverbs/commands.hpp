@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command handlers, overloaded by request type. Each writes its response, if it has one, by
-// call.respond(); a failed command leaves no state behind.
+// Declares the command handlers, overloaded by request type. Each writes its response, if it has
+// one, by call.respond(); a failed command leaves no state behind.
 #pragma once
 #include "command.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for contexts and queries of the device.
+// Implements the commands for contexts and queries of the device.
 #include <rdma/ib_cache.h>
 #include "commands.hpp"
 #include "methods.hpp"

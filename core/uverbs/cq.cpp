@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for completion queues and channels.
+// Implements the commands for completion queues and channels.
 #include "commands.hpp"
 #include "methods.hpp"
 #include "queues.hpp"

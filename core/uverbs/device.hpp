@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A device's node, /dev/infiniband/uverbsN, its entry in the class infiniband_verbs, and its open
- * files.
+ * Manages a device's node, /dev/infiniband/uverbsN, its entry in the class infiniband_verbs, and
+ * its open files.
  */
 #pragma once
 #include <kern/device_class.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Files from which a program reads events: completion channels (CHAN-02), and files for
- * asynchronous events.
+ * Implements the files from which a program reads events: completion channels (CHAN-02), and files
+ * for asynchronous events.
  *
  * Reporting an event needs no memory: unread events are recorded in an EventSource of the object or
  * the port. The source of a CQ's completion events counts them, one for each time that the CQ was

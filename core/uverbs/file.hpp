@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * An open /dev/infiniband/uverbsN: a program's context of the device, and the objects that it has
- * created.
+ * Implements an open file of /dev/infiniband/uverbsN: a program's context of the device, and the
+ * objects that it has created.
  *
  * Commands run in parallel. Closing the file, or removing the device, waits for running commands
  * and admits no more. Both destroy the mappings, then the objects, and then the context. After

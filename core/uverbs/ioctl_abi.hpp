@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The ioctl() interface: a method of an object is called with a list of attributes, each with a
- * number. This file has the numbers and layouts. Each namespace contains the attributes of the
- * method with the same name.
+ * Defines the ioctl() interface, in which a method of an object is called with a list of
+ * attributes, each with a number. This file has the numbers and layouts. Each namespace contains
+ * the attributes of the method with the same name.
  */
 #pragma once
 #include "abi.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program's protection domains, memory regions and windows.
+// Manages a program's protection domains, memory regions and windows.
 #pragma once
 #include <rdma/ib_verbs.h>
 #include "object.hpp"

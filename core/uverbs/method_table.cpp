@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of methods and their attributes, and the code that calls a method.
+// Defines the table of methods and their attributes, and calls a method.
 #include <array>
 #include <kern/nospec.hpp>
 #include "methods.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The ioctl() methods, which do the same as the write() commands of the same names. Each returns
-// its output by attributes.write_output(); a failed method leaves no state behind.
+// Declares the ioctl() methods, which do the same as the write() commands of the same names. Each
+// returns its output by attributes.write_output(); a failed method leaves no state behind.
 #pragma once
 #include "attributes.hpp"
 #include "command.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A program's objects and their handles.
+ * Manages a program's objects and their handles.
  *
  * An object is held by the commands that use it and by the objects that depend on it. It can be
  * destroyed when nothing holds it. One command at a time creates or destroys an object; meanwhile

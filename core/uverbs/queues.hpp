@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A program's objects that generate events. The asynchronous events of an object are read from its
- * event file, and the completion events of a CQ from its channel, if it has one. An object counts
- * its events that have been read. The response to its destruction contains this number, and the
- * library waits until the program has acknowledged that many events.
+ * Defines the objects of a program that generate events. The asynchronous events of an object are
+ * read from its event file, and the completion events of a CQ from its channel, if it has one. An
+ * object counts its events that have been read. The response to its destruction contains this
+ * number, and the library waits until the program has acknowledged that many events.
  */
 #pragma once
 #include "event_file.hpp"

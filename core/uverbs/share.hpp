@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One user's share of a device's resources, over all files that the user has open, so that
+ * Limits each user's share of a device's resources, over all files that the user has open, so that
  * resources remain for other users, root and the kernel (Documentation/user-verbs.rst, "Bounds").
  * Beyond the share, EDQUOT is returned.
  */

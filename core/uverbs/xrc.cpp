@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// XRC domains and their target QPs.
+// Implements XRC domains and their target QPs.
 #include "xrc.hpp"
 
 namespace uverbs

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * XRC domains (IBA annex A14). Programs share a domain through a file in any file system: all
- * programs that specify the same file get the same domain. It exists while any program has it open.
+ * Defines XRC domains (IBA annex A14). Programs share a domain through a file in any file system:
+ * all programs that specify the same file get the same domain. It exists while any program has it
+ * open.
  *
  * Its target QPs belong to no single program: each program that uses one, including its creator,
  * has a handle on it, and the QP is destroyed with the last handle.

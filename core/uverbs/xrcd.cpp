@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for XRC domains.
+// Implements the commands for XRC domains.
 #include "commands.hpp"
 #include "device.hpp"
 #include "methods.hpp"

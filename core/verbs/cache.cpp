@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The cache of a port is one immutable block. A refresh replaces it with a new block, so readers
- * need no lock and see a consistent state. The old block is freed after a grace period. The refresh
- * does not wait for the grace period, because this would delay the event handlers, which run after
- * the refresh.
+ * Implements the cache of a device's ports. The cache of a port is one immutable block. A refresh
+ * replaces it with a new block, so readers need no lock and see a consistent state. The old block
+ * is freed after a grace period. The refresh does not wait for the grace period, because this would
+ * delay the event handlers, which run after the refresh.
  */
 #include "cache.hpp"
 #include <kern/log.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues (IBA 11.2), except their polling contexts (cq_poller.cpp).
+// Implements the verbs for completion queues (IBA 11.2), except their polling contexts
+// (cq_poller.cpp).
 #include "checks.hpp"
 #include "cq.hpp"
 #include "device.hpp"

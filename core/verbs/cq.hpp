@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The interface between a CQ and its poller. The poller follows the driver's part of the CQ in the
-// same allocation.
+// Defines the interface between a CQ and its poller. The poller follows the driver's part of the CQ
+// in the same allocation.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * CQs that the midlayer polls (MGMT-13). A completion event schedules the CQ's poller in its
+ * Polls CQs for their consumers (MGMT-13). A completion event schedules the CQ's poller in its
  * context. The poller calls the done function of each completion until the queue is empty or its
  * budget is used up. It arms the queue only after finding it empty, and then checks for completions
  * that arrived in the meantime (NOTIFY-03, NOTIFY-04).

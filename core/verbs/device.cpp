@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Devices and ports (IBA 11.2.1): attaching a device to the midlayer, and queries.
+// Implements the verbs for devices and ports (IBA 11.2.1): attaches a device to the midlayer, and
+// answers queries.
 #include <kern/log.hpp>
 #include "cache.hpp"
 #include "checks.hpp"

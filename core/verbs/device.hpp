@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The midlayer's part of a device, and the operations common to all verbs objects: allocation, use
-// counts, resource tracking.
+// Defines the midlayer's part of a device, and the operations common to all verbs objects:
+// allocation, use counts, resource tracking.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/errno.h>

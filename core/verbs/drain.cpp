@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Draining a queue: in state ERR, all posted requests complete in order with a flush error (IBA
+ * Drains a queue. In state ERR, all posted requests complete in order with a flush error (IBA
  * 10.3.1.5; MGMT-09). So when a marker request that was posted last has completed, all others have
  * completed.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Affiliated events: calls the handler of the CQ, QP or SRQ in the context in which the driver
-// reports the event.
+// Dispatches affiliated events: calls the handler of the CQ, QP or SRQ in the context in which the
+// driver reports the event.
 #include <kern/trace.hpp>
 #include "checks.hpp"
 #include "qp.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Hardware counters of a port or of the device, with the values of the last query.
+// Queries and caches the hardware counters of a port or of the device.
 #pragma once
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>

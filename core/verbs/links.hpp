@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Rings that use the two pointers in public structures. The pointers are opaque storage in C; only
-// these functions interpret them.
+// Links structures into rings through the two pointers in public structures. The pointers are
+// opaque storage in C, and only these functions interpret them.
 #pragma once
 #include <kern/assert.hpp>
 #include <rdma/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups of a QP (IBA 11.3). The driver is called only for the first attachment to a GID
-// and for the last detachment, because a card may identify a group by its GID only and ignore the
-// LID.
+// Implements the verbs for the multicast groups of a QP (IBA 11.3). The driver is called only for
+// the first attachment to a GID and for the last detachment, because a card may identify a group by
+// its GID only and ignore the LID.
 #include "checks.hpp"
 #include "qp.hpp"
 

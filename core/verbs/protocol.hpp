@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Differences between transports, which are properties of devices, and between protocols, which are
- * properties of ports. The transport determines the QPs: InfiniBand has a QP type for each service,
- * and the QPs of iWARP are TCP connections (RFC 5040). The protocol determines addresses and
- * tables. In InfiniBand, the subnet manager fills the P_Key and GID tables. iWARP has neither
- * tables nor address handles. RoCE would be a third protocol, with InfiniBand's transport: its
- * tables are not filled by a subnet manager, and its addresses have a GRH and a MAC address.
+ * Describes the differences between transports, which are properties of devices, and between
+ * protocols, which are properties of ports. The transport determines the QPs: InfiniBand has a QP
+ * type for each service, and the QPs of iWARP are TCP connections (RFC 5040). The protocol
+ * determines addresses and tables. In InfiniBand, the subnet manager fills the P_Key and GID
+ * tables. iWARP has neither tables nor address handles. RoCE would be a third protocol, with
+ * InfiniBand's transport: its tables are not filled by a subnet manager, and its addresses have a
+ * GRH and a MAC address.
  */
 #pragma once
 #include <rdma/iwarp.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The QP state machine: the permitted transitions, with the required and optional attributes of
- * each, by transport and QP type. InfiniBand: IBA 11.2.5.2, table "QP State Transition Properties".
- * Each type has a short list; transitions that are not listed are rejected. Transitions to RESET
- * and ERR are permitted from every state, without attributes, and are not listed.
+ * Implements the QP state machine: the permitted transitions, with the required and optional
+ * attributes of each, by transport and QP type. InfiniBand: IBA 11.2.5.2, table "QP State
+ * Transition Properties". Each type has a short list; transitions that are not listed are rejected.
+ * Transitions to RESET and ERR are permitted from every state, without attributes, and are not
+ * listed.
  *
  * iWARP (RDMA Protocol Verbs Specification 1.0, 6.2; with the names of InfiniBand's states): RESET,
  * INIT and RTR correspond to Idle, a QP without a connection; iWARP QPs have all three because

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Access to objects and device nodes for modules that list them (ib_resources.h).
+// Implements the access to objects and device nodes for modules that list them (ib_resources.h).
 #include <kern/abi/process.h>
 #include <kern/atomic.hpp>
 #include <kern/log.hpp>

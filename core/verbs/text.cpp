@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Texts for codes in messages, and conversions between codes and other representations.
+// Returns texts for codes in messages, and converts codes to other representations.
 #include <rdma/ib_verbs.h>
 
 namespace

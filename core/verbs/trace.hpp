@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Tracepoints of a device's data path. While tracing is disabled, the device has its driver's own
- * methods, and tracing costs no instruction. While it is enabled, the device has wrappers that
- * report the call and then call the driver's method.
+ * Implements the tracepoints of a device's data path. While tracing is disabled, the device has its
+ * driver's own methods, and tracing costs no instruction. While it is enabled, the device has
+ * wrappers that report the call and then call the driver's method.
  */
 #pragma once
 #include <kern/trace.hpp>

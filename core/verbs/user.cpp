@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Verbs that only programs need: contexts, and the data that a program's library and the driver
-// exchange.
+// Implements the verbs that only programs need: contexts, and the data that a program's library and
+// the driver exchange.
 #include <kern/abi/user.h>
 #include "checks.hpp"
 #include "device.hpp"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Functions of core/verbs that core/registry calls. For a registration: attach_device(), then the
- * clients' add. For an unregistration: the clients' remove, then detach_device(). For an event:
- * dispatch_affiliated() and, if that returns false, refresh_cache() and then the event handlers.
+ * Declares the functions of core/verbs that core/registry calls. For a registration:
+ * attach_device(), then the clients' add. For an unregistration: the clients' remove, then
+ * detach_device(). For an event: dispatch_affiliated() and, if that returns false, refresh_cache()
+ * and then the event handlers.
  */
 #pragma once
 #include <kern/result.hpp>

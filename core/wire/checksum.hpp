@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The two CRCs of a packet (IBA 7.8.1 and 7.8.2). */
+/* Computes the two CRCs of a packet (IBA 7.8.1 and 7.8.2). */
 #pragma once
 
 #include <ib/crc.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Building and parsing the headers of a packet, from the LRH to the last extension header.
+ * Builds and parses the headers of a packet, from the LRH to the last extension header.
  *
  * The headers may be stored separately from the payload: build() writes only headers, and parse()
  * reads only headers and takes the length of the whole packet. The code is freestanding, because

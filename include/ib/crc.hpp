@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The two checksums of a packet, IBA 7.8: the invariant CRC (CRC-32 of Ethernet over the packet
- * with the fields that switches and routers may change replaced by ones) and the variant CRC (16
- * bits, polynomial 100Bh, over everything from the LRH to the ICRC). core/wire selects the bytes
- * that they cover; this file has the arithmetic, eight bytes at a time.
+ * Computes the two checksums of a packet (IBA 7.8): the invariant CRC (CRC-32 of Ethernet over the
+ * packet with the fields that switches and routers may change replaced by ones) and the variant CRC
+ * (16 bits, polynomial 100Bh, over everything from the LRH to the ICRC). core/wire selects the
+ * bytes that they cover; this file has the arithmetic, eight bytes at a time.
  */
 #pragma once
 

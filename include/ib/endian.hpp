@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Big-endian integers as they lie in packets, MADs and descriptors.
+ * Defines big-endian integers, of which the structures of packets, MADs and descriptors consist.
  *
  * The wrappers have alignment 1: MAD attributes hold 64-bit GUIDs at offsets that are only
  * multiples of four, and a packet may start anywhere in a buffer. On the supported processors an

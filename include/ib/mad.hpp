@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Management datagrams: the common header and the layouts that the classes build on it, IBA 13.4.
+ * Defines the format of management datagrams: the common header, and the layouts of the management
+ * classes (IBA 13.4).
  */
 #pragma once
 

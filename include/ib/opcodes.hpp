@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * BTH operation codes and what follows the BTH for each of them, IBA 9.2.1 (tables 35 and 38) and
- * annex A14 for XRC.
+ * Defines the operation codes of the BTH, and the headers that follow the BTH for each of them: IBA
+ * 9.2.1 (tables 35 and 38), and annex A14 for XRC.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Records of subnet administration, IBA 15.2.5. Each lies at the start of SaMad::data; in a table
- * they follow each other at SaMad::attr_offset words of eight bytes.
+ * Defines the records of subnet administration (IBA 15.2.5). A single record begins at the start of
+ * SaMad::data. In a table, the records follow each other at intervals of SaMad::attr_offset words
+ * of eight bytes.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet management interface's handling of a directed-route SMP: the port it leaves by, and
- * the changes to its hop pointer and return path (IBA 14.2.2). Pure functions on the SMP, for
- * weft's kernel stack and for emulated nodes.
+ * Implements the rules by which the subnet management interface handles a directed-route SMP: the
+ * port by which the SMP leaves, and the changes to its hop pointer and return path (IBA 14.2.2).
+ * The functions depend only on the SMP, so weft's kernel stack and emulated nodes share them.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Attributes of subnet management, IBA 14.2.5. Each lies at the start of Smp::data.
+ * Defines the attributes of subnet management (IBA 14.2.5). Each begins at the start of Smp::data.
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Addresses, limits and encodings that packets and MADs share: GID, LID ranges, MTU, rate.
+ * Defines the addresses, limits and encodings that packets and MADs share: GID, LID ranges, MTU,
+ * rate.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Annotations of lock contracts, which clang -Wthread-safety checks (`make check`). The compiler
-// that builds the modules ignores them.
+// Defines annotations of lock contracts, which clang -Wthread-safety checks (`make check`). The
+// compiler that builds the modules ignores them.
 #pragma once
 
 #ifdef __clang__

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks in all builds (KERN_WARN_ON) or only in debug builds (kern_assert), and checks whether the
-// context may sleep.
+// Defines checks that are active in all builds (KERN_WARN_ON) or only in debug builds
+// (kern_assert), and checks whether the context may sleep.
 #pragma once
 #include <kern/abi/debug.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Atomic variables and memory barriers. The kernel's memory orders have their C++ names: READ_ONCE
-// is load_relaxed, smp_load_acquire is load_acquire, and so on. All functions are inline.
+// Defines atomic variables and memory barriers. The kernel's memory orders have their C++ names:
+// READ_ONCE is load_relaxed, smp_load_acquire is load_acquire, and so on. All functions are inline.
 #pragma once
 #include <type_traits>
 

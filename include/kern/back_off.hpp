@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The delay before the next retry, which doubles after each failure. Retries never end, because a
-// missing resource may become available later.
+// Computes the delay before the next retry, which doubles after each failure. Retries never end,
+// because a missing resource may become available later.
 #pragma once
 
 namespace kern

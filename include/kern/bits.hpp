@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Bits and bit fields of registers and descriptors, for the host's byte order (see ib/endian.hpp
-// for the wire's).
+// Defines bits and bit fields of registers and descriptors, for the host's byte order (see
+// ib/endian.hpp for the wire's).
 //
 //	using Opcode = kern::Field<u32, 4, 0>;		// bits 4..0
 //	word = Opcode::put(word, 0x0a);

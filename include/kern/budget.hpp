@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A limited amount of a resource that several owners share, and the charges that they hold.
- * Context: any.
+ * Limits the amount of a resource that several owners share, and records the charges that they
+ * hold. Context: any.
  */
 #pragma once
 #include <kern/atomic.hpp>

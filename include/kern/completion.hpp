@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An event for which tasks wait. Each complete() wakes one waiter; complete_all() wakes all present
-// and future ones.
+// Defines completions. A completion is an event for which tasks wait. Each complete() wakes one
+// waiter; complete_all() wakes all present and future ones.
 #pragma once
 #include <kern/abi/wait.h>
 

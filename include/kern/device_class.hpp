@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A class of devices in /sys/class, and its devices, each of which has files.
+// Creates a class of devices in /sys/class, and its devices, each of which has files.
 //
 //	class_ = KERN_TRY(kern::DeviceClass::create("infiniband", {.reports_name = true}));
 //	kern::sysfs::File type_{kern::method<&Shown::type>, this};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory that a device reads and writes. Addresses are DMA addresses.
+// Allocates and maps memory that a device reads and writes. Addresses are DMA addresses.
 #pragma once
 #include <utility>
 #include <kern/abi/dma.h>

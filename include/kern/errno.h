@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Error numbers, for C and C++. C uses the kernel's own; core/kern/linux/layout.c asserts that
- * those of C++ are equal.
+ * Defines the error numbers, for C and C++. C uses the kernel's own; core/kern/linux/layout.c
+ * asserts that those of C++ are equal.
  */
 #pragma once
 

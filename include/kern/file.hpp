@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Files that programs open: nodes in /dev/infiniband, and anonymous files with only a descriptor.
+// Implements files that programs open: nodes in /dev/infiniband, and anonymous files with only a
+// descriptor.
 //
 //	class Channel {				// methods that the owner of a file may define:
 //		kern::Result<size_t> read(u64 to, size_t count, bool wait);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A hash table that is linked through its elements. It allocates no memory, and a user cannot
-// choose keys such that many elements are in one bucket. The table does not own its elements; the
-// caller's lock protects it.
+// Defines a hash table that is linked through its elements. It allocates no memory, and a user
+// cannot choose keys such that many elements are in one bucket. The table does not own its
+// elements; the caller's lock protects it.
 //
 //	struct Group { kern::ListNode hash_node; … };
 //	kern::HashTable<Group, &Group::hash_node, 512> groups;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An interrupt handler, bool T::handler(), which returns true if its device has raised the
+// Installs an interrupt handler, bool T::handler(), which returns true if its device has raised the
 // interrupt. It runs in hard interrupt context, and never in parallel with itself.
 #pragma once
 #include <kern/abi/pci.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A call in hard interrupt context, as soon as possible, on the CPU that queued it. For devices
-// that have no interrupt.
+// Calls a function in hard interrupt context, as soon as possible, on the CPU that requested the
+// call. It is for devices that have no interrupt.
 #pragma once
 #include <kern/abi/irq_work.h>
 #include <kern/method.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// KUnit suites in C++.
+// Defines KUnit suites in C++.
 //
 //	#include <kern/kunit.hpp>
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Code that the fixtures of several modules share: waiting for a condition, objects that are too
-// large for a test's stack, and a helper thread.
+// Provides code that the fixtures of several modules share: waiting for a condition, objects that
+// are too large for a test's stack, and a helper thread.
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/memory.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A list that is linked through its elements. It allocates no memory; insertion and removal take
-// constant time. The list does not own its elements.
+// Defines a list that is linked through its elements. It allocates no memory; insertion and removal
+// take constant time. The list does not own its elements.
 //
 //	struct Request { kern::ListNode node; … };
 //	kern::List<Request, &Request::node> pending;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Locks. The contexts that a lock excludes are part of its type, so that all code takes it in the
-// same way:
+// Defines locks. The contexts that a lock excludes are part of its type, so that all code takes it
+// in the same way:
 //
 //	SpinLock	other tasks and CPUs; never taken from an interrupt
 //	BhSpinLock	also soft interrupts (NAPI, timers, tasklets)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Messages to the kernel's log, with printf's conversions and the kernel's %p extensions:
+// Writes messages to the kernel's log, with printf's conversions and the kernel's %p extensions:
 //
 //	kern_error("port %u: %s\n", port, text);		// weft_core: port 1: …
 //	kern_dev_error(pci.device(), "reset failed: %d\n", status);	// weft_mlx4 0000:01:00.0: …

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory allocation. It is always explicit, with the caller's context as an argument and a result
-// that must be checked.
+// Allocates memory. An allocation is always explicit: the caller's context is an argument, and the
+// result must be checked.
 //
 //	auto queue = KERN_TRY(kern::make<Queue>(kern::Gfp::kernel, args...));	// Owned<Queue>
 //	auto ring = KERN_TRY(kern::make_array<Entry>(kern::Gfp::kernel, count));	// OwnedArray<Entry>, value-initialised

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A member function as a value, for callbacks: kern::method<&Device::refresh>.
+// Makes a member function a value, for callbacks: kern::method<&Device::refresh>.
 #pragma once
 
 namespace kern

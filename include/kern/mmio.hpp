@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A window of device registers. Offsets are bytes from its start. Values are in the host's byte order on a little-endian bus;
-// the _be functions are for registers that the device keeps in big-endian order, as ConnectX does.
+// Accesses a window of device registers. Offsets are bytes from its start. Values are in the host's
+// byte order on a little-endian bus; the _be functions are for registers that the device keeps in
+// big-endian order, as ConnectX does.
 //
 // Each access happens exactly once and is not split. Accesses to the window are ordered. A write is
 // also ordered after earlier accesses to normal memory, and a read before later ones; the _relaxed

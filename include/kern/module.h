@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The only line of C that one of weft's modules needs, in a file module.c:
+ * Defines the only line of C that one of weft's modules needs, in a file module.c:
  *
  *	#include <kern/module.h>
  *	KERN_MODULE("InfiniBand midlayer", weft_core_init, weft_core_exit);

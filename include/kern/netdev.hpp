@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Network interfaces and packets. The functions are those of abi/netdev.h; this header adds inline
-// helpers for C++.
+// Defines network interfaces and packets for C++. The functions are those of abi/netdev.h; this
+// header adds inline helpers for C++.
 //
 //	class Interface { static int start_xmit(sk_buff *skb, net_device *dev) { auto &self = kern::netdev_owner<Interface>(dev); … } };
 #pragma once

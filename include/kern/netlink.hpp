@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Netlink requests and responses.
+// Parses Netlink requests, and writes the responses.
 //
 //	message.begin(type);
 //	message.put(DEV_INDEX, device.index);		// u8, u32, u64 or text

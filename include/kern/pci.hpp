@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// PCI drivers and their devices.
+// Registers PCI drivers, and gives them access to their devices.
 //
 //	class Card {
 //	public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A limited resource that users share, and the amount that each user has taken.
+// Divides a limited resource among users, and records the amount that each user has taken.
 //
 //	kern::Pool qps{attr.max_qp};			// of a device
 //	kern::Quota own{qps, user, -EDQUOT};		// of one user, or of one user namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Read-copy update: readers take no lock. A writer publishes a new object, waits until no reader
-// can use the old one, then frees it.
+// Implements read-copy update, in which readers take no lock. A writer publishes a new object,
+// waits until no reader can use the old one, then frees it.
 //
 //	kern::rcu::Pointer<Table> table_;
 //	{ kern::rcu::ReadGuard reading; if (Table *table = table_.load()) … }	// does not sleep

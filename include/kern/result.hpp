@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The result of a function that may fail: the compiler warns if it is ignored.
+// Defines the result of a function that may fail. The compiler warns if it is ignored.
 //
 //	kern::Result<kern::Ref<Queue>> Queue::create(u32 entries)
 //	{

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each user's share of common resources, added up over all files that the user has open.
+// Finds each user's share of common resources, added up over all files that the user has open.
 //
 //	class Share : public kern::UserShare {		// of one user
 //		Share(const kern_user &user, Pools &pools)

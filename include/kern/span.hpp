@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ranges of memory (std::span), and functions that copy and compare their bytes.
+// Defines ranges of memory (std::span), and functions that copy and compare their bytes.
 #pragma once
 #include <cstddef>
 #include <span>

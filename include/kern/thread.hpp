@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A kernel thread that calls int T::run() once. The destructor requests the thread to stop, and
-// waits until it has exited.
+// Creates a kernel thread that calls int T::run() once. The destructor requests the thread to stop,
+// and waits until it has exited.
 #pragma once
 #include <utility>
 #include <kern/abi/thread.h>

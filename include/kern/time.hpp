@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Time, delays, and random numbers.
+// Returns the time, waits for a given time, and returns random numbers.
 #pragma once
 #include <kern/abi/time.h>
 

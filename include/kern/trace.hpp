@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tracepoints, which tracefs shows as events/weft/NAME. Code that reports by kern_trace_NAME() is
-// notified when tracing is enabled or disabled.
+// Defines tracepoints, which tracefs shows as events/weft/NAME. Code that reports by
+// kern_trace_NAME() is notified when tracing is enabled or disabled.
 //
 //	kern::TraceListener watched_{KERN_TRACE_MAD, kern::method<&Port::watch>, this};	// void watch(bool)
 #pragma once

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Integer types with the kernel's names, for C and C++. */
+/* Defines integer types with the kernel's names, for C and C++. */
 #pragma once
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Use counts that begin at zero, in structures shared with C: atomic_t, with the checks of
+// Defines use counts that begin at zero, in structures shared with C: atomic_t, with the checks of
 // refcount_t in debug builds.
 #pragma once
 #include <kern/assert.hpp>

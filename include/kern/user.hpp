@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Copying from and to the memory of the calling process. Context: process. Errors: EFAULT.
+// Copies from and to the memory of the calling process. Context: process. Errors: EFAULT.
 #pragma once
 #include <kern/abi/user.h>
 #include <kern/result.hpp>

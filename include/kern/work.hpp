@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Deferred work in process context, which may sleep.
+// Runs deferred work in process context, in which it may sleep.
 //
 //	class Port {
 //		void refresh();

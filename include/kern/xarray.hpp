@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The kernel's XArray: finds objects by index, and allocates free indices.
+// Wraps the kernel's XArray, which finds objects by index and allocates free indices.
 #pragma once
 #include <kern/abi/xarray.h>
 #include <kern/memory.hpp>

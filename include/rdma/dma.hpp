@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Mapping of memory for work requests. A device without a DMA device uses the CPU's addresses, so
- * nothing is mapped.
+ * Maps memory for work requests. A device without a DMA device uses the CPU's addresses, so nothing
+ * is mapped.
  */
 #pragma once
 

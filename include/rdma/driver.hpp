@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Helpers for hardware drivers, in addition to ib_verbs.h.
+ * Provides helpers for hardware drivers, in addition to ib_verbs.h.
  *
  * A driver lists its methods and the sizes of its objects in one constant table:
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The midlayer's cache of the state, LID, subnet manager, GIDs and P_Keys of ports. The functions
- * take no lock and work in any context, on registered devices. The values are at least as new as
- * the last event that was reported to handlers (EVENT-02). All values except GIDs are in host
- * order.
+ * Declares the midlayer's cache of the state, LID, subnet manager, GIDs and P_Keys of ports. The
+ * functions take no lock and work in any context, on registered devices. The values are at least as
+ * new as the last event that was reported to handlers (EVENT-02). All values except GIDs are in
+ * host order.
  *
  * Linux: differs. GIDs are copied, not reference-counted, and there are functions for the LID and
  * the subnet manager's LID.

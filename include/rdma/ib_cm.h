@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections: the communication manager, CM (IBA 12). Documentation/connections.rst has the states
- * and their transitions, and the differences from Linux.
+ * Declares the communication manager (CM), which establishes connections (IBA 12).
+ * Documentation/connections.rst has the states and their transitions, and the differences from
+ * Linux.
  *
  * An ID's handler is called with one event at a time, in order, in process context, without locks.
  * It may sleep and call every function below, but must not destroy its own ID, nor wait for the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Agents that send and receive management datagrams, MADs (IBA 13; MGMT-01 to MGMT-04). */
+/* Declares agents that send and receive management datagrams, MADs (IBA 13; MGMT-01 to MGMT-04). */
 #pragma once
 #include <rdma/ib_mad_format.h>
 

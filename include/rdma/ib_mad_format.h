@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The formats of management datagrams (MADs) and of RMPP (IBA 13). The names are those of Linux;
- * ib/mad.hpp describes the same formats for C++.
+ * Defines the formats of management datagrams (MADs) and of RMPP (IBA 13). The names are those of
+ * Linux; ib/mad.hpp describes the same formats for C++.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

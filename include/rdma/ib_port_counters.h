@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Counters of ports that another module than the driver provides: the communication manager. While
- * they are registered, the module that shows ports in sysfs has a directory for them in each port's
- * directory. The two modules may be loaded in any order.
+ * Declares counters of ports that another module than the driver provides: the communication
+ * manager. While they are registered, the module that shows ports in sysfs has a directory for them
+ * in each port's directory. The two modules may be loaded in any order.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Devices that use iWARP (RFC 5040). Their node_type is RDMA_NODE_RNIC. rdma/ib_verbs.h applies to
- * them, except:
+ * Describes devices that use iWARP (RFC 5040). Their node_type is RDMA_NODE_RNIC. rdma/ib_verbs.h
+ * applies to them, except:
  *
  * - A QP is of type RC, and its peer is that of the TCP connection. ib_modify_qp() takes access
  *   flags, the port and the numbers of RDMA reads, and no address, P_Key, PSN or timer. RESET, INIT

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Owners of verbs objects, which destroy them in the right order.
+ * Defines owners of verbs objects, which destroy them in the right order.
  *
  *	auto pd = KERN_TRY(rdma::Pd::create(device));
  *	auto cq = KERN_TRY(rdma::CompletionQueue::create(device, this, entries, vector, IB_POLL_SOFTIRQ));

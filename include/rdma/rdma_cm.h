@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connections by IP address, with calls like those of sockets (IBA annex A11).
+ * Declares connections by IP address, with calls like those of sockets (IBA annex A11).
  * Documentation/connections.rst has the states, and the differences from Linux.
  *
  * Each ID has a handler lock. Its handler is called with one event at a time, in order, in process

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A receive queue that refills itself (MGMT-12), with buffers that the consumer may keep:
+ * Implements a receive queue that refills itself (MGMT-12), with buffers that the consumer may
+ * keep:
  *
  *	struct Buffer : ib_cqe {
  *		kern::ListNode node;				// the queue's while it is posted

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Types that the verbs headers use, for C and C++.
+ * Defines types that the verbs headers use, for C and C++.
  *
  * The API has Linux's names, values and meanings. Where Linux uses a kernel type, this API uses one
  * of the types below, so that no public header needs a kernel header:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A connection between two nodes from REQ to the end of timewait, and the events that each side
-// receives.
+// Tests a connection between two nodes from REQ to the end of timewait, and the events that each
+// side receives.
 #include "fixture.hpp"
 
 using namespace cm_fixture;

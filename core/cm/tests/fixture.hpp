@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fixtures for the connection suites: nodes with the CM, endpoints that record their events, and an
-// independent peer that builds its own messages.
+// Provides fixtures for the connection suites: nodes with the CM, endpoints that record their
+// events, and an independent peer that builds its own messages.
 #pragma once
 #include <ib/cm.hpp>
 #include <kern/atomic.hpp>

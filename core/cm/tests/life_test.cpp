@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// IDs may be destroyed while handlers run, and random bytes from a peer do no harm.
+// Tests that IDs may be destroyed while handlers run, and that random bytes from a peer do no harm.
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
 #include "fixture.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Peers whose port changes its LID while they are connected.
+// Tests connections whose peer's port changes its LID while they are established.
 #include "../../mad/tests/sa_fixture.hpp"
 #include "fixture.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state table matches the specification, and IDs follow it for every message in every state.
+// Tests that the state table matches the specification, and that IDs follow it for every message in
+// every state.
 #include "../states.hpp"
 #include "fixture.hpp"
 

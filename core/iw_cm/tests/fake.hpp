@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A driver that connects QPs of software RNICs synchronously, in the caller's task. Only one can
- * exist at a time, because its state is static.
+ * Provides a fake driver, which connects QPs of software RNICs synchronously, in the caller's task.
+ * Only one can exist at a time, because its state is static.
  */
 #pragma once
 #include <kern/atomic.hpp>

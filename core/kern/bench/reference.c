@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The reference measurements in C, with which the C++ wrappers are compared. They call Linux's
-// functions directly.
+// Contains the reference measurements in C, with which the C++ wrappers are compared. They call
+// Linux's functions directly.
 #include <linux/io.h>
 #include <linux/mutex.h>
 #include <linux/refcount.h>

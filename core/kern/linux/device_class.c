@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Device classes, which appear in /sys/class. */
+/* Implements device classes, which appear in /sys/class. */
 #include <linux/err.h>
 #include <linux/export.h>
 #include <linux/slab.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declarations shared by the C files of class devices and of their nodes. */
+/* Declares what the C files of class devices and of their nodes share. */
 #pragma once
 #include <linux/device.h>
 #include <linux/spinlock.h>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Open files: of device nodes, and anonymous files, which have only a descriptor. */
+/*
+ * Implements open files: those of device nodes, and anonymous files, which have only a descriptor.
+ */
 #include <linux/anon_inodes.h>
 #include <linux/capability.h>
 #include <linux/cred.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declarations shared by the C files of open files and device nodes. */
+/* Declares what the C files of open files and device nodes share. */
 #pragma once
 #include <linux/fs.h>
 #include <linux/mutex.h>

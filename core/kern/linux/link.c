@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Interface types that user space creates through rtnetlink (`ip link add ... type ipoib`). */
+/*
+ * Implements the interface types that user space creates through rtnetlink (`ip link add ... type
+ * ipoib`).
+ */
 #include <linux/export.h>
 #include <linux/if_link.h>
 #include <linux/slab.h>

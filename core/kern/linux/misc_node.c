@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Device nodes in /dev/infiniband that do not belong to an RDMA device. */
+/* Implements device nodes in /dev/infiniband that do not belong to an RDMA device. */
 #include <linux/device.h>
 #include <linux/err.h>
 #include <linux/export.h>

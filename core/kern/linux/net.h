@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declarations shared by the C files that use network namespaces. */
+/* Declares what the C files that use network namespaces share. */
 #pragma once
 #include <net/net_namespace.h>
 #include <kern/abi/net.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Device nodes in /dev/infiniband, each with an entry in a device class. */
+/* Implements device nodes in /dev/infiniband, each with an entry in a device class. */
 #include <linux/cdev.h>
 #include <linux/err.h>
 #include <linux/export.h>

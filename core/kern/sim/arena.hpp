@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// DMA memory of a device that cannot access all memory: a bounce buffer, like swiotlb. Coherent
-// memory is allocated in it. Other memory is copied into it and back whenever the DMA API transfers
-// ownership, so a driver that omits a dma_sync call reads stale data.
+// Simulates the DMA memory of a device that cannot access all memory: a bounce buffer, like
+// swiotlb. Coherent memory is allocated in it. Other memory is copied into it and back whenever the
+// DMA API transfers ownership, so a driver that omits a dma_sync call reads stale data.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Deferred calls, which run in their own fibers: timers, tasklets, interrupts, work items. Each is
- * identified by the address of an item that the caller owns. The caller may free the item when its
- * call is neither pending nor running, so the state is stored here and not in the item.
+ * Runs deferred calls, each in a fiber of its own: timers, tasklets, interrupts, work items. Each
+ * is identified by the address of an item that the caller owns. The caller may free the item when
+ * its call is neither pending nor running, so the state is stored here and not in the item.
  */
 #pragma once
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A thread of execution of the simulated kernel, with its own stack: a task, or an interrupt.
-// Fibers run as if each had its own CPU.
+// Defines fibers. A fiber is a thread of execution of the simulated kernel, with its own stack: a
+// task, or an interrupt. Fibers run as if each had its own CPU.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Time units of the simulated kernel: 1,000 ticks per second.
+// Defines time units of the simulated kernel: 1,000 ticks per second.
 #pragma once
 #include <cstdint>
 

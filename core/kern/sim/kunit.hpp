@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The KUnit cases that are compiled in (include/kern/kunit.hpp), and the result of running one.
+// Lists the KUnit cases that are compiled in (include/kern/kunit.hpp), and runs them one at a time.
 #pragma once
 #include <string>
 #include <vector>

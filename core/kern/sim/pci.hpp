@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// PCI functions that are plugged into the simulated kernel. The caller of plug() implements the
-// behaviour of a function (tools/explore/card.cpp).
+// Simulates the PCI bus: the functions that are plugged into the simulated kernel. The caller of
+// plug() implements the behaviour of a function (tools/explore/card.cpp).
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State of the parts of the simulation that is reset when a run begins, and checked at its end.
+// Declares the functions that reset the parts of the simulation when a run begins, and report what
+// a run has left at its end.
 #pragma once
 #include <string>
 

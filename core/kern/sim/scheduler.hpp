@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The simulated kernel's scheduler. One fiber runs at a time, and fibers behave as if each had its
- * own CPU. At each call of the kernel interface and at each atomic access, the strategy of the run
- * selects the fiber that continues. Time is virtual: a step takes 0.1 microseconds and, if no fiber
- * can run, the clock jumps to the next deadline. So the strategy determines a run completely, and a
- * run can be repeated.
+ * Implements the scheduler of the simulated kernel. One fiber runs at a time, and fibers behave as
+ * if each had its own CPU. At each call of the kernel interface and at each atomic access, the
+ * strategy of the run selects the fiber that continues. Time is virtual: a step takes 0.1
+ * microseconds and, if no fiber can run, the clock jumps to the next deadline. So the strategy
+ * determines a run completely, and a run can be repeated.
  */
 #pragma once
 #include <cstdint>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests atomic variables, also with concurrent updates.
 #include <kern/atomic.hpp>
 #include <kern/kunit.hpp>
 #include <kern/thread.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests bit fields, rounding, and the masking of indices against speculation.
 #include <kern/bits.hpp>
 #include <kern/kunit.hpp>
 #include <kern/nospec.hpp>

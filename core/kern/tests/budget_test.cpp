@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that the charges of a budget never exceed it.
 #include <kern/budget.hpp>
 #include <kern/kunit.hpp>
 

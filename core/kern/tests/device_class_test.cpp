@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests device classes, their devices and files, and device nodes.
 #include <kern/device_class.hpp>
 #include <kern/errno.h>
 #include <kern/file.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests coherent buffers, DMA pools and mappings.
 #include <kern/dma.hpp>
 #include <kern/kunit.hpp>
 #include <kern/span.hpp>

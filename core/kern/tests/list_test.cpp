@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests lists that are linked through their elements.
 #include <kern/kunit.hpp>
 #include <kern/list.hpp>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests owned objects and arrays, page blocks and spans.
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>
 #include <kern/span.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// napi_disable() waits for a poll on another CPU.
+// Tests that napi_disable() waits for a poll on another CPU.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that a PCI driver is probed for and removed from its devices.
 #include <kern/atomic.hpp>
 #include <kern/kunit.hpp>
 #include <kern/pci.hpp>

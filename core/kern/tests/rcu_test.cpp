@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests read-copy update.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>
@@ -41,7 +42,7 @@ struct Reader {
  * A reader sees either the old table or the new one, never a mixture. The old one exists until its
  * readers have finished.
  */
-void reader_sees_a_consistent_table(kern::kunit::Test &test)
+void rcu_reader_sees_the_old_or_the_new_table(kern::kunit::Test &test)
 {
 	auto first = kern::make<Table>(kern::Gfp::kernel);
 	ASSERT_OK(first);
@@ -69,7 +70,7 @@ void reader_sees_a_consistent_table(kern::kunit::Test &test)
 }
 
 /* A deferred callback runs after the existing readers have finished, and barrier() waits for it. */
-void deferred_callback_waits_for_readers(kern::kunit::Test &test)
+void rcu_callback_runs_after_existing_readers(kern::kunit::Test &test)
 {
 	struct Object {
 		void gone() { called.store_release(true); }
@@ -87,5 +88,5 @@ void deferred_callback_waits_for_readers(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_rcu, KUNIT_CASE(reader_sees_a_consistent_table),
-	    KUNIT_CASE(deferred_callback_waits_for_readers));
+KUNIT_SUITE(kern_rcu, KUNIT_CASE(rcu_reader_sees_the_old_or_the_new_table),
+	    KUNIT_CASE(rcu_callback_runs_after_existing_readers));

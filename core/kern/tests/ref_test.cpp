@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests counted references.
 #include <kern/kunit.hpp>
 #include <kern/ref.hpp>
 

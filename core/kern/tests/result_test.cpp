@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests results, which hold a value or an error.
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>
 #include <kern/result.hpp>

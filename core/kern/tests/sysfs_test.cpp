@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests files in sysfs.
 #include <kern/errno.h>
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests kernel threads, deadlines and random numbers.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/thread.hpp>
@@ -47,7 +48,7 @@ void deadline_expires_only_after_its_time(kern::kunit::Test &test)
 }
 
 /* The same seed gives the same numbers, inside their limits. */
-void same_seed_gives_the_same_numbers(kern::kunit::Test &test)
+void same_seed_gives_the_same_random_numbers(kern::kunit::Test &test)
 {
 	kern::SeededRandom a(test.seed()), b(test.seed());
 	for (int i = 0; i < 1000; i++) {
@@ -61,4 +62,4 @@ void same_seed_gives_the_same_numbers(kern::kunit::Test &test)
 
 KUNIT_SUITE(kern_thread, KUNIT_CASE(thread_stop_returns_the_result_of_its_function),
 	    KUNIT_CASE(deadline_expires_only_after_its_time),
-	    KUNIT_CASE(same_seed_gives_the_same_numbers));
+	    KUNIT_CASE(same_seed_gives_the_same_random_numbers));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests timers.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/memory.hpp>
@@ -39,7 +40,7 @@ void timer_fires_after_its_time(kern::kunit::Test &test)
 }
 
 /* A cancelled timer does not fire, and a restarted one fires at its new time. */
-void cancelled_timer_does_not_fire_and_a_restarted_one_does(kern::kunit::Test &test)
+void cancelled_timer_fires_only_after_a_restart(kern::kunit::Test &test)
 {
 	auto made = kern::make<Alarm>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -57,4 +58,4 @@ void cancelled_timer_does_not_fire_and_a_restarted_one_does(kern::kunit::Test &t
 } // namespace
 
 KUNIT_SUITE(kern_timer, KUNIT_CASE(timer_fires_after_its_time),
-	    KUNIT_CASE(cancelled_timer_does_not_fire_and_a_restarted_one_does));
+	    KUNIT_CASE(cancelled_timer_fires_only_after_a_restart));

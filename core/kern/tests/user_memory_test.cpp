@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that the memory of processes is pinned as requested, or refused.
 #include <kern/abi/user.h>
 #include <kern/kunit_process.hpp>
 #include <kern/user_memory.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests completions and wait queues.
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests work items and work queues.
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>

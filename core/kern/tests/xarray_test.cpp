@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests XArrays, and allocators of numbers.
 #include <kern/kunit.hpp>
 #include <kern/xarray.hpp>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Subscriptions of a port's consumers to traps and notices (IBA 13.4.8.3, 15.4.4). As with
- * multicast groups, all consumers of a trap share one subscription: the first consumer subscribes
- * at the subnet administrator and the last one unsubscribes. All subscriptions are repeated if the
- * SA may have lost its state.
+ * Manages the subscriptions of a port's consumers to traps and notices (IBA 13.4.8.3, 15.4.4). As
+ * with multicast groups, all consumers of a trap share one subscription: the first consumer
+ * subscribes at the subnet administrator and the last one unsubscribes. All subscriptions are
+ * repeated if the SA may have lost its state.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Multicast memberships of a port, shared between its consumers: the first member with a join state
- * joins at the SA and the last one leaves. All groups are joined again if the SA may have lost its
- * state.
+ * Manages the multicast memberships of a port, which its consumers share: the first member with a
+ * join state joins at the SA and the last one leaves. All groups are joined again if the SA may
+ * have lost its state.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One port's access to the subnet administrator: the agent that sends queries, and the address of
- * the subnet manager, which is updated when the SM changes.
+ * Accesses the subnet administrator for the consumers of one port. Holds the agent that sends
+ * queries, and the address of the subnet manager, which is updated when the SM changes.
  */
 #pragma once
 

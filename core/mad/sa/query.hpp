@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One query to the subnet administrator, from the request to the single call of its callback.
+ * Implements one query to the subnet administrator, from the request to the single call of its
+ * callback.
  */
 #pragma once
 

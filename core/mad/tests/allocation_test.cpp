@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Every MAD and SA entry point that allocates memory, with its first allocation failing, then its
-// second, and so on.
+// Tests every MAD and SA function that allocates memory, with its first allocation failing, then
+// its second, and so on.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

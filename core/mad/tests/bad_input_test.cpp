@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: every error of a peer or a consumer has a defined result: it is rejected, answered, or
-// dropped and counted.
+// Tests MGMT-03: every error of a peer or a consumer has a defined result. It is rejected,
+// answered, or dropped and counted.
 #include "fixture.hpp"
 #include "../../../hw/soft/rnic.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fixtures for the management datagram suites: nodes on the software fabric, agents on them, and
-// sends that count their completions.
+// Provides fixtures for the management datagram suites: nodes on the software fabric, agents on
+// them, and sends that count their completions.
 #pragma once
 #include <kern/atomic.hpp>
 #include <rdma/ib_mad.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-03: recovery of special QPs from the error state, on each kind of hardware, with each step
-// of the recovery failing once and with delayed sends; and the guarantees to consumers meanwhile.
+// Tests MGMT-03: special QPs recover from the error state on each kind of hardware, also if each
+// step of the recovery fails once or sends are delayed, and consumers keep their guarantees
+// meanwhile.
 #include "../recovery_state.hpp"
 #include "../send_state.hpp"
 #include "fixture.hpp"

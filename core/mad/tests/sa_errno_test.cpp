@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Invalid arguments of each function of rdma/ib_sa.h, and the address handles made from paths and
-// groups.
+// Tests the errors that functions of rdma/ib_sa.h return for invalid arguments, and the address
+// handles made from paths and groups.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fixtures for the test suites of the SA client: an SA that the test implements on one node, and
-// clients of it.
+// Provides fixtures for the test suites of the SA client: an SA that the test implements on one
+// node, and clients of it.
 #pragma once
 #include "fixture.hpp"
 

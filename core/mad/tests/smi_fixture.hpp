@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-// Directed-route requests, and nodes whose device or agent answers them.
+// Provides directed-route requests, and nodes whose device or agent answers them, for tests.
 #pragma once
 #include <ib/smp.hpp>
 #include "fixture.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-04 on a switch (IBA 14.2.2): SMPs are forwarded through the right port in both directions,
-// SMPs to the switch itself are answered, and invalid SMPs are counted and dropped.
+// Tests MGMT-04 on a switch (IBA 14.2.2): SMPs are forwarded through the right port in both
+// directions, SMPs to the switch itself are answered, and invalid SMPs are counted and dropped.
 #include "smi_fixture.hpp"
 
 using namespace smi_fixture;
@@ -68,7 +68,7 @@ void mgmt_04_switch_agent_gets_the_ingress_port(Test &test)
 }
 
 /* An agent of weft replies for a switch whose device has none. */
-void mgmt_04_weft_agent_replies_for_a_switch(Test &test)
+void mgmt_04_agent_replies_for_a_switch_without_an_sma(Test &test)
 {
 	Line line(nullptr);
 	ASSERT_TRUE(line.ok());
@@ -165,7 +165,7 @@ void mgmt_04_switch_drops_forwarded_smps_when_out_of_memory(Test &test)
 
 SOFT_SUITES(mad_smi_switch, KUNIT_CASE(mgmt_04_switch_forwards_directed_route_smps),
 	    KUNIT_CASE(mgmt_04_switch_agent_gets_the_ingress_port),
-	    KUNIT_CASE(mgmt_04_weft_agent_replies_for_a_switch),
+	    KUNIT_CASE(mgmt_04_agent_replies_for_a_switch_without_an_sma),
 	    KUNIT_CASE(mgmt_04_switch_sends_smps_to_itself_and_its_ports),
 	    KUNIT_CASE(mgmt_04_switch_forwards_by_lid_after_the_directed_part),
 	    KUNIT_CASE(mgmt_04_route_may_start_with_a_lid_routed_part),

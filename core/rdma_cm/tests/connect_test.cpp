@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connections between two nodes, from address resolution to disconnection.
+// Tests connections between two nodes, from address resolution to disconnection.
 #include <kern/completion.hpp>
 #include "fixture.hpp"
 

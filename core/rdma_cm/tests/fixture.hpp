@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fixtures for the test suites of the RDMA CM (rdma_cm): IP addresses that need no network
+// Provides fixtures for the test suites of the RDMA CM (rdma_cm): IP addresses that need no network
 // interface, nodes that have these addresses, and endpoints that record their events.
 #pragma once
 #include <kern/atomic.hpp>

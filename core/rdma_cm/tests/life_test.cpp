@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// IDs may be destroyed, and devices removed, while handlers run.
+// Tests that IDs may be destroyed, and devices removed, while handlers run.
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
 #include "fixture.hpp"

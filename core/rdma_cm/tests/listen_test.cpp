@@ -18,7 +18,7 @@ u16 bound_port(const End &end)
 /*
  * Programs cannot take all port numbers of the automatic range, whether automatically or by number.
  */
-void rcm_07_programs_cannot_take_all_ports(Test &test)
+void rcm_07_programs_cannot_bind_all_ports(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.there() && pair->stand());
@@ -556,7 +556,7 @@ void rcm_08_request_event_is_the_first_event_of_a_new_id(Test &test)
 } // namespace
 
 SOFT_SUITES(rdma_cm_listen, KUNIT_CASE(rcm_07_automatic_ports_are_unique_and_in_range),
-	    KUNIT_CASE(rcm_07_programs_cannot_take_all_ports),
+	    KUNIT_CASE(rcm_07_programs_cannot_bind_all_ports),
 	    KUNIT_CASE(rcm_07_service_id_selects_the_port_space),
 	    KUNIT_CASE(rcm_07_programs_can_use_only_service_ids_of_port_numbers),
 	    KUNIT_CASE(rcm_07_port_is_shared_by_distinct_or_reusable_addresses),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// IDs on RNICs, whose driver establishes connections itself and may fail at any call.
+// Tests IDs on RNICs, whose driver establishes connections itself and may fail at any call.
 #include <kern/completion.hpp>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_resources.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Attributes of IDs as reported through rdma/ib_resources.h.
+// Tests the attributes of IDs that are reported through rdma/ib_resources.h.
 #include "fixture.hpp"
 
 using namespace rdma_cm_fixture;

@@ -263,7 +263,7 @@ void ucm_rejects_malformed_addresses(Test &test)
  * A program cannot connect the queue pair of another process. Datagram queue pairs are not checked,
  * because they have no connection.
  */
-void rcm_16_programs_cannot_connect_queue_pairs_of_others(Test &test)
+void rcm_16_programs_cannot_connect_queue_pairs_of_other_programs(Test &test)
 {
 	Bench bench;
 	Program program(bench);
@@ -510,6 +510,6 @@ KUNIT_SUITE(ucm_commands, KUNIT_CASE(ucm_rejects_malformed_frames),
 	    KUNIT_CASE(ucm_rejects_invalid_sizes_and_ids), KUNIT_CASE(ucm_rejects_bad_user_memory),
 	    KUNIT_CASE(ucm_rejects_malformed_addresses),
 	    KUNIT_CASE(ucm_passes_connection_parameters_to_rdma_cm),
-	    KUNIT_CASE(rcm_16_programs_cannot_connect_queue_pairs_of_others),
+	    KUNIT_CASE(rcm_16_programs_cannot_connect_queue_pairs_of_other_programs),
 	    KUNIT_CASE(ucm_queries_return_addresses_and_paths),
 	    KUNIT_CASE(ucm_validates_and_applies_options));

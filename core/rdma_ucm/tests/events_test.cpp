@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Events that a program reads, and the limit of unread events.
+// Tests the events that a program reads, and the limit of unread events.
 #include "fixture.hpp"
 
 using namespace ucm_fixture;

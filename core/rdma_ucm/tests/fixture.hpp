@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Programs that have the node open, on top of the replacement for rdma_cm.
+// Provides programs that have the node open, on top of the replacement for rdma_cm.
 #pragma once
 #include <kern/kunit_fixture.hpp>
 #include <kern/kunit_process.hpp>

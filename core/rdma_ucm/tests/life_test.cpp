@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// IDs that are created, migrated and destroyed while their programs exit and their devices are
-// removed, at any moment.
+// Tests that IDs can be created, migrated and destroyed while their programs exit and their devices
+// are removed, at any moment.
 #include "fixture.hpp"
 
 using namespace ucm_fixture;
@@ -300,7 +300,7 @@ struct Asker {
  * A program exits or destroys a listener during any operation: no ID, number, membership or event
  * is left.
  */
-void ucm_close_at_any_moment_leaves_nothing_behind(Test &test)
+void ucm_close_at_any_moment_frees_all_objects(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -348,4 +348,4 @@ KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_keeps_
 	    KUNIT_CASE(ucm_migrates_a_connection_request_whose_delivery_failed),
 	    KUNIT_CASE(ucm_reports_device_removal_as_the_last_event),
 	    KUNIT_CASE(ucm_close_during_destroy_destroys_all_other_ids),
-	    KUNIT_CASE(ucm_close_at_any_moment_leaves_nothing_behind));
+	    KUNIT_CASE(ucm_close_at_any_moment_frees_all_objects));

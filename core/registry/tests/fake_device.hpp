@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A registrable fake device that has ports but no hardware.
+// Provides a fake device that can be registered and has ports but no hardware.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/kunit.hpp>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that registrations and unregistrations of devices and clients by several tasks alternate as
+// the rules require.
 #include <kern/abi/net.h>
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the registration of devices and clients, and the names of devices.
 #include <kern/abi/net.h>
 #include <kern/kunit.hpp>
 #include <rdma/ib_device_name.h>

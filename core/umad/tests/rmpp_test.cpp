@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Programs that do RMPP themselves receive each segment of a message.
+// Tests that programs that do RMPP themselves receive each segment of a message.
 #include "fixture.hpp"
 
 using namespace umad_fixture;

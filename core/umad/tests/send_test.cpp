@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MADs that a program writes, and the status of each send.
+// Tests the MADs that a program writes, and the status of each send.
 #include "fixture.hpp"
 
 using namespace umad_fixture;

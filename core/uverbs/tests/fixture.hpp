@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects without a device, whose destruction a test can make fail.
+// Provides objects without a device, whose destruction a test can make fail.
 #pragma once
 #include <kern/kunit.hpp>
 #include "../share.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the handles of objects, and the order in which objects are destroyed.
 #include "fixture.hpp"
 
 using namespace uverbs;

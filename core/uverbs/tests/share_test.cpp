@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the share of a device's resources that each user can take.
 #include "fixture.hpp"
 
 using namespace uverbs;
@@ -153,7 +154,7 @@ void reserve_is_kept_for_root_and_kernel(kern::kunit::Test &test)
  * The members of a group are shared in the same way, whatever the users have elsewhere. In a group
  * with only two members, two users get one each.
  */
-void one_user_can_attach_at_most_half_of_the_qps_of_a_multicast_group(kern::kunit::Test &test)
+void user_attaches_at_most_half_of_the_qps_of_a_multicast_group(kern::kunit::Test &test)
 {
 	constexpr u32 group_size = 120, half = 57, reserve = 7;
 	const ib_gid group = {.raw = {0xff, 0x12, 1}}, elsewhere = {.raw = {0xff, 0x12, 2}};
@@ -238,5 +239,5 @@ KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_gets_half_of_the_pds),
 	    KUNIT_CASE(user_gets_half_of_the_memory_keys), KUNIT_CASE(user_gets_half_of_the_queues),
 	    KUNIT_CASE(object_limits_come_from_the_device_attributes),
 	    KUNIT_CASE(reserve_is_kept_for_root_and_kernel),
-	    KUNIT_CASE(one_user_can_attach_at_most_half_of_the_qps_of_a_multicast_group),
+	    KUNIT_CASE(user_attaches_at_most_half_of_the_qps_of_a_multicast_group),
 	    KUNIT_CASE(files_of_one_user_share_a_quota));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Every entry point that allocates memory, with its first allocation failing, then its second, and
-// so on until none fails.
+// Tests every verbs function that allocates memory, with its first allocation failing, then its
+// second, and so on until none fails.
 #include "fixture.hpp"
 
 using namespace fixture;

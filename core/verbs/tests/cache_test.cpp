@@ -119,7 +119,7 @@ void cache_lookup_of_unknown_ports_and_values_fails(Test &test)
 }
 
 /* A full member is found before a limited one. The exact search compares the membership bit. */
-void cache_finds_full_pkeys_before_limited_ones(Test &test)
+void cache_prefers_full_membership_pkeys(Test &test)
 {
 	Device device(two_ports);
 	ASSERT_TRUE(device.ok());
@@ -231,6 +231,6 @@ void cache_keeps_old_values_after_a_failed_refresh(Test &test)
 SOFT_SUITES(verbs_cache, KUNIT_CASE(cache_returns_the_attributes_of_each_port),
 	    KUNIT_CASE(mgmt_10_each_port_has_its_own_link_and_events),
 	    KUNIT_CASE(cache_lookup_of_unknown_ports_and_values_fails),
-	    KUNIT_CASE(cache_finds_full_pkeys_before_limited_ones),
+	    KUNIT_CASE(cache_prefers_full_membership_pkeys),
 	    KUNIT_CASE(event_02_handlers_read_the_new_value_from_the_cache),
 	    KUNIT_CASE(cache_keeps_old_values_after_a_failed_refresh));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each rule that debug builds check is violated once.
+// Tests the rules that debug builds check, by violating each of them once.
 #include <kern/irq_work.hpp>
 #include <kern/lock.hpp>
 #include <rdma/ib_resources.h>

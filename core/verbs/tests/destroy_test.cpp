@@ -101,7 +101,7 @@ struct Laden {
  * On a CQ that the consumer polls, all requests complete as flushed, in the order of each queue,
  * with no QP set.
  */
-void mgmt_09_destroy_flushes_in_order(Test &test)
+void mgmt_09_destroy_flushes_requests_in_order(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -293,7 +293,7 @@ void mgmt_09_destroy_calls_an_armed_completion_handler_once(Test &test)
 
 } // namespace
 
-SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_in_order),
+SOFT_SUITES(verbs_destroy, KUNIT_CASE(mgmt_09_destroy_flushes_requests_in_order),
 	    KUNIT_CASE(mgmt_09_destroy_waits_for_running_done_callbacks),
 	    KUNIT_CASE(mgmt_09_destroy_adds_no_completions_to_a_drained_qp),
 	    KUNIT_CASE(mgmt_09_destroy_returns_even_if_a_handler_keeps_posting),

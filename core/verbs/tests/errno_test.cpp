@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Invalid arguments of each function of rdma/ib_verbs.h must return the errno that the function's
-// comment documents. QP states and attributes are tested in qp_test.cpp, completions in error in
-// traffic_test.cpp, CQs in poller_test.cpp, and the cache in cache_test.cpp.
+// Tests that invalid arguments of each function of rdma/ib_verbs.h return the errno that the
+// function's comment documents. QP states and attributes are tested in qp_test.cpp, completions in
+// error in traffic_test.cpp, CQs in poller_test.cpp, and the cache in cache_test.cpp.
 #include "fixture.hpp"
 
 using namespace fixture;
@@ -181,7 +181,7 @@ void invalid_addresses_are_rejected(Test &test)
 }
 
 /* Senders to which no response can be sent: LIDs and GIDs of groups, and a missing LID. */
-void address_handle_for_a_group_sender_is_rejected(Test &test)
+void ah_for_a_multicast_sender_is_rejected(Test &test)
 {
 	// clang-format off
 	static constexpr Case cases[] = {
@@ -482,7 +482,7 @@ void missing_optional_methods_return_eopnotsupp(Test &test)
 
 SOFT_SUITES(verbs_errno, KUNIT_CASE(invalid_port_arguments_are_rejected),
 	    KUNIT_CASE(invalid_addresses_are_rejected),
-	    KUNIT_CASE(address_handle_for_a_group_sender_is_rejected),
+	    KUNIT_CASE(ah_for_a_multicast_sender_is_rejected),
 	    KUNIT_CASE(invalid_queue_arguments_are_rejected),
 	    KUNIT_CASE(invalid_qp_arguments_are_rejected),
 	    KUNIT_CASE(invalid_memory_arguments_are_rejected),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fixtures for the verbs suites: a software device that exists for one test, and objects on it.
+// Provides fixtures for the verbs suites: a software device that exists for one test, and objects
+// on it.
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>

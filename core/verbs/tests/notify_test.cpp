@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The NOTIFY rules on hardware that raises an event for a late arm, and on hardware that only
+// Tests the NOTIFY rules on hardware that raises an event for a late arm, and on hardware that only
 // reports it.
 #include <kern/thread.hpp>
 #include "fixture.hpp"

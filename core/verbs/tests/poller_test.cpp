@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues, the midlayer's polling contexts, and draining.
+// Tests completion queues, the midlayer's polling contexts, and draining.
 #include "fixture.hpp"
 
 using namespace fixture;
@@ -395,7 +395,7 @@ void cq_free_waits_for_running_done_callbacks(Test &test)
  * MGMT-09: a QP in the error state completes all outstanding requests once, in order, with a flush
  * error.
  */
-void mgmt_09_qp_in_error_flushes_in_order(Test &test)
+void mgmt_09_qp_in_error_flushes_requests_in_order(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -512,6 +512,6 @@ SOFT_SUITES(verbs_cq, KUNIT_CASE(cq_rejects_invalid_arguments),
 	    KUNIT_CASE(poller_does_not_arm_a_freed_cq_again),
 	    KUNIT_CASE(notify_02_allocation_fails_if_the_first_arm_fails),
 	    KUNIT_CASE(cq_free_waits_for_running_done_callbacks),
-	    KUNIT_CASE(mgmt_09_qp_in_error_flushes_in_order),
+	    KUNIT_CASE(mgmt_09_qp_in_error_flushes_requests_in_order),
 	    KUNIT_CASE(mgmt_09_drain_completes_all_requests_as_flushed),
 	    KUNIT_CASE(cq_overrun_raises_one_event_and_loses_no_entry));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests of every kind between two QPs on the software device's fabric.
+// Tests requests of every kind between two QPs on the software device's fabric.
 #include "fixture.hpp"
 
 using namespace fixture;
@@ -288,7 +288,7 @@ void refused_requests_report_their_status_and_stop_the_qp(Test &test)
 }
 
 /* Keys of another protection domain grant no access at either end. */
-void keys_of_another_domain_are_refused(Test &test)
+void keys_of_another_pd_are_refused(Test &test)
 {
 	for (bool local_end : {true, false}) {
 		Device device(plain);
@@ -315,7 +315,7 @@ void keys_of_another_domain_are_refused(Test &test)
  * A list that is longer than the queue is posted as far as it fits. bad_wr is the first request
  * that was not posted.
  */
-void post_to_a_full_queue_reports_the_first_rejected(Test &test)
+void post_to_a_full_queue_reports_the_first_rejected_request(Test &test)
 {
 	constexpr unsigned int capacity = 16;
 	Device device(plain);
@@ -534,8 +534,8 @@ SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_with_immediate_data_fills_the_receive
 	    KUNIT_CASE(scatter_list_is_converted_to_pages),
 	    KUNIT_CASE(memory_window_grants_access_while_bound),
 	    KUNIT_CASE(refused_requests_report_their_status_and_stop_the_qp),
-	    KUNIT_CASE(keys_of_another_domain_are_refused),
-	    KUNIT_CASE(post_to_a_full_queue_reports_the_first_rejected),
+	    KUNIT_CASE(keys_of_another_pd_are_refused),
+	    KUNIT_CASE(post_to_a_full_queue_reports_the_first_rejected_request),
 	    KUNIT_CASE(lost_message_fails_after_its_retransmissions),
 	    KUNIT_CASE(srq_serves_many_qps_and_reports_its_limit),
 	    KUNIT_CASE(xrc_messages_reach_the_addressed_srq));

@@ -120,7 +120,7 @@ void udata_is_copied_within_its_bounds(Test &test)
 	EXPECT_EQ(ib_check_udata_tail(&udata, 8), -EFAULT);
 }
 
-void context_is_unchanged_if_the_driver_refuses_a_second_one(Test &test)
+void context_is_unchanged_if_the_driver_refuses_a_second_context(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -355,7 +355,7 @@ void failed_reregistration_leaves_the_region_unchanged(Test &test)
 }
 
 SOFT_SUITES(verbs_user, KUNIT_CASE(udata_is_copied_within_its_bounds),
-	    KUNIT_CASE(context_is_unchanged_if_the_driver_refuses_a_second_one),
+	    KUNIT_CASE(context_is_unchanged_if_the_driver_refuses_a_second_context),
 	    KUNIT_CASE(user_objects_record_their_process),
 	    KUNIT_CASE(rcm_16_queue_pairs_belong_to_their_process),
 	    KUNIT_CASE(failed_reregistration_leaves_the_region_unchanged));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MGMT-08: parse(build(x)) == x for every opcode, and malformed packets are rejected with the
+// Tests MGMT-08: parse(build(x)) == x for every opcode, and malformed packets are rejected with the
 // reason.
 #include <cstring>
 #include <random>

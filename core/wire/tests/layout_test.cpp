@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Accessors of the wire structures must use exactly the bits that the specification defines.
+// Tests that accessors of the wire structures use exactly the bits that the specification defines.
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -103,7 +103,7 @@ TEST(WireLayout, mtus_and_rates_are_converted)
 	EXPECT_EQ(ib::Rate::gbps_100, ib::link_rate(ib::width_4x, ib::speed_qdr, ib::speed_edr));
 }
 
-TEST(WireLayout, pkeys_match_if_one_is_a_full_member)
+TEST(WireLayout, pkeys_match_if_either_is_a_full_member)
 {
 	EXPECT_TRUE(ib::pkey_match(0xffff, 0x7fff));
 	EXPECT_FALSE(ib::pkey_match(0x7fff, 0x7fff));

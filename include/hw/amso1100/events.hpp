@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Unsolicited messages of the Ammasso 1100 in its event queue: offsets in the message. */
+/*
+ * Defines the unsolicited messages of the Ammasso 1100 in its event queue: offsets in the message.
+ */
 #pragma once
 
 #include "verbs.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The Ammasso 1100's message queues, and the messages that open and query its RNIC and set its
- * addresses. All fields are big-endian, except contexts and handles, which are opaque.
+ * Defines the Ammasso 1100's message queues, and the messages that open and query its RNIC and set
+ * its addresses. All fields are big-endian, except contexts and handles, which are opaque.
  */
 #pragma once
 

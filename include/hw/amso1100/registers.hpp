@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The Ammasso 1100's registers and its Ethernet rings, for its model (tools/cards/amso1100) and its
- * driver (hw/amso1100).
+ * Defines the Ammasso 1100's registers and its Ethernet rings, for its model (tools/cards/amso1100)
+ * and its driver (hw/amso1100).
  *
  * BAR 0 is little-endian. All of BAR 4 is big-endian. In host memory, only the header before a
  * received frame is little-endian.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The Ammasso 1100's requests about completion queues, queue pairs, memory and connections, and
- * their replies: offsets in the message. The first sixteen bytes are the header. Unless stated
+ * Defines the Ammasso 1100's requests about completion queues, queue pairs, memory and connections,
+ * and their replies: offsets in the message. The first sixteen bytes are the header. Unless stated
  * otherwise, the RNIC's handle is in the next four.
  */
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The complete interface of the example device, shared by its model (tools/cards/example) and its
- * driver (hw/example).
+ * Defines the complete interface of the example device, which its model (tools/cards/example) and
+ * its driver (hw/example) share.
  *
  * The device copies bytes within its guest's memory. It has one register, one queue of requests in
  * memory, and one interrupt (MSI-X vector 0). All numbers are little-endian.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Definitions common to the cards of the family, InfiniHost and ConnectX: the command register,
- * opcodes, status codes, and layouts that are the same on all cards. (Documentation/connectx.rst,
- * "Command interface")
+ * Defines what the commands of the InfiniHost III (mthca) and the ConnectX-2 (mlx4) have in common:
+ * the command register, opcodes, status codes, and layouts. (Documentation/connectx.rst, "Command
+ * interface")
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Definitions common to the contexts of the family's cards: states, numbers and bits that have the
- * same meaning in all of them, at different positions. (Documentation/connectx.rst, "Contexts")
+ * Defines what the object contexts of the InfiniHost III (mthca) and the ConnectX-2 (mlx4) have in
+ * common: states, numbers and bits that have the same meaning on both cards, at different
+ * positions. (Documentation/connectx.rst, "Contexts")
  */
 #pragma once
 

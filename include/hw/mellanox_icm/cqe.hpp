@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Definitions common to completion queue entries of the family's cards.
- * (Documentation/connectx.rst, "CQE")
+ * Defines what completion queue entries of the InfiniHost III (mthca) and the ConnectX-2 (mlx4)
+ * have in common. (Documentation/connectx.rst, "CQE")
  */
 #pragma once
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Event queue entries of the family's cards. (Documentation/connectx.rst, "EQ and EQE")
+ * Defines event queue entries, which are the same on the InfiniHost III (mthca) and the ConnectX-2
+ * (mlx4). (Documentation/connectx.rst, "EQ and EQE")
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Bit fields of the card's big-endian structures.
+ * Defines bit fields of the cards' big-endian structures.
  *
  * A structure is described by a table of fields. Each field is defined by the byte offset of its
  * 32-bit big-endian dword and by its highest and lowest bit in it (bit 31 is the most significant

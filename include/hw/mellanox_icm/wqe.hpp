@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Segments of work queue entries that the cards of the family have in common, all big-endian.
- * (Documentation/connectx.rst, "Data path")
+ * Defines the segments of work queue entries that the InfiniHost III (mthca) and the ConnectX-2
+ * (mlx4) have in common, all big-endian. (Documentation/connectx.rst, "Data path")
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The contexts of the card's objects, in the layout of command mailboxes and of ICM: queue pairs,
- * completion, event and shared receive queues, memory keys, page lists and multicast groups.
- * (Documentation/connectx.rst, "Contexts" and "Memory model")
+ * Defines the contexts of the ConnectX-2's objects, in the layout of command mailboxes and of ICM:
+ * queue pairs, completion, event and shared receive queues, memory keys, page lists and multicast
+ * groups. (Documentation/connectx.rst, "Contexts" and "Memory model")
  */
 #pragma once
 

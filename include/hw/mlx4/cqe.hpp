@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Completion queue entries of the ConnectX family, 32 bytes, big-endian
+ * Defines completion queue entries of the ConnectX-2: 32 bytes, big-endian
  * (Documentation/connectx.rst, "CQE"). The owner bit of the entry with free-running index n is bit
  * log2(size) of n.
  */

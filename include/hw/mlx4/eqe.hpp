@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Imports event queue entries, which the family has in common (hw/mellanox_icm/eqe.hpp).
+ * Imports event queue entries, which are the same as those of the InfiniHost III
+ * (hw/mellanox_icm/eqe.hpp).
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Contents of the card's BARs: registers, including the command register, and doorbells. All
- * registers are big-endian on the bus. (Documentation/connectx.rst, "PCI function" and "Command
- * interface")
+ * Defines the contents of the ConnectX-2's BARs: registers, including the command register, and
+ * doorbells. All registers are big-endian on the bus. (Documentation/connectx.rst, "PCI function"
+ * and "Command interface")
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Work queue entries of the ConnectX family in send, receive and shared receive queues
+ * Defines work queue entries of the ConnectX-2 in send, receive and shared receive queues
  * (Documentation/connectx.rst, "Data path"). A send WQE consists of a control segment and the
  * segments that its opcode requires. A receive WQE is a list of data segments. All fields are
  * big-endian.

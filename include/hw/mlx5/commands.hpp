@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The command interface: entries of the command queue, mailbox blocks, opcodes, statuses, and the
- * layouts of commands that do not carry an object's context. Offsets are from the start of a
- * command's input or output, including the header. (Documentation/mlx5.rst, "Commands")
+ * Defines the command interface of the ConnectX-5: entries of the command queue, mailbox blocks,
+ * opcodes, statuses, and the layouts of commands that do not carry an object's context. Offsets are
+ * from the start of a command's input or output, including the header. (Documentation/mlx5.rst,
+ * "Commands")
  */
 #pragma once
 

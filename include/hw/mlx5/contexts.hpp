@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The contexts of the card's objects in commands. Offsets are from the start of the context.
- * (Documentation/mlx5.rst, "Contexts")
+ * Defines the contexts of the ConnectX-5's objects in commands. Offsets are from the start of the
+ * context. (Documentation/mlx5.rst, "Contexts")
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Entries of the queues: send and receive requests (WQEs), completions (CQEs) and events (EQEs).
- * Segments and opcodes that are the same as on the older cards are in hw/mellanox_icm/wqe.hpp.
- * (Documentation/mlx5.rst, "Send requests", "Completions", "Events")
+ * Defines the entries of the ConnectX-5's queues: send and receive requests (WQEs), completions
+ * (CQEs) and events (EQEs). Segments and opcodes that are the same as on the older cards are in
+ * hw/mellanox_icm/wqe.hpp. (Documentation/mlx5.rst, "Send requests", "Completions", "Events")
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Contexts of send and receive queues without a queue pair (SQ, RQ), of tables of receive queues
- * (RQT), and of transport interfaces (TIS, TIR). Offsets are from the start of the context.
- * (Documentation/mlx5.rst, "Enhanced IPoIB")
+ * Defines the contexts of send and receive queues without a queue pair (SQ, RQ), of tables of
+ * receive queues (RQT), and of transport interfaces (TIS, TIR). Offsets are from the start of the
+ * context. (Documentation/mlx5.rst, "Enhanced IPoIB")
  */
 #pragma once
 

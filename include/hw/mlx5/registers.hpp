@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The registers of a ConnectX-4 or later in PCI space: the initialization segment at the start of
- * BAR 0, followed by user access regions (UARs) of 4 KiB, one per page. All registers are
+ * Defines the registers of a ConnectX-4 or later in PCI space: the initialization segment at the
+ * start of BAR 0, followed by user access regions (UARs) of 4 KiB, one per page. All registers are
  * big-endian dwords. (Documentation/mlx5.rst, "Registers")
  */
 #pragma once

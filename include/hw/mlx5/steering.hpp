@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Flow tables, with which the card selects the transport interface that receives a packet. Offsets
- * are from the start of a command's input, or from the start of the context in it.
+ * Defines flow tables, with which the card selects the transport interface that receives a packet.
+ * Offsets are from the start of a command's input, or from the start of the context in it.
  * (Documentation/mlx5.rst, "Enhanced IPoIB")
  */
 #pragma once

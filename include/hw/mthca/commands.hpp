@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Commands of the InfiniHost III that are not the same as those of its family
+ * Defines those commands of the InfiniHost III that differ from the common ones of mlx4 and mthca
  * (hw/mellanox_icm/commands.hpp): additional opcodes, and mailboxes. (Documentation/infinihost.rst,
  * "Commands")
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The contexts of the InfiniHost III's objects, in the layout of command mailboxes.
+ * Defines the contexts of the InfiniHost III's objects, in the layout of command mailboxes.
  * (Documentation/infinihost.rst, "Contexts")
  */
 #pragma once

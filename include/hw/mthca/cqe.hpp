@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Completion queue entries of the InfiniHost III. The card owns an entry while its owner bit is
- * set, in every pass through the ring. The card clears the bit, and software sets it again.
+ * Defines completion queue entries of the InfiniHost III. The card owns an entry while its owner
+ * bit is set, in every pass through the ring. The card clears the bit, and software sets it again.
  * (Documentation/infinihost.rst, "Completions")
  */
 #pragma once

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Warnings with a backtrace, and checks of the calling context (interrupt, atomic, may sleep). */
+/*
+ * Declares warnings with a backtrace, and checks of the calling context (interrupt, atomic, may
+ * sleep).
+ */
 #pragma once
 #include <kern/abi/base.h>
 

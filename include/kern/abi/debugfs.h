@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Directories and files in debugfs. */
+/* Declares directories and files in debugfs. */
 #pragma once
 #include <kern/abi/base.h>
 

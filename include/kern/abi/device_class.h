@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Device classes, and devices in them. */
+/* Declares device classes, and devices in them. */
 #pragma once
 #include <kern/abi/sysfs.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* DMA memory: coherent buffers, pools, and mappings of pages. */
+/* Declares DMA memory: coherent buffers, pools, and mappings of pages. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The table of error numbers. It is included several times, each time with another definition of
+ * Lists the error numbers. It is included several times, each time with another definition of
  * KERN_ERRNO(name, value).
  */
 KERN_ERRNO(EPERM, 1);

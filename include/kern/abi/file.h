@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Open files, device nodes, and polling. */
+/* Declares open files, device nodes, and polling. */
 #pragma once
 #include <kern/abi/device_class.h>
 #include <kern/abi/wait.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Calls in hard interrupt context (irq_work). */
+/* Declares calls in hard interrupt context (irq_work). */
 #pragma once
 #include <kern/abi/base.h>
 

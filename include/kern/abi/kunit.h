@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* KUnit suites, expectations, and helpers for tests. */
+/* Declares KUnit suites, expectations, and helpers for tests. */
 #pragma once
 #include <kern/abi/base.h>
 

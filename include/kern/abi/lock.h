@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Spin locks, mutexes, reader-writer semaphores, and lockdep. */
+/* Declares spin locks, mutexes, reader-writer semaphores, and lockdep. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Messages to the kernel's log. */
+/* Declares messages to the kernel's log. */
 #pragma once
 #include <kern/abi/base.h>
 

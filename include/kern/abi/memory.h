@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Allocation of memory and pages, and failing allocations for tests. */
+/* Declares the allocation of memory and pages, and the failing allocations of tests. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Requests to load modules. */
+/* Declares requests to load modules. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Network namespaces: references to them, and numbers that identify them. */
+/* Declares network namespaces: references to them, and numbers that identify them. */
 #pragma once
 #include <kern/abi/base.h>
 

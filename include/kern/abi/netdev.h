@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Network interfaces, NAPI and packets (sk_buff). */
+/* Declares network interfaces, NAPI and packets (sk_buff). */
 #pragma once
 #include <kern/abi/base.h>
 

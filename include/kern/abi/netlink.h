@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Netlink requests of programs, and the responses to them. */
+/* Declares netlink requests of programs, and the responses to them. */
 #pragma once
 #include <kern/abi/net.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* PCI drivers, devices, BARs and interrupt vectors. */
+/* Declares PCI drivers, devices, BARs and interrupt vectors. */
 #pragma once
 #include <kern/abi/base.h>
 

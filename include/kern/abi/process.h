@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* References to processes. */
+/* Declares references to processes. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Read-copy update: read-side sections, grace periods, deferred callbacks. */
+/* Declares read-copy update: read-side sections, grace periods, deferred callbacks. */
 #pragma once
 #include <kern/abi/base.h>
 

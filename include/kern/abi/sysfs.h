@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Directories and files in sysfs. */
+/* Declares directories and files in sysfs. */
 #pragma once
 #include <kern/abi/base.h>
 

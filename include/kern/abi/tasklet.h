@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Calls in soft interrupt context (tasklets). */
+/* Declares calls in soft interrupt context (tasklets). */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Kernel threads. */
+/* Declares kernel threads. */
 #pragma once
 #include <kern/abi/base.h>
 

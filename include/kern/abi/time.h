@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Time, delays, and random numbers. */
+/* Declares time, delays, and random numbers. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Timers. Their functions run in soft interrupt context. */
+/* Declares timers. Their functions run in soft interrupt context. */
 #pragma once
 #include <kern/abi/base.h>
 

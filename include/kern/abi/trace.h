@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Tracepoints of weft's modules. */
+/* Declares tracepoints of weft's modules. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Access to the memory of the calling process, and the user to whom its resources are charged. */
+/*
+ * Declares access to the memory of the calling process, and the user to whom its resources are
+ * charged.
+ */
 #pragma once
 #include <kern/abi/base.h>
 

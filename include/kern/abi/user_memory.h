@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Memory of processes that is pinned and mapped for a device. */
+/* Declares memory of processes that is pinned and mapped for a device. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Completions and wait queues. */
+/* Declares completions and wait queues. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Work items and work queues. */
+/* Declares work items and work queues. */
 #pragma once
 #include <kern/abi/base.h>
 

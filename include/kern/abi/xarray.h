@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* XArrays, and allocators of indices (IDA). */
+/* Declares XArrays, and allocators of indices (IDA). */
 #pragma once
 #include <kern/abi/base.h>
 

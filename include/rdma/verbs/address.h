@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* GIDs, global route headers and address vectors (IBA 4.1, 8.3, 11.2.2). */
+/* Defines GIDs, global route headers and address vectors (IBA 4.1, 8.3, 11.2.2). */
 #pragma once
 #include <rdma/types.h>
 

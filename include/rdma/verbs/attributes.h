@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Attributes of devices and ports (IBA 11.2.1). */
+/* Defines attributes of devices and ports (IBA 11.2.1). */
 #pragma once
 #include <rdma/verbs/link.h>
 

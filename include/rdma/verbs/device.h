@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Devices, and the clients that use them. */
+/* Defines devices, and the clients that use them. */
 #pragma once
 #include <rdma/verbs/device_ops.h>
 

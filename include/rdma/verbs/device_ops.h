@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* The methods of a driver. */
+/* Defines the methods of a driver. */
 #pragma once
 #include <rdma/verbs/attributes.h>
 #include <rdma/verbs/objects.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Asynchronous events (IBA 11.6.3). */
+/* Defines asynchronous events (IBA 11.6.3). */
 #pragma once
 #include <rdma/types.h>
 

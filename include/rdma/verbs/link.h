@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Properties of links and ports: MTU, width, speed, rate, state (IBA 14.2.5.6). */
+/* Defines the properties of links and ports: MTU, width, speed, rate, state (IBA 14.2.5.6). */
 #pragma once
 #include <rdma/types.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Queue pairs: types, states, attributes (IBA 10.3, 11.2.5). */
+/* Defines the types, states and attributes of queue pairs (IBA 10.3, 11.2.5). */
 #pragma once
 #include <rdma/verbs/address.h>
 #include <rdma/verbs/event.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The part of the verbs for programs. weft_uverbs executes a program's commands with the functions
- * that kernel consumers call, in the variants whose names end in _user. A driver recognizes such a
- * call by its udata, which is not NULL.
+ * Declares the part of the verbs for programs. weft_uverbs executes a program's commands with the
+ * functions that kernel consumers call, in the variants whose names end in _user. A driver
+ * recognizes such a call by its udata, which is not NULL.
  *
  * ib_resource.user marks an object of a program for its whole life. Its queues are in the program's
  * memory, and only the program posts to them and polls them. The kernel does not call the

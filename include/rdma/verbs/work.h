@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Work requests, and the completions that report their results (IBA 11.4). */
+/* Defines work requests, and the completions that report their results (IBA 11.4). */
 #pragma once
 #include <rdma/types.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The build of modules rejects language features that a module cannot have, gives the reason, and rebuilds only what has changed."""
+"""Tests that the build of modules rejects language features that a module cannot have, gives the reason, and rebuilds only what has changed."""
 import subprocess
 
 from lab import cache, kernels

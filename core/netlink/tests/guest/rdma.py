@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's `rdma` tool on weft's modules: the devices, ports and objects that it shows, and to which users."""
+"""Tests Debian's `rdma` tool on weft's modules: the devices, ports and objects that it shows, and to which users."""
 import contextlib
 import json
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Connections: weft's modules compared with the in-tree stack (ib_cm, rdma_cm, rdma_ucm over mlx4) on the same card and kernel.
+"""Measures connections: weft's modules compared with the in-tree stack (ib_cm, rdma_cm, rdma_ucm over mlx4) on the same card and kernel.
 
 Two pairs of guests on one fabric, one on each stack, all up at once; samples are interleaved, so that other load on the host affects both alike.
 """
@@ -79,7 +79,7 @@ def by_cmtime(server, client, address, count):
 
 
 @benchmark(figures=("cm.cmtime-1", "cm.cmtime-1000"), kernel="stock")
-def programs(bench):
+def connection_rate_of_cmtime(bench):
     """Runs cmtime with one connection, without other load on the pair, and with a thousand at a time."""
     with pairs(bench) as ends:
         for count, rounds in ((1, ALONE), (1000, ROUNDS)):
@@ -116,7 +116,7 @@ def figures(bench, outputs):
 
 
 @benchmark(figures=("cm.insn-*", "cm.memory"), kernel="stock")
-def kernels_part(bench):
+def kernel_cost_of_connections_within_a_guest(bench):
     """Counts instructions in one guest after the other, which connects to itself, also with many open connections."""
     program, outputs = counting(bench), []
     for stack, socket in zip(STACKS, start_fabric(bench, STACKS)):
@@ -127,7 +127,7 @@ def kernels_part(bench):
 
 
 @benchmark(figures=("cm.insn-*-asking*", "cm.memory-*"), kernel="stock")
-def between_guests(bench):
+def kernel_cost_of_connections_between_guests(bench):
     """Counts the same between two guests, each of which counts its own end, also with ten thousand open connections."""
     names = [f"{stack}{number}" for stack in STACKS for number in (1, 2)]
     program, outputs, sockets = counting(bench), [], start_fabric(bench, names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Programs that connect by IP address, between every pair of cards and on each stack."""
+"""Tests programs that connect by IP address, between every pair of cards and on each stack."""
 from lab.testing import test
 
 from connecting import ALL, UCMATOSE, WITH_FOUR_READS, End, check_programs, two_guests

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Programs that connect by IP address: unmodified ones from Debian's rdma-core and perftest."""
+"""Tests programs that connect by IP address: unmodified ones from Debian's rdma-core and perftest."""
 import contextlib
 import json
 import re

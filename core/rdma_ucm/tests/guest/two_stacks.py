@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Stock programs that connect by IP address, with one end on weft's modules and the other on Debian's in-tree stack, in both directions."""
+"""Tests stock programs that connect by IP address, with one end on weft's modules and the other on Debian's in-tree stack, in both directions."""
 import re
 
 from lab.testing import full, test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""User MADs on weft's modules: Debian's unmodified diagnostics and OpenSM, and an API misuse test."""
+"""Tests user MADs on weft's modules: Debian's unmodified diagnostics and OpenSM, and an API misuse test."""
 import contextlib
 import re
 
@@ -141,7 +141,7 @@ def standby_opensm_takes_over(manager, node1, node2):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
-def invalid_mad_requests_are_refused_and_leave_nothing_behind(lab):
+def invalid_mad_requests_are_refused_without_a_leak(lab):
     """Invalid requests are refused, queues are bounded, everything that a program leaves behind is released, and removal of a port does not wait for
     programs."""
     with guests(lab, PAIR, 1) as (node,):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Costs of user verbs and MADs in the kernel, of weft compared with the in-tree stack (mlx4, ib_uverbs, ib_umad), with the same programs, kernel and card."""
+"""Measures the costs of user verbs and MADs in the kernel, of weft compared with the in-tree stack (mlx4, ib_uverbs, ib_umad), with the same programs, kernel
+and card."""
 import contextlib
 import pathlib
 import re
@@ -62,7 +63,7 @@ def figures(node, what):
 
 
 @benchmark(figures=("user.insn-*", "user.memory-*"), kernel="stock")
-def kernels_part(bench):
+def kernel_cost_of_user_verbs(bench):
     """Counts instructions in one guest after the other."""
     program = build(bench)
     sockets = start_fabric(bench, ("ours", "theirs"))
@@ -81,7 +82,7 @@ def time_to_load(node, command):
 
 
 @benchmark(figures=("user.usable",), kernel="stock")
-def modules_until_usable(bench):
+def time_until_user_verbs_are_usable(bench):
     """Samples of both stacks are interleaved, each on its own guest, with files that both guests have read before."""
     files = [f"/tmp/{name}.ko" for name in STACK]
     sockets = start_fabric(bench, ("ours", "theirs"))
@@ -121,7 +122,7 @@ def two_pairs(bench):
 
 
 @benchmark(figures=("user.latency", "user.latency-event", "user.write-64k"), kernel="stock")
-def messages(bench):
+def latency_and_bandwidth_of_user_verbs(bench):
     """Measures perftest's polled latency and bandwidth, and a ping-pong with events; samples of both stacks are interleaved."""
     card = DEVICES["card"]
     with two_pairs(bench) as pairs:

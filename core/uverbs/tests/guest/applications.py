@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Interoperability tests of user verbs with Debian's perftest, UCX and Open MPI: between two guests on weft's modules and, except for Open MPI,
-between one of them and a guest on Debian's in-tree stack, in either role."""
+"""Tests user verbs with Debian's perftest, UCX and Open MPI: between two guests on weft's modules and, except for Open MPI, between one of them and a guest on
+Debian's in-tree stack, in either role."""
 import contextlib
 import itertools
 import re

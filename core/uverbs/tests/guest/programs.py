@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""User verbs on weft's modules: unmodified programs of Debian's rdma-core and perftest, and an API misuse test."""
+"""Tests user verbs on weft's modules: unmodified programs of Debian's rdma-core and perftest, and an API misuse test."""
 import contextlib
 import pathlib
 import re
@@ -112,7 +112,7 @@ def pingpong_and_perftest_run_between_weft_guests(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=180)
-def invalid_verbs_commands_are_refused_and_leave_nothing_behind(lab):
+def invalid_verbs_commands_are_refused_without_a_leak(lab):
     """Invalid commands fail with their specific errors, random commands do no harm to the kernel, and everything that a program leaves behind is
     released."""
     names = STACK[:-1]
@@ -210,7 +210,7 @@ def cqs_of_both_vectors_share_a_completion_channel(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=120)
-def one_user_cannot_take_all_resources_of_a_device(lab):
+def user_cannot_exhaust_the_resources_of_a_device(lab):
     """A user, including all UIDs of its user namespaces, leaves a part of a device's resources to other users and to root, who can create as many
     objects as are reported. A resource that the card does not release is lost, and the module that the card may still call stays loaded."""
     fabric = Fabric(lab, PAIR)

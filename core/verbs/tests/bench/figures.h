@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Costs of the verbs layer over a driver that does nothing. figures.c is compiled twice, because
- * both stacks export the same names: against weft's rdma/ib_verbs.h, and, in reference/, against
- * the kernel's.
+ * Measures the costs of the verbs layer over a driver that does nothing. figures.c is compiled
+ * twice, because both stacks export the same names: against weft's rdma/ib_verbs.h, and, in
+ * reference/, against the kernel's.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

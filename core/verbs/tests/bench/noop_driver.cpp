@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A driver that does nothing, and the benchmark module that uses it. reference/noop_driver.c is its
-// counterpart for the kernel's API.
+// Implements a driver that does nothing, and the benchmark module that uses it.
+// reference/noop_driver.c is its counterpart for the kernel's API.
 #include <kern/lock.hpp>
 #include <kern/log.hpp>
 #include <kern/memory.hpp>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Instructions per verbs operation over a driver that does nothing, compared with the stock kernel's ib_core.
+"""Counts the instructions per verbs operation over a driver that does nothing, compared with the stock kernel's ib_core.
 
 Both run on the stock kernel, each in a guest of its own, since both export the same names.
 """
@@ -15,7 +15,7 @@ def count(guest, *commands):
 
 
 @benchmark(figures=("verbs.*",), kernel="stock")
-def verbs(bench):
+def instructions_of_verbs(bench):
     kernel = kernels.find("stock")
     modules.build(kernel.kdir)
     built = reference.build(kernel, bench.directory, "core/verbs/tests/bench")

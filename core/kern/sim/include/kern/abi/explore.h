@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Actions of test scenarios for which the kernel has no in-kernel API: those of an administrator,
- * who refers to interfaces by name, and hot-plugging of hardware.
+ * Declares actions of test scenarios for which the kernel has no in-kernel API: those of an
+ * administrator, who refers to interfaces by name, and hot-plugging of hardware.
  */
 #pragma once
 #include <kern/abi/base.h>
