@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC's three fixed queues: requests, replies, and unsolicited events.
+// Defines the RNIC's three fixed queues, which carry requests, replies and unsolicited events
+// between the driver and the card.
 #pragma once
 #include <kern/completion.hpp>
 #include <kern/dma.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Completion queues. The card raises no event for completions that were in the queue before it was
- * armed (NOTIFY-06). If the consumer requests a report of missed events, the driver checks the
- * queue after arming it.
+ * Implements completion queues of the RNIC. The card raises no event for completions that were in
+ * the queue before it was armed (NOTIFY-06). If the consumer requests a report of missed events,
+ * the driver checks the queue after arming it.
  */
 #pragma once
 #include <hw/amso1100/work.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An Ammasso 1100, from probe to remove.
+// Manages an Ammasso 1100 from probe to remove.
 #pragma once
 #include <kern/irq.hpp>
 #include <kern/pci.hpp>

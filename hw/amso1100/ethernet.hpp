@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's Ethernet function, as a network device.
+// Implements the card's Ethernet function as a network device.
 #pragma once
 #include <kern/lock.hpp>
 #include <kern/netdev.hpp>

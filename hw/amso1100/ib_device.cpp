@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The table of verbs methods. Methods that the card does not support are omitted: address handles,
- * atomics, SRQs, and everything that is specific to InfiniBand.
+ * Defines the table of verbs methods. Methods that the card does not support are omitted: address
+ * handles, atomics, SRQs, and everything that is specific to InfiniBand.
  */
 #include "ib_device.hpp"
 

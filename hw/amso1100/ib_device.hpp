@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC's device as registered with the midlayer.
+// Defines the RNIC's device as it is registered with the midlayer.
 #pragma once
 #include <rdma/driver.hpp>
 #include "rnic.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Listeners, and the other methods that the connection manager calls.
+// Implements listeners, and the other methods that the connection manager calls.
 #pragma once
 #include <rdma/iw_cm.h>
 #include "rnic.hpp"

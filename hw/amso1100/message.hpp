@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Messages of the card, and conversions to and from its byte order.
+// Defines messages to and from the card, and converts numbers to and from its byte order.
 #pragma once
 #include <hw/amso1100/messages.hpp>
 #include <kern/mmio.hpp>

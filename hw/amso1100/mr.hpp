@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory regions: registers local and remote access rights with the card.
+// Implements memory regions: registers local and remote access rights with the card.
 #pragma once
 #include <rdma/driver.hpp>
 #include "rnic.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Methods of the network interface that the network stack calls. */
+/* Implements the methods of the network interface that the network stack calls. */
 #include "ethernet.hpp"
 
 namespace amso1100

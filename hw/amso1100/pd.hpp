@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protection domains: numbers that the driver assigns. They are passed to the card when an object
-// is created in the domain.
+// Implements protection domains, which are numbers that the driver assigns. They are passed to the
+// card when an object is created in the domain.
 #pragma once
 #include <rdma/driver.hpp>
 

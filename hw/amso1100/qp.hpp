@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs of the RNIC, whose work queues are in the card's memory.
+// Implements queue pairs of the RNIC, whose work queues are in the card's memory.
 #pragma once
 #include <hw/amso1100/events.hpp>
 #include <hw/amso1100/work.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Addresses and sizes of the RNIC's three fixed queues, as the register page reports them.
+// Reads the addresses and sizes of the RNIC's three fixed queues from the register page, and
+// validates them.
 #pragma once
 #include <hw/amso1100/registers.hpp>
 #include <kern/mmio.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The network interface to which the RNIC's IP addresses are assigned. It transfers no packets,
- * because the card's own network stack sends and receives them. The connection manager finds the
- * device by the hardware address of this interface. While the interface is up, its IPv4 addresses
- * are passed to the card.
+ * Implements the network interface to which the RNIC's IP addresses are assigned. It transfers no
+ * packets, because the card's own network stack sends and receives them. The connection manager
+ * finds the device by the hardware address of this interface. While the interface is up, its IPv4
+ * addresses are passed to the card.
  */
 #pragma once
 #include <kern/abi/ip.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The rings of the Ethernet function, in the card's memory. There are no locks: the owner of a ring
-// serializes the calls.
+// Implements the rings of the Ethernet function, which are in the card's memory. There are no
+// locks: the owner of a ring serializes the calls.
 #pragma once
 #include <hw/amso1100/registers.hpp>
 #include <kern/dma.hpp>

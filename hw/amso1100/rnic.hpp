@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC: its capabilities, and the objects on it.
+// Manages the RNIC: its capabilities, and the objects on it.
 #pragma once
 #include <kern/list.hpp>
 #include <kern/work.hpp>

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The connection of a queue pair: requests of the connection manager, and events for it. */
+/*
+ * Implements the connection of a queue pair: requests of the connection manager, and events for it.
+ */
 #include "listener.hpp"
 #include "qp.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The state table of a QP's stream: the effect of each request of the driver and each event of the
- * card, and the event that the connection manager then receives. The end of a stream is reported
- * once, whichever side has caused it. No event is reported that the connection manager does not
- * expect.
+ * Defines the state table of a QP's stream: the effect of each request of the driver and each event
+ * of the card, and the event that the connection manager then receives. The end of a stream is
+ * reported once, whichever side has caused it. No event is reported that the connection manager
+ * does not expect.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The example device from probe to remove: register, queue, interrupt.
+// Manages the example device from probe to remove: its register, its queue and its interrupt. It is
+// a starting point for new drivers.
 #pragma once
 #include <hw/example/registers.hpp>
 #include <kern/completion.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks of capabilities that are the same for all cards, before the driver relies on them.
+// Checks the capabilities that mlx4 and mthca cards report in the same form, before the driver
+// relies on them.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/log.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command interface: one register (HCR). Commands are polled during initialisation; later,
-// events report completions and many commands can be outstanding.
+// Implements the command interface of mlx4 and mthca cards, which is one register (HCR). Commands
+// are polled during initialisation; later, events report completions and many commands can be
+// outstanding.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/completion.hpp>

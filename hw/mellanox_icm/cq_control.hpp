@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control path of a CQ that is the same on all cards: its transfer to the card, and the QPs
-// that use it.
+// Implements the control path of a CQ that mlx4 and mthca share: its transfer to the card, and the
+// list of the QPs that use it.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/lock.hpp>

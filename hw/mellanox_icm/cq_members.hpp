@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The QPs that use a CQ.
+// Lists the QPs whose sends or receives complete in a CQ.
 #pragma once
 #include <kern/debugfs.hpp>
 #include "stale_completions.hpp"

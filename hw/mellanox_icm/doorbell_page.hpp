@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The register page (UAR) through which a program rings the doorbells of its queues.
+// Allocates the register page (UAR) through which a program rings the doorbells of its queues.
 #pragma once
 #include <kern/pci.hpp>
 #include <rdma/driver.hpp>

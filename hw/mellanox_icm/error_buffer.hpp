@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The error buffer, in which firmware reports a fatal error.
+// Reads the error buffer, in which the card's firmware reports a fatal error.
 #pragma once
 #include <kern/mmio.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// All event queues of a card. Their sizes suffice for the events of all objects, so that no queue
-// can overflow.
+// Creates the event queues of a card. Their sizes suffice for the events of all objects, so that no
+// queue can overflow.
 #pragma once
 #include <kern/abi/debug.h>
 #include <kern/budget.hpp>

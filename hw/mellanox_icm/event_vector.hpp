@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An event queue with the interrupt that it raises.
+// Defines an event queue with the interrupt that it raises.
 #pragma once
 #include <kern/irq.hpp>
 #include <kern/memory.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State that the cards of the family have in common between two resets: numbers, tables of objects,
-// event queues and ports.
+// Holds the state of a card between two resets that mlx4 and mthca have in common: number
+// allocators, tables of objects, event queues and ports.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/debugfs.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's device as registered with the midlayer.
+// Implements the verbs device that mlx4 and mthca register with the midlayer, and the methods that
+// are the same for both.
 #pragma once
 #include <kern/log.hpp>
 #include <kern/result.hpp>

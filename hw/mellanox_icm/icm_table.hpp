@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One table of contexts in ICM, backed by host memory where its entries are in use.
+// Manages one table of contexts in ICM, the card's context memory. Only the parts whose entries are
+// in use are backed by host memory.
 #pragma once
 #include <kern/lock.hpp>
 #include "page_area.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Pages that carry the input and the output of commands.
+// Allocates the pages that carry the input and the output of commands.
 #pragma once
 #include <kern/dma.hpp>
 #include <kern/list.hpp>

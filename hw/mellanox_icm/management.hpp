@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's own management agents, called through MAD_IFC.
+// Calls the card's own management agents by the command MAD_IFC.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/ib_mad.h>

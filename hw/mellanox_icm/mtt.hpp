@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Page lists (MTTs), and queue buffers that page lists describe to the card.
+// Allocates and writes page lists (MTTs), and allocates queue buffers that page lists describe to
+// the card.
 #pragma once
 #include <ib/endian.hpp>
 #include <kern/dma.hpp>

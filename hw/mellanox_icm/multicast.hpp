@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups: a hash table of chains that the card walks for each multicast packet.
+// Maintains the card's multicast groups: a hash table of chains, which the card walks for each
+// multicast packet.
 #pragma once
 #include <kern/lock.hpp>
 #include <rdma/ib_verbs.h>

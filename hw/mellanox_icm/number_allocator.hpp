@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Numbers of hardware objects: QPNs, CQNs, key indices and so on.
+// Allocates the numbers of hardware objects: QPNs, CQNs, key indices and so on.
 #pragma once
 #include <kern/lock.hpp>
 #include <kern/memory.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Events of objects other than completions.
+// Dispatches the events of objects other than completions.
 #pragma once
 #include <hw/mellanox_icm/eqe.hpp>
 #include <kern/log.hpp>

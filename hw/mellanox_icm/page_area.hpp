@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Host memory that the driver gives to the card, in blocks as large as can be allocated.
+// Allocates the host memory that the driver gives to the card, in blocks as large as possible.
 #pragma once
 #include <kern/dma.hpp>
 #include <kern/memory.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port: its attributes as the card's agents report them, and its events.
+// Manages a port: its attributes as the card's agents report them, and its events.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/debugfs.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protection domains, which are only numbers on these cards.
+// Implements protection domains, which are only numbers on mlx4 and mthca cards.
 #pragma once
 #include <rdma/driver.hpp>
 #include "number_allocator.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Entries of the card's memory protection table (MPT), one for each memory key.
+// Writes the entries of the card's memory protection table (MPT), one for each memory key.
 #pragma once
 #include <rdma/ib_verbs.h>
 #include <hw/mellanox_icm/contexts.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control path of a QP that is the same on all cards: its number, its state transitions, and
-// its removal from the card.
+// Implements the control path of a QP that mlx4 and mthca share: its number, its state transitions,
+// and its removal from the card.
 #pragma once
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// QP types, and QP state transitions as commands (IBA 10.3; Documentation/connectx.rst,
-// "Transitions").
+// Maps QP types and QP state transitions to commands of the card (IBA 10.3;
+// Documentation/connectx.rst, "Transitions").
 #pragma once
 #include <hw/mellanox_icm/commands.hpp>
 #include <hw/mellanox_icm/contexts.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts work requests to descriptors: the segments whose format is the same on all cards of the
-// family. Fast path.
+// Converts work requests to those segments of descriptors whose format is the same for mlx4 and
+// mthca. This code is on the fast path.
 #pragma once
 #include <hw/mellanox_icm/wqe.hpp>
 #include <kern/abi/trace.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared receive queues: a linked list of descriptors, which the card follows.
+// Implements shared receive queues as a linked list of descriptors, which the card follows.
 #pragma once
 #include <rdma/driver.hpp>
 #include "command.hpp"

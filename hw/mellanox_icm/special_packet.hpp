@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Headers of packets on QP0 and QP1: the driver writes the whole packet, beginning with the LRH.
+// Builds the headers of packets on QP0 and QP1, for which the driver writes the whole packet,
+// beginning with the LRH.
 #pragma once
 #include <ib/packet.hpp>
 #include <rdma/driver.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Rings of work requests: records of the posted requests, and functions that retire them.
+// Manages rings of work requests: records the posted requests, and retires them.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/lock.hpp>

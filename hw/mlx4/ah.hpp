@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Address handles: an address vector that is copied into each datagram's descriptor.
+// Implements address handles. An address handle is an address vector that is copied into the
+// descriptor of each datagram.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/driver.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The card's counters for its queues (DIAG_RPRT), with the same names as in Linux. They count for
- * the whole card, not for single ports. If the card has only one port, the counters of queue pairs
- * are also reported for that port.
+ * Reads the card's counters for its queues (DIAG_RPRT), which have the same names as in Linux. They
+ * count for the whole card, not for single ports. If the card has only one port, the counters of
+ * queue pairs are also reported for that port.
  */
 #pragma once
 #include <kern/result.hpp>

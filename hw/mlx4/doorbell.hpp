@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbell records: words in memory in which the driver stores up to which index a queue has been
-// filled or read.
+// Allocates doorbell records: words in memory in which the driver stores the index up to which a
+// queue has been filled or read.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/dma.hpp>

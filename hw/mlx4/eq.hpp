@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event queues of a ConnectX: creation, and dispatch of their entries.
+// Implements event queues of a ConnectX: creation, and dispatch of their entries.
 #pragma once
 #include <kern/budget.hpp>
 #include <kern/mmio.hpp>

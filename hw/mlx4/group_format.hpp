@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The members of a multicast group: their number, and for each member a bit that blocks loopback of
-// the member's own messages.
+// Defines the layout of a multicast group's members in the card's table: their number, and for each
+// member a bit that blocks loopback of its own messages.
 #pragma once
 #include <hw/mlx4/contexts.hpp>
 #include "family.hpp"

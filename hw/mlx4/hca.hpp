@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State of one card between two resets: firmware, ICM tables, allocators of object numbers, EQs.
+// Holds the state of a ConnectX-2 between two resets: firmware, ICM tables, allocators of object
+// numbers, EQs.
 #pragma once
 #include <kern/memory.hpp>
 #include <kern/mmio.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The table of verbs methods, and those methods that differ from the common ones of
+// Defines the table of verbs methods, and implements those that differ from the common ones of
 // hw/mellanox_icm.
 #include "ib_device.hpp"
 #include "ah.hpp"

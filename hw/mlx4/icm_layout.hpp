@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The addresses of the card's context tables in its own address space (ICM), and their sizes.
+// Computes the sizes of the card's context tables, and their addresses in the card's own address
+// space (ICM).
 #pragma once
 #include "../mellanox_icm/icm_placing.hpp"
 #include "capabilities.hpp"

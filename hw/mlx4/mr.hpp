@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory regions and windows of a ConnectX, including fast registration.
+// Implements memory regions and windows of a ConnectX, including fast registration.
 #pragma once
 #include <kern/dma.hpp>
 #include <rdma/driver.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Port configuration through SET_PORT, INIT_PORT and CLOSE_PORT.
+// Configures ports by the commands SET_PORT, INIT_PORT and CLOSE_PORT.
 #pragma once
 #include "family.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs of a ConnectX: creation, state transitions and posting of requests.
+// Implements queue pairs of a ConnectX: creation, state transitions and posting of requests.
 #pragma once
 #include <kern/list.hpp>
 #include <kern/lock.hpp>

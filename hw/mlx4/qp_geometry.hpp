@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The sizes of a QP's queues, and their layout in its buffer.
+// Computes the sizes of a QP's queues, and their layout in its buffer.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>

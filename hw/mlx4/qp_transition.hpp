@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// QP state transitions as commands (IBA 10.3; Documentation/connectx.rst, "Transitions").
+// Executes QP state transitions as commands of the card (IBA 10.3; Documentation/connectx.rst,
+// "Transitions").
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>

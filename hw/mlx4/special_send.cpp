@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sends on QP0 and QP1, for which the driver builds the whole packet, beginning with the LRH
-// (Documentation/connectx.rst, "MLX transport").
+// Implements sends on QP0 and QP1, for which the driver builds the whole packet, beginning with the
+// LRH (Documentation/connectx.rst, "MLX transport").
 #include "../mellanox_icm/requests.hpp"
 #include "../mellanox_icm/special_packet.hpp"
 #include "ah.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared receive queues of a ConnectX: creation, limit, and posting of receives.
+// Implements shared receive queues of a ConnectX: creation, limit, and posting of receives.
 #pragma once
 #include <kern/list.hpp>
 #include <kern/lock.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The driver-specific part of the user verbs ABI, which rdma-core's mlx4 provider and the driver
- * exchange with each command. This is version 3, in host byte order. A later version adds
+ * Defines the driver-specific part of the user verbs ABI, which rdma-core's mlx4 provider and the
+ * driver exchange with each command. This is version 3, in host byte order. A later version adds
  * capabilities to the response that opens a device; this driver has none of them.
  */
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program's context on the card: its own doorbell page, and the pages that contain its doorbell
-// records.
+// Manages a program's context on the card: its own doorbell page, and the pages that contain its
+// doorbell records.
 #pragma once
 #include <kern/list.hpp>
 #include <kern/lock.hpp>

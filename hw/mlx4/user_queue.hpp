@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A queue in a program's memory, at the address that the user library has passed to the driver.
+// Manages a queue in a program's memory, at the address that the user library has passed to the
+// driver.
 #pragma once
 #include "../mellanox_icm/user_pages.hpp"
 #include "family.hpp"

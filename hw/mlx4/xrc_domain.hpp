@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// XRC domains (IBA annex A14).
+// Implements XRC domains (IBA annex A14).
 #pragma once
 #include <kern/list.hpp>
 #include <kern/lock.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The capabilities that the card reports, validated.
+// Parses and validates the capabilities that the card reports.
 #pragma once
 #include <kern/result.hpp>
 #include <hw/mthca/commands.hpp>

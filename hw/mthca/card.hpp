@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The parts of a PCI function that are specific to this card; all others are common to the family
-// (mellanox_icm::Adapter).
+// Adapts the PCI function that mlx4 and mthca share (mellanox_icm::Adapter) to the InfiniHost III.
 #pragma once
 #include <kern/log.hpp>
 #include "../mellanox_icm/adapter.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues of an InfiniHost: creation, resizing, arming and polling.
+// Implements completion queues of an InfiniHost: creation, resizing, arming and polling.
 #pragma once
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>

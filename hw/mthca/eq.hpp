@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event queues of an InfiniHost: creation, and dispatch of their entries.
+// Implements event queues of an InfiniHost: creation, and dispatch of their entries.
 #pragma once
 #include <kern/budget.hpp>
 #include <kern/dma.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The types of hw/mellanox_icm as used for this card, and the namespace of the card's registers and
-// structures.
+// Imports the types that mlx4 and mthca share (hw/mellanox_icm) into the driver of the InfiniHost
+// III, and gives the namespace of its registers and structures a short name.
 #pragma once
 #include <hw/mthca/commands.hpp>
 #include <hw/mthca/registers.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The members of a multicast group: entries in order, each with a valid bit.
+// Defines the layout of a multicast group's members in the card's table: entries in order, each
+// with a valid bit.
 #pragma once
 #include <hw/mthca/contexts.hpp>
 #include "family.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Types and constants that the driver's table of verbs methods uses.
+// Defines the types and constants that the driver's table of verbs methods uses.
 #pragma once
 #include "../mellanox_icm/ib_device.hpp"
 #include "hca.hpp"

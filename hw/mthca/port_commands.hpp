@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Port configuration through INIT_IB, CLOSE_IB and SET_IB.
+// Configures ports by the commands INIT_IB, CLOSE_IB and SET_IB.
 #pragma once
 #include "capabilities.hpp"
 #include "family.hpp"

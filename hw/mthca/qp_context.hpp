@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Conversion of QP attributes to the card's QP context and back.
+// Converts QP attributes to the card's QP context and back.
 #pragma once
 #include <kern/result.hpp>
 #include <rdma/ib_verbs.h>

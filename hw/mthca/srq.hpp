@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Shared receive queues: a linked list of descriptors, which the card follows by their addresses.
+// Implements shared receive queues as a linked list of descriptors, which the card follows by their
+// addresses.
 #pragma once
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>

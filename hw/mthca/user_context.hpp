@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A program's context on the card: a doorbell page, a table of doorbell records in pages of the
- * program, and the regions that the program may use for queues.
+ * Manages a program's context on the card: a doorbell page, a table of doorbell records in pages of
+ * the program, and the regions that the program may use for queues.
  */
 #pragma once
 #include <kern/list.hpp>

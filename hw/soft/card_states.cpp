@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The QP state transitions that a card allows (IBA 10.3.1). They are checked against the actual
-// state of the QP, not against the state that the driver assumes. They are not derived from the
-// midlayer's table, because they are used to find errors in it.
+// Defines the QP state transitions that a card allows (IBA 10.3.1). They are checked against the
+// actual state of the QP, not against the state that the driver assumes. They are not derived from
+// the midlayer's table, because they are used to find errors in it.
 #include "device.hpp"
 
 namespace soft

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Completion queues. Arming a CQ that already holds completions works differently on different
-// hardware (NOTIFY-06); all variants are implemented.
+// Implements completion queues of the software device. Arming a CQ that already holds completions
+// works differently on different hardware (NOTIFY-06); all variants are implemented.
 #include "device.hpp"
 
 namespace soft

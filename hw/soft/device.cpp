@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The software device, its ports, and the functions with which tests control it.
+// Implements the software device, its ports, and the functions with which tests control it.
 #include "device.hpp"
 #include <rdma/ib_hw_counters.h>
 #include "rnic.h"

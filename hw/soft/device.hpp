@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The objects of the software device.
+ * Defines the objects of the software device.
  *
  * Lock order: Fabric::lock, then a QP's or SRQ's lock, then a CQ's. Fabric::lock is a mutex. It
  * serializes the messages, which the engine's tasks process, with each other and with the creation

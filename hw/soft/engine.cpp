@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The engine takes requests from the send queues in order, executes them and completes them.
+// Executes requests: takes them from the send queues in order, and completes them.
 #include "engine.hpp"
 
 namespace soft

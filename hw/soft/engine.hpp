@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Functions that the sources of the engine share. Caller holds Fabric::lock.
+// Declares the functions that the sources of the engine share. Caller holds Fabric::lock.
 #pragma once
 #include "device.hpp"
 

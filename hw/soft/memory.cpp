@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Protection domains, memory regions and windows: the checks of memory keys, and the copies.
+// Implements protection domains, memory regions and windows: the checks of memory keys, and the
+// copies.
 #include <kern/abi/kunit.h>
 #include "device.hpp"
 

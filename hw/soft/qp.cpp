@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Methods for queue pairs, shared receive queues and address handles: creation, posting, state
-// transitions. The engine executes the posted requests.
+// Implements the methods for queue pairs, shared receive queues and address handles: creation,
+// posting, state transitions. The engine executes the posted requests.
 #include "device.hpp"
 #include "rnic.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The software device: a device without hardware, for tests. All devices share one fabric in
+ * Creates software devices, which have no hardware, for tests. All devices share one fabric in
  * memory. A datagram reaches a port by its LID; a datagram to the permissive LID takes the cable
  * that soft_connect() adds. The devices transfer whole messages, not packets. Addresses in requests
  * are CPU addresses, unless the options have a device for DMA mappings. Module weft_soft.ko. For C

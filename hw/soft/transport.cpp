@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Messages of connected QPs: sends, RDMA, atomics, and local requests.
+// Processes the messages of connected QPs: sends, RDMA, atomics, and local requests.
 #include "engine.hpp"
 
 namespace soft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card that a test simulates in memory: it replies to requests, and completes work as the test
+// Simulates a card in memory for tests: it replies to requests, and completes work as the test
 // directs.
 #pragma once
 #include <hw/amso1100/events.hpp>

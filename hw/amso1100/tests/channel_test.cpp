@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Requests to the RNIC and their replies, and the handling of a card that does not reply. */
+/* Tests requests to the RNIC and their replies, and the handling of a card that does not reply. */
 #include "fixture.hpp"
 #include "../qp.hpp"
 #include "../stream_states.hpp"
@@ -126,7 +126,7 @@ void card_that_does_not_stop_loses_bus_mastering(Test &test)
 }
 
 /* An object that the card has refused to create does not exist, and does not block the next one. */
-void rejected_creation_does_not_block_the_next_one(Test &test)
+void rejected_creation_does_not_block_the_next_creation(Test &test)
 {
 	using enum wire::MessageId;
 	Boxed<Bed> bed;
@@ -285,7 +285,7 @@ KUNIT_SUITE(amso1100_channel, KUNIT_CASE(card_status_is_returned_as_errno),
 	    KUNIT_CASE(unresponsive_card_loses_bus_mastering_once),
 	    KUNIT_CASE(failed_start_undoes_completed_steps),
 	    KUNIT_CASE(card_that_does_not_stop_loses_bus_mastering),
-	    KUNIT_CASE(rejected_creation_does_not_block_the_next_one),
+	    KUNIT_CASE(rejected_creation_does_not_block_the_next_creation),
 	    KUNIT_CASE(invalid_queue_index_marks_the_card_as_failed),
 	    KUNIT_CASE(invalid_queue_layouts_are_rejected),
 	    KUNIT_CASE(invalid_create_replies_undo_the_creation),

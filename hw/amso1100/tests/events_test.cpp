@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Events of the card are handled in bounded slices, in order with replies to requests, and without
- * trusting the card.
+ * Tests that events of the card are handled in bounded slices, in order with replies to requests,
+ * and without trusting the card.
  */
 #include <kern/time.hpp>
 #include <rdma/iw_cm.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card with a queue pair on it, whose sends and receives complete in one queue.
+// Provides a card with a queue pair on it, whose sends and receives complete in one queue.
 #pragma once
 #include "card.hpp"
 

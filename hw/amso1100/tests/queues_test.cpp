@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Work requests and their completions, on a simulated card. */
+/* Tests work requests and their completions on a simulated card. */
 #include <kern/irq_work.hpp>
 #include "fixture.hpp"
 #include "../qp.hpp"

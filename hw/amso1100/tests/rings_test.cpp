@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The Ethernet rings and the register page. They are plain memory, in which the test simulates the
- * card.
+ * Tests the Ethernet rings and the register page. They are plain memory, in which the test
+ * simulates the card.
  */
 #include <kern/kunit.hpp>
 #include "../register_page.hpp"

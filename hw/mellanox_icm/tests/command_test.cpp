@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the command interface with a card that fails or is slow.
 #include <kern/thread.hpp>
 #include "card_of_memory.hpp"
 
@@ -34,7 +35,7 @@ struct Gone final : CardOfMemory, mellanox_icm::FailureListener {
  * no caller, neither the first nor the second to detect the failure, may get the error before the
  * card has lost its access to memory.
  */
-void no_caller_gets_an_error_before_the_card_lost_dma(kern::kunit::Test &test)
+void command_errors_are_returned_after_dma_is_disabled(kern::kunit::Test &test)
 {
 	Gone card;
 	ASSERT_TRUE(card.begin());
@@ -68,7 +69,7 @@ struct Slow final : CardOfMemory, mellanox_icm::FailureListener {
  * A command whose completion is polled requests no event and waits for none, although other
  * commands do.
  */
-void immediate_result_is_read_from_the_register(kern::kunit::Test &test)
+void polled_command_reads_its_result_from_the_register(kern::kunit::Test &test)
 {
 	Slow card;
 	ASSERT_TRUE(card.begin());
@@ -83,5 +84,5 @@ void immediate_result_is_read_from_the_register(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_command, KUNIT_CASE(no_caller_gets_an_error_before_the_card_lost_dma),
-	    KUNIT_CASE(immediate_result_is_read_from_the_register));
+KUNIT_SUITE(mellanox_command, KUNIT_CASE(command_errors_are_returned_after_dma_is_disabled),
+	    KUNIT_CASE(polled_command_reads_its_result_from_the_register));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the detection of fatal errors in the card's error buffer.
 #include <kern/kunit.hpp>
 #include "../error_buffer.hpp"
 

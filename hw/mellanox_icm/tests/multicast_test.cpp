@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the table of multicast groups, and the limits on groups and page table entries that users
+// can take.
 #include <kern/kunit_fixture.hpp>
 #include <kern/thread.hpp>
 #include "../mtt.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the allocators of object numbers and of page table ranges.
 #include <kern/kunit.hpp>
 #include <kern/time.hpp>
 #include "../buddy.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests concurrent reads of a port's tables.
 #include <kern/thread.hpp>
 #include "../port.hpp"
 #include "card_of_memory.hpp"
@@ -46,7 +47,7 @@ struct Ported final : mellanox_icm::FailureListener, mellanox_icm::PortControl {
 };
 
 /* A later read of the tables must not be overwritten by an earlier read with older contents. */
-void older_table_read_does_not_overwrite_a_newer_one(kern::kunit::Test &test)
+void stale_table_read_does_not_overwrite_a_newer_read(kern::kunit::Test &test)
 {
 	auto made = kern::make<Ported>(kern::Gfp::kernel);
 	ASSERT_OK(made);
@@ -75,4 +76,4 @@ void older_table_read_does_not_overwrite_a_newer_one(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_port, KUNIT_CASE(older_table_read_does_not_overwrite_a_newer_one));
+KUNIT_SUITE(mellanox_port, KUNIT_CASE(stale_table_read_does_not_overwrite_a_newer_read));

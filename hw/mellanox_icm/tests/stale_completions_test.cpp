@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that completions of destroyed QPs are kept until they are polled.
 #include <kern/kunit.hpp>
 #include "../stale_completions.hpp"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the parsing and validation of the card's capabilities, and the layout of its context
+// memory.
 #include <kern/kunit.hpp>
 #include "../capabilities.hpp"
 #include "../icm_layout.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that a flush of a QP waits for the card to finish.
 #include <kern/thread.hpp>
 #include <hw/mlx4/contexts.hpp>
 #include "../../mellanox_icm/qp_attributes.hpp"
@@ -36,7 +37,7 @@ struct Flushed final : mellanox_icm::FailureListener {
  * The driver queries the card until its counters show that nothing is outstanding. It does not wait
  * for a card that stops responding.
  */
-void flush_waits_for_the_counters_but_not_for_a_failed_card(kern::kunit::Test &test)
+void flush_waits_for_idle_counters_unless_the_card_has_failed(kern::kunit::Test &test)
 {
 	Flushed flushed;
 	ASSERT_TRUE(flushed.begin());
@@ -62,4 +63,4 @@ void flush_waits_for_the_counters_but_not_for_a_failed_card(kern::kunit::Test &t
 
 } // namespace
 
-KUNIT_SUITE(mlx4_flush, KUNIT_CASE(flush_waits_for_the_counters_but_not_for_a_failed_card));
+KUNIT_SUITE(mlx4_flush, KUNIT_CASE(flush_waits_for_idle_counters_unless_the_card_has_failed));

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the conversion of QP attributes and transitions to commands, and the sizes of queues.
 #include <kern/kunit.hpp>
 #include "../ah.hpp"
 #include "../inline_data.hpp"

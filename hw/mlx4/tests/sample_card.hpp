@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Query results of a plausible card, which tests use and modify (Documentation/connectx.rst,
-// "Reference images").
+// Provides query results of a plausible card, which tests use and modify
+// (Documentation/connectx.rst, "Reference images").
 #pragma once
 #include <hw/mlx4/commands.hpp>
 

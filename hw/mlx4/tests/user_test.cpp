@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests queues in user memory: their layout must be the one that the provider library uses.
 #include <kern/kunit.hpp>
 #include <hw/mlx4/contexts.hpp>
 #include "../qp_geometry.hpp"
@@ -53,7 +54,7 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
  * The receive queue comes first if its stride is larger. A type without a receive queue has only
  * the send queue.
  */
-void queue_with_the_larger_stride_comes_first(kern::kunit::Test &test)
+void queue_with_the_larger_stride_is_first_in_the_buffer(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const Capabilities cap = parse_capabilities(card.capabilities).take();
@@ -125,7 +126,7 @@ void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mlx4_user, KUNIT_CASE(queue_layout_matches_the_provider_library),
-	    KUNIT_CASE(queue_with_the_larger_stride_comes_first),
+	    KUNIT_CASE(queue_with_the_larger_stride_is_first_in_the_buffer),
 	    KUNIT_CASE(user_queue_layout_fits_or_is_refused));
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queues without a card. Their registers, rings and records are plain memory.
+// Tests queues without a card. Their registers, rings and records are plain memory.
 #include <kern/bits.hpp>
 #include <kern/kunit.hpp>
 #include "../ah.hpp"
@@ -197,7 +197,7 @@ struct Sends {
  * The descriptor before a send describes it; for the first send, that is the last descriptor of the
  * ring. The doorbell also describes it.
  */
-void send_is_described_by_its_predecessor(kern::kunit::Test &test)
+void send_is_described_in_the_previous_descriptor(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -230,7 +230,7 @@ void send_is_described_by_its_predecessor(kern::kunit::Test &test)
  * When a slot is reused, the link in it remains unchanged as long as the request that it describes
  * may not have been executed.
  */
-void reused_slot_keeps_the_link_to_its_successor(kern::kunit::Test &test)
+void reused_slot_keeps_its_link_to_a_pending_request(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -258,7 +258,7 @@ void reused_slot_keeps_the_link_to_its_successor(kern::kunit::Test &test)
  * A request that is rejected takes no slot: the requests before it are posted, and the next one
  * gets its slot. Requests that are invalid for datagrams are rejected.
  */
-void rejected_requests_take_no_slot(kern::kunit::Test &test)
+void rejected_requests_occupy_no_slot(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -287,7 +287,7 @@ void rejected_requests_take_no_slot(kern::kunit::Test &test)
 }
 
 /* A doorbell covers at most 255 requests, and describes the first of them. */
-void long_list_rings_several_doorbells(kern::kunit::Test &test)
+void long_request_list_rings_several_doorbells(kern::kunit::Test &test)
 {
 	auto made = Bench::create(9);
 	ASSERT_OK(made);
@@ -697,10 +697,10 @@ void user_queue_keeps_its_region_alive(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_described_by_its_predecessor),
-	    KUNIT_CASE(reused_slot_keeps_the_link_to_its_successor),
-	    KUNIT_CASE(rejected_requests_take_no_slot),
-	    KUNIT_CASE(long_list_rings_several_doorbells),
+KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_described_in_the_previous_descriptor),
+	    KUNIT_CASE(reused_slot_keeps_its_link_to_a_pending_request),
+	    KUNIT_CASE(rejected_requests_occupy_no_slot),
+	    KUNIT_CASE(long_request_list_rings_several_doorbells),
 	    KUNIT_CASE(completion_with_an_invalid_qp_number_is_counted),
 	    KUNIT_CASE(completions_are_matched_with_requests_by_address),
 	    KUNIT_CASE(mgmt_09_completions_can_be_polled_after_qp_destroy),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Query results of a plausible card with two ports, which tests use and modify.
+// Provides query results of a plausible card with two ports, which tests use and modify.
 #pragma once
 #include <hw/mthca/commands.hpp>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests queues in user memory: their layout must be the one that the provider library uses.
 #include <kern/kunit.hpp>
 #include <hw/mthca/contexts.hpp>
 #include "../qp_geometry.hpp"
@@ -67,7 +68,7 @@ void queue_layout_matches_the_provider_library(kern::kunit::Test &test)
  * A queue that was not requested takes no space. A requested one does, even with an SRQ. The send
  * queue starts at a multiple of its stride.
  */
-void unrequested_queue_takes_no_space(kern::kunit::Test &test)
+void unrequested_queue_occupies_no_memory(kern::kunit::Test &test)
 {
 	const Capabilities cap = capabilities_of_a_sound_card();
 	ib_srq srq{};
@@ -131,7 +132,7 @@ void user_queue_layout_fits_or_is_refused(kern::kunit::Test &test)
 }
 
 KUNIT_SUITE(mthca_user, KUNIT_CASE(queue_layout_matches_the_provider_library),
-	    KUNIT_CASE(unrequested_queue_takes_no_space),
+	    KUNIT_CASE(unrequested_queue_occupies_no_memory),
 	    KUNIT_CASE(user_queue_layout_fits_or_is_refused));
 
 } // namespace

@@ -87,7 +87,7 @@ def by_cmtime(server, client):
 
 
 @benchmark(figures=("rnic.latency-*", "rnic.bandwidth-*", "rnic.connections"), kernel="stock")
-def figures(bench):
+def rnic_compared_with_siw(bench):
     with pairs(bench) as nodes:
         ours, theirs = nodes[:2], nodes[2:]
         ways = {

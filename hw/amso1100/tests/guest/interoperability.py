@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The RNIC and an independent peer: Linux's siw over virtio-net on the same Ethernet, with Debian's programs."""
+"""Tests the RNIC with an independent peer: Linux's siw over virtio-net on the same Ethernet, with Debian's programs."""
 import contextlib
 import json
 import re

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One end of a connection of weft_talk.
+// Implements one end of a connection of weft_talk, the module by which guest tests use the RNIC.
 #pragma once
 #include <kern/dma.hpp>
 #include <kern/time.hpp>

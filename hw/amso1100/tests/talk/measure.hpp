@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Measurements between two ends of weft_talk: the round-trip time of a message or a Write, and the
- * time that many of them take. Round trips of Writes poll memory; everything else waits for events.
- * The client announces its memory and receives the server's; then it sends the plan, and begins
- * when the server has accepted it.
+ * Implements measurements between two ends of weft_talk: the round-trip time of a message or a
+ * Write, and the time that many of them take. Round trips of Writes poll memory; everything else
+ * waits for events. The client announces its memory and receives the server's; then it sends the
+ * plan, and begins when the server has accepted it.
  */
 #pragma once
 #include "../../../mlx4/tests/traffic/arguments.hpp"

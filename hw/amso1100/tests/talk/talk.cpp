@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A module that guest tests drive: /sys/kernel/debug/weft_talk executes one command line for each
- * write, and returns its output when read:
+ * Implements weft_talk, a module that guest tests control. /sys/kernel/debug/weft_talk executes one
+ * command line for each write, and returns its output when read:
  *
  *	serve port=7174			one connection at a time
  *	serve port=7174 as=meter	the other end of measure

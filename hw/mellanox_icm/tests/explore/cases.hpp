@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Test cases that every card of this family must pass: its driver runs on the emulated card in
-// weft-explore, in one process and on one virtual clock. A file that includes this one first
-// defines `explored_card`, and makes a suite of EXPLORED_CASES.
+// Defines the test cases that the drivers of all ICM-era cards (mlx4 and mthca) must pass. The
+// driver runs on the emulated card in weft-explore, in one process and on one virtual clock. A file
+// that includes this one first defines `explored_card`, and makes a suite of EXPLORED_CASES.
 #pragma once
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>
@@ -66,7 +66,7 @@ private:
 };
 
 /* Probing and removing a card leaks nothing. */
-void removed_card_leaves_nothing_behind(Test &test)
+void card_removal_frees_all_resources(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -78,7 +78,7 @@ void removed_card_leaves_nothing_behind(Test &test)
  * Whatever step of the probe fails, everything is undone. When the card is plugged in again, it is
  * registered.
  */
-void failed_probe_leaves_nothing_behind(Test &test)
+void failed_probe_frees_all_resources(Test &test)
 {
 	Device(KERN_EXPLORE_THIS_TASK).pull();
 	Device device;
@@ -243,7 +243,7 @@ void cq_armed_after_a_completion_raises_an_event(Test &test)
  * Armed again after the event without a poll: there is another event, or the return value requests
  * a poll (NOTIFY-06).
  */
-void cq_armed_again_without_a_poll_fires_or_reports(Test &test)
+void cq_rearmed_without_a_poll_raises_an_event_or_reports_missed(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.get() != nullptr);
@@ -446,12 +446,12 @@ void lock_04_query_ah_never_mixes_two_addresses(Test &test)
 } // namespace
 
 #define EXPLORED_CASES                                                                             \
-	KUNIT_CASE(removed_card_leaves_nothing_behind),                                            \
-		KUNIT_CASE(failed_probe_leaves_nothing_behind),                                    \
+	KUNIT_CASE(card_removal_frees_all_resources),                                              \
+		KUNIT_CASE(failed_probe_frees_all_resources),                                      \
 		KUNIT_CASE(qp_receives_its_own_message),                                           \
 		KUNIT_CASE(completion_before_or_after_the_arm_wakes_the_waiter),                   \
 		KUNIT_CASE(cq_armed_after_a_completion_raises_an_event),                           \
-		KUNIT_CASE(cq_armed_again_without_a_poll_fires_or_reports),                        \
+		KUNIT_CASE(cq_rearmed_without_a_poll_raises_an_event_or_reports_missed),           \
 		KUNIT_CASE(lock_01_card_data_path_works_in_an_interrupt),                          \
 		KUNIT_CASE(lock_04_tasks_that_share_a_qp_get_all_completions),                     \
 		KUNIT_CASE(lock_04_query_ah_never_mixes_two_addresses)

@@ -111,13 +111,13 @@ COUNTED = ("post-*", "poll-*", "req-notify", "interrupt*")
 
 
 @benchmark(figures=[f"driver.{name}" for name in COUNTED], kernel="stock")
-def instructions(bench):
+def instructions_of_mlx4(bench):
     """Instructions of the ConnectX's drivers."""
     count(bench, MLX4)
 
 
 @benchmark(figures=[f"mthca.{name}" for name in COUNTED], kernel="stock")
-def instructions_of_the_mthcas(bench):
+def instructions_of_mthca(bench):
     """Instructions of the InfiniHost's drivers."""
     count(bench, MTHCA)
 
@@ -132,7 +132,7 @@ def take_probes(fabric, sides, take):
 
 
 @benchmark(figures=("mthca.probe-*",), kernel="stock")
-def probes_of_the_mthcas(bench):
+def probe_time_of_mthca(bench):
     """Measures the time and the card's work of a probe."""
     fabric = Fabric(bench, MTHCA)
     sides = fabric.sides()
@@ -146,7 +146,7 @@ def probes_of_the_mthcas(bench):
 
 
 @benchmark(figures=("driver.write-*", "driver.message-rate", "driver.doorbell-*", "driver.stream-*", "driver.probe-*"), kernel="stock")
-def by_the_clock(bench):
+def bandwidth_latency_and_probe_time(bench):
     """Measures times and the card's work, interleaved."""
     fabric = Fabric(bench)
     sides = fabric.sides()

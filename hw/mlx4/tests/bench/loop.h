@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A QP connected to itself, using only the verbs. It is compiled twice, because both stacks export
- * the same names: against weft's rdma/ib_verbs.h, and, in reference/, against the kernel's.
+ * Connects a QP to itself with the verbs only, for benchmarks. It is compiled twice, because both
+ * stacks export the same names: against weft's rdma/ib_verbs.h, and, in reference/, against the
+ * kernel's.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

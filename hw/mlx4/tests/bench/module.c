@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A module that benchmarks the first device when it is loaded, and logs the results. */
+/* Benchmarks the first device when the module is loaded, and logs the results. */
 #include <linux/module.h>
 #include "loop.h"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Cards that are broken on purpose: the driver reports the fault once and fails the operation, or restarts the device. The peer of a broken card
-is on weft's modules or on Debian's; inconsistent_capabilities_do_not_break_later_probes and probe_refuses_a_card_with_small_bars have no peer."""
+"""Tests the driver on cards that are broken on purpose: it reports the fault once and fails the operation, or restarts the device. The peer of a broken card is
+on weft's modules or on Debian's; inconsistent_capabilities_do_not_break_later_probes and probe_refuses_a_card_with_small_bars have no peer."""
 import pathlib
 import sys
 import time

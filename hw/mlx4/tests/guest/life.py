@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The life cycle of a card from probe to remove. If there is a peer, it is on weft's modules or, in separate tests, on Debian's;
-the repeated probes have no peer."""
+"""Tests the life cycle of a card from probe to remove. If there is a peer, it is on weft's modules or, in separate tests, on Debian's; the repeated probes have
+no peer."""
 import pathlib
 import sys
 
@@ -73,7 +73,7 @@ def check_recovery(peer, node):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=600)
-def repeated_probes_leave_nothing_behind(lab):
+def repeated_probes_leak_no_resources(lab):
     """A hundred probes and removes leave nothing behind; each probe registers the device."""
     with lab.guest("node1", cards=Fabric(lab).sockets[:1]) as guest:
         card = guest.card

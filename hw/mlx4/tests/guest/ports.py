@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Cards with two ports; the peer is on weft's modules or on Debian's."""
+"""Tests cards with two ports. The peer is on weft's modules or on Debian's."""
 import pathlib
 import sys
 

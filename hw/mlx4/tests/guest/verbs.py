@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Every verb between two guests with weft's driver, and between weft's and Debian's, with every byte checked."""
+"""Tests every verb between two guests with weft's driver, and between weft's and Debian's, with every byte checked."""
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The output of a command of weft_traffic.ko. */
+/* Formats the output of a command of weft_traffic.ko. */
 #pragma once
 
 namespace traffic

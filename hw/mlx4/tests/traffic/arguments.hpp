@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Parses command lines: words, most of which have the form name=value.
+// Parses the command lines of weft_traffic.ko: words, most of which have the form name=value.
 #pragma once
 #include <kern/types.h>
 

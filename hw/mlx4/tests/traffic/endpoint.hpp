@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One QP with everything that it needs, and the operations that tests use.
+// Defines an endpoint of weft_traffic.ko: one QP with everything that it needs, and the operations
+// that tests use.
 #pragma once
 #include <kern/atomic.hpp>
 #include <kern/dma.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Counters of the asynchronous events that weft_traffic.ko receives. */
+/* Counts the asynchronous events that weft_traffic.ko receives. */
 #pragma once
 #include <kern/atomic.hpp>
 #include <rdma/ib_verbs.h>

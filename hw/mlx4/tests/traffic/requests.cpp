@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests that an endpoint posts to its send queue.
+// Posts the requests of an endpoint to its send queue.
 #include <kern/time.hpp>
 #include "endpoint.hpp"
 

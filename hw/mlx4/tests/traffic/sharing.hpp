@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* A command of weft_traffic.ko that tests concurrent use of one QP and CQ. */
+/* Declares the command of weft_traffic.ko that tests concurrent use of one QP and CQ. */
 #pragma once
 #include "endpoint.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A module that guest tests drive: /sys/kernel/debug/weft_traffic/control executes one command line
-// for each write, and returns its output when read:
+// Implements weft_traffic.ko, a module that guest tests control.
+// /sys/kernel/debug/weft_traffic/control executes one command line for each write, and returns its
+// output when read:
 //
 //	open id=0 type=rc depth=64 size=65536 srq=0	->  qpn=… lid=… addr=… rkey=…
 //	connect id=0 lid=… qpn=…

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Interoperability of weft's driver for the InfiniHost with Debian's driver for the same card and for a ConnectX, and with independent programs."""
+"""Tests the interoperability of weft's driver for the InfiniHost with Debian's driver for the same card and for a ConnectX, and with independent programs."""
 import contextlib
 import pathlib
 import re

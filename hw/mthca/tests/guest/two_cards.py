@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""An InfiniHost and a ConnectX on one fabric, each with weft's driver."""
+"""Tests an InfiniHost and a ConnectX on one fabric, each with weft's driver."""
 import contextlib
 import pathlib
 import sys
