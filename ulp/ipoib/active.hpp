@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The connections on which an interface sends (RFC 4755): at most one to each peer, established
- * when there is a packet to send. While a peer has no connection, packets that fit into a datagram
- * are sent as datagrams.
+ * Manages the connections on which an interface sends (RFC 4755): at most one to each peer,
+ * established when there is a packet to send. While a peer has no connection, packets that fit into
+ * a datagram are sent as datagrams.
  *
  * Locks: the connections' lock, and inside it that of the DestinationTable. Context: see each
  * function. One work item calls run().

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * A state machine with ordered levels. Each level owns everything that the levels below it own, and
- * one more resource. A transition passes through all levels in between, so there is one function
- * for each step up and one for each step down, and nothing is started or stopped twice.
+ * Implements a state machine with ordered levels. Each level owns everything that the levels below
+ * it own, and one more resource. A transition passes through all levels in between, so there is one
+ * function for each step up and one for each step down, and nothing is started or stopped twice.
  *
  *	class Door {
  *		enum class State : u8 { shut, unlocked, open };

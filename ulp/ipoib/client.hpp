@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The module as a client of the midlayer: it creates an interface for every InfiniBand port, and
+ * Makes the module a client of the midlayer: it creates an interface for every InfiniBand port, and
  * children of these interfaces.
  */
 #pragma once

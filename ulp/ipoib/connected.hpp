@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Connected mode of an interface (RFC 4755): the resources that its connections share: a CQ with
- * its NAPI, an SRQ with its buffers, and the listener.
+ * Manages the resources that the connections of an interface in connected mode share (RFC 4755): a
+ * CQ with its NAPI, an SRQ with its buffers, and the listener.
  *
  * Context: that of the interface's state machine (rtnl lock), unless stated otherwise.
  */

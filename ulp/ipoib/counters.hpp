@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Counters of an interface. Each counter has one writer at a time (the NAPI or the transmit lock of
- * its queue) or is updated atomically. Readers take no lock.
+ * Counts the packets, bytes and errors of an interface. Each counter has one writer at a time (the
+ * NAPI or the transmit lock of its queue) or is updated atomically. Readers take no lock.
  */
 #pragma once
 

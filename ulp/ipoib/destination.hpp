@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Destinations of packets: hardware addresses and their address handles. The lookup for each packet
- * takes no lock; creation, resolution and removal take one.
+ * Defines the destinations of packets: hardware addresses and their address handles. The lookup for
+ * each packet takes no lock; creation, resolution and removal take one.
  */
 #pragma once
 

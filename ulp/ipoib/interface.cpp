@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The life cycle of an interface: creation, opening, port events, stopping, removal. */
+/* Implements the life cycle of an interface: creation, opening, port events, stopping, removal. */
 #include "interface.hpp"
 
 #include "client.hpp"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * One IPoIB interface: a network device for one port and partition.
+ * Defines an IPoIB interface: a network device for one port and partition.
  *
  * Locks, outermost first: the rtnl lock, under which the state changes; the locks of Multicast, of
  * DestinationTable and of the path queries. Code that waits for the SA client holds only the rtnl

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Connected mode (RFC 4755): what an interface does differently from datagram mode. */
+/*
+ * Implements what an interface does differently in connected mode (RFC 4755) than in datagram mode.
+ */
 #include "interface.hpp"
 
 #include <kern/log.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The transmit path from the network stack to the transmit queue, including the resolution of a
- * packet's destination.
+ * Implements the transmit path from the network stack to the transmit queue, including the
+ * resolution of a packet's destination.
  */
 #include "interface.hpp"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The receive buffers that all connections of an interface share: an SRQ of blocks of pages, each
- * large enough for any packet. A large packet is passed to the stack in its block if a new block
- * can replace it. It is copied if there is none, or if it is too small to be worth a block.
+ * Allocates the receive buffers that all connections of an interface share: an SRQ of blocks of
+ * pages, each large enough for any packet. A large packet is passed to the stack in its block if a
+ * new block can replace it. It is copied if there is none, or if it is too small to be worth a
+ * block.
  *
  * Context: NAPI of the owner, unless stated otherwise.
  */

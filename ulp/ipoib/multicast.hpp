@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The multicast groups of an interface: the broadcast group, without which the interface cannot
- * work (RFC 4391 section 5), the groups that the network stack receives, and those to which it only
- * sends (section 10).
+ * Manages the multicast groups of an interface: the broadcast group, without which the interface
+ * cannot work (RFC 4391 section 5), the groups that the network stack receives, and those to which
+ * it only sends (section 10).
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Methods that the network stack calls, forwarded to their Interface. */
+/* Implements the methods that the network stack calls, and forwards each call to its Interface. */
 #include "interface.hpp"
 
 #include <kern/log.hpp>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The connections that peers have established to an interface (RFC 4755). All of them receive
- * through the interface's SRQ.
+ * Manages the connections that peers have established to an interface (RFC 4755). All of them
+ * receive through the interface's SRQ.
  *
  * Context: see each function.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The queues of an interface with their verbs objects: one receive queue and several transmit
- * queues. Each transmit queue has its own QP and CQ, so that CPUs do not contend.
+ * Manages the queues of an interface with their verbs objects: one receive queue and several
+ * transmit queues. Each transmit queue has its own QP and CQ, so that CPUs do not contend.
  *
  * Locks: the rtnl lock, unless stated otherwise.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The receive queue of an interface's UD QP: a ring of half pages. Packets are passed to the stack
- * in their pages, and only the headers are copied. A page is reused when the stack has released it.
- * A buffer is passed to the stack only if a new one replaces it, so the ring does not run empty
- * when memory is short (MGMT-12).
+ * Implements the receive queue of an interface's UD QP: a ring of half pages. Packets are passed to
+ * the stack in their pages, and only the headers are copied. A page is reused when the stack has
+ * released it. A buffer is passed to the stack only if a new one replaces it, so the ring does not
+ * run empty when memory is short (MGMT-12).
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * The transmit queue of an interface's UD QP: a ring of prepared work requests, completed in NAPI
- * context.
+ * Implements the transmit queue of an interface's UD QP: a ring of prepared work requests,
+ * completed in NAPI context.
  */
 #pragma once
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Layouts of packets and hardware addresses (RFC 4391).
- */
+/* Defines the layouts of packets and hardware addresses (RFC 4391). */
 #pragma once
 
 #include <ib/packet.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connected mode with the maximum number of connections.
+// Tests connected mode with the maximum number of connections.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fixture for the connected mode suites: a subnet whose SA resolves all paths.
+// Provides the fixture of the connected mode suites: a subnet whose SA resolves all paths.
 #pragma once
 #include "fixture.hpp"
 

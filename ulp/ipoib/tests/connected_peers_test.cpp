@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connected mode with misbehaving peers, which accept and do not receive, do not answer, or request
-// too many resources; and races in which a message arrives too early.
+// Tests connected mode with misbehaving peers, which accept and do not receive, do not answer, or
+// request too many resources; and with messages that arrive too early.
 #include <rdma/driver.hpp>
 #include "connected_fixture.hpp"
 
@@ -374,7 +374,7 @@ void ipoib_03_path_is_queried_again_after_an_sm_change(Test &test)
  * A packet that is sent while the resources of connected mode are being created uses either none or
  * all of them.
  */
-void ipoib_06_packet_sees_no_partial_mode_change(Test &test)
+void ipoib_06_mode_change_is_atomic_for_packets(Test &test)
 {
 	Subnet subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -508,7 +508,7 @@ CARD_SUITE(ipoib_connected_peers,
 	   KUNIT_CASE(ipoib_08_connections_to_one_peer_are_bounded),
 	   KUNIT_CASE(ipoib_02_long_packet_in_datagram_mode_is_dropped),
 	   KUNIT_CASE(ipoib_03_path_is_queried_again_after_an_sm_change),
-	   KUNIT_CASE(ipoib_06_packet_sees_no_partial_mode_change),
+	   KUNIT_CASE(ipoib_06_mode_change_is_atomic_for_packets),
 	   KUNIT_CASE(ipoib_05_packets_arrive_while_another_connection_closes),
 	   KUNIT_CASE(ipoib_05_connection_that_fails_before_its_rep_is_rejected),
 	   KUNIT_CASE(ipoib_06_requested_mtu_survives_mode_changes));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The destination table stays bounded and usable when malicious peers choose the addresses in it.
+// Tests that the destination table stays bounded and usable when malicious peers choose the
+// addresses in it.
 #include "connected_fixture.hpp"
 
 using namespace ipoib;

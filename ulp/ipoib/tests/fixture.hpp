@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fixture shared by the interface test suites: hosts with a software device and an interface on it,
-// and the SA of their subnet.
+// Provides the fixture of the interface test suites: hosts with a software device and an interface
+// on it, and the SA of their subnet.
 #pragma once
 #include <kern/netdev.hpp>
 #include "../../../core/mad/tests/sa_fixture.hpp"

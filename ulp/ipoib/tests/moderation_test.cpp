@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests how adaptive moderation chooses the delay of events for different kinds of traffic.
 #include <kern/kunit.hpp>
 #include <kern/time.hpp>
 #include "../moderation.hpp"
@@ -29,7 +30,7 @@ u32 alone(Moderator &moderator)
 }
 
 /* A stream that has the same throughput with fewer events gets the longest delay. */
-void stream_gets_the_longest_delay(kern::kunit::Test &test)
+void moderation_of_a_stream_reaches_the_longest_delay(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	EXPECT_EQ(moderator.level(), 0u);
@@ -50,7 +51,7 @@ void request_response_traffic_is_rarely_delayed(kern::kunit::Test &test)
 }
 
 /* The change from a stream to request-response traffic is detected within one interval. */
-void delay_is_removed_when_the_stream_stops(kern::kunit::Test &test)
+void moderation_ends_when_the_stream_stops(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	while (moderator.level() != top)
@@ -70,7 +71,7 @@ void moderation_that_costs_throughput_is_disabled(kern::kunit::Test &test)
 }
 
 /* A delay that does not coalesce completions is dropped as well. */
-void delay_that_coalesces_nothing_is_dropped(kern::kunit::Test &test)
+void delay_that_coalesces_no_completions_is_removed(kern::kunit::Test &test)
 {
 	Moderator moderator;
 	u32 level = 0;
@@ -103,10 +104,10 @@ void any_input_yields_a_valid_moderation_level(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(stream_gets_the_longest_delay),
+KUNIT_SUITE(ipoib_moderation, KUNIT_CASE(moderation_of_a_stream_reaches_the_longest_delay),
 	    KUNIT_CASE(request_response_traffic_is_rarely_delayed),
-	    KUNIT_CASE(delay_is_removed_when_the_stream_stops),
+	    KUNIT_CASE(moderation_ends_when_the_stream_stops),
 	    KUNIT_CASE(moderation_that_costs_throughput_is_disabled),
-	    KUNIT_CASE(delay_that_coalesces_nothing_is_dropped),
+	    KUNIT_CASE(delay_that_coalesces_no_completions_is_removed),
 	    KUNIT_CASE(sparse_traffic_resets_moderation),
 	    KUNIT_CASE(any_input_yields_a_valid_moderation_level));

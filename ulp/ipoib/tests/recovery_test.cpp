@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Recovery of interfaces that lose their queues, their memory or their device.
+// Tests that interfaces recover after they have lost their queues, their memory or their device.
 #include <kern/thread.hpp>
 #include <rdma/driver.hpp>
 #include "fixture.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the states of an interface and of its queues. Every transition is made, with a failure in
+// Tests the states of an interface and of its queues: every transition is made, with a failure in
 // each of its steps.
 #include "fixture.hpp"
 
@@ -276,7 +276,7 @@ void notify_03_packet_that_arrives_before_napi_is_received(Test &test)
 }
 
 /* If any step of creating an interface fails, nothing is left of it. */
-void failed_interface_creation_leaves_nothing_behind(Test &test)
+void failed_interface_creation_frees_all_resources(Test &test)
 {
 	Module module;
 	kern::kunit::FakeDevice dma{"ipoib_making"};
@@ -368,6 +368,6 @@ SOFT_SUITES(ipoib_states, KUNIT_CASE(bring_up_undoes_a_failed_step),
 	    KUNIT_CASE(queues_change_state_after_a_failed_command),
 	    KUNIT_CASE(queues_survive_any_failed_allocation),
 	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_received),
-	    KUNIT_CASE(failed_interface_creation_leaves_nothing_behind),
+	    KUNIT_CASE(failed_interface_creation_frees_all_resources),
 	    KUNIT_CASE(failed_opening_can_be_retried),
 	    KUNIT_CASE(failed_restart_is_retried_without_a_command));

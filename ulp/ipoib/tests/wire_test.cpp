@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that packets and hardware addresses have the layout of RFC 4391.
 #include <kern/kunit.hpp>
 #include <kern/time.hpp>
 #include "../wire.hpp"

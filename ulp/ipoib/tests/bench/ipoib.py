@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""IP over InfiniBand: weft's modules compared with the in-tree stack (mlx4 and ib_ipoib) on the same card and kernel, and with virtio-net.
+"""Measures IP over InfiniBand: weft's modules compared with the in-tree stack (mlx4 and ib_ipoib) on the same card and kernel, and with virtio-net.
 
 Two pairs of guests on one fabric, one on each stack, all up at once; samples are interleaved, so that other load on the host affects
 both alike.
@@ -142,7 +142,7 @@ def ping(near, to, count):
 
 
 @benchmark(figures=("ipoib.insn-*",), kernel="stock")
-def instructions(bench):
+def instructions_per_packet(bench):
     """Measures one guest of each pair at a time, which does nothing else; its peer is not counted.
 
     Sent datagrams start in a program. For "send-own", the instructions of the same program on an interface that does nothing (dummy) are subtracted.
@@ -187,7 +187,7 @@ def measure_traffic(bench, prefix, cpus):
 
 
 @benchmark(figures=("ipoib.tcp-*", "ipoib.ping", "ipoib.datagrams", "ipoib.virtio-*"), kernel="stock")
-def traffic(bench):
+def tcp_ping_and_datagram_rates(bench):
     measure_traffic(bench, "ipoib", cpus=1)
 
 
@@ -197,7 +197,7 @@ def asked_of_cards(bench):
 
 
 @benchmark(figures=("ipoib.ping-*",), kernel="stock")
-def accesses_of_a_ping(bench):
+def card_accesses_per_ping(bench):
     """Costs of a round trip between the guests: doorbells and interrupts of both cards for each ping that is sent alone."""
     count = 1000
     with pairs(bench) as stacks:
@@ -217,7 +217,7 @@ def accesses_of_a_ping(bench):
 
 
 @benchmark(figures=("ipoib.mthca.*",), kernel="stock")
-def traffic_of_mthcas(bench):
+def traffic_over_mthca(bench):
     """The same, but for virtio-net, on the other card, whose link is half as fast and whose MTU is the same."""
     with pairs(bench, card=MTHCA) as (ours, theirs):
         for name, (unit, measure) in MEASURES.items():
@@ -229,13 +229,13 @@ def traffic_of_mthcas(bench):
 
 
 @benchmark(figures=("ipoib.cpus.*",), kernel="stock")
-def traffic_of_several_cpus(bench):
+def traffic_with_several_cpus(bench):
     """The same between guests of two CPUs, each of which sends through a queue of its own."""
     measure_traffic(bench, "ipoib.cpus", cpus=2)
 
 
 @benchmark(figures=("ipoib.connected.tcp-*",), kernel="stock")
-def traffic_by_connections(bench):
+def traffic_in_connected_mode(bench):
     """TCP in connected mode, with its MTU of 65520."""
     with pairs(bench) as (ours, theirs):
         for node in (*ours, *theirs):

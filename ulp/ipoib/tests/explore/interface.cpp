@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Several tasks operate on one interface at the same time in weft-explore. There is no SA, which
-// keeps a run short: the interface stays in the state `waiting`, with running queues, and the test
-// resolves the destinations of its packets.
+// Tests in weft-explore that several tasks can operate on one interface at the same time. There is
+// no SA, which keeps a run short: the interface stays in the state `waiting`, with running queues,
+// and the test resolves the destinations of its packets.
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>
 #include <kern/thread.hpp>
@@ -257,7 +257,7 @@ public:
 /*
  * If any step of registering a device, its agents and its interface fails, nothing is left of them.
  */
-void failed_registration_leaves_nothing_behind(Test &test)
+void failed_registration_frees_all_resources(Test &test)
 {
 	kern::kunit::Boxed<kern::kunit::FakeDevice> dma("explored");
 	ASSERT_TRUE(dma.there() && dma->native());
@@ -325,6 +325,6 @@ KUNIT_SUITE(explore_ipoib, KUNIT_CASE(interface_can_be_closed_during_recovery),
 	    KUNIT_CASE(statistics_are_readable_during_ring_resize),
 	    KUNIT_CASE(child_can_be_deleted_during_device_removal),
 	    KUNIT_CASE(interface_closed_during_join_leaves_all_groups),
-	    KUNIT_CASE(failed_registration_leaves_nothing_behind),
+	    KUNIT_CASE(failed_registration_frees_all_resources),
 	    KUNIT_CASE(interface_survives_two_failed_ring_allocations),
 	    KUNIT_CASE(child_can_be_created_after_a_failed_attempt));

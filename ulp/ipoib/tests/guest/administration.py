@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Actions of administrators and programs on ib0 other than sending packets, one at a time, with a peer on Debian's stack."""
+"""Tests actions of administrators and programs on ib0 other than sending packets, one at a time, with a peer on Debian's stack."""
 import re
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Connected mode (RFC 4755), and the files and attributes by which an administrator configures it."""
+"""Tests connected mode (RFC 4755), and the files and attributes by which an administrator configures it."""
 import itertools
 import json
 import re

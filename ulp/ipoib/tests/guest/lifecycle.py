@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Interfaces are created and removed under traffic; traffic recovers, nothing hangs and nothing leaks. Each test runs with a peer on weft's modules
-and with one on Debian's in-tree stack."""
+"""Tests that interfaces can be created and removed under traffic: traffic recovers, nothing hangs and nothing leaks. Each test runs with a peer on weft's
+modules and with one on Debian's in-tree stack."""
 import json
 
 from lab.echo import ping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Malicious datagrams of a guest are counted and dropped, and other traffic continues."""
+"""Tests that malicious datagrams of a guest are counted and dropped, and that other traffic continues."""
 import json
 import re
 import shutil
@@ -89,7 +89,7 @@ def interface_has_no_carrier_without_a_broadcast_group(lab):
 
 
 @test(kernels=("stock",), also=("plain", "debug"), timeout=300)
-def interface_comes_up_once_there_is_an_sa(lab):
+def interface_comes_up_when_an_sa_appears(lab):
     """Without a subnet manager an interface waits. It comes up automatically when there is one, and resolves neighbours that are new to it."""
     with weft_pair(lab) as (node1, node2):
         interfaces_up(node2)

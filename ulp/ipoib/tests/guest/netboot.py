@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's iPXE has its own drivers for the cards and its own IPoIB: a guest without a kernel boots over InfiniBand."""
+"""Tests that a guest without a kernel boots over InfiniBand, with Debian's iPXE, which has its own drivers for the cards and its own IPoIB."""
 from lab import image, ipxe, kernels, vm
 from lab.fabric import PAIR
 from lab.testing import test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Two guests on one fabric, with one card each: the setup that tests of IP over InfiniBand share."""
+"""Provides two guests on one fabric, with one card each: the setup that tests of IP over InfiniBand share."""
 import contextlib
 import json
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The basic test: ib0 up in two guests, and a ping between them."""
+"""Runs the basic test: ib0 up in two guests, and a ping between them."""
 from lab.testing import test
 
 from pair import interfaces_up, lost_sizes, weft_pair

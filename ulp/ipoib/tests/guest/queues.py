@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Guests with several CPUs: each CPU has a transmit queue of its own, with its own QP, CQ and interrupt."""
+"""Tests guests with several CPUs: each CPU has a transmit queue of its own, with its own QP, CQ and interrupt."""
 import re
 
 from lab.echo import ping

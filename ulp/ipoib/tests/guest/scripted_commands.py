@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""An administrator's actions on ib0, of a few shell commands each, in a random order that depends on a seed.
+"""Defines an administrator's actions on ib0, of a few shell commands each, which are performed in a random order that depends on a seed.
 
 An action is a script for bash. `try NAME command…` runs a command and prints `NAME: ok`, or `NAME: ` and Linux's error message; `report` always prints the
 command's output. These lines are the action's outcome, which is compared between stacks. An action that changes settings on which others depend restores

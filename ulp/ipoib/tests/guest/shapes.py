@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Interface configurations: a child in another partition, large datagrams, other ring sizes and moderation."""
+"""Tests interface configurations: a child in another partition, large datagrams, other ring sizes and moderation."""
 from lab.echo import ping
 from lab.fabric import PAIR
 from lab.testing import test

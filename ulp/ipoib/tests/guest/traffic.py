@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Traffic over ib0: common network programs, between weft's guests and against Debian's in-tree stack."""
+"""Tests traffic over ib0: common network programs, between weft's guests and against Debian's in-tree stack."""
 import re
 
 from lab.echo import ping
