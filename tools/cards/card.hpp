@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interface of a card of any model to the daemon: the PCI function for its guest (if it is more
-// than an end node), its counters, and its fault injection. Models implement it (model.hpp), weftd
-// uses it.
+// Defines the interface of a card of any model to the daemon: the PCI function for its guest (if it
+// is more than an end node), its counters, and its fault injection. Models implement it
+// (model.hpp), weftd uses it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Card models, by the names that lab files use. A model registers itself: its source has a
+// Finds card models by the names that lab files use. A model registers itself: its source has a
 // Registration, and its CMakeLists.txt a weft_model(). No other code refers to it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Big-endian integers in byte arrays. All of BAR 4 is big-endian.
+// Reads and writes big-endian integers in byte arrays. All of BAR 4 is big-endian.
 #pragma once
 
 #include <concepts>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's listeners, and the connection requests to them.
+// Manages the card's listeners, and the connection requests to them.
 #pragma once
 
 #include <chrono>

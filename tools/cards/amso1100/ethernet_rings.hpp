@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's Ethernet interface: transmit and receive descriptor rings in the card's memory, which
-// the driver fills and the card processes.
+// Implements the card's Ethernet interface: transmit and receive descriptor rings in the card's
+// memory, which the driver fills and the card processes.
 #pragma once
 
 #include <array>

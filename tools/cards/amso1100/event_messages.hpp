@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event messages that the card sends to the host.
+// Builds the event messages that the card sends to the host.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory regions of the host, which are accessed by STag: page lists and access rights.
+// Manages the memory regions of the host, which are accessed by STag: page lists and access rights.
 #pragma once
 
 #include <cstddef>

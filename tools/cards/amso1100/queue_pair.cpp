@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The states of a queue pair and of its connection. Work requests are handled in requests.cpp.
+// Implements the states of a queue pair and of its connection. Work requests are handled in
+// requests.cpp.
 #include "cards/amso1100/queue_pair.hpp"
 
 #include <algorithm>

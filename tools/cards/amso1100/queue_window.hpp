@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The part of the card's memory that contains the send and receive queues of all queue pairs, and
-// access to one of these queues.
+// Allocates the send and receive queues of all queue pairs in a part of the card's memory, and
+// accesses one of these queues.
 #pragma once
 
 #include <algorithm>

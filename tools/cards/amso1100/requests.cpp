@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work requests of a queue pair: they are read from its queues, executed, and completed.
+// Executes the work requests of a queue pair: reads them from its queues, and completes them.
 // Completions are written in the order of the requests. A request without its own completion is
 // counted in the next completion.
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC: its message queues to the host, and its own MAC and IP addresses on the network.
-// While the host has the RNIC open, its verbs objects are in class Verbs.
+// Implements the RNIC: its message queues to the host, and its own MAC and IP addresses on the
+// network. While the host has the RNIC open, its verbs objects are in class Verbs.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects of an open RNIC (completion queues, queue pairs, memory and endpoints), and the host's
-// requests about them.
+// Manages the objects of an open RNIC (completion queues, queue pairs, memory and endpoints), and
+// executes the host's requests about them.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The example device (see include/hw/example/registers.hpp): a complete card in one class, as a
-// starting point for a new one. Documentation/write-a-card.rst explains it.
+// Implements the example device (see include/hw/example/registers.hpp): a complete card in one
+// class, as a starting point for a new one. Documentation/write-a-card.rst explains it.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's management agents and their two interfaces: MAD_IFC, and SMPs from the fabric.
+// Connects the card's management agents with their two users: the driver, by MAD_IFC, and the
+// fabric, by SMPs.
 #pragma once
 
 #include <cstdint>

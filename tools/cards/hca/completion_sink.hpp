@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The second of the three interfaces that the transport engine needs from a card: the destination
-// of completions and events.
+// Defines the interface by which the transport engine passes completions and events to a card. Each
+// card implements it, because the format of its queue entries is its own.
 #pragma once
 
 #include <cstddef>

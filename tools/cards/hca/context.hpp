@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interface of a card's control plane to its transport engine. All members belong to the card and
-// to its loop. Pointers from a lookup are valid until control returns to the loop.
+// Defines the interface by which the transport engine accesses a card's control plane: its queue
+// pairs, memory keys, queues and ports. All members belong to the card and to its loop. Pointers
+// from a lookup are valid until control returns to the loop.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Counters of transport errors since the last reset, as DIAG_RPRT reports them. They wrap around.
+// Counts transport errors since the last reset, as DIAG_RPRT reports them. They wrap around.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interface by which the transport engine finds the members of a multicast group.
+// Defines the interface by which the transport engine finds the members of a multicast group.
 #pragma once
 
 #include <cstdint>

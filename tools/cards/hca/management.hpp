@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's own management agents: subnet management (SMA) and performance management (PMA). The
-// same code answers the driver (MAD_IFC) and the fabric.
+// Combines the card's own management agents: subnet management (SMA) and performance management
+// (PMA). The same code answers the driver (MAD_IFC) and the fabric.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The third of the three interfaces that the transport engine needs from a card: memory keys and
-// the guest's memory.
+// Defines the interface by which the transport engine accesses guest memory through the memory keys
+// of a card. Each card implements it, because the tables of its keys are its own.
 #pragma once
 
 #include <cstdint>

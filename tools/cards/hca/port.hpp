@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port of a card: the addresses and tables that the subnet manager sets, and its end of a link.
+// Implements a port of a card: the addresses and tables that the subnet manager sets, and its end
+// of a link.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's end of a fabric link. Packets and link changes are received on any thread and handled
-// on the card's loop, a limited number at a time.
+// Implements the card's end of a fabric link. Packets and link changes are received on any thread
+// and handled on the card's loop, a limited number at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The links of a card's ports. They connect the fabric with the card's transport engine, its
+// Holds the links of a card's ports. They connect the fabric with the card's transport engine, its
 // management agents, and programs of the host.
 #pragma once
 

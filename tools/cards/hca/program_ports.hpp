@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Access to a card's ports for programs on the host (weft attach), in addition to the guest's
+// Gives programs on the host (weft attach) access to a card's ports, in addition to the guest's
 // driver. Programs and driver send and receive MADs with the port's addresses.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A queue pair of any channel adapter. The card's commands own and change it. The transport engine
-// reads it, changes its state if packets require it, and attaches its own state. Each card derives
-// a class from it, with the card's own state.
+// Defines a queue pair of any channel adapter. The card's commands own and change it. The transport
+// engine reads it, changes its state if packets require it, and attaches its own state. Each card
+// derives a class from it, with the card's own state.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work requests in the transport engine's own format. Each card decodes and checks them, because
-// only the card knows their layout in memory.
+// Defines work requests in the transport engine's own format. Each card decodes and checks them,
+// because only the card knows their layout in memory.
 #pragma once
 
 #include <cstddef>

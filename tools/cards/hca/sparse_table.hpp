@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A table of objects by number, where numbers may reach 2^24 but few are used. It has two levels,
-// of which the second is allocated on first use. A lookup takes two array accesses.
+// Implements a table of objects by number, where numbers may reach 2^24 but few are used. It has
+// two levels, of which the second is allocated on first use. A lookup takes two array accesses.
 #pragma once
 
 #include <array>

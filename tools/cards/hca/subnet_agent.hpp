@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's subnet management agent. It answers the driver (MAD_IFC) and the fabric as every
-// node's agent does, raises events to the driver, and sends traps to the manager.
+// Implements the card's subnet management agent. It answers the driver (MAD_IFC) and the fabric as
+// every node's agent does, raises events to the driver, and sends traps to the manager.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Calls of the control plane to the transport engine, all on the card's loop. The engine gets a
-// Context when it is created, and calls the card through it.
+// Declares the calls of the control plane to the transport engine, all on the card's loop. The
+// engine gets a Context when it is created, and calls the card through it.
 #pragma once
 
 #include <cstdint>

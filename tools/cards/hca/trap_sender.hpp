@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The traps of one port (IBA 13.4.9, 14.3). Each trap is repeated until the manager represses it.
-// The rate of all traps together is limited by the subnet's timeout.
+// Sends the traps of one port (IBA 13.4.9, 14.3). Each trap is repeated until the manager represses
+// it. The rate of all traps together is limited by the subnet's timeout.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Types for the transport of any channel adapter: states, services, requests and results. Each card
-// converts them to and from its own encoding.
+// Defines the types that the transport uses for any channel adapter: states, services, requests and
+// results. Each card converts them to and from its own encoding.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The first of the three interfaces that the transport engine needs from a card: the source of work
-// requests.
+// Defines the interface from which the transport engine takes work requests. Each card implements
+// it, because the format of its work queue entries is its own.
 #pragma once
 
 #include <cstddef>

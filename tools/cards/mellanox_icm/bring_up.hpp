@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The bring-up state of a card, and the memory that its driver has given to the firmware.
+// Tracks the bring-up of a card by its driver, and the memory that the driver has given to the
+// firmware.
 #pragma once
 
 #include <cstdint>

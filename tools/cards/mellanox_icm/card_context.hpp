@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control plane of a card of this family as its transport engine sees it.
+// Implements the control plane of mlx4 and mthca cards for the transport engine (hca::Context).
 #pragma once
 
 #include <memory>

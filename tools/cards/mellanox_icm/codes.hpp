@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Encodings of states, services and other enumerations that all cards of this family use.
+// Converts the encodings of states, services and other enumerations that mlx4 and mthca cards use.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A command as read from the command register, and its mailboxes.
+// Defines a command as read from the command register, and its mailboxes.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command register (HCR). When the driver writes the last dword with GO set, the command is
-// executed at once, and the result is reported in the register and, if requested, by an event.
+// Implements the command register (HCR). When the driver writes the last dword with GO set, the
+// command is executed at once, and the result is reported in the register and, if requested, by an
+// event.
 #pragma once
 
 #include <array>

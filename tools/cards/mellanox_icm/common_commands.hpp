@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands that all cards of this family execute in the same way.
+// Implements the commands that mlx4 and mthca cards execute in the same way.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A completion queue of any card of this family: CQEs, arming, moderation and overrun. Each card
-// defines the CQE format and how a queue is resized.
+// Implements completion queues of mlx4 and mthca cards: CQEs, arming, moderation and overrun. Each
+// card defines the CQE format and how a queue is resized.
 #pragma once
 
 #include <cstdint>

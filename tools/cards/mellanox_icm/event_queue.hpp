@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event queues: entries, arming, interrupts, and the mapping of events to queues.
+// Implements event queues: entries, arming, interrupts, and the mapping of events to queues.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fault injection in a card, for testing drivers: the kinds of faults, and how often they occur.
+// Injects faults into a card, for testing drivers: defines the kinds of faults, and how often they
+// occur.
 #pragma once
 
 #include <array>

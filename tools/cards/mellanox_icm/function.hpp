@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The PCI function of a card of the family.
+// Implements the PCI function of an mlx4 or mthca card.
 #pragma once
 
 #include <algorithm>

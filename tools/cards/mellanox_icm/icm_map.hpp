@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's context memory (ICM): a virtual address space that is backed by pages that the driver
-// maps (MAP_ICM). Every work request reads the map several times, but it seldom changes. Mappings
-// are in a sorted array. For each chunk of the address space, another array gives the index at
-// which the search starts.
+// Implements the card's context memory (ICM): a virtual address space that is backed by pages that
+// the driver maps (MAP_ICM). Every work request reads the map several times, but it seldom changes.
+// Mappings are in a sorted array. For each chunk of the address space, another array gives the
+// index at which the search starts.
 #pragma once
 
 #include <cstddef>

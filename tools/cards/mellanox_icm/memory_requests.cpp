@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work requests that change memory keys: fast registration, invalidation, binding of windows
-// (IBA 10.6.5, 10.6.7 and 11.4.1.1).
+// Executes work requests that change memory keys: fast registration, invalidation, binding of
+// windows (IBA 10.6.5, 10.6.7 and 11.4.1.1).
 #include <algorithm>
 #include <array>
 

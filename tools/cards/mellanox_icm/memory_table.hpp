@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory keys and page lists: translate a key and a virtual address, or an offset in a queue's
-// buffer, to guest memory. Entries are read from the guest's own tables at each use, because
-// drivers write them there without notifying the card. Results are therefore valid only during a
-// call.
+// Implements memory keys and page lists: translates a key and a virtual address, or an offset in a
+// queue's buffer, to guest memory. Entries are read from the guest's own tables at each use,
+// because drivers write them there without notifying the card. Results are therefore valid only
+// during a call.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups of a card: a hash table with chains. The driver maintains it entry by entry
-// (READ_MCG, WRITE_MCG), and the card walks it for each multicast packet.
+// Implements the multicast groups of a card: a hash table with chains. The driver maintains it
+// entry by entry (READ_MCG, WRITE_MCG), and the card walks it for each multicast packet.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory that a driver maps for the card: the mailboxes of MAP_FA, MAP_ICM and MAP_ICM_AUX.
+// Parses the mailboxes of MAP_FA, MAP_ICM and MAP_ICM_AUX, by which a driver maps memory for the
+// card.
 #pragma once
 
 #include <cstdint>

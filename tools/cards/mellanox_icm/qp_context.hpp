@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts the QP context fields that all cards of the family have. Each card's layout has the same
-// field names, but different offsets.
+// Converts the QP context fields that mlx4 and mthca cards both have. Each card's layout has the
+// same field names, but different offsets.
 #pragma once
 
 #include <cstdint>

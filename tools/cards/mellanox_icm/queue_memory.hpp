@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Entries of event and completion queues in guest memory: EQEs and CQEs have 32 bytes, with the
-// owner bit in the last byte.
+// Reads and writes the entries of event and completion queues in guest memory. EQEs and CQEs have
+// 32 bytes, with the owner bit in the last byte.
 #pragma once
 
 #include <array>

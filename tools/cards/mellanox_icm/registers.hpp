@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Accesses to registers, which are big-endian dwords. Parts of a register can be read, but not
-// written.
+// Decodes accesses to registers, which are big-endian dwords. Parts of a register can be read, but
+// not written.
 #pragma once
 
 #include <cstddef>

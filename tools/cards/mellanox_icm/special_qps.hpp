@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The special queue pairs of a card of this family. QP0 of each port and then QP1 of each port have
-// consecutive numbers, starting with one that the driver chooses.
+// Finds the special queue pairs of an mlx4 or mthca card. QP0 of each port and then QP1 of each
+// port have consecutive numbers, starting with one that the driver chooses.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An emulated ConnectX-2 host channel adapter.
+// Implements an emulated ConnectX-2 host channel adapter.
 #pragma once
 
 #include <cstdint>

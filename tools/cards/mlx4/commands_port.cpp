@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for ports, management datagrams and multicast groups.
+// Implements the commands for ports, management datagrams and multicast groups.
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands that create, change and query queue pairs.
+// Implements the commands that create, change and query queue pairs.
 #include <memory>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for event, completion and shared receive queues.
+// Implements the commands for event, completion and shared receive queues.
 #include <algorithm>
 
 #include "cards/mlx4/core.hpp"

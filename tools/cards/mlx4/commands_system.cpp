@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for the card as a whole: capabilities, bring-up and shut-down.
+// Implements the commands for the card as a whole: capabilities, bring-up and shut-down.
 #include <algorithm>
 #include <cstring>
 #include <string_view>

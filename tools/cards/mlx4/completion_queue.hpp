@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card-specific part of a completion queue: its context, and how it is resized to another
-// buffer.
+// Implements the ConnectX-2's part of a completion queue: its context, and how it is resized to
+// another buffer.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state of a connected mlx4 card, in addition to the state that all cards of the family have
-// (mellanox_icm::CoreBase).
+// Holds the state of a connected ConnectX-2, in addition to the state that mlx4 and mthca cards
+// share (mellanox_icm::CoreBase).
 #pragma once
 
 #include "cards/mellanox_icm/core_base.hpp"

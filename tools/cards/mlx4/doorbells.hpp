@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbells: writes to the UAR pages of BAR 2.
+// Decodes doorbells, which are writes to the UAR pages of BAR 2.
 #pragma once
 
 #include <cstddef>

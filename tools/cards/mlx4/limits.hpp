@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The maximum sizes of the card's objects, and the addresses of the registers that software queries
-// (QUERY_FW, QUERY_DEV_CAP).
+// Defines the maximum sizes of the card's objects, and the addresses of the registers that software
+// queries (QUERY_FW, QUERY_DEV_CAP).
 #pragma once
 
 #include <cstddef>

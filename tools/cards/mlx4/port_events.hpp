@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Events to the driver about ports: state changes, and changes by the subnet manager.
+// Reports events about ports to the driver: state changes, and changes by the subnet manager.
 #pragma once
 
 #include <cstdint>

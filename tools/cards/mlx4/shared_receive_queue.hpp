@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A shared receive queue: a list of WQEs that the driver links and the card consumes.
+// Implements a shared receive queue: a list of WQEs that the driver links and the card consumes.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The capabilities that QUERY_HCA_CAP reports, and those that SET_HCA_CAP changes.
+// Defines the capabilities that QUERY_HCA_CAP reports, and applies those that SET_HCA_CAP changes.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An emulated ConnectX-5 with one or two InfiniBand ports.
+// Implements an emulated ConnectX-5 with one or two InfiniBand ports.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control plane of this card as its transport engine sees it (hca::Context), and the tables
-// behind it.
+// Implements the control plane of the ConnectX-5 for the transport engine (hca::Context), and holds
+// the tables behind it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command interface: a queue of entries in the guest's memory, each with chains of blocks for
-// data longer than the entry. Commands are executed one at a time, and none waits for another.
+// Implements the command interface: a queue of entries in the guest's memory, each with chains of
+// blocks for data longer than the entry. Commands are executed one at a time, and none waits for
+// another.
 #pragma once
 
 #include <cstddef>

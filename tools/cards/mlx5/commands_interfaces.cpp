@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands of enhanced IPoIB for transport interfaces (TIS, TIR), tables of receive queues (RQT),
-// and counters.
+// Implements the commands of enhanced IPoIB for transport interfaces (TIS, TIR), tables of receive
+// queues (RQT), and counters.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands that create, query and destroy memory keys.
+// Implements the commands that create, query and destroy memory keys.
 #include "cards/mlx5/core.hpp"
 
 namespace weft::mlx5

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Port commands: management datagrams, registers, multicast groups, and the virtual port.
+// Implements the port commands: management datagrams, registers, multicast groups, and the virtual
+// port.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for event and completion queues.
+// Implements the commands for event and completion queues.
 #include <cstring>
 #include <memory>
 #include <utility>

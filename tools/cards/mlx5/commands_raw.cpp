@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands of enhanced IPoIB for send and receive queues (SQ, RQ).
+// Implements the commands of enhanced IPoIB for send and receive queues (SQ, RQ).
 #include <memory>
 #include <optional>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands for shared receive queues: receive memory pools, and XRC SRQs.
+// Implements the commands for shared receive queues: receive memory pools, and XRC SRQs.
 #include <memory>
 #include <utility>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands of enhanced IPoIB for flow tables.
+// Implements the commands of enhanced IPoIB for flow tables.
 #include <algorithm>
 #include <cstring>
 

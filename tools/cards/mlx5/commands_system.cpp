@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands that initialise and shut down the card, report its capabilities, and allocate numbers:
-// protection domains, XRC domains, UARs.
+// Implements the commands that initialise and shut down the card, report its capabilities, and
+// allocate numbers: protection domains, XRC domains, UARs.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A completion queue: entries of 64 bytes in the guest's memory, overrun, resizing.
+// Implements a completion queue: entries of 64 bytes in the guest's memory, overrun, resizing.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// CQE compression: completions that a completion queue holds back for a short time, so that it can
-// write several of them as one title and mini CQEs (Documentation/mlx5.rst, "Compressed
+// Implements CQE compression: a completion queue holds completions back for a short time, so that
+// it can write several of them as one title and mini CQEs (Documentation/mlx5.rst, "Compressed
 // completions").
 #pragma once
 

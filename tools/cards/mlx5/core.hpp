@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state of a card while it is connected: combines its tables and engines.
+// Holds the state of a ConnectX-5 while it is connected: combines its tables and engines.
 #pragma once
 
 #include <array>

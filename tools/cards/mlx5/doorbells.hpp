@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbells: writes to the pages of BAR 0 behind the initialization segment.
+// Decodes doorbells, which are writes to the pages of BAR 0 behind the initialization segment.
 #pragma once
 
 #include <cstdint>

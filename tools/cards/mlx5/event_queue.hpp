@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event queues: entries in the guest's memory, arming, and the mapping of events to queues.
+// Implements event queues: entries in the guest's memory, arming, and the mapping of events to
+// queues.
 #pragma once
 
 #include <array>

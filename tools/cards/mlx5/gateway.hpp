@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The gateway in the vendor-specific capability of configuration space, through which management
-// programs read registers of the card and execute firmware commands (hw/mlx5/management.hpp).
+// Implements the gateway in the vendor-specific capability of configuration space, through which
+// management programs read registers of the card and execute firmware commands
+// (hw/mlx5/management.hpp).
 #pragma once
 
 #include <array>

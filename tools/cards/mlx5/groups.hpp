@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Multicast groups: commands attach queue pairs to them and detach them.
+// Holds the multicast groups, to which commands attach queue pairs.
 #pragma once
 
 #include <cstdint>

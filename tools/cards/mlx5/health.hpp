@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The card's health, as drivers poll it: a counter that advances, and a syndrome if the card has
-// failed.
+// Reports the card's health, which drivers poll: a counter that advances, and a syndrome if the
+// card has failed.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work requests that change memory keys: UMR requests, which register, change and invalidate them,
-// and invalidation by a SEND (Documentation/mlx5.rst, "UMR requests").
+// Executes work requests that change memory keys: UMR requests, which register, change and
+// invalidate them, and invalidation by a SEND (Documentation/mlx5.rst, "UMR requests").
 #include <cstring>
 
 #include <hw/mlx5/queues.hpp>

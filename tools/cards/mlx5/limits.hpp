@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The number and maximum sizes of the card's objects, which its capabilities report and which bound
-// the daemon's memory that a guest can use (Documentation/mlx5.rst, "Limits").
+// Defines the number and maximum sizes of the card's objects. The card's capabilities report them,
+// and they bound the daemon's memory that a guest can use (Documentation/mlx5.rst, "Limits").
 #pragma once
 
 #include <cstddef>

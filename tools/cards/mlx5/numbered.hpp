@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Objects of one type, by number. How many there may be is up to the pool of their numbers.
+// Holds objects of one type, by number. How many there may be is up to the pool of their numbers.
 #pragma once
 
 #include <cstddef>

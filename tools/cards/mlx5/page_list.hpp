@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The memory of a queue: the page list of the command that created the queue.
+// Accesses the memory of a queue by the page list of the command that created the queue.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbells without an exit of the guest: the guest maps UAR pages from a file, so that a doorbell
-// is a store to memory, and the card polls.
+// Implements doorbells that do not cause an exit of the guest. The guest maps UAR pages from a
+// file, so that a doorbell is a store to memory, and the card polls.
 //
 // A doorbell is only a sign that a queue of its page has work; the work itself is in the doorbell
 // records in the guest's memory, which drivers write first. The card clears a doorbell register

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pair state that only this card has: the location of its work queues.
+// Defines the queue pair state that only the ConnectX-5 has: the location of its work queues.
 #pragma once
 
 #include <cstdint>

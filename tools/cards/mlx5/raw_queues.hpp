@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Receive queues without a queue pair, and the objects by which the card selects one of them:
+// Holds receive queues without a queue pair, and the objects by which the card selects one of them:
 // transport interfaces (TIR) with a hash, and tables of queues (RQT). Objects refer to each other
 // by number. If a number refers to no object, the datagram is dropped.
 #pragma once

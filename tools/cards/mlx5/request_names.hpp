@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Names of requests for log messages, as in the card's manual.
+// Returns the names of requests for log messages, as in the card's manual.
 #pragma once
 
 #include <cstdint>

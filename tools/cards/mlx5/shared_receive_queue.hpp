@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A shared receive queue: a list of entries that the driver links and the card consumes. The card
-// has two kinds, receive memory pools and XRC SRQs, which differ in their commands only.
+// Implements a shared receive queue: a list of entries that the driver links and the card consumes.
+// The card has two kinds, receive memory pools and XRC SRQs, which differ in their commands only.
 #pragma once
 
 #include <cstdint>

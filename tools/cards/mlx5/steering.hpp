@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Flow tables. Their entries match header fields, the same fields in each group of entries, and
-// forward a packet to a transport interface or to a table of a higher level.
+// Implements flow tables. Their entries match header fields, the same fields in each group of
+// entries, and forward a packet to a transport interface or to a table of a higher level.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An emulated InfiniHost III Ex in memory-free mode.
+// Implements an emulated InfiniHost III Ex in memory-free mode.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control plane of this card as its transport engine sees it (hca::Context), and its tables.
+// Implements the control plane of the InfiniHost III for the transport engine (hca::Context), and
+// holds its tables.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The parts of a completion queue that only this card has: its context, and how it gets another
+// Implements the InfiniHost III's part of a completion queue: its context, and how it gets another
 // buffer.
 #pragma once
 

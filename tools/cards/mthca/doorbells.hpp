@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbells: writes to the UAR pages of BAR 2, and the registers of event queues in BAR 0.
+// Decodes doorbells, which are writes to the UAR pages of BAR 2, and writes to the registers of
+// event queues in BAR 0.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The maximum sizes of the card's objects, and the addresses of the registers that software queries
-// (QUERY_FW, QUERY_DEV_LIM).
+// Defines the maximum sizes of the card's objects, and the addresses of the registers that software
+// queries (QUERY_FW, QUERY_DEV_LIM).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Imports the names common to all channel adapters and to this card's family, without a prefix.
+// Imports the names that all channel adapters share (hca) and those that mlx4 and mthca share
+// (mellanox_icm), without a prefix.
 #pragma once
 
 namespace weft::hca

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pair state that only this card has: the location of its work queues, and its doorbell
-// counters.
+// Defines the queue pair state that only the InfiniHost III has: the location of its work queues,
+// and its doorbell counters.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Work queue entries, decoded and checked. They are guest memory: they are copied before they are
+// Decodes and checks work queue entries. They are guest memory: they are copied before they are
 // checked, and no field is read twice.
 #pragma once
 

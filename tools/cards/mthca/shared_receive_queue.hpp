@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A shared receive queue: a list of WQEs that software links by address. The card consumes them in
-// the order of the links.
+// Implements a shared receive queue: a list of WQEs that software links by address. The card
+// consumes them in the order of the links.
 #pragma once
 
 #include <cstdint>

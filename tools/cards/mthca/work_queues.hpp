@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The source of this card's work requests: linked WQEs, each of which is described by the preceding
-// one.
+// Reads the work requests of an InfiniHost III for the transport engine: linked WQEs, each of which
+// is described by the preceding one.
 #pragma once
 
 #include "cards/hca/work_source.hpp"

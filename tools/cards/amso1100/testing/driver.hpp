@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A minimal driver of the RNIC, with a simulated guest of its own, on a shared reactor.
+// Provides a minimal driver of the RNIC, with a simulated guest of its own, on a shared reactor.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two simulated guests, each with a card and a minimal driver, and a link between the cards, in
-// virtual time.
+// Provides two simulated guests, each with a card and a minimal driver, and a link between the
+// cards, in virtual time.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The RNIC's message queues as its driver uses them, and the RNIC as an IP host on the Ethernet.
+// Tests the RNIC's message queues as its driver uses them, and the RNIC as an IP host on the
+// Ethernet.
 #include <algorithm>
 #include <array>
 #include <memory>

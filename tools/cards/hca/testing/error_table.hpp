@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The errors that the requester and the responder of a reliable connection report for each fault of
-// a request (IBA 9.9.2, 9.9.3, 10.10.2 and 11.6.2), as a table. The tests of each card run every
-// row.
+// Lists the errors that the requester and the responder of a reliable connection report for each
+// fault of a request (IBA 9.9.2, 9.9.3, 10.10.2 and 11.6.2), as a table. The tests of each card run
+// every row.
 #pragma once
 
 #include <array>

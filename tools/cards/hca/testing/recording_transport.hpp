@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A transport that records calls, for tests of the control plane.
+// Provides a transport that records calls, for tests of the control plane.
 #pragma once
 
 #include <cstdint>

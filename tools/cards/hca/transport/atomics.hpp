@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * The atomic operations of the responder, IBA 9.4.5, and their masked forms.
- */
+/* Implements the atomic operations of the responder (IBA 9.4.5) and their masked forms. */
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Datagrams: UD (IBA 9.8.3), and the special QPs, whose packets the driver writes itself.
+ * Implements datagrams: UD (IBA 9.8.3), and the special QPs, whose packets the driver writes
+ * itself.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * IP over InfiniBand offloads: checksums on transmit, checksum status on receive, and segmentation
- * of large sends (Documentation/connectx.rst, "IPoIB checksum and LSO"). A payload here begins with
- * the four bytes of IPoIB encapsulation (RFC 4391 section 6).
+ * Implements the offloads for IP over InfiniBand: checksums on transmit, checksum status on
+ * receive, and segmentation of large sends (Documentation/connectx.rst, "IPoIB checksum and LSO").
+ * A payload here begins with the four bytes of IPoIB encapsulation (RFC 4391 section 6).
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Leases on guest memory that a card has granted to packets in flight. When access to memory is
- * revoked, the leases on it end before the guest is notified: if a QP is reset or fails, or if a
- * key is invalidated or deregistered.
+ * Manages the leases on guest memory that a card has granted to packets in flight. When access to
+ * memory is revoked, the leases on it end before the guest is notified: if a QP is reset or fails,
+ * or if a key is invalidated or deregistered.
  *
  * A QP has one lease for each key and mapping to which a packet refers. Used only on the card's
  * loop.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Packet sequence numbers: 24 bits, compared modulo 2^24, IBA 9.7.2 and 9.7.3.1.
+ * Computes with packet sequence numbers, which have 24 bits and are compared modulo 2^24 (IBA 9.7.2
+ * and 9.7.3.1).
  */
 #pragma once
 

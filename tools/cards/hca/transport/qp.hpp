@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * State of a queue pair in the transport engine, in addition to its context.
- */
+/* Defines the state of a queue pair in the transport engine, in addition to its context. */
 #pragma once
 
 #include <algorithm>

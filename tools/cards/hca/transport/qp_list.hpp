@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Lists of QPs with insertion, removal and lookup in constant time and without allocation. A card
- * may have 65536 QPs, and one command can remove all of them.
+ * Implements lists of QPs with insertion, removal and lookup in constant time and without
+ * allocation. A card may have 65536 QPs, and one command can remove all of them.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The requester of RC, XRC and UC, IBA 9.7.3 to 9.7.6 and 9.8.3: sends requests, handles
- * acknowledges and responses, retries, and completes requests in order.
+ * Implements the requester of RC, XRC and UC (IBA 9.7.3 to 9.7.6 and 9.8.3): sends requests,
+ * handles acknowledges and responses, retries, and completes requests in order.
  */
 #pragma once
 

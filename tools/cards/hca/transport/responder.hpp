@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The responder of RC, XRC and UC, IBA 9.7.4, 9.7.5 and 9.8.3: receives requests, executes them,
- * and sends acknowledges or NAKs.
+ * Implements the responder of RC, XRC and UC (IBA 9.7.4, 9.7.5 and 9.8.3): receives requests,
+ * executes them, and sends acknowledges or NAKs.
  */
 #pragma once
 

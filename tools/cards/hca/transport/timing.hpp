@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * Time encodings of the transport: the local ACK timeout and the RNR NAK timer.
- */
+/* Decodes the times of the transport: the local ACK timeout and the RNR NAK timer. */
 #pragma once
 
 #include <array>

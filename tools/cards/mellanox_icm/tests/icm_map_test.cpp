@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The map of context memory, compared with a trivial implementation.
+// Tests the map of context memory by comparing it with a trivial implementation.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A minimal driver of the card: brings it up in any guest, issues commands, creates queues. For
-// tests, and for programs that act as a guest without an operating system.
+// Provides a minimal driver of the card: brings it up in any guest, issues commands, creates
+// queues. For tests, and for programs that act as a guest without an operating system.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card in a simulated guest, with a minimal driver for tests.
+// Provides a card in a simulated guest, with a minimal driver, for tests.
 #pragma once
 
 #include <cstdint>

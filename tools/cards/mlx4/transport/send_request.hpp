@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A send work queue entry, decoded and checked. The WQE is guest memory: it is copied before it is
+ * Decodes and checks a send work queue entry. The WQE is guest memory: it is copied before it is
  * checked, and no field is read twice.
  */
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The source of this card's work requests: WQEs in the send, receive and shared receive queues of a
- * guest.
+ * Reads the work requests of a ConnectX-2 for the transport engine: WQEs in the send, receive and
+ * shared receive queues of a guest.
  */
 #pragma once
 

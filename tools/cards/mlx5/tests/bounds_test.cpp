@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Limits of the daemon's resources that one guest can use (Documentation/mlx5.rst, "Limits").
+// Tests the limits of the daemon's resources that one guest can use (Documentation/mlx5.rst,
+// "Limits").
 #include <memory>
 #include <sstream>
 #include <string>

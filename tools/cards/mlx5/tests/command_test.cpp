@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The command interface, bringing the card up and down, capabilities and health.
+// Tests the command interface, bringing the card up and down, capabilities and health.
 #include <functional>
 
 #include "cards/mlx5/limits.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// CQE compression: several completions are written as a title and mini CQEs.
+// Tests CQE compression: several completions are written as a title and mini CQEs.
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/tiny_driver.hpp"
 
@@ -144,7 +144,7 @@ TEST_F(Mlx5Compression, SendCompletionsKeepTheirIndexAndOpcode)
 }
 
 // The title and the first eight mini CQEs are in the first two slots.
-TEST_F(Mlx5Compression, FurtherMiniCqesAreInEachEighthSlot)
+TEST_F(Mlx5Compression, FurtherMiniCqesOccupyEveryEighthSlot)
 {
 	create(5);
 	post(0, 18);
@@ -160,7 +160,7 @@ TEST_F(Mlx5Compression, FurtherMiniCqesAreInEachEighthSlot)
 	EXPECT_EQ(Cqe::byte_count.get(driver.entry(cq, 18).bytes), 118u);
 }
 
-TEST_F(Mlx5Compression, OwnerBitOfTheTitleIsThatOfItsSlot)
+TEST_F(Mlx5Compression, TitleCqeHasTheOwnerBitOfItsSlot)
 {
 	create(2);
 	for (unsigned round = 0; round < 5; ++round) {
@@ -187,7 +187,7 @@ TEST_F(Mlx5Compression, EntriesOf128BytesAreInTheSecondHalfOfTheirSlots)
 
 // A mini CQE has the hash or the checksum. Completions whose other fields differ are not compressed
 // together.
-TEST_F(Mlx5Compression, FormatSelectsTheFieldOfTheMiniCqe)
+TEST_F(Mlx5Compression, FormatSelectsTheFieldThatMiniCqesContain)
 {
 	for (const std::uint32_t format :
 	     {CqContext::mini_hash, CqContext::mini_checksum, CqContext::mini_checksum_stride}) {
@@ -213,7 +213,7 @@ TEST_F(Mlx5Compression, FormatSelectsTheFieldOfTheMiniCqe)
 	}
 }
 
-TEST_F(Mlx5Compression, DifferentCompletionsEndTheSession)
+TEST_F(Mlx5Compression, CompletionWithOtherFieldsEndsTheSession)
 {
 	create(6);
 	std::uint32_t next = 0;
@@ -345,7 +345,7 @@ TEST_F(Mlx5Compression, InvalidSettingsAreRefused)
 	EXPECT_EQ(CqContext::mini_format.get(context), CqContext::mini_checksum_stride);
 }
 
-TEST_F(Mlx5Compression, OtherQueuesWriteEachCompletionAtOnce)
+TEST_F(Mlx5Compression, QueuesWithoutCompressionWriteEachCqeImmediately)
 {
 	cq = driver.make_cq(4);
 	post(0, 3);

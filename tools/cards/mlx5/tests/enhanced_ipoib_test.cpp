@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Enhanced IPoIB: commands for queues, interfaces and counters, and data transfer
+// Tests enhanced IPoIB: commands for queues, interfaces and counters, and data transfer
 // (Documentation/mlx5.rst, "Enhanced IPoIB").
 #include <stdexcept>
 

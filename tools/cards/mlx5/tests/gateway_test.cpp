@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The gateway in the vendor-specific capability: spaces, semaphores, and firmware commands that
-// read registers.
+// Tests the gateway in the vendor-specific capability: spaces, semaphores, and firmware commands
+// that read registers.
 #include <hw/mlx5/management.hpp>
 
 #include "cards/mlx5/gateway.hpp"
@@ -99,7 +99,7 @@ TEST_F(Mlx5Gateway, FirstProgramLocksTheGateway)
 	EXPECT_EQ(get(gateway::semaphore), 0u);
 }
 
-TEST_F(Mlx5Gateway, DeviceIdIsInTheSpaceOfRegisters)
+TEST_F(Mlx5Gateway, DeviceIdIsReadThroughTheRegisterSpace)
 {
 	ASSERT_TRUE(select(gateway::Space::registers));
 	EXPECT_EQ(load(gateway::device_id), gateway::connectx_5);
@@ -109,7 +109,7 @@ TEST_F(Mlx5Gateway, DeviceIdIsInTheSpaceOfRegisters)
 }
 
 // Linux would dump the registers of space 7.
-TEST_F(Mlx5Gateway, OtherSpacesAreReportedAsUnsupported)
+TEST_F(Mlx5Gateway, UnimplementedSpacesAreReportedAsUnsupported)
 {
 	for (const std::uint32_t space : {0u, 4u, 5u, 6u, 7u, 0xfu, 0xffffu}) {
 		EXPECT_FALSE(select(space)) << space;
@@ -121,7 +121,7 @@ TEST_F(Mlx5Gateway, OtherSpacesAreReportedAsUnsupported)
 	EXPECT_TRUE(select(gateway::Space::semaphores));
 }
 
-TEST_F(Mlx5Gateway, SemaphoresAreTakenByTheFirstProgram)
+TEST_F(Mlx5Gateway, SemaphoreIsHeldByTheFirstProgramUntilItIsReleased)
 {
 	ASSERT_TRUE(select(gateway::Space::semaphores));
 	constexpr std::uint32_t last = 4 * Gateway::kSemaphores - 4;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Hot-plug: unplugging a card releases all resources that its guest has used. The sanitizer detects
-// memory leaks; these tests count descriptors and mappings.
+// Tests hot-plug: unplugging a card releases all resources that its guest has used. The sanitizer
+// detects memory leaks; these tests count descriptors and mappings.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

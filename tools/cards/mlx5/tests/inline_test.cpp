@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Scatter to CQE: short messages and responses to reads and atomics are stored in the CQE instead
-// of memory.
+// Tests "scatter to CQE": short messages and responses to reads and atomics are stored in the CQE
+// instead of memory.
 #include "cards/mlx5/tests/tiny_driver.hpp"
 
 namespace weft::mlx5::testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// When the links come up, and how the card detects that its driver handles events of its ports.
+// Tests when the links come up, and how the card detects that its driver handles events of its
+// ports.
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -78,7 +79,7 @@ public:
 };
 
 // Programs may poll the state of the port by MADs for as long as it is down.
-TEST_F(Mlx5Link, CommandsOfTheDriverDoNotDelayTheLink)
+TEST_F(Mlx5Link, DriverCommandsDoNotDelayTheLink)
 {
 	EXPECT_FALSE(driver.port.enabled());
 	const auto begin = driver.host.loop().now();
@@ -112,7 +113,7 @@ TEST_F(Mlx5Link, LinkComesUpWhenTheDriverReadsThePkeysAfterAnEvent)
 }
 
 // A driver that subscribes late has missed the event of a port that is active already.
-TEST_F(Mlx5Link, ActivePortIsReportedAgainWhenTheDriverHasSubscribed)
+TEST_F(Mlx5Link, ActivePortIsReportedAgainAfterTheDriverSubscribes)
 {
 	ASSERT_TRUE(run_until([&] { return driver.port.enabled(); }, milliseconds(5000)));
 	driver.set_port_active();
@@ -124,7 +125,7 @@ TEST_F(Mlx5Link, ActivePortIsReportedAgainWhenTheDriverHasSubscribed)
 	EXPECT_EQ(events(hw::mlx5::port_change::active), 1u);
 }
 
-TEST_F(Mlx5Link, PkeyEventIsRepeatedOnlyWhenTheDriverHasTakenTheLast)
+TEST_F(Mlx5Link, PkeyEventIsRepeatedOnlyAfterTheDriverHasReadThePreviousEvent)
 {
 	set_up_qp1();
 	const auto asked = [&](unsigned count) {

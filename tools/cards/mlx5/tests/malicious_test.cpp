@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A malicious guest next to another guest, which it must not affect. Commands, descriptors and
-// register accesses of the malicious guest are generated from a seed; --gtest_random_seed repeats
-// a run.
+// Tests that a malicious guest does not affect another guest. Commands, descriptors and register
+// accesses of the malicious guest are generated from a seed; --gtest_random_seed repeats a run.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

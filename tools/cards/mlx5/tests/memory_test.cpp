@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory keys: address translation, refused accesses, and work requests that change keys.
+// Tests memory keys: address translation, refused accesses, and work requests that change keys.
 #include "cards/hca/requests.hpp"
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/tiny_driver.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Doorbells that are stores to a page that the guest has mapped.
+// Tests doorbells that are stores to a page that the guest has mapped.
 #include <atomic>
 
 #include <sys/stat.h>
@@ -116,7 +116,7 @@ public:
 	std::uint32_t first_uar = 0;
 };
 
-TEST_F(Mlx5PolledDoorbells, FirstUarIsNotMappedAndLaterOnesAre)
+TEST_F(Mlx5PolledDoorbells, AllUarPagesExceptTheFirstAreMappable)
 {
 	const PciMapping part = driver.card.mapping(0);
 	EXPECT_LT(std::uint64_t{first_uar} * uar::page_size, part.offset);
@@ -148,7 +148,7 @@ TEST_F(Mlx5PolledDoorbells, EventQueueOnAMappedPageIsRefused)
 	EXPECT_EQ(create(), Status::ok);
 }
 
-TEST_F(Mlx5PolledDoorbells, StoreToThePageStartsRequests)
+TEST_F(Mlx5PolledDoorbells, StoreToAMappedUarPageStartsRequests)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -161,7 +161,7 @@ TEST_F(Mlx5PolledDoorbells, StoreToThePageStartsRequests)
 }
 
 // Several queues share the registers of a page, and the last doorbell replaces the others.
-TEST_F(Mlx5PolledDoorbells, OverwrittenDoorbellsAreServed)
+TEST_F(Mlx5PolledDoorbells, QueuesAreServedIfTheirDoorbellsAreOverwritten)
 {
 	const unsigned queues = 150; // more than a pass reads
 	const auto cq = driver.make_cq(8);
@@ -177,7 +177,7 @@ TEST_F(Mlx5PolledDoorbells, OverwrittenDoorbellsAreServed)
 	EXPECT_TRUE(driver.run_until_entry(cq, queues - 1));
 }
 
-TEST_F(Mlx5PolledDoorbells, FirstArmIsSeenThoughAnotherReplacesItsDoorbell)
+TEST_F(Mlx5PolledDoorbells, FirstArmTakesEffectIfItsDoorbellIsOverwritten)
 {
 	const auto cq = driver.make_cq(4), other = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -191,7 +191,7 @@ TEST_F(Mlx5PolledDoorbells, FirstArmIsSeenThoughAnotherReplacesItsDoorbell)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, LaterArmIsSeenThoughAnotherReplacesItsDoorbell)
+TEST_F(Mlx5PolledDoorbells, LaterArmTakesEffectIfItsDoorbellIsOverwritten)
 {
 	const auto cq = driver.make_cq(4), other = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -206,7 +206,7 @@ TEST_F(Mlx5PolledDoorbells, LaterArmIsSeenThoughAnotherReplacesItsDoorbell)
 	EXPECT_EQ(events(), 2u);
 }
 
-TEST_F(Mlx5PolledDoorbells, ArmBehindAnUnreportedEntryRaisesAnEventAtOnce)
+TEST_F(Mlx5PolledDoorbells, ArmRaisesAnEventImmediatelyIfACqeIsUnreported)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -218,7 +218,7 @@ TEST_F(Mlx5PolledDoorbells, ArmBehindAnUnreportedEntryRaisesAnEventAtOnce)
 
 // Otherwise the number of pending events could exceed that of sequence numbers, and a later arm
 // could have the same word as an earlier one.
-TEST_F(Mlx5PolledDoorbells, OneEventIsRaisedForEachSequenceNumber)
+TEST_F(Mlx5PolledDoorbells, EachArmSequenceNumberRaisesAtMostOneEvent)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -232,7 +232,7 @@ TEST_F(Mlx5PolledDoorbells, OneEventIsRaisedForEachSequenceNumber)
 	EXPECT_EQ(events(), 2u);
 }
 
-TEST_F(Mlx5PolledDoorbells, ValuesInThePageNameNoOtherQueue)
+TEST_F(Mlx5PolledDoorbells, ValuesInAMappedPageCannotReferToQueuesOfOtherPages)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -253,7 +253,7 @@ TEST_F(Mlx5PolledDoorbells, ValuesInThePageNameNoOtherQueue)
 	complete(one, cq, 0);
 }
 
-TEST_F(Mlx5PolledDoorbells, QueueThatWasResetStartsAtItsFirstRequest)
+TEST_F(Mlx5PolledDoorbells, ResetQueuePairStartsAtItsFirstRequest)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -267,7 +267,7 @@ TEST_F(Mlx5PolledDoorbells, QueueThatWasResetStartsAtItsFirstRequest)
 	EXPECT_TRUE(driver.run_until_entry(cq, 1));
 }
 
-TEST_F(Mlx5PolledDoorbells, PageIsClearWhenItIsAllocated)
+TEST_F(Mlx5PolledDoorbells, AllocatedUarPageIsZeroed)
 {
 	place(driver.uar, 0x100).store(1);
 	const std::uint32_t page = driver.uar;
@@ -280,7 +280,7 @@ TEST_F(Mlx5PolledDoorbells, PageIsClearWhenItIsAllocated)
 	EXPECT_EQ(place(page, 0x100).load(), 0u);
 }
 
-TEST_F(Mlx5PolledDoorbells, NextGuestGetsAnotherFile)
+TEST_F(Mlx5PolledDoorbells, NextGuestGetsANewDoorbellFile)
 {
 	const auto inode = [&] {
 		struct stat status{};
@@ -313,7 +313,7 @@ TEST_F(Mlx5PolledDoorbells, ArmIsSeenWhileManySendQueuesAreRung)
 	EXPECT_EQ(events(), 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, RecordsArePolledIfTheFileIsNotKnown)
+TEST_F(Mlx5PolledDoorbells, DoorbellRecordsArePolledIfTheMappedFileIsUnknown)
 {
 	forget_file();
 	const auto cq = driver.make_cq(4);
@@ -351,7 +351,7 @@ TEST_F(Mlx5PolledDoorbells, RecordsOfManyQueuesArePolledWithPausesIfTheFileIsNot
 	}
 }
 
-TEST_F(Mlx5PolledDoorbells, GuestThatHasNotMappedThePageRingsByRegisters)
+TEST_F(Mlx5PolledDoorbells, DoorbellRegistersWorkIfThePageIsNotMapped)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card with two ports: commands and events for each port, and resources that each port has.
+// Tests a card with two ports: commands and events for each port, and resources that each port has.
 #include <stdexcept>
 
 #include <ib/smp.hpp>

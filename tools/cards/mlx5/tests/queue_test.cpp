@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Queue pairs, completion queues and shared receive queues: their commands and data transfer.
+// Tests queue pairs, completion queues and shared receive queues: their commands and data transfer.
 #include "cards/mlx5/limits.hpp"
 #include "cards/mlx5/tests/tiny_driver.hpp"
 

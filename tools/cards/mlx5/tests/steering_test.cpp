@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Flow tables, the headers that they match, and the hashes of transport interfaces.
+// Tests flow tables, the headers that they match, and the hashes of transport interfaces.
 #include <cstring>
 #include <string>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card in a simulated guest, with a minimal driver for tests. Packets to the port's own address
-// stay inside the card.
+// Provides a card in a simulated guest, with a minimal driver, for tests. Packets to the port's own
+// address stay inside the card.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the emulated InfiniHost III through its registers, commands and queues.
 #include <algorithm>
 #include <array>
 

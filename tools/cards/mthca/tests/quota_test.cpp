@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Limits of the daemon's memory that one guest can use through this card's commands. The tests
-// reach each limit and exceed it by one. Code that is shared with the ConnectX-2
+// Tests the limits of the daemon's memory that one guest can use through this card's commands. The
+// tests reach each limit and exceed it by one. Code that is shared with the ConnectX-2
 // (tools/cards/mellanox_icm) is tested there.
 #include "cards/mthca/tests/tiny_driver.hpp"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests shared receive queues, whose WQEs the driver links by address.
 #include "cards/mthca/tests/tiny_driver.hpp"
 
 namespace weft::mthca::testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A card in a simulated guest, with a minimal driver for tests. The two ports are cabled to each
-// other.
+// Provides a card in a simulated guest, with a minimal driver, for tests. The two ports are cabled
+// to each other.
 #pragma once
 
 #include <array>

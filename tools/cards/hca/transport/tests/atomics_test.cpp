@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the atomic operations, their masked forms and their byte order.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests checksums and the segmentation of large sends.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests shared receive queues that are linked lists.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests packet sequence numbers and the encodings of times.
 #include <gtest/gtest.h>
 
 #include "cards/hca/transport/psn.hpp"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The emulated card under Debian's own stack: perftest between two guests, compared with rdma_rxe over virtio-net between the same guests.
+"""Measures the emulated card under Debian's own stack: perftest between two guests, compared with rdma_rxe over virtio-net between the same guests.
 
 Samples of the two are interleaved, so that other load on the host affects both alike.
 """
@@ -125,7 +125,7 @@ def two_guests(bench):
 
 
 @benchmark(figures=("card.write-*", "card.send-*", "card.rxe-*"), kernel="stock")
-def bandwidths(bench):
+def bandwidth_of_perftest(bench):
     """Compares the card with memcpy on the host, and with rdma_rxe."""
     memcpy = build_memcpy(bench)
     with two_guests(bench) as nodes:
@@ -141,7 +141,7 @@ def bandwidths(bench):
 
 
 @benchmark(figures=("card.latency*", "card.messages", "card.doorbell-*"), kernel="stock")
-def small_messages(bench):
+def small_message_rate_and_latency(bench):
     """Compares the card with rdma_rxe, and with an interrupt that does nothing."""
     with two_guests(bench) as nodes:
         card, rxe = DEVICES["card"], DEVICES["rxe"]
@@ -167,7 +167,7 @@ def own_memory(pid):
 
 
 @benchmark(figures=("card.builds-*",), kernel="stock", needs=OTHER_BUILD)
-def two_builds(bench):
+def comparison_of_two_builds(bench):
     """Compares this build of weftd with another one, whose path is WEFTD_BEFORE: the same figures, with interleaved samples."""
     labs = {}
     with contextlib.ExitStack() as stack:
@@ -199,7 +199,7 @@ def two_builds(bench):
 
 
 @benchmark(figures=("card.idle-cpu", "card.memory*"), kernel="stock")
-def ten_idle_cards(bench):
+def cost_of_ten_idle_cards(bench):
     """Measures the CPU time and memory of weftd for ten cards whose guests have loaded the driver and are idle."""
     cards = 10
     process, sockets = start_fabric(bench, cards)

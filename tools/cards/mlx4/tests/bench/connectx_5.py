@@ -16,7 +16,7 @@ WRITES = 2000
 
 
 @benchmark(figures=("mlx5.post-*", "mlx5.poll-*", "mlx5.req-notify", "mlx5.interrupt*"), kernel="stock")
-def instructions(bench):
+def instructions_of_mlx5(bench):
     """Instructions of the two drivers, in one guest after the other, by the module that also measures weft's drivers."""
     share = reference.build(kernels.find("stock"), bench.directory, "hw/mlx4/tests/bench")
     counts = {}
@@ -60,7 +60,7 @@ def doorbells_of_a_write(bench, model, nodes):
 
 
 @benchmark(figures=("mlx5.write-*", "mlx5.messages", "mlx5.latency-polled"), kernel="stock")
-def messages(bench):
+def bandwidth_and_latency_of_mlx5(bench):
     """RDMA writes between two guests of each model."""
     with pairs(bench) as found:
         measures = {

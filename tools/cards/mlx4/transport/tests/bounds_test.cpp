@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Limits of the host resources that one guest can use through the data path, as listed in
+ * Tests the limits of the host resources that one guest can use through the data path, as listed in
  * Documentation/connectx.rst, "What one guest can take".
  */
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the errors that invalid requests, keys and packets cause at either end of a connection.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/transport/tests/pair.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests reliable connections over links that lose, duplicate and reorder packets.
 #include <gtest/gtest.h>
 
 #include <random>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * One card's data path in a simulated guest, and a minimal driver for tests: it creates queues and
- * keys, posts work requests, and polls completions as a guest does, through guest memory.
+ * Provides one card's data path in a simulated guest, and a minimal driver for tests: it creates
+ * queues and keys, posts work requests, and polls completions as a guest does, through guest
+ * memory.
  */
 #pragma once
 

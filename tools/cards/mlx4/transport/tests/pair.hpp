@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * Fixture: two nodes on one link, and the loop that runs both.
- */
+/* Provides a fixture of two nodes on one link, and the loop that runs both. */
 #pragma once
 
 #include <algorithm>

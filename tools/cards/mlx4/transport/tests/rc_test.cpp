@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests data transfer and retries of reliable connections.
 #include <gtest/gtest.h>
 
 #include "cards/mlx4/transport/tests/pair.hpp"

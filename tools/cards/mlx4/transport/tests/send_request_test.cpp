@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the decoder of send WQEs with valid, invalid and random bytes.
 #include <gtest/gtest.h>
 
 #include <cstring>
