@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// `weft capture`: requests from weftd the packets of links, and writes them to a file or to
-// standard output.
+// Implements `weft capture`, which requests the packets of links from weftd and writes them to a
+// file or to standard output.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The client end of weftd's control socket.
+// Implements the client end of weftd's control socket.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// weft: the command line. It controls a running weftd, and starts labs and the programs in their
-// guests. See weft(1).
+// Contains the main function of weft, the command-line program that controls a running weftd, and
+// starts labs and the programs in their guests. See weft(1).
 #include <algorithm>
 #include <cerrno>
 #include <csignal>

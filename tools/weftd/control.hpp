@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The control socket: one JSON object per line in each direction, as weftd(1) documents it under
-// "CONTROL SOCKET".
+// Implements the control socket, through which programs command weftd: one JSON object per line in
+// each direction, as weftd(1) documents it under "CONTROL SOCKET".
 #pragma once
 
 #include <filesystem>

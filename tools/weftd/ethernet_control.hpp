@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Responses of the control socket about a lab's Ethernet segments.
+// Answers requests on the control socket about a lab's Ethernet segments.
 #pragma once
 
 #include <cstdint>

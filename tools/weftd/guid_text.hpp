@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// GUIDs as text, in responses and messages, because some JSON readers lose 64-bit precision.
+// Converts GUIDs to text for responses and messages, because some JSON readers lose 64-bit
+// precision.
 #pragma once
 
 #include <cstdint>

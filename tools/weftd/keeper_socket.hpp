@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connection to the program that started weftd and keeps the cards' clients while weftd is
+// Connects weftd to the program that started it and keeps the cards' clients while weftd is
 // replaced, as weftd(1) documents it under "RESTART".
 #pragma once
 

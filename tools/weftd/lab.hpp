@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The configuration of a lab, as parsed from its lab file (weft-lab.toml(5)).
+// Defines the configuration of a lab, as parsed from its lab file (weft-lab.toml(5)).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Numbers and orders that are derived from the lab file, so that they are the same in each part of
-// a lab and at each start.
+// Derives numbers and orders from the lab file, so that they are the same in each part of a lab and
+// at each start.
 #pragma once
 
 #include <vector>

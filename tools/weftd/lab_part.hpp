@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The part of a lab that one place runs.
+// Computes the part of a lab that one daemon runs if several daemons run the lab together. Each of
+// these daemons is a place.
 #pragma once
 
 #include <string>

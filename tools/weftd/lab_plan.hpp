@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The plan of a lab that several daemons run together: the place of each node, and the links that
-// become trunks.
+// Plans a lab that several daemons (places) run together: decides the place of each node, and which
+// links become trunks between daemons.
 #pragma once
 
 #include <cstddef>

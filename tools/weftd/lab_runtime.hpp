@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A running lab: the fabric, its cards with their servers, the subnet manager.
+// Runs a lab: holds the fabric, its cards with their servers, and the subnet manager.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A table of a lab file (see weft-lab.toml(5)): values by key, and errors with their line.
+// Reads a table of a lab file (weft-lab.toml(5)): values by key, and errors with their line.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The daemon's log: lines as text or as JSON, at a limited rate. The latest lines are kept in
-// memory for clients.
+// Writes the daemon's log: lines as text or as JSON, at a limited rate. The latest lines are kept
+// in memory for clients.
 #pragma once
 
 #include <chrono>

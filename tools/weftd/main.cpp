@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// weftd: a lab's fabric, cards and subnet manager. See weftd(1).
+// Contains the main function of weftd, the daemon that runs a lab's fabric, cards and subnet
+// manager. See weftd(1).
 #include <array>
 #include <cerrno>
 #include <climits>

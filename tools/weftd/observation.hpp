@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State of a running lab that `weft top` and `weft web` poll. One response covers all ports, takes
-// no lock of the fast path, and has a size that depends only on the lab. The client computes the
-// rates.
+// Samples the state of a running lab that `weft top` and `weft web` poll. One response covers all
+// ports, takes no lock of the fast path, and has a size that depends only on the lab. The client
+// computes the rates.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Divides a graph among places, so that the places have similar weights and few edges are cut.
+// Divides the nodes of a lab among the daemons (places) that run it together, so that the places
+// have similar weights and few links are cut.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Descriptions of a plan for users and programs (`weft lab plan`).
+// Describes a plan (lab_plan.hpp) to users, as text, and to programs, as JSON (`weft lab plan`).
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The protocol by which a service reports its state to the service manager; see sd_notify(3).
+// Reports the state of weftd to the service manager, which is usually systemd; see sd_notify(3).
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state with which a new weftd continues the lab of a weftd that has exited: the lab file as it
-// was at the start, and the requests since then that still have an effect.
+// Stores the state with which a new weftd continues the lab of a weftd that has exited: the lab
+// file as it was at the start, and the requests since then that still have an effect.
 #pragma once
 
 #include <cstdint>

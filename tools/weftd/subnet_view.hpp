@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The nodes as the lab's subnet manager sees them: LIDs, partitions and routes, as its last sweep
-// has configured them.
+// Describes the nodes as the lab's subnet manager sees them: LIDs, partitions and routes, as its
+// last sweep has configured them.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The file of `--hosts`: the hosts on which the places of a lab run, one line for each."""
+"""Parses the file of `--hosts`, which has a line for each host on which a place of a lab runs. A place is a part of the lab with its own weftd."""
 import dataclasses
 import ipaddress
 import re

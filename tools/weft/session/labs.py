@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A running lab: weftd, and a guest for every host."""
+"""Runs a lab: weftd, and a guest for every host."""
 import collections
 import contextlib
 import dataclasses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The options of a command. The program weft declares and checks them (tools/weft/lab_command.cpp), and passes them to this code as arguments."""
+"""Parses the options of a command. The program weft declares and checks them (tools/weft/lab_command.cpp), and passes them to this code as arguments."""
 import json
 import re
 

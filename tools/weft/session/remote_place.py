@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft lab place`: the part of a lab that runs on one of several hosts. The program that starts the lab (places.py) starts this one by ssh or srun,
-and controls it by messages over standard input and output (channel.py). It sends
+"""Implements `weft lab place`, which runs the part of a lab on one of several hosts. The program that starts the lab (places.py) starts this one by ssh or
+srun, and controls it by messages over standard input and output (channel.py). It sends
 
     {"reserve": COUNT, "address": TEXT}     choose free TCP ports for trunks
     {"start": {...}}            the lab and what it needs, see _Start

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft run`: a lab for one command, which runs in the lab's guests. weft passes on its output, and exits with its status."""
+"""Implements `weft run`: a lab for one command, which runs in the lab's guests. weft passes on its output, and exits with its status."""
 import contextlib
 import pathlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab in the background, and the socket through which commands reach its guests: `weft lab up`, `shell`, `restart`, `console`, `check`, `upgrade`
+"""Runs a lab in the background, and serves the socket through which commands reach its guests: `weft lab up`, `shell`, `restart`, `console`, `check`, `upgrade`
 and `down`.
 
 A client of the socket DIR/lab.sock sends one line with a JSON object. {"settle": [HOST...]}, {"restart": [HOST...]}, {"log": HOST}, {"check":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The RDMA stack of a guest: Debian's, which is in the guest's image, or weft's own modules, which are copied to the guest."""
+"""Selects the RDMA stack of a guest: Debian's, which is in the guest's image, or weft's own modules, which are copied to the guest."""
 import dataclasses
 import lzma
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Starters: ways to start the program of each place (`weft lab place`) on its host, with its standard input and output. There are two, ssh and Slurm's
+"""Defines starters, which start the program of each place (`weft lab place`) on its host, with its standard input and output. There are two, ssh and Slurm's
 srun. A starter has
 
     hosts                     a name of each place's host, for messages

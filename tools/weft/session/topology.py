@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Lab files for topologies: generated from parameters, or converted from ibnetdiscover's output on a real subnet."""
+"""Writes lab files for topologies: generates them from parameters, or converts ibnetdiscover's output on a real subnet."""
 import collections
 import dataclasses
 import itertools

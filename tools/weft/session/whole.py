@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The control socket of a whole lab over several hosts. It accepts the requests of weftd's control socket, passes each on to the weftds that it
+"""Serves the control socket of a whole lab over several hosts. It accepts the requests of weftd's control socket, passes each on to the weftds that it
 concerns, and merges their answers into one, as one weftd would give it for the whole lab. Clients need no change.
 
 The program that starts the lab serves it (places.py), because it has a connection to every place, and the lab does not outlive it. The programs that

@@ -167,7 +167,7 @@ class Agent(unittest.TestCase):
         self.guest._keep_log = True
         self.guest.close()
 
-    def test_abandoned_command_does_not_stop_others(self):
+    def test_abandoned_command_does_not_stop_other_commands(self):
         command, number = self.command()
         command.is_ready()
         for _ in range(process.MOST_UNREAD // 65536):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program that uses libibmad, which calls libibumad. attach_test.py compiles it and runs it on a
-// node. Its arguments are the LID and the port GUID of another node; it prints what it finds.
+// Queries another node through libibmad, which calls libibumad. attach_test.py compiles it and runs
+// it on a node. Its arguments are the LID and the port GUID of another node; it prints what it
+// finds.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

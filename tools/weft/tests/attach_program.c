@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program that uses libibumad in ways that the stock programs do not. attach_test.py compiles it
-// and runs it on nodes. The first argument selects the action, whose results it prints.
+// Uses libibumad in ways that the stock programs do not. attach_test.py compiles it and runs it on
+// nodes. The first argument selects the action, whose results it prints.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -435,7 +435,7 @@ class CardsWithoutGuests(Attached):
 
     LAB = Attached.LAB.replace('"node2"\nmodel = "endpoint"', '"node2"\nmodel = "mlx5"').replace('"node3"\nmodel = "endpoint"', '"node3"\nmodel = "mlx4"')
 
-    def test_card_without_a_guest_has_a_port_that_is_down(self):
+    def test_port_of_a_card_without_a_guest_is_down(self):
         for node in ("node2", "node3"):
             self.assertRegex(self.run_on(node, "ibstat"), r"CA 'weft0'(?s:.*)Number of ports: 1\n(?s:.*)State: Down")
             self.assertIn(node, self.run_on(node, "smpquery", "nodedesc", "-D", "0"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A fabric without guests, and programs of the host that run on its nodes by `weft attach`.
+"""Provides a fabric without guests, and programs of the host that run on its nodes by `weft attach`.
 
 Tests that import this module get the paths of weft and weftd as their first two arguments.
 """

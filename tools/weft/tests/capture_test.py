@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft capture LINK -w -` writes each packet to standard output as it is recorded, exits when its reader closes the pipe, and reports failed writes.
+"""Tests that `weft capture LINK -w -` writes each packet to standard output as it is recorded, exits when its reader closes the pipe, and reports failed
+writes.
 
     capture_test.py WEFT WEFTD
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A cluster on one host, for tests: nodes that are network namespaces behind a bridge, perhaps with Slurm.
+"""Provides a cluster on one host, for tests: nodes that are network namespaces behind a bridge, perhaps with Slurm.
 
     if reason := cluster.missing():         # the test is skipped
         ...

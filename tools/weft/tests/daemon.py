@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A weftd for one test, without guests, and its clients."""
+"""Provides a weftd for one test, without guests, and its clients."""
 import contextlib
 import json
 import os

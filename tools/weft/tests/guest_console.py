@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""In a browser, the console button of a host shows what its guest prints. A lab with the host node1 is up.
+"""Tests in a browser that the console button of a host shows what its guest prints. A lab with the host node1 is up.
 
     guest_console.py WEFT SOCKET-DIRECTORY
 """

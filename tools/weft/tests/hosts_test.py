@@ -40,12 +40,12 @@ STAND_IN = HERE / "stand_in_place.py"
 
 
 class HostsFile(unittest.TestCase):
-    def test_lines_have_a_place_a_host_and_an_address(self):
+    def test_hosts_file_lines_are_parsed(self):
         text = "# two hosts\nb=user@second 192.0.2.2:7000  # its rack\n\nfirst\nthird [fd00::3]\nc=fourth [fd00::4]:9\n"
         self.assertEqual(hosts_file.parse(text, "hosts"), [hosts_file.Line("b", "user@second", "192.0.2.2", 7000), hosts_file.Line(None, "first", None, None),
                                                           hosts_file.Line(None, "third", "fd00::3", None), hosts_file.Line("c", "fourth", "fd00::4", 9)])
 
-    def test_invalid_lines_are_refused(self):
+    def test_invalid_hosts_file_lines_are_refused(self):
         for text, said in (("a b c\n", "hosts:1: too many words"), ("\n-oProxyCommand=x\n", "hosts:2: "), ("-v\n", "'-v' is not a host"), ("a;b\n", "'a;b' is not a host"),
                            ("=a\n", "'' is not a name"), ("a/b=c\n", "'a/b' is not a name"), ("a name.example\n", "is not a numeric address"), ("a 0.0.0.0\n", "is not a numeric address"),
                            ("a 224.0.0.1\n", "is not a numeric address"), ("a fe80::1%eth0\n", "is not a numeric address"), ("a 1.2.3.4:0\n", "is not a numeric address"),
@@ -54,7 +54,7 @@ class HostsFile(unittest.TestCase):
                 hosts_file.parse(text, "hosts")
             self.assertIn(said, str(caught.exception))
 
-    def test_places_are_taken_in_order_unless_they_are_named(self):
+    def test_hosts_without_a_place_get_the_free_places_in_order(self):
         lines = hosts_file.parse("b=x\ny\nz\nspare\n", "hosts")
         self.assertEqual({name: line.host for name, line in hosts_file.assign(lines, ["a", "b", "c"], "hosts").items()}, {"a": "y", "b": "x", "c": "z"})
         for text, said in (("x\n", "hosts has no host for the place b"), ("d=x\ny\n", "the lab has no place d: it has a, b")):
@@ -71,7 +71,7 @@ class Messages(unittest.TestCase):
             found = [message for line in lines if (message := decoder.decode(line)) is not None]
             self.assertEqual(found, [{"report": text}])
 
-    def test_invalid_messages_are_violations(self):
+    def test_invalid_messages_raise_a_protocol_violation(self):
         for lines in ((b"text\n",), (b"[1]\n",), (b"[" * 60000 + b"\n",), (b"\xff\n",), (b'{"part": 1, "more": false}\n',), (b'{"part": "x"}\n',), (b'{"part": "", "more": true}\n',),
                       (b'{"part": "{", "more": true}\n', b'{"alive": true}\n'), (b'{"part": "{", "more": false}\n',)):
             decoder = channel.Decoder()
@@ -84,7 +84,7 @@ class Messages(unittest.TestCase):
             for _ in range(channel.LONGEST_MESSAGE // 60000 + 2):
                 decoder.decode(part)
 
-    def test_fields_are_checked(self):
+    def test_message_fields_are_validated(self):
         for call in (lambda: channel.text_of({}, "a", 9), lambda: channel.text_of({"a": 1}, "a", 9), lambda: channel.text_of({"a": "x" * 10}, "a", 9),
                      lambda: channel.number_of({"a": True}, "a", 0, 9), lambda: channel.number_of({"a": 10}, "a", 0, 9), lambda: channel.number_of({"a": -1}, "a", 0, 9),
                      lambda: channel.number_of({"a": 1.5}, "a", 0, 9), lambda: channel.bytes_of({"a": "?"}, "a", 9), lambda: channel.bytes_of({"a": "A" * 16}, "a", 9)):
@@ -168,7 +168,7 @@ class Untrusted(unittest.TestCase):
         self.assertEqual(self.place.hello["node"], "n")
         self.assertIsNone(self.place.failure)
 
-    def test_invalid_messages_fail_the_place(self):
+    def test_invalid_message_fails_its_place(self):
         for messages in ([{"x": 1}], [self.HELLO], [{"port": 0}], [{"port": 65536}], [{"serves": ["node2"]}], [{"serves": ["node1", "node1"]}], [{"serves": 1}],
                          [self.SERVES, self.SERVES], [{"report": 7}], [{"report": "x" * 70000}], [{"file": "../x", "offset": 0, "bytes": ""}], [{"file": "/x", "offset": 0, "bytes": ""}],
                          [{"file": ".x", "offset": 0, "bytes": ""}], [{"file": "x", "offset": 1, "bytes": ""}], [{"file": "x", "offset": 0, "bytes": "?"}],
@@ -202,7 +202,7 @@ class Untrusted(unittest.TestCase):
             self.receive({"file": "x", "offset": 5, "bytes": base64.b64encode(b"6").decode()})
         self.assertIn("more logs than are accepted", self.place.failure)
 
-    def test_plan_that_is_not_understood_is_reported(self):
+    def test_invalid_plan_is_reported(self):
         for text in ("", "[]", '{"places": [{}]}', '{"places": [{"name": "a", "address": null, "trunks": [{"role": 1}]}]}'):
             with self.assertRaisesRegex(LabError, "is not understood"):
                 places.read_plan(text)
@@ -210,32 +210,32 @@ class Untrusted(unittest.TestCase):
 
     # -- messages -------------------------------------------------------------------------------
 
-    def test_report_has_one_line_and_ends_with_the_start(self):
+    def test_progress_is_one_line_and_ends_when_the_place_is_up(self):
         self.receive(self.HELLO, {"report": "x\nup"})
         self.assertEqual(self.reports, ["a: x up"])
         self.receive({"up": True}, {"report": "late"})
         self.assertEqual(self.reports, ["a: x up"])
 
-    def test_progress_without_a_reader_is_no_failure_of_a_log(self):
+    def test_failed_progress_output_is_not_reported_as_a_log_failure(self):
         for error, said in ((BrokenPipeError(errno.EPIPE, "Broken pipe"), "its progress could not be reported: Broken pipe"), (ValueError("I/O operation on closed file"), "closed file")):
             self.setUp()
             self.place._report = unittest.mock.Mock(side_effect=error)
             self.receive(self.HELLO, {"report": "x"})
             self.assertIn(said, self.place.failure)
 
-    def test_unexpected_exception_fails_one_place_only(self):
+    def test_unexpected_exception_fails_only_its_place(self):
         """With srun, one thread reads the messages of all places."""
         self.place._take = unittest.mock.Mock(side_effect=ValueError("unexpected"))
         self.receive(self.HELLO)
         self.assertIn("unexpected", self.place.failure)
 
-    def test_answers_are_bounded(self):
+    def test_length_of_answers_is_limited(self):
         for text in ("x" * 50, ""):
             self.place.ask = lambda request, text=text: itertools.repeat({"err": text}, 200)
             with unittest.mock.patch.object(places, "MOST_ANSWERS", 150), self.assertRaisesRegex(LabError, "its answers are too long"):
                 self.place.ask_for_status({}, lambda text: None)
 
-    def test_notes_are_bounded(self):
+    def test_length_and_number_of_notes_are_limited(self):
         self.receive(self.HELLO, {"note": "x" * 60000})
         self.assertLess(len(self.reports[0]), 2 * places.LONGEST_NOTE)
         lab = self.lab()
@@ -252,11 +252,11 @@ class Untrusted(unittest.TestCase):
 
     # -- logs -----------------------------------------------------------------------------------
 
-    def test_copies_are_readable_for_the_user_only(self):
+    def test_copied_logs_are_readable_only_by_the_user(self):
         self.receive(self.HELLO, {"file": "weftd.log", "offset": 0, "bytes": ""})
         self.assertEqual((self.folder / "logs/a/weftd.log").stat().st_mode & 0o777, 0o600)
 
-    def test_log_that_cannot_be_written_now_delays_no_other_place(self):
+    def test_blocked_log_write_does_not_delay_other_places(self):
         """The directory of the logs may be on a file system that hangs. The places share a lock."""
         other = places.Place(1, self.place.plan, "other", None, self.place._changed, None, None, self.folder)
         begun, proceed = threading.Event(), threading.Event()
@@ -274,7 +274,7 @@ class Untrusted(unittest.TestCase):
             thread.join(TIME_LIMIT)
         self.assertTrue(received)
 
-    def test_what_is_missing_is_known_after_a_failure(self):
+    def test_incomplete_logs_are_reported_after_a_failure(self):
         self.receive(self.HELLO, {"failed": "it broke", "incomplete": ["weftd.core was not copied"]})
         self.assertEqual((self.place.failure, self.place.missing()), ("it broke", ["weftd.core was not copied"]))
         for message in ({"ended": True, "incomplete": ["node1.log was not copied"]}, {"failed": "the file system is full", "incomplete": []}):
@@ -296,7 +296,7 @@ class Untrusted(unittest.TestCase):
         if not self.place.hello:
             self.receive(self.HELLO, self.SERVES)
 
-    def test_file_that_does_not_exist_is_not_created(self):
+    def test_missing_remote_file_is_not_created_locally(self):
         self.answer_fetches({"fetched": "", "size": None})
         self.assertIsNone(self.place.fetch("node1.log"))
         self.assertFalse((self.folder / "logs/node1.log").exists())
@@ -310,7 +310,7 @@ class Untrusted(unittest.TestCase):
         self.answer_fetches({"fetched": "", "size": 0})
         self.assertEqual(self.place.fetch("node1.log").read_text(), "")
 
-    def test_request_for_a_file_has_a_time_limit(self):
+    def test_file_request_times_out(self):
         self.receive(self.HELLO, self.SERVES)
         with unittest.mock.patch.object(places, "FETCH_TIMEOUT", 0.1):
             for said in ("it has not sent node1.log within", "which was requested before"):
@@ -323,7 +323,7 @@ class Untrusted(unittest.TestCase):
         self.receive({"fetched": "x", "size": 0})
         self.assertIn("a file that was not requested", self.place.failure)
 
-    def test_no_file_is_requested_from_a_place_that_ends(self):
+    def test_file_request_to_an_ending_place_is_refused(self):
         self.answer_fetches({"fetched": "", "size": 0})
         self.place.ending = True
         with self.assertRaisesRegex(LabError, "the lab is ending"):
@@ -345,7 +345,7 @@ class Untrusted(unittest.TestCase):
             far.shutdown(socket.SHUT_RDWR)
             return [json.loads(line) for line in near.makefile("rb")]
 
-    def test_refused_capture_leaves_the_file_alone(self):
+    def test_refused_capture_does_not_change_the_file(self):
         path = self.folder / "mine.pcapng"
         path.write_text("kept")
         copy = self.folder / "copy"
@@ -366,7 +366,7 @@ class Untrusted(unittest.TestCase):
         answers = self.proxy(({"command": "capture.start", "file": "/x"}, {"ok": True}), ({"command": "capture.stop"}, {"ok": True}))
         self.assertEqual(answers[1], {"ok": False, "error": "the capture could not be copied: its host is full"})
 
-    def test_requests_that_concern_all_places_are_refused(self):
+    def test_lab_wide_requests_to_one_place_are_refused(self):
         for command in ("lab.apply", "shutdown"):
             answers = self.proxy(({"command": command, "file": "lab.toml", "note": "capture.start"}, None), ({"command": "fabric.show"}, {"ok": True}))
             self.assertEqual([each["ok"] for each in answers], [False, True], command)
@@ -374,7 +374,7 @@ class Untrusted(unittest.TestCase):
 
     # -- guests ---------------------------------------------------------------------------------
 
-    def test_exit_status_is_one_byte(self):
+    def test_exit_status_above_255_is_refused(self):
         for status, valid in ((255, True), (256, False)):
             frames = [process.HEADER.pack(4, 0, process.EXIT) + struct.pack("<I", status)]
             stream = types.SimpleNamespace(send=lambda data: None, receive=lambda size=0, frames=frames: frames.pop(0) if frames else b"", close=lambda: None)
@@ -406,19 +406,19 @@ class Untrusted(unittest.TestCase):
     def read_plan(self, **more):
         return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "switches": [], "hosts": [], "trunks": [{"link": "s1/1-s2/1", "role": "listens", "port": None}], **more}]}))[0]
 
-    def test_plan_has_a_port_only_if_the_lab_file_has(self):
+    def test_plan_has_a_port_only_if_its_address_has_a_port(self):
         for address, found in ((None, (None, None)), ("192.0.2.1", ("192.0.2.1", None)), ("[fd00::1]", ("fd00::1", None)), ("[fd00::1]:9", ("fd00::1", 9))):
             plan = self.read_plan(address=address)
             self.assertEqual((plan.address, plan.port), found)
 
-    def test_unusable_place_is_refused(self):
+    def test_place_with_an_invalid_name_or_address_is_refused(self):
         for more, said in (({"address": "0.0.0.0:7470"}, "the address '0.0.0.0:7470' of the place a"), ({"address": "[::]"}, "is not one of a host"), ({"name": "-x"}, "cannot be called '-x'"),
                            ({"name": "lab.sock"}, "cannot be called"), ({"name": "node1.log"}, "cannot be called"), ({"name": "lab-ended"}, "cannot be called"), ({"name": ".."}, "cannot be called")):
             with self.subTest(more), self.assertRaises(LabError) as caught:
                 self.read_plan(**more)
             self.assertIn(said, str(caught.exception))
 
-    def test_lab_file_is_limited_in_bytes(self):
+    def test_lab_file_size_and_encoding_are_checked(self):
         path = self.folder / "lab.toml"
         for data, said in ((b"\xff", "is not text in UTF-8"), ("# é\n".encode() * (places.LONGEST_LAB // 5 + 1), "is longer than 2 MiB")):
             path.write_bytes(data)
@@ -427,7 +427,7 @@ class Untrusted(unittest.TestCase):
 
     # -- silence --------------------------------------------------------------------------------
 
-    def test_silence_counts_from_the_first_message(self):
+    def test_silence_timeout_starts_with_the_first_message(self):
         """A job may wait in a queue, and ssh for its connection."""
         self.place._last -= 10 * places.SILENCE
         self.assertFalse(self.place.is_silent())
@@ -447,7 +447,7 @@ class Remote(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-places-")))
 
-    def test_core_dumps_and_long_files_stay(self):
+    def test_core_dumps_and_long_files_are_not_copied(self):
         """A core dump can contain the key of the trunks."""
         for name in ("node1.log", "weftd-1.core", "weftd.core", "weftd.log"):
             (self.folder / name).write_text("x")
@@ -459,7 +459,7 @@ class Remote(unittest.TestCase):
         with unittest.mock.patch.object(remote_place, "MOST_LOGS", 0):
             self.assertIn("1 files were not copied, because there are more than 0", remote_place.logs_to_send(self.folder)[1])
 
-    def test_file_is_sent_as_a_whole(self):
+    def test_file_transfers_are_not_interleaved(self):
         """A request waits for the one before it, and none is answered while the final logs are sent."""
         sent = []
         place = remote_place.Place(None, self.folder, types.SimpleNamespace(send=sent.append, try_to_send=sent.append))
@@ -478,7 +478,7 @@ class Remote(unittest.TestCase):
         second.join(TIME_LIMIT)
         self.assertEqual(sent, [{"fetched": "x.log", "size": None}])
 
-    def test_address_is_that_of_the_connection(self):
+    def test_own_address_is_taken_from_the_ssh_connection(self):
         ssh = {"SSH_CONNECTION": "192.0.2.1 4711 192.0.2.2 22"}
         for environment, rank, address in (({}, None, None), (ssh, None, "192.0.2.2"), (ssh, 0, None), ({**ssh, "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1"}, 0, "127.0.0.1")):
             with self.subTest(environment), unittest.mock.patch.dict(os.environ, environment, clear=True):
@@ -503,7 +503,7 @@ class Programs(unittest.TestCase):
                 stream.close()
             self.assertTrue(done.exists())
 
-    def test_scheduler_is_cited_and_tasks_are_not(self):
+    def test_messages_of_tasks_are_not_reported_as_messages_of_srun(self):
         starter = starters.Slurm("srun", "weft", 2)
         self.assertEqual(starter.said(), [])
         lines = ["srun: Job step aborted", "1: its session", "0: slurmstepd: error: *** STEP 1.0 ON a1 CANCELLED ***"]
@@ -616,7 +616,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual(list((self.folder / "tmp").iterdir()), [])
         self.assertEqual([path.name for path in self.directory.rglob("*") if path.is_socket()], [])
 
-    def test_lab_over_two_hosts_is_one_lab(self):
+    def test_lab_over_two_hosts_behaves_as_one_lab(self):
         (self.hosts / "second/banner").write_text("Welcome to this host.\n\n")
         for host in ("first", "second"):
             (self.hosts / host / "incomplete").write_text("")
@@ -732,7 +732,7 @@ class Hosts(unittest.TestCase):
         self.assertIn("--remote-weft sets the path of weft there", done.stderr)
 
     @in_full_run
-    def test_other_version_is_refused(self):
+    def test_host_with_another_version_is_refused(self):
         (self.hosts / "second/version").write_text("0.9")
         done = self.call(*self.words("up"))
         self.assertEqual(done.returncode, 1)
@@ -750,7 +750,7 @@ class Hosts(unittest.TestCase):
         self.assert_nothing_is_left()
 
     @in_full_run
-    def test_interrupted_start_leaves_nothing_behind(self):
+    def test_interrupted_start_leaves_no_processes_or_files(self):
         (self.hosts / "second/slow").touch()
         starting = self.start(self.words("up"))
         await_that("the guest of the second host", lambda: self.remote("second", "sleep"))
@@ -776,7 +776,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual(self.session("down").returncode, 0)
         self.assert_nothing_is_left()
 
-    def test_unusable_address_is_reported(self):
+    def test_unreachable_address_is_reported(self):
         (self.folder / "hosts.txt").write_text("first\nsecond 127.0.0.1\n")
         self.assertIn("first (place a): its address is not known", self.call(*self.words("up")).stderr)
         (self.folder / "hosts.txt").write_text("first 127.0.0.1\nsecond 192.0.2.1\n")
@@ -789,7 +789,7 @@ class Hosts(unittest.TestCase):
         options, command = words[:words.index("--")], words[words.index("--"):]
         return self.call(*self.words("run", *options, "quiet:=true", slurm=slurm), *command, **more)
 
-    def test_run_has_the_output_and_the_status_of_the_command(self):
+    def test_run_returns_the_output_and_status_of_the_command(self):
         done = self.run_command("on+=node3", "--", "echo $GUEST; cat; echo bad >&2; exit 5", input="typed")
         self.assertEqual((done.returncode, done.stdout), (5, "node3\ntyped"), done.stderr)
         self.assertIn("bad\n", done.stderr)
@@ -809,7 +809,7 @@ class Hosts(unittest.TestCase):
                 subprocess.run(["rm", "-rf", kept], check=True)
         self.assert_nothing_is_left()
 
-    def test_run_has_the_documented_statuses(self):
+    def test_run_returns_the_documented_exit_statuses(self):
         self.assertEqual(self.run_command("on+=node9", "--", "true").stderr, "weft: there is no host node9: there is node1, node2, node3\n")
         self.assertFalse(processes_with(str(self.folder)))
         (self.hosts / "first/report").write_text("BUG: here")
@@ -819,7 +819,7 @@ class Hosts(unittest.TestCase):
         self.assert_nothing_is_left_of_run(done.stderr)
 
     @in_full_run
-    def test_run_reports_the_time_limit_and_the_end_of_a_guest(self):
+    def test_run_reports_a_timeout_and_the_exit_of_a_guest(self):
         done = self.run_command("on+=node3", "timeout:=0.5", "--", "sleep 60")
         self.assertEqual(done.returncode, 124, done.stderr)
         self.assert_nothing_is_left_of_run(done.stderr)
@@ -846,7 +846,7 @@ class Hosts(unittest.TestCase):
         self.assertIn("weft: second (place b): its session was killed by SIGKILL", error)
 
     @in_full_run
-    def test_interrupted_run_passes_the_signal_on(self):
+    def test_interrupted_run_forwards_the_signal_to_the_command(self):
         ready = self.folder / "ready"
         running = self.start([*self.words("run", "on+=node3", "quiet:=true"), "--", f"trap 'echo caught; exit 3' TERM; touch {ready}; while :; do sleep 0.1; done"])
         await_that("the command", ready.exists)
@@ -876,7 +876,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual((self.directory / "node3.log").read_text(), "node3 boots\n")
         self.assert_nothing_is_left()
 
-    def test_job_may_start_late(self):
+    def test_lab_starts_when_its_queued_job_starts(self):
         """srun waits in a queue."""
         (self.hosts / "late").touch()
         starting = self.start(self.words("up", slurm=True))
@@ -887,7 +887,7 @@ class Hosts(unittest.TestCase):
         self.assertEqual(self.session("down").returncode, 0)
         self.assert_nothing_is_left()
 
-    def test_interrupted_wait_ends_srun(self):
+    def test_signal_terminates_a_waiting_srun(self):
         """srun gets SIGTERM at once, because it does not read its input while it waits."""
         (self.hosts / "late").touch()
         starting = self.start(self.words("up", slurm=True))

@@ -359,7 +359,7 @@ class Verdicts(unittest.TestCase):
         console = f"[    9.1] weft-hunt: 9.100000 up ib0 fail=0\n[    9.5] weft-hunt: 9.500000 bind fail=2\n{OOPS}\n[   11.0] weft-hunt: 11.000000 unbind fail=0\n"
         self.assertEqual(self.verdict_of([OOPS], console), ("report", signature.of(OOPS), OOPS, 9.5))
 
-    def test_new_report_takes_precedence_over_a_known_one(self):
+    def test_new_report_takes_precedence_over_a_known_report(self):
         other = "WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"
         self.assertEqual(self.verdict_of([OOPS, other], f"{OOPS}\n{other}", table=[(signature.of(OOPS), "page")])[1], signature.of(other))
 
@@ -562,7 +562,7 @@ class Hunting(unittest.TestCase):
             self.assertEqual(self.hunt()[0], 130)
         self.assertIn("interrupted", self.said.getvalue())
 
-    def test_replay_fails_if_the_report_is_not_the_expected_one(self):
+    def test_replay_fails_if_the_report_is_not_as_expected(self):
         file = file_of(str(scenarios.generate("ipoib", 2).but(expect="other")), self)
         self.by_seed = {2: "other"}
         self.assertEqual(self.hunt("replay", file=file)[0], 0)

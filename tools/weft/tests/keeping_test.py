@@ -106,7 +106,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.ask(message(keeping.RESET, number=9))[0], 9)
         self.assertEqual(self.ask(message(99))[2:], (keeping.REPLY | keeping.ERROR, keeping.ENOTSUP, b""))
 
-    def test_requests_in_pieces_are_answered(self):
+    def test_fragmented_requests_are_answered(self):
         self.die()
         request = message(keeping.REGION_READ, ACCESS.pack(0, 0, 8))
         for position in range(len(request)):
@@ -231,7 +231,7 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.ask(message(keeping.RESET))[0], 7)
         self.assertEqual(self.passed_on()[-1], (b"adopt node1\n2", 1))
 
-    def test_records_of_an_earlier_weftd_are_understood(self):
+    def test_records_of_an_older_weftd_version_are_accepted(self):
         """The earlier weftd sends no IDs. A record about an unknown connection does nothing."""
         self.notify("gone", body=b"3")
         self.passed()

@@ -60,7 +60,7 @@ class Kubernetes(unittest.TestCase):
         self.lab, self.service, self.set = self.objects
         self.pod = self.set["spec"]["template"]["spec"]
 
-    def test_fields_match_their_schema(self):
+    def test_manifest_fields_match_their_schema(self):
         try:
             import jsonschema
         except ImportError:
@@ -75,7 +75,7 @@ class Kubernetes(unittest.TestCase):
         self.pod["containers"][0]["volumeMount"] = []
         self.assertRaises(jsonschema.ValidationError, check, self.set)
 
-    def test_references_are_defined(self):
+    def test_references_between_manifests_are_defined(self):
         labels = self.set["spec"]["template"]["metadata"]["labels"]
         self.assertEqual([self.service["spec"]["selector"], self.set["spec"]["selector"]["matchLabels"]], [labels] * 2)
         self.assertEqual(self.set["spec"]["serviceName"], self.service["metadata"]["name"])
@@ -83,7 +83,7 @@ class Kubernetes(unittest.TestCase):
         self.assertEqual({mount["name"] for each in (*self.pod["containers"], *self.pod["initContainers"]) for mount in each["volumeMounts"]}, volumes)
         self.assertEqual([volume["configMap"]["name"] for volume in self.pod["volumes"] if "configMap" in volume], [self.lab["metadata"]["name"]])
 
-    def test_commands_form_one_subnet(self):
+    def test_commands_of_the_pods_form_one_subnet(self):
         """The directories and the address are replaced by those of this host."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-pods-")))
         (folder / "lab.toml").write_text(self.lab["data"]["lab.toml"])

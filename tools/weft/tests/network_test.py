@@ -149,7 +149,7 @@ class Network(unittest.TestCase):
 
         self.assertEqual(cluster.inside(within), 0)
 
-    def test_loss_and_reordering_of_the_network_are_delay_for_the_fabric(self):
+    def test_network_loss_and_reordering_only_delay_packets_of_the_fabric(self):
         def work(fabric):
             before = fabric.counters()
             for number in (0, 1) * (20 if cases.FULL else 2):
@@ -161,7 +161,7 @@ class Network(unittest.TestCase):
         self.with_fabric(work, delay=0.002, loss=0.03, reorder=0.1)
 
     @cases.in_full_run
-    def test_pulled_cable_takes_the_trunk_down_until_it_is_plugged_in(self):
+    def test_trunk_is_down_while_the_network_cable_is_unplugged(self):
         def work(fabric):
             lids = fabric.lids(0)
             fabric.nodes[1].cable("down")
@@ -175,7 +175,7 @@ class Network(unittest.TestCase):
         self.with_fabric(work)
 
     @cases.in_full_run
-    def test_stopped_daemon_is_a_delay_until_it_is_silent_for_too_long(self):
+    def test_stopped_daemon_only_delays_packets_until_the_silence_timeout(self):
         def work(fabric):
             lids, before = fabric.lids(0), fabric.counters()
             for seconds in (SILENCE / 2, SILENCE * 1.5):

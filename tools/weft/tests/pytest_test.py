@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The Python package weft and its pytest plugin, with a stub of the program weft that records its arguments."""
+"""Tests the Python package weft and its pytest plugin, with a stub of the program weft that records its arguments."""
 import contextlib
 import os
 import pathlib

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Recordings of terminal sessions show what the terminal showed."""
+"""Tests that recordings of terminal sessions show what the terminal showed."""
 import json
 import sys
 import unittest

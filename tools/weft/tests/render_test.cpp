@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Text and drawings of a fabric match the description from the control socket, for any names.
+// Tests that text and drawings of a fabric match the description from the control socket, for any
+// names.
 #include "weft/render.hpp"
 
 #include <algorithm>

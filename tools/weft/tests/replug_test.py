@@ -100,7 +100,7 @@ class Replug(unittest.TestCase):
     def added(name, port, path):
         return "device_add", {"driver": "vfio-user-pci", "id": name, "bus": port, "rombar": 0, "socket": {"type": "unix", "path": path}}
 
-    def test_each_restart_takes_the_next_spare_ports(self):
+    def test_each_restart_uses_the_next_spare_ports(self):
         running = self.start("--ports", "p0,p1,p2,p3", "a=/run/a.sock", "b=/run/b.sock")
         for number in (1, 2):
             self.restart()
@@ -113,7 +113,7 @@ class Replug(unittest.TestCase):
         self.assertEqual((status, err), (1, "replug-cards: there is no spare port left for a\n"))
         self.assertEqual(len(self.commands), 4)
 
-    def test_nothing_is_sent_while_weftd_runs_or_has_not_returned(self):
+    def test_no_command_is_sent_before_weftd_has_restarted(self):
         running = self.start("--ports", "p0", "a=/a")
         self.client.sendall(b'{"ok": true}\n')
         self.weftd.close()
@@ -124,7 +124,7 @@ class Replug(unittest.TestCase):
         self.client, _ = self.weftd.accept()
         self.assertEqual(running.stdout.readline(), "a-1 is plugged in at p0\n")
 
-    def test_card_is_added_after_the_former_one_is_deleted(self):
+    def test_card_is_added_after_the_former_card_is_deleted(self):
         """The event may come before the answer or after it, and there may be others."""
         for lines in ([OK, deleted("b"), {"event": "RTC_CHANGE"}, deleted("a")], [deleted("a"), OK]):
             self.commands.clear()
@@ -132,7 +132,7 @@ class Replug(unittest.TestCase):
             self.assertEqual(self.run_once("--device-del", "a@root0=/run/a.sock"), (0, "weftd has exited\na is plugged in at root0\n", ""))
             self.assertEqual(self.commands, [("device_del", {"id": "a"}), self.added("a", "root0", "/run/a.sock")])
 
-    def test_card_is_not_added_before_the_former_one_is_deleted(self):
+    def test_card_is_not_added_before_the_former_card_is_deleted(self):
         """The guest may refuse to release the card."""
         self.answers = {"device_del": [[OK, deleted("b")]]}
         status, _, err = self.run_once("--device-del", "--timeout", str(TIME_LIMIT / 20), "a@root0=/run/a.sock")

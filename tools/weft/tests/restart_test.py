@@ -130,14 +130,14 @@ class Restart(unittest.TestCase):
         self.assertRegex(said, rf"weftd was killed by SIGSEGV( \(with a core dump.*\))?; its log is {self.folder}/weftd\.log; it ended {MOST_RESTARTS + 1} times")
         self.assertEqual((self.folder / "weftd.log").read_text(), "weftd: it is broken\n")
 
-    def test_weftd_is_started_again_if_the_lab_file_was_removed(self):
+    def test_weftd_is_restarted_if_the_lab_file_was_removed(self):
         self.up()
         before = self.shown()
         self.lab.unlink()
         self.kill()
         self.assertEqual(self.shown(), before)
 
-    def test_weftd_that_exits_with_an_error_is_started_again(self):
+    def test_weftd_is_restarted_after_an_exit_with_an_error(self):
         weftd = self.folder / "weftd"
         weftd.write_text(f'#!/bin/sh\n"{WEFTD}" "$@" &\ntrap "kill $!" TERM\nwait $!\nwait $!\nexit 3\n')
         weftd.chmod(0o755)

@@ -187,7 +187,7 @@ class GuestSettingsTest(unittest.TestCase):
         self.assertEqual(settings.but({"memory": "2G"}), GuestSettings("/linux/bzImage", "/linux/modules", "/initrd", cpus=2, memory="2G"))
         self.assertEqual(settings.but({"kernel": "stock"}), GuestSettings("stock", cpus=2))
 
-    def test_memory_is_checked(self):
+    def test_memory_sizes_are_validated(self):
         for given, mebibytes in (("192M", 192), ("768m", 768), ("1.5G", 1536), ("262144K", 256), ("1T", 1 << 20)):
             settings = GuestSettings(memory=given)
             settings.check_memory("stock")
@@ -675,7 +675,7 @@ class Booting(Folder):
 
 
 class CardAgain(unittest.TestCase):
-    def test_link_that_is_plugged_in_again_is_not_recorded_as_unplugged(self):
+    def test_replugged_link_is_not_recorded_as_unplugged(self):
         """ib0 has no carrier at first. If weftd crashes while the link is pulled for a moment, the next weftd has it up."""
         asked = []
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
@@ -688,7 +688,7 @@ class CardAgain(unittest.TestCase):
             self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True), ", 10.1.0.1 on ib0")
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
 
-    def test_link_of_a_booted_guest_is_plugged_in_again_if_ib0_gets_no_carrier(self):
+    def test_link_of_a_booted_guest_is_replugged_if_ib0_gets_no_carrier(self):
         """mlx4_core loses the event of a port that becomes active while mlx4_ib registers its device: ib0 would never get a carrier."""
         asked = []
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
@@ -733,7 +733,7 @@ class StoppedWhileCardsReturn(Folder):
 
 
 class FailedUpgrade(unittest.TestCase):
-    def test_guests_get_their_cards_again_from_the_former_weftd(self):
+    def test_failed_upgrade_returns_the_cards_to_their_guests(self):
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
         for alive in (True, False):
             lab.weftd = unittest.mock.Mock(replace=unittest.mock.Mock(side_effect=LabError("it does not start")), alive=lambda alive=alive: alive)
@@ -840,7 +840,7 @@ class Nvme(Folder):
     def connect(self):
         return subprocess.run(["bash", "-c", self.places + labs.CONNECT_NVME], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
 
-    def test_controllers_are_created_again(self):
+    def test_nvme_controllers_are_recreated(self):
         self.assertEqual(self.note(), "")
         self.controller("nvme0", transport="pcie")
         self.assertEqual(self.note(), "")
@@ -853,7 +853,7 @@ class Nvme(Folder):
                          "transport=rdma,traddr=10.1.0.1,trsvcid=4420,nqn=disk,hostnqn=me,hostid=5-6,ctrl_loss_tmo=-1,reconnect_delay=10\n")
         self.assertFalse((self.folder / "note").exists())
 
-    def test_refused_controller_is_reported(self):
+    def test_rejected_nvme_controller_is_reported(self):
         self.controller("nvme1", transport="rdma", address="traddr=10.1.0.1", subsysnqn="disk")
         self.note()
         (self.folder / "fabrics").mkdir()
@@ -861,7 +861,7 @@ class Nvme(Folder):
         self.assertEqual((done.returncode, done.stdout), (1, "transport=rdma,traddr=10.1.0.1,nqn=disk: Is a directory\n"))
         self.assertFalse((self.folder / "note").exists())
 
-    def test_controllers_of_an_interrupted_restart_are_kept(self):
+    def test_nvme_controllers_are_recreated_after_an_interrupted_restart(self):
         """weftd has crashed again after the card was removed, and with it the controller."""
         self.controller("nvme1", transport="rdma", address="traddr=10.1.0.1", subsysnqn="disk")
         self.note()
@@ -869,7 +869,7 @@ class Nvme(Folder):
         self.assertEqual(self.note(), "initiator\n")
         self.assertEqual(self.connect().returncode, 0)
 
-    def test_subsystems_are_linked_to_ports_of_a_target_again(self):
+    def test_nvme_target_subsystems_are_relinked_to_their_ports(self):
         """Only links to RDMA ports are restored. A port listens again when its first subsystem is linked."""
         links = {}
         for port, transport in (("1", "rdma"), ("2", "tcp")):
@@ -885,7 +885,7 @@ class Nvme(Folder):
         self.assertEqual({key: os.readlink(link)[:1] for key, link in links.items()}, {("1", "a"): "/", ("1", "b"): "/", ("2", "a"): ".", ("2", "b"): "."})
         self.assertTrue(all(link.is_dir() for link in links.values()))
 
-    def test_links_of_a_target_survive_a_failure(self):
+    def test_nvme_target_links_are_restored_after_a_failure(self):
         """The subsystem could not be linked, for example because weftd crashed again. The next restart links it."""
         self.write("nvmet/ports/1/addr_trtype", "rdma\n")
         self.write("nvmet/subsystems/a/attr_model")
@@ -910,7 +910,7 @@ class Refused(Folder):
     def test_missing_script_is_refused(self):
         self.assertIn("there is no script /none", self.fails("run", "script=/none"))
 
-    def test_wrong_memory_is_refused(self):
+    def test_invalid_memory_option_is_refused(self):
         for command in (["up"], ["run", "--", "true"]):
             for memory, said in (("abc", "weft: --memory: 'abc' is not an amount of memory: write it as 768M or 2G\n"),
                                  ("64M", "weft: --memory: 64M of memory are too little for a guest: give it 192M or more\n")):
@@ -1003,7 +1003,7 @@ class Broken(Folder):
         self.serve(lambda _: None, remove=True)
         self.assert_one_line(self.run_session("check"), f"weft: no lab is up in {self.folder}, since weftd ended with status 0; its log is LOG: `weft lab up` starts one\n")
 
-    def test_lab_that_drops_one_connection_is_still_up(self):
+    def test_lab_survives_a_dropped_connection(self):
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.addCleanup(listener.close)
         listener.bind(str(self.folder / "lab.sock"))
@@ -1067,13 +1067,13 @@ class EndsEarly(Folder):
         return subprocess.run([sys.executable, "-B", SESSION, self.folder, "run", f"weftd={weftd}", *options, "--", "true"], capture_output=True, text=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=60, env={**os.environ, "TMPDIR": str(self.folder)})
 
-    def test_weftd_that_ends_while_it_starts_is_reported(self):
+    def test_exit_of_weftd_during_start_is_reported(self):
         for script, said in self.CASES:
             with self.subTest(script):
                 done = self.run_weftd(script)
                 self.assertEqual((done.returncode, done.stderr), (1, said))
 
-    def test_weftd_that_ends_in_virtual_time_is_reported(self):
+    def test_exit_of_weftd_in_virtual_time_is_reported(self):
         lab = types.SimpleNamespace(directory=self.folder)
         for logged, status, said in (("", -9, "weftd was killed by SIGKILL"), ("a\nb", -11, "weftd was killed by SIGSEGV\na\nb"), ("", 1, "weftd ended with status 1"),
                                      ("x ends: node1 has left", 1, "node1 has left")):

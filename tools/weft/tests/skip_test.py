@@ -44,7 +44,7 @@ class SkippedCases(unittest.TestCase):
         self.assertEqual(status, 77)
         self.assertRegex(said, r"^1 of 3 cases were skipped:\ntest_is_skipped .*: not installed: nothing\n$")
 
-    def test_cases_of_the_full_run_do_not_count(self):
+    def test_cases_of_the_full_run_do_not_count_as_skipped(self):
         """In another run, a file is shown as skipped only if none of its cases has run."""
         for reason, skipped in (("cases.ONLY_IN_FULL", False), ("''", True)):
             file = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-skip-"))) / "file.py"
@@ -55,10 +55,10 @@ class SkippedCases(unittest.TestCase):
                 done = subprocess.run([sys.executable, "-B", file], stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=60)
                 self.assertEqual(done.returncode, expected, (reason, names))
 
-    def test_failure_has_precedence(self):
+    def test_failure_takes_precedence_over_a_skip(self):
         self.assertEqual(self.status(True, True)[0], 1)
 
-    def test_ctest_knows_the_status(self):
+    def test_skip_status_is_set_for_each_ctest_that_uses_it(self):
         """Each test whose file uses the status has it as its SKIP_RETURN_CODE, and each file that skips cases uses the status."""
         listing = (HERE.parent / "CMakeLists.txt").read_text()
         found = re.findall(r"set_tests_properties\(([^)]*?)\s+PROPERTIES SKIP_RETURN_CODE 77\)", listing)

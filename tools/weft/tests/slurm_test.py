@@ -82,7 +82,7 @@ class Slurm(unittest.TestCase):
         (job,) = self.user.cluster.jobs()
         return job.split()[0]
 
-    def test_srun_makes_the_allocation(self):
+    def test_srun_allocates_the_nodes(self):
         def work():
             self.up()
             self.await_subnet()
@@ -113,7 +113,7 @@ class Slurm(unittest.TestCase):
             await_that("idle nodes", lambda: self.user.cluster.states() == {"idle"} or time.sleep(0.2))
         self.with_nodes(work)
 
-    def test_lab_ends_when_slurm_gives_a_node_up(self):
+    def test_node_failure_ends_the_lab(self):
         """A node without slurmd is down after a time, and Slurm ends its jobs. What runs on the node is ended by the program there."""
         def work():
             self.up()
@@ -140,7 +140,7 @@ class Slurm(unittest.TestCase):
             self.user.assert_nothing_is_left()
         self.with_nodes(work)
 
-    def test_killed_parts_end_the_lab(self):
+    def test_killed_session_or_launcher_ends_the_lab(self):
         """The parent of a session removes its directory, so it is not killed here."""
         def work():
             node = self.user.nodes[1]
@@ -186,14 +186,14 @@ class Slurm(unittest.TestCase):
             self.user.assert_nothing_is_left()
         self.with_nodes(work, timeout=300)
 
-    def test_four_hosts(self):
+    def test_four_hosts_form_one_subnet(self):
         def work():
             self.up(4)
             self.await_subnet(4)
             self.down()
         self.with_nodes(work, count=4)
 
-    def test_interrupted_wait_in_the_queue_leaves_no_job(self):
+    def test_interrupted_wait_cancels_the_queued_job(self):
         def work():
             with self.user.running("srun", "--nodes=1", "sleep", "1000"):
                 await_that("a job", lambda: any("RUNNING" in job for job in self.user.cluster.jobs()))
@@ -205,7 +205,7 @@ class Slurm(unittest.TestCase):
             self.user.assert_nothing_is_left()
         self.with_nodes(work)
 
-    def test_late_start_is_awaited(self):
+    def test_lab_starts_when_nodes_become_free(self):
         """The job waits for nodes. The lab starts when they are free."""
         def work():
             with self.user.running("srun", "--nodes=1", "sleep", "5"):

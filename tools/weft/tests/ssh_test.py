@@ -90,7 +90,7 @@ class Ssh(unittest.TestCase):
             self.user.assert_nothing_is_left()
         self.with_hosts(work)
 
-    def test_loopback_is_enough_for_one_host(self):
+    def test_one_host_works_over_the_loopback_address(self):
         def work():
             self.up()
             self.user.of_lab("lab", "down")
@@ -109,7 +109,7 @@ class Ssh(unittest.TestCase):
                 self.assert_ended("(place p")
         self.with_hosts(work)
 
-    def test_refusals_of_ssh_are_reported(self):
+    def test_ssh_errors_are_reported(self):
         """The reason contains what ssh has said: an unknown key of the host, a key of the user that is not accepted, an absent program."""
         def work():
             known, user, hosts = self.ssh.folder / "known", self.ssh.folder / "user.pub", self.ssh.folder / "hosts.txt"
@@ -131,7 +131,7 @@ class Ssh(unittest.TestCase):
             self.user.assert_nothing_is_left()
         self.with_hosts(work)
 
-    def test_interrupted_start_leaves_nothing(self):
+    def test_interrupted_start_terminates_all_processes(self):
         """A host does not answer, because its cable was pulled."""
         def work():
             self.user.nodes[1].cable("down")

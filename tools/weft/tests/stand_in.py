@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A stub of the program weft that records its arguments, for tests of programs that call weft."""
+"""Replaces the program weft in tests of programs that call it, and records its arguments."""
 import json
 import pathlib
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A stub of a lab's process for tests of consoles: it reports the file that a test chooses as a host's console."""
+"""Replaces a lab's process in tests of consoles: it reports the file that a test chooses as a host's console."""
 import contextlib
 import json
 import socket

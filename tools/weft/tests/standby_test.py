@@ -66,7 +66,7 @@ class Standby(unittest.TestCase):
         """Returns whether a port answers a packet that follows the switches' tables."""
         return "PortXmitPkts" in self.labs.attached(host, "perfquery", "--timeout", "300", str(lid))
 
-    def test_standby_takes_over_and_gives_the_subnet_back(self):
+    def test_standby_takes_over_and_hands_the_subnet_back(self):
         self.start()
         self.assertEqual([(place["name"], place["subnet_manager"], place["standby"]) for place in self.plan if place["subnet_manager"] or place["standby"]],
                          [(FIRST, True, False), (STANDBY, False, True)])
@@ -116,7 +116,7 @@ class Standby(unittest.TestCase):
         self.assertEqual(self.await_complete(FIRST, SWITCHES + HOSTS + 2), lids, "LIDs have changed")
         self.assertEqual(self.states(), ("master", "standby"))
 
-    def test_one_daemon_can_run_both(self):
+    def test_one_daemon_can_run_master_and_standby(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="weft-standby-")))
         (folder / "lab.toml").write_text(MANAGED)
         self.labs = Daemons(self, folder / "lab.toml")
@@ -136,7 +136,7 @@ class Standby(unittest.TestCase):
             self.assertIn("subnet manager on standby", self.labs.weft(directory, "lab", "apply", str(folder / "lab.toml")))
             daemon.await_that("the changed lab", lambda of=states: [each["state"] for each in self.labs.fabric("all")["subnet_managers"]] == of)
 
-    def test_impossible_managers_are_refused(self):
+    def test_invalid_standby_settings_are_refused(self):
         with tempfile.TemporaryDirectory(prefix="weft-standby-") as folder:
             file = pathlib.Path(folder, "lab.toml")
             for text, said in ((LAB + '[sm]\nstandby = "s9"\n', "there is no switch 's9'"), (LAB + '[sm]\nenabled = false\nstandby = "s3"\n', "this lab has no subnet manager"),

@@ -103,7 +103,7 @@ class Ended(unittest.TestCase):
             self.assertEqual(running.run(args, GuestSettings()), 0)
         return said.getvalue()
 
-    def test_logs_are_kept_if_weftd_was_started_again(self):
+    def test_logs_are_kept_if_weftd_was_restarted(self):
         """The logs are kept even if the command succeeds, because the message about the crash refers to the log."""
         self.assertEqual(self.run_and_succeed(["weftd.log", "node1.log"]), "")
         kept = self.kept(self.run_and_succeed(["weftd.log", "weftd-1.log", "node1.log"]))

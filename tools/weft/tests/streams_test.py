@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Standard input, terminals and signals reach a command in a guest, as with `ssh`. The guest's agent runs as a process of this host."""
+"""Tests that standard input, terminals and signals reach a command in a guest, as with `ssh`. The guest's agent runs as a process of this host."""
 import contextlib
 import errno
 import fcntl
@@ -337,7 +337,7 @@ class Shell(AgentCase):
         _, err = running.communicate(b"more\n", timeout=TIME_LIMIT)
         self.assertEqual((running.returncode, err), (1, b"weft: node1 has been closed\n"))
 
-    def test_stalled_guest_does_not_delay_others(self):
+    def test_stalled_guest_does_not_delay_other_guests(self):
         """The agent of a malicious guest does not read, so its port is full."""
         malicious = Guest("malicious", kernel=types.SimpleNamespace(variant="stock", native=False))
         self.addCleanup(malicious.log.unlink)

@@ -267,7 +267,7 @@ class Trunk(unittest.TestCase):
                     daemon.await_that("ibping across the trunk",
                                       lambda: "3 received, 0% packet loss" in first.attached("ibping", "-c", "3", str(lids["node-second"])))
 
-    def test_link_goes_down_with_a_killed_daemon_and_comes_back(self):
+    def test_link_goes_down_when_a_daemon_is_killed_and_recovers(self):
         first = self.first()
         with self.second(first).start() as second:
             self.await_subnet(first, second)
@@ -391,14 +391,14 @@ class Trunk(unittest.TestCase):
                 self.assertEqual((trunk["connections"], trunk["violations"]), (count, count))
                 self.assertEqual(trunk["reason"], "a record was forged, altered, repeated, left out or out of order")
 
-    def test_peer_of_version_1_gets_a_message(self):
+    def test_peer_with_protocol_version_1_is_refused_with_a_reason(self):
         first = self.first()
         hello = struct.pack(">8sHBB32s32s", b"weft-trk", 1, CONNECTS, 4, b"west", secrets.token_bytes(32))
         old = Peer(self, first.trunk()["address"], self.key.read_bytes(), hello)
         self.assertEqual(old.goodbye(), BYE_VERSION)
         self.assertIn("different versions of the trunk protocol (this one version 2, the peer version 1)", first.weft("log", "trunk"))
 
-    def test_settings_of_one_half_limit_both(self):
+    def test_settings_of_one_end_limit_both_ends(self):
         first = self.first()
         with self.second(first, settings='width = "1x"\nmtu = 2048').start() as second:
             lids = self.await_subnet(first, second)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Programs, manual pages, documents and CHANGELOG.md have the same version as debian/changelog.
+"""Tests that programs, manual pages, documents and CHANGELOG.md have the same version as debian/changelog.
 
     version_test.py WEFT WEFTD
 """

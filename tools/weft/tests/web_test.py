@@ -247,7 +247,7 @@ class Reading(unittest.TestCase):
         with daemon.web(WEFT, self.weftd[1], "listen=127.0.0.2") as address:
             self.assertEqual(listening(Client(address).where), {"0200007F"})
 
-    def test_other_users_are_refused(self):
+    def test_requests_of_other_users_are_refused(self):
         """On loopback, other users are refused, because they cannot access the socket directory either."""
         if os.geteuid() != 0:
             self.skipTest("only root can ask as another user")

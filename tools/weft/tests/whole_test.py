@@ -109,7 +109,7 @@ class Untrusted(unittest.TestCase):
         self.addCleanup(view.close)
         return json.loads(view.handle(json.dumps(request).encode()))
 
-    def test_answers_that_are_not_valid_are_missing(self):
+    def test_invalid_answers_are_reported_as_missing(self):
         good = Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS})
         for answer in (b"x\n", b"[]\n", b"", b'{"ok": true}\n', b"[" * 60000 + b"\n", {"h2/1": 5}, {"h2/1": {"xmit_packets": "1"}}, {"h2/1": {"xmit_packets": True}}, b'{"ok": 1, "result": {}}\n',
                        b'{"ok": false, "error": 7}\n'):
@@ -117,7 +117,7 @@ class Untrusted(unittest.TestCase):
                 got = self.ask([good, Place("b", ["h2"], ["s2"], counters=answer)], command="counters")
                 self.assertEqual((got["ok"], got["result"], [missing["place"] for missing in got["missing"]]), (True, {"h1/1": self.COUNTS}, ["b"]))
 
-    def test_place_does_not_speak_for_the_nodes_of_another(self):
+    def test_answers_about_nodes_of_another_place_are_ignored(self):
         liar = Place("b", ["h2"], ["s2"], counters={"h1/1": {"xmit_packets": 9}, "h2/1": self.COUNTS}, counters_cards={"h1": {}, "h2": {}})
         for places in ([Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS}, counters_cards={"h1": {"x": 1}}), liar], [liar, Place("a", ["h1"], ["s1"], counters={"h1/1": self.COUNTS}, counters_cards={"h1": {"x": 1}})]):
             self.assertEqual(self.ask(places, command="counters")["result"], {"h1/1": self.COUNTS, "h2/1": self.COUNTS})
@@ -255,7 +255,7 @@ class Whole(unittest.TestCase):
         """Runs weft for one place."""
         return json.loads(subprocess.run([WEFT, "--json", "--socket-dir", str(self.directory / place), *words], capture_output=True, text=True, check=True, timeout=TIME_LIMIT).stdout)
 
-    def test_two_hosts_are_one_fabric_for_all_commands(self):
+    def test_commands_show_two_hosts_as_one_fabric(self):
         self.start(2)
         shown = self.await_subnet()
         with self.subTest("description"):
@@ -376,7 +376,7 @@ class Whole(unittest.TestCase):
             if link == "all":
                 self.assertEqual(len(interfaces), 7)    # a trunk is recorded at both places
 
-    def test_four_hosts_are_one_fabric_and_a_silent_one_is_reported(self):
+    def test_commands_show_four_hosts_as_one_fabric_and_report_a_silent_host(self):
         self.start(4)
         self.await_subnet()
         weftds = self.weftds()

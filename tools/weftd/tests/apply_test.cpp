@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Changes of a running lab by `weft lab apply`.
+// Tests changes of a running lab by `weft lab apply`.
 #include <atomic>
 #include <chrono>
 #include <filesystem>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the requests of the control socket on a running lab.
 #include "weftd/control.hpp"
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The socket to the program that keeps the cards' clients while weftd is replaced (--keeper). The
-// test acts as that program, and as the clients.
+// Tests the socket to the program that keeps the cards' clients while weftd is replaced (--keeper).
+// The test acts as that program, and as the clients.
 #include "weftd/keeper_socket.hpp"
 
 #include <array>

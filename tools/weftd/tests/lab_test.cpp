@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the parsing of lab files, and the errors that are reported.
 #include "weftd/lab.hpp"
 
 #include <algorithm>
@@ -507,7 +508,7 @@ TEST(Lab, SubnetManagerRequiresAFreePort)
 }
 
 // A missing file is reported by name.
-TEST(Lab, MissingFileIsRefused)
+TEST(Lab, MissingLabFileIsRefused)
 {
 	EXPECT_THROW(load_lab("/nonexistent/lab.toml"), LabError);
 }

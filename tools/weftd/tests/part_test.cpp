@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Parts of labs in running daemons.
+// Tests daemons that each run a part of one lab: names, faults, changes and the subnet manager must
+// be those of the whole lab.
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -88,7 +89,7 @@ std::vector<bool> losses_in(const Lab &lab, const std::filesystem::path &directo
 }
 
 // A link has the same faults in a part of the lab, although it is another one of its links.
-TEST_F(RunningLab, PartHasTheFaultsOfTheWholeLab)
+TEST_F(RunningLab, LinkHasTheSameFaultsInAPartOfTheLab)
 {
 	std::string text = "name = \"faults\"\ntrunk-key-file = \"trunk.key\"\n";
 	for (const char *const number : {"1", "2"})
@@ -143,7 +144,7 @@ protected:
 	std::unique_ptr<ControlSession> session_;
 };
 
-TEST_F(RunningPart, LinksHaveTheNamesOfTheWholeLab)
+TEST_F(RunningPart, LinksOfAPartHaveTheNamesOfTheWholeLab)
 {
 	EXPECT_THAT(links(), ElementsAre("h3/1-s3/1", "s2/36-s3/35", "s3/36-s1/35"));
 	const json shown = ask({{"command", "fabric.show"}})["result"];
@@ -155,7 +156,7 @@ TEST_F(RunningPart, LinksHaveTheNamesOfTheWholeLab)
 }
 
 // A file that is applied is divided again, and GUIDs are those of the whole lab.
-TEST_F(RunningPart, AppliedFileIsDividedAgain)
+TEST_F(RunningPart, AppliedLabFileIsDividedAgain)
 {
 	EXPECT_THAT(apply(text())["result"]["changes"], IsEmpty());
 	const auto more = replaced(text(), "[[host]]\nname = \"h1\"",
@@ -192,7 +193,7 @@ TEST_F(RunningPart, AppliedFileIsDividedAgain)
 
 // A daemon without the M_Key of an untrusted host cannot configure it. The host is at another
 // place, so it keeps its M_Key when the daemon of the subnet manager is restarted.
-TEST_F(RunningLab, RestartedManagerHasTheManagementKeyOfOtherPlaces)
+TEST_F(RunningLab, RestartedManagerKnowsTheMkeyOfHostsAtOtherPlaces)
 {
 	const std::string text =
 		replaced(replaced(two_places(), "name = \"h3\"",

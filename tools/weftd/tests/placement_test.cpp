@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The division of a graph among places.
+// Tests how the nodes of a lab are divided among several daemons: evenly, along few links, and
+// respecting the lab file.
 #include "weftd/placement.hpp"
 
 #include <algorithm>
@@ -48,7 +49,7 @@ PlacementGraph torus(std::size_t columns, std::size_t rows)
 }
 
 // The cuts of these graphs are the smallest ones of balanced divisions.
-TEST(Placement, RingAndTorusAreDividedAlongFewEdges)
+TEST(Placement, RingsAndToriAreDividedAlongTheFewestEdges)
 {
 	PlacementGraph ring;
 	ring.nodes.resize(16);
@@ -65,7 +66,7 @@ TEST(Placement, RingAndTorusAreDividedAlongFewEdges)
 }
 
 // Two groups whose nodes alternate in the file, with one edge between them.
-TEST(Placement, GroupsAreFoundInAnyOrder)
+TEST(Placement, ConnectedGroupsStayTogetherInAnyNodeOrder)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(20);
@@ -79,7 +80,7 @@ TEST(Placement, GroupsAreFoundInAnyOrder)
 }
 
 // The first place grows to its share, which is one node less than the larger group.
-TEST(Placement, NodesMoveIfFewerEdgesAreCut)
+TEST(Placement, NodesMoveToAnotherPlaceIfThatCutsFewerEdges)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(20);
@@ -92,7 +93,7 @@ TEST(Placement, NodesMoveIfFewerEdgesAreCut)
 	EXPECT_EQ(cut, 0u);
 }
 
-TEST(Placement, SpecifiedPlacesAreKept)
+TEST(Placement, NodesStayAtSpecifiedPlaces)
 {
 	PlacementGraph graph = torus(4, 4);
 	graph.nodes[0].place = 1;
@@ -103,7 +104,7 @@ TEST(Placement, SpecifiedPlacesAreKept)
 	EXPECT_EQ(std::ranges::count(place_of, 0u), 8);
 }
 
-TEST(Placement, EachPlaceGetsANodeIfThereAreEnough)
+TEST(Placement, EachPlaceGetsANodeIfThereAreEnoughNodes)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(4);
@@ -119,7 +120,7 @@ TEST(Placement, EachPlaceGetsANodeIfThereAreEnough)
 }
 
 // A fat tree: 16 leaves with 18 hosts each, and 9 spines.
-TEST(Placement, FatTreeIsBalanced)
+TEST(Placement, FatTreeIsDividedEvenly)
 {
 	PlacementGraph graph;
 	graph.nodes.resize(25);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Labs that several daemons run together: places, the plan, and the part of each place.
+// Tests labs that several daemons (places) run together: the places in the lab file, the plan, and
+// the part of each place.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -63,7 +64,7 @@ std::vector<std::string> names(const Things &things)
 	return result;
 }
 
-TEST(Places, WrongPlacesAreRefusedWithTheirLine)
+TEST(Places, InvalidPlacesAreReportedWithTheirLine)
 {
 	const std::string end = "[[place]]\nname = \"a\"\n";
 	EXPECT_EQ(refusal_of("[[switch]]\nname = \"s\"\nplace = \"x\"\n" + end),
@@ -98,7 +99,7 @@ TEST(Places, WrongPlacesAreRefusedWithTheirLine)
 		    HasSubstr("a lab has at most 64 places"));
 }
 
-TEST(Places, AddressHasADefaultPort)
+TEST(Places, PlaceAddressHasADefaultPort)
 {
 	EXPECT_EQ(part(two_places(), "a").trunks[0].address.text(), "192.0.2.1:7470");
 	EXPECT_EQ(parse(two_places()).places->places[1].address->text(), "192.0.2.2:5000");
@@ -108,7 +109,7 @@ TEST(Places, AddressHasADefaultPort)
 }
 
 // Without --place, one daemon runs the whole lab.
-TEST(Places, WholeLabIgnoresPlaces)
+TEST(Places, SingleDaemonIgnoresPlaces)
 {
 	const Lab lab = parse(two_places());
 	EXPECT_THAT(names(lab.switches), ElementsAre("s1", "s2", "s3"));
@@ -116,7 +117,7 @@ TEST(Places, WholeLabIgnoresPlaces)
 	EXPECT_EQ(lab.part, nullptr);
 }
 
-TEST(Places, PartHasItsNodesAndTheHalvesOfCutLinks)
+TEST(Places, PartContainsItsNodesAndItsEndsOfTrunks)
 {
 	const Lab a = part(two_places(), "a"), b = part(two_places(), "b");
 	EXPECT_THAT(names(a.switches), ElementsAre("s1", "s2"));
@@ -139,7 +140,7 @@ TEST(Places, PartHasItsNodesAndTheHalvesOfCutLinks)
 }
 
 // The faults of a link that is cut must not be doubled.
-TEST(Places, OnlyTheListeningHalfHasFaults)
+TEST(Places, OnlyTheListeningEndOfATrunkHasFaults)
 {
 	const auto link_of = [](const Lab &lab, const std::string &name) {
 		return *std::ranges::find(lab.links, name, &LabLink::name);
@@ -160,7 +161,7 @@ TEST(Places, OnlyTheListeningHalfHasFaults)
 
 // Names, GUIDs, ports and numbers of each node and link are those of the whole lab, and each one is
 // in one part, or for a trunk in two.
-TEST(Places, PartsAreTheWholeLab)
+TEST(Places, PartsTogetherContainTheWholeLab)
 {
 	const Lab whole = parse(kRing);
 	for (const std::size_t places : {1u, 2u, 3u}) {
@@ -206,7 +207,7 @@ TEST(Places, PartsAreTheWholeLab)
 	}
 }
 
-TEST(Places, SubnetManagerRunsAtItsPlaceOnly)
+TEST(Places, SubnetManagerRunsOnlyAtItsPlace)
 {
 	const auto switch_of = [](const std::string &sm) {
 		return parse(two_places() + "[sm]\n" + sm).sm_switch;
@@ -231,7 +232,7 @@ TEST(Places, SubnetManagerRunsAtItsPlaceOnly)
 }
 
 // A host may be apart from its switch; its link is then a trunk.
-TEST(Places, ManagerOnStandbyRunsAtThePlaceOfItsSwitchOnly)
+TEST(Places, StandbyManagerRunsOnlyAtThePlaceOfItsSwitch)
 {
 	const auto text = std::string(two_places()) + "[sm]\nswitch = \"s1\"\nstandby = \"s3\"\n";
 	const Lab whole = parse(text);
@@ -251,7 +252,7 @@ TEST(Places, ManagerOnStandbyRunsAtThePlaceOfItsSwitchOnly)
 	EXPECT_NE(b.standby().guid, whole.sm.guid);
 }
 
-TEST(Places, HostWithAPlaceOfItsOwnIsLinkedByATrunk)
+TEST(Places, HostAtAnotherPlaceThanItsSwitchIsLinkedByATrunk)
 {
 	const Lab b =
 		part(replaced(two_places(), "name = \"h1\"", "name = \"h1\"\nplace = \"b\""), "b");
@@ -263,7 +264,7 @@ TEST(Places, HostWithAPlaceOfItsOwnIsLinkedByATrunk)
 			      "is 'a'"));
 }
 
-TEST(Places, HostsWithoutSwitchFollowTheirNeighboursOrTheirEthernet)
+TEST(Places, HostsWithoutASwitchGetThePlaceOfTheirNeighbourOrEthernet)
 {
 	const auto text = two_places() + R"(
 [[ethernet]]
@@ -291,7 +292,7 @@ ends = ["follows-host", "at-b"]
 	EXPECT_THAT(part(text, "a").attachments, IsEmpty());
 }
 
-TEST(Places, EthernetOfSeveralPlacesIsRefused)
+TEST(Places, EthernetAcrossSeveralPlacesIsRefused)
 {
 	std::string text = two_places();
 	for (const char *const host : {"h1", "h3"})
@@ -306,7 +307,7 @@ TEST(Places, EthernetOfSeveralPlacesIsRefused)
 			      "host 'h3' is at place 'b', but its Ethernet 'lan' is at place 'a'")));
 }
 
-TEST(Places, UnusablePlansAreRefused)
+TEST(Places, InvalidPlansAreRefused)
 {
 	EXPECT_THAT(refusal_of_plan(kRing), HasSubstr("the lab has no [[place]]"));
 	EXPECT_THAT(refusal_of_plan(two_places(), {2, {}}), HasSubstr("has 2 places already"));
@@ -335,7 +336,7 @@ TEST(Places, UnusablePlansAreRefused)
 		    HasSubstr("place 'a' listens for 2 trunks from port 65535 on"));
 }
 
-TEST(Places, PortsOfPlacesMustNotOverlap)
+TEST(Places, OverlappingPortsOfPlacesAreRefused)
 {
 	const auto at = [](unsigned a, unsigned b) {
 		const auto address = [](unsigned port) {
@@ -361,7 +362,7 @@ TEST(Places, PortsOfPlacesThatDoNotListenAreIgnored)
 
 // A program that starts the places chooses free ports, so the plan has none. Without such a
 // program, a place has the default port.
-TEST(Places, PlanHasNoPortIfNoneIsGiven)
+TEST(Places, PlanHasNoPortIfTheLabFileHasNone)
 {
 	std::string text = kRing;
 	for (const char *const name : {"a", "b", "c"})
@@ -401,7 +402,7 @@ TEST(Places, PortsAreExpectedInTheOrderOfDiscovery)
 }
 
 // The numbers of links determine the seeds of their faults.
-TEST(Places, NumbersAreKeptWhenTheLabChanges)
+TEST(Places, LinkNumbersAreStableWhenTheLabChanges)
 {
 	const Lab before = parse(kRing);
 	std::vector<std::size_t> numbers;
@@ -423,7 +424,7 @@ TEST(Places, NumbersAreKeptWhenTheLabChanges)
 	EXPECT_EQ(after.hosts[1].number, 1u);
 }
 
-TEST(Places, NamesInTheProtocolAreUniqueAndShort)
+TEST(Places, TrunkProtocolNamesAreUniqueAndShort)
 {
 	EXPECT_EQ(protocol_name("s1/36-s2/35"), "s1/36-s2/35");
 	const std::string long_one = "a-switch-with-a-long-name/36-another-switch/35",
@@ -433,7 +434,7 @@ TEST(Places, NamesInTheProtocolAreUniqueAndShort)
 	EXPECT_THAT(protocol_name(long_one), StartsWith("a-switch-with-a~"));
 }
 
-TEST(Places, PlanIsDescribed)
+TEST(Places, PlanIsDescribedAsJson)
 {
 	const Lab lab = parse(two_places());
 	const Plan plan = make_plan(lab, {});
@@ -467,7 +468,7 @@ TEST(Places, PlanIsDescribed)
 		  "2 of 7 links are trunks between places\n");
 }
 
-TEST(Places, TextOfAPlanAbbreviatesLongLists)
+TEST(Places, PlanTextAbbreviatesLongLists)
 {
 	std::string text = "name = \"big\"\n[[switch]]\nname = \"s\"\n";
 	for (int number = 1; number <= 20; ++number)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that scheduled events run at their times, in virtual and in real time.
 #include "weftd/scripted_events.hpp"
 
 #include <chrono>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""weftd notifies the service manager (sd_notify(3)) when its sockets serve, and when it stops.
+"""Tests that weftd notifies the service manager (sd_notify(3)) when its sockets serve, and when it stops.
 
     service_manager_test.py WEFTD
 """
@@ -54,7 +54,7 @@ class ServiceManager(unittest.TestCase):
         self.manager.bind(f"\0{name}")
         self.check(f"@{name}")
 
-    def test_weftd_serves_although_the_manager_is_gone(self):
+    def test_weftd_serves_if_the_notify_socket_does_not_exist(self):
         process = self.start(str(self.folder / "nothing.sock"))
         deadline = time.monotonic() + TIMEOUT
         while not self.serves() and time.monotonic() < deadline:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that a restarted weftd restores the state of its lab from the state file.
 #include "weftd/state_file.hpp"
 
 #include <chrono>
@@ -297,7 +298,7 @@ TEST_F(State, UnchangedArmedFaultsAreRestoredALimitedNumberOfTimes)
 }
 
 // A harmless fault that happens often must not let another one crash weftd without a limit.
-TEST_F(State, DecreasedCountsOfOtherFaultsDoNotExtendTheLimit)
+TEST_F(State, CountsOfOtherFaultsDoNotExtendTheRestoreLimit)
 {
 	for (const char *fault : {"cqe-owner", "eqe-type"})
 		result({{"command", "card.fault"}, {"host", "a"}, {"fault", fault}, {"count", 9}});
@@ -311,7 +312,7 @@ TEST_F(State, DecreasedCountsOfOtherFaultsDoNotExtendTheLimit)
 }
 
 // Earlier versions of weftd read only the requests, and would arm the faults again at each restart.
-TEST_F(State, ArmedFaultsAreNotAmongTheRequestsOfTheFile)
+TEST_F(State, ArmedFaultsAreStoredSeparatelyFromRequests)
 {
 	result({{"command", "card.fault"}, {"host", "a"}, {"fault", "cqe-owner"}});
 	std::ifstream stream(file());
@@ -362,7 +363,7 @@ TEST_F(State, NumberOfAppliedLabFilesIsLimited)
 	EXPECT_THAT(state_->requests().back(), HasSubstr("name = \\\"c\\\""));
 }
 
-TEST_F(State, InvalidFileIsRefused)
+TEST_F(State, InvalidStateFileIsRefused)
 {
 	for (const char *text : {"", "{", "[]", "{\"version\": 1}", "{\"version\": 2}",
 				 R"({"version": 1, "lab": 3, "requests": []})",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Labs of weft in Python: virtual machines with RDMA cards on an emulated fabric.
+"""Provides labs of weft in Python: virtual machines with RDMA cards on an emulated fabric.
 
     with weft.Lab() as lab:
         print(lab["node1"].run("ping -c 3 10.1.0.2").stdout)

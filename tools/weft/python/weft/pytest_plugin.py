@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The pytest plugin: the fixture `lab`, a running weft.Lab.
+"""Implements the pytest plugin, which provides the fixture `lab`, a running weft.Lab.
 
     @pytest.mark.weft(lab="two-rails.toml", memory="1G")
     def test_ping(lab):

@@ -140,7 +140,7 @@ def build_without(fix, base, source):
 
 
 @test(kernels=(), also=("um-debug",), timeout=1800)
-def undone_fixes_are_found(lab):
+def reverted_fixes_are_found(lab):
     """Fixes of Linux's stable kernels are undone, one at a time. A hunt finds each of the bugs."""
     base = kernels.find(lab.kernel)
     for number, (name, fix) in enumerate(UNDONE.items()):
@@ -162,7 +162,7 @@ PROGRAMS = """scenario verbs
 
 
 @test(kernels=(), also=("um-debug",), timeout=300)
-def programs_outlive_their_device_and_leave_nothing_behind(lab):
+def programs_outlive_their_device_without_a_leak(lab):
     """A program keeps its objects while ib_uverbs, which is in use, cannot be unloaded, and mlx4_ib can. After it is killed all modules can be unloaded, and a
     new program works. Without that, the run would not pass."""
     schedule, logs = lab.directory / "programs", lab.directory / "logs"

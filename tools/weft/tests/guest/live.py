@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lab is changed while its guests run, and weftd is restarted."""
+"""Tests that a lab can be changed while its guests run, and that weftd can be restarted."""
 import re
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""`weft web` in a browser with running guests; regenerates the pictures of the documents from a running lab and the demonstration."""
+"""Tests `weft web` in a browser with running guests, and regenerates the pictures of the documents from a running lab and the demonstration."""
 import contextlib
 import subprocess
 

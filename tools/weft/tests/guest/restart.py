@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""weftd is killed while guests use their cards, and is started again by `weft lab`."""
+"""Tests that guests continue to use their cards when weftd is killed and `weft lab` starts it again."""
 import json
 import os
 import shutil

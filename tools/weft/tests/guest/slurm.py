@@ -80,7 +80,7 @@ def guests_of_a_job_ping_each_other(lab):
 
 
 @test(kernels=(), also=("um-debug",), timeout=240)
-def four_hosts_run_a_command_and_end_with_it(lab):
+def four_hosts_run_a_command_and_stop_on_ctrl_c(lab):
     """All guests of four hosts reach each other. Ctrl-C ends the command, the guests and the job."""
     def work(user):
         pings = " && ".join(f"ping -c 1 -W 20 10.1.0.{number} >/dev/null" for number in range(1, 5))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Actions on the selected link or node, if `weft web --allow` and the token permit them. Harmful faults need a confirmation.
+// Performs actions on the selected link or node, if `weft web --allow` and the token permit them. Harmful faults need a confirmation.
 import { $, make, post } from './base.js';
 import { cardFault, LINK } from './faults.js';
 import { state } from './model.js';

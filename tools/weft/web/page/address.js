@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The fragment of the page's URL: the view, the selection and the search, so that links to them and the browser's Back button work.
+// Keeps the view, the selection and the search in the fragment of the page's URL, so that links to them and the browser's Back button work.
 import { state } from './model.js';
 
 const VIEWS = ['fabric', 'links', 'cards', 'ethernet', 'log', 'console'];

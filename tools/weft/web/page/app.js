@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The main loop: polls the server once per interval, and requests the topology only after changes and other data only while it is shown.
+// Runs the main loop of the page: polls the server once per interval, requests the topology only after changes, and requests other data only while it is shown.
 import { $, get, make, Refusal, say, takeToken } from './base.js';
 import * as address from './address.js';
 import { actions } from './actions.js';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The drawing of the fabric, from the same SVG as `weft fabric show --svg`; this file adds states, rates and search results.
+// Shows the drawing of the fabric, which is the SVG of `weft fabric show --svg`, and adds states, rates and search results.
 import { $, fetched, focusAmong, inARow, naturally, scaled } from './base.js';
 import { guestOf, matches, nodeOf, state, stateText, wishes } from './model.js';
 

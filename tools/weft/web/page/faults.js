@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Descriptions of the faults, for buttons; Documentation/fault-injection.rst documents how drivers react to them.
+// Describes the faults that buttons inject; Documentation/fault-injection.rst documents how drivers react to them.
 
 // A harmful fault needs a confirmation: it may crash a guest, or reset or stop its card.
 const harmful = (text) => ({ text, harmful: true });

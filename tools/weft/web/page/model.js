@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The latest data from the server, and values derived from it: the states of links and hosts, alarms, and search results.
+// Holds the latest data from the server, and derives values from it: the states of links and hosts, alarms, and search results.
 import { naturally, scaled } from './base.js';
 
 export const state = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The side panel: details of the selected link or node.
+// Shows the side panel: details of the selected link or node.
 import { $, get, make, naturally, scaled } from './base.js';
 import { actions } from './actions.js';
 import { guestOf, kindOf, KINDS_OF_SETTINGS, nodeOf, state, wishes } from './model.js';

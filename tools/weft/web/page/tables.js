@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The tables of links, hosts and Ethernet segments, which can be sorted, filtered and searched.
+// Shows the tables of links, hosts and Ethernet segments, which can be sorted, filtered and searched.
 import { $, focusAmong, inARow, make, naturally, scaled } from './base.js';
 import { guestOf, matches, state, stateText, wishes } from './model.js';
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Labs in virtual time: the same seed gives an identical run, down to the last packet."""
+"""Tests labs in virtual time: the same seed gives an identical run, down to the last packet."""
 import filecmp
 import re
 import subprocess
@@ -109,7 +109,7 @@ def failing_guest_is_reported(lab):
 
 
 @test(kernels=("um-debug",), also=("um",), timeout=150)
-def weft_run_repeats_its_output_for_a_seed(lab):
+def same_seed_gives_identical_output_of_weft_run(lab):
     """weft run --deterministic prints the same for the same seed, up to its --timeout, and something else for another seed."""
     script = lab.directory / "script"
     script.write_text(f"{BEGIN}\n#@ node1\nping -D -c 30 -i 0.1 10.0.0.2 | grep --line-buffered seq=\ntrue\n")

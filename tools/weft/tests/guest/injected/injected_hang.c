@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: a wait that never ends and that no signal interrupts. */
+/* Contains an injected defect: a wait that never ends and that no signal interrupts. */
 #include <linux/completion.h>
 #include <linux/module.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: memory that the module does not free when it is unloaded. */
+/* Contains an injected defect: memory that the module does not free when it is unloaded. */
 #include <linux/module.h>
 #include <linux/slab.h>
 

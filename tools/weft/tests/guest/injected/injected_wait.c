@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Injected defect: the wakeup of a waiting task is missing. The kernel does not report it, because
- * a signal would interrupt the wait.
+ * Contains an injected defect: the wakeup of a waiting task is missing. The kernel does not report
+ * it, because a signal would interrupt the wait.
  */
 #include <linux/completion.h>
 #include <linux/module.h>
