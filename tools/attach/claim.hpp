@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The MADs of a port that are delivered to an agent: responses to the agent's requests, which are
-// recognised by the upper half of their transaction IDs, and requests for which the agent has
-// registered.
+// Determines which MADs of a port are delivered to an agent: responses to the agent's requests,
+// which are recognised by the upper half of their transaction IDs, and requests for which the agent
+// has registered.
 #pragma once
 
 #include <array>

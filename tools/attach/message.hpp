@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A message on an opened port: a UserMad, followed by the MAD or RMPP message.
+// Defines a message on an opened port: a UserMad, followed by the MAD or RMPP message.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port of a node, and the programs that are attached to it. Delivers each received MAD to the
-// agent to which it is addressed.
+// Represents a port of a node, and the programs that are attached to it. Delivers each received MAD
+// to the agent to which it is addressed.
 #pragma once
 
 #include <cstdint>

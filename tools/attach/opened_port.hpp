@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A port that a program has opened: the program's agents, its sends until they are answered or time
-// out, RMPP in both directions, and received messages that the program has not read. It behaves as
-// umad does, uses no sockets, and runs on the server's loop.
+// Represents a port that a program has opened: the program's agents, its sends until they are
+// answered or time out, RMPP in both directions, and received messages that the program has not
+// read. It behaves as umad does, uses no sockets, and runs on the server's loop.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interface between weftd and the library that stands in for libibumad in a program: messages over
-// Unix sockets of type SOCK_SEQPACKET, in the host's byte order unless a type says otherwise.
+// Defines the interface between weftd and the library that stands in for libibumad in a program:
+// messages over Unix sockets of type SOCK_SEQPACKET, in the host's byte order unless a type says
+// otherwise.
 //
 // A connection begins with one Request and its reply. The request determines its further use:
 //   describe, add_agent, remove_agent   the server closes it

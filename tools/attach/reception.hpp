@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Incoming RMPP messages for a program, which are kept until they are complete (IBA 13.6).
+// Stores incoming RMPP messages for a program until they are complete (IBA 13.6).
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Access to the host, except its memory and sockets: time, waiting and random numbers. All code in
-// tools/ gets them from its loop (loop.hpp), which gets them from an Environment. A lab or a test
-// can therefore run in virtual time, which advances only when there is no work left.
+// Gives access to the host, except its memory and sockets: time, waiting and random numbers. All
+// code in tools/ gets them from its loop (loop.hpp), which gets them from an Environment. A lab or
+// a test can therefore run in virtual time, which advances only when there is no work left.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The owner of a file descriptor.
+// Defines the owner of a file descriptor, which closes it.
 #pragma once
 
 #include <utility>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A guest's memory as a device sees it: sections that are mapped and unmapped, with I/O virtual
-// addresses. All accesses of a device to its guest's memory use this class, and memory outside the
-// mapped sections cannot be reached.
+// Represents a guest's memory as a device sees it: sections that are mapped and unmapped, with I/O
+// virtual addresses. All accesses of a device to its guest's memory use this class, and memory
+// outside the mapped sections cannot be reached.
 //
 // A GuestMemory belongs to the loop of its card. Segments from translate() may be passed to other
 // threads. They hold a reference on their section, so the memory stays valid (though no longer the

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Event loop of an object that lives on one thread. Each card has exactly one Loop, and therefore
-// needs no lock: all its work (protocol requests, doorbells, commands, packets, timers) runs on its
-// loop. Other threads only post(). A loop has its own thread, or shares one with other loops
-// (reactor.hpp). Objects get the time and random numbers from their loop, and never directly from
-// the host.
+// Implements the event loop of an object that lives on one thread. Each card has exactly one Loop,
+// and therefore needs no lock: all its work (protocol requests, doorbells, commands, packets,
+// timers) runs on its loop. Other threads only post(). A loop has its own thread, or shares one
+// with other loops (reactor.hpp). Objects get the time and random numbers from their loop, and
+// never directly from the host.
 //
 // A handler must not block and must not run long. A card works in bounded slices and posts the rest
 // to its loop, because protocol requests of the same card wait meanwhile.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory that other processes share with this process by descriptors, and how this process survives
-// the loss of its pages.
+// Maps memory that other processes share with this process by descriptors, so that this process
+// survives the loss of its pages.
 //
 // A mapped file may have no page at an accessed address: its owner has truncated it, its tmpfs is
 // full, its huge pages are used up, or the memory is broken. The kernel then sends SIGBUS to the

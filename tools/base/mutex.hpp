@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// std::mutex, std::lock_guard and std::condition_variable with the annotations that clang's
+// Defines std::mutex, std::lock_guard and std::condition_variable with the annotations that clang's
 // thread-safety analysis needs; libstdc++ has none. Every mutex of the host half is one of these
 // (architecture.rst, rule 10), so that the members it protects can be declared WEFT_GUARDED_BY it.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A descriptor that a client passes to be notified of events. The client may fill it, never read
-// it, or change its flags (O_NONBLOCK belongs to the open file, which both processes share). ring()
-// never waits for the client.
+// Notifies a client of events through a descriptor that the client has passed. The client may fill
+// it, never read it, or change its flags (O_NONBLOCK belongs to the open file, which both processes
+// share). ring() never waits for the client.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Threads for many loops that are mostly idle. Each loop gets a new thread, up to a maximum; more
-// loops share these threads.
+// Provides threads for many loops that are mostly idle. Each loop gets a new thread, up to a
+// maximum; more loops share these threads.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// State of a reactor's timers and watches. Only reactor.cpp and loop.cpp use it.
+// Holds the state of a reactor's timers and watches. Only reactor.cpp and loop.cpp use it.
 #pragma once
 
 #include <functional>

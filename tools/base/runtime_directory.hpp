@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The directory for the sockets of a lab, which only its user may access.
+// Creates and checks the directory for the sockets of a lab, which only its user may access.
 #pragma once
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Table of shared mappings, in which the SIGBUS handler looks up the mapping of a page that cannot
-// be read.
+// Holds the table of shared mappings, in which the SIGBUS handler looks up the mapping of a page
+// that cannot be read.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A callable that can be moved but not copied: tasks that are posted to a loop may own packets and
-// buffers.
+// Defines a callable that can be moved but not copied, because tasks that are posted to a loop may
+// own packets and buffers.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Lock annotations of the host half, which clang -Wthread-safety checks (`make check-host-locks`
-// and every sanitized build). Other compilers ignore them. The kernel half has its own macros in
-// kern/annotations.hpp.
+// Defines lock annotations of the host half, which clang -Wthread-safety checks (`make
+// check-host-locks` and every sanitized build). Other compilers ignore them. The kernel half has
+// its own macros in kern/annotations.hpp.
 #pragma once
 
 #ifdef __clang__

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Listening Unix sockets, and connections to them.
+// Creates listening Unix sockets, and connects to them.
 #pragma once
 
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The command line of weft-explore. */
+/* Parses the command line of weft-explore. */
 #pragma once
 #include <cstdint>
 #include <optional>

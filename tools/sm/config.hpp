@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * Configuration of a subnet manager.
- */
+/* Defines the configuration of a subnet manager. */
 #pragma once
 
 #include <chrono>

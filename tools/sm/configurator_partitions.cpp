@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Partitions: the P_Key table of a port, and partition enforcement on the neighbouring switch port.
+// Configures partitions: the P_Key table of a port, and partition enforcement on the neighbouring
+// switch port.
 #include "sm/configurator.hpp"
 
 #include <algorithm>

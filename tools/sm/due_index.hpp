@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Keys ordered by due time. A check costs almost nothing while none is due. */
+/* Orders keys by their due times. A check costs almost nothing while none is due. */
 #pragma once
 
 #include <optional>

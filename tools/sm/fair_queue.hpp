@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Queue of received MADs by source. Each source gets an equal share of the work (deficit round
- * robin, as in RFC 8290), regardless of the number and cost of its MADs. A source that had no work
- * for a round is served before sources with a backlog.
+ * Queues received MADs by source. Each source gets an equal share of the work (deficit round robin,
+ * as in RFC 8290), regardless of the number and cost of its MADs. A source that had no work for a
+ * round is served before sources with a backlog.
  */
 #pragma once
 

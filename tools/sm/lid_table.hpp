@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Table of the ports' LIDs. A port keeps its LIDs from sweep to sweep. The LIDs of a missing port
+ * Assigns the LIDs of ports. A port keeps its LIDs from sweep to sweep. The LIDs of a missing port
  * are reused only if no other LIDs are left. A new manager keeps consistent LIDs that an earlier
  * one assigned.
  */

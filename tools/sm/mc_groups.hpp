@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * The multicast groups of the subnet and their members, IBA 15.2.5.17.
- */
+/* Manages the multicast groups of the subnet and their members (IBA 15.2.5.17). */
 #pragma once
 
 #include <cstdint>

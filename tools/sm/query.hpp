@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A query that may be answered in several steps, so that it does not block the event loop.
+ * Defines a query that may be answered in several steps, so that it does not block the event loop.
  */
 #pragma once
 

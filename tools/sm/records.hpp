@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * Lists of SA records, and the comparison of records by component mask (IBA 15.4.4).
- */
+/* Lists SA records, and compares records by component mask (IBA 15.4.4). */
 #pragma once
 
 #include <cstdint>

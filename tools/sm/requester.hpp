@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The port that sent a request to subnet administration, and the ports for which it may make
- * requests (IBA 15.4.1.2).
+ * Identifies the port that sent a request to subnet administration, and the ports for which it may
+ * make requests (IBA 15.4.1.2).
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Services that nodes have registered, and their leases (IBA 15.2.5.14). */
+/* Stores the services that nodes have registered, and their leases (IBA 15.2.5.14). */
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Log lines that the MADs of a port cause. They are limited per port, so that one port can neither
+ * Logs lines that the MADs of a port cause. They are limited per port, so that one port can neither
  * fill the log nor suppress lines about other ports.
  */
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet as one sweep has discovered and configured it. A sweep creates it, and it is immutable
- * once published.
+ * Describes the subnet as one sweep has discovered and configured it. A sweep creates it, and it is
+ * immutable once published.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Subnet administration (IBA 15): answers requests of end nodes about the subnet. It runs on the
- * manager's thread and uses the subnet that the last complete sweep has published. All work for
- * requests is done in bounded steps whose cost is counted (work.hpp).
+ * Implements subnet administration (IBA 15), which answers requests of end nodes about the subnet.
+ * It runs on the manager's thread and uses the subnet that the last complete sweep has published.
+ * All work for requests is done in bounded steps whose cost is counted (work.hpp).
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Subscriptions to traps (InformInfo, IBA 13.4.8.3), and the reports, which are repeated until
- * subscribers acknowledge them (IBA 13.4.11).
+ * Manages subscriptions to traps (InformInfo, IBA 13.4.8.3), and sends the reports, which are
+ * repeated until subscribers acknowledge them (IBA 13.4.11).
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Deadlock-free routing (up/down). A packet holds its buffer until the next buffer has space.
-// Packets on paths that form a cycle, as on rings and tori, could therefore block each other for
-// ever.
+// Computes deadlock-free routes (up/down). A packet holds its buffer until the next buffer has
+// space. Packets on paths that form a cycle, as on rings and tori, could therefore block each other
+// for ever.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The state of one guest in a time server, as determined by the guest's messages. It uses no
+// Tracks the state of one guest in a time server, as determined by the guest's messages. It uses no
 // socket: a socket, a test or a fuzzer passes it the messages.
 #pragma once
 

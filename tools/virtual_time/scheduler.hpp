@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A time server, which gives time slices to User-Mode Linux guests. One guest runs at a time: the
-// one with the earliest deadline, and among those with equal deadlines the one with the lowest
-// number.
+// Implements a time server, which gives time slices to User-Mode Linux guests. One guest runs at a
+// time: the one with the earliest deadline, and among those with equal deadlines the one with the
+// lowest number.
 //
 // If a guest leaves or violates the protocol, the run ends for all guests, because the others would
 // wait for ever. A guest exits when its time server closes the connection.

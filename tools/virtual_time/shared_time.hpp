@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Virtual time that is shared with other processes. It does not advance while any of them has work
-// to do, and then jumps to the earliest deadline of all processes. The behaviour of a process that
-// uses this clock therefore depends only on the other processes' requests and their order.
+// Implements virtual time that is shared with other processes. It does not advance while any of
+// them has work to do, and then jumps to the earliest deadline of all processes. The behaviour of a
+// process that uses this clock therefore depends only on the other processes' requests and their
+// order.
 #pragma once
 
 #include <algorithm>

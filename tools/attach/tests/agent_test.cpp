@@ -324,7 +324,7 @@ TEST_F(MadAgents, PathBitsBeyondTheLmcAreIgnored)
 }
 
 // The high half of the transaction ID belongs to the agent, whatever the program has put there.
-TEST_F(MadAgents, RequestWithTheTransactionIdOfAnotherAgentGetsItsOwn)
+TEST_F(MadAgents, RequestWithTheTransactionIdOfAnotherAgentGetsItsOwnResponse)
 {
 	const auto port = open(node_a), other = open(node_a), server_port = open(node_b);
 	const std::uint32_t agent = add(*port, client(kPing, 1));

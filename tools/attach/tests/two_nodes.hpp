@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two end nodes with a link between them, in virtual time, and the ports that programs on them have
-// opened.
+// Provides two end nodes with a link between them, in virtual time, and the ports that programs on
+// them have opened.
 #pragma once
 
 #include <cstring>

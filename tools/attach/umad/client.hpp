@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The library's connections to weftd. C programs load it, so it must not need the C++ library.
-// Functions return errno values, negative if they also return other values.
+// Connects the library to weftd. C programs load it, so it must not need the C++ library. Functions
+// return errno values, negative if they also return other values.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Functions of libibumad that list devices and their attributes. The only device is the node.
+// Implements the functions of libibumad that list devices and their attributes. The only device is
+// the node.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

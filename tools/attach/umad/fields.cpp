@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Functions of libibumad that read, set and print fields of a MAD's header.
+// Implements the functions of libibumad that read, set and print fields of a MAD's header.
 #include <cerrno>
 #include <cstdio>
 #include <cstring>

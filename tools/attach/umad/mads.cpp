@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Functions of libibumad that open ports, register agents, and send and receive MADs. A port ID is
-// the descriptor of its connection; in libibumad it is the descriptor of the device.
+// Implements the functions of libibumad that open ports, register agents, and send and receive
+// MADs. A port ID is the descriptor of its connection; in libibumad it is the descriptor of the
+// device.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A program sets the IsSM bit of its port by opening the file that umad_get_issm_path() returns,
-// and clears it by closing the file. That file does not exist: this preloaded library implements
-// open() for its path.
+// Sets the IsSM bit of a port for a program. A program sets the bit by opening the file that
+// umad_get_issm_path() returns, and clears it by closing the file. That file does not exist: this
+// preloaded library implements open() for its path.
 #include <cerrno>
 #include <climits>
 #include <cstdarg>

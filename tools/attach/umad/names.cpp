@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Functions of libibumad that return names for the values in a MAD.
+// Implements the functions of libibumad that return names for the values in a MAD.
 #include <cstdint>
 
 #include "attach/umad/abi.hpp"

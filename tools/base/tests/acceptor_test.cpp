@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that connections are accepted again after a shortage of descriptors, and that the limit of
+// descriptors is raised.
 #include "base/acceptor.hpp"
 
 #include <filesystem>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests accesses to guest memory, its mapping and its permissions.
 #include "base/guest_memory.hpp"
 
 #include <thread>
@@ -64,7 +65,7 @@ TEST(GuestMemory, AccessOutsideSectionsFails)
 }
 
 // An access of length zero succeeds, whether its address is mapped or not.
-TEST(GuestMemory, AccessOfLengthZeroSucceeds)
+TEST(GuestMemory, ZeroLengthAccessSucceeds)
 {
 	GuestMemory memory;
 	EXPECT_TRUE(memory.read(kPage, {}));

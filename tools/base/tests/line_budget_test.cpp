@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A source of log lines may write a burst and then one line per interval, and the number of
-// suppressed lines is reported.
+// Tests that a source of log lines may write a burst and then one line per interval, and that the
+// number of suppressed lines is reported.
 #include <gtest/gtest.h>
 
 #include "base/line_budget.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests event loops, their timers, watches and wakeups, and the reactors that run them.
 #include "base/loop.hpp"
 
 #include <atomic>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that the process survives the loss of pages of shared memory, and the limits on mappings.
 #include "base/memory_mapping.hpp"
 
 #include <cerrno>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that text of guests is escaped for terminals and logs.
 #include "base/printable.hpp"
 
 #include <string>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests how loops are distributed over the threads of a pool.
 #include "base/reactor_pool.hpp"
 
 #include <algorithm>

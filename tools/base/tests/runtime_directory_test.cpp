@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the modes of the directory for sockets, and which directories are refused.
 #include "base/runtime_directory.hpp"
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that tasks run once and destroy what they have captured.
 #include "base/task.hpp"
 
 #include <array>

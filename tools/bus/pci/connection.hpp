@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One client's socket: splits the received bytes into messages, and sends the replies. Never
-// blocks, and works in bounded slices so that other tasks of the loop can run.
+// Operates one client's socket: splits the received bytes into messages, and sends the replies.
+// Never blocks, and works in bounded slices so that other tasks of the loop can run.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interface between a device model and its user: the server of a protocol (server.hpp), or a test.
-// A model depends neither on the protocol nor on configuration space: it describes itself, handles
-// accesses to its BARs, and reaches its guest through a PciHost.
+// Defines the interface between a device model and its user: the server of a protocol (server.hpp),
+// or a test. A model depends neither on the protocol nor on configuration space: it describes
+// itself, handles accesses to its BARs, and reaches its guest through a PciHost.
 //
 // All calls in both directions happen on the loop of the device (PciHost::loop()).
 #pragma once

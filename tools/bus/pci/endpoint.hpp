@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The PCI function of a device model: configuration space, the guest's memory, interrupts, and the
-// routing of accesses to regions. It depends neither on the model nor on the protocol, whose
-// implementation of Interrupts delivers interrupts.
+// Implements the PCI function of a device model: configuration space, the guest's memory,
+// interrupts, and the routing of accesses to regions. It depends neither on the model nor on the
+// protocol, whose implementation of Interrupts delivers interrupts.
 #pragma once
 
 #include <cstdint>

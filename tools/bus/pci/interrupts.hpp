@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Delivers the interrupts of a function to its guest; each protocol implements this interface.
+// Defines the interface by which a function's interrupts are delivered to its guest. Each protocol
+// implements it.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The interface by which another process can take over a client when this process exits. The client
-// must not see its connection close, because it would not reconnect.
+// Defines the interface by which another process can take over a client when this process exits.
+// The client must not see its connection close, because it would not reconnect.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Interface of a protocol that connects functions to guests. The protocol-independent part of a
-// server is server.hpp.
+// Defines the interface of a protocol that connects functions to guests. The protocol-independent
+// part of a server is server.hpp.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The session of one client: handles messages, operates the endpoint, and creates replies. It uses
-// no socket.
+// Implements the session of one client: handles messages, operates the endpoint, and creates
+// replies. It uses no socket.
 #pragma once
 
 #include <cstddef>

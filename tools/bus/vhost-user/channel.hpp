@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The descriptor through which a guest is notified about its queues.
+// Notifies a guest about its queues through a descriptor.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Commands of a guest to its function: accesses to configuration space and to the BARs.
+// Executes the commands of a guest to its function: accesses to configuration space and to the
+// BARs.
 #pragma once
 
 #include <array>

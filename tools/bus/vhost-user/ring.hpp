@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The device's side of a split virtqueue (virtio 1.1, 2.6). The queue is in memory that the guest
-// may change or unshare at any time, so each access is checked, and every value is read once.
+// Implements the device's side of a split virtqueue (virtio 1.1, 2.6). The queue is in memory that
+// the guest may change or unshare at any time, so each access is checked, and every value is read
+// once.
 #pragma once
 
 #include <cstddef>

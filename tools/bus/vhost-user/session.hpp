@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The session of one guest: its requests, its two queues, and the call descriptors by which it is
-// notified of messages.
+// Implements the session of one guest: its requests, its two queues, and the call descriptors by
+// which it is notified of messages.
 //
 // A guest is disconnected if its queues are invalid, or if an error cannot be reported to it. If
 // the error is detected between requests, this happens at the next request.

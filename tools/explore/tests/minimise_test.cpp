@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that a failing schedule is reduced to the context switches that it needs.
 #include "../minimise.hpp"
 #include <algorithm>
 #include <gtest/gtest.h>

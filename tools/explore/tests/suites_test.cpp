@@ -112,7 +112,7 @@ TEST(Explorer, IpoibInterfaceCanBeClosedDuringJoin)
  */
 TEST(Explorer, IpoibInterfaceSurvivesFailedAllocations)
 {
-	expect_holds("explore_ipoib.failed_registration_leaves_nothing_behind", 300);
+	expect_holds("explore_ipoib.failed_registration_frees_all_resources", 300);
 	expect_holds("explore_ipoib.interface_survives_two_failed_ring_allocations", 200);
 	expect_holds("explore_ipoib.child_can_be_created_after_a_failed_attempt", 200);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Ethernet frames on links: from the destination address to the end of the payload, without the
-// frame check sequence (IEEE 802.3 clause 3), as virtual machines send them.
+// Defines Ethernet frames on links: from the destination address to the end of the payload, without
+// the frame check sequence (IEEE 802.3 clause 3), as virtual machines send them.
 #pragma once
 
 #include <cstddef>

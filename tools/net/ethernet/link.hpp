@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A cable between two ports, with the same faults as InfiniBand links. Ports and links belong to
-// one loop, which makes all calls.
+// Models a cable between two ports, with the same faults as InfiniBand links. Ports and links
+// belong to one loop, which makes all calls.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The Ethernet segments of a lab: switches, the attachments of guests and cards, and the links
-// between them. Each segment has its own event loop, so that a flood in one segment does not delay
-// the others.
+// Builds the Ethernet segments of a lab: switches, the attachments of guests and cards, and the
+// links between them. Each segment has its own event loop, so that a flood in one segment does not
+// delay the others.
 #pragma once
 
 #include <cstdint>

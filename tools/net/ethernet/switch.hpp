@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A learning switch (IEEE 802.1Q clause 8): forwards a frame to the port on which it has seen the
-// destination address, or floods it to all ports except the ingress port. It runs on one loop, like
-// its links.
+// Models a learning switch (IEEE 802.1Q clause 8). It forwards a frame to the port on which it has
+// seen the destination address, or floods it to all ports except the ingress port. It runs on one
+// loop, like its links.
 #pragma once
 
 #include <chrono>

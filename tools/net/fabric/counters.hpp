@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The counters of a port, as performance management reports them (IBA 16.1.3.5, 16.1.4.11).
+ * Defines the counters of a port, as performance management reports them (IBA 16.1.3.5, 16.1.4.11).
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Packets that wait for credit at an output port, in order, with a queue for each VL. Switches and
- * software end nodes use it. Thread-safe; no lock is held while a packet is delivered, because its
- * delivery may return the credit for the next packet of this queue.
+ * Queues packets that wait for credit at an output port, in order, with a queue for each VL.
+ * Switches and software end nodes use it. Thread-safe; no lock is held while a packet is delivered,
+ * because its delivery may return the credit for the next packet of this queue.
  *
  * A thread that sends through the port also sends packets that other threads have queued here. It
  * may be the thread of another guest's card, so it sends at most kTurnBudget packets of other

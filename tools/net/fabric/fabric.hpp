@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The fabric: all ports, links and switches of a lab. It does not depend on a subnet manager: a
- * switch forwards by its tables, which are empty until MADs set them.
+ * Holds the fabric of a lab: all ports, links and switches. It does not depend on a subnet manager:
+ * a switch forwards by its tables, which are empty until MADs set them.
  */
 #pragma once
 

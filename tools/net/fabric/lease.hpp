@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Permission to read memory that its owner, such as a guest, provides while packets refer to it.
- * The owner may end the lease. When end() has returned, the owner may write to the memory or free
- * it. The payload of a packet that is still in flight can then no longer be read, and the packet
- * counts as lost.
+ * Gives permission to read memory that its owner, such as a guest, provides while packets refer to
+ * it. The owner may end the lease. When end() has returned, the owner may write to the memory or
+ * free it. The payload of a packet that is still in flight can then no longer be read, and the
+ * packet counts as lost.
  *
  * Any thread may read. Between enter() and leave(), a reader only copies. end() therefore waits for
  * the copy of one packet at most, and not for anything that waits for another lease.

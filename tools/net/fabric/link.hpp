@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * A cable between two ports: rate, MTU, delay, faults, capture. The fabric owns it.
- */
+/* Models a cable between two ports: rate, MTU, delay, faults, capture. The fabric owns it. */
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/*
- * MADs in packets: UD SENDs to QP0 and QP1, IBA 13.5.
- */
+/* Converts between MADs and the packets that carry them: UD SENDs to QP0 and QP1 (IBA 13.5). */
 #pragma once
 
 #include <optional>

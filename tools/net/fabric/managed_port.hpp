@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * State of a port in the subnet management agent of any node: the attributes that managers get and
- * set (IBA 14.2.5).
+ * Holds the state of a port in the subnet management agent of any node: the attributes that
+ * managers get and set (IBA 14.2.5).
  */
 #pragma once
 

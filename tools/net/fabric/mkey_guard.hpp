@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The management key of a port (IBA 14.2.4): decides which SMPs may read and change attributes,
- * counts violations, and ends the protection after a lease period if the manager has disappeared.
+ * Implements the management key of a port (IBA 14.2.4): decides which SMPs may read and change
+ * attributes, counts violations, and ends the protection after a lease period if the manager has
+ * disappeared.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A packet in flight: its headers in wire format, inside the object, and a payload that is
+ * Defines a packet in flight: its headers in wire format, inside the object, and a payload that is
  * referenced rather than copied.
  *
  * The pieces of the payload may be in a guest's memory. The code that builds a packet gives each

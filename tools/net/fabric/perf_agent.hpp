@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The performance management agent: ClassPortInfo, PortCounters and PortCountersExtended from the
- * Counters of a node's ports, IBA 16.1. For nodes of any type.
+ * Implements the performance management agent (IBA 16.1) for nodes of any type. It reports
+ * ClassPortInfo, PortCounters and PortCountersExtended from the counters of a node's ports.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A port: one end of a link. A node (card, switch, subnet manager) implements what is behind the
- * port and attaches a PortSink. The fabric owns the Port, which lives as long as the fabric.
+ * Defines a port, which is one end of a link. A node (card, switch, subnet manager) implements what
+ * is behind the port and attaches a PortSink. The fabric owns the Port, which lives as long as the
+ * fabric.
  *
  * Threads. send() may be called on any thread, concurrently, and never blocks. Unless a link has a
  * delay or faults, a packet passes through switches on the sender's thread. The methods of a

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The subnet management agent (IBA 14.3), the same for cards, switches and software end nodes: it
- * answers Get and Set of the attributes of a node and its ports. It passes the effects of a Set on
- * the node itself to SubnetAgentHost.
+ * Implements the subnet management agent (IBA 14.3), which is the same for cards, switches and
+ * software end nodes. It answers Get and Set of the attributes of a node and its ports. It passes
+ * the effects of a Set on the node itself to SubnetAgentHost.
  */
 #pragma once
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Management of a switch: SMPs by directed route and by LID, performance MADs, traps.
+// Implements the management of a switch: SMPs by directed route and by LID, performance MADs,
+// traps.
 #include <algorithm>
 #include <cstring>
 #include <utility>

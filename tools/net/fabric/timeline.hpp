@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Delayed work of the fabric: packets that arrive on a link with a delay, and repeated traps. It
- * has one loop, which is created when first needed and sleeps while there is nothing to do.
+ * Executes the delayed work of the fabric: packets that arrive on a link with a delay, and repeated
+ * traps. It has one loop, which is created when first needed and sleeps while there is nothing to
+ * do.
  */
 #pragma once
 

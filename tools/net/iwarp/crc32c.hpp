@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The CRC of FPDUs (RFC 5044 section 4.4, RFC 3720 appendix B.4).
+// Computes the CRC of FPDUs (RFC 5044 section 4.4, RFC 3720 appendix B.4).
 #pragma once
 
 #include <cstdint>

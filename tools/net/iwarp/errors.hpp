@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Error codes of a Terminate message (RFC 5040 section 4.8, RFC 5041 section 6.2, RFC 5044 section
-// 8).
+// Defines the error codes of a Terminate message (RFC 5040 section 4.8, RFC 5041 section 6.2, RFC
+// 5044 section 8).
 #pragma once
 
 #include <cstdint>

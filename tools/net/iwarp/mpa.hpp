@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// MPA: message framing in a byte stream (RFC 5044; revision 2: RFC 6581). A stream begins with a
-// request and a reply, which FPDUs follow.
+// Implements MPA, which frames messages in a byte stream (RFC 5044; revision 2: RFC 6581). A stream
+// begins with a request and a reply, which FPDUs follow.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// DDP segments with the RDMAP part of their headers (RFC 5041 section 4, RFC 5040 section 4).
+// Encodes and parses DDP segments with the RDMAP part of their headers (RFC 5041 section 4, RFC
+// 5040 section 4).
 #pragma once
 
 #include <cstddef>

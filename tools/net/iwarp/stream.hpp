@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One end of an RDMAP stream: encodes requests into bytes for the peer, and executes the peer's
-// messages. It uses neither time nor sockets: its owner moves the bytes, over TCP or in a test.
+// Implements one end of an RDMAP stream: encodes requests into bytes for the peer, and executes the
+// peer's messages. It uses neither time nor sockets: its owner moves the bytes, over TCP or in a
+// test.
 //
 // Invalid input causes a Terminate. Data is stored only where the stream's host has permitted it.
 #pragma once

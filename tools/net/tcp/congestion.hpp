@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The congestion window (RFC 5681), and the retransmissions after several segments of a window were
-// lost (RFC 6582, NewReno).
+// Computes the congestion window (RFC 5681), and the retransmissions after several segments of a
+// window were lost (RFC 6582, NewReno).
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A TCP connection (RFC 9293) for an RNIC. Received data is passed on at once, so the window is
-// always fully open. Each write starts a new segment and is not merged with others, as far as the
-// window and the peer's maximum segment size permit it. Window scaling, timestamps, SACK and urgent
-// data are not implemented.
+// Implements a TCP connection (RFC 9293) for an RNIC. Received data is passed on at once, so the
+// window is always fully open. Each write starts a new segment and is not merged with others, as
+// far as the window and the peer's maximum segment size permit it. Window scaling, timestamps, SACK
+// and urgent data are not implemented.
 //
 // Everything runs on one loop. A user's callbacks may call write(), close() and abort().
 #pragma once

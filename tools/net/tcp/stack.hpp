@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// IPv4 and TCP over Ethernet for one host: its addresses, its neighbours and its connections. Each
-// card has one, on the card's loop. It has no thread, clock or socket.
+// Implements IPv4 and TCP over Ethernet for one host: its addresses, its neighbours and its
+// connections. Each card has one, on the card's loop. It has no thread, clock or socket.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Encoding of ARP (RFC 826), IPv4 (RFC 791) and TCP segments (RFC 9293 section 3.1) in Ethernet
-// frames.
+// Encodes and parses ARP (RFC 826), IPv4 (RFC 791) and TCP segments (RFC 9293 section 3.1) in
+// Ethernet frames.
 #pragma once
 
 #include <cstddef>

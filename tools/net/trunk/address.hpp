@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A numeric IP address with a TCP port, as lab files give it: "192.0.2.1:7470" or
+// Parses a numeric IP address with a TCP port, as lab files give it: "192.0.2.1:7470" or
 // "[2001:db8::1]:7470".
 #pragma once
 

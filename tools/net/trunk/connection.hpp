@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// One connection of a trunk: a stream socket, the handshake on it, and then frames in records in
-// both directions.
+// Implements one connection of a trunk: a stream socket, the handshake on it, and then frames in
+// records in both directions.
 #pragma once
 
 #include <chrono>

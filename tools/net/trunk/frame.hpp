@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The wire protocol between the two ends of a trunk (Documentation/trunks.rst). A connection
-// carries frames: a header of eight bytes and a body. After the handshake, the frames are in
-// records (record.hpp). Integers are big-endian. This code does not use sockets.
+// Defines the wire protocol between the two ends of a trunk (Documentation/trunks.rst). A
+// connection carries frames: a header of eight bytes and a body. After the handshake, the frames
+// are in records (record.hpp). Integers are big-endian. This code does not use sockets.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The handshake of a trunk: both ends prove that they have the same key, without sending it, and
-// agree on the keys of this connection.
+// Implements the handshake of a trunk: both ends prove that they have the same key, without sending
+// it, and agree on the keys of this connection.
 //
 // Each end sends a hello with a random number, an X25519 public key made for this connection, its
 // role and the trunk's name. Each end then proves that it has the shared key, by an HMAC of its

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The key that the two ends of a trunk share, and the proofs made with it.
+// Holds the key that the two ends of a trunk share, and makes and verifies the proofs of it.
 #pragma once
 
 #include <array>

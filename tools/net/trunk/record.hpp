@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// After the handshake, both ends of a trunk send records of one or more complete frames, encrypted
-// and authenticated with ChaCha20-Poly1305 (RFC 8439). Each direction has its own key, which is new
-// for each connection. The nonce is the number of the record, which is not sent. A record that is
-// forged, altered, repeated, omitted or out of order therefore fails to authenticate.
+// Encrypts and authenticates the frames of a trunk. After the handshake, both ends of a trunk send
+// records of one or more complete frames, encrypted and authenticated with ChaCha20-Poly1305 (RFC
+// 8439). Each direction has its own key, which is new for each connection. The nonce is the number
+// of the record, which is not sent. A record that is forged, altered, repeated, omitted or out of
+// order therefore fails to authenticate.
 #pragma once
 
 #include <array>

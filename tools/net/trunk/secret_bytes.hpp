@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Memory for secrets.
+// Allocates memory for secrets.
 #pragma once
 
 #include <cstddef>

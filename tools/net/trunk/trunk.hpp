@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A trunk: a link of the fabric whose other end is in another weftd, which is reached over TCP.
+// Implements a trunk: a link of the fabric whose other end is in another weftd, which is reached
+// over TCP.
 //
 // One end listens. The other end connects, and retries as long as there is no connection. A new
 // authenticated connection replaces one that has been silent. If the old connection is still alive,

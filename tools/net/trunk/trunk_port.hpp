@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The local half of a trunk: a node on a port that represents the port at the other end of the
-// trunk, in another daemon. The port has an ordinary link, with its rate, delay, faults, capture
-// and counters, to the port that the lab file selects.
+// Implements the local half of a trunk: a node on a port that represents the port at the other end
+// of the trunk, in another daemon. The port has an ordinary link, with its rate, delay, faults,
+// capture and counters, to the port that the lab file selects.
 //
 // Credits. A packet that the fabric sends takes a credit of this port, as on any link, and holds it
 // until the peer reports that the packet has entered the buffer of the port at its end.

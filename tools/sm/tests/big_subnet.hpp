@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A two-level fat tree in which each leaf switch has a link to each spine switch, and the end nodes
-// answer only management requests.
+// Builds a two-level fat tree in which each leaf switch has a link to each spine switch, and the
+// end nodes answer only management requests.
 #pragma once
 
 #include <memory>

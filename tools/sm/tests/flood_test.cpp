@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A host that sends the most expensive requests at full speed delays neither responses to other
-// hosts nor sweeps nor the manager's shutdown.
+// Tests that a host that sends the most expensive requests at full speed delays neither responses
+// to other hosts nor sweeps nor the manager's shutdown.
 #include <algorithm>
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Subnet managers hand over as IBA 14.4.1 specifies. The test sends the SMInfo messages of the
-// other manager itself.
+// Tests that subnet managers hand over as IBA 14.4.1 specifies. The test sends the SMInfo messages
+// of the other manager itself.
 #include <atomic>
 
 #include <gtest/gtest.h>
@@ -184,7 +184,7 @@ TEST_F(Handover, MasterHandsOverToAHigherPriority)
 }
 
 // Two managers that discover the subnet at the same time both become master, without a trap.
-TEST_F(Handover, MasterYieldsToAHigherOneThatWasDiscovering)
+TEST_F(Handover, MasterYieldsToAHigherPriorityManagerThatWasDiscovering)
 {
 	Peer &higher = meet(9, SmState::discovering);
 	SubnetManager &sm = start(3);

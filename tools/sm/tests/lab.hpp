@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A fabric with hosts and a subnet manager, for tests.
+// Provides a fabric with hosts and a subnet manager, for tests.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// LIDs are stored in a file and survive a restart of the manager.
+// Tests the assignment of LIDs, and that LIDs are stored in a file and survive a restart of the
+// manager.
 #include "sm/lid_file.hpp"
 
 #include <filesystem>
@@ -125,7 +126,7 @@ TEST_F(Lids, PlanKeepsExistingLids)
 }
 
 // LIDs that are planned for absent ports are used if there are no others.
-TEST_F(Lids, PlannedLidsAreUsedBeforeThereAreNone)
+TEST_F(Lids, PlannedLidsOfAbsentPortsAreUsedIfNoOthersAreFree)
 {
 	LidTable table;
 	std::vector<LidTable::Entry> entries;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Log lines of the subnet manager that guests cause are escaped and limited.
+// Tests that log lines of the subnet manager that guests cause are escaped and limited.
 #include <gtest/gtest.h>
 
 #include "sm/tests/captured_log.hpp"

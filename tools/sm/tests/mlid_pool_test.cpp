@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the allocation of multicast LIDs.
 #include "sm/mlid_pool.hpp"
 
 #include <random>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Nodes that are not members of a partition cannot send to it, even if they change their own P_Key
-// tables, because the switch drops their datagrams.
+// Tests that nodes that are not members of a partition cannot send to it, even if they change their
+// own P_Key tables, because the switch drops their datagrams.
 #include <algorithm>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Three hosts on two switches, and their requests to subnet administration.
+// Provides three hosts on two switches, and their requests to subnet administration, for tests.
 #pragma once
 
 #include "sm/tests/three_hosts.hpp"

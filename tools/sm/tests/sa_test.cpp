@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Subnet administration answers the requests of IPoIB, rdma_cm and the diagnostic tools.
+// Tests that subnet administration answers the requests of IPoIB, rdma_cm and the diagnostic tools.
 #include <algorithm>
 #include <set>
 

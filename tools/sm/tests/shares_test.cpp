@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Resources of subnet administration are limited per port, so that other ports can use it.
+// Tests that resources of subnet administration are limited per port, so that other ports can use
+// it.
 #include <set>
 
 #include <gtest/gtest.h>

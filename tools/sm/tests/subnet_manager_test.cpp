@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The subnet manager brings up subnets of several topologies and keeps them up.
+// Tests that the subnet manager brings up subnets of several topologies and keeps them up.
 #include <random>
 #include <set>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Subnet administration returns the tables of switches and ports.
+// Tests that subnet administration returns the tables of switches and ports.
 #include <map>
 
 #include <gtest/gtest.h>

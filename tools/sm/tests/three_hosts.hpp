@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Three hosts on two switches with one link between the switches.
+// Provides three hosts on two switches with one link between the switches, for tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the state of a guest in the time server, for valid and invalid messages.
 #include "virtual_time/member.hpp"
 
 #include <random>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that the time server runs one guest at a time, and reports guests that leave, fall silent
+// or violate the protocol.
 #include "virtual_time/scheduler.hpp"
 
 #include <algorithm>
@@ -215,7 +217,7 @@ TEST_F(SchedulerTest, DefersLocalWorkWhileAMemberRuns)
 
 // A waiting member is called, and requests the time and a time slice before it replies. Nothing
 // else runs meanwhile.
-TEST_F(SchedulerTest, OtherProcessesArePausedUntilTheAwaitedOneReplies)
+TEST_F(SchedulerTest, OtherProcessesArePausedUntilTheAwaitedProcessReplies)
 {
 	start({"node1"});
 	const auto only = join(1);
@@ -299,7 +301,7 @@ TEST_F(SchedulerTest, WaitForAFloodingMemberIsLimitedInMessages)
 
 // The report contains the name of the disconnected member and the time. The other members are
 // disconnected, so that they exit.
-TEST_F(SchedulerTest, ReportsADisconnectedMemberAndDisconnectsTheOthers)
+TEST_F(SchedulerTest, ReportsADisconnectedMemberAndDisconnectsAllMembers)
 {
 	const auto first = join(1);
 	auto second = join(2);

@@ -214,7 +214,7 @@ def opensm_torus(bench):
 
 
 @benchmark(figures=("opensm.lanes-torus-*",))
-def opensm_lanes_of_torus(bench):
+def opensm_virtual_lanes_of_a_torus(bench):
     """Measures how many virtual lanes an engine's routes use on a torus of 5x5x5 switches with a host each. The routes must have no loops on these lanes."""
     size = (5, 5, 5)
     lab = topology.torus(size, 125)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A fake PCI host for tests of device models, with plain memory and counted interrupts. It has no
-// thread: after a register write the test runs the event loop by loop().poll() or run_until().
+// Provides a fake PCI host for tests of device models, with plain memory and counted interrupts. It
+// has no thread: after a register write the test runs the event loop by loop().poll() or
+// run_until().
 #pragma once
 
 #include <cerrno>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A guest as the driver of a device sees it: the device's registers, and the guest's memory.
+// Defines a guest as the driver of a device sees it: the device's registers, and the guest's
+// memory.
 #pragma once
 
 #include <cstdint>

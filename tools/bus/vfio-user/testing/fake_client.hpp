@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A vfio-user client for tests, in place of QEMU.
+// Provides a vfio-user client for tests, in place of QEMU.
 #pragma once
 
 #include <cstddef>

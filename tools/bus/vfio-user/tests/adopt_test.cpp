@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Clients that another process hands over, and the reports to a keeper about clients.
+// Tests clients that another process hands over, and the reports about clients to a keeper.
 #include <array>
 #include <memory>
 #include <new>
@@ -182,7 +182,7 @@ TEST_F(Adopting, MemorySectionsAboveTheLimitAreRefused)
 
 // Messages that are malformed, too short, repeated, or without their descriptor have no effect.
 // Later messages do.
-TEST_F(Adopting, InvalidMessagesAreSkipped)
+TEST_F(Adopting, InvalidSetupMessagesAreIgnored)
 {
 	const auto file = make_memory(kPage), event = make_event();
 	setup_.push_back({Bytes(), {}});
@@ -328,7 +328,7 @@ TEST_F(Adopting, ClientOfACardInUseIsRefused)
 }
 
 // Each connection has an ID of its own, also if another process serves the card.
-TEST_F(Adopting, IdsAreNotRepeated)
+TEST_F(Adopting, EachConnectionHasAUniqueId)
 {
 	Server other(loop_, other_device_, "other", kFewMappings);
 	other.keep(keeper_);
@@ -351,7 +351,7 @@ TEST_F(Adopting, IdsAreNotRepeated)
 }
 
 // A client that has disconnected before the handover leaves nothing behind.
-TEST_F(Adopting, AdoptionOfADisconnectedClientLeavesNothingBehind)
+TEST_F(Adopting, AdoptionOfADisconnectedClientLeaksNoResources)
 {
 	const auto file = make_memory(kPage);
 	auto [ours, theirs] = FakeClient::make_sockets();

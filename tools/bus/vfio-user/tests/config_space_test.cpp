@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the configuration space of a function: its header, its capabilities, and the effects of
+// writes.
 #include "bus/pci/config_space.hpp"
 
 #include <stdexcept>
@@ -132,7 +134,7 @@ TEST(ConfigSpace, VitalProductDataIsReadThroughItsCapability)
 
 // The device implements the capability, except for its header. Linux writes whole dwords; iPXE
 // writes two bytes of a dword, whose other bytes stay.
-TEST_F(Config, VendorSpecificRegistersAreTheDevices)
+TEST_F(Config, VendorSpecificRegistersAreImplementedByTheDevice)
 {
 	const auto at = find_capability(0x09);
 	ASSERT_NE(at, 0);

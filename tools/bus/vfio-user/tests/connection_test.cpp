@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Clients that connect, disconnect, and misbehave.
+// Tests clients that connect, disconnect, and misbehave.
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -169,7 +169,7 @@ TEST_F(ClientConnection, FailedDeviceCreationIsRetried)
 
 // A second client is refused while the first is connected, and the first is not affected. A client
 // that connects before the server has noticed the first one's disconnection is served.
-TEST_F(ClientConnection, SecondClientIsRefusedWhileOneIsConnected)
+TEST_F(ClientConnection, SecondClientIsRefusedWhileTheFirstIsConnected)
 {
 	auto [ours, theirs] = FakeClient::make_sockets();
 	server_.serve(std::move(theirs));

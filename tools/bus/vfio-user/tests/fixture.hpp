@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A server with a FakeDevice and a client connected to it.
+// Provides a server with a FakeDevice and a client connected to it.
 #pragma once
 
 #include <cerrno>

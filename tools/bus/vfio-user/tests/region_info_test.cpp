@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Replies to VFIO_USER_DEVICE_GET_REGION_INFO, and requests that are refused.
+// Tests the replies to VFIO_USER_DEVICE_GET_REGION_INFO, and the requests that are refused.
 #include <sys/stat.h>
 
 #include "bus/vfio-user/tests/fixture.hpp"

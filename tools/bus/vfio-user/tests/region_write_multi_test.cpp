@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests VFIO_USER_REGION_WRITE_MULTI.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

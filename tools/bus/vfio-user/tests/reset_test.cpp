@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// VFIO_USER_DEVICE_RESET, and the function-level reset through configuration space.
+// Tests VFIO_USER_DEVICE_RESET, and the function-level reset through configuration space.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests VFIO_USER_DEVICE_SET_IRQS, and the delivery of interrupts.
 #include <chrono>
 #include <future>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// VFIO_USER_DMA_READ, DMA_WRITE, MIG_DATA_READ, MIG_DATA_WRITE, and commands that do not exist.
+// Tests that VFIO_USER_DMA_READ, DMA_WRITE, MIG_DATA_READ, MIG_DATA_WRITE and commands that do not
+// exist are refused.
 #include "bus/vfio-user/tests/fixture.hpp"
 
 namespace weft::vfio_user

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests VFIO_USER_VERSION, by which a client negotiates the version and the capabilities.
 #include <nlohmann/json.hpp>
 
 #include "bus/vfio-user/tests/fixture.hpp"

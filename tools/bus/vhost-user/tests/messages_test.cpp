@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Delivery of MSI-X interrupts by the message virtqueue. The server keeps the MSI-X table.
+// Tests the delivery of MSI-X interrupts by the message virtqueue. The server keeps the MSI-X
+// table.
 #include <chrono>
 #include <future>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The vhost-user requests with which a User-Mode Linux guest sets up its PCI function, and the
-// replies to invalid requests.
+// Tests the vhost-user requests with which a User-Mode Linux guest sets up its PCI function, and
+// the replies to invalid requests.
 #include <cerrno>
 
 #include <fcntl.h>

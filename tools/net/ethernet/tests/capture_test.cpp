@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// tshark reads the captures of an Ethernet, and their size is limited.
+// Tests that tshark reads the captures of an Ethernet, and that their size is limited.
 #include <array>
 #include <cstdio>
 #include <filesystem>

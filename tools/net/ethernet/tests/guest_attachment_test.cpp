@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Sockets of well-behaved and malicious guests on an Ethernet with three attachments.
+// Tests the sockets of well-behaved and malicious guests on an Ethernet with three attachments.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -229,7 +229,7 @@ TEST_F(EthernetGuestAttachment, BurstsOfShortFramesAreProcessedInBatches)
 	EXPECT_TRUE(until([&] { return b.take() == fillers; }));
 }
 
-TEST_F(EthernetGuestAttachment, SecondGuestIsRefusedWhileOneIsConnected)
+TEST_F(EthernetGuestAttachment, SecondGuestIsRefusedWhileTheFirstIsConnected)
 {
 	Client first = connect("a");
 	Client second(directory / "a");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Frames and link ends for the tests of this directory.
+// Provides frames and link ends for the tests of this directory.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Conformance tests for subnet management agents: one suite, which the tests of each type of node
-// instantiate. A Node is a managed port whose link is up:
+// Defines conformance tests for subnet management agents: one suite, which the tests of each type
+// of node instantiate. A Node is a managed port whose link is up:
 //
 //   static constexpr PortKind kKind;
 //   static constexpr unsigned kNumber;   the attribute modifier of the port

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A capture of a link contains no packet that tshark reports as malformed.
+// Tests that a capture of a link contains no packet that tshark reports as malformed.
 #include <array>
 #include <cstdio>
 #include <cstdlib>

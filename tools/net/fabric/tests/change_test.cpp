@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The topology changes while packets are in flight.
+// Tests changes of the topology while packets are in flight.
 #include <atomic>
 #include <stdexcept>
 #include <thread>

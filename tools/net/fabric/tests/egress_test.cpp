@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A thread sends only a limited number of the packets that wait for credit, and all packets are
-// eventually sent in order.
+// Tests that a thread sends only a limited number of the packets that wait for credit, and that all
+// packets are eventually sent in order.
 #include <atomic>
 #include <functional>
 #include <new>

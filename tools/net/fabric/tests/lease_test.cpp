@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that a revoked lease makes memory unreadable at once, and waits for active readers.
 #include <algorithm>
 #include <atomic>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Links deliver packets in order, respect credits, and have the configured faults.
+// Tests that links deliver packets in order, respect credits, and have the configured faults.
 #include <memory>
 #include <set>
 #include <thread>
@@ -212,7 +212,7 @@ TEST_F(TwoNodes, PacketHeldForReorderingIsStillDuplicated)
 }
 
 // MADs to QP1, of which those of the CM have the faults.
-struct MessagesOfCm : TwoNodes {
+struct CmMessageFaults : TwoNodes {
 	void send_mad(ib::MgmtClass cls, std::uint64_t tid, std::uint32_t qp = 1)
 	{
 		ib::Mad mad{};
@@ -244,7 +244,7 @@ struct MessagesOfCm : TwoNodes {
 	}
 };
 
-TEST_F(MessagesOfCm, OnlyMessagesOfCmAreLost)
+TEST_F(CmMessageFaults, LossAffectsOnlyCmMessages)
 {
 	link.set_faults({.cm_loss = 1});
 	send_mad(ib::MgmtClass::com_mgt, 1);
@@ -256,7 +256,7 @@ TEST_F(MessagesOfCm, OnlyMessagesOfCmAreLost)
 	EXPECT_EQ(0u, b.port.counters().symbol_errors);
 }
 
-TEST_F(MessagesOfCm, MessageIsDuplicated)
+TEST_F(CmMessageFaults, MessageIsDuplicated)
 {
 	link.set_faults({.cm_duplication = 1});
 	send_mad(ib::MgmtClass::com_mgt, 1);
@@ -266,7 +266,7 @@ TEST_F(MessagesOfCm, MessageIsDuplicated)
 	EXPECT_EQ(0u, b.packets.size());
 }
 
-TEST_F(MessagesOfCm, OneByteIsCorrupted)
+TEST_F(CmMessageFaults, CorruptionChangesOneByteOfAMessage)
 {
 	link.set_faults({.cm_corruption = 1});
 	send_mad(ib::MgmtClass::com_mgt, 1);
@@ -284,7 +284,7 @@ TEST_F(MessagesOfCm, OneByteIsCorrupted)
 }
 
 // The late messages stay on the link until it is destroyed.
-TEST_F(MessagesOfCm, LateMessageIsOvertakenAndHoldsNoCredit)
+TEST_F(CmMessageFaults, DelayedMessageIsOvertakenAndHoldsNoCredit)
 {
 	link.set_faults({.cm_lateness = 1, .cm_delay = 24h});
 	// The receiver has 16 buffers.
@@ -297,7 +297,7 @@ TEST_F(MessagesOfCm, LateMessageIsOvertakenAndHoldsNoCredit)
 		EXPECT_EQ(2u, next().header.tid);
 }
 
-TEST_F(MessagesOfCm, LateMessagesArrive)
+TEST_F(CmMessageFaults, DelayedMessagesArrive)
 {
 	link.set_faults({.cm_lateness = 1, .cm_delay = 1ms});
 	for (std::uint64_t i = 0; i < 10; i++)
@@ -306,7 +306,7 @@ TEST_F(MessagesOfCm, LateMessagesArrive)
 }
 
 // The link is replaced while messages are late. They are lost, and as many may be late afterwards.
-TEST_F(MessagesOfCm, LateMessagesAreLostWithTheirLink)
+TEST_F(CmMessageFaults, DelayedMessagesAreDroppedIfTheirLinkIsRemoved)
 {
 	link.set_faults({.cm_lateness = 1, .cm_delay = 24h});
 	send_mad(ib::MgmtClass::com_mgt, 1);
@@ -319,7 +319,7 @@ TEST_F(MessagesOfCm, LateMessagesAreLostWithTheirLink)
 	EXPECT_EQ(2u, next().header.tid);
 }
 
-TEST_F(MessagesOfCm, DuplicateOfALateMessageIsInTime)
+TEST_F(CmMessageFaults, DuplicateOfADelayedMessageIsNotDelayed)
 {
 	link.set_faults({.cm_duplication = 1, .cm_lateness = 1, .cm_delay = 24h});
 	send_mad(ib::MgmtClass::com_mgt, 1);
@@ -376,7 +376,7 @@ TEST(LinkFaults, LossMatchesItsRateAndSeed)
 }
 
 // A part of a fabric has the same faults as the whole, although it has fewer links.
-TEST(LinkFaults, NumberOfALinkDeterminesItsSeed)
+TEST(LinkFaults, FaultSeedDependsOnTheLinkNumber)
 {
 	const auto with_number = [](std::optional<std::size_t> number) {
 		return run_with({.loss = 0.1}, 1, 1000, number);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// An M_Key protects a port as its protection level requires, and no longer than its lease period.
+// Tests that an M_Key protects a port as its protection level requires, and no longer than its
+// lease period.
 #include <gtest/gtest.h>
 
 #include "net/fabric/mkey_guard.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A multicast packet to many members costs its sender's thread and other senders only a limited
-// amount of work, and every member gets every packet, in order.
+// Tests that a multicast packet to many members costs its sender's thread and other senders only a
+// limited amount of work, and that every member gets every packet, in order.
 #include <memory>
 #include <vector>
 

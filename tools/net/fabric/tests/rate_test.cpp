@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A link trains at the highest rate that its cable supports and both its ports have enabled
-// (LinkWidthEnabled, LinkSpeedEnabled, LinkSpeedExtEnabled; IBA 14.2.5.6).
+// Tests that a link trains at the highest rate that its cable supports and both its ports have
+// enabled (LinkWidthEnabled, LinkSpeedEnabled, LinkSpeedExtEnabled; IBA 14.2.5.6).
 #include <gtest/gtest.h>
 
 #include "net/fabric/tests/test_node.hpp"

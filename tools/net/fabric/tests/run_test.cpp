@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests runs of packets, which are sent as one object and split into packets where a link or a
+// queue requires it.
 #include <gtest/gtest.h>
 
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A switch answers management requests and forwards packets by its tables.
+// Tests that a switch answers management requests and forwards packets by its tables.
 #include <gtest/gtest.h>
 
 #include "net/fabric/tests/test_node.hpp"

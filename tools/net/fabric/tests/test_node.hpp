@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Nodes for tests: one records received packets, the other received MADs.
+// Provides nodes for tests: one records received packets, the other received MADs.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// tshark decodes the bytes that two streams exchange.
+// Tests that tshark decodes the bytes that two streams exchange.
 #include <array>
 #include <filesystem>
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Invalid input from the peer is answered with the specified Terminate, and no data is placed.
+// Tests that invalid input from the peer is answered with the specified Terminate, and that no data
+// is placed.
 #include <cctype>
 #include <string>
 #include <string_view>

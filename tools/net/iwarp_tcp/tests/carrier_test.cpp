@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// RDMAP streams between two hosts, over a link with every fault, in virtual time.
+// Tests RDMAP streams between two hosts, over a link with every fault, in virtual time.
 #include <chrono>
 #include <functional>
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connections between two stacks, over a link with every fault, in virtual time.
+// Tests connections between two stacks, over a link with every fault, in virtual time.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -190,7 +190,7 @@ TEST_F(Tcp, BurstLossIsRepairedQuickly)
 }
 
 // The link is down for a while, and then permanently.
-TEST_F(Tcp, ConnectionSurvivesAShortOutageAndTimesOutAfterALongOne)
+TEST_F(Tcp, ConnectionSurvivesAShortOutageAndTimesOutAfterALongOutage)
 {
 	establish();
 	set({}, false);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests the encoding of packets and control frames on a trunk, and the refusal of malformed frames.
 #include "net/trunk/frame.hpp"
 
 #include <algorithm>
@@ -86,7 +87,7 @@ TEST(TrunkFrame, PacketRunIsUnchangedByTheTrunkEncoding)
 }
 
 // An owner that has ended its lease may have overwritten the memory.
-TEST(TrunkFrame, PacketWithAWithdrawnPayloadIsNotSent)
+TEST(TrunkFrame, PacketWithARevokedPayloadLeaseIsNotSent)
 {
 	const auto memory = std::make_shared<std::vector<std::byte>>(64);
 	const auto lease = std::make_shared<fabric::Lease>(memory);
@@ -127,7 +128,7 @@ TEST(TrunkFrame, MalformedPacketsAreRefused)
 		EXPECT_FALSE(read_packet(body_of(good).first(size))) << size;
 }
 
-TEST(TrunkFrame, OtherMalformedBodiesAreRefused)
+TEST(TrunkFrame, MalformedControlFramesAreRefused)
 {
 	const auto bytes = [](const auto &body) { return std::as_bytes(std::span(&body, 1)); };
 	const CreditsBody credits{15, 0, 1};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that only peers with the same key accept each other, and the key file.
 #include "net/trunk/handshake.hpp"
 
 #include <algorithm>
@@ -141,7 +142,7 @@ TEST(TrunkHandshake, ReplacedPublicKeyIsRefused)
 	EXPECT_TRUE(pair.from_listens.empty());
 }
 
-TEST(TrunkHandshake, OtherKeyIsRefused)
+TEST(TrunkHandshake, PeerWithADifferentKeyIsRefused)
 {
 	const Key key = key_of(1), other = key_of(2);
 	Handshake connects(Role::connects, "west", other);
@@ -244,7 +245,7 @@ TEST(TrunkHandshake, RefusalReportsBothProtocolVersions)
 }
 
 // RFC 4231, test case 3. Its key of 20 bytes is padded with zeroes, as in HMAC.
-TEST(TrunkKey, AuthenticatesByHmacSha256)
+TEST(TrunkKey, KeyAuthenticatesByHmacSha256)
 {
 	SecretBytes bytes(20, std::byte{0xaa});
 	bytes.resize(Key::kLeastBytes);
@@ -263,7 +264,7 @@ TEST(TrunkKey, DifferentKeysHaveDifferentFingerprints)
 }
 
 // Core files may be copied to where others can read them.
-TEST(TrunkKey, IsNotInCoreFiles)
+TEST(TrunkKey, KeyIsExcludedFromCoreDumps)
 {
 	std::array<unsigned char, Key::kLeastBytes> bytes{}, inverted{};
 	ASSERT_EQ(::getrandom(bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));

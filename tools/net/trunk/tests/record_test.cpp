@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Tests that records hide their frames, and that any change of the stream of records is detected.
 #include "net/trunk/record.hpp"
 
 #include <algorithm>

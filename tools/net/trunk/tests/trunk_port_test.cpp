@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Two fabrics with a trunk between them; the test carries the frames.
+// Tests two fabrics with a trunk between them; the test carries the frames.
 #include "net/trunk/trunk_port.hpp"
 
 #include <cstring>

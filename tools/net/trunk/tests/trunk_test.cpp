@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Trunks over TCP between two fabrics of this process.
+// Tests trunks over TCP between two fabrics of this process.
 #include "net/trunk/trunk.hpp"
 
 #include <array>
@@ -152,7 +152,7 @@ TEST_F(TrunkTest, MadsReachTheOtherFabric)
 	EXPECT_EQ(info.node_guid, 0x210u);
 }
 
-TEST_F(TrunkTest, LinkGoesDownWithTheDaemonAndComesBack)
+TEST_F(TrunkTest, LinkGoesDownWhenTheOtherDaemonExitsAndRecovers)
 {
 	listen();
 	const std::string place = address();
@@ -239,7 +239,7 @@ TEST_F(TrunkTest, UnauthenticatedClientsDoNotDisturbAConnection)
 	EXPECT_EQ(a.sw.port(2).counters().link_downed, 0u);
 }
 
-TEST_F(TrunkTest, UnauthenticatedClientsDoNotChangeTheReasonThatIsShown)
+TEST_F(TrunkTest, UnauthenticatedClientsDoNotChangeTheReportedReason)
 {
 	listen();
 	EXPECT_EQ(a.trunk->state().last_reason, "it has not been connected yet");
@@ -372,7 +372,7 @@ TEST(TrunkAddress, NetworkOfAPeerIsItsIpv4AddressOrItsIpv6Prefix)
 	EXPECT_EQ(Address().network(), "unknown");
 }
 
-TEST(TrunkAddress, HasAPortThatCanBeReplaced)
+TEST(TrunkAddress, PortOfAnAddressCanBeReplaced)
 {
 	EXPECT_EQ(Address::parse("192.0.2.1:7470").port(), 7470u);
 	EXPECT_EQ(Address::parse("[2001:db8::1]:65535").port(), 65535u);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The subnet manager on a subnet of ten thousand hosts: 250 leaves with 40 hosts each, four spines. Its samples are interleaved with those of
-OpenSM on ibsim. Also measures weftd's resources for such a lab."""
+"""Measures the subnet manager on a subnet of ten thousand hosts: 250 leaves with 40 hosts each, four spines. Its samples are interleaved with those of OpenSM
+on ibsim. Also measures weftd's resources for such a lab."""
 import contextlib
 import json
 import pathlib
@@ -26,7 +26,7 @@ def made():
 
 
 @benchmark(figures=("subnet.active", "subnet.flap"))
-def subnet(bench):
+def subnet_bring_up_and_flap_time(bench):
     """Measures the time from an unconfigured subnet to all ports ACTIVE, and the time after a link was unplugged and plugged in again."""
     ours, theirs, flaps = [], [], []
     with contextlib.closing(simulator.Simulator(made(), bench.directory)) as simulated:
@@ -47,7 +47,7 @@ def ask(client, command):
 
 
 @benchmark(figures=("subnet.start", "subnet.memory"))
-def subnet_daemon(bench):
+def start_time_and_memory_of_weftd(bench):
     """Measures the time from weftd's start with that lab until it serves, and its memory once all switches have their LIDs."""
     lab = made()
     lab.model = "endpoint"
