@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Guests for tests: kernels, QEMU, images, and virtual machines that a test controls from the host.
+"""Provides guests for tests: kernels, QEMU, images, and virtual machines that a test controls from the host.
 
     from lab import Guest
     with Guest("node1", kernel="stock") as node1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Benchmarks: functions in tests/bench/*.py anywhere in the tree, each of which measures some figures.
+"""Runs benchmarks: functions in tests/bench/*.py anywhere in the tree, each of which measures some figures.
 
     from lab.benchmarks import benchmark
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A guest's console: the output of its kernel and first programs, in a file on the host.
+"""Records a guest's console: the output of its kernel and first programs, in a file on the host.
 
 A guest may print without limit. If it is not trusted (`weft run`, `weft lab`), the file is bounded: a Recorder keeps its beginning and its
 end, and limits the bytes per second.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The rules of CONTRIBUTING.rst for every file and every commit."""
+"""Checks the rules of CONTRIBUTING.rst for every file and every commit."""
 import pathlib
 import re
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Lists of modules and drivers outside the build: the package for DKMS, modprobe's and udev's files, the session, the demonstration, the simulator.
+"""Checks the lists of modules and drivers outside the build: the package for DKMS, modprobe's and udev's files, the session, the demonstration, the simulator.
 
 The lists that build and drivers define are the Kbuild files (`obj-m`) and the tables of PCI IDs (KERN_PCI_IDS). All others are compared with them here,
 so a new driver, or a new card for a driver, is missed nowhere.

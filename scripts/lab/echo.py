@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Pings whose requests and answers both kernels count, so that packets lost on the link can be distinguished from packets that were never sent.
+"""Sends pings whose requests and answers both kernels count, so that packets lost on the link can be distinguished from packets that were never sent.
 
 A target can drop answers itself although the link loses nothing. Each CPU sends them through one socket with a buffer of 129 kB
 (net/ipv4/icmp.c), which is enough for 57 answers of 1400 bytes or 172 of 56. Further answers are dropped and counted (OutErrors). `ping -f`

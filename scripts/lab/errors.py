@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Errors that are reported as one line: what is wrong, and how to fix it."""
+"""Defines errors that are reported as one line: what is wrong, and how to fix it."""
 import contextlib
 import errno
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The fabric of a test: one weftd, and the command-line program that controls it."""
+"""Runs the fabric of a test: one weftd, and the command-line program that controls it."""
 import re
 import subprocess
 

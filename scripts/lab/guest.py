@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A guest: a virtual machine or a User-Mode Linux kernel. A test boots it, runs commands in it, and collects its kernel's reports.
+"""Boots a guest, which is a virtual machine or a User-Mode Linux kernel. A test boots it, runs commands in it, and collects its kernel's reports.
 
 Threads: any thread may run commands; one thread starts a Guest, closes it and reads its log. Another thread reads the agent's frames. The
 kernel kills QEMU or User-Mode Linux when the thread that started it exits (PR_SET_PDEATHSIG), so guests are started from the main thread.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The host half: its programs, and its unit tests, which ctest runs under sanitizers.
+"""Builds the programs of the host half, and runs its unit tests, which ctest runs under sanitizers.
 
 Three trees are built from the same sources. The programs, the explorer and the explorer's tests are built without sanitizers
 (the explorer enables sanitizers itself). The host tests and the fuzz targets are built with AddressSanitizer and UndefinedBehaviorSanitizer. So

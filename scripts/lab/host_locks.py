@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Lock annotations of the host half (tools/base/thread_annotations.hpp), checked by clang without a build.
+"""Checks the lock annotations of the host half (tools/base/thread_annotations.hpp) with clang, without a build.
 
 Annotated members are private, so only a source that includes a header with annotations can violate one. No other source is compiled.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The images that a guest boots: a root image of Debian packages, and a small initramfs that mounts it.
+"""Builds the images that a guest boots: a root image of Debian packages, and a small initramfs that mounts it.
 
 The root image is ext4, read-only, shared by all guests; each has a tmpfs over it. The initramfs holds
 the agent (agent/), busybox, and the stock kernel's drivers for the root disk, so that a change to

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The kernels that guests boot: Debian's stock kernel, and the test kernels of scripts/kernel/build."""
+"""Finds the kernels that guests boot: Debian's stock kernel, and the test kernels of scripts/kernel/build."""
 import dataclasses
 import lzma
 import pathlib

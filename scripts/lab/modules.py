@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""weft's kernel modules as built for one kernel: their directory, and the order in which they are loaded."""
+"""Finds weft's kernel modules as built for one kernel: their directory, and the order in which they are loaded."""
 import os
 import pathlib
 import re

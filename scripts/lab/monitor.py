@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""QEMU's monitor (QMP): hot-plug, link state, and other actions on a virtual machine from outside."""
+"""Controls a virtual machine from outside by QEMU's monitor (QMP): hot-plug, link state, and other actions."""
 import json
 
 from lab.errors import LabError

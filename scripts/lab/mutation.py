@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Mutants: versions of the tree with one defect each (scripts/mutations.toml), which the given test must detect.
+"""Runs mutants: versions of the tree with one defect each (scripts/mutations.toml), which the given test must detect.
 
 One copy of the tree is used for all: a mutant is applied, the changed files are built, its modules are set aside, and the mutant is reverted.
 A mutant therefore costs only the compilation of the files that it changes.

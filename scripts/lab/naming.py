@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Names in the style of Documentation/style.rst, checked by clang-tidy (.clang-tidy, tools/.clang-tidy).
+"""Checks with clang-tidy that names have the style of Documentation/style.rst (.clang-tidy, tools/.clang-tidy).
 
 Most sources include the standard library, which takes clang longer than they do. So sources are checked together: a unit includes those of
 which no two define the same name. A source that has errors among others is checked again by itself.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A kernel supplied by the user for guests: a bzImage with its modules, or the tree in which it was built.
+"""Finds and checks a kernel that the user supplies for guests: a bzImage with its modules, or the tree in which it was built.
 
 Before the boot, the guest's requirements are checked in its modules and its configuration, as far as these are available; other defects are
 diagnosed from the console (why_not_up()).

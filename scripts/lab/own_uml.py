@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A User-Mode Linux kernel that the user has built, for guests in virtual time: the tree of the build, or a directory with vmlinux, its configuration and lib/modules."""
+"""Finds and checks a User-Mode Linux kernel that the user has built, for guests in virtual time: the tree of the build, or a directory with vmlinux, its
+configuration and lib/modules."""
 import os
 import pathlib
 import shutil

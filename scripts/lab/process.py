@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Commands in a guest: frames to and from its agent (agent/agent.cpp), over a virtio-serial port or a serial line."""
+"""Runs commands in a guest: exchanges frames with its agent (agent/agent.cpp), over a virtio-serial port or a serial line."""
 import re
 import struct
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Names in Python files that are used without a definition, or imported without a use. pyflakes finds them without running the files; a test finds the
+"""Finds names in Python files that are used without a definition, or imported without a use. pyflakes finds them without running the files; a test finds the
 first kind only if it reaches the line."""
 import pathlib
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A stock QEMU with vfio-user: the system's if it is new enough, else a private copy from Debian's backports.
+"""Finds a stock QEMU with vfio-user: the system's if it is new enough, else a private copy from Debian's backports.
 
 The private copy uses its own C library and dynamic linker, so that nothing of the system is changed.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Results of tests: collected, printed as they arrive, counted, and written as JUnit XML."""
+"""Collects the results of tests, prints them as they arrive, counts them, and writes them as JUnit XML."""
 import dataclasses
 import re
 import sys

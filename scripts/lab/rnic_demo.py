@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The demonstration of `make demo CARD=amso1100`: two guests with weft's RNIC and one with siw, Linux's software iWARP, on one Ethernet."""
+"""Runs the demonstration of `make demo CARD=amso1100`: two guests with weft's RNIC and one with siw, Linux's software iWARP, on one Ethernet."""
 import contextlib
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's ibsim and OpenSM, unpacked but not installed: a simulated subnet that only answers MADs, for measuring subnet managers."""
+"""Provides Debian's ibsim and OpenSM, unpacked but not installed: a simulated subnet that only answers MADs, for measuring subnet managers."""
 import os
 import subprocess
 import time

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Guest tests: functions in tests/guest/*.py anywhere in the tree, which run on the host.
+"""Runs guest tests: functions in tests/guest/*.py anywhere in the tree, which run on the host.
 
     from lab.testing import test
 

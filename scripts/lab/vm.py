@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The virtual machine that a guest runs on, as QEMU's command line."""
+"""Builds QEMU's command line for the virtual machine on which a guest runs."""
 import itertools
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A copy of some files of the tree, into which a test puts a defect that a check must report."""
+"""Provides a copy of some files of the tree, into which a test puts a defect that a check must report."""
 import pathlib
 import shutil
 import tempfile

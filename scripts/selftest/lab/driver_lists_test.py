@@ -35,7 +35,7 @@ class DriverLists(CopiedFiles):
                 self.assertTrue(any(line.startswith(path) and " lacks " in line for line in found), found)
                 (self.tree / path).write_text(before)
 
-    def test_new_driver_is_missed_in_all_lists(self):
+    def test_new_driver_is_reported_as_missing_in_all_lists(self):
         (self.tree / "hw/mlx5").mkdir()
         (self.tree / "hw/mlx5/Kbuild").write_text("obj-m += weft_mlx5.o\n")
         (self.tree / "hw/mlx5/module.c").write_text("KERN_PCI_IDS(weft_mlx5_pci_ids, KERN_PCI_ID(0x15b3, 0x1017, 0));\n")
@@ -43,16 +43,16 @@ class DriverLists(CopiedFiles):
         self.assertLessEqual({"debian/weft-dkms.dkms", "debian/weft.modprobe", "scripts/modprobe.d/weft.conf", "scripts/udev/76-weft.rules", "scripts/demo",
                               "tools/weft/session/stack.py"}, places)
 
-    def test_other_pci_id_of_a_driver_is_reported_where_it_is_repeated(self):
+    def test_changed_pci_id_is_reported_in_each_list(self):
         found = self.replace("hw/mlx4/module.c", "0x673c", "0x6750")
         places = {line.split(",")[0].split(" l")[0] for line in found}
         self.assertLessEqual({"scripts/modprobe.d/weft.conf", "tools/explore/card.cpp", "hw/mlx4/module.c"}, places)
 
-    def test_module_of_the_tests_is_not_shipped(self):
+    def test_packaged_test_module_is_reported(self):
         self.assertIn("debian/weft-dkms.dkms lists weft_talk, which the Kbuild files and the drivers' module.c do not",
                       self.replace("debian/weft-dkms.dkms", '"weft_umad"', '"weft_talk"'))
 
-    def test_module_without_a_number_is_reported(self):
+    def test_dkms_module_without_a_number_is_reported(self):
         self.assertIn("debian/weft-dkms.dkms does not number DEST_MODULE_LOCATION from 0 to 14",
                       self.replace("debian/weft-dkms.dkms", "DEST_MODULE_LOCATION[14]", "DEST_MODULE_LOCATION[15]"))
 

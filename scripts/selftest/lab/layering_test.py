@@ -111,7 +111,7 @@ class PythonLayering(unittest.TestCase):
         self.assertEqual(self.complaints("tools/session/labs.py", "import json, os.path\nfrom lab import guest\nimport hunt.trial\n"), [])
         self.assertEqual(self.complaints("tools/python/weft/plugin.py", "import pytest\nfrom weft import plugin\nfrom . import plugin\n"), [])
 
-    def test_other_imports_are_reported(self):
+    def test_imports_outside_the_allow_list_are_reported(self):
         for name, text, wanted in (("scripts/lab/guest.py", "def boot():\n    import labs\n", "may not import tools/session"),
                                    ("tools/python/weft/plugin.py", "from lab import guest\n", "may not import scripts/lab"),
                                    ("tools/session/labs.py", "import pytest\n", "may not import pytest"),
@@ -145,7 +145,7 @@ class Package(unittest.TestCase):
                          ["scripts/lab/qemu.py imports scripts/lab/kunit.py, which debian/rules does not install",
                           "tools/weft/session/weft-session imports scripts/lab/kunit.py, which debian/rules does not install"])
 
-    def test_installed_module_without_a_use_is_reported(self):
+    def test_unused_installed_module_is_reported(self):
         (self.tree / "scripts/lab/guest.py").write_text("import os\n")
         self.assertEqual(layering.package_complaints(self.tree), ["debian/rules installs scripts/lab/qemu.py, which no installed file uses"])
 

@@ -17,7 +17,7 @@ class Lists(CopiedFiles):
     def test_lists_of_the_tree_are_complete(self):
         self.assertEqual(documents.check_packages(self.tree) + documents.check_faults(self.tree), [])
 
-    def test_package_that_a_list_lacks_is_reported(self):
+    def test_package_missing_from_a_list_is_reported(self):
         self.replace("Documentation/support.rst", "libibumad-dev", "")
         self.replace("Documentation/support.rst", "json-devel", "")
         self.assertEqual(documents.check_packages(self.tree), ["support.rst does not list libibumad-dev for Ubuntu 24.04, which scripts/packages requires",
@@ -27,7 +27,7 @@ class Lists(CopiedFiles):
         self.replace("scripts/packages/lab.list", "python3\n", "python3\nzstd\n")
         self.assertEqual(len(documents.check_packages(self.tree)), 2)
 
-    def test_undescribed_fault_is_reported_for_each_place(self):
+    def test_undescribed_fault_is_reported_for_each_document(self):
         for path, old, place in (("tools/weft/web/page/faults.js", "'command-nth'", "faults.js"),
                                  ("Documentation/man/weft.1", "\\fBcommand\\-nth\\fR", "weft.1"),
                                  ("Documentation/fault-injection.rst", "``command-nth``", "fault-injection.rst, mlx4")):

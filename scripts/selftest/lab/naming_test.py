@@ -66,7 +66,7 @@ class Naming(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "tools/a.cpp does not compile"):
             self.complaints(tools_a="int one = nothing;\n")
 
-    def test_file_that_passed_is_checked_again_when_it_has_changed(self):
+    def test_changed_file_is_checked_again(self):
         header = self.tree / "tools/h.hpp"
         header.write_text("#pragma once\nint one();\n")
         self.complaints(tools_a='#include "h.hpp"\nint two() { return one(); }\n', tools_b='#include "h.hpp"\nint three() { return one(); }\n')

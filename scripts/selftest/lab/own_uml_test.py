@@ -38,7 +38,7 @@ class OwnUml(unittest.TestCase):
             self.assertEqual(found.modules.name, RELEASE)
             self.assertTrue((found.modules / "kernel/drivers/a/one.ko").is_file() and (found.modules / "kernel/drivers/two-b.ko").is_file())
 
-    def test_kernel_that_is_built_again_has_another_identity(self):
+    def test_rebuilt_kernel_has_a_new_identity(self):
         self.write("modules.order", "one.o\n")
         self.write("one.ko")
         first = own_uml.look(self.tree)
@@ -48,7 +48,7 @@ class OwnUml(unittest.TestCase):
         os.utime(self.tree / "vmlinux", (1, 1))
         self.assertNotEqual(own_uml.look(self.tree).identity, first.identity)
 
-    def test_installed_modules_are_used_where_they_are(self):
+    def test_installed_modules_are_used_in_place(self):
         self.write(f"lib/modules/{RELEASE}/modules.dep")
         self.assertEqual(own_uml.look(self.tree).modules, self.tree / "lib/modules" / RELEASE)
 

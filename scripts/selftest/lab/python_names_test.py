@@ -21,6 +21,6 @@ class PythonNames(unittest.TestCase):
                 found = self.complaints(name, text)
                 self.assertTrue(found and found[0].startswith(f"scripts/{name}:"), found)
 
-    def test_imports_for_others_and_other_files_are_not_reported(self):
+    def test_reexported_imports_and_shell_scripts_are_not_reported(self):
         self.assertEqual(self.complaints("a.py", "import os  # noqa: F401: for others\n"), [])
         self.assertEqual(self.complaints("program", "#!/bin/sh\nprint(nowhere)\n"), [])

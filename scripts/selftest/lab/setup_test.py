@@ -45,12 +45,12 @@ class Setup(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr.count("usage")), (1, 0))
         return set(done.stdout.split())
 
-    def test_each_package_set_contains_the_smaller_one(self):
+    def test_each_package_set_contains_the_next_smaller_set(self):
         lab, demo, everything = self.missing("lab"), self.missing("demo"), self.missing()
         self.assertTrue(lab < demo < everything, (lab - demo, demo - everything))
         self.assertEqual(everything, self.missing("all"))
 
-    def test_demo_needs_no_browser_and_no_checkers(self):
+    def test_demo_packages_exclude_browsers_and_checkers(self):
         self.assertEqual(self.missing("demo") & ONLY_FOR_TESTS, set())
         self.assertLessEqual(ONLY_FOR_TESTS, self.missing("all"))
 

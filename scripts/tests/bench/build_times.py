@@ -15,7 +15,7 @@ def timed(function):
 
 
 @benchmark(figures=("boot.stock", "boot.plain", "boot.debug"))
-def boot(bench):
+def boot_time(bench):
     """Measures the time from starting QEMU to the answer of the first command."""
     qemu.find()
     image.root_image()
@@ -31,7 +31,7 @@ def boot(bench):
 
 
 @benchmark(figures=("build.modules.one-cpp", "build.modules.nothing"))
-def incremental_build(bench):
+def incremental_build_time(bench):
     """Measures the time to build the modules again after one C++ file was touched (each of three files), and after no change."""
     kernel = kernels.find("plain")
     # Touched files are compiled, and not taken from the compiler cache.
@@ -53,7 +53,7 @@ def incremental_build(bench):
 
 
 @benchmark(figures=("test.warm",))
-def whole_test(bench):
+def duration_of_all_tests(bench):
     """Measures the time of make test if everything is built and cached."""
     host.build()
     host.SANITIZED.build({"all", "fuzzers"})

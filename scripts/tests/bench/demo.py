@@ -19,7 +19,7 @@ def consecutive(times):
 
 
 @benchmark(figures=("demo.first-ping", "demo.part.*"), kernel="stock")
-def demo(bench):
+def duration_of_the_demo(bench):
     """Measures the time from the start of make demo to the answer of the first ping, in total and by part."""
     def once():
         subprocess.run([cache.TREE / "scripts/demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)

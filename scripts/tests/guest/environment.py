@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Properties that the test environment guarantees for every guest."""
+"""Tests the properties that the test environment guarantees for every guest."""
 import hashlib
 
 from lab.testing import test

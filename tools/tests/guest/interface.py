@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""IPoIB with Debian's ib_ipoib: packets, streams, offloads, and their encoding on the wire."""
+"""Tests IPoIB with Debian's ib_ipoib: packets, streams, offloads, and their encoding on the wire."""
 import collections
 import contextlib
 import json
@@ -33,7 +33,7 @@ def sent(node):
 
 
 @test(kernels=("stock",), timeout=240)
-def pings_and_streams_lose_nothing(lab):
+def pings_and_streams_arrive_without_loss(lab):
     """No ping in either direction is lost, and TCP and UDP work over ib0 with and without checksum and segmentation offload."""
     with pair(lab) as (_, (node1, node2)):
         interfaces_up(node1, node2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A malicious third guest: whatever it does to its own card does not affect the other two guests of the lab."""
+"""Tests that a malicious third guest does not affect the other two guests of the lab, whatever it does to its own card."""
 import itertools
 import json
 import pathlib
@@ -136,7 +136,7 @@ def effects(output):
 
 
 @test(kernels=("stock",), timeout=400)
-def malicious_guest_does_not_disturb_others(lab):
+def malicious_guest_does_not_disturb_other_guests(lab):
     """During flood pings, and sends, RDMA writes and RDMA reads whose data are compared, a malicious guest cuts large sends into bytes, maps all of memory, splits windows,
     truncates its memory, takes the last descriptors that the daemon has, sends traps by the thousand, joins and leaves for others, uses foreign P_Keys, VL15 and
     guessed keys, asks for all paths, sends to all by multicast and on an Ethernet, delivers a group's packets to hundreds of queue pairs, and leaves queue pairs in error, in an order drawn from the seed: no ping and no byte of the two is lost, the daemon stays within its memory, and its control socket answers."""

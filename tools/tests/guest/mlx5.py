@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The ConnectX-5 with Debian's drivers and programs, connected to another ConnectX-5 and to a ConnectX-2."""
+"""Tests the ConnectX-5 with Debian's drivers and programs, connected to another ConnectX-5 and to a ConnectX-2."""
 import json
 import re
 import signal

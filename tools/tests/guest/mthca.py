@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The InfiniHost with Debian's drivers and programs, connected to a ConnectX-2. Neither guest runs code of weft."""
+"""Tests the InfiniHost with Debian's drivers and programs, connected to a ConnectX-2. Neither guest runs code of weft."""
 import re
 
 from lab.testing import test

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""OpenSM in a guest manages the fabric in place of weft's subnet manager."""
+"""Tests that OpenSM in a guest manages the fabric in place of weft's subnet manager."""
 import collections
 import ipaddress
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's drivers probe the card and report no error."""
+"""Tests that Debian's drivers probe the card and report no error."""
 import re
 
 from lab.testing import test

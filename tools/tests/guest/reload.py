@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The stock drivers are removed and loaded again: by module, by reboot, by function-level reset, and after a guest was killed."""
+"""Tests that the stock drivers can be removed and loaded again: by module, by reboot, by function-level reset, and after a guest was killed."""
 import re
 
 from lab.fabric import Fabric

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Debian's storage targets and initiators, and reliable datagram sockets (RDS): kernel users of verbs and the communication manager."""
+"""Tests Debian's storage targets and initiators, and reliable datagram sockets (RDS): kernel users of verbs and the communication manager."""
 import subprocess
 
 from lab import cache

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Datagrams that must not harm an IPoIB interface: from random bytes to packets with a single
- * invalid field.
+ * Generates datagrams that must not harm an IPoIB interface: from random bytes to packets with a
+ * single invalid field.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// A malicious guest with a card of its own, unrestricted by a driver. It performs actions against
-// weftd, which emulates the cards of all guests, and against other guests' traffic, in an order
-// determined by a seed.
+// Implements a malicious guest with a card of its own, unrestricted by a driver. It performs
+// actions against weftd, which emulates the cards of all guests, and against other guests' traffic,
+// in an order determined by a seed.
 #pragma once
 
 #include <cstdint>

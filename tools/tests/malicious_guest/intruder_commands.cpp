@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// The actions of the malicious guest against weftd and other guests.
+// Implements the actions of the malicious guest against weftd and other guests.
 #include "tests/malicious_guest/intruder.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// weft-intruder: connects to a card of a lab in place of a guest and performs the actions of a
-// malicious guest, in an order determined by a seed.
+// Contains the main function of weft-intruder. It connects to a card of a lab in place of a guest,
+// and performs the actions of a malicious guest in an order determined by a seed.
 #include <exception>
 #include <iostream>
 #include <stdexcept>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * weft-malicious-guest: sends an IPoIB interface random datagrams, from a queue pair of its own, as
- * any process that may open an InfiniBand device can.
+ * Contains the main function of weft-malicious-guest. It sends an IPoIB interface random datagrams
+ * from a queue pair of its own, as any process that may open an InfiniBand device can.
  */
 #include <cstring>
 #include <iostream>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * weft-traffic: does what weft_traffic.ko does with weft's verbs, but with the verbs library of the
- * guest it runs on.
+ * Contains the main function of weft-traffic. It does what weft_traffic.ko does with weft's verbs,
+ * but with the verbs library of the guest on which it runs.
  *
  *	weft-traffic COMMANDS ANSWERS
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * The node /dev/infiniband/rdma_cm, used without a library: commands in the layout of the kernel's
- * own headers. A connection needs no QP, because its caller supplies the QP number.
+ * Calls the node /dev/infiniband/rdma_cm without a library: it writes commands in the layout of the
+ * kernel's own headers. A connection needs no QP, because its caller supplies the QP number.
  */
 #pragma once
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Both ends of connections.
+// Implements both ends of the connections that weft-ucma-probe makes.
 #include <poll.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Random commands from several threads on the same file. The test passes if the kernel reports
-// nothing.
+// Executes random commands from several threads on the same file. The test passes if the kernel
+// reports nothing.
 #include <poll.h>
 #include <unistd.h>
 

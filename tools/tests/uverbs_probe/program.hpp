@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * A program that uses /dev/infiniband/uverbs0 without a library: commands in the layout of the
- * kernel's own headers, which are not the headers that the module is built from.
+ * Calls /dev/infiniband/uverbs0 without a library: it writes commands in the layout of the kernel's
+ * own headers, which are not the headers that the module is built from.
  */
 #pragma once
 #include <array>

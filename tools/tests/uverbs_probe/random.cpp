@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Random calls from several threads on the same file. The test passes if the kernel reports
+// Makes random calls from several threads on the same file. The test passes if the kernel reports
 // nothing.
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Random agents and MADs from several threads on the same file. The test passes if the kernel
+// Uses random agents and MADs from several threads on the same file. The test passes if the kernel
 // reports nothing.
 #include <fcntl.h>
 #include <poll.h>

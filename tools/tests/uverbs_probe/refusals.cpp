@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Requests that must be refused, as tables: each row has one invalid field and the expected errno.
+// Lists requests that must be refused, as tables: each row has one invalid field and the expected
+// errno.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
