@@ -321,28 +321,19 @@ class WithOwnManager(Configured):
         self.await_managed("node1", "node2", "node3")
 
 
-def event(step, command, **members):
-    """A scheduled request. A test has to see the effect of one before the next, so a step is longer than OpenSM and the programs take on a slow computer."""
-    return {"at": step * daemon.TIME_LIMIT / 15, "command": command, **members}
-
-
-def applied(lab):
-    return {"text": lab, "source": "a scheduled event", "folder": "/"}
-
-
-class Scheduled(Configured):
-    """Events that weftd executes in real time. Between node1 and node3 there is a short way through switch2 and a long one."""
+class Changing(Configured):
+    """A fabric that changes while OpenSM runs. Between node1 and node3 there is a short way through switch2 and a long one."""
 
     LAB = ring(5)
     SHORT = ["switch1", "switch2", "switch3"]
     LONG = ["switch1", "switch5", "switch4", "switch3"]
 
     def await_route(self, way):
-        # A query that is lost because the link is down must not take longer than the step.
+        # Queries are lost while a link is down.
         daemon.await_that(f"the route {way}", lambda: self.route("node1", "node3", "-t", "200") == way)
 
 
-class Traps(Scheduled):
+class Traps(Changing):
     def test_trap_of_a_switch_reaches_opensm_that_does_not_sweep(self):
         log = self.folder / "log"
         self.opensm("node1", "-s", "0", "-f", str(log), "-F", self.file("opensm.conf", "force_log_flush TRUE\n"))
@@ -354,52 +345,65 @@ class Traps(Scheduled):
             self.assertGreater(log.read_text().count("num:128"), before)
 
 
-class ScheduledLinks(Scheduled):
-    EVENTS = (event(1, "link.down", link="switch1/2"), event(2, "link.up", link="switch1/2"))
-
+class Links(Changing):
     def test_opensm_routes_around_a_link_that_goes_down_and_comes_up(self):
         self.opensm("node1")
-        for way in (self.SHORT, self.LONG, self.SHORT):
+        self.await_route(self.SHORT)
+        for state, way in (("down", self.LONG), ("up", self.SHORT)):
+            self.weft("link", state, "switch1/2")
             self.await_route(way)
 
 
-class ScheduledSwitches(Scheduled):
-    EVENTS = (event(1, "lab.apply", **applied(ring(5, without=2))), event(2, "lab.apply", **applied(ring(5))))
-
+class Switches(Changing):
     def test_opensm_routes_around_a_switch_that_is_removed_and_added_again(self):
         self.opensm("node1")
         self.await_route(self.SHORT)
+        self.weft("lab", "apply", self.file("without.toml", ring(5, without=2)))
         self.await_route(self.LONG)
         self.assertNotIn('"node2"', self.run_on("node1", "ibnetdiscover"))
+        self.weft("lab", "apply", self.file("with.toml", ring(5)))
         self.await_route(self.SHORT)
         self.await_managed("node1", "node2", "node3")
 
 
-class ScheduledManagers(Configured):
+class Scheduled(Configured):
+    LAB = ring(3)
+    # The effect of the only event remains, so a slow test does not miss it.
+    EVENTS = ({"at": 0.5, "command": "link.down", "link": "switch1/2"},)
+
+    def test_scheduled_event_is_executed_in_real_time(self):
+        def links_that_are_down():
+            return [link["ends"] for link in self.fabric()["links"] if link["settings"]["state"] == "down"]
+        self.assertEqual(daemon.await_that("the link to go down", links_that_are_down), [["switch1/2", "switch2/3"]])
+
+
+class DisabledManager(Configured):
     LAB = PASSIVE_MANAGER
-    EVENTS = (event(2, "sm.disable"), event(4, "sm.enable"))
 
     def test_opensm_is_the_manager_while_wefts_manager_is_disabled(self):
         self.await_subnet()
         own = int(re.search(r"sm lid (\d+)", self.run_on("node3", "sminfo"))[1])
         self.opensm("node1", "-F", self.file("opensm.conf", STANDBY), "-p", "1")
-        for lid in (self.lid("node1"), own):
+        daemon.await_that("OpenSM to stand by", lambda: "SMINFO_STANDBY" in self.answer("node3", "sminfo", str(self.lid("node1"))))
+        for state, lid in (("disable", self.lid("node1")), ("enable", own)):
+            self.weft("sm", state)
             daemon.await_that(f"the manager with the LID {lid}", lambda: re.search(rf"sm lid {lid} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
         self.await_managed("node1", "node2", "node3")
 
 
-class ScheduledHandover(Configured):
+class Handover(Configured):
     LAB = NO_MANAGER
-    EVENTS = (event(3, "link.down", link="node1"),)
 
     def test_standby_takes_over_when_the_link_of_the_master_fails(self):
         options = self.file("opensm.conf", STANDBY)
         self.opensm("node1", "-F", options, "-p", "10")
         self.await_managed("node1", "node2", "node3")
         self.opensm("node2", "-F", options, "-p", "5")
-        for node in ("node1", "node2"):
-            lid = self.lid(node)
-            daemon.await_that(f"the manager on {node}", lambda: re.search(rf"sm lid {lid} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
+        standby = self.lid("node2")
+        daemon.await_that("a standby", lambda: "SMINFO_STANDBY" in self.answer("node3", "sminfo", str(standby)))
+        self.assertRegex(self.run_on("node3", "sminfo"), rf"sm lid {self.lid('node1')} .*SMINFO_MASTER")
+        self.weft("link", "down", "node1")
+        daemon.await_that("the take-over", lambda: re.search(rf"sm lid {standby} .*SMINFO_MASTER", self.answer("node3", "sminfo")))
         self.await_managed("node2", "node3")
 
 
