@@ -104,12 +104,12 @@ if [ -e $former ]; then
 	mkfifo $pipe
 	cat $kmsg >$pipe 2>/dev/null &
 	reader=$!
-	$awk -v mark="$(cat $mark)" 'index($0, mark) { marked = 1 } marked && /Internal error detected/ { found = 1; exit } END { exit !found }' <$pipe &
-	search=$!
-	(sleep $delay; kill $search) </dev/null >/dev/null 2>&1 &
+	sleep $delay </dev/null >/dev/null 2>&1 &
 	limit=$!
-	if wait $search; then kill $limit; else wait $limit; fi
-	kill $reader 2>/dev/null
+	($awk -v mark="$(cat $mark)" 'index($0, mark) { marked = 1 } marked && /Internal error detected/ { found = 1; exit } END { exit !found }' && kill $limit) <$pipe &
+	search=$!
+	wait $limit 2>/dev/null
+	kill $reader $search 2>/dev/null
 	rm $pipe
 	cat $former >$reset
 	rm $former

@@ -8,6 +8,7 @@ import io
 import lzma
 import os
 import pathlib
+import select
 import signal
 import socket
 import subprocess
@@ -771,7 +772,14 @@ class Removal(Folder):
         return "".join(f"{name}={self.folder}/{name} " for name in ("reset", "former", "mark", "pipe", "kmsg", "card")) + f"awk='busybox awk' commands= delay={delay}\n"
 
     def run_script(self, script, delay=0):
-        subprocess.run(["busybox", "sh", "-c", self.places(delay) + script], check=True, stdin=subprocess.DEVNULL, timeout=60)
+        """Runs it, and waits for the end of all its processes: they inherit the pipe."""
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        try:
+            subprocess.run(["busybox", "sh", "-c", self.places(delay) + script], check=True, stdin=subprocess.DEVNULL, timeout=60, pass_fds=[writer])
+        finally:
+            os.close(writer)
+        self.assertTrue(select.select([reader], [], [], 30)[0], "a process of the script has not ended")
 
     def test_card_is_removed_as_soon_as_the_driver_has_found_the_failure(self):
         """A failure that the kernel's log shows before the end of weftd belongs to an earlier one."""
