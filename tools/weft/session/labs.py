@@ -615,7 +615,7 @@ class Lab:
 
     def _end(self, name):
         self.guests.pop(name).close()
-        self._numbers.pop(name)
+        self._numbers.pop(name, None)   # the start may have been interrupted before it had one
         self._loaded.pop(name, None)
         self._notes.pop(name, None)
         self.weftd.keeper.forget(name)

@@ -767,6 +767,20 @@ class Upgrade(unittest.TestCase):
         self.assertEqual(self.upgraded(unittest.mock.Mock(side_effect=[None, DeadlineExceeded("no end")])), ["note", "removal", "replacement", "cards"])
 
 
+class InterruptedStart(unittest.TestCase):
+    def test_guest_without_a_number_is_ended(self):
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
+        lab.weftd = unittest.mock.Mock()
+        host = unittest.mock.Mock(get=unittest.mock.Mock(side_effect=KeyboardInterrupt))
+        node = unittest.mock.Mock()
+        node.name = "a"
+        with unittest.mock.patch.object(lab, "_plan", lambda *_: labs.Plan(host, GuestSettings(), None, None)), \
+                unittest.mock.patch.object(lab, "_make_guest", lambda _: node), self.assertRaises(KeyboardInterrupt):
+            lab._start_guests([{}], True)
+        node.close.assert_called_once_with()
+        self.assertEqual(lab.guests, {})
+
+
 class Removal(Folder):
     def places(self, delay):
         return "".join(f"{name}={self.folder}/{name} " for name in ("reset", "former", "mark", "pipe", "kmsg", "card")) + f"awk='busybox awk' commands= delay={delay}\n"
