@@ -199,6 +199,10 @@ CARRIER_TIMEOUTS = (5, 20, 60)
 CARRIER_TIMEOUTS_AT_BOOT = (20, 40, 60)     # guests that boot at the same time are slow to join, and a link that was down is counted
 NOTE_TIMEOUT = 30       # seconds
 RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
+# The same for a card that works, before an upgrade. It is not longer on a busy host: a driver that waits for a program never releases its card.
+UPGRADE_TIMEOUT = 30
+PATIENCE = 5            # seconds after which an upgrade reports the guests for which it waits
+NO_RESET_TIMEOUT = 10   # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -405,6 +409,7 @@ class Lab:
         self._loaded = {}       # the stack.Stack of each guest, or None
         self.stopping = threading.Event()   # set to stop waiting for guests whose cards are replaced
         self._notes = {}        # the Process of each guest that prepares the removal of its card
+        self._removals = {}     # the Process of each guest that was still removing its card when weftd was replaced
         self.weftd = Daemon(weftd, directory, logs, restart, bus_of(settings.is_native()), placement, descriptors)
         self._lab_file = lab_file
         self._managed = managed
@@ -484,8 +489,7 @@ class Lab:
         """Replaces weftd by another program, or by a new process of the same."""
         self._report = report
         self._prepare_removal("")
-        # While weftd serves the cards, drivers release them in less time than failed cards, and mthca's driver releases no failed card.
-        together([guest for guest in self.guests.values() if guest.alive() and not guest.kernel.native], self._release_card, self._is_wanted)
+        self._release_cards()
         try:
             self.report(self.weftd.replace(program))
         except LabError:
@@ -500,18 +504,63 @@ class Lab:
         """Prevents drivers from resetting their cards, and makes guests record their NVMe controllers. Does not wait for either. before: the script for
         the drivers, which a card that has not failed does not need."""
         for name, guest in self.guests.items():
-            loaded = self._loaded.get(name)
-            # If the lab has loaded no stack, the user may have loaded one.
-            if (loaded is None or loaded.in_tree) and not guest.kernel.native:
+            if self._may_have_in_tree_driver(guest):
                 with contextlib.suppress(GuestDied):
                     self._notes[name] = guest.spawn([BUSYBOX, "sh", "-c", RESET_PLACES + before + NVME_PLACES + NOTE_NVME])
 
+    def _may_have_in_tree_driver(self, guest):
+        # If the lab has loaded no stack, the user may have loaded one.
+        loaded = self._loaded.get(guest.name)
+        return (loaded is None or loaded.in_tree) and not guest.kernel.native
+
+    def _release_cards(self):
+        """Removes cards that work from their guests' kernels. While weftd serves the cards, drivers release them in less time than failed cards, and
+        mthca's driver releases no failed card. A card that a driver does not release in time is removed after it has failed; when this returns, its driver
+        does not reset it."""
+        guests = [guest for guest in self.guests.values() if guest.alive() and not guest.kernel.native]
+        awaited = {guest.name for guest in guests}
+        patient_until = time.monotonic() + PATIENCE
+
+        def release(guest):
+            released = self._release_card(guest)
+            awaited.discard(guest.name)
+            return released
+
+        def meanwhile():
+            nonlocal patient_until
+            self._is_wanted()
+            if awaited and time.monotonic() > patient_until:
+                patient_until = float("inf")
+                self.report(f"waits for guests to release their cards: {', '.join(sorted(awaited))}")
+
+        released = together(guests, release, meanwhile)
+        left = [guest for guest in guests if not released[guest] and guest.alive()]
+        together([guest for guest in left if self._may_have_in_tree_driver(guest)], self._forbid_resets, self._is_wanted)
+        for guest in left:
+            self.report(f"{guest.name}: has not released its card, which is replaced all the same")
+
     def _release_card(self, guest):
-        """Removes a card that works from its guest's kernel. If that fails, the card is removed after it has failed."""
-        with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
+        """Returns whether the guest's kernel has released its card while weftd served it."""
+        def has_ended(process, timeout):
+            with contextlib.suppress(DeadlineExceeded):
+                guest.wait_for_event("the removal of its card", lambda: process.status is not None or not self.weftd.alive(), timeout)
+            return process.status is not None
+
+        with contextlib.suppress(GuestDied):
+            # If this takes too long, the guest's NVMe controllers may be lost, but its card must not be.
             if note := self._notes.get(guest.name):
-                note.wait(NOTE_TIMEOUT)
-            guest.spawn([BUSYBOX, "sh", "-c", REMOVE_WORKING.format(card=guest.card)]).wait(RELEASE_TIMEOUT * contention())
+                has_ended(note, NOTE_TIMEOUT)
+            if not self.weftd.alive():
+                return False
+            removal = guest.spawn([BUSYBOX, "sh", "-c", REMOVE_WORKING.format(card=guest.card)])
+            if has_ended(removal, UPGRADE_TIMEOUT):
+                return removal.status == 0
+            self._removals[guest.name] = removal
+        return False
+
+    def _forbid_resets(self, guest):
+        with contextlib.suppress(CommandFailed, DeadlineExceeded, GuestDied):
+            guest.spawn([BUSYBOX, "sh", "-c", RESET_PLACES + NO_RESET]).wait(NO_RESET_TIMEOUT)
 
     def _give_cards_again(self, report):
         """Each guest removes its card from its kernel, and finds a card again after weftd has received its connection. Returns early if weftd exits
@@ -563,8 +612,10 @@ class Lab:
         if note and not waited_for(note, "it to prepare the removal of its card", NOTE_TIMEOUT):
             return None
         removal = guest.spawn([BUSYBOX, "sh", "-c", f"{RESET_PLACES}card={guest.card}\n{REMOVE}"])
-        if not waited_for(removal, "its driver to release the card", RELEASE_TIMEOUT):
-            return None
+        # An earlier removal may not have ended yet.
+        for process in (removal, self._removals.get(guest.name)):
+            if process and not waited_for(process, "its driver to release the card", RELEASE_TIMEOUT):
+                return None
         try:
             self.weftd.keeper.pass_on(guest.name)
         except OSError:
@@ -615,9 +666,9 @@ class Lab:
 
     def _end(self, name):
         self.guests.pop(name).close()
-        self._numbers.pop(name, None)   # the start may have been interrupted before it had one
-        self._loaded.pop(name, None)
-        self._notes.pop(name, None)
+        # The start may have been interrupted before it had all of these.
+        for kept in (self._numbers, self._loaded, self._notes, self._removals):
+            kept.pop(name, None)
         self.weftd.keeper.forget(name)
 
     def _start_guests(self, hosts, managed):

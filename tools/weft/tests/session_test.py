@@ -744,27 +744,111 @@ class FailedUpgrade(unittest.TestCase):
 
 
 class Upgrade(unittest.TestCase):
-    def upgraded(self, waits):
-        """Replaces weftd in a lab whose guest executes commands like waits(); returns the order of what happens."""
-        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
-        order = []
+    def setUp(self):
+        self.order = []     # what happens
+        self.reports = []
+        self.serves = True  # weftd
+        self.lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
+        self.lab.weftd = unittest.mock.Mock(replace=lambda _: self.order.append("replacement"), alive=lambda: self.serves)
+
+    def add_guest(self, name, statuses, wait_for_event=None):
+        """Adds a guest whose commands have these statuses. One that is None does not end, and one that is a function is called first."""
+        node = unittest.mock.Mock(alive=lambda: True, kernel=types.SimpleNamespace(native=False), card="/card", slowness=1)
+        node.name = name
 
         def spawn(command):
-            what = "removal" if "/card/remove" in command[-1] else "note"
-            return unittest.mock.Mock(wait=lambda *_: [order.append(what), waits()])
+            text = command[-1]
+            what = next(what for what, part in (("removal after the failure", "mkfifo"), ("removal", "/card/remove"), ("no reset", "weftd has ended"), ("note", "nvmet"),
+                                                ("rescan", "rescan")) if part in text)
+            self.order.append(what)
+            status = statuses.get(what, 0)
+            started = process.Process(node, 0, what)
+            started.status = status() if callable(status) else status
+            return started
 
-        lab.guests["a"] = unittest.mock.Mock(alive=lambda: True, kernel=types.SimpleNamespace(native=False), card="/card", spawn=spawn)
-        lab.guests["a"].name = "a"
-        lab.weftd = unittest.mock.Mock(replace=lambda _: order.append("replacement"), alive=lambda: True)
-        with unittest.mock.patch.object(lab, "_give_cards_again", lambda _: order.append("cards")):
-            lab.upgrade("other", lambda _: None)
-        return order
+        def wait_at_once(what, condition, timeout):
+            if not condition():
+                raise DeadlineExceeded(f"{what} in {timeout} s")
+
+        node.spawn, node.wait_for_event = spawn, wait_for_event or wait_at_once
+        self.lab.guests[name] = node
+        return node
+
+    def upgrade(self):
+        with unittest.mock.patch.object(self.lab, "_give_cards_again", lambda _: self.order.append("cards")):
+            self.lab.upgrade("other", lambda text: self.reports.append(text.partition("] ")[2]))
+        return self.order
 
     def test_cards_are_removed_while_the_former_weftd_serves_them(self):
-        self.assertEqual(self.upgraded(lambda: None), ["note", "removal", "replacement", "cards"])
+        self.add_guest("a", {})
+        self.assertEqual(self.upgrade(), ["note", "removal", "replacement", "cards"])
 
-    def test_weftd_is_replaced_if_a_driver_does_not_release_its_card(self):
-        self.assertEqual(self.upgraded(unittest.mock.Mock(side_effect=[None, DeadlineExceeded("no end")])), ["note", "removal", "replacement", "cards"])
+    def test_card_that_is_not_released_is_not_reset_when_weftd_ends(self):
+        for status in (None, 1):
+            self.order.clear()
+            self.add_guest("a", {"removal": status})
+            self.assertEqual(self.upgrade(), ["note", "removal", "no reset", "replacement", "cards"])
+            self.assertIn("a: has not released its card, which is replaced all the same", self.reports)
+
+    def test_weftd_is_replaced_if_the_guest_does_not_answer(self):
+        self.add_guest("a", {"note": None, "removal": None, "no reset": None})
+        self.assertEqual(self.upgrade(), ["note", "removal", "no reset", "replacement", "cards"])
+
+    def test_card_is_removed_although_the_guest_has_not_noted_its_controllers(self):
+        for status in (None, 1):
+            self.order.clear()
+            self.add_guest("a", {"note": status})
+            self.assertEqual(self.upgrade(), ["note", "removal", "replacement", "cards"])
+
+    def crash(self):
+        self.serves = False
+
+    def test_card_is_not_reset_if_weftd_crashes(self):
+        """Nor does the upgrade wait for what a driver does with a card that has failed."""
+        def never_wait(what, condition, _):
+            self.assertTrue(condition(), what)
+
+        for crashes, removed in (("note", []), ("removal", ["removal"])):
+            self.order.clear()
+            self.serves = True
+            self.add_guest("a", {crashes: self.crash}, never_wait)
+            # It would start weftd again, because this one does not serve afterwards.
+            with unittest.mock.patch.object(self.lab, "look_after"):
+                self.assertEqual(self.upgrade(), ["note", *removed, "no reset", "replacement", "cards"])
+
+    def test_resets_are_left_to_the_modules_of_the_user(self):
+        self.add_guest("a", {"removal": None})
+        self.lab._loaded["a"] = stack.Stack("ib0", own=("weft",))
+        self.assertEqual(self.upgrade(), ["removal", "replacement", "cards"])
+
+    def test_awaited_guest_is_reported_and_delays_the_upgrade_for_a_fixed_time(self):
+        timeouts = []
+        reported = threading.Event()
+
+        def wait_long(what, condition, timeout):
+            if not condition():
+                timeouts.append(timeout)
+                self.assertTrue(reported.wait(60))
+                raise DeadlineExceeded(what)
+
+        self.add_guest("a", {})
+        self.add_guest("b", {"removal": None}, wait_long)
+        with unittest.mock.patch.object(labs, "PATIENCE", 0), unittest.mock.patch.object(labs, "contention", lambda: 10), \
+                unittest.mock.patch.object(self.lab, "report", lambda text: [self.reports.append(text), reported.set()]):
+            self.upgrade()
+        self.assertEqual(self.reports, ["waits for guests to release their cards: b", "b: has not released its card, which is replaced all the same", None])
+        self.assertEqual(timeouts, [labs.UPGRADE_TIMEOUT])
+
+    def test_connection_is_passed_on_after_an_earlier_removal_has_ended(self):
+        node = self.add_guest("a", {"removal": None})
+        self.upgrade()
+        with self.assertRaisesRegex(DeadlineExceeded, "release the card"), unittest.mock.patch.object(node, "send"):
+            self.lab._give_card_again(node, {}, True)
+        self.assertFalse(self.lab.weftd.keeper.pass_on.called)
+        self.lab._removals["a"].status = 0
+        self.lab._loaded["a"] = None
+        self.assertEqual(self.lab._give_card_again(node, {}, True), " ")
+        self.lab.weftd.keeper.pass_on.assert_called_once_with("a")
 
 
 class InterruptedStart(unittest.TestCase):
