@@ -103,11 +103,18 @@ void PolledDoorbells::clear(std::uint32_t page)
 			    uar::page_size);
 }
 
+// The number may be among those of the round that are left, which must not lose another one.
+void PolledDoorbells::insert(Queues &queues, std::uint32_t number)
+{
+	if (queues.numbers.insert(number).second && queues.left)
+		queues.left++;
+}
+
 void PolledDoorbells::add(const QueuePair &qp)
 {
 	if (!polls(qp.uar_page) || !qp.has_send_queue)
 		return;
-	pages_[qp.uar_page].sends.numbers.insert(qp.qpn);
+	insert(pages_[qp.uar_page].sends, qp.qpn);
 	start();
 }
 
@@ -115,7 +122,7 @@ void PolledDoorbells::add(const CompletionQueue &cq)
 {
 	if (!polls(cq.uar_page()))
 		return;
-	pages_[cq.uar_page()].arms.numbers.insert(cq.number());
+	insert(pages_[cq.uar_page()].arms, cq.number());
 	start();
 }
 

@@ -79,6 +79,7 @@ private:
 	};
 
 	void start();
+	static void insert(Queues &queues, std::uint32_t number);
 	void drop(std::uint32_t page);
 	void pass();
 	void start_round();
