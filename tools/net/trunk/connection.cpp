@@ -118,8 +118,13 @@ bool Connection::greet(const Frame &frame)
 		append(answer);
 	if (done) {
 		authenticated_ = true;
-		sealer_.emplace(handshake_.session_keys().sending);
-		reader_.decrypt(handshake_.session_keys().receiving);
+		try {
+			sealer_.emplace(handshake_.session_keys().sending);
+			reader_.decrypt(handshake_.session_keys().receiving);
+		} catch (const std::exception &reason) {
+			// For example, the host's configuration of OpenSSL forbids the cipher.
+			return close(reason.what(), Reason::none);
+		}
 		timer_.arm(kAlivePeriod);
 	}
 	return true;
