@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Checks that a message from the wire must pass before any other code reads it. The same source is
- * built for the host, where it is fuzzed.
+ * Validates messages from the wire. No other code reads a message that has not passed. The same
+ * source is built for the host, where it is fuzzed.
  */
 #pragma once
 

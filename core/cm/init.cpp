@@ -9,8 +9,8 @@ namespace
 {
 
 /*
- * Frees IDs whose handlers have returned an error. A work item does this, because an ID cannot wait
- * for its own work item.
+ * Frees IDs whose handlers have returned an error. A separate work item does this: whoever frees an
+ * ID waits for the ID's work item, in which the handler ran.
  */
 class Reaper
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Manages a port's nodes, /dev/infiniband/umadN and issmN, their entries in the class
+ * Manages a port's device nodes, /dev/infiniband/umadN and issmN, their entries in the class
  * infiniband_mad, and their open files.
  */
 #pragma once

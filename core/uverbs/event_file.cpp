@@ -22,7 +22,7 @@ EventFile::EventFile(Kind kind) : kind_(kind) {}
 
 EventFile::~EventFile()
 {
-	/* Only the sources of ports are left, because objects have removed their sources. */
+	/* Only the sources of the ports and of the device are left; objects have removed theirs. */
 	kern::Guard guard(lock_);
 	while (queue_.pop_front())
 		;

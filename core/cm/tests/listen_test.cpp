@@ -75,7 +75,7 @@ void cm_08_listen_rejects_invalid_and_busy_service_ids(Test &test)
 }
 
 /* The listener whose mask has the most bits gets the request. */
-void cm_08_most_specific_mask_gets_the_request(Test &test)
+void cm_08_listener_with_the_most_specific_mask_gets_the_request(Test &test)
 {
 	constexpr u64 range = 0x3000000000000000;
 	Boxed<Pair> pair;
@@ -264,7 +264,7 @@ void cm_08_hash_chains_stay_short_for_any_choice_of_ids(Test &test)
 
 CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_req_reaches_its_listener_among_a_thousand),
 	   KUNIT_CASE(cm_08_listen_rejects_invalid_and_busy_service_ids),
-	   KUNIT_CASE(cm_08_most_specific_mask_gets_the_request),
+	   KUNIT_CASE(cm_08_listener_with_the_most_specific_mask_gets_the_request),
 	   KUNIT_CASE(cm_08_flood_does_not_exceed_the_backlog),
 	   KUNIT_CASE(cm_08_slow_listener_does_not_delay_other_listeners),
 	   KUNIT_CASE(cm_08_unsent_messages_of_destroyed_ids_are_bounded),

@@ -354,7 +354,7 @@ void cm_05_duplicate_rep_gets_an_mra_after_the_rtu_failed(Test &test)
 }
 
 /* A connection is closed even if its DREQ cannot be sent, and its consumer is notified. */
-void cm_05_connection_is_closed_even_if_its_dreq_fails(Test &test)
+void cm_05_connection_is_closed_even_if_its_dreq_cannot_be_sent(Test &test)
 {
 	Boxed<Pair> pair;
 	ASSERT_TRUE(pair.ok());
@@ -510,7 +510,7 @@ CARD_SUITE(cm_time, KUNIT_CASE(cm_04_timeouts_are_computed_from_their_exponents)
 	   KUNIT_CASE(cm_05_req_with_a_connected_qp_closes_the_old_connection),
 	   KUNIT_CASE(cm_05_reply_with_qp_in_use_is_rejected),
 	   KUNIT_CASE(cm_05_duplicate_rep_gets_an_mra_after_the_rtu_failed),
-	   KUNIT_CASE(cm_05_connection_is_closed_even_if_its_dreq_fails),
+	   KUNIT_CASE(cm_05_connection_is_closed_even_if_its_dreq_cannot_be_sent),
 	   KUNIT_CASE(cm_01_rep_without_qp_is_dropped_as_malformed),
 	   KUNIT_CASE(cm_06_stale_reject_starts_a_full_timewait),
 	   KUNIT_CASE(cm_12_allocation_failures_are_not_counted_as_malformed),

@@ -456,7 +456,7 @@ void mgmt_03_sa_class_port_info_query_returns_capabilities(Test &test)
 	EXPECT_EQ(outcome.capabilities, u16{ib::sa_cap_ud_multicast});
 }
 
-void mgmt_03_sa_refused_join_is_reported(Test &test)
+void mgmt_03_join_refused_by_the_sa_is_reported(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -484,7 +484,7 @@ SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_query_returns_a_path_or_an_error)
 	    KUNIT_CASE(mgmt_03_sa_groups_have_full_and_limited_members),
 	    KUNIT_CASE(mgmt_03_sa_join_waits_for_a_leave),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_lost_if_the_group_has_changed),
-	    KUNIT_CASE(mgmt_03_sa_refused_join_is_reported),
+	    KUNIT_CASE(mgmt_03_join_refused_by_the_sa_is_reported),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_at_a_new_manager),
 	    KUNIT_CASE(mgmt_03_sa_join_is_retried_as_its_client_specifies),
 	    KUNIT_CASE(mgmt_03_sa_service_record_is_returned_to_the_client),

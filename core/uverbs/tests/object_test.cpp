@@ -133,7 +133,7 @@ void blocked_objects_are_destroyed_in_a_later_round(kern::kunit::Test &test)
  * any more, because the device may still use it. The others are destroyed. It is still charged to
  * the user.
  */
-void object_is_dropped_when_the_driver_fails_to_destroy_it(kern::kunit::Test &test)
+void object_is_abandoned_if_the_driver_fails_to_destroy_it(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -172,4 +172,4 @@ KUNIT_SUITE(uverbs_objects, KUNIT_CASE(lowest_free_number_is_allocated),
 	    KUNIT_CASE(object_in_use_is_not_destroyed), KUNIT_CASE(failed_destroy_can_be_retried),
 	    KUNIT_CASE(objects_are_destroyed_in_reverse_order),
 	    KUNIT_CASE(blocked_objects_are_destroyed_in_a_later_round),
-	    KUNIT_CASE(object_is_dropped_when_the_driver_fails_to_destroy_it));
+	    KUNIT_CASE(object_is_abandoned_if_the_driver_fails_to_destroy_it));

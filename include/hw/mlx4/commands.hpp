@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Defines the mailbox layouts of the ConnectX-2's commands. Opcodes, status codes and layouts that
- * it has in common with the InfiniHost III are in <hw/mellanox_icm/commands.hpp>. Opcodes, status
- * codes and layouts that the family has in common are in <hw/mellanox_icm/commands.hpp>.
+ * it has in common with the InfiniHost III are in <hw/mellanox_icm/commands.hpp>.
  * (Documentation/connectx.rst, "Command interface" and "Mailbox layouts")
  */
 #pragma once

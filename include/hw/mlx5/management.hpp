@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines how management programs reach the card without its driver: the gateway in the
+ * Defines how firmware tools (mstflint) reach the card without its driver: the gateway in the
  * vendor-specific capability of configuration space, the firmware commands behind it, and the
  * registers that these commands access. (Documentation/mlx5.rst, "Management programs")
  */

@@ -145,7 +145,7 @@ class Package(unittest.TestCase):
                          ["scripts/lab/qemu.py imports scripts/lab/kunit.py, which debian/rules does not install",
                           "tools/weft/session/weft-session imports scripts/lab/kunit.py, which debian/rules does not install"])
 
-    def test_unused_installed_module_is_reported(self):
+    def test_installed_python_file_without_users_is_reported(self):
         (self.tree / "scripts/lab/guest.py").write_text("import os\n")
         self.assertEqual(layering.package_complaints(self.tree), ["debian/rules installs scripts/lab/qemu.py, which no installed file uses"])
 

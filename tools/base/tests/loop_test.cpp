@@ -223,7 +223,7 @@ TEST(Reactor, SeveralLoopsRunOnOneThread)
 
 // A loop that shares a running thread can be destroyed from another thread, while tasks are posted
 // to it.
-TEST(Reactor, LoopsCanBeAddedAndRemovedWhileRunning)
+TEST(Reactor, LoopsCanBeAddedAndRemovedWhileTheReactorRuns)
 {
 	weft::Reactor reactor("shared", weft::Reactor::Drive::thread);
 	weft::Loop stays("stays", reactor);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Delivers the interrupts of one device to the client through event descriptors. The client owns
-// the MSI-X table and its masking, so the server keeps only one descriptor per vector.
+// Delivers the interrupts of one device to the client through eventfds. The client owns the
+// MSI-X table and its masking, so the server keeps only one eventfd per vector.
 #pragma once
 
 #include <cstdint>

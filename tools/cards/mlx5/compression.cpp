@@ -28,8 +28,9 @@ bool has_checksum(std::uint32_t mini_format)
 	return mini_format != CqContext::mini_hash;
 }
 
-// Clears what a mini CQE contains. The index of a responder's request is not in it: it must be that
-// of the title plus the position in the session.
+// Returns the CQE without the fields that a mini CQE has. The WQE counter is cleared, too: a
+// responder's mini CQE does not have it, and it must be that of the title CQE plus the position in
+// the session.
 Cqe common_part(Cqe entry, std::uint32_t mini_format)
 {
 	Cqe::byte_count.set(entry.bytes, 0);

@@ -40,7 +40,7 @@ TEST(ExplorerStack, ReportsSendsChargedToTheNapiBudget)
 }
 TEST(ExplorerStack, ReportsLeakedPackets)
 {
-	expect_reported("leaked_packet_is_reported", "memory was not freed");
+	expect_reported("leaked_skb_is_reported", "memory was not freed");
 }
 TEST(ExplorerStack, ReportsPacketsFreedInFlight)
 {

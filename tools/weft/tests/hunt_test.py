@@ -250,7 +250,7 @@ class Schedules(unittest.TestCase):
             self.assertEqual(kinds, {*known, "command-nth", "catastrophic"}, card)
         self.assertEqual({step.words[3] for step in self.faults_of("ipoib", stack="weft") if step.words[0] == "card"}, {*scenarios.ALL_FAULTS, "command-nth", "catastrophic"})
 
-    def test_device_of_a_running_manager_is_not_removed(self):
+    def test_schedules_never_remove_the_device_of_a_running_opensm(self):
         """OpenSM repeats a failing call without a pause when its device disappears."""
         removals = {"unbind", "disconnect", "unload mlx4_ib", "card fault HOST catastrophic"}
         for name in scenarios.TABLES:
@@ -545,7 +545,7 @@ class Hunting(unittest.TestCase):
         with self.assertRaisesRegex(LabError, "2.json is damaged"):
             self.hunt()
 
-    def test_error_of_a_trial_stops_the_hunt(self):
+    def test_exception_of_the_harness_ends_the_hunt(self):
         self.by_seed = {2: LabError("no space")}
         with self.assertRaisesRegex(LabError, "no space"):
             self.hunt()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Checks whether the routes of a subnet can deadlock. A route holds a link while it waits for the next one, on the virtual lane that the service level of
-its path and the tables of the switches select. If links wait for one another in a loop, packets can block one another forever (Dally and Seitz).
+"""Checks whether the routes of a subnet can deadlock. A packet occupies a buffer of a virtual lane on one link while it waits for the next
+link. The service level of its path and the tables of the switches select the lane. If buffers wait for one another in a loop, packets can block one
+another forever (Dally and Seitz).
 
-text(*words), an argument of the functions, runs a program on a node and returns its output.
+The functions take a callable, text(*words), which runs a program on a node and returns its output.
 """
 import re
 

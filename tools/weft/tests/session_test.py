@@ -130,7 +130,7 @@ class OwnKernel(Folder):
         (self.folder / "tree/.config").write_text("CONFIG_BLK_DEV_INITRD=y\n")
         self.assertIn("lacks CONFIG_DEVTMPFS", own_kernel.look(self.folder / "tree").lack_of_options())
 
-    def test_unverifiable_kernel_is_accepted(self):
+    def test_bzimage_without_tree_and_modules_is_accepted_unchecked(self):
         """A bzImage without a tree and modules cannot be checked, so it is accepted, and its console shows the outcome."""
         self.assertIsNone(own_kernel.look(self.write("alone/deep/bzImage", bzimage())).lack(EVERYTHING))
 
@@ -783,7 +783,7 @@ class Upgrade(unittest.TestCase):
         self.add_guest("a", {})
         self.assertEqual(self.upgrade(), ["note", "removal", "replacement", "cards"])
 
-    def test_card_that_is_not_released_is_not_reset_when_weftd_ends(self):
+    def test_driver_resets_are_forbidden_if_the_card_was_not_removed(self):
         for status in (None, 1):
             self.order.clear()
             self.add_guest("a", {"removal": status})

@@ -117,7 +117,7 @@ def hops(made):
 
 
 class Generated(unittest.TestCase):
-    def test_fat_trees_have_full_bandwidth(self):
+    def test_fat_trees_have_full_bisection_bandwidth(self):
         for hosts, ports in ((1, 36), (35, 36), (36, 36), (64, 36), (215, 36), (648, 36), (7, 4), (8, 4), (50, 11)):
             made = topology.fat_tree(hosts, ports)
             self.assertEqual(len(made.hosts), hosts)

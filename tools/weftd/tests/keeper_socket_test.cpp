@@ -320,7 +320,7 @@ TEST_F(KeeperSocketTest, NumberOfRestoredMessagesIsLimited)
 // If another client uses the card, the program is notified. It would otherwise keep the connection
 // open, and the client would wait for replies. An earlier version of the program gives no ID. It is
 // not notified, because it would then disconnect the other client.
-TEST_F(KeeperSocketTest, ClientOfACardInUseIsRefused)
+TEST_F(KeeperSocketTest, SecondClientOfACardIsRefused)
 {
 	auto present = connect("node1");
 	ASSERT_EQ(present.greet().error(), 0u);

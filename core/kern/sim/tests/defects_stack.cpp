@@ -113,7 +113,7 @@ void napi_budget_charged_for_sends_is_reported(Test &)
 	interface.disable();
 }
 
-void leaked_packet_is_reported(Test &test)
+void leaked_skb_is_reported(Test &test)
 {
 	Interface interface;
 	interface.up();
@@ -158,7 +158,7 @@ KUNIT_SUITE(stack_defects, KUNIT_CASE(napi_disabled_twice_is_reported),
 	    KUNIT_CASE(napi_deleted_while_enabled_is_reported),
 	    KUNIT_CASE(napi_disabled_in_rcu_section_is_reported),
 	    KUNIT_CASE(napi_budget_charged_for_sends_is_reported),
-	    KUNIT_CASE(leaked_packet_is_reported),
+	    KUNIT_CASE(leaked_skb_is_reported),
 	    KUNIT_CASE(packet_freed_while_device_owns_it_is_reported),
 	    KUNIT_CASE(completion_of_unsent_bytes_is_reported),
 	    KUNIT_CASE(leaked_interface_is_reported),

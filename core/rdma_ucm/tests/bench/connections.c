@@ -5,7 +5,7 @@
  * connection management is counted: both ends, and the datagrams between them.
  *
  * connections ADDRESS COUNT away: the same with another guest, which runs connections - COUNT. Each
- * guest counts only its own end, so a user's limit allows twice as many connections.
+ * guest has only one end of each connection, so a user's limit allows twice as many connections.
  *
  * It is for a guest whose clock is its instruction counter: it measures elapsed time, minus the
  * CPU's idle time as reported by /proc/timer_list. This program's own share is small, and the same

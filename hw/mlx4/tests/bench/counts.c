@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Counts the instructions of each call, on a guest whose clock tick is an instruction (see
- * bench.h). The card runs in parallel with the guest, so the benchmark gives it time to produce the
- * expected entries, and discards a round that found a different number of entries.
+ * Counts the instructions of each verbs call (post, poll, arm) and of the interrupt handler, in a
+ * guest whose time-stamp counter advances by one for each instruction (see bench.h). The card runs
+ * in parallel with the guest, so the benchmark gives it time to write the expected CQEs, and
+ * discards a round with another number of CQEs.
  */
 #include <kern/errno.h>
 #include "loop.h"

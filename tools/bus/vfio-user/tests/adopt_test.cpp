@@ -306,7 +306,7 @@ TEST_F(Adopting, ClientIsRefusedIfItsSessionCannotBeCreated)
 // A client that has connected in the meantime keeps the card. The keeper is notified of the refused
 // one by its ID; if it has given none, it is not notified, because it would take the present client
 // for the refused one.
-TEST_F(Adopting, ClientOfACardInUseIsRefused)
+TEST_F(Adopting, SecondClientOfACardIsRefused)
 {
 	expect_serving();
 	auto &present = client();

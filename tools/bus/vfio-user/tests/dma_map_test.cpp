@@ -89,7 +89,7 @@ TEST_F(DmaMapMessage, RejectsInvalidRequests)
 
 // The number of sections is limited as announced, whether the device can access them or not.
 // Another one is possible after one is removed.
-TEST_F(DmaMapMessage, NumberOfSectionsIsLimited)
+TEST_F(DmaMapMessage, NumberOfDmaMappingsIsLimited)
 {
 	const auto fd = make_memory(kPage);
 	for (std::uint64_t i = 0; i + 1 < kMaxDmaMaps; ++i)

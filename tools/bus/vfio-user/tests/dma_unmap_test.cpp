@@ -66,7 +66,7 @@ TEST_F(DmaUnmapMessage, TransferInProgressKeepsUnmappedMemoryValid)
 }
 
 // One request may remove several sections, as the invalidation of a virtual IOMMU does.
-TEST_F(DmaUnmapMessage, RemovesAllSectionsInARange)
+TEST_F(DmaUnmapMessage, RemovesAllMappingsInARange)
 {
 	EXPECT_EQ(unmap(0, 1 << 20).error(), 0u);
 	EXPECT_EQ(memory().sections(), 0u);

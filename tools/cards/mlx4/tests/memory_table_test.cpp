@@ -83,7 +83,7 @@ TEST_F(MemoryTableTest, VirtualAddressesAreTranslatedByThePageList)
 	EXPECT_EQ(segments[0].data, driver.host.memory(buffer.bus + 0x3801, 1).data());
 }
 
-TEST_F(MemoryTableTest, EachKeyViolationHasItsOwnError)
+TEST_F(MemoryTableTest, EachMemoryAccessViolationHasItsOwnError)
 {
 	EXPECT_EQ(resolve(KeyAccess::local_read, kStart, 1), MemoryError::invalid_key)
 		<< "before it exists";

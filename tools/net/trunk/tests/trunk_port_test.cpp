@@ -145,7 +145,7 @@ TEST_F(TrunkPortTest, PacketRunIsTransmittedUnsplit)
 }
 
 // The receiver keeps the credits of up to 63 packets.
-TEST_F(TrunkPortTest, LongRunIsSentAlthoughTheReceiverKeepsCredits)
+TEST_F(TrunkPortTest, LongRunIsSentWhileTheReceiverWithholdsCredits)
 {
 	build();
 	connect();

@@ -6,7 +6,7 @@
         with lab.link("node2").changed(loss="5%"):
             lab["node1"].run(["ib_send_bw", "10.1.0.2"])
 
-    with weft.Lab("fat-tree.toml") as lab:      # of hosts without guests
+    with weft.Lab("fat-tree.toml") as lab:      # a lab whose hosts have no guests
         print(lab.attach("node1").run("ibnetdiscover").stdout)
 
 The package runs the program weft, see weft(1). If weft fails, methods raise WeftError with its message.
