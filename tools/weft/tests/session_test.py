@@ -824,6 +824,21 @@ class Upgrade(unittest.TestCase):
     def test_awaited_guest_is_reported_and_delays_the_upgrade_for_a_fixed_time(self):
         timeouts = []
         reported = threading.Event()
+        released = threading.Event()
+
+        def together_after_a(guests, work, meanwhile):
+            """Calls meanwhile(), which reports the awaited guests, after "a" has released its card."""
+            def work_of(guest):
+                result = work(guest)
+                if guest.name == "a":
+                    released.set()
+                return result
+
+            def meanwhile_after_a():
+                self.assertTrue(released.wait(60))
+                meanwhile()
+
+            return together(guests, work_of, meanwhile_after_a)
 
         def wait_long(what, condition, timeout):
             if not condition():
@@ -834,6 +849,7 @@ class Upgrade(unittest.TestCase):
         self.add_guest("a", {})
         self.add_guest("b", {"removal": None}, wait_long)
         with unittest.mock.patch.object(labs, "PATIENCE", 0), unittest.mock.patch.object(labs, "contention", lambda: 10), \
+                unittest.mock.patch.object(labs, "together", together_after_a), \
                 unittest.mock.patch.object(self.lab, "report", lambda text: [self.reports.append(text), reported.set()]):
             self.upgrade()
         self.assertEqual(self.reports, ["waits for guests to release their cards: b", "b: has not released its card, which is replaced all the same", None])
