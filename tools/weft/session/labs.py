@@ -198,9 +198,12 @@ SETUP_TIMEOUT = 200     # seconds: longer than all waits of a script together, b
 CARRIER_TIMEOUTS = (5, 20, 60)
 CARRIER_TIMEOUTS_AT_BOOT = (20, 40, 60)     # guests that boot at the same time are slow to join, and a link that was down is counted
 NOTE_TIMEOUT = 30       # seconds
+NOT_NOTED = "has not recorded its NVMe controllers in time, so NVMe over RDMA does not connect again"
 RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose server has exited
-# The same for a card that works, before an upgrade. It is not longer on a busy host: a driver that waits for a program never releases its card.
+# The same for a card that works, before an upgrade, including the time in which its guest records its NVMe controllers. It is not longer on a busy host:
+# a driver that waits for a program never releases its card.
 UPGRADE_TIMEOUT = 30
+UPGRADE_NOTE_TIMEOUT = 15       # the part of it that recording the controllers may take
 PATIENCE = 5            # seconds after which an upgrade reports the guests for which it waits
 NO_RESET_TIMEOUT = 10   # seconds
 
@@ -547,13 +550,18 @@ class Lab:
             return process.status is not None
 
         with contextlib.suppress(GuestDied):
-            # If this takes too long, the guest's NVMe controllers may be lost, but its card must not be.
-            if note := self._notes.get(guest.name):
-                has_ended(note, NOTE_TIMEOUT)
+            begun = time.monotonic()
+            note = self._notes.get(guest.name)
+            noted = not note or has_ended(note, UPGRADE_NOTE_TIMEOUT)
             if not self.weftd.alive():
                 return False
+            # The guest's NVMe controllers may be lost, but its card must not be.
+            if not noted:
+                note.kill()
+                del self._notes[guest.name]
+                self.report(f"{guest.name}: {NOT_NOTED}")
             removal = guest.spawn([BUSYBOX, "sh", "-c", REMOVE_WORKING.format(card=guest.card)])
-            if has_ended(removal, UPGRADE_TIMEOUT):
+            if has_ended(removal, UPGRADE_TIMEOUT - min(time.monotonic() - begun, UPGRADE_NOTE_TIMEOUT)):
                 return removal.status == 0
             self._removals[guest.name] = removal
         return False
@@ -579,7 +587,8 @@ class Lab:
 
         def give(guest):
             try:
-                if address := self._give_card_again(guest, hosts[guest], fabric.managed and hosts[guest]["ports"][0]["link"] not in pulled):
+                managed = fabric.managed and hosts[guest]["ports"][0]["link"] not in pulled
+                if address := self._give_card_again(guest, hosts[guest], managed, report):
                     report(f"{guest.name}: has its card again{address}")
             except (CommandFailed, DeadlineExceeded, GuestDied, LabError) as error:
                 if self.weftd.alive():
@@ -592,7 +601,7 @@ class Lab:
         if self.stopping.is_set():
             raise Stopping
 
-    def _give_card_again(self, guest, host, managed):
+    def _give_card_again(self, guest, host, managed, report):
         """Returns text that is appended to the message about the card; None if weftd has exited meanwhile."""
         if not self.weftd.keeper.has(guest.name):
             raise LabError("its connection is not known")
@@ -609,8 +618,12 @@ class Lab:
 
         # The driver detects that the card has failed, and later that it is a new one.
         note = self._notes.pop(guest.name, None)
-        if note and not waited_for(note, "it to prepare the removal of its card", NOTE_TIMEOUT):
-            return None
+        try:
+            if note and not waited_for(note, "it to prepare the removal of its card", NOTE_TIMEOUT):
+                return None
+        except DeadlineExceeded:
+            report(f"{guest.name}: {NOT_NOTED}")
+            note = None
         removal = guest.spawn([BUSYBOX, "sh", "-c", f"{RESET_PLACES}card={guest.card}\n{REMOVE}"])
         # An earlier removal may not have ended yet.
         for process in (removal, self._removals.get(guest.name)):

@@ -686,7 +686,7 @@ class CardAgain(unittest.TestCase):
         node = unittest.mock.Mock(card="/card", spawn=lambda _: done, wait_for_carrier=unittest.mock.Mock(side_effect=[DeadlineExceeded("no carrier"), None]))
         node.name = "a"
         with unittest.mock.patch.object(labs, "ask_weftd", lambda _, command, **words: asked.append((command, words))):
-            self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True), ", 10.1.0.1 on ib0")
+            self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True, None), ", 10.1.0.1 on ib0")
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
 
     def test_link_of_a_booted_guest_is_replugged_if_ib0_gets_no_carrier(self):
@@ -794,11 +794,46 @@ class Upgrade(unittest.TestCase):
         self.add_guest("a", {"note": None, "removal": None, "no reset": None})
         self.assertEqual(self.upgrade(), ["note", "removal", "no reset", "replacement", "cards"])
 
+    NOT_NOTED = "a: has not recorded its NVMe controllers in time, so NVMe over RDMA does not connect again"
+
+    def give_card_again(self, node):
+        return self.lab._give_card_again(node, {}, True, self.reports.append)
+
     def test_card_is_removed_although_the_guest_has_not_noted_its_controllers(self):
-        for status in (None, 1):
+        for status, reports in ((None, [self.NOT_NOTED]), (1, [])):
             self.order.clear()
-            self.add_guest("a", {"note": status})
+            self.reports.clear()
+            node = self.add_guest("a", {"note": status})
             self.assertEqual(self.upgrade(), ["note", "removal", "replacement", "cards"])
+            self.assertEqual(self.reports[:-1], reports)
+            self.lab._loaded["a"] = None
+            self.assertEqual(self.give_card_again(node), " ")
+            self.lab._loaded.clear()
+
+    def test_note_and_removal_together_delay_the_upgrade_for_a_fixed_time(self):
+        timeouts = []
+        now = 0
+
+        def let_time_pass(what, condition, timeout):
+            nonlocal now
+            if not condition():
+                timeouts.append(timeout)
+                now += timeout
+                raise DeadlineExceeded(what)
+
+        node = self.add_guest("a", {"note": None, "removal": None}, let_time_pass)
+        self.lab._prepare_removal("")
+        with unittest.mock.patch.object(labs.time, "monotonic", lambda: now):
+            self.assertFalse(self.lab._release_card(node))
+        self.assertEqual(timeouts, [15, 15])
+
+    def test_card_returns_after_a_crash_although_the_guest_has_not_noted_its_controllers(self):
+        node = self.add_guest("a", {"no reset": None})     # the note also disables resets
+        self.lab._prepare_removal()
+        self.lab._loaded["a"] = None
+        self.assertEqual(self.give_card_again(node), " ")
+        self.assertEqual(self.reports, [self.NOT_NOTED])
+        self.lab.weftd.keeper.pass_on.assert_called_once_with("a")
 
     def crash(self):
         self.serves = False
@@ -853,17 +888,18 @@ class Upgrade(unittest.TestCase):
                 unittest.mock.patch.object(self.lab, "report", lambda text: [self.reports.append(text), reported.set()]):
             self.upgrade()
         self.assertEqual(self.reports, ["waits for guests to release their cards: b", "b: has not released its card, which is replaced all the same", None])
-        self.assertEqual(timeouts, [labs.UPGRADE_TIMEOUT])
+        self.assertEqual(len(timeouts), 1)
+        self.assertLessEqual(timeouts[0], labs.UPGRADE_TIMEOUT)
 
     def test_connection_is_passed_on_after_an_earlier_removal_has_ended(self):
         node = self.add_guest("a", {"removal": None})
         self.upgrade()
         with self.assertRaisesRegex(DeadlineExceeded, "release the card"), unittest.mock.patch.object(node, "send"):
-            self.lab._give_card_again(node, {}, True)
+            self.give_card_again(node)
         self.assertFalse(self.lab.weftd.keeper.pass_on.called)
         self.lab._removals["a"].status = 0
         self.lab._loaded["a"] = None
-        self.assertEqual(self.lab._give_card_again(node, {}, True), " ")
+        self.assertEqual(self.give_card_again(node), " ")
         self.lab.weftd.keeper.pass_on.assert_called_once_with("a")
 
 
