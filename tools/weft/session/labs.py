@@ -204,6 +204,7 @@ RELEASE_TIMEOUT = 60    # seconds that a driver may take to release a card whose
 # a driver that waits for a program never releases its card.
 UPGRADE_TIMEOUT = 30
 UPGRADE_NOTE_TIMEOUT = 15       # the part of it that recording the controllers may take
+LEFT_REMOVAL_TIMEOUT = 30       # seconds that a removal which has not ended within UPGRADE_TIMEOUT may take after weftd was replaced
 PATIENCE = 5            # seconds after which an upgrade reports the guests for which it waits
 NO_RESET_TIMEOUT = 10   # seconds
 
@@ -273,6 +274,14 @@ class Plan:
     settings: GuestSettings
     kernel: object
     stack: stack.Stack | None
+
+
+@dataclasses.dataclass
+class LeftRemoval:
+    """A removal of a card that had not ended when weftd was replaced. seconds: how long it is awaited; 0 after it has been awaited once."""
+
+    process: object
+    seconds: int
 
 
 def address_of(number, network=IPOIB_NETWORK):
@@ -412,7 +421,7 @@ class Lab:
         self._loaded = {}       # the stack.Stack of each guest, or None
         self.stopping = threading.Event()   # set to stop waiting for guests whose cards are replaced
         self._notes = {}        # the Process of each guest that prepares the removal of its card
-        self._removals = {}     # the Process of each guest that was still removing its card when weftd was replaced
+        self._removals = {}     # the LeftRemoval of each guest that was still removing its card when weftd was replaced
         self.weftd = Daemon(weftd, directory, logs, restart, bus_of(settings.is_native()), placement, descriptors)
         self._lab_file = lab_file
         self._managed = managed
@@ -563,7 +572,7 @@ class Lab:
             removal = guest.spawn([BUSYBOX, "sh", "-c", REMOVE_WORKING.format(card=guest.card)])
             if has_ended(removal, UPGRADE_TIMEOUT - min(time.monotonic() - begun, UPGRADE_NOTE_TIMEOUT)):
                 return removal.status == 0
-            self._removals[guest.name] = removal
+            self._removals[guest.name] = LeftRemoval(removal, LEFT_REMOVAL_TIMEOUT)
         return False
 
     def _forbid_resets(self, guest):
@@ -601,6 +610,23 @@ class Lab:
         if self.stopping.is_set():
             raise Stopping
 
+    def _await_left_removal(self, guest, report):
+        """Returns whether an earlier removal of the guest's card has ended; False if weftd has exited. Raises LabError if it does not end."""
+        left = self._removals.get(guest.name)
+        if not left:
+            return True
+        if left.process.status is None and left.seconds:
+            report(f"{guest.name}: waits for its driver to release the card that was replaced")
+            with contextlib.suppress(DeadlineExceeded):
+                guest.wait_for_event("the removal of its card", lambda: left.process.status is not None or not self.weftd.alive(), left.seconds)
+        if left.process.status is not None:
+            del self._removals[guest.name]
+            return True
+        if not self.weftd.alive():
+            return False
+        left.seconds = 0
+        raise LabError("its driver has not released the card that was replaced")
+
     def _give_card_again(self, guest, host, managed, report):
         """Returns text that is appended to the message about the card; None if weftd has exited meanwhile."""
         if not self.weftd.keeper.has(guest.name):
@@ -625,10 +651,8 @@ class Lab:
             report(f"{guest.name}: {NOT_NOTED}")
             note = None
         removal = guest.spawn([BUSYBOX, "sh", "-c", f"{RESET_PLACES}card={guest.card}\n{REMOVE}"])
-        # An earlier removal may not have ended yet.
-        for process in (removal, self._removals.get(guest.name)):
-            if process and not waited_for(process, "its driver to release the card", RELEASE_TIMEOUT):
-                return None
+        if not waited_for(removal, "its driver to release the card", RELEASE_TIMEOUT) or not self._await_left_removal(guest, report):
+            return None
         try:
             self.weftd.keeper.pass_on(guest.name)
         except OSError:

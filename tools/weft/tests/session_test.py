@@ -892,15 +892,46 @@ class Upgrade(unittest.TestCase):
         self.assertLessEqual(timeouts[0], labs.UPGRADE_TIMEOUT)
 
     def test_connection_is_passed_on_after_an_earlier_removal_has_ended(self):
-        node = self.add_guest("a", {"removal": None})
+        """The earlier removal is awaited once, for a fixed time."""
+        timeouts = []
+
+        def wait_at_once(what, condition, timeout):
+            if not condition():
+                timeouts.append(timeout)
+                raise DeadlineExceeded(what)
+
+        node = self.add_guest("a", {"removal": None}, wait_at_once)
         self.upgrade()
-        with self.assertRaisesRegex(DeadlineExceeded, "release the card"), unittest.mock.patch.object(node, "send"):
-            self.give_card_again(node)
+        for awaited, reports in (([labs.LEFT_REMOVAL_TIMEOUT], ["a: waits for its driver to release the card that was replaced"]), ([], [])):
+            timeouts.clear()
+            self.reports.clear()
+            with unittest.mock.patch.object(labs, "contention", lambda: 10), \
+                    self.assertRaisesRegex(LabError, "its driver has not released the card that was replaced"):
+                self.give_card_again(node)
+            self.assertEqual((timeouts, self.reports), (awaited, reports))
         self.assertFalse(self.lab.weftd.keeper.pass_on.called)
-        self.lab._removals["a"].status = 0
+        self.lab._removals["a"].process.status = 0
         self.lab._loaded["a"] = None
         self.assertEqual(self.give_card_again(node), " ")
         self.lab.weftd.keeper.pass_on.assert_called_once_with("a")
+        self.assertEqual(self.lab._removals, {})
+
+    def test_earlier_removal_is_awaited_again_if_weftd_has_exited_meanwhile(self):
+        node = self.add_guest("a", {"removal": None})
+        self.upgrade()
+
+        def exit_meanwhile(what, condition, timeout):
+            if not condition():
+                self.serves = False
+
+        with unittest.mock.patch.object(node, "wait_for_event", exit_meanwhile):
+            self.assertIsNone(self.give_card_again(node))
+        self.assertFalse(self.lab.weftd.keeper.pass_on.called)
+        self.serves = True
+        self.reports.clear()
+        with self.assertRaises(LabError):
+            self.give_card_again(node)
+        self.assertEqual(self.reports, ["a: waits for its driver to release the card that was replaced"])
 
 
 class InterruptedStart(unittest.TestCase):
