@@ -24,22 +24,44 @@ LONGEST_PAUSE = 0.5
 FAILS = 0.6         # probability that a step has a failing allocation
 FAULTS = 0.15       # probability that a step is a fault of the fabric, a card or the subnet manager
 ANY = 0.2           # probability that pages are counted as well
+LONGEST_FAULT = 3.0     # seconds
+# Seconds after a failure in which the driver may still remove and register the device: mlx4_core looks for failures every five seconds.
+UNTIL_RESET = 10.0
 ALLOCATIONS = (20, 60, 250)     # the largest number of the failing one: the creation of an interface allocates some 230 objects
 
 
-class State:
-    """The state that a host would have if all steps generated for it had succeeded."""
+class CommonState:
+    """The part of a host's state that all scenarios have: the state if all steps generated for it had succeeded."""
 
-    def __init__(self, _):
+    def __init__(self):
+        self.now = BEGIN
         self.bound = True
-        self.children = {}      # interface: P_Key
-        self.running = set()    # programs that have been started and not killed
+        self.running = set()        # programs that have been started and not killed
+        self._reset_until = 0.0
 
     def has_umad(self):
         return self.bound
 
     def may_remove(self):
         return MANAGER not in self.running
+
+    def expect_reset(self):
+        """Records that a fault which begins now makes the driver reset the card. Returns False if the device must not be removed."""
+        if not self.may_remove():
+            return False
+        self._reset_until = self.now + LONGEST_FAULT + UNTIL_RESET
+        return True
+
+    def may_be_reset(self):
+        return self.now < self._reset_until
+
+
+class State(CommonState):
+    """The state for the scenarios ipoib and connected."""
+
+    def __init__(self, _):
+        super().__init__()
+        self.children = {}      # interface: P_Key
 
     def interfaces(self):
         return ["ib0", *self.children]
@@ -101,7 +123,7 @@ MANAGER = "manager"     # OpenSM. When its device disappears, it repeats a faili
 
 def _manage(_, state):
     """Starts OpenSM, to which weft's subnet manager hands over. When OpenSM is killed, weft's subnet manager takes over again."""
-    if MANAGER in state.running or not state.has_umad():
+    if MANAGER in state.running or not state.has_umad() or state.may_be_reset():
         return None
     state.running.add(MANAGER)
     return ("manage",)
@@ -132,16 +154,15 @@ CONNECTED = (
 CALLS = 400     # random calls in a round of the program that makes them
 
 
-class VerbsState:
+class VerbsState(CommonState):
     """The same for the scenario verbs. running: the kinds of programs that have been started and not killed."""
 
     def __init__(self, card):
+        super().__init__()
         self.card = card
-        self.bound = True
         self.driver = IN_TREE[card]
         self.users = {self.driver: set(), **USERS}
         self.loaded = set(self.users)
-        self.running = set()
 
     def has(self, module):
         return self.bound and {self.driver, module} <= self.loaded
@@ -155,7 +176,11 @@ class VerbsState:
 
     def may_remove(self):
         """ib_mthca cannot take a device from the programs that use it: its removal waits until they have exited."""
-        return MANAGER not in self.running and (self.card != "mthca" or not self.running & USERS["ib_uverbs"])
+        return super().may_remove() and (self.card != "mthca" or not self.running & USERS["ib_uverbs"])
+
+    def may_use_verbs(self):
+        """The programs that use verbs do not know the parameters of mlx5_ib."""
+        return self.card == "mlx4" or (self.card == "mthca" and not self.may_be_reset())
 
 
 ROUNDS = {"verbs": CALLS, "mads": 1000}     # the calls of a round of the programs that call at random
@@ -163,9 +188,9 @@ PROGRAMS = {"mads": "malformed"}    # the steps that start programs of a kind, i
 
 
 def _program(kind, module):
-    """Starts a program that uses a module's node. The programs that call verbs know the parameters of mlx4_ib and ib_mthca."""
+    """Starts a program that uses a module's node."""
     def generate(rng, state):
-        if not state.has(module) or kind in state.running or (module == "ib_uverbs" and state.card == "mlx5"):
+        if not state.has(module) or kind in state.running or (module == "ib_uverbs" and not state.may_use_verbs()):
             return None
         state.running.add(kind)
         return (PROGRAMS.get(kind, kind), *((str(rng.randrange(1 << 32)), str(ROUNDS[kind] * rng.randint(1, 3))) if kind in ROUNDS else ()))
@@ -220,19 +245,13 @@ VERBS = (
 )
 
 
-class CmState:
+class CmState(CommonState):
     """The same for the scenario cm."""
 
     def __init__(self, _):
-        self.bound = True
+        super().__init__()
         self.child = False
-        self.running = {"serve"}
-
-    def has_umad(self):
-        return self.bound
-
-    def may_remove(self):
-        return MANAGER not in self.running
+        self.running.add("serve")
 
 
 def _cm_program(kind, step=None, needs_child=False, count=False):
@@ -330,8 +349,10 @@ def _corrupt_replies(rng, *_):
     return ("sm", "corrupt-replies", f"one-in={rng.choice((1, 3, 10))}", f"seed={rng.randrange(1, 1 << 32)}"), ("sm", "corrupt-replies", "one-in=0")
 
 
-def _command(rng, host, *_):
-    """A command of the driver fails."""
+def _command(rng, host, state, settings):
+    """A command of the driver fails. Drivers except ib_mthca may then reset the card: mlx4_core does so if the command should have closed an object."""
+    if (settings["card"], settings["stack"]) != ("mthca", LINUX) and not state.expect_reset():
+        return None
     return ("card", "fault", host, "command-nth", f"count={rng.randint(1, rng.choice((5, 60)))}"), ("card", "fault", host, "command-nth", "count=0")
 
 
@@ -342,7 +363,7 @@ def _card_fault(rng, host, _, settings):
 
 def _catastrophe(_, host, state, *__):
     """The card reports that it has failed, so its driver resets it and registers the device again."""
-    return (("card", "fault", host, "catastrophic"), None) if state.may_remove() else None
+    return (("card", "fault", host, "catastrophic"), None) if state.expect_reset() else None
 
 
 # The faults of cards that Linux's drivers tolerate (Documentation/fault-injection.rst). They trust many values that a card gives them, and a lost command
@@ -358,7 +379,7 @@ FAULT_TABLES = {"ipoib": COMMON, "verbs": COMMON, "connected": ((4, _cm_faults),
 def _fault(rng, at, table, states, settings):
     """Returns the steps that inject a fault and remove it."""
     host = rng.choice(HOSTS)
-    end = round(at + rng.uniform(0.05, 3), 3)
+    end = round(at + rng.uniform(0.05, LONGEST_FAULT), 3)
     (kind,) = rng.choices([kind for _, kind in table], [weight for weight, _ in table])
     begins, ends = kind(rng, host, states[host], settings) or (None, None)
     return [Step(when, FABRIC, words) for when, words in ((at, begins), (end, ends)) if words]
@@ -383,6 +404,8 @@ def generate(name, seed, **settings):
     steps = [Step(BEGIN, host, FIRST[name]) for host in HOSTS if name in FIRST]
     while len(steps) < STEPS:
         at = round(at + rng.uniform(0.01, LONGEST_PAUSE), 3)
+        for state in states.values():
+            state.now = at
         if rng.random() < FAULTS:
             steps += _fault(rng, at, FAULT_TABLES[name], states, chosen)
             continue
