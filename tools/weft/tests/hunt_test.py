@@ -219,7 +219,7 @@ class Schedules(unittest.TestCase):
 
     def test_faults_of_links_cards_and_subnet_managers_are_generated(self):
         for name in scenarios.TABLES:
-            said = {" ".join(step.words) for step in self.faults_of(name)}
+            said = {" ".join(step.words) for step in self.faults_of(name, card="mthca")}
             for form in ("link down node1", "link set node2 loss=50%", "sm renumber", r"sm corrupt-replies one-in=3 seed=\d+", r"card fault node1 command-nth count=\d\d?",
                          "card fault node2 catastrophic", "card fault node1 interrupt"):
                 self.assertTrue(any(re.fullmatch(form, words) for words in said), f"{name}: {form}")
@@ -247,8 +247,15 @@ class Schedules(unittest.TestCase):
     def test_cards_of_linux_have_only_faults_that_its_drivers_tolerate(self):
         for card, known in scenarios.HANDLED.items():
             kinds = {step.words[3] for step in self.faults_of("ipoib", card=card) if step.words[0] == "card"}
-            self.assertEqual(kinds, {*known, "command-nth", "catastrophic"}, card)
+            self.assertEqual(kinds, {*known, "command-nth", *(("catastrophic",) if card != "mlx4" else ())}, card)
         self.assertEqual({step.words[3] for step in self.faults_of("ipoib", stack="weft") if step.words[0] == "card"}, {*scenarios.ALL_FAULTS, "command-nth", "catastrophic"})
+
+    def test_failing_mlx4_card_is_left_to_weft_and_schedules_written_by_hand(self):
+        """Linux's driver of such a card then causes a known report, after which lockdep is off."""
+        for name, (stack_name, expected) in itertools.product(scenarios.TABLES, (("linux", False), ("weft", True))):
+            self.assertEqual("catastrophic" in {step.words[-1] for step in self.faults_of(name, stack=stack_name)}, expected, f"{name} {stack_name}")
+        text = "scenario ipoib\n30.000 fabric card fault node2 catastrophic\n"
+        self.assertEqual(schedule.read(file_of(text, self)).steps[0].words[-1], "catastrophic")
 
     @staticmethod
     def intervals_of(steps, host, removals):
@@ -272,8 +279,8 @@ class Schedules(unittest.TestCase):
         the card; a failing command may be such a failure."""
         for name, (card, own), stack_name in itertools.product(scenarios.TABLES, stack.IN_TREE.items(), stack.NAMES):
             kinds, count = set(), 0
-            for seed, host in itertools.product(SEEDS, scenarios.HOSTS):
-                steps = scenarios.generate(name, seed, card=card, stack=stack_name).steps
+            schedules = {seed: scenarios.generate(name, seed, card=card, stack=stack_name).steps for seed in SEEDS[:25]}
+            for (seed, steps), host in itertools.product(schedules.items(), scenarios.HOSTS):
                 managed, removed = self.intervals_of(steps, host, {"unbind", "disconnect", f"unload {own}"})
                 if (card, stack_name) == ("mthca", "linux"):
                     removed = [each for each in removed if each[2] != "command-nth"]    # ib_mthca does not reset the card

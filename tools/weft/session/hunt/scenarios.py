@@ -361,9 +361,12 @@ def _card_fault(rng, host, _, settings):
     return ("card", "fault", host, kind), None
 
 
-def _catastrophe(_, host, state, *__):
-    """The card reports that it has failed, so its driver resets it and registers the device again."""
-    return (("card", "fault", host, "catastrophic"), None) if state.expect_reset() else None
+def _catastrophe(_, host, state, settings):
+    """The card reports that it has failed, so its driver resets it and registers the device again. Linux's driver of mlx4 cards is left out: its removal, which
+    follows at the latest in the check, then causes a known report of lockdep (Documentation/reports/mlx4-health-deadlock.rst). Afterwards lockdep is off."""
+    if (settings["card"], settings["stack"]) == ("mlx4", LINUX) or not state.expect_reset():
+        return None
+    return ("card", "fault", host, "catastrophic"), None
 
 
 # The faults of cards that Linux's drivers tolerate (Documentation/fault-injection.rst). They trust many values that a card gives them, and a lost command
