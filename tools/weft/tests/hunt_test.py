@@ -475,6 +475,8 @@ class Hunting(unittest.TestCase):
         name = self.by_seed.get(generated.seed, "")
         if isinstance(name, BaseException):
             raise name
+        if isinstance(name, trial.Outcome):
+            return name
         return trial.Outcome("report" if name else "passed", name, name, 50.0, 1.0, beyond=generated.seed >= self.beyond)
 
     def hunt(self, action="run", **options):
@@ -528,6 +530,14 @@ class Hunting(unittest.TestCase):
             self.by_seed[13] = "other: f"
             self.by_seed[115] = "alone: f"
             self.assertIn("1 of new: alone: f; first seed 15\n", self.hunt(scenario="removal", seed=13, seeds=4, group=4, jobs=1)[1])
+
+    def test_group_without_a_report_of_the_kernel_is_not_stored(self):
+        """It may only have taken too long. Its seeds passed alone."""
+        for verdict in (trial.NO_END, trial.STUCK):
+            self.by_seed = {1: trial.Outcome(verdict, "not finished")}
+            with unittest.mock.patch.object(walk, "generate", lambda name, seed, **settings: schedule.Schedule(name, seed + 100, ())):
+                self.assertEqual(self.hunt(scenario="removal", seed=1, seeds=4, group=4, out=str(self.folder / verdict))[1], "4 seeds, 4 passed\n")
+            self.assertEqual(list((self.folder / verdict / "found").iterdir()), [])
 
     def test_schedule_of_a_group_has_a_step_for_each_seed(self):
         """Between two of them the card returns to the state at the beginning."""

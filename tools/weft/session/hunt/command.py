@@ -135,7 +135,7 @@ def hunt(args):
         return add(seed, schedule, run(schedule, str(seed), stopped))
 
     def several(group, stopped):
-        """Runs a group of seeds in one lab, and each alone if it does not pass. A report of the group only is that of its first seed."""
+        """Runs a group of seeds in one lab, and each alone if it does not pass. A report of the kernel that only the group causes is that of its first seed."""
         if len(group) == 1:
             return [one(group[0], stopped)]
         schedule = walk.group(args.scenario, group, **settings)
@@ -143,7 +143,7 @@ def hunt(args):
         if outcome.verdict == trial.PASSED and not outcome.beyond:
             return [add(seed, schedule, outcome, len(group)) for seed in group]
         alone = [one(seed, stopped) for seed in group]
-        if outcome.verdict != trial.PASSED and all(verdict["verdict"] == trial.PASSED for verdict in alone):
+        if outcome.verdict == trial.REPORT and all(verdict["verdict"] == trial.PASSED for verdict in alone):
             alone[0] = add(group[0], schedule, outcome)
         return alone
 
