@@ -131,8 +131,8 @@ def _awaited(lab):
 
 
 def run(lab, timeout, stopped=lambda: False):
-    """Runs a lab until the first host detects that all scripts have ended; returns Done. timeout: seconds of real time; stopped: returns True to end the
-    lab early, by Stopped."""
+    """Runs a lab until the first host detects that all scripts have ended; returns Done. timeout: seconds of real time, or a function that returns them and
+    is called repeatedly, of which the largest value counts; stopped: returns True to end the lab early, by Stopped."""
     weftd = _start_weftd(lab)
     keepers = {}
     try:
@@ -165,8 +165,8 @@ def run(lab, timeout, stopped=lambda: False):
 
 def _wait_for_end(lab, weftd, keepers, timeout, stopped):
     """Waits until weftd exits, which it does when a connected guest exits. A guest that never connected is detected only here."""
-    gone = None
-    end = time.monotonic() + timeout
+    gone, limit = None, 0
+    began = time.monotonic()
     while weftd.poll() is None:
         if stopped():
             raise Stopped
@@ -174,12 +174,13 @@ def _wait_for_end(lab, weftd, keepers, timeout, stopped):
         gone = gone or next(((name, now) for name, keeper in keepers.items() if keeper.poll() is not None), None)
         if gone and now > gone[1] + GRACE:
             raise LabError(f"{gone[0]} has ended, and the others wait for it", "see its console")
-        if now > end:
+        limit = max(limit, timeout() if callable(timeout) else timeout)
+        if now > began + limit:
             # Only guests that are still connected count, because the time server did not wait for a guest that has exited.
             weftd.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 weftd.wait(GRACE)
-            raise LabError(f"the lab has not finished within {timeout:g} s{_awaited(lab)}", "see the guests' consoles")
+            raise LabError(f"the lab has not finished within {limit:g} s{_awaited(lab)}", "see the guests' consoles")
         time.sleep(0.05)
 
 

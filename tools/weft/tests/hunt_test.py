@@ -18,7 +18,7 @@ sys.path[:0] = [str(HERE.parent / "session"), str(HERE.parents[2] / "scripts")]
 sys.dont_write_bytecode = True
 
 from hunt import command, reduction, scenarios, schedule, signature, trial, walk  # noqa: E402
-from lab import reports  # noqa: E402
+from lab import reports, shared_time  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 import repeating  # noqa: E402
 import stack  # noqa: E402
@@ -420,8 +420,41 @@ class Verdicts(unittest.TestCase):
 
     def test_busy_host_gets_more_time(self):
         for load, times in ((0.1, 1), (2, 1), (8, 4), (1000, trial.MOST_SLOWNESS)):
-            with unittest.mock.patch.object(trial.os, "getloadavg", lambda load=load: (load, 0, 0)), unittest.mock.patch.object(trial.os, "cpu_count", lambda: 2):
+            with unittest.mock.patch.multiple(trial.os, getloadavg=lambda load=load: (load, 0, 0), sched_getaffinity=lambda _: {2, 5}, cpu_count=lambda: 64):
                 self.assertEqual(trial.time_limit(), times * trial.MOST_SECONDS)
+
+    def test_group_of_seeds_gets_more_time(self):
+        """Each of its seeds takes some virtual seconds, and the card returns to its state at the beginning in between."""
+        with unittest.mock.patch.object(trial.os, "getloadavg", lambda: (0, 0, 0)):
+            for generated, seeds in ((walk.group("removal", range(1, 101)), 100), (walk.group("probe", [4, 5]), 2), (walk.generate("removal", 0), 1),
+                                     (walk.generate("probe", 7), 1), (scenarios.generate("ipoib", 1), 1), (walk.group("probe", [4]).but(steps=()), 0)):
+                self.assertEqual(walk.count(generated), seeds)
+                wanted = trial.MOST_SECONDS + max(0, seeds - 1) * trial.FOR_NEXT_SEED
+                self.assertEqual(trial.time_limit(walk.count(generated)), wanted)
+                with (unittest.mock.patch.object(trial, "Setup"), unittest.mock.patch.object(shared_time, "run", side_effect=LookupError) as ran,
+                      self.assertRaises(LookupError)):
+                    trial.run(generated, None, HERE / "weftd")
+                self.assertEqual(ran.call_args.args[1](), wanted)
+
+    def wait(self, load, end):
+        """Waits for a lab that ends after some seconds of real time; load(seconds) is the load of the host at a time."""
+        clock = types.SimpleNamespace(now=0.0)
+
+        def sleep(_):
+            clock.now += 1
+        weftd = types.SimpleNamespace(poll=lambda: 0 if clock.now > end else None, terminate=lambda: None, wait=lambda _: None)
+        with (unittest.mock.patch.multiple(trial.os, getloadavg=lambda: (load(clock.now), 0, 0), sched_getaffinity=lambda _: {0, 1}),
+              unittest.mock.patch.object(shared_time, "time", types.SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep))):
+            shared_time._wait_for_end(types.SimpleNamespace(directory=HERE), weftd, {}, trial.time_limit, lambda: False)
+
+    def test_load_during_a_run_extends_its_time_limit(self):
+        """The limit stays as large as it was when the load falls again."""
+        self.wait(lambda now: 8 if now > 500 else 0, 2000)
+        self.wait(lambda now: 8 if now < 500 else 0, 2000)
+        with self.assertRaisesRegex(LabError, "within 600 s"):
+            self.wait(lambda now: 0, 2000)
+        with self.assertRaisesRegex(LabError, "within 2400 s"):
+            self.wait(lambda now: 8, 3000)
 
     def test_run_without_a_kernel_report_passes(self):
         self.assertEqual(self.verdict_of(), ("passed", "", "", None))

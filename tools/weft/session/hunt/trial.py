@@ -21,6 +21,7 @@ from lab.errors import LabError
 KERNEL = "um-debug"     # the default: has KASAN, lockdep and fault injection for allocations
 TIME_FOR_CHECK = 400    # virtual seconds after the last step
 MOST_SECONDS = 600      # seconds of real time on a host that is not busy
+FOR_NEXT_SEED = 60      # additional seconds for each seed of a walk's group after the first
 MOST_SLOWNESS = 6
 STAMP = re.compile(r"^\[ *(\d+\.\d+)\]")
 COMPLAINT = re.compile(r"weft-hunt: complaint: (.*)")
@@ -70,9 +71,11 @@ class Outcome:
     beyond: bool = False
 
 
-def time_limit():
-    """Returns the number of real seconds after which a run is given up. A busy host gets more, because a run that is only slow would be a report."""
-    return MOST_SECONDS * min(MOST_SLOWNESS, max(1, os.getloadavg()[0] / os.cpu_count()))
+def time_limit(seeds=1):
+    """Returns the number of real seconds after which a run of so many seeds is given up. A host that is busy now gets more, because a run that is only slow
+    would be a report."""
+    slowness = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    return (MOST_SECONDS + FOR_NEXT_SEED * max(0, seeds - 1)) * min(MOST_SLOWNESS, max(1, slowness))
 
 
 def lab_file(schedule):
@@ -154,7 +157,7 @@ def run(schedule, kernel, weftd, logs=None, stopped=lambda: False, table=(), kee
         lab = shared_time.Lab(directory / "lab", weftd, kernel, scripts, schedule.seed, lab_file=file, share=directory / "share" if probe else None,
                               modules=setup.modules, events=_events(schedule), append=MAY_FAIL)
         try:
-            done = shared_time.run(lab, time_limit(), stopped)
+            done = shared_time.run(lab, lambda: time_limit(walk.count(schedule)), stopped)
             consoles = {host: (lab.directory / f"console-{host}.log").read_text(errors="replace") for host in schedule.hosts}
             verdict, name, report, until = _verdict_of(done, consoles, table, schedule.scenario)
         except LabError as error:

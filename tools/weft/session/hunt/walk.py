@@ -27,6 +27,13 @@ def group(name, seeds, **settings):
     return Schedule(name, seeds[0], tuple(Step(BEGIN + PAUSE * index, "node1", (word,), fail) for index, (word, fail) in enumerate(steps)), **settings)
 
 
+def count(schedule):
+    """Returns the number of seeds in a schedule, which is 1 for other scenarios."""
+    if schedule.scenario not in STEPS:
+        return 1
+    return sum(step.words == STEPS[schedule.scenario][-1:] for step in schedule.steps)
+
+
 def groups(seeds, size):
     """Divides seeds into groups of consecutive ones, of which none is longer than `size`."""
     result = []
