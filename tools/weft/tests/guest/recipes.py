@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-from lab import cache, image
+from lab import cache, image, rdma_core
 from lab.testing import test
 
 from pages import follow, sections
@@ -11,8 +11,6 @@ from pages import follow, sections
 PAGE = cache.TREE / "Documentation/recipes.rst"
 # This test resizes a completion queue without waiting for its sends, so its result depends on the card's speed.
 RACES = {"test_resize_cq"}
-# These tests use a clock or on-demand paging without checking whether the card has them.
-FAIL_ON_MLX5 = {"test_query_rt_values", "test_timestamp_free_running_rc_traffic", "test_odp_dc_traffic"}
 ON_MLX5 = (("weft run ", "weft run --card mlx5 "), ("weft lab up ", "weft lab up --card mlx5 "), ("mlx4_0", "mlx5_0"), ("ports = 2", 'model = "mlx5"\nports = 2'))
 # The transports by which UCX uses the card's queues itself.
 BY_MLX5DV = (*ON_MLX5, ("rc_v", "rc_x"))
@@ -21,11 +19,8 @@ BY_MLX5DV = (*ON_MLX5, ("rc_v", "rc_x"))
 def check_suite(log, known, passing):
     """Checks a log of rdma-core's tests. known: tests that may fail; passing: how many pass at least."""
     said = log.read_text()
-    failed = set(re.findall(r"^(?:FAIL|ERROR): (\w+)", said, re.MULTILINE))
+    failed, passed = rdma_core.outcome(said)
     assert failed <= known, failed - known
-    ran = int(re.search(r"^Ran (\d+) tests", said, re.MULTILINE)[1])
-    # Do not count "ok": tests that fork may print between the name of a test and its outcome.
-    passed = ran - sum(map(int, re.findall(r"(?:failures|errors|skipped)=(\d+)", said)))
     assert passed >= passing, said
 
 
@@ -60,7 +55,7 @@ def newer_ucx_and_rdma_core_run_in_guests(lab):
 @test(kernels=(), also=("stock",), timeout=900)
 def newer_ucx_and_rdma_core_run_on_connectx_5(lab):
     """UCX 1.18 exchanges addresses by MADs, by LID and by GUID, and rdma-core 56's tests pass on a ConnectX-5."""
-    newer_programs(lab, RACES | FAIL_ON_MLX5, 120, ON_MLX5)
+    newer_programs(lab, RACES | rdma_core.FAIL_ON_MLX5, 120, ON_MLX5)
 
 
 @test(kernels=(), also=("stock",), timeout=250)
