@@ -15,8 +15,6 @@ namespace weft::sm
 namespace
 {
 
-constexpr std::uint8_t kUnreachable = 0xff;
-
 Edges switch_edges(const Subnet &subnet)
 {
 	Edges edges(subnet.switches.size());

@@ -119,6 +119,9 @@ struct TreeLink {
 	Edge up{0, 0, -1};
 };
 
+/* In place of a number of hops: no path leads to that switch. */
+inline constexpr std::uint8_t kUnreachable = 0xff;
+
 struct Subnet {
 	std::vector<Node> nodes;
 	/* Node index of each switch, by switch index. */
@@ -135,7 +138,7 @@ struct Subnet {
 	Edges edges;
 	/* The tree that contains the trees of all multicast groups, indexed by switch. */
 	std::vector<TreeLink> spanning_tree;
-	/* Number of hops between switches, as rows of a matrix; 0xff if unreachable. */
+	/* Number of hops between switches, as rows of a matrix, or kUnreachable. */
 	std::vector<std::uint8_t> distance;
 
 	std::uint8_t hops(int from, int to) const

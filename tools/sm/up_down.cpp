@@ -12,7 +12,6 @@ namespace weft::sm
 namespace
 {
 
-constexpr std::uint8_t kUnreachable = 0xff;
 constexpr std::uint16_t kNoRoute = std::numeric_limits<std::uint16_t>::max();
 
 /*
