@@ -161,7 +161,7 @@ void Core::reset()
 	links_.drop();
 	for (auto &port : ports)
 		port->reset();
-	original_rates_ = {};
+	driver_rates_ = {};
 	identity = original_identity_;
 	diagnostics = {};
 	capabilities.reset();
@@ -272,25 +272,39 @@ void Core::give_uar(std::uint32_t number)
 bool Core::enable_rates(unsigned number, const fabric::EnabledRates &wanted)
 {
 	CardPort &port = *ports[number - 1];
-	const ib::PortInfo before = port.info();
+	auto &rates = driver_rates_[number - 1];
+	ib::PortInfo before = port.info();
 	if (!fabric::enable_rates(port.info(), wanted))
 		return false;
-	auto &original = original_rates_[number - 1];
-	original = original.value_or(before);
+	if (rates)
+		undo(before, *rates);
+	rates = DriverRates{.before = before, .after = port.info()};
 	port.fabric_port().enable_rates(fabric::enabled_rates(port.info()));
 	return true;
+}
+
+// An attribute that differs from the driver's value was set by the subnet manager. A subnet manager
+// that sets it to the driver's value cannot be told from one that repeats what it has read, as
+// OpenSM does.
+void Core::undo(ib::PortInfo &info, const DriverRates &rates)
+{
+	const ib::PortInfo &before = rates.before, &after = rates.after;
+	if (info.link_width_enabled == after.link_width_enabled)
+		info.link_width_enabled = before.link_width_enabled;
+	if (info.speed_enabled() == after.speed_enabled())
+		info.set_speed_enabled(before.speed_enabled());
+	if (info.speed_ext_enabled == after.speed_ext_enabled)
+		info.speed_ext_enabled = before.speed_ext_enabled;
 }
 
 void Core::restore_rates()
 {
 	for (unsigned number = 1; number <= ports.size(); ++number) {
-		const auto original = std::exchange(original_rates_[number - 1], std::nullopt);
-		if (!original)
+		const auto rates = std::exchange(driver_rates_[number - 1], std::nullopt);
+		if (!rates)
 			continue;
 		CardPort &port = *ports[number - 1];
-		port.info().link_width_enabled = original->link_width_enabled;
-		port.info().set_speed_enabled(original->speed_enabled());
-		port.info().speed_ext_enabled = original->speed_ext_enabled;
+		undo(port.info(), *rates);
 		port.fabric_port().enable_rates(fabric::enabled_rates(port.info()));
 	}
 }

@@ -72,7 +72,7 @@ public:
 	// Enables rates of a port, which its link uses when it trains next. Returns false if the
 	// port supports none of them.
 	bool enable_rates(unsigned port, const fabric::EnabledRates &wanted);
-	// Undoes enable_rates().
+	// Undoes enable_rates(), except for attributes that the subnet manager has changed since.
 	void restore_rates();
 
 	void destroy_qp(QueuePair &qp);
@@ -162,8 +162,12 @@ private:
 	const fabric::NodeIdentity original_identity_;
 	std::uint32_t queue_high_ = 0; // value written by the driver
 	std::uint32_t queue_low_ = 0;
-	// Attributes of each port before the first change of its enabled rates.
-	std::array<std::optional<ib::PortInfo>, limits::kMostPorts> original_rates_;
+	// Attributes of a port before and after the driver has changed its enabled rates.
+	struct DriverRates {
+		ib::PortInfo before, after;
+	};
+	static void undo(ib::PortInfo &info, const DriverRates &rates);
+	std::array<std::optional<DriverRates>, limits::kMostPorts> driver_rates_;
 	// The link is in training until this expires.
 	Timer link_training_;
 	// Declared last, so that it is destroyed first and no more packets arrive.

@@ -80,6 +80,44 @@ public:
 		return RegisterAccess::status.get(mailbox.data());
 	}
 
+	ib::PortInfo &info() { return driver.card.context()->port(1)->info(); }
+	// Writes the register of the port's speeds, as iPXE does.
+	void limit_speed(unsigned speeds)
+	{
+		using hw::mlx5::AccessRegister;
+		Bytes speed(AccessRegister::speed_size);
+		AccessRegister::port.set(speed.data(), 1);
+		ASSERT_EQ(read_register(AccessRegister::port_speed, speed), RegisterAccess::ok);
+		AccessRegister::speeds_wanted.set(speed.data(), speeds);
+		ASSERT_EQ(read_register(AccessRegister::port_speed, speed, RegisterAccess::write),
+			  RegisterAccess::ok);
+		ASSERT_EQ(info().speed_enabled(), speeds);
+	}
+	// Sends a SubnSet(PortInfo) from the fabric.
+	void set_by_manager(unsigned speeds, std::uint8_t widths)
+	{
+		ib::Smp smp{};
+		smp.header.base_version = ib::mad_base_version;
+		smp.header.mgmt_class = static_cast<std::uint8_t>(ib::MgmtClass::subn_lid_routed);
+		smp.header.class_version = 1;
+		smp.header.method = static_cast<std::uint8_t>(ib::MadMethod::set);
+		smp.header.attr_id = ib::attr_port_info;
+		smp.header.attr_mod = 1;
+		auto &wanted = ib::smp_attribute<ib::PortInfo>(smp);
+		wanted = info();
+		wanted.set_state(ib::PortState::nop);
+		wanted.set_phys_state(ib::PhysState::nop);
+		wanted.lid = TinyDriver::kLid;
+		wanted.sm_lid = 1;
+		wanted.set_speed_enabled(speeds);
+		wanted.link_width_enabled = widths;
+		bool handled = false;
+		const auto answer = driver.card.context()->management.wire_smp(1, smp, 1, handled);
+		ASSERT_TRUE(answer);
+		ASSERT_EQ(answer->header.status, 0u);
+		ASSERT_EQ(info().speed_enabled(), speeds);
+	}
+
 	TinyDriver driver;
 };
 
@@ -287,6 +325,37 @@ TEST_F(Mlx5Gateway, SpeedOfThePortCanBeLimited)
 	driver.card.reset(PciReset::function_level);
 	EXPECT_EQ(driver.card.context()->port(1)->fabric_port().enabled_rates(),
 		  fabric::EnabledRates{});
+}
+
+// iPXE limits the speed, and then a subnet manager does. DISABLE_HCA ends only iPXE's limit.
+TEST_F(Mlx5Gateway, DisableHcaKeepsTheRatesThatASubnetManagerHasSet)
+{
+	constexpr unsigned two = ib::speed_sdr | ib::speed_ddr;
+	driver.enable();
+	const unsigned all = info().speed_supported();
+	const std::uint8_t widths = info().link_width_supported;
+	limit_speed(ib::speed_sdr);
+	set_by_manager(two, 0);
+	EXPECT_EQ(driver.command(Opcode::disable_hca).status, Status::ok);
+	EXPECT_EQ(info().speed_enabled(), two);
+	EXPECT_EQ(driver.port.enabled_rates().speeds, two);
+
+	// The limit of the manager is also what a later limit of the driver returns to.
+	driver.enable();
+	limit_speed(ib::speed_ddr);
+	set_by_manager(ib::speed_ddr, ib::width_1x);
+	limit_speed(ib::speed_sdr);
+	EXPECT_EQ(info().link_width_enabled, ib::width_1x);
+	EXPECT_EQ(driver.command(Opcode::disable_hca).status, Status::ok);
+	EXPECT_EQ(info().speed_enabled(), two);
+	EXPECT_EQ(info().link_width_enabled, ib::width_1x);
+
+	driver.enable();
+	set_by_manager(all, widths);
+	limit_speed(ib::speed_sdr);
+	set_by_manager(ib::speed_sdr, widths); // repeats what it has read
+	EXPECT_EQ(driver.command(Opcode::disable_hca).status, Status::ok);
+	EXPECT_EQ(driver.port.enabled_rates(), fabric::EnabledRates{});
 }
 
 TEST_F(Mlx5Gateway, UnsupportedRequestsAreRefusedAndCounted)
