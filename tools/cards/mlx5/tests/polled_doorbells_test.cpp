@@ -69,6 +69,34 @@ public:
 		ASSERT_TRUE(driver.host.loop().run_until(
 			[&] { return driver.card.polls().polls >= before + 3; }));
 	}
+	void pass()
+	{
+		const std::uint64_t before = driver.card.polls().polls;
+		ASSERT_TRUE(driver.host.loop().run_until(
+			[&] { return driver.card.polls().polls > before; }));
+		ASSERT_EQ(driver.card.polls().polls, before + 1);
+	}
+	// Waits until the records of kManyQueues queues have been read.
+	void finish_round()
+	{
+		for (unsigned passes = 0; passes <= kManyQueues / 64 + 1; ++passes)
+			pass();
+	}
+	// Needs kManyQueues queues on the page. A pass reads 64 of them and leaves the rest. @ring
+	// makes a pass read all again. The second round therefore reads queues 64 to 127 first and
+	// queue 63 last. @post gives work to queue 63, and @create adds a queue to those that are
+	// left.
+	template<typename Ring, typename Post, typename Create>
+	void create_within_a_round(Ring &&ring, Post &&post, Create &&create)
+	{
+		finish_round();
+		ring();
+		pass();
+		post();
+		ring();
+		pass();
+		create(); // before the next pass
+	}
 	// Starts again as a guest that this process has taken over from another one, which has
 	// mapped a file that is not known.
 	void forget_file()
@@ -111,6 +139,7 @@ public:
 		return next;
 	}
 
+	static constexpr unsigned kManyQueues = 130;
 	TinyDriver driver{true, 1, false, true};
 	std::shared_ptr<const MemoryMapping> pages;
 	std::uint32_t first_uar = 0;
@@ -311,6 +340,34 @@ TEST_F(Mlx5PolledDoorbells, ArmIsSeenWhileManySendQueuesAreRung)
 		return events() == 1 || driver.card.polls().polls > last;
 	}));
 	EXPECT_EQ(events(), 1u);
+}
+
+TEST_F(Mlx5PolledDoorbells, SendQueueIsServedIfAnotherIsCreatedDuringTheRound)
+{
+	const auto cq = driver.make_cq(4);
+	std::vector<TinyDriver::Qp> qps;
+	for (unsigned i = 0; i < kManyQueues; ++i)
+		qps.push_back(driver.make_qp(QpService::rc, cq));
+	driver.to_rts(qps[63], qps[63].number);
+	create_within_a_round([&] { ring(qps[0]); }, [&] { post(qps[63], 0); },
+			      [&] { driver.make_qp(QpService::rc, cq); });
+	EXPECT_TRUE(driver.run_until_entry(cq, 0));
+}
+
+TEST_F(Mlx5PolledDoorbells, ArmIsSeenIfAnotherQueueIsCreatedDuringTheRound)
+{
+	std::vector<TinyDriver::Cq> cqs;
+	for (unsigned i = 0; i < kManyQueues; ++i)
+		cqs.push_back(driver.make_cq(4));
+	const auto [one, two] = driver.make_pair(cqs[63]);
+	// The first doorbell arms all new queues.
+	arm(cqs[0], 0, 0);
+	finish_round();
+	complete(one, cqs[63], complete(one, cqs[63], 0));
+	EXPECT_EQ(events(), 1u);
+	create_within_a_round([&] { ring_arm(cqs[0], 0, 0); },
+			      [&] { write_arm_word(cqs[63], 1, 1); }, [&] { driver.make_cq(4); });
+	EXPECT_TRUE(driver.host.loop().run_until([&] { return events() == 2; }));
 }
 
 TEST_F(Mlx5PolledDoorbells, DoorbellRecordsArePolledIfTheMappedFileIsUnknown)
