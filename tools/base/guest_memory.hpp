@@ -48,7 +48,7 @@ public:
 	// there is none, or if the range contains only a part of a section.
 	bool unmap(std::uint64_t iova, std::uint64_t size);
 	void clear();
-	std::size_t sections() const { return sections_.size(); }
+	std::size_t mappings() const { return sections_.size(); }
 
 	// Copy between guest memory and @data. Return false, without having written to the guest,
 	// unless the whole range is mapped with the required permission. The range may consist of

@@ -24,8 +24,8 @@ std::vector<std::byte> pattern(std::size_t size)
 	return bytes;
 }
 
-// Reads return what was written, inside one section and across adjacent ones.
-TEST(GuestMemory, DataWrittenAcrossSectionsReadsBack)
+// Reads return what was written, inside one mapping and across adjacent ones.
+TEST(GuestMemory, DataWrittenAcrossTwoMappingsReadsBack)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(kPage, kPage, true, true, MemoryMapping::allocate(kPage)),
@@ -41,10 +41,10 @@ TEST(GuestMemory, DataWrittenAcrossSectionsReadsBack)
 	}
 }
 
-// No byte outside the sections can be accessed: neither before, after or around them, nor past the
-// end of the address space. A write that ends outside a section has no effect on its valid part
+// No byte outside the mappings can be accessed: neither before, after or around them, nor past the
+// end of the address space. A write that ends outside a mapping has no effect on its valid part
 // either.
-TEST(GuestMemory, AccessOutsideSectionsFails)
+TEST(GuestMemory, AccessToUnmappedAddressesFails)
 {
 	GuestMemory memory;
 	const auto mapping = MemoryMapping::allocate(kPage);
@@ -88,7 +88,7 @@ TEST(GuestMemory, RangesThatWrapAroundAreRefused)
 	EXPECT_FALSE(memory.read(0 - std::uint64_t{8}, sixteen));
 }
 
-// Overlapping and invalid sections are refused, and have no effect on existing ones.
+// Overlapping and invalid mappings are refused, and have no effect on existing ones.
 TEST(GuestMemory, RejectsOverlapsAndInvalidRanges)
 {
 	GuestMemory memory;
@@ -101,12 +101,12 @@ TEST(GuestMemory, RejectsOverlapsAndInvalidRanges)
 	EXPECT_EQ(memory.map(0, 0, true, true, mapping), MapResult::invalid);
 	EXPECT_EQ(memory.map(~0ull, 2, true, true, mapping), MapResult::invalid);
 	EXPECT_EQ(memory.map(kPage * 100, 5 * kPage, true, true, mapping), MapResult::invalid);
-	EXPECT_EQ(memory.sections(), 1u);
+	EXPECT_EQ(memory.mappings(), 1u);
 }
 
-// unmap() removes one or several whole sections, and refuses a part of one. Removed sections cannot
+// unmap() removes one or several whole mappings, and refuses a part of one. Removed mappings cannot
 // be accessed.
-TEST(GuestMemory, UnmappingPartOfASectionIsRefused)
+TEST(GuestMemory, UnmappingPartOfAMappingIsRefused)
 {
 	GuestMemory memory;
 	for (std::uint64_t at : {std::uint64_t{0}, kPage, 4 * kPage})
@@ -118,16 +118,16 @@ TEST(GuestMemory, UnmappingPartOfASectionIsRefused)
 	EXPECT_FALSE(memory.unmap(0, kPage + 8));
 	EXPECT_FALSE(memory.unmap(0, 0));
 	EXPECT_FALSE(memory.unmap(kPage, ~0ull));
-	EXPECT_EQ(memory.sections(), 3u);
+	EXPECT_EQ(memory.mappings(), 3u);
 	EXPECT_TRUE(memory.unmap(kPage, kPage));
 	EXPECT_FALSE(memory.read_as<int>(kPage));
 	EXPECT_TRUE(memory.read_as<int>(0));
 	EXPECT_TRUE(memory.unmap(0, 100 * kPage));
-	EXPECT_EQ(memory.sections(), 0u);
+	EXPECT_EQ(memory.mappings(), 0u);
 }
 
-// Read-only, write-only and inaccessible sections permit only those accesses.
-TEST(GuestMemory, SectionPermissionsAreEnforced)
+// Read-only, write-only and inaccessible mappings permit only those accesses.
+TEST(GuestMemory, MappingPermissionsAreEnforced)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, false, MemoryMapping::allocate(kPage)),
@@ -148,8 +148,8 @@ TEST(GuestMemory, SectionPermissionsAreEnforced)
 	EXPECT_FALSE(memory.write(2 * kPage - 8, across));
 }
 
-// A segment stays valid memory after its section was unmapped.
-TEST(GuestMemory, SegmentsStayValidAfterTheirSectionIsUnmapped)
+// A segment stays valid memory after its mapping was unmapped.
+TEST(GuestMemory, TranslatedSegmentsStayValidAfterUnmap)
 {
 	GuestMemory memory;
 	ASSERT_EQ(memory.map(0, kPage, true, true, MemoryMapping::allocate(kPage)),

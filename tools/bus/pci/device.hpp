@@ -139,8 +139,8 @@ public:
 	// Puts the device into the state after power-on. May be called repeatedly.
 	virtual void reset(PciReset kind) = 0;
 
-	// A section of guest memory was added or removed. When this returns, no thread may access
-	// removed memory any more, because the guest is then informed that the section is unused.
+	// A mapping of guest memory was added or removed. When this returns, no thread may access
+	// removed memory any more, because the guest is then informed that the mapping is unused.
 	virtual void memory_changed() {}
 	// The driver has changed Bus Master Enable.
 	virtual void bus_master_changed(bool) {}

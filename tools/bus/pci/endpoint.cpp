@@ -238,10 +238,10 @@ void Endpoint::write_config(std::uint64_t offset, std::span<const std::byte> dat
 
 GuestMemory::MapResult Endpoint::map(const MemorySection &section, int fd)
 {
-	// Sections that cannot be accessed are not mapped, but count towards the limit, too.
-	if (memory_.sections() >= lender_->most_mappings())
+	// Memory that the daemon cannot access is not mapped, but counts towards the limit, too.
+	if (memory_.mappings() >= lender_->most_mappings())
 		throw std::system_error(ENOSPC, std::generic_category(),
-					"the guest's memory sections");
+					"the guest's DMA mappings");
 	std::shared_ptr<const MemoryMapping> mapping;
 	if (fd >= 0)
 		mapping = MemoryMapping::map_file(fd, section.offset, section.size,

@@ -42,7 +42,7 @@ public:
 	// Attaches @device, which outlives the endpoint like @interrupts, and resets it to the
 	// state after power-on. Created, used and destroyed on @loop's thread. Throws
 	// std::invalid_argument if the device's description is inconsistent. A guest may have
-	// @most_mappings sections of memory.
+	// @most_mappings DMA mappings.
 	Endpoint(Loop &loop, PciDevice &device, Interrupts &interrupts,
 		 std::shared_ptr<spdlog::logger> log, std::size_t most_mappings);
 	~Endpoint() override;
@@ -68,7 +68,7 @@ public:
 	// Owner of the guest's memory; each guest has its own.
 	const std::shared_ptr<MemoryLender> &lender() const { return lender_; }
 
-	// These change the memory map and notify the device. A section without a descriptor is in
+	// These change the memory map and notify the device. A mapping without a descriptor is in
 	// the map but cannot be accessed. map() throws std::system_error, with ENOSPC if the map is
 	// full.
 	GuestMemory::MapResult map(const MemorySection &section, int fd);
@@ -76,7 +76,7 @@ public:
 	void unmap_all();
 
 	void reset(PciReset kind);
-	// A guest connects; the number of its sections starts at 0. Throws std::system_error if the
+	// A guest connects; the number of its mappings starts at 0. Throws std::system_error if the
 	// process has no free descriptor, which must not be discovered only when the guest
 	// disconnects.
 	void admit();

@@ -24,7 +24,7 @@ class Server
 {
 public:
 	// Plugs @device in with the name @name (for the log), for clients with the protocol that
-	// @make_protocol creates. A guest may share @most_mappings sections of its memory. A server
+	// @make_protocol creates. A guest may have @most_mappings DMA mappings. A server
 	// may be created and destroyed on any thread except the loop's own; @loop and @device must
 	// outlive it.
 	Server(Loop &loop, PciDevice &device, const std::string &name, MakeProtocol make_protocol,

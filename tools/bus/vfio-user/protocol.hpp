@@ -17,7 +17,7 @@ constexpr std::uint16_t kVersionMinor = 1;
 // sizes").
 constexpr std::uint32_t kMaxDataTransfer = 1 << 20;
 constexpr std::uint32_t kMaxMessageFds = 16;
-// The number of memory sections that a guest may share. A guest in QEMU has about ten, and one more
+// The number of DMA mappings that a guest may share. A guest in QEMU has about ten, and one more
 // for each DIMM that is plugged in. The limit is reported to the client ("max_dma_maps").
 constexpr std::uint32_t kMaxDmaMaps = 4096;
 // Maximum size of the version data with its terminating NUL; QEMU sends about 200 bytes.

@@ -27,7 +27,7 @@ namespace weft::testing
 class FakeHost final : public PciHost, public Machine
 {
 public:
-	// Creates a host with one section of @memory_size bytes at @memory_base.
+	// Creates a host with one mapping of @memory_size bytes at @memory_base.
 	explicit FakeHost(std::uint64_t memory_size = 16 << 20, std::uint64_t memory_base = 0,
 			  Environment &environment = Environment::host())
 	    : loop_("fake host", Loop::Mode::manual, environment), base_(memory_base),

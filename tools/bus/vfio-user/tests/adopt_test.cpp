@@ -156,24 +156,24 @@ TEST_F(Adopting, DisconnectOfAnAdoptedClientReleasesItsMemory)
 	note_version();
 	note_memory(0, kPage, file);
 	adopt();
-	EXPECT_EQ(memory().sections(), 1u);
+	EXPECT_EQ(memory().mappings(), 1u);
 	client().close();
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
-	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_EQ(memory().mappings(), 0u);
 	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
 }
 
-// Sections beyond the limit are refused, as for any client. The others stay.
-TEST_F(Adopting, MemorySectionsAboveTheLimitAreRefused)
+// Mappings beyond the limit are refused, as for any client. The others stay.
+TEST_F(Adopting, DmaMappingsAboveTheLimitAreRefused)
 {
 	const auto file = make_memory(kPage);
 	note_version();
 	for (std::uint64_t i = 0; i < kFewMappings + 2; ++i)
 		note_memory(i * kPage, kPage, file);
 	adopt();
-	EXPECT_EQ(memory().sections(), kFewMappings);
+	EXPECT_EQ(memory().mappings(), kFewMappings);
 	EXPECT_TRUE(memory().covers((kFewMappings - 1) * kPage, 1, Access::write));
 	EXPECT_FALSE(memory().covers(kFewMappings * kPage, 1, Access::read));
 	EXPECT_TRUE(client().quiet());
@@ -197,7 +197,7 @@ TEST_F(Adopting, InvalidSetupMessagesAreIgnored)
 	note(Command::set_irqs, Bytes(sizeof(IrqSet) - 1));
 	note_memory(0, kPage, file);
 	adopt();
-	EXPECT_EQ(memory().sections(), 1u);
+	EXPECT_EQ(memory().mappings(), 1u);
 	EXPECT_TRUE(memory().covers(0, kPage, Access::write));
 	EXPECT_TRUE(client().quiet());
 	EXPECT_EQ(client().call(Command::reset).error(), 0u);
@@ -209,7 +209,7 @@ TEST_F(Adopting, MessagesWithoutVersionAreRefused)
 	const auto file = make_memory(kPage);
 	note_memory(0, kPage, file);
 	adopt();
-	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_EQ(memory().mappings(), 0u);
 	EXPECT_EQ(client().call(Command::reset).error(), EINVAL);
 	EXPECT_EQ(client().greet().error(), 0u);
 }
@@ -224,7 +224,7 @@ TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
 	adopt();
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_FALSE(server_.connected());
-	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_EQ(memory().mappings(), 0u);
 	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
@@ -242,7 +242,7 @@ TEST_F(Adopting, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_FALSE(server_.connected());
 	EXPECT_TRUE(device_.attached());
-	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_EQ(memory().mappings(), 0u);
 	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();
@@ -360,7 +360,7 @@ TEST_F(Adopting, AdoptionOfADisconnectedClientLeaksNoResources)
 	note_memory(0, kPage, file);
 	server_.adopt(std::move(theirs), std::exchange(setup_, {}), kId);
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
-	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_EQ(memory().mappings(), 0u);
 	EXPECT_THAT(keeper_.calls, ElementsAre("-card"));
 	EXPECT_THAT(keeper_.ids, ElementsAre(kId));
 	expect_serving();

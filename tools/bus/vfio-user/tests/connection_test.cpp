@@ -67,7 +67,7 @@ TEST_F(ClientConnection, DeviceIsResetBetweenClients)
 	client().close();
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	EXPECT_THAT(device_.resets, ElementsAre(PciReset::bus, PciReset::host_gone));
-	EXPECT_EQ(device_.host().dma().sections(), 0u);
+	EXPECT_EQ(device_.host().dma().mappings(), 0u);
 
 	EXPECT_EQ(connect().greet().error(), 0u);
 	EXPECT_EQ(client().read_as<std::uint16_t>(kRegionConfig, kPciCommand), 0);
@@ -99,7 +99,7 @@ TEST_F(ClientConnection, TruncatedGuestMemoryDisconnectsTheClient)
 	EXPECT_EQ(device_.host().dma().read_as<int>(4096), 0);
 	EXPECT_TRUE(client().wait_closed());
 	EXPECT_THAT(device_.resets, ElementsAre(PciReset::bus, PciReset::host_gone));
-	EXPECT_EQ(device_.host().dma().sections(), 0u);
+	EXPECT_EQ(device_.host().dma().mappings(), 0u);
 
 	EXPECT_TRUE(other_device.host().dma().write_as<int>(0, 1));
 	EXPECT_EQ(other.call(Command::reset).error(), 0u);

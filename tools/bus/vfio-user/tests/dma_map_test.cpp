@@ -20,7 +20,7 @@ protected:
 	GuestMemory &memory() { return device_.host().dma(); }
 };
 
-// A section with a descriptor shares the client's memory, from the given offset of the file.
+// A mapping with a descriptor shares the client's memory, from the given offset of the file.
 TEST_F(DmaMapMessage, MappedMemoryIsSharedWithTheClient)
 {
 	const auto fd = make_memory(4 * kPage);
@@ -37,8 +37,8 @@ TEST_F(DmaMapMessage, MappedMemoryIsSharedWithTheClient)
 	EXPECT_FALSE(memory().covers(0x10000 + 2 * kPage, 1, Access::read));
 }
 
-// A read-only section can only be read, even if its descriptor permits writes.
-TEST_F(DmaMapMessage, ReadOnlySectionCannotBeWritten)
+// A read-only mapping can only be read, even if its descriptor permits writes.
+TEST_F(DmaMapMessage, ReadOnlyMappingCannotBeWritten)
 {
 	const auto fd = make_memory(kPage);
 	EXPECT_EQ(map({0, kDmaReadable, 0, 0, kPage}, {fd.get()}), 0u);
@@ -46,24 +46,24 @@ TEST_F(DmaMapMessage, ReadOnlySectionCannotBeWritten)
 	EXPECT_FALSE(memory().write_as<int>(0, 1));
 }
 
-// A section without a descriptor is accepted, but the device cannot access it.
-TEST_F(DmaMapMessage, AcceptsSectionsWithoutDescriptor)
+// A mapping without a descriptor is accepted, but the device cannot access it.
+TEST_F(DmaMapMessage, AcceptsMappingsWithoutFileDescriptor)
 {
 	EXPECT_EQ(map({0, 3, 0, kPage, kPage}, {}), 0u);
-	EXPECT_EQ(memory().sections(), 1u);
+	EXPECT_EQ(memory().mappings(), 1u);
 	EXPECT_FALSE(memory().read_as<int>(kPage));
 	EXPECT_EQ(map({0, 3, 0, kPage, kPage}, {}), EEXIST);
 }
 
-// Mapping over an existing section is refused with EEXIST, and the section stays.
-TEST_F(DmaMapMessage, RefusesOverlappingSections)
+// Mapping over an existing mapping is refused with EEXIST, and the mapping stays.
+TEST_F(DmaMapMessage, RefusesOverlappingMappings)
 {
 	const auto fd = make_memory(4 * kPage);
 	EXPECT_EQ(map({0, 3, 0, kPage, 2 * kPage}, {fd.get()}), 0u);
 	EXPECT_EQ(map({0, 3, 0, 0, 2 * kPage}, {fd.get()}), EEXIST);
 	EXPECT_EQ(map({0, 3, 0, 2 * kPage, kPage}, {fd.get()}), EEXIST);
 	EXPECT_EQ(map({0, 3, 0, 3 * kPage, kPage}, {fd.get()}), 0u);
-	EXPECT_EQ(memory().sections(), 2u);
+	EXPECT_EQ(memory().mappings(), 2u);
 }
 
 // Invalid requests are refused: sizes, alignments, wrap-around, flags, files that are too short or
@@ -83,11 +83,11 @@ TEST_F(DmaMapMessage, RejectsInvalidRequests)
 	EXPECT_NE(map({0, 3, 0, 0, kPage}, {event.get()}), 0u);
 	EXPECT_EQ(map({0, 3, 0, 0, kPage}, {fd.get(), fd.get()}), EINVAL);
 	EXPECT_EQ(client().call(Command::dma_map, Bytes(31)).error(), EINVAL);
-	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_EQ(memory().mappings(), 0u);
 	EXPECT_EQ(device_.memory_changes, 0u);
 }
 
-// The number of sections is limited as announced, whether the device can access them or not.
+// The number of mappings is limited as announced, whether the device can access them or not.
 // Another one is possible after one is removed.
 TEST_F(DmaMapMessage, NumberOfDmaMappingsIsLimited)
 {
@@ -97,13 +97,13 @@ TEST_F(DmaMapMessage, NumberOfDmaMappingsIsLimited)
 	EXPECT_EQ(map({0, 3, 0, (kMaxDmaMaps - 1) * kPage, kPage}, {}), 0u);
 	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {fd.get()}), ENOSPC);
 	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {}), ENOSPC);
-	EXPECT_EQ(memory().sections(), kMaxDmaMaps);
+	EXPECT_EQ(memory().mappings(), kMaxDmaMaps);
 	EXPECT_EQ(client().call(Command::dma_unmap, bytes_of(DmaUnmap{24, 0, 0, kPage})).error(),
 		  0u);
 	EXPECT_EQ(map({0, 3, 0, kMaxDmaMaps * kPage, kPage}, {fd.get()}), 0u);
 }
 
-// The total number of bytes is limited as well, however few sections there are. Sections that
+// The total number of bytes is limited as well, however few mappings there are. Mappings that
 // cannot be accessed use no addresses of the process.
 TEST_F(DmaMapMessage, MappedBytesAreLimited)
 {

@@ -27,8 +27,8 @@ protected:
 	FileDescriptor file_ = make_memory(4 * kPage);
 };
 
-// The section is removed before the reply, which repeats the request, is sent.
-TEST_F(DmaUnmapMessage, UnmappedSectionCannotBeAccessed)
+// The mapping is removed before the reply, which repeats the request, is sent.
+TEST_F(DmaUnmapMessage, UnmappedMemoryCannotBeAccessed)
 {
 	const auto reply = unmap(0, 2 * kPage);
 	EXPECT_EQ(reply.error(), 0u);
@@ -39,17 +39,17 @@ TEST_F(DmaUnmapMessage, UnmappedSectionCannotBeAccessed)
 	EXPECT_EQ(device_.memory_changes, 3u);
 }
 
-// Unmapping a large section takes a while, so other tasks of the loop run in between.
-TEST_F(DmaUnmapMessage, LargeSectionsAreUnmappedInSlices)
+// Unmapping a large mapping takes a while, so other tasks of the loop run in between.
+TEST_F(DmaUnmapMessage, LargeMappingsAreUnmappedInSlices)
 {
 	constexpr std::uint64_t address = 1 << 30, size = 64 << 20;
 	const FileDescriptor large = make_memory(size);
 	client().map(address, size, large.get());
-	const std::size_t before = memory().sections();
+	const std::size_t before = memory().mappings();
 	client().send(Command::dma_unmap, bytes_of(DmaUnmap{sizeof(DmaUnmap), 0, address, size}));
 	client().send(Command::region_write, bytes_of(RegionAccess{8, 0, 4}, std::uint32_t{1}), {},
 		      kFlagNoReply);
-	ASSERT_TRUE(loop_.run_until([&] { return memory().sections() != before; }));
+	ASSERT_TRUE(loop_.run_until([&] { return memory().mappings() != before; }));
 	EXPECT_TRUE(device_.writes.empty()) << "both in one turn";
 	EXPECT_TRUE(loop_.run_until([&] { return !device_.writes.empty(); }));
 	EXPECT_EQ(client().receive().error(), 0u);
@@ -65,23 +65,23 @@ TEST_F(DmaUnmapMessage, TransferInProgressKeepsUnmappedMemoryValid)
 	EXPECT_FALSE(memory().write_as<int>(0, 1));
 }
 
-// One request may remove several sections, as the invalidation of a virtual IOMMU does.
+// One request may remove several mappings, as the invalidation of a virtual IOMMU does.
 TEST_F(DmaUnmapMessage, RemovesAllMappingsInARange)
 {
 	EXPECT_EQ(unmap(0, 1 << 20).error(), 0u);
-	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_EQ(memory().mappings(), 0u);
 }
 
-// VFIO's flag removes all sections; the range must then be empty.
-TEST_F(DmaUnmapMessage, UnmapAllRemovesEverySection)
+// VFIO's flag removes all mappings; the range must then be empty.
+TEST_F(DmaUnmapMessage, UnmapAllRemovesEveryMapping)
 {
 	EXPECT_EQ(unmap(0, kPage, kDmaUnmapAll).error(), EINVAL);
 	EXPECT_EQ(unmap(0, 0, kDmaUnmapAll).error(), 0u);
-	EXPECT_EQ(memory().sections(), 0u);
+	EXPECT_EQ(memory().mappings(), 0u);
 }
 
-// A range that contains no section, or only a part of one, is refused and changes nothing.
-TEST_F(DmaUnmapMessage, RejectsUnknownSections)
+// A range that contains no mapping, or only a part of one, is refused and changes nothing.
+TEST_F(DmaUnmapMessage, RejectsUnknownMappings)
 {
 	EXPECT_EQ(unmap(8 * kPage, kPage).error(), ENOENT);
 	EXPECT_EQ(unmap(0, kPage).error(), ENOENT);
@@ -90,7 +90,7 @@ TEST_F(DmaUnmapMessage, RejectsUnknownSections)
 	EXPECT_EQ(unmap(kPage, ~0ull).error(), ENOENT);
 	EXPECT_EQ(unmap(0, 2 * kPage, 1).error(), ENOTSUP);
 	EXPECT_EQ(client().call(Command::dma_unmap, Bytes(23)).error(), EINVAL);
-	EXPECT_EQ(memory().sections(), 2u);
+	EXPECT_EQ(memory().mappings(), 2u);
 }
 
 } // namespace

@@ -88,7 +88,7 @@ TEST_F(Stream, FileDescriptorsStayWithTheirMessage)
 		EXPECT_EQ(client().receive().error(), 0u);
 	auto &memory = device_.host().dma();
 	EXPECT_TRUE(memory.read_as<int>(0));
-	EXPECT_FALSE(memory.read_as<int>(4096)) << "that section came without a descriptor";
+	EXPECT_FALSE(memory.read_as<int>(4096)) << "that mapping came without a descriptor";
 	EXPECT_TRUE(memory.read_as<int>(8192));
 }
 

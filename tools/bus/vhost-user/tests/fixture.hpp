@@ -41,7 +41,7 @@ protected:
 	{
 		EXPECT_TRUE(guest().wait_closed());
 		EXPECT_FALSE(server_.connected());
-		EXPECT_EQ(device_.host().dma().sections(), 0u);
+		EXPECT_EQ(device_.host().dma().mappings(), 0u);
 		connect().greet();
 		EXPECT_EQ(guest().read_config<std::uint16_t>(0), device_.description().vendor);
 	}

@@ -201,18 +201,18 @@ TEST_F(Requests, InvalidMemoryTablesAreRefused)
 	for (std::uint64_t i = 0; i < kMaxRegions; ++i)
 		many.push_back({i << 20, 4096, i << 20, 4096 * i});
 	ASSERT_EQ(share(kMaxRegions, many, kMaxRegions), 0u);
-	EXPECT_EQ(memory.sections(), kMaxRegions);
+	EXPECT_EQ(memory.mappings(), kMaxRegions);
 	EXPECT_EQ(share(1, {good}, 1), 0u) << "it takes the place of the other";
-	EXPECT_EQ(memory.sections(), 1u);
+	EXPECT_EQ(memory.mappings(), 1u);
 
 	EXPECT_EQ(share(9, many, 8), std::uint64_t{EINVAL});
-	EXPECT_EQ(memory.sections(), 0u);
+	EXPECT_EQ(memory.mappings(), 0u);
 	EXPECT_EQ(share(2, {good}, 2), std::uint64_t{EINVAL});
 	EXPECT_EQ(share(1, {good}, 0), std::uint64_t{EINVAL});
 	EXPECT_EQ(share(1, {good}, 2), std::uint64_t{EINVAL});
 	EXPECT_EQ(share(~0u, {good}, 1), std::uint64_t{EINVAL});
 	EXPECT_EQ(share(2, {good, good}, 2), std::uint64_t{EEXIST});
-	EXPECT_EQ(memory.sections(), 0u);
+	EXPECT_EQ(memory.mappings(), 0u);
 	for (const MemoryRegion &bad :
 	     {MemoryRegion{1, 4096, 0, 0}, MemoryRegion{0, 4095, 0, 0}, MemoryRegion{0, 0, 0, 0},
 	      MemoryRegion{0, 4096, 0, 8}, MemoryRegion{0, 4096, 0, FakeGuest::kMemorySize},
@@ -220,7 +220,7 @@ TEST_F(Requests, InvalidMemoryTablesAreRefused)
 	      MemoryRegion{~std::uint64_t{4095}, 8192, 0, 0},
 	      MemoryRegion{0, 8192, ~std::uint64_t{4095}, 0}})
 		EXPECT_NE(share(1, {bad}, 1), 0u);
-	EXPECT_EQ(memory.sections(), 0u);
+	EXPECT_EQ(memory.mappings(), 0u);
 	EXPECT_EQ(share(0, {}, 0), 0u);
 	EXPECT_EQ(share(1, {good}, 1), 0u);
 }
@@ -241,7 +241,7 @@ TEST_F(Requests, SecondGuestIsRefusedAndTheNextGetsAResetDevice)
 	guest().close();
 	ASSERT_TRUE(loop_.run_until([&] { return !server_.connected(); }));
 	EXPECT_EQ(device_.resets.back(), PciReset::host_gone);
-	EXPECT_EQ(device_.host().dma().sections(), 0u);
+	EXPECT_EQ(device_.host().dma().mappings(), 0u);
 	connect().greet();
 	EXPECT_EQ(guest().read_config<std::uint16_t>(4), 0);
 }
