@@ -44,7 +44,7 @@ void cm_07_handler_that_returns_nonzero_destroys_its_id(Test &test)
  * Destruction is silent only while the peer has no response: a peer that has received a REP or MRA
  * gets a REJ.
  */
-void cm_07_enomem_sends_a_rej_only_after_a_response_was_sent(Test &test)
+void cm_07_enomem_from_a_handler_sends_a_rej_only_after_a_response(Test &test)
 {
 	for (bool replies : {true, false}) {
 		Boxed<Pair> pair;
@@ -274,7 +274,7 @@ void cm_01_connecting_succeeds_after_random_messages(Test &test)
 } // namespace
 
 SOFT_SUITES(cm_life, KUNIT_CASE(cm_07_handler_that_returns_nonzero_destroys_its_id),
-	    KUNIT_CASE(cm_07_enomem_sends_a_rej_only_after_a_response_was_sent),
+	    KUNIT_CASE(cm_07_enomem_from_a_handler_sends_a_rej_only_after_a_response),
 	    KUNIT_CASE(cm_07_destroy_waits_for_running_handlers),
 	    KUNIT_CASE(cm_07_listener_outlives_handlers_of_new_ids),
 	    KUNIT_CASE(cm_07_ids_can_be_destroyed_while_messages_are_in_flight),

@@ -14,7 +14,7 @@ int listen(const End &end, u64 id, u64 mask = 0)
 	return ib_cm_listen(end.id, id, mask);
 }
 
-void cm_08_req_reaches_its_listener_among_a_thousand(Test &test)
+void cm_08_req_reaches_the_right_one_of_a_thousand_listeners(Test &test)
 {
 	constexpr std::size_t count = 1000;
 	Boxed<Pair> pair;
@@ -262,7 +262,7 @@ void cm_08_hash_chains_stay_short_for_any_choice_of_ids(Test &test)
 
 } // namespace
 
-CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_req_reaches_its_listener_among_a_thousand),
+CARD_SUITE(cm_listen, KUNIT_CASE(cm_08_req_reaches_the_right_one_of_a_thousand_listeners),
 	   KUNIT_CASE(cm_08_listen_rejects_invalid_and_busy_service_ids),
 	   KUNIT_CASE(cm_08_listener_with_the_most_specific_mask_gets_the_request),
 	   KUNIT_CASE(cm_08_flood_does_not_exceed_the_backlog),

@@ -59,7 +59,7 @@ void cm_09_service_id_is_resolved_to_a_qp(Test &test)
  * If no listener serves the service ID, resolution fails immediately. If there is no response, the
  * request is retransmitted and then fails.
  */
-void cm_09_failed_resolution_is_reported(Test &test)
+void cm_09_failed_service_id_resolution_is_reported(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<UnknownPeer> mute(u16{3});
@@ -310,7 +310,7 @@ void cm_12_counters_are_exported_under_linux_names(Test &test)
 } // namespace
 
 CARD_SUITE(cm_path, KUNIT_CASE(cm_09_service_id_is_resolved_to_a_qp),
-	   KUNIT_CASE(cm_09_failed_resolution_is_reported),
+	   KUNIT_CASE(cm_09_failed_service_id_resolution_is_reported),
 	   KUNIT_CASE(cm_10_alternate_path_is_loaded_after_apr_accepts_it),
 	   KUNIT_CASE(cm_10_connection_survives_an_unanswered_lap),
 	   KUNIT_CASE(cm_10_late_apr_is_ignored),

@@ -12,7 +12,7 @@ using High = kern::Field<u32, 31, 28>;
 using Wide = kern::Field<u64, 63, 0>;
 
 /* A field is read from and put into its own bits and no others. */
-void field_changes_only_its_bits(kern::kunit::Test &test)
+void writing_a_bit_field_changes_only_its_bits(kern::kunit::Test &test)
 {
 	EXPECT_EQ(Low::get(0xabcdef12), 2u);
 	EXPECT_EQ(High::get(0xabcdef12), 0xau);
@@ -39,7 +39,7 @@ void index_nospec_maps_out_of_range_indices_to_zero(kern::kunit::Test &test)
 }
 
 /* The rounding functions agree with their definitions at the edges. */
-void rounding_and_masks_are_exact(kern::kunit::Test &test)
+void rounding_and_mask_functions_are_exact(kern::kunit::Test &test)
 {
 	EXPECT_EQ(kern::bit_mask<u32>(7, 4), 0xf0u);
 	EXPECT_EQ(kern::bit_mask<u32>(31, 0), ~0u);
@@ -59,6 +59,6 @@ void rounding_and_masks_are_exact(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_bits, KUNIT_CASE(field_changes_only_its_bits),
-	    KUNIT_CASE(rounding_and_masks_are_exact),
+KUNIT_SUITE(kern_bits, KUNIT_CASE(writing_a_bit_field_changes_only_its_bits),
+	    KUNIT_CASE(rounding_and_mask_functions_are_exact),
 	    KUNIT_CASE(index_nospec_maps_out_of_range_indices_to_zero));

@@ -76,7 +76,7 @@ struct Opener {
 };
 
 /* The name of a node without a device is in use until the node is removed. */
-void misc_node_name_can_be_reused_only_after_removal(kern::kunit::Test &test)
+void misc_device_name_can_be_reused_only_after_removal(kern::kunit::Test &test)
 {
 	kern::FileKind<Opened> kind, other;
 	Opener opener;
@@ -94,6 +94,6 @@ void misc_node_name_can_be_reused_only_after_removal(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_device_class, KUNIT_CASE(misc_node_name_can_be_reused_only_after_removal),
+KUNIT_SUITE(kern_device_class, KUNIT_CASE(misc_device_name_can_be_reused_only_after_removal),
 	    KUNIT_CASE(device_class_name_can_be_reused_after_removal),
 	    KUNIT_CASE(device_class_file_passes_writes_to_its_object));

@@ -73,7 +73,7 @@ void streaming_mapping_keeps_the_offset_within_the_page(kern::kunit::Test &test)
 }
 
 /* The segments of a mapped scatter table cover all its pages. */
-void scatter_table_mapping_covers_all_its_pages(kern::kunit::Test &test)
+void sg_table_mapping_covers_all_its_pages(kern::kunit::Test &test)
 {
 	constexpr unsigned int count =
 		300; // needs more than one chained piece of the kernel's scatter table
@@ -113,4 +113,4 @@ void scatter_table_mapping_covers_all_its_pages(kern::kunit::Test &test)
 KUNIT_SUITE(kern_dma, KUNIT_CASE(coherent_buffer_is_zeroed_and_page_aligned),
 	    KUNIT_CASE(dma_pool_allocations_are_aligned_and_disjoint),
 	    KUNIT_CASE(streaming_mapping_keeps_the_offset_within_the_page),
-	    KUNIT_CASE(scatter_table_mapping_covers_all_its_pages));
+	    KUNIT_CASE(sg_table_mapping_covers_all_its_pages));

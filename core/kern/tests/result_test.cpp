@@ -33,7 +33,7 @@ kern::Result<> refuse(int status)
 }
 
 /* A Result carries its value, or its error and no value. */
-void result_carries_value_or_error(kern::kunit::Test &test)
+void result_contains_a_value_or_an_error(kern::kunit::Test &test)
 {
 	auto good = half(8);
 	ASSERT_OK(good);
@@ -79,5 +79,5 @@ void result_destroys_its_value_exactly_once(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(kern_result, KUNIT_CASE(result_carries_value_or_error),
+KUNIT_SUITE(kern_result, KUNIT_CASE(result_contains_a_value_or_an_error),
 	    KUNIT_CASE(try_propagates_errors), KUNIT_CASE(result_destroys_its_value_exactly_once));

@@ -80,7 +80,7 @@ void mgmt_03_malformed_mads_are_dropped_and_counted(Test &test)
  * A Get or Set that no agent serves gets an error response. Other methods and unsolicited responses
  * get none.
  */
-void mgmt_03_unserved_mads_are_rejected_or_counted(Test &test)
+void mgmt_03_mads_without_an_agent_are_rejected_or_counted(Test &test)
 {
 	Scene scene;
 	ASSERT_TRUE(scene.ok());
@@ -193,7 +193,7 @@ ib_mad_agent *take_sends(ib_device *device, ib_mad_recv_handler handler, void *c
  * A flood to a slow consumer uses no more memory than a receive queue has, and the memory is freed
  * when the flood ends.
  */
-void mgmt_03_flood_keeps_at_most_a_receive_queue_of_mads(Test &test)
+void mgmt_03_flood_buffers_at_most_one_receive_queue_of_mads(Test &test)
 {
 	struct Slow {
 		kern::Completion gate;
@@ -453,7 +453,7 @@ void mgmt_03_mads_from_a_multicast_lid_are_dropped(Test &test)
 }
 
 /* On a device without MADs, the MAD layer creates no resources. */
-void mgmt_03_devices_without_mads_get_no_resources(Test &test)
+void mgmt_03_no_mad_resources_are_created_for_an_rnic(Test &test)
 {
 	const soft_options options = {};
 	ib_device *rnic = soft_create_rnic(&options);
@@ -465,7 +465,7 @@ void mgmt_03_devices_without_mads_get_no_resources(Test &test)
 }
 
 /* Ports that do not support MADs, or have no SMI, have no agents for them. */
-void mgmt_03_ports_without_mads_have_no_agents(Test &test)
+void mgmt_03_ports_without_mad_support_have_no_agents(Test &test)
 {
 	Device without_mads({.lid = 3, .lacks = RDMA_CORE_CAP_IB_MAD}),
 		without_smi({.lid = 4, .lacks = RDMA_CORE_CAP_IB_SMI});
@@ -520,13 +520,13 @@ void mgmt_03_segments_for_a_send_only_agent_are_dropped(Test &test)
 } // namespace
 
 SOFT_SUITES(mad_bad_input, KUNIT_CASE(mgmt_03_malformed_mads_are_dropped_and_counted),
-	    KUNIT_CASE(mgmt_03_unserved_mads_are_rejected_or_counted),
+	    KUNIT_CASE(mgmt_03_mads_without_an_agent_are_rejected_or_counted),
 	    KUNIT_CASE(mgmt_03_rmpp_violations_are_aborted_or_counted),
-	    KUNIT_CASE(mgmt_03_flood_keeps_at_most_a_receive_queue_of_mads),
+	    KUNIT_CASE(mgmt_03_flood_buffers_at_most_one_receive_queue_of_mads),
 	    KUNIT_CASE(mgmt_12_bursts_are_received_while_a_handler_is_slow),
 	    KUNIT_CASE(mgmt_03_invalid_registrations_are_rejected),
 	    KUNIT_CASE(mgmt_03_invalid_sends_are_rejected),
 	    KUNIT_CASE(mgmt_03_mads_from_a_multicast_lid_are_dropped),
-	    KUNIT_CASE(mgmt_03_devices_without_mads_get_no_resources),
-	    KUNIT_CASE(mgmt_03_ports_without_mads_have_no_agents),
+	    KUNIT_CASE(mgmt_03_no_mad_resources_are_created_for_an_rnic),
+	    KUNIT_CASE(mgmt_03_ports_without_mad_support_have_no_agents),
 	    KUNIT_CASE(mgmt_03_segments_for_a_send_only_agent_are_dropped));

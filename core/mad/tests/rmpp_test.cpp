@@ -53,7 +53,7 @@ void mgmt_03_rmpp_sender_respects_the_window(Test &test)
 /*
  * The number of segments that one ACK permits is bounded, whatever window the receiver announces.
  */
-void mgmt_03_rmpp_sender_bounds_the_window(Test &test)
+void mgmt_03_rmpp_sender_limits_the_window_of_the_receiver(Test &test)
 {
 	RmppSender sender(3 * rmpp_send_window);
 	std::uint8_t status = 0;
@@ -169,7 +169,7 @@ void mgmt_03_rmpp_receiver_refuses_violations(Test &test)
 } // namespace
 
 KUNIT_SUITE(mad_rmpp, KUNIT_CASE(mgmt_03_rmpp_sender_respects_the_window),
-	    KUNIT_CASE(mgmt_03_rmpp_sender_bounds_the_window),
+	    KUNIT_CASE(mgmt_03_rmpp_sender_limits_the_window_of_the_receiver),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_resumes_after_the_last_acked_segment),
 	    KUNIT_CASE(mgmt_03_rmpp_sender_refuses_violations),
 	    KUNIT_CASE(mgmt_03_rmpp_receiver_accepts_segments_in_order),

@@ -204,7 +204,7 @@ void mgmt_03_sa_invalid_queries_are_rejected(Test &test)
  * none. Creating an address handle with an undefined rate fails. The address of a response has no
  * rate. The source path bits are those of the path, or the requested ones.
  */
-void mgmt_05_address_handle_has_the_rate_of_its_record(Test &test)
+void mgmt_05_address_handle_has_the_rate_of_its_path_record(Test &test)
 {
 	Node node{8};
 	ASSERT_TRUE(node.ok());
@@ -283,4 +283,4 @@ void mgmt_05_address_handle_has_the_rate_of_its_record(Test &test)
 } // namespace
 
 SOFT_SUITES(mad_sa_errno, KUNIT_CASE(mgmt_03_sa_invalid_queries_are_rejected),
-	    KUNIT_CASE(mgmt_05_address_handle_has_the_rate_of_its_record));
+	    KUNIT_CASE(mgmt_05_address_handle_has_the_rate_of_its_path_record));

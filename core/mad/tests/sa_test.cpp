@@ -95,7 +95,7 @@ void mgmt_03_sa_query_times_out_or_is_cancelled(Test &test)
 }
 
 /* When the subnet manager moves, queries go to its new LID. Without an SM they fail. */
-void mgmt_03_sa_queries_go_to_the_new_manager(Test &test)
+void mgmt_03_sa_queries_go_to_the_new_subnet_manager(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
 	ASSERT_TRUE(old_manager.ok() && node.ok() && new_manager.ok());
@@ -141,7 +141,7 @@ void mgmt_03_sa_queries_use_the_default_partition(Test &test)
  * If an address handle for the subnet manager cannot be created at first, it is created a little
  * later without another event.
  */
-void mgmt_03_sa_failed_manager_address_is_retried(Test &test)
+void mgmt_03_sa_creation_of_the_sm_address_handle_is_retried(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -220,7 +220,7 @@ private:
 /*
  * Full and limited members of a partition can join its groups; members of another partition cannot.
  */
-void mgmt_03_sa_groups_have_full_and_limited_members(Test &test)
+void mgmt_03_sa_full_and_limited_members_can_join_a_group(Test &test)
 {
 	Node manager{1}, node{2};
 	ASSERT_TRUE(manager.ok() && node.ok());
@@ -327,7 +327,7 @@ void mgmt_03_sa_membership_is_lost_if_the_group_has_changed(Test &test)
 }
 
 /* A new subnet manager gets the memberships, even if there was no subnet manager for a while. */
-void mgmt_03_sa_membership_is_renewed_at_a_new_manager(Test &test)
+void mgmt_03_sa_membership_is_renewed_at_a_new_subnet_manager(Test &test)
 {
 	Node old_manager{1}, node{2}, new_manager{3};
 	ASSERT_TRUE(old_manager.ok() && node.ok() && new_manager.ok());
@@ -477,15 +477,15 @@ void mgmt_03_join_refused_by_the_sa_is_reported(Test &test)
 
 SOFT_SUITES(mad_sa, KUNIT_CASE(mgmt_03_sa_path_query_returns_a_path_or_an_error),
 	    KUNIT_CASE(mgmt_03_sa_query_times_out_or_is_cancelled),
-	    KUNIT_CASE(mgmt_03_sa_queries_go_to_the_new_manager),
+	    KUNIT_CASE(mgmt_03_sa_queries_go_to_the_new_subnet_manager),
 	    KUNIT_CASE(mgmt_03_sa_queries_use_the_default_partition),
-	    KUNIT_CASE(mgmt_03_sa_failed_manager_address_is_retried),
+	    KUNIT_CASE(mgmt_03_sa_creation_of_the_sm_address_handle_is_retried),
 	    KUNIT_CASE(mgmt_03_sa_group_is_left_only_by_its_last_member),
-	    KUNIT_CASE(mgmt_03_sa_groups_have_full_and_limited_members),
+	    KUNIT_CASE(mgmt_03_sa_full_and_limited_members_can_join_a_group),
 	    KUNIT_CASE(mgmt_03_sa_join_waits_for_a_leave),
 	    KUNIT_CASE(mgmt_03_sa_membership_is_lost_if_the_group_has_changed),
 	    KUNIT_CASE(mgmt_03_join_refused_by_the_sa_is_reported),
-	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_at_a_new_manager),
+	    KUNIT_CASE(mgmt_03_sa_membership_is_renewed_at_a_new_subnet_manager),
 	    KUNIT_CASE(mgmt_03_sa_join_is_retried_as_its_client_specifies),
 	    KUNIT_CASE(mgmt_03_sa_service_record_is_returned_to_the_client),
 	    KUNIT_CASE(mgmt_03_sa_class_port_info_query_returns_capabilities));

@@ -108,7 +108,7 @@ void mgmt_04_changes_by_set_mads_are_reported_as_events(Test &test)
  * Only attributes that may have changed are queried, and only changes are reported. A port that
  * cannot be read is read later.
  */
-void mgmt_04_device_is_queried_only_when_needed(Test &test)
+void mgmt_04_only_attributes_that_may_have_changed_are_queried(Test &test)
 {
 	Device near({.lid = 1, .process_mad = answer_in_device}),
 		far({.lid = 2, .process_mad = obey});
@@ -135,4 +135,4 @@ void mgmt_04_device_is_queried_only_when_needed(Test &test)
 } // namespace
 
 SOFT_SUITES(mad_smp_snoop, KUNIT_CASE(mgmt_04_changes_by_set_mads_are_reported_as_events),
-	    KUNIT_CASE(mgmt_04_device_is_queried_only_when_needed));
+	    KUNIT_CASE(mgmt_04_only_attributes_that_may_have_changed_are_queried));

@@ -402,7 +402,7 @@ void rcm_14_address_change_is_reported_without_disconnecting(Test &test)
 }
 
 /* A QP that cannot be destroyed yet stays with its ID. */
-void rcm_02_qp_that_cannot_be_destroyed_stays_with_its_id(Test &test)
+void rcm_02_qp_that_cannot_be_destroyed_remains_attached_to_its_id(Test &test)
 {
 	Boxed<Pair> pair;
 	Boxed<Ends<1>> one;
@@ -431,7 +431,7 @@ SOFT_SUITES(rdma_cm_connect, KUNIT_CASE(rcm_01_both_ends_get_each_event_of_a_con
 	    KUNIT_CASE(rcm_01_ids_connect_by_gid_in_the_requested_partition),
 	    KUNIT_CASE(rcm_01_failed_connect_call_can_be_repeated),
 	    KUNIT_CASE(rcm_02_qp_state_follows_the_connection),
-	    KUNIT_CASE(rcm_02_qp_that_cannot_be_destroyed_stays_with_its_id),
+	    KUNIT_CASE(rcm_02_qp_that_cannot_be_destroyed_remains_attached_to_its_id),
 	    KUNIT_CASE(rcm_03_failed_connects_report_the_reason),
 	    KUNIT_CASE(rcm_04_address_resolution_is_retried_until_its_timeout),
 	    KUNIT_CASE(rcm_05_failed_route_resolution_can_be_repeated),

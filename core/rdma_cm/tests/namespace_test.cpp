@@ -240,7 +240,7 @@ void rcm_17_neighbour_updates_wake_only_ids_of_their_namespace(Test &test)
 }
 
 /* A namespace is held while it has an ID, and only once for all of its IDs. */
-void rcm_17_namespace_is_held_while_it_has_ids(Test &test)
+void rcm_17_namespace_is_referenced_while_it_has_ids(Test &test)
 {
 	Boxed<Namespaces> there;
 	ASSERT_TRUE(there.there() && there->ok());
@@ -266,4 +266,4 @@ SOFT_SUITES(rdma_cm_namespaces, KUNIT_CASE(rcm_17_id_uses_addresses_of_its_names
 	    KUNIT_CASE(rcm_17_requests_reach_listeners_of_their_namespace),
 	    KUNIT_CASE(rcm_17_devices_of_other_namespaces_are_not_used),
 	    KUNIT_CASE(rcm_17_neighbour_updates_wake_only_ids_of_their_namespace),
-	    KUNIT_CASE(rcm_17_namespace_is_held_while_it_has_ids));
+	    KUNIT_CASE(rcm_17_namespace_is_referenced_while_it_has_ids));

@@ -48,7 +48,7 @@ void ucm_limits_ids_per_user(Test &test)
 /*
  * However many users take their maximum of IDs, a sixteenth is left for root, who may allocate all.
  */
-void ucm_keeps_a_reserve_for_root(Test &test)
+void ucm_reserves_ids_for_root(Test &test)
 {
 	constexpr u32 of_all = 160, reserve = 10, users = 12;
 	Bench bench(of_all);
@@ -341,7 +341,7 @@ void ucm_close_at_any_moment_frees_all_objects(Test &test)
 
 } // namespace
 
-KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_keeps_a_reserve_for_root),
+KUNIT_SUITE(ucm_life, KUNIT_CASE(ucm_limits_ids_per_user), KUNIT_CASE(ucm_reserves_ids_for_root),
 	    KUNIT_CASE(ucm_limits_memberships_per_user),
 	    KUNIT_CASE(ucm_migrates_ids_with_their_unread_events),
 	    KUNIT_CASE(ucm_migrates_unread_connection_requests),

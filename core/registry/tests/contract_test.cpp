@@ -130,7 +130,7 @@ void lock_08_unregistration_within_a_callback_is_refused(kern::kunit::Test &test
  * Lockdep sees the caller of add and remove as the owner of the device, although that is not a
  * lock.
  */
-void lock_08_lockdep_sees_the_device_as_held_in_callbacks(kern::kunit::Test &test)
+void lock_08_lockdep_treats_the_device_as_locked_in_callbacks(kern::kunit::Test &test)
 {
 	static constinit int in_add, in_remove;
 	First::reset();
@@ -212,6 +212,6 @@ void lock_11_device_is_not_registered_if_an_allocation_fails(kern::kunit::Test &
 
 KUNIT_SUITE(core_registry_contract, KUNIT_CASE(lock_08_functions_that_sleep_check_their_context),
 	    KUNIT_CASE(lock_08_unregistration_within_a_callback_is_refused),
-	    KUNIT_CASE(lock_08_lockdep_sees_the_device_as_held_in_callbacks),
+	    KUNIT_CASE(lock_08_lockdep_treats_the_device_as_locked_in_callbacks),
 	    KUNIT_CASE(lock_11_client_is_not_registered_if_an_allocation_fails),
 	    KUNIT_CASE(lock_11_device_is_not_registered_if_an_allocation_fails));

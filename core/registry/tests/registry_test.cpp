@@ -380,7 +380,7 @@ void device_rename_reserves_both_names_until_it_is_finished(kern::kunit::Test &t
  * Devices that are not shared belong to one network namespace. After a move all clients are called
  * to add the device again, including one that refused it before.
  */
-void lock_14_moved_device_is_added_to_all_clients_again(kern::kunit::Test &test)
+void lock_14_device_moved_to_a_namespace_is_added_to_all_clients_again(kern::kunit::Test &test)
 {
 	constexpr u64 other = 7;
 	Fresh fresh;
@@ -474,5 +474,5 @@ KUNIT_SUITE(core_registry, KUNIT_CASE(lock_08_callbacks_can_register_clients_and
 	    KUNIT_CASE(lock_09_removed_device_cannot_be_referenced),
 	    KUNIT_CASE(device_gets_the_lowest_free_name_of_its_pattern),
 	    KUNIT_CASE(device_rename_reserves_both_names_until_it_is_finished),
-	    KUNIT_CASE(lock_14_moved_device_is_added_to_all_clients_again),
+	    KUNIT_CASE(lock_14_device_moved_to_a_namespace_is_added_to_all_clients_again),
 	    KUNIT_CASE(invalid_device_is_not_registered_or_shown_to_clients));

@@ -12,7 +12,7 @@ namespace
  * All kinds of objects share one number space, and the lowest free number is allocated first. An
  * object of another kind is not found by its number.
  */
-void lowest_free_number_is_allocated(kern::kunit::Test &test)
+void lowest_free_object_number_is_allocated(kern::kunit::Test &test)
 {
 	Account account;
 	Owner owner;
@@ -168,7 +168,7 @@ void object_is_abandoned_if_the_driver_fails_to_destroy_it(kern::kunit::Test &te
 
 } // namespace
 
-KUNIT_SUITE(uverbs_objects, KUNIT_CASE(lowest_free_number_is_allocated),
+KUNIT_SUITE(uverbs_objects, KUNIT_CASE(lowest_free_object_number_is_allocated),
 	    KUNIT_CASE(object_in_use_is_not_destroyed), KUNIT_CASE(failed_destroy_can_be_retried),
 	    KUNIT_CASE(objects_are_destroyed_in_reverse_order),
 	    KUNIT_CASE(blocked_objects_are_destroyed_in_a_later_round),

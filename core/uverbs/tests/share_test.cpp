@@ -79,23 +79,23 @@ void try_bound(kern::kunit::Test &test, kern::Pool Pools::*pool, kern::Quota Sha
 	EXPECT_TRUE(share.idle() && other.idle() && privileged.idle());
 }
 
-void user_gets_half_of_the_pds(kern::kunit::Test &test)
+void user_can_allocate_at_most_half_of_the_pds(kern::kunit::Test &test)
 {
 	try_bound<test::Pd>(test, &Pools::pds, &Share::pds);
 }
 
-void user_gets_half_of_the_address_handles(kern::kunit::Test &test)
+void user_can_allocate_at_most_half_of_the_address_handles(kern::kunit::Test &test)
 {
 	try_bound<test::Ah>(test, &Pools::ahs, &Share::ahs);
 }
 
 /* Regions and windows share a limit. */
-void user_gets_half_of_the_memory_keys(kern::kunit::Test &test)
+void user_can_allocate_at_most_half_of_the_memory_keys(kern::kunit::Test &test)
 {
 	try_bound<Mr, Mw>(test, &Pools::keys, &Share::keys);
 }
 
-void user_gets_half_of_the_queues(kern::kunit::Test &test)
+void user_can_allocate_at_most_half_of_the_queues(kern::kunit::Test &test)
 {
 	try_bound<test::Cq>(test, &Pools::cqs, &Share::cqs);
 	/* The card uses a CQ for each XRC domain, too. */
@@ -123,7 +123,7 @@ void object_limits_come_from_the_device_attributes(kern::kunit::Test &test)
 }
 
 /* However many users there are, a sixteenth is left for root and the kernel. */
-void reserve_is_kept_for_root_and_kernel(kern::kunit::Test &test)
+void reserved_objects_are_available_only_to_root_and_the_kernel(kern::kunit::Test &test)
 {
 	constexpr u32 users = 100, limit = 160, reserve = limit / 16;
 	const auto pools = kern::make<Pools>(kern::Gfp::kernel, attr_of(limit));
@@ -234,10 +234,11 @@ void files_of_one_user_share_a_quota(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_gets_half_of_the_pds),
-	    KUNIT_CASE(user_gets_half_of_the_address_handles),
-	    KUNIT_CASE(user_gets_half_of_the_memory_keys), KUNIT_CASE(user_gets_half_of_the_queues),
+KUNIT_SUITE(uverbs_shares, KUNIT_CASE(user_can_allocate_at_most_half_of_the_pds),
+	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_address_handles),
+	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_memory_keys),
+	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_queues),
 	    KUNIT_CASE(object_limits_come_from_the_device_attributes),
-	    KUNIT_CASE(reserve_is_kept_for_root_and_kernel),
+	    KUNIT_CASE(reserved_objects_are_available_only_to_root_and_the_kernel),
 	    KUNIT_CASE(user_attaches_at_most_half_of_the_qps_of_a_multicast_group),
 	    KUNIT_CASE(files_of_one_user_share_a_quota));

@@ -128,7 +128,7 @@ void verbs_operations_survive_each_failed_allocation(Test &test)
 }
 
 /* The owning classes: an object is destroyed if there is no memory for its owner. */
-void owning_classes_survive_each_failed_allocation(Test &test)
+void raii_classes_survive_each_failed_allocation(Test &test)
 {
 	Device device(plain);
 	ASSERT_TRUE(device.ok());
@@ -280,6 +280,6 @@ SOFT_SUITES(verbs_allocation, KUNIT_CASE(device_registration_survives_each_faile
 	    KUNIT_CASE(object_creation_survives_each_failed_allocation),
 	    KUNIT_CASE(xrc_functions_survive_each_failed_allocation),
 	    KUNIT_CASE(verbs_operations_survive_each_failed_allocation),
-	    KUNIT_CASE(owning_classes_survive_each_failed_allocation),
+	    KUNIT_CASE(raii_classes_survive_each_failed_allocation),
 	    KUNIT_CASE(driver_create_errors_are_returned_and_leave_no_object),
 	    KUNIT_CASE(driver_query_and_modify_errors_are_returned));

@@ -125,7 +125,7 @@ void notify_04_missed_completions_are_reported_on_request(Test &test)
 }
 
 /* Without REPORT_MISSED_EVENTS, arming does not check whether there is a completion. */
-void notify_05_queue_is_not_read_without_report_missed(Test &test)
+void notify_05_cq_is_read_only_if_missed_events_are_requested(Test &test)
 {
 	for (soft_notify kind : kinds) {
 		Device device(hard(kind));
@@ -432,7 +432,7 @@ KUNIT_SUITE_BEFORE(verbs_notify, ::fixture::on_plain_devices,
 		   KUNIT_CASE(notify_02_failed_arm_request_does_not_arm_the_queue),
 		   KUNIT_CASE(notify_03_armed_queue_raises_an_event),
 		   KUNIT_CASE(notify_04_missed_completions_are_reported_on_request),
-		   KUNIT_CASE(notify_05_queue_is_not_read_without_report_missed),
+		   KUNIT_CASE(notify_05_cq_is_read_only_if_missed_events_are_requested),
 		   KUNIT_CASE(notify_06_late_arm_raises_an_event_or_reports_missed),
 		   KUNIT_CASE(notify_06_repeated_arm_raises_an_event_or_reports_missed),
 		   KUNIT_CASE(notify_07_solicited_arm_ignores_unsolicited_completions),

@@ -184,7 +184,7 @@ void resources_of_a_registered_module_are_listed(Test &test)
  * The module with port counters and the module that shows them can be loaded in either order. There
  * is one of each.
  */
-void port_counters_and_sysfs_register_in_either_order(Test &test)
+void port_counter_and_sysfs_modules_load_in_either_order(Test &test)
 {
 	static const ib_port_counters *seen;
 	static unsigned int times;
@@ -261,7 +261,7 @@ SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order_wit
 	    KUNIT_CASE(object_removal_waits_for_readers),
 	    KUNIT_CASE(object_reappears_when_destroy_fails),
 	    KUNIT_CASE(resources_of_a_registered_module_are_listed),
-	    KUNIT_CASE(port_counters_and_sysfs_register_in_either_order),
+	    KUNIT_CASE(port_counter_and_sysfs_modules_load_in_either_order),
 	    KUNIT_CASE(device_node_is_found_while_published),
 	    KUNIT_CASE(device_numbers_are_not_reused));
 

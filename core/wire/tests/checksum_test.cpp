@@ -80,7 +80,7 @@ TEST(Checksum, mgmt_08_vcrc_covers_every_bit)
 	EXPECT_EQ(remainder(packet), remainder(std::vector<std::uint8_t>(100, 0x5a)));
 }
 
-TEST(Checksum, mgmt_08_tables_agree_with_the_bitwise_definition)
+TEST(Checksum, mgmt_08_crc_tables_agree_with_the_bitwise_definition)
 {
 	constexpr std::uint64_t seed = 16;
 	std::mt19937_64 random(seed);

@@ -95,7 +95,7 @@ void expect_same(const Headers &a, const Headers &b)
 	EXPECT_EQ(0, std::memcmp(&a.ieth, &b.ieth, sizeof(a.ieth)));
 }
 
-TEST(PacketHeaders, mgmt_08_parse_of_build_is_identity_for_every_opcode)
+TEST(PacketHeaders, mgmt_08_parsing_a_built_packet_returns_its_headers)
 {
 	constexpr std::uint64_t seed = 8;
 	SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -42,7 +42,7 @@ void card_status_is_returned_as_errno(Test &test)
  * If a card does not reply, its bus mastering is disabled once, and no further request is sent to
  * it.
  */
-void unresponsive_card_loses_bus_mastering_once(Test &test)
+void bus_mastering_is_disabled_once_for_an_unresponsive_card(Test &test)
 {
 	Boxed<Card> card(300u);
 	ASSERT_TRUE(card->start(false));
@@ -109,7 +109,7 @@ void failed_start_undoes_completed_steps(Test &test)
  * The memory of the queues is freed when the card has accepted that its driver stops. If the card
  * does not accept it, at any position of its queue, its bus mastering has been disabled by then.
  */
-void card_that_does_not_stop_loses_bus_mastering(Test &test)
+void bus_mastering_is_disabled_if_the_card_does_not_stop(Test &test)
 {
 	for (u32 asked = 0; asked < Card::entries; asked++)
 		for (const bool accepts_term : {true, false}) {
@@ -282,9 +282,9 @@ void iwcm_01_stream_close_is_reported_once(Test &test)
 
 KUNIT_SUITE(amso1100_channel, KUNIT_CASE(card_status_is_returned_as_errno),
 	    KUNIT_CASE(address_changes_do_not_wait_for_the_card),
-	    KUNIT_CASE(unresponsive_card_loses_bus_mastering_once),
+	    KUNIT_CASE(bus_mastering_is_disabled_once_for_an_unresponsive_card),
 	    KUNIT_CASE(failed_start_undoes_completed_steps),
-	    KUNIT_CASE(card_that_does_not_stop_loses_bus_mastering),
+	    KUNIT_CASE(bus_mastering_is_disabled_if_the_card_does_not_stop),
 	    KUNIT_CASE(rejected_creation_does_not_block_the_next_creation),
 	    KUNIT_CASE(invalid_queue_index_marks_the_card_as_failed),
 	    KUNIT_CASE(invalid_queue_layouts_are_rejected),

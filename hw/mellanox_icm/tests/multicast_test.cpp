@@ -188,7 +188,7 @@ void ipoib_11_programs_cannot_fill_the_multicast_table(kern::kunit::Test &test)
  * A user gets half of the page list entries that programs may use, the next user half of the rest,
  * and root all of them. Released entries can be allocated again.
  */
-void user_gets_half_of_the_mtt_entries(kern::kunit::Test &test)
+void user_can_allocate_at_most_half_of_the_mtt_entries(kern::kunit::Test &test)
 {
 	constexpr u32 table = 1u << 20, half = 15u << 15;
 	kern::SharedPool pool(table, -EDQUOT, KERN_LOCK_CLASS("mellanox.page_shares_test"));
@@ -227,5 +227,5 @@ void mtt_table_size_scales_with_host_memory(kern::kunit::Test &test)
 
 KUNIT_SUITE(mellanox_shared, KUNIT_CASE(leaving_a_group_allocates_no_memory),
 	    KUNIT_CASE(ipoib_11_programs_cannot_fill_the_multicast_table),
-	    KUNIT_CASE(user_gets_half_of_the_mtt_entries),
+	    KUNIT_CASE(user_can_allocate_at_most_half_of_the_mtt_entries),
 	    KUNIT_CASE(mtt_table_size_scales_with_host_memory));

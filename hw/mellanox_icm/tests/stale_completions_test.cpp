@@ -20,7 +20,7 @@ ib_wc completion(u64 id)
 }
 
 /* A completion is returned once, at the index of its entry, wherever the entry has moved. */
-void moved_completion_is_returned_once(kern::kunit::Test &test)
+void completion_moved_to_another_index_is_returned_once(kern::kunit::Test &test)
 {
 	auto small = StaleCompletions::create(log_entries);
 	auto large = StaleCompletions::create(log_entries + 1);
@@ -42,7 +42,7 @@ void moved_completion_is_returned_once(kern::kunit::Test &test)
 }
 
 /* Flushed requests use the slots after the last entry, and no others. */
-void flushed_requests_use_slots_after_the_last_entry(kern::kunit::Test &test)
+void flushed_requests_are_saved_after_the_last_cqe(kern::kunit::Test &test)
 {
 	auto made = StaleCompletions::create(log_entries);
 	ASSERT_OK(made);
@@ -76,5 +76,6 @@ void flushed_requests_use_slots_after_the_last_entry(kern::kunit::Test &test)
 
 } // namespace
 
-KUNIT_SUITE(mellanox_stale_completions, KUNIT_CASE(moved_completion_is_returned_once),
-	    KUNIT_CASE(flushed_requests_use_slots_after_the_last_entry));
+KUNIT_SUITE(mellanox_stale_completions,
+	    KUNIT_CASE(completion_moved_to_another_index_is_returned_once),
+	    KUNIT_CASE(flushed_requests_are_saved_after_the_last_cqe));

@@ -37,7 +37,7 @@ struct Flushed final : mellanox_icm::FailureListener {
  * The driver queries the card until its counters show that nothing is outstanding. It does not wait
  * for a card that stops responding.
  */
-void flush_waits_for_idle_counters_unless_the_card_has_failed(kern::kunit::Test &test)
+void qp_flush_waits_until_the_card_is_idle_or_has_failed(kern::kunit::Test &test)
 {
 	Flushed flushed;
 	ASSERT_TRUE(flushed.begin());
@@ -63,4 +63,4 @@ void flush_waits_for_idle_counters_unless_the_card_has_failed(kern::kunit::Test 
 
 } // namespace
 
-KUNIT_SUITE(mlx4_flush, KUNIT_CASE(flush_waits_for_idle_counters_unless_the_card_has_failed));
+KUNIT_SUITE(mlx4_flush, KUNIT_CASE(qp_flush_waits_until_the_card_is_idle_or_has_failed));

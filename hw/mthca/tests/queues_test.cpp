@@ -230,7 +230,7 @@ void send_is_described_in_the_previous_descriptor(kern::kunit::Test &test)
  * When a slot is reused, the link in it remains unchanged as long as the request that it describes
  * may not have been executed.
  */
-void reused_slot_keeps_its_link_to_a_pending_request(kern::kunit::Test &test)
+void reused_wqe_slot_keeps_its_link_to_a_pending_request(kern::kunit::Test &test)
 {
 	auto made = Bench::create(2);
 	ASSERT_OK(made);
@@ -607,7 +607,7 @@ void posted_request_has_its_own_copy_of_the_address(kern::kunit::Test &test)
  * The sizes of queues are powers of two that hold the requested entries. A request for more than
  * the card's descriptors can hold is refused.
  */
-void planned_queues_hold_the_requested_entries(kern::kunit::Test &test)
+void computed_queue_sizes_hold_the_requested_entries(kern::kunit::Test &test)
 {
 	SampleCard card;
 	const auto cap = parse_capabilities(card.limits);
@@ -698,7 +698,7 @@ void user_queue_keeps_its_region_alive(kern::kunit::Test &test)
 } // namespace
 
 KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_described_in_the_previous_descriptor),
-	    KUNIT_CASE(reused_slot_keeps_its_link_to_a_pending_request),
+	    KUNIT_CASE(reused_wqe_slot_keeps_its_link_to_a_pending_request),
 	    KUNIT_CASE(rejected_requests_occupy_no_slot),
 	    KUNIT_CASE(long_request_list_rings_several_doorbells),
 	    KUNIT_CASE(completion_with_an_invalid_qp_number_is_counted),
@@ -712,6 +712,6 @@ KUNIT_SUITE(mthca_queues, KUNIT_CASE(send_is_described_in_the_previous_descripto
 	    KUNIT_CASE(address_vector_layout_matches_the_card),
 	    KUNIT_CASE(posted_request_has_its_own_copy_of_the_address),
 	    KUNIT_CASE(qp_context_has_the_signaling_type_of_the_qp),
-	    KUNIT_CASE(planned_queues_hold_the_requested_entries),
+	    KUNIT_CASE(computed_queue_sizes_hold_the_requested_entries),
 	    KUNIT_CASE(multicast_members_occupy_the_first_entries),
 	    KUNIT_CASE(user_queue_keeps_its_region_alive));

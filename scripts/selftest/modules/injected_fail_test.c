@@ -3,12 +3,12 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
-static void fail(struct kunit *test)
+static void expectation_fails(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ_MSG(test, 1 + 1, 3, "injected failure");
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(fail), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(expectation_fails), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_fail",

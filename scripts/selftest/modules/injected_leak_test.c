@@ -4,7 +4,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-static void leak(struct kunit *test)
+static void memory_is_leaked(struct kunit *test)
 {
 	int i;
 
@@ -13,7 +13,7 @@ static void leak(struct kunit *test)
 		KUNIT_EXPECT_NOT_NULL(test, kmalloc(200, GFP_KERNEL));
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(leak), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(memory_is_leaked), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_leak",

@@ -8,12 +8,12 @@ static void panic_here(void)
 	WRITE_ONCE(*(int *)8, 1);
 }
 
-static void injected_panic(struct kunit *test)
+static void kernel_panics(struct kunit *test)
 {
 	panic_here();
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(injected_panic), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(kernel_panics), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_panic",

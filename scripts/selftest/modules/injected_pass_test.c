@@ -3,12 +3,12 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
-static void pass(struct kunit *test)
+static void expectation_passes(struct kunit *test)
 {
 	KUNIT_EXPECT_EQ(test, 1 + 1, 2);
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(pass), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(expectation_passes), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_pass",

@@ -4,7 +4,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-static void use_after_free(struct kunit *test)
+static void freed_memory_is_read(struct kunit *test)
 {
 	int *number = kzalloc(sizeof(*number), GFP_KERNEL);
 
@@ -14,7 +14,7 @@ static void use_after_free(struct kunit *test)
 	READ_ONCE(*number);
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(use_after_free), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(freed_memory_is_read), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_use_after_free",

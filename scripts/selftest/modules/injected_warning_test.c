@@ -3,12 +3,12 @@
 #include <kunit/test.h>
 #include <linux/module.h>
 
-static void warning(struct kunit *test)
+static void kernel_warns(struct kunit *test)
 {
 	WARN_ON(test);
 }
 
-static struct kunit_case defect_cases[] = {KUNIT_CASE(warning), {}};
+static struct kunit_case defect_cases[] = {KUNIT_CASE(kernel_warns), {}};
 
 static struct kunit_suite defect_suite = {
 	.name = "injected_warning",

@@ -42,7 +42,7 @@ TEST(ExplorerCard, ReportsMmioAccessAfterUnmap)
 }
 TEST(ExplorerCard, ReportsVectorsFreedWhileHandlersAreInstalled)
 {
-	expect_reported("vectors_freed_with_a_handler_are_reported",
+	expect_reported("vectors_freed_with_an_installed_handler_are_reported",
 			"an interrupt vector with a handler is freed");
 }
 TEST(ExplorerCard, ReportsDmaSyncOfUnmappedMemory)
@@ -65,6 +65,6 @@ TEST(ExplorerCard, ReportsDoubleFreeOfCoherentMemory)
 }
 TEST(ExplorerCard, ReportsDmaPoolsDestroyedInUse)
 {
-	expect_reported("destruction_of_a_pool_in_use_is_reported",
+	expect_reported("destruction_of_a_dma_pool_in_use_is_reported",
 			"a DMA pool is destroyed while pieces of it are in use");
 }

@@ -58,5 +58,6 @@ TEST(ExplorerStack, ReportsLeakedNetworkInterfaces)
 }
 TEST(ExplorerStack, ReportsNetDeviceChangesWithoutRtnl)
 {
-	expect_reported("device_change_without_rtnl_is_reported", "a required lock is not held");
+	expect_reported("net_device_change_without_rtnl_is_reported",
+			"a required lock is not held");
 }

@@ -98,7 +98,7 @@ void notify_02_connected_open_fails_if_the_first_arm_fails(Test &test)
 }
 
 /* A packet that ends within its header is dropped by a connection, too. */
-void ipoib_09_truncated_packet_is_not_sent_connected(Test &test)
+void ipoib_09_truncated_packet_is_not_sent_over_a_connection(Test &test)
 {
 	BothConnected subnet;
 	ASSERT_TRUE(subnet.ok());
@@ -418,7 +418,7 @@ void ipoib_06_device_removal_closes_all_connections(Test &test)
 
 } // namespace
 
-CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_connected),
+CARD_SUITE(ipoib_connected, KUNIT_CASE(ipoib_09_truncated_packet_is_not_sent_over_a_connection),
 	   KUNIT_CASE(ipoib_01_packets_of_all_sizes_arrive_over_one_connection),
 	   KUNIT_CASE(notify_09_message_between_poll_and_arm_is_received),
 	   KUNIT_CASE(notify_02_connections_recover_from_a_failed_arm),

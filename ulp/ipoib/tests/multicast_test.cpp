@@ -154,7 +154,7 @@ struct Owners {
  * the part of a device's table that is reserved for the kernel. The broadcast group and the
  * all-hosts group are the kernel's.
  */
-void ipoib_11_user_groups_are_not_charged_to_the_kernel(Test &test)
+void ipoib_11_groups_of_programs_do_not_use_the_kernel_reserve(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -180,4 +180,4 @@ void ipoib_11_user_groups_are_not_charged_to_the_kernel(Test &test)
 
 CARD_SUITE(ipoib_multicast, KUNIT_CASE(ipoib_11_work_per_group_is_constant),
 	   KUNIT_CASE(ipoib_11_rejected_joins_are_retried),
-	   KUNIT_CASE(ipoib_11_user_groups_are_not_charged_to_the_kernel));
+	   KUNIT_CASE(ipoib_11_groups_of_programs_do_not_use_the_kernel_reserve));

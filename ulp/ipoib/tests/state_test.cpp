@@ -206,7 +206,7 @@ void walk_failing(Test &test, Bench &bench, Arm arm, Disarm disarm)
 	}
 }
 
-void queues_change_state_after_a_failed_command(Test &test)
+void queues_can_change_state_after_a_failed_driver_call(Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench.ok());
@@ -341,7 +341,7 @@ void failed_opening_can_be_retried(Test &test)
  * An interface that could not be restarted has no carrier, and is restarted later without a
  * command.
  */
-void failed_restart_is_retried_without_a_command(Test &test)
+void failed_restart_is_retried_automatically(Test &test)
 {
 	Pair pair;
 	ASSERT_TRUE(pair.ok());
@@ -365,9 +365,9 @@ void failed_restart_is_retried_without_a_command(Test &test)
 } // namespace
 
 SOFT_SUITES(ipoib_states, KUNIT_CASE(bring_up_undoes_a_failed_step),
-	    KUNIT_CASE(queues_change_state_after_a_failed_command),
+	    KUNIT_CASE(queues_can_change_state_after_a_failed_driver_call),
 	    KUNIT_CASE(queues_survive_any_failed_allocation),
 	    KUNIT_CASE(notify_03_packet_that_arrives_before_napi_is_received),
 	    KUNIT_CASE(failed_interface_creation_frees_all_resources),
 	    KUNIT_CASE(failed_opening_can_be_retried),
-	    KUNIT_CASE(failed_restart_is_retried_without_a_command));
+	    KUNIT_CASE(failed_restart_is_retried_automatically));

@@ -91,7 +91,7 @@ void mmio_access_after_unmap_is_reported(Test &)
 	});
 }
 
-void vectors_freed_with_a_handler_are_reported(Test &)
+void vectors_freed_with_an_installed_handler_are_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		static constinit kern_irq_item item{};
@@ -142,7 +142,7 @@ void double_free_of_coherent_memory_is_reported(Test &)
 	});
 }
 
-void destruction_of_a_pool_in_use_is_reported(Test &)
+void destruction_of_a_dma_pool_in_use_is_reported(Test &)
 {
 	Driver driver([](pci_dev *pci) {
 		u64 address;
@@ -159,9 +159,9 @@ KUNIT_SUITE(card_defects, KUNIT_CASE(device_not_disabled_on_removal_is_reported)
 	    KUNIT_CASE(dma_mapping_left_on_driver_removal_is_reported),
 	    KUNIT_CASE(leaked_mmio_mapping_is_reported),
 	    KUNIT_CASE(mmio_access_after_unmap_is_reported),
-	    KUNIT_CASE(vectors_freed_with_a_handler_are_reported),
+	    KUNIT_CASE(vectors_freed_with_an_installed_handler_are_reported),
 	    KUNIT_CASE(sync_of_unmapped_memory_is_reported),
 	    KUNIT_CASE(sync_beyond_the_mapping_is_reported),
 	    KUNIT_CASE(double_dma_unmap_is_reported),
 	    KUNIT_CASE(double_free_of_coherent_memory_is_reported),
-	    KUNIT_CASE(destruction_of_a_pool_in_use_is_reported));
+	    KUNIT_CASE(destruction_of_a_dma_pool_in_use_is_reported));

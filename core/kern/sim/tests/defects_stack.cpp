@@ -145,7 +145,7 @@ void leaked_interface_is_reported(Test &test)
 	EXPECT_EQ(interface.index(), 1);
 }
 
-void device_change_without_rtnl_is_reported(Test &)
+void net_device_change_without_rtnl_is_reported(Test &)
 {
 	Interface interface;
 	(void)kern_netdev_use_tx_queues(nullptr, 1);
@@ -162,4 +162,4 @@ KUNIT_SUITE(stack_defects, KUNIT_CASE(napi_disabled_twice_is_reported),
 	    KUNIT_CASE(packet_freed_while_device_owns_it_is_reported),
 	    KUNIT_CASE(completion_of_unsent_bytes_is_reported),
 	    KUNIT_CASE(leaked_interface_is_reported),
-	    KUNIT_CASE(device_change_without_rtnl_is_reported));
+	    KUNIT_CASE(net_device_change_without_rtnl_is_reported));

@@ -98,7 +98,7 @@ def only_weft_modules_are_loaded_for_a_card(lab):
 
 
 @test(kernels=(), also=("stock",), timeout=120)
-def node_lookup_loads_its_module_and_in_tree_ulps_are_refused(lab):
+def device_node_lookup_loads_its_module_and_in_tree_ulps_are_refused(lab):
     """A program that looks up a device node by netlink finds it, although nothing has loaded the node's module before. Linux's RDMA consumers are
     refused, and modprobe prints the reason."""
     with lab.boot(lab.guest("node1", vfio_user=Fabric(lab, PAIR).sockets[:1], memory="768M")) as (node,):

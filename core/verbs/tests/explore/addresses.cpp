@@ -90,7 +90,7 @@ void lock_04_datagram_address_is_not_torn(Test &test)
 	sent_to_a_whole_address(test, SOFT_PLAIN);
 }
 /* The same on a device that reads the address when it sends. */
-void lock_04_card_address_is_not_torn(Test &test)
+void lock_04_address_read_by_the_card_is_not_torn(Test &test)
 {
 	sent_to_a_whole_address(test, SOFT_CARD_SENDS_FIRST);
 }
@@ -98,4 +98,4 @@ void lock_04_card_address_is_not_torn(Test &test)
 } // namespace
 
 KUNIT_SUITE(explore_addresses, KUNIT_CASE(lock_04_datagram_address_is_not_torn),
-	    KUNIT_CASE(lock_04_card_address_is_not_torn));
+	    KUNIT_CASE(lock_04_address_read_by_the_card_is_not_torn));
