@@ -56,7 +56,7 @@ class OwnUml(unittest.TestCase):
         (self.tree / "vmlinux").rename(self.tree / "linux")
         self.assertEqual(own_uml.look(self.tree).image, self.tree / "linux")
 
-    def test_kernel_with_kasan_counts_as_checked(self):
+    def test_kernel_with_kasan_is_a_debug_kernel(self):
         self.configure((), ("KASAN", "y", ""))
         self.assertTrue(own_uml.look(self.tree).checked)
 

@@ -261,7 +261,7 @@ TEST_F(MadAgents, UnreadMadsAndPendingSendsAreLimited)
 	EXPECT_TRUE(port->may_take());
 }
 
-TEST_F(MadAgents, ManyExpiredSendsDoNotDelayOtherTasksOfTheLoop)
+TEST_F(MadAgents, ManyExpiredSendsDoNotDelayOtherTasksOfTheEventLoop)
 {
 	const auto port = open(node_a);
 	const std::uint32_t agent = add(*port, client(kPing, 1));

@@ -176,7 +176,7 @@ TEST_F(AttachServer, MadsAndRmppMessagesAreDelivered)
 			       answer.bytes.begin() + header_bytes(0x03)));
 }
 
-TEST_F(AttachServer, ExitOfAProgramWithTheMaximumOfSendsReleasesItsAgents)
+TEST_F(AttachServer, ExitOfAProgramWithTheMaximumNumberOfSendsReleasesItsAgents)
 {
 	auto exiting = connect();
 	const auto other = connect();

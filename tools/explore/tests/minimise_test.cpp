@@ -41,7 +41,7 @@ TEST(ExplorerMinimise, RequiredContextSwitchesAreKept)
 	EXPECT_EQ(left[2].fiber, 999u);
 }
 
-TEST(ExplorerMinimise, PlanIsEmptyIfNoContextSwitchIsNeededToFail)
+TEST(ExplorerMinimise, MinimalScheduleIsEmptyIfNoContextSwitchIsNeeded)
 {
 	EXPECT_TRUE(minimise(plan_of(50), 1000, [](const Plan &) { return true; }).empty());
 }

@@ -56,7 +56,7 @@ struct FairQueueTest : ::testing::Test {
 	}
 };
 
-TEST_F(FairQueueTest, SourcesShareTheWorkEqually)
+TEST_F(FairQueueTest, SourcesGetEqualSharesOfTheProcessingTime)
 {
 	for (int i = 0; i < 100; i++)
 		ASSERT_TRUE(push(1, 100'000));

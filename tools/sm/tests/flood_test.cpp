@@ -89,7 +89,7 @@ struct Flood : ::testing::Test {
 	}
 };
 
-TEST_F(Flood, OtherHostsAreAnsweredBeforeTheFlood)
+TEST_F(Flood, RequestsOfOtherHostsAreAnsweredBeforeAFlood)
 {
 	flood();
 	const auto answer = honest.ask_sa(path_request());

@@ -44,7 +44,7 @@ def drivers_probe_without_warnings(lab):
 
 
 @test(kernels=("stock",), timeout=120)
-def card_interrupts_by_intx_without_msi_x(lab):
+def card_uses_intx_if_msi_x_is_disabled(lab):
     """With msi_x=0 the card uses INTx, and 500 pings are answered."""
     with guests(lab) as (_, nodes):
         load(*nodes, options="msi_x=0")

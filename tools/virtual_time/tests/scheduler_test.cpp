@@ -369,7 +369,7 @@ TEST_F(SchedulerTest, RejectsUnknownMembers)
 
 // Connections with a wrong member number are logged a few times, because such a guest waits forever
 // without an error message.
-TEST_F(SchedulerTest, LogsWrongMemberNumbers)
+TEST_F(SchedulerTest, InvalidMemberNumbersAreLogged)
 {
 	std::ostringstream log;
 	const auto former = spdlog::default_logger();

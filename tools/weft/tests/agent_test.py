@@ -82,7 +82,7 @@ class Agent(unittest.TestCase):
         self.frame(number, EXIT, b"\0")
         self.assert_ends(command, "a frame of kind 19 with 1 bytes")
 
-    def test_invalid_utf8_release_is_accepted(self):
+    def test_kernel_release_with_invalid_utf8_is_accepted(self):
         self.frame(0, READY, b"\xff\x1b[2J")
         self.guest.ready(TIME_LIMIT)
 
@@ -192,7 +192,7 @@ class Console(unittest.TestCase):
         recorder.join(TIME_LIMIT)
         return self.log.read_bytes()
 
-    def test_short_console_is_kept_unchanged(self):
+    def test_short_console_log_is_not_truncated(self):
         self.assertEqual(self.record(b"boots\n", b"\xffis up\n"), b"boots\n\xffis up\n")
 
     def test_console_on_a_full_disk_is_reported_without_blocking(self):
@@ -277,7 +277,7 @@ class Console(unittest.TestCase):
         with self.assertRaisesRegex(GuestDied, "has panicked"):
             guest.ready(20)
 
-    def test_sync_returns_at_once_if_the_console_is_unwritable(self):
+    def test_console_sync_returns_at_once_if_the_log_is_unwritable(self):
         guest = Guest("node1", kernel=types.SimpleNamespace(variant="stock", native=False), log=self.log)
         self.addCleanup(guest._errors.close)
         self.log.touch()
@@ -287,7 +287,7 @@ class Console(unittest.TestCase):
             guest.sync_log()
         self.assertLess(time.monotonic() - begun, 10)
 
-    def test_long_console_is_truncated_in_the_middle(self):
+    def test_long_console_log_is_truncated_in_the_middle(self):
         with unittest.mock.patch.multiple(console, BEGINNING=1000, MOST=8000, PIECE=500, RATE=1 << 30):
             text = self.record(*(b"line %06d\n" % number for number in range(20000)))
         self.assertLessEqual(len(text), 8000)

@@ -235,7 +235,7 @@ class Untrusted(unittest.TestCase):
             with unittest.mock.patch.object(places, "MOST_ANSWERS", 150), self.assertRaisesRegex(LabError, "its answers are too long"):
                 self.place.ask_for_status({}, lambda text: None)
 
-    def test_length_and_number_of_notes_are_limited(self):
+    def test_length_and_number_of_remote_messages_are_limited(self):
         self.receive(self.HELLO, {"note": "x" * 60000})
         self.assertLess(len(self.reports[0]), 2 * places.LONGEST_NOTE)
         lab = self.lab()
@@ -406,7 +406,7 @@ class Untrusted(unittest.TestCase):
     def read_plan(self, **more):
         return places.read_plan(json.dumps({"places": [{"name": "a", "address": None, "switches": [], "hosts": [], "trunks": [{"link": "s1/1-s2/1", "role": "listens", "port": None}], **more}]}))[0]
 
-    def test_plan_has_a_port_only_if_its_address_has_a_port(self):
+    def test_port_of_a_place_is_read_only_if_its_address_contains_one(self):
         for address, found in ((None, (None, None)), ("192.0.2.1", ("192.0.2.1", None)), ("[fd00::1]", ("fd00::1", None)), ("[fd00::1]:9", ("fd00::1", 9))):
             plan = self.read_plan(address=address)
             self.assertEqual((plan.address, plan.port), found)

@@ -114,7 +114,7 @@ class Fabric:
 
 
 class Killed(unittest.TestCase):
-    def test_files_of_a_killed_test_do_not_stay_behind(self):
+    def test_files_of_a_killed_test_are_removed(self):
         if reason := cluster.missing():
             self.skipTest(reason)
         reading, writing = os.pipe()

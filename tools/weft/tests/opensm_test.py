@@ -274,7 +274,7 @@ class Managers(Configured):
         self.assertEqual(self.lids(), lids)
 
 
-    def test_living_master_hands_over_to_a_manager_of_higher_priority(self):
+    def test_running_master_hands_over_to_a_manager_of_higher_priority(self):
         options = self.file("opensm.conf", STANDBY)
         first = self.opensm("node1", "-F", options, "-p", "5")
         self.await_managed("node1", "node2", "node3")
@@ -334,7 +334,7 @@ class Changing(Configured):
 
 
 class Traps(Changing):
-    def test_trap_of_a_switch_reaches_opensm_that_does_not_sweep(self):
+    def test_opensm_without_periodic_sweeps_reacts_to_a_switch_trap(self):
         log = self.folder / "log"
         self.opensm("node1", "-s", "0", "-f", str(log), "-F", self.file("opensm.conf", "force_log_flush TRUE\n"))
         self.await_route(self.SHORT)

@@ -253,7 +253,7 @@ class Accelerated(Folder):
 class Awaited(Folder):
     """Conditions that a guest waits for as it becomes a node."""
 
-    def test_await_waits_for_the_text_to_appear(self):
+    def test_script_function_await_waits_for_a_text(self):
         """await waits while the file does not exist or has other text, and returns at once if the text is already there."""
         file = self.folder / "state"
         script = f'{labs.AWAIT}\nawait "$1" "*ACTIVE" "no state"'
@@ -268,7 +268,7 @@ class Awaited(Folder):
         waiting.stderr.close()
         subprocess.run(["bash", "-c", script, "bash", file], check=True)
 
-    def test_await_has_the_same_timeout_on_a_slow_cpu(self):
+    def test_script_function_await_has_the_same_timeout_on_a_slow_cpu(self):
         """On a slow CPU, await gives up after the same time as on a fast one, and not after the same number of tries."""
         slow = 'read() { [[ $1 != -rt ]] || { echo pause; builtin read -rt 0.3 -u $never; }; builtin read "$@"; }'
         script = f'{labs.AWAIT.replace("60", "1")}\n{slow}\nawait "$1" "*ACTIVE" "no state"'
@@ -799,7 +799,7 @@ class Upgrade(unittest.TestCase):
     def give_card_again(self, node):
         return self.lab._give_card_again(node, {}, True, self.reports.append)
 
-    def test_card_is_removed_although_the_guest_has_not_noted_its_controllers(self):
+    def test_card_is_removed_even_if_nvme_controllers_were_not_recorded(self):
         for status, reports in ((None, [self.NOT_NOTED]), (1, [])):
             self.order.clear()
             self.reports.clear()
@@ -810,7 +810,7 @@ class Upgrade(unittest.TestCase):
             self.assertEqual(self.give_card_again(node), " ")
             self.lab._loaded.clear()
 
-    def test_note_and_removal_together_delay_the_upgrade_for_a_fixed_time(self):
+    def test_recording_and_removal_together_delay_the_upgrade_for_a_fixed_time(self):
         timeouts = []
         now = 0
 
@@ -827,7 +827,7 @@ class Upgrade(unittest.TestCase):
             self.assertFalse(self.lab._release_card(node))
         self.assertEqual(timeouts, [15, 15])
 
-    def test_card_returns_after_a_crash_although_the_guest_has_not_noted_its_controllers(self):
+    def test_card_is_added_after_a_crash_even_if_nvme_controllers_were_not_recorded(self):
         node = self.add_guest("a", {"no reset": None})     # the note also disables resets
         self.lab._prepare_removal()
         self.lab._loaded["a"] = None
@@ -851,7 +851,7 @@ class Upgrade(unittest.TestCase):
             with unittest.mock.patch.object(self.lab, "look_after"):
                 self.assertEqual(self.upgrade(), ["note", *removed, "no reset", "replacement", "cards"])
 
-    def test_resets_are_left_to_the_modules_of_the_user(self):
+    def test_driver_resets_are_not_forbidden_with_modules_of_the_user(self):
         self.add_guest("a", {"removal": None})
         self.lab._loaded["a"] = stack.Stack("ib0", own=("weft",))
         self.assertEqual(self.upgrade(), ["removal", "replacement", "cards"])
@@ -935,7 +935,7 @@ class Upgrade(unittest.TestCase):
 
 
 class InterruptedStart(unittest.TestCase):
-    def test_guest_without_a_number_is_ended(self):
+    def test_guest_is_stopped_if_its_start_is_interrupted(self):
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
         lab.weftd = unittest.mock.Mock()
         host = unittest.mock.Mock(get=unittest.mock.Mock(side_effect=KeyboardInterrupt))

@@ -209,7 +209,7 @@ class Shell(AgentCase):
         done = self.shell("node1", "printf '\\377out'; printf '\\376err' >&2; exit 3")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (3, b"\xffout", b"\xfeerr"))
 
-    def test_words_that_are_not_utf8_reach_the_command_unchanged(self):
+    def test_arguments_that_are_not_utf8_reach_the_command_unchanged(self):
         done = self.shell("node1", "printf", "%s", b"caf\xe9 \xff")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"caf\xe9 \xff", b""))
 
@@ -318,7 +318,7 @@ class Shell(AgentCase):
             raise failures.pop()
         return listener.accept()
 
-    def test_guest_that_has_died_is_reported(self):
+    def test_command_fails_if_its_guest_was_killed(self):
         self.agent.kill()
         self.agent.wait()
         self.guest._agent.shutdown(socket.SHUT_RDWR)
@@ -327,7 +327,7 @@ class Shell(AgentCase):
         self.assertRegex(done.stderr, rb"^weft: node1 was killed by SIGKILL while waiting for the agent to read a command: "
                                       rb"`weft lab console node1` shows why, `weft lab restart node1` starts it again\n$")
 
-    def test_closed_guest_is_reported(self):
+    def test_command_fails_if_its_guest_is_removed(self):
         """A guest is closed, for instance, if `weft lab apply` removes its host."""
         running = subprocess.Popen(self.words("node1", "echo ready; exec cat"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(running.stdout.readline(), b"ready\n")

@@ -136,7 +136,7 @@ class Untrusted(unittest.TestCase):
                 got = self.ask([Place("a", ["h1"], ["s1"], fabric_show=SHOWN, **answers), late], command="capture.start", link=link, file="/capture")
                 self.assertEqual((got["ok"], late.connections[0].closed.is_set()), (link == "all" and bool(answers), True))
 
-    def test_refused_change_of_a_trunk_is_undone_at_the_other_half(self):
+    def test_refused_change_of_a_trunk_is_undone_at_the_other_end(self):
         link = {"name": "s1/1-s2/1", "ends": ["s1/1", "s2/1"], "up": True, "settings": {"mtu": "4096", "loss": "0%", "state": "up", "speed": "QDR"}}
         shown = SHOWN | {"links": [link]}
         places = [Place("a", ["h1"], ["s1"], fabric_show=shown, link_set=link, link_down=link), Place("b", ["h2"], ["s2"], fabric_show=shown)]
@@ -152,7 +152,7 @@ class Untrusted(unittest.TestCase):
         places[0].plan.trunks = {link["name"]: True}
         self.assertEqual(self.ask(places, link=link["name"], command="link.down")["error"], "b: no; a has done what was requested")
 
-    def test_only_one_half_of_a_trunk_gets_faults(self):
+    def test_only_one_end_of_a_trunk_gets_faults(self):
         link = {"name": "s1/1-s2/1", "ends": ["s1/1", "s2/1"], "up": True, "settings": {}}
         places = [Place("a", ["h1"], ["s1"], link_set=link), Place("b", ["h2"], ["s2"], fabric_show=SHOWN | {"links": [link]})]
         for place, listens in zip(places, (True, False)):

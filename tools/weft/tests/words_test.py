@@ -34,14 +34,14 @@ class Words(unittest.TestCase):
     def words(self, *given):
         return self.run_weft(*given, check=True).stdout.splitlines()
 
-    def test_words_of_run_are_passed_to_the_command(self):
+    def test_arguments_of_run_are_passed_to_the_command(self):
         for given, passed in ((["--", "uname -r; nproc"], ["uname -r; nproc"]), (["--", "true"], ["true"]), (["ls", "-l"], ["ls", "-l"]),
                               (["--on", "a", "--", "ls", "-l", "/x"], ["ls", "-l", "/x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("run", *given)
             self.assertEqual(words[words.index("--") + 1:], passed)
 
-    def test_words_of_lab_shell_are_passed_to_the_command(self):
+    def test_arguments_of_lab_shell_are_passed_to_the_command(self):
         for given, passed in ((["a; b"], ["a; b"]), (["ls", "-l"], ["ls", "-l"]), (["--", "ls", "-l"], ["ls", "-l"]), (["--", "--odd"], ["--odd"]),
                               (["git", "log", "--", "x"], ["git", "log", "--", "x"]), (["--", "git", "log", "--", "x"], ["git", "log", "--", "x"])):
             words = self.words("lab", "shell", "node1", *given)
@@ -64,7 +64,7 @@ class Words(unittest.TestCase):
         for given in (("ipoib", "--seeds", "0"), ("reduce", __file__), ("replay", "/none"), ("replay",), ("ipoib", "--card", "mlx9"), ("verbs", "--stack", "weft"), ()):
             self.assertNotEqual(self.run_weft("hunt", *given).returncode, 0, given)
 
-    def test_unknown_words_are_refused_with_a_hint(self):
+    def test_unknown_arguments_are_refused_with_a_hint(self):
         for given, named, meant in ((("run", "--bogus", "--on", "node1", "--", "echo", "hi"), "--bogus", None),
                                     (("run", "--tiemout", "2", "--", "true"), "--tiemout", "--timeout"), (("fabrik", "show"), "fabrik", "fabric"),
                                     (("lab", "upp"), "upp", "up"), (("lab", "up", "--cpu", "2"), "--cpu", "--cpus"), (("link", "pu", "node1"), "pu", "up")):

@@ -42,7 +42,7 @@ TEST_F(Commands, GuestSeesNoInterruptPinOrIntxStatus)
 }
 
 // As UML does when it copies, one command transfers more than a register, up to a page.
-TEST_F(Commands, BlocksOfMemoryCanBeReadWrittenAndFilled)
+TEST_F(Commands, BarMemoryCanBeReadWrittenAndFilledInBlocks)
 {
 	Bytes data(kMaxTransfer);
 	for (std::size_t i = 0; i < data.size(); ++i)

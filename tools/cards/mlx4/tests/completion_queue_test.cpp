@@ -199,7 +199,7 @@ TEST_F(CompletionQueueTest, UnmappedBufferIsAnAccessViolation)
 	EXPECT_EQ(Eqe::syndrome.get(event->bytes), hw::mlx4::cq_error_syndrome::access_violation);
 }
 
-TEST_F(CompletionQueueTest, ModerationDelaysTheEventUntilTheCount)
+TEST_F(CompletionQueueTest, ModerationDelaysTheEventUntilTheCountIsReached)
 {
 	CqContext context{};
 	CqContext::moderation_count.set(context.bytes, 3);

@@ -187,7 +187,7 @@ TEST_F(ProgramOnACard, GmpIsSentFromTheCardsLid)
 	EXPECT_EQ(got->mad.header.mgmt_class, kPing);
 }
 
-TEST_F(ProgramOnACard, MadsAreOfferedToTheProgramBeforeTheDriver)
+TEST_F(ProgramOnACard, MadsAreDeliveredToTheProgramBeforeTheDriver)
 {
 	activate();
 	ASSERT_TRUE(peer.mads.send(to(kOwnLid, ib::qpn_gsi), ping(2)));
@@ -201,7 +201,7 @@ TEST_F(ProgramOnACard, MadsAreOfferedToTheProgramBeforeTheDriver)
 	EXPECT_EQ(program->received.size(), 1u);
 }
 
-TEST_F(ProgramOnACard, RequestsForTheCardsAgentAreNotOffered)
+TEST_F(ProgramOnACard, RequestsForTheCardsAgentAreNotDeliveredToTheProgram)
 {
 	EXPECT_TRUE(peer.ask({1}, ib::MadMethod::get, ib::attr_node_info));
 	EXPECT_TRUE(program->received.empty());
@@ -220,7 +220,7 @@ TEST_F(ProgramOnACard, SmInfoRequestByDirectedRouteIsAnsweredByTheProgram)
 	EXPECT_EQ(answer->header.hop_ptr, 0);
 }
 
-TEST_F(ProgramOnACard, TrapRepressIsNotOffered)
+TEST_F(ProgramOnACard, TrapRepressIsNotDeliveredToTheProgram)
 {
 	activate();
 	ib::Mad repress{};
@@ -234,7 +234,7 @@ TEST_F(ProgramOnACard, TrapRepressIsNotOffered)
 	EXPECT_TRUE(program->received.empty());
 }
 
-TEST_F(ProgramOnACard, IsSmIsKeptWhenTheDriverSetsCapabilitiesOrResetsTheCard)
+TEST_F(ProgramOnACard, IsSmOfAProgramSurvivesDriverChangesAndCardReset)
 {
 	EXPECT_FALSE(is_sm());
 	access().set_is_sm(true);
@@ -249,7 +249,7 @@ TEST_F(ProgramOnACard, IsSmIsKeptWhenTheDriverSetsCapabilitiesOrResetsTheCard)
 	EXPECT_FALSE(is_sm());
 }
 
-TEST_F(ProgramOnACard, IsSmOfTheDriverIsKeptWhenAProgramIsNoLongerASubnetManager)
+TEST_F(ProgramOnACard, IsSmOfTheDriverSurvivesWhenAProgramClearsItsOwn)
 {
 	Mailbox in(64, 0);
 	SetPort::capability_mask.set(in.data(), ib::port_cap_is_sm);
@@ -262,7 +262,7 @@ TEST_F(ProgramOnACard, IsSmOfTheDriverIsKeptWhenAProgramIsNoLongerASubnetManager
 	EXPECT_FALSE(is_sm());
 }
 
-TEST_F(ProgramOnACard, PortWithoutAGuestIsDownAndReturnsWithTheGuest)
+TEST_F(ProgramOnACard, PortIsDownWhileNoGuestIsConnected)
 {
 	driver.host.unplug();
 	const fabric::PortView down = view();

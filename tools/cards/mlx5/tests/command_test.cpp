@@ -207,7 +207,7 @@ TEST_F(Mlx5Commands, PartOfTheVirtualPortsContextCanBeQueried)
 }
 
 // iPXE's driver sends 16 as the length of these commands, and the context in the mailbox.
-TEST_F(Mlx5Commands, TransitionsReadTheContextFromTheMailboxWhateverTheLength)
+TEST_F(Mlx5Commands, QpTransitionsReadTheContextFromTheMailboxForAnyInputLength)
 {
 	using hw::mlx5::QpContext;
 	driver.bring_up();
@@ -261,7 +261,7 @@ TEST_F(Mlx5Commands, SetHcaCapChangesOnlyDriverFields)
 		  limits::kLogQps);
 }
 
-TEST_F(Mlx5Commands, AllEntriesOfADoorbellAreExecuted)
+TEST_F(Mlx5Commands, OneDoorbellExecutesAllItsCommandEntries)
 {
 	driver.enable();
 	Bytes in(16);

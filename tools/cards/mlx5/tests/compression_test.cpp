@@ -144,7 +144,7 @@ TEST_F(Mlx5Compression, SendCompletionsKeepTheirIndexAndOpcode)
 }
 
 // The title and the first eight mini CQEs are in the first two slots.
-TEST_F(Mlx5Compression, FurtherMiniCqesOccupyEveryEighthSlot)
+TEST_F(Mlx5Compression, MiniCqesAfterTheFirstEightOccupyEveryEighthSlot)
 {
 	create(5);
 	post(0, 18);
@@ -260,7 +260,7 @@ TEST_F(Mlx5Compression, SizeOfASessionIsLimited)
 }
 
 // The queue may also be smaller than a session.
-TEST_F(Mlx5Compression, HeldCompletionsCountForOverrun)
+TEST_F(Mlx5Compression, BufferedCompletionsCountTowardsOverrun)
 {
 	create(1);
 	post(0, 2);
@@ -277,7 +277,7 @@ TEST_F(Mlx5Compression, HeldCompletionsCountForOverrun)
 }
 
 // A driver removes the completions of a queue pair that it has destroyed.
-TEST_F(Mlx5Compression, HeldCompletionsAreWrittenBeforeACommandCompletes)
+TEST_F(Mlx5Compression, BufferedCompletionsAreWrittenBeforeACommandCompletes)
 {
 	create(4);
 	post(0, 3);
@@ -305,7 +305,7 @@ TEST_F(Mlx5Compression, ArmedQueueRaisesOneEventForASession)
 	EXPECT_EQ(events(), 2u);
 }
 
-TEST_F(Mlx5Compression, HeldCompletionsOfADestroyedQueueAreDropped)
+TEST_F(Mlx5Compression, BufferedCompletionsOfADestroyedQueueAreDropped)
 {
 	create(4);
 	post(0, 3);

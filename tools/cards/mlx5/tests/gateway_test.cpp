@@ -187,7 +187,7 @@ TEST_F(Mlx5Gateway, GeneralInformationDescribesTheCard)
 		     limits::kBoardId);
 }
 
-TEST_F(Mlx5Gateway, FirmwareHasOneComponent)
+TEST_F(Mlx5Gateway, FirmwareInformationListsOneComponent)
 {
 	Bytes status(ComponentStatus::size);
 	ASSERT_EQ(read_register(ComponentStatus::number, status), RegisterAccess::ok);
@@ -258,7 +258,7 @@ TEST_F(Mlx5Gateway, InformationStringsAreReadInParts)
 	EXPECT_EQ(read(3, 0, 8), "") << "a text that the card does not have";
 }
 
-TEST_F(Mlx5Gateway, CapabilitiesListTheRegisters)
+TEST_F(Mlx5Gateway, CapabilitiesReportTheImplementedRegisters)
 {
 	Bytes out(RegisterCapabilities::size);
 	ASSERT_EQ(read_register(RegisterCapabilities::number, out), RegisterAccess::ok);

@@ -324,7 +324,7 @@ TEST_F(Mlx5PolledDoorbells, NextGuestGetsANewDoorbellFile)
 }
 
 // A pass reads 64 send queues. They must not keep it from completion queues.
-TEST_F(Mlx5PolledDoorbells, ArmIsSeenWhileManySendQueuesAreRung)
+TEST_F(Mlx5PolledDoorbells, CqArmIsDetectedWhileManySendDoorbellsAreRung)
 {
 	const auto cq = driver.make_cq(4);
 	const auto [one, two] = driver.make_pair(cq);
@@ -385,7 +385,7 @@ TEST_F(Mlx5PolledDoorbells, DoorbellRecordsArePolledIfTheMappedFileIsUnknown)
 
 // The numbers of queues are those at which one pass ends, and such that the last pass of a round
 // ends within a page.
-TEST_F(Mlx5PolledDoorbells, RecordsOfManyQueuesArePolledWithPausesIfTheFileIsNotKnown)
+TEST_F(Mlx5PolledDoorbells, RecordsOfManyQueuesArePolledWithPausesIfTheMappedFileIsUnknown)
 {
 	for (const unsigned queues : {64u, 150u}) {
 		SCOPED_TRACE(queues);
@@ -422,7 +422,7 @@ TEST_F(Mlx5PolledDoorbells, DoorbellRegistersWorkIfThePageIsNotMapped)
 	EXPECT_EQ(driver.card.activity().send_doorbells, 1u);
 }
 
-TEST_F(Mlx5PolledDoorbells, NothingIsPolledWithoutQueues)
+TEST_F(Mlx5PolledDoorbells, NoDoorbellIsPolledWithoutQueues)
 {
 	const auto cq = driver.make_cq(4);
 	const auto qp = driver.make_qp(QpService::rc, cq);

@@ -652,7 +652,7 @@ public:
 
 // Once the driver's QP0 can receive, a TrapRepress is for the driver, which passes it to the card's
 // agent. Programs of the host get only SMPs that the agent does not handle, such as SMInfo.
-TEST_F(Mthca, TrapRepressIsNotOfferedToPrograms)
+TEST_F(Mthca, TrapRepressIsNotDeliveredToPrograms)
 {
 	driver.bring_up();
 	hw::mthca::InitIb init{};

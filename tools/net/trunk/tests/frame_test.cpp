@@ -149,7 +149,7 @@ TEST(TrunkFrame, MalformedControlFramesAreRefused)
 	EXPECT_FALSE(read_bye(bytes(ByeBody{Reason::key, {0, 0, 1}})));
 }
 
-TEST(TrunkFrameReader, FramesAreReadFromSingleBytes)
+TEST(TrunkFrameReader, FramesAreAssembledFromSingleBytes)
 {
 	const Buffer bye = make_frame(FrameType::bye, ByeBody{Reason::removed, {}});
 	const Buffer alive = make_frame(FrameType::alive);

@@ -145,7 +145,7 @@ TEST_F(TrunkPortTest, PacketRunIsTransmittedUnsplit)
 }
 
 // The receiver keeps the credits of up to 63 packets.
-TEST_F(TrunkPortTest, LongRunIsSentWhileTheReceiverWithholdsCredits)
+TEST_F(TrunkPortTest, LongPacketRunIsSentBeforeAllCreditsHaveReturned)
 {
 	build();
 	connect();
@@ -199,7 +199,7 @@ TEST_F(TrunkPortTest, SenderWaitsUntilTheReceiverReturnsCredits)
 	EXPECT_EQ(fill(a->port), 1);
 }
 
-TEST_F(TrunkPortTest, CreditsAreSentWithPacketsOrBeforeTheSenderNeedsThem)
+TEST_F(TrunkPortTest, CreditsAreReturnedWithPacketsOrBeforeTheSenderRunsOut)
 {
 	build();
 	connect();
@@ -290,7 +290,7 @@ TEST_F(TrunkPortTest, LinkGoesDownAndUpAtBothEnds)
 	EXPECT_EQ(b->node.links.next(), true);
 }
 
-TEST_F(TrunkPortTest, BothEndsRetrainingAtOnceComeUp)
+TEST_F(TrunkPortTest, LinkComesUpIfBothEndsRetrainAtOnce)
 {
 	build();
 	connect();
@@ -392,7 +392,7 @@ TEST_F(TrunkPortTest, EndsTrainToTheBestCommonRateAndMtu)
 	EXPECT_EQ(b->port.rate(), slow.rate);
 }
 
-TEST_F(TrunkPortTest, PacketsBeyondTheWindowAreAViolation)
+TEST_F(TrunkPortTest, PacketsBeyondTheCreditWindowAreAProtocolViolation)
 {
 	build();
 	connect();
@@ -408,7 +408,7 @@ TEST_F(TrunkPortTest, PacketsBeyondTheWindowAreAViolation)
 	EXPECT_STREQ(b->trunk.take(frame_of(*frame)), "a packet without credit");
 }
 
-TEST_F(TrunkPortTest, UnexpectedFramesAreViolations)
+TEST_F(TrunkPortTest, UnexpectedFramesAreProtocolViolations)
 {
 	build();
 	connect();

@@ -340,7 +340,7 @@ TEST_F(TrunkTest, SecondDaemonIsRefusedUntilTheFirstIsDisconnected)
 	EXPECT_TRUE(becomes_true([&] { return a.trunk_link.up() && c.trunk_link.up(); }));
 }
 
-TEST(TrunkAdmission, EachNetworkMayStartSomeHandshakesInAFullWindow)
+TEST(TrunkAdmission, EachNetworkMayStartSomeHandshakesAfterTheLimitIsReached)
 {
 	Admission admission;
 	unsigned first = 0, second = 0;
@@ -390,7 +390,7 @@ TEST(TrunkAddress, NamesAreResolvedOnRequestOnly)
 	EXPECT_THROW(Address::resolve("no host:1"), std::invalid_argument);
 }
 
-TEST_F(TrunkTest, AddressInUseIsAnError)
+TEST_F(TrunkTest, ListeningOnAnAddressInUseFails)
 {
 	listen();
 	EXPECT_THROW(b.start(Role::listens, address()), std::system_error);
