@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# One front for the two build systems: Kbuild for the kernel modules, CMake for the host side.
+# Provides common targets for the two build systems: Kbuild for the kernel modules, CMake for the host side.
 .DEFAULT_GOAL := all
 include $(wildcard scripts/make/*.mk)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Finds the CM's state of a device. */
+/* Declares the function that returns the CM's state of a device. */
 #pragma once
 
 #include "device.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Module initialisation: installs the kernel's address resolution and the transports. */
+/* Initialises the module: installs the kernel's address resolution and the transports. */
 #include "ib_transport.hpp"
 #include "iw_transport.hpp"
 #include "kernel_resolver.hpp"

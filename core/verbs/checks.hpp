@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Checks of the rules in enum Rule. With CONFIG_WEFT_DEBUG, every call of a method passes through
- * one of these sections, every completion handler through run_handler(), and every affiliated event
- * through check_callback(). Without it, the sections are empty. Violations of LOCK-08, LOCK-10 and
- * of mandatory attributes are reported in all builds.
+ * Defines the checks of the locking and context rules in enum Rule (Documentation/rules.rst). With
+ * CONFIG_WEFT_DEBUG, every call of a driver's method is enclosed in one of these section objects,
+ * every completion handler is called by run_handler(), and every affiliated event passes through
+ * check_callback(). Without it, the sections are empty. Violations of LOCK-08, LOCK-10 and of
+ * mandatory attributes are reported in all builds.
  */
 #pragma once
 #include <kern/assert.hpp>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Converts send requests to descriptors of the card. This is the fast path: one pass, one store for
-// the owner bit of each descriptor, and one doorbell for a list. Fast path: one pass, one store for
 // the owner bit of each descriptor, and one doorbell for a list.
 //
 // The send queue is created with prefetching disabled (QpContext::sq_no_prefetch): the card reads a

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Converts send requests to descriptors of the card. This is the fast path. Fast path.
+// Converts send requests to descriptors of the card. This is the fast path.
 //
 // The link to a descriptor is in the previous descriptor. The card follows the link after it has
 // executed that previous descriptor. So posting a request does not change the link in its own

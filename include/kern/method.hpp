@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Makes a member function a value, for callbacks: kern::method<&Device::refresh>.
+// Converts a member function to a value that callbacks can be initialised with:
+// kern::method<&Device::refresh>.
 #pragma once
 
 namespace kern

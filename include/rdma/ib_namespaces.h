@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Devices and network namespaces, as rdma-system(8) and rdma-dev(8) describe them. Initially, tasks
- * of every network namespace may use every device. If devices are not shared, each belongs to one
- * network namespace, initially the first one. Tasks of other namespaces do not see it by netlink
- * and cannot open its nodes, and their connections do not use it. A namespace is identified by its
- * number, kern_net_number().
+ * Declares the assignment of devices to network namespaces, as described in rdma-system(8) and
+ * rdma-dev(8). Initially, tasks of every network namespace may use every device. If devices are not
+ * shared, each belongs to one network namespace, initially the first one. Tasks of other namespaces
+ * do not see it by netlink and cannot open its nodes, and their connections do not use it. A
+ * namespace is identified by its number, kern_net_number().
  *
  * Linux: differs by a copy of each device's directory in sysfs for each namespace. Here
  * /sys/class/infiniband has all devices in every namespace and in both modes.

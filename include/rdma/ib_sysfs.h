@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Tests whether user space can find a device in /sys/class/infiniband. */
+/* Declares a function that tests whether user space can find a device in /sys/class/infiniband. */
 #pragma once
 #include <rdma/ib_verbs.h>
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Reads what rdma-core's own tests print."""
+"""Parses the output of rdma-core's own tests."""
 import re
 
 # These tests use a clock or on-demand paging without checking whether the card has them.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# The demonstration. SHELL in `make demo SHELL=1` is also make's variable for the shell of recipes. Here it is removed from make's
+# Runs the demonstration. SHELL in `make demo SHELL=1` is also make's variable for the shell of recipes. Here it is removed from make's
 # variables, so that neither this make nor those that it starts run recipes by a shell called "1".
 ifeq ($(origin SHELL),command line)
 demo-shell := $(SHELL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Targets for editors and static analysers: compile_commands.json and clang-tidy.
+# Defines targets for editors and static analysers: compile_commands.json and clang-tidy.
 .PHONY: compile_commands.json tidy
 compile_commands.json: modules ## How each source is compiled, modules and host side, for clangd and clang-tidy
 	@cmake -S tools -B build/editor -G Ninja -DWEFT_UNITY=OFF >/dev/null # the programs' tree compiles several sources together

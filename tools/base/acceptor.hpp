@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Accepts connections on a loop.
+// Accepts the connections of a listening socket on an event loop.
 #pragma once
 
 #include <functional>

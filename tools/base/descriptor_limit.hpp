@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Raises the limit of open descriptors.
+// Raises the process's soft limit of open descriptors to the hard limit.
 #pragma once
 
 namespace weft

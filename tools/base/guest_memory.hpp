@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Represents a guest's memory as a device sees it: sections that are mapped and unmapped, with I/O
-// virtual addresses. All accesses of a device to its guest's memory use this class, and memory
-// outside the mapped sections cannot be reached.
+// Represents a guest's memory as a device sees it: DMA mappings at I/O virtual addresses, which the
+// guest adds and removes. All accesses of a device to its guest's memory use this class, and memory
+// that is not mapped cannot be reached.
 //
 // A GuestMemory belongs to the loop of its card. Segments from translate() may be passed to other
-// threads. They hold a reference on their section, so the memory stays valid (though no longer the
-// guest's) if the section is unmapped meanwhile. The guest's CPUs can change memory at any time, so
+// threads. They hold a reference on their mapping, so the memory stays valid (though no longer the
+// guest's) if the mapping is removed meanwhile. The guest's CPUs can change memory at any time, so
 // callers must copy data before they check it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests of timeouts: lost or unanswered messages are retransmitted, and late or duplicated messages
+// Tests timeouts: lost or unanswered messages are retransmitted, and late or duplicated messages
 // are handled, within the times that the messages specify.
 #include "../times.hpp"
 #include "fixture.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Compiled to assembler only. scripts/make/kbuild/layout.mk reads the sizes of kernel objects from
- * the output.
+ * Lists the kernel objects whose sizes the C++ code needs. It is compiled to assembler only;
+ * scripts/make/kbuild/layout.mk reads the sizes from the output.
  */
 #include <linux/kbuild.h>
 #include <linux/completion.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Access to kernel objects that C++ holds as opaque storage (KERN_OPAQUE). */
+/*
+ * Declares the access of C files to kernel objects that C++ holds as opaque storage (KERN_OPAQUE).
+ */
 #pragma once
 #include <linux/build_bug.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
+/* Defines weft's tracepoints, which tracefs shows as events/weft/NAME. */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM weft
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * This header is included first (-include) in all code that is compiled for core/kern/sim, so that
- * the scheduler can switch fibers at each atomic access, too. The macros wrap the compiler's atomic
- * builtins, which include/kern/atomic.hpp and its users call: they report the access and then
- * perform it. A macro is not expanded recursively, so the expression after the comma is the
- * builtin.
+ * Instruments atomic accesses, so that the scheduler of core/kern/sim can switch fibers at each of
+ * them, too. This header is included first (-include) in all code that is compiled for
+ * core/kern/sim. The macros wrap the compiler's atomic builtins, which include/kern/atomic.hpp and
+ * its users call: they report the access and then perform it. A macro is not expanded recursively,
+ * so the expression after the comma is the builtin.
  */
 #pragma once
 

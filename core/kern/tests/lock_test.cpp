@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that each type of lock excludes what it promises.
+// Tests that each type of lock excludes all contexts that it must exclude.
 #include <kern/completion.hpp>
 #include <kern/kunit.hpp>
 #include <kern/lock.hpp>

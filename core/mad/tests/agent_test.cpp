@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks MGMT-03 and MGMT-07: each send of an agent has a result.
+// Checks rules MGMT-03 and MGMT-07: each send of an agent has a result.
 #include "fixture.hpp"
 
 using namespace mad_fixture;

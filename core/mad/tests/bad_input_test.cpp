@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests MGMT-03: every error of a peer or a consumer has a defined result. It is rejected,
+// Tests rule MGMT-03: every error of a peer or a consumer has a defined result. It is rejected,
 // answered, or dropped and counted.
 #include "fixture.hpp"
 #include "../../../hw/soft/rnic.h"

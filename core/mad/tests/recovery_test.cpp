@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests MGMT-03: special QPs recover from the error state on each kind of hardware, also if each
-// step of the recovery fails once or sends are delayed, and consumers keep their guarantees
+// Tests rule MGMT-03: special QPs recover from the error state on each kind of hardware, also if
+// each step of the recovery fails once or sends are delayed, and consumers keep their guarantees
 // meanwhile.
 #include "../recovery_state.hpp"
 #include "../send_state.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks MGMT-03 with RMPP messages of many segments, in both directions.
+// Checks rule MGMT-03 with RMPP messages of many segments, in both directions.
 #include "fixture.hpp"
 
 using namespace mad_fixture;

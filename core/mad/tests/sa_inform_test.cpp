@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests MGMT-03 for subscriptions to traps, and for the reports that subscribers receive.
+// Tests rule MGMT-03 for subscriptions to traps, and for the reports that subscribers receive.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks MGMT-03 for the SA client, with an SA that the test implements on another node.
+// Checks rule MGMT-03 for the SA client, with an SA that the test implements on another node.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests MGMT-04 on a switch (IBA 14.2.2): SMPs are forwarded through the right port in both
+// Tests rule MGMT-04 on a switch (IBA 14.2.2): SMPs are forwarded through the right port in both
 // directions, SMPs to the switch itself are answered, and invalid SMPs are counted and dropped.
 #include "smi_fixture.hpp"
 

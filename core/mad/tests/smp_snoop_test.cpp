@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests MGMT-04: after a device's own agent has handled a Set, the device is queried again, and
-// changes are reported even if the device raises no event.
+// Tests rule MGMT-04: after a device's own agent has handled a Set, the device is queried again,
+// and changes are reported even if the device raises no event.
 #include <rdma/ib_cache.h>
 #include "smi_fixture.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides programs that have the node open, on top of the replacement for rdma_cm.
+// Provides simulated programs that have /dev/infiniband/rdma_cm open. The replacement for rdma_cm
+// (fake.hpp) serves them.
 #pragma once
 #include <kern/kunit_fixture.hpp>
 #include <kern/kunit_process.hpp>

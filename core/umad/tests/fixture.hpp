@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-// Provides programs that open a port's node, and the nodes of the software fabric with which they
-// exchange MADs.
+// Provides simulated programs that open the umad device of a port, and the nodes of the software
+// fabric with which they exchange MADs.
 #pragma once
 #include <kern/kunit_process.hpp>
 #include "../../mad/tests/fixture.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests LOCK-05: a driver does not call a consumer's handler from within a method.
+// Tests rule LOCK-05: a driver does not call a consumer's handler from within a method.
 #include <rdma/driver.hpp>
 #include <rdma/ib_hw_counters.h>
 #include <rdma/ib_mad.h>

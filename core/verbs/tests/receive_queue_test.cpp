@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests MGMT-12: receive queues refill themselves.
+// Tests rule MGMT-12: receive queues refill themselves.
 #include <rdma/receive_queue.hpp>
 #include "fixture.hpp"
 

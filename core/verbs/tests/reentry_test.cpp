@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests LOCK-04: the midlayer does not serialise calls, not even on the same object.
+// Tests rule LOCK-04: the midlayer does not serialise calls, not even on the same object.
 #include <kern/atomic.hpp>
 #include <kern/thread.hpp>
 #include "fixture.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests MGMT-08: parse(build(x)) == x for every opcode, and malformed packets are rejected with the
-// reason.
+// Tests rule MGMT-08: parse(build(x)) == x for every opcode, and malformed packets are rejected
+// with the reason.
 #include <cstring>
 #include <random>
 #include <vector>

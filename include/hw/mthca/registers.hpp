@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Defines the registers of the InfiniHost III in memory-free mode. The command register is the
- * common one of mlx4 and mthca (hw/mellanox_icm/commands.hpp, hcr), without the toggle bit. The
- * command register is that of its family (hw/mellanox_icm/commands.hpp, hcr), without the toggle
- * bit. (Documentation/infinihost.rst, "Registers")
+ * common one of mlx4 and mthca (hw/mellanox_icm/commands.hpp, hcr), without the toggle bit.
+ * (Documentation/infinihost.rst, "Registers")
  */
 #pragma once
 

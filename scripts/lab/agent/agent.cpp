@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Process 1 of a test guest: runs the host's commands, sends back their output as it is written,
-// reaps orphans.
+// Implements process 1 of a test guest: it runs the host's commands, sends back their output as it
+// is written, and reaps orphans.
 //
 // It exchanges frames over a virtio-serial port or a serial line. A frame is a Header followed by
 // `size` bytes.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #
-# The rule that compiles C++ objects, which Kbuild lacks. It derives its flags from those of a C object, so that
+# Defines the rule that compiles C++ objects, which Kbuild lacks. It derives its flags from those of a C object, so that
 # mitigations, sanitizers and the hooks of the function tracer are inherited, and ends with the same steps:
 # fixdep for dependencies, weft's check of the object (check-object), and objtool.
 #

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Missing requirements of the host are reported by one clear line and a non-zero status, and no partial results remain."""
+"""Tests that missing requirements of the host are reported by one clear line and a non-zero status, and that no partial results remain."""
 import contextlib
 import os
 import pathlib

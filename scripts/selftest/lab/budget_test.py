@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The time report of a test run lists groups of tests that exceed their budget, and the ten slowest tests."""
+"""Tests that the time report of a test run lists groups of tests that exceed their budget, and the ten slowest tests."""
 import unittest
 
 from lab.budget import PARTS, SLOWEST, Clock

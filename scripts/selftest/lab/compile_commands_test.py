@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Compile commands that Kbuild and CMake have recorded are converted for clang's tools."""
+"""Tests that compile commands that Kbuild and CMake have recorded are converted for clang's tools."""
 import json
 import pathlib
 import tempfile

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A container image has no package lists and a compressed root image; both are found in its cache. Its size is counted in bytes. Its Containerfile uses only existing files
-and steps."""
+"""Tests the container image: which kernel and root image are found in its cache, how its size is counted, and that its Containerfile uses only existing
+files and steps."""
 import pathlib
 import re
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Functions that are documented to need process context but do not check for it are reported."""
+"""Tests that functions that are documented to need process context, but do not check for it, are reported."""
 import pathlib
 import tempfile
 import unittest

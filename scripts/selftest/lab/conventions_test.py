@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Files without a licence, references to missing files in documents, and subjects without a subsystem are reported."""
+"""Tests that files without a licence, references to missing files in documents, and invalid subjects of commits are reported."""
 import pathlib
 import subprocess
 import tempfile

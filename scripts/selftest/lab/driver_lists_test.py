@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Lists of modules and drivers that differ from the Kbuild files and from the drivers' tables of PCI IDs are reported."""
+"""Tests that lists of modules and drivers that differ from the Kbuild files and from the drivers' tables of PCI IDs are reported."""
 import unittest
 
 from copied_files import CopiedFiles

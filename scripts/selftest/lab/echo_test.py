@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A lost ping is distinguished from an answer that the kernel never sent."""
+"""Tests that a lost ping is distinguished from an answer that the kernel never sent."""
 import types
 import unittest
 

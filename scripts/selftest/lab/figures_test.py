@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A figure of a state machine whose states differ from the code's is reported."""
+"""Tests that a figure of a state machine is reported if its states differ from the code's."""
 import pathlib
 import tempfile
 import unittest

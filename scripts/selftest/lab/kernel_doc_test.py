@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Kernel-doc comments are parsed completely, checked against their declarations, and rendered by type of declaration."""
+"""Tests that kernel-doc comments are parsed completely, checked against their declarations, and rendered by type of declaration."""
 import unittest
 
 from lab import cache, kernel_doc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The KTAP parser rejects incomplete and inconsistent output."""
+"""Tests that the KTAP parser rejects incomplete and inconsistent output."""
 import unittest
 
 from lab import ktap

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The test run determines whether --only can match a KUnit suite before it builds anything, because building kernels takes minutes."""
+"""Tests that a test run recognises whether --only can match a KUnit suite. It builds kernels, which takes minutes, only in this case."""
 import re
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Includes that the allow-list does not permit are reported, and the tree has none."""
+"""Tests that includes that the allow-list does not permit are reported, and that the tree has none."""
 import pathlib
 import tempfile
 import unittest

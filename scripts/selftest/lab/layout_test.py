@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Formatting changes only the layout of sources, and violations are reported."""
+"""Tests that formatting changes only the layout of sources, and that violations are reported."""
 import pathlib
 import tempfile
 import unittest

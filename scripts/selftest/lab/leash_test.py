@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""QEMU does not outlive the process that started it."""
+"""Tests that QEMU does not outlive the process that started it."""
 import pathlib
 import signal
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The list of mutants matches the tree: each changes a file and refers to an existing test, and the seed selects among them."""
+"""Tests that the list of mutants matches the tree: each changes a file and refers to an existing test. Also tests that the seed selects among them."""
 import dataclasses
 import re
 import types

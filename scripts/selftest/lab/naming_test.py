@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""clang-tidy reports names that violate the style of their half, even in sources that cannot be compiled together."""
+"""Tests that clang-tidy reports names that violate the style of their half, even in sources that cannot be compiled together."""
 import os
 import pathlib
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests of lab.own_uml: which directories have a User-Mode Linux kernel that guests in virtual time can boot."""
+"""Tests which directories contain a User-Mode Linux kernel that guests in virtual time can boot (lab.own_uml)."""
 import os
 import pathlib
 import tempfile

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The documents and the comments of public headers render without warnings: malformed tables, headers on no page and broken links fail the build. In a narrow
-window of a browser, code blocks can be scrolled."""
+"""Tests that the documents and the comments of public headers render without warnings: malformed tables, headers on no page and broken links fail the
+build. Also tests that code blocks can be scrolled in a narrow window of a browser."""
 import os
 import pathlib
 import shutil

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Reports of a kernel are found, and its other messages are ignored."""
+"""Tests that reports of a kernel are found, and that its other messages are ignored."""
 import re
 import unittest
 

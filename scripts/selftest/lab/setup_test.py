@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""What a first demonstration installs and builds: the package sets of `scripts/setup` on a host without any of the packages, and the modules of
+"""Tests what a first demonstration installs and builds: the package sets of `scripts/setup` on a host without any of the packages, and the modules of
 `make demo`."""
 import contextlib
 import importlib.machinery

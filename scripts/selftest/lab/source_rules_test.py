@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Violations of the architecture rules are reported, and the tree has none."""
+"""Tests that violations of the architecture rules are reported, and that the tree has none."""
 import pathlib
 import tempfile
 import unittest

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: a failed expectation. */
+/* Contains an injected defect: a failed expectation. */
 #include <kunit/test.h>
 #include <linux/module.h>
 

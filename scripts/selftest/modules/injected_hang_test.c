@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: a wait that never ends. */
+/* Contains an injected defect: a wait that never ends. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/completion.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Two locks taken in both orders by one thread: no deadlock, but a lock inversion. */
+/*
+ * Contains an injected defect: a thread takes two locks in both orders, which causes no deadlock
+ * but a report of lockdep.
+ */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/mutex.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: a memory leak. */
+/* Contains an injected defect: a memory leak. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/slab.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: an access to an unmapped page. */
+/* Contains an injected defect: an access to an unmapped page. */
 #include <kunit/test.h>
 #include <linux/module.h>
 

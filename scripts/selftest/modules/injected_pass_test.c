@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* The control for the injected defects: a suite that passes. */
+/* Contains a suite without a defect, which must pass. */
 #include <kunit/test.h>
 #include <linux/module.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: a debugfs entry that remains when the module is unloaded. */
+/* Contains an injected defect: a debugfs entry that remains when the module is unloaded. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/debugfs.h>

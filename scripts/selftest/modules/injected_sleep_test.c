@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: a sleep in atomic context. */
+/* Contains an injected defect: a sleep in atomic context. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/delay.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: a read of freed memory, which KUnit itself does not detect. */
+/* Contains an injected defect: a read of freed memory, which KUnit itself does not detect. */
 #include <kunit/test.h>
 #include <linux/module.h>
 #include <linux/slab.h>

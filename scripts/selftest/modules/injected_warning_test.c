@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Injected defect: a WARN_ON, which every kernel reports. */
+/* Contains an injected defect: a WARN_ON, which every kernel reports. */
 #include <kunit/test.h>
 #include <linux/module.h>
 

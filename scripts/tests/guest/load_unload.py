@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""The modules load and unload on every kernel."""
+"""Tests that the modules load and unload on every kernel."""
 from lab import kernels, modules
 from lab.testing import test
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Two runs of a User-Mode Linux guest with the same seed are identical."""
+"""Tests that two runs of a User-Mode Linux guest with the same seed are identical."""
 import pathlib
 import shutil
 

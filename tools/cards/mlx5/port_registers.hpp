@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Registers of ports, which drivers access by a command, and management programs and firmware
-// through the gateway.
+// Implements the registers of ports. Drivers access them by a command, management programs and
+// firmware through the gateway.
 #pragma once
 
 #include <cstdint>

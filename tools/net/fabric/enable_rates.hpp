@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Rates that a driver enables on its own port, in place of the subnet manager. */
+/* Enables the link rates that a driver selects for its own port, instead of the subnet manager. */
 #pragma once
 
 #include <ib/smp.hpp>

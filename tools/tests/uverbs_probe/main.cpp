@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * weft-uverbs-probe: misuses /dev/infiniband/uverbs0, umad0 and issm0.
+ * Contains the main function of weft-uverbs-probe, which misuses /dev/infiniband/uverbs0, umad0 and
+ * issm0.
  *
  *	weft-uverbs-probe refusals		requests that must be refused, with their errors
  *	weft-uverbs-probe methods		the same for the ioctl() interface

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each case contains one defect that core/kern/sim must report.
+// Contains test cases with one defect each, which core/kern/sim must report.
 // tools/explore/tests/simulation_test.cpp lists the expected reports.
 #include <kern/abi/explore.h>
 #include <kern/completion.hpp>

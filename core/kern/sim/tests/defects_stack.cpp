@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Each case contains one defect of a network interface that core/kern/sim must report.
+// Contains test cases with one defect of a network interface each, which core/kern/sim must report.
 // tools/explore/tests/stack_test.cpp lists the expected reports.
 #include <kern/abi/kunit.h>
 #include <kern/kunit.hpp>

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * connections ADDRESS COUNT: makes COUNT connections of a guest with itself through
- * /dev/infiniband/rdma_cm, without a library and without queue pairs. So only the kernel's
- * connection management is counted: both ends, and the datagrams between them.
+ * Counts the instructions that connection establishment takes in the kernel. `connections ADDRESS
+ * COUNT` makes COUNT connections of a guest with itself through /dev/infiniband/rdma_cm, without a
+ * library and without queue pairs. So only the kernel's connection management is counted: both
+ * ends, and the datagrams between them.
  *
- * connections ADDRESS COUNT away: the same with another guest, which runs connections - COUNT. Each
- * guest has only one end of each connection, so a user's limit allows twice as many connections.
+ * `connections ADDRESS COUNT away` does the same with another guest, which runs `connections -
+ * COUNT`. Each guest has only one end of each connection, so a user's limit allows twice as many
+ * connections.
  *
- * It is for a guest whose clock is its instruction counter: it measures elapsed time, minus the
- * CPU's idle time as reported by /proc/timer_list. This program's own share is small, and the same
- * on each stack.
+ * The program is for a guest whose clock is its instruction counter: it measures elapsed time,
+ * minus the CPU's idle time as reported by /proc/timer_list. This program's own share is small, and
+ * the same on each stack.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Implements the data path of one card, from doorbells to completions. All of it runs on the card's
- * loop. All of it runs on the card's loop.
+ * loop.
  *
  * Work is done in slices with a budget. When a budget is used up, the engine schedules itself again
  * on the loop, so that a register access of the same card never waits long for traffic. A QP that

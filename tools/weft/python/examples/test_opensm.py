@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Examples of tests without guests: OpenSM and diagnostics of this host on the nodes of a fabric."""
+"""Contains examples of tests without guests: OpenSM and diagnostics of this host on the nodes of a fabric."""
 import re
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Examples of tests with the pytest plugin: pytest -p weft.pytest_plugin"""
+"""Contains examples of tests with the pytest plugin: pytest -p weft.pytest_plugin"""
 import pytest
 import weft
 

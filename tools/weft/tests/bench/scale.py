@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""How the costs of a lab grow with its size: packets through one switch by several threads, and starts and resources of weftd with N and 2N hosts,
+"""Measures how the costs of a lab grow with its size: packets through one switch by several threads, and starts and resources of weftd with N and 2N hosts,
 whose samples are interleaved. A ratio of 2 is linear growth."""
 import json
 import os

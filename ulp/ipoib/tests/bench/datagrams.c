@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * datagrams: sends UDP datagrams as fast as the socket accepts them, or counts those that arrive.
+ * Sends UDP datagrams as fast as the socket accepts them, or counts those that arrive.
  * Its own cost is so small that it measures the kernel.
  *
  *	datagrams send ADDRESS BYTES COUNT	COUNT datagrams of BYTES to ADDRESS, port 9000; the last ones carry a mark, after

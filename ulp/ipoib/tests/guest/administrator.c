@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Actions of administration tests that need more than a shell: packet sockets, hundreds of
- * multicast groups, XDP. Prints "ok", or the name of the errno that Linux returned.
+ * Performs the actions of administration tests that need more than a shell: packet sockets,
+ * hundreds of multicast groups, XDP. Prints "ok", or the name of the errno that Linux returned.
  *
  *	administrator packet IFACE raw|dgram LENGTH [HEXADDRESS]   sends zeros, by send() on a bound socket, or by sendto() an address
  *	administrator listen IFACE GROUP COUNT                     joins COUNT groups from GROUP on, reports that, and runs until it is killed

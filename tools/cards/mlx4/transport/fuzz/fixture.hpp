@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Two connected cards for fuzzing, reused for all inputs because creating them costs more than an
- * input does. Objects that an input changes (the QPs that it used, and the memory keys) are
- * recreated for the next one, so the result of an input does not depend on earlier ones.
+ * Provides two connected cards for fuzzing, which are reused for all inputs because creating them
+ * costs more than an input does. Objects that an input changes (the QPs that it used, and the
+ * memory keys) are recreated for the next one, so the result of an input does not depend on earlier
+ * ones.
  */
 #pragma once
 

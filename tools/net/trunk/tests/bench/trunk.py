@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""A trunk between two processes of this host, compared with a link inside one process, a plain TCP connection, one with the encryption of trunks, and
+"""Compares a trunk between two processes of this host with a link inside one process, a plain TCP connection, one with the encryption of trunks, and
 Debian's libfabric over TCP. The samples are interleaved."""
 import os
 import re
