@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Finds each user's share of common resources, added up over all files that the user has open.
+// Records each user's share of common resources, which is the total over all files that the user
+// has open.
 //
 //	class Share : public kern::UserShare {		// of one user
 //		Share(const kern_user &user, Pools &pools)

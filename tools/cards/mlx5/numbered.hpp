@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds objects of one type, by number. How many there may be is up to the pool of their numbers.
+// Holds the objects of one type by number. The pool of the numbers (number_pool.hpp) limits how
+// many exist.
 #pragma once
 
 #include <cstddef>
