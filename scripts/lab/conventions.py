@@ -15,6 +15,20 @@ SUBSYSTEM = r"[a-z][\w./-]*"
 SUBJECT = re.compile(rf"{SUBSYSTEM}(?:, {SUBSYSTEM})*: \S.*[^.\s]")
 AMBIGUOUS = {name: f"hw/{name} for the driver, card/{name} for the emulated card" for name in ("mlx4", "mthca", "amso1100")}
 SUBJECT_LENGTH = 72
+# First words of a summary that are not the imperative of a verb: articles and other words in front of a noun, and the forms in -ing and -ed.
+NOT_A_VERB = re.compile(r"an?|the|this|that|these|those|what|which|who|where|when|how|one|some|all|no|more|fewer|less|new|\w+ing|\w+ed")
+# Verbs with the same endings.
+VERBS = {"bring", "ping", "ring", "string", "embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "succeed"}
+# Words that the logs of Linux, QEMU and rdma-core do not use as the verb of a subject, and words that they use instead.
+UNUSUAL_VERBS = {
+    "bear": "tolerate", "believe": "trust", "have": "add, use", "hear": "receive, handle", "heed": "respect, check", "judge": "verify, test",
+    "know": "detect, store", "lend": "share, map", "let": "allow, make, or the verb of what the code then does", "look": "check, search",
+    "mend": "fix", "own": "manage, free", "say": "report, document, state", "see": "detect, check", "speak": "implement, support", "spare": "avoid",
+    "strike": "remove", "tell": "report, notify", "want": "require"}
+# Words of early texts that readers did not understand, anywhere in a subject.
+UNUSUAL_WORDS = {
+    "beside": "in addition to, compared with, next to", "mended": "fixed", "planted": "injected", "stranger": "independent peer", "strangers": "independent peers",
+    "twin": "counterpart", "twins": "counterparts", "whoever": "the program, packet or caller that"}
 MADE_BY_GIT = re.compile(r"(?:Merge|Revert|fixup!|squash!) ")
 
 
@@ -57,6 +71,21 @@ def subject_complaint(subject):
     for subsystem in subject.split(": ", 1)[0].split(", "):
         if subsystem in AMBIGUOUS:
             return f"'{subject}': '{subsystem}' could be two things: {AMBIGUOUS[subsystem]}"
+    return summary_complaint(subject, subject.split(": ", 1)[1])
+
+
+def summary_complaint(subject, summary):
+    """Returns the error in the words of a subject's summary, or None."""
+    words = summary.split()
+    if len(words) < 2:
+        return f"'{subject}' has only one word after the subsystem: the object of the verb is missing"
+    if NOT_A_VERB.fullmatch(words[0]) and words[0] not in VERBS:
+        return f"'{subject}': '{words[0]}' is not an imperative, such as fix, add, remove, reject"
+    if words[0] in UNUSUAL_VERBS:
+        return f"'{subject}': '{words[0]}' is not a verb of the kernel's log; write {UNUSUAL_VERBS[words[0]]}"
+    for word in re.findall(r"[\w/-]+", summary):
+        if word in UNUSUAL_WORDS:
+            return f"'{subject}': '{word}' is not a word of the kernel's log; write {UNUSUAL_WORDS[word]}"
     return None
 
 

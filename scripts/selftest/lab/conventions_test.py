@@ -52,10 +52,22 @@ class Conventions(unittest.TestCase):
                          [f"CM-01 names {name} in core/cm/id.cpp, which does not have it" for name in ("hear", "stop")])
 
     def test_invalid_subjects_are_refused(self):
-        for subject in ("card: have room for events", "card: " + "x" * 66, "fabric, sm: agree", "hw/mlx4: poll", 'Revert "card: have room"'):
+        for subject in ("card: reserve events", "card: add " + "x" * 62, "fabric, sm: fix locks", "hw/mlx4: poll CQs", 'Revert "card: reserve events"'):
             self.assertIsNone(conventions.subject_complaint(subject), subject)
-        for subject in ("", "have room", "Card: have room", "card:have room", "card: have room.", "mlx4: poll", "fabric, mlx4: agree", "card: " + "x" * 67):
+        for subject in ("", "reserve events", "Card: reserve events", "card:reserve events", "card: reserve events.", "mlx4: poll CQs",
+                        "fabric, mlx4: fix locks", "card: add " + "x" * 63):
             self.assertIsNotNone(conventions.subject_complaint(subject), subject)
+
+    def test_subjects_with_unusual_words_are_refused(self):
+        for subject in ("attach: allow programs to use the port", "sm: bring up switches", "tests: ping a guest", "sm: seed the hash", "lab: do not report idle guests",
+                        "docs: describe how a QP fails", "weft: give each guest an address", "kern: keep the lock", "ipoib: take the MTU from the group"):
+            self.assertIsNone(conventions.subject_complaint(subject), subject)
+        for subject, reason in (("card: poll", "object of the verb"), ("card: the queue is polled", "'the' is not an imperative"),
+                                ("card: added a queue", "'added' is not an imperative"), ("card: polling of queues", "'polling' is not an imperative"),
+                                ("card: what a guest may use", "'what' is not an imperative"), ("card: let programs use the port", "write allow"),
+                                ("tests: bear slow hosts", "write tolerate"), ("kern: run a thread beside a test", "write in addition to"),
+                                ("tests: show which guest is a stranger", "write independent peer")):
+            self.assertIn(reason, conventions.subject_complaint(subject) or "", subject)
 
     def test_subjects_of_unmerged_commits_are_checked(self):
         def git(*words):
@@ -63,7 +75,7 @@ class Conventions(unittest.TestCase):
         git("init", "-q", "-b", "main")
         git("commit", "--allow-empty", "-m", "old and bad")
         git("checkout", "-q", "-b", "topic")
-        git("commit", "--allow-empty", "-m", "card: good")
+        git("commit", "--allow-empty", "-m", "card: fix queues")
         self.assertEqual(conventions.subjects(self.tree), [])
         git("commit", "--allow-empty", "-m", "bad")
         self.assertEqual(len(conventions.subjects(self.tree)), 1)
