@@ -143,7 +143,7 @@ void pinning_read_only_memory_for_writing_is_rejected(kern::kunit::Test &test)
 }
 
 /* RLIMIT_MEMLOCK is exact to the page; a process that may lock nothing gets EPERM. */
-void rlimit_memlock_is_enforced_to_the_page(kern::kunit::Test &test)
+void rlimit_memlock_is_enforced_with_page_granularity(kern::kunit::Test &test)
 {
 	Bench bench;
 	ASSERT_TRUE(bench);
@@ -288,7 +288,7 @@ KUNIT_SUITE(kern_user_memory, KUNIT_CASE(pinned_pages_are_shared_by_device_and_p
 	    KUNIT_CASE(pinning_of_invalid_address_ranges_is_rejected),
 	    KUNIT_CASE(zero_length_within_a_page_pins_that_page),
 	    KUNIT_CASE(pinning_read_only_memory_for_writing_is_rejected),
-	    KUNIT_CASE(rlimit_memlock_is_enforced_to_the_page),
+	    KUNIT_CASE(rlimit_memlock_is_enforced_with_page_granularity),
 	    KUNIT_CASE(page_table_uses_the_largest_possible_page_size));
 
 } // namespace

@@ -145,7 +145,7 @@ void missing_attributes_are_rejected(Test &test)
 }
 
 /* Input is read as written, whatever follows it. Missing input reads as zero. */
-void input_attributes_are_read_as_the_program_wrote_them(Test &test)
+void input_attributes_have_the_values_that_the_program_wrote(Test &test)
 {
 	Program program;
 	Attributes attributes(known);
@@ -207,5 +207,5 @@ void output_attributes_are_written_within_their_buffer(Test &test)
 
 KUNIT_SUITE(uverbs_attributes, KUNIT_CASE(invalid_attributes_are_rejected),
 	    KUNIT_CASE(missing_attributes_are_rejected),
-	    KUNIT_CASE(input_attributes_are_read_as_the_program_wrote_them),
+	    KUNIT_CASE(input_attributes_have_the_values_that_the_program_wrote),
 	    KUNIT_CASE(output_attributes_are_written_within_their_buffer));

@@ -125,7 +125,7 @@ void object_removal_waits_for_readers(Test &test)
 	EXPECT_EQ(reader->destroyed, 0);
 }
 
-void object_reappears_when_destroy_fails(Test &test)
+void object_is_listed_again_if_its_destruction_fails(Test &test)
 {
 	Device device;
 	ASSERT_TRUE(device.ok());
@@ -259,7 +259,7 @@ void device_numbers_are_not_reused(Test &test)
 
 SOFT_SUITES(verbs_resources, KUNIT_CASE(objects_are_listed_in_creation_order_with_their_owner),
 	    KUNIT_CASE(object_removal_waits_for_readers),
-	    KUNIT_CASE(object_reappears_when_destroy_fails),
+	    KUNIT_CASE(object_is_listed_again_if_its_destruction_fails),
 	    KUNIT_CASE(resources_of_a_registered_module_are_listed),
 	    KUNIT_CASE(port_counter_and_sysfs_modules_load_in_either_order),
 	    KUNIT_CASE(device_node_is_found_while_published),

@@ -376,7 +376,7 @@ void lost_message_fails_after_its_retransmissions(Test &test)
 }
 
 /* Many QPs receive from one SRQ. When it falls below its limit, it raises the limit event once. */
-void srq_serves_many_qps_and_reports_its_limit(Test &test)
+void srq_serves_many_qps_and_raises_its_limit_event(Test &test)
 {
 	static constinit kern::Atomic<unsigned int> limits{0};
 	limits.store_relaxed(0);
@@ -537,5 +537,5 @@ SOFT_SUITES(verbs_traffic, KUNIT_CASE(send_with_immediate_data_fills_the_receive
 	    KUNIT_CASE(keys_of_another_pd_are_refused),
 	    KUNIT_CASE(post_to_a_full_queue_reports_the_first_rejected_request),
 	    KUNIT_CASE(lost_message_fails_after_its_retransmissions),
-	    KUNIT_CASE(srq_serves_many_qps_and_reports_its_limit),
+	    KUNIT_CASE(srq_serves_many_qps_and_raises_its_limit_event),
 	    KUNIT_CASE(xrc_messages_reach_the_addressed_srq));

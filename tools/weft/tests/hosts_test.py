@@ -54,7 +54,7 @@ class HostsFile(unittest.TestCase):
                 hosts_file.parse(text, "hosts")
             self.assertIn(said, str(caught.exception))
 
-    def test_hosts_without_a_place_get_the_free_places_in_order(self):
+    def test_hosts_without_a_place_name_get_the_remaining_places_in_order(self):
         lines = hosts_file.parse("b=x\ny\nz\nspare\n", "hosts")
         self.assertEqual({name: line.host for name, line in hosts_file.assign(lines, ["a", "b", "c"], "hosts").items()}, {"a": "y", "b": "x", "c": "z"})
         for text, said in (("x\n", "hosts has no host for the place b"), ("d=x\ny\n", "the lab has no place d: it has a, b")):
@@ -168,7 +168,7 @@ class Untrusted(unittest.TestCase):
         self.assertEqual(self.place.hello["node"], "n")
         self.assertIsNone(self.place.failure)
 
-    def test_invalid_message_fails_its_place(self):
+    def test_place_that_sends_an_invalid_message_fails(self):
         for messages in ([{"x": 1}], [self.HELLO], [{"port": 0}], [{"port": 65536}], [{"serves": ["node2"]}], [{"serves": ["node1", "node1"]}], [{"serves": 1}],
                          [self.SERVES, self.SERVES], [{"report": 7}], [{"report": "x" * 70000}], [{"file": "../x", "offset": 0, "bytes": ""}], [{"file": "/x", "offset": 0, "bytes": ""}],
                          [{"file": ".x", "offset": 0, "bytes": ""}], [{"file": "x", "offset": 1, "bytes": ""}], [{"file": "x", "offset": 0, "bytes": "?"}],
@@ -179,7 +179,7 @@ class Untrusted(unittest.TestCase):
                 self.assertIn("it sent ", self.place.failure)
                 self.assertFalse(any(self.folder.glob("**/x")))
 
-    def test_endless_text_before_the_first_message_fails_the_place(self):
+    def test_place_that_sends_endless_text_before_its_first_message_fails(self):
         for _ in range(places.MOST_BANNER + 1):
             self.place.receive(b"Welcome\n")
         self.assertIn("too much text", self.place.failure)
@@ -223,7 +223,7 @@ class Untrusted(unittest.TestCase):
             self.receive(self.HELLO, {"report": "x"})
             self.assertIn(said, self.place.failure)
 
-    def test_unexpected_exception_fails_only_its_place(self):
+    def test_unexpected_exception_affects_only_one_place(self):
         """With srun, one thread reads the messages of all places."""
         self.place._take = unittest.mock.Mock(side_effect=ValueError("unexpected"))
         self.receive(self.HELLO)

@@ -79,14 +79,14 @@ class Schedules(unittest.TestCase):
         self.assertEqual(scenarios.generate("ipoib", 3), scenarios.generate("ipoib", 3))
         self.assertEqual(len({str(scenarios.generate("ipoib", seed).steps) for seed in SEEDS}), len(SEEDS))
 
-    def test_same_seed_generates_the_same_schedule_of_verbs(self):
+    def test_same_seed_generates_the_same_schedule_of_scenario_verbs(self):
         self.assertEqual(scenarios.generate("verbs", 3), scenarios.generate("verbs", 3))
         self.assertEqual(len({str(scenarios.generate("verbs", seed).steps) for seed in SEEDS}), len(SEEDS))
         for seed in SEEDS:
             generated = scenarios.generate("verbs", seed)
             self.assertEqual(schedule.read(file_of(str(generated), self)), generated)
 
-    def test_all_actions_of_verbs_are_generated_and_have_a_function(self):
+    def test_all_actions_of_scenario_verbs_are_generated_and_have_a_function(self):
         script = trial.GUEST.read_text() + scenarios.script("verbs")
         steps = [step for seed in SEEDS for step in scenarios.generate("verbs", seed).steps if step.host != schedule.FABRIC]
         names = {step.words[0] for step in steps}
@@ -99,21 +99,21 @@ class Schedules(unittest.TestCase):
                 self.assertRegex(" ".join(step.words[1:]), r"^\d+ \d+$")
                 self.assertEqual(int(step.words[2]) % {"verbs": 400, "malformed": 1000}[step.words[0]], 0, "a part of a round is not run")
 
-    def test_all_actions_of_connected_are_generated_and_have_a_function(self):
+    def test_all_actions_of_scenario_connected_are_generated_and_have_a_function(self):
         script = trial.GUEST.read_text() + scenarios.script("connected")
         names = {step.words[0] for seed in SEEDS for step in scenarios.generate("connected", seed).steps if step.host != schedule.FABRIC}
         self.assertTrue({"traffic", "connect", "mode", "send", "stop", "create_child", "unbind"} <= names, names)
         for name in names:
             self.assertIn(f"\n{name}() {{", script)
 
-    def test_schedule_of_a_walk_has_the_failing_allocation_of_its_seed(self):
+    def test_seed_of_probe_and_removal_selects_the_failing_allocation(self):
         for name, steps in (("probe", ("unbind", "probe")), ("removal", ("removal",))):
             generated = scenarios.generate(name, 7, card="mthca")
             self.assertEqual([(step.words, step.fail) for step in generated.steps], [((word,), "7" if word == name else "") for word in steps])
             self.assertEqual((generated.hosts, {step.fail for step in scenarios.generate(name, 0).steps}), (["node1"], {""}))
             self.assertIn(f"\n{name}() {{", scenarios.script(name))
 
-    def test_random_order_of_verbs_satisfies_the_preconditions_of_each_step(self):
+    def test_random_steps_of_scenario_verbs_satisfy_their_preconditions(self):
         """A program is started only if its kind does not run and its device is there; only a running one is killed. The driver of an mthca card is unloaded, bound
         and unbound only as one module, and without programs that use verbs."""
         kinds = {"verbs": "verbs", "objects": "objects", "discover": "discover", "query": "query", "malformed": "mads", "manage": "manager"}
@@ -157,7 +157,7 @@ class Schedules(unittest.TestCase):
             with self.subTest(settings), self.assertRaisesRegex(LabError, said):
                 trial.run(schedule.Schedule(name, 1, (), **settings), None, folder / "weftd")
 
-    def test_all_actions_of_cm_are_generated_and_have_a_function(self):
+    def test_all_actions_of_scenario_cm_are_generated_and_have_a_function(self):
         script = trial.GUEST.read_text() + scenarios.script("cm")
         schedules = [scenarios.generate("cm", seed) for seed in SEEDS]
         names = {step.words[0] for each in schedules for step in each.steps if step.host != schedule.FABRIC}
@@ -167,7 +167,7 @@ class Schedules(unittest.TestCase):
         for each in schedules:
             self.assertEqual(schedule.read(file_of(str(each), self)), each)
 
-    def test_random_order_of_cm_satisfies_the_preconditions_of_each_step(self):
+    def test_random_steps_of_scenario_cm_satisfy_their_preconditions(self):
         """A program is started only if its kind does not run, and killed only if it does. Interfaces are changed only while the card is bound."""
         kinds = {"serve": "serve", "connect": "connect", "connect_child": "connect", "random": "random", "namespace": "namespace", "manage": "manager"}
         for seed, host in itertools.product(SEEDS, scenarios.HOSTS):
@@ -208,7 +208,7 @@ class Schedules(unittest.TestCase):
                                ("dentry", True), ("skbuff_head_cache", True), ("TCPv6", True)):
             self.assertEqual(cache.startswith(tuple(beginnings)), counted, cache)
 
-    def test_random_order_satisfies_the_preconditions_of_each_step(self):
+    def test_random_steps_satisfy_their_preconditions(self):
         for seed in SEEDS:
             for host in scenarios.HOSTS:
                 bound, children = True, set()
@@ -542,7 +542,7 @@ class Hunting(unittest.TestCase):
         self.assertEqual(self.hunt(seeds=5)[0], 0)
         self.assertEqual(sorted(self.ran), [3, 4])
 
-    def test_walk_stops_after_the_last_allocation_and_continues_where_it_stopped(self):
+    def test_probe_and_removal_end_after_the_last_allocation_and_can_be_continued(self):
         """A seed below the end without a verdict is run first."""
         self.beyond = 6
         self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1, jobs=1), (0, "6 seeds, 6 passed\nthe removal of a mlx4 card has 5 allocations\n"))
@@ -552,7 +552,7 @@ class Hunting(unittest.TestCase):
         self.assertEqual(self.hunt(scenario="removal", seeds=None, seed=1)[0], 0)
         self.assertEqual(self.ran, [3])
 
-    def test_group_of_a_walk_that_passes_is_one_run(self):
+    def test_group_of_seeds_that_passes_is_one_run(self):
         self.beyond = 1000
         self.assertEqual(self.hunt(scenario="removal", seed=1, seeds=25, group=10, jobs=1), (0, "25 seeds, 25 passed\n"))
         self.assertEqual(self.ran, [1, 11, 21])

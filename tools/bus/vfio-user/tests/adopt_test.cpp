@@ -51,10 +51,10 @@ public:
 	std::vector<std::string> ids; // the ID of each connected or disconnected client
 };
 
-class Adopting : public ::testing::Test
+class ClientAdoption : public ::testing::Test
 {
 protected:
-	Adopting() { server_.keep(keeper_); }
+	ClientAdoption() { server_.keep(keeper_); }
 
 	static FileDescriptor copy_of(const FileDescriptor &fd)
 	{
@@ -118,7 +118,7 @@ protected:
 
 // The client keeps its memory and its interrupt pin. It gets no reply twice, and the device is in
 // its state after power-on.
-TEST_F(Adopting, AdoptedClientKeepsItsMemoryAndInterrupt)
+TEST_F(ClientAdoption, AdoptedClientKeepsItsMemoryAndInterrupt)
 {
 	const auto file = make_memory(2 * kPage), event = make_event();
 	note_version();
@@ -150,7 +150,7 @@ TEST_F(Adopting, AdoptedClientKeepsItsMemoryAndInterrupt)
 }
 
 // When the client disconnects, its memory and descriptors are released, and the keeper is notified.
-TEST_F(Adopting, DisconnectOfAnAdoptedClientReleasesItsMemory)
+TEST_F(ClientAdoption, DisconnectOfAnAdoptedClientReleasesItsMemory)
 {
 	const auto file = make_memory(kPage);
 	note_version();
@@ -166,7 +166,7 @@ TEST_F(Adopting, DisconnectOfAnAdoptedClientReleasesItsMemory)
 }
 
 // Mappings beyond the limit are refused, as for any client. The others stay.
-TEST_F(Adopting, DmaMappingsAboveTheLimitAreRefused)
+TEST_F(ClientAdoption, DmaMappingsAboveTheLimitAreRefused)
 {
 	const auto file = make_memory(kPage);
 	note_version();
@@ -182,7 +182,7 @@ TEST_F(Adopting, DmaMappingsAboveTheLimitAreRefused)
 
 // Messages that are malformed, too short, repeated, or without their descriptor have no effect.
 // Later messages do.
-TEST_F(Adopting, InvalidSetupMessagesAreIgnored)
+TEST_F(ClientAdoption, InvalidSetupMessagesAreIgnored)
 {
 	const auto file = make_memory(kPage), event = make_event();
 	setup_.push_back({Bytes(), {}});
@@ -204,7 +204,7 @@ TEST_F(Adopting, InvalidSetupMessagesAreIgnored)
 }
 
 // A client that was handed over without its VERSION message must send one before any other request.
-TEST_F(Adopting, MessagesWithoutVersionAreRefused)
+TEST_F(ClientAdoption, RequestsBeforeTheVersionMessageAreRefused)
 {
 	const auto file = make_memory(kPage);
 	note_memory(0, kPage, file);
@@ -216,7 +216,7 @@ TEST_F(Adopting, MessagesWithoutVersionAreRefused)
 
 // A client that cannot be served is disconnected, and the keeper releases the connection, so that
 // the client does not wait for replies.
-TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
+TEST_F(ClientAdoption, ClientOfAnotherProtocolVersionIsDisconnected)
 {
 	const auto file = make_memory(kPage);
 	note_version(kVersionMajor + 1);
@@ -232,7 +232,7 @@ TEST_F(Adopting, ClientOfAnotherProtocolVersionIsDisconnected)
 
 // A card that fails while it receives the memory loses its client. Its caller continues, because it
 // also hands over the clients of other cards.
-TEST_F(Adopting, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
+TEST_F(ClientAdoption, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
 {
 	const auto file = make_memory(kPage);
 	device_.fail_next_memory_change = true;
@@ -249,7 +249,7 @@ TEST_F(Adopting, CardFailureDuringAdoptionDisconnectsOnlyItsClient)
 }
 
 // If the card cannot serve the client, the keeper must not keep the connection open.
-TEST_F(Adopting, ClientOfAnUnavailableCardIsRefused)
+TEST_F(ClientAdoption, ClientOfAnUnavailableCardIsRefused)
 {
 	device_.fail_next_memory_change = true;
 	device_.failing_resets = ~0u;
@@ -270,7 +270,7 @@ TEST_F(Adopting, ClientOfAnUnavailableCardIsRefused)
 }
 
 // The same holds if the client's session cannot be created, so that there is no connection yet.
-TEST_F(Adopting, ClientIsRefusedIfItsSessionCannotBeCreated)
+TEST_F(ClientAdoption, ClientIsRefusedIfItsSessionCannotBeCreated)
 {
 	class NoMemory final : public pci::Protocol
 	{
@@ -306,7 +306,7 @@ TEST_F(Adopting, ClientIsRefusedIfItsSessionCannotBeCreated)
 // A client that has connected in the meantime keeps the card. The keeper is notified of the refused
 // one by its ID; if it has given none, it is not notified, because it would take the present client
 // for the refused one.
-TEST_F(Adopting, SecondClientOfACardIsRefused)
+TEST_F(ClientAdoption, SecondClientOfACardIsRefused)
 {
 	expect_serving();
 	auto &present = client();
@@ -328,7 +328,7 @@ TEST_F(Adopting, SecondClientOfACardIsRefused)
 }
 
 // Each connection has an ID of its own, also if another process serves the card.
-TEST_F(Adopting, EachConnectionHasAUniqueId)
+TEST_F(ClientAdoption, EachConnectionHasAUniqueId)
 {
 	Server other(loop_, other_device_, "other", kFewMappings);
 	other.keep(keeper_);
@@ -351,7 +351,7 @@ TEST_F(Adopting, EachConnectionHasAUniqueId)
 }
 
 // A client that has disconnected before the handover leaves nothing behind.
-TEST_F(Adopting, AdoptionOfADisconnectedClientLeaksNoResources)
+TEST_F(ClientAdoption, AdoptionOfADisconnectedClientLeaksNoResources)
 {
 	const auto file = make_memory(kPage);
 	auto [ours, theirs] = FakeClient::make_sockets();

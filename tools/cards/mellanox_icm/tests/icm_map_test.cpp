@@ -66,7 +66,7 @@ TEST(IcmMap, RandomMappingsAtHighAddressesMatchAReferenceMap)
 	agrees_with_a_map_of_single_pages(std::uint64_t{1} << 40);
 }
 
-TEST(IcmMap, RangesMayReachButNotWrapTheTopOfTheAddressSpace)
+TEST(IcmMap, RangesMayEndAtTheLastAddressButNotWrapAround)
 {
 	IcmMap icm;
 	const std::uint64_t top = ~std::uint64_t{4095};

@@ -329,7 +329,7 @@ TEST_F(Mlx5Commands, HealthReportsAFailedCard)
 		  hw::mlx5::nic_interface::disabled);
 }
 
-TEST_F(Mlx5Commands, FrozenHealthCounterDoesNotAdvance)
+TEST_F(Mlx5Commands, FaultStopsTheHealthCounter)
 {
 	driver.card.freeze();
 	const std::uint32_t frozen = driver.read(segment::health_counter);

@@ -120,7 +120,7 @@ TEST(Egress, CreditReturnSendsALimitedNumberOfPackets)
 }
 
 // A thread that sends is not kept busy by other threads that add packets as fast as it sends them.
-TEST(Egress, ContinuousSenderDoesNotOccupyAnotherThread)
+TEST(Egress, ContinuousSenderDoesNotMonopoliseAnotherThread)
 {
 	constexpr std::uint32_t last = 20000;
 	Fabric fabric;

@@ -51,7 +51,7 @@ public:
 } // namespace
 
 /* Splitting a run gives the same packets as sending them one by one. */
-TEST(PacketRun, PacketRunSplitsIntoTheSamePackets)
+TEST(PacketRun, SplittingAPacketRunGivesTheSamePackets)
 {
 	constexpr unsigned count = 4;
 	std::vector<std::byte> bytes(count * kMtu);
