@@ -13,29 +13,7 @@ from lab.testing import Skip, test
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import cluster  # noqa: E402
 
-LAB = """
-name = "two places"
-[[place]]
-name = "a"
-[[place]]
-name = "b"
-[[switch]]
-name = "s1"
-place = "a"
-[[switch]]
-name = "s2"
-place = "b"
-[[host]]
-name = "node1"
-[[host]]
-name = "node2"
-[[link]]
-ends = ["node1", "s1"]
-[[link]]
-ends = ["node2", "s2"]
-[[link]]
-ends = ["s1", "s2"]
-"""
+PLACES = ("a", "b", "c", "d")
 SSH = """#!/bin/sh
 export XDG_RUNTIME_DIR={folder}/$1 TMPDIR={folder}/$1
 mkdir -p $TMPDIR
@@ -56,21 +34,30 @@ def _processes(folder):
     return found
 
 
-def _two_hosts(lab):
+def _lab_file(places):
+    """Returns a lab of a row of switches, one at each place, with one guest each: node1 at place a, node2 at place b, and so on."""
+    lines = ['name = "a row of places"']
+    for number, place in enumerate(places, 1):
+        lines += [f'[[place]]\nname = "{place}"\n[[switch]]\nname = "s{number}"\nplace = "{place}"\n[[host]]\nname = "node{number}"']
+        lines += [f'[[link]]\nends = ["{end}", "s{number}"]' for end in (f"node{number}", f"s{number - 1}") if end != "s0"]
+    return "\n".join(lines) + "\n"
+
+
+def _hosts(lab, count):
     """Returns the directory with those of the hosts, and the options of `weft run` and `weft lab up` for them."""
     folder = lab.socket_path("x").parent    # the paths of sockets are short
     file, ssh, hosts = lab.directory / "lab.toml", lab.directory / "ssh", lab.directory / "hosts.txt"
-    file.write_text(LAB)
+    file.write_text(_lab_file(PLACES[:count]))
     ssh.write_text(SSH.format(folder=folder))
     ssh.chmod(0o755)
-    hosts.write_text("first 127.0.0.1\nsecond 127.0.0.1\n")
+    hosts.write_text("".join(f"host-{place} 127.0.0.1\n" for place in PLACES[:count]))
     return folder, ["--lab", file, "--hosts", hosts, "--ssh", ssh, "--remote-weft", lab.program("weft"), "--kernel", lab.kernel]
 
 
 @test(kernels=("um-debug",), timeout=180)
 def guests_on_two_hosts_ping_each_other(lab):
     """Each host runs one guest. The link between their switches is a trunk, and a guest's address is that of its position in the lab file."""
-    folder, options = _two_hosts(lab)
+    folder, options = _hosts(lab, 2)
     directory, program = folder / "lab", lab.program("weft")
 
     def weft(*words, at=directory):
@@ -96,7 +83,7 @@ def guests_on_two_hosts_ping_each_other(lab):
     succeeds("lab", "down")
     assert not _processes(folder)
     assert {"node1.log", "node2.log", "a/weftd.log", "b/weftd.log"} <= {str(path.relative_to(logs)) for path in logs.rglob("*") if path.is_file()}
-    assert not [path for host in ("first", "second") for path in os.listdir(folder / host)]
+    assert not [path for host in ("host-a", "host-b") for path in os.listdir(folder / host)]
 
 
 @test(kernels=(), also=("um-debug",), timeout=180)
@@ -121,9 +108,10 @@ def guests_on_two_hosts_with_openssh_ping_each_other(lab):
     cluster.inside(work)
 
 
-# Open MPI's daemon on the other host is started through a remote shell, here by socat. The processes exchange messages through UCX and the cards.
+# Open MPI's daemons on the other hosts are started through a remote shell, here by socat. Each process sends to the next one and receives from the one
+# before it, through UCX and the cards.
 MPI = """
-printf '10.1.0.1 node1\\n10.1.0.2 node2\\n' >>/etc/hosts
+printf '10.1.0.%d node%d\\n' 1 1 2 2 3 3 4 4 >>/etc/hosts
 cat >/usr/bin/rsh <<'END' && chmod +x /usr/bin/rsh
 #!/bin/sh
 host=$1
@@ -133,30 +121,28 @@ END
 cat >/usr/bin/exchange <<'END'
 from mpi4py import MPI
 world = MPI.COMM_WORLD
-other = 1 - world.rank
+after, before = (world.rank + 1) % world.size, (world.rank - 1) % world.size
 for size in (1, 4096, 65536, 1 << 20, 3 << 20):
     sent = bytearray((world.rank + 7 * byte) & 255 for byte in range(256)) * (size // 256 + 1)
     received = bytearray(len(sent))
-    world.Sendrecv(sent, other, recvbuf=received, source=other)
-    assert received == bytearray((other + 7 * byte) & 255 for byte in range(256)) * (size // 256 + 1), size
+    world.Sendrecv(sent, after, recvbuf=received, source=before)
+    assert received == bytearray((before + 7 * byte) & 255 for byte in range(256)) * (size // 256 + 1), size
 print(f"rank {world.rank} of {world.size} on {MPI.Get_processor_name()}: {world.allreduce(world.rank + 1)}", flush=True)
 END
 #@ node1
-mpirun.openmpi --allow-run-as-root --host node1,node2 --mca plm_rsh_agent rsh --mca pml ucx -x UCX_TLS=rc_v,self -x UCX_NET_DEVICES=mlx4_0:1 python3 -m mpi4py /usr/bin/exchange
-#@ node2
-socat -t 60 TCP-LISTEN:10022,reuseaddr EXEC:bash
-"""
+mpirun.openmpi --allow-run-as-root --host node1,node2,node3,node4 --mca plm_rsh_agent rsh --mca pml ucx -x UCX_TLS=rc_v,self -x UCX_NET_DEVICES=mlx4_0:1 python3 -m mpi4py /usr/bin/exchange
+""" + "".join(f"#@ node{number}\nsocat -t 60 TCP-LISTEN:10022,reuseaddr EXEC:bash\n" for number in (2, 3, 4))
 
 
-@test(kernels=(), also=("stock",), timeout=600)
-def mpi_processes_on_two_hosts_exchange_messages(lab):
-    """Each host has its own weftd, with one guest in which one process of an MPI job runs. The messages pass the trunk between the hosts, and are
+@test(kernels=(), also=("stock",), timeout=900)
+def mpi_processes_on_four_hosts_exchange_messages(lab):
+    """Each host has its own weftd, with one guest in which one process of an MPI job runs. The messages pass the trunks between the hosts, and are
     compared."""
-    folder, options = _two_hosts(lab)
+    folder, options = _hosts(lab, 4)
     script = lab.directory / "script"
     script.write_text(MPI)
     done = subprocess.run([lab.program("weft"), "--socket-dir", folder / "lab", "run", *options, "--logs", lab.directory / "logs", "--script", script], stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {"node1: rank 0 of 2 on node1: 3", "node1: rank 1 of 2 on node2: 3"} <= set(done.stdout.splitlines()), done.stdout + done.stderr
+    assert {f"node1: rank {rank} of 4 on node{rank + 1}: 10" for rank in range(4)} <= set(done.stdout.splitlines()), done.stdout + done.stderr
     assert not _processes(folder)
