@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Tests MSI-X vectors and their handlers with the interrupts of a network controller that QEMU
-// models, an Intel 82574L. It raises an interrupt when software writes the bit of its cause.
+// models, an Intel 82574L. Software can trigger each interrupt of this controller by setting the
+// interrupt's bit in a register.
 #include <kern/completion.hpp>
 #include <kern/irq.hpp>
 #include <kern/kunit.hpp>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares time, delays, and random numbers. */
+/* Declares functions that read clocks, wait, and return random numbers. */
 #pragma once
 #include <kern/abi/base.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the layout of messages and rings: the vhost-user protocol after QEMU's
-// docs/interop/vhost-user.rst, split virtqueues after the virtio specification (1.1, 2.6), and the
-// commands of a PCI function over them, after Linux's uapi <linux/virtio_pcidev.h>. All values are
-// in the host's byte order, which is little-endian where virtio requires it.
+// Defines the layout of messages and rings: the vhost-user protocol (QEMU's
+// docs/interop/vhost-user.rst), split virtqueues (virtio 1.1, section 2.6), and the commands of a
+// PCI function that the virtqueues carry (Linux's uapi <linux/virtio_pcidev.h>). All values are in
+// the host's byte order, which is little-endian where virtio requires it.
 #pragma once
 
 #include <bit>

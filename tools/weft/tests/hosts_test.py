@@ -117,7 +117,7 @@ class StreamsTest(unittest.TestCase):
         self.assertEqual(received, data)
         sender.join(TIME_LIMIT)
 
-    def test_violations_of_a_stream_are_detected(self):
+    def test_messages_that_violate_the_protocol_of_a_stream_are_refused(self):
         (near, far), accepted = self.pair()
         stream = near.open("lab")
         await_that("the other end", lambda: accepted)
@@ -323,7 +323,7 @@ class Untrusted(unittest.TestCase):
         self.receive({"fetched": "x", "size": 0})
         self.assertIn("a file that was not requested", self.place.failure)
 
-    def test_file_request_to_an_ending_place_is_refused(self):
+    def test_request_for_a_file_is_refused_while_the_place_shuts_down(self):
         self.answer_fetches({"fetched": "", "size": 0})
         self.place.ending = True
         with self.assertRaisesRegex(LabError, "the lab is ending"):

@@ -663,7 +663,7 @@ class Booting(Folder):
                 printer.join()
                 made._errors.close()
 
-    def test_guest_that_prints_is_waited_for_longer_than_the_timeout(self):
+    def test_output_of_a_guest_extends_the_timeout(self):
         self.boot(10)
 
     def test_silent_guest_is_waited_for_until_the_timeout(self):
@@ -810,7 +810,7 @@ class Upgrade(unittest.TestCase):
             self.assertEqual(self.give_card_again(node), " ")
             self.lab._loaded.clear()
 
-    def test_recording_and_removal_together_delay_the_upgrade_for_a_fixed_time(self):
+    def test_upgrade_waits_a_limited_time_for_a_guest_to_release_its_card(self):
         timeouts = []
         now = 0
 

@@ -42,7 +42,7 @@ class Ended(unittest.TestCase):
         status, said = self.run_lab([self.OOPS], f"node1 ended with status 1\n{self.OOPS}")
         self.assertEqual((status, said.count(self.OOPS)), (125, 1))
 
-    def test_report_is_printed_if_the_error_lacks_it(self):
+    def test_kernel_report_is_printed_unless_the_error_contains_it(self):
         status, said = self.run_lab([self.OOPS], "node2 ended with status 1")
         self.assertEqual((status, said.count(f"the kernel of node1 reported:\n{self.OOPS}")), (125, 1))
 

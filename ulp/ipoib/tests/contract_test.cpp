@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the obligations of an interface to the midlayer: it polls again if arming reports missed
-// events, and destroys no address handle that a request still uses.
+// Tests that an interface obeys the midlayer's rules for its users: it polls again if arming
+// reports missed events, and destroys no address handle that a request still uses.
 #include <kern/rcu.hpp>
 #include "fixture.hpp"
 

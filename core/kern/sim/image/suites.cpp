@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Declares the bounds of the section that contains the suites of KUNIT_SUITE. The linker defines
-// these symbols only for the object in which they are used, and weft's modules are linked into the
-// same object.
+// Declares __start_sim_suites and __stop_sim_suites, the bounds of the section that contains the
+// suites of KUNIT_SUITE. The linker defines them only in an object that refers to them. Therefore
+// this file is linked into the same object as weft's modules, and exports their values.
 extern "C" const void *const __start_sim_suites[];
 extern "C" const void *const __stop_sim_suites[];
 

@@ -227,7 +227,7 @@ struct Lingering {
 
 // Closing a descriptor that a client has sent may block for long. No card waits for that, including
 // this one. While many such closes are pending, the server accepts no further descriptors.
-TEST_F(ClientConnection, SlowlyClosingFileDescriptorsAreLimited)
+TEST_F(ClientConnection, FileDescriptorsThatBlockInCloseAreLimited)
 {
 	std::vector<FileDescriptor> readers;
 	const auto file = make_memory(4096);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides a vhost-user front end that has a PCI function, for tests, in place of User-Mode Linux.
-// It can also misbehave as a malicious process would.
+// Provides a vhost-user front end for tests. Like User-Mode Linux, it uses the PCI function of the
+// server. It can also misbehave as a malicious process would.
 #pragma once
 
 #include <cstddef>
