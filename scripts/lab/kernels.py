@@ -113,6 +113,21 @@ def _stock():
                   directory / "lib/modules" / release)
 
 
+def _make_stock_bzimage(directory):
+    release = stock_release()
+    deb = debian.Apt(directory / "apt", debian.guest_suites()).download_alone(f"linux-image-{release}")
+    debian.unpack(deb, directory, f"./boot/vmlinuz-{release}")
+    (directory / f"boot/vmlinuz-{release}").rename(directory / "bzImage")
+    cache.tool("rm", "-r", directory / "apt", directory / "boot")
+
+
+def bzimage(kernel):
+    """Returns the file of a kernel that boot loaders load."""
+    if kernel.variant != "stock":
+        return kernel.kdir / "bzImage"
+    return cache.entry("stock-bzimage", cache.key_of(STOCK_FORMAT, kernel.release), _make_stock_bzimage, need_mib=200, product="bzImage") / "bzImage"
+
+
 def _built(variant, build):
     script = cache.TREE / "scripts/kernel/build"
     done = subprocess.run([script, variant] + ([] if build else ["--path"]), stdout=subprocess.PIPE,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 #include "cards/mlx5/gateway.hpp"
 
+#include <chrono>
 #include <span>
 
 #include "cards/mlx5/core.hpp"
@@ -16,6 +17,12 @@ using hw::mlx5::RegisterAccess;
 
 namespace
 {
+
+// If the program that has locked the gateway has not used it for this time, another program may
+// lock it. iPXE's driver keeps the gateway locked as long as it has the card. To remove the card,
+// it first locks the gateway once more, three million times if necessary, which takes many minutes
+// in a guest. mstflint tries for two seconds.
+constexpr auto kMostIdle = std::chrono::seconds(10);
 
 // A program gets a semaphore by writing a number that it finds there afterwards.
 void take(std::uint32_t &semaphore, std::uint32_t value)
@@ -53,8 +60,15 @@ bool Gateway::has_space() const
 	return false;
 }
 
+void Gateway::used()
+{
+	state_.used = core_.host.loop().now();
+}
+
 std::uint32_t Gateway::read(unsigned offset)
 {
+	if (offset != gateway::semaphore)
+		used();
 	switch (offset) {
 	case gateway::control:
 		return gateway::space.in(static_cast<std::uint32_t>(state_.space)) |
@@ -65,6 +79,8 @@ std::uint32_t Gateway::read(unsigned offset)
 			++state_.counter;
 		return state_.counter;
 	case gateway::semaphore:
+		if (core_.host.loop().now() - state_.used >= kMostIdle)
+			state_.semaphore = 0;
 		return state_.semaphore;
 	case gateway::address:
 		return state_.address;
@@ -77,6 +93,7 @@ std::uint32_t Gateway::read(unsigned offset)
 
 void Gateway::write(unsigned offset, std::uint32_t value)
 {
+	used();
 	switch (offset) {
 	case gateway::control:
 		state_.space = static_cast<Space>(gateway::space.of(value));

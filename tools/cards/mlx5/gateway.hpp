@@ -11,6 +11,8 @@
 
 #include <hw/mlx5/management.hpp>
 
+#include "base/environment.hpp"
+
 namespace weft::mlx5
 {
 
@@ -32,6 +34,7 @@ public:
 private:
 	using Space = hw::mlx5::gateway::Space;
 
+	void used();
 	bool has_space() const;
 	void access(std::uint32_t value);
 	std::uint32_t load(std::uint32_t address) const;
@@ -44,6 +47,7 @@ private:
 		Space space{};
 		std::uint32_t counter = 0;
 		std::uint32_t semaphore = 0; // number of the program that has locked the gateway
+		Clock::time_point used{};    // when the gateway was last used
 		std::uint32_t address = 0;
 		std::uint32_t data = 0;
 		std::uint32_t control = 0; // of the last firmware command

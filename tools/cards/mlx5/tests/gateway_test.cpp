@@ -137,6 +137,27 @@ TEST_F(Mlx5Gateway, FirstProgramLocksTheGateway)
 	EXPECT_EQ(get(gateway::semaphore), 0u);
 }
 
+// iPXE's driver locks the gateway a second time without having unlocked it.
+TEST(Mlx5GatewayTime, UnusedGatewayIsUnlockedAfterTenSeconds)
+{
+	VirtualEnvironment environment;
+	fabric::Fabric fabric;
+	TinyDriver driver(fabric.add_port("test"), TinyDriver::kGuid, environment);
+	const auto wait = [&](std::chrono::seconds time) {
+		driver.host.loop().run_until([] { return false; }, time);
+	};
+	driver.card.capability_write(gateway::semaphore, 1);
+	wait(std::chrono::seconds(9));
+	EXPECT_EQ(driver.card.capability_read(gateway::semaphore), 1u);
+	driver.card.capability_read(gateway::data); // uses it
+	wait(std::chrono::seconds(9));
+	EXPECT_EQ(driver.card.capability_read(gateway::semaphore), 1u);
+	wait(std::chrono::seconds(1));
+	EXPECT_EQ(driver.card.capability_read(gateway::semaphore), 0u);
+	driver.card.capability_write(gateway::semaphore, 2);
+	EXPECT_EQ(driver.card.capability_read(gateway::semaphore), 2u);
+}
+
 TEST_F(Mlx5Gateway, DeviceIdIsReadThroughTheRegisterSpace)
 {
 	ASSERT_TRUE(select(gateway::Space::registers));

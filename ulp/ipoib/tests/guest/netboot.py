@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Tests that a guest without a kernel boots over InfiniBand, with Debian's iPXE, which has its own drivers for the cards and its own IPoIB."""
+import contextlib
+import json
+
 from lab import image, ipxe, kernels, vm
 from lab.fabric import PAIR
 from lab.testing import test
 
-from pair import interfaces_up, load_stock, load_stack, reachable, start_fabric, unload_stack
+from pair import interfaces_up, load_stock, load_stack, reachable, start_fabric, unload_stack, weft
 
 FILES = ("kernel", "initramfs")
-# The guest that boots has an InfiniHost; iPXE's driver requires two ports.
+# The guest that boots has a ConnectX-5 or an InfiniHost; iPXE's driver for the latter requires two ports.
+MLX5 = PAIR.replace('name = "node2"\n', 'name = "node2"\nmodel = "mlx5"\n')
 MTHCA = PAIR.replace('name = "node2"\n', 'name = "node2"\nmodel = "mthca"\nports = 2\n').replace('"node2", ', '"node2/1", ')
 
 
-def boots_from(lab, server, socket, driver="weft_mlx4"):
-    """iPXE fetches a kernel and its RAM disk from the server by HTTP; the booted system has exclusive use of the card and reaches the server."""
-    kernel = kernels.find("debug" if lab.kernel == "debug" else "plain")
+@contextlib.contextmanager
+def booted_from(lab, server, socket, kernel):
+    """iPXE fetches the kernel and its RAM disk from the server by HTTP. Yields the booted guest."""
     server.run("mkdir /tmp/served")
-    for name, file in zip(FILES, (kernel.kdir / "bzImage", image.initramfs(kernel))):
+    for name, file in zip(FILES, (kernels.bzimage(kernel), image.initramfs(kernel))):
         server.put(f"/tmp/served/{name}", file.read_bytes())
     server.spawn("busybox httpd -f -p 80 -h /tmp/served")
     script = lab.directory / "boot.ipxe"
@@ -23,11 +27,22 @@ def boots_from(lab, server, socket, driver="weft_mlx4"):
     script.write_text(ipxe.network_boot("10.0.0.2", "10.0.0.1", FILES, vm.command_line(diskless)))
     with lab.boot(diskless) as (client,):
         assert "weft.fetched=1" in client.run("cat /proc/cmdline").out
+        yield client
+
+
+def reach_each_other(server, client):
+    client.run("ip link set ib0 up && ip addr add 10.0.0.2/24 dev ib0")
+    reachable(client, "10.0.0.1")
+    # The firmware's interface had the same address, and another queue pair.
+    reachable(server, "10.0.0.2")
+
+
+def boots_from(lab, server, socket, driver="weft_mlx4"):
+    """The booted system has exclusive use of the card and reaches the server."""
+    kernel = kernels.find("debug" if lab.kernel == "debug" else "plain")
+    with booted_from(lab, server, socket, kernel) as client:
         load_stack(client, driver)
-        client.run("ip link set ib0 up && ip addr add 10.0.0.2/24 dev ib0")
-        reachable(client, "10.0.0.1")
-        # The firmware's interface had the same address, and another queue pair.
-        reachable(server, "10.0.0.2")
+        reach_each_other(server, client)
         unload_stack(client, driver)
 
 
@@ -60,3 +75,16 @@ def mthca_guest_boots_from_a_server_on_debian_stack(lab):
         load_stock(server)
         interfaces_up(server)
         boots_from(lab, server, sockets[1], "weft_mthca")
+
+
+@test(kernels=(), also=("stock",), timeout=400)
+def mlx5_guest_boots_from_a_server_on_debian_stack(lab):
+    """A guest with iPXE's driver for the ConnectX-5 boots Debian's kernel from a server with a ConnectX-2. The card refuses no request of either driver."""
+    sockets = start_fabric(lab, MLX5)
+    with lab.boot(lab.guest("node1", cards=[sockets[0]])) as (server,):
+        load_stock(server)
+        interfaces_up(server)
+        with booted_from(lab, server, sockets[1], kernels.find("stock")) as client:
+            load_stock(client, "mlx5_ib")
+            reach_each_other(server, client)
+            assert json.loads(weft(lab, "--json", "counters", "--cards"))["node2"]["unsupported"] == 0
