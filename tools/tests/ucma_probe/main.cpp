@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Contains the main function of weft-ucma-probe, which calls /dev/infiniband/rdma_cm without a
- * library and without queue pairs.
+ * library. It sends no data, and creates queue pairs only for a kernel that requires them.
  *
  *	weft-ucma-probe random SEED COUNT	random commands, from several threads
  *	weft-ucma-probe serve PORT SEED		listens on TCP PORT and UDP PORT + 1; prints "ready"

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/ucma_probe/node.hpp"
+#include "tests/ucma_probe/queues.hpp"
 
 namespace weft::ucma
 {
@@ -20,7 +21,7 @@ using Random = std::mt19937_64;
 constexpr std::uint64_t kListenerUid = 1, kDatagramListenerUid = 2;
 constexpr int kBacklog = 8;
 constexpr std::uint32_t kResolveMs = 2000;
-/* The QP numbers belong to no QP. */
+/* These numbers belong to no QP. */
 constexpr std::uint32_t kServerQp = 0x200000, kClientQp = 0x100000;
 /* A client waits longer than the CM repeats a request (16 times 4 s). */
 constexpr int kLongestWaitMs = 80000;
@@ -76,26 +77,28 @@ void listen(const Node &node, std::uint64_t uid, rdma_ucm_port_space space, std:
 	}
 }
 
-long accept(const Node &node, std::uint32_t id)
+long accept(const Node &node, Queues &queues, std::uint32_t id)
 {
-	rdma_ucm_accept request{};
-
-	/* Events of an ID without a uid are not reported. */
-	request.uid = (std::uint64_t{1} << 32) | id;
-	request.conn_param = parameters(kServerQp + id);
-	request.id = id;
-	return node.command(RDMA_USER_CM_CMD_ACCEPT, request);
+	return with_qp(queues, kServerQp + id, [&](std::uint32_t qp) {
+		rdma_ucm_accept request{};
+		/* Events of an ID without a uid are not reported. */
+		request.uid = (std::uint64_t{1} << 32) | id;
+		request.conn_param = parameters(qp);
+		request.id = id;
+		return node.command(RDMA_USER_CM_CMD_ACCEPT, request);
+	});
 }
 
 /* Handles an event of serve(). */
-void answer(const Node &node, const rdma_ucm_event_resp &event, std::uint64_t seed, Random &random)
+void answer(const Node &node, Queues &queues, const rdma_ucm_event_resp &event, std::uint64_t seed,
+	    Random &random)
 {
 	const std::uint64_t choice = seed ? random() % 8 : 0;
 
 	switch (static_cast<Event>(event.event)) {
 	case Event::connect_request:
 		if (choice < 5) {
-			if (accept(node, event.id))
+			if (accept(node, queues, event.id))
 				node.destroy_id(event.id);
 		} else if (choice == 5) {
 			rdma_ucm_reject request{};
@@ -148,6 +151,7 @@ private:
 	const std::uint64_t seed_;
 	Random random_;
 	Node node_;
+	Queues queues_;
 	struct Connection {
 		std::uint32_t id;
 		bool datagrams;
@@ -176,11 +180,12 @@ void Client::begin(std::uint64_t uid)
 
 long Client::connect(std::uint32_t id)
 {
-	rdma_ucm_connect request{};
-
-	request.conn_param = parameters(kClientQp + id);
-	request.id = id;
-	return node_.command(RDMA_USER_CM_CMD_CONNECT, request);
+	return with_qp(queues_, kClientQp + id, [&](std::uint32_t qp) {
+		rdma_ucm_connect request{};
+		request.conn_param = parameters(qp);
+		request.id = id;
+		return node_.command(RDMA_USER_CM_CMD_CONNECT, request);
+	});
 }
 
 /* Sends the RTU, after the queries with which librdmacm modifies its QP. */
@@ -278,6 +283,7 @@ unsigned long Client::run(unsigned long count)
 void serve(std::uint16_t port, std::uint64_t seed)
 {
 	const Node node;
+	Queues queues;
 	Random random(seed);
 
 	listen(node, kListenerUid, RDMA_PS_TCP, port);
@@ -287,7 +293,7 @@ void serve(std::uint16_t port, std::uint64_t seed)
 	for (;;) {
 		rdma_ucm_event_resp event;
 		if (wait_for_event(node, event, -1))
-			answer(node, event, seed, random);
+			answer(node, queues, event, seed, random);
 	}
 }
 

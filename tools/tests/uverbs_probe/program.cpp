@@ -199,6 +199,14 @@ long Program::destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer
 long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
 			std::uint8_t type) const
 {
+	std::uint32_t number;
+
+	return create_qp(pd, cq, made, number, type);
+}
+
+long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
+			std::uint32_t &number, std::uint8_t type) const
+{
 	ib_uverbs_create_qp request{};
 	ib_uverbs_create_qp_resp answer{};
 
@@ -215,6 +223,7 @@ long Program::create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
 	const long error =
 		plain(IB_USER_VERBS_CMD_CREATE_QP, both.data(), both.size(), sizeof(answer));
 	made = answer.qp_handle;
+	number = answer.qpn;
 	return error;
 }
 

@@ -121,6 +121,8 @@ public:
 	long destroy_cq(std::uint32_t handle, ib_uverbs_destroy_cq_resp &answer) const;
 	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
 		       std::uint8_t type = kQpTypeRc) const;
+	long create_qp(std::uint32_t pd, std::uint32_t cq, std::uint32_t &made,
+		       std::uint32_t &number, std::uint8_t type = kQpTypeRc) const;
 	/* Attaches a QP to a multicast group with this LID. */
 	long attach(std::uint32_t qp, std::uint16_t lid,
 		    const MulticastGid &gid = {0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,

@@ -106,7 +106,7 @@ def _verdict_of(done, consoles, table, scenario):
     """Returns (verdict, signature, report, time of the step). A new report takes precedence over a known one, and a report over another error."""
     # What follows a report without a last line does not belong to it: messages of the guest's programs and of its steps.
     every = [(signature.with_mapping(re.split(r"\n(?:keeper|weft-hunt): ", report)[0], consoles[host]), host) for host, found in done.reports.items()
-             for report in found if scenario != "verbs" or OFTEN_MAPPED not in report]
+             for report in found if scenario not in PROBES or OFTEN_MAPPED not in report]
     # After the kernel's count of leaked objects, each object is reported separately.
     if any(report.startswith(reports.LEAK) for report, _ in every):
         every = [(report, host) for report, host in every if not report.startswith("kmemleak: ")]

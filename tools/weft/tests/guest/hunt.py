@@ -191,7 +191,7 @@ def connections_work_after_random_use_of_rdma_cm(lab):
     """Connections are abandoned in each state, messages of the CM are lost, doubled, changed and late, and the card of one of their ends is removed.
     Afterwards the modules of RDMA CM can be unloaded, and both hosts accept connections of the other. Without that, the
     run would not pass."""
-    for stack in ("linux",):
+    for stack in ("linux", "weft"):
         schedule, logs = lab.directory / f"connections-{stack}", lab.directory / f"logs-{stack}"
         schedule.write_text(CONNECTIONS.format(stack))
         _hunt(lab, "replay", schedule, "--logs", logs, status=0)
