@@ -10,6 +10,7 @@
  *	weft-uverbs-probe limits		whether root can create as much as the device reports
  *	weft-uverbs-probe random SEED COUNT	random commands, from several threads
  *	weft-uverbs-probe random-mads SEED COUNT [MASK]	random agents and MADs, whose path bits are in MASK
+ *	weft-uverbs-probe short-mads SEED COUNT	MADs that end within their headers
  *	weft-uverbs-probe deaths SEED TIMES	programs that are killed in each command
  *	weft-uverbs-probe ends			closing, forking, dying
  *	weft-uverbs-probe domains		XRC domains and their sharing
@@ -49,6 +50,9 @@ int main(int count, char **words)
 			std::strtoull(words[2], nullptr, 0), std::strtoul(words[3], nullptr, 0),
 			count == 5 ? static_cast<unsigned>(std::strtoul(words[4], nullptr, 0))
 				   : ~0u);
+	else if (what == "short-mads" && count == 4)
+		weft::uverbs::try_short_mads(std::strtoull(words[2], nullptr, 0),
+					     std::strtoul(words[3], nullptr, 0));
 	else if (what == "deaths" && count == 4)
 		weft::uverbs::try_deaths(std::strtoull(words[2], nullptr, 0),
 					 std::strtoul(words[3], nullptr, 0));

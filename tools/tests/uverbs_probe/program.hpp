@@ -172,6 +172,8 @@ void try_limits();
 void try_random(std::uint64_t seed, unsigned long count);
 /* Makes random requests for agents and MADs. */
 void try_random_mads(std::uint64_t seed, unsigned long count, unsigned path_mask);
+/* Writes MADs that end within their headers, for an agent whose RMPP is the kernel's. */
+void try_short_mads(std::uint64_t seed, unsigned long count);
 void try_deaths(std::uint64_t seed, unsigned long times);
 /*
  * Calls a method with arbitrary errors. Its output goes to `room`, which has 512 bytes, or to an

@@ -176,7 +176,58 @@ void call(int file, Random &random, unsigned path_mask)
 	}
 }
 
+/*
+ * Writes a MAD of a class with RMPP, which is active in half of the MADs. The MAD has at least the
+ * bytes up to the end of the RMPP header, and ends within the class's own header or just behind it.
+ */
+void write_short_mad(int file, Random &random, std::uint32_t agent)
+{
+	/* SubnAdm, DevMgt, DevAdm, BIS and a vendor's class: their headers have different sizes. */
+	constexpr std::uint8_t classes[] = {0x03, 0x06, 0x10, 0x12, 0x32};
+	constexpr std::size_t rmpp_headers = 36, longest_header = 64, version = 0, type = 1,
+			      flags = 2;
+	struct {
+		ib_user_mad_hdr header;
+		ib::Mad mad;
+	} record{};
+
+	record.header.id = agent;
+	record.header.timeout_ms = static_cast<std::uint32_t>(random() % 3) * 20;
+	record.header.retries = random() % 3;
+	record.header.qpn = ib::be32(1);
+	record.header.qkey = ib::be32(0x80010000);
+	record.header.lid = ib::be16(static_cast<std::uint16_t>(1 + random() % 3));
+	record.mad.header.base_version = 1;
+	record.mad.header.mgmt_class = classes[random() % std::size(classes)];
+	record.mad.header.class_version = 1;
+	record.mad.header.method = one_of(kMethods, random);
+	record.mad.header.tid = random();
+	record.mad.data[version] = record.mad.data[type] = 1;
+	record.mad.data[flags] = random() % 2;
+	const std::size_t size = sizeof(record.header) + rmpp_headers +
+				 random() % (longest_header + 2 - rmpp_headers);
+	if (::write(file, &record, size) < 0)
+		return;
+}
+
 } // namespace
+
+void try_short_mads(std::uint64_t seed, unsigned long count)
+{
+	const Descriptor file(open(kUmadNode, O_RDWR | O_NONBLOCK));
+	ib_user_mad_reg_req request{};
+	Random random(seed);
+
+	expect("open of umad0", file.number() < 0, 0);
+	expect("ENABLE_PKEY", error_of(ioctl(file.number(), IB_USER_MAD_ENABLE_PKEY)), 0);
+	request.qpn = request.rmpp_version = 1;
+	expect("REGISTER_AGENT",
+	       error_of(ioctl(file.number(), IB_USER_MAD_REGISTER_AGENT, &request)), 0);
+	for (; count; count--) {
+		write_short_mad(file.number(), random, request.id);
+		read_mad(file.number(), random);
+	}
+}
 
 void try_random_mads(std::uint64_t seed, unsigned long count, unsigned path_mask)
 {

@@ -116,7 +116,7 @@ class Schedules(unittest.TestCase):
     def test_random_steps_of_scenario_verbs_satisfy_their_preconditions(self):
         """A program is started only if its kind does not run and its device is there; only a running one is killed. The driver of an mthca card is unloaded, bound
         and unbound only as one module, and without programs that use verbs."""
-        kinds = {"verbs": "verbs", "objects": "objects", "discover": "discover", "query": "query", "malformed": "mads", "manage": "manager"}
+        kinds = {"verbs": "verbs", "objects": "objects", "discover": "discover", "query": "query", "malformed": "mads", "short": "short", "manage": "manager"}
         for card, seed, host in itertools.product(stack.IN_TREE, SEEDS, scenarios.HOSTS):
             own, bound, driver, running = stack.IN_TREE[card], True, True, set()
             for step in scenarios.generate("verbs", seed, card=card).steps:

@@ -188,7 +188,7 @@ class VerbsState(CommonState):
         return self.card == "mlx4" or (self.card == "mthca" and not self.may_be_reset())
 
 
-ROUNDS = {"verbs": CALLS, "mads": 1000}     # the calls of a round of the programs that call at random
+ROUNDS = {"verbs": CALLS, "mads": 1000, "short": 100}     # the calls of a round of the programs that call at random
 PROGRAMS = {"mads": "malformed"}    # the steps that start programs of a kind, if they do not have its name
 
 
@@ -241,11 +241,11 @@ def _load(rng, state):
 
 
 # The modules that are unloaded in addition to the card's driver, and the kinds of programs that have their nodes open.
-USERS = {"ib_umad": {"discover", "query", "mads", MANAGER}, "ib_uverbs": {"verbs", "objects"}}
+USERS = {"ib_umad": {"discover", "query", "mads", "short", MANAGER}, "ib_uverbs": {"verbs", "objects"}}
 # The table has the step malformed instead of mads, because mlx4_ib fails at some path bits (Documentation/reports/umad-path-bits.rst).
 VERBS = (
     Action(6, _program("verbs", "ib_uverbs")), Action(4, _program("objects", "ib_uverbs")), Action(2, _program("discover", "ib_umad")),
-    Action(2, _program("query", "ib_umad")), Action(4, _program("mads", "ib_umad")), Action(MANAGES, _manage), Action(8, _terminate), Action(4, _starve),
+    Action(2, _program("query", "ib_umad")), Action(4, _program("mads", "ib_umad")), Action(2, _program("short", "ib_umad")), Action(MANAGES, _manage), Action(8, _terminate), Action(4, _starve),
     Action(2, _disconnect), Action(8, _connect), Action(2, _unload), Action(8, _load),
 )
 

@@ -10,6 +10,8 @@ verbs() { run verbs $probe random "$1" "$2"; }
 mads() { run mads $probe random-mads "$1" "$2"; }
 # The same without the path bits at which mlx4_ib fails.
 malformed() { run mads $probe random-mads "$1" "$2" 127; }
+# Management datagrams that end within their headers.
+short() { run short $probe short-mads "$1" "$2"; }
 objects() { run objects $probe stay-in-group; }
 # Left to schedules written by hand, as the random table has no such step: a QP that joins a group with two LIDs, which mlx4_ib cannot leave twice.
 objects_twice() { run objects $probe stay; }

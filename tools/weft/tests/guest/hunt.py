@@ -110,7 +110,7 @@ class Fix:
     signature: str
 
 
-# From the logs of the stable kernels 6.1.43 and 6.1.113. In a walk, seeds 2600 to 3500 make an allocation of ib_cache_setup_one() fail.
+# From the logs of the stable kernels 6.1.43, 6.1.113 and 6.1.165. In a walk, seeds 2600 to 3500 make an allocation of ib_cache_setup_one() fail.
 UNDONE = {
     "RDMA/mthca: Fix crash when polling CQ for shared QPs": Fix(
         "drivers/infiniband/hw/mthca", "ib_mthca.ko", ("CONFIG_INFINIBAND_MTHCA=m",), "mthca_qp.c",
@@ -120,6 +120,10 @@ UNDONE = {
         "drivers/infiniband/core", "ib_core.ko", (), "cache.c",
         r"\t\t\tgid_table_cleanup_one\(device\);\n(\t\t\treturn err;)", r"\1",
         ("probe", "--seed", "3000", "--seeds", "1"), "WARNING at cache.c: gid_table_release_one, ib_cache_release_one"),
+    "RDMA/umad: Reject negative data_len in ib_umad_write": Fix(
+        "drivers/infiniband/core", "ib_umad.ko", (), "user_mad.c",
+        r"if \(check_sub_overflow\((count), (hdr_size\(file\) \+ hdr_len), &(data_len)\)\) \{\n\t\tret = -EINVAL;\n\t\tgoto err_ah;\n\t\}", r"\3 = \1 - (\2);",
+        ("verbs", "--seed", "23", "--seeds", "1"), "Kernel mode fault: ib_send_mad, send_next_seg"),
 }
 
 
