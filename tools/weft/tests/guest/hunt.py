@@ -40,6 +40,20 @@ def known_leak_is_replayed(lab):
     assert "pending DMA allocations" in done.stdout and "ipoib_alloc_rx_skb" in done.stdout, done.stdout
 
 
+@test(kernels=(), also=("um-debug",), timeout=120)
+def known_leak_of_a_child_is_replayed(lab):
+    """Two child interfaces cannot be registered, and kmemleak reports one of them when all modules have been unloaded."""
+    done = _hunt(lab, "replay", REPORTS / "ipoib-child-leak.hunt", status=0)
+    assert "unreferenced object" in done.stdout and "ipoib_vlan_add" in done.stdout, done.stdout
+
+
+@test(kernels=(), also=("um-debug",), timeout=120)
+def known_leak_of_a_task_is_replayed(lab):
+    """Random verbs request a second context, and kmemleak reports a task when all modules have been unloaded."""
+    done = _hunt(lab, "replay", REPORTS / "uverbs-context-task-leak.hunt", status=0)
+    assert "unreferenced object" in done.stdout and "weft-uverbs-pro" in done.stdout + done.stderr, done.stdout
+
+
 @test(kernels=(), also=("um-debug",), timeout=60)
 def known_fault_of_umad_is_replayed(lab):
     """Random MADs reproduce the fault at a MAD whose path bits do not fit."""
@@ -127,20 +141,30 @@ UNDONE = {
 }
 
 
+def _extract(directory, target):
+    """Unpacks a directory of Linux's source below a target; returns the directory of the whole source."""
+    cache.tool("tar", "-xf", "/usr/src/linux-source-6.1.tar.xz", "-C", target, "--wildcards", f"linux-source-6.1/{directory}")
+    return target / "linux-source-6.1"
+
+
+def _build(base, tree, directory, module, options=()):
+    """Compiles a module of an unpacked source; returns a list of its file."""
+    # Headers of trace points are included relative to this directory.
+    traces = tree / "include/trace"
+    traces.mkdir(parents=True)
+    compiler = ("CC=ccache gcc",) if shutil.which("ccache") else ()
+    cache.tool("make", f"-j{os.cpu_count()}", "-C", base.kdir, f"M={tree / directory}", f"KCFLAGS=-I{traces}", *compiler, *options, module)
+    return [path for path in tree.rglob("*.ko") if path.name == module]
+
+
 def build_without(fix, base, source):
     """Compiles a module of Linux's source without a fix; returns a list of its file."""
-    archive = pathlib.Path("/usr/src/linux-source-6.1.tar.xz")
-    # Headers of trace points are included relative to this directory.
-    traces = source / "linux-source-6.1/include/trace"
-    traces.mkdir(parents=True)
-    cache.tool("tar", "-xf", archive, "-C", source, "--wildcards", f"linux-source-6.1/{fix.directory}")
-    folder = source / "linux-source-6.1" / fix.directory
-    text, count = re.subn(fix.pattern, fix.replacement, (folder / fix.file).read_text())
-    compiler = ("CC=ccache gcc",) if shutil.which("ccache") else ()
+    tree = _extract(fix.directory, source)
+    file = tree / fix.directory / fix.file
+    text, count = re.subn(fix.pattern, fix.replacement, file.read_text())
     assert count == 1, f"{fix.file} has the fixed text {count} times"
-    (folder / fix.file).write_text(text)
-    cache.tool("make", f"-j{os.cpu_count()}", "-C", base.kdir, f"M={folder}", f"KCFLAGS=-I{traces}", *compiler, *fix.options, fix.module)
-    return [path for path in folder.rglob("*.ko") if path.name == fix.module]
+    file.write_text(text)
+    return _build(base, tree, fix.directory, fix.module, fix.options)
 
 
 @test(kernels=(), also=("um-debug",), timeout=1800)
@@ -149,9 +173,33 @@ def reverted_fixes_are_found(lab):
     base = kernels.find(lab.kernel)
     for number, (name, fix) in enumerate(UNDONE.items()):
         tree = lab.directory / f"kernel-{number}"
-        _kernel_with(base, tree, build_without(fix, base, lab.directory / f"source-{number}"))
+        source = lab.directory / f"source-{number}"
+        source.mkdir()
+        _kernel_with(base, tree, build_without(fix, base, source))
         done = _hunt(lab, *fix.hunt, "--jobs", "1", "--kernel", tree, "--out", lab.directory / f"hunt-{number}", status=125)
         assert f"1 of new: {fix.signature}" in done.stdout, f"{name}: {done.stdout}{done.stderr}"
+
+
+# The reports with a patch, the directory of the patched file, and the module that is built from it.
+PATCHED = {
+    "ipoib-child-leak": ("drivers/infiniband/ulp/ipoib", "ib_ipoib.ko"),
+    "uverbs-context-task-leak": ("drivers/infiniband/core", "ib_uverbs.ko"),
+}
+
+
+@test(kernels=(), also=("um-debug",), timeout=1800)
+def proposed_fixes_work(lab):
+    """With the patch that a report proposes, the schedule of the report passes."""
+    base = kernels.find(lab.kernel)
+    for report, (directory, module) in PATCHED.items():
+        own = lab.directory / report
+        own.mkdir()
+        tree = _extract(directory, own)
+        cache.tool("patch", "-p1", "--batch", "-d", tree, "-i", REPORTS / f"{report}.patch")
+        kernel = _kernel_with(base, own / "kernel", _build(base, tree, directory, module))
+        schedule = own / "schedule"
+        schedule.write_text(re.sub(r"expect .*\n", "", (REPORTS / f"{report}.hunt").read_text()))
+        _hunt(lab, "replay", schedule, "--kernel", kernel, status=0)
 
 
 PROGRAMS = """scenario verbs
