@@ -299,7 +299,7 @@ def schedule_is_reduced_to_the_step_that_causes_the_report(lab):
     _hunt(lab, "replay", harmless, status=0)
 
 
-@test(kernels=(), also=("um-debug",), timeout=600)
+@test(kernels=(), also=("um-debug",), timeout=1200)
 def interrupted_hunt_continues_without_repeating_seeds(lab):
     """Ctrl-C stops a hunt and its labs. The same command then runs the seeds that have no verdict, on Linux's stack and on
     weft's. There is no new report."""
