@@ -368,18 +368,32 @@ class OwnPrograms(OwnProgram):
         fields = pathlib.Path(f"/proc/{self.weftd.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    @staticmethod
+    def is_blocked(process):
+        """Returns whether a process has not run for a second."""
+        def time_run():
+            return int(pathlib.Path(f"/proc/{process}/schedstat").read_text().split()[0])
+
+        before = time_run()
+        time.sleep(1)
+        return time_run() == before
+
     def check_flood(self, timeout, retries):
-        """Checks that weftd's memory is bounded while a program floods the fabric, that other programs are served, and that weftd is idle afterwards."""
+        """Checks that weftd's memory is bounded while a program floods the fabric, that the program has to wait then, that other programs are served, and that
+        weftd is idle afterwards."""
         self.await_subnet()
         before = self.memory()
+
+        def served_within_bounds():
+            self.assertLess(self.memory() - before, 48)
+            self.assertIn("SMINFO_MASTER", self.run_on("node2", "sminfo"))
+            return True
+
         with self.running_on("node1", self.program, "flood", "40", timeout, retries) as running:
-            most = 0
-            for _ in range(20):
-                time.sleep(0.1)
-                most = max(most, self.memory())
-                self.assertIn("SMINFO_MASTER", self.run_on("node2", "sminfo"))
+            daemon.await_that("the program to wait for weftd", lambda: served_within_bounds() and self.is_blocked(running.pid))
+            for _ in range(10):
+                served_within_bounds()
             self.assertIsNone(running.poll())
-        self.assertLess(most - before, 48)
         daemon.await_that("weftd to be idle", self.is_idle)
 
     def test_memory_is_bounded_in_a_flood_of_retried_sends(self):
