@@ -76,15 +76,27 @@ class Replug(unittest.TestCase):
         running = subprocess.Popen([sys.executable, PROGRAM, self.control, self.qmp, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
         self.addCleanup(lambda: [running.kill(), running.communicate(), self.client.close()])
-        self.client, _ = self.weftd.accept()
+        self.client = self.accept()
         return running
+
+    def accept(self, commands=None):
+        """Accepts the program's connection to weftd, and answers its request. Returns the connection. commands: what the monitor must have received before."""
+        client, _ = self.weftd.accept()
+        client.settimeout(TIME_LIMIT)
+        self.assertEqual(client.recv(4096), b'{"command": "fabric.show"}\n')
+        if commands is not None:
+            self.assertEqual(self.commands, commands)
+        # A long answer arrives in parts.
+        client.sendall(b'{"ok": true, ')
+        client.sendall(b'"result": {}}\n')
+        return client
 
     def restart(self):
         """Simulates a restart of weftd; returns when the program is connected to the new one."""
         self.weftd.close()
         self.client.close()
         self.weftd = self.listener(self.control)
-        self.client, _ = self.weftd.accept()
+        self.client = self.accept()
 
     def finish(self, running):
         out, err = running.communicate(timeout=TIME_LIMIT)
@@ -120,8 +132,12 @@ class Replug(unittest.TestCase):
         self.client.close()
         self.assertEqual(running.stdout.readline(), "weftd has exited\n")
         self.assertEqual(self.commands, [])
+        # A weftd that exits accepts the connection and closes it.
         self.weftd = self.listener(self.control)
-        self.client, _ = self.weftd.accept()
+        self.weftd.accept()[0].close()
+        self.weftd.close()
+        self.weftd = self.listener(self.control)
+        self.client = self.accept(commands=[])
         self.assertEqual(running.stdout.readline(), "a-1 is plugged in at p0\n")
 
     def test_card_is_added_after_the_former_card_is_deleted(self):
