@@ -8,11 +8,12 @@ import shlex
 import shutil
 import subprocess
 
+from lab import cache
 from lab.fabric import PAIR, Fabric
 from lab.testing import Skip, test
 from lab.waiting import wait_until
 
-from stock import active, check, interfaces_up, lid, load, ping
+from stock import active, check, install, interfaces_up, lid, load, ping, programs
 
 # node3 and node4 have no guest: programs of the host run there.
 LAB = PAIR + "".join(f'[[host]]\nname = "{name}"\nmodel = "endpoint"\n[[link]]\nends = ["{name}", "switch1"]\n' for name in ("node3", "node4")) + """
@@ -20,7 +21,10 @@ LAB = PAIR + "".join(f'[[host]]\nname = "{name}"\nmodel = "endpoint"\n[[link]]\n
 enabled = false
 """
 PATH = os.pathsep.join(("/usr/sbin", "/sbin", os.environ.get("PATH", os.defpath)))
-NEEDED = ("ibnetdiscover", "opensm")
+NEEDED = ("cc", "ibdiagnet", "ibnetdiscover", "opensm")
+# Debian's packages of ibdiagnet, which are not in the guests.
+IBDIAGNET = ("ibutils", "libibdm1", "libtcl8.6")
+GUEST_FOLDER = "/tmp/programs"
 UNUSED = 999        # no port has this LID
 # libibmad gives a request and the wait for its outcome the same time. It depends on the timers which of the two is reported first.
 LATE = r"^ibwarn: \[\d+\] _do_madrpc: recv failed: Connection timed out$|\[\d+\]"
@@ -57,7 +61,29 @@ COMPARED = {
     "ibping -c 2 {two}": r"time [\d.]+ ms|= [\d./]+ ms",
     "ibsysstat {two}": "",
     "ibsysstat {two} host": "",
+    "ibdiagnet -o {folder}": r"see \S+/ibdiagnet\.log|Run time was \d+",
+    # Programs that use libibmad and libibumad.
+    "{folder}/attach_mad_program {two} {guid}": rf"own LID \d+|{LATE}",
+    "{folder}/attach_program threads": "",
+    "{folder}/attach_program children ibstat -p": "^0x[0-9a-f]{16}$",
+    "bash {folder}/at_once '{folder}/attach_program agents'": "",
+    "bash {folder}/at_once '{folder}/attach_program register 0x09 1' '{folder}/attach_program register 0x09 1'": "",
 }
+# The programs, with the libraries that they are linked with.
+OWN_PROGRAMS = {"attach_program": ["-libumad"], "attach_mad_program": ["-libmad", "-libumad"]}
+# Runs commands at the same time, and prints the first line of each before it starts the next one. A command may wait until it is killed.
+AT_ONCE = """
+for command; do
+	exec {output}< <(exec $command)
+	processes+=" $!"
+	read -r line <&$output
+	echo "$line"
+done
+kill $processes 2>/dev/null
+exit 0
+"""
+# Files of ibdiagnet that do not depend on the time: links, forwarding tables, and members of partitions.
+DIAGNET_FILES = ("ibdiagnet.lst", "ibdiagnet.fdbs", "ibdiagnet.pkey")
 # Runs once, and dumps the nodes and the forwarding tables.
 OPENSM = "env OSM_TMP_DIR={folder} OSM_CACHE_DIR={folder} opensm -o -D 0x43 -f {folder}/log --dump_files_dir {folder}"
 DUMPS = ("opensm-subnet.lst", "opensm.fdbs")
@@ -91,7 +117,7 @@ def compared(result, without=""):
 
 
 @contextlib.contextmanager
-def managed(lab, node="node3", before=lambda fabric, guest: None):
+def managed(lab, node="node3", share=None, before=lambda fabric, guest: None):
     """Yields the fabric and two guests with their drivers loaded. OpenSM runs on a node, on the host. before(fabric, node1): called when the links are up
     and there is no subnet manager."""
     if missing := [name for name in NEEDED if not shutil.which(name, path=PATH)]:
@@ -99,7 +125,7 @@ def managed(lab, node="node3", before=lambda fabric, guest: None):
     fabric = Fabric(lab, LAB)
     folder = lab.directory / "opensm"
     folder.mkdir()
-    guests = [lab.guest(name, kernel="stock", vfio_user=[fabric.directory / f"{name}.sock"], share=None) for name in ("node1", "node2")]
+    guests = [lab.guest(name, kernel="stock", vfio_user=[fabric.directory / f"{name}.sock"], share=share) for name in ("node1", "node2")]
     with lab.boot(*guests) as nodes:
         load(*nodes)
         # If a link comes up during OpenSM's first sweep, OpenSM may miss it: the switch does not know yet where to send its trap, and OpenSM clears
@@ -115,11 +141,11 @@ def managed(lab, node="node3", before=lambda fabric, guest: None):
         yield fabric, nodes
 
 
-@test(kernels=("stock",), timeout=180)
+@test(kernels=("stock",), timeout=240)
 def opensm_on_the_host_manages_guests(lab):
-    """OpenSM, which `weft attach` runs on a node without a guest, activates the ports of two guests, and they ping each other. OpenSM and the
-    programs of infiniband-diags print the same on the host and in a guest, and exit with the same status."""
-    with managed(lab, before=lambda fabric, guest: compare_opensm(lab, fabric, guest)) as (fabric, (node1, node2)):
+    """OpenSM, which `weft attach` runs on a node without a guest, activates the ports of two guests, and they ping each other. OpenSM, ibdiagnet,
+    the programs of infiniband-diags, and programs that use libibmad and libibumad print the same on the host and in a guest, and exit with the same status."""
+    with managed(lab, share=programs(*IBDIAGNET), before=lambda fabric, guest: compare_opensm(lab, fabric, guest)) as (fabric, (node1, node2)):
         with check("OpenSM on the host is the subnet manager of the guests, and they reach each other"):
             master = re.search(r"Base lid: (\d+)", run_on(lab, fabric, "node3", "ibstat")[1])[1]
             assert f"sm lid {master} " in node1.run("sminfo").out
@@ -130,7 +156,8 @@ def opensm_on_the_host_manages_guests(lab):
             servers = [node2.spawn("ibping -S"), node2.spawn("ibsysstat -S")]
             wait_until("ibping's server", lambda: " 1 received" in run_on(lab, fabric, "node4", f"ibping -c 1 {lid(node2)}")[1], 30 * lab.slowness)
             wait_until("ibsysstat's server", lambda: run_on(lab, fabric, "node4", f"ibsysstat {lid(node2)} host")[1].strip(), 30 * lab.slowness)
-            compare(lab, fabric, node1, lid(node1), lid(node2))
+            folder = own_programs(lab, node1)
+            compare(lab, fabric, folder, node1, node2)
             for server in servers:
                 server.kill()
 
@@ -179,21 +206,53 @@ def compare_opensm(lab, fabric, guest):
         assert compared((status, host_text), OWN_PORT) == compared((in_guest[0][0], guest_text), OWN_PORT), f"{name} on the host: {host_text}\nin the guest: {guest_text}"
 
 
-def compare(lab, fabric, guest, one, two):
-    """Compares the programs in a guest with those on node4, which is on the same switch."""
+def own_programs(lab, guest):
+    """Puts this project's programs that use libibumad and libibmad into a folder of the host, and into GUEST_FOLDER of a guest. Returns the host's folder."""
+    folder = lab.directory / "programs"
+    folder.mkdir()
+    guest.run(f"mkdir {GUEST_FOLDER}")
+    for name, libraries in OWN_PROGRAMS.items():
+        subprocess.run(["cc", "-D_GNU_SOURCE", "-O1", "-o", folder / name, cache.TREE / f"tools/weft/tests/{name}.c", *libraries], stdin=subprocess.DEVNULL, check=True)
+    (folder / "at_once").write_text(AT_ONCE)
+    for path in folder.iterdir():
+        guest.put(f"{GUEST_FOLDER}/{path.name}", path.read_bytes())
+    guest.run(f"chmod +x {GUEST_FOLDER}/*")
+    install(guest)
+    return folder
+
+
+def compare(lab, fabric, folder, guest, other):
+    """Compares the programs in a guest with those on node4, which is on the same switch. other: the guest that they query."""
     assert compared(run_on(lab, fabric, "node4", "ibstat"), VALUES) == compared(run_in(guest, "ibstat"), VALUES)
     switch = int(re.search(r'# "switch1" .* lid (\d+)', run_on(lab, fabric, "node4", "ibnetdiscover")[1])[1])
+    values = {"one": lid(guest), "two": lid(other), "guid": other.run("ibstat -p").out.strip(), "switch": switch, "unused": UNUSED}
     statuses = set()
     different = []
     for command, without in COMPARED.items():
-        words = command.format(one=one, two=two, switch=switch, unused=UNUSED)
         # IPv6 in the guests joins and leaves groups at any time, so a different result may be a later one.
         for _ in range(3):
-            on_host, in_guest = (compared(result, without) for result in (run_on(lab, fabric, "node4", words), run_in(guest, words)))
+            on_host, in_guest = (compared(result, without) for result in (run_on(lab, fabric, "node4", command.format(**values, folder=folder)),
+                                                                          run_in(guest, command.format(**values, folder=GUEST_FOLDER))))
             if on_host == in_guest:
                 break
         statuses.add(on_host[0])
         if on_host != in_guest:
-            different.append(f"{words}: on the host {on_host}, in the guest {in_guest}")
+            different.append(f"{command.format(**values, folder='')}: on the host {on_host}, in the guest {in_guest}")
+    different += different_files(folder, guest)
     assert not different, "\n".join(different)
     assert len(statuses) > 1, "no program failed"
+
+
+def different_files(folder, guest):
+    """Compares what ibdiagnet has written in its last runs. Each run begins at its own node, so it finds a link from its other end, and nodes in another
+    order. Returns the differences."""
+    def sorted_ends(line):
+        ends = re.findall(r"\{ .*? PN:\d+ \}", line)
+        return str([*sorted(ends), line[line.rindex("}"):]]) if ends else line
+
+    different = []
+    for name in DIAGNET_FILES:
+        on_host, in_guest = (sorted(map(sorted_ends, text.splitlines())) for text in ((folder / name).read_text(), guest.get(f"{GUEST_FOLDER}/{name}").decode()))
+        if not on_host or on_host != in_guest:
+            different.append(f"{name} on the host: {on_host}, in the guest: {in_guest}")
+    return different

@@ -43,24 +43,28 @@ def pair(lab, lab_file=PAIR, **options):
         yield fabric, nodes
 
 
-PROGRAMS = "root"
+PROGRAMS = "programs.tar"
 
 
 def programs(*packages):
-    """Returns a cached folder with the files of Debian's packages, without their dependencies, for use as the guests' `share`."""
+    """Returns a cached folder with an archive of Debian's packages, without their dependencies and documents, for use as the guests' `share`."""
     def make(directory):
-        apt = debian.Apt(directory / "apt")
-        (directory / PROGRAMS).mkdir()
+        root = directory / "root"
+        apt = debian.Apt(directory / "apt", debian.guest_suites())
+        root.mkdir()
         for package in packages:
-            debian.unpack(apt.download_alone(package), directory / PROGRAMS)
-        shutil.rmtree(directory / "apt")
-    return cache.entry("guest-programs", cache.key_of(1, *packages), make, need_mib=200, product=PROGRAMS) / PROGRAMS
+            debian.unpack(apt.download_alone(package), root)
+        # A guest reads one file faster than hundreds.
+        cache.tool("tar", "-c", "-f", directory / PROGRAMS, "--owner=0", "--group=0", "-C", root, "--exclude=./usr/share/doc", "--exclude=./usr/share/man", ".")
+        for folder in (root, apt.directory):
+            shutil.rmtree(folder)
+    return cache.entry("guest-programs", cache.key_of(2, *packages), make, need_mib=200, product=PROGRAMS)
 
 
 def install(*nodes):
-    """Copies the shared folder's programs into the guests."""
+    """Unpacks the shared folder's programs in the guests."""
     for node in nodes:
-        node.run("tar -C /share -c . | tar -C / -x --keep-directory-symlink")
+        node.run(f"tar -C / -x --keep-directory-symlink -f /share/{PROGRAMS}")
 
 
 def load(*nodes, options=""):
