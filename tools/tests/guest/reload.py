@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that the stock drivers can be removed and loaded again: by module, by reboot, by function-level reset, and after a guest was killed."""
+"""Tests that the stock drivers can be removed and loaded again: by module, by reboot, by function-level reset, after a guest was killed, and by the example
+replug-cards after weftd was killed."""
+import os
+import pathlib
 import re
 
+from lab import cache
 from lab.fabric import Fabric
+from lab.guest import GuestDied
 from lab.testing import test
+from lab.waiting import wait_until
 
 from stock import active, check, complaints, guests, interfaces_up, lid, load, pair, ping, unload
 
 CARD = "/sys/bus/pci/devices/0000:01:00.0"
+NEW_CARD = "/sys/bus/pci/devices/0000:02:00.0"      # at the spare port
+REPLUG = cache.TREE / "tools/weft/examples/replug-cards"
+CARD_RESTARTED = "mlx4_core 0000:01:00.0: mlx4_restart_one was ended"
+# QEMU may abort when weftd exits (Documentation/restart.rst).
+ABORTED = "Assertion `*errp == NULL' failed"
+ATTEMPTS = 4
 
 
 @test(kernels=(), also=("stock",), timeout=400)
@@ -94,3 +106,70 @@ def killed_guest_and_weftd_can_be_replaced(lab):
     fabric.process.wait()
     assert all(path.is_socket() for path in fabric.sockets), "the sockets of the killed weftd are missing"
     assert "node1" in Fabric(lab).weft("fabric", "show")
+
+
+def _waits_for_weftd(process):
+    """Returns whether replug-cards has sent its request to weftd. It has no other socket then, and sleeps only in recv()."""
+    sockets = [link for link in pathlib.Path(f"/proc/{process.pid}/fd").iterdir() if os.readlink(link).startswith("socket:")]
+    return bool(sockets) and pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
+def _replug(lab, started):
+    """Kills weftd and starts it again, while replug-cards waits for that. Adds the processes that it starts to a list."""
+    fabric = Fabric(lab)
+    started.append(fabric.process)
+    monitors = [lab.socket_path(f"monitor{number}") for number in (1, 2)]
+    for monitor in monitors:
+        monitor.unlink(missing_ok=True)     # of the last attempt
+    with lab.boot(*(lab.guest(f"node{number}", share=None, vfio_user=[card], spare_ports=1, qemu_args=("-qmp", f"unix:{monitor},server=on,wait=off"))
+                    for number, (card, monitor) in enumerate(zip(fabric.sockets, monitors, strict=True), 1))) as nodes:
+        load(*nodes)
+        active(*nodes)
+        interfaces_up(*nodes)
+        ping(*nodes, "10.0.0.2", 20)
+        programs = [lab.start(REPLUG, "--once", "--ports", "spare0", fabric.directory / "control.sock", monitor, f"card={card}")
+                    for card, monitor in zip(fabric.sockets, monitors, strict=True)]
+        started += programs
+        for program in programs:
+            wait_until("replug-cards to wait for weftd", lambda program=program: _waits_for_weftd(program), 30 * lab.slowness)
+        fabric.weft("fabric", "show")       # weftd answers it after those of replug-cards
+        fabric.process.kill()
+        fabric.process.wait()
+        for node in nodes:
+            node.wait_for(f"dmesg | grep -q '{CARD_RESTARTED}'", timeout=60, what="the driver to find that its card has failed")
+            node.run(f"echo 1 >{CARD}/remove", timeout=120)
+        fabric = Fabric(lab)
+        started.append(fabric.process)
+        for node, program in zip(nodes, programs, strict=True):
+            wait_until("replug-cards to plug the card in", lambda program=program: program.poll() is not None, 120 * lab.slowness)
+            if program.returncode != 0:
+                node.run("true")        # raises GuestDied if QEMU has aborted
+            assert program.returncode == 0, (lab.directory / "replug-cards.log").read_text()
+        for node in nodes:
+            node.wait_for(f"test -e {NEW_CARD}/net/ib*", timeout=120, what="an interface of the new card")
+            # As in ib0_recovers_after_flr_and_reboot().
+            fabric.weft("link", "down", node.name)
+            node.wait_for("! grep -q ACTIVE /sys/class/infiniband/*/ports/1/state", what="the port to go down")
+            fabric.weft("link", "up", node.name)
+        active(*nodes)
+        interfaces_up(*nodes)
+        ping(*nodes, "10.0.0.2", 20)
+        ping(*reversed(nodes), "10.0.0.1", 20)
+
+
+@test(kernels=(), also=("stock",), timeout=600)
+def guests_get_new_cards_from_replug_cards(lab):
+    """weftd is killed and started again, while no session watches it and its guests. The example replug-cards adds a new card to each guest by the monitor
+    of its QEMU, and the guests ping each other by the new cards."""
+    for attempts_left in reversed(range(ATTEMPTS)):
+        started = []
+        try:
+            _replug(lab, started)
+            return
+        except GuestDied as error:
+            if ABORTED not in str(error) or not attempts_left:
+                raise
+            print(f"QEMU aborted: {error}", flush=True)
+        for process in started:
+            process.kill()
+            process.wait()
