@@ -63,8 +63,9 @@ NODE_SETUP = BECOME_NODE + """
 await /sys/class/net/$interface/carrier 1 "$interface did not get a carrier"
 """
 # The same as NODE_SETUP for a card that has been plugged in again: its driver is loaded, and initialises it meanwhile. The first argument is 1 if the
-# subnet has a subnet manager.
-SETUP_AGAIN = AWAIT + """
+# subnet has a subnet manager. If the guest's user has removed the driver, the status is NOT_LOADED.
+NOT_LOADED = 3
+SETUP_AGAIN = f"[ -e $card/infiniband ] || [ -e /sys/module/$driver ] || exit {NOT_LOADED}\n" + AWAIT + """
 managed=$1
 address=$2
 interface=$3
@@ -665,10 +666,12 @@ class Lab:
         waits = managed or loaded.interface != stack.IPOIB
         port = host["ports"][0]["name"]
         address = address_of(self._numbers[guest.name])
-        process = guest.spawn(f"limit={60 * scale:.0f}\nset -- {int(waits)} {address} {loaded.interface}\n{SETUP_AGAIN}")
+        process = guest.spawn(f"limit={60 * scale:.0f} card={guest.card} driver={loaded.driver}\nset -- {int(waits)} {address} {loaded.interface}\n{SETUP_AGAIN}")
         if not waited_for(process, "its card to work again", SETUP_TIMEOUT):
             process.kill()
             return None
+        if process.status == NOT_LOADED:
+            return f", but no {loaded.interface}, because {loaded.driver} is not loaded"
         if process.status != 0:
             raise LabError(f"no {loaded.interface}: {(process.err or process.out).strip() or f'status {process.status}'}")
         if waits:

@@ -28,6 +28,11 @@ class Stack:
     in_tree: tuple = ()
     own: tuple = ()
 
+    @property
+    def driver(self):
+        """Returns the name of the card's driver."""
+        return self.in_tree[0] if self.in_tree else self.own[len(BELOW)][0]
+
 
 def two_hosts(model):
     """Returns a lab file with two hosts with cards of that model on one switch, like weftd's default lab."""

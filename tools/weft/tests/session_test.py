@@ -680,7 +680,7 @@ class CardAgain(unittest.TestCase):
         """ib0 has no carrier at first. If weftd crashes while the link is pulled for a moment, the next weftd has it up."""
         asked = []
         lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
-        lab._loaded, lab._numbers = {"a": stack.Stack("ib0")}, {"a": 1}
+        lab._loaded, lab._numbers = {"a": stack.Stack("ib0", in_tree=("mlx4_ib",))}, {"a": 1}
         lab.weftd = unittest.mock.Mock()
         done = types.SimpleNamespace(status=0, out="", err="")
         node = unittest.mock.Mock(card="/card", spawn=lambda _: done, wait_for_carrier=unittest.mock.Mock(side_effect=[DeadlineExceeded("no carrier"), None]))
@@ -688,6 +688,26 @@ class CardAgain(unittest.TestCase):
         with unittest.mock.patch.object(labs, "ask_weftd", lambda _, command, **words: asked.append((command, words))):
             self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True, None), ", 10.1.0.1 on ib0")
         self.assertEqual(asked, [("link.down", {"link": "a/1", "record": False}), ("link.up", {"link": "a/1"})])
+
+    def test_driver_that_the_user_has_removed_is_not_awaited(self):
+        """The guest gets its card, and the message says which module is not loaded."""
+        lab = labs.Lab(pathlib.Path("/none"), pathlib.Path("/none"), None, None, GuestSettings(), False, lambda _: None)
+        lab._numbers = {"a": 1}
+        lab.weftd = unittest.mock.Mock()
+
+        def spawn(command):
+            if not isinstance(command, str):
+                return types.SimpleNamespace(status=0, out="", err="")
+            # The test's host may have the module.
+            done = subprocess.run(["bash", "-c", command.replace("/sys/module", "/none")], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            return types.SimpleNamespace(status=done.returncode, out=done.stdout, err=done.stderr)
+
+        node = unittest.mock.Mock(card="/none/card", spawn=spawn)
+        node.name = "a"
+        for loaded, driver in ((stack.Stack("ib0", in_tree=stack.in_tree_modules("mlx4")), "mlx4_ib"),
+                               (stack.Stack("ib0", own=tuple((name, b"") for name in (*stack.BELOW, "weft_mthca", *stack.ABOVE["mthca"]))), "weft_mthca")):
+            lab._loaded = {"a": loaded}
+            self.assertEqual(lab._give_card_again(node, {"ports": [{"name": "a/1"}]}, True, None), f", but no ib0, because {driver} is not loaded")
 
     def test_link_of_a_booted_guest_is_replugged_if_ib0_gets_no_carrier(self):
         """mlx4_core loses the event of a port that becomes active while mlx4_ib registers its device: ib0 would never get a carrier."""
