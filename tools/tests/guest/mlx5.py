@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Tests the ConnectX-5 with Debian's drivers and programs, connected to another ConnectX-5 and to a ConnectX-2."""
+import contextlib
 import json
+import pathlib
 import re
 import signal
 import subprocess
+import time
 
-from lab import kernels, rdma_core
-from lab.testing import test
+from lab import kernels, rdma_core, vm
+from lab.testing import full, test
 
 import interface
 import opensm
 import perftest
 import storage
 import two_ports
-from lab.fabric import TWO_PORTS
+from lab.fabric import TWO_PORTS, Fabric
 from stock import KILLED, check, complaints, guests, install, ping, programs, served
 from stock import interfaces_up as ipoib_up
 
@@ -159,6 +162,137 @@ def mlx5_core_recovers_from_failure_flr_and_rebind(lab):
         finally:
             pinging.kill()
             pinging.wait(30, check=False)
+
+
+@contextlib.contextmanager
+def under_traffic(victim, peer, address):
+    """A flood of pings and RDMA writes from the peer to the victim, both of which have begun. They need not survive."""
+    serving, writing = victim.spawn(WRITES), None
+    pinging = flood(peer, address, 300)
+    try:
+        victim.wait_for("ss -ltn | grep -q :18515", what="ib_write_bw to listen")
+        writing = peer.spawn(f"{WRITES} {address}")
+        written = int(peer.run(f"cat {SENT}").out)
+        peer.wait_for(f"test $(cat {SENT}) -gt {written + WRITTEN}", timeout=60, what="RDMA writes to be sent")
+        yield
+        assert replies(pinging) > 0
+    finally:
+        for each in (pinging, writing, serving):
+            if each:
+                each.kill()
+                each.wait(60, check=False)
+
+
+def carries_traffic_again(victim, peer, address, new_interfaces):
+    """Pings and RDMA writes pass. new_interfaces: nodes whose ib0 is a new interface, without an address."""
+    for node in new_interfaces:
+        node.wait_for("grep -q ACTIVE /sys/class/infiniband/mlx5_0/ports/1/state", timeout=90, what="an active port")
+        node.wait_for("test -e /sys/class/net/ib0", timeout=60, what="ib0")
+        node.run(f"ip addr add {ADDRESSES[node.name]}/24 dev ib0 && ip link set ib0 up")
+        node.wait_for_carrier()
+        node.run("ip neigh flush dev ib0")
+    ping(victim, peer, ADDRESSES[peer.name], 20)
+    ping(peer, victim, address, 20)
+    perftest.result(served(victim, peer, "ib_write_bw -F -n 100 -s 65536", address=address)[1], 65536)
+
+
+ADDRESSES = {"node1": "10.0.0.1", "node2": "10.0.0.2"}
+WRITES = "exec nice ib_write_bw -F -D 300 -s 65536"
+SENT = "/sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data"    # in words of 4 bytes
+WRITTEN = 1 << 20
+
+
+@test(kernels=(), also=("stock",), timeout=900)
+def card_recovers_from_faults_under_traffic(lab):
+    """Cards are hot-plugged. Under pings and RDMA writes, mlx5_core recovers from a fatal error, a function-level reset, PCI errors of the root port, unbind and
+    bind, and removal and rescan. A health counter that stops interrupts nothing. QEMU cannot unplug vfio-user devices (Documentation/limits.rst)."""
+    fabric = Fabric(lab, MIXED.format(peer="mlx5"))
+    described = [lab.guest(f"node{number}", share=None, cpus=2, spare_ports=1) for number in (1, 2)]
+    with lab.boot(*described) as (node1, node2):
+        for node, socket in zip((node1, node2), fabric.sockets):
+            node.plug(socket)
+            load(node, "mlx5")
+        ipoib_up(node1, node2)
+        device = node1.run("basename $(readlink -f /sys/class/infiniband/mlx5_0/device)").out.strip()
+        driver, port = "/sys/bus/pci/drivers/mlx5_core", f"{vm.EMPTY_PORT_ID}0"
+
+        def pci_errors():
+            node1.run("dmesg -C")
+            for rounds, kind in enumerate(("COMP_TIME", "UNX_COMP"), 1):
+                node1.qmp("human-monitor-command", **{"command-line": f"pcie_aer_inject_error {port} {kind}"})
+                node1.wait_for(f'test "$(dmesg | grep -c "device recovery successful")" -ge {rounds}', timeout=60, what=f"the end of the recovery from {kind}")
+
+        def stuck():
+            node1.run("dmesg -C")
+            fabric.weft("card", "fault", "node1", "health-stuck")
+            node1.wait_for("dmesg | grep -q 'health compromised'", timeout=90, what="the driver to find that the health counter has stopped")
+
+        # Linux recovers the same card only once in 20 minutes, so the reset is that of the other card.
+        for what, victim, act, ends in (
+                ("a fatal error", node1, lambda: recovered(node1, "a fatal error", lambda: fabric.weft("card", "fault", "node1", "catastrophic")), True),
+                ("a function-level reset", node2, lambda: recovered(node2, "a reset", lambda: node2.run(f"echo 1 > /sys/bus/pci/devices/{device}/reset", timeout=90)), True),
+                ("PCI errors", node1, pci_errors, True),
+                ("unbind and bind", node1, lambda: node1.run(f"echo {device} > {driver}/unbind; echo {device} > {driver}/bind", timeout=90), True),
+                ("removal and rescan", node1, lambda: node1.run(f"echo 1 > /sys/bus/pci/devices/{device}/remove; echo 1 > /sys/bus/pci/rescan", timeout=90), True),
+                ("a health counter that stops", node1, stuck, False)):
+            peer = node2 if victim is node1 else node1
+            address = ADDRESSES[victim.name]
+            started = time.monotonic()
+            with check(f"the card carries traffic again after {what}"):
+                with under_traffic(victim, peer, address):
+                    act()
+                carries_traffic_again(victim, peer, address, (victim,) if ends else ())
+            print(f"{what}: {time.monotonic() - started:.1f} s", flush=True)
+
+
+CYCLES = 300 if full() else 10     # a cycle of both cards takes 12 s on a busy host
+CYCLES_BETWEEN_CHECKS = 5
+
+
+def resources(process):
+    """Returns the numbers of a process's descriptors and memory mappings, and its resident memory in KiB without the guests' memory."""
+    folder = pathlib.Path("/proc", str(process.pid))
+    resident = re.search(r"RssAnon:\s+(\d+)", (folder / "status").read_text())
+    return len(list((folder / "fd").iterdir())), len((folder / "maps").read_text().splitlines()), int(resident[1])
+
+
+@test(kernels=(), also=("stock",), timeout=1200, full_timeout=14400)
+def hot_plug_cycles_leave_the_card_usable(lab):
+    """A ConnectX-5 and a ConnectX-2 in one guest are removed and found again, 300 times with --full. In most cycles this interrupts the link's training. The cards
+    exchange messages afterwards, and weftd needs no more descriptors, mappings and memory."""
+    fabric = Fabric(lab, MIXED.format(peer="mlx4"))
+    with lab.boot(lab.guest("node1", share=None, cpus=2, cards=fabric.sockets)) as (node,):
+        node.run("dmesg -C")
+        # By default, mlx5_ib creates 6,500 memory keys in each cycle, and destroys them, which takes most of the time.
+        node.run("modprobe mlx5_core prof_sel=0", timeout=60)
+        for model in ("mlx5", "mlx4"):
+            load(node, model)
+        devices = [(model, node.run(f"basename $(readlink -f /sys/class/infiniband/{model}_0/device)").out.strip()) for model in ("mlx5", "mlx4")]
+
+        def usable():
+            for model, _ in devices:
+                node.wait_for(f"grep -q ACTIVE /sys/class/infiniband/{model}_0/ports/1/state", timeout=60, what=f"an active port of {model}_0")
+            for out in served(node, node, "ibv_rc_pingpong -d mlx4_0 -c -n 100", "ibv_rc_pingpong -d mlx5_0 -c -n 100", "127.0.0.1"):
+                assert "100 iters in" in out and "invalid data" not in out, out
+
+        took, before, free = {model: 0.0 for model, _ in devices}, None, None
+        for cycle in range(1, CYCLES + 1):
+            for model, device in devices:
+                started = time.monotonic()
+                node.run(f"echo 1 > /sys/bus/pci/devices/{device}/remove && ! test -e /sys/class/infiniband/{model}_0 && echo 1 > /sys/bus/pci/rescan", timeout=60)
+                node.wait_for(f"test -e /sys/class/infiniband/{model}_0", timeout=60, what=f"{model}_0")
+                took[model] += time.monotonic() - started
+            if cycle % CYCLES_BETWEEN_CHECKS == 0:
+                usable()
+                available = int(node.run("awk '/MemAvailable/ {print $2}' /proc/meminfo").out)
+                # The first cycles fill caches.
+                before, free = before or resources(fabric.process), free or available
+                print(f"{cycle} cycles: {', '.join(f'{model} {1000 * spent / cycle:.0f} ms' for model, spent in took.items())}; weftd's descriptors, mappings and KiB "
+                      f"{resources(fabric.process)}; {available} KiB available in the guest", flush=True)
+        descriptors, mappings, resident = resources(fabric.process)
+        assert descriptors == before[0] and mappings <= before[1] + 16 and resident < before[2] + 5_000, (before, resources(fabric.process))
+        assert available > free - 30_000, (free, available)
+        assert unexpected(node) == "", unexpected(node)
 
 
 @test(kernels=(), also=("stock",), timeout=400)
