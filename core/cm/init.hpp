@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Declares the function that returns the CM's state of a device. */
+/* Declares the function that returns the communication manager's state for an RDMA device. */
 #pragma once
 
 #include "device.hpp"

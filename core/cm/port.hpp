@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines a port that the communication manager serves: its agent on QP1, the addresses that it
- * sends to, and its message counters.
+ * Defines a port that the communication manager serves: the MAD agent on QP1, the addresses of
+ * peers, and the message counters.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Converts timeouts of CM messages to times and back. A value t of five bits means 4.096 us * 2^t
- * (IBA 12.6.5).
+ * Converts the encoded timeouts of CM messages to times and back. A value t of five bits means
+ * 4.096 us * 2^t (IBA 12.6.5).
  */
 #pragma once
 

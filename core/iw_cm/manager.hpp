@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds state that all IDs share: the methods of each device, and the work queue in which handlers
-// run.
+// Holds state that all IDs of the iWARP connection manager share: the methods of each device, and
+// the work queue in which handlers run.
 #pragma once
 
 #include <kern/reaper.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the state table of an ID: the effect of each call of the consumer and each event from the
- * driver.
+ * Defines the state table of an ID of the iWARP connection manager: the effect of each call of the
+ * consumer and each event from the driver.
  */
 #pragma once
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Maintains the list of segments that consumers find, in order, in struct ib_mad_recv_wc. */
+/*
+ * Links the segments of a received RMPP message, in order, into the list in struct ib_mad_recv_wc.
+ */
 #pragma once
 
 #include <rdma/types.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Holds the state of a special QP (recovery_state.hpp), and makes the step from each state to the
- * next. It is independent of packets and agents; its owner calls it when no request is posted.
+ * Recovers a special QP after an error: holds the QP's state (recovery_state.hpp), and makes the
+ * step from each state to the next. This class is independent of packets and agents. SpecialQp
+ * calls it when no request is posted.
  */
 #pragma once
 

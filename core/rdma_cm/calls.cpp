@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Implements the functions that consumers call on an ID, except resolution (resolve.cpp), and the
- * changes of the QP's state that an ID makes.
+ * QP state changes that an ID makes.
  */
 #include <kern/log.hpp>
 #include <rdma/ib_cache.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the commands for address and route resolution, and for its queries and options.
+// Implements the commands that resolve addresses and routes, return the results, and set options of
+// an ID.
 #include <kern/user.hpp>
 #include "commands.hpp"
 #include "convert.hpp"

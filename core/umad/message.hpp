@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-/* Defines the messages of a file: received MADs that wait to be read, and outstanding sends. */
+/*
+ * Defines the messages of an open umad file: received MADs that wait to be read, and outstanding
+ * sends.
+ */
 #pragma once
 #include <kern/list.hpp>
 #include <kern/memory.hpp>

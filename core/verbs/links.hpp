@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Links structures into rings through the two pointers in public structures. The pointers are
-// opaque storage in C, and only these functions interpret them.
+// Implements circular lists through struct ib_list_head, which public structures contain. For C
+// code its two pointers are opaque; only these functions use them.
 #pragma once
 #include <kern/assert.hpp>
 #include <rdma/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the control path of a CQ that mlx4 and mthca share: its transfer to the card, and the
-// list of the QPs that use it.
+// Implements the part of a CQ's control path that mlx4 and mthca share: passing the CQ to the card
+// and taking it back, and the list of the QPs that use the CQ.
 #pragma once
 #include <kern/bits.hpp>
 #include <kern/lock.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the state of a card between two resets that mlx4 and mthca have in common: number
+// Holds the state that mlx4 and mthca cards have in common, from one reset to the next: number
 // allocators, tables of objects, event queues and ports.
 #pragma once
 #include <kern/bits.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Dispatches the events of objects other than completions.
+// Reports a card's asynchronous events of QPs, CQs and SRQs to their consumers.
 #pragma once
 #include <hw/mellanox_icm/eqe.hpp>
 #include <kern/log.hpp>

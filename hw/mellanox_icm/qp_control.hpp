@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Implements the control path of a QP that mlx4 and mthca share: its number, its state transitions,
-// and its removal from the card.
+// Implements the part of a QP's control path that mlx4 and mthca share: the QP's number, its state
+// transitions, and its removal from the card.
 #pragma once
 #include <kern/lock.hpp>
 #include <rdma/driver.hpp>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Declares the renaming of devices. User space may change them; for example, udev's rules for
- * stable names do. A module that holds a device refers to it by its address or number, and reads
- * the name when it displays it.
+ * Declares the renaming of devices. User space may change device names; for example, udev's rules
+ * for stable names do. A module that holds a device refers to it by its address or number, and
+ * reads the name when it displays it.
  */
 #pragma once
 #include <rdma/ib_verbs.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Declares counters of ports that another module than the driver provides: the communication
+ * Declares port counters that a module other than the driver provides, such as the communication
  * manager. While they are registered, the module that shows ports in sysfs has a directory for them
  * in each port's directory. The two modules may be loaded in any order.
  */

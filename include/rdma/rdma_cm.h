@@ -4,10 +4,10 @@
  * Documentation/connections.rst has the states, and the differences from Linux.
  *
  * Each ID has a handler lock. Its handler is called with one event at a time, in order, in process
- * context, with this lock held and no other (with CONNECT_REQUEST: the listener's, then that of the
- * new ID). A handler may sleep, and may call every function below for its ID unless the function's
- * description forbids it. It must not call rdma_destroy_id() for its own ID, nor, with a new ID,
- * for the listener, nor wait for another handler.
+ * context, with this lock held and no other. (For CONNECT_REQUEST, the listener's handler lock is
+ * held, and then the new ID's.) A handler may sleep, and may call every function below for its ID
+ * unless the function's description forbids it. It must not call rdma_destroy_id() for its own ID,
+ * nor, with a new ID, for the listener, nor wait for another handler.
  *
  * An ID has the addresses of one network namespace: that of the process or the listener that
  * created it, the initial one for the kernel's consumers (RCM-17).

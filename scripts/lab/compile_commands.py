@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Converts the compile commands that Kbuild and CMake have recorded for clang's tools."""
+"""Converts the compile commands that Kbuild and CMake have recorded, so that clang's tools can use them."""
 import json
 import os
 import pathlib

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Checks with clang-tidy that names have the style of Documentation/style.rst (.clang-tidy, tools/.clang-tidy).
 
-Most sources include the standard library, which takes clang longer than they do. So sources are checked together: a unit includes those of
-which no two define the same name. A source that has errors among others is checked again by itself.
+Most sources include headers of the standard library, and clang needs more time for these headers than for a source. Therefore many sources are
+checked as one translation unit, in which no two sources define the same name. If a source has errors in such a unit, it is checked again by itself.
 
 A wrong name is reported for the file that declares it, so a file needs no second check until it changes. The cache remembers the files that have passed.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Compiles the measuring code of a benchmark against the kernel's own stack. The same source is also compiled against weft's."""
+"""Compiles the measuring code of a benchmark against the kernel's own stack. The same source is also compiled against weft's kernel stack."""
 import pathlib
 import re
 import shutil

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines a message on an opened port: a UserMad, followed by the MAD or RMPP message.
+// Defines a message that a program and the server exchange on an opened port: a UserMad, followed
+// by the MAD or RMPP message.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Derives numbers and orders from the lab file, so that they are the same in each part of a lab and
-// at each start.
+// Derives the numbers of hosts and links, and the order of ports, from the lab file, so that they
+// are the same in each part of a lab and at each start.
 #pragma once
 
 #include <vector>

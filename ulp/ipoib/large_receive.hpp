@@ -2,8 +2,8 @@
 /*
  * Allocates the receive buffers that all connections of an interface share: an SRQ of blocks of
  * pages, each large enough for any packet. A large packet is passed to the stack in its block if a
- * new block can replace it. It is copied if there is none, or if it is too small to be worth a
- * block.
+ * new block can replace it. Otherwise the packet is copied, as are packets that are too small to be
+ * worth a block.
  *
  * Context: NAPI of the owner, unless stated otherwise.
  */

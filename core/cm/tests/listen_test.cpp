@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests listeners: thousands of them, masks, the backlog, and the lookup tables.
+// Tests listeners: thousands at the same time, service ID masks, the backlog, and the lookup
+// tables.
 #include <kern/completion.hpp>
 #include "../pair_table.hpp"
 #include "fixture.hpp"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares what the C files of class devices and of their nodes share. */
+/* Declares the structures and functions that device_class.c and node.c share. */
 #pragma once
 #include <linux/device.h>
 #include <linux/spinlock.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares what the C files of open files and device nodes share. */
+/* Declares the structures and functions that file.c and the C files of device nodes share. */
 #pragma once
 #include <linux/fs.h>
 #include <linux/mutex.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/*
- * Declares the access of C files to kernel objects that C++ holds as opaque storage (KERN_OPAQUE).
- */
+/* Gives C files access to kernel objects that C++ holds as opaque storage (KERN_OPAQUE). */
 #pragma once
 #include <linux/build_bug.h>
 

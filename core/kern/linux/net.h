@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares what the C files that use network namespaces share. */
+/* Declares a function for the C files that use network namespaces. */
 #pragma once
 #include <net/net_namespace.h>
 #include <kern/abi/net.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares what the C files of network interfaces share. */
+/* Declares the structures and functions that the C files of network interfaces share. */
 #pragma once
 #include <linux/netdevice.h>
 #include <kern/abi/netdev.h>

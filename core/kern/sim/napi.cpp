@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements the NAPI functions of include/kern/abi/netdev.h. A poll runs as a soft interrupt, one
-// at a time for each struct. Disabling waits for a running poll, and waits forever if NAPI is
-// disabled already.
+// at a time for each NAPI instance. Disabling waits for a running poll, and waits forever if NAPI
+// is disabled already.
 #include <kern/abi/memory.h>
 #include <kern/abi/netdev.h>
 #include <kern/abi/rcu.h>

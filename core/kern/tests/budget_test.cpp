@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that the charges of a budget never exceed it.
+// Tests that the sum of the charges to a budget never exceeds its limit.
 #include <kern/budget.hpp>
 #include <kern/kunit.hpp>
 

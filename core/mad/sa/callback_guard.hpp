@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Protects an object with a callback: the object's consumer may release it while the callback runs.
+ * Keeps an object valid while its callback runs: a consumer that releases the object meanwhile
+ * waits until the callback has returned.
  */
 #pragma once
 

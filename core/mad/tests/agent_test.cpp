@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks rules MGMT-03 and MGMT-07: each send of an agent has a result.
+// Tests rules MGMT-03 and MGMT-07: each MAD that an agent sends completes once, and each received
+// MAD has its sender's address.
 #include "fixture.hpp"
 
 using namespace mad_fixture;

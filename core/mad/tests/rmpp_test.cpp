@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests RMPP's windows (IBA 13.6). The functions under test have no side effects, so this module is
-// linked with its own copy of them.
+// Tests RMPP's windows (IBA 13.6). The functions under test have no side effects, so the test
+// module is linked with a copy of them.
 #include "../rmpp.cpp"
 
 #include <kern/kunit.hpp>

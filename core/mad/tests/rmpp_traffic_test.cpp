@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks rule MGMT-03 with RMPP messages of many segments, in both directions.
+// Tests rule MGMT-03 (each send completes exactly once) with RMPP messages of many segments, in
+// both directions.
 #include "fixture.hpp"
 
 using namespace mad_fixture;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests rule MGMT-03 for subscriptions to traps, and for the reports that subscribers receive.
+// Tests subscriptions to traps, and the reports that subscribers receive (rule MGMT-03).
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

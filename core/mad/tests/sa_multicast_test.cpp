@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests many multicast memberships of one port. They and the concurrent requests to the SA are
-// limited, and no membership is lost.
+// Tests many multicast memberships of one port. The number of memberships and of concurrent
+// requests to the SA is limited, and no membership is lost.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

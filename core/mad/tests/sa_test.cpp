@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks rule MGMT-03 for the SA client, with an SA that the test implements on another node.
+// Tests that each query of the SA client completes once (rule MGMT-03), with an SA that the test
+// implements on another node.
 #include "sa_fixture.hpp"
 
 using namespace mad_fixture;

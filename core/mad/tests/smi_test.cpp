@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests directed routes (IBA 14.2.2) and MGMT-04 on nodes whose device responds to SMPs, and on
-// nodes where one of weft's agents responds.
+// Tests directed routes (IBA 14.2.2) and rule MGMT-04 on nodes whose device responds to SMPs, and
+// on nodes where one of weft's agents responds.
 #include "../smi.hpp"
 #include "smi_fixture.hpp"
 

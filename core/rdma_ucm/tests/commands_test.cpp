@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Tests the commands of a program: valid commands call the right functions of rdma_cm with the
-// right arguments, and invalid commands are rejected before they call any.
+// right arguments, and invalid commands are rejected before a function of rdma_cm is called.
 #include "fixture.hpp"
 
 using namespace ucm_fixture;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Replaces rdma_cm in the tests of this directory: its IDs do nothing by themselves. A test makes
- * them report any events, any number of times and in any order. They follow rdma_cm's rules for
- * handlers and locks, so that lockdep checks them.
+ * Replaces rdma_cm in the tests of this directory. The replacement's IDs do nothing by themselves.
+ * A test makes them report any events, any number of times and in any order. They follow rdma_cm's
+ * rules for handlers and locks, so that lockdep checks them.
  */
 #pragma once
 #include <kern/atomic.hpp>

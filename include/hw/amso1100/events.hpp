@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the unsolicited messages of the Ammasso 1100 in its event queue: offsets in the message.
+ * Defines the layout of the unsolicited messages that the Ammasso 1100 writes to its event queue.
+ * Constants are byte offsets in the message.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the Ammasso 1100's requests about completion queues, queue pairs, memory and connections,
- * and their replies: offsets in the message. The first sixteen bytes are the header. Unless stated
- * otherwise, the RNIC's handle is in the next four.
+ * Defines the layout of the Ammasso 1100's requests about completion queues, queue pairs, memory
+ * and connections, and of the replies. Constants are byte offsets in the message. The first sixteen
+ * bytes are the header. Unless stated otherwise, the RNIC's handle is in the next four.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the Ammasso 1100's work requests and completions: offsets in a slot. The first sixteen
- * bytes of a slot are the message header.
+ * Defines the layout of the Ammasso 1100's work requests and completions. Constants are byte
+ * offsets in a slot. The first sixteen bytes of a slot are the message header.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares messages to the kernel's log. */
+/* Declares functions that write messages to the kernel's log. */
 #pragma once
 #include <kern/abi/base.h>
 

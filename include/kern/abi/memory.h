@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares the allocation of memory and pages, and the failing allocations of tests. */
+/*
+ * Declares the allocation of memory and pages, and functions by which tests make allocations fail.
+ */
 #pragma once
 #include <kern/abi/base.h>
 

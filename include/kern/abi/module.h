@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
-/* Declares requests to load modules. */
+/* Declares the function that requests the kernel to load a module. */
 #pragma once
 #include <kern/abi/base.h>
 

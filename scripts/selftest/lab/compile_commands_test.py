@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that compile commands that Kbuild and CMake have recorded are converted for clang's tools."""
+"""Tests that the compile commands that Kbuild and CMake have recorded are converted so that clang's tools can use them."""
 import json
 import pathlib
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that the parts of the demonstration's time add up to the time of its first ping."""
+"""Tests that the times of the demonstration's steps add up to the time until its first ping."""
 import pathlib
 import sys
 import unittest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that a figure of a state machine is reported if its states differ from the code's."""
+"""Tests that a diagram of a state machine in a document is reported if its states differ from the states in the code."""
 import pathlib
 import tempfile
 import unittest

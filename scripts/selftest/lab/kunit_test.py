@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that a test run recognises whether --only can match a KUnit suite. It builds kernels, which takes minutes, only in this case."""
+"""Tests that a test run recognises whether --only can match a KUnit suite. Only then does the run build kernels for KUnit, which takes minutes."""
 import re
 import unittest
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Connects the library to weftd. C programs load it, so it must not need the C++ library. Functions
-// return errno values, negative if they also return other values.
+// Connects the replacement of libibumad to weftd. C programs load this library, so it must not need
+// the C++ standard library. Functions return errno values, negative if they also return other
+// values.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements the functions of libibumad that list devices and their attributes. The only device is
-// the node.
+// the node to which the program is attached.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

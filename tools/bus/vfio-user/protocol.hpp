@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the vfio-user protocol on the wire, after QEMU's docs/interop/vfio-user.rst (version
-// 0.1). All values are in the host's byte order. A message is a Header and a payload; the
-// structures below are the fixed parts of payloads, requests and replies alike.
+// Defines the wire format of the vfio-user protocol, as specified in QEMU's
+// docs/interop/vfio-user.rst (version 0.1). All values are in the host's byte order. A message is a
+// Header and a payload; the structures below are the fixed parts of payloads, requests and replies
+// alike.
 #pragma once
 
 #include <cstddef>

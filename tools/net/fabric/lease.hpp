@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Gives permission to read memory that its owner, such as a guest, provides while packets refer to
- * it. The owner may end the lease. When end() has returned, the owner may write to the memory or
- * free it. The payload of a packet that is still in flight can then no longer be read, and the
+ * Permits the fabric to read memory of an owner, such as a guest, while packets refer to that
+ * memory. The owner may end the lease. When end() has returned, the owner may write to the memory
+ * or free it. The payload of a packet that is still in flight can then no longer be read, and the
  * packet counts as lost.
  *
  * Any thread may read. Between enter() and leave(), a reader only copies. end() therefore waits for

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the key that the two ends of a trunk share, and makes and verifies the proofs of it.
+// Holds the key that the two ends of a trunk share, and computes and verifies the proofs that an
+// end has this key.
 #pragma once
 
 #include <array>

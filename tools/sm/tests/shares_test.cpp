@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that resources of subnet administration are limited per port, so that other ports can use
-// it.
+// Tests that subnet administration limits the resources of each port, so that one port cannot
+// prevent other ports from using subnet administration.
 #include <set>
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Checks the limits on the objects that users can create on a device: each user leaves some to
-// other users, all users together leave some to root, and objects created in a user's own user
-// namespaces count as that user's (Documentation/user-verbs.rst, "Bounds").
+// Checks the limits on the objects that users can create on a device: one user cannot take all of
+// them, all users together cannot take those reserved for root, and objects created in a user's own
+// user namespaces are charged to that user (Documentation/user-verbs.rst, "Bounds").
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests labs over several hosts, which are directories of this one (stand_in_place.py). There are no guests."""
+"""Tests labs over several hosts. Each host is simulated by a directory (stand_in_place.py). There are no guests."""
 import base64
 import contextlib
 import errno

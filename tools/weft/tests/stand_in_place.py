@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Replaces ssh, srun, weft on the other host, and weftd in tests of labs over several hosts, whose hosts are directories of this one.
+"""Replaces ssh, srun, weft on the other host, and weftd in tests of labs over several hosts, in which a directory simulates each host.
 
     stand_in_place.py ssh HOST COMMAND
     stand_in_place.py srun OPTION... COMMAND

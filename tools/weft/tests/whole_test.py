@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests the commands for the whole fabric of a lab over several hosts. The hosts are directories of this one (stand_in_place.py), each with a real
+"""Tests the commands for the whole fabric of a lab over several hosts. Each host is simulated by a directory (stand_in_place.py), with a real
 weftd. The nodes are endpoints, so there are no guests.
 
     whole_test.py WEFT WEFTD [TEST...]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Compares the files of a card with Linux's own stack and with weft's modules: each difference has a reason."""
+"""Compares the sysfs files of a card with Linux's own stack and with weft's modules. Each permitted difference is listed with its reason."""
 import re
 
 from lab.fabric import TWO_PORTS, Fabric

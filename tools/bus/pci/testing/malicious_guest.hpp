@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fuzzes a channel adapter as a malicious guest: commands, doorbells, register accesses, and queue
-// and table contents in any order and with any content, lost memory, and link failures. The
-// sanitizers detect errors; a reset must always recover the card.
+// Fuzzes an emulated channel adapter with the accesses of a malicious guest: commands, doorbells,
+// register accesses, and queue and table contents in any order and with any content, lost memory,
+// and link failures. The sanitizers detect errors; a reset must always recover the card.
 #pragma once
 
 #include <algorithm>

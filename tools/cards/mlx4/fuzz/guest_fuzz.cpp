@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fuzzes an emulated ConnectX-2 as a malicious guest (malicious_guest.hpp).
+// Fuzzes an emulated ConnectX-2 with the accesses of a malicious guest (malicious_guest.hpp).
 #include <algorithm>
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests shared receive queues: the driver's list, and the limit event. Multicast groups: chains of
-// the hash table.
+// Tests shared receive queues: the driver's list, and the limit event. Also tests the hash chains
+// of multicast groups.
 #include <gtest/gtest.h>
 
 #include <hw/mlx4/wqe.hpp>

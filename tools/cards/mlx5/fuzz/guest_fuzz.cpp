@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fuzzes an emulated ConnectX-5 as a malicious guest (malicious_guest.hpp).
+// Fuzzes an emulated ConnectX-5 with the accesses of a malicious guest (malicious_guest.hpp).
 #include <cstddef>
 #include <cstdint>
 

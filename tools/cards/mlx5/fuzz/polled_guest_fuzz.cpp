@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Fuzzes an emulated ConnectX-5 that polls its doorbells as a malicious guest
-// (malicious_guest.hpp).
+// Fuzzes an emulated ConnectX-5 with the accesses of a malicious guest (malicious_guest.hpp), while
+// the card polls its doorbells.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

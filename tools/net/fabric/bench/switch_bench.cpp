@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Measures how packets pass a switch.
+// Measures how fast a switch forwards packets, and what a packet costs.
 //
 //     switch_bench rate THREADS    THREADS threads send packets to a port of their own each
 //     switch_bench count           one thread sends packets, and each of its instructions is counted

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests runs of packets, which are sent as one object and split into packets where a link or a
-// queue requires it.
+// Tests packet runs. A packet run consists of consecutive packets of one message that are passed on
+// as one object; a link or a queue splits it into its packets if necessary.
 #include <gtest/gtest.h>
 
 #include <numeric>

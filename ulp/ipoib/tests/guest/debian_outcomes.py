@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Lists the outcomes of an administrator's actions on Debian's stack (Linux 6.1, ib_ipoib) that depend neither on the other actions nor on their order.
 
-From outcomes.json of a full run: `scripts/test --full --only '^guest-um-debug\\.random_administration'`.
+The list is taken from outcomes.json of a full run: `scripts/test --full --only '^guest-um-debug\\.random_administration'`.
 """
 
 # Indexed by act, and by the command in it.

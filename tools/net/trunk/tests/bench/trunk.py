@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Compares a trunk between two processes of this host with a link inside one process, a plain TCP connection, one with the encryption of trunks, and
-Debian's libfabric over TCP. The samples are interleaved."""
+"""Compares a trunk between two processes of this host with a link inside one process, a plain TCP connection, a TCP connection with the
+encryption of trunks, and Debian's libfabric over TCP. The samples are interleaved."""
 import os
 import re
 import subprocess
