@@ -3,9 +3,9 @@
  * Defines an ID of the iWARP connection manager: its state, and the events that have not been
  * reported to its handler yet.
  *
- * The consumer has one reference, which is dropped when the ID is destroyed. The destruction waits
- * until the driver has reported all events that it still has to report for the ID. A listener
- * exists at least until its unreported connection requests have been handled.
+ * The consumer has one reference, which is dropped when the ID is destroyed. Destroying an ID waits
+ * until the driver has reported all outstanding events of the ID. A listener exists at least until
+ * its unreported connection requests have been handled.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the interface to the connection managers: InfiniBand's (ib_transport.cpp), or that of
- * devices that connect by TCP themselves (iw_transport.cpp). No other file of this module uses
- * functions of ib_cm.h and iw_cm.h.
+ * Defines the interface to the connection managers: the manager for InfiniBand (ib_transport.cpp),
+ * and the manager for devices that connect by TCP themselves (iw_transport.cpp). No other file of
+ * this module uses functions of ib_cm.h and iw_cm.h.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * Defines an ID of a program: rdma_cm's ID, and the number by which the program refers to it.
  *
- * Commands on an ID run one at a time. rdma_cm's ID is destroyed with this one, or earlier if its
- * device is removed: commands then return ENXIO.
+ * Commands on an ID run one at a time. rdma_cm's ID is destroyed together with the program's ID, or
+ * earlier if its device is removed: commands then return ENXIO.
  *
  * Locks, outermost first: commands_, rdma_cm's handler lock, and the table's lock. No lock is held
  * while the program's memory is read or written, so no other task has to wait for the program.

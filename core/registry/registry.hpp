@@ -10,8 +10,8 @@
  * may use the whole midlayer, including further registrations. For lockdep the worker holds
  * Registry::workers_.
  *
- * If memory runs out, one registration fails: that of the client if it has not returned yet,
- * otherwise that of the device.
+ * If memory runs out, one registration fails: the client's registration if it has not returned yet,
+ * otherwise the device's registration.
  *
  * Locks: Registry::lock_ protects everything here except events, is taken only in process context
  * and never held during a callback; Registry::names_lock_ is held outside of it while a device is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Manages the PCI function of a ConnectX-2 or InfiniHost III from probe to remove: reset, start,
-// failure and recovery. Each driver instantiates this template with its own card.
+// failure and recovery. Each driver instantiates this template with the class of its card.
 #pragma once
 #include <kern/debugfs.hpp>
 #include <kern/lock.hpp>

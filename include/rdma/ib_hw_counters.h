@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
  * Declares the hardware counters of a device, in addition to those of the performance agents of its
- * ports. For modules that display them, and for drivers, which provide them by the methods
- * hw_counters and get_hw_stats.
+ * ports. Used by modules that display the counters, and by drivers, which provide them by the
+ * methods hw_counters and get_hw_stats.
  *
  * Linux: differs by a table of names and one sample for all readers, instead of
  * alloc_hw_device_stats and alloc_hw_port_stats.

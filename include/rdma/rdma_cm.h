@@ -9,8 +9,8 @@
  * unless the function's description forbids it. It must not call rdma_destroy_id() for its own ID,
  * nor, with a new ID, for the listener, nor wait for another handler.
  *
- * An ID has the addresses of one network namespace: that of the process or the listener that
- * created it, the initial one for the kernel's consumers (RCM-17).
+ * An ID has the addresses of one network namespace: the namespace of the process or listener that
+ * created the ID, or the initial namespace for consumers in the kernel (RCM-17).
  *
  * Linux: differs by union rdma_sockaddr instead of struct sockaddr.
  */

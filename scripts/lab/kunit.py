@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Runs KUnit suites, which are separate modules (weft_*_test.ko), in a guest.
 
-Each module is inserted after those it depends on; its suites run inside insmod. A crash or a hang ends the guest: the module's cases without a
-result count as failed, and the next module gets a new guest.
+Each module is inserted after the modules that it depends on; its suites run inside insmod. A crash or a hang ends the guest: the module's cases
+without a result count as failed, and the next module gets a new guest.
 """
 import contextlib
 import re

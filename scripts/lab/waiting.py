@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Waits for an observed state, with a deadline whose error names the state."""
+"""Waits until a condition is observed. If the deadline passes first, the error names the condition."""
 import time
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-# Defines the targets for tests and benchmarks, and those that prepare and clean up the host for them. ONLY=REGEX selects tests by full name.
+# Defines the targets for tests and benchmarks, and the targets that prepare and clean up the host. ONLY=REGEX selects tests by full name.
 .PHONY: test test-debug selftest mutate fuzz bench doctor
 test: ## Everything that must pass: host tests, KUnit suites, guest tests (ONLY=REGEX selects)
 	@ONLY='$(ONLY)' scripts/test

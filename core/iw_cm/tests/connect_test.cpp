@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Tests the connections of software RNICs: each end receives the right events, each of them once.
+ * Tests the connections of software RNICs: each end receives the right events, and each event once.
  */
 #include <kern/kunit.hpp>
 #include <kern/kunit_fixture.hpp>

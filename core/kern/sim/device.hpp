@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the simulated device for which memory is mapped. A DMA address is a CPU address: that of
-// the memory itself, or that of its copy in the device's arena.
+// Defines the simulated device for which memory is mapped. A DMA address is a CPU address: the
+// address of the memory itself, or of its copy in the device's arena.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Declares the functions that reset the parts of the simulation when a run begins, and report what
-// a run has left at its end.
+// Declares the functions that reset the parts of the simulation when a run begins, and report
+// objects that still exist at the end of a run.
 #pragma once
 #include <string>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Provides fixtures for the test suites of the SA client: an SA that the test implements on one
-// node, and clients of it.
+// node, and the SA's clients.
 #pragma once
 #include "fixture.hpp"
 

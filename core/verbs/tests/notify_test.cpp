@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the NOTIFY rules on hardware that raises an event for a late arm, and on hardware that only
-// reports it.
+// Tests the rules of completion notification (NOTIFY in Documentation/rules.rst) on each kind of
+// hardware: hardware that raises an event when a CQ that contains completions is armed, and
+// hardware that does not (NOTIFY-06).
 #include <kern/thread.hpp>
 #include "fixture.hpp"
 

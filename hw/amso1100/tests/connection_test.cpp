@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Tests connections of an RNIC that is simulated in memory: the connection manager's IDs receive
- * the right events, each of them once.
+ * the right events, and each event once.
  */
 #include <kern/time.hpp>
 #include <rdma/iw_cm.h>

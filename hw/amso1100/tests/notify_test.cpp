@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the NOTIFY rules on hardware that raises no event for completions that were in the queue
-// when it was armed.
+// Tests the rules of completion notification (NOTIFY in Documentation/rules.rst) on hardware that
+// raises no event for completions that were in the queue when it was armed.
 #include <kern/netdev.hpp>
 #include "fixture.hpp"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Contains what all headers of the interface between C++ and the kernel share. Both sides include
- * the headers in kern/abi: a C file of core/kern includes them together with the kernel's headers
- * and implements them, and C++ includes no other kernel headers. A kernel type that C++ must hold
- * in memory is opaque storage, whose size generated/kern/layout.h defines for the kernel that is
- * built against.
+ * Contains the definitions that all headers of the interface between C++ and the kernel share. Both
+ * sides include the headers in kern/abi: a C file of core/kern includes them together with the
+ * kernel's headers and implements them, and C++ includes no other kernel headers. A kernel type
+ * that C++ must hold in memory is opaque storage, whose size generated/kern/layout.h defines for
+ * the kernel that is built against.
  */
 #pragma once
 #include <kern/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests that tasks run once and destroy what they have captured.
+// Tests that tasks run once and destroy the objects that they have captured.
 #include "base/task.hpp"
 
 #include <array>

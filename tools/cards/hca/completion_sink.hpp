@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Defines the interface by which the transport engine passes completions and events to a card. Each
-// card implements it, because the format of its queue entries is its own.
+// card implements this interface, because each card has its own format of queue entries.
 #pragma once
 
 #include <cstddef>

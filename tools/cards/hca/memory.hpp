@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Defines the interface by which the transport engine accesses guest memory through the memory keys
-// of a card. Each card implements it, because the tables of its keys are its own.
+// of a card. Each card implements this interface, because each card has its own format of key
+// tables.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Defines the interface from which the transport engine takes work requests. Each card implements
-// it, because the format of its work queue entries is its own.
+// this interface, because each card has its own format of work queue entries.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Logs and counts driver requests that the model does not implement, each of them once in the log,
-// so that a developer who adds support for another driver sees what is missing.
+// Counts driver requests that the model does not implement, and logs each of them once, so that a
+// developer who adds support for another driver sees what is missing.
 #pragma once
 
 #include <atomic>

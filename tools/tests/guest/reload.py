@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests that the stock drivers can be removed and loaded again: by module, by reboot, by function-level reset, after a guest was killed, and by the example
-replug-cards after weftd was killed."""
+"""Tests that Debian's drivers can use a card again after their modules were reloaded, after a reboot, after a function-level reset, after a
+guest was killed, and after the example replug-cards has replaced the card of a killed weftd."""
 import os
 import pathlib
 import re

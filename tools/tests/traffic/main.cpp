@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Contains the main function of weft-traffic. It does what weft_traffic.ko does with weft's verbs,
- * but with the verbs library of the guest on which it runs.
+ * Contains the main function of weft-traffic. It has the commands of weft_traffic.ko, but uses the
+ * verbs library of the guest on which it runs instead of weft's kernel verbs.
  *
  *	weft-traffic COMMANDS ANSWERS
  *

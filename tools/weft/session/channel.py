@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Exchanges messages between the program that starts a lab over several hosts (places.py) and the one that runs a place of it (remote_place.py), and streams of
-bytes between the two.
+"""Exchanges messages and streams of bytes between two programs: the program that starts a lab over several hosts (places.py), and the program that
+runs one place of the lab (remote_place.py).
 
 A message is one line with a JSON object. A message that would be longer than the sender's limit is sent as several lines {"part": TEXT, "more":
 BOOLEAN}, whose texts form its line. Streams are in both directions; either side may send these messages for one:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests programs that connect by IP address: unmodified ones from Debian's rdma-core and perftest."""
+"""Tests unmodified programs of Debian's rdma-core and perftest that connect by IP address."""
 import contextlib
 import json
 import re

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Measures what the kernel's part of user verbs and user MADs costs, through stock libibverbs and
+ * Measures the costs of the kernel's part of user verbs and user MADs, through stock libibverbs and
  * /dev/infiniband/umad0, with the same program on each stack.
  *
  * The command `counts` is for a guest whose clock is its instruction counter, so that a tick of the
- * time-stamp counter is an instruction. The program defines ioctl() and write() in place of those
- * that libibverbs would call, and counts the kernel's instructions in them. While the CPU is idle
+ * time-stamp counter is an instruction. The program replaces the C library's ioctl() and write(),
+ * which libibverbs calls, and counts the kernel's instructions in them. While the CPU is idle
  * because a command waits for the card, the clock continues; /proc/timer_list reports for how long.
  */
 #define _GNU_SOURCE

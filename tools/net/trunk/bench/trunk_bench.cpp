@@ -6,9 +6,9 @@
 //
 // The processes of a trunk have a fabric each, like two weftd. At each end is an endpoint that
 // works like a card: it has a thread of its own, sends messages of 64 KiB as a card sends RDMA
-// writes (a run of 15 packets and the last one), and copies what it receives. The plain connection
-// carries the same bytes, by blocking system calls; "records" encrypts them as a trunk does. Each
-// of two processes has one CPU.
+// writes (a packet run of 15 packets, and the last packet), and copies what it receives. The plain
+// connection carries the same bytes, by blocking system calls; "records" encrypts them as a trunk
+// does. Each of two processes has one CPU.
 //
 // Prints these lines: "small" and "large", the microseconds one way of messages of 64 bytes and of
 // 64 KiB, one at a time (median); "stream", megabytes a second of 64 KiB messages one way.

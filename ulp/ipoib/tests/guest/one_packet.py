@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Checks the statements of Documentation/one-packet.rst about the kernel with tracefs."""
+"""Checks with tracefs that the statements of Documentation/one-packet.rst about the kernel are correct."""
 import collections
 import re
 

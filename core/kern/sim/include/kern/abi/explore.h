@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Declares actions of test scenarios for which the kernel has no in-kernel API: those of an
+ * Declares actions of test scenarios for which the kernel has no in-kernel API: the actions of an
  * administrator, who refers to interfaces by name, and hot-plugging of hardware.
  */
 #pragma once
