@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements ibcm_reject_msg(), which returns the text for a reject reason.
 #include <rdma/ib_cm.h>
 
 extern "C" const char *ibcm_reject_msg(int reason)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements the functions that return texts for events and reject reasons.
 #include <rdma/rdma_cm.h>
 
 extern "C" {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Initialises the module when it is loaded, and cleans up when it is unloaded.
 #include <kern/log.hpp>
 #include <rdma/ib_sysfs.h>
 #include "abi.hpp"

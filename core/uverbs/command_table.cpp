@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Defines the table of commands, and executes the command that a program has written.
 #include <array>
 #include <kern/nospec.hpp>
 #include "commands.hpp"

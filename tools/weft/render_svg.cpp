@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Formats a fabric as an SVG drawing.
 #include <algorithm>
 #include <cstdlib>
 #include <map>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Formats a fabric, its links and its counters as text.
 #include <algorithm>
 #include <map>
 #include <vector>

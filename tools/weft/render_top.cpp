@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Formats the screen of `weft top`.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements the control socket's server: its clients, and the lines from and to them.
 #include <algorithm>
 #include <array>
 #include <cerrno>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Executes the requests of one client of the control socket.
 #include <algorithm>
 #include <charconv>
 #include <optional>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements include/kern/abi/debugfs.h.
 #include <linux/debugfs.h>
 #include <linux/export.h>
 #include <linux/seq_file.h>

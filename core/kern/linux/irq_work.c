@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements include/kern/abi/irq_work.h.
 #include <linux/export.h>
 #include <linux/irq_work.h>
 #include <kern/abi/irq_work.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements include/kern/abi/kunit.h.
 #include <kunit/test.h>
 #include <linux/dma-direct.h>
 #include <linux/dma-mapping.h>

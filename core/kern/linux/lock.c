@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements include/kern/abi/lock.h.
 #include <linux/export.h>
 #include <linux/lockdep.h>
 #include <linux/mutex.h>

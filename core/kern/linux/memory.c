@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements include/kern/abi/memory.h.
 #include <linux/export.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements include/kern/abi/process.h.
 #include <linux/export.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements include/kern/abi/rdma_cgroup.h.
 #include <linux/cgroup_rdma.h>
 #include <linux/export.h>
 #include <linux/slab.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements include/kern/abi/trace.h.
 #include <linux/container_of.h>
 #include <linux/export.h>
 #include <linux/list.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements include/kern/abi/user.h.
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/export.h>

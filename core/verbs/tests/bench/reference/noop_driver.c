@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
+// Implements a driver that does nothing for the kernel's ib_core, like ../noop_driver.cpp for weft.
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <rdma/ib_mad.h>
