@@ -39,7 +39,7 @@ class Container(unittest.TestCase):
         compressed = self.keep("guest-root-key", image.COMPRESSED_ROOT_IMAGE)
         self.assertEqual(image.root_disk(), (compressed, "qcow2"))
 
-    def test_size_is_in_bytes_and_counts_a_file_with_two_links_once(self):
+    def test_image_size_counts_a_hard_linked_file_once(self):
         first = self.root / "first"
         first.write_bytes(bytes(3000))
         (self.root / "second").hardlink_to(first)

@@ -21,7 +21,7 @@ class DriverLists(CopiedFiles):
     def test_lists_of_the_tree_agree(self):
         self.assertEqual(driver_lists.complaints(self.tree), [])
 
-    def test_each_list_without_a_driver_is_reported(self):
+    def test_list_that_lacks_a_driver_is_reported(self):
         for path, old, new in (("debian/weft-dkms.dkms", 'BUILT_MODULE_NAME[12]="weft_mthca"', 'BUILT_MODULE_NAME[12]="weft_mad"'),
                                ("debian/weft.modprobe", "blacklist weft_mthca", "# none"),
                                ("scripts/modprobe.d/weft.conf", "alias pci:v000015B3d00006282sv*sd*bc*sc*i* weft_mthca", ""),

@@ -82,7 +82,7 @@ class Naming(unittest.TestCase):
         (self.tree / "tools/.clang-tidy").write_text((self.tree / "tools/.clang-tidy").read_text() + "# another style\n")
         self.assertEqual(self.checked(), ["a.cpp", "b.cpp"])
 
-    def test_misnamed_source_is_reported_until_it_is_renamed(self):
+    def test_wrong_name_is_reported_again_until_it_is_corrected(self):
         wrong = {"tools_a": "constexpr int most = 1;\n"}
         self.assertEqual(len(self.complaints(**wrong)), 1)
         self.assertEqual(len(self.complaints(**wrong)), 1)

@@ -229,7 +229,7 @@ class Untrusted(unittest.TestCase):
         self.receive(self.HELLO)
         self.assertIn("unexpected", self.place.failure)
 
-    def test_length_of_answers_is_limited(self):
+    def test_length_of_answers_from_a_place_is_limited(self):
         for text in ("x" * 50, ""):
             self.place.ask = lambda request, text=text: itertools.repeat({"err": text}, 200)
             with unittest.mock.patch.object(places, "MOST_ANSWERS", 150), self.assertRaisesRegex(LabError, "its answers are too long"):

@@ -253,13 +253,13 @@ class Schedules(unittest.TestCase):
                 if key[-1] != "cm_delay" and wanted:
                     self.assertEqual(value, wanted, f"{name} {seed}: {key}")
 
-    def test_cards_of_linux_have_only_faults_that_its_drivers_tolerate(self):
+    def test_cards_with_linux_drivers_get_only_faults_that_the_drivers_tolerate(self):
         for card, known in scenarios.HANDLED.items():
             kinds = {step.words[3] for step in self.faults_of("ipoib", card=card) if step.words[0] == "card"}
             self.assertEqual(kinds, {*known, "command-nth", *(("catastrophic",) if card != "mlx4" else ())}, card)
         self.assertEqual({step.words[3] for step in self.faults_of("ipoib", stack="weft") if step.words[0] == "card"}, {*scenarios.ALL_FAULTS, "command-nth", "catastrophic"})
 
-    def test_failing_mlx4_card_is_left_to_weft_and_schedules_written_by_hand(self):
+    def test_generated_schedules_break_an_mlx4_card_only_with_wefts_driver(self):
         """Linux's driver of such a card then causes a known report, after which lockdep is off."""
         for name, (stack_name, expected) in itertools.product(scenarios.TABLES, (("linux", False), ("weft", True))):
             self.assertEqual("catastrophic" in {step.words[-1] for step in self.faults_of(name, stack=stack_name)}, expected, f"{name} {stack_name}")
@@ -307,7 +307,7 @@ class Schedules(unittest.TestCase):
             for step in (step for step in steps if step.host == host and step.words[0] in ("verbs", "objects")):
                 self.assertFalse(any(at <= step.at < at + 10 for at in failures), f"{seed}: {step}")
 
-    def test_changes_of_cards_and_the_subnet_manager_become_requests(self):
+    def test_steps_that_change_cards_links_or_the_subnet_manager_become_requests(self):
         for words, request in (("card fault node1 command-nth count=7", {"command": "card.fault", "host": "node1", "fault": "command-nth", "count": 7}),
                                ("card fault node1 interrupt", {"command": "card.fault", "host": "node1", "fault": "interrupt"}),
                                ("card random-faults node2 seed=0x10 one-in=3", {"command": "card.random_faults", "host": "node2", "seed": 16, "one_in": 3}),
@@ -353,7 +353,7 @@ class Signatures(unittest.TestCase):
         self.assertEqual(signature.of("WARNING: CPU: 0 PID: 9 at net/core/dev.c:1234 f+0x1/0x2"), "WARNING at net/core/dev.c")
         self.assertEqual(signature.of("WARNING: CPU: 0 PID: 9 at /home/me/modules/core/cache.c:885 f+0x1/0x2 [a]"), "WARNING at cache.c")
 
-    def test_signature_of_a_reference_count_has_its_fault_and_its_owner(self):
+    def test_signature_of_a_refcount_warning_has_the_error_and_the_caller(self):
         report = ("WARNING: CPU: 0 PID: 85 at lib/refcount.c:28 refcount_warn_saturate+0x248/0x250\nrefcount_t: underflow; use-after-free.\nModules linked in: a\n"
                   "Call Trace:\n [<6153ab9a>] warn_slowpath_fmt+0x136/0x15b\n [<60a9eb98>] refcount_warn_saturate+0x248/0x250\n"
                   " [<7880a049>] __refcount_sub_and_test.constprop.0+0x49/0x50 [a]\n [<7880c047>] owner+0x47/0x80 [a]")
@@ -374,7 +374,7 @@ class Signatures(unittest.TestCase):
     def test_signature_without_a_stack_is_the_first_line(self):
         self.assertEqual(signature.of("INFO: task ip:77 blocked for more than 120 seconds."), "task ip:N blocked for more than N seconds")
 
-    def test_signature_of_a_leaked_object_is_its_allocation(self):
+    def test_signature_of_a_leaked_object_is_its_allocation_stack(self):
         self.assertEqual([signature.of(leak) for leak in reports.find(LEAKS)][1:],
                          ["unreferenced object N (size N): ipoib_create, do_one_initcall", "unreferenced object N (size N): other"])
 
@@ -420,7 +420,7 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(self.verdict_of([often], often)[0], "passed")
         self.assertEqual(self.verdict_of([often, OOPS], f"{often}\n{OOPS}")[0], "report")
 
-    def test_leaked_objects_take_precedence_over_their_count(self):
+    def test_report_of_a_leaked_object_takes_precedence_over_the_number_of_leaks(self):
         found = reports.find(LEAKS)
         self.assertEqual(self.verdict_of(found, LEAKS)[:2], ("report", "unreferenced object N (size N): ipoib_create, do_one_initcall"))
         known = [("unreferenced object N (size N): ipoib_create", "page")]
@@ -488,13 +488,13 @@ class Reduction(unittest.TestCase):
         self.assertTrue(fails(found))
         self.assertFalse(any(fails(found[:each] + found[each + 1:]) for each in range(len(found))))
 
-    def test_check_and_hosts_without_steps_are_removed(self):
+    def test_reduction_removes_the_final_check_and_hosts_without_steps(self):
         generated = scenarios.generate("ipoib", 1)
         wanted = next(step for step in generated.steps if step.host == "node2" and step.at > 10)
         found = reduction.shortest(generated, 20, lambda part: wanted in part.steps)
         self.assertEqual((found.steps, found.check, found.hosts), ((wanted,), False, ["node2"]))
 
-    def test_check_is_kept_if_the_report_needs_it(self):
+    def test_reduction_keeps_the_final_check_if_the_report_needs_it(self):
         generated = scenarios.generate("ipoib", 1)
         for until in (None, generated.steps[-1].at + 5):
             found = reduction.shortest(generated, until, lambda part: part.check and len(part.steps) > 2)

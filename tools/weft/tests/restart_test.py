@@ -160,7 +160,7 @@ class Restart(unittest.TestCase):
         dumped = in_working_directory and (self.folder / "hard").read_text().strip() != "0"
         self.assertEqual(kept, ["weftd-1.log", *(["weftd-2.core"] if dumped else []), "weftd-2.log", "weftd-state.json"])
 
-    def test_crash_ends_the_lab_with_no_restart_option(self):
+    def test_no_restart_option_ends_the_lab_after_a_crash(self):
         self.up("no_restart:=true")
         os.kill(self.pid(), signal.SIGKILL)
         await_that("the lab to end", lambda: not (self.folder / "lab.sock").exists())

@@ -411,7 +411,7 @@ class Together(unittest.TestCase):
     def test_results_of_parallel_tasks_are_returned_by_name(self):
         self.assertEqual(together(["a", "b"], str.upper), {"a": "A", "b": "B"})
 
-    def test_number_of_tasks_at_a_time_is_bounded(self):
+    def test_number_of_parallel_tasks_is_limited(self):
         begun, ended, outstanding = [], [], []
         three = threading.Barrier(3)
 
@@ -483,7 +483,7 @@ class Stack(Folder):
         lab = labs.Lab(self.folder, self.folder, None, None, GuestSettings(), False, None)
         return lab._plan({"name": "node1", "model": model, "bus": "vfio-user", "boot": settings}, stack.weft_modules).stack
 
-    def test_each_card_model_has_its_in_tree_driver(self):
+    def test_in_tree_driver_is_selected_by_the_card_model(self):
         self.assertEqual(stack.in_tree_modules("mlx4")[0], "mlx4_ib")
         self.assertEqual(stack.in_tree_modules("mthca")[0], "ib_mthca")
         self.assertEqual(stack.in_tree_modules("mlx5")[0], "mlx5_ib")
@@ -585,7 +585,7 @@ class Settled(unittest.TestCase):
                 self.assertEqual("ACTIVE" in self.lab.guests["a"].script, awaited)
                 self.assertEqual("without a carrier until a subnet manager runs" in self.reports[-1], not awaited)
 
-    def test_kernel_that_cannot_use_the_bus_of_its_card_is_refused(self):
+    def test_kernel_without_support_for_the_bus_of_the_card_is_refused(self):
         self.bus = "vhost-user"
         with self.assertRaisesRegex(LabError, "a: its card is served by vhost-user, and the kernel 6 needs vfio-user"):
             self.settle(["a"])
@@ -871,12 +871,12 @@ class Upgrade(unittest.TestCase):
             with unittest.mock.patch.object(self.lab, "look_after"):
                 self.assertEqual(self.upgrade(), ["note", *removed, "no reset", "replacement", "cards"])
 
-    def test_driver_resets_are_not_forbidden_with_modules_of_the_user(self):
+    def test_driver_resets_are_not_forbidden_if_the_user_supplies_the_modules(self):
         self.add_guest("a", {"removal": None})
         self.lab._loaded["a"] = stack.Stack("ib0", own=("weft",))
         self.assertEqual(self.upgrade(), ["removal", "replacement", "cards"])
 
-    def test_awaited_guest_is_reported_and_delays_the_upgrade_for_a_fixed_time(self):
+    def test_guest_that_keeps_its_card_is_reported_and_delays_the_upgrade_for_a_fixed_time(self):
         timeouts = []
         reported = threading.Event()
         released = threading.Event()
@@ -911,7 +911,7 @@ class Upgrade(unittest.TestCase):
         self.assertEqual(len(timeouts), 1)
         self.assertLessEqual(timeouts[0], labs.UPGRADE_TIMEOUT)
 
-    def test_connection_is_passed_on_after_an_earlier_removal_has_ended(self):
+    def test_connection_is_passed_on_after_an_unfinished_card_removal_has_ended(self):
         """The earlier removal is awaited once, for a fixed time."""
         timeouts = []
 
@@ -936,7 +936,7 @@ class Upgrade(unittest.TestCase):
         self.lab.weftd.keeper.pass_on.assert_called_once_with("a")
         self.assertEqual(self.lab._removals, {})
 
-    def test_earlier_removal_is_awaited_again_if_weftd_has_exited_meanwhile(self):
+    def test_wait_for_an_unfinished_card_removal_is_repeated_if_weftd_exits_during_it(self):
         node = self.add_guest("a", {"removal": None})
         self.upgrade()
 

@@ -127,7 +127,7 @@ class Untrusted(unittest.TestCase):
         got = self.ask([Place("a", ["h1"], ["s1"], card_fault=b'{"ok": false, "error": "\\u001b[2J"}\n')], command="card.fault", host="h1")
         self.assertEqual((got["ok"], "\x1b" in got["error"]), (False, False))
 
-    def test_capture_that_starts_late_is_ended(self):
+    def test_capture_that_starts_after_the_time_limit_is_stopped(self):
         started = {"links": ["x"]}
         for link, answers in (("all", {"capture_start": started}), ("all", {}), ("h2", {"capture_start": started})):
             with self.subTest(link=link, **answers), unittest.mock.patch.object(whole, "TIME_LIMIT", 1):
@@ -160,7 +160,7 @@ class Untrusted(unittest.TestCase):
         for setting in ("delay", "loss", "cm_loss", "cm_duplication", "cm_lateness", "cm_delay", "cm_corruption"):
             self.assertTrue(self.ask(places, command="link.set", link=link["name"], settings={setting: "1%"})["ok"], setting)
 
-    def test_capture_of_a_client_on_a_place_reports_its_limit(self):
+    def test_size_limit_of_a_capture_is_reported_to_remote_clients(self):
         places = [Place("a", ["h1"], ["s1"], capture_start={"links": ["x"]}, capture_stop={"packets": 3, "full": True})]
         places[0].fetch = lambda *_, **__: None
         for remote, limit in ((True, whole.MOST_CAPTURE), (False, None)):
