@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Defines the state of QPs that need more than struct ib_qp. It follows the driver's structure in
-// the same allocation.
+// Defines the state of QPs that need more than struct ib_qp. This state follows the driver's
+// structure in the same allocation.
 #pragma once
 #include <kern/lock.hpp>
 #include "device.hpp"

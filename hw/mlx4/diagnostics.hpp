@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Reads the card's counters for its queues (DIAG_RPRT), which have the same names as in Linux. They
- * count for the whole card, not for single ports. If the card has only one port, the counters of
+ * Reads the card's counters for its queues (DIAG_RPRT), which have the same names as in Linux. The
+ * counters cover the whole card, not single ports. If the card has only one port, the counters of
  * queue pairs are also reported for that port.
  */
 #pragma once

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
  * Defines the driver-specific part of the user verbs ABI, which rdma-core's mlx4 provider and the
- * driver exchange with each command. This is version 3, in host byte order. A later version adds
- * capabilities to the response that opens a device; this driver has none of them.
+ * driver exchange with each command. The ABI has version 3; all fields are in host byte order. A
+ * later version adds capabilities to the response that opens a device; this driver has none of
+ * them.
  */
 #pragma once
 #include <rdma/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Defines the driver-specific part of the user verbs ABI, which rdma-core's mthca provider and the
-// driver exchange with each command. This is version 1, in host byte order.
+// driver exchange with each command. The ABI has version 1; all fields are in host byte order.
 #pragma once
 #include <rdma/types.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the attributes of performance management (IBA 16.1.3). Each begins at the start of
- * PerfMad::data.
+ * Defines the attributes of performance management (IBA 16.1.3). Each attribute begins at the start
+ * of PerfMad::data.
  */
 #pragma once
 

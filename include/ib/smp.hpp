@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Defines the attributes of subnet management (IBA 14.2.5). Each begins at the start of Smp::data.
+ * Defines the attributes of subnet management (IBA 14.2.5). Each attribute begins at the start of
+ * Smp::data.
  */
 #pragma once
 

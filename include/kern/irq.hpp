@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Installs an interrupt handler, bool T::handler(), which returns true if its device has raised the
-// interrupt. It runs in hard interrupt context, and never in parallel with itself.
+// interrupt. The handler runs in hard interrupt context, and never in parallel with itself.
 #pragma once
 #include <kern/abi/pci.h>
 #include <kern/method.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Calls a function in hard interrupt context, as soon as possible, on the CPU that requested the
-// call. It is for devices that have no interrupt.
+// call. Drivers of devices without an interrupt use it.
 #pragma once
 #include <kern/abi/irq_work.h>
 #include <kern/method.hpp>

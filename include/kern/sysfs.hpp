@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Creates files below a device's directory in sysfs. Each has one value, which all users can read
-// and, optionally, root can write.
+// Creates files below a device's directory in sysfs. Each file has one value, which all users can
+// read and, optionally, root can write.
 //
 //	kern::Result<> show(kern::sysfs::Output &out) { out.print("%lu\n", KERN_TRY(count())); return {}; }
 //	directory_ = KERN_TRY(kern::sysfs::Directory::create("counters", device));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Calls a function in soft interrupt context, on the CPU that scheduled it. It never runs in
-// parallel with itself; if it is scheduled while it is running, it runs again.
+// Calls a function in soft interrupt context, on the CPU that scheduled it. The function never runs
+// in parallel with itself; if it is scheduled while it is running, it runs again.
 #pragma once
 #include <kern/abi/tasklet.h>
 #include <kern/method.hpp>

@@ -2,9 +2,9 @@
 """Checks every #include of the tree against the allow-list of Documentation/architecture.rst.
 
 A line of the list is `DIRECTORY: PERMITTED ...`. A file belongs to the longest DIRECTORY that its path begins with, or, below that, to
-`DIRECTORY/tests` if one of the directories in between holds tests. It may include its own directory, what the line permits (directories of the
-list, or single files), the standard library, and for a test whatever the directory that it tests may include. A second list is for imports of
-Python files.
+`DIRECTORY/tests` if one of the directories in between holds tests. The file may include its own directory, the directories and single files that the
+line permits, and the standard library. A test may also include whatever the tested directory may include. A second list is for imports of Python
+files.
 """
 import ast
 import os.path

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Runs a lab in virtual time: weftd and a User-Mode Linux guest for each host share a time server (tools/virtual_time). One of them runs at a time, and time
-advances when none has work left. The same seed gives an identical run, down to the last packet.
+"""Runs a lab in virtual time: weftd and a User-Mode Linux guest for each host share a time server (tools/virtual_time). One of these processes runs
+at a time, and time advances when none has work left. The same seed gives an identical run, down to the last packet.
 
 There is no input while it runs: each host has a script, and weftd gets its scheduled events beforehand (weftd(1), --events). All
 files are in one directory, under relative names, because a kernel's command line affects its behaviour:

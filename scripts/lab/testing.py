@@ -10,7 +10,7 @@
             node1.run("insmod /share/weft_kern.ko")
             assert node1.run("lsmod").out.count("weft_") == 1
 
-A test fails by an exception. Each runs in a process of its own with a time limit; everything it started is killed with it.
+A test fails by an exception. Each test runs in a process of its own with a time limit; everything it started is killed with it.
 """
 import contextlib
 import dataclasses

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Loads the shared object with the kernel modules under test. Its variables are restored before
-// each run, as if the kernel had booted again.
+// Loads the shared object with the kernel modules under test. The modules' variables are restored
+// before each run, as if the kernel had booted again.
 #pragma once
 
 namespace explore

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Logs lines that the MADs of a port cause. They are limited per port, so that one port can neither
- * fill the log nor suppress lines about other ports.
+ * Logs lines that the MADs of a port cause. The lines are limited per port, so that one port can
+ * neither fill the log nor suppress lines about other ports.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB */
 /*
- * Lists the faults that a queue detects but cannot fix itself. They are reported to the recovery
- * work of the interface.
+ * Lists the faults that a queue detects but cannot fix itself. The faults are reported to the
+ * recovery work of the interface.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Simulates the kernel's network stack as an interface sees it. It opens and stops interfaces,
- * transmits one packet at a time on each queue, polls, and drops its reference to a device some
- * time after its unregistration. It ignores the carrier state, so it behaves like a stack that
- * learns of changes too late.
+ * Simulates the kernel's network stack as an interface sees it. The simulated stack opens and stops
+ * interfaces, transmits one packet at a time on each queue, polls, and drops its reference to a
+ * device some time after its unregistration. It ignores the carrier state, so it behaves like a
+ * stack that learns of changes too late.
  */
 #pragma once
 #include <kern/abi/lock.h>

@@ -3,9 +3,9 @@
  * Defines bit fields of the cards' big-endian structures.
  *
  * A structure is described by a table of fields. Each field is defined by the byte offset of its
- * 32-bit big-endian dword and by its highest and lowest bit in it (bit 31 is the most significant
- * bit of the first byte). The driver and the device model use the same table. It works with any
- * alignment, and compiles to the same code as explicit shifts.
+ * 32-bit big-endian dword and by its highest and lowest bit in that dword (bit 31 is the most
+ * significant bit of the first byte). The driver and the device model use the same table. The
+ * accessors work with any alignment, and compile to the same code as explicit shifts.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Contains guest tests with injected failures, which scripts/test-selftest runs. Each must be reported as described there."""
+"""Contains guest tests with injected failures, which scripts/test-selftest runs. Each failure must be reported as described there."""
 from lab.testing import Skip, test
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Counts a driver's requests to a card and the card's events, since weftd's start. They are used to
-// compare drivers.
+// Counts a driver's requests to a card and the card's events, since weftd's start. The counts are
+// used to compare drivers.
 #pragma once
 
 #include <atomic>

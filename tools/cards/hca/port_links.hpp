@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Holds the links of a card's ports. They connect the fabric with the card's transport engine, its
-// management agents, and programs of the host.
+// Holds the links of a card's ports. The links connect the fabric with the card's transport engine,
+// its management agents, and programs of the host.
 #pragma once
 
 #include <memory>

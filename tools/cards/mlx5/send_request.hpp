@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Decodes and checks a send request. It is guest memory: it is copied before it is checked, and no
-// field is read twice.
+// Decodes and checks a send request. The request is in guest memory: it is copied before it is
+// checked, and no field is read twice.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Decodes and checks work queue entries. They are guest memory: they are copied before they are
-// checked, and no field is read twice.
+// Decodes and checks work queue entries. The entries are in guest memory: they are copied before
+// they are checked, and no field is read twice.
 #pragma once
 
 #include <cstddef>

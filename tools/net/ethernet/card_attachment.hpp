@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Attaches a card to an Ethernet segment: a port, and the network's end of the channel to the card.
-// It runs on the loop of its link.
+// The attachment runs on the loop of its link.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Passes frames between the loop of an Ethernet segment and the loop of a card attached to it. Each
-// has one end of the channel, which can be opened and closed while the other stays open.
+// loop has one end of the channel, which can be opened and closed while the other stays open.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Attaches a guest to an Ethernet segment: a port, and the Unix socket that QEMU's `-netdev stream`
-// connects to. It serves one guest at a time and runs on the loop of its link.
+// connects to. The attachment serves one guest at a time and runs on the loop of its link.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Implements a software end node for management: a CA with one port. Its own SMA and PMA answer
- * their MADs. A program (the subnet manager or a test) sends and receives other MADs on QP0 and
- * QP1.
+ * Implements a software end node for management: a CA with one port. The node's SMA and PMA answer
+ * the MADs that are addressed to them. A program (the subnet manager or a test) sends and receives
+ * other MADs on QP0 and QP1.
  */
 #pragma once
 

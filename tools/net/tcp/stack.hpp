@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Implements IPv4 and TCP over Ethernet for one host: its addresses, its neighbours and its
-// connections. Each card has one, on the card's loop. It has no thread, clock or socket.
+// connections. Each card has one stack, on the card's loop. The stack has no thread, clock or
+// socket of its own.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 // connection return their credits at once.
 //
 // State of the link. Each half trains by itself. A half that has trained is withheld until the
-// peer's half is ready as well and each half knows the other's current attempt (LinkBody). It goes
-// down when the peer's half does, or when the connection is lost.
+// peer's half is ready as well and each half knows the other's current attempt (LinkBody). The link
+// goes down when the peer's half does, or when the connection is lost.
 //
 // This code uses no sockets: the owner of the connection moves frames.
 #pragma once

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 """Tests programs of the host and of guests on one fabric: OpenSM on the host manages guests, and the diagnostics print the same on the host and in a guest.
-They also run on nodes that have a guest, which uses the port at the same time."""
+The programs also run on nodes that have a guest, which uses the port at the same time."""
 import contextlib
 import os
 import re

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Provides the client's end of a server's socket, for tests. It is used on the test's own thread.
-// The server either runs in the same thread, over a socket pair, with its loop in manual mode,
-// which runs while the client waits; or it is another process.
+// Provides the client's end of a server's socket, for tests. The test uses it on its own thread.
+// The server either runs on the same thread and is connected by a socket pair, and its loop runs
+// while the client waits; or the server is another process.
 #pragma once
 
 #include <chrono>

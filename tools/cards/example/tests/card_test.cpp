@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-// Tests the example device through its registers, memory and interrupts. It is created in the same
-// way as in weftd.
+// Tests the example device through its registers, memory and interrupts. The test creates the
+// device as weftd does.
 #include <algorithm>
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 // Tests that the card sends traps about M_Key, P_Key and Q_Key violations and changed capabilities
-// to the subnet manager. They are rate-limited and repeated until the manager represses them.
+// to the subnet manager. The traps are rate-limited and repeated until the manager represses them.
 #include <gtest/gtest.h>
 
 #include <deque>

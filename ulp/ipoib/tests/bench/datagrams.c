@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
 /*
- * Sends UDP datagrams as fast as the socket accepts them, or counts those that arrive.
- * Its own cost is so small that it measures the kernel.
+ * Sends UDP datagrams as fast as the socket accepts them, or counts those that arrive. The
+ * program's own cost is so small that the result is the cost of the kernel.
  *
  *	datagrams send ADDRESS BYTES COUNT	COUNT datagrams of BYTES to ADDRESS, port 9000; the last ones carry a mark, after
  *						which the receiver ends

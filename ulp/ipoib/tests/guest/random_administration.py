@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR Linux-OpenIB
-"""Tests random administration: random actions that depend on a seed are performed on ib0 of weft's stack under traffic, and then on that of Debian's.
+"""Tests random administration: random actions that depend on a seed are performed on ib0 of weft's stack under traffic, and then on ib0 of Debian's
+stack.
 
-Both stacks must accept and reject the same actions with the same results, except for the intended DIFFERENCES. After each action the peer must answer again,
-and at the end no error may have been logged and nothing leaked. Every run performs a few actions on weft's stack, and compares their outcomes with recorded
-outcomes of Debian's (debian_outcomes.py). A full run (scripts/test --full) performs all of them, in rounds, for two hours, and the first round on Debian's
-stack, too.
+Both stacks must accept and reject the same actions with the same results, except for the intended DIFFERENCES. After each action the peer must answer
+again, and at the end no error may have been logged and nothing leaked. Every run performs a few actions on weft's stack, and compares their outcomes
+with recorded outcomes of Debian's (debian_outcomes.py). A full run (scripts/test --full) performs all of them, in rounds, for two hours, and the
+first round on Debian's stack, too.
 """
 import json
 import random as randoms
